@@ -1,0 +1,1 @@
+//! Raw bytes of a guest to samples and environments: total functions.

@@ -1,0 +1,1 @@
+//! Kernel sources and builds: Debian packages, files, the build cache.

@@ -1,0 +1,1 @@
+//! Plans and carries out runs: builds, machines, results, reuse.

@@ -1,0 +1,1 @@
+//! Machines that boot a build: the exact machine, its snapshots, its failures.

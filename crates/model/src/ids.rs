@@ -1,0 +1,115 @@
+//! Identifiers: hexadecimal, typed, printed with a prefix (`run_7f3a…`). Making them is the callers' work.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// An identifier that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not a {noun} id: expected `{noun}_` and hexadecimal digits")]
+pub struct IdError {
+    noun: &'static str,
+    text: String,
+}
+
+macro_rules! id {
+    ($name:ident, $noun:literal, $doc:literal) => {
+        #[doc = $doc]
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(String);
+
+        impl $name {
+            /// The word before the underscore.
+            pub const NOUN: &'static str = $noun;
+
+            /// Makes an id from lower-case hexadecimal digits, as hash functions print them.
+            ///
+            /// # Errors
+            /// When `hex` is empty or holds anything but hexadecimal digits.
+            pub fn from_hex(hex: &str) -> Result<Self, IdError> {
+                let fine = !hex.is_empty()
+                    && hex.len() <= 64
+                    && hex.bytes().all(|b| b.is_ascii_hexdigit());
+                if fine {
+                    Ok(Self(hex.to_ascii_lowercase()))
+                } else {
+                    Err(IdError {
+                        noun: $noun,
+                        text: hex.to_owned(),
+                    })
+                }
+            }
+
+            /// Returns the digits without the prefix.
+            #[must_use]
+            pub fn hex(&self) -> &str {
+                &self.0
+            }
+
+            /// Returns the first twelve digits with the prefix: enough for people.
+            #[must_use]
+            pub fn short(&self) -> String {
+                format!("{}_{}", $noun, &self.0[..self.0.len().min(12)])
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}_{}", $noun, self.0)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = IdError;
+
+            /// Reads an id or a prefix of one, with or without its word.
+            fn from_str(text: &str) -> Result<Self, IdError> {
+                let hex = text.strip_prefix(concat!($noun, "_")).unwrap_or(text);
+                Self::from_hex(hex).map_err(|_| IdError {
+                    noun: $noun,
+                    text: text.to_owned(),
+                })
+            }
+        }
+    };
+}
+
+id!(
+    BuildId,
+    "build",
+    "Names a build: the hash of its image and of the modules it uses."
+);
+id!(
+    MachineId,
+    "machine",
+    "Names a machine: the hash of everything in its fingerprint."
+);
+id!(
+    RunId,
+    "run",
+    "Names a run: one boot of one build on one machine for one suite and one seed."
+);
+
+#[cfg(test)]
+mod tests {
+    use super::{BuildId, RunId};
+
+    #[test]
+    fn an_id_is_printed_with_its_word_and_read_with_or_without_it() {
+        let id = RunId::from_hex("7F3A00112233445566").unwrap();
+        assert_eq!(id.to_string(), "run_7f3a00112233445566");
+        assert_eq!(id.short(), "run_7f3a00112233");
+        assert_eq!("run_7f3a00112233445566".parse(), Ok(id.clone()));
+        assert_eq!("7f3a00112233445566".parse(), Ok(id));
+    }
+
+    #[test]
+    fn other_words_and_other_characters_are_refused() {
+        let error = "build_xyz".parse::<BuildId>().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "`build_xyz` is not a build id: expected `build_` and hexadecimal digits"
+        );
+        assert!("run_00".parse::<BuildId>().is_err());
+        assert!(BuildId::from_hex("").is_err());
+    }
+}

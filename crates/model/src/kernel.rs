@@ -1,0 +1,148 @@
+//! How a user names a kernel: `deb:6.12`, `deb:6.12+amd64`, `path:/boot/vmlinuz-6.12`.
+//!
+//! Only the words are read here; what stands behind them is found by the `kernel` crate.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// The flavour taken when a `deb:` name does not say one: small, fast to boot, made for virtual machines.
+const DEFAULT_FLAVOUR: &str = "cloud-amd64";
+
+/// A kernel as the user named it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum KernelName {
+    /// A Debian package.
+    Deb(DebQuery),
+    /// An image file, bzImage or vmlinux.
+    Path(PathBuf),
+}
+
+/// What is asked of the Debian archive.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DebQuery {
+    /// The newest kernel whose upstream version begins with these numbers.
+    Version {
+        /// Upstream version or a beginning of it: `6.1`, `6.12.117`.
+        version: String,
+        /// Debian flavour: `cloud-amd64`, `amd64`, `rt-amd64`.
+        flavour: String,
+    },
+    /// One package by its whole name.
+    Package(String),
+}
+
+/// A kernel name that means nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum KernelNameError {
+    /// No known source before the colon.
+    #[error(
+        "`{0}` names no kernel: expected deb:VERSION, deb:PACKAGE or path:FILE, for example deb:6.12 or path:/boot/vmlinuz"
+    )]
+    Source(String),
+    /// A `deb:` name that is neither a version nor a package.
+    #[error(
+        "`{0}` is neither a version (deb:6.12, deb:6.12.117, deb:6.12+amd64) nor a package (deb:linux-image-…)"
+    )]
+    Deb(String),
+    /// `path:` with nothing behind it.
+    #[error("`path:` needs a file, for example path:/boot/vmlinuz")]
+    EmptyPath,
+}
+
+impl FromStr for KernelName {
+    type Err = KernelNameError;
+
+    fn from_str(text: &str) -> Result<Self, KernelNameError> {
+        match text.split_once(':') {
+            Some(("path", "")) => Err(KernelNameError::EmptyPath),
+            Some(("path", file)) => Ok(Self::Path(PathBuf::from(file))),
+            Some(("deb", query)) => deb_query(query)
+                .map(Self::Deb)
+                .ok_or_else(|| KernelNameError::Deb(text.to_owned())),
+            _ => Err(KernelNameError::Source(text.to_owned())),
+        }
+    }
+}
+
+fn deb_query(query: &str) -> Option<DebQuery> {
+    let word = |s: &str| {
+        s.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && s.chars()
+                .all(|c| c.is_ascii_alphanumeric() || "+-.~".contains(c))
+    };
+    if query.starts_with("linux-image-") && word(query) {
+        return Some(DebQuery::Package(query.to_owned()));
+    }
+    let (version, flavour) = query.split_once('+').unwrap_or((query, DEFAULT_FLAVOUR));
+    let numbers = version
+        .split('.')
+        .all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()));
+    (numbers && word(flavour)).then(|| DebQuery::Version {
+        version: version.to_owned(),
+        flavour: flavour.to_owned(),
+    })
+}
+
+impl fmt::Display for KernelName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(file) => write!(f, "path:{}", file.display()),
+            Self::Deb(DebQuery::Package(package)) => write!(f, "deb:{package}"),
+            Self::Deb(DebQuery::Version { version, flavour }) if flavour == DEFAULT_FLAVOUR => {
+                write!(f, "deb:{version}")
+            }
+            Self::Deb(DebQuery::Version { version, flavour }) => {
+                write!(f, "deb:{version}+{flavour}")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KernelName;
+
+    #[test]
+    fn names_are_printed_as_they_are_read() {
+        for name in [
+            "deb:6.1",
+            "deb:6.12.117",
+            "deb:6.12+amd64",
+            "deb:linux-image-6.12.117+deb12-cloud-amd64",
+            "path:/boot/vmlinuz-6.1",
+            "path:a:b",
+        ] {
+            assert_eq!(name.parse::<KernelName>().unwrap().to_string(), name);
+        }
+    }
+
+    #[test]
+    fn the_default_flavour_is_not_printed() {
+        assert_eq!(
+            "deb:6.1+cloud-amd64"
+                .parse::<KernelName>()
+                .unwrap()
+                .to_string(),
+            "deb:6.1"
+        );
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for name in [
+            "",
+            "6.1",
+            "deb:",
+            "deb:six",
+            "deb:6..1",
+            "deb:6.1+",
+            "deb:6.1+-x",
+            "path:",
+            "rpm:6.1",
+            "deb:6.1 -o x",
+        ] {
+            assert!(name.parse::<KernelName>().is_err(), "{name}");
+        }
+    }
+}

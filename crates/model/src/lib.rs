@@ -1,0 +1,26 @@
+//! The nouns of Marvin: what a kernel, a build, a machine, a workload, a run and a verdict are.
+//!
+//! Pure: no input or output, no clock, no random numbers, no promise about any file or wire format
+//! (those belong to `wire`, `store` and `report`). The words are those of `docs/glossary.md`.
+
+mod build;
+mod ids;
+mod kernel;
+mod machine;
+mod metric;
+mod micro;
+mod run;
+mod selection;
+mod verdict;
+mod workload;
+
+pub use build::{Build, BuildFile};
+pub use ids::{BuildId, IdError, MachineId, RunId};
+pub use kernel::{DebQuery, KernelName, KernelNameError};
+pub use machine::{Machine, MachineKind};
+pub use metric::{Direction, Metric, Unit};
+pub use micro::MICRO;
+pub use run::{Environment, FailureReason, Outcome, Run, Stage, SubjectFailure, WorkloadResult};
+pub use selection::{SelectionError, group_of, select, suite};
+pub use verdict::{Uncertainty, Verdict};
+pub use workload::{Suite, Workload};

@@ -1,0 +1,133 @@
+//! A run: one boot of one build on one machine for one suite and one seed. Written once, never changed.
+
+use std::fmt;
+
+use crate::{BuildId, MachineId, RunId};
+
+/// How far a machine got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// From power-on to the agent's first word.
+    Boot,
+    /// From there to the point where the snapshot is taken.
+    Settle,
+    /// Resuming from the snapshot.
+    Restore,
+    /// The workload itself.
+    Workload,
+    /// From the end of the workload to power-off.
+    Results,
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Boot => "boot",
+            Self::Settle => "settle",
+            Self::Restore => "restore",
+            Self::Workload => "workload",
+            Self::Results => "results",
+        })
+    }
+}
+
+/// Why a kernel failed its run. All of these are results about the kernel, not failures of the lab.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FailureReason {
+    /// It stopped before the agent said a word.
+    DidNotBoot,
+    /// It lacks something the agent cannot do without; the text says what.
+    Lacks(String),
+    /// It panicked.
+    Panicked,
+    /// It reported an oops or a bug.
+    Oopsed,
+    /// It used up its deadline without finishing.
+    Hung,
+    /// It ran out of memory.
+    OutOfMemory,
+    /// The agent was killed or ended early; the text says how.
+    AgentDied(String),
+    /// The workload met an error it cannot explain; the text says which.
+    WorkloadFailed(String),
+    /// It printed more than the console may hold.
+    TooMuchOutput,
+    /// What it sent was cut, garbled or not ours; the text says how.
+    BadStream(String),
+}
+
+impl fmt::Display for FailureReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DidNotBoot => f.write_str("did not boot"),
+            Self::Lacks(what) => write!(f, "lacks {what}"),
+            Self::Panicked => f.write_str("panicked"),
+            Self::Oopsed => f.write_str("oopsed"),
+            Self::Hung => f.write_str("hung"),
+            Self::OutOfMemory => f.write_str("ran out of memory"),
+            Self::AgentDied(how) => write!(f, "agent died: {how}"),
+            Self::WorkloadFailed(what) => write!(f, "workload failed: {what}"),
+            Self::TooMuchOutput => f.write_str("printed more than the console may hold"),
+            Self::BadStream(how) => write!(f, "result stream damaged: {how}"),
+        }
+    }
+}
+
+/// A failure of the kernel under test.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubjectFailure {
+    /// How far it got.
+    pub stage: Stage,
+    /// Why.
+    pub reason: FailureReason,
+    /// The last lines of the console, made printable.
+    pub console_tail: String,
+}
+
+/// How a workload ended on a kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// It ran to its end.
+    Completed,
+    /// The kernel does not offer what the workload needs; the text says what.
+    Unsupported(String),
+    /// The kernel failed.
+    Failed(SubjectFailure),
+}
+
+/// One workload's part of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorkloadResult {
+    /// The workload's name.
+    pub workload: String,
+    /// Operations per iteration that it was asked for.
+    pub operations: u64,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// One value per iteration, in the unit of the machine's kind, per operation; empty unless completed.
+    pub samples: Vec<f64>,
+}
+
+/// What the environment of a run was, as name and value pairs in a fixed order (kernel release, command line, …).
+pub type Environment = Vec<(String, String)>;
+
+/// A run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// Its id.
+    pub id: RunId,
+    /// What was booted.
+    pub build: BuildId,
+    /// Where.
+    pub machine: MachineId,
+    /// The suite's name.
+    pub suite: String,
+    /// The seed that perturbed it.
+    pub seed: u64,
+    /// When it began, in seconds since 1970-01-01 UTC.
+    pub started_unix: i64,
+    /// What the guest said of itself; empty when it never got that far.
+    pub environment: Environment,
+    /// One result per workload, in the suite's order.
+    pub results: Vec<WorkloadResult>,
+}

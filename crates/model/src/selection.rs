@@ -1,0 +1,105 @@
+//! Finding a suite and choosing workloads of it by name or by group.
+
+use crate::{MICRO, Suite, Workload};
+
+/// A selection that means nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SelectionError {
+    /// No workload and no group of that name.
+    #[error("no workload or group `{0}`")]
+    UnknownWorkload(String),
+    /// Nothing was selected.
+    #[error("no workload selected")]
+    Nothing,
+}
+
+/// Returns the suite of that name.
+#[must_use]
+pub fn suite(name: &str) -> Option<&'static Suite> {
+    [&MICRO].into_iter().find(|suite| suite.name == name)
+}
+
+/// Returns the group of a workload: what stands before the first hyphen of its name.
+#[must_use]
+pub fn group_of(workload: &Workload) -> &'static str {
+    workload.name.split('-').next().unwrap_or(workload.name)
+}
+
+/// Returns the workloads of a suite that the words name, in the suite's order; all of them for no words.
+///
+/// A word is a workload's name or a group: `fault` stands for `fault-anon`, `fault-file-private` and so on.
+///
+/// # Errors
+/// When a word names nothing, or the words are there but empty.
+pub fn select(
+    suite: &'static Suite,
+    words: &[String],
+) -> Result<Vec<&'static Workload>, SelectionError> {
+    let meant =
+        |workload: &Workload, word: &str| workload.name == word || group_of(workload) == word;
+    if let Some(word) = words
+        .iter()
+        .find(|word| !suite.workloads.iter().any(|w| meant(w, word)))
+    {
+        return Err(if word.is_empty() {
+            SelectionError::Nothing
+        } else {
+            SelectionError::UnknownWorkload(word.clone())
+        });
+    }
+    Ok(suite
+        .workloads
+        .iter()
+        .filter(|w| words.is_empty() || words.iter().any(|word| meant(w, word)))
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SelectionError, group_of, select};
+    use crate::MICRO;
+
+    fn names(words: &[&str]) -> Vec<&'static str> {
+        let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
+        select(&MICRO, &words)
+            .unwrap()
+            .iter()
+            .map(|w| w.name)
+            .collect()
+    }
+
+    #[test]
+    fn a_group_stands_for_its_members() {
+        let faults = names(&["fault"]);
+        assert!(faults.len() > 1 && faults.iter().all(|name| name.starts_with("fault-")));
+        assert_eq!(names(&["getppid", "getppid"]), ["getppid"]);
+    }
+
+    #[test]
+    fn no_words_are_all_workloads_and_unknown_words_are_refused() {
+        assert_eq!(names(&[]).len(), MICRO.workloads.len());
+        assert_eq!(
+            select(&MICRO, &["foult".into()]),
+            Err(SelectionError::UnknownWorkload("foult".into()))
+        );
+        assert_eq!(
+            select(&MICRO, &[String::new()]),
+            Err(SelectionError::Nothing)
+        );
+    }
+
+    #[test]
+    fn names_fit_a_row_and_are_unique() {
+        let mut seen = std::collections::BTreeSet::new();
+        for workload in MICRO.workloads {
+            assert!(workload.name.len() <= 18, "{}", workload.name);
+            assert!(seen.insert(workload.name), "{} twice", workload.name);
+            assert!(
+                workload.iterations >= 16,
+                "{}: 15 without the first",
+                workload.name
+            );
+            assert!(!group_of(workload).is_empty());
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! The four verdicts.
+
+use std::fmt;
+
+/// What a comparison says of one row.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Verdict {
+    /// Better by more than the margin, for all seeds.
+    Better,
+    /// Worse by more than the margin, for all seeds.
+    Worse,
+    /// Within the margin for all seeds: proved, not assumed.
+    Same,
+    /// None of the three; says why and what it would take to know.
+    Unclear(Uncertainty),
+}
+
+/// Why a verdict is unclear.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Uncertainty {
+    /// The seeds do not agree on which side of the margin the difference lies.
+    SeedsDisagree {
+        /// Seeds that say better.
+        better: usize,
+        /// Seeds that say worse.
+        worse: usize,
+        /// Seeds that say same.
+        same: usize,
+    },
+    /// One side has no value; the text says why.
+    Missing(String),
+}
+
+impl Verdict {
+    /// The letter that marks it in a table without colours.
+    #[must_use]
+    pub fn letter(&self) -> char {
+        match self {
+            Self::Better => 'B',
+            Self::Worse => 'W',
+            Self::Same => '=',
+            Self::Unclear(_) => '?',
+        }
+    }
+
+    /// Its word.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Better => "better",
+            Self::Worse => "worse",
+            Self::Same => "same",
+            Self::Unclear(_) => "unclear",
+        }
+    }
+}
+
+impl fmt::Display for Uncertainty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SeedsDisagree {
+                better,
+                worse,
+                same,
+            } => write!(
+                f,
+                "seeds disagree ({better} better, {worse} worse, {same} same): the difference is near the margin or \
+                 depends on layout; a wider --margin or the profile will tell"
+            ),
+            Self::Missing(why) => write!(f, "no value: {why}"),
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Comparisons, verdicts and their renderings: text, markdown, JSON, HTML.

@@ -1,0 +1,1 @@
+//! Numbers in, intervals and medians out; knows no word of the domain.

@@ -1,0 +1,1 @@
+//! Kernels, builds, runs and samples in SQLite; raw artefacts beside it.

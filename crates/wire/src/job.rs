@@ -1,0 +1,281 @@
+//! The job: what the agent is to do after the snapshot. Always [`JOB_SIZE`] bytes, so that reading one costs the guest
+//! the same instructions as reading another.
+
+use crate::PROTOCOL;
+use crate::checksum::crc32;
+use crate::escape::{escape, unescape};
+
+/// Size of an encoded job in bytes, padding included.
+pub const JOB_SIZE: usize = 4096;
+
+const HEAD: &str = "marvin-job";
+
+/// What the agent reads time from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Clock {
+    /// The time stamp counter. In QEMU with `-icount shift=0` it counts guest instructions.
+    Tsc,
+    /// CLOCK_MONOTONIC in nanoseconds.
+    Monotonic,
+}
+
+/// What is done to the guest between the snapshot and the workload, so that seeds sample its state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Perturbation {
+    /// Sleep before the workload, in microseconds: moves the phase of the timer tick.
+    pub delay_us: u64,
+    /// Pages that a child process touches and holds: moves the physical layout.
+    pub child_pages: u64,
+    /// Forks that the child does first: moves slab and page free lists.
+    pub child_forks: u64,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Task {
+    /// Copy out what describes the guest.
+    Environment,
+    /// Run one workload.
+    Workload {
+        /// Its name.
+        name: String,
+        /// Operations per iteration.
+        operations: u64,
+        /// Iterations before the measured ones.
+        warm_up: u32,
+        /// Measured iterations.
+        iterations: u32,
+        /// Kernel functions to count entries of with kprobes; empty for a measurement.
+        probes: Vec<String>,
+    },
+}
+
+/// A job for the agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Job {
+    /// Binds the stream to this job: a stream of another job does not pass for this one's.
+    pub id: u64,
+    /// What the agent reads time from.
+    pub clock: Clock,
+    /// What is done to the guest first.
+    pub perturbation: Perturbation,
+    /// What is to be done.
+    pub task: Task,
+}
+
+/// A job that cannot be written or read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum JobError {
+    /// Longer than [`JOB_SIZE`].
+    #[error("job of {0} bytes is longer than {JOB_SIZE}")]
+    TooLong(usize),
+    /// Not a job, or a damaged one.
+    #[error("not a job: {0}")]
+    Malformed(&'static str),
+    /// Written by another version.
+    #[error("job of protocol {0}, this agent speaks {PROTOCOL}")]
+    Version(String),
+}
+
+impl Job {
+    /// Returns the job as [`JOB_SIZE`] bytes.
+    ///
+    /// # Errors
+    /// When it does not fit.
+    pub fn encode(&self) -> Result<Vec<u8>, JobError> {
+        let Perturbation {
+            delay_us,
+            child_pages,
+            child_forks,
+        } = self.perturbation;
+        let clock = match self.clock {
+            Clock::Tsc => "tsc",
+            Clock::Monotonic => "monotonic",
+        };
+        let mut words = vec![
+            format!("id={:016x}", self.id),
+            format!("clock={clock}"),
+            format!("delay_us={delay_us}"),
+            format!("child_pages={child_pages}"),
+            format!("child_forks={child_forks}"),
+        ];
+        match &self.task {
+            Task::Environment => words.push("task=environment".into()),
+            Task::Workload {
+                name,
+                operations,
+                warm_up,
+                iterations,
+                probes,
+            } => {
+                words.push("task=workload".into());
+                words.push(format!("name={}", escape(name.as_bytes())));
+                words.push(format!("operations={operations}"));
+                words.push(format!("warm_up={warm_up}"));
+                words.push(format!("iterations={iterations}"));
+                words.extend(
+                    probes
+                        .iter()
+                        .map(|probe| format!("probe={}", escape(probe.as_bytes()))),
+                );
+            }
+        }
+        let body = words.join("\n");
+        let mut out = format!(
+            "{HEAD} {PROTOCOL} {:08x}\n{body}",
+            crc32(&[body.as_bytes()])
+        )
+        .into_bytes();
+        if out.len() > JOB_SIZE {
+            return Err(JobError::TooLong(out.len()));
+        }
+        out.resize(JOB_SIZE, 0);
+        Ok(out)
+    }
+
+    /// Reads an encoded job.
+    ///
+    /// # Errors
+    /// When the bytes are not a job of this protocol version, whole and undamaged.
+    pub fn decode(bytes: &[u8]) -> Result<Self, JobError> {
+        let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
+        let text =
+            std::str::from_utf8(&bytes[..end]).map_err(|_| JobError::Malformed("not text"))?;
+        let (head, body) = text
+            .split_once('\n')
+            .ok_or(JobError::Malformed("no header"))?;
+        let mut head = head.split(' ');
+        if head.next() != Some(HEAD) {
+            return Err(JobError::Malformed("no header"));
+        }
+        let version = head.next().unwrap_or_default();
+        if version != PROTOCOL.to_string() {
+            return Err(JobError::Version(version.to_owned()));
+        }
+        let crc = head
+            .next()
+            .and_then(|word| u32::from_str_radix(word, 16).ok());
+        if crc != Some(crc32(&[body.as_bytes()])) {
+            return Err(JobError::Malformed("checksum"));
+        }
+        Fields(body).job().ok_or(JobError::Malformed("fields"))
+    }
+}
+
+/// The `name=value` lines of a job.
+struct Fields<'a>(&'a str);
+
+impl<'a> Fields<'a> {
+    fn all(&self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0
+            .lines()
+            .filter_map(move |line| line.strip_prefix(name)?.strip_prefix('='))
+    }
+
+    fn number<T: std::str::FromStr>(&self, name: &'a str) -> Option<T> {
+        self.all(name).next()?.parse().ok()
+    }
+
+    fn text(word: &str) -> Option<String> {
+        String::from_utf8(unescape(word)?).ok()
+    }
+
+    fn job(&self) -> Option<Job> {
+        Some(Job {
+            id: u64::from_str_radix(self.all("id").next()?, 16).ok()?,
+            clock: match self.all("clock").next()? {
+                "tsc" => Clock::Tsc,
+                "monotonic" => Clock::Monotonic,
+                _ => return None,
+            },
+            perturbation: Perturbation {
+                delay_us: self.number("delay_us")?,
+                child_pages: self.number("child_pages")?,
+                child_forks: self.number("child_forks")?,
+            },
+            task: match self.all("task").next()? {
+                "environment" => Task::Environment,
+                "workload" => Task::Workload {
+                    name: Self::text(self.all("name").next()?)?,
+                    operations: self.number("operations")?,
+                    warm_up: self.number("warm_up")?,
+                    iterations: self.number("iterations")?,
+                    probes: self.all("probe").map(Self::text).collect::<Option<_>>()?,
+                },
+                _ => return None,
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Clock, JOB_SIZE, Job, JobError, Perturbation, Task};
+
+    fn job() -> Job {
+        Job {
+            id: 0xfeed_0000_0000_0001,
+            clock: Clock::Tsc,
+            perturbation: Perturbation {
+                delay_us: 17,
+                child_pages: 1000,
+                child_forks: 10,
+            },
+            task: Task::Workload {
+                name: "fault-anon".into(),
+                operations: 2048,
+                warm_up: 2,
+                iterations: 16,
+                probes: vec!["do_anonymous_page".into(), "odd name".into()],
+            },
+        }
+    }
+
+    #[test]
+    fn a_job_comes_back_and_has_its_size() {
+        let bytes = job().encode().unwrap();
+        assert_eq!(bytes.len(), JOB_SIZE);
+        assert_eq!(Job::decode(&bytes), Ok(job()));
+        let environment = Job {
+            task: Task::Environment,
+            clock: Clock::Monotonic,
+            ..job()
+        };
+        assert_eq!(Job::decode(&environment.encode().unwrap()), Ok(environment));
+    }
+
+    #[test]
+    fn damage_is_noticed() {
+        let bytes = job().encode().unwrap();
+        for at in 0..bytes.iter().position(|&b| b == 0).unwrap() {
+            let mut bad = bytes.clone();
+            bad[at] ^= 1;
+            assert!(Job::decode(&bad).is_err(), "byte {at}");
+        }
+        assert_eq!(Job::decode(b""), Err(JobError::Malformed("no header")));
+        assert_eq!(
+            Job::decode(b"marvin-job 9 00000000\n"),
+            Err(JobError::Version("9".into()))
+        );
+    }
+
+    #[test]
+    fn a_job_that_does_not_fit_is_refused() {
+        let mut long = job();
+        long.task = Task::Workload {
+            name: "x".repeat(JOB_SIZE),
+            operations: 1,
+            warm_up: 0,
+            iterations: 1,
+            probes: vec![],
+        };
+        assert!(matches!(long.encode(), Err(JobError::TooLong(_))));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn garbage_never_panics(bytes: Vec<u8>) {
+            assert!(Job::decode(&bytes).is_err());
+        }
+    }
+}
