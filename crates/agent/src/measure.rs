@@ -1,0 +1,41 @@
+//! The measured loop: a fixed number of operations per iteration, the clock read only outside of it.
+
+use std::io;
+
+use wire::Clock;
+
+use crate::clock::now;
+use crate::workloads::{self, Failure};
+
+/// How a workload is measured.
+pub(crate) struct Plan {
+    /// What time is read from.
+    pub(crate) clock: Clock,
+    /// Operations per iteration.
+    pub(crate) operations: u64,
+    /// Iterations before the measured ones.
+    pub(crate) warm_up: u32,
+    /// Measured iterations.
+    pub(crate) iterations: u32,
+}
+
+/// Runs a workload and returns the ticks of each measured iteration.
+pub(crate) fn measure(name: &str, plan: &Plan) -> Result<Vec<u64>, Failure> {
+    let mut workload = workloads::create(name)?;
+    // All memory for results is there before the first iteration, so that recording one touches no allocator.
+    let mut ticks = Vec::with_capacity(plan.iterations as usize);
+    for iteration in 0..plan.warm_up + plan.iterations {
+        workload.prepare(plan.operations)?;
+        let start = now(plan.clock);
+        workload.run(plan.operations)?;
+        let end = now(plan.clock);
+        workload.clear(plan.operations)?;
+        if iteration >= plan.warm_up {
+            ticks.push(
+                end.checked_sub(start)
+                    .ok_or_else(|| io::Error::other("the clock went backwards"))?,
+            );
+        }
+    }
+    Ok(ticks)
+}

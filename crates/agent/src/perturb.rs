@@ -1,0 +1,67 @@
+//! Disturbing the guest on purpose before a workload, so that seeds sample its state.
+//!
+//! Memory is held by a child, never by the process that measures: held by that one it would be copied at each fork.
+
+use std::io;
+use std::time::Duration;
+
+use wire::Perturbation;
+
+use crate::sys::{self, Fork};
+
+const PAGE: usize = 4096;
+
+/// Forks the child that forks and holds pages, waits until it has, and sleeps.
+pub(crate) fn perturb(perturbation: &Perturbation) -> io::Result<()> {
+    if perturbation.child_pages > 0 || perturbation.child_forks > 0 {
+        let (mut ready, holder) = io::pipe()?;
+        match sys::fork()? {
+            Fork::Child => {
+                drop(ready);
+                // The holder ends with the guest; a failure shows as a closed pipe.
+                if fork_often(perturbation.child_forks)
+                    .and_then(|()| hold(perturbation.child_pages))
+                    .is_ok()
+                {
+                    drop(holder);
+                    loop {
+                        std::thread::sleep(Duration::from_secs(3600));
+                    }
+                }
+                sys::exit_now(1);
+            }
+            Fork::Parent(_) => {
+                drop(holder);
+                io::Read::read_to_end(&mut ready, &mut Vec::new())?;
+            }
+        }
+    }
+    std::thread::sleep(Duration::from_micros(perturbation.delay_us));
+    Ok(())
+}
+
+fn fork_often(times: u64) -> io::Result<()> {
+    for _ in 0..times {
+        match sys::fork()? {
+            Fork::Child => sys::exit_now(0),
+            Fork::Parent(pid) => sys::wait_for(pid)?,
+        };
+    }
+    Ok(())
+}
+
+fn hold(pages: u64) -> io::Result<()> {
+    let pages = usize::try_from(pages).map_err(io::Error::other)?;
+    if pages == 0 {
+        return Ok(());
+    }
+    let start = sys::map_anonymous(pages * PAGE, libc::MAP_PRIVATE)?;
+    // SAFETY: the advice concerns only the mapping made above.
+    // A kernel without huge pages refuses it, and then does what was asked anyway.
+    unsafe { libc::madvise(start.cast(), pages * PAGE, libc::MADV_NOHUGEPAGE) };
+    for page in 0..pages {
+        // SAFETY: each address lies within the mapping.
+        unsafe { start.add(page * PAGE).write_volatile(1) };
+    }
+    Ok(())
+}

@@ -1,0 +1,85 @@
+//! System calls with `io::Result`: the few that std does not offer and more than one place here needs.
+
+use std::ffi::CString;
+use std::io;
+
+/// Turns a C return value into a result: negative means `errno`.
+pub(crate) fn check(value: impl Into<i64>) -> io::Result<i64> {
+    match value.into() {
+        value if value < 0 => Err(io::Error::last_os_error()),
+        value => Ok(value),
+    }
+}
+
+/// Returns a C string.
+pub(crate) fn c(text: &str) -> io::Result<CString> {
+    CString::new(text).map_err(io::Error::other)
+}
+
+/// Which side of a fork we are on.
+pub(crate) enum Fork {
+    /// The child.
+    Child,
+    /// The parent, with the child's process id.
+    Parent(libc::pid_t),
+}
+
+/// Forks. The agent has one thread wherever it forks, so the child may do anything.
+pub(crate) fn fork() -> io::Result<Fork> {
+    // SAFETY: a single-threaded process may fork; the child continues with its own copy of everything.
+    match check(unsafe { libc::fork() })? {
+        0 => Ok(Fork::Child),
+        pid => Ok(Fork::Parent(pid as libc::pid_t)),
+    }
+}
+
+/// Ends the process at once, running no destructor: what a forked child does.
+pub(crate) fn exit_now(code: i32) -> ! {
+    // SAFETY: _exit never returns and frees what the process holds.
+    unsafe { libc::_exit(code) }
+}
+
+/// Waits for a child and returns its wait status.
+pub(crate) fn wait_for(pid: libc::pid_t) -> io::Result<i32> {
+    let mut status = 0;
+    loop {
+        // SAFETY: `status` is a valid int for the duration of the call.
+        match check(unsafe { libc::waitpid(pid, &raw mut status, 0) }) {
+            Ok(_) => return Ok(status),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Says in words how a child ended, or nothing when it ended well.
+pub(crate) fn bad_end(status: i32) -> Option<String> {
+    if libc::WIFSIGNALED(status) {
+        Some(format!("killed by signal {}", libc::WTERMSIG(status)))
+    } else if libc::WEXITSTATUS(status) != 0 {
+        Some(format!("exit status {}", libc::WEXITSTATUS(status)))
+    } else {
+        None
+    }
+}
+
+/// Maps anonymous memory, private or shared by `flags`.
+pub(crate) fn map_anonymous(bytes: usize, flags: i32) -> io::Result<*mut u8> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing of ours.
+    let address = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            bytes,
+            protection,
+            flags | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        )
+    };
+    if address == libc::MAP_FAILED {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(address.cast())
+    }
+}
