@@ -12,8 +12,10 @@ use crate::sys::{self, Fork, c, check};
 use crate::workloads::Failure;
 use crate::{environment, perturb, ports, probes};
 
-/// Guest time from the first word to the snapshot: what boot leaves running in the background has ended by then.
-const SETTLE: Duration = Duration::from_secs(3);
+/// Guest time from the first word to the watchdog's start: what boot leaves running in the background has ended by then.
+const SETTLE: Duration = Duration::from_secs(2);
+/// Guest time from there on, in the middle of which the watchdog stops the machine.
+const STOP: Duration = Duration::from_secs(4);
 /// Guest time between the perturbation and the workload, for the same reason.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Name of the job's fw_cfg file.
@@ -36,20 +38,15 @@ pub(crate) fn main() -> ! {
 }
 
 fn live() -> io::Result<()> {
-    for (kind, target) in [
-        ("proc", "/proc"),
-        ("sysfs", "/sys"),
-        ("devtmpfs", "/dev"),
-        ("tmpfs", "/tmp"),
-    ] {
+    for (kind, target) in [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev"), ("tmpfs", "/tmp")] {
         mount(kind, target)?;
     }
-    Sender::new(console()?, 0).send(&Frame::Hello {
-        agent: AGENT.to_owned(),
-    })?;
+    Sender::new(console()?, 0).send(&Frame::Hello { agent: AGENT.to_owned() })?;
     loopback_up()?;
     std::thread::sleep(SETTLE);
-    let bytes = in_child(|| ports::stop_and_read_job(JOB_FILE))?;
+    in_child(|| ports::start_watchdog().map(|()| Vec::new()))?;
+    std::thread::sleep(STOP);
+    let bytes = in_child(|| ports::read_job(JOB_FILE))?;
     let job = Job::decode(&bytes).map_err(io::Error::other)?;
     perturb::perturb(&job.perturbation)?;
     std::thread::sleep(PAUSE);
@@ -57,9 +54,7 @@ fn live() -> io::Result<()> {
     // Only the gravest messages may come between the frames.
     fs::write("/proc/sys/kernel/printk", "1")?;
     let mut sender = Sender::new(console()?, job.id);
-    sender.send(&Frame::Hello {
-        agent: AGENT.to_owned(),
-    })?;
+    sender.send(&Frame::Hello { agent: AGENT.to_owned() })?;
     for frame in frames {
         match frame {
             Frame::File { name, bytes } => sender.send_file(&name, &bytes)?,
@@ -74,24 +69,13 @@ fn work(job: &Job) -> io::Result<Vec<Frame>> {
     let file = |(name, bytes)| Frame::File { name, bytes };
     match &job.task {
         Task::Environment => Ok(environment::copy().into_iter().map(file).collect()),
-        Task::Workload {
-            name,
-            operations,
-            warm_up,
-            iterations,
-            probes,
-        } => {
+        Task::Workload { name, operations, warm_up, iterations, probes } => {
             if !probes.is_empty()
                 && let Err(error) = probes::set(probes)
             {
                 return Ok(vec![Frame::Unsupported(format!("kprobes: {error}"))]);
             }
-            let plan = Plan {
-                clock: job.clock,
-                operations: *operations,
-                warm_up: *warm_up,
-                iterations: *iterations,
-            };
+            let plan = Plan { clock: job.clock, operations: *operations, warm_up: *warm_up, iterations: *iterations };
             let mut frames = vec![in_worker(name, &plan)?];
             if !probes.is_empty() {
                 frames.push(file(("kprobe_profile".to_owned(), probes::profile()?)));
@@ -105,14 +89,7 @@ fn work(job: &Job) -> io::Result<Vec<Frame>> {
 fn in_worker(name: &str, plan: &Plan) -> io::Result<Frame> {
     let report = in_child(|| {
         let (tag, text) = match measure::measure(name, plan) {
-            Ok(ticks) => (
-                's',
-                ticks
-                    .iter()
-                    .map(u64::to_string)
-                    .collect::<Vec<_>>()
-                    .join(","),
-            ),
+            Ok(ticks) => ('s', ticks.iter().map(u64::to_string).collect::<Vec<_>>().join(",")),
             Err(Failure::Unsupported(why)) => ('u', why),
             Err(Failure::Error(error)) => ('f', error.to_string()),
         };
@@ -124,12 +101,7 @@ fn in_worker(name: &str, plan: &Plan) -> io::Result<Frame> {
         Err(error) => return Ok(Frame::Died(error.to_string())),
     };
     Ok(match text.split_at_checked(1) {
-        Some(("s", ticks)) => Frame::Samples(
-            ticks
-                .split(',')
-                .filter_map(|tick| tick.parse().ok())
-                .collect(),
-        ),
+        Some(("s", ticks)) => Frame::Samples(ticks.split(',').filter_map(|tick| tick.parse().ok()).collect()),
         Some(("u", why)) => Frame::Unsupported(why.to_owned()),
         Some(("f", what)) => Frame::Failed(what.to_owned()),
         _ => Frame::Died("the workload left without a word".to_owned()),
@@ -144,10 +116,7 @@ fn in_child(action: impl FnOnce() -> io::Result<Vec<u8>>) -> io::Result<Vec<u8>>
             drop(receiver);
             let code = match action().and_then(|bytes| sender.write_all(&bytes)) {
                 Ok(()) => 0,
-                Err(error) => error
-                    .raw_os_error()
-                    .filter(|code| (1..=255).contains(code))
-                    .unwrap_or(255),
+                Err(error) => error.raw_os_error().filter(|code| (1..=255).contains(code)).unwrap_or(255),
             };
             sys::exit_now(code)
         }
@@ -168,20 +137,11 @@ pub(crate) fn mount(kind: &str, target: &str) -> io::Result<()> {
     fs::create_dir_all(target)?;
     let (kind, target) = (c(kind)?, c(target)?);
     // SAFETY: the strings are valid and outlive the call; no data is passed.
-    let result = unsafe {
-        libc::mount(
-            kind.as_ptr(),
-            target.as_ptr(),
-            kind.as_ptr(),
-            0,
-            std::ptr::null(),
-        )
-    };
+    let result = unsafe { libc::mount(kind.as_ptr(), target.as_ptr(), kind.as_ptr(), 0, std::ptr::null()) };
     match check(result) {
-        Err(error) if error.raw_os_error() != Some(libc::EBUSY) => Err(io::Error::new(
-            error.kind(),
-            format!("mount {target:?}: {error}"),
-        )),
+        Err(error) if error.raw_os_error() != Some(libc::EBUSY) => {
+            Err(io::Error::new(error.kind(), format!("mount {target:?}: {error}")))
+        }
         _ => Ok(()),
     }
 }
@@ -193,9 +153,7 @@ fn console() -> io::Result<File> {
 
 fn loopback_up() -> io::Result<()> {
     // SAFETY: socket takes no memory of ours.
-    let socket =
-        check(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) })?
-            as i32;
+    let socket = check(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) })? as i32;
     // SAFETY: an ifreq of zeroes is a valid value of the C struct.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {

@@ -3,10 +3,7 @@
 //! It interprets nothing and needs nothing but Linux 3.10: what the bytes mean is decided on the host, so that old
 //! runs can be read again by better programs. Besides being PID 1 it can be tried by hand: `marvin-agent list`,
 //! `marvin-agent run NAME [OPERATIONS]`.
-#![expect(
-    unsafe_code,
-    reason = "the agent is made of system calls; each block says why it is sound"
-)]
+#![expect(unsafe_code, reason = "the agent is made of system calls; each block says why it is sound")]
 
 mod clock;
 mod environment;
@@ -31,20 +28,11 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let (text, code) = match words.as_slice() {
-        ["list"] => (
-            workloads::names().map(|name| format!("{name}\n")).collect(),
-            ExitCode::SUCCESS,
-        ),
+        ["list"] => (workloads::names().map(|name| format!("{name}\n")).collect(), ExitCode::SUCCESS),
         ["run", name] => try_out(name, "1000"),
         ["run", name, operations] => try_out(name, operations),
-        ["--version"] => (
-            format!("marvin-agent {}\n", env!("CARGO_PKG_VERSION")),
-            ExitCode::SUCCESS,
-        ),
-        _ => (
-            "usage: marvin-agent list | run NAME [OPERATIONS] | --version\n".to_owned(),
-            ExitCode::from(2),
-        ),
+        ["--version"] => (format!("marvin-agent {}\n", env!("CARGO_PKG_VERSION")), ExitCode::SUCCESS),
+        _ => ("usage: marvin-agent list | run NAME [OPERATIONS] | --version\n".to_owned(), ExitCode::from(2)),
     };
     match std::io::stdout().write_all(text.as_bytes()) {
         Ok(()) => code,
@@ -55,17 +43,9 @@ fn main() -> ExitCode {
 /// Runs one workload here and says what an operation costs in nanoseconds, for trying a workload by hand.
 fn try_out(name: &str, operations: &str) -> (String, ExitCode) {
     let Ok(operations) = operations.parse::<u64>() else {
-        return (
-            format!("`{operations}` is not a number of operations\n"),
-            ExitCode::from(2),
-        );
+        return (format!("`{operations}` is not a number of operations\n"), ExitCode::from(2));
     };
-    let plan = measure::Plan {
-        clock: Clock::Monotonic,
-        operations: operations.max(1),
-        warm_up: 1,
-        iterations: 5,
-    };
+    let plan = measure::Plan { clock: Clock::Monotonic, operations: operations.max(1), warm_up: 1, iterations: 5 };
     match measure::measure(name, &plan) {
         Ok(ticks) => {
             let line = |tick: &u64| format!("{name} {} ns/op\n", tick / plan.operations);

@@ -31,10 +31,7 @@ pub(crate) fn measure(name: &str, plan: &Plan) -> Result<Vec<u64>, Failure> {
         let end = now(plan.clock);
         workload.clear(plan.operations)?;
         if iteration >= plan.warm_up {
-            ticks.push(
-                end.checked_sub(start)
-                    .ok_or_else(|| io::Error::other("the clock went backwards"))?,
-            );
+            ticks.push(end.checked_sub(start).ok_or_else(|| io::Error::other("the clock went backwards"))?);
         }
     }
     Ok(ticks)

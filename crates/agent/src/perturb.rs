@@ -19,10 +19,7 @@ pub(crate) fn perturb(perturbation: &Perturbation) -> io::Result<()> {
             Fork::Child => {
                 drop(ready);
                 // The holder ends with the guest; a failure shows as a closed pipe.
-                if fork_often(perturbation.child_forks)
-                    .and_then(|()| hold(perturbation.child_pages))
-                    .is_ok()
-                {
+                if fork_often(perturbation.child_forks).and_then(|()| hold(perturbation.child_pages)).is_ok() {
                     drop(holder);
                     loop {
                         std::thread::sleep(Duration::from_secs(3600));

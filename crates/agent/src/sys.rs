@@ -67,19 +67,32 @@ pub(crate) fn bad_end(status: i32) -> Option<String> {
 pub(crate) fn map_anonymous(bytes: usize, flags: i32) -> io::Result<*mut u8> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing of ours.
-    let address = unsafe {
-        libc::mmap(
-            std::ptr::null_mut(),
-            bytes,
-            protection,
-            flags | libc::MAP_ANONYMOUS,
-            -1,
-            0,
-        )
-    };
-    if address == libc::MAP_FAILED {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(address.cast())
-    }
+    let address = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags | libc::MAP_ANONYMOUS, -1, 0) };
+    if address == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(address.cast()) }
+}
+
+/// Ends a child at once and waits for it.
+pub(crate) fn kill_and_wait(pid: libc::pid_t) -> io::Result<i32> {
+    // SAFETY: kill takes no memory of ours; `pid` is a child that nobody has waited for yet, so still the same one.
+    check(unsafe { libc::kill(pid, libc::SIGKILL) })?;
+    wait_for(pid)
+}
+
+/// Gives up the processor to whoever else can run.
+pub(crate) fn yield_now() {
+    // SAFETY: sched_yield takes nothing and always succeeds on Linux.
+    unsafe { libc::sched_yield() };
+}
+
+/// Keeps this process, and the threads and children it starts from now on, on the processor it is on.
+pub(crate) fn stay_on_this_cpu() -> io::Result<()> {
+    // SAFETY: sched_getcpu takes nothing.
+    let cpu = check(unsafe { libc::sched_getcpu() })?;
+    let cpu = usize::try_from(cpu).map_err(io::Error::other)?;
+    // SAFETY: a cpu_set_t of zeroes is a valid, empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: `set` is valid; CPU_SET checks that the number is within it.
+    unsafe { libc::CPU_SET(cpu, &mut set) };
+    // SAFETY: `set` is valid for the call and of the size given.
+    check(unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) }).map(|_| ())
 }

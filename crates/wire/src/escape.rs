@@ -29,9 +29,7 @@ pub(crate) fn unescape(word: &str) -> Option<Vec<u8>> {
 }
 
 fn nibble(digit: u8) -> Option<u8> {
-    char::from(digit)
-        .to_digit(16)
-        .and_then(|value| u8::try_from(value).ok())
+    char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
 }
 
 #[cfg(test)]
@@ -47,14 +45,6 @@ mod tests {
 
     #[test]
     fn broken_words_are_nothing() {
-        assert_eq!(
-            (
-                unescape("%"),
-                unescape("%4"),
-                unescape("%zz"),
-                unescape("a b")
-            ),
-            (None, None, None, None)
-        );
+        assert_eq!((unescape("%"), unescape("%4"), unescape("%zz"), unescape("a b")), (None, None, None, None));
     }
 }

@@ -83,11 +83,7 @@ impl Job {
     /// # Errors
     /// When it does not fit.
     pub fn encode(&self) -> Result<Vec<u8>, JobError> {
-        let Perturbation {
-            delay_us,
-            child_pages,
-            child_forks,
-        } = self.perturbation;
+        let Perturbation { delay_us, child_pages, child_forks } = self.perturbation;
         let clock = match self.clock {
             Clock::Tsc => "tsc",
             Clock::Monotonic => "monotonic",
@@ -101,31 +97,17 @@ impl Job {
         ];
         match &self.task {
             Task::Environment => words.push("task=environment".into()),
-            Task::Workload {
-                name,
-                operations,
-                warm_up,
-                iterations,
-                probes,
-            } => {
+            Task::Workload { name, operations, warm_up, iterations, probes } => {
                 words.push("task=workload".into());
                 words.push(format!("name={}", escape(name.as_bytes())));
                 words.push(format!("operations={operations}"));
                 words.push(format!("warm_up={warm_up}"));
                 words.push(format!("iterations={iterations}"));
-                words.extend(
-                    probes
-                        .iter()
-                        .map(|probe| format!("probe={}", escape(probe.as_bytes()))),
-                );
+                words.extend(probes.iter().map(|probe| format!("probe={}", escape(probe.as_bytes()))));
             }
         }
         let body = words.join("\n");
-        let mut out = format!(
-            "{HEAD} {PROTOCOL} {:08x}\n{body}",
-            crc32(&[body.as_bytes()])
-        )
-        .into_bytes();
+        let mut out = format!("{HEAD} {PROTOCOL} {:08x}\n{body}", crc32(&[body.as_bytes()])).into_bytes();
         if out.len() > JOB_SIZE {
             return Err(JobError::TooLong(out.len()));
         }
@@ -139,11 +121,8 @@ impl Job {
     /// When the bytes are not a job of this protocol version, whole and undamaged.
     pub fn decode(bytes: &[u8]) -> Result<Self, JobError> {
         let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
-        let text =
-            std::str::from_utf8(&bytes[..end]).map_err(|_| JobError::Malformed("not text"))?;
-        let (head, body) = text
-            .split_once('\n')
-            .ok_or(JobError::Malformed("no header"))?;
+        let text = std::str::from_utf8(&bytes[..end]).map_err(|_| JobError::Malformed("not text"))?;
+        let (head, body) = text.split_once('\n').ok_or(JobError::Malformed("no header"))?;
         let mut head = head.split(' ');
         if head.next() != Some(HEAD) {
             return Err(JobError::Malformed("no header"));
@@ -152,9 +131,7 @@ impl Job {
         if version != PROTOCOL.to_string() {
             return Err(JobError::Version(version.to_owned()));
         }
-        let crc = head
-            .next()
-            .and_then(|word| u32::from_str_radix(word, 16).ok());
+        let crc = head.next().and_then(|word| u32::from_str_radix(word, 16).ok());
         if crc != Some(crc32(&[body.as_bytes()])) {
             return Err(JobError::Malformed("checksum"));
         }
@@ -167,9 +144,7 @@ struct Fields<'a>(&'a str);
 
 impl<'a> Fields<'a> {
     fn all(&self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.0
-            .lines()
-            .filter_map(move |line| line.strip_prefix(name)?.strip_prefix('='))
+        self.0.lines().filter_map(move |line| line.strip_prefix(name)?.strip_prefix('='))
     }
 
     fn number<T: std::str::FromStr>(&self, name: &'a str) -> Option<T> {
@@ -216,11 +191,7 @@ mod tests {
         Job {
             id: 0xfeed_0000_0000_0001,
             clock: Clock::Tsc,
-            perturbation: Perturbation {
-                delay_us: 17,
-                child_pages: 1000,
-                child_forks: 10,
-            },
+            perturbation: Perturbation { delay_us: 17, child_pages: 1000, child_forks: 10 },
             task: Task::Workload {
                 name: "fault-anon".into(),
                 operations: 2048,
@@ -236,11 +207,7 @@ mod tests {
         let bytes = job().encode().unwrap();
         assert_eq!(bytes.len(), JOB_SIZE);
         assert_eq!(Job::decode(&bytes), Ok(job()));
-        let environment = Job {
-            task: Task::Environment,
-            clock: Clock::Monotonic,
-            ..job()
-        };
+        let environment = Job { task: Task::Environment, clock: Clock::Monotonic, ..job() };
         assert_eq!(Job::decode(&environment.encode().unwrap()), Ok(environment));
     }
 
@@ -253,22 +220,14 @@ mod tests {
             assert!(Job::decode(&bad).is_err(), "byte {at}");
         }
         assert_eq!(Job::decode(b""), Err(JobError::Malformed("no header")));
-        assert_eq!(
-            Job::decode(b"marvin-job 9 00000000\n"),
-            Err(JobError::Version("9".into()))
-        );
+        assert_eq!(Job::decode(b"marvin-job 9 00000000\n"), Err(JobError::Version("9".into())));
     }
 
     #[test]
     fn a_job_that_does_not_fit_is_refused() {
         let mut long = job();
-        long.task = Task::Workload {
-            name: "x".repeat(JOB_SIZE),
-            operations: 1,
-            warm_up: 0,
-            iterations: 1,
-            probes: vec![],
-        };
+        long.task =
+            Task::Workload { name: "x".repeat(JOB_SIZE), operations: 1, warm_up: 0, iterations: 1, probes: vec![] };
         assert!(matches!(long.encode(), Err(JobError::TooLong(_))));
     }
 

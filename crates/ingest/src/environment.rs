@@ -1,0 +1,105 @@
+//! The guest's own description of itself: raw files to named values.
+//!
+//! A file that a kernel does not have gives no value, so that "absent here, present there" shows as a difference.
+
+use std::collections::BTreeMap;
+
+use model::Environment;
+use wire::{Frame, Stream};
+
+const VULNERABILITIES: &str = "/sys/devices/system/cpu/vulnerabilities/";
+const SYSCTLS: &str = "/proc/sys/";
+/// Longest value that is kept, in characters.
+const VALUE_MAX: usize = 400;
+
+/// Returns what the stream of an environment job says, in a fixed order.
+#[must_use]
+pub fn environment(stream: &Stream) -> Environment {
+    let mut files: BTreeMap<&str, Vec<u8>> = BTreeMap::new();
+    for frame in &stream.frames {
+        if let Frame::File { name, bytes } = frame {
+            files.entry(name).or_default().extend(bytes);
+        }
+    }
+    let text = |name: &str| files.get(name).map(|bytes| String::from_utf8_lossy(bytes).trim().to_owned());
+    let mut values = Vec::new();
+    let mut add = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            values.push((name.to_owned(), value.chars().filter(|c| !c.is_control()).take(VALUE_MAX).collect()));
+        }
+    };
+    let version = text("/proc/version");
+    add("kernel release", version.as_ref().and_then(|line| line.split_whitespace().nth(2).map(str::to_owned)));
+    add("kernel version", version);
+    add("command line", text("/proc/cmdline"));
+    add("CPU model", text("/proc/cpuinfo").and_then(|cpus| field(&cpus, "model name")));
+    add("CPU flags", text("/proc/cpuinfo").and_then(|cpus| field(&cpus, "flags")));
+    add("memory", text("/proc/meminfo").and_then(|memory| field(&memory, "MemTotal")));
+    add("clocksource", text("/sys/devices/system/clocksource/clocksource0/current_clocksource"));
+    add("transparent huge pages", text("/sys/kernel/mm/transparent_hugepage/enabled").map(|s| chosen(&s)));
+    add("huge page defrag", text("/sys/kernel/mm/transparent_hugepage/defrag").map(|s| chosen(&s)));
+    add("multi-gen LRU", text("/sys/kernel/mm/lru_gen/enabled"));
+    add("security modules", text("/sys/kernel/security/lsm"));
+    for name in files.keys() {
+        if let Some(weakness) = name.strip_prefix(VULNERABILITIES) {
+            add(&format!("mitigation {weakness}"), text(name));
+        } else if let Some(path) = name.strip_prefix(SYSCTLS) {
+            add(&path.replace('/', "."), text(name).map(|value| value.replace('\t', " ")));
+        }
+    }
+    values
+}
+
+/// The value of a `name : value` line.
+fn field(text: &str, name: &str) -> Option<String> {
+    text.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        (key.trim() == name).then(|| value.trim().to_owned())
+    })
+}
+
+/// The word in brackets of a sysfs choice such as `always [madvise] never`.
+fn chosen(text: &str) -> String {
+    let word = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    word.map_or(text, |(word, _)| word).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::environment;
+    use wire::{Frame, Stream};
+
+    fn file(name: &str, text: &str) -> Frame {
+        Frame::File { name: name.into(), bytes: text.as_bytes().to_vec() }
+    }
+
+    #[test]
+    fn files_become_named_values_in_a_fixed_order() {
+        let stream = Stream {
+            frames: vec![
+                file("/proc/sys/net/ipv4/tcp_rmem", "4096\t131072\t6291456\n"),
+                file("/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n"),
+                file("/proc/cpuinfo", "processor\t: 0\nmodel name\t: QEMU Virtual"),
+                file("/proc/cpuinfo", " CPU\n"),
+                file("/proc/version", "Linux version 6.12.117+deb12 (x@y) #1 SMP\n"),
+                file("/sys/devices/system/cpu/vulnerabilities/meltdown", "Not affected\n"),
+            ],
+        };
+        let lines: Vec<String> = environment(&stream).iter().map(|(name, value)| format!("{name} = {value}")).collect();
+        insta::assert_snapshot!(lines.join("\n"), @r"
+        kernel release = 6.12.117+deb12
+        kernel version = Linux version 6.12.117+deb12 (x@y) #1 SMP
+        CPU model = QEMU Virtual CPU
+        transparent huge pages = madvise
+        net.ipv4.tcp_rmem = 4096 131072 6291456
+        mitigation meltdown = Not affected
+        ");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn garbage_never_panics(name: String, bytes: Vec<u8>) {
+            let _values = environment(&Stream { frames: vec![Frame::File { name, bytes }] });
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! A workload's frames to its outcome and samples.
+
+use model::{FailureReason, Outcome, Stage, SubjectFailure};
+use wire::{Frame, Stream};
+
+/// Most iterations that are believed.
+const SAMPLES_MAX: usize = 100_000;
+
+/// A stream that is whole and yet makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum IngestError {
+    /// There is no frame that says how the workload ended.
+    #[error("the agent said nothing of how the workload ended")]
+    NoResult,
+    /// The number of iterations is not the one asked for.
+    #[error("{found} iterations came, {expected} were asked for")]
+    Iterations {
+        /// How many came.
+        found: usize,
+        /// How many were asked for.
+        expected: usize,
+    },
+}
+
+/// Returns how a workload ended and its samples: ticks per operation, one per iteration.
+///
+/// # Errors
+/// When the stream holds no result, or not as many iterations as were asked for.
+pub fn outcome(stream: &Stream, operations: u64, iterations: u32) -> Result<(Outcome, Vec<f64>), IngestError> {
+    let failed = |reason| {
+        let failure = SubjectFailure { stage: Stage::Workload, reason, console_tail: String::new() };
+        Ok((Outcome::Failed(failure), Vec::new()))
+    };
+    for frame in &stream.frames {
+        match frame {
+            Frame::Samples(ticks) => {
+                let expected = usize::try_from(iterations).unwrap_or(SAMPLES_MAX).min(SAMPLES_MAX);
+                if ticks.len() != expected {
+                    return Err(IngestError::Iterations { found: ticks.len(), expected });
+                }
+                return Ok((Outcome::Completed, ticks.iter().map(|&t| t as f64 / operations.max(1) as f64).collect()));
+            }
+            Frame::Unsupported(why) => return Ok((Outcome::Unsupported(why.clone()), Vec::new())),
+            Frame::Failed(what) => return failed(FailureReason::WorkloadFailed(what.clone())),
+            Frame::Died(how) => return failed(FailureReason::AgentDied(how.clone())),
+            Frame::Hello { .. } | Frame::File { .. } | Frame::End => {}
+        }
+    }
+    Err(IngestError::NoResult)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{IngestError, outcome};
+    use model::Outcome;
+    use wire::{Frame, Stream};
+
+    fn stream(frame: Frame) -> Stream {
+        Stream { frames: vec![Frame::Hello { agent: "0".into() }, frame] }
+    }
+
+    #[test]
+    fn ticks_become_costs_per_operation() {
+        let end = outcome(&stream(Frame::Samples(vec![6_540_000, 6_520_000])), 20_000, 2);
+        assert_eq!(end, Ok((Outcome::Completed, vec![327.0, 326.0])));
+    }
+
+    #[test]
+    fn a_wrong_count_or_no_result_is_an_error() {
+        let few = outcome(&stream(Frame::Samples(vec![1])), 1, 16);
+        assert_eq!(few, Err(IngestError::Iterations { found: 1, expected: 16 }));
+        assert_eq!(outcome(&Stream::default(), 1, 16), Err(IngestError::NoResult));
+    }
+
+    #[test]
+    fn what_the_agent_says_is_kept() {
+        let (unsupported, _) = outcome(&stream(Frame::Unsupported("no THP".into())), 1, 1).unwrap();
+        assert_eq!(unsupported, Outcome::Unsupported("no THP".into()));
+        for (frame, words) in [
+            (Frame::Failed("open: ENOENT".into()), "workload failed: open: ENOENT"),
+            (Frame::Died("killed by signal 11".into()), "agent died: killed by signal 11"),
+        ] {
+            let (outcome, samples) = outcome(&stream(frame), 1, 1).unwrap();
+            assert!(matches!(outcome, Outcome::Failed(failure) if failure.reason.to_string() == words));
+            assert!(samples.is_empty());
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Builds the agent, static, and hands its bytes to the lab: one program to install, and no way to mismatch.
+//!
+//! The agent is always built in the same way, whatever profile the lab is built with, and without a path of this host
+//! in it: the same sources and compiler give the same file, and so the same numbers.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+
+fn main() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace is there");
+    for input in ["crates/agent/src", "crates/agent/Cargo.toml", "crates/wire/src", "Cargo.toml", "Cargo.lock"] {
+        println!("cargo::rerun-if-changed={}", root.join(input).display());
+    }
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it")).join("agent");
+    let home = std::env::var("CARGO_HOME").unwrap_or_default();
+    let flags = [
+        "-Ctarget-feature=+crt-static".to_owned(),
+        // Without relocations to apply at start, no page is touched for a workload that is not run.
+        "-Crelocation-model=static".to_owned(),
+        format!("--remap-path-prefix={}=/marvin", root.display()),
+        format!("--remap-path-prefix={home}=/cargo"),
+    ];
+    let mut cargo = Command::new(std::env::var_os("CARGO").expect("cargo sets it"));
+    cargo.args(["build", "--quiet", "--package", "agent", "--profile", "agent", "--target", TARGET, "--target-dir"]);
+    cargo.arg(&out).current_dir(&root).env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
+    // What a caller such as clippy puts around the compiler is not meant for the agent.
+    for name in ["RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER", "RUSTFLAGS", "CARGO_TARGET_DIR", "CARGO_BUILD_TARGET"] {
+        cargo.env_remove(name);
+    }
+    let status = cargo.status().expect("cargo can be started");
+    assert!(status.success(), "the agent does not build");
+    println!("cargo::rustc-env=MARVIN_AGENT={}", out.join(TARGET).join("agent/marvin-agent").display());
+}

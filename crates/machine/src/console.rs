@@ -1,0 +1,86 @@
+//! Reading a console: what the kernel said before it stopped.
+//!
+//! The phrases are the kernel's own: kernel/panic.c, kernel/exit.c, init/main.c, init/do_mounts.c, mm/oom_kill.c.
+
+use model::FailureReason;
+
+/// Most lines of a tail.
+const TAIL_LINES: usize = 40;
+/// Most characters of a line in a tail.
+const LINE_CHARACTERS: usize = 160;
+/// How far back from its end a console is searched, in bytes: what killed a kernel stands near the end.
+const SEARCHED: usize = 1 << 20;
+
+/// Returns why the kernel stopped, as far as the console tells.
+#[must_use]
+pub fn reason_in(console: &[u8]) -> Option<FailureReason> {
+    let text = String::from_utf8_lossy(&console[console.len().saturating_sub(SEARCHED)..]);
+    let has = |phrase: &str| text.contains(phrase);
+    if has("Unable to mount root fs") {
+        return Some(FailureReason::Lacks("support for an initramfs (CONFIG_BLK_DEV_INITRD)".into()));
+    }
+    if has("No working init found") || has("Requested init /init failed") || has("Failed to execute /init") {
+        return Some(FailureReason::Lacks("support for static ELF programs (CONFIG_BINFMT_ELF, x86-64)".into()));
+    }
+    if has("Out of memory") || has("deadlocked on memory") {
+        return Some(FailureReason::OutOfMemory);
+    }
+    if has("Attempted to kill init") {
+        return Some(FailureReason::AgentDied("PID 1 ended".into()));
+    }
+    // An oops also panics (oops=panic), so it is looked for first.
+    if has("Oops: ") || has("kernel BUG at ") || has("BUG: unable to handle") || has("general protection fault") {
+        return Some(FailureReason::Oopsed);
+    }
+    has("Kernel panic - not syncing").then_some(FailureReason::Panicked)
+}
+
+/// Returns the last lines, made printable: what a person needs to see first.
+#[must_use]
+pub fn readable_tail(console: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&console[console.len().saturating_sub(SEARCHED)..]);
+    let lines: Vec<&str> =
+        text.lines().map(str::trim_end).filter(|line| !line.is_empty() && !line.starts_with(wire::MARK)).collect();
+    lines[lines.len().saturating_sub(TAIL_LINES)..].iter().map(|line| printable(line)).collect::<Vec<_>>().join("\n")
+}
+
+/// A guest may print escape sequences; they must not reach a terminal.
+fn printable(line: &str) -> String {
+    line.chars().take(LINE_CHARACTERS).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{readable_tail, reason_in};
+    use model::FailureReason;
+
+    #[test]
+    fn reasons_are_found_in_real_consoles() {
+        let cases = [
+            (
+                "Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)",
+                "lacks support for an initramfs (CONFIG_BLK_DEV_INITRD)",
+            ),
+            ("Kernel panic - not syncing: Attempted to kill init! exitcode=0x0000000b", "agent died: PID 1 ended"),
+            (
+                "BUG: unable to handle page fault for address: 00\nOops: 0002 [#1]\nKernel panic - not syncing: Fatal exception",
+                "oopsed",
+            ),
+            ("Kernel panic - not syncing: sysrq triggered crash", "panicked"),
+            ("Out of memory: Killed process 77 (init) total-vm:1kB", "ran out of memory"),
+        ];
+        for (console, reason) in cases {
+            assert_eq!(reason_in(console.as_bytes()).map(|r| r.to_string()).as_deref(), Some(reason));
+        }
+        assert_eq!(reason_in(b"[    0.07] all is well"), None::<FailureReason>);
+    }
+
+    #[test]
+    fn a_tail_is_short_and_harmless() {
+        let mut console = b"first\n".repeat(100);
+        console.extend(b"\x1b[2Jlast \xff\r\n\n#M1 0 hello 0 x\n");
+        let tail = readable_tail(&console);
+        assert_eq!(tail.lines().count(), 40);
+        assert!(tail.ends_with("\u{fffd}[2Jlast \u{fffd}"), "{tail}");
+    }
+}

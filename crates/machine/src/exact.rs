@@ -1,0 +1,384 @@
+//! The exact machine: QEMU's microvm with TCG and instruction counting, one processor, nothing asynchronous.
+//!
+//! A build boots once per seed, settles, stops at an exact instruction and is saved; each job starts from there. The
+//! only input is the job (fw_cfg) and the only output the serial line's file. Why each argument is there is measured
+//! in `docs/exact-machine.md`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use model::{Build, FailureReason, Machine, MachineId, MachineKind, Stage, SubjectFailure};
+use serde_json::json;
+use wire::{Job, Stream, StreamError};
+
+use crate::MachineError;
+use crate::console::{readable_tail, reason_in};
+use crate::initrd::initrd;
+use crate::process::{Budget, CONSOLE, Ended, Process, Scratch};
+use crate::qemu::{Qemu, hash};
+use crate::snapshot::{RAM, STATE, Snapshot, Snapshots};
+
+/// `max` has all that TCG offers; without erms and fsrm, `rep movsb` is not counted byte by byte where another kernel
+/// would be counted word by word.
+const CPU: &str = "max,-erms,-fsrm";
+const COMMAND_LINE: &str = "console=ttyS0 nokaslr norandmaps reboot=t panic=-1 oops=panic cryptomgr.notests";
+
+/// Limits of one machine. Processor seconds count, so that a busy host does not make a kernel "hang".
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Processor seconds of QEMU for boot and settling.
+    pub boot_cpu_s: u64,
+    /// Processor seconds of QEMU for a job.
+    pub job_cpu_s: u64,
+    /// How many times longer than that it may take on the wall.
+    pub wall_factor: u64,
+    /// Bytes a guest may print.
+    pub console_bytes: u64,
+    /// Bytes that all snapshots together may take on disk.
+    pub snapshot_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { boot_cpu_s: 60, job_cpu_s: 60, wall_factor: 8, console_bytes: 16 << 20, snapshot_bytes: 4 << 30 }
+    }
+}
+
+/// Whether snapshots are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SnapshotUse {
+    /// Boot once per seed, then start from the saved guest.
+    Cached,
+    /// Boot for each job. Slower, with the same numbers.
+    Never,
+}
+
+/// What an exact machine is made of.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// QEMU, if not the one in PATH.
+    pub qemu: Option<PathBuf>,
+    /// The agent's program.
+    pub agent: Vec<u8>,
+    /// Where snapshots and scratch files go.
+    pub home: PathBuf,
+    /// Guest memory in MiB.
+    pub memory_mib: u32,
+    /// Whether snapshots are used.
+    pub snapshots: SnapshotUse,
+    /// Limits.
+    pub limits: Limits,
+}
+
+/// An exact machine, ready to boot builds. May be used by several threads at once.
+#[derive(Debug)]
+pub struct Exact {
+    qemu: Qemu,
+    machine: Machine,
+    initrd: PathBuf,
+    scratch: PathBuf,
+    snapshots: Snapshots,
+    settings: Settings,
+}
+
+/// Where jobs start from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Start {
+    /// The saved guest.
+    pub snapshot: Snapshot,
+    /// The file that was booted.
+    pub kernel: PathBuf,
+    /// The seed it was booted with.
+    pub seed: u64,
+}
+
+/// How a boot ended.
+#[derive(Debug)]
+pub enum Boot {
+    /// Jobs can start from here.
+    Ready(Start),
+    /// The kernel failed; with the whole console.
+    Failed(SubjectFailure, Vec<u8>),
+}
+
+/// How a job ended.
+#[derive(Debug)]
+pub struct JobEnd {
+    /// The agent's frames, or how the kernel failed.
+    pub stream: Result<Stream, SubjectFailure>,
+    /// The whole console, with the frames in it.
+    pub console: Vec<u8>,
+}
+
+impl Exact {
+    /// Finds QEMU, works out the machine's identity and prepares its folders.
+    ///
+    /// # Errors
+    /// When there is no usable QEMU or the home cannot be written.
+    pub fn open(settings: Settings) -> Result<Self, MachineError> {
+        let qemu = Qemu::find(settings.qemu.as_deref())?;
+        let archive = initrd(&settings.agent);
+        let machine = identify(&qemu, &archive, settings.memory_mib)?;
+        let scratch = settings.home.join("scratch");
+        if scratch.exists() {
+            // Left by a killed Marvin; the home's lock says that nobody is using it now.
+            fs::remove_dir_all(&scratch).map_err(MachineError::io("remove", &scratch))?;
+        }
+        fs::create_dir_all(&scratch).map_err(MachineError::io("create", &scratch))?;
+        let initrd = scratch.join("initrd");
+        fs::write(&initrd, &archive).map_err(MachineError::io("write", &initrd))?;
+        let snapshots = Snapshots::new(settings.home.join("snapshots"), settings.limits.snapshot_bytes)?;
+        Ok(Self { qemu, machine, initrd, scratch, snapshots, settings })
+    }
+
+    /// Returns the machine's identity.
+    #[must_use]
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// Boots a build with a seed up to the point where jobs start, or finds the snapshot of an earlier boot.
+    ///
+    /// # Errors
+    /// When the lab fails. A kernel that fails is a result, see [`Boot::Failed`].
+    pub fn boot(&self, build: &Build, seed: u64) -> Result<Boot, MachineError> {
+        let ready = |snapshot| Boot::Ready(Start { snapshot, kernel: build.boot_file().path.clone(), seed });
+        if self.settings.snapshots == SnapshotUse::Never {
+            return Ok(ready(Snapshot::PlainBoot("snapshots are switched off".into())));
+        }
+        let ingredients = self.ingredients(build, seed);
+        if let Some(folder) = self.snapshots.find(&ingredients) {
+            return Ok(ready(Snapshot::Saved(folder)));
+        }
+        self.check_space()?;
+        let scratch = self.prepare(&build.boot_file().path, &vec![0; wire::JOB_SIZE])?;
+        let mut arguments = self.arguments(seed, "quiet");
+        arguments.extend(memory(self.settings.memory_mib, "on"));
+        let mut process = Process::start(&self.qemu.program, &arguments, &scratch)?;
+        let ended = process.watch(&self.budget(self.settings.limits.boot_cpu_s))?;
+        let hello = wire::find_hello(&scratch.console()).is_some();
+        if ended != Ended::Stopped || !hello {
+            drop(process);
+            return Ok(self.failed_boot((build, seed), ended, &scratch));
+        }
+        match save(&mut process) {
+            Ok(()) => {
+                drop(process);
+                Ok(ready(Snapshot::Saved(self.snapshots.keep(&ingredients, &scratch)?)))
+            }
+            Err(MachineError::Refused { command, answer }) => {
+                Ok(ready(Snapshot::PlainBoot(format!("QEMU refused `{command}`: {answer}"))))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn failed_boot(&self, (build, seed): (&Build, u64), ended: Ended, scratch: &Scratch) -> Boot {
+        let console = scratch.console();
+        if wire::find_hello(&console).is_some() {
+            return Boot::Failed(failure(Stage::Settle, ended, &console), console);
+        }
+        // A quiet kernel that dies early leaves nothing behind; the same boot again with all its messages does.
+        let console = self.boot_aloud(build, seed).unwrap_or(console);
+        Boot::Failed(failure(Stage::Boot, ended, &console), console)
+    }
+
+    /// Does one job from a snapshot.
+    ///
+    /// # Errors
+    /// When the lab fails. A kernel that fails is a result, see [`JobEnd::stream`].
+    pub fn run(&self, start: &Start, job: &Job) -> Result<JobEnd, MachineError> {
+        let scratch = self.prepare(&start.kernel, &job.encode()?)?;
+        let limits = &self.settings.limits;
+        let mut process = match &start.snapshot {
+            Snapshot::Saved(folder) => self.restore(folder, &scratch, start.seed)?,
+            Snapshot::PlainBoot(_) => {
+                let mut arguments = self.arguments(start.seed, "quiet");
+                arguments.extend(["-m".to_owned(), self.settings.memory_mib.to_string()]);
+                let mut process = Process::start(&self.qemu.program, &arguments, &scratch)?;
+                // The guest stops where a snapshot would be taken, and goes on from there: a machine that does not
+                // stop meets its timer some instructions apart from one that does, and the numbers would differ.
+                let ended = process.watch(&self.budget(limits.boot_cpu_s))?;
+                if ended != Ended::Stopped {
+                    let console = scratch.console();
+                    return Ok(JobEnd { stream: Err(failure(Stage::Boot, ended, &console)), console });
+                }
+                process
+            }
+        };
+        process.command("cont", json!({}))?;
+        let ended = process.watch(&self.budget(limits.job_cpu_s))?;
+        if ended == Ended::PoweredOff {
+            process.wait_for_end()?;
+        } else {
+            drop(process);
+        }
+        let console = scratch.console();
+        let stream = match (ended, wire::decode(&console, job.id)) {
+            (Ended::PoweredOff, Ok(stream)) => Ok(stream),
+            (_, error) => Err(stream_failure(ended, error.err(), &console)),
+        };
+        Ok(JobEnd { stream, console })
+    }
+
+    fn restore(&self, folder: &Path, scratch: &Scratch, seed: u64) -> Result<Process, MachineError> {
+        scratch.link(RAM, &folder.join(RAM))?;
+        scratch.link(STATE, &folder.join(STATE))?;
+        let mut arguments = self.arguments(seed, "quiet");
+        // share=off: what the guest writes stays in this process, the saved memory is only read.
+        arguments.extend(memory(self.settings.memory_mib, "off"));
+        arguments.extend(["-S", "-incoming", "defer"].map(str::to_owned));
+        let mut process = Process::start(&self.qemu.program, &arguments, scratch)?;
+        ignore_shared(&mut process)?;
+        process.command("migrate-incoming", json!({ "uri": format!("exec:cat {STATE}") }))?;
+        let status = process.until_not("query-status", &["inmigrate"])?;
+        // It was saved in the state that the watchdog had put it into.
+        if status != "watchdog" && status != "paused" {
+            return Err(MachineError::Refused { command: "migrate-incoming".into(), answer: status });
+        }
+        Ok(process)
+    }
+
+    /// Boots once more with all messages, and returns the console if there is more on it.
+    fn boot_aloud(&self, build: &Build, seed: u64) -> Option<Vec<u8>> {
+        let scratch = self.prepare(&build.boot_file().path, &vec![0; wire::JOB_SIZE]).ok()?;
+        let mut arguments = self.arguments(seed, "ignore_loglevel earlyprintk=serial,ttyS0,115200");
+        arguments.extend(["-m".to_owned(), self.settings.memory_mib.to_string()]);
+        let mut process = Process::start(&self.qemu.program, &arguments, &scratch).ok()?;
+        process.watch(&self.budget(self.settings.limits.boot_cpu_s)).ok()?;
+        drop(process);
+        Some(scratch.console()).filter(|console| !console.is_empty())
+    }
+
+    fn prepare(&self, kernel: &Path, job: &[u8]) -> Result<Scratch, MachineError> {
+        let scratch = Scratch::new(&self.scratch)?;
+        scratch.link("kernel", kernel)?;
+        scratch.link("initrd", &self.initrd)?;
+        scratch.write("job", job)?;
+        Ok(scratch)
+    }
+
+    fn arguments(&self, seed: u64, loudness: &str) -> Vec<String> {
+        let mut arguments = fixed_arguments();
+        arguments.extend(["-seed".into(), (seed & 0xffff_ffff).to_string()]);
+        arguments.extend(["-append".into(), format!("{COMMAND_LINE} {loudness}")]);
+        arguments
+    }
+
+    /// Everything that a snapshot depends on, as lines.
+    fn ingredients(&self, build: &Build, seed: u64) -> String {
+        let file = build.boot_file();
+        format!("machine={}\nimage.sha256={}\nseed={seed}\n", self.machine.id, file.sha256)
+    }
+
+    fn budget(&self, cpu_s: u64) -> Budget {
+        let limits = &self.settings.limits;
+        Budget { cpu_s, wall_s: cpu_s * limits.wall_factor, console_bytes: limits.console_bytes }
+    }
+
+    /// A disk that fills up under the guest's memory kills QEMU with SIGBUS: better to ask first.
+    fn check_space(&self) -> Result<(), MachineError> {
+        let needed_mib = u64::from(self.settings.memory_mib) + 64;
+        let df = std::process::Command::new("df").args(["--output=avail", "-Bm"]).arg(&self.scratch).output();
+        let free = df.ok().and_then(|df| {
+            let text = String::from_utf8_lossy(&df.stdout).into_owned();
+            text.lines().nth(1)?.trim().trim_end_matches('M').parse::<u64>().ok()
+        });
+        match free {
+            Some(free) if free < needed_mib => {
+                Err(MachineError::NoSpace { folder: self.settings.home.clone(), needed_mib })
+            }
+            // Without an answer QEMU's own failure will tell.
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The arguments that are the same for every boot and every build; part of the machine's identity.
+fn fixed_arguments() -> Vec<String> {
+    let words = [
+        "-nodefaults -no-user-config -display none -no-reboot -M microvm",
+        "-accel tcg,thread=single,tb-size=64 -icount shift=0,sleep=off",
+        "-rtc clock=vm,base=2020-01-01T00:00:00",
+        "-device ib700 -action watchdog=pause -kernel kernel -initrd initrd",
+        "-fw_cfg name=opt/marvin/job,file=job",
+        "-chardev stdio,id=control,signal=off -mon chardev=control,mode=control",
+    ];
+    let mut words: Vec<String> = words.iter().flat_map(|line| line.split(' ')).map(str::to_owned).collect();
+    words.extend(["-cpu".into(), CPU.into(), "-serial".into(), format!("file:{CONSOLE}")]);
+    words
+}
+
+/// The guest's memory as a file, shared (written back) or private to the process.
+fn memory(mib: u32, share: &str) -> [String; 6] {
+    [
+        "-m".into(),
+        mib.to_string(),
+        "-object".into(),
+        format!("memory-backend-file,id=ram,size={mib}M,mem-path={RAM},share={share}"),
+        "-machine".into(),
+        "memory-backend=ram".into(),
+    ]
+}
+
+fn save(process: &mut Process) -> Result<(), MachineError> {
+    ignore_shared(process)?;
+    process.command("migrate", json!({ "uri": format!("exec:cat > {STATE}") }))?;
+    match process.until_not("query-migrate", &["none", "setup", "active", "device"])?.as_str() {
+        "completed" => Ok(()),
+        status => Err(MachineError::Refused { command: "migrate".into(), answer: status.to_owned() }),
+    }
+}
+
+/// Memory stays in its file: only the devices' state is migrated.
+fn ignore_shared(process: &mut Process) -> Result<(), MachineError> {
+    let capabilities = json!({ "capabilities": [{ "capability": "x-ignore-shared", "state": true }] });
+    process.command("migrate-set-capabilities", capabilities).map(|_| ())
+}
+
+fn identify(qemu: &Qemu, archive: &[u8], memory_mib: u32) -> Result<Machine, MachineError> {
+    let mut fingerprint = vec![
+        ("agent.sha256".to_owned(), hash(&[archive])),
+        ("arguments".to_owned(), fixed_arguments().join(" ")),
+        ("command_line".to_owned(), COMMAND_LINE.to_owned()),
+        ("cpu".to_owned(), CPU.to_owned()),
+        ("memory_mib".to_owned(), memory_mib.to_string()),
+        ("qemu.version".to_owned(), qemu.version.clone()),
+    ];
+    fingerprint.extend(qemu.hashes.iter().map(|(name, hash)| (format!("sha256.{name}"), hash.clone())));
+    fingerprint.sort();
+    let text: String = fingerprint.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
+    let digest = hash(&[b"exact\n", text.as_bytes()]);
+    let id = MachineId::from_hex(&digest)
+        .map_err(|error| MachineError::Refused { command: "sha256".into(), answer: error.to_string() })?;
+    let summary = format!("QEMU {}, microvm, -cpu {CPU}, {memory_mib} MiB, -icount shift=0", qemu.version);
+    Ok(Machine { id, kind: MachineKind::Exact, summary, fingerprint })
+}
+
+fn stream_failure(ended: Ended, error: Option<StreamError>, console: &[u8]) -> SubjectFailure {
+    let stage = match &error {
+        None | Some(StreamError::Empty) => Stage::Workload,
+        Some(_) => Stage::Results,
+    };
+    let mut failure = failure(stage, ended, console);
+    // A stream that is damaged although the kernel ended well has no other explanation.
+    if ended == Ended::PoweredOff
+        && reason_in(console).is_none()
+        && let Some(error) = error
+    {
+        failure.reason = FailureReason::BadStream(error.to_string());
+    }
+    failure
+}
+
+fn failure(stage: Stage, ended: Ended, console: &[u8]) -> SubjectFailure {
+    let reason = match (ended, reason_in(console)) {
+        (Ended::ConsoleFull, _) => FailureReason::TooMuchOutput,
+        (_, Some(reason)) => reason,
+        (Ended::Stopped, None) => FailureReason::Lacks("a serial console (CONFIG_SERIAL_8250_CONSOLE)".into()),
+        (Ended::Deadline, None) => FailureReason::Hung,
+        (Ended::PoweredOff, None) if stage == Stage::Boot => FailureReason::DidNotBoot,
+        (Ended::PoweredOff, None) => FailureReason::AgentDied("the guest switched off".into()),
+    };
+    SubjectFailure { stage, reason, console_tail: readable_tail(console) }
+}

@@ -1,0 +1,108 @@
+//! QMP, QEMU's control protocol: one JSON object a line, over its standard input and output.
+//!
+//! Reference: QEMU docs/interop/qmp-spec.rst. Nothing is sent while the guest runs a job.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{ChildStdin, ChildStdout};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// How long QEMU may take to answer a command, in seconds. On a loaded host it may have to wait for a processor.
+const ANSWER: Duration = Duration::from_secs(120);
+/// Longest line that QEMU is believed to send, in bytes.
+const LINE_MAX: u64 = 1 << 20;
+
+/// What a guest or QEMU did by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// The machine stands still.
+    Stopped,
+    /// The guest switched off, rebooted or panicked: QEMU is ending.
+    PoweredOff,
+    /// Nothing happened in the time given.
+    Nothing,
+    /// QEMU hung up.
+    Closed,
+}
+
+/// A connection to one QEMU.
+#[derive(Debug)]
+pub(crate) struct Qmp {
+    to: ChildStdin,
+    from: Receiver<Value>,
+    waiting: Vec<Event>,
+}
+
+/// QEMU did not do what was asked.
+#[derive(Debug)]
+pub(crate) enum QmpError {
+    /// It is gone or does not answer.
+    Gone,
+    /// It said no.
+    Refused(String),
+}
+
+impl Qmp {
+    /// Connects and leaves capability negotiation.
+    pub(crate) fn connect(to: ChildStdin, from: ChildStdout) -> Result<Self, QmpError> {
+        let (sender, receiver) = sync_channel(64);
+        // The thread ends when QEMU closes its side, or when nobody listens any more.
+        std::thread::spawn(move || {
+            let mut lines = BufReader::new(from);
+            loop {
+                let mut line = String::new();
+                match (&mut lines).take(LINE_MAX).read_line(&mut line) {
+                    Ok(0) | Err(_) => break,
+                    Ok(_) => {
+                        if let Ok(value) = serde_json::from_str::<Value>(&line)
+                            && sender.send(value).is_err()
+                        {
+                            break;
+                        }
+                    }
+                }
+            }
+        });
+        let mut qmp = Self { to, from: receiver, waiting: Vec::new() };
+        qmp.command("qmp_capabilities", json!({}))?;
+        Ok(qmp)
+    }
+
+    /// Gives a command and returns QEMU's answer.
+    pub(crate) fn command(&mut self, name: &str, arguments: Value) -> Result<Value, QmpError> {
+        let line = format!("{}\n", json!({ "execute": name, "arguments": arguments }));
+        self.to.write_all(line.as_bytes()).and_then(|()| self.to.flush()).map_err(|_| QmpError::Gone)?;
+        loop {
+            let mut value = self.from.recv_timeout(ANSWER).map_err(|_| QmpError::Gone)?;
+            if let Some(event) = event_in(&value) {
+                self.waiting.push(event);
+            } else if let Some(error) = value.get("error") {
+                return Err(QmpError::Refused(error["desc"].as_str().unwrap_or("no reason").to_owned()));
+            } else if let Some(answer) = value.get_mut("return") {
+                return Ok(answer.take());
+            }
+        }
+    }
+
+    /// Returns what happens next, or that nothing did within the time.
+    pub(crate) fn next_event(&mut self, within: Duration) -> Event {
+        if !self.waiting.is_empty() {
+            return self.waiting.remove(0);
+        }
+        match self.from.recv_timeout(within) {
+            Ok(value) => event_in(&value).unwrap_or(Event::Nothing),
+            Err(RecvTimeoutError::Timeout) => Event::Nothing,
+            Err(RecvTimeoutError::Disconnected) => Event::Closed,
+        }
+    }
+}
+
+fn event_in(value: &Value) -> Option<Event> {
+    match value.get("event")?.as_str()? {
+        "STOP" => Some(Event::Stopped),
+        "SHUTDOWN" => Some(Event::PoweredOff),
+        _ => Some(Event::Nothing),
+    }
+}
