@@ -1,1 +1,25 @@
-//! Kernel sources and builds: Debian packages, files, the build cache.
+//! From the name of a kernel to a build of it that can be booted: Debian packages, files, the build cache.
+//!
+//! `deb:` names stand for what apt offers at the moment, `path:` names for a file. Either ends in a folder of the
+//! build cache whose name is the hash of what is booted. How a name is written is `model`'s work, drawing progress
+//! and choosing the home folder is the callers', booting is `machine`'s.
+
+mod apt;
+mod beside;
+mod bytes;
+mod bzimage;
+mod cache;
+mod catalogue;
+mod elf;
+mod error;
+mod folder;
+mod image;
+mod nearest;
+mod payload;
+mod scratch;
+mod version;
+
+pub use cache::{BuildCache, Step};
+pub use catalogue::{Offer, offers};
+pub use error::{Guilt, KernelError};
+pub use image::ImageFault;

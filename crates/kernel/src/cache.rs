@@ -1,0 +1,377 @@
+//! The build cache: from a kernel's name to a folder that holds what is booted.
+//!
+//! `home/builds/ID` is a build (`folder`), `home/builds/by-name/PACKAGE_VERSION` remembers which one a package became,
+//! `home/downloads` is for work under way (`scratch`). All is done in scratch folders and renamed into place, so that
+//! an interruption at any moment costs no more than doing it again.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use model::{Build, BuildId, DebQuery, KernelName};
+
+use crate::beside::{self, Beside};
+use crate::catalogue::{Offer, offers};
+use crate::folder::{self, Folder, build_id, sha256};
+use crate::image::{self, Image, Vmlinux};
+use crate::scratch::{self, Scratch};
+use crate::{KernelError, apt};
+
+/// A cache of builds below a home folder.
+#[derive(Debug, Clone)]
+pub struct BuildCache {
+    home: PathBuf,
+    builds: PathBuf,
+    downloads: PathBuf,
+}
+
+/// What is being done for a kernel's name, for those who wait.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Finding out what stands behind the name.
+    Resolving,
+    /// Fetching a package.
+    Downloading {
+        /// Its name.
+        package: String,
+        /// Its size.
+        bytes: u64,
+    },
+    /// Unpacking a kernel.
+    Unpacking {
+        /// The package or the file.
+        what: String,
+    },
+    /// Nothing to do: the build was there.
+    Cached {
+        /// The package or the file.
+        what: String,
+    },
+}
+
+/// An image that lies somewhere and is to become a build.
+struct Found<'a> {
+    name: &'a KernelName,
+    file: &'a Path,
+    origin: String,
+    /// The version, where it is known from elsewhere than the image.
+    version: Option<String>,
+    /// Whether the folders around the image are ours to take.
+    ours: bool,
+}
+
+impl BuildCache {
+    /// Opens the cache below `home`, making its folders.
+    ///
+    /// # Errors
+    /// When `home` cannot be used.
+    pub fn open(home: &Path) -> Result<Self, KernelError> {
+        let cache = Self { home: home.to_owned(), builds: home.join("builds"), downloads: home.join("downloads") };
+        fs::create_dir_all(cache.builds.join("by-name"))
+            .and_then(|()| fs::create_dir_all(&cache.downloads))
+            .and_then(|()| fs::read_dir(&cache.builds).map(drop))
+            .map_err(|source| match KernelError::at(home)(source) {
+                KernelError::Io { source, .. } => KernelError::Home { folder: home.to_owned(), source },
+                full => full,
+            })?;
+        Ok(cache)
+    }
+
+    /// Returns the build that a name stands for, making it where it is not in the cache.
+    ///
+    /// # Errors
+    /// When nothing bootable stands behind the name, or it cannot be had.
+    pub fn resolve(&self, name: &KernelName, notify: &dyn Fn(Step)) -> Result<Build, KernelError> {
+        notify(Step::Resolving);
+        match name {
+            KernelName::Deb(query) => self.package(name, query, notify),
+            KernelName::Path(file) => {
+                let found = Found { name, file, origin: file.display().to_string(), version: None, ours: false };
+                self.keep(found, notify)
+            }
+        }
+        .map_err(|error| match error {
+            // Scratch folders are gone by the time somebody reads this.
+            KernelError::NoSpace { .. } => KernelError::NoSpace { folder: self.home.clone() },
+            other => other,
+        })
+    }
+
+    fn package(&self, name: &KernelName, query: &DebQuery, notify: &dyn Fn(Step)) -> Result<Build, KernelError> {
+        let offer = offers(query)?.swap_remove(0);
+        if let Some((id, folder)) = self.remembered(&offer)? {
+            notify(Step::Cached { what: offer.origin() });
+            let said = (offer.upstream.clone(), offer.origin());
+            return build(id, name, said, &folder);
+        }
+        let scratch = Scratch::new(&self.downloads)?;
+        notify(Step::Downloading { package: offer.package.clone(), bytes: offer.bytes });
+        let deb = apt::download(&offer, scratch.path())?;
+        let what = offer.origin();
+        notify(Step::Unpacking { what });
+        let root = scratch.path().join("root");
+        apt::unpack(&deb, &root)?;
+        // Not needed any more, but its room may be.
+        fs::remove_file(&deb).map_err(KernelError::at(&deb))?;
+        let file = vmlinuz(&root.join("boot")).ok_or_else(|| KernelError::NoImage(offer.origin()))?;
+        let found =
+            Found { name, file: &file, origin: offer.origin(), version: Some(offer.upstream.clone()), ours: true };
+        let build = self.keep(found, &|_| {})?;
+        self.remember(&offer, &build.id)?;
+        Ok(build)
+    }
+
+    fn by_name(&self, offer: &Offer) -> PathBuf {
+        let name = format!("{}_{}", offer.package, offer.version);
+        self.builds.join("by-name").join(name)
+    }
+
+    /// Returns the build that a package became, where it is still there and the package still the same.
+    fn remembered(&self, offer: &Offer) -> Result<Option<(BuildId, Folder)>, KernelError> {
+        let facts = folder::read_facts(&self.by_name(offer))?.unwrap_or_default();
+        if facts.get("deb") != Some(&offer.sha256) {
+            return Ok(None);
+        }
+        let Some(Ok(id)) = facts.get("build").map(|hex| BuildId::from_hex(hex)) else {
+            return Ok(None);
+        };
+        let folder = Folder::open(self.builds.join(id.hex()))?;
+        Ok(folder.map(|folder| (id, folder)))
+    }
+
+    fn remember(&self, offer: &Offer, id: &BuildId) -> Result<(), KernelError> {
+        let _writing = scratch::lock(&self.downloads)?;
+        let facts =
+            BTreeMap::from([("build".to_owned(), id.hex().to_owned()), ("deb".to_owned(), offer.sha256.clone())]);
+        folder::write_facts(&self.by_name(offer), &facts)
+    }
+
+    /// Makes a build of an image, or adds to the one that there is.
+    fn keep(&self, found: Found<'_>, notify: &dyn Fn(Step)) -> Result<Build, KernelError> {
+        let refuse = |fault| KernelError::Image { what: found.origin.clone(), fault };
+        let bytes = image::load(found.file).map_err(refuse)?;
+        let image = Image::read(&bytes).map_err(refuse)?;
+        let file_name = || found.file.file_name().unwrap_or_default().to_string_lossy();
+        let version = found
+            .version
+            .clone()
+            .or_else(|| image.release.map(str::to_owned))
+            .unwrap_or_else(|| file_name().into_owned());
+        let beside = beside::find(found.file, image.release);
+        let id = build_id(&sha256(&bytes), &[])?;
+        let place = self.builds.join(id.hex());
+        let what = found.origin.clone();
+        let folder = if let Some(folder) = Folder::open(place.clone())? {
+            notify(Step::Cached { what });
+            folder
+        } else {
+            notify(Step::Unpacking { what });
+            let vmlinux = image.vmlinux().map_err(refuse)?;
+            self.make(&place, |folder| {
+                folder.note("version", &version);
+                folder.note("origin", &found.origin);
+                fill(folder, &bytes, &vmlinux)
+            })?
+        };
+        let folder = self.add(folder, &beside, found.ours)?;
+        let mut build = build(id, found.name, (version, found.origin), &folder)?;
+        // Modules of others stay where they are: they may be many, and nothing that is booted needs them.
+        build.modules = build.modules.or(beside.modules.filter(|_| !found.ours));
+        Ok(build)
+    }
+
+    /// Makes a folder out of sight and moves it to its place when it is filled.
+    fn make(
+        &self,
+        place: &Path,
+        fill: impl FnOnce(&mut Folder) -> Result<(), KernelError>,
+    ) -> Result<Folder, KernelError> {
+        let scratch = Scratch::new(&self.downloads)?;
+        let mut folder = Folder::create(scratch.path().join("build"))?;
+        fill(&mut folder)?;
+        folder.save()?;
+        let _writing = scratch::lock(&self.downloads)?;
+        match Folder::open(place.to_owned())? {
+            // Somebody else was faster.
+            Some(there) => Ok(there),
+            None => folder.move_to(place.to_owned()),
+        }
+    }
+
+    /// Adds what was found beside the image this time and not before: the same image was built the same way.
+    fn add(&self, folder: Folder, beside: &Beside, ours: bool) -> Result<Folder, KernelError> {
+        let files = [("config", "config", &beside.config), ("symbols", "System.map", &beside.symbols)];
+        let _writing = scratch::lock(&self.downloads)?;
+        // Somebody else may have added something in the meantime.
+        let mut folder = folder.reopened()?;
+        for (role, name, content) in files {
+            if let Some(content) = content.as_ref().filter(|_| !folder.has(role)) {
+                folder.put(role, name, content)?;
+            }
+        }
+        if let Some(modules) = beside.modules.as_ref().filter(|_| ours)
+            && !folder.has("modules")
+        {
+            folder.take_modules(modules)?;
+        }
+        folder.save()?;
+        Ok(folder)
+    }
+}
+
+fn fill(folder: &mut Folder, image: &[u8], vmlinux: &Vmlinux) -> Result<(), KernelError> {
+    folder.put("image", "image", image)?;
+    match vmlinux {
+        Vmlinux::Absent => {}
+        Vmlinux::Itself => folder.same("vmlinux", "image"),
+        Vmlinux::Unpacked(unpacked) => folder.put("vmlinux", "vmlinux", unpacked)?,
+    }
+    Ok(())
+}
+
+/// Finds the image that a package brought.
+fn vmlinuz(boot: &Path) -> Option<PathBuf> {
+    let is_image = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| name.starts_with("vmlinuz-"))
+    };
+    let entries = fs::read_dir(boot).ok()?;
+    entries.flatten().map(|entry| entry.path()).find(is_image)
+}
+
+fn build(
+    id: BuildId,
+    name: &KernelName,
+    (version, origin): (String, String),
+    folder: &Folder,
+) -> Result<Build, KernelError> {
+    Ok(Build {
+        id,
+        name: name.clone(),
+        version,
+        origin,
+        image: folder.image()?,
+        vmlinux: folder.file("vmlinux"),
+        config: folder.file("config"),
+        symbols: folder.file("symbols"),
+        modules: folder.modules(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::fs;
+    use std::path::Path;
+
+    use model::{Build, KernelName};
+
+    use super::{BuildCache, Step};
+    use crate::beside::tests::{symbols, write};
+    use crate::payload::tests::pack;
+    use crate::{Guilt, KernelError, bzimage, elf};
+
+    fn resolve(home: &Path, file: &Path) -> (Result<Build, KernelError>, Vec<Step>) {
+        let steps = RefCell::new(vec![]);
+        let cache = BuildCache::open(&home.join("home")).unwrap();
+        let build = cache.resolve(&KernelName::Path(file.to_owned()), &|step| {
+            steps.borrow_mut().push(step);
+        });
+        (build, steps.into_inner())
+    }
+
+    fn bzimage() -> Vec<u8> {
+        bzimage::tests::write(&pack("zstd", &elf::tests::write(18, "")))
+    }
+
+    #[test]
+    fn a_file_becomes_a_build_once() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("bzImage");
+        fs::write(&file, bzimage()).unwrap();
+        let (first, steps) = resolve(home.path(), &file);
+        let first = first.unwrap();
+        let what = file.display().to_string();
+        assert_eq!(steps, [Step::Resolving, Step::Unpacking { what: what.clone() }]);
+        assert_eq!((&*first.version, &*first.origin), ("6.9.1-test", &*what));
+        assert_eq!(first.id.hex(), first.image.sha256);
+        let vmlinux = first.vmlinux.clone().unwrap();
+        assert_eq!(fs::read(vmlinux.path).unwrap(), elf::tests::write(18, ""));
+        let (second, steps) = resolve(home.path(), &file);
+        assert_eq!(second.unwrap(), first);
+        assert_eq!(steps[1], Step::Cached { what });
+    }
+
+    #[test]
+    fn the_same_image_elsewhere_is_the_same_build_and_adds_what_was_missing() {
+        let home = tempfile::tempdir().unwrap();
+        let lone = home.path().join("bzImage");
+        fs::write(&lone, bzimage()).unwrap();
+        let (first, _) = resolve(home.path(), &lone);
+        let first = first.unwrap();
+        assert_eq!((&first.config, &first.symbols, &first.modules), (&None, &None, &None));
+        let boot = home.path().join("boot");
+        write(&boot, "config-6.9", "CONFIG_A=y\n");
+        write(&boot, "System.map-6.9", &symbols());
+        write(&boot, "lib/modules/6.9/modules.order", "");
+        fs::write(boot.join("vmlinuz-6.9"), bzimage()).unwrap();
+        let (second, _) = resolve(home.path(), &boot.join("vmlinuz-6.9"));
+        let second = second.unwrap();
+        assert_eq!(second.id, first.id);
+        assert!(second.modules.unwrap().ends_with("boot/lib/modules/6.9"));
+        let (again, _) = resolve(home.path(), &lone);
+        let again = again.unwrap();
+        assert_eq!((&again.config, &again.symbols), (&second.config, &second.symbols));
+        assert_eq!(fs::read(again.config.unwrap().path).unwrap(), b"CONFIG_A=y\n");
+        assert!(again.symbols.is_some());
+    }
+
+    #[test]
+    fn a_vmlinux_is_kept_once() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("vmlinux");
+        fs::write(&file, elf::tests::write(18, "no banner")).unwrap();
+        let build = resolve(home.path(), &file).0.unwrap();
+        assert_eq!(build.vmlinux, Some(build.image.clone()));
+        assert_eq!(build.version, "vmlinux");
+    }
+
+    #[test]
+    fn what_was_interrupted_is_made_again() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("bzImage");
+        fs::write(&file, bzimage()).unwrap();
+        let whole = resolve(home.path(), &file).0.unwrap();
+        let folder = whole.image.path.parent().unwrap().to_owned();
+        for damaged in ["origin", "image", "vmlinux"] {
+            for damage in [fs::remove_file, |path| fs::write(path, "")] {
+                damage(folder.join(damaged)).unwrap();
+                assert_eq!(resolve(home.path(), &file).0.unwrap(), whole);
+                assert_eq!(fs::read(&whole.image.path).unwrap(), bzimage());
+            }
+        }
+        let left: Vec<_> =
+            fs::read_dir(home.path().join("home/downloads")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["lock"]);
+    }
+
+    #[test]
+    fn what_cannot_be_booted_leaves_nothing_behind() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("bzImage");
+        fs::write(&file, bzimage::tests::write(&pack("xz", b"x"))).unwrap();
+        let error = resolve(home.path(), &file).0.unwrap_err();
+        assert_eq!(error.guilt(), Guilt::User);
+        let error = error.to_string().replace(home.path().to_str().unwrap(), "HOME");
+        insta::assert_snapshot!(error, @"HOME/bzImage: the compressed kernel in it is damaged: it is not an ELF file; copy or build it again");
+        let builds = fs::read_dir(home.path().join("home/builds")).unwrap();
+        assert_eq!(builds.count(), 1, "by-name");
+    }
+
+    #[test]
+    fn a_home_that_cannot_be_is_the_users_to_change() {
+        let error = BuildCache::open(Path::new("/dev/null/marvin")).unwrap_err();
+        insta::assert_snapshot!(error, @"the home folder /dev/null/marvin cannot be used: Not a directory (os error 20)");
+        assert_eq!(error.guilt(), Guilt::User);
+    }
+}

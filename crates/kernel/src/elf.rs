@@ -1,0 +1,152 @@
+//! Judges an ELF file: whether it is for x86-64, whole, a Linux kernel, and bootable by its PVH entry.
+//!
+//! QEMU boots a vmlinux only by the note XEN_ELFNOTE_PHYS32_ENTRY, which names the entry of the PVH protocol:
+//! `include/xen/interface/elfnote.h` and `arch/x86/platform/pvh/head.S` of the kernel.
+
+use crate::ImageFault;
+use crate::bytes::{range, u16_at, u32_at, u64_at};
+
+const MAGIC: &[u8] = b"\x7fELF";
+/// 64 bits, little-endian.
+const CLASS_AND_ORDER: &[u8] = &[2, 1];
+const MACHINE_X86_64: u16 = 62;
+const PROGRAM_HEADER: u64 = 56;
+const PT_NOTE: u32 = 4;
+const XEN_ELFNOTE_PHYS32_ENTRY: u32 = 18;
+/// What a kernel prints first, and what it holds somewhere for that.
+const BANNER: &[u8] = b"Linux version ";
+
+/// Whether the file is an ELF file of any kind.
+pub(crate) fn is_elf(bytes: &[u8]) -> bool {
+    bytes.starts_with(MAGIC)
+}
+
+/// Checks that an ELF file is for x86-64 and whole; returns whether it has the PVH note.
+pub(crate) fn has_pvh(bytes: &[u8]) -> Result<bool, ImageFault> {
+    if range(bytes, 4, 2) != Some(CLASS_AND_ORDER) || u16_at(bytes, 18) != Some(MACHINE_X86_64) {
+        return Err(ImageFault::OtherMachine);
+    }
+    let small = ImageFault::Small(bytes.len());
+    let (Some(table), Some(count)) = (u64_at(bytes, 32), u16_at(bytes, 56)) else {
+        return Err(small);
+    };
+    let mut pvh = false;
+    for number in 0..u64::from(count) {
+        let header = part(bytes, table.saturating_add(number * PROGRAM_HEADER), PROGRAM_HEADER)?;
+        let (Some(kind), Some(at), Some(length)) = (u32_at(header, 0), u64_at(header, 8), u64_at(header, 32)) else {
+            return Err(small);
+        };
+        let content = part(bytes, at, length)?;
+        pvh |= kind == PT_NOTE && notes_have_pvh(content);
+    }
+    Ok(pvh)
+}
+
+/// Returns a part of the file that one of its headers speaks of.
+fn part(bytes: &[u8], at: u64, length: u64) -> Result<&[u8], ImageFault> {
+    range(bytes, at, length).ok_or(ImageFault::Truncated { has: bytes.len(), needed: at.saturating_add(length) })
+}
+
+/// Goes through notes: sizes of name and description, type, then both, each padded to four bytes.
+fn notes_have_pvh(mut notes: &[u8]) -> bool {
+    while let (Some(name), Some(description), Some(kind)) = (u32_at(notes, 0), u32_at(notes, 4), u32_at(notes, 8)) {
+        if kind == XEN_ELFNOTE_PHYS32_ENTRY && range(notes, 12, u64::from(name)) == Some(b"Xen\0") {
+            return true;
+        }
+        let padded = |size: u32| u64::from(size).next_multiple_of(4);
+        let next = usize::try_from(12 + padded(name) + padded(description));
+        match next.ok().and_then(|next| notes.get(next..)) {
+            Some(rest) => notes = rest,
+            None => break,
+        }
+    }
+    false
+}
+
+/// Returns the release in the kernel's banner; nothing where the file holds none, and so is no kernel.
+pub(crate) fn release(bytes: &[u8]) -> Option<&str> {
+    let mut rest = bytes;
+    loop {
+        let at = rest.windows(BANNER.len()).position(|w| w == BANNER)?;
+        rest = &rest[at + BANNER.len()..];
+        // Not the format `Linux version %s`, which is there too.
+        if rest.first().is_some_and(u8::is_ascii_digit) {
+            let end = rest.iter().position(u8::is_ascii_whitespace)?;
+            return std::str::from_utf8(&rest[..end]).ok();
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use proptest::prelude::*;
+
+    use super::{has_pvh, release};
+    use crate::ImageFault;
+
+    /// Writes an ELF file of one segment of notes, and a banner behind it.
+    pub(crate) fn write(note: u32, banner: &str) -> Vec<u8> {
+        let mut notes = vec![];
+        for (name, kind) in [(&b"GNU\0"[..], 3), (b"Xen\0", note)] {
+            for number in [4, 4, kind] {
+                notes.extend(u32::to_le_bytes(number));
+            }
+            notes.extend(name);
+            notes.extend([0; 4]);
+        }
+        let mut elf = vec![0_u8; 120];
+        elf[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        elf[18] = 62;
+        elf[32] = 64;
+        elf[56] = 1;
+        elf[64] = 4;
+        elf[72] = 120;
+        elf[96] = u8::try_from(notes.len()).unwrap();
+        elf.extend(notes);
+        elf.extend(banner.as_bytes());
+        elf
+    }
+
+    #[test]
+    fn the_note_is_found() {
+        assert_eq!(has_pvh(&write(18, "")), Ok(true));
+        assert_eq!(has_pvh(&write(17, "")), Ok(false));
+    }
+
+    #[test]
+    fn other_machines_and_cut_files_are_refused() {
+        let elf = write(18, "");
+        for at in [4, 5, 18] {
+            let mut other = elf.clone();
+            other[at] = 9;
+            assert_eq!(has_pvh(&other), Err(ImageFault::OtherMachine));
+        }
+        assert_eq!(has_pvh(&elf[..40]), Err(ImageFault::Small(40)));
+        for end in [64, 119, elf.len() - 1] {
+            assert!(matches!(has_pvh(&elf[..end]), Err(ImageFault::Truncated { .. })));
+        }
+    }
+
+    #[test]
+    fn the_banner_is_not_its_format() {
+        let elf = write(18, "Linux version %s (%s)\0Linux version 6.9.1-test (x)");
+        assert_eq!(release(&elf), Some("6.9.1-test"));
+        assert_eq!(release(&write(18, "Linux version %s")), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_damage_can_be_read(
+            damage in prop::collection::vec((0_usize..160, any::<u8>()), 1..20),
+            end in 0_usize..=200,
+        ) {
+            let mut elf = write(18, "Linux version 6");
+            for (at, byte) in damage {
+                elf[at] = byte;
+            }
+            elf.truncate(end);
+            let _ignored = has_pvh(&elf).is_ok();
+            release(&elf);
+        }
+    }
+}

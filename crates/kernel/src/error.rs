@@ -1,0 +1,178 @@
+//! What can go wrong between a kernel's name and its build: one message each, saying what to do.
+//!
+//! What may be wrong with an image itself is said by `image::ImageFault`.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::ImageFault;
+
+/// Who has to do something about an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guilt {
+    /// The one who asked: for something that is not there, or cannot be booted.
+    User,
+    /// Whoever keeps the host: disk, network, apt.
+    Infra,
+}
+
+/// Why a name did not become a build.
+#[derive(Debug, thiserror::Error)]
+pub enum KernelError {
+    /// A program of apt or dpkg is missing.
+    #[error("there is no `{0}` on this host: deb: names need a Debian host; an image file can be named with path:FILE")]
+    NoApt(String),
+    /// Apt has no lists.
+    #[error("apt knows no kernel package: run `sudo apt-get update`")]
+    NoKernels,
+    /// Apt offers kernels, but not this one.
+    #[error("apt offers no kernel `{asked}`; {instead}")]
+    Unknown {
+        /// The name as it was asked for.
+        asked: String,
+        /// What there is.
+        instead: String,
+    },
+    /// A program of apt or dpkg failed.
+    #[error("`{command}` failed: {said}")]
+    Program {
+        /// The program and its arguments.
+        command: String,
+        /// What it said.
+        said: String,
+    },
+    /// A package could not be fetched.
+    #[error(
+        "package {package} could not be downloaded: {said}. Check the network; where the archive no longer has it, run `sudo apt-get update`"
+    )]
+    Download {
+        /// The package and its version.
+        package: String,
+        /// What apt said.
+        said: String,
+    },
+    /// A package is not the one that apt's lists describe.
+    #[error(
+        "package {package} as downloaded has SHA-256 {got}, but apt's lists say {expected}: run `sudo apt-get update` and try again"
+    )]
+    Checksum {
+        /// The package and its version.
+        package: String,
+        /// The hash in apt's lists.
+        expected: String,
+        /// The hash of the file.
+        got: String,
+    },
+    /// A package without a kernel in it.
+    #[error("package {0} holds no boot/vmlinuz-*: name another one")]
+    NoImage(String),
+    /// A file that cannot be booted.
+    #[error("{what}: {fault}")]
+    Image {
+        /// The file, or the package and its version.
+        what: String,
+        /// What is wrong with it.
+        fault: ImageFault,
+    },
+    /// The home folder cannot be used.
+    #[error("the home folder {} cannot be used: {source}", folder.display())]
+    Home {
+        /// The folder.
+        folder: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The disk is full.
+    #[error("no space is left on the device of {}: make room there and try again", folder.display())]
+    NoSpace {
+        /// The folder that was written to.
+        folder: PathBuf,
+    },
+    /// A file of the cache could not be read or written.
+    #[error("{} could not be used: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A hash that is no id.
+    #[error(transparent)]
+    Id(#[from] model::IdError),
+}
+
+impl KernelError {
+    /// Returns who has to do something about it.
+    #[must_use]
+    pub fn guilt(&self) -> Guilt {
+        match self {
+            Self::NoApt(_) | Self::Unknown { .. } | Self::NoImage(_) | Self::Image { .. } | Self::Home { .. } => {
+                Guilt::User
+            }
+            Self::NoKernels
+            | Self::Program { .. }
+            | Self::Download { .. }
+            | Self::Checksum { .. }
+            | Self::NoSpace { .. }
+            | Self::Io { .. }
+            | Self::Id(_) => Guilt::Infra,
+        }
+    }
+
+    /// Makes errors of input and output on `path`; a full disk is told apart, for it has a remedy of its own.
+    pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                Self::NoSpace { folder: path.parent().unwrap_or(path).to_owned() }
+            }
+            _ => Self::Io { path: path.to_owned(), source },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Error, ErrorKind};
+    use std::path::Path;
+
+    use super::{Guilt, KernelError};
+
+    #[test]
+    fn a_full_disk_is_told_apart() {
+        let full = Path::new("/dev/full");
+        let error = std::fs::write(full, "x").map_err(KernelError::at(full)).unwrap_err();
+        insta::assert_snapshot!(error, @"no space is left on the device of /dev: make room there and try again");
+        assert_eq!(error.guilt(), Guilt::Infra);
+    }
+
+    #[test]
+    fn every_message_says_what_to_do() {
+        let said = "Could not resolve 'deb.debian.org'".to_owned();
+        let package = "linux-image-6.1.0-56-amd64 6.1.192-2".to_owned();
+        let messages = [
+            KernelError::NoApt("apt-cache".to_owned()),
+            KernelError::NoKernels,
+            KernelError::Program {
+                command: "apt-cache search".to_owned(),
+                said: "Malformed entry 1 in list file".to_owned(),
+            },
+            KernelError::Download { package: package.clone(), said },
+            KernelError::Checksum { package: package.clone(), expected: "aa".to_owned(), got: "bb".to_owned() },
+            KernelError::NoImage(package),
+            KernelError::Home { folder: "/root/marvin".into(), source: Error::from(ErrorKind::PermissionDenied) },
+            KernelError::at(Path::new("/home/builds/x"))(Error::from(ErrorKind::PermissionDenied)),
+        ]
+        .map(|error| format!("{:?}: {error}", error.guilt()))
+        .join("\n");
+        insta::assert_snapshot!(messages, @"
+        User: there is no `apt-cache` on this host: deb: names need a Debian host; an image file can be named with path:FILE
+        Infra: apt knows no kernel package: run `sudo apt-get update`
+        Infra: `apt-cache search` failed: Malformed entry 1 in list file
+        Infra: package linux-image-6.1.0-56-amd64 6.1.192-2 could not be downloaded: Could not resolve 'deb.debian.org'. Check the network; where the archive no longer has it, run `sudo apt-get update`
+        Infra: package linux-image-6.1.0-56-amd64 6.1.192-2 as downloaded has SHA-256 bb, but apt's lists say aa: run `sudo apt-get update` and try again
+        User: package linux-image-6.1.0-56-amd64 6.1.192-2 holds no boot/vmlinuz-*: name another one
+        User: the home folder /root/marvin cannot be used: permission denied
+        Infra: /home/builds/x could not be used: permission denied
+        ");
+    }
+}

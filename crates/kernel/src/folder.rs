@@ -1,0 +1,232 @@
+//! One folder of the build cache: the files of a build, and `origin`, which says which they are.
+//!
+//! A file is never seen half-written: each is written under another name and renamed. Which build a folder is for
+//! and who may write to it at a time is `cache`'s to know.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use model::{BuildFile, BuildId, IdError};
+use sha2::{Digest, Sha256};
+
+use crate::KernelError;
+
+/// The file of facts, written last.
+const ORIGIN: &str = "origin";
+/// What a file may be in a build, by the words of `origin`.
+const ROLES: [&str; 4] = ["image", "vmlinux", "config", "symbols"];
+
+/// A build's folder and what is said in its `origin`.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    path: PathBuf,
+    facts: BTreeMap<String, String>,
+}
+
+/// Returns the id of a build: the hash of the image where nothing else is used, so that `sha256sum` can check it.
+pub(crate) fn build_id(image: &str, modules: &[String]) -> Result<BuildId, IdError> {
+    if modules.is_empty() {
+        return BuildId::from_hex(image);
+    }
+    let mut modules = modules.to_vec();
+    modules.sort();
+    let all = format!("{image}\n{}\n", modules.join("\n"));
+    BuildId::from_hex(&sha256(all.as_bytes()))
+}
+
+/// Returns the SHA-256 of bytes, hexadecimal.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    format!("{:x}", Sha256::digest(bytes))
+}
+
+/// Returns the SHA-256 of a file, hexadecimal.
+pub(crate) fn sha256_of_file(file: &Path) -> Result<String, KernelError> {
+    let mut hash = Sha256::new();
+    File::open(file).and_then(|mut content| io::copy(&mut content, &mut hash)).map_err(KernelError::at(file))?;
+    Ok(format!("{:x}", hash.finalize()))
+}
+
+/// Writes a file so that it is there wholly or not at all; its folder is for one writer at a time.
+pub(crate) fn write(file: &Path, content: &[u8]) -> Result<(), KernelError> {
+    let new = file.with_file_name(".new");
+    fs::write(&new, content).map_err(KernelError::at(&new))?;
+    fs::rename(&new, file).map_err(KernelError::at(file))
+}
+
+/// Reads lines of `key=value`; nothing where there is no such file.
+pub(crate) fn read_facts(file: &Path) -> Result<Option<BTreeMap<String, String>>, KernelError> {
+    match fs::read(file) {
+        Ok(content) => Ok(Some(facts(&String::from_utf8_lossy(&content)))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(KernelError::at(file)(error)),
+    }
+}
+
+fn facts(text: &str) -> BTreeMap<String, String> {
+    text.lines()
+        .filter_map(|line| line.split_once('='))
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect()
+}
+
+/// Writes lines of `key=value`. Values are escaped, for a file's name may hold the end of a line.
+pub(crate) fn write_facts(file: &Path, facts: &BTreeMap<String, String>) -> Result<(), KernelError> {
+    let lines = facts.iter().map(|(key, value)| format!("{key}={}\n", value.escape_debug()));
+    write(file, lines.collect::<String>().as_bytes())
+}
+
+impl Folder {
+    /// Makes an empty folder.
+    pub(crate) fn create(path: PathBuf) -> Result<Self, KernelError> {
+        fs::create_dir(&path).map_err(KernelError::at(&path))?;
+        Ok(Self { path, facts: BTreeMap::new() })
+    }
+
+    /// Opens a folder; nothing where there is none or it is not whole.
+    pub(crate) fn open(path: PathBuf) -> Result<Option<Self>, KernelError> {
+        let Some(facts) = read_facts(&path.join(ORIGIN))? else {
+            return Ok(None);
+        };
+        let folder = Self { path, facts };
+        // Contents come to the disk after names, so that a power failure may leave files short.
+        let whole = |role: &&str| !folder.has(role) || folder.is_whole(role);
+        let modules = folder.modules().is_none_or(|modules| modules.is_dir());
+        let fine = folder.has("image") && ROLES.iter().all(whole) && modules;
+        Ok(fine.then_some(folder))
+    }
+
+    fn is_whole(&self, role: &str) -> bool {
+        let size = || self.facts.get(role)?.rsplit(' ').next()?.parse().ok();
+        let found = |file: BuildFile| fs::metadata(file.path).ok();
+        let found = self.file(role).and_then(found);
+        found.is_some_and(|found| found.is_file() && size() == Some(found.len()))
+    }
+
+    /// Whether there is anything in that role.
+    pub(crate) fn has(&self, role: &str) -> bool {
+        self.facts.contains_key(role)
+    }
+
+    /// Reads again what the folder holds.
+    pub(crate) fn reopened(self) -> Result<Self, KernelError> {
+        Ok(Self::open(self.path.clone())?.unwrap_or(self))
+    }
+
+    /// Returns the file that is the image.
+    pub(crate) fn image(&self) -> Result<BuildFile, KernelError> {
+        let missing = || io::Error::from(io::ErrorKind::NotFound);
+        self.file("image").ok_or_else(|| KernelError::at(&self.path)(missing()))
+    }
+
+    /// Returns the file in that role.
+    pub(crate) fn file(&self, role: &str) -> Option<BuildFile> {
+        let mut words = self.facts.get(role)?.split(' ');
+        Some(BuildFile { path: self.path.join(words.next()?), sha256: words.next()?.to_owned() })
+    }
+
+    /// Returns the folder of modules.
+    pub(crate) fn modules(&self) -> Option<PathBuf> {
+        self.facts.get("modules").map(|place| self.path.join(place))
+    }
+
+    /// Notes a fact.
+    pub(crate) fn note(&mut self, key: &str, value: &str) {
+        self.facts.insert(key.to_owned(), value.to_owned());
+    }
+
+    /// Writes a file and notes its role.
+    pub(crate) fn put(&mut self, role: &str, name: &str, content: &[u8]) -> Result<(), KernelError> {
+        write(&self.path.join(name), content)?;
+        let hash = sha256(content);
+        self.note(role, &format!("{name} {hash} {}", content.len()));
+        Ok(())
+    }
+
+    /// Lets the file of one role serve in another.
+    pub(crate) fn same(&mut self, role: &str, as_role: &str) {
+        if let Some(file) = self.facts.get(as_role).cloned() {
+            self.facts.insert(role.to_owned(), file);
+        }
+    }
+
+    /// Moves a folder of modules in, from the same file system.
+    pub(crate) fn take_modules(&mut self, modules: &Path) -> Result<(), KernelError> {
+        let Some(release) = modules.file_name().and_then(|name| name.to_str()) else {
+            return Ok(());
+        };
+        let all = self.path.join("modules");
+        if all.exists() {
+            // Of an earlier attempt that did not come to its end, for `origin` does not speak of it.
+            fs::remove_dir_all(&all).map_err(KernelError::at(&all))?;
+        }
+        fs::create_dir(&all).map_err(KernelError::at(&all))?;
+        fs::rename(modules, all.join(release)).map_err(KernelError::at(&all))?;
+        self.note("modules", &format!("modules/{release}"));
+        Ok(())
+    }
+
+    /// Writes down what the folder holds, which makes it so.
+    pub(crate) fn save(&self) -> Result<(), KernelError> {
+        write_facts(&self.path.join(ORIGIN), &self.facts)
+    }
+
+    /// Moves the whole folder to its place, from the same file system.
+    pub(crate) fn move_to(mut self, place: PathBuf) -> Result<Self, KernelError> {
+        if place.exists() {
+            // Not whole, or it would have been used.
+            fs::remove_dir_all(&place).map_err(KernelError::at(&place))?;
+        }
+        fs::rename(&self.path, &place).map_err(KernelError::at(&place))?;
+        self.path = place;
+        Ok(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{Folder, build_id, facts, sha256};
+
+    #[test]
+    fn an_id_is_the_images_hash_until_modules_are_used() {
+        let image = sha256(b"image");
+        let modules = [sha256(b"a"), sha256(b"b")];
+        let turned = [sha256(b"b"), sha256(b"a")];
+        assert_eq!(build_id(&image, &[]).unwrap().hex(), image);
+        assert_ne!(build_id(&image, &modules).unwrap().hex(), image);
+        assert_eq!(build_id(&image, &modules), build_id(&image, &turned));
+    }
+
+    #[test]
+    fn a_folder_is_whole_or_not_there() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("build");
+        let mut folder = Folder::create(path.clone()).unwrap();
+        assert!(Folder::open(path.clone()).unwrap().is_none());
+        folder.put("image", "image", b"kernel").unwrap();
+        folder.same("vmlinux", "image");
+        folder.note("origin", "a\nconfig=b");
+        folder.save().unwrap();
+        let found = Folder::open(path.clone()).unwrap().unwrap();
+        assert_eq!(found.file("image"), found.file("vmlinux"));
+        assert!(!found.has("config"));
+        let origin = std::fs::read_to_string(path.join("origin")).unwrap();
+        insta::assert_snapshot!(origin, @r"
+        image=image 6923dd1bc0460082c5d55a831908c24a282860b7f1cd6c2b79cf1bc8857c639c 6
+        origin=a\nconfig=b
+        vmlinux=image 6923dd1bc0460082c5d55a831908c24a282860b7f1cd6c2b79cf1bc8857c639c 6
+        ");
+        std::fs::write(path.join("image"), b"kern").unwrap();
+        assert!(Folder::open(path).unwrap().is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn any_facts_can_be_read(text in any::<String>()) {
+            prop_assert!(facts(&text).len() <= text.lines().count());
+        }
+    }
+}

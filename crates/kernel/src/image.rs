@@ -1,0 +1,255 @@
+//! Judges the file that is to be booted, and gets the vmlinux out of it.
+//!
+//! The formats themselves are read by `bzimage`, `payload` and `elf`.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+
+use crate::{bzimage, elf, payload};
+
+/// A larger file is no kernel, not even with all its debug information.
+const MOST: u64 = 1 << 30;
+
+/// Why a file cannot be booted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ImageFault {
+    /// Nothing is there.
+    #[error("there is no such file")]
+    Missing,
+    /// A folder is there.
+    #[error("it is a folder; name the image in it, for example bzImage or vmlinuz")]
+    Folder,
+    /// A device, a pipe or a socket is there.
+    #[error("it is not a regular file")]
+    Special,
+    /// It may not be read.
+    #[error("it cannot be read: {0}")]
+    Unreadable(String),
+    /// It is too large for a kernel.
+    #[error("it is larger than 1 GiB, which no kernel is")]
+    Large,
+    /// Nothing is in it.
+    #[error("it is empty")]
+    Empty,
+    /// It ends within its own header.
+    #[error("it has only {0} bytes, too few for a kernel")]
+    Small(usize),
+    /// It is something else.
+    #[error("it is not a Linux kernel: expected a bzImage or a vmlinux")]
+    NotKernel,
+    /// It is for another kind of processor.
+    #[error("it is not for x86-64")]
+    OtherMachine,
+    /// Its end is missing.
+    #[error("it is cut short: it has {has} bytes of {needed}; copy or build it again")]
+    Truncated {
+        /// The bytes it has.
+        has: usize,
+        /// The bytes its header speaks of.
+        needed: u64,
+    },
+    /// The compressed kernel in it is damaged.
+    #[error("the compressed kernel in it is damaged: {0}; copy or build it again")]
+    Payload(String),
+    /// The compressed kernel in it is too large.
+    #[error("the compressed kernel in it unpacks to more than 512 MiB, which no kernel does")]
+    PayloadTooLarge,
+    /// QEMU cannot boot it.
+    #[error("QEMU cannot boot this vmlinux, for it has no PVH entry: name the bzImage, or build with CONFIG_PVH=y")]
+    NoPvh,
+}
+
+/// A file that can be booted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Image<'a> {
+    /// The release it calls itself.
+    pub(crate) release: Option<&'a str>,
+    kind: Kind<'a>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind<'a> {
+    Vmlinux,
+    BzImage(Option<&'a [u8]>),
+}
+
+/// The ELF file to boot in place of an image.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Vmlinux {
+    /// There is none: the image is booted as it is.
+    Absent,
+    /// The image is one.
+    Itself,
+    /// It was unpacked.
+    Unpacked(Vec<u8>),
+}
+
+/// Reads a file that is to be an image into memory, once.
+pub(crate) fn load(file: &Path) -> Result<Vec<u8>, ImageFault> {
+    let fault = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => ImageFault::Missing,
+        _ => ImageFault::Unreadable(error.to_string()),
+    };
+    // Asked before it is opened, for opening a pipe waits for a writer.
+    let found = fs::metadata(file).map_err(fault)?;
+    if found.is_dir() {
+        return Err(ImageFault::Folder);
+    }
+    if !found.is_file() {
+        return Err(ImageFault::Special);
+    }
+    if found.len() > MOST {
+        return Err(ImageFault::Large);
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(file).map_err(fault)?;
+    file.take(MOST).read_to_end(&mut bytes).map_err(fault)?;
+    if bytes.is_empty() {
+        return Err(ImageFault::Empty);
+    }
+    Ok(bytes)
+}
+
+impl<'a> Image<'a> {
+    /// Judges the bytes of a file by their headers.
+    pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, ImageFault> {
+        if let Some(found) = bzimage::read(bytes)? {
+            return Ok(Self { release: found.release, kind: Kind::BzImage(found.payload) });
+        }
+        if !elf::is_elf(bytes) {
+            return Err(ImageFault::NotKernel);
+        }
+        let pvh = elf::has_pvh(bytes)?;
+        let release = elf::release(bytes);
+        match (pvh, release) {
+            (true, release) => Ok(Self { release, kind: Kind::Vmlinux }),
+            (false, Some(_)) => Err(ImageFault::NoPvh),
+            (false, None) => Err(ImageFault::NotKernel),
+        }
+    }
+
+    /// Gets the ELF file to boot, where there is one that QEMU can boot.
+    pub(crate) fn vmlinux(&self) -> Result<Vmlinux, ImageFault> {
+        let payload = match self.kind {
+            Kind::Vmlinux => return Ok(Vmlinux::Itself),
+            Kind::BzImage(None) => return Ok(Vmlinux::Absent),
+            Kind::BzImage(Some(payload)) => payload,
+        };
+        let Some(unpacked) = payload::unpack(payload)? else {
+            return Ok(Vmlinux::Absent);
+        };
+        if !elf::is_elf(&unpacked) {
+            let fault = "it is not an ELF file".to_owned();
+            return Err(ImageFault::Payload(fault));
+        }
+        match elf::has_pvh(&unpacked) {
+            Ok(true) => Ok(Vmlinux::Unpacked(unpacked)),
+            Ok(false) => Ok(Vmlinux::Absent),
+            Err(ImageFault::OtherMachine) => Err(ImageFault::OtherMachine),
+            // The image itself is not what is cut short.
+            Err(fault) => Err(ImageFault::Payload(fault.to_string())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::{Image, ImageFault, Vmlinux, load};
+    use crate::payload::tests::{FORMATS, pack};
+    use crate::{bzimage, elf};
+
+    #[test]
+    fn the_vmlinux_comes_out_of_a_bzimage_of_every_format() {
+        let vmlinux = elf::tests::write(18, "");
+        for format in FORMATS {
+            let bytes = bzimage::tests::write(&pack(format, &vmlinux));
+            let image = Image::read(&bytes).unwrap();
+            assert_eq!(image.release, Some("6.9.1-test"));
+            assert_eq!(image.vmlinux(), Ok(Vmlinux::Unpacked(vmlinux.clone())));
+        }
+    }
+
+    #[test]
+    fn a_bzimage_is_booted_as_it_is_where_its_vmlinux_cannot_be() {
+        let without_note = pack("zstd", &elf::tests::write(1, ""));
+        for payload in [&without_note[..], b"BZh9", b""] {
+            let bytes = bzimage::tests::write(payload);
+            assert_eq!(Image::read(&bytes).unwrap().vmlinux(), Ok(Vmlinux::Absent));
+        }
+    }
+
+    #[test]
+    fn a_vmlinux_is_booted_itself() {
+        let bytes = elf::tests::write(18, "Linux version 6.9.1-test (x)");
+        let image = Image::read(&bytes).unwrap();
+        assert_eq!(image.release, Some("6.9.1-test"));
+        assert_eq!(image.vmlinux(), Ok(Vmlinux::Itself));
+    }
+
+    fn fault_of(bytes: &[u8]) -> String {
+        let fault = Image::read(bytes).and_then(|image| image.vmlinux());
+        fault.unwrap_err().to_string()
+    }
+
+    #[test]
+    fn every_fault_of_content_is_said() {
+        let vmlinux = elf::tests::write(18, "");
+        let packed = pack("lz4", &vmlinux);
+        let mut damaged = packed.clone();
+        damaged[7] = 0xff;
+        let mut huge = packed.clone();
+        *huge.last_mut().unwrap() = 0x7f;
+        let bzimage = |payload: &[u8]| bzimage::tests::write(payload);
+        let said = [
+            b"#!/bin/sh".to_vec(),
+            elf::tests::write(1, ""),
+            elf::tests::write(1, "Linux version 6.9 "),
+            vmlinux[..150].to_vec(),
+            vmlinux[..20].to_vec(),
+            bzimage(&packed)[..1100].to_vec(),
+            bzimage(&packed)[..0x220].to_vec(),
+            bzimage(&damaged),
+            bzimage(&huge),
+            bzimage(&pack("gzip", b"no ELF file")),
+            bzimage(&pack("gzip", b"\x7fELF\x01\x01")),
+        ]
+        .map(|bytes| fault_of(&bytes))
+        .join("\n");
+        insta::assert_snapshot!(said, @"
+        it is not a Linux kernel: expected a bzImage or a vmlinux
+        it is not a Linux kernel: expected a bzImage or a vmlinux
+        QEMU cannot boot this vmlinux, for it has no PVH entry: name the bzImage, or build with CONFIG_PVH=y
+        it is cut short: it has 150 bytes of 160; copy or build it again
+        it has only 20 bytes, too few for a kernel
+        it is cut short: it has 1100 bytes of 1136; copy or build it again
+        it has only 544 bytes, too few for a kernel
+        the compressed kernel in it is damaged: a block is cut short; copy or build it again
+        the compressed kernel in it unpacks to more than 512 MiB, which no kernel does
+        the compressed kernel in it is damaged: it is not an ELF file; copy or build it again
+        it is not for x86-64
+        ");
+    }
+
+    #[test]
+    fn every_fault_of_a_file_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let empty = folder.path().join("empty");
+        std::fs::write(&empty, "").unwrap();
+        let large = folder.path().join("large");
+        // Without content, so that it takes no room on the disk.
+        std::fs::File::create(&large).unwrap().set_len(super::MOST + 5).unwrap();
+        for (file, fault) in [
+            (folder.path(), ImageFault::Folder),
+            (Path::new("/dev/zero"), ImageFault::Special),
+            (&folder.path().join("none"), ImageFault::Missing),
+            (&empty.join("below"), ImageFault::Missing),
+            (&empty, ImageFault::Empty),
+            (&large, ImageFault::Large),
+        ] {
+            assert_eq!(load(file), Err(fault));
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Words on what apt offers in place of a kernel that it does not.
+
+use std::collections::BTreeSet;
+
+use model::{DebQuery, KernelName};
+
+use crate::catalogue::{Offer, flavour_of};
+use crate::version::{key, numbers};
+
+/// How many packages are named at most.
+const SHOWN: usize = 4;
+
+/// Says what there is instead; `offers` are all that apt has, newest first.
+pub(crate) fn instead(query: &DebQuery, offers: &[Offer]) -> String {
+    match query {
+        DebQuery::Package(package) => format!("nearest: {}", packages(package, offers)),
+        DebQuery::Version { version, flavour } => version_of(flavour, version, offers),
+    }
+}
+
+fn version_of(flavour: &str, version: &str, offers: &[Offer]) -> String {
+    let of_version = flavours(offers.iter().filter(|offer| offer.is_version(version)));
+    if !of_version.is_empty() {
+        let names: Vec<String> = of_version.iter().map(|it| name(version, it)).collect();
+        return format!("it comes as {}", names.join(", "));
+    }
+    let same: Vec<&Offer> = offers.iter().filter(|o| o.flavour == flavour).collect();
+    if same.is_empty() {
+        let all: Vec<&str> = flavours(offers.iter()).into_iter().collect();
+        return format!("the flavours are {}", all.join(", "));
+    }
+    format!("nearest: {}; newest of each series: {}", names(&neighbours(version, &same)), names(&series(&same)))
+}
+
+/// Prints a name to ask for a kernel by.
+fn name(version: &str, flavour: &str) -> String {
+    KernelName::Deb(DebQuery::Version { version: version.to_owned(), flavour: flavour.to_owned() }).to_string()
+}
+
+fn names(offers: &[&Offer]) -> String {
+    let mut names: Vec<String> = offers.iter().map(|offer| name(&offer.upstream, &offer.flavour)).collect();
+    names.dedup();
+    names.join(", ")
+}
+
+fn flavours<'a>(offers: impl Iterator<Item = &'a Offer>) -> BTreeSet<&'a str> {
+    offers.map(|offer| &*offer.flavour).collect()
+}
+
+/// Returns the two offers on either side of a version that none has.
+fn neighbours<'a>(version: &str, offers: &[&'a Offer]) -> Vec<&'a Offer> {
+    let older = offers.partition_point(|offer| key(&offer.upstream) > key(version));
+    let from = older.saturating_sub(SHOWN / 2);
+    let to = (older + SHOWN / 2).min(offers.len());
+    offers[from..to].to_vec()
+}
+
+/// Returns the newest offer of each series, such as 6.12.
+fn series<'a>(offers: &[&'a Offer]) -> Vec<&'a Offer> {
+    let mut seen = BTreeSet::new();
+    let mut newest = offers.to_vec();
+    newest.retain(|offer| {
+        let mut series = numbers(&offer.upstream);
+        series.truncate(2);
+        seen.insert(series)
+    });
+    newest
+}
+
+/// Returns the packages most like the one asked for: of its flavour first, then by how much of the name is the same.
+fn packages(asked: &str, offers: &[Offer]) -> String {
+    let image = asked.trim_end_matches("-dbg").trim_end_matches("-unsigned");
+    let flavour = flavour_of(image);
+    let alike = |offer: &Offer| {
+        let common = offer.package.bytes().zip(image.bytes()).take_while(|(a, b)| a == b).count();
+        (flavour == Some(&offer.flavour), common)
+    };
+    let mut sorted: Vec<&Offer> = offers.iter().collect();
+    sorted.sort_by_key(|offer| std::cmp::Reverse(alike(offer)));
+    let names: Vec<String> = sorted.iter().take(SHOWN).map(|offer| format!("deb:{}", offer.package)).collect();
+    names.join(", ")
+}

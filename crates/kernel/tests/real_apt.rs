@@ -1,0 +1,73 @@
+//! Resolves and downloads real kernels with the real apt. Fails, and does not skip, where apt has no lists.
+
+#![expect(clippy::unwrap_used, reason = "a test: what fails here is to fail")]
+
+use std::cell::RefCell;
+use std::path::Path;
+
+use kernel::{BuildCache, Guilt, Step, offers};
+use model::{Build, DebQuery, KernelName};
+
+fn resolve(home: &Path, name: &str) -> (Build, Vec<Step>) {
+    let steps = RefCell::new(vec![]);
+    let build = BuildCache::open(home)
+        .unwrap()
+        .resolve(&name.parse().unwrap(), &|step| {
+            steps.borrow_mut().push(step);
+        })
+        .unwrap();
+    (build, steps.into_inner())
+}
+
+fn check(build: &Build, series: &str) {
+    assert!(build.version.starts_with(&format!("{series}.")), "{build:?}");
+    assert!(build.origin.starts_with("linux-image-"), "{build:?}");
+    assert_eq!(build.id.hex(), build.image.sha256);
+    assert!(build.vmlinux.is_some(), "Debian's kernels have the PVH entry");
+    assert!(build.config.is_some());
+    assert!(build.symbols.is_none(), "Debian's System.map is a stub");
+    let modules = build.modules.as_ref().unwrap();
+    assert!(modules.join("kernel").is_dir(), "{modules:?}");
+}
+
+#[test]
+fn the_newest_kernel_of_a_series_is_downloaded_once() {
+    let home = tempfile::tempdir().unwrap();
+    for series in ["6.12", "6.1"] {
+        let name = format!("deb:{series}");
+        let (first, steps) = resolve(home.path(), &name);
+        check(&first, series);
+        assert!(matches!(steps[..], [Step::Resolving, Step::Downloading { .. }, Step::Unpacking { .. }]));
+        let (second, steps) = resolve(home.path(), &name);
+        assert_eq!(first, second);
+        assert!(matches!(steps[..], [Step::Resolving, Step::Cached { .. }]));
+
+        // The same image, named as a file, is the same build.
+        let file = format!("path:{}", first.image.path.display());
+        let (file, _) = resolve(home.path(), &file);
+        assert_eq!((&file.id, &file.vmlinux), (&first.id, &first.vmlinux));
+        assert!(file.version.starts_with(&format!("{series}.")), "{}", file.version);
+    }
+    let left = std::fs::read_dir(home.path().join("downloads")).unwrap();
+    assert_eq!(left.count(), 1, "nothing but the lock");
+}
+
+#[test]
+fn offers_are_sorted_and_of_one_flavour() {
+    let query = |version: &str| DebQuery::Version { version: version.to_owned(), flavour: "amd64".to_owned() };
+    let found = offers(&query("6")).unwrap();
+    assert!(found.len() > 1);
+    assert!(found.iter().all(|offer| offer.flavour == "amd64" && offer.bytes > 1_000_000));
+    assert!(found[0].upstream.starts_with("6.12."), "{:?}", found[0]);
+    assert_eq!(offers(&query("99")).unwrap_err().guilt(), Guilt::User);
+}
+
+#[test]
+fn a_metapackage_is_followed() {
+    let KernelName::Deb(query) = "deb:linux-image-cloud-amd64".parse().unwrap() else {
+        panic!("a deb: name");
+    };
+    let found = offers(&query).unwrap();
+    assert_eq!(found[0].flavour, "cloud-amd64");
+    assert!(found[0].bytes > 1_000_000);
+}
