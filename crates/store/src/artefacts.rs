@@ -1,0 +1,238 @@
+//! Artefacts: what a run left behind as it was (result stream, console, …), each a zstd file beside the database.
+//!
+//! What they mean is others' business; here they are names and bytes.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use model::RunId;
+use rusqlite::{OptionalExtension, params};
+
+use crate::lookup::unknown;
+use crate::runs::PLACE;
+use crate::store::run_exists;
+use crate::{Store, StoreError};
+
+/// The most an artefact may hold: more is neither kept nor unpacked.
+const SIZE_LIMIT: usize = 1 << 30;
+
+/// The longest name.
+const NAME_LIMIT: usize = 100;
+
+/// zstd's own choice: consoles and streams shrink to a tenth in little time.
+const LEVEL: i32 = 3;
+
+/// An artefact to be saved with a run.
+#[derive(Debug, Clone, Copy)]
+pub struct Artefact<'a> {
+    /// Its name within the run: ASCII letters, digits, `.`, `_` and `-`, not beginning with a dot.
+    pub name: &'a str,
+    /// Its content.
+    pub bytes: &'a [u8],
+}
+
+/// An artefact, compressed.
+pub(crate) struct Packed<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) size: usize,
+    bytes: Vec<u8>,
+}
+
+/// Checks and compresses artefacts, before anything is locked or written.
+pub(crate) fn pack<'a>(artefacts: &[Artefact<'a>]) -> Result<Vec<Packed<'a>>, StoreError> {
+    let mut packed: Vec<Packed<'a>> = Vec::with_capacity(artefacts.len());
+    for artefact in artefacts {
+        let bad = |reason: String| StoreError::BadArtefact { name: artefact.name.escape_debug().to_string(), reason };
+        if !is_name(artefact.name) {
+            return Err(bad("its name is not fit for a file".to_owned()));
+        }
+        if artefact.bytes.len() > SIZE_LIMIT {
+            return Err(bad(format!("more than {SIZE_LIMIT} bytes")));
+        }
+        if packed.iter().any(|other| other.name == artefact.name) {
+            return Err(bad("two of that name".to_owned()));
+        }
+        packed.push(Packed {
+            name: artefact.name,
+            size: artefact.bytes.len(),
+            bytes: zstd::bulk::compress(artefact.bytes, LEVEL).map_err(|error| bad(error.to_string()))?,
+        });
+    }
+    Ok(packed)
+}
+
+fn is_name(name: &str) -> bool {
+    let fit = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
+    (1..=NAME_LIMIT).contains(&name.len()) && !name.starts_with('.') && name.bytes().all(fit)
+}
+
+impl Store {
+    /// Returns an artefact of a run.
+    ///
+    /// # Errors
+    /// When there is none, or its file is not what was saved.
+    pub fn artefact(&self, run: &RunId, name: &str) -> Result<Vec<u8>, StoreError> {
+        let size: Option<usize> = self.ask(|connection| {
+            connection
+                .prepare_cached(
+                    "SELECT size FROM artefacts
+                     WHERE run = (SELECT number FROM runs WHERE id = ?1) AND name = ?2",
+                )?
+                .query_row(params![run.hex(), name], |row| row.get(0))
+                .optional()
+        })?;
+        let Some(size) = size else {
+            return Err(StoreError::NoArtefact {
+                run: run.clone(),
+                name: name.escape_debug().to_string(),
+                present: self.artefact_names(run)?.join(", "),
+            });
+        };
+        self.unpack(&self.home.artefacts_of(run).join(file_name(name)), size)
+    }
+
+    /// Lists the names of a run's artefacts.
+    ///
+    /// # Errors
+    /// When there is no such run, or the database cannot be read.
+    pub fn artefact_names(&self, run: &RunId) -> Result<Vec<String>, StoreError> {
+        if !self.ask(|connection| run_exists(connection, run))? {
+            return Err(unknown(&PLACE, run));
+        }
+        self.ask(|connection| {
+            connection
+                .prepare_cached(
+                    "SELECT name FROM artefacts
+                     WHERE run = (SELECT number FROM runs WHERE id = ?1) ORDER BY name",
+                )?
+                .query_map([run.hex()], |row| row.get(0))?
+                .collect()
+        })
+    }
+
+    fn unpack(&self, path: &Path, size: usize) -> Result<Vec<u8>, StoreError> {
+        let damaged = |detail: String| StoreError::Damaged { file: path.to_owned(), detail };
+        let file = File::open(path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => damaged("the file is missing".to_owned()),
+            _ => self.home.io(path, error),
+        })?;
+        // One byte more than was saved is enough to see that it is not what was saved.
+        let limit = size.min(SIZE_LIMIT) as u64 + 1;
+        let mut bytes = Vec::new();
+        zstd::Decoder::new(file)
+            .and_then(|decoder| decoder.take(limit).read_to_end(&mut bytes))
+            .map_err(|error| damaged(error.to_string()))?;
+        if bytes.len() == size { Ok(bytes) } else { Err(damaged(format!("it does not hold {size} bytes"))) }
+    }
+
+    /// Puts artefacts where they belong, whole. To be called from within the transaction that saves the run.
+    ///
+    /// A process that is killed on the way leaves `incoming/<run>` behind until the transaction is committed, and by
+    /// that a later one knows what to remove.
+    pub(crate) fn place(&self, run: &RunId, packed: &[Packed<'_>]) -> Result<(), StoreError> {
+        let mark = self.home.incoming_of(run);
+        if mark.exists() {
+            self.discard(run)?;
+        }
+        let target = self.home.artefacts_of(run);
+        let work = || -> io::Result<()> {
+            let folder = mark.join("files");
+            fs::create_dir_all(&folder)?;
+            sync(&self.home.incoming())?;
+            for artefact in packed {
+                let mut file = File::create_new(folder.join(file_name(artefact.name)))?;
+                file.write_all(&artefact.bytes)?;
+                file.sync_all()?;
+            }
+            sync(&folder)?;
+            fs::rename(&folder, &target)?;
+            sync(&self.home.artefacts())
+        };
+        work().map_err(|error| self.home.io(&target, error))
+    }
+}
+
+fn file_name(artefact: &str) -> String {
+    format!("{artefact}.zst")
+}
+
+/// Has the names in a folder on the disk before the database says that they are.
+fn sync(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::Artefact;
+    use crate::testing::{parents, run, store};
+    use crate::{Guilt, StoreError};
+
+    const STREAM: Artefact<'_> = Artefact { name: "stream.txt", bytes: b"sample 1\nsample 2\n" };
+
+    #[test]
+    fn artefacts_come_back_as_they_were() {
+        let (home, store) = store();
+        let run = run("aa", "01", 1);
+        parents(&store, &run);
+        let zeros = vec![0; 5_000_000];
+        let console = Artefact { name: "console", bytes: &zeros };
+        store.save_run(&run, &[STREAM, console]).unwrap();
+        assert_eq!(store.artefact(&run.id, "stream.txt").unwrap(), STREAM.bytes);
+        assert_eq!(store.artefact(&run.id, "console").unwrap(), zeros);
+        assert_eq!(store.artefact_names(&run.id).unwrap(), ["console", "stream.txt"]);
+        let file = home.path().join("artefacts/01/console.zst");
+        assert!(fs::metadata(file).unwrap().len() < 10_000);
+        assert_eq!(fs::read_dir(home.path().join("incoming")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_is_not_there_is_said_not_to_be_there() {
+        let (_home, store) = store();
+        let mut run = run("aa", "01", 1);
+        parents(&store, &run);
+        store.save_run(&run, &[STREAM]).unwrap();
+        let error = store.artefact(&run.id, "../../lock").unwrap_err();
+        assert_eq!(error.guilt(), Guilt::User);
+        insta::assert_snapshot!(error, @"run_01 has no artefact `../../lock`; it has: stream.txt");
+        run.id = model::RunId::from_hex("02").unwrap();
+        insta::assert_snapshot!(store.artefact(&run.id, "console").unwrap_err(), @"no run `run_02`: `marvin runs` lists what there is");
+    }
+
+    #[test]
+    fn names_that_are_not_fit_for_files_are_refused() {
+        let (_home, store) = store();
+        let run = run("aa", "01", 1);
+        parents(&store, &run);
+        let long = "x".repeat(101);
+        for name in ["", ".", "../x", "a/b", ".hidden", "a\0", "ö", &long] {
+            let error = store.save_run(&run, &[Artefact { name, bytes: b"" }]).unwrap_err();
+            assert!(matches!(error, StoreError::BadArtefact { .. }), "{name}");
+        }
+        assert!(store.save_run(&run, &[STREAM, STREAM]).is_err());
+        store.save_run(&run, &[]).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_was_changed_lost_or_made_to_burst_is_refused() {
+        let (home, store) = store();
+        let run = run("aa", "01", 1);
+        parents(&store, &run);
+        store.save_run(&run, &[STREAM]).unwrap();
+        let file = home.path().join("artefacts/01/stream.txt.zst");
+        let told = || {
+            let error = store.artefact(&run.id, STREAM.name).unwrap_err();
+            assert_eq!(error.guilt(), Guilt::Infra);
+            error.to_string().replace(home.path().to_str().unwrap(), "HOME")
+        };
+        let bomb = zstd::bulk::compress(&vec![0; 100_000_000], 3).unwrap();
+        fs::write(&file, bomb).unwrap();
+        insta::assert_snapshot!(told(), @"HOME/artefacts/01/stream.txt.zst is damaged: it does not hold 18 bytes; restore the home from a copy, or give --home a new folder");
+        fs::write(&file, "plain").unwrap();
+        assert!(told().contains("damaged"));
+        fs::remove_file(&file).unwrap();
+        insta::assert_snapshot!(told(), @"HOME/artefacts/01/stream.txt.zst is damaged: the file is missing; restore the home from a copy, or give --home a new folder");
+    }
+}

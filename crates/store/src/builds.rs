@@ -1,0 +1,188 @@
+//! Builds in the store.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use model::{Build, BuildFile, BuildId, DebQuery, KernelName};
+use rusqlite::types::{FromSql, FromSqlResult, ValueRef};
+use rusqlite::{OptionalExtension, Row, params};
+
+use crate::columns::{Id, PathColumn, UnknownCode, text_or_blob};
+use crate::lookup::{Place, unknown};
+use crate::{Store, StoreError};
+
+const PLACE: Place =
+    Place { noun: "build", select: "SELECT id FROM builds WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3" };
+
+const SAVE: &str = "\
+    INSERT INTO builds VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
+    ON CONFLICT (id) DO UPDATE SET
+        name = excluded.name, version = excluded.version, origin = excluded.origin,
+        image_path = excluded.image_path, image_sha256 = excluded.image_sha256,
+        vmlinux_path = excluded.vmlinux_path, vmlinux_sha256 = excluded.vmlinux_sha256,
+        config_path = excluded.config_path, config_sha256 = excluded.config_sha256,
+        symbols_path = excluded.symbols_path, symbols_sha256 = excluded.symbols_sha256,
+        modules_path = excluded.modules_path";
+
+impl Store {
+    /// Saves a build. One that is there already keeps its id and its runs; what is known of it is renewed, because
+    /// the same build may be met under another name or lie in another place.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub fn save_build(&self, build: &Build) -> Result<(), StoreError> {
+        let path = |file: &Option<BuildFile>| file.as_ref().map(|f| PathColumn::of(&f.path));
+        let sha256 = |file: &Option<BuildFile>| file.as_ref().map(|f| f.sha256.clone());
+        let name = name_bytes(&build.name);
+        self.ask(|connection| {
+            connection
+                .prepare_cached(SAVE)?
+                .execute(params![
+                    build.id.hex(),
+                    text_or_blob(&name),
+                    build.version,
+                    build.origin,
+                    PathColumn::of(&build.image.path),
+                    build.image.sha256,
+                    path(&build.vmlinux),
+                    sha256(&build.vmlinux),
+                    path(&build.config),
+                    sha256(&build.config),
+                    path(&build.symbols),
+                    sha256(&build.symbols),
+                    build.modules.as_deref().map(PathColumn::of),
+                ])
+                .map(drop)
+        })
+    }
+
+    /// Returns a build.
+    ///
+    /// # Errors
+    /// When there is none of that id, or the database cannot be read.
+    pub fn build(&self, id: &BuildId) -> Result<Build, StoreError> {
+        self.ask(|connection| {
+            connection.prepare_cached("SELECT * FROM builds WHERE id = ?1")?.query_row([id.hex()], build).optional()
+        })?
+        .ok_or_else(|| unknown(&PLACE, id))
+    }
+
+    /// Returns the id of the one build whose id begins with `prefix`: digits, with or without `build_`.
+    ///
+    /// # Errors
+    /// When it is no beginning of an id, or that of none or of several.
+    pub fn find_build(&self, prefix: &str) -> Result<BuildId, StoreError> {
+        self.find(&PLACE, &prefix.parse::<BuildId>()?)
+    }
+}
+
+fn build(row: &Row<'_>) -> rusqlite::Result<Build> {
+    Ok(Build {
+        id: row.get::<_, Id<BuildId>>(0)?.0,
+        name: row.get::<_, Name>(1)?.0,
+        version: row.get(2)?,
+        origin: row.get(3)?,
+        image: BuildFile { path: row.get::<_, PathColumn>(4)?.0, sha256: row.get(5)? },
+        vmlinux: file(row, 6)?,
+        config: file(row, 8)?,
+        symbols: file(row, 10)?,
+        modules: row.get::<_, Option<PathColumn>>(12)?.map(|path| path.0),
+    })
+}
+
+fn file(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<BuildFile>> {
+    let Some(PathColumn(path)) = row.get(first)? else {
+        return Ok(None);
+    };
+    Ok(Some(BuildFile { path, sha256: row.get(first + 1)? }))
+}
+
+/// Returns a kernel's name as it is kept. Unlike the printed one it always says the flavour, since another flavour may
+/// become the default one day, and it keeps paths that are not UTF-8.
+fn name_bytes(name: &KernelName) -> Vec<u8> {
+    match name {
+        KernelName::Path(path) => [b"path:", path.as_os_str().as_bytes()].concat(),
+        KernelName::Deb(DebQuery::Version { version, flavour }) => format!("deb:{version}+{flavour}").into_bytes(),
+        KernelName::Deb(DebQuery::Package(package)) => format!("deb:{package}").into_bytes(),
+    }
+}
+
+/// A kernel's name out of a column.
+pub(crate) struct Name(pub(crate) KernelName);
+
+impl FromSql for Name {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        if let Some(path) = value.as_bytes()?.strip_prefix(b"path:") {
+            return Ok(Self(KernelName::Path(OsStr::from_bytes(path).into())));
+        }
+        let text = value.as_str()?;
+        text.parse().map(Self).map_err(|_| UnknownCode::error("kernel name", text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    use model::{BuildFile, BuildId, KernelName};
+
+    use crate::Guilt;
+    use crate::testing::{build, store};
+
+    #[test]
+    fn a_build_comes_back_as_it_was() {
+        let (_home, store) = store();
+        let mut with_all = build("aa");
+        with_all.vmlinux =
+            Some(BuildFile { path: OsStr::from_bytes(b"/cache/\xff\xfe/vmlinux").into(), sha256: "77".into() });
+        with_all.modules = Some("/cache/aa/modules".into());
+        let mut of_a_path = build("bb");
+        of_a_path.name = KernelName::Path(OsStr::from_bytes(b"/boot/\xff").into());
+        let mut of_a_package = build("cc");
+        of_a_package.name = "deb:linux-image-6.12.117+deb12-cloud-amd64".parse().unwrap();
+        for build in [with_all, of_a_path, of_a_package] {
+            store.save_build(&build).unwrap();
+            assert_eq!(store.build(&build.id).unwrap(), build);
+        }
+    }
+
+    #[test]
+    fn a_build_met_again_is_renewed() {
+        let (_home, store) = store();
+        store.save_build(&build("aa")).unwrap();
+        let mut moved = build("aa");
+        moved.name = "deb:6.12+rt-amd64".parse().unwrap();
+        moved.image.path = "/elsewhere/vmlinuz".into();
+        store.save_build(&moved).unwrap();
+        assert_eq!(store.build(&moved.id).unwrap(), moved);
+    }
+
+    #[test]
+    fn the_flavour_is_kept_although_it_is_the_default() {
+        let (_home, store) = store();
+        store.save_build(&build("aa")).unwrap();
+        let name: String = store.connection.query_row("SELECT name FROM builds", [], |row| row.get(0)).unwrap();
+        assert_eq!(name, "deb:6.12+cloud-amd64");
+    }
+
+    #[test]
+    fn builds_are_found_by_a_beginning_of_their_id() {
+        let (_home, store) = store();
+        for id in ["a1b2", "a1c3", "ff"] {
+            store.save_build(&build(id)).unwrap();
+        }
+        assert_eq!(store.find_build("build_F").unwrap().hex(), "ff");
+        assert_eq!(store.find_build("a1c").unwrap().hex(), "a1c3");
+        let told = |text: &str| {
+            let error = store.find_build(text).unwrap_err();
+            assert_eq!(error.guilt(), Guilt::User);
+            error.to_string()
+        };
+        insta::assert_snapshot!(told("a1"), @"`build_a1` is the beginning of several ids, add digits: build_a1b2, build_a1c3");
+        insta::assert_snapshot!(told("0"), @"no build `build_0`: `marvin runs` lists what there is");
+        insta::assert_snapshot!(told("deb:6.12"), @"`deb:6.12` is not a build id: expected `build_` and hexadecimal digits");
+        let missing = BuildId::from_hex("a1").unwrap();
+        assert!(store.build(&missing).is_err());
+    }
+}

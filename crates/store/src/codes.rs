@@ -1,0 +1,140 @@
+//! The words that stand in columns for the choices of the model: theirs forever, whatever the model calls them.
+//!
+//! A code that is not listed here was written by a newer Marvin and is an error, never a guess.
+
+use model::{FailureReason, MachineKind, Outcome, Stage, SubjectFailure};
+use rusqlite::Row;
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
+
+use crate::columns::UnknownCode;
+
+/// A choice without further text, kept as a word.
+pub(crate) struct Code<T>(pub(crate) T);
+
+pub(crate) fn machine_kind(kind: MachineKind) -> &'static str {
+    match kind {
+        MachineKind::Exact => "exact",
+    }
+}
+
+impl FromSql for Code<MachineKind> {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        match value.as_str()? {
+            "exact" => Ok(Self(MachineKind::Exact)),
+            other => Err(UnknownCode::error("kind of machine", other)),
+        }
+    }
+}
+
+fn stage(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Boot => "boot",
+        Stage::Settle => "settle",
+        Stage::Restore => "restore",
+        Stage::Workload => "workload",
+        Stage::Results => "results",
+    }
+}
+
+impl FromSql for Code<Stage> {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        Ok(Self(match value.as_str()? {
+            "boot" => Stage::Boot,
+            "settle" => Stage::Settle,
+            "restore" => Stage::Restore,
+            "workload" => Stage::Workload,
+            "results" => Stage::Results,
+            other => return Err(UnknownCode::error("stage", other)),
+        }))
+    }
+}
+
+/// The columns of an outcome, borrowed for writing.
+#[derive(Default)]
+pub(crate) struct OutcomeColumns<'a> {
+    pub(crate) outcome: &'static str,
+    pub(crate) stage: Option<&'static str>,
+    pub(crate) reason: Option<&'static str>,
+    pub(crate) detail: Option<&'a str>,
+    pub(crate) console_tail: Option<&'a str>,
+}
+
+impl<'a> OutcomeColumns<'a> {
+    pub(crate) fn of(outcome: &'a Outcome) -> Self {
+        match outcome {
+            Outcome::Completed => Self { outcome: "completed", ..Self::default() },
+            Outcome::Unsupported(what) => Self { outcome: "unsupported", detail: Some(what), ..Self::default() },
+            Outcome::Failed(failure) => {
+                let (reason, detail) = reason(&failure.reason);
+                Self {
+                    outcome: "failed",
+                    stage: Some(stage(failure.stage)),
+                    reason: Some(reason),
+                    detail,
+                    console_tail: Some(&failure.console_tail),
+                }
+            }
+        }
+    }
+}
+
+/// Reads an outcome from five neighbouring columns: outcome, stage, reason, detail, console_tail.
+pub(crate) fn outcome(row: &Row<'_>, first: usize) -> rusqlite::Result<Outcome> {
+    let code = row.get_ref(first)?;
+    match text(code, first)? {
+        "completed" => Ok(Outcome::Completed),
+        "unsupported" => Ok(Outcome::Unsupported(row.get(first + 3)?)),
+        "failed" => Ok(Outcome::Failed(SubjectFailure {
+            stage: row.get::<_, Code<Stage>>(first + 1)?.0,
+            reason: read_reason(row, first + 2)?,
+            console_tail: row.get(first + 4)?,
+        })),
+        other => Err(at(first, UnknownCode::error("outcome", other))),
+    }
+}
+
+fn reason(reason: &FailureReason) -> (&'static str, Option<&str>) {
+    match reason {
+        FailureReason::DidNotBoot => ("did-not-boot", None),
+        FailureReason::Lacks(what) => ("lacks", Some(what)),
+        FailureReason::Panicked => ("panicked", None),
+        FailureReason::Oopsed => ("oopsed", None),
+        FailureReason::Hung => ("hung", None),
+        FailureReason::OutOfMemory => ("out-of-memory", None),
+        FailureReason::AgentDied(how) => ("agent-died", Some(how)),
+        FailureReason::WorkloadFailed(what) => ("workload-failed", Some(what)),
+        FailureReason::TooMuchOutput => ("too-much-output", None),
+        FailureReason::BadStream(how) => ("bad-stream", Some(how)),
+    }
+}
+
+fn read_reason(row: &Row<'_>, column: usize) -> rusqlite::Result<FailureReason> {
+    let code = row.get_ref(column)?;
+    let detail = || row.get::<_, String>(column + 1);
+    Ok(match text(code, column)? {
+        "did-not-boot" => FailureReason::DidNotBoot,
+        "lacks" => FailureReason::Lacks(detail()?),
+        "panicked" => FailureReason::Panicked,
+        "oopsed" => FailureReason::Oopsed,
+        "hung" => FailureReason::Hung,
+        "out-of-memory" => FailureReason::OutOfMemory,
+        "agent-died" => FailureReason::AgentDied(detail()?),
+        "workload-failed" => FailureReason::WorkloadFailed(detail()?),
+        "too-much-output" => FailureReason::TooMuchOutput,
+        "bad-stream" => FailureReason::BadStream(detail()?),
+        other => return Err(at(column, UnknownCode::error("reason of a failure", other))),
+    })
+}
+
+fn text(value: ValueRef<'_>, column: usize) -> rusqlite::Result<&str> {
+    value.as_str().map_err(|error| at(column, error))
+}
+
+/// Gives an error of a value the column it was met in, as `Row::get` does.
+fn at(column: usize, error: FromSqlError) -> rusqlite::Error {
+    let kind = rusqlite::types::Type::Text;
+    match error {
+        FromSqlError::Other(cause) => rusqlite::Error::FromSqlConversionFailure(column, kind, cause),
+        other => rusqlite::Error::FromSqlConversionFailure(column, kind, Box::new(other)),
+    }
+}

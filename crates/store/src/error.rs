@@ -1,0 +1,178 @@
+//! What can go wrong with a home, said so that the reader knows what to do; and whose fault it is.
+//!
+//! Which of these an operating-system or SQLite error becomes is decided in `home.rs`.
+
+use std::io;
+use std::path::PathBuf;
+
+use model::{IdError, RunId};
+
+/// Whose fault an error is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guilt {
+    /// Wrong input: saying the same again will not help.
+    User,
+    /// The lab: it may work another time, or somewhere else.
+    Infra,
+}
+
+/// An error of the store.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// A reading command met a home in which nothing was ever saved.
+    #[error("{home} holds no results: measure something first, or give --home the folder that has them", home = .home.display())]
+    Empty {
+        /// The home.
+        home: PathBuf,
+    },
+    /// The home cannot be a home: a file, below a file, forbidden, read-only.
+    #[error("cannot use {path}: {detail}; give --home a folder that you can write to", path = .path.display())]
+    Unusable {
+        /// The home or what could not be used in it.
+        path: PathBuf,
+        /// What the system said.
+        detail: String,
+    },
+    /// Another process measures in this home.
+    #[error("another marvin{holder} is measuring in {home}: wait for it, or give --home another folder", holder = holder(*.pid), home = .home.display())]
+    Locked {
+        /// The home.
+        home: PathBuf,
+        /// The other process, where it had time to say.
+        pid: Option<u32>,
+    },
+    /// No space is left.
+    #[error("no space left in {home}: make room and repeat the command; what was saved before is whole", home = .home.display())]
+    Full {
+        /// The home.
+        home: PathBuf,
+    },
+    /// Something in the home is not what was written there.
+    #[error("{file} is damaged: {detail}; restore the home from a copy, or give --home a new folder", file = .file.display())]
+    Damaged {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// The database has a schema from the future.
+    #[error("{file} was written by a newer Marvin (schema {found}, this one knows {known}): use the newer one, or give --home another folder", file = .file.display())]
+    NewerSchema {
+        /// The database.
+        file: PathBuf,
+        /// Its schema.
+        found: u32,
+        /// The newest schema this program knows.
+        known: u32,
+    },
+    /// The database holds a word from the future.
+    #[error("{file} was written by a newer Marvin (it has the {noun} `{code}`, which this one does not know): use the newer one", file = .file.display())]
+    UnknownCode {
+        /// The database.
+        file: PathBuf,
+        /// What kind of word.
+        noun: &'static str,
+        /// The word.
+        code: String,
+    },
+    /// Another process kept the database for itself longer than one saving takes.
+    #[error("{file} is in use by another process that does not let go of it: see who has it open (fuser {file}), then repeat the command", file = .file.display())]
+    Busy {
+        /// The database.
+        file: PathBuf,
+    },
+    /// Not an id at all.
+    #[error(transparent)]
+    BadId(#[from] IdError),
+    /// Nothing of that name.
+    #[error("no {noun} `{text}`: `marvin runs` lists what there is")]
+    Unknown {
+        /// What was looked for.
+        noun: &'static str,
+        /// The name.
+        text: String,
+    },
+    /// More than one id begins so.
+    #[error("`{text}` is the beginning of several ids, add digits: {candidates}")]
+    Ambiguous {
+        /// What was given.
+        text: String,
+        /// Some of the ids that begin so.
+        candidates: String,
+    },
+    /// A run of this id is there already.
+    #[error("{0} is saved already, and a run is never changed")]
+    RunExists(RunId),
+    /// Something refers to a build or a machine that was not saved before it.
+    #[error("{what} refers to a build or machine that was not saved before it (a bug in the caller)")]
+    Dangling {
+        /// What was to be saved.
+        what: String,
+    },
+    /// An artefact that cannot be kept.
+    #[error("artefact `{name}` cannot be kept: {reason}")]
+    BadArtefact {
+        /// Its name.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+    /// A run has no such artefact.
+    #[error("{run} has no artefact `{name}`; it has: {present}")]
+    NoArtefact {
+        /// The run.
+        run: RunId,
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        present: String,
+    },
+    /// The system failed in another way.
+    #[error("{path}: {source}", path = .path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// SQLite failed in another way.
+    #[error("{file}: {source}", file = .file.display())]
+    Database {
+        /// The database.
+        file: PathBuf,
+        /// What SQLite said.
+        source: rusqlite::Error,
+    },
+}
+
+impl StoreError {
+    /// Returns whose fault it is.
+    #[must_use]
+    pub fn guilt(&self) -> Guilt {
+        match self {
+            Self::Empty { .. }
+            | Self::Unusable { .. }
+            | Self::NewerSchema { .. }
+            | Self::UnknownCode { .. }
+            | Self::BadId(_)
+            | Self::Unknown { .. }
+            | Self::Ambiguous { .. }
+            | Self::NoArtefact { .. } => Guilt::User,
+            // Waiting helps against `Locked`, so it counts as the lab's.
+            Self::Locked { .. }
+            | Self::Full { .. }
+            | Self::Damaged { .. }
+            | Self::Busy { .. }
+            | Self::RunExists(_)
+            | Self::Dangling { .. }
+            | Self::BadArtefact { .. }
+            | Self::Io { .. }
+            | Self::Database { .. } => Guilt::Infra,
+        }
+    }
+}
+
+fn holder(pid: Option<u32>) -> String {
+    pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default()
+}

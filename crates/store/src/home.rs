@@ -1,0 +1,176 @@
+//! The home folder: where things lie in it, and what the errors met there mean.
+
+use std::error::Error;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use model::RunId;
+use rusqlite::ErrorCode;
+
+use crate::StoreError;
+use crate::columns::UnknownCode;
+
+/// Paths in a home.
+#[derive(Debug, Clone)]
+pub(crate) struct Home {
+    root: PathBuf,
+}
+
+impl Home {
+    pub(crate) fn at(root: &Path) -> Self {
+        Self { root: root.to_owned() }
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(crate) fn database(&self) -> PathBuf {
+        self.root.join("marvin.db")
+    }
+
+    pub(crate) fn lock(&self) -> PathBuf {
+        self.root.join("lock")
+    }
+
+    /// Where artefacts of saved runs lie.
+    pub(crate) fn artefacts(&self) -> PathBuf {
+        self.root.join("artefacts")
+    }
+
+    pub(crate) fn artefacts_of(&self, run: &RunId) -> PathBuf {
+        self.artefacts().join(run.hex())
+    }
+
+    /// Where runs are that are being saved; what is found here later was left by a process that was killed.
+    pub(crate) fn incoming(&self) -> PathBuf {
+        self.root.join("incoming")
+    }
+
+    pub(crate) fn incoming_of(&self, run: &RunId) -> PathBuf {
+        self.incoming().join(run.hex())
+    }
+
+    /// Makes the folders.
+    pub(crate) fn create(&self) -> Result<(), StoreError> {
+        for folder in [self.root.clone(), self.artefacts(), self.incoming()] {
+            fs::create_dir_all(&folder).map_err(|error| self.io(&folder, error))?;
+        }
+        Ok(())
+    }
+
+    /// Removes a folder that need not be there.
+    pub(crate) fn remove(&self, folder: &Path) -> Result<(), StoreError> {
+        match fs::remove_dir_all(folder) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(self.io(folder, error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Says what an error of the system means.
+    pub(crate) fn io(&self, path: &Path, error: io::Error) -> StoreError {
+        match error.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => self.full(),
+            ErrorKind::NotADirectory
+            | ErrorKind::AlreadyExists
+            | ErrorKind::IsADirectory
+            | ErrorKind::PermissionDenied
+            | ErrorKind::ReadOnlyFilesystem => StoreError::Unusable { path: path.to_owned(), detail: plain(&error) },
+            _ => StoreError::Io { path: path.to_owned(), source: error },
+        }
+    }
+
+    /// Says what an error of SQLite means that was met while saving `what`.
+    pub(crate) fn sql_of(&self, error: rusqlite::Error, what: impl FnOnce() -> String) -> StoreError {
+        let code = error.sqlite_error().map(|failure| failure.extended_code);
+        if code == Some(rusqlite::ffi::SQLITE_CONSTRAINT_FOREIGNKEY) {
+            StoreError::Dangling { what: what() }
+        } else {
+            self.sql(error)
+        }
+    }
+
+    /// Says what an error of SQLite means.
+    pub(crate) fn sql(&self, error: rusqlite::Error) -> StoreError {
+        use rusqlite::Error as E;
+        match &error {
+            E::FromSqlConversionFailure(_, _, cause) => self.conversion(cause.as_ref()),
+            E::InvalidColumnType(..) | E::IntegralValueOutOfRange(..) | E::Utf8Error(..) => {
+                self.damaged(&error.to_string())
+            }
+            E::SqliteFailure(failure, _) => match failure.code {
+                ErrorCode::DiskFull => self.full(),
+                ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt => self.damaged(&error.to_string()),
+                ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => StoreError::Busy { file: self.database() },
+                ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::ReadOnly => {
+                    StoreError::Unusable { path: self.database(), detail: error.to_string() }
+                }
+                _ => self.other(error),
+            },
+            _ => self.other(error),
+        }
+    }
+
+    pub(crate) fn damaged(&self, detail: &str) -> StoreError {
+        StoreError::Damaged { file: self.database(), detail: detail.to_owned() }
+    }
+
+    fn conversion(&self, cause: &(dyn Error + Send + Sync + 'static)) -> StoreError {
+        match cause.downcast_ref::<UnknownCode>() {
+            Some(unknown) => {
+                StoreError::UnknownCode { file: self.database(), noun: unknown.noun, code: unknown.code.clone() }
+            }
+            None => self.damaged(&cause.to_string()),
+        }
+    }
+
+    fn full(&self) -> StoreError {
+        StoreError::Full { home: self.root.clone() }
+    }
+
+    fn other(&self, source: rusqlite::Error) -> StoreError {
+        StoreError::Database { file: self.database(), source }
+    }
+}
+
+/// Says what the system said, without the number that means nothing to a reader.
+fn plain(error: &io::Error) -> String {
+    match error.kind() {
+        ErrorKind::AlreadyExists | ErrorKind::NotADirectory => "a file is in the way".to_owned(),
+        ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        ErrorKind::ReadOnlyFilesystem => "the file system is read-only".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Error, ErrorKind};
+    use std::path::Path;
+
+    use super::Home;
+    use crate::Guilt;
+
+    #[test]
+    fn errors_of_the_system_say_what_to_do() {
+        let home = Home::at(Path::new("/h"));
+        let told = |kind: ErrorKind| {
+            let error = home.io(Path::new("/h/artefacts"), Error::from(kind));
+            format!("{:?}: {error}", error.guilt())
+        };
+        insta::assert_snapshot!(told(ErrorKind::StorageFull), @"Infra: no space left in /h: make room and repeat the command; what was saved before is whole");
+        insta::assert_snapshot!(told(ErrorKind::PermissionDenied), @"User: cannot use /h/artefacts: permission denied; give --home a folder that you can write to");
+        insta::assert_snapshot!(told(ErrorKind::ReadOnlyFilesystem), @"User: cannot use /h/artefacts: the file system is read-only; give --home a folder that you can write to");
+        insta::assert_snapshot!(told(ErrorKind::Interrupted), @"Infra: /h/artefacts: operation interrupted");
+    }
+
+    #[test]
+    fn a_full_disk_below_sqlite_is_a_full_disk() {
+        let home = Home::at(Path::new("/h"));
+        let failure = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL);
+        let error = home.sql(rusqlite::Error::SqliteFailure(failure, None));
+        assert_eq!(error.guilt(), Guilt::Infra);
+        assert!(error.to_string().starts_with("no space left in /h"));
+    }
+}

@@ -1,0 +1,91 @@
+//! Which kernel name stood for which build, and when: a name like `deb:6.12` moves on, builds do not.
+
+use model::BuildId;
+use rusqlite::params;
+
+use crate::columns::Id;
+use crate::{Store, StoreError};
+
+/// A name and a build it stood for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeenKernel {
+    /// The name as it was given.
+    pub name: String,
+    /// What it stood for.
+    pub build: BuildId,
+    /// When it last did, in seconds since 1970-01-01 UTC.
+    pub seen_unix: i64,
+}
+
+impl Store {
+    /// Notes that a name stood for a (saved) build at a time.
+    ///
+    /// # Errors
+    /// When the build was not saved before, or the database cannot be written.
+    pub fn remember_kernel(&self, name: &str, build: &BuildId, seen_unix: i64) -> Result<(), StoreError> {
+        let result = self.connection.execute(
+            "INSERT INTO kernels VALUES (?1, ?2, ?3)
+             ON CONFLICT DO UPDATE SET seen_unix = max(seen_unix, excluded.seen_unix)",
+            params![name, build.hex(), seen_unix],
+        );
+        result.map(drop).map_err(|error| self.home.sql_of(error, || format!("the kernel name `{name}`")))
+    }
+
+    /// Lists names and what they stood for, by name, the newest first.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn kernels(&self) -> Result<Vec<SeenKernel>, StoreError> {
+        self.ask(|connection| {
+            connection
+                .prepare_cached("SELECT name, build, seen_unix FROM kernels ORDER BY name, seen_unix DESC, build")?
+                .query_map([], |row| {
+                    Ok(SeenKernel { name: row.get(0)?, build: row.get::<_, Id<BuildId>>(1)?.0, seen_unix: row.get(2)? })
+                })?
+                .collect()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{build, store};
+
+    #[test]
+    fn names_move_on_from_build_to_build() {
+        let (_home, store) = store();
+        let (old, new) = (build("0a"), build("0b"));
+        store.save_build(&old).unwrap();
+        store.save_build(&new).unwrap();
+        for (name, build, seen) in [
+            ("deb:6.12", &old, 100),
+            ("deb:6.12", &new, 200),
+            ("deb:6.1", &old, 50),
+            // A clock that was set back does not make it forget.
+            ("deb:6.12", &new, 150),
+        ] {
+            store.remember_kernel(name, &build.id, seen).unwrap();
+        }
+        let listed: Vec<_> = store
+            .kernels()
+            .unwrap()
+            .into_iter()
+            .map(|seen| (seen.name, seen.build.hex().to_owned(), seen.seen_unix))
+            .collect();
+        assert_eq!(
+            listed,
+            [
+                ("deb:6.1".to_owned(), "0a".to_owned(), 50),
+                ("deb:6.12".to_owned(), "0b".to_owned(), 200),
+                ("deb:6.12".to_owned(), "0a".to_owned(), 100),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_name_of_a_build_that_was_not_saved_is_refused() {
+        let (_home, store) = store();
+        let error = store.remember_kernel("deb:6.12", &build("aa").id, 1).unwrap_err();
+        insta::assert_snapshot!(error, @"the kernel name `deb:6.12` refers to a build or machine that was not saved before it (a bug in the caller)");
+    }
+}

@@ -1,0 +1,117 @@
+//! One measuring process a home: the lock, and who holds it.
+//!
+//! Only commands that measure take it. Those that read need no lock.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::path::Path;
+
+use crate::StoreError;
+use crate::home::Home;
+
+/// Enough for any process id.
+const PID_LIMIT: u64 = 32;
+
+/// The right to measure in a home. Ends when it is dropped or its process ends, however that ends.
+#[derive(Debug)]
+pub struct HomeLock {
+    file: File,
+}
+
+impl HomeLock {
+    /// Takes the lock of a home, making the home where there is none.
+    ///
+    /// # Errors
+    /// When another process has it, or the home cannot be used.
+    pub fn acquire(home: &Path) -> Result<Self, StoreError> {
+        let home = Home::at(home);
+        let path = home.lock();
+        fs::create_dir_all(home.root()).map_err(|error| home.io(home.root(), error))?;
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(|error| home.io(&path, error))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(StoreError::Locked { home: home.root().to_owned(), pid: read_pid(&mut file) });
+            }
+            Err(TryLockError::Error(error)) => return Err(home.io(&path, error)),
+        }
+        write_pid(&mut file).map_err(|error| home.io(&path, error))?;
+        Ok(Self { file })
+    }
+}
+
+impl Drop for HomeLock {
+    fn drop(&mut self) {
+        // Only a courtesy: a number left behind is overwritten by the next holder. Closing the file unlocks it.
+        self.file.set_len(0).ok();
+    }
+}
+
+fn write_pid(file: &mut File) -> io::Result<()> {
+    file.set_len(0)?;
+    file.rewind()?;
+    writeln!(file, "{}", std::process::id())
+}
+
+/// Returns the holder's process id; nothing when it has not written it yet.
+fn read_pid(file: &mut File) -> Option<u32> {
+    let mut text = String::new();
+    file.take(PID_LIMIT).read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::HomeLock;
+    use crate::Guilt;
+
+    #[test]
+    fn a_second_taker_is_told_who_has_it() {
+        let home = tempfile::tempdir().unwrap();
+        let lock = HomeLock::acquire(home.path()).unwrap();
+        let error = HomeLock::acquire(home.path()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "another marvin (pid {}) is measuring in {}: wait for it, or give --home another folder",
+                std::process::id(),
+                home.path().display()
+            )
+        );
+        assert_eq!(error.guilt(), Guilt::Infra);
+        drop(lock);
+        HomeLock::acquire(home.path()).unwrap();
+    }
+
+    #[test]
+    fn a_holder_that_has_not_said_its_name_yet_is_just_another() {
+        let home = tempfile::tempdir().unwrap();
+        let _lock = HomeLock::acquire(home.path()).unwrap();
+        fs::write(home.path().join("lock"), "").unwrap();
+        let error = HomeLock::acquire(home.path()).unwrap_err().to_string();
+        assert!(error.starts_with("another marvin is measuring in "), "{error}");
+    }
+
+    #[test]
+    fn a_number_left_behind_by_a_killed_process_locks_nobody_out() {
+        let home = tempfile::tempdir().unwrap();
+        fs::write(home.path().join("lock"), "4194304999\n").unwrap();
+        HomeLock::acquire(home.path()).unwrap();
+    }
+
+    #[test]
+    fn a_home_below_a_file_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("file"), "").unwrap();
+        let error = HomeLock::acquire(&folder.path().join("file/home")).unwrap_err();
+        assert_eq!(error.guilt(), Guilt::User);
+    }
+}

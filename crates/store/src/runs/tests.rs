@@ -1,0 +1,256 @@
+//! Tests of runs: what comes back, what is refused, and what a killed process leaves.
+
+use std::fs;
+
+use model::{FailureReason, Outcome, Run, RunId, Stage, SubjectFailure, WorkloadResult};
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
+use proptest::test_runner::Config;
+
+use crate::testing::{build, parents, run, saved, store};
+use crate::{Artefact, Guilt, Store, StoreError};
+
+const CONSOLE: Artefact<'_> = Artefact { name: "console", bytes: b"Linux version 6.12" };
+
+fn a_reason() -> impl Strategy<Value = FailureReason> {
+    let text = || any::<String>();
+    prop_oneof![
+        Just(FailureReason::DidNotBoot),
+        text().prop_map(FailureReason::Lacks),
+        Just(FailureReason::Panicked),
+        Just(FailureReason::Oopsed),
+        Just(FailureReason::Hung),
+        Just(FailureReason::OutOfMemory),
+        text().prop_map(FailureReason::AgentDied),
+        text().prop_map(FailureReason::WorkloadFailed),
+        Just(FailureReason::TooMuchOutput),
+        text().prop_map(FailureReason::BadStream),
+    ]
+}
+
+fn a_stage() -> impl Strategy<Value = Stage> {
+    prop_oneof![
+        Just(Stage::Boot),
+        Just(Stage::Settle),
+        Just(Stage::Restore),
+        Just(Stage::Workload),
+        Just(Stage::Results),
+    ]
+}
+
+fn an_outcome() -> impl Strategy<Value = Outcome> {
+    let failure = (a_stage(), a_reason(), any::<String>()).prop_map(|(stage, reason, console_tail)| SubjectFailure {
+        stage,
+        reason,
+        console_tail,
+    });
+    prop_oneof![
+        Just(Outcome::Completed),
+        any::<String>().prop_map(Outcome::Unsupported),
+        failure.prop_map(Outcome::Failed),
+    ]
+}
+
+fn a_result() -> impl Strategy<Value = WorkloadResult> {
+    let samples = vec(proptest::num::f64::POSITIVE | proptest::num::f64::NEGATIVE, 0..40);
+    (any::<String>(), any::<u64>(), an_outcome(), samples)
+        .prop_map(|(workload, operations, outcome, samples)| WorkloadResult { workload, operations, outcome, samples })
+}
+
+fn a_run() -> impl Strategy<Value = Run> {
+    let environment = vec((any::<String>(), any::<String>()), 0..6);
+    let numbers = (any::<u64>(), any::<i64>());
+    let suite = option::of(any::<String>());
+    (numbers, suite, environment, vec(a_result(), 0..20)).prop_map(
+        |((seed, started_unix), suite, environment, results)| Run {
+            started_unix,
+            suite: suite.unwrap_or_else(|| "micro".into()),
+            environment,
+            results,
+            ..run("aa", "01", seed)
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(Config { cases: 64, ..Config::default() })]
+
+    #[test]
+    fn a_run_comes_back_as_it_was(run in a_run()) {
+        let (_home, store) = store();
+        saved(&store, &run);
+        assert_eq!(store.run(&run.id).unwrap(), run);
+        let found = store.runs_of(&run.build, &run.machine, &run.suite).unwrap();
+        assert_eq!(found, [run]);
+    }
+}
+
+#[test]
+fn a_run_is_never_changed() {
+    let (_home, store) = store();
+    let first = run("aa", "01", 1);
+    parents(&store, &first);
+    store.save_run(&first, &[CONSOLE]).unwrap();
+    let error = store.save_run(&run("aa", "01", 2), &[]).unwrap_err();
+    assert_eq!(error.guilt(), Guilt::Infra);
+    insta::assert_snapshot!(error, @"run_01 is saved already, and a run is never changed");
+    assert_eq!(store.run(&first.id).unwrap(), first);
+    assert_eq!(store.artefact(&first.id, "console").unwrap(), CONSOLE.bytes);
+    for change in ["UPDATE runs SET seed = 3", "UPDATE results SET samples = x''"] {
+        assert!(store.connection.execute(change, []).is_err(), "{change}");
+    }
+}
+
+#[test]
+fn a_run_of_an_unknown_build_is_refused_and_leaves_no_file() {
+    let (home, store) = store();
+    let run = run("aa", "01", 1);
+    let error = store.save_run(&run, &[CONSOLE]).unwrap_err();
+    insta::assert_snapshot!(error, @"run_01 refers to a build or machine that was not saved before it (a bug in the caller)");
+    assert!(files(&home, "artefacts").is_empty());
+    assert!(files(&home, "incoming").is_empty());
+}
+
+#[test]
+fn runs_are_listed_newest_first_with_their_outcomes_counted() {
+    let (_home, store) = store();
+    for (hex, started_unix) in [("01", 10), ("02", 30), ("03", 20), ("04", 30)] {
+        saved(&store, &Run { started_unix, ..run("aa", hex, u64::MAX) });
+    }
+    let listed = store.runs(3).unwrap();
+    let ids: Vec<_> = listed.iter().map(|run| run.id.hex()).collect();
+    assert_eq!(ids, ["04", "02", "03"]);
+    let newest = &listed[0];
+    assert_eq!((newest.completed, newest.unsupported, newest.failed), (1, 1, 1));
+    assert_eq!((newest.seed, newest.kernel.to_string()), (u64::MAX, "deb:6.12".into()));
+    assert_eq!(newest.version, build("aa").version);
+}
+
+#[test]
+fn only_the_runs_asked_for_are_returned() {
+    let (_home, store) = store();
+    let wanted = [run("aa", "01", 1), run("aa", "03", 3)];
+    saved(&store, &wanted[0]);
+    saved(&store, &run("bb", "02", 1));
+    saved(&store, &wanted[1]);
+    let of = |suite: &str| store.runs_of(&wanted[0].build, &wanted[0].machine, suite).unwrap();
+    assert_eq!(of("micro"), wanted);
+    assert!(of("macro").is_empty());
+}
+
+#[test]
+fn runs_are_found_by_a_beginning_of_their_id() {
+    let (_home, store) = store();
+    let long = "7f3a00112233445566778899aabbccdd";
+    let other = "7f3a00112233ffff";
+    for (seed, hex) in (0..).zip([long, other, "9000", "90", "01"]) {
+        saved(&store, &run("aa", hex, seed));
+    }
+    let found = |text: &str| store.find_run(text).unwrap().hex().to_owned();
+    assert_eq!(found("run_0"), "01");
+    assert_eq!(found("90"), "90", "a whole id wins over a beginning");
+    assert_eq!(found("7f3a001122334"), long);
+    let told = |text: &str| {
+        let error = store.find_run(text).unwrap_err();
+        assert_eq!(error.guilt(), Guilt::User);
+        error.to_string()
+    };
+    insta::assert_snapshot!(told("9"), @"`run_9` is the beginning of several ids, add digits: run_90, run_9000");
+    insta::assert_snapshot!(told("7f"), @"`run_7f` is the beginning of several ids, add digits: run_7f3a00112233445566778899aabbccdd, run_7f3a00112233ffff");
+    insta::assert_snapshot!(told("run_ee"), @"no run `run_ee`: `marvin runs` lists what there is");
+    insta::assert_snapshot!(told("latest"), @"`latest` is not a run id: expected `run_` and hexadecimal digits");
+    let missing = RunId::from_hex("7f").unwrap();
+    insta::assert_snapshot!(store.run(&missing).unwrap_err(), @"no run `run_7f`: `marvin runs` lists what there is");
+}
+
+#[test]
+fn not_more_than_some_candidates_are_named() {
+    let (_home, store) = store();
+    for number in 0..30_u64 {
+        saved(&store, &run("aa", &format!("5{number:02x}"), number));
+    }
+    insta::assert_snapshot!(store.find_run("5").unwrap_err(), @"`run_5` is the beginning of several ids, add digits: run_500, run_501, run_502, run_503, run_504, run_505, run_506, run_507, …");
+}
+
+#[test]
+fn a_word_from_the_future_is_an_error_and_no_guess() {
+    let (home, store) = store();
+    saved(&store, &run("aa", "01", 1));
+    let told = |column: &str, outcome: &str| {
+        // As a newer program would have saved it.
+        let changed = store
+            .connection
+            .execute_batch(&format!(
+                "SAVEPOINT future; DROP TRIGGER results_are_never_changed;
+                 UPDATE results SET {column} = 'teleported' WHERE outcome = '{outcome}'"
+            ))
+            .map(|()| store.run(&RunId::from_hex("01").unwrap()).unwrap_err());
+        store.connection.execute_batch("ROLLBACK TO future; RELEASE future").unwrap();
+        let error = changed.unwrap();
+        assert!(matches!(error, StoreError::UnknownCode { .. }), "{error:?}");
+        error.to_string().replace(home.path().to_str().unwrap(), "HOME")
+    };
+    insta::assert_snapshot!(told("outcome", "completed"), @"HOME/marvin.db was written by a newer Marvin (it has the outcome `teleported`, which this one does not know): use the newer one");
+    insta::assert_snapshot!(told("stage", "failed"), @"HOME/marvin.db was written by a newer Marvin (it has the stage `teleported`, which this one does not know): use the newer one");
+    insta::assert_snapshot!(told("reason", "failed"), @"HOME/marvin.db was written by a newer Marvin (it has the reason of a failure `teleported`, which this one does not know): use the newer one");
+}
+
+#[test]
+fn what_a_process_left_that_was_killed_before_the_commit_is_swept() {
+    let (home, store) = store();
+    let run = run("aa", "01", 1);
+    parents(&store, &run);
+    // Killed while it wrote files, and killed after they were moved to their place.
+    fs::create_dir_all(home.path().join("incoming/02/files")).unwrap();
+    fs::write(home.path().join("incoming/02/files/console.zst"), "half").unwrap();
+    fs::create_dir_all(home.path().join("incoming/01")).unwrap();
+    fs::create_dir_all(home.path().join("artefacts/01")).unwrap();
+    fs::write(home.path().join("artefacts/01/console.zst"), "half").unwrap();
+    fs::write(home.path().join("incoming/notes"), "of the user").unwrap();
+
+    // Who only reads clears nothing away, and does not see it either.
+    let reader = Store::open_read_only(home.path()).unwrap();
+    assert!(reader.run(&run.id).is_err());
+    assert_eq!(files(&home, "incoming").len(), 3);
+
+    // Saving it again, in a process that opened the home before the other was killed.
+    store.save_run(&run, &[CONSOLE]).unwrap();
+    assert_eq!(store.artefact(&run.id, "console").unwrap(), CONSOLE.bytes);
+
+    drop(Store::open(home.path()).unwrap());
+    assert_eq!(files(&home, "incoming"), ["notes"]);
+    assert_eq!(files(&home, "artefacts"), ["01"]);
+}
+
+#[test]
+fn what_a_process_left_that_was_killed_after_the_commit_costs_nothing() {
+    let (home, store) = store();
+    let run = run("aa", "01", 1);
+    parents(&store, &run);
+    store.save_run(&run, &[CONSOLE]).unwrap();
+    fs::create_dir(home.path().join("incoming/01")).unwrap();
+    let store = Store::open(home.path()).unwrap();
+    assert!(files(&home, "incoming").is_empty());
+    assert_eq!(store.artefact(&run.id, "console").unwrap(), CONSOLE.bytes);
+}
+
+#[test]
+fn a_run_whose_files_cannot_be_written_is_not_saved() {
+    let (home, store) = store();
+    let run = run("aa", "01", 1);
+    parents(&store, &run);
+    fs::remove_dir(home.path().join("artefacts")).unwrap();
+    fs::write(home.path().join("artefacts"), "").unwrap();
+    assert!(store.save_run(&run, &[CONSOLE]).is_err());
+    assert!(store.runs(10).unwrap().is_empty());
+}
+
+fn files(home: &tempfile::TempDir, folder: &str) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(home.path().join(folder))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}

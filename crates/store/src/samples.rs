@@ -1,0 +1,66 @@
+//! Samples in a blob: float64, little-endian, one after the other. A row a sample would make loading slow.
+
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
+
+const SIZE: usize = size_of::<f64>();
+
+/// Samples on their way into a column.
+pub(crate) struct Packed<'a>(pub(crate) &'a [f64]);
+
+/// Samples out of a column.
+pub(crate) struct Samples(pub(crate) Vec<f64>);
+
+/// A blob that is no list of numbers.
+#[derive(Debug, thiserror::Error)]
+#[error("samples of {0} bytes, which is no multiple of {SIZE}")]
+struct Torn(usize);
+
+impl ToSql for Packed<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        let bytes: Vec<u8> = self.0.iter().flat_map(|x| x.to_le_bytes()).collect();
+        Ok(bytes.into())
+    }
+}
+
+impl FromSql for Samples {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        let bytes = value.as_blob()?;
+        let (numbers, rest) = bytes.as_chunks::<SIZE>();
+        if !rest.is_empty() {
+            return Err(FromSqlError::Other(Box::new(Torn(bytes.len()))));
+        }
+        Ok(Self(numbers.iter().map(|n| f64::from_le_bytes(*n)).collect()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::types::{FromSql, ToSql, ToSqlOutput, Value, ValueRef};
+
+    use super::{Packed, Samples};
+
+    fn packed(numbers: &[f64]) -> Vec<u8> {
+        match Packed(numbers).to_sql().unwrap() {
+            ToSqlOutput::Owned(Value::Blob(bytes)) => bytes,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn every_bit_comes_back() {
+        let numbers = [0.0, -0.0, 1.5, f64::MIN_POSITIVE / 2.0, f64::INFINITY, -f64::NAN];
+        let back = Samples::column_result(ValueRef::Blob(&packed(&numbers))).unwrap();
+        let bits = |list: &[f64]| list.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+        assert_eq!(bits(&back.0), bits(&numbers));
+    }
+
+    #[test]
+    fn the_bytes_are_those_of_the_format() {
+        assert_eq!(packed(&[1.0]), [0, 0, 0, 0, 0, 0, 0xf0, 0x3f]);
+    }
+
+    #[test]
+    fn a_torn_blob_is_refused() {
+        assert!(Samples::column_result(ValueRef::Blob(&[0; 9])).is_err());
+    }
+}
