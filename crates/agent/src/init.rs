@@ -16,8 +16,6 @@ use crate::{environment, perturb, ports, probes};
 const SETTLE: Duration = Duration::from_secs(2);
 /// Guest time from there on, in the middle of which the watchdog stops the machine.
 const STOP: Duration = Duration::from_secs(4);
-/// Guest time between the perturbation and the workload, for the same reason.
-const PAUSE: Duration = Duration::from_millis(20);
 /// Name of the job's fw_cfg file.
 const JOB_FILE: &str = "opt/marvin/job";
 const AGENT: &str = env!("CARGO_PKG_VERSION");
@@ -49,7 +47,6 @@ fn live() -> io::Result<()> {
     let bytes = in_child(|| ports::read_job(JOB_FILE))?;
     let job = Job::decode(&bytes).map_err(io::Error::other)?;
     perturb::perturb(&job.perturbation)?;
-    std::thread::sleep(PAUSE);
     let frames = work(&job)?;
     // Only the gravest messages may come between the frames.
     fs::write("/proc/sys/kernel/printk", "1")?;

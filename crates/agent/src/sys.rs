@@ -96,3 +96,14 @@ pub(crate) fn stay_on_this_cpu() -> io::Result<()> {
     // SAFETY: `set` is valid for the call and of the size given.
     check(unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) }).map(|_| ())
 }
+
+/// Makes this process, and the threads and children it starts from now on, never displace another one by waking up.
+///
+/// So a ping-pong has the same two switches each time. Otherwise it depends on the scheduler's accounts whether the one
+/// who is woken runs at once or when the other has gone to sleep, and that goes on changing.
+pub(crate) fn wake_up_politely() -> io::Result<()> {
+    // SAFETY: a sched_param of zeroes is valid: the only priority that this policy has.
+    let parameters: libc::sched_param = unsafe { std::mem::zeroed() };
+    // SAFETY: the parameters are valid for the call.
+    check(unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const parameters) }).map(|_| ())
+}

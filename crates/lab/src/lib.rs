@@ -1,1 +1,22 @@
-//! Plans and carries out runs: builds, machines, results, reuse.
+//! Plans runs and carries them out: which build with which seed does which workload, on how many machines at once, what
+//! is there already and what is worth another try.
+//!
+//! This is the lowest layer that reads the clock. What the results mean is left to `report`; how a machine works to
+//! `machine`.
+
+mod carry_out;
+mod error;
+mod event;
+mod job;
+mod lab;
+mod perturb;
+mod plan;
+mod unit;
+
+pub use error::{Guilt, LabError};
+pub use event::Event;
+pub use lab::{Lab, Options, Probed};
+pub use plan::{Plan, Reuse};
+
+/// The agent: the static program that is PID 1 of every guest, built with the lab.
+pub const AGENT: &[u8] = include_bytes!(env!("MARVIN_AGENT"));

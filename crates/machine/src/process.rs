@@ -109,7 +109,10 @@ impl Process {
     pub(crate) fn start(program: &Path, arguments: &[String], scratch: &Scratch) -> Result<Self, MachineError> {
         let stderr = scratch.path("stderr");
         let file = fs::File::create(&stderr).map_err(MachineError::io("create", &stderr))?;
-        let mut child = Command::new(program)
+        let mut child = Command::new("setpriv")
+            // QEMU must not outlive us, even if we are killed: it would run on without anybody to stop it.
+            .args(["--pdeathsig", "KILL", "--"])
+            .arg(program)
             .args(arguments)
             .current_dir(&scratch.folder)
             .stdin(Stdio::piped())

@@ -1,0 +1,200 @@
+//! Carrying out a plan: threads that take jobs from a queue, runs that are stored when their last job is done.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::{Mutex, PoisonError};
+
+use machine::{Boot, Exact, MachineError, Snapshot};
+use model::{BuildId, Run};
+use store::{Artefact, Store};
+
+use crate::job::{environment, with_retries, workload};
+use crate::plan::{Item, Plan, Reuse, interleaved};
+use crate::unit::Unit;
+use crate::{Event, LabError};
+
+/// Where the work is done and kept.
+pub(crate) struct Bench<'a> {
+    pub(crate) exact: &'a Exact,
+    pub(crate) store: &'a Mutex<Store>,
+    pub(crate) notify: &'a (dyn Fn(Event) + Sync),
+}
+
+/// Everything the threads share.
+struct Shared<'a> {
+    bench: &'a Bench<'a>,
+    suite: &'static str,
+    units: Vec<Unit<'a>>,
+    queue: Mutex<VecDeque<Item>>,
+    unbootable: Mutex<BTreeSet<BuildId>>,
+    made: Mutex<Vec<(usize, Run)>>,
+}
+
+/// Carries out a plan and returns, for each side, its runs: the stored ones that are used again and the new ones.
+pub(crate) fn carry_out(plan: &Plan<'_>, bench: &Bench<'_>) -> Result<Vec<Vec<Run>>, LabError> {
+    check(plan)?;
+    let mut runs = stored(plan, bench)?;
+    let reused = runs.iter().flatten().map(|run| run.results.len()).sum();
+    let units = missing(plan, &runs);
+    let jobs: Vec<usize> = units.iter().map(Unit::jobs).collect();
+    (bench.notify)(Event::Planned { jobs: jobs.iter().sum(), reused });
+    let shared = Shared {
+        bench,
+        suite: plan.suite.name,
+        queue: Mutex::new(interleaved(&jobs, plan.sides.len()).into()),
+        units,
+        unbootable: Mutex::default(),
+        made: Mutex::default(),
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..plan.machines.max(1)).map(|_| scope.spawn(|| shared.work())).collect();
+        // A thread that panics is a bug of ours: let it be seen as one.
+        workers.into_iter().try_for_each(|worker| worker.join().unwrap_or_else(|bug| std::panic::resume_unwind(bug)))
+    })?;
+    for (side, run) in shared.made.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        runs[side].push(run);
+    }
+    Ok(runs)
+}
+
+fn check(plan: &Plan<'_>) -> Result<(), LabError> {
+    let parts =
+        [(plan.sides.is_empty(), "kernel"), (plan.seeds.is_empty(), "seed"), (plan.workloads.is_empty(), "workload")];
+    parts.into_iter().find(|(empty, _)| *empty).map_or(Ok(()), |(_, what)| Err(LabError::Empty(what)))
+}
+
+/// Runs of earlier plans with what this plan asks for, cut down to that.
+fn stored(plan: &Plan<'_>, bench: &Bench<'_>) -> Result<Vec<Vec<Run>>, LabError> {
+    let store = bench.store.lock().unwrap_or_else(PoisonError::into_inner);
+    let machine = bench.exact.machine();
+    store.save_machine(machine)?;
+    let mut sides = Vec::new();
+    for build in &plan.sides {
+        store.save_build(build)?;
+        let mut runs = match plan.reuse {
+            Reuse::Stored => store.runs_of(&build.id, &machine.id, plan.suite.name)?,
+            Reuse::Nothing => Vec::new(),
+        };
+        let mut seen = BTreeSet::new();
+        for run in &mut runs {
+            let wanted = plan.seeds.contains(&run.seed);
+            let seed = run.seed;
+            run.results.retain(|result| {
+                let same = |w: &&&model::Workload| w.name == result.workload && w.operations == result.operations;
+                wanted && plan.workloads.iter().any(|w| same(&w)) && seen.insert((seed, result.workload.clone()))
+            });
+        }
+        runs.retain(|run| !run.results.is_empty());
+        sides.push(runs);
+    }
+    Ok(sides)
+}
+
+/// What is still to be measured: a unit per seed and side, seed by seed.
+fn missing<'a>(plan: &Plan<'a>, runs: &[Vec<Run>]) -> Vec<Unit<'a>> {
+    let mut units = Vec::new();
+    for &seed in &plan.seeds {
+        for (side, build) in plan.sides.iter().enumerate() {
+            let there = |name: &str| {
+                runs[side].iter().any(|run| run.seed == seed && run.results.iter().any(|r| r.workload == name))
+            };
+            let workloads = plan.workloads.iter().copied().filter(|w| !there(w.name)).collect();
+            units.push(Unit::new(side, build, seed, workloads));
+        }
+    }
+    units
+}
+
+impl Shared<'_> {
+    fn work(&self) -> Result<(), LabError> {
+        loop {
+            let item = self.queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+            let Some(item) = item else { return Ok(()) };
+            if let Err(error) = self.one(item) {
+                // The others finish what they have begun; complete runs are stored.
+                self.queue.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                return Err(error);
+            }
+        }
+    }
+
+    fn one(&self, item: Item) -> Result<(), LabError> {
+        let unit = &self.units[item.unit];
+        let notify = self.bench.notify;
+        let unbootable = || self.unbootable.lock().unwrap_or_else(PoisonError::into_inner);
+        if unit.is_untouched() && unbootable().contains(&unit.build.id) {
+            notify(Event::LeftOut);
+            return Ok(());
+        }
+        let boot = unit.boot(|| self.boot(unit))?;
+        match &*boot {
+            Boot::Ready(start) => self.measure(unit, item.job, start)?,
+            Boot::Failed(failure, console) => {
+                unbootable().insert(unit.build.id.clone());
+                let mut progress = unit.progress();
+                match item.job.checked_sub(1) {
+                    None => progress.consoles.push(("boot.console".into(), console.clone())),
+                    Some(n) => progress.results.push((n, Unit::not_booted(unit.workloads[n], failure))),
+                }
+            }
+        }
+        let name = item.job.checked_sub(1).map_or("environment", |n| unit.workloads[n].name);
+        notify(Event::Done { version: unit.build.version.clone(), seed: unit.seed, workload: name.to_owned() });
+        if unit.finish_one() { self.keep(unit) } else { Ok(()) }
+    }
+
+    fn boot(&self, unit: &Unit<'_>) -> Result<Boot, LabError> {
+        let (version, seed) = (unit.build.version.clone(), unit.seed);
+        (self.bench.notify)(Event::Booting { version: version.clone(), seed });
+        let boot = with_retries(&|error| self.retrying(error), || self.bench.exact.boot(unit.build, seed))?;
+        (self.bench.notify)(match &boot {
+            Boot::Failed(failure, _) => Event::BootFailed { version, seed, failure: failure.clone() },
+            Boot::Ready(start) => {
+                let without_snapshot = match &start.snapshot {
+                    Snapshot::PlainBoot(why) => Some(why.clone()),
+                    Snapshot::Saved(_) => None,
+                };
+                Event::Ready { version, seed, without_snapshot }
+            }
+        });
+        Ok(boot)
+    }
+
+    fn measure(&self, unit: &Unit<'_>, job: usize, start: &machine::Start) -> Result<(), LabError> {
+        let exact = self.bench.exact;
+        let name = job.checked_sub(1).map_or("environment", |n| unit.workloads[n].name);
+        let id = unit.job_id(&exact.machine().id, name);
+        let retrying = |error: &MachineError| self.retrying(error);
+        match job.checked_sub(1) {
+            None => {
+                let fetched = with_retries(&retrying, || environment(exact, start, id))?;
+                let mut progress = unit.progress();
+                progress.environment = fetched.value;
+                if let Some(config) = &unit.build.config {
+                    progress.environment.push(("config sha256".into(), config.sha256.clone()));
+                }
+                progress.consoles.push(("environment.console".into(), fetched.console));
+            }
+            Some(n) => {
+                let declared = unit.workloads[n];
+                let fetched = with_retries(&retrying, || workload(exact, start, (id, declared)))?;
+                let mut progress = unit.progress();
+                progress.results.push((n, fetched.value));
+                progress.consoles.push((format!("{}.console", declared.name), fetched.console));
+            }
+        }
+        Ok(())
+    }
+
+    fn retrying(&self, error: &MachineError) {
+        (self.bench.notify)(Event::Retrying { error: error.to_string() });
+    }
+
+    fn keep(&self, unit: &Unit<'_>) -> Result<(), LabError> {
+        let Some((run, consoles)) = unit.run(&self.bench.exact.machine().id, self.suite) else { return Ok(()) };
+        let artefacts: Vec<Artefact<'_>> = consoles.iter().map(|(name, bytes)| Artefact { name, bytes }).collect();
+        self.bench.store.lock().unwrap_or_else(PoisonError::into_inner).save_run(&run, &artefacts)?;
+        (self.bench.notify)(Event::Stored(run.id.clone()));
+        self.made.lock().unwrap_or_else(PoisonError::into_inner).push((unit.side, run));
+        Ok(())
+    }
+}

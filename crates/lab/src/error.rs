@@ -1,0 +1,54 @@
+//! What can go wrong in the lab, and whose fault it is. A kernel's failure is not among these: it is a result.
+
+use kernel::KernelError;
+use machine::MachineError;
+use store::StoreError;
+
+/// Whose fault an error is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guilt {
+    /// The input is wrong.
+    User,
+    /// The lab failed; the same command may work later.
+    Infra,
+}
+
+/// A failure of the lab.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// A kernel could not be had.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+    /// A machine failed.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A machine failed again and again.
+    #[error("{error} (tried {tries} times)")]
+    GaveUp {
+        /// How often it was tried.
+        tries: u32,
+        /// The last failure.
+        error: MachineError,
+    },
+    /// There is nothing to do.
+    #[error("nothing to do: the plan has no {0}")]
+    Empty(&'static str),
+}
+
+impl LabError {
+    /// Returns whose fault it is.
+    #[must_use]
+    pub fn guilt(&self) -> Guilt {
+        let user = match self {
+            Self::Kernel(error) => error.guilt() == kernel::Guilt::User,
+            Self::Machine(error) => error.guilt() == machine::Guilt::User,
+            Self::Store(error) => error.guilt() == store::Guilt::User,
+            Self::GaveUp { .. } => false,
+            Self::Empty(_) => true,
+        };
+        if user { Guilt::User } else { Guilt::Infra }
+    }
+}

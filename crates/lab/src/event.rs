@@ -1,0 +1,58 @@
+//! What happens while a plan is carried out: one typed stream that progress bars, logs and journals read.
+
+use model::{RunId, SubjectFailure};
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// The plan is known: so many jobs are to be done, so many results are there already.
+    Planned {
+        /// Jobs to be done.
+        jobs: usize,
+        /// Results of earlier runs that are used again.
+        reused: usize,
+    },
+    /// A build boots, to be saved.
+    Booting {
+        /// Its version.
+        version: String,
+        /// The seed.
+        seed: u64,
+    },
+    /// A build can be started from, from its snapshot or, with the reason, only by booting it each time.
+    Ready {
+        /// Its version.
+        version: String,
+        /// The seed.
+        seed: u64,
+        /// Why there is no snapshot, if there is none.
+        without_snapshot: Option<String>,
+    },
+    /// A build failed to boot; its other seeds are left out.
+    BootFailed {
+        /// Its version.
+        version: String,
+        /// The seed.
+        seed: u64,
+        /// How.
+        failure: SubjectFailure,
+    },
+    /// A job is done.
+    Done {
+        /// The build's version.
+        version: String,
+        /// The seed.
+        seed: u64,
+        /// The workload.
+        workload: String,
+    },
+    /// A job will not be done, as its build does not boot.
+    LeftOut,
+    /// The lab failed and tries again.
+    Retrying {
+        /// What failed.
+        error: String,
+    },
+    /// A run is complete and stored.
+    Stored(RunId),
+}

@@ -1,0 +1,92 @@
+//! One job: from a workload's declaration to the agent, and from the agent's frames to a result.
+
+use machine::{Exact, MachineError, Start};
+use model::{Environment, FailureReason, Outcome, Stage, SubjectFailure, Workload, WorkloadResult};
+use wire::{Clock, Job, Task};
+
+use crate::perturb::perturbation;
+
+/// How often a job or a boot is tried when the lab fails.
+const TRIES: u32 = 3;
+
+/// What a job brought, with the console it came over.
+pub(crate) struct Fetched<T> {
+    pub(crate) value: T,
+    pub(crate) console: Vec<u8>,
+}
+
+/// Does something that the lab may fail at, again if another try may help.
+pub(crate) fn with_retries<T>(
+    retrying: &dyn Fn(&MachineError),
+    action: impl Fn() -> Result<T, MachineError>,
+) -> Result<T, crate::LabError> {
+    for tried in 1.. {
+        match action() {
+            Err(error) if error.is_passing() && tried < TRIES => retrying(&error),
+            Err(error) if error.is_passing() => return Err(crate::LabError::GaveUp { tries: tried, error }),
+            result => return Ok(result?),
+        }
+    }
+    unreachable!("the loop returns at the last try")
+}
+
+/// Copies out what the guest says of itself; a guest that fails at that has no environment.
+pub(crate) fn environment(exact: &Exact, start: &Start, id: u64) -> Result<Fetched<Environment>, MachineError> {
+    let job = Job { id, clock: Clock::Tsc, perturbation: perturbation(start.seed), task: Task::Environment };
+    let end = exact.run(start, &job)?;
+    let value = end.stream.map(|stream| ingest::environment(&stream)).unwrap_or_default();
+    Ok(Fetched { value, console: end.console })
+}
+
+/// Runs one workload; with `probes`, counts how often those kernel functions are entered as well.
+pub(crate) fn workload(
+    exact: &Exact,
+    start: &Start,
+    (id, workload): (u64, &Workload),
+) -> Result<Fetched<WorkloadResult>, MachineError> {
+    let job = Job { id, clock: Clock::Tsc, perturbation: perturbation(start.seed), task: task(workload, vec![]) };
+    let end = exact.run(start, &job)?;
+    let (outcome, samples) = match end.stream {
+        Err(failure) => (Outcome::Failed(failure), Vec::new()),
+        Ok(stream) => ingest::outcome(&stream, workload.operations, workload.iterations)
+            .unwrap_or_else(|error| (damaged(&error), Vec::new())),
+    };
+    let outcome = explained(outcome, &end.console);
+    let result =
+        WorkloadResult { workload: workload.name.to_owned(), operations: workload.operations, outcome, samples };
+    Ok(Fetched { value: result, console: end.console })
+}
+
+pub(crate) fn task(workload: &Workload, probes: Vec<String>) -> Task {
+    Task::Workload {
+        name: workload.name.to_owned(),
+        operations: workload.operations,
+        warm_up: workload.warm_up,
+        iterations: workload.iterations,
+        probes,
+    }
+}
+
+fn damaged(error: &ingest::IngestError) -> Outcome {
+    Outcome::Failed(SubjectFailure {
+        stage: Stage::Results,
+        reason: FailureReason::BadStream(error.to_string()),
+        console_tail: String::new(),
+    })
+}
+
+/// The agent only knows that its worker was killed; the console may know why, and has the last words.
+fn explained(outcome: Outcome, console: &[u8]) -> Outcome {
+    match outcome {
+        Outcome::Failed(mut failure) if failure.console_tail.is_empty() => {
+            if let FailureReason::AgentDied(_) = failure.reason
+                && let Some(reason) = machine::reason_in(console)
+            {
+                failure.reason = reason;
+            }
+            failure.console_tail = machine::readable_tail(console);
+            Outcome::Failed(failure)
+        }
+        outcome => outcome,
+    }
+}

@@ -1,0 +1,130 @@
+//! The lab of one home: its lock, its store, its kernels and its machine.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use kernel::{BuildCache, Step};
+use machine::{Boot, Exact, Limits, Settings, SnapshotUse};
+use model::{Build, KernelName, Machine, Run, Workload};
+use store::{HomeLock, Store};
+use wire::{Clock, Frame, Job, Perturbation};
+
+use crate::carry_out::{Bench, carry_out};
+use crate::{AGENT, Event, LabError, Plan};
+
+/// Guest memory in MiB: enough for the micro suite, little enough to save and to restore quickly.
+const MEMORY_MIB: u32 = 256;
+
+/// How a lab is set up.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Its home; made if it is not there. Absolute.
+    pub home: PathBuf,
+    /// QEMU, if not the one in PATH.
+    pub qemu: Option<PathBuf>,
+    /// The agent: [`AGENT`] unless a test brings its own.
+    pub agent: Vec<u8>,
+    /// Whether snapshots are used.
+    pub snapshots: SnapshotUse,
+    /// Limits of each machine.
+    pub limits: Limits,
+}
+
+impl Options {
+    /// Returns the usual options for a home.
+    #[must_use]
+    pub fn new(home: PathBuf) -> Self {
+        let (snapshots, limits) = (SnapshotUse::Cached, Limits::default());
+        Self { home, qemu: None, agent: AGENT.to_vec(), snapshots, limits }
+    }
+}
+
+/// A lab, ready to measure. Nobody else measures in its home meanwhile.
+#[derive(Debug)]
+pub struct Lab {
+    store: Mutex<Store>,
+    cache: BuildCache,
+    exact: Exact,
+    _lock: HomeLock,
+}
+
+/// What a workload did under probes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Probed {
+    /// Entries of each kernel function that could be probed.
+    pub hits: Vec<(String, u64)>,
+    /// Operations that were done, warm-up included.
+    pub operations: u64,
+}
+
+impl Lab {
+    /// Opens the lab of a home.
+    ///
+    /// # Errors
+    /// When the home cannot be used, somebody else is measuring in it, or there is no usable QEMU.
+    pub fn open(options: Options) -> Result<Self, LabError> {
+        let lock = HomeLock::acquire(&options.home)?;
+        let store = Store::open(&options.home)?;
+        let cache = BuildCache::open(&options.home)?;
+        let exact = Exact::open(Settings {
+            qemu: options.qemu,
+            agent: options.agent,
+            home: options.home,
+            memory_mib: MEMORY_MIB,
+            snapshots: options.snapshots,
+            limits: options.limits,
+        })?;
+        Ok(Self { store: Mutex::new(store), cache, exact, _lock: lock })
+    }
+
+    /// Returns the machine that runs are made on.
+    #[must_use]
+    pub fn machine(&self) -> &Machine {
+        self.exact.machine()
+    }
+
+    /// Finds the build behind a name and remembers that the name means it now.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be fetched.
+    pub fn build(&self, name: &KernelName, notify: &dyn Fn(Step)) -> Result<Build, LabError> {
+        let build = self.cache.resolve(name, notify)?;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        store.save_build(&build)?;
+        store.remember_kernel(&name.to_string(), &build.id, i64::try_from(now).unwrap_or(i64::MAX))?;
+        Ok(build)
+    }
+
+    /// Carries out a plan and returns the runs of each side.
+    ///
+    /// # Errors
+    /// When the lab fails; runs that were complete by then are stored, and the same plan goes on from there.
+    pub fn carry_out(&self, plan: &Plan<'_>, notify: &(dyn Fn(Event) + Sync)) -> Result<Vec<Vec<Run>>, LabError> {
+        carry_out(plan, &Bench { exact: &self.exact, store: &self.store, notify })
+    }
+
+    /// Runs a workload with probes on the functions it is meant to exercise; nothing is stored.
+    ///
+    /// # Errors
+    /// When the lab fails. A kernel that fails, or cannot be probed, has no hits.
+    pub fn probe(&self, build: &Build, workload: &Workload) -> Result<Probed, LabError> {
+        let probes: Vec<String> =
+            workload.exercises.iter().flat_map(|names| names.iter().copied()).map(str::to_owned).collect();
+        let operations = workload.operations * u64::from(workload.warm_up + workload.iterations);
+        let Boot::Ready(start) = self.exact.boot(build, 1)? else { return Ok(Probed { hits: vec![], operations }) };
+        let task = crate::job::task(workload, probes);
+        let job = Job { id: 1, clock: Clock::Tsc, perturbation: Perturbation::default(), task };
+        let frames = self.exact.run(&start, &job)?.stream.map(|stream| stream.frames).unwrap_or_default();
+        let table: Vec<u8> = frames
+            .into_iter()
+            .filter_map(|frame| match frame {
+                Frame::File { bytes, .. } => Some(bytes),
+                _ => None,
+            })
+            .flatten()
+            .collect();
+        Ok(Probed { hits: ingest::probe_hits(&table), operations })
+    }
+}

@@ -1,0 +1,43 @@
+//! From a seed to a perturbation of the guest. A function of the seed alone: the same seed disturbs every kernel alike.
+
+use wire::Perturbation;
+
+/// Ranges of docs/exact-machine.md, section "Seeds".
+const DELAY_US_MAX: u64 = 40_000;
+const CHILD_PAGES: (u64, u64) = (1000, 6000);
+const CHILD_FORKS: (u64, u64) = (10, 50);
+
+/// Returns how a seed disturbs a guest after the snapshot; how it disturbs the boot is QEMU's `-seed`.
+pub(crate) fn perturbation(seed: u64) -> Perturbation {
+    let between = |(low, high): (u64, u64), salt: u64| low + mix(seed ^ (salt << 56)) % (high - low);
+    Perturbation {
+        delay_us: between((0, DELAY_US_MAX), 1),
+        child_pages: between(CHILD_PAGES, 2),
+        child_forks: between(CHILD_FORKS, 3),
+    }
+}
+
+/// SplitMix64's output function (Steele, Lea, Flood 2014): neighbouring seeds give unrelated numbers.
+fn mix(seed: u64) -> u64 {
+    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CHILD_FORKS, CHILD_PAGES, DELAY_US_MAX, perturbation};
+
+    #[test]
+    fn seeds_differ_and_stay_in_range() {
+        let all: Vec<_> = (1..100).map(perturbation).collect();
+        for (n, p) in all.iter().enumerate() {
+            assert!(p.delay_us < DELAY_US_MAX);
+            assert!((CHILD_PAGES.0..CHILD_PAGES.1).contains(&p.child_pages));
+            assert!((CHILD_FORKS.0..CHILD_FORKS.1).contains(&p.child_forks));
+            assert!(!all[..n].contains(p));
+        }
+        assert_eq!(perturbation(7), perturbation(7));
+    }
+}

@@ -1,0 +1,116 @@
+//! A unit: the part of one run that is still to be measured, from its boot to the record that is stored.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use machine::Boot;
+use model::{Build, Environment, MachineId, Outcome, Run, RunId, SubjectFailure, Workload, WorkloadResult};
+use sha2::{Digest, Sha256};
+
+/// Consoles by the name of their artefact.
+pub(crate) type Consoles = Vec<(String, Vec<u8>)>;
+
+/// One run in the making.
+pub(crate) struct Unit<'a> {
+    /// Index of the side it belongs to.
+    pub(crate) side: usize,
+    pub(crate) build: &'a Build,
+    pub(crate) seed: u64,
+    /// The workloads that are still missing; job 0 is the environment, job n + 1 is workload n.
+    pub(crate) workloads: Vec<&'static Workload>,
+    boot: Mutex<Option<Arc<Boot>>>,
+    progress: Mutex<Progress>,
+}
+
+/// What has been measured so far.
+#[derive(Default)]
+pub(crate) struct Progress {
+    started: Option<SystemTime>,
+    pub(crate) environment: Environment,
+    pub(crate) results: Vec<(usize, WorkloadResult)>,
+    pub(crate) consoles: Consoles,
+    pub(crate) done: usize,
+}
+
+impl<'a> Unit<'a> {
+    pub(crate) fn new(side: usize, build: &'a Build, seed: u64, workloads: Vec<&'static Workload>) -> Self {
+        Self { side, build, seed, workloads, boot: Mutex::default(), progress: Mutex::default() }
+    }
+
+    /// Number of jobs: the environment and the workloads.
+    pub(crate) fn jobs(&self) -> usize {
+        if self.workloads.is_empty() { 0 } else { self.workloads.len() + 1 }
+    }
+
+    /// Returns the boot, doing it if nobody has; others wait meanwhile.
+    pub(crate) fn boot<E>(&self, boot: impl FnOnce() -> Result<Boot, E>) -> Result<Arc<Boot>, E> {
+        let mut slot = self.boot.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(boot) = &*slot {
+            return Ok(Arc::clone(boot));
+        }
+        self.progress().started.get_or_insert_with(SystemTime::now);
+        Ok(Arc::clone(slot.insert(Arc::new(boot()?))))
+    }
+
+    /// Tells whether nobody has begun it.
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.progress().started.is_none()
+    }
+
+    pub(crate) fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a job as done and tells whether it was the last.
+    pub(crate) fn finish_one(&self) -> bool {
+        let mut progress = self.progress();
+        progress.done += 1;
+        progress.done == self.jobs()
+    }
+
+    /// Returns the id of a job: binds the agent's stream to this build, machine, seed and workload. It does not depend
+    /// on the time, as the guest reads it: the same job must cost the same.
+    pub(crate) fn job_id(&self, machine: &MachineId, job: &str) -> u64 {
+        let digest = Sha256::digest(format!("{}\n{machine}\n{}\n{job}", self.build.id, self.seed));
+        // Job 0 is what the agent says outside any job.
+        digest.iter().take(8).fold(0, |id, byte| id << 8 | u64::from(*byte)).max(1)
+    }
+
+    fn identity(&self, machine: &MachineId) -> String {
+        let started = self.progress().started.unwrap_or(UNIX_EPOCH);
+        let since = started.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let names: Vec<&str> = self.workloads.iter().map(|workload| workload.name).collect();
+        let (build, seed, side) = (&self.build.id, self.seed, self.side);
+        format!("{build}\n{machine}\n{seed}\n{side}\n{}\n{}", names.join(","), since.as_nanos())
+    }
+
+    /// Returns the run and the consoles that belong to it.
+    pub(crate) fn run(&self, machine: &MachineId, suite: &str) -> Option<(Run, Consoles)> {
+        let digest: String = Sha256::digest(self.identity(machine)).iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut progress = self.progress();
+        let started = progress.started?.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let mut results = std::mem::take(&mut progress.results);
+        results.sort_by_key(|(index, _)| *index);
+        let run = Run {
+            id: RunId::from_hex(&digest).ok()?,
+            build: self.build.id.clone(),
+            machine: machine.clone(),
+            suite: suite.to_owned(),
+            seed: self.seed,
+            started_unix: i64::try_from(started.as_secs()).unwrap_or(i64::MAX),
+            environment: std::mem::take(&mut progress.environment),
+            results: results.into_iter().map(|(_, result)| result).collect(),
+        };
+        Some((run, std::mem::take(&mut progress.consoles)))
+    }
+
+    /// Returns what a boot that failed means for a workload.
+    pub(crate) fn not_booted(workload: &Workload, failure: &SubjectFailure) -> WorkloadResult {
+        WorkloadResult {
+            workload: workload.name.to_owned(),
+            operations: workload.operations,
+            outcome: Outcome::Failed(failure.clone()),
+            samples: Vec::new(),
+        }
+    }
+}
