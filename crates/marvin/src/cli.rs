@@ -1,0 +1,250 @@
+//! The command line's definition. Help, completions, man pages and the reference in `docs/cli.md` all come from here.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
+
+use crate::exit::EXIT_CODES;
+
+const KERNELS: &str = "Kernels are named by where they come from:
+  deb:6.12                     the newest 6.12 that apt offers, cloud flavour
+  deb:6.12+amd64               the same in another flavour
+  deb:6.12.117                 one upstream version
+  deb:linux-image-VERSION…     one Debian package by its whole name
+  path:/boot/vmlinuz-VERSION   a bzImage or vmlinux, with config, System.map and modules beside it
+
+";
+
+/// Continuous performance lab for the Linux kernel
+///
+/// Boots kernels in an exact machine (QEMU that counts instructions, so that the same kernel gives the same numbers to
+/// the last one), puts them through workloads and says what became better or worse.
+#[derive(Debug, Parser)]
+#[command(name = "marvin", version, max_term_width = 100, after_help = format!("{KERNELS}{EXIT_CODES}"))]
+pub(crate) struct Arguments {
+    /// What to do
+    #[command(subcommand)]
+    pub(crate) command: Command,
+
+    /// Folder for kernels, snapshots and results [default: $XDG_DATA_HOME/marvin or ~/.local/share/marvin]
+    #[arg(long, global = true, value_name = "FOLDER", env = "MARVIN_HOME", hide_env_values = true)]
+    pub(crate) home: Option<PathBuf>,
+
+    /// Colours in text
+    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t = Colour::Auto)]
+    pub(crate) color: Colour,
+
+    /// Show no progress
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+}
+
+/// When to colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Colour {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// How a comparison is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// A table as in MMTests, for terminals and mails
+    Text,
+    /// The same for issue trackers
+    Markdown,
+    /// One page with nothing outside of it
+    Html,
+    /// Everything, with units, for programs
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Compare kernels with a base: what became better or worse, and by how much
+    Compare(Compare),
+    /// Run a suite on one kernel and keep the results
+    Run(Run),
+    /// List the runs that are kept, newest first
+    Runs(Runs),
+    /// Show one run in full
+    Show(Show),
+    /// Compare runs that are kept, without measuring
+    Report(Report),
+    /// List the kernels that a name can stand for, newest first
+    Kernels(Kernels),
+    /// List the workloads: what each stresses, and what one operation is
+    Workloads(Workloads),
+    /// Check whether this host is fit; where not, print the command that mends it
+    Doctor,
+    /// Write shell completions to standard output
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write man pages into a folder
+    Man {
+        /// The folder
+        folder: PathBuf,
+    },
+    /// Write the whole command line's reference as markdown
+    #[command(hide = true)]
+    Reference,
+}
+
+/// What is measured.
+#[derive(Debug, Args)]
+pub(crate) struct Measure {
+    /// Suite to run
+    #[arg(long, value_name = "SUITE", default_value = "micro")]
+    pub(crate) suite: String,
+
+    /// Only these workloads or groups of them, separated by commas: fault,fork,getppid
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) workload: Vec<String>,
+
+    /// Measure again, even if results or equal images make it needless
+    #[arg(long)]
+    pub(crate) force: bool,
+
+    /// Machines at the same time [default: 2, or 1 on a host with one processor]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=64))]
+    pub(crate) jobs: Option<u16>,
+
+    /// Boot for every workload rather than starting from a snapshot: slower, with the same numbers
+    #[arg(long)]
+    pub(crate) no_snapshots: bool,
+}
+
+/// How the answer is written.
+#[derive(Debug, Args)]
+pub(crate) struct Write {
+    /// How the comparison is written
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+
+    /// Write it to a file rather than to standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Differences up to this many percent are no news [default: each metric's own, 1 for the micro suite]
+    #[arg(long, value_name = "PERCENT", value_parser = margin)]
+    pub(crate) margin: Option<f64>,
+}
+
+fn margin(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(percent) if (0.0..100.0).contains(&percent) => Ok(percent),
+        _ => Err("expected a number of percent from 0 to less than 100".into()),
+    }
+}
+
+/// `marvin compare`.
+#[derive(Debug, Args)]
+#[command(after_help = KERNELS.trim_end())]
+pub(crate) struct Compare {
+    /// Kernel that the others are compared with
+    pub(crate) base: String,
+
+    /// Kernels to compare with it
+    #[arg(required = true, value_name = "NEW")]
+    pub(crate) new: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) measure: Measure,
+
+    /// Seeds: boots and runs that are disturbed on purpose, to see what depends on layout or timing
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = value_parser!(u64).range(1..=1000))]
+    pub(crate) seeds: u64,
+
+    /// One seed only: exact, but it does not show what depends on layout
+    #[arg(long, conflicts_with = "seeds")]
+    pub(crate) quick: bool,
+
+    #[command(flatten)]
+    pub(crate) write: Write,
+}
+
+/// `marvin run`.
+#[derive(Debug, Args)]
+#[command(after_help = KERNELS.trim_end())]
+pub(crate) struct Run {
+    /// Kernel to run it on
+    pub(crate) kernel: String,
+
+    #[command(flatten)]
+    pub(crate) measure: Measure,
+
+    /// Seeds, one run each
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u64).range(1..=1000))]
+    pub(crate) seeds: u64,
+}
+
+/// `marvin runs`.
+#[derive(Debug, Args)]
+pub(crate) struct Runs {
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    pub(crate) limit: usize,
+}
+
+/// `marvin show`.
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    /// Run, by its id or the beginning of it
+    pub(crate) run: String,
+
+    /// Print a raw artefact of it instead, such as getppid.console; `list` lists them
+    #[arg(long, value_name = "NAME")]
+    pub(crate) artefact: Option<String>,
+}
+
+/// `marvin report`.
+#[derive(Debug, Args)]
+pub(crate) struct Report {
+    /// Runs, by their ids or the beginning of them; the first one's kernel is the base
+    #[arg(required = true, value_name = "RUN")]
+    pub(crate) runs: Vec<String>,
+
+    /// Only these workloads or groups of them, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) workload: Vec<String>,
+
+    /// Compare runs of different machines, with a warning on top
+    #[arg(long)]
+    pub(crate) mixed_machines: bool,
+
+    #[command(flatten)]
+    pub(crate) write: Write,
+}
+
+/// `marvin kernels`.
+#[derive(Debug, Args)]
+#[command(after_help = KERNELS.trim_end())]
+pub(crate) struct Kernels {
+    /// Name to look up, such as deb:6.1
+    pub(crate) name: String,
+}
+
+/// `marvin workloads`.
+#[derive(Debug, Args)]
+pub(crate) struct Workloads {
+    /// Suite to list
+    #[arg(long, value_name = "SUITE", default_value = "micro")]
+    pub(crate) suite: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Arguments;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+}

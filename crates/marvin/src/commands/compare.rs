@@ -1,0 +1,106 @@
+//! `marvin compare`: kernels against a base.
+
+use lab::Plan;
+use model::{Build, Run};
+use report::{Machines, Question, Side};
+
+use super::measure::{build, kernel_name, machines, open, reuse, suite, workloads};
+use crate::answer::Answer;
+use crate::cli::{Arguments, Compare, Format, Write};
+use crate::exit::Exit;
+use crate::progress::Progress;
+
+pub(crate) fn compare(arguments: &Arguments, command: &Compare) -> anyhow::Result<Exit> {
+    let measure = &command.measure;
+    let suite = suite(&measure.suite)?;
+    let workloads = workloads(suite, &measure.workload)?;
+    let names =
+        [&command.base].into_iter().chain(&command.new).map(|name| kernel_name(name)).collect::<Result<Vec<_>, _>>()?;
+    let answer = Answer::open(command.write.output.as_deref())?;
+    let lab = open(arguments, measure)?;
+    let progress = Progress::new(arguments.quiet);
+    let builds = names.iter().map(|name| build(&lab, name, &progress)).collect::<Result<Vec<_>, _>>()?;
+    let seeds: Vec<u64> = (1..=if command.quick { 1 } else { command.seeds }).collect();
+    // Equal images cannot differ: they are only measured when asked for.
+    let equal = builds.iter().all(|build| build.id == builds[0].id);
+    let runs: Vec<Vec<Run>> = if equal && !measure.force {
+        vec![Vec::new(); builds.len()]
+    } else {
+        let plan = Plan {
+            sides: builds.iter().collect(),
+            suite,
+            workloads: workloads.clone(),
+            seeds: seeds.clone(),
+            machines: machines(measure),
+            reuse: reuse(measure),
+        };
+        lab.carry_out(&plan, &|event| progress.event(&event))?
+    };
+    progress.end();
+    let sides: Vec<Side<'_>> = builds
+        .iter()
+        .zip(&runs)
+        .map(|(build, runs)| Side { build, machine: lab.machine(), runs: runs.iter().collect() })
+        .collect();
+    let question = Question {
+        suite: suite.name.to_owned(),
+        workloads,
+        seeds,
+        margin_percent: command.write.margin,
+        machines: Machines::Equal,
+        command: reproducer(command, &builds),
+        created_unix: Some(now()),
+    };
+    let comparison = report::compare(&sides[0], &sides[1..], &question)?;
+    write(&comparison, &command.write, (answer, arguments))?;
+    Ok(comparison.conclusion().into())
+}
+
+/// Renders a comparison as asked and writes it.
+pub(crate) fn write(
+    comparison: &report::Comparison,
+    how: &Write,
+    (answer, arguments): (Answer, &Arguments),
+) -> anyhow::Result<()> {
+    let text = match how.format {
+        Format::Text => report::render::text(comparison, &answer.styles(arguments.color)),
+        Format::Markdown => report::render::markdown(comparison),
+        Format::Html => report::render::html(comparison)?,
+        Format::Json => report::render::json(comparison)?,
+    };
+    answer.write(&text)
+}
+
+/// Returns the command that gives the same numbers: with packages by their whole names, as `deb:6.12` moves on.
+fn reproducer(command: &Compare, builds: &[Build]) -> String {
+    let mut words = vec!["marvin".to_owned(), "compare".to_owned()];
+    words.extend(builds.iter().map(exact_name));
+    if !command.measure.workload.is_empty() {
+        words.extend(["--workload".into(), command.measure.workload.join(",")]);
+    }
+    if command.quick {
+        words.push("--quick".into());
+    } else {
+        words.extend(["--seeds".into(), command.seeds.to_string()]);
+    }
+    if let Some(margin) = command.write.margin {
+        words.extend(["--margin".into(), margin.to_string()]);
+    }
+    if command.measure.force {
+        words.push("--force".into());
+    }
+    words.join(" ")
+}
+
+fn exact_name(build: &Build) -> String {
+    match build.origin.split_once(' ') {
+        Some((package, _)) if package.starts_with("linux-image-") => format!("deb:{package}"),
+        _ => build.name.to_string(),
+    }
+}
+
+/// Seconds since 1970-01-01 UTC.
+pub(crate) fn now() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+}

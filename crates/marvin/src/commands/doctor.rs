@@ -1,0 +1,127 @@
+//! `marvin doctor`: is this host fit, and if not, the exact command that mends it.
+
+use std::path::Path;
+
+use machine::Qemu;
+
+use crate::answer::Answer;
+use crate::cli::Arguments;
+use crate::exit::Exit;
+use crate::home::home;
+
+/// Free disk space that a comparison with the usual number of seeds may need, in MB.
+const DISK_MB: u64 = 4000;
+/// Memory that two machines and we need, in MB.
+const MEMORY_MB: u64 = 1200;
+
+/// One thing that was looked at.
+struct Check {
+    what: &'static str,
+    found: Result<String, Trouble>,
+}
+
+/// What is wrong, and what mends it.
+struct Trouble {
+    wrong: String,
+    mend: String,
+}
+
+pub(crate) fn doctor(arguments: &Arguments) -> anyhow::Result<Exit> {
+    let home = home(arguments.home.as_deref())?;
+    let checks = [
+        Check { what: "QEMU", found: qemu() },
+        program("setpriv", "util-linux"),
+        program("dpkg-deb", "dpkg"),
+        program("apt-get", "apt"),
+        Check { what: "kernels", found: kernels() },
+        Check { what: "home", found: usable(&home) },
+        Check { what: "disk", found: disk(&home) },
+        Check { what: "memory", found: memory() },
+        Check { what: "processors", found: processors() },
+    ];
+    let fit = checks.iter().all(|check| check.found.is_ok());
+    let mut text: String = checks.iter().map(line).collect();
+    text.push_str(if fit { "this host is fit\n" } else { "this host is not fit yet\n" });
+    Answer::open(None)?.write(&text)?;
+    Ok(if fit { Exit::Fine } else { Exit::Lab })
+}
+
+fn line(check: &Check) -> String {
+    match &check.found {
+        Ok(found) => format!("ok    {:<11} {found}\n", check.what),
+        Err(Trouble { wrong, mend }) => format!("WRONG {:<11} {wrong}\n      {:<11} mend: {mend}\n", check.what, ""),
+    }
+}
+
+fn trouble<T>(wrong: impl ToString, mend: impl ToString) -> Result<T, Trouble> {
+    Err(Trouble { wrong: wrong.to_string(), mend: mend.to_string() })
+}
+
+fn qemu() -> Result<String, Trouble> {
+    let given = std::env::var_os("MARVIN_QEMU");
+    match Qemu::find(given.as_ref().map(Path::new)) {
+        Ok(qemu) => Ok(format!("{} ({})", qemu.version, qemu.program.display())),
+        Err(error) => trouble(error, "sudo apt-get install qemu-system-x86"),
+    }
+}
+
+fn program(name: &'static str, package: &str) -> Check {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file());
+    let found = match found {
+        Some(file) => Ok(file.display().to_string()),
+        None => trouble("not found", format!("sudo apt-get install {package}")),
+    };
+    Check { what: name, found }
+}
+
+fn kernels() -> Result<String, Trouble> {
+    let query = model::DebQuery::Version { version: "6".into(), flavour: "cloud-amd64".into() };
+    match kernel::offers(&query) {
+        Ok(offers) => Ok(format!("apt offers {} cloud kernels of series 6", offers.len())),
+        Err(error) => trouble(error, "sudo apt-get update"),
+    }
+}
+
+fn usable(home: &Path) -> Result<String, Trouble> {
+    match std::fs::create_dir_all(home).and_then(|()| std::fs::metadata(home)) {
+        Ok(folder) if !folder.permissions().readonly() => Ok(home.display().to_string()),
+        Ok(_) => trouble(format!("{} cannot be written", home.display()), format!("chmod u+w {}", home.display())),
+        Err(error) => trouble(format!("{}: {error}", home.display()), "give another one with --home FOLDER"),
+    }
+}
+
+fn disk(home: &Path) -> Result<String, Trouble> {
+    let output = std::process::Command::new("df").args(["--output=avail", "-BMB"]).arg(home).output();
+    let free = output.ok().and_then(|df| {
+        let text = String::from_utf8_lossy(&df.stdout).into_owned();
+        text.lines().nth(1)?.trim().trim_end_matches("MB").parse::<u64>().ok()
+    });
+    match free {
+        Some(free) if free >= DISK_MB => Ok(format!("{free} MB free")),
+        Some(free) => trouble(
+            format!("{free} MB free, {DISK_MB} are wanted"),
+            format!("free some in {}, or give another folder with --home", home.display()),
+        ),
+        None => trouble("df does not tell how much is free", "sudo apt-get install coreutils"),
+    }
+}
+
+fn memory() -> Result<String, Trouble> {
+    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0);
+    let available = kib * 1024 / 1_000_000;
+    if available >= MEMORY_MB {
+        Ok(format!("{available} MB available"))
+    } else {
+        trouble(format!("{available} MB available, {MEMORY_MB} are wanted"), "end something, or use --jobs 1")
+    }
+}
+
+fn processors() -> Result<String, Trouble> {
+    match std::thread::available_parallelism() {
+        Ok(count) => Ok(format!("{count}; their speed and load do not change any number")),
+        Err(error) => trouble(error, "use --jobs 1"),
+    }
+}

@@ -1,0 +1,25 @@
+//! `marvin kernels`: what can be had under a name.
+
+use model::KernelName;
+
+use super::measure::kernel_name;
+use crate::answer::Answer;
+use crate::cli::Kernels;
+use crate::exit::{Exit, WrongInput};
+
+pub(crate) fn kernels(command: &Kernels) -> anyhow::Result<Exit> {
+    let query = match kernel_name(&command.name)? {
+        KernelName::Deb(query) => query,
+        KernelName::Path(path) => {
+            let text = format!("path:{} is one file: only deb: names stand for several kernels", path.display());
+            return Err(WrongInput(text).into());
+        }
+    };
+    let offers = kernel::offers(&query)?;
+    let lines = offers.iter().map(|offer| {
+        let size = offer.bytes as f64 / 1e6;
+        format!("{:<12} {:<12} {:>6.1} MB  deb:{}\n", offer.upstream, offer.flavour, size, offer.package)
+    });
+    Answer::open(None)?.write(&lines.collect::<String>())?;
+    Ok(Exit::Fine)
+}

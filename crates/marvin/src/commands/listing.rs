@@ -1,0 +1,29 @@
+//! `marvin runs` and `marvin workloads`: what is there.
+
+use report::render::Listed;
+use store::Store;
+
+use super::measure::suite;
+use crate::answer::Answer;
+use crate::cli::{Arguments, Runs, Workloads};
+use crate::exit::Exit;
+use crate::home::home;
+
+pub(crate) fn runs(arguments: &Arguments, command: &Runs) -> anyhow::Result<Exit> {
+    let answer = Answer::open(None)?;
+    let store = Store::open_read_only(&home(arguments.home.as_deref())?)?;
+    let summaries = store.runs(command.limit)?;
+    let runs = summaries.iter().map(|summary| store.run(&summary.id)).collect::<Result<Vec<_>, _>>()?;
+    let listed: Vec<Listed<'_>> =
+        runs.iter().zip(&summaries).map(|(run, summary)| Listed { run, version: &summary.version }).collect();
+    let text = report::render::runs(&listed, &answer.styles(arguments.color));
+    answer.write(&text)?;
+    Ok(Exit::Fine)
+}
+
+pub(crate) fn workloads(arguments: &Arguments, command: &Workloads) -> anyhow::Result<Exit> {
+    let answer = Answer::open(None)?;
+    let text = report::render::workloads(suite(&command.suite)?, &answer.styles(arguments.color));
+    answer.write(&text)?;
+    Ok(Exit::Fine)
+}

@@ -1,0 +1,70 @@
+//! What `compare` and `run` have in common: names to builds, words to workloads, a lab with its progress.
+
+use anyhow::Context;
+use lab::{Lab, Options, Reuse};
+use machine::SnapshotUse;
+use model::{Build, KernelName, SelectionError, Suite, Workload};
+
+use crate::cli::{Arguments, Measure};
+use crate::exit::WrongInput;
+use crate::home::home;
+use crate::progress::Progress;
+
+/// Reads a kernel's name.
+pub(crate) fn kernel_name(text: &str) -> anyhow::Result<KernelName> {
+    text.parse().map_err(|error: model::KernelNameError| WrongInput(error.to_string()).into())
+}
+
+/// Finds a suite.
+pub(crate) fn suite(name: &str) -> anyhow::Result<&'static Suite> {
+    model::suite(name).ok_or_else(|| WrongInput(format!("no suite `{name}`; there is `micro`")).into())
+}
+
+/// Chooses workloads, with a suggestion for a word that names none.
+pub(crate) fn workloads(suite: &'static Suite, words: &[String]) -> anyhow::Result<Vec<&'static Workload>> {
+    model::select(suite, words).map_err(|error| {
+        let text = match &error {
+            SelectionError::UnknownWorkload(word) => {
+                format!("{error}{}; `marvin workloads` lists them", did_you_mean(suite, word))
+            }
+            SelectionError::Nothing => format!("{error}: --workload wants names, such as fault,fork"),
+        };
+        WrongInput(text).into()
+    })
+}
+
+fn did_you_mean(suite: &'static Suite, word: &str) -> String {
+    let names = suite.workloads.iter().flat_map(|workload| [workload.name, model::group_of(workload)]);
+    let nearest = names
+        .map(|name| (strsim::damerau_levenshtein(name, word), name))
+        .min()
+        .filter(|(distance, name)| distance * 3 <= name.len().max(word.len()) + 2);
+    nearest.map_or_else(String::new, |(_, name)| format!("; did you mean `{name}`?"))
+}
+
+/// Opens the lab.
+pub(crate) fn open(arguments: &Arguments, measure: &Measure) -> anyhow::Result<Lab> {
+    let mut options = Options::new(home(arguments.home.as_deref())?);
+    options.qemu = std::env::var_os("MARVIN_QEMU").map(Into::into);
+    if measure.no_snapshots {
+        options.snapshots = SnapshotUse::Never;
+    }
+    Ok(Lab::open(options)?)
+}
+
+/// Finds a build.
+pub(crate) fn build(lab: &Lab, name: &KernelName, progress: &Progress) -> anyhow::Result<Build> {
+    let shown = name.to_string();
+    lab.build(name, &|step| progress.step(&shown, &step)).with_context(|| format!("cannot get the kernel {name}"))
+}
+
+/// Returns how many machines run at the same time.
+pub(crate) fn machines(measure: &Measure) -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    measure.jobs.map_or(processors.min(2), usize::from)
+}
+
+/// Returns whether earlier results are used.
+pub(crate) fn reuse(measure: &Measure) -> Reuse {
+    if measure.force { Reuse::Nothing } else { Reuse::Stored }
+}

@@ -1,0 +1,31 @@
+//! One file per command.
+
+mod compare;
+mod doctor;
+mod generate;
+mod kernels;
+mod listing;
+mod measure;
+mod report;
+mod run;
+mod show;
+
+use crate::cli::{Arguments, Command};
+use crate::exit::Exit;
+
+/// Carries out a command.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+    match &arguments.command {
+        Command::Compare(command) => compare::compare(arguments, command),
+        Command::Run(command) => run::run(arguments, command),
+        Command::Runs(command) => listing::runs(arguments, command),
+        Command::Workloads(command) => listing::workloads(arguments, command),
+        Command::Show(command) => show::show(arguments, command),
+        Command::Report(command) => report::report(arguments, command),
+        Command::Kernels(command) => kernels::kernels(command),
+        Command::Doctor => doctor::doctor(arguments),
+        Command::Completions { shell } => generate::completions(*shell),
+        Command::Man { folder } => generate::man(folder),
+        Command::Reference => generate::reference(),
+    }
+}

@@ -1,0 +1,88 @@
+//! `marvin report`: a comparison of runs that are kept.
+
+use model::{Build, BuildId, Machine, MachineId, Run};
+use report::{Machines, Question, Side};
+use store::Store;
+
+use super::compare::{now, write};
+use super::measure::{suite, workloads};
+use crate::answer::Answer;
+use crate::cli::{Arguments, Report};
+use crate::exit::{Exit, WrongInput};
+use crate::home::home;
+
+pub(crate) fn report(arguments: &Arguments, command: &Report) -> anyhow::Result<Exit> {
+    let answer = Answer::open(command.write.output.as_deref())?;
+    let store = Store::open_read_only(&home(arguments.home.as_deref())?)?;
+    let ids = command.runs.iter().map(|run| store.find_run(run)).collect::<Result<Vec<_>, _>>()?;
+    let runs = ids.iter().map(|id| store.run(id)).collect::<Result<Vec<_>, _>>()?;
+    let groups = grouped(runs)?;
+    let known = groups
+        .iter()
+        .map(|group| Ok((store.build(&group.build)?, store.machine(&group.machine)?)))
+        .collect::<Result<Vec<(Build, Machine)>, store::StoreError>>()?;
+    let sides: Vec<Side<'_>> = groups
+        .iter()
+        .zip(&known)
+        .map(|(group, (build, machine))| Side { build, machine, runs: group.runs.iter().collect() })
+        .collect();
+    let suite = suite(&groups[0].runs[0].suite)?;
+    let measured =
+        |name: &str| groups.iter().flat_map(|g| &g.runs).flat_map(|r| &r.results).any(|r| r.workload == name);
+    let chosen = workloads(suite, &command.workload)?;
+    let question = Question {
+        suite: suite.name.to_owned(),
+        workloads: chosen.into_iter().filter(|workload| measured(workload.name)).collect(),
+        seeds: Vec::new(),
+        margin_percent: command.write.margin,
+        machines: if command.mixed_machines { Machines::Mixed } else { Machines::Equal },
+        command: reproducer(command, &ids.iter().map(model::RunId::short).collect::<Vec<_>>()),
+        created_unix: Some(now()),
+    };
+    let comparison = report::compare(&sides[0], &sides[1..], &question)?;
+    write(&comparison, &command.write, (answer, arguments))?;
+    Ok(comparison.conclusion().into())
+}
+
+/// The runs of one kernel on one machine.
+struct Group {
+    build: BuildId,
+    machine: MachineId,
+    runs: Vec<Run>,
+}
+
+/// Puts runs of the same build and machine together, in the order in which they are named. When all are of one, the
+/// first stands against the rest: a kernel against itself.
+fn grouped(runs: Vec<Run>) -> anyhow::Result<Vec<Group>> {
+    let mut groups: Vec<Group> = Vec::new();
+    for run in runs {
+        match groups.iter_mut().find(|group| group.build == run.build && group.machine == run.machine) {
+            Some(group) => group.runs.push(run),
+            None => groups.push(Group { build: run.build.clone(), machine: run.machine.clone(), runs: vec![run] }),
+        }
+    }
+    if let [only] = groups.as_mut_slice() {
+        if only.runs.len() < 2 {
+            return Err(WrongInput("a report needs at least two runs: `marvin runs` lists them".into()).into());
+        }
+        let rest = only.runs.split_off(1);
+        let (build, machine) = (only.build.clone(), only.machine.clone());
+        groups.push(Group { build, machine, runs: rest });
+    }
+    Ok(groups)
+}
+
+fn reproducer(command: &Report, ids: &[String]) -> String {
+    let mut words = vec!["marvin".to_owned(), "report".to_owned()];
+    words.extend(ids.iter().cloned());
+    if !command.workload.is_empty() {
+        words.extend(["--workload".into(), command.workload.join(",")]);
+    }
+    if let Some(margin) = command.write.margin {
+        words.extend(["--margin".into(), margin.to_string()]);
+    }
+    if command.mixed_machines {
+        words.push("--mixed-machines".into());
+    }
+    words.join(" ")
+}

@@ -1,0 +1,33 @@
+//! `marvin show`: one run in full, or a raw artefact of it.
+
+use report::render::Shown;
+use store::Store;
+
+use crate::answer::Answer;
+use crate::cli::{Arguments, Show};
+use crate::exit::Exit;
+use crate::home::home;
+
+pub(crate) fn show(arguments: &Arguments, command: &Show) -> anyhow::Result<Exit> {
+    let answer = Answer::open(None)?;
+    let store = Store::open_read_only(&home(arguments.home.as_deref())?)?;
+    let id = store.find_run(&command.run)?;
+    let text = match command.artefact.as_deref() {
+        Some("list") => store.artefact_names(&id)?.iter().map(|name| format!("{name}\n")).collect(),
+        // A console is the guest's: what is not text in it is shown as such, so that it cannot drive a terminal.
+        Some(name) => printable(&String::from_utf8_lossy(&store.artefact(&id, name)?)),
+        None => {
+            let run = store.run(&id)?;
+            let (build, machine) = (store.build(&run.build)?, store.machine(&run.machine)?);
+            let shown = Shown { run: &run, build: &build, machine: &machine };
+            report::render::run(&shown, &answer.styles(arguments.color))
+        }
+    };
+    answer.write(&text)?;
+    Ok(Exit::Fine)
+}
+
+fn printable(text: &str) -> String {
+    let shown = |c: char| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c };
+    text.replace("\r\n", "\n").chars().map(shown).collect()
+}

@@ -1,0 +1,101 @@
+//! Exit codes, and errors in words.
+
+use lab::{Guilt, LabError};
+use report::Conclusion;
+
+use crate::say;
+
+/// What the program's exit code says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Nothing is worse.
+    Fine,
+    /// Something is worse.
+    Worse,
+    /// The input is wrong.
+    Usage,
+    /// Nothing is worse, but not everything is clear.
+    Unclear,
+    /// A kernel did not boot or did not survive a workload.
+    Subject,
+    /// The lab failed.
+    Lab,
+    /// A bug in Marvin.
+    Bug,
+}
+
+/// All exit codes with their meaning, for the help.
+pub(crate) const EXIT_CODES: &str = "Exit codes:
+  0   fine: nothing is worse
+  1   at least one row is worse
+  2   wrong usage or configuration
+  3   nothing is worse, but not everything is clear
+  4   a kernel did not boot or failed a workload
+  5   the lab failed (QEMU, disk, network, home in use): the same command may work later
+  70  a bug in marvin";
+
+impl Exit {
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::Fine => 0,
+            Self::Worse => 1,
+            Self::Usage => 2,
+            Self::Unclear => 3,
+            Self::Subject => 4,
+            Self::Lab => 5,
+            Self::Bug => 70,
+        }
+    }
+}
+
+impl From<Conclusion> for Exit {
+    fn from(conclusion: Conclusion) -> Self {
+        match conclusion {
+            Conclusion::Fine => Self::Fine,
+            Conclusion::Unclear => Self::Unclear,
+            Conclusion::Worse => Self::Worse,
+            Conclusion::Failed => Self::Subject,
+        }
+    }
+}
+
+/// Wrong input: a message that says what, where and what to do.
+#[derive(Debug)]
+pub(crate) struct WrongInput(pub(crate) String);
+
+impl std::error::Error for WrongInput {}
+
+impl std::fmt::Display for WrongInput {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Prints an error with its causes and returns the exit code for it.
+pub(crate) fn explain(error: &anyhow::Error) -> Exit {
+    let mut text = format!("error: {error}");
+    for cause in error.chain().skip(1) {
+        text.push_str("\n  because: ");
+        text.push_str(&cause.to_string());
+    }
+    say(&text);
+    guilt(error)
+}
+
+fn guilt(error: &anyhow::Error) -> Exit {
+    for cause in error.chain() {
+        let user = if cause.is::<WrongInput>() || cause.is::<report::CompareError>() {
+            true
+        } else if let Some(error) = cause.downcast_ref::<LabError>() {
+            error.guilt() == Guilt::User
+        } else if let Some(error) = cause.downcast_ref::<store::StoreError>() {
+            error.guilt() == store::Guilt::User
+        } else if let Some(error) = cause.downcast_ref::<kernel::KernelError>() {
+            error.guilt() == kernel::Guilt::User
+        } else {
+            continue;
+        };
+        return if user { Exit::Usage } else { Exit::Lab };
+    }
+    Exit::Lab
+}
