@@ -1,1 +1,33 @@
 //! Comparisons, verdicts and their renderings: text, markdown, JSON, HTML.
+//!
+//! Pure: runs, builds and machines come in as values, a [`Comparison`] or a text goes out. No clock, no files, no
+//! random numbers, no terminal: dates are given, colours are a [`Styles`](render::Styles) value, printing is the
+//! caller's work. [`verdict()`] is the one function that decides; everything else asks it.
+
+mod answer;
+mod checks;
+mod compare;
+mod comparison;
+mod difference;
+mod environment;
+mod error;
+mod failures;
+#[cfg(test)]
+mod fixtures;
+mod index;
+mod label;
+mod missing;
+mod plain;
+mod question;
+pub mod render;
+mod verdict;
+
+pub use compare::compare;
+pub use comparison::{
+    Absent, Against, Cell, Comparison, Conclusion, Counts, Failure, GeometricMean, Images, Kernel, Measured,
+    Occurrence, Row, RunMark, Sampled, SeedDifference, SeedValue, Warning,
+};
+pub use environment::{Difference, Differing};
+pub use error::CompareError;
+pub use question::{Machines, Question, Side};
+pub use verdict::verdict;

@@ -1,0 +1,40 @@
+# What people type. Everything else is cargo's.
+PREFIX ?= /usr/local
+CARGO ?= cargo
+
+.PHONY: help build demo test test-full bench install clean
+
+help: ## Show this
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+build: ## Build target/release/marvin, with the agent in it
+	@scripts/needs.sh build
+	$(CARGO) build --release --locked -p marvin
+
+demo: ## Compare the newest Debian 6.1 and 6.12: table here, page in demo/report.html
+	@scripts/needs.sh demo
+	$(CARGO) build --release --locked -p marvin
+	@scripts/demo.sh
+
+test: ## The whole gate: format, lints, documents, layers, tests
+	@scripts/needs.sh test
+	@scripts/gate.sh
+
+test-full: test ## The same and what takes too long for every change
+	@scripts/gate.sh full
+
+bench: ## Print one line per figure
+	@scripts/needs.sh demo
+	$(CARGO) build --release --locked -p marvin
+	@$(CARGO) run --release --locked -q -p benches
+
+install: build ## Install program, man pages and completions below PREFIX (default /usr/local)
+	install -D -m 755 target/release/marvin $(DESTDIR)$(PREFIX)/bin/marvin
+	target/release/marvin man $(DESTDIR)$(PREFIX)/share/man/man1
+	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions
+	target/release/marvin completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/marvin
+	target/release/marvin completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_marvin
+
+clean: ## Remove what was built; Marvin's home is not touched
+	$(CARGO) clean
+	rm -rf demo

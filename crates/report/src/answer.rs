@@ -1,0 +1,229 @@
+//! A comparison in the making: rows and cells from indexed results. Checking the question is `checks.rs`' work.
+
+use model::{Direction, Outcome, SubjectFailure, Uncertainty, Verdict, Workload, WorkloadResult};
+
+use crate::comparison::{
+    Absent, Against, Cell, Counts, GeometricMean, Images, Kernel, Measured, Occurrence, Row, RunMark, Sampled,
+    SeedDifference, SeedValue, Warning,
+};
+use crate::difference::{difference_percent, ratio};
+use crate::failures::Failures;
+use crate::index::Index;
+use crate::label::Label;
+use crate::missing::Missing;
+use crate::plain::plain;
+use crate::question::{Question, Side};
+use crate::render::number;
+use crate::verdict::verdict;
+
+/// A comparison in the making.
+pub(crate) struct Answer<'a> {
+    pub(crate) question: &'a Question,
+    pub(crate) sides: &'a [&'a Side<'a>],
+    pub(crate) labels: &'a [Label],
+    pub(crate) indices: &'a [Index<'a>],
+    pub(crate) seeds: &'a [u64],
+    pub(crate) failures: Failures,
+}
+
+impl Answer<'_> {
+    pub(crate) fn row(&mut self, workload: &'static Workload) -> Row {
+        let margin_percent = self.question.margin_percent.unwrap_or(workload.metric.margin_percent);
+        let base = self.measured(0, workload);
+        let cells = (1..self.sides.len())
+            .map(|kernel| {
+                let measured = self.measured(kernel, workload);
+                let place = Place { kernel, direction: workload.metric.direction, margin_percent };
+                self.cell(&place, &base, measured)
+            })
+            .collect();
+        Row { workload, unit: workload.metric.unit(self.sides[0].machine.kind), margin_percent, base, cells }
+    }
+
+    fn measured(&mut self, kernel: usize, workload: &'static Workload) -> Measured {
+        let seeds: Vec<SeedValue> = self
+            .seeds
+            .iter()
+            .map(|&seed| {
+                let index = &self.indices[kernel];
+                let value = match index.result(workload.name, seed) {
+                    Some(result) => {
+                        let place = Occurrence { workload: workload.name, seed };
+                        sampled(result, |failure| self.failures.note(kernel, failure, place))
+                    }
+                    None if index.has_run(seed) => Err(Absent::NoResult),
+                    None => Err(Absent::NoRun),
+                };
+                SeedValue { seed, value }
+            })
+            .collect();
+        let medians: Vec<f64> = seeds.iter().filter_map(|s| s.value.as_ref().ok()).map(|s| s.median).collect();
+        Measured { seeds, median: stats::median(&medians) }
+    }
+
+    fn cell(&self, place: &Place, base: &Measured, measured: Measured) -> Cell {
+        let Paired { differences, missing } = self.paired(place, base, &measured);
+        let percents: Vec<f64> = differences.iter().map(|d| d.percent).collect();
+        let ratios: Vec<f64> = differences.iter().filter_map(|d| d.ratio).collect();
+        let verdict = if self.images(place.kernel) == Images::EqualWithoutRuns {
+            Verdict::Same
+        } else if let Some(why) = missing.text(self.seeds.len()) {
+            Verdict::Unclear(Uncertainty::Missing(why))
+        } else {
+            verdict(&percents, place.margin_percent)
+        };
+        Cell {
+            measured,
+            difference_percent: stats::median(&percents),
+            spread_percent: stats::spread(&percents),
+            // A ratio of some seeds only would not be the row's.
+            ratio: stats::median(&ratios).filter(|_| ratios.len() == differences.len()),
+            differences,
+            verdict,
+        }
+    }
+
+    fn paired(&self, place: &Place, base: &Measured, new: &Measured) -> Paired {
+        let mut paired = Paired::default();
+        if self.seeds.is_empty() {
+            paired.missing.add("no run".to_owned(), None);
+        }
+        for (old, new) in base.seeds.iter().zip(&new.seeds) {
+            match (&old.value, &new.value) {
+                (Ok(a), Ok(b)) => match difference(old.seed, place.direction, a, b) {
+                    Ok(difference) => paired.differences.push(difference),
+                    Err(why) => paired.missing.add(why, Some(old.seed)),
+                },
+                (a, b) => {
+                    for (position, value) in [(0, a), (place.kernel, b)] {
+                        if let Err(absent) = value {
+                            let why = self.absent(position, absent);
+                            paired.missing.add(why, Some(old.seed));
+                        }
+                    }
+                }
+            }
+        }
+        paired
+    }
+
+    fn absent(&self, kernel: usize, absent: &Absent) -> String {
+        let title = &self.labels[kernel].title;
+        match absent {
+            Absent::NoRun => format!("{title}: no run"),
+            Absent::NoResult => format!("{title}: the run has no result"),
+            Absent::Unsupported(what) => format!("{title}: not supported: {}", plain(what)),
+            Absent::Failed(place) => {
+                let failure = &self.failures.all[*place];
+                let reason = plain(&failure.reason.to_string());
+                format!("{title}: {reason} ({} stage)", failure.stage)
+            }
+            Absent::TooFewSamples(count) => {
+                format!("{title}: {}, none left without the first", number::count(*count, "iteration"))
+            }
+            Absent::NotANumber => format!("{title}: an iteration's value is not a number"),
+        }
+    }
+
+    pub(crate) fn images(&self, kernel: usize) -> Images {
+        let (base, other) = (self.sides[0], self.sides[kernel]);
+        if base.build.id != other.build.id {
+            Images::Different
+        } else if self.indices[kernel].runs.is_empty() && base.machine.id == other.machine.id {
+            Images::EqualWithoutRuns
+        } else {
+            Images::Equal
+        }
+    }
+
+    pub(crate) fn against(&self, kernel: usize, rows: &[Row]) -> Against {
+        let cells = rows.iter().map(|row| &row.cells[kernel - 1]);
+        let mut counts = Counts::default();
+        cells.clone().for_each(|cell| counts.add(&cell.verdict));
+        let ratios: Vec<f64> = cells.filter_map(|cell| cell.ratio).collect();
+        Against {
+            kernel: self.kernel(kernel),
+            images: self.images(kernel),
+            counts,
+            geometric_mean: stats::geometric_mean(&ratios).map(|ratio| GeometricMean { ratio, rows: ratios.len() }),
+        }
+    }
+
+    pub(crate) fn kernel(&self, kernel: usize) -> Kernel {
+        let runs = &self.indices[kernel].runs;
+        Kernel {
+            title: self.labels[kernel].title.clone(),
+            head: self.labels[kernel].head.clone(),
+            build: self.sides[kernel].build.clone(),
+            machine: self.sides[kernel].machine.clone(),
+            runs: runs
+                .iter()
+                .map(|run| RunMark { id: run.id.clone(), seed: run.seed, started_unix: run.started_unix })
+                .collect(),
+            environment: runs
+                .iter()
+                .map(|run| &run.environment)
+                .find(|environment| !environment.is_empty())
+                .cloned()
+                .unwrap_or_default(),
+        }
+    }
+
+    pub(crate) fn not_repeated(&self, workloads: &[&'static Workload]) -> Vec<Warning> {
+        let mut warnings = Vec::new();
+        for (index, label) in self.indices.iter().zip(self.labels) {
+            for workload in workloads {
+                for &seed in self.seeds {
+                    if index.disagrees(workload.name, seed) {
+                        warnings.push(Warning::NotRepeated {
+                            kernel: label.title.clone(),
+                            workload: workload.name,
+                            seed,
+                        });
+                    }
+                }
+            }
+        }
+        warnings
+    }
+}
+
+/// Where in the table a cell stands, and what decides about it.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    kernel: usize,
+    direction: Direction,
+    margin_percent: f64,
+}
+
+/// The seeds of one cell: those with a value on both sides, and why the others have none.
+#[derive(Debug, Default)]
+struct Paired {
+    differences: Vec<SeedDifference>,
+    missing: Missing,
+}
+
+fn difference(seed: u64, direction: Direction, base: &Sampled, new: &Sampled) -> Result<SeedDifference, String> {
+    if base.operations != new.operations {
+        // The cost of one operation depends on how many share the fixed costs of an iteration.
+        return Err(format!(
+            "asked for {} operations on one side and {} on the other",
+            base.operations, new.operations
+        ));
+    }
+    let percent =
+        difference_percent(direction, base.median, new.median).ok_or_else(|| "no percentage exists".to_owned())?;
+    Ok(SeedDifference { seed, percent, ratio: ratio(direction, base.median, new.median) })
+}
+
+/// Reads a run's value from a result; `note` takes in a failure and returns its place.
+fn sampled(result: &WorkloadResult, note: impl FnOnce(&SubjectFailure) -> usize) -> Result<Sampled, Absent> {
+    match &result.outcome {
+        Outcome::Unsupported(what) => Err(Absent::Unsupported(what.clone())),
+        Outcome::Failed(failure) => Err(Absent::Failed(note(failure))),
+        Outcome::Completed if result.samples.iter().any(|s| !(s.is_finite() && *s >= 0.0)) => Err(Absent::NotANumber),
+        Outcome::Completed => stats::median_without_first(&result.samples)
+            .map(|median| Sampled { median, samples: result.samples.clone(), operations: result.operations })
+            .ok_or(Absent::TooFewSamples(result.samples.len())),
+    }
+}

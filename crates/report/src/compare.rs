@@ -1,0 +1,321 @@
+//! Runs in, a comparison out. Which runs there are is the caller's choice; how it looks is `render`'s.
+
+use std::collections::{BTreeSet, HashSet};
+
+use model::Workload;
+
+use crate::answer::Answer;
+use crate::checks::{check_machines, check_question, check_runs};
+use crate::comparison::{Comparison, Images, Row, Warning};
+use crate::environment::{Pairs, differing};
+use crate::error::CompareError;
+use crate::failures::Failures;
+use crate::index::Index;
+use crate::label::labels;
+use crate::question::{Question, Side};
+
+/// Compares a base kernel with others.
+///
+/// # Errors
+/// When the machines differ and the question does not allow it, when a run is of another kernel or machine than its
+/// side, and when there is nothing to compare.
+pub fn compare(base: &Side<'_>, others: &[Side<'_>], question: &Question) -> Result<Comparison, CompareError> {
+    let sides: Vec<&Side<'_>> = std::iter::once(base).chain(others).collect();
+    let kernels: Vec<_> = sides.iter().map(|s| (s.build, s.machine)).collect();
+    let labels = labels(&kernels);
+    let workloads = distinct(&question.workloads);
+    check_question(question, &workloads, &labels)?;
+    check_runs(&sides, &labels)?;
+    let mut warnings: Vec<Warning> = check_machines(&sides, &labels, question.machines)?.into_iter().collect();
+
+    let seeds = seeds(&sides, question);
+    let indices: Vec<Index<'_>> = sides.iter().map(|side| Index::new(side, &question.suite, &seeds)).collect();
+    let mut answer = Answer {
+        question,
+        sides: &sides,
+        labels: &labels,
+        indices: &indices,
+        seeds: &seeds,
+        failures: Failures::default(),
+    };
+    let rows: Vec<Row> = workloads.iter().map(|w| answer.row(w)).collect();
+    let others = (1..sides.len()).map(|k| answer.against(k, &rows)).collect();
+    warnings.extend(answer.not_repeated(&workloads));
+    let environments: Vec<Pairs<'_>> = (0..sides.len())
+        // What has the base's image and needs no run has the base's environment as well.
+        .map(|k| match answer.images(k) {
+            Images::EqualWithoutRuns => environment(&indices[0]),
+            Images::Different | Images::Equal => environment(&indices[k]),
+        })
+        .collect();
+    Ok(Comparison {
+        suite: question.suite.clone(),
+        command: question.command.clone(),
+        created_unix: question.created_unix,
+        base: answer.kernel(0),
+        others,
+        rows,
+        environment: differing(&environments),
+        failures: answer.failures.all,
+        seeds,
+        warnings,
+    })
+}
+
+fn distinct(workloads: &[&'static Workload]) -> Vec<&'static Workload> {
+    let mut seen = HashSet::new();
+    workloads.iter().copied().filter(|w| seen.insert(w.name)).collect()
+}
+
+/// Returns the seeds asked for, or all that there are, in rising order.
+fn seeds(sides: &[&Side<'_>], question: &Question) -> Vec<u64> {
+    if !question.seeds.is_empty() {
+        let mut seen = HashSet::new();
+        return question.seeds.iter().copied().filter(|seed| seen.insert(*seed)).collect();
+    }
+    let found: BTreeSet<u64> = sides
+        .iter()
+        .flat_map(|side| &side.runs)
+        .filter(|run| run.suite == question.suite)
+        .map(|run| run.seed)
+        .collect();
+    found.into_iter().collect()
+}
+
+fn environment<'a>(index: &Index<'a>) -> Pairs<'a> {
+    index.runs.iter().flat_map(|run| &run.environment).map(|(name, value)| (name.as_str(), value.as_str())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{FailureReason, Stage, Uncertainty, Verdict};
+
+    use super::compare;
+    use crate::comparison::{Absent, Comparison, Conclusion, Counts, Images, Warning};
+    use crate::fixtures::{Ending, Subject, THROUGHPUT, build, dead, new, old, other_machine, question, seeds};
+    use crate::question::Machines;
+
+    fn two() -> Comparison {
+        let seeds = seeds(5);
+        let (old, new) = (old(&seeds), new(&seeds));
+        compare(&old.side(), &[new.side()], &question(&seeds)).unwrap()
+    }
+
+    /// Compares two kernels that ran one workload each.
+    fn one_row(base: Ending, other: Ending, seeds: &[u64]) -> Comparison {
+        let old = Subject::new(build("deb:6.1", "6.1.192"), seeds, &[("getppid", base)]);
+        let new = Subject::new(build("deb:6.12", "6.12.117"), seeds, &[("getppid", other)]);
+        let mut question = question(seeds);
+        question.workloads.truncate(1);
+        compare(&old.side(), &[new.side()], &question).unwrap()
+    }
+
+    fn reason(comparison: &Comparison) -> String {
+        match &comparison.rows[0].cells[0].verdict {
+            Verdict::Unclear(why) => why.to_string(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn every_verdict_is_counted() {
+        let comparison = two();
+        assert_eq!(comparison.others[0].counts, Counts { better: 2, worse: 2, same: 3, unclear: 5 });
+        assert_eq!(comparison.conclusion(), Conclusion::Failed);
+        assert_eq!(comparison.others[0].geometric_mean.unwrap().rows, 9);
+    }
+
+    #[test]
+    fn a_run_s_value_is_its_median_without_the_first_iteration() {
+        let samples = vec![9000.0, 101.0, 100.0, 102.0];
+        let comparison = one_row(Ending::Samples(samples), Ending::Cost(50.5, 0.0), &[1]);
+        let cell = &comparison.rows[0].cells[0];
+        assert_eq!(comparison.rows[0].base.median, Some(101.0));
+        assert_eq!(cell.difference_percent, Some(50.0));
+        assert_eq!(cell.ratio, Some(2.0));
+        assert_eq!(cell.verdict, Verdict::Better);
+    }
+
+    #[test]
+    fn the_difference_is_the_median_of_the_seeds_differences() {
+        let comparison = one_row(Ending::Cost(100.0, 0.0), Ending::Cost(110.0, 10.0), &[1, 2, 3]);
+        let cell = &comparison.rows[0].cells[0];
+        let percents: Vec<f64> = cell.differences.iter().map(|d| d.percent).collect();
+        assert_eq!(percents, [-10.0, -20.0, -30.0]);
+        assert_eq!(cell.difference_percent, Some(-20.0));
+        let spread = cell.spread_percent.unwrap();
+        assert_eq!((spread.min, spread.max), (-30.0, -10.0));
+        assert_eq!(cell.verdict, Verdict::Worse);
+    }
+
+    #[test]
+    fn higher_is_better_where_the_metric_says_so() {
+        let old = Subject::new(build("deb:6.1", "6.1"), &[1], &[("copy-rate", Ending::Cost(100.0, 0.0))]);
+        let new = Subject::new(build("deb:6.12", "6.12"), &[1], &[("copy-rate", Ending::Cost(130.0, 0.0))]);
+        let mut question = question(&[1]);
+        question.workloads = vec![&THROUGHPUT];
+        let comparison = compare(&old.side(), &[new.side()], &question).unwrap();
+        let cell = &comparison.rows[0].cells[0];
+        assert_eq!((cell.difference_percent, cell.ratio), (Some(30.0), Some(1.3)));
+        assert_eq!(cell.verdict, Verdict::Better);
+        assert_eq!(comparison.conclusion(), Conclusion::Fine);
+    }
+
+    #[test]
+    fn the_question_s_margin_goes_before_the_metric_s() {
+        let seeds = seeds(1);
+        let (old, new) = (old(&seeds), new(&seeds));
+        let mut question = question(&seeds);
+        question.workloads.truncate(4);
+        question.margin_percent = Some(50.0);
+        let comparison = compare(&old.side(), &[new.side()], &question).unwrap();
+        assert_eq!(comparison.others[0].counts.same, 4);
+        assert_eq!(comparison.conclusion(), Conclusion::Fine);
+    }
+
+    #[test]
+    fn one_failed_seed_leaves_the_row_unclear_but_its_other_values_visible() {
+        let seeds = seeds(3);
+        let old = Subject::new(build("deb:6.1", "6.1"), &seeds, &[("getppid", Ending::Cost(100.0, 0.0))]);
+        let mut new = Subject::new(build("deb:6.12", "6.12"), &seeds[..2], &[("getppid", Ending::Cost(90.0, 0.0))]);
+        new.add_run(3, &[("getppid", Ending::Failed(Stage::Workload, FailureReason::Hung, ""))]);
+        let mut question = question(&seeds);
+        question.workloads.truncate(1);
+        let comparison = compare(&old.side(), &[new.side()], &question).unwrap();
+        assert_eq!(reason(&comparison), "no value: 6.12: hung (workload stage) for seed 3");
+        assert_eq!(comparison.rows[0].cells[0].difference_percent, Some(10.0));
+        assert_eq!(comparison.conclusion(), Conclusion::Failed);
+    }
+
+    #[test]
+    fn what_is_missing_says_why() {
+        let cost = || Ending::Cost(100.0, 0.0);
+        for (base, other, expected) in [
+            (cost(), Ending::Nothing, "6.12.117: the run has no result"),
+            (Ending::Samples(vec![1.0]), cost(), "6.1.192: 1 iteration, none left without the first"),
+            (cost(), Ending::Samples(vec![1.0, f64::NAN]), "6.12.117: an iteration's value is not a number"),
+            (cost(), Ending::Samples(vec![1.0, -1.0]), "6.12.117: an iteration's value is not a number"),
+            (
+                Ending::Unsupported("a\x1b[2J"),
+                Ending::Unsupported("a"),
+                "6.1.192: not supported: a\u{fffd}[2J; 6.12.117: not supported: a",
+            ),
+        ] {
+            let comparison = one_row(base, other, &[1, 2]);
+            assert_eq!(reason(&comparison), format!("no value: {expected}"));
+            assert_eq!(comparison.conclusion(), Conclusion::Unclear);
+        }
+    }
+
+    #[test]
+    fn seeds_without_runs_are_missing_not_passed_over() {
+        let (old, new) = (old(&[1, 2]), new(&[1]));
+        let comparison = compare(&old.side(), &[new.side()], &question(&[1, 2, 2])).unwrap();
+        assert_eq!(comparison.seeds, [1, 2]);
+        assert_eq!(reason(&comparison), "no value: 6.12.117: no run for seed 2");
+        assert_eq!(comparison.rows[0].cells[0].measured.seeds[1].value, Err(Absent::NoRun));
+    }
+
+    #[test]
+    fn no_seeds_stand_for_all_that_there_are() {
+        let (old, new) = (old(&[4, 2]), new(&[2, 4]));
+        let comparison = compare(&old.side(), &[new.side()], &question(&[])).unwrap();
+        assert_eq!(comparison.seeds, [2, 4]);
+        let none = Subject::new(build("deb:6.12", "6.12"), &[], &[]);
+        let nothing = Subject::new(build("deb:6.1", "6.1"), &[], &[]);
+        let comparison = compare(&nothing.side(), &[none.side()], &question(&[])).unwrap();
+        assert_eq!(reason(&comparison), "no value: no run");
+    }
+
+    #[test]
+    fn other_operations_are_another_experiment() {
+        let old = Subject::new(build("deb:6.1", "6.1"), &[1], &[("getppid", Ending::Cost(100.0, 0.0))]);
+        let mut new = Subject::new(build("deb:6.12", "6.12"), &[1], &[("getppid", Ending::Cost(90.0, 0.0))]);
+        new.runs[0].results[0].operations = 10;
+        let mut question = question(&[1]);
+        question.workloads.truncate(1);
+        let comparison = compare(&old.side(), &[new.side()], &question).unwrap();
+        assert_eq!(reason(&comparison), "no value: asked for 1000 operations on one side and 10 on the other");
+    }
+
+    #[test]
+    fn runs_of_one_seed_are_put_together_and_the_first_counts() {
+        let cost = Ending::Cost;
+        let old =
+            Subject::new(build("deb:6.1", "6.1"), &[1], &[("getppid", cost(100.0, 0.0)), ("mmap", cost(100.0, 0.0))]);
+        let mut new = Subject::new(build("deb:6.12", "6.12"), &[1], &[("getppid", cost(100.0, 0.0))]);
+        new.add_run(1, &[("mmap", cost(200.0, 0.0)), ("getppid", cost(100.5, 0.0))]);
+        let mut question = question(&[1]);
+        question.workloads.retain(|w| ["getppid", "mmap"].contains(&w.name));
+        let comparison = compare(&old.side(), &[new.side()], &question).unwrap();
+        assert_eq!(comparison.rows[0].cells[0].difference_percent, Some(0.0));
+        assert_eq!(comparison.rows[1].cells[0].difference_percent, Some(-100.0));
+        assert_eq!(
+            comparison.warnings,
+            [Warning::NotRepeated { kernel: "6.12".to_owned(), workload: "getppid", seed: 1 }]
+        );
+    }
+
+    #[test]
+    fn runs_of_other_suites_are_no_answer() {
+        let (old, mut new) = (old(&[1]), new(&[1]));
+        new.runs[0].suite = "macro".to_owned();
+        let comparison = compare(&old.side(), &[new.side()], &question(&[1])).unwrap();
+        assert_eq!(reason(&comparison), "no value: 6.12.117: no run");
+    }
+
+    #[test]
+    fn equal_images_need_no_run() {
+        let seeds = seeds(2);
+        let old = old(&seeds);
+        let again = Subject::new(old.build.clone(), &[], &[]);
+        let comparison = compare(&old.side(), &[again.side()], &question(&seeds)).unwrap();
+        assert_eq!(comparison.others[0].images, Images::EqualWithoutRuns);
+        assert_eq!(comparison.conclusion(), Conclusion::Fine);
+        let comparison = compare(&old.side(), &[old.side()], &question(&seeds)).unwrap();
+        assert_eq!(comparison.others[0].images, Images::Equal);
+        assert_eq!(comparison.others[0].counts.same, 11);
+        assert_eq!(comparison.others[0].counts.unclear, 1);
+    }
+
+    #[test]
+    fn equal_images_on_different_machines_do_need_runs() {
+        let old = old(&[1]);
+        let again = Subject::new(old.build.clone(), &[], &[]).on(other_machine());
+        let mut question = question(&[1]);
+        question.machines = Machines::Mixed;
+        let comparison = compare(&old.side(), &[again.side()], &question).unwrap();
+        assert_eq!(comparison.others[0].counts.unclear, 12);
+        assert!(matches!(comparison.warnings[0], Warning::MixedMachines(ref d) if d.len() == 2));
+    }
+
+    #[test]
+    fn a_kernel_that_does_not_boot_fails_once_not_once_a_row() {
+        let seeds = seeds(2);
+        let (old, dead) = (old(&seeds), dead(&seeds));
+        let comparison = compare(&old.side(), &[dead.side()], &question(&seeds)).unwrap();
+        assert_eq!(comparison.failures.len(), 1);
+        assert_eq!(comparison.failures[0].occurrences.len(), 24);
+        assert_eq!(comparison.conclusion(), Conclusion::Failed);
+        assert_eq!(comparison.environment.silent, [1]);
+    }
+
+    #[test]
+    fn a_workload_that_fails_on_the_base_alone_is_unclear_and_a_base_that_does_not_boot_has_failed() {
+        let fails = |stage| Ending::Failed(stage, FailureReason::Hung, "");
+        let comparison = one_row(fails(Stage::Workload), Ending::Cost(1.0, 0.0), &[1]);
+        assert_eq!(comparison.conclusion(), Conclusion::Unclear);
+        let comparison = one_row(fails(Stage::Boot), Ending::Cost(1.0, 0.0), &[1]);
+        assert_eq!(comparison.conclusion(), Conclusion::Failed);
+    }
+
+    #[test]
+    fn seeds_that_disagree_are_unclear() {
+        let comparison = one_row(Ending::Cost(100.0, 0.0), Ending::Cost(98.0, 2.0), &[1, 2, 3]);
+        assert_eq!(
+            comparison.rows[0].cells[0].verdict,
+            Verdict::Unclear(Uncertainty::SeedsDisagree { better: 1, worse: 1, same: 1 })
+        );
+        assert_eq!(comparison.conclusion(), Conclusion::Unclear);
+    }
+}

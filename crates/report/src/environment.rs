@@ -1,0 +1,198 @@
+//! What differs between the circumstances of several kernels: only that, as nobody reads what is equal.
+
+use std::collections::{HashMap, HashSet};
+
+/// What stands for a value that a kernel does not have.
+const NONE: &str = "(none)";
+/// Digits of a hash that are enough for people.
+const HASH: usize = 12;
+
+/// One named circumstance that is not the same for all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// Its name.
+    pub name: String,
+    /// Its value for each kernel, base first; `None` where the kernel has no such thing or never said.
+    pub values: Vec<Option<String>>,
+}
+
+/// What differs between the environments of the kernels of a comparison.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Differing {
+    /// What differs, in the order in which the first kernel that has it names it.
+    pub differences: Vec<Difference>,
+    /// Kernels, by position with the base at 0, of which nothing is known: no run of theirs got that far.
+    pub silent: Vec<usize>,
+}
+
+/// Name and value pairs of one kernel; a name may come several times, once for each run.
+pub(crate) type Pairs<'a> = Vec<(&'a str, &'a str)>;
+
+/// Returns what differs between the kernels that said something.
+pub(crate) fn differing(kernels: &[Pairs<'_>]) -> Differing {
+    let mut names: Vec<&str> = Vec::new();
+    let mut values: HashMap<&str, Vec<Vec<&str>>> = HashMap::new();
+    for (position, pairs) in kernels.iter().enumerate() {
+        for (name, value) in pairs {
+            let of_all = values.entry(name).or_insert_with(|| {
+                names.push(name);
+                vec![Vec::new(); kernels.len()]
+            });
+            // A kernel has few values of one name: one, or one a seed.
+            if !of_all[position].contains(value) {
+                of_all[position].push(value);
+            }
+        }
+    }
+    let silent: Vec<usize> = (0..kernels.len()).filter(|k| kernels[*k].is_empty()).collect();
+    let differences = names.into_iter().filter_map(|name| difference(name, &values[name], &silent)).collect();
+    Differing { differences, silent }
+}
+
+fn difference(name: &str, values: &[Vec<&str>], silent: &[usize]) -> Option<Difference> {
+    let mut speaking = (0..values.len()).filter(|k| !silent.contains(k));
+    let first = &values[speaking.next()?];
+    if speaking.all(|k| values[k] == *first) {
+        return None;
+    }
+    Some(Difference {
+        name: name.to_owned(),
+        values: values.iter().map(|v| (!v.is_empty()).then(|| v.join(", "))).collect(),
+    })
+}
+
+impl Difference {
+    /// Returns the values for people, each at most `width` characters: long ones lose what all have in common at
+    /// their beginning, then whatever is still too much, so that what differs stays in sight.
+    #[must_use]
+    pub fn short_values(&self, width: usize) -> Vec<String> {
+        if let Some(values) = self.short_hashes() {
+            return values;
+        }
+        let given: Vec<&str> = self.values.iter().flatten().map(String::as_str).collect();
+        let longest = given.iter().map(|v| v.chars().count()).max().unwrap_or(0);
+        let skipped = if longest > width { common_words(&given) } else { 0 };
+        self.values
+            .iter()
+            .map(|value| match value {
+                None => NONE.to_owned(),
+                Some(value) if skipped > 0 => cut_end(&format!("… {}", value[skipped..].trim_start()), width),
+                Some(value) => cut_end(value, width),
+            })
+            .collect()
+    }
+
+    /// Returns as much of hashes as git shows, if all values are hashes and still differ then.
+    fn short_hashes(&self) -> Option<Vec<String>> {
+        let hash = |text: &str| text.len() >= 32 && text.bytes().all(|b| b.is_ascii_hexdigit());
+        let given: HashSet<&str> = self.values.iter().flatten().map(String::as_str).collect();
+        if given.is_empty() || !given.iter().all(|text| hash(text)) {
+            return None;
+        }
+        let short: HashSet<&str> = given.iter().map(|text| &text[..HASH]).collect();
+        (short.len() == given.len()).then(|| {
+            self.values.iter().map(|value| value.as_ref().map_or(NONE, |text| &text[..HASH]).to_owned()).collect()
+        })
+    }
+}
+
+/// Returns how many bytes of whole words all values begin with.
+fn common_words(values: &[&str]) -> usize {
+    let Some((first, rest)) = values.split_first() else {
+        return 0;
+    };
+    let same = rest
+        .iter()
+        .map(|other| {
+            first
+                .char_indices()
+                .zip(other.chars())
+                .find(|((_, a), b)| a != b)
+                .map_or(first.len().min(other.len()), |((at, _), _)| at)
+        })
+        .min()
+        .unwrap_or(0);
+    first[..same].rfind(' ').unwrap_or(0)
+}
+
+fn cut_end(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Difference, differing};
+
+    fn value(text: &str) -> Option<String> {
+        Some(text.to_owned())
+    }
+
+    #[test]
+    fn what_is_equal_is_left_out() {
+        let found = differing(&[
+            vec![("release", "6.1"), ("cpus", "1"), ("old", "yes")],
+            vec![("release", "6.12"), ("cpus", "1"), ("new", "yes")],
+        ]);
+        let names: Vec<&str> = found.differences.iter().map(|d| d.name.as_str()).collect();
+        assert_eq!(names, ["release", "old", "new"]);
+        assert_eq!(found.differences[1].values, [value("yes"), None]);
+        assert!(found.silent.is_empty());
+    }
+
+    #[test]
+    fn a_kernel_that_never_spoke_differs_in_nothing() {
+        let found = differing(&[vec![("release", "6.1")], vec![]]);
+        assert!(found.differences.is_empty());
+        assert_eq!(found.silent, [1]);
+        assert_eq!(differing(&[vec![], vec![]]).silent, [0, 1]);
+    }
+
+    #[test]
+    fn several_values_of_one_kernel_are_one_text() {
+        let found = differing(&[
+            vec![("layout", "a"), ("layout", "b"), ("layout", "a")],
+            vec![("layout", "a"), ("layout", "b")],
+        ]);
+        assert!(found.differences.is_empty());
+        let found = differing(&[vec![("layout", "a"), ("layout", "b")], vec![("layout", "a")]]);
+        assert_eq!(found.differences[0].values, [value("a, b"), value("a")]);
+    }
+
+    #[test]
+    fn long_values_show_where_they_part() {
+        let line = "console=ttyS0 quiet root=/dev/ram0 rdinit=/agent";
+        let difference = Difference {
+            name: "command line".to_owned(),
+            values: vec![
+                value(&format!("{line} mitigations=off")),
+                value(&format!("{line} mitigations=auto,nosmt and many more words")),
+                None,
+            ],
+        };
+        assert_eq!(difference.short_values(30), ["… mitigations=off", "… mitigations=auto,nosmt and …", "(none)"]);
+    }
+
+    #[test]
+    fn hashes_are_shortened_unless_only_their_ends_differ() {
+        let (a, b) = ("ab".repeat(32), format!("{}ff", "ab".repeat(31)));
+        let difference = |values: &[&String]| Difference {
+            name: "config".to_owned(),
+            values: values.iter().map(|v| Some((*v).clone())).chain([None]).collect(),
+        };
+        assert_eq!(difference(&[&a, &"cd".repeat(20)]).short_values(80)[0], "abababababab");
+        assert_eq!(difference(&[&a, &b]).short_values(80)[1], b);
+    }
+
+    #[test]
+    fn cutting_keeps_to_characters() {
+        let difference = Difference {
+            name: "x".to_owned(),
+            values: vec![value("ääääää ö"), value("ääääää ü"), value("ä")],
+        };
+        assert_eq!(difference.short_values(4), ["äää…", "äää…", "ä"]);
+        assert_eq!(difference.short_values(0), ["…", "…", "…"]);
+    }
+}

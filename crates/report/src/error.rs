@@ -1,0 +1,130 @@
+//! Why two kernels are not compared. Each message says what, where and what to do.
+
+use crate::environment::Difference;
+use crate::plain::plain;
+
+/// A question that has no honest answer.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum CompareError {
+    /// The runs are of different machines and nobody said that this is meant.
+    #[error(
+        "{base} ran on {base_machine}, {other} on {other_machine}: results of different machines are never compared \
+         silently; they differ in {}; run both kernels on one machine, or allow mixed machines explicitly",
+        listed(.differences)
+    )]
+    DifferentMachines {
+        /// The base kernel.
+        base: String,
+        /// Its machine, short.
+        base_machine: String,
+        /// The other kernel.
+        other: String,
+        /// Its machine, short.
+        other_machine: String,
+        /// What differs in the fingerprints.
+        differences: Vec<Difference>,
+    },
+    /// A run was put on a side that it is not of.
+    #[error(
+        "{run} is of {found}, not of {expected} that {kernel} was to be compared by: the runs of one kernel were mixed \
+         up with another's; this is a bug in what chose the runs"
+    )]
+    ForeignRun {
+        /// The run.
+        run: String,
+        /// The kernel on whose side it was.
+        kernel: String,
+        /// The build or machine that it is of.
+        found: String,
+        /// The build or machine that it should be of.
+        expected: String,
+    },
+    /// Only one kernel.
+    #[error("nothing to compare {base} with: name at least one more kernel")]
+    NoOther {
+        /// The base kernel.
+        base: String,
+    },
+    /// No rows.
+    #[error("no workload of suite `{suite}` to compare: name at least one, or none for all")]
+    NoWorkload {
+        /// The suite.
+        suite: String,
+    },
+    /// A margin that is no percentage.
+    #[error("a margin of {percent}% means nothing: give a percentage from 0 to below 100, for example 1")]
+    Margin {
+        /// What was given.
+        percent: f64,
+    },
+}
+
+fn listed(differences: &[Difference]) -> String {
+    let texts: Vec<String> = differences
+        .iter()
+        .map(|d| {
+            let values: Vec<String> = d.short_values(40).iter().map(|v| plain(v)).collect();
+            format!("{} ({})", plain(&d.name), values.join(" | "))
+        })
+        .collect();
+    if texts.is_empty() {
+        return "something that their fingerprints do not name".to_owned();
+    }
+    texts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::compare::compare;
+    use crate::fixtures::{Subject, build, dead, new, old, other_machine, question, seeds};
+    use crate::question::Side;
+
+    fn refusal(base: &Side<'_>, others: &[Side<'_>], question: &crate::Question) -> String {
+        compare(base, others, question).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn different_machines_are_refused_by_what_differs() {
+        let seeds = seeds(2);
+        let (old, new) = (old(&seeds), new(&seeds).on(other_machine()));
+        insta::assert_snapshot!(refusal(&old.side(), &[new.side()], &question(&seeds)));
+    }
+
+    #[test]
+    fn runs_of_another_build_are_refused() {
+        let seeds = seeds(1);
+        let (old, mut new) = (old(&seeds), new(&seeds));
+        new.runs.extend(dead(&seeds).runs);
+        insta::assert_snapshot!(refusal(&old.side(), &[new.side()], &question(&seeds)));
+    }
+
+    #[test]
+    fn runs_of_another_machine_are_refused() {
+        let seeds = seeds(1);
+        let (old, mut new) = (old(&seeds), new(&seeds));
+        new.runs[0].machine = other_machine().id;
+        insta::assert_snapshot!(refusal(&old.side(), &[new.side()], &question(&seeds)));
+    }
+
+    #[test]
+    fn one_kernel_is_no_comparison() {
+        let old = Subject::new(build("deb:6.1", "6.1.192\x1b[2J"), &[1], &[]);
+        insta::assert_snapshot!(refusal(&old.side(), &[], &question(&[1])));
+    }
+
+    #[test]
+    fn no_workload_and_no_margin_are_no_question() {
+        let seeds = seeds(1);
+        let (old, new) = (old(&seeds), new(&seeds));
+        let mut nothing = question(&seeds);
+        nothing.workloads.clear();
+        insta::assert_snapshot!(refusal(&old.side(), &[new.side()], &nothing));
+        let mut narrow = question(&seeds);
+        narrow.margin_percent = Some(-0.5);
+        insta::assert_snapshot!(refusal(&old.side(), &[new.side()], &narrow));
+        narrow.margin_percent = Some(f64::NAN);
+        assert!(compare(&old.side(), &[new.side()], &narrow).is_err());
+        narrow.margin_percent = Some(100.0);
+        assert!(compare(&old.side(), &[new.side()], &narrow).is_err());
+    }
+}

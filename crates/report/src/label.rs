@@ -1,0 +1,173 @@
+//! What a kernel is called in a report: its version, and just as much more as tells it from the others.
+
+use model::{Build, DebQuery, KernelName, Machine};
+
+use crate::plain::plain;
+
+/// The widest first or second line of a column's head.
+const HEAD_WIDTH: usize = 21;
+/// The widest title in a sentence.
+const TITLE_WIDTH: usize = 48;
+
+/// What a kernel is called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Label {
+    /// In a sentence: `6.12.117`, or `6.12.117 (rt-amd64)` where there is another 6.12.117.
+    pub(crate) title: String,
+    /// Over a column, in two lines; the second is often empty.
+    pub(crate) head: [String; 2],
+}
+
+/// What tells two builds of one version apart, the most readable first.
+const DETAILS: [fn(&Build, &Machine) -> String; 4] = [
+    |build, _| asked(&build.name),
+    |build, _| build.origin.clone(),
+    |build, _| build.id.short(),
+    |_, machine| machine.id.short(),
+];
+
+/// Returns the labels of several kernels, no two of the same words.
+pub(crate) fn labels(kernels: &[(&Build, &Machine)]) -> Vec<Label> {
+    let versions: Vec<String> = kernels.iter().map(|(b, _)| plain(&b.version)).collect();
+    versions
+        .iter()
+        .enumerate()
+        .map(|(position, version)| {
+            let alike: Vec<usize> = (0..versions.len()).filter(|other| versions[*other] == *version).collect();
+            label(version, &detail(kernels, &alike, position))
+        })
+        .collect()
+}
+
+/// Returns what tells the kernel at `position` from those of the same version; nothing when there are none.
+fn detail(kernels: &[(&Build, &Machine)], alike: &[usize], position: usize) -> String {
+    if alike.len() < 2 {
+        return String::new();
+    }
+    let telling = DETAILS.iter().find_map(|detail| {
+        let of = |k: usize| detail(kernels[k].0, kernels[k].1);
+        let mut all: Vec<String> = alike.iter().map(|k| of(*k)).collect();
+        all.sort();
+        all.dedup();
+        (all.len() == alike.len()).then(|| plain(&of(position)))
+    });
+    // The same image on the same machine, named twice: only the place on the command line is left.
+    telling.unwrap_or_else(|| format!("#{}", position + 1))
+}
+
+fn label(version: &str, detail: &str) -> Label {
+    let title = if detail.is_empty() { version.to_owned() } else { format!("{version} ({detail})") };
+    Label { title: cut_middle(&title, TITLE_WIDTH), head: head(version, detail) }
+}
+
+fn head(version: &str, detail: &str) -> [String; 2] {
+    let (first, second) = if detail.is_empty() && version.chars().count() > HEAD_WIDTH {
+        split_version(version)
+    } else {
+        (version, detail)
+    };
+    [cut_middle(first, HEAD_WIDTH), cut_middle(second, HEAD_WIDTH)]
+}
+
+/// Splits at the first hyphen that `rc` does not follow, as MMTests does: `6.12.0-rc4` and `next-20241105-dirty`.
+fn split_version(version: &str) -> (&str, &str) {
+    version
+        .match_indices(['-', '+'])
+        .map(|(at, _)| version.split_at(at))
+        .find(|(_, rest)| !rest.starts_with("-rc"))
+        .map_or((version, ""), |(first, rest)| (first, rest.trim_start_matches(['-', '+'])))
+}
+
+/// Returns the end of what was asked for that a version does not tell: the flavour, the package, the file.
+fn asked(name: &KernelName) -> String {
+    match name {
+        KernelName::Deb(DebQuery::Version { flavour, .. }) => flavour.clone(),
+        KernelName::Deb(DebQuery::Package(package)) => package.trim_start_matches("linux-image-").to_owned(),
+        KernelName::Path(file) => {
+            file.file_name().map_or_else(|| file.display().to_string(), |name| name.to_string_lossy().into_owned())
+        }
+    }
+}
+
+/// Shortens to `width` characters by leaving out the middle: beginnings and ends tell kernels apart.
+pub(crate) fn cut_middle(text: &str, width: usize) -> String {
+    let length = text.chars().count();
+    if length <= width {
+        return text.to_owned();
+    }
+    let kept = width.saturating_sub(1);
+    let front = kept / 2;
+    let back = kept - front;
+    text.chars().take(front).chain(['…']).chain(text.chars().skip(length - back)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Label, cut_middle, labels, split_version};
+    use crate::fixtures::{build, machine};
+
+    fn titles(builds: &[model::Build]) -> Vec<Label> {
+        let machine = machine();
+        let kernels: Vec<_> = builds.iter().map(|b| (b, &machine)).collect();
+        labels(&kernels)
+    }
+
+    #[test]
+    fn a_version_is_enough_where_it_tells_kernels_apart() {
+        let labels = titles(&[build("deb:6.1", "6.1.192"), build("deb:6.12", "6.12.117")]);
+        assert_eq!(labels[0].title, "6.1.192");
+        assert_eq!(labels[1].head, ["6.12.117", ""]);
+    }
+
+    #[test]
+    fn flavours_files_and_ids_tell_one_version_from_another() {
+        let labels = titles(&[
+            build("deb:6.12", "6.12.117"),
+            build("deb:6.12+rt-amd64", "6.12.117"),
+            build("path:/boot/vmlinuz-mine", "6.12.117"),
+            build("deb:6.1", "6.1.192"),
+        ]);
+        let titles: Vec<&str> = labels.iter().map(|l| l.title.as_str()).collect();
+        assert_eq!(titles, ["6.12.117 (cloud-amd64)", "6.12.117 (rt-amd64)", "6.12.117 (vmlinuz-mine)", "6.1.192"]);
+        assert_eq!(labels[1].head, ["6.12.117", "rt-amd64"]);
+    }
+
+    #[test]
+    fn two_files_of_one_name_are_told_apart_by_their_origin() {
+        let labels = titles(&[build("path:/a/bzImage", "6.12.0"), build("path:/b/bzImage", "6.12.0")]);
+        assert_eq!(labels[0].title, "6.12.0 (/a/bzImage)");
+        assert_eq!(labels[1].title, "6.12.0 (/b/bzImage)");
+    }
+
+    #[test]
+    fn the_same_kernel_twice_is_told_apart_by_its_place() {
+        let one = build("deb:6.1", "6.1.192");
+        let labels = titles(&[one.clone(), one]);
+        assert_eq!(labels[0].title, "6.1.192 (#1)");
+        assert_eq!(labels[1].title, "6.1.192 (#2)");
+    }
+
+    #[test]
+    fn long_versions_are_split_as_mmtests_does_and_cut() {
+        assert_eq!(split_version("6.12.0-rc4-next-2024"), ("6.12.0-rc4", "next-2024"));
+        assert_eq!(split_version("6.12.0+mine"), ("6.12.0", "mine"));
+        assert_eq!(split_version("6.12"), ("6.12", ""));
+        let long = "6.12.0-rc4-next-20241105-00123-gabcdef123456-dirty";
+        let labels = titles(&[build("path:/x", long)]);
+        assert_eq!(labels[0].head, ["6.12.0-rc4", "next-20241…3456-dirty"]);
+        assert_eq!(labels[0].title, "6.12.0-rc4-next-2024110…0123-gabcdef123456-dirty");
+    }
+
+    #[test]
+    fn what_a_terminal_would_obey_is_taken_out() {
+        let labels = titles(&[build("path:/x", "6.1\x1b[2J\n")]);
+        assert_eq!(labels[0].title, "6.1\u{fffd}[2J ");
+    }
+
+    #[test]
+    fn cutting_never_makes_longer() {
+        for width in 0..12 {
+            assert!(cut_middle("abcdefghij", width).chars().count() <= width.max(1));
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Why a row has no value for some seeds: the same reason is given once.
+
+use crate::render::number::seed_list;
+
+/// Why a row has no value for some seeds, each reason once.
+#[derive(Debug, Default)]
+pub(crate) struct Missing {
+    reasons: Vec<(String, Vec<u64>)>,
+}
+
+impl Missing {
+    pub(crate) fn add(&mut self, reason: String, seed: Option<u64>) {
+        // Few reasons: kernels times ways to fail.
+        let known = self.reasons.iter().position(|(known, _)| *known == reason);
+        match known {
+            Some(place) => self.reasons[place].1.extend(seed),
+            None => self.reasons.push((reason, seed.into_iter().collect())),
+        }
+    }
+
+    /// Returns the reasons as one text; seeds are named where not all are meant.
+    pub(crate) fn text(&self, all_seeds: usize) -> Option<String> {
+        let texts: Vec<String> = self
+            .reasons
+            .iter()
+            .map(|(reason, seeds)| {
+                if seeds.is_empty() || seeds.len() == all_seeds {
+                    reason.clone()
+                } else {
+                    format!("{reason} for {}", seed_list(seeds))
+                }
+            })
+            .collect();
+        (!texts.is_empty()).then(|| texts.join("; "))
+    }
+}

@@ -1,0 +1,43 @@
+//! Words from outside, made safe to show: what a guest or a package says must not move a terminal's cursor.
+//!
+//! Escaping for markdown and HTML comes on top of this, in their renderers.
+
+/// Returns the text with everything that a terminal would obey replaced: line breaks and tabs by spaces, other control
+/// characters and those that turn the direction of writing by the replacement character.
+pub(crate) fn plain(text: &str) -> String {
+    text.chars()
+        .map(|c| match c {
+            '\n' | '\r' | '\t' => ' ',
+            c if harmful(c) => char::REPLACEMENT_CHARACTER,
+            c => c,
+        })
+        .collect()
+}
+
+/// Returns the lines of a text, each made plain; empty ones at its ends are left out.
+pub(crate) fn plain_lines(text: &str) -> Vec<String> {
+    text.trim_matches(['\n', '\r']).lines().map(plain).collect()
+}
+
+/// Control characters, and the marks behind "Trojan Source" (CVE-2021-42574).
+fn harmful(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{plain, plain_lines};
+
+    #[test]
+    fn a_terminal_is_not_obeyed() {
+        assert_eq!(plain("a\x1b[2Jb\nc\td"), "a\u{fffd}[2Jb c d");
+        assert_eq!(plain("\u{202e}evil"), "\u{fffd}evil");
+        assert_eq!(plain("größer ±"), "größer ±");
+    }
+
+    #[test]
+    fn lines_stay_lines() {
+        assert_eq!(plain_lines("\n a\r\nb\x07\n\n"), [" a", "b\u{fffd}"]);
+        assert!(plain_lines("").is_empty());
+    }
+}

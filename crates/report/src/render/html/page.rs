@@ -1,0 +1,218 @@
+//! The page around the table: what the template shows, as texts that it only has to escape.
+
+use askama::Template;
+
+use crate::comparison::{Comparison, Images, Kernel};
+use crate::plain::{plain, plain_lines};
+use crate::render::findings::{self, Unclear};
+use crate::render::html::changes::{Changes, changes};
+use crate::render::html::rows::{Columns, SeedRow, Table, seed_rows, tables};
+use crate::render::number::date;
+use crate::render::scale::Beyond;
+use crate::render::words;
+
+/// The page.
+#[derive(Debug, Template)]
+#[template(path = "comparison.html")]
+pub(super) struct Page {
+    headlines: Vec<String>,
+    warnings: Vec<String>,
+    suite: String,
+    machine: String,
+    seeds: String,
+    created: Option<String>,
+    notes: Vec<String>,
+    changes: Vec<Changes>,
+    tables: Vec<Table>,
+    means: Vec<String>,
+    legend: Option<String>,
+    no_run_needed: Option<&'static str>,
+    honesty: &'static str,
+    failures: Vec<Failed>,
+    unclear: Vec<Unclear>,
+    titles: Vec<String>,
+    environment: Vec<Line>,
+    environment_rest: String,
+    kernels: Vec<Origin>,
+    machines: Vec<Described>,
+    command: String,
+    seed_numbers: Vec<u64>,
+    seed_rows: Vec<SeedRow>,
+    runs: Vec<Ran>,
+}
+
+/// A failure and the last words on the console.
+#[derive(Debug)]
+struct Failed {
+    sentence: String,
+    console: String,
+}
+
+/// A named line with a value for each kernel.
+#[derive(Debug)]
+struct Line {
+    name: String,
+    /// Each as short as it still tells the difference, and whole.
+    values: Vec<(String, String)>,
+}
+
+/// Where a kernel came from.
+#[derive(Debug)]
+struct Origin {
+    title: String,
+    role: &'static str,
+    name: String,
+    origin: String,
+    build: String,
+    image: String,
+    config: String,
+    machine: String,
+}
+
+/// A machine with its fingerprint.
+#[derive(Debug)]
+struct Described {
+    id: String,
+    kind: String,
+    summary: String,
+    fingerprint: Vec<(String, String)>,
+}
+
+/// A run that was used.
+#[derive(Debug)]
+struct Ran {
+    id: String,
+    title: String,
+    seed: u64,
+    started: String,
+}
+
+/// Returns the page of a comparison.
+pub(super) fn page(comparison: &Comparison) -> Page {
+    let machine = &comparison.base.machine;
+    let measured = !words::no_run_needed(comparison);
+    Page {
+        headlines: words::headlines(comparison),
+        warnings: comparison.warnings.iter().map(words::warning).collect(),
+        suite: plain(&comparison.suite),
+        machine: words::machine(comparison),
+        seeds: words::seeds(comparison),
+        created: comparison.created_unix.map(date),
+        notes: words::measured_again(comparison),
+        changes: changes(comparison),
+        tables: tables(comparison),
+        means: comparison.others.iter().filter_map(|other| words::geometric_mean(comparison, other)).collect(),
+        legend: measured.then(|| words::legend(comparison)),
+        no_run_needed: (!measured).then_some(words::NO_RUN_NEEDED),
+        honesty: words::honesty(machine.kind),
+        failures: failures(comparison),
+        unclear: findings::unclear(comparison),
+        titles: comparison.kernels().map(|k| k.title.clone()).collect(),
+        environment: environment(comparison),
+        environment_rest: environment_rest(comparison),
+        kernels: kernels(comparison),
+        machines: machines(comparison),
+        command: plain(&comparison.command),
+        seed_numbers: comparison.seeds.clone(),
+        seed_rows: if measured { seed_rows(comparison) } else { Vec::new() },
+        runs: runs(comparison),
+    }
+}
+
+fn failures(comparison: &Comparison) -> Vec<Failed> {
+    comparison
+        .failures
+        .iter()
+        .map(|failure| Failed {
+            sentence: findings::failure(comparison, failure),
+            console: plain_lines(&failure.console_tail).join("\n"),
+        })
+        .collect()
+}
+
+fn environment(comparison: &Comparison) -> Vec<Line> {
+    comparison
+        .environment
+        .differences
+        .iter()
+        .map(|difference| Line {
+            name: plain(&difference.name),
+            values: findings::values(comparison, difference, 100)
+                .into_iter()
+                .zip(&difference.values)
+                .map(|(short, whole)| (short, plain(whole.as_deref().unwrap_or_default())))
+                .collect(),
+        })
+        .collect()
+}
+
+fn environment_rest(comparison: &Comparison) -> String {
+    let nothing = if comparison.environment.differences.is_empty() {
+        "The kernels' environments do not differ."
+    } else {
+        "Nothing else differed."
+    };
+    match findings::silent(comparison) {
+        Some(silent) => format!("The environment is {silent}."),
+        None => nothing.to_owned(),
+    }
+}
+
+fn kernels(comparison: &Comparison) -> Vec<Origin> {
+    let mut origins = vec![origin(&comparison.base, "base")];
+    origins.extend(comparison.others.iter().map(|other| {
+        let role = match other.images {
+            Images::Different => "",
+            Images::Equal | Images::EqualWithoutRuns => "the base's image",
+        };
+        origin(&other.kernel, role)
+    }));
+    origins
+}
+
+fn origin(kernel: &Kernel, role: &'static str) -> Origin {
+    let build = &kernel.build;
+    Origin {
+        title: kernel.title.clone(),
+        role,
+        name: plain(&build.name.to_string()),
+        origin: plain(&build.origin),
+        build: build.id.to_string(),
+        image: plain(&build.image.sha256),
+        config: build.config.as_ref().map_or_else(|| "none found".to_owned(), |c| plain(&c.sha256)),
+        machine: kernel.machine.id.short(),
+    }
+}
+
+fn machines(comparison: &Comparison) -> Vec<Described> {
+    let mut found: Vec<&model::Machine> = Vec::new();
+    for kernel in comparison.kernels() {
+        // Few machines: one, unless the user mixes them.
+        if !found.iter().any(|m| m.id == kernel.machine.id) {
+            found.push(&kernel.machine);
+        }
+    }
+    found
+        .into_iter()
+        .map(|machine| Described {
+            id: machine.id.to_string(),
+            kind: machine.kind.to_string(),
+            summary: plain(&machine.summary),
+            fingerprint: machine.fingerprint.iter().map(|(name, value)| (plain(name), plain(value))).collect(),
+        })
+        .collect()
+}
+
+fn runs(comparison: &Comparison) -> Vec<Ran> {
+    comparison
+        .kernels()
+        .flat_map(|kernel| {
+            kernel.runs.iter().map(|run| Ran {
+                id: run.id.to_string(),
+                title: kernel.title.clone(),
+                seed: run.seed,
+                started: date(run.started_unix),
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,91 @@
+//! A comparison as a JSON document. The shape is this crate's promise, apart from the model's: see [`SCHEMA_VERSION`].
+//!
+//! Two comparisons of the same kernels on the same machine differ in nothing but `provenance`, which holds all run ids
+//! and dates, and in the command if that was another.
+
+mod document;
+mod lines;
+
+use crate::comparison::Comparison;
+use crate::render::RenderError;
+
+/// The version of the document's shape. New keys may come without notice; another meaning or a lost key raises it.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// Renders a comparison as a JSON document that ends in a line break.
+///
+/// # Errors
+/// Never in practice: everything is in memory and every key is a string.
+pub fn json(comparison: &Comparison) -> Result<String, RenderError> {
+    Ok(lines::to_string(&document::document(comparison))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::json;
+    use crate::compare::compare;
+    use crate::fixtures::{Ending, Subject, WHEN, build, hostile, new, old, question, seeds, three};
+
+    fn parsed(text: &str) -> Value {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn a_small_document() {
+        let seeds = seeds(2);
+        let old = Subject::new(
+            build("deb:6.1", "6.1.192"),
+            &seeds,
+            &[("getppid", Ending::Samples(vec![981.0, 326.3, 326.3]))],
+        );
+        let new = Subject::new(build("deb:6.12", "6.12.117"), &seeds, &[("getppid", Ending::Cost(340.8, 1.0))]);
+        let mut question = question(&seeds);
+        question.workloads.truncate(2);
+        let comparison = compare(&old.side(), &[new.side()], &question).unwrap();
+        insta::assert_snapshot!(json(&comparison).unwrap());
+    }
+
+    #[test]
+    fn every_kind_of_row_is_there_with_unit_and_direction() {
+        let document = parsed(&json(&three(&seeds(5))).unwrap());
+        assert_eq!(document["schema_version"], 1);
+        assert_eq!(document["conclusion"], "failed");
+        for row in document["rows"].as_array().unwrap() {
+            assert_eq!(row["unit"], "instructions/op");
+            assert_eq!(row["direction"], "lower is better");
+            assert_eq!(row["others"].as_array().unwrap().len(), 2);
+            assert_eq!(row["base"]["seeds"].as_array().unwrap().len(), 5);
+        }
+        let row = &document["rows"][0];
+        assert_eq!(row["base"]["seeds"][0]["samples"].as_array().unwrap().len(), 16);
+        assert_eq!(row["others"][1]["measured"]["seeds"][0]["absent"]["word"], "failed");
+        assert_eq!(document["rows"][4]["others"][0]["seeds_worse"], 2);
+    }
+
+    #[test]
+    fn equal_comparisons_differ_in_provenance_only() {
+        let seeds = seeds(3);
+        let (old, new) = (old(&seeds), new(&seeds));
+        let mut question = question(&seeds);
+        let first = json(&compare(&old.side(), &[new.side()], &question).unwrap()).unwrap();
+        let (mut old, mut new) = (old, new);
+        for (place, run) in old.runs.iter_mut().chain(&mut new.runs).enumerate() {
+            run.id = model::RunId::from_hex(&format!("{place:012x}")).unwrap();
+            run.started_unix = WHEN * 2;
+        }
+        question.created_unix = None;
+        let again = json(&compare(&old.side(), &[new.side()], &question).unwrap()).unwrap();
+        assert_ne!(first, again);
+        let body = |text: &str| text.split_once("\n \"provenance\"").unwrap().0.to_owned();
+        assert_eq!(body(&first), body(&again));
+    }
+
+    #[test]
+    fn hostile_words_come_back_as_they_were() {
+        let text = json(&hostile()).unwrap();
+        assert!(!text.contains('\x1b'));
+        assert_eq!(parsed(&text)["command"], crate::fixtures::HOSTILE);
+    }
+}

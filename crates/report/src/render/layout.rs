@@ -1,0 +1,177 @@
+//! Lines of at most 80 columns: wrapping, indenting, shell commands broken where a shell allows it.
+
+use crate::plain::plain;
+
+/// The width of a mail.
+pub(crate) const WIDTH: usize = 80;
+
+/// A text in the making, line by line.
+#[derive(Debug, Default)]
+pub(crate) struct Page {
+    lines: Vec<String>,
+}
+
+impl Page {
+    /// Adds a line as it is: made plain and measured by the caller.
+    pub(crate) fn line(&mut self, line: impl Into<String>) {
+        self.lines.push(line.into());
+    }
+
+    /// Adds an empty line, but never two of them and none at the top.
+    pub(crate) fn blank(&mut self) {
+        if self.lines.last().is_some_and(|line| !line.is_empty()) {
+            self.lines.push(String::new());
+        }
+    }
+
+    /// Adds words, made plain and wrapped, each line indented.
+    pub(crate) fn words(&mut self, indent: usize, words: &str) {
+        self.hanging(&" ".repeat(indent), words);
+    }
+
+    /// Adds words behind a mark; further lines are indented as far as the mark is wide.
+    pub(crate) fn hanging(&mut self, mark: &str, words: &str) {
+        let indent = mark.chars().count();
+        for (number, line) in wrap(words, WIDTH.saturating_sub(indent)).into_iter().enumerate() {
+            let lead = if number == 0 { mark.to_owned() } else { " ".repeat(indent) };
+            self.lines.push(format!("{lead}{line}"));
+        }
+    }
+
+    /// Returns the text.
+    pub(crate) fn finish(mut self) -> String {
+        while self.lines.last().is_some_and(String::is_empty) {
+            self.lines.pop();
+        }
+        self.lines.push(String::new());
+        self.lines.join("\n")
+    }
+}
+
+/// Returns the words, made plain, in lines of at most `width` characters. A word that is longer is broken.
+pub(crate) fn wrap(words: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut used = 0;
+    let mut put = |word: &str, length: usize| {
+        let gap = usize::from(used > 0);
+        if used > 0 && used + gap + length > width {
+            lines.push(String::new());
+            used = 0;
+        }
+        if let Some(line) = lines.last_mut() {
+            if used > 0 {
+                line.push(' ');
+                used += 1;
+            }
+            line.push_str(word);
+            used += length;
+        }
+    };
+    for word in plain(words).split_whitespace() {
+        for piece in broken(word, width.max(1)) {
+            put(&piece, piece.chars().count());
+        }
+    }
+    lines
+}
+
+/// Returns a console line in pieces of at most `width` characters, its spaces kept.
+pub(crate) fn broken(line: &str, width: usize) -> Vec<String> {
+    let characters: Vec<char> = line.chars().collect();
+    if characters.is_empty() {
+        return vec![String::new()];
+    }
+    characters.chunks(width.max(1)).map(|piece| piece.iter().collect()).collect()
+}
+
+/// Returns a shell command in lines that a shell reads as one: broken at spaces outside quotes only, each line but the
+/// last ending in a backslash. An argument that is wider than a line stays whole: it must survive being pasted.
+pub(crate) fn command_lines(command: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in shell_words(&plain(command)) {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + word.chars().count() + 3 <= width => {
+                line.push(' ');
+                line.push_str(&word);
+            }
+            Some(_) => lines.push(format!("    {word}")),
+            None => lines.push(word),
+        }
+    }
+    let last = lines.len().saturating_sub(1);
+    for line in lines.iter_mut().take(last) {
+        line.push_str(" \\");
+    }
+    lines
+}
+
+/// Splits at spaces that a shell would split at; quotes and backslashes stay in.
+fn shell_words(command: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quote: Option<char> = None;
+    let mut escaped = false;
+    for c in command.trim().chars() {
+        let splits = c == ' ' && quote.is_none() && !escaped;
+        if splits {
+            words.push(String::new());
+            continue;
+        }
+        match quote {
+            _ if escaped => escaped = false,
+            None if c == '\'' || c == '"' => quote = Some(c),
+            Some(open) if c == open => quote = None,
+            Some('\'') => {}
+            _ => escaped = c == '\\',
+        }
+        if let Some(word) = words.last_mut() {
+            word.push(c);
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{prop_assert, proptest};
+
+    use super::{Page, command_lines, wrap};
+
+    #[test]
+    fn words_are_wrapped_and_long_ones_broken() {
+        assert_eq!(wrap("aa bb  cc", 5), ["aa bb", "cc"]);
+        assert_eq!(wrap("abcdefgh i", 3), ["abc", "def", "gh", "i"]);
+        assert_eq!(wrap("", 5), [""]);
+    }
+
+    #[test]
+    fn a_page_has_no_double_blanks_and_ends_in_one_line_break() {
+        let mut page = Page::default();
+        page.blank();
+        page.line("a");
+        page.blank();
+        page.blank();
+        page.hanging("- ", &"word ".repeat(20));
+        page.blank();
+        assert_eq!(page.finish(), format!("a\n\n- {}\n  {}\n", "word ".repeat(15).trim(), "word ".repeat(5).trim()));
+    }
+
+    #[test]
+    fn commands_are_broken_outside_quotes_only() {
+        assert_eq!(
+            command_lines("marvin compare 'a b c d e' x\\ y --seeds 5", 24),
+            ["marvin compare \\", "    'a b c d e' x\\ y \\", "    --seeds 5"]
+        );
+        assert_eq!(command_lines(r#"echo "a \" b" c"#, 12), ["echo \\", r#"    "a \" b" \"#, "    c"]);
+        assert!(command_lines("", 12).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn no_line_is_too_long(words in ".{0,300}", width in 1_usize..90) {
+            for line in wrap(&words, width) {
+                prop_assert!(line.chars().count() <= width);
+            }
+        }
+    }
+}

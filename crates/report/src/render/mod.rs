@@ -1,0 +1,37 @@
+//! Renderings of a comparison, of runs and of workloads. Each is a pure function from values to a text; where the text
+//! goes is the caller's work.
+
+pub(crate) mod findings;
+mod html;
+mod json;
+mod layout;
+mod markdown;
+pub(crate) mod number;
+mod run;
+mod runs;
+mod scale;
+mod styles;
+mod text;
+mod words;
+mod workloads;
+
+pub use html::html;
+pub use json::{SCHEMA_VERSION, json};
+pub use markdown::markdown;
+pub use run::{Shown, run};
+pub use runs::{Listed, runs};
+pub use styles::Styles;
+pub use text::text;
+pub use words::headlines;
+pub use workloads::workloads;
+
+/// A rendering that could not be written down: a bug of ours, as everything is in memory.
+#[derive(Debug, thiserror::Error)]
+pub enum RenderError {
+    /// The page's template.
+    #[error("failed to fill in the page: {0}")]
+    Template(#[from] askama::Error),
+    /// The JSON document.
+    #[error("failed to write JSON: {0}")]
+    Json(#[from] serde_json::Error),
+}

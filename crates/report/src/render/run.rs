@@ -1,0 +1,167 @@
+//! One run as text: `marvin show`.
+
+use model::{Build, Machine, MachineKind, Metric, Outcome, Run, SubjectFailure, WorkloadResult};
+
+use crate::label::cut_middle;
+use crate::plain::{plain, plain_lines};
+use crate::render::layout::{Page, WIDTH, broken, wrap};
+use crate::render::number::{count, date, value};
+use crate::render::styles::Styles;
+use crate::render::words;
+
+/// A run and what it is of, as far as that is known.
+#[derive(Debug, Clone, Copy)]
+pub struct Shown<'a> {
+    /// The run.
+    pub run: &'a Run,
+    /// What was booted.
+    pub build: &'a Build,
+    /// Where.
+    pub machine: &'a Machine,
+}
+
+/// Renders one run as text.
+#[must_use]
+pub fn run(shown: &Shown<'_>, styles: &Styles) -> String {
+    let Shown { run, build, machine } = shown;
+    let mut page = Page::default();
+    let headline = format!("{} on {}, seed {}: {}", plain(&run.suite), build.version, run.seed, endings(&run.results));
+    for line in wrap(&headline, WIDTH) {
+        page.line(styles.strong(&line));
+    }
+    page.blank();
+    page.hanging("Run:     ", &run.id.to_string());
+    page.hanging("Started: ", &date(run.started_unix));
+    page.hanging("Kernel:  ", &words::source(build));
+    page.hanging("Build:   ", &build.id.to_string());
+    page.hanging("Machine: ", &format!("{}; {}", machine.kind, machine.summary));
+    page.hanging("         ", &machine.id.to_string());
+    page.blank();
+    values(&mut page, run, machine.kind);
+    rest(&mut page, run, styles);
+    environment(&mut page, run, styles);
+    page.finish()
+}
+
+/// Returns how many workloads ended how.
+fn endings(results: &[WorkloadResult]) -> String {
+    let of = |wanted: fn(&Outcome) -> bool| results.iter().filter(|r| wanted(&r.outcome)).count();
+    let completed = of(|o| matches!(o, Outcome::Completed));
+    let unsupported = of(|o| matches!(o, Outcome::Unsupported(_)));
+    let failed = of(|o| matches!(o, Outcome::Failed(_)));
+    let mut texts = vec![format!("{completed} of {} completed", count(results.len(), "workload"))];
+    if unsupported > 0 {
+        texts.push(format!("{unsupported} not supported"));
+    }
+    if failed > 0 {
+        texts.push(format!("{failed} failed"));
+    }
+    texts.join(", ")
+}
+
+fn values(page: &mut Page, run: &Run, kind: MachineKind) {
+    let completed: Vec<&WorkloadResult> = run.results.iter().filter(|r| r.outcome == Outcome::Completed).collect();
+    if completed.is_empty() {
+        return;
+    }
+    let unit = Metric::COST.unit(kind);
+    page.line(format!("{:<18} {:>12} {:>12} {:>12}  iterations", unit.to_string(), "median", "min", "max"));
+    for result in completed {
+        let rest = result.samples.get(1..).unwrap_or_default();
+        let number = |n: Option<f64>| n.map_or_else(|| "-".to_owned(), |n| value(n, 12));
+        let ends = stats::spread(rest);
+        page.line(format!(
+            "{:<18} {:>12} {:>12} {:>12}  {} x {}",
+            cut_middle(&plain(&result.workload), 18),
+            number(stats::median_without_first(&result.samples)),
+            number(ends.map(|e| e.min)),
+            number(ends.map(|e| e.max)),
+            rest.len(),
+            result.operations,
+        ));
+    }
+    page.words(0, "iterations: without the first, which is left out, x operations in each");
+}
+
+fn rest(page: &mut Page, run: &Run, styles: &Styles) {
+    page.blank();
+    for result in &run.results {
+        if let Outcome::Unsupported(what) = &result.outcome {
+            page.hanging("? ", &format!("{}: not supported: {what}", result.workload));
+        }
+    }
+    for (failure, names) in failures(&run.results) {
+        page.blank();
+        let names = names.join(", ");
+        let sentence = format!("{names}: {} ({} stage)", failure.reason, failure.stage);
+        for line in wrap(&sentence, WIDTH) {
+            page.line(styles.alarm(&line));
+        }
+        for line in plain_lines(&failure.console_tail) {
+            let mut mark = "  | ";
+            for piece in broken(&line, WIDTH - mark.len()) {
+                page.line(styles.faint(format!("{mark}{piece}").trim_end()));
+                mark = "    ";
+            }
+        }
+    }
+}
+
+/// Returns the failures, each with the workloads that it befell: a kernel that does not boot fails alike in all.
+fn failures(results: &[WorkloadResult]) -> Vec<(&SubjectFailure, Vec<&str>)> {
+    let mut found: Vec<(&SubjectFailure, Vec<&str>)> = Vec::new();
+    for result in results {
+        let Outcome::Failed(failure) = &result.outcome else {
+            continue;
+        };
+        match found.iter_mut().find(|(known, _)| *known == failure) {
+            Some((_, names)) => names.push(&result.workload),
+            None => found.push((failure, vec![&result.workload])),
+        }
+    }
+    found
+}
+
+fn environment(page: &mut Page, run: &Run, styles: &Styles) {
+    page.blank();
+    if run.environment.is_empty() {
+        page.line("The guest said nothing of its environment: it never got that far.");
+        return;
+    }
+    page.line(styles.strong("Environment:"));
+    for (name, value) in &run.environment {
+        page.hanging(&format!("  {:<20} ", plain(name)), value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Shown, run};
+    use crate::fixtures::{Subject, dead, new, old};
+    use crate::render::styles::Styles;
+
+    fn shown(subject: &Subject) -> String {
+        let shown = Shown { run: &subject.runs[0], build: &subject.build, machine: &subject.machine };
+        let text = run(&shown, &Styles::plain());
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(!text.contains('\x1b'));
+        text
+    }
+
+    #[test]
+    fn a_run_with_an_unsupported_workload() {
+        insta::assert_snapshot!(shown(&old(&[1])));
+    }
+
+    #[test]
+    fn a_run_with_a_failure() {
+        insta::assert_snapshot!(shown(&new(&[3])));
+    }
+
+    #[test]
+    fn a_run_that_never_booted() {
+        let mut dead = dead(&[1]);
+        dead.runs[0].results.truncate(2);
+        insta::assert_snapshot!(shown(&dead));
+    }
+}

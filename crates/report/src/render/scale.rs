@@ -1,0 +1,166 @@
+//! Where a ratio lies on a bar: a logarithmic scale around 1, on which half and twice are equally far away.
+//!
+//! Only coordinates; the template draws them.
+
+use crate::comparison::{Cell, Comparison};
+use crate::difference::ratio_of_percent;
+use crate::render::number;
+
+/// Half of a bar's width, in the units of its drawing: tenths of a pixel, so that whole numbers are exact enough.
+const HALF: i32 = 1000;
+/// An interval that is narrower than the line it would be drawn with is left to the numbers.
+const VISIBLE: i32 = 10;
+/// Ends of scales: the smallest that shows nearly all rows is taken, so that bars of two reports look alike.
+const ENDS: [f64; 9] = [1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 100.0];
+/// One in so many rows may lie beyond the end: one wild row must not make all others invisible.
+const BEYOND: usize = 10;
+
+/// A scale for all rows of a comparison.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Scale {
+    end: f64,
+}
+
+/// What is drawn for one cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Bar {
+    /// Where the bar begins.
+    pub(crate) x: i32,
+    /// How long it is.
+    pub(crate) width: i32,
+    /// Where the interval over the seeds begins and ends, when it is wide enough to be seen.
+    pub(crate) whisker: Option<(i32, i32)>,
+    /// Where the margin begins.
+    pub(crate) band: i32,
+    /// How wide the margin is.
+    pub(crate) band_width: i32,
+    /// Whether the bar goes on beyond the scale, and to which side.
+    pub(crate) beyond: Option<Beyond>,
+}
+
+/// The side on which a bar leaves the scale.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Beyond {
+    /// Worse than the scale's end.
+    Worse,
+    /// Better than the scale's end.
+    Better,
+}
+
+impl Scale {
+    /// Returns the scale that fits the rows.
+    pub(crate) fn new(comparison: &Comparison) -> Self {
+        let mut sizes: Vec<f64> = comparison
+            .rows
+            .iter()
+            .flat_map(|row| &row.cells)
+            .filter_map(|cell| cell.ratio)
+            .map(|ratio| ratio.ln().abs())
+            .collect();
+        sizes.sort_by(f64::total_cmp);
+        let within = sizes.len().saturating_sub(sizes.len() / BEYOND);
+        let largest = within.checked_sub(1).and_then(|last| sizes.get(last)).copied().unwrap_or(0.0);
+        let last = ENDS[ENDS.len() - 1];
+        Self { end: ENDS.into_iter().find(|end| end.ln() >= largest).unwrap_or(last) }
+    }
+
+    /// Returns the ratios at the left end, in the middle and at the right end, in words.
+    pub(crate) fn ticks(&self) -> [String; 3] {
+        let text = |ratio: f64| {
+            let text = number::ratio(ratio, 5);
+            text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        };
+        [text(1.0 / self.end), text(1.0), text(self.end)]
+    }
+
+    /// Returns what to draw for a cell; nothing when it has no ratio.
+    pub(crate) fn bar(&self, cell: &Cell, direction: model::Direction, margin_percent: f64) -> Option<Bar> {
+        let ratio = cell.ratio?;
+        let end = self.x(ratio);
+        let ratios: Vec<f64> = cell.differences.iter().filter_map(|d| d.ratio).collect();
+        let whisker = stats::spread(&ratios)
+            .map(|ends| (self.x(ends.min), self.x(ends.max)))
+            .filter(|(from, to)| to - from >= VISIBLE);
+        let band = self.x(ratio_of_percent(direction, -margin_percent));
+        Some(Bar {
+            x: end.min(HALF),
+            width: (end - HALF).abs(),
+            whisker,
+            band,
+            band_width: self.x(ratio_of_percent(direction, margin_percent)) - band,
+            beyond: if ratio > self.end {
+                Some(Beyond::Better)
+            } else if ratio < 1.0 / self.end {
+                Some(Beyond::Worse)
+            } else {
+                None
+            },
+        })
+    }
+
+    fn x(&self, ratio: f64) -> i32 {
+        let half = f64::from(HALF);
+        let offset = (ratio.ln() / self.end.ln()).clamp(-1.0, 1.0) * half;
+        // Within -1000 and 1000, so nothing is lost.
+        HALF + offset.round() as i32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Direction::LowerIsBetter;
+
+    use super::{Beyond, Scale};
+    use crate::compare::compare;
+    use crate::fixtures::{new, old, question, seeds};
+
+    fn scale_and_comparison() -> (Scale, crate::Comparison) {
+        let seeds = seeds(5);
+        let (old, new) = (old(&seeds), new(&seeds));
+        let comparison = compare(&old.side(), &[new.side()], &question(&seeds)).unwrap();
+        (Scale::new(&comparison), comparison)
+    }
+
+    #[test]
+    fn half_and_twice_are_equally_far() {
+        let scale = Scale { end: 2.0 };
+        assert_eq!([0.5, 1.0, 2.0, 9.0].map(|r| scale.x(r)), [0, 1000, 2000, 2000]);
+        assert_eq!(scale.ticks(), ["0.5", "1", "2"]);
+    }
+
+    #[test]
+    fn worse_is_drawn_to_the_left_and_better_to_the_right() {
+        let (scale, comparison) = scale_and_comparison();
+        let bar = |row: usize| scale.bar(&comparison.rows[row].cells[0], LowerIsBetter, 1.0).unwrap();
+        let worse = bar(0);
+        assert_eq!(worse.x + worse.width, 1000);
+        let better = bar(1);
+        assert_eq!(better.x, 1000);
+        assert!(better.width > 0);
+        assert!(better.band < 1000 && better.band + better.band_width > 1000);
+        assert_eq!(better.whisker, None, "one hundredth of a percent");
+        let wide = bar(4);
+        let (from, to) = wide.whisker.unwrap();
+        assert!(from <= wide.x && 1000 < to);
+    }
+
+    #[test]
+    fn a_wild_row_leaves_the_scale_and_says_so() {
+        let (_, comparison) = scale_and_comparison();
+        let mut cell = comparison.rows[0].cells[0].clone();
+        let scale = Scale { end: 1.1 };
+        for (ratio, beyond) in [(0.01, Some(Beyond::Worse)), (1.05, None), (7.0, Some(Beyond::Better))] {
+            cell.ratio = Some(ratio);
+            assert_eq!(scale.bar(&cell, LowerIsBetter, 1.0).unwrap().beyond, beyond);
+        }
+        cell.ratio = None;
+        assert_eq!(scale.bar(&cell, LowerIsBetter, 1.0), None);
+    }
+
+    #[test]
+    fn rows_without_ratios_get_the_narrowest_scale() {
+        let (_, mut comparison) = scale_and_comparison();
+        comparison.rows.clear();
+        assert_eq!(Scale::new(&comparison), Scale { end: 1.05 });
+    }
+}

@@ -1,0 +1,71 @@
+//! Colours of a terminal, all in one value: empty where there is no terminal. Whether there is one, others decide.
+
+use model::Verdict;
+
+/// What is put around words to colour them. The letters say the same, so nothing is lost without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Styles {
+    strong: &'static str,
+    faint: &'static str,
+    better: &'static str,
+    worse: &'static str,
+    unclear: &'static str,
+    reset: &'static str,
+}
+
+impl Styles {
+    /// No colours: mails, files, pipes.
+    #[must_use]
+    pub const fn plain() -> Self {
+        Self { strong: "", faint: "", better: "", worse: "", unclear: "", reset: "" }
+    }
+
+    /// The sixteen colours of any terminal, in its own palette. Cyan and yellow rather than green and red: most who
+    /// cannot tell green from red can tell these.
+    #[must_use]
+    pub const fn ansi() -> Self {
+        Self {
+            strong: "\x1b[1m",
+            faint: "\x1b[2m",
+            better: "\x1b[36m",
+            worse: "\x1b[1;33m",
+            unclear: "\x1b[35m",
+            reset: "\x1b[0m",
+        }
+    }
+
+    pub(crate) fn strong(&self, text: &str) -> String {
+        self.around(self.strong, text)
+    }
+
+    pub(crate) fn faint(&self, text: &str) -> String {
+        self.around(self.faint, text)
+    }
+
+    pub(crate) fn alarm(&self, text: &str) -> String {
+        self.around(self.worse, text)
+    }
+
+    pub(crate) fn verdict(&self, verdict: &Verdict, text: &str) -> String {
+        let start = match verdict {
+            Verdict::Better => self.better,
+            Verdict::Worse => self.worse,
+            Verdict::Same => "",
+            Verdict::Unclear(_) => self.unclear,
+        };
+        self.around(start, text)
+    }
+
+    fn around(&self, start: &str, text: &str) -> String {
+        if start.is_empty() || text.is_empty() {
+            return text.to_owned();
+        }
+        format!("{start}{text}{}", self.reset)
+    }
+}
+
+impl Default for Styles {
+    fn default() -> Self {
+        Self::plain()
+    }
+}

@@ -1,0 +1,123 @@
+//! The table of a comparison, in the manner of MMTests: a column a kernel, the base first and at 0.00%.
+//!
+//! For two kernels a row is 80 columns wide at most: 18 for the name, 22 a kernel, 16 for the interval, 2 for the
+//! letter. The ratio, which says the same as the percentage, gives way to the interval where there are several seeds.
+
+use model::Workload;
+
+use crate::comparison::{Cell, Comparison, Measured};
+use crate::label::cut_middle;
+use crate::render::layout::Page;
+use crate::render::number::{interval, percent, ratio, value};
+use crate::render::styles::Styles;
+use crate::render::words::{Section, caption};
+
+const NAME: usize = 18;
+const VALUE: usize = 10;
+const PERCENT: usize = 7;
+/// A value, a space and a percentage in parentheses.
+const COLUMN: usize = VALUE + 1 + PERCENT + 3;
+const INTERVAL: usize = 15;
+const RATIO: usize = 6;
+
+/// What stands behind the percentage.
+#[derive(Debug, Clone, Copy)]
+enum Extra {
+    /// The ratio: one seed has no interval.
+    Ratio,
+    /// The smallest and the largest difference over the seeds.
+    Interval,
+}
+
+impl Extra {
+    fn width(self) -> usize {
+        match self {
+            Self::Ratio => RATIO,
+            Self::Interval => INTERVAL,
+        }
+    }
+
+    fn head(self) -> &'static str {
+        match self {
+            Self::Ratio => "ratio",
+            Self::Interval => "min..max %",
+        }
+    }
+    fn explained(self) -> &'static str {
+        match self {
+            Self::Ratio => "difference: positive is better; ratio: above 1 is better",
+            Self::Interval => "difference: positive is better, median over the seeds; min..max over the seeds",
+        }
+    }
+
+    fn text(self, cell: &Cell) -> String {
+        let text = match self {
+            Self::Ratio => cell.ratio.map(|r| ratio(r, RATIO)),
+            Self::Interval => cell.spread_percent.map(|s| interval(s, INTERVAL)),
+        };
+        text.unwrap_or_default()
+    }
+}
+
+/// Adds a section's table with its caption and head.
+pub(super) fn table(page: &mut Page, comparison: &Comparison, section: &Section<'_>, styles: &Styles) {
+    let extra = if comparison.seeds.len() > 1 { Extra::Interval } else { Extra::Ratio };
+    page.words(0, &format!("{}: {}", comparison.suite, caption(section)));
+    page.words(0, extra.explained());
+    page.blank();
+    let names = section.rows.iter().map(|r| name(r.workload));
+    let widest = names.map(|n| n.chars().count()).max().unwrap_or(0);
+    for line in head(comparison, widest, extra) {
+        page.line(styles.strong(&line));
+    }
+    for row in &section.rows {
+        let mut cells = vec![format!("{:<widest$}", name(row.workload)), base(&row.base)];
+        cells.extend(row.cells.iter().map(|c| self::cell(c, extra, styles)));
+        page.line(cells.join(" "));
+    }
+}
+
+fn name(workload: &Workload) -> String {
+    cut_middle(workload.name, NAME)
+}
+
+/// Returns the head: the versions, and a second line where one of them needs it.
+fn head(comparison: &Comparison, widest: usize, extra: Extra) -> Vec<String> {
+    let line = |number: usize| {
+        let mut cells = vec![" ".repeat(widest)];
+        for (position, kernel) in comparison.kernels().enumerate() {
+            cells.push(format!("{:>COLUMN$}", kernel.head[number]));
+            if position > 0 {
+                let head = if number == 0 { extra.head() } else { "" };
+                cells.push(format!("{head:>0$} ", extra.width() + 1));
+            }
+        }
+        cells.join(" ").trim_end().to_owned()
+    };
+    let second = comparison.kernels().any(|k| !k.head[1].is_empty());
+    (0..=usize::from(second)).map(line).collect()
+}
+
+fn base(measured: &Measured) -> String {
+    match measured.median {
+        Some(median) => format!("{:>VALUE$} ({:>PERCENT$}%)", value(median, VALUE), "0.00"),
+        None => format!("{:<COLUMN$}", format!("{:>VALUE$}", "-")),
+    }
+}
+
+fn cell(cell: &Cell, extra: Extra, styles: &Styles) -> String {
+    let median = cell.measured.median;
+    let value = median.map_or_else(|| "-".to_owned(), |m| self::value(m, VALUE));
+    let difference = match cell.difference_percent {
+        Some(d) => format!("({:>PERCENT$}%)", percent(d, PERCENT)),
+        None => " ".repeat(PERCENT + 3),
+    };
+    let letter = cell.verdict.letter().to_string();
+    format!(
+        "{value:>VALUE$} {} {:>width$} {}",
+        styles.verdict(&cell.verdict, &difference),
+        extra.text(cell),
+        styles.verdict(&cell.verdict, &letter),
+        width = extra.width(),
+    )
+}

@@ -1,0 +1,203 @@
+//! Sentences that every rendering uses, so that mail, page and terminal say the same.
+
+use std::collections::HashSet;
+
+use model::{Build, Direction, MachineKind, Unit};
+
+use crate::comparison::{Against, Comparison, Images, Row, Warning};
+use crate::plain::plain;
+use crate::render::number::{count, margin, seed_list};
+
+/// Returns the line that says it all, for each of the other kernels.
+#[must_use]
+pub fn headlines(comparison: &Comparison) -> Vec<String> {
+    comparison.others.iter().enumerate().map(|(position, other)| headline(comparison, position + 1, other)).collect()
+}
+
+fn headline(comparison: &Comparison, kernel: usize, other: &Against) -> String {
+    let sides = format!("{} against {}", other.kernel.title, comparison.base.title);
+    if other.images == Images::EqualWithoutRuns {
+        return format!("{sides}: equal images, no run needed");
+    }
+    let counts = other.counts;
+    let failed: HashSet<&str> = comparison
+        .failures
+        .iter()
+        .filter(|f| f.kernel == kernel || f.kernel == 0)
+        .flat_map(|f| f.occurrences.iter().map(|o| o.workload))
+        .collect();
+    let of_these = if failed.is_empty() { String::new() } else { format!(" ({} failed)", failed.len()) };
+    format!(
+        "{sides}: {} better, {} worse, {} same, {} unclear{of_these}",
+        counts.better, counts.worse, counts.same, counts.unclear
+    )
+}
+
+/// Returns a warning in words.
+pub(crate) fn warning(warning: &Warning) -> String {
+    match warning {
+        Warning::MixedMachines(differences) => {
+            let names: Vec<String> = differences.iter().map(|d| plain(&d.name)).collect();
+            let differing = if names.is_empty() {
+                "something that their fingerprints do not name".to_owned()
+            } else {
+                names.join(", ")
+            };
+            format!(
+                "WARNING: these kernels ran on different machines, which differ in {differing}. A difference below may \
+                 come from the machine and not from the kernel."
+            )
+        }
+        Warning::NotRepeated { kernel, workload, seed } => format!(
+            "WARNING: two runs of {workload}, seed {seed}, on {kernel} do not give the same values, which they must on \
+             an exact machine. The first is used; trust neither before the cause is found."
+        ),
+    }
+}
+
+/// Returns a sentence for each kernel that is the base's image, measured again.
+pub(crate) fn measured_again(comparison: &Comparison) -> Vec<String> {
+    let doing = if one_machine(comparison) { "the lab's" } else { "the machines'" };
+    comparison
+        .others
+        .iter()
+        .filter(|other| other.images == Images::Equal)
+        .map(|other| {
+            let title = &other.kernel.title;
+            format!("{title} is the same image as the base: whatever differs is {doing} doing, not a kernel's.")
+        })
+        .collect()
+}
+
+/// Rows of one unit and direction, which can stand in one table.
+#[derive(Debug)]
+pub(crate) struct Section<'a> {
+    /// The unit.
+    pub(crate) unit: Unit,
+    /// The direction.
+    pub(crate) direction: Direction,
+    /// The rows, in the suite's order.
+    pub(crate) rows: Vec<&'a Row>,
+}
+
+/// Returns the rows in tables: one, unless units or directions differ. None when no run is needed at all.
+pub(crate) fn sections(comparison: &Comparison) -> Vec<Section<'_>> {
+    let mut sections: Vec<Section<'_>> = Vec::new();
+    if no_run_needed(comparison) {
+        return sections;
+    }
+    for row in &comparison.rows {
+        let direction = row.workload.metric.direction;
+        // Few sections: units times directions.
+        match sections.iter_mut().find(|s| s.unit == row.unit && s.direction == direction) {
+            Some(section) => section.rows.push(row),
+            None => sections.push(Section { unit: row.unit, direction, rows: vec![row] }),
+        }
+    }
+    sections
+}
+
+/// Tells whether all kernels are the base's image and nothing was measured.
+pub(crate) fn no_run_needed(comparison: &Comparison) -> bool {
+    comparison.others.iter().all(|o| o.images == Images::EqualWithoutRuns)
+}
+
+/// Returns what the values of a table are: `median instructions/op of 15 iterations, lower is better`.
+pub(crate) fn caption(section: &Section<'_>) -> String {
+    let Section { unit, direction, .. } = section;
+    match iterations(&section.rows) {
+        Some((fewest, most)) if fewest == most => {
+            format!("median {unit} of {}, {direction}", count(most, "iteration"))
+        }
+        Some((fewest, most)) => {
+            format!("median {unit} of {fewest} to {most} iterations, {direction}")
+        }
+        None => format!("median {unit}, {direction}"),
+    }
+}
+
+/// Returns how many iterations there were, without the first, at least and at most.
+fn iterations(rows: &[&Row]) -> Option<(usize, usize)> {
+    let counts = || {
+        rows.iter()
+            .flat_map(|row| std::iter::once(&row.base).chain(row.cells.iter().map(|c| &c.measured)))
+            .flat_map(|measured| &measured.seeds)
+            .filter_map(|seed| seed.value.as_ref().ok())
+            .map(|sampled| sampled.samples.len().saturating_sub(1))
+    };
+    counts().min().zip(counts().max())
+}
+
+/// Returns the seeds in a sentence.
+pub(crate) fn seeds(comparison: &Comparison) -> String {
+    match comparison.seeds.as_slice() {
+        [] => "none".to_owned(),
+        [one] => format!("{one} (1 seed)"),
+        many => {
+            let list = seed_list(many);
+            let numbers = list.strip_prefix("seeds ").unwrap_or(&list);
+            format!("{numbers} ({} seeds)", many.len())
+        }
+    }
+}
+
+/// Returns what the letters mean, margins included.
+pub(crate) fn legend(comparison: &Comparison) -> String {
+    let margins: Vec<f64> = comparison.rows.iter().map(|r| r.margin_percent).collect();
+    let text = match stats::spread(&margins) {
+        Some(ends) if ends.min < ends.max => {
+            format!("its metric's margin ({} to {})", margin(ends.min), margin(ends.max))
+        }
+        Some(ends) => format!("the margin of {}", margin(ends.max)),
+        None => "the margin".to_owned(),
+    };
+    let seeds = if comparison.seeds.len() > 1 { " for every seed" } else { "" };
+    format!("B better, W worse: by more than {text}{seeds}. = same: within it{seeds}. ? unclear: the reason is below.")
+}
+
+/// Says that a run is not needed, where none is.
+pub(crate) const NO_RUN_NEEDED: &str =
+    "The same bytes on the same machine give the same numbers: a run could only repeat them.";
+
+/// Returns where the kernels ran, in a sentence.
+pub(crate) fn machine(comparison: &Comparison) -> String {
+    let machine = &comparison.base.machine;
+    if one_machine(comparison) {
+        format!("{}; {}", machine.kind, plain(&machine.summary))
+    } else {
+        "different ones: see the kernels below".to_owned()
+    }
+}
+
+/// Tells whether all kernels ran on the same machine.
+pub(crate) fn one_machine(comparison: &Comparison) -> bool {
+    let base = &comparison.base.machine.id;
+    comparison.kernels().all(|k| k.machine.id == *base)
+}
+
+/// Returns what a kernel was asked for by and where it came from, the latter only where the former does not say it.
+pub(crate) fn source(build: &Build) -> String {
+    let name = build.name.to_string();
+    if name.ends_with(&build.origin) { plain(&name) } else { plain(&format!("{name} from {}", build.origin)) }
+}
+
+/// Returns what a reader must not take the numbers for.
+pub(crate) fn honesty(kind: MachineKind) -> &'static str {
+    match kind {
+        MachineKind::Exact => {
+            "Exact machine: instructions are not cycles; one processor; caches, contention and devices are not in it."
+        }
+    }
+}
+
+/// Returns a geometric mean in a sentence.
+pub(crate) fn geometric_mean(comparison: &Comparison, other: &Against) -> Option<String> {
+    let mean = other.geometric_mean?;
+    let of = if comparison.others.len() > 1 { format!(", {}", other.kernel.title) } else { String::new() };
+    Some(format!(
+        "Geometric mean of ratios{of}: {} over {} of {} (above 1 is better)",
+        crate::render::number::ratio(mean.ratio, 10),
+        mean.rows,
+        count(comparison.rows.len(), "row")
+    ))
+}

@@ -1,0 +1,69 @@
+#!/bin/sh
+# Installs what is missing on a Debian 12 machine, and says what before it does. Safe to repeat.
+#   scripts/needs.sh build    a compiler for Rust and C
+#   scripts/needs.sh demo     that, and what Marvin runs
+#   scripts/needs.sh test     that, and what the tests use
+set -eu
+
+rust_oldest=1.95
+packages=
+
+want() { # want PROGRAM PACKAGE: the package if the program is not there
+    command -v "$1" >/dev/null 2>&1 || packages="$packages $2"
+}
+
+newest_is() { # newest_is A B: true when B is not older than A
+    [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$1" ]
+}
+
+want cc gcc
+if command -v cargo >/dev/null 2>&1 && newest_is "$rust_oldest" "$(rustc --version | cut -d' ' -f2)"; then
+    :
+else
+    # Debian 12 carries a current compiler for its browsers beside the old one.
+    packages="$packages rustc-web cargo-web"
+fi
+
+case "${1:-build}" in
+build) ;;
+demo | test)
+    want qemu-system-x86_64 qemu-system-x86
+    want setpriv util-linux
+    want dpkg-deb dpkg
+    ;;
+*)
+    echo "usage: scripts/needs.sh build|demo|test" >&2
+    exit 2
+    ;;
+esac
+if [ "${1:-}" = test ]; then
+    want cpio cpio
+    want python3 python3
+    cargo fmt --version >/dev/null 2>&1 || packages="$packages rustfmt-web"
+    cargo clippy --version >/dev/null 2>&1 || packages="$packages rust-web-clippy"
+fi
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null 2>&1; then
+        sudo "$@"
+    else
+        echo "needs.sh: root or sudo is needed for: $*" >&2
+        exit 1
+    fi
+}
+
+# Kernels are looked up in apt's lists: a machine that never fetched them has none.
+lists_are_there() { apt-cache search --names-only '^linux-image-6\.12.*cloud-amd64$' 2>/dev/null | grep -q .; }
+
+if [ -z "$packages" ] && { [ "${1:-build}" = build ] || lists_are_there; }; then
+    exit 0
+fi
+echo "needs.sh: apt-get update"
+as_root apt-get update -qq
+if [ -n "$packages" ]; then
+    echo "needs.sh: apt-get install --no-install-recommends$packages"
+    # shellcheck disable=SC2086 # a list of words on purpose
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $packages
+fi
