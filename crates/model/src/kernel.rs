@@ -41,9 +41,7 @@ pub enum KernelNameError {
     )]
     Source(String),
     /// A `deb:` name that is neither a version nor a package.
-    #[error(
-        "`{0}` is neither a version (deb:6.12, deb:6.12.117, deb:6.12+amd64) nor a package (deb:linux-image-…)"
-    )]
+    #[error("`{0}` is neither a version (deb:6.12, deb:6.12.117, deb:6.12+amd64) nor a package (deb:linux-image-…)")]
     Deb(String),
     /// `path:` with nothing behind it.
     #[error("`path:` needs a file, for example path:/boot/vmlinuz")]
@@ -57,9 +55,9 @@ impl FromStr for KernelName {
         match text.split_once(':') {
             Some(("path", "")) => Err(KernelNameError::EmptyPath),
             Some(("path", file)) => Ok(Self::Path(PathBuf::from(file))),
-            Some(("deb", query)) => deb_query(query)
-                .map(Self::Deb)
-                .ok_or_else(|| KernelNameError::Deb(text.to_owned())),
+            Some(("deb", query)) => {
+                deb_query(query).map(Self::Deb).ok_or_else(|| KernelNameError::Deb(text.to_owned()))
+            }
             _ => Err(KernelNameError::Source(text.to_owned())),
         }
     }
@@ -68,20 +66,14 @@ impl FromStr for KernelName {
 fn deb_query(query: &str) -> Option<DebQuery> {
     let word = |s: &str| {
         s.starts_with(|c: char| c.is_ascii_alphanumeric())
-            && s.chars()
-                .all(|c| c.is_ascii_alphanumeric() || "+-.~".contains(c))
+            && s.chars().all(|c| c.is_ascii_alphanumeric() || "+-.~".contains(c))
     };
     if query.starts_with("linux-image-") && word(query) {
         return Some(DebQuery::Package(query.to_owned()));
     }
     let (version, flavour) = query.split_once('+').unwrap_or((query, DEFAULT_FLAVOUR));
-    let numbers = version
-        .split('.')
-        .all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()));
-    (numbers && word(flavour)).then(|| DebQuery::Version {
-        version: version.to_owned(),
-        flavour: flavour.to_owned(),
-    })
+    let numbers = version.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()));
+    (numbers && word(flavour)).then(|| DebQuery::Version { version: version.to_owned(), flavour: flavour.to_owned() })
 }
 
 impl fmt::Display for KernelName {
@@ -119,29 +111,14 @@ mod tests {
 
     #[test]
     fn the_default_flavour_is_not_printed() {
-        assert_eq!(
-            "deb:6.1+cloud-amd64"
-                .parse::<KernelName>()
-                .unwrap()
-                .to_string(),
-            "deb:6.1"
-        );
+        assert_eq!("deb:6.1+cloud-amd64".parse::<KernelName>().unwrap().to_string(), "deb:6.1");
     }
 
     #[test]
     fn nonsense_is_refused() {
-        for name in [
-            "",
-            "6.1",
-            "deb:",
-            "deb:six",
-            "deb:6..1",
-            "deb:6.1+",
-            "deb:6.1+-x",
-            "path:",
-            "rpm:6.1",
-            "deb:6.1 -o x",
-        ] {
+        for name in
+            ["", "6.1", "deb:", "deb:six", "deb:6..1", "deb:6.1+", "deb:6.1+-x", "path:", "rpm:6.1", "deb:6.1 -o x"]
+        {
             assert!(name.parse::<KernelName>().is_err(), "{name}");
         }
     }

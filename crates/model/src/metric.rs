@@ -54,11 +54,7 @@ pub struct Metric {
 
 impl Metric {
     /// The cost of one operation: what every micro workload reports.
-    pub const COST: Self = Self {
-        name: "cost",
-        direction: Direction::LowerIsBetter,
-        margin_percent: 1.0,
-    };
+    pub const COST: Self = Self { name: "cost", direction: Direction::LowerIsBetter, margin_percent: 1.0 };
 
     /// Returns the unit that this metric has on machines of a kind.
     #[must_use]

@@ -31,27 +31,16 @@ pub fn group_of(workload: &Workload) -> &'static str {
 ///
 /// # Errors
 /// When a word names nothing, or the words are there but empty.
-pub fn select(
-    suite: &'static Suite,
-    words: &[String],
-) -> Result<Vec<&'static Workload>, SelectionError> {
-    let meant =
-        |workload: &Workload, word: &str| workload.name == word || group_of(workload) == word;
-    if let Some(word) = words
-        .iter()
-        .find(|word| !suite.workloads.iter().any(|w| meant(w, word)))
-    {
+pub fn select(suite: &'static Suite, words: &[String]) -> Result<Vec<&'static Workload>, SelectionError> {
+    let meant = |workload: &Workload, word: &str| workload.name == word || group_of(workload) == word;
+    if let Some(word) = words.iter().find(|word| !suite.workloads.iter().any(|w| meant(w, word))) {
         return Err(if word.is_empty() {
             SelectionError::Nothing
         } else {
             SelectionError::UnknownWorkload(word.clone())
         });
     }
-    Ok(suite
-        .workloads
-        .iter()
-        .filter(|w| words.is_empty() || words.iter().any(|word| meant(w, word)))
-        .collect())
+    Ok(suite.workloads.iter().filter(|w| words.is_empty() || words.iter().any(|word| meant(w, word))).collect())
 }
 
 #[cfg(test)]
@@ -61,11 +50,7 @@ mod tests {
 
     fn names(words: &[&str]) -> Vec<&'static str> {
         let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
-        select(&MICRO, &words)
-            .unwrap()
-            .iter()
-            .map(|w| w.name)
-            .collect()
+        select(&MICRO, &words).unwrap().iter().map(|w| w.name).collect()
     }
 
     #[test]
@@ -78,14 +63,8 @@ mod tests {
     #[test]
     fn no_words_are_all_workloads_and_unknown_words_are_refused() {
         assert_eq!(names(&[]).len(), MICRO.workloads.len());
-        assert_eq!(
-            select(&MICRO, &["foult".into()]),
-            Err(SelectionError::UnknownWorkload("foult".into()))
-        );
-        assert_eq!(
-            select(&MICRO, &[String::new()]),
-            Err(SelectionError::Nothing)
-        );
+        assert_eq!(select(&MICRO, &["foult".into()]), Err(SelectionError::UnknownWorkload("foult".into())));
+        assert_eq!(select(&MICRO, &[String::new()]), Err(SelectionError::Nothing));
     }
 
     #[test]
@@ -94,11 +73,7 @@ mod tests {
         for workload in MICRO.workloads {
             assert!(workload.name.len() <= 18, "{}", workload.name);
             assert!(seen.insert(workload.name), "{} twice", workload.name);
-            assert!(
-                workload.iterations >= 16,
-                "{}: 15 without the first",
-                workload.name
-            );
+            assert!(workload.iterations >= 16, "{}: 15 without the first", workload.name);
             assert!(!group_of(workload).is_empty());
         }
     }

@@ -58,11 +58,7 @@ impl Verdict {
 impl fmt::Display for Uncertainty {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::SeedsDisagree {
-                better,
-                worse,
-                same,
-            } => write!(
+            Self::SeedsDisagree { better, worse, same } => write!(
                 f,
                 "seeds disagree ({better} better, {worse} worse, {same} same): the difference is near the margin or \
                  depends on layout; a wider --margin or the profile will tell"

@@ -1,10 +1,26 @@
 //! The workloads. Their declarations (what they stress, how many operations, which metric) are in `model`.
 //!
 //! A workload is small: set up once, do N operations, take down by dropping. What is not to be measured goes into
-//! `prepare` and `clear`.
+//! `prepare` and `clear`. Three rules keep the numbers honest:
+//!
+//! * `run` costs N times one operation and nothing else: no fixed part per iteration.
+//! * Nothing depends on the agent itself: not on its size, nor on what other workloads it holds.
+//! * No system call newer than Linux 3.10 is needed.
 
+mod event;
+mod exec;
+mod fault;
+mod file;
+mod memory;
+mod misbehave;
+mod mutex;
+mod peer;
 mod process;
+mod region;
+mod scratch;
+mod socket;
 mod syscall;
+mod thread;
 
 use std::io;
 
@@ -46,23 +62,77 @@ impl From<io::Error> for Failure {
     /// A call that the kernel does not know means that the workload cannot be run there, which is no failure.
     fn from(error: io::Error) -> Self {
         match error.raw_os_error() {
-            Some(libc::ENOSYS | libc::EAFNOSUPPORT | libc::EPROTONOSUPPORT) => {
-                Self::Unsupported(error.to_string())
-            }
+            Some(libc::ENOSYS | libc::EAFNOSUPPORT | libc::EPROTONOSUPPORT) => Self::Unsupported(error.to_string()),
             _ => Self::Error(error),
         }
     }
 }
 
-/// Makes a workload.
-type Create = fn() -> Result<Box<dyn Workload>, Failure>;
+/// What making a workload gives.
+type Made = Result<Box<dyn Workload>, Failure>;
+type Create = fn() -> Made;
 
 const WORKLOADS: &[(&str, Create)] = &[
     ("getppid", syscall::getppid),
+    ("signal", syscall::signal),
+    ("switch-yield", process::switch_yield),
     ("pipe-pingpong", process::pipe_pingpong),
+    ("futex-pingpong", thread::futex_pingpong),
+    ("unix-pingpong", socket::unix_pingpong),
+    ("event-fd", event::eventfd),
+    ("event-epoll", event::epoll_wait),
+    ("event-poll", event::poll),
+    ("fork-exit", exec::fork_exit),
+    ("fork-exec", exec::fork_exec),
+    ("fork-vfork-exec", exec::vfork_exec),
+    ("thread-create", thread::thread_create),
+    ("fault-anon", fault::anon),
+    ("fault-file-private", fault::file_private),
+    ("fault-file-shared", fault::file_shared),
+    ("fault-cow", fault::cow),
+    ("fault-huge", fault::huge),
+    ("mem-mmap", memory::mmap_munmap),
+    ("mem-mprotect", memory::mprotect),
+    ("mem-brk", memory::brk),
+    ("mem-dontneed", memory::madvise_dontneed),
+    ("file-read-4k", file::read_4k),
+    ("file-read-64k", file::read_64k),
+    ("file-write-4k", file::write_4k),
+    ("file-write-64k", file::write_64k),
+    ("file-open", file::open_close),
+    ("file-stat", file::stat),
+    ("file-create", file::create_unlink),
+    ("file-readdir", file::readdir),
+    ("tcp-connect", socket::tcp_connect),
+    ("tcp-rr", socket::tcp_rr),
+    ("tcp-stream", socket::tcp_stream),
+    ("udp-rr", socket::udp_rr),
+    ("sem-sysv", syscall::semaphore),
+    ("mutex-uncontended", mutex::uncontended),
+    ("mutex-contended", mutex::contended),
     #[cfg(feature = "one-more")]
     ("one-more", syscall::getppid),
 ];
+
+/// Misbehaviours, for the tests of the host side. Not listed.
+const HIDDEN: &[(&str, Create)] = &[
+    ("misbehave-panic", misbehave::panic),
+    ("misbehave-hang", misbehave::hang),
+    ("misbehave-exit", misbehave::exit),
+    ("misbehave-segv", misbehave::segv),
+    ("misbehave-oom", misbehave::oom),
+    ("misbehave-print", misbehave::print),
+    ("misbehave-garble", misbehave::garble),
+    ("misbehave-fail", misbehave::fail),
+    ("misbehave-unsupported", misbehave::unsupported),
+];
+
+/// Says whether this is a guest that is ours alone: the agent is its first process. Elsewhere nothing may be changed
+/// that others notice.
+fn in_guest() -> bool {
+    let program = |process: &str| std::fs::read_link(format!("/proc/{process}/exe")).ok();
+    program("1").is_some_and(|first| program("self") == Some(first))
+}
 
 /// Returns the names of all workloads.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
@@ -70,9 +140,10 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Makes the workload of that name.
-pub(crate) fn create(name: &str) -> Result<Box<dyn Workload>, Failure> {
+pub(crate) fn create(name: &str) -> Made {
     let (_, create) = WORKLOADS
         .iter()
+        .chain(HIDDEN)
         .find(|(known, _)| *known == name)
         .ok_or_else(|| Failure::Unsupported(format!("this agent has no workload `{name}`")))?;
     create()

@@ -1,42 +1,71 @@
-//! Two processes that wake each other.
+//! Two processes that wait for each other.
 
-use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::{Failure, Workload};
-use crate::sys::{self, Fork};
+use super::peer::{Peer, PingPong, echo};
+use super::region::{PAGE, Region};
+use super::{Made, Workload};
+use crate::sys;
 
-struct PipePingPong {
-    to: PipeWriter,
-    from: PipeReader,
+/// pipe-pingpong: a byte goes to a child process and comes back.
+///
+/// The only ping-pong in which a process that is woken may displace the other: here the scheduler's policy counts.
+pub(super) fn pipe_pingpong() -> Made {
+    let (child_from, to) = io::pipe()?;
+    let (from, child_to) = io::pipe()?;
+    let _peer = Peer::start(move || echo(child_from, child_to))?;
+    Ok(Box::new(PingPong { from, to, _peer }))
 }
 
-impl Workload for PipePingPong {
+const OURS: u32 = 0;
+const THEIRS: u32 = 1;
+
+struct SwitchYield {
+    turn: Region,
+    _peer: Peer,
+}
+
+fn turn(region: &Region) -> &AtomicU32 {
+    // SAFETY: the region is page aligned, at least 4 bytes, zeroed by the kernel and lives as long as the reference;
+    // both processes use it as an atomic only.
+    unsafe { AtomicU32::from_ptr(region.start().cast()) }
+}
+
+/// Hands the turn over by giving up the processor until the other side has had it.
+fn hand_over(turn: &AtomicU32, other: u32, own: u32) {
+    turn.store(other, Ordering::Relaxed);
+    await_turn(turn, own);
+}
+
+fn await_turn(turn: &AtomicU32, own: u32) {
+    while turn.load(Ordering::Relaxed) != own {
+        sys::yield_now();
+    }
+}
+
+impl Workload for SwitchYield {
     fn run(&mut self, operations: u64) -> io::Result<()> {
-        let mut byte = [0];
+        let turn = turn(&self.turn);
         for _ in 0..operations {
-            self.to.write_all(&byte)?;
-            self.from.read_exact(&mut byte)?;
+            hand_over(turn, THEIRS, OURS);
         }
         Ok(())
     }
 }
 
-/// pipe-pingpong: a byte goes to a child process and comes back.
-pub(super) fn pipe_pingpong() -> Result<Box<dyn Workload>, Failure> {
-    let (mut child_from, to) = io::pipe()?;
-    let (from, mut child_to) = io::pipe()?;
-    match sys::fork()? {
-        Fork::Child => {
-            drop((to, from));
-            let mut byte = [0];
-            // The parent's end closes when it is done.
-            while child_from
-                .read_exact(&mut byte)
-                .and_then(|()| child_to.write_all(&byte))
-                .is_ok()
-            {}
-            sys::exit_now(0)
+/// switch-yield: two processes on one processor that can always run and hand it over with sched_yield(2).
+///
+/// The turn in shared memory makes sure that each operation is two switches, whatever the scheduler makes of a yield.
+pub(super) fn switch_yield() -> Made {
+    sys::stay_on_this_cpu()?;
+    let region = Region::anonymous(PAGE, libc::MAP_SHARED)?;
+    let shared = turn(&region);
+    let _peer = Peer::start(|| {
+        await_turn(shared, THEIRS);
+        loop {
+            hand_over(shared, OURS, THEIRS);
         }
-        Fork::Parent(_) => Ok(Box::new(PipePingPong { to, from })),
-    }
+    })?;
+    Ok(Box::new(SwitchYield { turn: region, _peer }))
 }
