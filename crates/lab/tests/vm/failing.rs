@@ -1,0 +1,126 @@
+//! Kernels that fail, each in its own way: the outcome says where and why, and the lab goes on.
+
+use lab::{Lab, Options};
+use machine::Limits;
+use model::{Metric, Outcome, Workload};
+
+use crate::{build, folder, leaked, measure, same_build};
+
+/// A lab that loses patience quickly.
+fn impatient(name: &str) -> Lab {
+    let limits = Limits { boot_cpu_s: 30, job_cpu_s: 4, wall_factor: 30, console_bytes: 1 << 20, ..Limits::default() };
+    Lab::open(Options { limits, ..Options::new(folder(name)) }).unwrap()
+}
+
+fn misbehaving(name: &'static str) -> &'static Workload {
+    leaked(Workload {
+        name,
+        stresses: "the lab",
+        operation: "misbehaving",
+        operations: 1,
+        iterations: 16,
+        warm_up: 0,
+        exercises: &[],
+        metric: Metric::COST,
+    })
+}
+
+#[test]
+fn each_misbehaviour_is_told_from_the_others() {
+    let lab = impatient("failing-home");
+    let build = same_build(&lab, &build("deb:6.12"));
+    let expected = [
+        ("misbehave-panic", "panicked (workload)"),
+        ("misbehave-hang", "hung (workload)"),
+        ("misbehave-exit", "agent died: the workload left without a word (workload)"),
+        ("misbehave-segv", "agent died: killed by signal 11 (workload)"),
+        ("misbehave-oom", "ran out of memory (workload)"),
+        ("misbehave-print", "printed more than the console may hold (workload)"),
+        ("misbehave-garble", "result stream damaged: frame 0 is garbled or belongs to another job (results)"),
+        ("misbehave-unsupported", "unsupported"),
+        ("no-such-workload", "unsupported"),
+        ("getppid", "completed"),
+    ];
+    let workloads = expected.map(|(name, _)| misbehaving(name));
+    let found: Vec<String> = measure(&lab, &build, &workloads)
+        .iter()
+        .map(|result| match &result.outcome {
+            Outcome::Completed => "completed".to_owned(),
+            Outcome::Unsupported(_) => "unsupported".to_owned(),
+            Outcome::Failed(failure) => format!("{} ({})", failure.reason, failure.stage),
+        })
+        .collect();
+    assert_eq!(found, expected.map(|(_, outcome)| outcome.to_owned()));
+}
+
+#[test]
+fn a_panic_leaves_its_last_words() {
+    let lab = impatient("last-words-home");
+    let build = same_build(&lab, &build("deb:6.1"));
+    let result = measure(&lab, &build, &[misbehaving("misbehave-panic")]).remove(0);
+    let Outcome::Failed(failure) = result.outcome else { panic!("{:?}", result.outcome) };
+    assert!(failure.console_tail.contains("Kernel panic - not syncing: sysrq triggered crash"), "{failure:?}");
+    assert!(failure.console_tail.lines().count() <= 40);
+}
+
+/// A 64-bit ELF with a PVH note whose 32-bit entry is this code: to QEMU a kernel, to everybody else none.
+fn not_quite_a_kernel(code: &[u8]) -> Vec<u8> {
+    const BASE: u32 = 0x10_0000;
+    let mut elf = Vec::new();
+    elf.extend(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0");
+    elf.extend([2, 0, 62, 0, 1, 0, 0, 0]);
+    elf.extend(u64::from(BASE + 0x1000).to_le_bytes());
+    elf.extend(64u64.to_le_bytes());
+    elf.extend([0; 12]);
+    elf.extend([64, 0, 56, 0, 2, 0, 64, 0, 0, 0, 0, 0]);
+    let mut header = |kind: u32, offset: u64, size: u64| {
+        elf.extend(kind.to_le_bytes());
+        elf.extend(7u32.to_le_bytes());
+        for field in [offset, u64::from(BASE) + offset, u64::from(BASE) + offset, size, size, 4] {
+            elf.extend(field.to_le_bytes());
+        }
+    };
+    header(1, 0, 0x2000);
+    header(4, 0x800, 20);
+    elf.resize(0x800, 0);
+    for field in [4u32, 4, 18, u32::from_le_bytes(*b"Xen\0"), BASE + 0x1000] {
+        elf.extend(field.to_le_bytes());
+    }
+    elf.resize(0x1000, 0);
+    elf.extend(code);
+    elf.resize(0x2000, 0);
+    elf
+}
+
+fn boot_outcome(name: &str, code: &[u8]) -> String {
+    let limits = Limits { boot_cpu_s: 2, wall_factor: 2, ..Limits::default() };
+    let lab = Lab::open(Options { limits, ..Options::new(folder(name)) }).unwrap();
+    let file = folder(name).join("vmlinux");
+    std::fs::write(&file, not_quite_a_kernel(code)).unwrap();
+    let build = lab.build(&format!("path:{}", file.display()).parse().unwrap(), &|_| {}).unwrap();
+    match measure(&lab, &build, &[crate::declared("getppid")]).remove(0).outcome {
+        Outcome::Failed(failure) => format!("{} ({})", failure.reason, failure.stage),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn kernels_that_never_speak_are_told_apart() {
+    // ud2 without anybody to handle it resets the machine; cli, hlt stops it for ever; jmp to itself spins.
+    assert_eq!(boot_outcome("reset-home", b"\x0f\x0b"), "did not boot (boot)");
+    assert_eq!(boot_outcome("halt-home", b"\xfa\xf4\xeb\xfd"), "hung (boot)");
+    assert_eq!(boot_outcome("spin-home", b"\xeb\xfe"), "hung (boot)");
+    // The watchdog stops a machine that never said a word: what a kernel without a serial console looks like.
+    let silent = b"\xb0\x0f\x66\xba\x43\x04\xee\xeb\xfe";
+    assert_eq!(boot_outcome("silent-home", silent), "lacks a serial console (CONFIG_SERIAL_8250_CONSOLE) (boot)");
+}
+
+#[test]
+fn a_guest_whose_init_cannot_be_started_is_the_kernels_failure() {
+    let options = Options { agent: b"this is no program".to_vec(), ..Options::new(folder("no-init-home")) };
+    let lab = Lab::open(options).unwrap();
+    let build = same_build(&lab, &build("deb:6.12"));
+    let outcome = measure(&lab, &build, &[crate::declared("getppid")]).remove(0).outcome;
+    let Outcome::Failed(failure) = outcome else { panic!("{outcome:?}") };
+    assert_eq!(failure.reason.to_string(), "lacks support for static ELF programs (CONFIG_BINFMT_ELF, x86-64)");
+}

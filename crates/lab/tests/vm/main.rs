@@ -1,0 +1,63 @@
+//! Stories with real kernels in a real QEMU. Nothing is faked here but what would need a broken disk or host.
+
+mod failing;
+mod independent;
+mod probes;
+mod qemu;
+mod truthful;
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use lab::{Lab, Options, Plan, Reuse};
+use model::{Build, KernelName, MICRO, Outcome, Workload, WorkloadResult};
+
+/// Where the tests keep kernels and snapshots from one time to the next. Results are never taken from there.
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
+/// The lab that most stories share.
+fn lab() -> &'static Lab {
+    static LAB: OnceLock<Lab> = OnceLock::new();
+    LAB.get_or_init(|| Lab::open(Options::new(folder("vm-home"))).unwrap())
+}
+
+fn build(name: &str) -> Build {
+    lab().build(&name.parse().unwrap(), &|_| {}).unwrap()
+}
+
+/// The same build in another home, without fetching it again.
+fn same_build(other: &Lab, build: &Build) -> Build {
+    other.build(&KernelName::Path(build.boot_file().path.clone()), &|_| {}).unwrap()
+}
+
+fn declared(name: &str) -> &'static Workload {
+    MICRO.workloads.iter().find(|workload| workload.name == name).unwrap()
+}
+
+/// A workload that is not in the suite, for as long as the test runs.
+fn leaked(workload: Workload) -> &'static Workload {
+    Box::leak(Box::new(workload))
+}
+
+/// Measures workloads with one seed and returns their results in the order asked for.
+fn measure(lab: &Lab, build: &Build, workloads: &[&'static Workload]) -> Vec<WorkloadResult> {
+    let plan = Plan {
+        sides: vec![build],
+        suite: &MICRO,
+        workloads: workloads.to_vec(),
+        seeds: vec![1],
+        machines: 2,
+        reuse: Reuse::Nothing,
+    };
+    let mut runs = lab.carry_out(&plan, &|_| {}).unwrap().remove(0);
+    assert_eq!(runs.len(), 1);
+    runs.remove(0).results
+}
+
+/// The samples of a result that must have completed.
+fn samples(result: &WorkloadResult) -> &[f64] {
+    assert_eq!(result.outcome, Outcome::Completed, "{}", result.workload);
+    &result.samples
+}

@@ -1,0 +1,59 @@
+//! A lab that fails: QEMU dies, once or always. The kernel is never blamed for it.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use lab::{Event, Guilt, Lab, LabError, Options, Plan, Reuse};
+use model::{MICRO, Outcome, Run};
+
+use crate::{build, declared, folder, same_build};
+
+/// A QEMU that tells its version as the real one does, and otherwise does what the script says.
+fn qemu(name: &str, script: &str) -> PathBuf {
+    let path = folder(name);
+    let text = format!("#!/bin/sh\ncase \"$1\" in --version|-L) exec qemu-system-x86_64 \"$@\";; esac\n{script}\n");
+    std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+fn run_with(name: &str, script: &str) -> (Result<Vec<Vec<Run>>, LabError>, Vec<String>) {
+    let home = folder(&format!("{name}-home"));
+    let lab = Lab::open(Options { qemu: Some(qemu(name, script)), ..Options::new(home) }).unwrap();
+    let build = same_build(&lab, &build("deb:6.12"));
+    let plan = Plan {
+        sides: vec![&build],
+        suite: &MICRO,
+        workloads: vec![declared("getppid")],
+        seeds: vec![1],
+        machines: 1,
+        reuse: Reuse::Nothing,
+    };
+    let retries = Mutex::new(Vec::new());
+    let result = lab.carry_out(&plan, &|event| {
+        if let Event::Retrying { error } = event {
+            retries.lock().unwrap().push(error);
+        }
+    });
+    (result, retries.into_inner().unwrap())
+}
+
+#[test]
+fn a_qemu_that_always_dies_is_a_failure_of_the_lab_and_leaves_no_run() {
+    let (result, retries) = run_with("dying-qemu", "echo 'cannot set up guest memory' >&2; exit 1");
+    let error = result.unwrap_err();
+    assert_eq!((retries.len(), error.guilt()), (2, Guilt::Infra));
+    insta::assert_snapshot!(error, @"QEMU ended by itself (exit status 1): cannot set up guest memory (tried 3 times)");
+}
+
+#[test]
+fn a_qemu_that_is_killed_once_is_started_again() {
+    let flag = folder("killed-once.flag");
+    drop(std::fs::remove_file(&flag));
+    let script =
+        format!("if [ ! -e {0} ]; then touch {0}; kill -9 $$; fi\nexec qemu-system-x86_64 \"$@\"", flag.display());
+    let (result, retries) = run_with("killed-qemu", &script);
+    assert_eq!(retries, ["QEMU ended by itself (signal 9)"]);
+    assert_eq!(result.unwrap()[0][0].results[0].outcome, Outcome::Completed);
+}

@@ -1,0 +1,28 @@
+//! Workloads measure what they say: twice the operations take twice the time.
+
+use model::{MICRO, Workload};
+
+use crate::{build, lab, leaked, measure, samples};
+
+/// How far from twice the time twice the operations may take.
+const TOLERANCE: f64 = 0.02;
+
+#[test]
+fn twice_the_operations_take_twice_the_time() {
+    let build = build("deb:6.12");
+    let once: Vec<&'static Workload> = MICRO.workloads.iter().collect();
+    let twice: Vec<&'static Workload> =
+        once.iter().map(|w| leaked(Workload { operations: w.operations * 2, ..**w })).collect();
+    let (once, twice) = (measure(lab(), &build, &once), measure(lab(), &build, &twice));
+    let mut wrong = Vec::new();
+    for (once, twice) in once.iter().zip(&twice) {
+        let cost = |result| stats::median_without_first(samples(result)).unwrap();
+        // Costs are per operation, so equal costs mean that the time doubled.
+        let ratio = 2.0 * cost(twice) / cost(once);
+        println!("{:<20} {ratio:.4}", once.workload);
+        if (ratio / 2.0 - 1.0).abs() > TOLERANCE {
+            wrong.push(format!("{} takes {ratio:.4} times as long", once.workload));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
