@@ -33,5 +33,7 @@ fn main() {
     }
     let status = cargo.status().expect("cargo can be started");
     assert!(status.success(), "the agent does not build");
-    println!("cargo::rustc-env=MARVIN_AGENT={}", out.join(TARGET).join("agent/marvin-agent").display());
+    for (variable, program) in [("MARVIN_AGENT", "marvin-agent"), ("MARVIN_INIT", "marvin-init")] {
+        println!("cargo::rustc-env={variable}={}", out.join(TARGET).join("agent").join(program).display());
+    }
 }

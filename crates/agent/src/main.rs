@@ -5,20 +5,16 @@
 //! `marvin-agent run NAME [OPERATIONS]`.
 #![expect(unsafe_code, reason = "the agent is made of system calls; each block says why it is sound")]
 
-mod clock;
 mod environment;
 mod init;
 mod measure;
-mod perturb;
-mod ports;
 mod probes;
-mod stream;
-mod sys;
 mod workloads;
 
 use std::io::Write;
 use std::process::ExitCode;
 
+use guest::sys;
 use wire::Clock;
 
 fn main() -> ExitCode {
@@ -45,7 +41,14 @@ fn try_out(name: &str, operations: &str) -> (String, ExitCode) {
     let Ok(operations) = operations.parse::<u64>() else {
         return (format!("`{operations}` is not a number of operations\n"), ExitCode::from(2));
     };
-    let plan = measure::Plan { clock: Clock::Monotonic, operations: operations.max(1), warm_up: 1, iterations: 5 };
+    let plan = measure::Plan {
+        clock: Clock::Monotonic,
+        operations: operations.max(1),
+        warm_up: 1,
+        iterations: 5,
+        wait: |_| Ok(()),
+        delay_us: 0,
+    };
     match measure::measure(name, &plan) {
         Ok(ticks) => {
             let line = |tick: &u64| format!("{name} {} ns/op\n", tick / plan.operations);

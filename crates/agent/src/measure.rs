@@ -4,8 +4,8 @@ use std::io;
 
 use wire::Clock;
 
-use crate::clock::now;
 use crate::workloads::{self, Failure};
+use guest::clock::now;
 
 /// How a workload is measured.
 pub(crate) struct Plan {
@@ -17,6 +17,10 @@ pub(crate) struct Plan {
     pub(crate) warm_up: u32,
     /// Measured iterations.
     pub(crate) iterations: u32,
+    /// What is waited for before each iteration.
+    pub(crate) wait: fn(u64) -> io::Result<()>,
+    /// How long, in microseconds.
+    pub(crate) delay_us: u64,
 }
 
 /// Runs a workload and returns the ticks of each measured iteration.
@@ -26,6 +30,8 @@ pub(crate) fn measure(name: &str, plan: &Plan) -> Result<Vec<u64>, Failure> {
     let mut ticks = Vec::with_capacity(plan.iterations as usize);
     for iteration in 0..plan.warm_up + plan.iterations {
         workload.prepare(plan.operations)?;
+        // Each iteration meets the timer tick alike, and what the one before left to be freed later has been freed.
+        (plan.wait)(plan.delay_us)?;
         let start = now(plan.clock);
         workload.run(plan.operations)?;
         let end = now(plan.clock);

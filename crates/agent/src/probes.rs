@@ -4,7 +4,7 @@
 use std::fs;
 use std::io::{self, Write};
 
-use crate::init::mount;
+use guest::mount;
 
 const TRACE: &str = "/sys/kernel/tracing";
 

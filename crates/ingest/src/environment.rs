@@ -33,7 +33,6 @@ pub fn environment(stream: &Stream) -> Environment {
     add("kernel version", version);
     add("command line", text("/proc/cmdline"));
     add("CPU model", text("/proc/cpuinfo").and_then(|cpus| field(&cpus, "model name")));
-    add("CPU flags", text("/proc/cpuinfo").and_then(|cpus| field(&cpus, "flags")));
     add("memory", text("/proc/meminfo").and_then(|memory| field(&memory, "MemTotal")));
     add("clocksource", text("/sys/devices/system/clocksource/clocksource0/current_clocksource"));
     add("transparent huge pages", text("/sys/kernel/mm/transparent_hugepage/enabled").map(|s| chosen(&s)));

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
 use machine::{Boot, Exact, MachineError, Snapshot};
-use model::{BuildId, Run};
+use model::{BuildId, Outcome, Run, Workload, WorkloadResult};
 use store::{Artefact, Store};
 
 use crate::job::{environment, with_retries, workload};
@@ -79,14 +79,23 @@ fn stored(plan: &Plan<'_>, bench: &Bench<'_>) -> Result<Vec<Vec<Run>>, LabError>
             let wanted = plan.seeds.contains(&run.seed);
             let seed = run.seed;
             run.results.retain(|result| {
-                let same = |w: &&&model::Workload| w.name == result.workload && w.operations == result.operations;
-                wanted && plan.workloads.iter().any(|w| same(&w)) && seen.insert((seed, result.workload.clone()))
+                wanted
+                    && plan.workloads.iter().any(|workload| answers(result, workload))
+                    && seen.insert((seed, result.workload.clone()))
             });
         }
         runs.retain(|run| !run.results.is_empty());
         sides.push(runs);
     }
     Ok(sides)
+}
+
+/// Tells whether a stored result is what measuring a workload now would give.
+fn answers(result: &WorkloadResult, workload: &Workload) -> bool {
+    let iterations = usize::try_from(workload.iterations).unwrap_or(usize::MAX);
+    result.workload == workload.name
+        && result.operations == workload.operations
+        && (result.outcome != Outcome::Completed || result.samples.len() == iterations)
 }
 
 /// What is still to be measured: a unit per seed and side, seed by seed.

@@ -5,13 +5,14 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use kernel::{BuildCache, Step};
-use machine::{Boot, Exact, Limits, Settings, SnapshotUse};
+use machine::{Boot, Exact, Limits, Programs, Settings, SnapshotUse};
 use model::{Build, KernelName, Machine, Run, Workload};
 use store::{HomeLock, Store};
 use wire::{Clock, Frame, Job, Perturbation};
 
 use crate::carry_out::{Bench, carry_out};
-use crate::{AGENT, Event, LabError, Plan};
+use crate::perturb::conditions;
+use crate::{AGENT, Event, INIT, LabError, Plan};
 
 /// Guest memory in MiB: enough for the micro suite, little enough to save and to restore quickly.
 const MEMORY_MIB: u32 = 256;
@@ -23,8 +24,8 @@ pub struct Options {
     pub home: PathBuf,
     /// QEMU, if not the one in PATH.
     pub qemu: Option<PathBuf>,
-    /// The agent: [`AGENT`] unless a test brings its own.
-    pub agent: Vec<u8>,
+    /// The guest's programs: [`INIT`] and [`AGENT`] unless a test brings its own.
+    pub programs: Programs,
     /// Whether snapshots are used.
     pub snapshots: SnapshotUse,
     /// Limits of each machine.
@@ -36,7 +37,8 @@ impl Options {
     #[must_use]
     pub fn new(home: PathBuf) -> Self {
         let (snapshots, limits) = (SnapshotUse::Cached, Limits::default());
-        Self { home, qemu: None, agent: AGENT.to_vec(), snapshots, limits }
+        let programs = Programs { init: INIT.to_vec(), agent: AGENT.to_vec() };
+        Self { home, qemu: None, programs, snapshots, limits }
     }
 }
 
@@ -69,8 +71,9 @@ impl Lab {
         let cache = BuildCache::open(&options.home)?;
         let exact = Exact::open(Settings {
             qemu: options.qemu,
-            agent: options.agent,
+            programs: options.programs,
             home: options.home,
+            conditions: conditions(),
             memory_mib: MEMORY_MIB,
             snapshots: options.snapshots,
             limits: options.limits,

@@ -18,5 +18,8 @@ pub use event::Event;
 pub use lab::{Lab, Options, Probed};
 pub use plan::{Plan, Reuse};
 
-/// The agent: the static program that is PID 1 of every guest, built with the lab.
+/// The agent: the static program that runs the workloads in every guest, built with the lab.
 pub const AGENT: &[u8] = include_bytes!(env!("MARVIN_AGENT"));
+
+/// PID 1 of every guest up to the snapshot, built with the lab.
+pub const INIT: &[u8] = include_bytes!(env!("MARVIN_INIT"));

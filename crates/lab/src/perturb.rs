@@ -17,6 +17,16 @@ pub(crate) fn perturbation(seed: u64) -> Perturbation {
     }
 }
 
+/// Returns everything about a measurement that is decided here, as part of the machine's identity: results taken in
+/// another way are not compared silently.
+pub(crate) fn conditions() -> Vec<(String, String)> {
+    let warm_ups: std::collections::BTreeSet<u32> = model::MICRO.workloads.iter().map(|w| w.warm_up).collect();
+    vec![
+        ("seeds".into(), format!("delay_us<{DELAY_US_MAX} child_pages={CHILD_PAGES:?} child_forks={CHILD_FORKS:?}")),
+        ("warm_up".into(), format!("{warm_ups:?}")),
+    ]
+}
+
 /// SplitMix64's output function (Steele, Lea, Flood 2014): neighbouring seeds give unrelated numbers.
 fn mix(seed: u64) -> u64 {
     let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -13,7 +13,7 @@ use wire::{Job, Stream, StreamError};
 
 use crate::MachineError;
 use crate::console::{readable_tail, reason_in};
-use crate::initrd::initrd;
+use crate::initrd::{Programs, initrd};
 use crate::process::{Budget, CONSOLE, Ended, Process, Scratch};
 use crate::qemu::{Qemu, hash};
 use crate::snapshot::{RAM, STATE, Snapshot, Snapshots};
@@ -58,8 +58,10 @@ pub enum SnapshotUse {
 pub struct Settings {
     /// QEMU, if not the one in PATH.
     pub qemu: Option<PathBuf>,
-    /// The agent's program.
-    pub agent: Vec<u8>,
+    /// The guest's programs.
+    pub programs: Programs,
+    /// What else results depend on, to be part of the machine's identity.
+    pub conditions: Vec<(String, String)>,
     /// Where snapshots and scratch files go.
     pub home: PathBuf,
     /// Guest memory in MiB.
@@ -117,8 +119,8 @@ impl Exact {
     /// When there is no usable QEMU or the home cannot be written.
     pub fn open(settings: Settings) -> Result<Self, MachineError> {
         let qemu = Qemu::find(settings.qemu.as_deref())?;
-        let archive = initrd(&settings.agent);
-        let machine = identify(&qemu, &archive, settings.memory_mib)?;
+        let archive = initrd(&settings.programs);
+        let machine = identify(&qemu, &archive, &settings)?;
         let scratch = settings.home.join("scratch");
         if scratch.exists() {
             // Left by a killed Marvin; the home's lock says that nobody is using it now.
@@ -336,9 +338,10 @@ fn ignore_shared(process: &mut Process) -> Result<(), MachineError> {
     process.command("migrate-set-capabilities", capabilities).map(|_| ())
 }
 
-fn identify(qemu: &Qemu, archive: &[u8], memory_mib: u32) -> Result<Machine, MachineError> {
+fn identify(qemu: &Qemu, archive: &[u8], settings: &Settings) -> Result<Machine, MachineError> {
+    let memory_mib = settings.memory_mib;
     let mut fingerprint = vec![
-        ("agent.sha256".to_owned(), hash(&[archive])),
+        ("initrd.sha256".to_owned(), hash(&[archive])),
         ("arguments".to_owned(), fixed_arguments().join(" ")),
         ("command_line".to_owned(), COMMAND_LINE.to_owned()),
         ("cpu".to_owned(), CPU.to_owned()),
@@ -346,6 +349,7 @@ fn identify(qemu: &Qemu, archive: &[u8], memory_mib: u32) -> Result<Machine, Mac
         ("qemu.version".to_owned(), qemu.version.clone()),
     ];
     fingerprint.extend(qemu.hashes.iter().map(|(name, hash)| (format!("sha256.{name}"), hash.clone())));
+    fingerprint.extend(settings.conditions.iter().cloned());
     fingerprint.sort();
     let text: String = fingerprint.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
     let digest = hash(&[b"exact\n", text.as_bytes()]);
@@ -375,6 +379,7 @@ fn failure(stage: Stage, ended: Ended, console: &[u8]) -> SubjectFailure {
     let reason = match (ended, reason_in(console)) {
         (Ended::ConsoleFull, _) => FailureReason::TooMuchOutput,
         (_, Some(reason)) => reason,
+        (Ended::PoweredOff, None) if let Some(why) = wire::find_last_words(console) => FailureReason::Lacks(why),
         (Ended::Stopped, None) => FailureReason::Lacks("a serial console (CONFIG_SERIAL_8250_CONSOLE)".into()),
         (Ended::Deadline, None) => FailureReason::Hung,
         (Ended::PoweredOff, None) if stage == Stage::Boot => FailureReason::DidNotBoot,

@@ -1,6 +1,15 @@
-//! The initrd: a `newc` cpio archive with the agent as `/init` and nothing else.
+//! The initrd: a `newc` cpio archive with the two programs of the guest and nothing else.
 //!
 //! Format: Documentation/driver-api/early-userspace/buffer-format.rst of the kernel.
+
+/// The programs that a guest runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Programs {
+    /// PID 1 from boot to the snapshot.
+    pub init: Vec<u8>,
+    /// What takes its place afterwards, with the workloads in it.
+    pub agent: Vec<u8>,
+}
 
 /// What the agent's file is padded to. The guest's memory layout then does not depend on how large the agent is, so
 /// that a new workload does not move the numbers of the others.
@@ -14,16 +23,17 @@ enum Kind<'a> {
 }
 
 /// Returns the archive, uncompressed: unpacking it costs the guest least.
-pub(crate) fn initrd(agent: &[u8]) -> Vec<u8> {
-    let mut program = agent.to_vec();
-    program.resize(agent.len().next_multiple_of(AGENT_SIZE), 0);
-    let mut archive = Archive { bytes: Vec::with_capacity(program.len() + 2048), inode: 0 };
+pub(crate) fn initrd(programs: &Programs) -> Vec<u8> {
+    let mut agent = programs.agent.clone();
+    agent.resize(agent.len().next_multiple_of(AGENT_SIZE), 0);
+    let mut archive = Archive { bytes: Vec::with_capacity(agent.len() + programs.init.len() + 2048), inode: 0 };
     for name in ["dev", "proc", "sys", "tmp"] {
         archive.add(name, Kind::Folder);
     }
     // The kernel opens /dev/console for PID 1 before anything is mounted.
     archive.add("dev/console", Kind::CharacterDevice(5, 1));
-    archive.add("init", Kind::Program(&program));
+    archive.add("init", Kind::Program(&programs.init));
+    archive.add("agent", Kind::Program(&agent));
     archive.add("TRAILER!!!", Kind::Trailer);
     archive.bytes
 }
@@ -75,13 +85,17 @@ impl Archive {
 
 #[cfg(test)]
 mod tests {
-    use super::{AGENT_SIZE, initrd};
+    use super::{AGENT_SIZE, Programs, initrd};
+
+    fn with_agent(agent: &[u8]) -> Vec<u8> {
+        initrd(&Programs { init: b"first".to_vec(), agent: agent.to_vec() })
+    }
 
     #[test]
     fn agents_of_different_sizes_give_archives_of_one_size() {
-        let archive = initrd(&[1; 1000]);
-        assert_eq!(archive.len(), initrd(&[1; 500_000]).len());
-        assert_eq!(archive, initrd(&[1; 1000]));
+        let archive = with_agent(&[1; 1000]);
+        assert_eq!(archive.len(), with_agent(&[1; 500_000]).len());
+        assert_eq!(archive, with_agent(&[1; 1000]));
         assert!(archive.starts_with(b"070701") && archive.len() > AGENT_SIZE);
     }
 
@@ -89,12 +103,12 @@ mod tests {
     fn cpio_reads_what_we_write() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.cpio");
-        std::fs::write(&path, initrd(b"hello")).unwrap();
+        std::fs::write(&path, with_agent(b"hello")).unwrap();
         let list = std::process::Command::new("cpio")
             .args(["-t", "--quiet", "-F"])
             .arg(&path)
             .output()
             .expect("the test needs cpio (apt-get install cpio)");
-        assert_eq!(String::from_utf8_lossy(&list.stdout), "dev\nproc\nsys\ntmp\ndev/console\ninit\n");
+        assert_eq!(String::from_utf8_lossy(&list.stdout), "dev\nproc\nsys\ntmp\ndev/console\ninit\nagent\n");
     }
 }

@@ -133,6 +133,15 @@ pub fn find_hello(bytes: &[u8]) -> Option<String> {
     })
 }
 
+/// Returns what the guest said outside any job of why it cannot go on, if it did.
+#[must_use]
+pub fn find_last_words(bytes: &[u8]) -> Option<String> {
+    marked_lines(bytes).flat_map(|line| (0..2).map(move |n| parse(line, 0, n))).find_map(|frame| match frame {
+        Ok(Frame::Failed(why)) => Some(why),
+        _ => None,
+    })
+}
+
 fn marked_lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.split(|&b| b == b'\n').filter(|line| line.starts_with(MARK.as_bytes()))
 }
@@ -180,7 +189,7 @@ fn frame(kind: &str, payload: &str) -> Option<Frame> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Frame, StreamError, decode, encode, find_hello};
+    use super::{Frame, StreamError, decode, encode, find_hello, find_last_words};
 
     const JOB: u64 = 42;
 
@@ -263,6 +272,12 @@ mod tests {
         let console = format!("noise\n{}", encode(0, 0, &Frame::Hello { agent: "0.1.0".into() }));
         assert_eq!(find_hello(console.as_bytes()), Some("0.1.0".into()));
         assert_eq!(find_hello(b"#M1 garbage"), None);
+        let failed = Frame::Failed("init: no ports".into());
+        assert_eq!(find_last_words(console.as_bytes()), None);
+        for sequence in 0..2 {
+            let console = format!("{console}{}", encode(0, sequence, &failed));
+            assert_eq!(find_last_words(console.as_bytes()), Some("init: no ports".into()));
+        }
     }
 
     proptest::proptest! {

@@ -110,8 +110,6 @@ const WORKLOADS: &[(&str, Create)] = &[
     ("sem-sysv", syscall::semaphore),
     ("mutex-uncontended", mutex::uncontended),
     ("mutex-contended", mutex::contended),
-    #[cfg(feature = "one-more")]
-    ("one-more", syscall::getppid),
 ];
 
 /// Misbehaviours, for the tests of the host side. Not listed.

@@ -4,8 +4,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::init::mount;
 use crate::sys::{c, check};
+use guest::mount;
 
 /// A folder that is removed when dropped.
 pub(super) struct Folder(PathBuf);

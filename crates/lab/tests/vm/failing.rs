@@ -1,7 +1,7 @@
 //! Kernels that fail, each in its own way: the outcome says where and why, and the lab goes on.
 
 use lab::{Lab, Options};
-use machine::Limits;
+use machine::{Limits, Programs};
 use model::{Metric, Outcome, Workload};
 
 use crate::{build, folder, leaked, measure, same_build};
@@ -117,7 +117,10 @@ fn kernels_that_never_speak_are_told_apart() {
 
 #[test]
 fn a_guest_whose_init_cannot_be_started_is_the_kernels_failure() {
-    let options = Options { agent: b"this is no program".to_vec(), ..Options::new(folder("no-init-home")) };
+    let options = Options {
+        programs: Programs { init: b"this is no program".to_vec(), agent: vec![] },
+        ..Options::new(folder("no-init-home"))
+    };
     let lab = Lab::open(options).unwrap();
     let build = same_build(&lab, &build("deb:6.12"));
     let outcome = measure(&lab, &build, &[crate::declared("getppid")]).remove(0).outcome;

@@ -1,4 +1,6 @@
 //! Stories with real kernels in a real QEMU. Nothing is faked here but what would need a broken disk or host.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::print_stdout, reason = "figures for whoever runs the tests with --nocapture")]
 
 mod failing;
 mod independent;

@@ -37,7 +37,9 @@ fn section(command: &mut Command, parents: &str, text: &mut String) {
     let name = format!("{parents}{}", command.get_name());
     let help = command.render_long_help().to_string();
     let help: Vec<&str> = help.lines().map(str::trim_end).collect();
-    text.push_str(&format!("\n## {name}\n\n```text\n{}\n```\n", help.join("\n").trim_end()));
+    for part in ["\n## ", &name, "\n\n```text\n", help.join("\n").trim_end(), "\n```\n"] {
+        text.push_str(part);
+    }
     for below in command.get_subcommands_mut().filter(|below| !below.is_hide_set() && below.get_name() != "help") {
         section(below, &format!("{name} "), text);
     }

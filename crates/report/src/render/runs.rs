@@ -53,7 +53,7 @@ impl Columns {
         let suite = widest(&|l| l.run.suite.chars().count(), 5).min(8);
         let seed = widest(&|l| l.run.seed.to_string().len(), 4).min(12);
         // What the id, the date, the result and the gaps leave of 80 columns.
-        let room = 80_usize.saturating_sub(16 + 16 + 14 + 5 + suite + seed);
+        let room = 80_usize.saturating_sub(16 + 16 + 14 + 6 + suite + seed);
         Self { version: widest(&|l| l.version.chars().count(), 6).min(room), suite, seed }
     }
 
@@ -61,7 +61,7 @@ impl Columns {
         let [run, started, version, suite, seed, completed] = cells;
         let Self { version: v, suite: s, seed: n } = *self;
         format!(
-            "{run:<16} {started:<16} {:<v$}{:<s$} {:>n$} {completed}",
+            "{run:<16} {started:<16} {:<v$} {:<s$} {:>n$} {completed}",
             cut_middle(version, v),
             cut_middle(suite, s),
             cut_middle(seed, n),

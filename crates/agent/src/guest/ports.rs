@@ -27,7 +27,7 @@ const ENTRIES_MAX: u32 = 256;
 /// By a timer and not by a port that stops at once: QEMU's main loop may or may not move the clock of a processor that
 /// has just been stopped to its next timer, before it stops the clock as well, so that two boots would differ. When a
 /// timer stops a machine whose processor is idle, one thread does all of it.
-pub(crate) fn start_watchdog() -> io::Result<()> {
+pub fn start_watchdog() -> io::Result<()> {
     open(WATCHDOG, 1)?;
     // SAFETY: the port was opened above; the watchdog does not touch memory.
     unsafe {
@@ -37,7 +37,7 @@ pub(crate) fn start_watchdog() -> io::Result<()> {
 }
 
 /// Returns the job.
-pub(crate) fn read_job(name: &str) -> io::Result<Vec<u8>> {
+pub fn read_job(name: &str) -> io::Result<Vec<u8>> {
     open(FW_CFG, 2)?;
     let selector = find_file(name).ok_or_else(|| io::Error::other(format!("no fw_cfg file {name}")))?;
     select(selector);

@@ -5,19 +5,14 @@
 use std::io;
 use std::time::Duration;
 
-use wire::{Clock, Perturbation};
+use wire::Perturbation;
 
-use crate::clock::now;
 use crate::sys::{self, Fork};
 
 const PAGE: usize = 4096;
 
-/// The workload starts this long after a round point of guest time, so that what came before it, such as reading a job
-/// whose digits differ, does not move it against the timer tick. In nanoseconds.
-const ROUND_NS: u64 = 100_000_000;
-
-/// Forks the child that forks and holds pages, waits until it has, and sleeps to the point where the workload starts.
-pub(crate) fn perturb(perturbation: &Perturbation) -> io::Result<()> {
+/// Forks the child that forks and holds pages, and waits until it has.
+pub fn perturb(perturbation: &Perturbation) -> io::Result<()> {
     if perturbation.child_pages > 0 || perturbation.child_forks > 0 {
         let (mut ready, holder) = io::pipe()?;
         match sys::fork()? {
@@ -38,21 +33,7 @@ pub(crate) fn perturb(perturbation: &Perturbation) -> io::Result<()> {
             }
         }
     }
-    // A round point further than the next one, so that what was woken by the work above has gone to sleep again.
-    let rounds = now(Clock::Monotonic) / ROUND_NS + 2;
-    sleep_until(rounds * ROUND_NS + perturbation.delay_us * 1000)
-}
-
-fn sleep_until(monotonic_ns: u64) -> io::Result<()> {
-    let seconds = libc::time_t::try_from(monotonic_ns / 1_000_000_000).map_err(io::Error::other)?;
-    let time = libc::timespec { tv_sec: seconds, tv_nsec: (monotonic_ns % 1_000_000_000) as libc::c_long };
-    // SAFETY: `time` is valid and outlives the call; no remaining time is asked for.
-    match unsafe {
-        libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &raw const time, std::ptr::null_mut())
-    } {
-        0 => Ok(()),
-        code => Err(io::Error::from_raw_os_error(code)),
-    }
+    Ok(())
 }
 
 fn fork_often(times: u64) -> io::Result<()> {

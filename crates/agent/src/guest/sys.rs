@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::io;
 
 /// Turns a C return value into a result: negative means `errno`.
-pub(crate) fn check(value: impl Into<i64>) -> io::Result<i64> {
+pub fn check(value: impl Into<i64>) -> io::Result<i64> {
     match value.into() {
         value if value < 0 => Err(io::Error::last_os_error()),
         value => Ok(value),
@@ -12,12 +12,13 @@ pub(crate) fn check(value: impl Into<i64>) -> io::Result<i64> {
 }
 
 /// Returns a C string.
-pub(crate) fn c(text: &str) -> io::Result<CString> {
+pub fn c(text: &str) -> io::Result<CString> {
     CString::new(text).map_err(io::Error::other)
 }
 
 /// Which side of a fork we are on.
-pub(crate) enum Fork {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fork {
     /// The child.
     Child,
     /// The parent, with the child's process id.
@@ -25,7 +26,7 @@ pub(crate) enum Fork {
 }
 
 /// Forks. The agent has one thread wherever it forks, so the child may do anything.
-pub(crate) fn fork() -> io::Result<Fork> {
+pub fn fork() -> io::Result<Fork> {
     // SAFETY: a single-threaded process may fork; the child continues with its own copy of everything.
     match check(unsafe { libc::fork() })? {
         0 => Ok(Fork::Child),
@@ -34,13 +35,13 @@ pub(crate) fn fork() -> io::Result<Fork> {
 }
 
 /// Ends the process at once, running no destructor: what a forked child does.
-pub(crate) fn exit_now(code: i32) -> ! {
+pub fn exit_now(code: i32) -> ! {
     // SAFETY: _exit never returns and frees what the process holds.
     unsafe { libc::_exit(code) }
 }
 
 /// Waits for a child and returns its wait status.
-pub(crate) fn wait_for(pid: libc::pid_t) -> io::Result<i32> {
+pub fn wait_for(pid: libc::pid_t) -> io::Result<i32> {
     let mut status = 0;
     loop {
         // SAFETY: `status` is a valid int for the duration of the call.
@@ -53,7 +54,7 @@ pub(crate) fn wait_for(pid: libc::pid_t) -> io::Result<i32> {
 }
 
 /// Says in words how a child ended, or nothing when it ended well.
-pub(crate) fn bad_end(status: i32) -> Option<String> {
+pub fn bad_end(status: i32) -> Option<String> {
     if libc::WIFSIGNALED(status) {
         Some(format!("killed by signal {}", libc::WTERMSIG(status)))
     } else if libc::WEXITSTATUS(status) != 0 {
@@ -64,7 +65,7 @@ pub(crate) fn bad_end(status: i32) -> Option<String> {
 }
 
 /// Maps anonymous memory, private or shared by `flags`.
-pub(crate) fn map_anonymous(bytes: usize, flags: i32) -> io::Result<*mut u8> {
+pub fn map_anonymous(bytes: usize, flags: i32) -> io::Result<*mut u8> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing of ours.
     let address = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags | libc::MAP_ANONYMOUS, -1, 0) };
@@ -72,20 +73,20 @@ pub(crate) fn map_anonymous(bytes: usize, flags: i32) -> io::Result<*mut u8> {
 }
 
 /// Ends a child at once and waits for it.
-pub(crate) fn kill_and_wait(pid: libc::pid_t) -> io::Result<i32> {
+pub fn kill_and_wait(pid: libc::pid_t) -> io::Result<i32> {
     // SAFETY: kill takes no memory of ours; `pid` is a child that nobody has waited for yet, so still the same one.
     check(unsafe { libc::kill(pid, libc::SIGKILL) })?;
     wait_for(pid)
 }
 
 /// Gives up the processor to whoever else can run.
-pub(crate) fn yield_now() {
+pub fn yield_now() {
     // SAFETY: sched_yield takes nothing and always succeeds on Linux.
     unsafe { libc::sched_yield() };
 }
 
 /// Keeps this process, and the threads and children it starts from now on, on the processor it is on.
-pub(crate) fn stay_on_this_cpu() -> io::Result<()> {
+pub fn stay_on_this_cpu() -> io::Result<()> {
     // SAFETY: sched_getcpu takes nothing.
     let cpu = check(unsafe { libc::sched_getcpu() })?;
     let cpu = usize::try_from(cpu).map_err(io::Error::other)?;
@@ -101,7 +102,7 @@ pub(crate) fn stay_on_this_cpu() -> io::Result<()> {
 ///
 /// So a ping-pong has the same two switches each time. Otherwise it depends on the scheduler's accounts whether the one
 /// who is woken runs at once or when the other has gone to sleep, and that goes on changing.
-pub(crate) fn wake_up_politely() -> io::Result<()> {
+pub fn wake_up_politely() -> io::Result<()> {
     // SAFETY: a sched_param of zeroes is valid: the only priority that this policy has.
     let parameters: libc::sched_param = unsafe { std::mem::zeroed() };
     // SAFETY: the parameters are valid for the call.
