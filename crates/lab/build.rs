@@ -16,13 +16,16 @@ fn main() {
         println!("cargo::rerun-if-changed={}", root.join(input).display());
     }
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it")).join("agent");
-    let home = std::env::var("CARGO_HOME").unwrap_or_default();
+    // Cargo's home, as cargo itself finds it: only rustup sets the variable.
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
+    let home = home.unwrap_or_else(|| root.join("no-cargo-home"));
     let flags = [
         "-Ctarget-feature=+crt-static".to_owned(),
         // Without relocations to apply at start, no page is touched for a workload that is not run.
         "-Crelocation-model=static".to_owned(),
         format!("--remap-path-prefix={}=/marvin", root.display()),
-        format!("--remap-path-prefix={home}=/cargo"),
+        format!("--remap-path-prefix={}=/cargo", home.display()),
     ];
     let mut cargo = Command::new(std::env::var_os("CARGO").expect("cargo sets it"));
     cargo.args(["build", "--quiet", "--package", "agent", "--profile", "agent", "--target", TARGET, "--target-dir"]);

@@ -38,7 +38,7 @@ fn a_workload_that_ends_leaves_nothing_behind() {
     for name in String::from_utf8(names.stdout).unwrap().lines() {
         let mut child = start(name, "4");
         child.wait().unwrap();
-        let folder = format!("/tmp/marvin-{:010}", child.id());
+        let folder = std::env::temp_dir().join(format!("marvin-{:010}", child.id())).display().to_string();
         assert!(!fs::exists(&folder).unwrap(), "{name} left {folder}");
         assert!(!fs::read_to_string("/proc/self/mounts").unwrap().contains(&folder), "{name} left a mount");
         assert_eq!(group_size(child.id()), 0, "{name} left a process");

@@ -159,7 +159,7 @@ mod tests {
             KernelError::Download { package: package.clone(), said },
             KernelError::Checksum { package: package.clone(), expected: "aa".to_owned(), got: "bb".to_owned() },
             KernelError::NoImage(package),
-            KernelError::Home { folder: "/root/marvin".into(), source: Error::from(ErrorKind::PermissionDenied) },
+            KernelError::Home { folder: "/home/me/marvin".into(), source: Error::from(ErrorKind::PermissionDenied) },
             KernelError::at(Path::new("/home/builds/x"))(Error::from(ErrorKind::PermissionDenied)),
         ]
         .map(|error| format!("{:?}: {error}", error.guilt()))
@@ -171,7 +171,7 @@ mod tests {
         Infra: package linux-image-6.1.0-56-amd64 6.1.192-2 could not be downloaded: Could not resolve 'deb.debian.org'. Check the network; where the archive no longer has it, run `sudo apt-get update`
         Infra: package linux-image-6.1.0-56-amd64 6.1.192-2 as downloaded has SHA-256 bb, but apt's lists say aa: run `sudo apt-get update` and try again
         User: package linux-image-6.1.0-56-amd64 6.1.192-2 holds no boot/vmlinuz-*: name another one
-        User: the home folder /root/marvin cannot be used: permission denied
+        User: the home folder /home/me/marvin cannot be used: permission denied
         Infra: /home/builds/x could not be used: permission denied
         ");
     }

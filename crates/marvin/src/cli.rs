@@ -91,9 +91,21 @@ pub(crate) enum Command {
         /// The folder
         folder: PathBuf,
     },
-    /// Write the whole command line's reference as markdown
+    /// Write a page of the documents as markdown
     #[command(hide = true)]
-    Reference,
+    Reference {
+        /// Which page
+        page: Page,
+    },
+}
+
+/// A page of the documents that is made from definitions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Page {
+    /// docs/cli.md
+    Cli,
+    /// docs/workloads.md
+    Workloads,
 }
 
 /// What is measured.
@@ -132,7 +144,7 @@ pub(crate) struct Write {
     pub(crate) output: Option<PathBuf>,
 
     /// Differences up to this many percent are no news [default: each metric's own, 1 for the micro suite]
-    #[arg(long, value_name = "PERCENT", value_parser = margin)]
+    #[arg(long, value_name = "PERCENT", value_parser = margin, allow_negative_numbers = true)]
     pub(crate) margin: Option<f64>,
 }
 

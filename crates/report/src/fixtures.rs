@@ -335,7 +335,7 @@ pub(crate) fn mixed(seeds: &[u64]) -> Comparison {
 /// Returns a comparison in which every word from outside is hostile.
 pub(crate) fn hostile() -> Comparison {
     let cost = |c| [("<b>|x", Ending::Cost(c, 0.0))];
-    let mut base = build("path:/tmp/<script>", HOSTILE);
+    let mut base = build("path:/srv/<script>", HOSTILE);
     base.origin = HOSTILE.to_owned();
     let old = Subject::new(base, &[1], &cost(100.0));
     let mut new = Subject::new(build("deb:6.12", "6.12"), &[1], &[]);

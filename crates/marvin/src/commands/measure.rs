@@ -39,7 +39,7 @@ fn did_you_mean(suite: &'static Suite, word: &str) -> String {
         .map(|name| (strsim::damerau_levenshtein(name, word), name))
         .min()
         .filter(|(distance, name)| distance * 3 <= name.len().max(word.len()) + 2);
-    nearest.map_or_else(String::new, |(_, name)| format!("; did you mean `{name}`?"))
+    nearest.map_or_else(String::new, |(_, name)| format!(" (did you mean `{name}`?)"))
 }
 
 /// Opens the lab.

@@ -26,6 +26,6 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Command::Doctor => doctor::doctor(arguments),
         Command::Completions { shell } => generate::completions(*shell),
         Command::Man { folder } => generate::man(folder),
-        Command::Reference => generate::reference(),
+        Command::Reference { page } => generate::reference(*page),
     }
 }

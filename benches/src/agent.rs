@@ -1,0 +1,85 @@
+//! The agent: how large its file is, and how fast the exact machine runs a loop of it that never enters the kernel.
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
+
+use anyhow::Context;
+use lab::AGENT;
+use model::{MICRO, Workload};
+
+use crate::cpu;
+use crate::figure::{Against, Figure, Figures};
+use crate::suite::Ready;
+
+const SIZE_GOAL_MB: f64 = 3.0;
+
+/// The workload that stays in user space.
+const LOOP: &str = "mutex-uncontended";
+/// Operations of an iteration, few and many: what differs is the loop alone, without start and end.
+const IN_GUEST: (u64, u64) = (100_000, 2_100_000);
+const BY_HAND: (u64, u64) = (1_000_000, 31_000_000);
+/// Iterations that `marvin-agent run` makes, with the warm-up.
+const ITERATIONS_BY_HAND: f64 = 6.0;
+
+/// Prints the size of the agent's file.
+pub(crate) fn size(figures: &mut Figures) -> anyhow::Result<()> {
+    let figure = Figure {
+        name: "agent file".into(),
+        value: AGENT.len() as f64 / 1e6,
+        unit: "MB",
+        against: Against::Goal(SIZE_GOAL_MB),
+    };
+    Ok(figures.print(&figure)?)
+}
+
+/// Prints how many instructions of a plain loop the exact machine does in a second of the host's processor; the host
+/// does the same loop by itself as the peer.
+pub(crate) fn plain_loop(bench: &mut Ready, figures: &mut Figures) -> anyhow::Result<()> {
+    let declared = MICRO.workloads.iter().find(|workload| workload.name == LOOP).context("the plain loop is gone")?;
+    let (few, many) = (guest(bench, declared, IN_GUEST.0)?, guest(bench, declared, IN_GUEST.1)?);
+    let instructions = many.instructions - few.instructions;
+    let per_operation = instructions / ((IN_GUEST.1 - IN_GUEST.0) as f64 * iterations(declared));
+    let host_s = by_hand(BY_HAND.1)? - by_hand(BY_HAND.0)?;
+    let host_operations = (BY_HAND.1 - BY_HAND.0) as f64 * ITERATIONS_BY_HAND;
+    let figure = Figure {
+        name: "plain loop on the exact machine, per CPU second".into(),
+        value: instructions / (many.cpu_s - few.cpu_s) / 1e6,
+        unit: "MIPS",
+        against: Against::Peer("host", per_operation * host_operations / host_s / 1e6),
+    };
+    Ok(figures.print(&figure)?)
+}
+
+/// What a run cost.
+struct Cost {
+    /// In the guest.
+    instructions: f64,
+    /// On the host.
+    cpu_s: f64,
+}
+
+fn iterations(workload: &Workload) -> f64 {
+    f64::from(workload.warm_up + workload.iterations)
+}
+
+fn guest(bench: &mut Ready, declared: &Workload, operations: u64) -> anyhow::Result<Cost> {
+    // A plan's workloads live for ever; so does this one, of which there are two.
+    let workload: &'static Workload = Box::leak(Box::new(Workload { operations, ..*declared }));
+    let done = bench.measure(vec![workload], 1)?;
+    let samples = done.run.results.first().map(|result| result.samples.as_slice()).unwrap_or_default();
+    anyhow::ensure!(!samples.is_empty(), "{LOOP} has no samples");
+    let mean = samples.iter().sum::<f64>() / samples.len() as f64;
+    Ok(Cost { instructions: mean * operations as f64 * iterations(workload), cpu_s: done.cpu_s })
+}
+
+/// Does the loop on the host and returns the processor seconds that it took.
+fn by_hand(operations: u64) -> anyhow::Result<f64> {
+    let folder = tempfile::tempdir()?;
+    let program = folder.path().join("marvin-agent");
+    std::fs::write(&program, AGENT)?;
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755))?;
+    let before = cpu::children_s()?;
+    let status = Command::new(&program).args(["run", LOOP, &operations.to_string()]).stdout(Stdio::null()).status()?;
+    anyhow::ensure!(status.success(), "`marvin-agent run {LOOP}` ended with {status}");
+    Ok(cpu::children_s()? - before)
+}

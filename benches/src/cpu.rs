@@ -1,0 +1,34 @@
+//! Processor time, which says the same on a busy host as on an idle one.
+
+use std::fs;
+
+/// Ticks per second of `/proc/PID/stat`: USER_HZ, fixed on x86-64 (include/asm-generic/param.h of the kernel).
+const TICKS_PER_S: f64 = 100.0;
+
+/// Returns the processor seconds of the children that have ended.
+pub(crate) fn children_s() -> anyhow::Result<f64> {
+    let stat = fs::read_to_string("/proc/self/stat")?;
+    Ok(waited_ticks(&stat) as f64 / TICKS_PER_S)
+}
+
+/// Returns how many processes wanted to run in the last minute, on average.
+pub(crate) fn load() -> anyhow::Result<f64> {
+    Ok(fs::read_to_string("/proc/loadavg")?.split(' ').next().unwrap_or_default().parse()?)
+}
+
+/// Fields 16 and 17 of proc(5); the name in field 2 may hold blanks, so count from its closing parenthesis.
+fn waited_ticks(stat: &str) -> u64 {
+    let fields = stat.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ');
+    fields.skip(13).take(2).filter_map(|field| field.parse::<u64>().ok()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::waited_ticks;
+
+    #[test]
+    fn the_time_of_children_is_read() {
+        assert_eq!(waited_ticks("1 (a) b) S 0 1 1 0 -1 4194560 2 3 4 5 10 20 300 4000 20 0 1 0 5"), 4300);
+        assert_eq!(waited_ticks(""), 0);
+    }
+}

@@ -1,0 +1,91 @@
+//! A figure, and its line.
+
+use std::io::Write;
+
+/// What a figure stands against.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Against {
+    /// Nothing: it is for information.
+    Nothing,
+    /// Most that it should be, in the figure's unit.
+    Goal(f64),
+    /// The same thing done by something else, in the figure's unit.
+    Peer(&'static str, f64),
+}
+
+/// One measured figure.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Figure {
+    /// What was measured.
+    pub(crate) name: String,
+    /// How much it was.
+    pub(crate) value: f64,
+    /// Of what.
+    pub(crate) unit: &'static str,
+    /// What that is to be compared with.
+    pub(crate) against: Against,
+}
+
+impl Figure {
+    fn line(&self) -> String {
+        let Self { name, value, unit, against } = self;
+        let measured = format!("{value:.*} {unit}", decimals(*value));
+        let (other, ratio) = match against {
+            Against::Nothing => return format!("{name:<52} {measured:>12}"),
+            Against::Goal(goal) => (format!("goal {goal} {unit}"), value / goal),
+            Against::Peer(peer, other) => (format!("{peer} {other:.*} {unit}", decimals(*other)), value / other),
+        };
+        format!("{name:<52} {measured:>12}    {other:<16} {ratio:.2} of it")
+    }
+}
+
+/// Digits that say something: about three in all.
+fn decimals(value: f64) -> usize {
+    match value.abs() {
+        100.0.. => 0,
+        10.0.. => 1,
+        _ => 2,
+    }
+}
+
+/// Prints figures as they come.
+#[derive(Debug)]
+pub(crate) struct Figures;
+
+impl Figures {
+    /// Prints one.
+    pub(crate) fn print(&mut self, figure: &Figure) -> std::io::Result<()> {
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "{}", figure.line())?;
+        out.flush()
+    }
+
+    /// Says something that makes the figures mean less than they seem to.
+    pub(crate) fn doubt(&mut self, why: &str) -> std::io::Result<()> {
+        writeln!(std::io::stderr(), "benches: beware: {why}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Against, Figure};
+
+    fn line(value: f64, unit: &'static str, against: Against) -> String {
+        Figure { name: "a figure".into(), value, unit, against }.line().split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn a_line_says_what_was_measured_and_what_it_stands_against() {
+        assert_eq!(line(21.44, "s", Against::Goal(30.0)), "a figure 21.4 s goal 30 s 0.71 of it");
+        assert_eq!(line(300.4, "MIPS", Against::Peer("host", 6000.0)), "a figure 300 MIPS host 6000 MIPS 0.05 of it");
+        assert_eq!(line(0.461, "MB", Against::Nothing), "a figure 0.46 MB");
+    }
+
+    #[test]
+    fn columns_stand_below_each_other() {
+        let line = |name: &str, value| {
+            Figure { name: name.into(), value, unit: "s", against: Against::Goal(8.0) }.line().find("goal")
+        };
+        assert_eq!(line("short", 1.0), line("a much longer name of a figure", 123.0));
+    }
+}

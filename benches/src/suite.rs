@@ -1,0 +1,151 @@
+//! The whole micro suite on one kernel, as `marvin run deb:6.12` does it: with a snapshot that must be made, and with
+//! one that is there.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use lab::{Event, Lab, Options, Plan, Reuse};
+use model::{Build, MICRO, Outcome, Run, Workload};
+
+use crate::cpu;
+use crate::figure::{Against, Figure, Figures};
+use crate::memory::peak_during;
+
+const KERNEL: &str = "deb:6.12";
+const SEED: u64 = 1;
+/// As many as `marvin` uses by default.
+const MACHINES: usize = 2;
+
+const CACHED_GOAL_S: f64 = 30.0;
+const BOOT_GOAL_S: f64 = 8.0;
+const MEMORY_GOAL_MB: f64 = 400.0;
+
+/// A load above this is not ours alone: what comes before the suite keeps one processor busy for a short time.
+const BUSY: f64 = 1.0;
+
+/// A lab in a home of its own.
+pub(crate) struct Bench {
+    lab: Lab,
+}
+
+/// The same with a kernel to boot.
+pub(crate) struct Ready {
+    lab: Lab,
+    build: Build,
+}
+
+/// What carrying out a plan brought.
+pub(crate) struct Done {
+    /// The run.
+    pub(crate) run: Run,
+    /// How long it took.
+    took: Duration,
+    /// Processor seconds of what was started for it.
+    pub(crate) cpu_s: f64,
+    /// How much of the time went by between the beginning of a boot and a snapshot to start from.
+    boot: Duration,
+    /// What makes that mean less than it seems to.
+    doubts: Vec<String>,
+}
+
+impl Bench {
+    /// Opens a lab; fails where there is no usable QEMU.
+    pub(crate) fn open(home: &Path) -> anyhow::Result<Self> {
+        let qemu = std::env::var_os("MARVIN_QEMU").map(PathBuf::from);
+        Ok(Self { lab: Lab::open(Options { qemu, ..Options::new(home.to_owned()) })? })
+    }
+
+    /// Fetches the kernel.
+    pub(crate) fn with_kernel(self) -> anyhow::Result<Ready> {
+        let build = self.lab.build(&KERNEL.parse()?, &|_| {})?;
+        Ok(Ready { lab: self.lab, build })
+    }
+}
+
+impl Ready {
+    /// Measures workloads anew.
+    pub(crate) fn measure(&mut self, workloads: Vec<&'static Workload>, machines: usize) -> anyhow::Result<Done> {
+        let events = Mutex::new(Vec::new());
+        // A thread that panicked has brought down the plan as well.
+        let notify = |event| events.lock().unwrap_or_else(PoisonError::into_inner).push((Instant::now(), event));
+        let plan = Plan {
+            sides: vec![&self.build],
+            suite: &MICRO,
+            workloads,
+            seeds: vec![SEED],
+            machines,
+            reuse: Reuse::Nothing,
+        };
+        let (start, before_s) = (Instant::now(), cpu::children_s()?);
+        let runs = self.lab.carry_out(&plan, &notify)?;
+        let (took, cpu_s) = (start.elapsed(), cpu::children_s()? - before_s);
+        let run = runs.into_iter().flatten().next().ok_or_else(|| anyhow::anyhow!("the lab made no run"))?;
+        let events = events.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let incomplete = run.results.iter().filter(|result| result.outcome != Outcome::Completed);
+        let mut doubts: Vec<String> =
+            incomplete.map(|result| format!("{} did not complete", result.workload)).collect();
+        doubts.extend(events.iter().filter_map(|(_, event)| doubt(event)));
+        let boot = boot(&events).unwrap_or_default();
+        Ok(Done { run, took, cpu_s, boot, doubts })
+    }
+}
+
+/// From the beginning of the boot to where jobs can start.
+fn boot(events: &[(Instant, Event)]) -> Option<Duration> {
+    let at = |wanted: fn(&Event) -> bool| events.iter().find(|(_, event)| wanted(event)).map(|(at, _)| *at);
+    let booting = at(|event| matches!(event, Event::Booting { .. }))?;
+    Some(at(|event| matches!(event, Event::Ready { .. }))?.duration_since(booting))
+}
+
+/// What an event says against the figures.
+fn doubt(event: &Event) -> Option<String> {
+    match event {
+        Event::Ready { without_snapshot: Some(why), .. } => Some(format!("no snapshot: {why}")),
+        Event::Retrying { error } => Some(format!("the lab had to try again: {error}")),
+        _ => None,
+    }
+}
+
+/// Prints the figures of the whole suite.
+pub(crate) fn whole(bench: &mut Ready, figures: &mut Figures) -> anyhow::Result<()> {
+    let load = cpu::load()?;
+    if load > BUSY {
+        figures.doubt(&format!(
+            "others keep the host busy (load {load}): times on the wall are longer than they need be"
+        ))?;
+    }
+    let all = || MICRO.workloads.iter().collect::<Vec<_>>();
+    let ((without, with), peak) = peak_during(|| (bench.measure(all(), MACHINES), bench.measure(all(), MACHINES)));
+    let (without, with) = (without?, with?);
+    for doubt in without.doubts.iter().chain(&with.doubts) {
+        figures.doubt(doubt)?;
+    }
+    let seconds = |name: &str, value: Duration, goal| Figure {
+        name: name.to_owned(),
+        value: value.as_secs_f64(),
+        unit: "s",
+        against: Against::Goal(goal),
+    };
+    figures.print(&seconds("suite, snapshot cached", with.took, CACHED_GOAL_S))?;
+    let cpu = Figure {
+        name: "suite, snapshot cached: processor time".into(),
+        value: with.cpu_s,
+        unit: "s",
+        against: Against::Nothing,
+    };
+    figures.print(&cpu)?;
+    figures.print(&seconds("suite, snapshot made", without.took, CACHED_GOAL_S + BOOT_GOAL_S))?;
+    figures.print(&seconds("boot for a snapshot", without.boot, BOOT_GOAL_S))?;
+    let Some(peak) = peak else {
+        figures.doubt("no QEMU was seen: is there no /proc/PID/task/TID/children?")?;
+        return Ok(());
+    };
+    figures.print(&Figure {
+        name: "peak host memory of an exact machine (RSS)".into(),
+        value: peak as f64 / 1e6,
+        unit: "MB",
+        against: Against::Goal(MEMORY_GOAL_MB),
+    })?;
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! The promise: the same kernel gives the same numbers, another gives other ones, and the report says so.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::Value;
+
+use crate::{folder, fresh, marvin, names, shown};
+
+fn json(home: &std::path::Path, arguments: &[&str]) -> Value {
+    let output = marvin(home).args(["--quiet", "compare"]).args(arguments).args(["--format", "json"]).output().unwrap();
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", shown(&output, home)))
+}
+
+#[test]
+fn a_kernel_against_itself_is_exactly_zero_in_every_row_on_a_busy_host() {
+    let busy = AtomicBool::new(true);
+    let comparison = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while busy.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        });
+        let name = &names()[1];
+        let comparison = json(&folder("itself-home"), &[name, name, "--force", "--quick", "--jobs", "1"]);
+        busy.store(false, Ordering::Relaxed);
+        comparison
+    });
+    let rows = comparison["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), model::MICRO.workloads.len());
+    for row in rows {
+        let other = &row["others"][0];
+        assert_eq!(other["verdict"], "same", "{row}");
+        assert_eq!(other["difference_percent"].as_f64().map(f64::to_bits), Some(0.0_f64.to_bits()), "{row}");
+    }
+}
+
+#[test]
+fn the_same_comparison_in_two_new_homes_gives_the_same_json() {
+    let [old, new] = names();
+    let arguments = [&*old, &*new, "--seeds", "2", "--workload", "getppid,fork-exit,fault-anon,pipe,thread"];
+    let mut documents = ["first-home", "second-home"].map(|name| json(&fresh(name), &arguments));
+    for document in &mut documents {
+        let ids_and_dates = document.as_object_mut().unwrap().remove("provenance");
+        assert!(ids_and_dates.is_some());
+    }
+    assert!(documents[0] == documents[1], "{:#}\n{:#}", documents[0], documents[1]);
+    assert_eq!(documents[0]["conclusion"], "worse");
+}
+
+#[test]
+fn two_releases_differ_and_every_rendering_says_so() {
+    let home = folder("differ-home");
+    let [old, new] = names();
+    let compare = |format: &str| {
+        let arguments = ["--quiet", "compare", &old, &new, "--quick", "--workload", "fault-anon,mutex-uncontended"];
+        let output = marvin(&home).args(arguments).args(["--format", format]).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{}", shown(&output, &home));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let headline = "0 better, 1 worse, 1 same, 0 unclear";
+    let text = compare("text");
+    // What the user typed, such as a path, is never cut.
+    let wide = text.lines().filter(|line| line.chars().count() > 80 && !line.contains("path:"));
+    assert_eq!(wide.collect::<Vec<_>>(), Vec::<&str>::new());
+    assert!(text.lines().next().unwrap().contains(headline) || text.replace('\n', " ").contains(headline), "{text}");
+    assert!(compare("markdown").contains("fault-anon"));
+    let page = compare("html");
+    assert!(page.contains("<svg") && page.contains("fault-anon"));
+    for outside in ["http://", "https://", "<script", "@import", "url("] {
+        let allowed = page.replace("http://www.w3.org/2000/svg", "");
+        assert!(!allowed.contains(outside), "the page reaches for {outside}");
+    }
+}
+
+#[test]
+fn equal_images_cost_no_run() {
+    let home = fresh("equal-home");
+    let name = &names()[1];
+    let output = marvin(&home).args(["compare", name, name]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", shown(&output, &home));
+    assert!(String::from_utf8_lossy(&output.stdout).replace('\n', " ").contains("equal images, no run needed"));
+    assert!(crate::told(&home, &["runs"]).contains("no runs"));
+}

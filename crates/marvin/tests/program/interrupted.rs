@@ -1,0 +1,72 @@
+//! Killed at any moment: complete runs are kept, the next call goes on from there, and nothing runs on.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use crate::{fresh, marvin, names, shown, told};
+
+/// Polls until something is true; a test that waits for ever tells nobody anything.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    for _ in 0..1200 {
+        if is_so() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    panic!("not within two minutes: {what}");
+}
+
+/// Machines that work in a home: QEMU's working folder is a scratch folder there.
+fn machines_of(home: &std::path::Path) -> usize {
+    std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| std::fs::read_link(entry.ok()?.path().join("cwd")).ok())
+        .filter(|folder| folder.starts_with(home.join("scratch")))
+        .count()
+}
+
+#[test]
+fn a_killed_comparison_goes_on_where_it_was() {
+    let home = fresh("killed-home");
+    let [old, new] = names();
+    let arguments = ["compare", &old, &new, "--seeds", "2", "--workload", "getppid,signal", "--jobs", "1"];
+    let mut first = marvin(&home).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until("a run is stored", || told(&home, &["runs"]).contains("2/2"));
+    until("a machine works", || machines_of(&home) > 0);
+    first.kill().unwrap();
+    first.wait().unwrap();
+    until("its machines are gone", || machines_of(&home) == 0);
+    let output = marvin(&home).args(arguments).output().unwrap();
+    let said = shown(&output, &home);
+    assert!(matches!(output.status.code(), Some(0 | 1 | 3)), "{said}");
+    let reused =
+        said.lines().find(|line| line.ends_with("results are there already")).unwrap_or_else(|| panic!("{said}"));
+    let numbers: Vec<usize> = reused.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    assert!(numbers[0] < 12 && numbers[1] >= 2, "{reused}");
+    let again = marvin(&home).args(arguments).output().unwrap();
+    assert!(
+        String::from_utf8_lossy(&again.stderr).contains("all 8 results are there already"),
+        "{}",
+        shown(&again, &home)
+    );
+}
+
+#[test]
+fn a_home_is_measured_in_by_one_at_a_time_and_read_by_all() {
+    let home = fresh("busy-home");
+    let name = &names()[1];
+    let mut first = marvin(&home);
+    let first = first.args(["run", name, "--seeds", "3", "--workload", "getppid"]);
+    let mut first = first.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until("a machine works", || machines_of(&home) > 0);
+    let second = told(&home, &["run", name, "--quiet"]);
+    let pid = first.id().to_string();
+    insta::assert_snapshot!(second.replace(&pid, "PID"), @"
+    exit 5
+    -- out
+    -- err
+    error: another marvin (pid PID) is measuring in HOME: wait for it, or give --home another folder
+    ");
+    assert!(told(&home, &["runs"]).starts_with("exit 0"));
+    assert!(first.wait().unwrap().success());
+}

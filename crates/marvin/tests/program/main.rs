@@ -1,0 +1,65 @@
+//! The program as people meet it: real kernels, a real QEMU, and every mistake they may make.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::print_stdout, reason = "a skipped check says why")]
+
+mod documents;
+mod exact;
+mod interrupted;
+mod mistakes;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A folder that stays from one time to the next.
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
+/// A folder that is new.
+fn fresh(name: &str) -> PathBuf {
+    let folder = folder(name);
+    drop(std::fs::remove_dir_all(&folder));
+    folder
+}
+
+/// The program with a home, and nothing of this machine's settings.
+fn marvin(home: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_marvin"));
+    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("MARVIN_HOME", home);
+    command
+}
+
+/// Runs it and returns exit code, answer and complaints as one text, without the paths of this machine.
+fn told(home: &Path, arguments: &[&str]) -> String {
+    shown(&marvin(home).args(arguments).output().unwrap(), home)
+}
+
+fn shown(output: &Output, home: &Path) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(&home.display().to_string(), "HOME");
+    let (answer, complaint) = (text(&output.stdout), text(&output.stderr));
+    format!("exit {}\n-- out\n{answer}-- err\n{complaint}", output.status.code().unwrap_or(-1))
+}
+
+/// Real kernels' images, fetched once: the home to find them in, and their files.
+fn images() -> (PathBuf, Vec<PathBuf>) {
+    let home = folder("kernels");
+    let lab = lab_home_with_kernels(&home);
+    (home, lab)
+}
+
+fn lab_home_with_kernels(home: &Path) -> Vec<PathBuf> {
+    use std::sync::Mutex;
+    // One at a time: a home is one measuring program's.
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let cache = kernel::BuildCache::open(home).unwrap();
+    ["deb:6.1", "deb:6.12"]
+        .map(|name| cache.resolve(&name.parse().unwrap(), &|_| {}).unwrap().boot_file().path.clone())
+        .to_vec()
+}
+
+/// `path:` names of the two kernels.
+fn names() -> [String; 2] {
+    let (_, files) = images();
+    [0, 1].map(|n| format!("path:{}", files[n].display()))
+}

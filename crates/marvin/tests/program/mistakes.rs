@@ -1,0 +1,137 @@
+//! Wrong input: each mistake ends with one clear message and its exit code, and leaves nothing half-written.
+
+use std::path::Path;
+
+use crate::{fresh, images, marvin, names, shown, told};
+
+/// Runs it with a file's path in an argument, and takes the path out of what it says.
+fn with_file(content: &[u8], arguments: &dyn Fn(&str) -> Vec<String>) -> String {
+    let home = fresh("file-home");
+    let file = fresh("file").with_extension("img");
+    std::fs::write(&file, content).unwrap();
+    let path = file.display().to_string();
+    let output = marvin(&home).args(arguments(&path)).output().unwrap();
+    shown(&output, &home).replace(&path, "FILE")
+}
+
+fn as_kernel(content: &[u8]) -> String {
+    with_file(content, &|path| ["run", &format!("path:{path}"), "--quiet"].map(str::to_owned).to_vec())
+}
+
+#[test]
+fn kernels_that_cannot_be() {
+    let home = fresh("kernel-home");
+    insta::assert_snapshot!(told(&home, &["run", "6.12"]));
+    insta::assert_snapshot!(told(&home, &["run", "deb:six"]));
+    insta::assert_snapshot!(told(&home, &["run", "path:"]));
+    insta::assert_snapshot!(told(&home, &["run", "path:/no/such/vmlinuz", "--quiet"]));
+    insta::assert_snapshot!(told(&home, &["run", "path:/proc", "--quiet"]));
+    insta::assert_snapshot!(told(&home, &["kernels", "path:/boot/vmlinuz"]));
+    let unknown = told(&home, &["run", "deb:6.13", "--quiet"]);
+    assert!(unknown.starts_with("exit 2") && unknown.contains("deb:6.1") && unknown.contains("deb:6.12"), "{unknown}");
+}
+
+#[test]
+fn images_that_are_no_kernels() {
+    insta::assert_snapshot!(as_kernel(b""));
+    insta::assert_snapshot!(as_kernel(&[7; 100_000]));
+    let (_, files) = images();
+    let image = std::fs::read(files[1].parent().unwrap().join("image")).unwrap();
+    let cut = as_kernel(&image[..image.len() / 2]);
+    assert!(cut.starts_with("exit 2") && cut.contains("it is cut short"), "{cut}");
+}
+
+#[test]
+fn workloads_and_flags_that_are_not_there() {
+    let home = fresh("words-home");
+    insta::assert_snapshot!(told(&home, &["compare", "deb:6.1", "deb:6.12", "--workload", "foult"]));
+    insta::assert_snapshot!(told(&home, &["compare", "deb:6.1", "deb:6.12", "--workload", "xyzzy"]));
+    insta::assert_snapshot!(told(&home, &["run", "deb:6.1", "--suite", "macro"]));
+    insta::assert_snapshot!(told(&home, &["compare", "deb:6.1", "deb:6.12", "--sedes", "3"]));
+    insta::assert_snapshot!(told(&home, &["compare", "deb:6.1", "deb:6.12", "--margin", "-1"]));
+    insta::assert_snapshot!(told(&home, &["compare", "deb:6.1", "deb:6.12", "--seeds", "2", "--quick"]));
+    insta::assert_snapshot!(told(&home, &["compair", "deb:6.1", "deb:6.12"]));
+    assert!(!home.exists(), "nothing was worth making a home for");
+}
+
+#[test]
+fn homes_and_files_that_cannot_be_used() {
+    let home = fresh("place").join("a file");
+    std::fs::create_dir_all(home.parent().unwrap()).unwrap();
+    std::fs::write(&home, "not a folder").unwrap();
+    insta::assert_snapshot!(told(&home, &["run", "deb:6.1", "--quiet"]));
+    insta::assert_snapshot!(told(&home.join("below"), &["run", "deb:6.1", "--quiet"]));
+    let output = home.join("report.html").display().to_string();
+    let said = told(&fresh("output-home"), &["compare", "deb:6.1", "deb:6.12", "-o", &output]);
+    insta::assert_snapshot!(said.replace(&output, "OUTPUT"));
+    insta::assert_snapshot!(told(&fresh("empty-home"), &["runs"]));
+    insta::assert_snapshot!(told(&fresh("empty-home"), &["show", "7f3a"]));
+    insta::assert_snapshot!(told(&fresh("empty-home"), &["show", "7f3a", "--artefact", "../x"]));
+}
+
+#[test]
+fn a_qemu_that_is_absent_or_too_old() {
+    let home = fresh("qemu-home");
+    let absent = marvin(&home).env("MARVIN_QEMU", "/no/qemu").args(["run", "deb:6.1", "-q"]).output().unwrap();
+    insta::assert_snapshot!(shown(&absent, &home));
+    let old = fresh("qemu").with_extension("sh");
+    write_program(&old, "#!/bin/sh\necho 'QEMU emulator version 5.2.0 (Debian)'\n");
+    let old = marvin(&home).env("MARVIN_QEMU", &old).args(["run", "deb:6.1", "-q"]).output().unwrap();
+    insta::assert_snapshot!(shown(&old, &home));
+    let doctor = marvin(&home).env("MARVIN_QEMU", "/no/qemu").arg("doctor").output().unwrap();
+    let doctor = shown(&doctor, &home);
+    assert!(doctor.starts_with("exit 5") && doctor.contains("mend: sudo apt-get install qemu-system-x86"), "{doctor}");
+}
+
+#[test]
+fn a_full_disk_is_said_and_nothing_half_written_stays() {
+    let home = fresh("full-home");
+    std::fs::create_dir_all(&home).unwrap();
+    // A file system of its own, in a mount namespace of its own, so that nothing outlives the test.
+    let script = format!(
+        "mount -t tmpfs -o size=64m none '{0}' && exec '{1}' --home '{0}' run '{2}' --quiet",
+        home.display(),
+        env!("CARGO_BIN_EXE_marvin"),
+        names()[1]
+    );
+    let unshare: &[&str] = if is_root() { &["--mount"] } else { &["--user", "--map-root-user", "--mount"] };
+    let output = std::process::Command::new("unshare").args(unshare).args(["sh", "-c", &script]).output().unwrap();
+    let said = shown(&output, &home);
+    if said.contains("unshare failed") || said.contains("permission denied") {
+        println!("skipped: this machine allows no mount namespace: {said}");
+        return;
+    }
+    assert!(said.starts_with("exit 5") && said.contains("no space"), "{said}");
+}
+
+#[test]
+fn runs_of_different_machines_are_not_compared_silently() {
+    let home = fresh("machines-home");
+    let name = &names()[1];
+    let run = ["--quiet", "run", name, "--workload", "getppid", "--force"];
+    assert!(marvin(&home).args(run).output().unwrap().status.success());
+    // A QEMU that is started by a script is another program, even if the script does nothing else.
+    let copy = home.join("qemu");
+    write_program(&copy, "#!/bin/sh\nexec qemu-system-x86_64 \"$@\"\n");
+    let other = marvin(&home).env("MARVIN_QEMU", &copy).args(run).output().unwrap();
+    assert!(other.status.success(), "{}", shown(&other, &home));
+    let list = told(&home, &["runs"]);
+    let ids: Vec<&str> =
+        list.lines().filter_map(|line| line.split_whitespace().find(|w| w.starts_with("run_"))).collect();
+    assert_eq!(ids.len(), 2, "{list}");
+    let refused = told(&home, &["report", ids[0], ids[1]]);
+    assert!(refused.starts_with("exit 2") && refused.contains("qemu"), "{refused}");
+    let mixed = told(&home, &["report", ids[0], ids[1], "--mixed-machines"]);
+    assert!(mixed.contains("different machines") || mixed.to_lowercase().contains("warning"), "{mixed}");
+}
+
+fn write_program(path: &Path, content: impl AsRef<[u8]>) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::write(path, content).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self").unwrap().uid() == 0
+}

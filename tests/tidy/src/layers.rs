@@ -1,0 +1,134 @@
+//! The layers: which crate may use which of ours. Arrows point down only.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::{Finding, Rule};
+
+const LAYERS: Rule = Rule {
+    name: "crates use each other as the table in tests/tidy/src/layers.rs says, downwards only",
+    remedy: "move the code to the layer where both can reach it, or hand the value down as an argument",
+};
+const UNKNOWN: Rule = Rule {
+    name: "every crate has its place in the table of layers",
+    remedy: "add it to ARCHITECTURE.md and to the table in tests/tidy/src/layers.rs, with what it may use",
+};
+
+/// Each crate with the crates of ours that it may use, lowest first.
+const TABLE: &[(&str, &[&str])] = &[
+    ("model", &[]),
+    ("stats", &[]),
+    ("wire", &[]),
+    ("vmcore", &[]),
+    ("tracer", &[]),
+    ("ingest", &["model", "wire"]),
+    ("report", &["model", "stats"]),
+    ("kernel", &["model"]),
+    ("store", &["model"]),
+    ("machine", &["model", "wire"]),
+    ("agent", &["wire"]),
+    ("lab", &["model", "stats", "wire", "ingest", "report", "kernel", "machine", "store"]),
+    (
+        "marvin",
+        &["model", "stats", "wire", "vmcore", "tracer", "ingest", "report", "kernel", "machine", "store", "lab"],
+    ),
+];
+
+/// Crates of development: they may use everything, and nothing may use them.
+const DEVELOPMENT: &[&str] = &["benches", "stories", "tidy"];
+
+/// Finds arrows that the table does not allow.
+///
+/// `metadata` is what `cargo metadata --no-deps` prints; `read` returns a manifest by its path, to say the line.
+///
+/// # Errors
+/// When the metadata is not what it should be.
+pub fn layers(metadata: &str, read: impl Fn(&str) -> String) -> Result<Vec<Finding>, String> {
+    let metadata: Value = serde_json::from_str(metadata).map_err(|error| format!("no metadata: {error}"))?;
+    let root = format!("{}/", metadata["workspace_root"].as_str().unwrap_or_default());
+    let packages =
+        metadata["packages"].as_array().filter(|list| !list.is_empty()).ok_or("metadata without packages")?;
+    let table: BTreeMap<&str, &[&str]> = TABLE.iter().copied().collect();
+    let mut found = Vec::new();
+    for package in packages {
+        let name = package["name"].as_str().unwrap_or_default();
+        let path = package["manifest_path"].as_str().unwrap_or_default();
+        let manifest = path.strip_prefix(&root).unwrap_or(path);
+        if DEVELOPMENT.contains(&name) {
+            continue;
+        }
+        let Some(allowed) = table.get(name) else {
+            found.push(UNKNOWN.at((manifest, 1), format!("crate `{name}` is not in the table")));
+            continue;
+        };
+        for used in ours(package).filter(|used| !allowed.contains(used)) {
+            let line = line_of(&read(path), used);
+            found.push(LAYERS.at((manifest, line), format!("`{name}` may not use `{used}`")));
+        }
+    }
+    Ok(found)
+}
+
+/// The crates of ours that a package uses: normal, for its build script and for its tests.
+fn ours(package: &Value) -> impl Iterator<Item = &str> {
+    let all = package["dependencies"].as_array().map(Vec::as_slice).unwrap_or_default();
+    all.iter().filter(|used| used["path"].is_string()).filter_map(|used| used["name"].as_str())
+}
+
+fn line_of(manifest: &str, name: &str) -> usize {
+    let named = |line: &str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['.', ' ', '=']));
+    manifest.lines().position(named).map_or(1, |at| at + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DEVELOPMENT, TABLE, layers};
+
+    fn metadata(name: &str, used: &str, kind: &str) -> String {
+        format!(
+            r#"{{"workspace_root": "/r", "packages": [{{"name": "{name}", "manifest_path": "/r/{name}/Cargo.toml",
+            "dependencies": [{{"name": "{used}", "path": "/r/{used}", "kind": {kind}}}, {{"name": "serde"}}]}}]}}"#
+        )
+    }
+
+    fn found(name: &str, used: &str, kind: &str) -> Vec<String> {
+        let manifest = "[dependencies]\nserde = \"1\"\nstorey.workspace = true\nstore.workspace = true\n";
+        let found = layers(&metadata(name, used, kind), |_| manifest.to_owned()).unwrap();
+        found.into_iter().map(|f| format!("{}:{} {}", f.file, f.line, f.what)).collect()
+    }
+
+    #[test]
+    fn an_upward_arrow_is_found_whatever_it_is_for() {
+        for kind in ["null", "\"build\"", "\"dev\""] {
+            assert_eq!(found("model", "store", kind), ["model/Cargo.toml:4 `model` may not use `store`"]);
+            assert!(found("lab", "store", kind).is_empty());
+        }
+        assert_eq!(found("marvin", "agent", "null").len(), 1);
+        assert_eq!(found("marvin", "tidy", "\"dev\"").len(), 1);
+    }
+
+    #[test]
+    fn an_unknown_crate_is_found_and_development_is_free() {
+        assert_eq!(found("novelty", "model", "null"), ["novelty/Cargo.toml:1 crate `novelty` is not in the table"]);
+        assert!(found("tidy", "lab", "null").is_empty());
+        assert_eq!(found("lab", "novelty", "null").len(), 1);
+    }
+
+    #[test]
+    fn metadata_that_says_nothing_is_an_error() {
+        for text in ["", "{}", r#"{"packages": []}"#] {
+            assert!(layers(text, |_| String::new()).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_table_itself_has_no_upward_arrow() {
+        for (n, (name, allowed)) in TABLE.iter().enumerate() {
+            assert!(!DEVELOPMENT.contains(name), "{name}");
+            for used in *allowed {
+                assert!(TABLE[..n].iter().any(|(lower, _)| lower == used), "{name} uses {used}, which is not below it");
+            }
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The root manifest: each dependency stands on one line with its reason.
+
+use crate::{Finding, Rule};
+
+const REASONS: Rule = Rule {
+    name: "each dependency of the workspace has its reason behind it, on its line",
+    remedy: "write `name = \"version\" # what it is for`; what has no good reason is not worth having",
+};
+const TABLE: &str = "[workspace.dependencies]";
+const SUBTABLE: &str = "[workspace.dependencies.";
+
+/// Finds dependencies without a reason. Crates of the workspace itself need none.
+#[must_use]
+pub fn reasons(file: &str, text: &str) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let mut inside = false;
+    for (number, line) in text.lines().map(str::trim).enumerate() {
+        if line.starts_with('[') {
+            inside = line == TABLE;
+        }
+        let name = line.split_once('=').map(|(name, _)| name.trim()).filter(|name| is_name(name));
+        let ours = line.contains("path =");
+        if line.starts_with(SUBTABLE) {
+            found.push(REASONS.at((file, number + 1), format!("`{line}`")));
+        } else if let Some(name) = name
+            && inside
+            && !ours
+            && comment(line).is_empty()
+        {
+            found.push(REASONS.at((file, number + 1), format!("`{name}` without a reason")));
+        }
+    }
+    found
+}
+
+/// Tells keys of a table from comments and from pieces of a list.
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c))
+}
+
+/// What stands behind `#`, outside quotes.
+fn comment(line: &str) -> &str {
+    let mut quoted = false;
+    for (at, c) in line.char_indices() {
+        match c {
+            '"' => quoted = !quoted,
+            '#' if !quoted => return line[at + 1..].trim(),
+            _ => {}
+        }
+    }
+    ""
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{TABLE, reasons};
+
+    #[test]
+    fn dependencies_without_a_reason_are_found() {
+        let text = format!(
+            "[package]\nx = 1\n{TABLE}\nours = {{ path = \"crates/ours\" }}\n# a = 1\ngood = \"1\" # why\nbad = \"1\"\n\
+             hash = {{ git = \"a#b\" }}\nempty = \"1\" #\n[workspace.dependencies.long]\nversion = \"1\"\n[other]\ny = 1\n"
+        );
+        let found: Vec<_> =
+            reasons("Cargo.toml", &text).into_iter().map(|f| format!("{} {}", f.line, f.what)).collect();
+        let reasons = |name: &str, line: u32| format!("{line} `{name}` without a reason");
+        let all =
+            [reasons("bad", 7), reasons("hash", 8), reasons("empty", 9), "10 `[workspace.dependencies.long]`".into()];
+        assert_eq!(found, all);
+    }
+}

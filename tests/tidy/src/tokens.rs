@@ -1,0 +1,111 @@
+//! Code that may not stand where it stands: `unsafe`, the clock and chance, loose serde, what was left lying about.
+
+use crate::source::{code, code_and_comments, line_at, occurrences, production};
+use crate::{Finding, Rule};
+
+const UNSAFE: Rule = Rule {
+    name: "`unsafe` stands only in crates/agent, crates/vmcore and crates/tracer",
+    remedy: "do it with safe code, or move it into one of these crates",
+};
+const CLOCK: Rule = Rule {
+    name: "nothing below `lab` reads the clock or draws a random number",
+    remedy: "take the time or the number as an argument; `lab` or the program fetches it",
+};
+const SERDE: Rule = Rule {
+    name: "no `flatten` and no `untagged` in documents",
+    remedy: "name the fields, and tag the variants: unknown keys and wrong variants must be errors",
+};
+const LEFTOVER: Rule = Rule {
+    name: "nothing unfinished and no test that is passed over",
+    remedy: "finish it or take it out; what is to be done later is an issue",
+};
+
+/// Crates whose work is system calls and bytes of memory.
+const UNSAFE_CRATES: &[&str] = &["crates/agent/", "crates/vmcore/", "crates/tracer/"];
+const CLOCK_WORDS: &[&str] =
+    &["SystemTime::now", "Instant::now", "UNIX_EPOCH.elapsed", "rand::", "fastrand::", "getrandom", "RandomState"];
+const SERDE_WORDS: &[&str] = &["flatten", "untagged"];
+const LEFTOVER_CODE: &[&str] = &["todo!(", "unimplemented!(", "dbg!(", "#[ignore"];
+const LEFTOVER_WORDS: &[&str] = &["TODO", "FIXME", "XXX"];
+
+/// Finds `unsafe` outside the crates that may have it.
+#[must_use]
+pub fn unsafe_code(file: &str, text: &str) -> Vec<Finding> {
+    if UNSAFE_CRATES.iter().any(|folder| file.starts_with(folder)) {
+        return Vec::new();
+    }
+    find(UNSAFE, (file, &code(text)), &["unsafe"])
+}
+
+/// Finds production code that reads the clock or draws random numbers.
+#[must_use]
+pub fn clock_and_chance(file: &str, text: &str) -> Vec<Finding> {
+    find(CLOCK, (file, &production(text)), CLOCK_WORDS)
+}
+
+/// Finds attributes of serde that accept what nobody meant.
+#[must_use]
+pub fn loose_serde(file: &str, text: &str) -> Vec<Finding> {
+    let code = code(text);
+    let attribute = |start: usize| {
+        let end = code[start..].find(']').map_or(code.len(), |length| start + length);
+        find(SERDE, (file, &code[start..end]), SERDE_WORDS).into_iter().map(move |found| (start, found))
+    };
+    let at_line = |(start, found): (usize, Finding)| Finding { line: line_at(&code, start) + found.line - 1, ..found };
+    occurrences(&code, "serde(").into_iter().flat_map(attribute).map(at_line).collect()
+}
+
+/// Finds code that is not finished, tests that are passed over, and notes to oneself.
+#[must_use]
+pub fn leftovers(file: &str, text: &str) -> Vec<Finding> {
+    let mut found = find(LEFTOVER, (file, &code(text)), LEFTOVER_CODE);
+    found.extend(find(LEFTOVER, (file, &code_and_comments(text)), LEFTOVER_WORDS));
+    found
+}
+
+fn find(rule: Rule, (file, view): (&str, &str), wanted: &[&str]) -> Vec<Finding> {
+    let of = |word: &&str| {
+        let word = (*word).to_owned();
+        occurrences(view, &word).into_iter().map(move |at| rule.at((file, line_at(view, at)), format!("`{word}`")))
+    };
+    wanted.iter().flat_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{clock_and_chance, leftovers, loose_serde, unsafe_code};
+    use crate::Finding;
+
+    fn told(findings: &[Finding]) -> Vec<String> {
+        findings.iter().map(|found| format!("{} {}", found.line, found.what)).collect()
+    }
+
+    #[test]
+    fn unsafe_code_is_found_where_it_may_not_be() {
+        let text = "//! unsafe\n#![deny(unsafe_code)]\nfn a() { unsafe { b() } }\n\"unsafe\";\n";
+        assert_eq!(told(&unsafe_code("crates/store/src/a.rs", text)), ["3 `unsafe`"]);
+        assert!(unsafe_code("crates/agent/src/a.rs", text).is_empty());
+    }
+
+    #[test]
+    fn clocks_and_dice_are_found_outside_tests() {
+        let text = "use std::time::Instant;\nfn a() { Instant::now(); operand::b(); rand::c(); }\n\
+            #[cfg(test)]\nmod tests { fn d() { SystemTime::now(); } }\n";
+        assert_eq!(told(&clock_and_chance("a.rs", text)), ["2 `Instant::now`", "2 `rand::`"]);
+    }
+
+    #[test]
+    fn loose_serde_is_found_beside_other_words() {
+        let text =
+            "#[serde(default, flatten)]\na: B,\n#[serde(untagged)]\n#[serde(rename = \"flatten\")]\nc.flatten();";
+        assert_eq!(told(&loose_serde("a.rs", text)), ["1 `flatten`", "3 `untagged`"]);
+    }
+
+    #[test]
+    fn leftovers_are_found_in_code_and_comments_but_not_in_strings() {
+        let text = "todo!()\nunimplemented!(\"a\")\ndbg!(b)\n#[ignore = \"slow\"]\n// FIXME: c\n/* XXX */\n\
+            \"FIXME\";\nmktemp(\"XXXXXX\");\n// todo!() in words\n";
+        let all = ["1 `todo!(`", "2 `unimplemented!(`", "3 `dbg!(`", "4 `#[ignore`", "5 `FIXME`", "6 `XXX`"];
+        assert_eq!(told(&leftovers("a.rs", text)), all);
+    }
+}

@@ -1,0 +1,107 @@
+//! The rules about files, held against the tree.
+
+use std::error::Error;
+
+use tidy::{Finding, Tree, none};
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+/// Crates below `lab`, which read no clock and draw no random number.
+const BELOW_LAB: &[&str] = &["model", "stats", "wire", "ingest", "report", "kernel", "machine", "store"];
+
+/// Holds a check against all Rust source.
+fn rust(check: fn(&str, &str) -> Vec<Finding>) -> Outcome {
+    let tree = Tree::read()?;
+    let found: Vec<Finding> = tree.rust().flat_map(|file| check(&file.path, &file.text)).collect();
+    none(&found);
+    Ok(())
+}
+
+#[test]
+fn the_tree_is_read() -> Outcome {
+    let tree = Tree::read()?;
+    for path in ["Cargo.toml", "crates/model/src/lib.rs", "tests/tidy/tests/tree.rs"] {
+        assert!(tree.files.iter().any(|file| file.path == path && !file.text.is_empty()), "{path}");
+    }
+    assert!(!tree.files.iter().any(|file| file.path.starts_with("target/")));
+    Ok(())
+}
+
+#[test]
+fn files_are_short() -> Outcome {
+    rust(tidy::lines)
+}
+
+#[test]
+fn traits_are_narrow() -> Outcome {
+    rust(tidy::traits)
+}
+
+#[test]
+fn files_say_what_they_are_for() -> Outcome {
+    rust(tidy::header)
+}
+
+#[test]
+fn there_are_no_drawers() -> Outcome {
+    rust(tidy::drawers)
+}
+
+#[test]
+fn unsafe_code_is_where_it_may_be() -> Outcome {
+    rust(tidy::unsafe_code)
+}
+
+#[test]
+fn documents_are_strict() -> Outcome {
+    rust(tidy::loose_serde)
+}
+
+#[test]
+fn nothing_is_left_lying_about() -> Outcome {
+    rust(tidy::leftovers)
+}
+
+#[test]
+fn nothing_below_lab_reads_the_clock_or_draws_random_numbers() -> Outcome {
+    let tree = Tree::read()?;
+    let mut found = Vec::new();
+    for name in BELOW_LAB {
+        let files = tree.production(name);
+        assert!(!files.is_empty(), "crate `{name}` has no source: is it gone? Then take it out of BELOW_LAB");
+        found.extend(files.iter().flat_map(|file| tidy::clock_and_chance(&file.path, &file.text)));
+    }
+    none(&found);
+    Ok(())
+}
+
+#[test]
+fn stats_knows_no_word_of_the_domain() -> Outcome {
+    let tree = Tree::read()?;
+    let stats: Vec<_> = tree.rust().filter(|file| file.path.starts_with("crates/stats/")).collect();
+    assert!(!stats.is_empty());
+    none(&stats.iter().flat_map(|file| tidy::domain_words(&file.path, &file.text)).collect::<Vec<_>>());
+    Ok(())
+}
+
+#[test]
+fn dependencies_have_reasons() -> Outcome {
+    let tree = Tree::read()?;
+    let manifest = tree.files.iter().find(|file| file.path == "Cargo.toml").ok_or("no root manifest")?;
+    none(&tidy::reasons(&manifest.path, &manifest.text));
+    Ok(())
+}
+
+#[test]
+fn no_paths_of_a_machine() -> Outcome {
+    let tree = Tree::read()?;
+    // What was recorded elsewhere may name places there, and a guest has its own folders.
+    let excepted = |path: &str| {
+        path.ends_with(".lock")
+            || path.split('/').any(|part| part == "testdata")
+            || path.starts_with("crates/agent/src/")
+    };
+    let files = tree.files.iter().filter(|file| !excepted(&file.path));
+    none(&files.flat_map(|file| tidy::machine_paths(&file.path, &file.text)).collect::<Vec<_>>());
+    Ok(())
+}
