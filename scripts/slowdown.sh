@@ -1,0 +1,74 @@
+#!/bin/sh
+# The check that a slow-down is seen where it is and nowhere else: builds Debian's linux-source-6.12 twice, once with
+# 100 instructions more in handle_mm_fault(), and compares the two. Every page fault row must show those 100
+# instructions to within one, and nothing that does not fault may be worse. Takes as long as building a kernel.
+set -eu
+root=$(cd "$(dirname "$0")/.." && pwd)
+work=$root/target/slowdown
+marvin=$root/target/release/marvin
+mkdir -p "$work"
+cd "$work"
+
+missing=
+for tool in flex bison bc xz python3; do
+    command -v $tool >/dev/null 2>&1 || missing="$missing $(echo $tool | sed s/^xz$/xz-utils/)"
+done
+[ -e /usr/include/libelf.h ] || missing="$missing libelf-dev"
+if [ -n "$missing" ]; then
+    echo "slowdown.sh: apt-get install$missing"
+    as_root=$([ "$(id -u)" = 0 ] || echo sudo)
+    # shellcheck disable=SC2086 # lists of words on purpose
+    $as_root apt-get install -y -qq --no-install-recommends $missing
+fi
+
+build() { # build NAME: the kernel as it stands, as NAME
+    make -s -j"$(nproc)" LOCALVERSION= vmlinux >"$work/$1.log" 2>&1 || { tail -n 20 "$work/$1.log"; exit 5; }
+    strip -o "$work/vmlinux-$1" vmlinux
+}
+# Equal sources must give equal bytes.
+export KBUILD_BUILD_TIMESTAMP=2026-01-01 KBUILD_BUILD_USER=m KBUILD_BUILD_HOST=m KBUILD_BUILD_VERSION=1
+
+if [ ! -e vmlinux-base ] || [ ! -e vmlinux-slow ]; then
+    if [ ! -e linux-source-6.12/Makefile ]; then
+        echo "slowdown.sh: fetching linux-source-6.12"
+        apt-get download -qq linux-source-6.12
+        dpkg-deb --fsys-tarfile linux-source-6.12_*.deb | tar -xO --wildcards '*/linux-source-6.12.tar.xz' | tar -xJ
+    fi
+    cd linux-source-6.12
+    echo "slowdown.sh: building two kernels"
+    make -s tinyconfig
+    scripts/kconfig/merge_config.sh -m .config "$root/kernels/micro.fragment" >/dev/null
+    make -s LOCALVERSION= olddefconfig
+    [ -e mm/memory.c.orig ] || cp mm/memory.c mm/memory.c.orig
+    cp mm/memory.c.orig mm/memory.c
+    build base
+    python3 - <<'PATCH'
+source = open("mm/memory.c").read()
+start = source.index("vm_fault_t handle_mm_fault(")
+at = source.index("__set_current_state(TASK_RUNNING);", start)
+source = source[:at] + 'asm volatile(".rept 100\\n\\tnop\\n\\t.endr");\n\t' + source[at:]
+open("mm/memory.c", "w").write(source)
+PATCH
+    build slow
+    cp mm/memory.c.orig mm/memory.c
+    cd ..
+fi
+
+status=0
+"$marvin" --home "$work/home" compare "path:$work/vmlinux-base" "path:$work/vmlinux-slow" --seeds 2 \
+    --format json --output comparison.json || status=$?
+[ "$status" = 1 ] || { echo "slowdown.sh: expected something worse, exit code was $status"; exit 1; }
+python3 - <<'CHECK'
+import json, sys
+wrong = []
+for row in json.load(open("comparison.json"))["rows"]:
+    name, other = row["workload"], row["others"][0]
+    more = other["measured"]["median"] - row["base"]["median"]
+    print(f"{name:<20} {more:+10.2f} instructions/op  {other['verdict']}")
+    if name.startswith("fault-"):
+        if abs(more - 100) > 1: wrong.append(f"{name}: {more:+.2f} instructions, expected +100")
+    elif other["verdict"] != "same":
+        wrong.append(f"{name}: {other['verdict']}, although it is no page fault")
+print("\n".join(wrong) or "the slow-down is where it is and nowhere else")
+sys.exit(1 if wrong else 0)
+CHECK
