@@ -17,7 +17,7 @@ pub(crate) struct Plan {
     pub(crate) warm_up: u32,
     /// Measured iterations.
     pub(crate) iterations: u32,
-    /// What is waited for before each iteration.
+    /// What is waited for before the workload is made, and before each iteration of a quiet one.
     pub(crate) wait: fn(u64) -> io::Result<()>,
     /// How long, in microseconds.
     pub(crate) delay_us: u64,
@@ -25,13 +25,16 @@ pub(crate) struct Plan {
 
 /// Runs a workload and returns the ticks of each measured iteration.
 pub(crate) fn measure(name: &str, plan: &Plan) -> Result<Vec<u64>, Failure> {
+    (plan.wait)(plan.delay_us)?;
     let mut workload = workloads::create(name)?;
     // All memory for results is there before the first iteration, so that recording one touches no allocator.
     let mut ticks = Vec::with_capacity(plan.iterations as usize);
     for iteration in 0..plan.warm_up + plan.iterations {
         workload.prepare(plan.operations)?;
         // Each iteration meets the timer tick alike, and what the one before left to be freed later has been freed.
-        (plan.wait)(plan.delay_us)?;
+        if workload.is_quiet() {
+            (plan.wait)(plan.delay_us)?;
+        }
         let start = now(plan.clock);
         workload.run(plan.operations)?;
         let end = now(plan.clock);

@@ -34,6 +34,12 @@ pub(crate) trait Workload {
     /// Does the operations, measured.
     fn run(&mut self, operations: u64) -> io::Result<()>;
 
+    /// Tells whether all that it started sleeps while it does not run. A peer that spins meanwhile would have the
+    /// processor to itself, and the scheduler would hold that against it in the next iteration.
+    fn is_quiet(&self) -> bool {
+        true
+    }
+
     /// Clears up after an iteration, unmeasured.
     fn clear(&mut self, _operations: u64) -> io::Result<()> {
         Ok(())

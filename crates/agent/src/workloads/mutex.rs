@@ -98,6 +98,11 @@ struct Contended {
 }
 
 impl Workload for Contended {
+    /// The other side tries to run all the time.
+    fn is_quiet(&self) -> bool {
+        false
+    }
+
     /// The other thread gives up the processor only by waiting for the mutex: when we see that it wants it, it waits.
     fn run(&mut self, operations: u64) -> io::Result<()> {
         for _ in 0..operations {

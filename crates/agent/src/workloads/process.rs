@@ -45,6 +45,11 @@ fn await_turn(turn: &AtomicU32, own: u32) {
 }
 
 impl Workload for SwitchYield {
+    /// The other side tries to run all the time.
+    fn is_quiet(&self) -> bool {
+        false
+    }
+
     fn run(&mut self, operations: u64) -> io::Result<()> {
         let turn = turn(&self.turn);
         for _ in 0..operations {
