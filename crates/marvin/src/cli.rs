@@ -11,9 +11,15 @@ const KERNELS: &str = "Kernels are named by where they come from:
   deb:6.12+amd64               the same in another flavour
   deb:6.12.117                 one upstream version
   deb:linux-image-VERSION…     one Debian package by its whole name
-  path:/boot/vmlinuz-VERSION   a bzImage or vmlinux, with config, System.map and modules beside it
+  path:/boot/vmlinuz-VERSION   a bzImage or vmlinux (config beside it is recorded)
 
 ";
+
+const COMPARE_EXAMPLES: &str = "Examples:
+  marvin compare deb:6.1 deb:6.12
+  marvin compare deb:6.1 deb:6.12 --workload fault,fork --seeds 8 \\
+      --format html -o report.html
+  marvin compare path:vmlinux.before path:vmlinux.after --quick";
 
 /// Continuous performance lab for the Linux kernel
 ///
@@ -157,7 +163,7 @@ fn margin(text: &str) -> Result<f64, String> {
 
 /// `marvin compare`.
 #[derive(Debug, Args)]
-#[command(after_help = KERNELS.trim_end())]
+#[command(after_help = format!("{KERNELS}{COMPARE_EXAMPLES}"))]
 pub(crate) struct Compare {
     /// Kernel that the others are compared with
     pub(crate) base: String,

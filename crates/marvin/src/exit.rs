@@ -31,7 +31,7 @@ pub(crate) const EXIT_CODES: &str = "Exit codes:
   2   wrong usage or configuration
   3   nothing is worse, but not everything is clear
   4   a kernel did not boot or failed a workload
-  5   the lab failed (QEMU, disk, network, home in use): the same command may work later
+  5   the lab failed (QEMU, disk, network, home in use): it may work later
   70  a bug in marvin";
 
 impl Exit {
