@@ -4,7 +4,7 @@ use std::io;
 
 use wire::Clock;
 
-use crate::workloads::{self, Failure};
+use crate::workloads::{self, Between, Failure};
 use guest::clock::now;
 
 /// How a workload is measured.
@@ -17,7 +17,7 @@ pub(crate) struct Plan {
     pub(crate) warm_up: u32,
     /// Measured iterations.
     pub(crate) iterations: u32,
-    /// What is waited for before the workload is made, and before each iteration of a quiet one.
+    /// What is waited for before the workload is made, and before each iteration where it rests.
     pub(crate) wait: fn(u64) -> io::Result<()>,
     /// How long, in microseconds.
     pub(crate) delay_us: u64,
@@ -31,8 +31,7 @@ pub(crate) fn measure(name: &str, plan: &Plan) -> Result<Vec<u64>, Failure> {
     let mut ticks = Vec::with_capacity(plan.iterations as usize);
     for iteration in 0..plan.warm_up + plan.iterations {
         workload.prepare(plan.operations)?;
-        // Each iteration meets the timer tick alike, and what the one before left to be freed later has been freed.
-        if workload.is_quiet() {
+        if workload.between() == Between::Rest {
             (plan.wait)(plan.delay_us)?;
         }
         let start = now(plan.clock);

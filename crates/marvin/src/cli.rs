@@ -11,7 +11,7 @@ const KERNELS: &str = "Kernels are named by where they come from:
   deb:6.12+amd64               the same in another flavour
   deb:6.12.117                 one upstream version
   deb:linux-image-VERSION…     one Debian package by its whole name
-  path:/boot/vmlinuz-VERSION   a bzImage or vmlinux (config beside it is recorded)
+  path:/boot/vmlinuz-VERSION   a bzImage or vmlinux
 
 ";
 

@@ -13,7 +13,7 @@ use std::ptr::null;
 
 use super::region::{PAGE, Region};
 use super::scratch::Folder;
-use super::{Made, Workload};
+use super::{Between, Made, Workload};
 use crate::sys::{c, check};
 
 /// The loop: number of operations, clone flags, what to execute or null, where to put the wait status. Returns 0, a
@@ -163,6 +163,11 @@ struct Make {
 }
 
 impl Workload for Make {
+    /// What it frees, RCU frees later.
+    fn between(&self) -> Between {
+        Between::GoOn
+    }
+
     fn run(&mut self, operations: u64) -> io::Result<()> {
         if operations == 0 {
             return Ok(());

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 use super::scratch::{self, Folder};
-use super::{Failure, Made, Workload};
+use super::{Between, Failure, Made, Workload};
 use crate::sys::{c, check};
 
 /// Size of the file that is read and written from one end to the other, again and again.
@@ -76,6 +76,11 @@ struct OpenClose {
 }
 
 impl Workload for OpenClose {
+    /// What it frees, RCU frees later.
+    fn between(&self) -> Between {
+        Between::GoOn
+    }
+
     fn run(&mut self, operations: u64) -> io::Result<()> {
         for _ in 0..operations {
             drop(File::open(&self.path)?);
@@ -124,6 +129,11 @@ struct CreateUnlink {
 }
 
 impl Workload for CreateUnlink {
+    /// What it frees, RCU frees later.
+    fn between(&self) -> Between {
+        Between::GoOn
+    }
+
     fn run(&mut self, operations: u64) -> io::Result<()> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::region::{PAGE, Region};
-use super::{Made, Workload};
+use super::{Between, Made, Workload};
 use crate::sys::{self, check};
 
 /// What is mapped, protected or added at a time.
@@ -14,6 +14,11 @@ const DROPPED: usize = 4 * PAGE;
 struct MapUnmap;
 
 impl Workload for MapUnmap {
+    /// What it frees, RCU frees later.
+    fn between(&self) -> Between {
+        Between::GoOn
+    }
+
     fn run(&mut self, operations: u64) -> io::Result<()> {
         for _ in 0..operations {
             let start = sys::map_anonymous(PIECE, libc::MAP_PRIVATE)?;
@@ -39,6 +44,11 @@ impl Protect {
 }
 
 impl Workload for Protect {
+    /// What it frees, RCU frees later.
+    fn between(&self) -> Between {
+        Between::GoOn
+    }
+
     fn run(&mut self, operations: u64) -> io::Result<()> {
         for _ in 0..operations {
             self.set(libc::PROT_READ)?;
@@ -69,6 +79,11 @@ impl Brk {
 }
 
 impl Workload for Brk {
+    /// What it frees, RCU frees later.
+    fn between(&self) -> Between {
+        Between::GoOn
+    }
+
     /// The allocator may have moved the end since the last iteration.
     fn prepare(&mut self, _operations: u64) -> io::Result<()> {
         self.end = Self::set(0)?;

@@ -24,6 +24,17 @@ mod thread;
 
 use std::io;
 
+/// What is done between two iterations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Between {
+    /// Sleep to a round point of guest time, so that each iteration meets the timer tick alike.
+    Rest,
+    /// Go on at once. For operations that leave work to be done later, such as memory that RCU frees after a grace
+    /// period: resting would do it unmeasured, and the first operations of each iteration would be too cheap. And for
+    /// peers that spin: while we rest they would have the processor, and the scheduler would hold it against them.
+    GoOn,
+}
+
 /// A program that does a number of equal operations.
 pub(crate) trait Workload {
     /// Makes ready for an iteration, unmeasured.
@@ -34,10 +45,9 @@ pub(crate) trait Workload {
     /// Does the operations, measured.
     fn run(&mut self, operations: u64) -> io::Result<()>;
 
-    /// Tells whether all that it started sleeps while it does not run. A peer that spins meanwhile would have the
-    /// processor to itself, and the scheduler would hold that against it in the next iteration.
-    fn is_quiet(&self) -> bool {
-        true
+    /// Says what is done between two iterations.
+    fn between(&self) -> Between {
+        Between::Rest
     }
 
     /// Clears up after an iteration, unmeasured.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 
 use super::thread::pthread;
-use super::{Made, Workload};
+use super::{Between, Made, Workload};
 use crate::sys;
 
 /// A mutex of the C library, at an address that does not change.
@@ -99,8 +99,8 @@ struct Contended {
 
 impl Workload for Contended {
     /// The other side tries to run all the time.
-    fn is_quiet(&self) -> bool {
-        false
+    fn between(&self) -> Between {
+        Between::GoOn
     }
 
     /// The other thread gives up the processor only by waiting for the mutex: when we see that it wants it, it waits.

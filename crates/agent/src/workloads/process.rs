@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::peer::{Peer, PingPong, echo};
 use super::region::{PAGE, Region};
-use super::{Made, Workload};
+use super::{Between, Made, Workload};
 use crate::sys;
 
 /// pipe-pingpong: a byte goes to a child process and comes back.
@@ -46,8 +46,8 @@ fn await_turn(turn: &AtomicU32, own: u32) {
 
 impl Workload for SwitchYield {
     /// The other side tries to run all the time.
-    fn is_quiet(&self) -> bool {
-        false
+    fn between(&self) -> Between {
+        Between::GoOn
     }
 
     fn run(&mut self, operations: u64) -> io::Result<()> {

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 
 use super::peer::{Peer, PingPong, echo};
-use super::{Made, Workload};
+use super::{Between, Made, Workload};
 use crate::sys::{self, check};
 
 /// The port that is listened on. Fixed, as it goes into the kernel's hashes.
@@ -74,6 +74,11 @@ fn set_option<T>(stream: &TcpStream, name: i32, value: &T) -> io::Result<()> {
 struct Connect(TcpListener);
 
 impl Workload for Connect {
+    /// What it frees, RCU frees later.
+    fn between(&self) -> Between {
+        Between::GoOn
+    }
+
     fn run(&mut self, operations: u64) -> io::Result<()> {
         let address = self.0.local_addr()?;
         for _ in 0..operations {

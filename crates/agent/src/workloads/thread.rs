@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 
-use super::{Made, Workload};
+use super::{Between, Made, Workload};
 use crate::sys;
 
 /// Stack of a thread that does nothing.
@@ -29,6 +29,11 @@ extern "C" fn nothing(_: *mut libc::c_void) -> *mut libc::c_void {
 }
 
 impl Workload for Create {
+    /// What it frees, RCU frees later.
+    fn between(&self) -> Between {
+        Between::GoOn
+    }
+
     fn run(&mut self, operations: u64) -> io::Result<()> {
         for _ in 0..operations {
             let mut thread = 0;
