@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
 use machine::{Boot, Exact, MachineError, Snapshot};
-use model::{BuildId, Outcome, Run, Workload, WorkloadResult};
+use model::{BuildId, Outcome, Run, Stage, Workload, WorkloadResult};
 use store::{Artefact, Store};
 
 use crate::job::{environment, with_retries, workload};
@@ -42,14 +42,19 @@ pub(crate) fn carry_out(plan: &Plan<'_>, bench: &Bench<'_>) -> Result<Vec<Vec<Ru
         suite: plan.suite.name,
         queue: Mutex::new(interleaved(&jobs, plan.sides.len()).into()),
         units,
-        unbootable: Mutex::default(),
+        unbootable: Mutex::new(known_unbootable(&runs)),
         made: Mutex::default(),
     };
-    std::thread::scope(|scope| {
+    let worked = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..plan.machines.max(1)).map(|_| scope.spawn(|| shared.work())).collect();
         // A thread that panics is a bug of ours: let it be seen as one.
         workers.into_iter().try_for_each(|worker| worker.join().unwrap_or_else(|bug| std::panic::resume_unwind(bug)))
-    })?;
+    });
+    if worked.is_err() {
+        // What was measured before the lab failed need not be measured again.
+        shared.units.iter().filter(|unit| unit.is_cut_short()).try_for_each(|unit| shared.keep(unit))?;
+    }
+    worked?;
     for (side, run) in shared.made.into_inner().unwrap_or_else(PoisonError::into_inner) {
         runs[side].push(run);
     }
@@ -71,7 +76,7 @@ fn stored(plan: &Plan<'_>, bench: &Bench<'_>) -> Result<Vec<Vec<Run>>, LabError>
     for build in &plan.sides {
         store.save_build(build)?;
         let mut runs = match plan.reuse {
-            Reuse::Stored => store.runs_of(&build.id, &machine.id, plan.suite.name)?,
+            Reuse::Stored => store.runs_of(&build.id, &machine.id, plan.suite.name)?.into_iter().rev().collect(),
             Reuse::Nothing => Vec::new(),
         };
         let mut seen = BTreeSet::new();
@@ -96,6 +101,15 @@ fn answers(result: &WorkloadResult, workload: &Workload) -> bool {
     result.workload == workload.name
         && result.operations == workload.operations
         && (result.outcome != Outcome::Completed || result.samples.len() == iterations)
+}
+
+/// Builds that earlier runs could not boot: their other seeds are left out, as they were then.
+fn known_unbootable(runs: &[Vec<Run>]) -> BTreeSet<BuildId> {
+    let never_ran = |run: &&Run| {
+        let early = |stage| matches!(stage, Stage::Boot | Stage::Settle);
+        run.results.iter().any(|r| matches!(&r.outcome, Outcome::Failed(failure) if early(failure.stage)))
+    };
+    runs.iter().flatten().filter(never_ran).map(|run| run.build.clone()).collect()
 }
 
 /// What is still to be measured: a unit per seed and side, seed by seed.
@@ -130,7 +144,7 @@ impl Shared<'_> {
         let unit = &self.units[item.unit];
         let notify = self.bench.notify;
         let unbootable = || self.unbootable.lock().unwrap_or_else(PoisonError::into_inner);
-        if unit.is_untouched() && unbootable().contains(&unit.build.id) {
+        if !unit.begin(|| !unbootable().contains(&unit.build.id)) {
             notify(Event::LeftOut);
             return Ok(());
         }

@@ -1,7 +1,7 @@
 //! A unit: the part of one run that is still to be measured, from its boot to the record that is stored.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use machine::Boot;
 use model::{Build, Environment, MachineId, Outcome, Run, RunId, SubjectFailure, Workload, WorkloadResult};
@@ -22,14 +22,35 @@ pub(crate) struct Unit<'a> {
     progress: Mutex<Progress>,
 }
 
+/// Whether a unit is worked on. Decided once, by whoever comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Turn {
+    /// Nobody has come yet.
+    #[default]
+    New,
+    /// It is measured, since then.
+    Since(SystemTime),
+    /// Its build does not boot.
+    LeftOut,
+}
+
 /// What has been measured so far.
 #[derive(Default)]
 pub(crate) struct Progress {
-    started: Option<SystemTime>,
+    turn: Turn,
     pub(crate) environment: Environment,
     pub(crate) results: Vec<(usize, WorkloadResult)>,
     pub(crate) consoles: Consoles,
     pub(crate) done: usize,
+}
+
+impl Progress {
+    fn since_epoch(&self) -> Option<Duration> {
+        match self.turn {
+            Turn::Since(time) => Some(time.duration_since(UNIX_EPOCH).unwrap_or_default()),
+            Turn::New | Turn::LeftOut => None,
+        }
+    }
 }
 
 impl<'a> Unit<'a> {
@@ -48,13 +69,22 @@ impl<'a> Unit<'a> {
         if let Some(boot) = &*slot {
             return Ok(Arc::clone(boot));
         }
-        self.progress().started.get_or_insert_with(SystemTime::now);
         Ok(Arc::clone(slot.insert(Arc::new(boot()?))))
     }
 
-    /// Tells whether nobody has begun it.
-    pub(crate) fn is_untouched(&self) -> bool {
-        self.progress().started.is_none()
+    /// Begins it, if nobody has and it is worth it; tells whether it is measured.
+    pub(crate) fn begin(&self, is_worth_it: impl FnOnce() -> bool) -> bool {
+        let mut progress = self.progress();
+        if progress.turn == Turn::New {
+            progress.turn = if is_worth_it() { Turn::Since(SystemTime::now()) } else { Turn::LeftOut };
+        }
+        matches!(progress.turn, Turn::Since(_))
+    }
+
+    /// Tells whether some of it was measured, and not all.
+    pub(crate) fn is_cut_short(&self) -> bool {
+        let progress = self.progress();
+        !progress.results.is_empty() && progress.done < self.jobs()
     }
 
     pub(crate) fn progress(&self) -> MutexGuard<'_, Progress> {
@@ -77,8 +107,7 @@ impl<'a> Unit<'a> {
     }
 
     fn identity(&self, machine: &MachineId) -> String {
-        let started = self.progress().started.unwrap_or(UNIX_EPOCH);
-        let since = started.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let since = self.progress().since_epoch().unwrap_or_default();
         let names: Vec<&str> = self.workloads.iter().map(|workload| workload.name).collect();
         let (build, seed, side) = (&self.build.id, self.seed, self.side);
         format!("{build}\n{machine}\n{seed}\n{side}\n{}\n{}", names.join(","), since.as_nanos())
@@ -88,7 +117,7 @@ impl<'a> Unit<'a> {
     pub(crate) fn run(&self, machine: &MachineId, suite: &str) -> Option<(Run, Consoles)> {
         let digest: String = Sha256::digest(self.identity(machine)).iter().map(|byte| format!("{byte:02x}")).collect();
         let mut progress = self.progress();
-        let started = progress.started?.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let started = progress.since_epoch()?;
         let mut results = std::mem::take(&mut progress.results);
         results.sort_by_key(|(index, _)| *index);
         let run = Run {

@@ -6,6 +6,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
 
 use model::{Build, FailureReason, Machine, MachineId, MachineKind, Stage, SubjectFailure};
 use serde_json::json;
@@ -149,6 +150,8 @@ impl Exact {
             return Ok(ready(Snapshot::PlainBoot("snapshots are switched off".into())));
         }
         let ingredients = self.ingredients(build, seed);
+        let turn = self.snapshots.turn(&ingredients);
+        let _mine = turn.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(folder) = self.snapshots.find(&ingredients) {
             return Ok(ready(Snapshot::Saved(folder)));
         }
@@ -192,9 +195,13 @@ impl Exact {
     pub fn run(&self, start: &Start, job: &Job) -> Result<JobEnd, MachineError> {
         let scratch = self.prepare(&start.kernel, &job.encode()?)?;
         let limits = &self.settings.limits;
-        let mut process = match &start.snapshot {
-            Snapshot::Saved(folder) => self.restore(folder, &scratch, start.seed)?,
-            Snapshot::PlainBoot(_) => {
+        let restored = match &start.snapshot {
+            Snapshot::Saved(folder) => self.restored(folder, &scratch, start.seed),
+            Snapshot::PlainBoot(_) => None,
+        };
+        let mut process = match restored {
+            Some(process) => process,
+            None => {
                 let mut arguments = self.arguments(start.seed, "quiet");
                 arguments.extend(["-m".to_owned(), self.settings.memory_mib.to_string()]);
                 let mut process = Process::start(&self.qemu.program, &arguments, &scratch)?;
@@ -218,9 +225,22 @@ impl Exact {
         let console = scratch.console();
         let stream = match (ended, wire::decode(&console, job.id)) {
             (Ended::PoweredOff, Ok(stream)) => Ok(stream),
-            (_, error) => Err(stream_failure(ended, error.err(), &console)),
+            (_, error) => {
+                // On a full disk the console loses bytes; that is no fault of the kernel's.
+                self.check_space()?;
+                Err(stream_failure(ended, error.err(), &console))
+            }
         };
         Ok(JobEnd { stream, console })
+    }
+
+    /// Restores a snapshot; one that cannot be restored is forgotten, and the guest boots instead.
+    fn restored(&self, folder: &Path, scratch: &Scratch, seed: u64) -> Option<Process> {
+        // QEMU would wait for a memory file that is not there.
+        if !folder.join(RAM).is_file() {
+            return None;
+        }
+        self.restore(folder, scratch, seed).map_err(|_| self.snapshots.forget(folder)).ok()
     }
 
     fn restore(&self, folder: &Path, scratch: &Scratch, seed: u64) -> Result<Process, MachineError> {
@@ -368,6 +388,7 @@ fn stream_failure(ended: Ended, error: Option<StreamError>, console: &[u8]) -> S
     // A stream that is damaged although the kernel ended well has no other explanation.
     if ended == Ended::PoweredOff
         && reason_in(console).is_none()
+        && wire::find_last_words(console).is_none()
         && let Some(error) = error
     {
         failure.reason = FailureReason::BadStream(error.to_string());

@@ -170,9 +170,10 @@ impl Process {
                 return Ok(Ended::Deadline);
             }
             if waited.as_secs() >= budget.wall_s {
-                // A guest that sleeps for ever uses no time either; one that wanted to run and could not, some.
-                return match cpu_s {
-                    0 => Ok(Ended::Deadline),
+                // A guest that sleeps for ever uses no time either; one that wanted to run and could not, some; and a
+                // QEMU that the host has stopped is the host's business.
+                return match (cpu_s, self.sleeps()) {
+                    (0, true) => Ok(Ended::Deadline),
                     _ => Err(MachineError::Overloaded { cpu_s, wall_s: waited.as_secs() }),
                 };
             }
@@ -197,10 +198,19 @@ impl Process {
 
     /// Processor time used so far; 0 when the system does not tell.
     fn cpu_ticks(&self) -> u64 {
+        // Fields 14 and 15 of proc(5), the first here being 3.
+        self.stat().split(' ').skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum()
+    }
+
+    /// Tells whether it waits of its own will: neither stopped nor stuck in the kernel.
+    fn sleeps(&self) -> bool {
+        self.stat().starts_with('S')
+    }
+
+    /// What the system says of it, from the third field on: the name in the second may hold blanks.
+    fn stat(&self) -> String {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
-        // Fields 14 and 15 (proc(5)); the name in field 2 may hold blanks, so count from its closing parenthesis.
-        let fields = stat.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ');
-        fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum()
+        stat.rsplit_once(") ").map_or_else(String::new, |(_, rest)| rest.to_owned())
     }
 }
 

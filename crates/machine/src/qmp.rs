@@ -102,7 +102,9 @@ impl Qmp {
 fn event_in(value: &Value) -> Option<Event> {
     match value.get("event")?.as_str()? {
         "STOP" => Some(Event::Stopped),
-        "SHUTDOWN" => Some(Event::PoweredOff),
+        // Without the guest's asking it was a signal to QEMU: what a kernel does looks different.
+        "SHUTDOWN" if value["data"]["guest"] == json!(true) => Some(Event::PoweredOff),
+        "SHUTDOWN" => Some(Event::Closed),
         _ => Some(Event::Nothing),
     }
 }

@@ -1,7 +1,9 @@
 //! Snapshots: a guest stopped at an exact instruction, kept under the hash of everything that went into it.
 
-use std::fs;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::MachineError;
 use crate::process::Scratch;
@@ -28,13 +30,33 @@ pub enum Snapshot {
 pub(crate) struct Snapshots {
     folder: PathBuf,
     bytes_max: u64,
+    turns: Mutex<BTreeMap<String, Arc<Mutex<()>>>>,
 }
 
 impl Snapshots {
     /// Uses a folder, and at most so many bytes of it.
     pub(crate) fn new(folder: PathBuf, bytes_max: u64) -> Result<Self, MachineError> {
         fs::create_dir_all(&folder).map_err(MachineError::io("create", &folder))?;
-        Ok(Self { folder, bytes_max })
+        let entries = fs::read_dir(&folder).map_err(MachineError::io("list", &folder))?;
+        for part in entries.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some()) {
+            // Left by a killed Marvin; the home's lock says that nobody is making it now.
+            fs::remove_dir_all(&part).map_err(MachineError::io("remove", &part))?;
+        }
+        Ok(Self { folder, bytes_max, turns: Mutex::default() })
+    }
+
+    /// Returns the lock under which the snapshot of these ingredients is looked for and made: two threads that want the
+    /// same one boot it once.
+    pub(crate) fn turn(&self, ingredients: &str) -> Arc<Mutex<()>> {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(turns.entry(ingredients.to_owned()).or_default())
+    }
+
+    /// Removes a snapshot that turned out to be of no use; it is made again when it is wanted again.
+    pub(crate) fn forget(&self, folder: &Path) {
+        // The seal goes first: without it the rest is nothing.
+        drop(fs::remove_file(folder.join(SEAL)));
+        drop(fs::remove_dir_all(folder));
     }
 
     /// Returns the folder of the snapshot that these ingredients made, if it is there and whole.
@@ -61,9 +83,11 @@ impl Snapshots {
         fs::create_dir_all(&part).map_err(MachineError::io("create", &part))?;
         for name in [RAM, STATE] {
             fs::rename(scratch.path(name), part.join(name)).map_err(MachineError::io("keep", &part))?;
+            sync(&part.join(name))?;
         }
         let seal = part.join(SEAL);
         fs::write(&seal, sealed(ingredients, &part)).map_err(MachineError::io("write", &seal))?;
+        sync(&seal)?;
         fs::rename(&part, &whole).map_err(MachineError::io("keep", &whole))?;
         self.prune(&whole)?;
         Ok(whole)
@@ -89,6 +113,11 @@ impl Snapshots {
         }
         Ok(())
     }
+}
+
+/// A seal must not outlive what it seals, should the power fail.
+fn sync(path: &Path) -> Result<(), MachineError> {
+    File::open(path).and_then(|file| file.sync_all()).map_err(MachineError::io("write", path))
 }
 
 /// The seal's text: the ingredients, and what the files must be like.
@@ -128,6 +157,18 @@ mod tests {
         keep(&snapshots, home.path(), "seed=1\n");
         std::fs::write(folder.join(RAM), "cut").unwrap();
         assert_eq!(snapshots.find("seed=1\n"), None, "a cut memory");
+    }
+
+    #[test]
+    fn what_a_killed_marvin_left_and_what_is_forgotten_is_gone() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("snapshots");
+        std::fs::create_dir_all(folder.join("00.part")).unwrap();
+        let snapshots = Snapshots::new(folder.clone(), 1 << 30).unwrap();
+        assert!(!folder.join("00.part").exists());
+        let kept = keep(&snapshots, home.path(), "seed=1\n");
+        snapshots.forget(&kept);
+        assert_eq!((snapshots.find("seed=1\n"), kept.exists()), (None, false));
     }
 
     #[test]

@@ -10,27 +10,35 @@ use report::render::Styles;
 use crate::cli::Colour;
 use crate::exit::WrongInput;
 
-/// Where an answer will go. Opened before anything is measured, so that a bad path fails early.
+/// Where an answer will go. Checked before anything is measured, so that a bad path fails early.
 #[derive(Debug)]
 pub(crate) enum Answer {
     /// Standard output.
     Output,
-    /// A file, written beside its final place first.
-    File { file: File, part: PathBuf, path: PathBuf },
+    /// A regular file, written beside its final place first.
+    File(PathBuf),
+    /// Something that is no regular file, such as a device or a pipe: written to as it is.
+    Special(PathBuf),
 }
 
 impl Answer {
     /// Prepares standard output, or a file.
     pub(crate) fn open(path: Option<&Path>) -> anyhow::Result<Self> {
         let Some(path) = path else { return Ok(Self::Output) };
-        let name = path.file_name().filter(|_| !path.is_dir());
-        let name = name.ok_or_else(|| WrongInput(format!("--output {}: not the name of a file", path.display())))?;
-        let mut part = name.to_owned();
-        part.push(".part");
-        let part = path.with_file_name(part);
-        let file = File::create(&part)
-            .map_err(|error| WrongInput(format!("--output {}: cannot be written: {error}", path.display())))?;
-        Ok(Self::File { file, part, path: path.to_owned() })
+        let wrong = |what: String| WrongInput(format!("--output {}: {what}", path.display()));
+        if path.is_dir() || path.file_name().is_none() {
+            return Err(wrong("not the name of a file".into()).into());
+        }
+        // A link stands for what it leads to.
+        let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        if path.exists() && !path.is_file() {
+            return Ok(Self::Special(path));
+        }
+        let part = beside(&path);
+        File::create(&part)
+            .and_then(|_| std::fs::remove_file(&part))
+            .map_err(|error| wrong(format!("cannot be written: {error}")))?;
+        Ok(Self::File(path))
     }
 
     /// Returns the colours for text that goes there.
@@ -45,26 +53,33 @@ impl Answer {
     }
 
     /// Writes the answer.
-    pub(crate) fn write(mut self, text: &str) -> anyhow::Result<()> {
-        match &mut self {
+    pub(crate) fn write(self, text: &str) -> anyhow::Result<()> {
+        match self {
             Self::Output => match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
                 // A reader that has seen enough, such as head, is no error.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
                 result => result.context("cannot write to standard output"),
             },
-            Self::File { file, part, path } => file
-                .write_all(text.as_bytes())
-                .and_then(|()| std::fs::rename(&*part, &*path))
-                .with_context(|| format!("cannot write {}", path.display())),
+            Self::Special(path) => File::options()
+                .write(true)
+                .open(&path)
+                .and_then(|mut file| file.write_all(text.as_bytes()))
+                .with_context(|| format!("cannot write to {}", path.display())),
+            Self::File(path) => {
+                let part = beside(&path);
+                let written = std::fs::write(&part, text).and_then(|()| std::fs::rename(&part, &path));
+                if written.is_err() {
+                    // Nothing half-written stays; it may not be there at all.
+                    drop(std::fs::remove_file(&part));
+                }
+                written.with_context(|| format!("cannot write {}", path.display()))
+            }
         }
     }
 }
 
-impl Drop for Answer {
-    fn drop(&mut self) {
-        if let Self::File { part, .. } = self {
-            // Gone already if the answer was written; nothing half-written stays.
-            drop(std::fs::remove_file(part));
-        }
-    }
+/// A name beside a file's that is nobody else's.
+fn beside(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.{}.part", std::process::id()))
 }

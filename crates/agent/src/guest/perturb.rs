@@ -14,12 +14,13 @@ const PAGE: usize = 4096;
 /// Forks the child that forks and holds pages, and waits until it has.
 pub fn perturb(perturbation: &Perturbation) -> io::Result<()> {
     if perturbation.child_pages > 0 || perturbation.child_forks > 0 {
-        let (mut ready, holder) = io::pipe()?;
+        let (mut ready, mut holder) = io::pipe()?;
         match sys::fork()? {
             Fork::Child => {
                 drop(ready);
-                // The holder ends with the guest; a failure shows as a closed pipe.
-                if fork_often(perturbation.child_forks).and_then(|()| hold(perturbation.child_pages)).is_ok() {
+                // The holder ends with the guest; one that could not do its work ends at once, without a word.
+                let done = fork_often(perturbation.child_forks).and_then(|()| hold(perturbation.child_pages));
+                if done.and_then(|()| io::Write::write_all(&mut holder, b"!")).is_ok() {
                     drop(holder);
                     loop {
                         std::thread::sleep(Duration::from_secs(3600));
@@ -29,7 +30,11 @@ pub fn perturb(perturbation: &Perturbation) -> io::Result<()> {
             }
             Fork::Parent(_) => {
                 drop(holder);
-                io::Read::read_to_end(&mut ready, &mut Vec::new())?;
+                let mut word = Vec::new();
+                io::Read::read_to_end(&mut ready, &mut word)?;
+                if word.is_empty() {
+                    return Err(io::Error::other("memory for a child process that holds some"));
+                }
             }
         }
     }

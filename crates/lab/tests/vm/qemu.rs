@@ -48,6 +48,20 @@ fn a_qemu_that_always_dies_is_a_failure_of_the_lab_and_leaves_no_run() {
 }
 
 #[test]
+fn a_qemu_that_is_told_to_end_is_no_fact_about_the_kernel() {
+    let flag = folder("ended-once.flag");
+    drop(std::fs::remove_file(&flag));
+    let script = format!(
+        "if [ ! -e {0} ]; then touch {0}; (sleep 0.5; kill -TERM $$) & fi\nexec qemu-system-x86_64 \"$@\"",
+        flag.display()
+    );
+    drop(std::fs::remove_dir_all(folder("ended-qemu-home").join("snapshots")));
+    let (result, retries) = run_with("ended-qemu", &script);
+    assert!(retries.len() == 1 && retries[0].starts_with("QEMU ended by itself"), "{retries:?}");
+    assert_eq!(result.unwrap()[0][0].results[0].outcome, Outcome::Completed);
+}
+
+#[test]
 fn a_qemu_that_is_killed_once_is_started_again() {
     let flag = folder("killed-once.flag");
     drop(std::fs::remove_file(&flag));

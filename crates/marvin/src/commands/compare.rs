@@ -1,6 +1,6 @@
 //! `marvin compare`: kernels against a base.
 
-use lab::Plan;
+use lab::{Event, Lab, Plan, Reuse};
 use model::{Build, Run};
 use report::{Machines, Question, Side};
 
@@ -21,21 +21,15 @@ pub(crate) fn compare(arguments: &Arguments, command: &Compare) -> anyhow::Resul
     let progress = Progress::new(arguments.quiet);
     let builds = names.iter().map(|name| build(&lab, name, &progress)).collect::<Result<Vec<_>, _>>()?;
     let seeds: Vec<u64> = (1..=if command.quick { 1 } else { command.seeds }).collect();
-    // Equal images cannot differ: they are only measured when asked for.
-    let equal = builds.iter().all(|build| build.id == builds[0].id);
-    let runs: Vec<Vec<Run>> = if equal && !measure.force {
-        vec![Vec::new(); builds.len()]
-    } else {
-        let plan = Plan {
-            sides: builds.iter().collect(),
-            suite,
-            workloads: workloads.clone(),
-            seeds: seeds.clone(),
-            machines: machines(measure),
-            reuse: reuse(measure),
-        };
-        lab.carry_out(&plan, &|event| progress.event(&event))?
+    let plan = Plan {
+        sides: builds.iter().collect(),
+        suite,
+        workloads: workloads.clone(),
+        seeds: seeds.clone(),
+        machines: machines(measure),
+        reuse: reuse(measure),
     };
+    let runs = measured(&lab, plan, &|event| progress.event(&event))?;
     progress.end();
     let sides: Vec<Side<'_>> = builds
         .iter()
@@ -54,6 +48,22 @@ pub(crate) fn compare(arguments: &Arguments, command: &Compare) -> anyhow::Resul
     let comparison = report::compare(&sides[0], &sides[1..], &question)?;
     write(&comparison, &command.write, (answer, arguments))?;
     Ok(comparison.conclusion().into())
+}
+
+/// Carries out a plan, and returns the runs of each side. Images that equal the base cannot differ from it: unless all
+/// is to be measured whatever is known, they have none.
+fn measured(lab: &Lab, mut plan: Plan<'_>, notify: &(dyn Fn(Event) + Sync)) -> anyhow::Result<Vec<Vec<Run>>> {
+    let sides = std::mem::take(&mut plan.sides);
+    let needed = |n: usize| plan.reuse == Reuse::Nothing || n == 0 || sides[n].id != sides[0].id;
+    let places: Vec<usize> = (0..sides.len()).filter(|&n| needed(n)).collect();
+    let mut runs = vec![Vec::new(); sides.len()];
+    if places.len() > 1 {
+        plan.sides = places.iter().map(|&n| sides[n]).collect();
+        for (place, of_side) in places.into_iter().zip(lab.carry_out(&plan, notify)?) {
+            runs[place] = of_side;
+        }
+    }
+    Ok(runs)
 }
 
 /// Renders a comparison as asked and writes it.

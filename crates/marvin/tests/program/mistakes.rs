@@ -64,6 +64,10 @@ fn homes_and_files_that_cannot_be_used() {
     let output = home.join("report.html").display().to_string();
     let said = told(&fresh("output-home"), &["compare", "deb:6.1", "deb:6.12", "-o", &output]);
     insta::assert_snapshot!(said.replace(&output, "OUTPUT"));
+    let equal = names()[0].clone();
+    let special =
+        marvin(&fresh("special-home")).args(["compare", &equal, &equal, "-q", "-o", "/dev/null"]).output().unwrap();
+    assert!(special.status.success() && !Path::new("/dev/null").is_file(), "{}", shown(&special, &home));
     insta::assert_snapshot!(told(&fresh("empty-home"), &["runs"]));
     insta::assert_snapshot!(told(&fresh("empty-home"), &["show", "7f3a"]));
     insta::assert_snapshot!(told(&fresh("empty-home"), &["show", "7f3a", "--artefact", "../x"]));
