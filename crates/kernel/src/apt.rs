@@ -56,17 +56,31 @@ pub(crate) fn unpack(deb: &Path, into: &Path) -> Result<(), KernelError> {
     run("dpkg-deb", &["-x", &relative(deb), &relative(into)], folder).map(drop)
 }
 
-/// Runs a program to its end and returns what it printed.
+/// How long a program of the distribution may take, in seconds: a download over a slow line included.
+const DEADLINE_S: &str = "900";
+
+/// Runs a program to its end, or to its deadline, and returns what it printed.
 fn run(program: &str, args: &[&str], folder: &Path) -> Result<String, KernelError> {
-    let output =
-        Command::new(program).args(args).current_dir(folder).env("LC_ALL", "C").stdin(Stdio::null()).output().map_err(
-            |source| match source.kind() {
-                io::ErrorKind::NotFound => KernelError::NoApt(program.to_owned()),
-                _ => KernelError::at(Path::new(program))(source),
-            },
-        )?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    let output = Command::new("timeout")
+        .args(["--kill-after=5", DEADLINE_S, program])
+        .args(args)
+        .current_dir(folder)
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound => KernelError::NoApt("timeout".to_owned()),
+            _ => KernelError::at(Path::new(program))(source),
+        })?;
+    match output.status.code() {
+        Some(0) => return Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        // timeout(1): not found, and cut off by it.
+        Some(127) => return Err(KernelError::NoApt(program.to_owned())),
+        Some(124 | 137) => {
+            let command = [&[program], args].concat().join(" ");
+            return Err(KernelError::Program { command, said: format!("no end within {DEADLINE_S} s") });
+        }
+        _ => {}
     }
     let said = String::from_utf8_lossy(&output.stderr);
     if said.contains("No space left on device") {
