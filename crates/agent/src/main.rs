@@ -9,6 +9,7 @@ mod environment;
 mod init;
 mod measure;
 mod probes;
+mod resident;
 mod workloads;
 
 use std::io::Write;

@@ -4,6 +4,7 @@ use std::io;
 
 use wire::Clock;
 
+use crate::resident::touch_program;
 use crate::workloads::{self, Between, Failure};
 use guest::clock::now;
 
@@ -25,6 +26,7 @@ pub(crate) struct Plan {
 
 /// Runs a workload and returns the ticks of each measured iteration.
 pub(crate) fn measure(name: &str, plan: &Plan) -> Result<Vec<u64>, Failure> {
+    touch_program()?;
     (plan.wait)(plan.delay_us)?;
     let mut workload = workloads::create(name)?;
     // All memory for results is there before the first iteration, so that recording one touches no allocator.
