@@ -10,6 +10,7 @@ mod initrd;
 mod process;
 mod qemu;
 mod qmp;
+mod seat;
 mod snapshot;
 
 pub use console::{readable_tail, reason_in};

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::MachineError;
 use crate::qmp::{Event, Qmp, QmpError};
+use crate::seat::Seat;
 
 /// How often a running machine is looked at.
 const SLICE: Duration = Duration::from_millis(25);
@@ -102,6 +103,7 @@ pub(crate) struct Process {
     qmp: Qmp,
     console: PathBuf,
     stderr: PathBuf,
+    _seat: Seat,
 }
 
 impl Process {
@@ -109,9 +111,11 @@ impl Process {
     pub(crate) fn start(program: &Path, arguments: &[String], scratch: &Scratch) -> Result<Self, MachineError> {
         let stderr = scratch.path("stderr");
         let file = fs::File::create(&stderr).map_err(MachineError::io("create", &stderr))?;
+        let seat = Seat::take();
         let mut child = Command::new("setpriv")
             // QEMU must not outlive us, even if we are killed: it would run on without anybody to stop it.
             .args(["--pdeathsig", "KILL", "--"])
+            .args(seat.words())
             .arg(program)
             .args(arguments)
             .current_dir(&scratch.folder)
@@ -124,7 +128,7 @@ impl Process {
             return Err(MachineError::QemuDied { how: "no pipes".into(), stderr: String::new() });
         };
         match Qmp::connect(to, from) {
-            Ok(qmp) => Ok(Self { child, qmp, console: scratch.path(CONSOLE), stderr }),
+            Ok(qmp) => Ok(Self { child, qmp, console: scratch.path(CONSOLE), stderr, _seat: seat }),
             Err(_) => Err(death(&mut child, &stderr)),
         }
     }
