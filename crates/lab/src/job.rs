@@ -1,6 +1,6 @@
 //! One job: from a workload's declaration to the agent, and from the agent's frames to a result.
 
-use machine::{Exact, MachineError, Start};
+use machine::{Exact, JobEnd, MachineError, Start};
 use model::{Environment, FailureReason, Outcome, Stage, SubjectFailure, Workload, WorkloadResult};
 use wire::{Clock, Job, Task};
 
@@ -8,6 +8,8 @@ use crate::perturb::perturbation;
 
 /// How often a job or a boot is tried when the lab fails.
 const TRIES: u32 = 3;
+/// After so many ends of which no two agree the next is taken as it is.
+const REPEATS_MAX: usize = 5;
 
 /// What a job brought, with the console it came over.
 pub(crate) struct Fetched<T> {
@@ -45,7 +47,7 @@ pub(crate) fn workload(
     (id, workload): (u64, &Workload),
 ) -> Result<Fetched<WorkloadResult>, MachineError> {
     let job = Job { id, clock: Clock::Tsc, perturbation: perturbation(start.seed), task: task(workload, vec![]) };
-    let end = exact.run(start, &job)?;
+    let end = twice_the_same(|| exact.run(start, &job))?;
     let (outcome, samples) = match end.stream {
         Err(failure) => (Outcome::Failed(failure), Vec::new()),
         Ok(stream) => ingest::outcome(&stream, workload.operations, workload.iterations)
@@ -55,6 +57,21 @@ pub(crate) fn workload(
     let result =
         WorkloadResult { workload: workload.name.to_owned(), operations: workload.operations, outcome, samples };
     Ok(Fetched { value: result, console: end.console })
+}
+
+/// Does a job until two of its ends agree. QEMU's two threads can, rarely, move the guest's clock by some instructions
+/// (docs/exact-machine.md, "What was found"); what came out twice is what the kernel does.
+fn twice_the_same(run: impl Fn() -> Result<JobEnd, MachineError>) -> Result<JobEnd, MachineError> {
+    let mut ends: Vec<JobEnd> = Vec::new();
+    loop {
+        let end = run()?;
+        // A failure is told once: its deadline may have been long, and no number hangs on it.
+        let agreed = end.stream.is_err() || ends.iter().any(|other| other.stream == end.stream);
+        if agreed || ends.len() >= REPEATS_MAX {
+            return Ok(end);
+        }
+        ends.push(end);
+    }
 }
 
 pub(crate) fn task(workload: &Workload, probes: Vec<String>) -> Task {
