@@ -1,7 +1,8 @@
-//! Builds the agent, static, and hands its bytes to the lab: one program to install, and no way to mismatch.
+//! Builds the agent, static, and QEMU's plugin, and hands their bytes to the lab: one program to install, and no way to
+//! mismatch.
 //!
-//! The agent is always built in the same way, whatever profile the lab is built with, and without a path of this host
-//! in it: the same sources and compiler give the same file, and so the same numbers.
+//! They are always built in the same way, whatever profile the lab is built with, and without a path of this
+//! host in them: the same sources and compiler give the same files, and so the same numbers.
 
 #![expect(clippy::expect_used, reason = "a build script that cannot go on has nobody to tell but cargo")]
 
@@ -12,31 +13,39 @@ const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 fn main() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace is there");
-    for input in ["crates/agent/src", "crates/agent/Cargo.toml", "crates/wire/src", "Cargo.toml", "Cargo.lock"] {
+    for input in ["crates/agent", "crates/tracer", "crates/wire", "Cargo.toml", "Cargo.lock"] {
         println!("cargo::rerun-if-changed={}", root.join(input).display());
     }
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it")).join("agent");
+    // Without relocations to apply at start, no page is touched for a workload that is not run.
+    build(&root, &out, "agent", &["-Ctarget-feature=+crt-static", "-Crelocation-model=static"]);
+    build(&root, &out, "tracer", &[]);
+    let built = [
+        ("MARVIN_AGENT", "agent/marvin-agent"),
+        ("MARVIN_INIT", "agent/marvin-init"),
+        ("MARVIN_TRACER", "tracer/libtracer.so"),
+    ];
+    for (variable, file) in built {
+        println!("cargo::rustc-env={variable}={}", out.join(TARGET).join(file).display());
+    }
+}
+
+/// Builds a package with the profile of its name.
+fn build(root: &Path, out: &Path, package: &str, flags: &[&str]) {
     // Cargo's home, as cargo itself finds it: only rustup sets the variable.
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
     let home = home.unwrap_or_else(|| root.join("no-cargo-home"));
-    let flags = [
-        "-Ctarget-feature=+crt-static".to_owned(),
-        // Without relocations to apply at start, no page is touched for a workload that is not run.
-        "-Crelocation-model=static".to_owned(),
-        format!("--remap-path-prefix={}=/marvin", root.display()),
-        format!("--remap-path-prefix={}=/cargo", home.display()),
-    ];
+    let mut flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
+    flags.push(format!("--remap-path-prefix={}=/marvin", root.display()));
+    flags.push(format!("--remap-path-prefix={}=/cargo", home.display()));
     let mut cargo = Command::new(std::env::var_os("CARGO").expect("cargo sets it"));
-    cargo.args(["build", "--quiet", "--package", "agent", "--profile", "agent", "--target", TARGET, "--target-dir"]);
-    cargo.arg(&out).current_dir(&root).env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
-    // What a caller such as clippy puts around the compiler is not meant for the agent.
+    cargo.args(["build", "--quiet", "--package", package, "--profile", package, "--target", TARGET, "--target-dir"]);
+    cargo.arg(out).current_dir(root).env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
+    // What a caller such as clippy puts around the compiler is not meant for these.
     for name in ["RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER", "RUSTFLAGS", "CARGO_TARGET_DIR", "CARGO_BUILD_TARGET"] {
         cargo.env_remove(name);
     }
     let status = cargo.status().expect("cargo can be started");
-    assert!(status.success(), "the agent does not build");
-    for (variable, program) in [("MARVIN_AGENT", "marvin-agent"), ("MARVIN_INIT", "marvin-init")] {
-        println!("cargo::rustc-env={variable}={}", out.join(TARGET).join("agent").join(program).display());
-    }
+    assert!(status.success(), "the {package} does not build");
 }

@@ -10,7 +10,7 @@ use wire::{Frame, Job, Task};
 
 use crate::measure::{self, Plan};
 use crate::workloads::Failure;
-use crate::{environment, probes};
+use crate::{environment, probes, symbols};
 
 /// Lives the rest of PID 1's life; ends with the machine.
 pub(crate) fn main() -> ! {
@@ -41,6 +41,7 @@ fn work(job: &Job) -> io::Result<Vec<Frame>> {
     let file = |(name, bytes)| Frame::File { name, bytes };
     match &job.task {
         Task::Environment => Ok(environment::copy().into_iter().map(file).collect()),
+        Task::Symbols => Ok(vec![file(("symbols".to_owned(), symbols::copy()?))]),
         Task::Workload { name, operations, warm_up, iterations, probes } => {
             if !probes.is_empty()
                 && let Err(error) = probes::set(probes)

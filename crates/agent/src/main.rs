@@ -9,7 +9,9 @@ mod environment;
 mod init;
 mod measure;
 mod probes;
+mod region;
 mod resident;
+mod symbols;
 mod workloads;
 
 use std::io::Write;

@@ -4,6 +4,7 @@ use std::io;
 
 use wire::Clock;
 
+use crate::region;
 use crate::resident::touch_program;
 use crate::workloads::{self, Between, Failure};
 use guest::clock::now;
@@ -37,7 +38,12 @@ pub(crate) fn measure(name: &str, plan: &Plan) -> Result<Vec<u64>, Failure> {
             (plan.wait)(plan.delay_us)?;
         }
         let start = now(plan.clock);
+        if iteration >= plan.warm_up {
+            region::open();
+        }
         workload.run(plan.operations)?;
+        // After an iteration that was not opened this means nothing.
+        region::close();
         let end = now(plan.clock);
         workload.clear(plan.operations)?;
         if iteration >= plan.warm_up {

@@ -4,9 +4,15 @@
 //! Nothing is decided here: what a value means against another is the business of `report`.
 
 mod environment;
+mod kept;
 mod probes;
+mod profile;
 mod samples;
+mod symbols;
 
 pub use environment::environment;
+pub use kept::{profile_from_text, profile_to_text};
 pub use probes::{ProbeHits, probe_hits};
+pub use profile::{ProfileError, profile};
 pub use samples::{IngestError, outcome};
+pub use symbols::{Symbols, SymbolsError, symbols_text};

@@ -9,6 +9,7 @@ use store::{Artefact, Store};
 
 use crate::job::{environment, with_retries, workload};
 use crate::plan::{Item, Plan, Reuse, interleaved};
+use crate::symbols::{Known, SymbolCache};
 use crate::unit::Unit;
 use crate::{Event, LabError};
 
@@ -16,6 +17,7 @@ use crate::{Event, LabError};
 pub(crate) struct Bench<'a> {
     pub(crate) exact: &'a Exact,
     pub(crate) store: &'a Mutex<Store>,
+    pub(crate) symbols: &'a SymbolCache,
     pub(crate) notify: &'a (dyn Fn(Event) + Sync),
 }
 
@@ -183,7 +185,7 @@ impl Shared<'_> {
     }
 
     fn measure(&self, unit: &Unit<'_>, job: usize, start: &machine::Start) -> Result<(), LabError> {
-        let exact = self.bench.exact;
+        let (exact, notify) = (self.bench.exact, self.bench.notify);
         let name = job.checked_sub(1).map_or("environment", |n| unit.workloads[n].name);
         let id = unit.job_id(&exact.machine().id, name);
         let retrying = |error: &MachineError| self.retrying(error);
@@ -199,13 +201,35 @@ impl Shared<'_> {
             }
             Some(n) => {
                 let declared = unit.workloads[n];
-                let fetched = with_retries(&retrying, || workload(exact, start, (id, declared)))?;
+                let known = self.symbols(unit, start)?;
+                let named = known.as_ref().as_ref().ok();
+                let fetched = with_retries(&retrying, || workload(exact, start, (id, declared), named))?;
                 let mut progress = unit.progress();
                 progress.results.push((n, fetched.value));
                 progress.consoles.push((format!("{}.console", declared.name), fetched.console));
+                match fetched.profile {
+                    None => {}
+                    Some(Ok(text)) => progress.consoles.push((format!("{}.profile", declared.name), text.into_bytes())),
+                    Some(Err(why)) => {
+                        let (version, workload) = (unit.build.version.clone(), declared.name.to_owned());
+                        notify(Event::NoProfile { version, workload: Some(workload), why });
+                    }
+                }
             }
         }
         Ok(())
+    }
+
+    /// Returns the functions of a unit's kernel; without them there are results and no profile.
+    fn symbols(&self, unit: &Unit<'_>, start: &machine::Start) -> Result<Known, LabError> {
+        let bench = self.bench;
+        let ask = || bench.symbols.of(bench.exact, unit.build, start);
+        let (known, is_new) = with_retries(&|error| self.retrying(error), ask)?;
+        if let (Err(why), true) = (known.as_ref(), is_new) {
+            let version = unit.build.version.clone();
+            (bench.notify)(Event::NoProfile { version, workload: None, why: why.clone() });
+        }
+        Ok(known)
     }
 
     fn retrying(&self, error: &MachineError) {

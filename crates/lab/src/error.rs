@@ -33,6 +33,14 @@ pub enum LabError {
         /// The last failure.
         error: MachineError,
     },
+    /// A profile that was kept cannot be read.
+    #[error("{name} of {run} is not a profile of this version of Marvin; measure again with --force")]
+    BadProfile {
+        /// The run.
+        run: model::RunId,
+        /// The artefact.
+        name: String,
+    },
     /// There is nothing to do.
     #[error("nothing to do: the plan has no {0}")]
     Empty(&'static str),
@@ -46,7 +54,7 @@ impl LabError {
             Self::Kernel(error) => error.guilt() == kernel::Guilt::User,
             Self::Machine(error) => error.guilt() == machine::Guilt::User,
             Self::Store(error) => error.guilt() == store::Guilt::User,
-            Self::GaveUp { .. } => false,
+            Self::GaveUp { .. } | Self::BadProfile { .. } => false,
             Self::Empty(_) => true,
         };
         if user { Guilt::User } else { Guilt::Infra }

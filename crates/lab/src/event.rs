@@ -46,6 +46,15 @@ pub enum Event {
         /// The workload.
         workload: String,
     },
+    /// There is no profile: of a workload, or of any of a build's.
+    NoProfile {
+        /// The build's version.
+        version: String,
+        /// The workload, if it is only one.
+        workload: Option<String>,
+        /// Why.
+        why: String,
+    },
     /// A job will not be done, as its build does not boot.
     LeftOut,
     /// The lab failed and tries again.

@@ -1,20 +1,27 @@
 //! One job: from a workload's declaration to the agent, and from the agent's frames to a result.
 
-use machine::{Exact, JobEnd, MachineError, Start};
+use machine::{Exact, MachineError, Start};
 use model::{Environment, FailureReason, Outcome, Stage, SubjectFailure, Workload, WorkloadResult};
 use wire::{Clock, Job, Task};
 
 use crate::perturb::perturbation;
+use crate::symbols::Named;
 
 /// How often a job or a boot is tried when the lab fails.
 const TRIES: u32 = 3;
-/// After so many ends of which no two agree the next is taken as it is.
-const REPEATS_MAX: usize = 5;
 
 /// What a job brought, with the console it came over.
 pub(crate) struct Fetched<T> {
     pub(crate) value: T,
     pub(crate) console: Vec<u8>,
+}
+
+/// What a workload brought.
+pub(crate) struct Measured {
+    pub(crate) value: WorkloadResult,
+    pub(crate) console: Vec<u8>,
+    /// Its profile as it is kept, or why there is none, where one was asked for.
+    pub(crate) profile: Option<Result<String, String>>,
 }
 
 /// Does something that the lab may fail at, again if another try may help.
@@ -35,43 +42,34 @@ pub(crate) fn with_retries<T>(
 /// Copies out what the guest says of itself; a guest that fails at that has no environment.
 pub(crate) fn environment(exact: &Exact, start: &Start, id: u64) -> Result<Fetched<Environment>, MachineError> {
     let job = Job { id, clock: Clock::Tsc, perturbation: perturbation(start.seed), task: Task::Environment };
-    let end = exact.run(start, &job)?;
+    let end = exact.run(start, &job, None)?;
     let value = end.stream.map(|stream| ingest::environment(&stream)).unwrap_or_default();
     Ok(Fetched { value, console: end.console })
 }
 
-/// Runs one workload; with `probes`, counts how often those kernel functions are entered as well.
+/// Runs one workload; where the kernel's functions are known it is counted what they execute.
 pub(crate) fn workload(
     exact: &Exact,
     start: &Start,
     (id, workload): (u64, &Workload),
-) -> Result<Fetched<WorkloadResult>, MachineError> {
+    named: Option<&Named>,
+) -> Result<Measured, MachineError> {
     let job = Job { id, clock: Clock::Tsc, perturbation: perturbation(start.seed), task: task(workload, vec![]) };
-    let end = twice_the_same(|| exact.run(start, &job))?;
+    let end = exact.run(start, &job, named.map(|named| named.marks.as_str()))?;
     let (outcome, samples) = match end.stream {
         Err(failure) => (Outcome::Failed(failure), Vec::new()),
         Ok(stream) => ingest::outcome(&stream, workload.operations, workload.iterations)
             .unwrap_or_else(|error| (damaged(&error), Vec::new())),
     };
     let outcome = explained(outcome, &end.console);
-    let result =
+    let profile = named.filter(|_| outcome == Outcome::Completed).map(|named| {
+        let counts = end.counts.unwrap_or_default();
+        let profile = ingest::profile(&counts, &named.symbols, workload.operations);
+        profile.map(|profile| ingest::profile_to_text(&profile)).map_err(|error| error.to_string())
+    });
+    let value =
         WorkloadResult { workload: workload.name.to_owned(), operations: workload.operations, outcome, samples };
-    Ok(Fetched { value: result, console: end.console })
-}
-
-/// Does a job until two of its ends agree. QEMU's two threads can, rarely, move the guest's clock by some instructions
-/// (docs/exact-machine.md, "What was found"); what came out twice is what the kernel does.
-fn twice_the_same(run: impl Fn() -> Result<JobEnd, MachineError>) -> Result<JobEnd, MachineError> {
-    let mut ends: Vec<JobEnd> = Vec::new();
-    loop {
-        let end = run()?;
-        // A failure is told once: its deadline may have been long, and no number hangs on it.
-        let agreed = end.stream.is_err() || ends.iter().any(|other| other.stream == end.stream);
-        if agreed || ends.len() >= REPEATS_MAX {
-            return Ok(end);
-        }
-        ends.push(end);
-    }
+    Ok(Measured { value, console: end.console, profile })
 }
 
 pub(crate) fn task(workload: &Workload, probes: Vec<String>) -> Task {

@@ -6,13 +6,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use kernel::{BuildCache, Step};
 use machine::{Boot, Exact, Limits, Programs, Settings, SnapshotUse};
-use model::{Build, KernelName, Machine, Run, Workload};
+use model::{Build, KernelName, Machine, Profile, Run, RunId, Workload};
 use store::{HomeLock, Store};
 use wire::{Clock, Frame, Job, Perturbation};
 
 use crate::carry_out::{Bench, carry_out};
 use crate::perturb::conditions;
-use crate::{AGENT, Event, INIT, LabError, Plan};
+use crate::symbols::SymbolCache;
+use crate::{AGENT, Event, INIT, LabError, Plan, TRACER};
 
 /// Guest memory in MiB: enough for the micro suite, little enough to save and to restore quickly.
 const MEMORY_MIB: u32 = 256;
@@ -48,6 +49,7 @@ pub struct Lab {
     store: Mutex<Store>,
     cache: BuildCache,
     exact: Exact,
+    symbols: SymbolCache,
     _lock: HomeLock,
 }
 
@@ -69,16 +71,18 @@ impl Lab {
         let lock = HomeLock::acquire(&options.home)?;
         let store = Store::open(&options.home)?;
         let cache = BuildCache::open(&options.home)?;
+        let symbols = SymbolCache::new(options.home.join("symbols"));
         let exact = Exact::open(Settings {
             qemu: options.qemu,
             programs: options.programs,
+            tracer: TRACER.to_vec(),
             home: options.home,
             conditions: conditions(),
             memory_mib: MEMORY_MIB,
             snapshots: options.snapshots,
             limits: options.limits,
         })?;
-        Ok(Self { store: Mutex::new(store), cache, exact, _lock: lock })
+        Ok(Self { store: Mutex::new(store), cache, exact, symbols, _lock: lock })
     }
 
     /// Returns the machine that runs are made on.
@@ -105,7 +109,21 @@ impl Lab {
     /// # Errors
     /// When the lab fails; runs that were complete by then are stored, and the same plan goes on from there.
     pub fn carry_out(&self, plan: &Plan<'_>, notify: &(dyn Fn(Event) + Sync)) -> Result<Vec<Vec<Run>>, LabError> {
-        carry_out(plan, &Bench { exact: &self.exact, store: &self.store, notify })
+        carry_out(plan, &Bench { exact: &self.exact, store: &self.store, symbols: &self.symbols, notify })
+    }
+
+    /// Returns the profile of a workload in a run, if it was counted.
+    ///
+    /// # Errors
+    /// When what was kept is damaged or of another version.
+    pub fn profile(&self, run: &RunId, workload: &str) -> Result<Option<Profile>, LabError> {
+        let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = format!("{workload}.profile");
+        if !store.artefact_names(run)?.contains(&name) {
+            return Ok(None);
+        }
+        let text = String::from_utf8_lossy(&store.artefact(run, &name)?).into_owned();
+        ingest::profile_from_text(&text).map(Some).ok_or(LabError::BadProfile { run: run.clone(), name })
     }
 
     /// Runs a workload with probes on the functions it is meant to exercise; nothing is stored.
@@ -119,7 +137,7 @@ impl Lab {
         let Boot::Ready(start) = self.exact.boot(build, 1)? else { return Ok(Probed { hits: vec![], operations }) };
         let task = crate::job::task(workload, probes);
         let job = Job { id: 1, clock: Clock::Tsc, perturbation: Perturbation::default(), task };
-        let frames = self.exact.run(&start, &job)?.stream.map(|stream| stream.frames).unwrap_or_default();
+        let frames = self.exact.run(&start, &job, None)?.stream.map(|stream| stream.frames).unwrap_or_default();
         let table: Vec<u8> = frames
             .into_iter()
             .filter_map(|frame| match frame {

@@ -11,6 +11,7 @@ mod job;
 mod lab;
 mod perturb;
 mod plan;
+mod symbols;
 mod unit;
 
 pub use error::{Guilt, LabError};
@@ -23,3 +24,6 @@ pub const AGENT: &[u8] = include_bytes!(env!("MARVIN_AGENT"));
 
 /// PID 1 of every guest up to the snapshot, built with the lab.
 pub const INIT: &[u8] = include_bytes!(env!("MARVIN_INIT"));
+
+/// The tracer: the plugin that QEMU loads, built with the lab.
+pub const TRACER: &[u8] = include_bytes!(env!("MARVIN_TRACER"));

@@ -6,6 +6,8 @@ use model::FailureReason;
 
 /// Most lines of a tail.
 const TAIL_LINES: usize = 40;
+/// What a line says that tells why the kernel stopped.
+const HEADLINES: [&str; 3] = ["Kernel panic - not syncing", "BUG: ", "Oops: "];
 /// Most characters of a line in a tail.
 const LINE_CHARACTERS: usize = 160;
 /// How far back from its end a console is searched, in bytes: what killed a kernel stands near the end.
@@ -41,7 +43,14 @@ pub fn readable_tail(console: &[u8]) -> String {
     let text = String::from_utf8_lossy(&console[console.len().saturating_sub(SEARCHED)..]);
     let lines: Vec<&str> =
         text.lines().map(str::trim_end).filter(|line| !line.is_empty() && !line.starts_with(wire::MARK)).collect();
-    lines[lines.len().saturating_sub(TAIL_LINES)..].iter().map(|line| printable(line)).collect::<Vec<_>>().join("\n")
+    let tail = lines.len().saturating_sub(TAIL_LINES);
+    // A long trace must not push out what it is the trace of.
+    let headline = lines[..tail].iter().rposition(|line| HEADLINES.iter().any(|words| line.contains(words)));
+    let is_there = lines[tail..].iter().any(|line| line.contains(HEADLINES[0]));
+    let headline = headline.filter(|_| !is_there).map(|at| lines[at]);
+    let rest = tail + usize::from(headline.is_some());
+    let kept = headline.into_iter().chain(lines[rest..].iter().copied());
+    kept.map(printable).collect::<Vec<_>>().join("\n")
 }
 
 /// A guest may print escape sequences; they must not reach a terminal.
@@ -73,6 +82,15 @@ mod tests {
             assert_eq!(reason_in(console.as_bytes()).map(|r| r.to_string()).as_deref(), Some(reason));
         }
         assert_eq!(reason_in(b"[    0.07] all is well"), None::<FailureReason>);
+    }
+
+    #[test]
+    fn a_long_trace_keeps_its_headline() {
+        let mut console = "[ 1] Kernel panic - not syncing: sysrq triggered crash\n".to_owned();
+        console.push_str(&"[ 1]  ? vfs_write+0x1/0x2\n".repeat(60));
+        let tail = readable_tail(console.as_bytes());
+        assert_eq!(tail.lines().count(), 40);
+        assert!(tail.starts_with("[ 1] Kernel panic"), "{tail}");
     }
 
     #[test]

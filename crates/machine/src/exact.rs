@@ -24,6 +24,11 @@ use crate::snapshot::{RAM, STATE, Snapshot, Snapshots};
 const CPU: &str = "max,-erms,-fsrm";
 const COMMAND_LINE: &str = "console=ttyS0 nokaslr norandmaps reboot=t panic=-1 oops=panic cryptomgr.notests";
 
+/// The plugin's file within a scratch folder, what it reads and what it writes.
+const TRACER: &str = "tracer.so";
+const MARKS: &str = "marks";
+const COUNTS: &str = "counts";
+
 /// Limits of one machine. Processor seconds count, so that a busy host does not make a kernel "hang".
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
@@ -61,6 +66,8 @@ pub struct Settings {
     pub qemu: Option<PathBuf>,
     /// The guest's programs.
     pub programs: Programs,
+    /// The plugin that QEMU loads.
+    pub tracer: Vec<u8>,
     /// What else results depend on, to be part of the machine's identity.
     pub conditions: Vec<(String, String)>,
     /// Where snapshots and scratch files go.
@@ -79,6 +86,7 @@ pub struct Exact {
     qemu: Qemu,
     machine: Machine,
     initrd: PathBuf,
+    tracer: PathBuf,
     scratch: PathBuf,
     snapshots: Snapshots,
     settings: Settings,
@@ -111,6 +119,8 @@ pub struct JobEnd {
     pub stream: Result<Stream, SubjectFailure>,
     /// The whole console, with the frames in it.
     pub console: Vec<u8>,
+    /// What the tracer counted, where it was asked to and QEMU ended by itself.
+    pub counts: Option<Vec<u8>>,
 }
 
 impl Exact {
@@ -130,14 +140,22 @@ impl Exact {
         fs::create_dir_all(&scratch).map_err(MachineError::io("create", &scratch))?;
         let initrd = scratch.join("initrd");
         fs::write(&initrd, &archive).map_err(MachineError::io("write", &initrd))?;
+        let tracer = scratch.join(TRACER);
+        fs::write(&tracer, &settings.tracer).map_err(MachineError::io("write", &tracer))?;
         let snapshots = Snapshots::new(settings.home.join("snapshots"), settings.limits.snapshot_bytes)?;
-        Ok(Self { qemu, machine, initrd, scratch, snapshots, settings })
+        Ok(Self { qemu, machine, initrd, tracer, scratch, snapshots, settings })
     }
 
     /// Returns the machine's identity.
     #[must_use]
     pub fn machine(&self) -> &Machine {
         &self.machine
+    }
+
+    /// Tells whether instructions can be counted by function: whether QEMU loads plugins.
+    #[must_use]
+    pub fn can_count(&self) -> bool {
+        self.qemu.plugins
     }
 
     /// Boots a build with a seed up to the point where jobs start, or finds the snapshot of an earlier boot.
@@ -157,7 +175,7 @@ impl Exact {
         }
         self.check_space()?;
         let scratch = self.prepare(&build.boot_file().path, &vec![0; wire::JOB_SIZE])?;
-        let mut arguments = self.arguments(seed, "quiet");
+        let mut arguments = self.arguments(seed, "quiet", false);
         arguments.extend(memory(self.settings.memory_mib, "on"));
         let mut process = Process::start(&self.qemu.program, &arguments, &scratch)?;
         let ended = process.watch(&self.budget(self.settings.limits.boot_cpu_s))?;
@@ -188,21 +206,25 @@ impl Exact {
         Boot::Failed(failure(Stage::Boot, ended, &console), console)
     }
 
-    /// Does one job from a snapshot.
+    /// Does one job from a snapshot. With marks (lines as in `crates/tracer/src/lib.rs`) the tracer counts instructions;
+    /// the guest does the same either way.
     ///
     /// # Errors
     /// When the lab fails. A kernel that fails is a result, see [`JobEnd::stream`].
-    pub fn run(&self, start: &Start, job: &Job) -> Result<JobEnd, MachineError> {
+    pub fn run(&self, start: &Start, job: &Job, marks: Option<&str>) -> Result<JobEnd, MachineError> {
         let scratch = self.prepare(&start.kernel, &job.encode()?)?;
+        if let Some(marks) = marks {
+            scratch.write(MARKS, marks.as_bytes())?;
+        }
         let limits = &self.settings.limits;
         let restored = match &start.snapshot {
-            Snapshot::Saved(folder) => self.restored(folder, &scratch, start.seed),
+            Snapshot::Saved(folder) => self.restored((folder, start.seed), &scratch, marks.is_some()),
             Snapshot::PlainBoot(_) => None,
         };
         let mut process = match restored {
             Some(process) => process,
             None => {
-                let mut arguments = self.arguments(start.seed, "quiet");
+                let mut arguments = self.arguments(start.seed, "quiet", marks.is_some());
                 arguments.extend(["-m".to_owned(), self.settings.memory_mib.to_string()]);
                 let mut process = Process::start(&self.qemu.program, &arguments, &scratch)?;
                 // The guest stops where a snapshot would be taken, and goes on from there: a machine that does not
@@ -210,7 +232,7 @@ impl Exact {
                 let ended = process.watch(&self.budget(limits.boot_cpu_s))?;
                 if ended != Ended::Stopped {
                     let console = scratch.console();
-                    return Ok(JobEnd { stream: Err(failure(Stage::Boot, ended, &console)), console });
+                    return Ok(JobEnd { stream: Err(failure(Stage::Boot, ended, &console)), console, counts: None });
                 }
                 process
             }
@@ -231,22 +253,28 @@ impl Exact {
                 Err(stream_failure(ended, error.err(), &console))
             }
         };
-        Ok(JobEnd { stream, console })
+        let counts = marks.and_then(|_| fs::read(scratch.path(COUNTS)).ok());
+        Ok(JobEnd { stream, console, counts })
     }
 
     /// Restores a snapshot; one that cannot be restored is forgotten, and the guest boots instead.
-    fn restored(&self, folder: &Path, scratch: &Scratch, seed: u64) -> Option<Process> {
+    fn restored(&self, saved: (&Path, u64), scratch: &Scratch, counting: bool) -> Option<Process> {
         // QEMU would wait for a memory file that is not there.
-        if !folder.join(RAM).is_file() {
+        if !saved.0.join(RAM).is_file() {
             return None;
         }
-        self.restore(folder, scratch, seed).map_err(|_| self.snapshots.forget(folder)).ok()
+        self.restore(saved, scratch, counting).map_err(|_| self.snapshots.forget(saved.0)).ok()
     }
 
-    fn restore(&self, folder: &Path, scratch: &Scratch, seed: u64) -> Result<Process, MachineError> {
+    fn restore(
+        &self,
+        (folder, seed): (&Path, u64),
+        scratch: &Scratch,
+        counting: bool,
+    ) -> Result<Process, MachineError> {
         scratch.link(RAM, &folder.join(RAM))?;
         scratch.link(STATE, &folder.join(STATE))?;
-        let mut arguments = self.arguments(seed, "quiet");
+        let mut arguments = self.arguments(seed, "quiet", counting);
         // share=off: what the guest writes stays in this process, the saved memory is only read.
         arguments.extend(memory(self.settings.memory_mib, "off"));
         arguments.extend(["-S", "-incoming", "defer"].map(str::to_owned));
@@ -264,7 +292,7 @@ impl Exact {
     /// Boots once more with all messages, and returns the console if there is more on it.
     fn boot_aloud(&self, build: &Build, seed: u64) -> Option<Vec<u8>> {
         let scratch = self.prepare(&build.boot_file().path, &vec![0; wire::JOB_SIZE]).ok()?;
-        let mut arguments = self.arguments(seed, "ignore_loglevel earlyprintk=serial,ttyS0,115200");
+        let mut arguments = self.arguments(seed, "ignore_loglevel earlyprintk=serial,ttyS0,115200", false);
         arguments.extend(["-m".to_owned(), self.settings.memory_mib.to_string()]);
         let mut process = Process::start(&self.qemu.program, &arguments, &scratch).ok()?;
         process.watch(&self.budget(self.settings.limits.boot_cpu_s)).ok()?;
@@ -276,12 +304,18 @@ impl Exact {
         let scratch = Scratch::new(&self.scratch)?;
         scratch.link("kernel", kernel)?;
         scratch.link("initrd", &self.initrd)?;
+        scratch.link(TRACER, &self.tracer)?;
         scratch.write("job", job)?;
         Ok(scratch)
     }
 
-    fn arguments(&self, seed: u64, loudness: &str) -> Vec<String> {
+    fn arguments(&self, seed: u64, loudness: &str, counting: bool) -> Vec<String> {
+        // With the folder: QEMU would look for a bare name where libraries are.
+        let plugin = if counting { format!("./{TRACER},counts={COUNTS},marks={MARKS}") } else { format!("./{TRACER}") };
         let mut arguments = fixed_arguments();
+        if self.qemu.plugins {
+            arguments.extend(["-plugin".into(), plugin]);
+        }
         arguments.extend(["-seed".into(), (seed & 0xffff_ffff).to_string()]);
         arguments.extend(["-append".into(), format!("{COMMAND_LINE} {loudness}")]);
         arguments
@@ -362,6 +396,7 @@ fn identify(qemu: &Qemu, archive: &[u8], settings: &Settings) -> Result<Machine,
     let memory_mib = settings.memory_mib;
     let mut fingerprint = vec![
         ("initrd.sha256".to_owned(), hash(&[archive])),
+        ("tracer.sha256".to_owned(), if qemu.plugins { hash(&[&settings.tracer]) } else { "none".to_owned() }),
         ("arguments".to_owned(), fixed_arguments().join(" ")),
         ("command_line".to_owned(), COMMAND_LINE.to_owned()),
         ("cpu".to_owned(), CPU.to_owned()),

@@ -26,6 +26,8 @@ pub struct Qemu {
     pub program: PathBuf,
     /// What it says of its version: `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)`.
     pub version: String,
+    /// Whether it loads plugins: without, the clock of a guest that halts is not always exact, and nothing is counted.
+    pub plugins: bool,
     /// Hashes of the program and of the firmware and modules it uses, by name.
     pub hashes: Vec<(String, String)>,
 }
@@ -87,6 +89,7 @@ impl Qemu {
         if numbers(&version) < Some(OLDEST) {
             return Err(QemuProblem::TooOld { found: version }.into());
         }
+        let plugins = output(&program, &["-help"]).map_err(missing)?.lines().any(|line| line.starts_with("-plugin "));
         let folders = output(&program, &["-L", "help"]).map_err(missing)?;
         let mut files = vec![(PROGRAM.to_owned(), program.clone())];
         let firmware = FIRMWARE.iter().map(|name| (*name, folders.lines().map(Path::new).collect::<Vec<_>>()));
@@ -98,7 +101,7 @@ impl Qemu {
         }
         let hash = |(name, path): (String, PathBuf)| Ok((name, hash_file(&path)?));
         let hashes = files.into_iter().map(hash).collect::<Result<_, MachineError>>()?;
-        Ok(Self { program, version, hashes })
+        Ok(Self { program, version, plugins, hashes })
     }
 }
 
@@ -156,6 +159,7 @@ mod tests {
     fn the_installed_qemu_is_identified() {
         let qemu = Qemu::find(None).unwrap();
         let names: Vec<&str> = qemu.hashes.iter().map(|(name, _)| name.as_str()).collect();
+        assert!(qemu.plugins);
         assert_eq!(names[0], "qemu-system-x86_64");
         assert!(names.contains(&"pvh.bin"), "{names:?}");
     }

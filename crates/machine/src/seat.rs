@@ -1,10 +1,10 @@
 //! A processor of the host for each machine, and one only.
 //!
-//! QEMU's main loop moves the clock of an idle guest to its next timer. It may find the guest idle a moment before the
-//! instructions that led there have been added to the clock, if it runs on another processor at that very moment; the
-//! clock is then ahead by so many. Seen once in some thousand jobs on a busy host (QEMU 7.2, softmmu/icount.c,
-//! icount_start_warp_timer). Where both threads share a processor and neither preempts the other when it is woken
-//! (SCHED_BATCH), they take turns where they wait, and that moment does not come.
+//! QEMU's main loop and its processor's thread are only exact together while neither meets the other half-way (see
+//! `crates/tracer/src/idle.rs`, which keeps them apart where that is known to matter). Where both share a processor of
+//! the host and neither preempts the other when it is woken (SCHED_BATCH), they take turns where they wait, and hardly
+//! ever meet at all. A second lock on the same door: with the tracer alone one job in about a thousand still differed on
+//! a host with several times more to do than it could.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -73,6 +73,8 @@ pub(crate) enum Format {
 pub(crate) enum Command {
     /// Compare kernels with a base: what became better or worse, and by how much
     Compare(Compare),
+    /// Show which functions of the kernel a difference comes from, to the last instruction
+    Profile(Profile),
     /// Run a suite on one kernel and keep the results
     Run(Run),
     /// List the runs that are kept, newest first
@@ -183,8 +185,46 @@ pub(crate) struct Compare {
     #[arg(long, conflicts_with = "seeds")]
     pub(crate) quick: bool,
 
+    /// Say under the table which functions each difference comes from, as `marvin profile` does in full
+    #[arg(long)]
+    pub(crate) profile: bool,
+
     #[command(flatten)]
     pub(crate) write: Write,
+}
+
+const PROFILE_EXAMPLES: &str = "Examples:
+  marvin profile deb:6.1 deb:6.12 --workload fault-anon
+  marvin profile deb:6.1 deb:6.12 --format html -o profile.html";
+
+/// `marvin profile`.
+#[derive(Debug, Args)]
+#[command(after_help = format!("{KERNELS}{PROFILE_EXAMPLES}"))]
+pub(crate) struct Profile {
+    /// Kernel that the other is compared with
+    pub(crate) base: String,
+
+    /// Kernel to compare with it
+    pub(crate) new: String,
+
+    #[command(flatten)]
+    pub(crate) measure: Measure,
+
+    /// Seeds, whose counts are added up
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u64).range(1..=1000))]
+    pub(crate) seeds: u64,
+
+    /// Most functions that are shown for a workload; the others are one line. JSON has all
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub(crate) lines: usize,
+
+    /// How the profile is written
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+
+    /// Write it to a file rather than to standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
 }
 
 /// `marvin run`.

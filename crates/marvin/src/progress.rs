@@ -58,6 +58,10 @@ impl Progress {
                 self.line(&format!("{version}, seed {seed}: {} ({} stage)", failure.reason, failure.stage));
             }
             Event::Done { version, seed, workload } => self.done(&format!("{version} seed {seed} {workload}")),
+            Event::NoProfile { version, workload, why } => {
+                let what = workload.as_ref().map_or_else(String::new, |workload| format!(" {workload}"));
+                self.line(&format!("{version}{what}: no profile: {why}"));
+            }
             Event::LeftOut => self.done("left out"),
             Event::Retrying { error } => self.line(&format!("trying again: {error}")),
         }

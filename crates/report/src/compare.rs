@@ -59,6 +59,7 @@ pub fn compare(base: &Side<'_>, others: &[Side<'_>], question: &Question) -> Res
         failures: answer.failures.all,
         seeds,
         warnings,
+        origins: Vec::new(),
     })
 }
 

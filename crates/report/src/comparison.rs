@@ -30,6 +30,8 @@ pub struct Comparison {
     pub failures: Vec<Failure>,
     /// What differed between the environments.
     pub environment: Differing,
+    /// Which functions the differences come from, a sentence per workload, where that was asked for.
+    pub origins: Vec<String>,
 }
 
 /// A reason to doubt all numbers.
@@ -290,6 +292,13 @@ impl Comparison {
         } else {
             Conclusion::Fine
         }
+    }
+
+    /// Returns the workloads that became better or worse on one of the others.
+    #[must_use]
+    pub fn changed(&self, other: usize) -> Vec<String> {
+        let has_changed = |row: &&Row| matches!(row.cells[other].verdict, Verdict::Better | Verdict::Worse);
+        self.rows.iter().filter(has_changed).map(|row| row.workload.name.to_owned()).collect()
     }
 
     /// Returns all kernels, the base first.

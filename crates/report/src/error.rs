@@ -9,7 +9,7 @@ pub enum CompareError {
     /// The runs are of different machines and nobody said that this is meant.
     #[error(
         "{base} ran on {base_machine}, {other} on {other_machine}: results of different machines are never compared \
-         silently; they differ in {}; run both kernels on one machine, or allow mixed machines explicitly",
+         silently; they differ in {}; run both kernels on one machine, or allow it with --mixed-machines",
         listed(.differences)
     )]
     DifferentMachines {

@@ -16,6 +16,7 @@ mod failures;
 mod fixtures;
 mod index;
 mod label;
+pub mod ledger;
 mod missing;
 mod plain;
 mod question;

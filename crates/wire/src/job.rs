@@ -35,6 +35,8 @@ pub struct Perturbation {
 pub enum Task {
     /// Copy out what describes the guest.
     Environment,
+    /// Copy out the names and addresses of the kernel's functions.
+    Symbols,
     /// Run one workload.
     Workload {
         /// Its name.
@@ -97,6 +99,7 @@ impl Job {
         ];
         match &self.task {
             Task::Environment => words.push("task=environment".into()),
+            Task::Symbols => words.push("task=symbols".into()),
             Task::Workload { name, operations, warm_up, iterations, probes } => {
                 words.push("task=workload".into());
                 words.push(format!("name={}", escape(name.as_bytes())));
@@ -170,6 +173,7 @@ impl<'a> Fields<'a> {
             },
             task: match self.all("task").next()? {
                 "environment" => Task::Environment,
+                "symbols" => Task::Symbols,
                 "workload" => Task::Workload {
                     name: Self::text(self.all("name").next()?)?,
                     operations: self.number("operations")?,

@@ -1,11 +1,11 @@
-//! The agent that is built into the lab, as a file and as a program.
+//! What is built into the lab: the agent, as a file and as a program, and the tracer.
 
 use std::error::Error;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use lab::AGENT;
+use lab::{AGENT, TRACER};
 use model::MICRO;
 
 /// Most bytes of the agent's file.
@@ -23,13 +23,14 @@ fn the_agent_is_static() {
 }
 
 #[test]
-fn the_agent_holds_no_path_of_this_host() {
+fn agent_and_tracer_hold_no_path_of_this_host() {
     let text = |path: &Path| path.display().to_string();
     let cargo_home = std::env::var_os("CARGO_HOME").map(|home| text(Path::new(&home)));
     let usual = std::env::home_dir().map(|home| text(&home.join(".cargo")));
     let mut paths = vec![text(&tidy::root())];
     paths.extend(cargo_home.into_iter().chain(usual));
     tidy::none(&tidy::leaks(AGENT, &paths));
+    tidy::none(&tidy::leaks(TRACER, &paths));
 }
 
 #[test]

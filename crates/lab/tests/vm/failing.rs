@@ -8,7 +8,7 @@ use crate::{build, folder, leaked, measure, same_build};
 
 /// A lab that loses patience quickly.
 fn impatient(name: &str) -> Lab {
-    let limits = Limits { boot_cpu_s: 30, job_cpu_s: 4, wall_factor: 30, console_bytes: 1 << 20, ..Limits::default() };
+    let limits = Limits { boot_cpu_s: 30, job_cpu_s: 8, wall_factor: 30, console_bytes: 1 << 20, ..Limits::default() };
     Lab::open(Options { limits, ..Options::new(folder(name)) }).unwrap()
 }
 

@@ -5,14 +5,15 @@
 mod failing;
 mod independent;
 mod probes;
+mod profiled;
 mod qemu;
 mod truthful;
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use lab::{Lab, Options, Plan, Reuse};
-use model::{Build, KernelName, MICRO, Outcome, Workload, WorkloadResult};
+use lab::{Event, Lab, LabError, Options, Plan, Reuse};
+use model::{Build, KernelName, MICRO, Outcome, Run, Workload, WorkloadResult};
 
 /// Where the tests keep kernels and snapshots from one time to the next. Results are never taken from there.
 fn folder(name: &str) -> PathBuf {
@@ -43,8 +44,13 @@ fn leaked(workload: Workload) -> &'static Workload {
     Box::leak(Box::new(workload))
 }
 
-/// Measures workloads with one seed and returns their results in the order asked for.
-fn measure(lab: &Lab, build: &Build, workloads: &[&'static Workload]) -> Vec<WorkloadResult> {
+/// Measures workloads with one seed and returns the run.
+fn measured_run(
+    lab: &Lab,
+    build: &Build,
+    workloads: &[&'static Workload],
+    notify: &(dyn Fn(Event) + Sync),
+) -> Result<Run, LabError> {
     let plan = Plan {
         sides: vec![build],
         suite: &MICRO,
@@ -53,9 +59,14 @@ fn measure(lab: &Lab, build: &Build, workloads: &[&'static Workload]) -> Vec<Wor
         machines: 2,
         reuse: Reuse::Nothing,
     };
-    let mut runs = lab.carry_out(&plan, &|_| {}).unwrap().remove(0);
+    let mut runs = lab.carry_out(&plan, notify)?.remove(0);
     assert_eq!(runs.len(), 1);
-    runs.remove(0).results
+    Ok(runs.remove(0))
+}
+
+/// Measures workloads with one seed and returns their results in the order asked for.
+fn measure(lab: &Lab, build: &Build, workloads: &[&'static Workload]) -> Vec<WorkloadResult> {
+    measured_run(lab, build, workloads, &|_| {}).unwrap().results
 }
 
 /// The samples of a result that must have completed.

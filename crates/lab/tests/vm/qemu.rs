@@ -7,12 +7,13 @@ use std::sync::Mutex;
 use lab::{Event, Guilt, Lab, LabError, Options, Plan, Reuse};
 use model::{MICRO, Outcome, Run};
 
-use crate::{build, declared, folder, same_build};
+use crate::{build, declared, folder, measured_run, same_build};
 
 /// A QEMU that tells its version as the real one does, and otherwise does what the script says.
 fn qemu(name: &str, script: &str) -> PathBuf {
     let path = folder(name);
-    let text = format!("#!/bin/sh\ncase \"$1\" in --version|-L) exec qemu-system-x86_64 \"$@\";; esac\n{script}\n");
+    let text =
+        format!("#!/bin/sh\ncase \"$1\" in --version|-L|-help) exec qemu-system-x86_64 \"$@\";; esac\n{script}\n");
     std::fs::write(&path, text).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     path
@@ -70,4 +71,26 @@ fn a_qemu_that_is_killed_once_is_started_again() {
     let (result, retries) = run_with("killed-qemu", &script);
     assert_eq!(retries, ["QEMU ended by itself (signal 9)"]);
     assert_eq!(result.unwrap()[0][0].results[0].outcome, Outcome::Completed);
+}
+
+#[test]
+fn a_qemu_without_plugins_measures_the_same_and_says_that_it_does_not_count() {
+    // Its help decides; were a plugin asked for all the same, this one would refuse.
+    let script = "case \"$*\" in *-plugin*) echo 'no plugins here' >&2; exit 1;; esac\nexec qemu-system-x86_64 \"$@\"";
+    let path = qemu("plain-qemu", script);
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replacen("--version|-L|-help)", "-help) exit 0;; --version|-L)", 1)).unwrap();
+    let lab = Lab::open(Options { qemu: Some(path), ..Options::new(folder("plain-qemu-home")) }).unwrap();
+    let build = same_build(&lab, &build("deb:6.12"));
+    let workloads = [declared("getppid")];
+    let told = Mutex::new(Vec::new());
+    let run = measured_run(&lab, &build, &workloads, &|event| told.lock().unwrap().push(event)).unwrap();
+    assert!(lab.profile(&run.id, "getppid").unwrap().is_none());
+    let why = told.into_inner().unwrap().into_iter().find_map(|event| match event {
+        Event::NoProfile { why, .. } => Some(why),
+        _ => None,
+    });
+    assert!(why.unwrap().contains("without plugins"));
+    let counted = crate::measure(crate::lab(), &crate::build("deb:6.12"), &workloads);
+    assert_eq!(crate::samples(&run.results[0]), crate::samples(&counted[0]), "counting moves no sample");
 }

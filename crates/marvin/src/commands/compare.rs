@@ -4,7 +4,7 @@ use lab::{Event, Lab, Plan, Reuse};
 use model::{Build, Run};
 use report::{Machines, Question, Side};
 
-use super::measure::{build, kernel_name, machines, open, reuse, suite, workloads};
+use super::measure::{build, kernel_name, open, plan, suite, workloads};
 use crate::answer::Answer;
 use crate::cli::{Arguments, Compare, Format, Write};
 use crate::exit::Exit;
@@ -21,14 +21,7 @@ pub(crate) fn compare(arguments: &Arguments, command: &Compare) -> anyhow::Resul
     let progress = Progress::new(arguments.quiet);
     let builds = names.iter().map(|name| build(&lab, name, &progress)).collect::<Result<Vec<_>, _>>()?;
     let seeds: Vec<u64> = (1..=if command.quick { 1 } else { command.seeds }).collect();
-    let plan = Plan {
-        sides: builds.iter().collect(),
-        suite,
-        workloads: workloads.clone(),
-        seeds: seeds.clone(),
-        machines: machines(measure),
-        reuse: reuse(measure),
-    };
+    let plan = plan(measure, (&builds, suite), &workloads, &seeds);
     let runs = measured(&lab, plan, &|event| progress.event(&event))?;
     progress.end();
     let sides: Vec<Side<'_>> = builds
@@ -45,7 +38,10 @@ pub(crate) fn compare(arguments: &Arguments, command: &Compare) -> anyhow::Resul
         command: reproducer(command, &builds),
         created_unix: Some(now()),
     };
-    let comparison = report::compare(&sides[0], &sides[1..], &question)?;
+    let mut comparison = report::compare(&sides[0], &sides[1..], &question)?;
+    if command.profile {
+        comparison.origins = origins(&lab, &runs, &comparison)?;
+    }
     write(&comparison, &command.write, (answer, arguments))?;
     Ok(comparison.conclusion().into())
 }
@@ -64,6 +60,22 @@ fn measured(lab: &Lab, mut plan: Plan<'_>, notify: &(dyn Fn(Event) + Sync)) -> a
         }
     }
     Ok(runs)
+}
+
+/// Says of each workload that became better or worse which functions that comes from.
+fn origins(lab: &Lab, runs: &[Vec<Run>], comparison: &report::Comparison) -> anyhow::Result<Vec<String>> {
+    let mut sentences = Vec::new();
+    for (place, side) in runs.iter().enumerate().skip(1) {
+        for workload in comparison.changed(place - 1) {
+            let pair = [runs[0].clone(), side.clone()];
+            let sentence = super::profile::ledger(lab, &pair, &workload)?.map(|ledger| ledger.sentence());
+            let sentence = sentence.unwrap_or_else(|why| format!("{workload}: no profile: {why}"));
+            let title =
+                if runs.len() > 2 { format!("{}, ", comparison.others[place - 1].kernel.title) } else { String::new() };
+            sentences.push(format!("{title}{sentence}"));
+        }
+    }
+    Ok(sentences)
 }
 
 /// Renders a comparison as asked and writes it.
@@ -102,7 +114,7 @@ fn reproducer(command: &Compare, builds: &[Build]) -> String {
     words.join(" ")
 }
 
-fn exact_name(build: &Build) -> String {
+pub(crate) fn exact_name(build: &Build) -> String {
     match build.origin.split_once(' ') {
         Some((package, _)) if package.starts_with("linux-image-") => format!("deb:{package}"),
         _ => build.name.to_string(),

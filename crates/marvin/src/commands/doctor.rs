@@ -31,6 +31,7 @@ pub(crate) fn doctor(arguments: &Arguments) -> anyhow::Result<Exit> {
     let checks = [
         Check { what: "QEMU", found: qemu() },
         program("setpriv", "util-linux"),
+        program("taskset", "util-linux"),
         program("dpkg-deb", "dpkg"),
         program("apt-get", "apt"),
         Check { what: "kernels", found: kernels() },
@@ -60,6 +61,10 @@ fn trouble<T>(wrong: impl ToString, mend: impl ToString) -> Result<T, Trouble> {
 fn qemu() -> Result<String, Trouble> {
     let given = std::env::var_os("MARVIN_QEMU");
     match Qemu::find(given.as_ref().map(Path::new)) {
+        Ok(qemu) if !qemu.plugins => trouble(
+            format!("{} was built without plugins: no profiles, and not always exact", qemu.version),
+            "sudo apt-get install qemu-system-x86, or name another with MARVIN_QEMU",
+        ),
         Ok(qemu) => Ok(format!("{} ({})", qemu.version, qemu.program.display())),
         Err(error) => trouble(error, "sudo apt-get install qemu-system-x86"),
     }

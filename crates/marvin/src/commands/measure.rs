@@ -1,7 +1,7 @@
 //! What `compare` and `run` have in common: names to builds, words to workloads, a lab with its progress.
 
 use anyhow::Context;
-use lab::{Lab, Options, Reuse};
+use lab::{Lab, Options, Plan, Reuse};
 use machine::SnapshotUse;
 use model::{Build, KernelName, SelectionError, Suite, Workload};
 
@@ -56,6 +56,23 @@ pub(crate) fn open(arguments: &Arguments, measure: &Measure) -> anyhow::Result<L
 pub(crate) fn build(lab: &Lab, name: &KernelName, progress: &Progress) -> anyhow::Result<Build> {
     let shown = name.to_string();
     lab.build(name, &|step| progress.step(&shown, &step)).with_context(|| format!("cannot get the kernel {name}"))
+}
+
+/// Returns the plan for these builds, workloads and seeds.
+pub(crate) fn plan<'a>(
+    measure: &Measure,
+    (builds, suite): (&'a [Build], &'static Suite),
+    workloads: &[&'static Workload],
+    seeds: &[u64],
+) -> Plan<'a> {
+    Plan {
+        sides: builds.iter().collect(),
+        suite,
+        workloads: workloads.to_vec(),
+        seeds: seeds.to_vec(),
+        machines: machines(measure),
+        reuse: reuse(measure),
+    }
 }
 
 /// Returns how many machines run at the same time.

@@ -6,6 +6,7 @@ mod generate;
 mod kernels;
 mod listing;
 mod measure;
+mod profile;
 mod report;
 mod run;
 mod show;
@@ -17,6 +18,7 @@ use crate::exit::Exit;
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     match &arguments.command {
         Command::Compare(command) => compare::compare(arguments, command),
+        Command::Profile(command) => profile::profile(arguments, command),
         Command::Run(command) => run::run(arguments, command),
         Command::Runs(command) => listing::runs(arguments, command),
         Command::Workloads(command) => listing::workloads(arguments, command),

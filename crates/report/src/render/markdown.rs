@@ -29,6 +29,10 @@ pub fn markdown(comparison: &Comparison) -> String {
         blocks.push(table(comparison, &section));
     }
     blocks.extend(closing(comparison));
+    if !comparison.origins.is_empty() {
+        blocks.push("Where it comes from (new minus base, + is more work):".to_owned());
+        blocks.push(comparison.origins.iter().map(|s| format!("- {}", escaped(s))).collect::<Vec<_>>().join("\n"));
+    }
     blocks.extend(failures(comparison));
     blocks.extend(unclear(comparison));
     blocks.push(environment(comparison));

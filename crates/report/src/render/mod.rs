@@ -5,6 +5,7 @@ pub(crate) mod findings;
 mod html;
 mod json;
 mod layout;
+pub mod ledger;
 mod markdown;
 pub(crate) mod number;
 mod run;

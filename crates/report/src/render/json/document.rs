@@ -24,6 +24,8 @@ pub(super) struct Document<'a> {
     base: KernelDocument<'a>,
     others: Vec<AgainstDocument<'a>>,
     rows: Vec<RowDocument<'a>>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    origins: &'a [String],
     failures: Vec<FailureDocument<'a>>,
     environment_differences: Vec<DifferenceDocument<'a>>,
     environment_unknown_of_kernels: &'a [usize],
@@ -178,6 +180,7 @@ pub(super) fn document(comparison: &Comparison) -> Document<'_> {
         base: kernel(&comparison.base),
         others: comparison.others.iter().map(against).collect(),
         rows: comparison.rows.iter().map(row).collect(),
+        origins: &comparison.origins,
         failures: comparison.failures.iter().map(failure).collect(),
         environment_differences: comparison
             .environment

@@ -23,6 +23,7 @@ pub fn text(comparison: &Comparison, styles: &Styles) -> String {
         table::table(&mut page, comparison, &section, styles);
     }
     closing(&mut page, comparison);
+    origins(&mut page, comparison, styles);
     failures(&mut page, comparison, styles);
     unclear(&mut page, comparison, styles);
     environment(&mut page, comparison, styles);
@@ -62,6 +63,17 @@ fn closing(page: &mut Page, comparison: &Comparison) {
         &if words::no_run_needed(comparison) { words::NO_RUN_NEEDED.to_owned() } else { words::legend(comparison) },
     );
     page.words(0, words::honesty(comparison.base.machine.kind));
+}
+
+fn origins(page: &mut Page, comparison: &Comparison, styles: &Styles) {
+    if comparison.origins.is_empty() {
+        return;
+    }
+    page.blank();
+    page.line(styles.strong("Where it comes from (new minus base, + is more work):"));
+    for sentence in &comparison.origins {
+        page.hanging("  ", sentence);
+    }
 }
 
 fn failures(page: &mut Page, comparison: &Comparison, styles: &Styles) {

@@ -1,0 +1,162 @@
+//! The kernel's own symbols: from the agent's extract of /proc/kallsyms to names of addresses.
+//!
+//! A line of the extract is the type, the distance to the line before in hexadecimal, and the name, with the module
+//! after a tab: `T1f0 do_sys_open`.
+
+use std::fmt::Write as _;
+
+use wire::{Frame, Stream};
+
+/// The kernel's text symbols by address.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Symbols {
+    /// Sorted by address, one for each.
+    entries: Vec<(u64, String)>,
+}
+
+/// Why the symbols are of no use.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SymbolsError {
+    /// There are none.
+    #[error("/proc/kallsyms of the guest is empty: the kernel was built without CONFIG_KALLSYMS")]
+    Empty,
+    /// All addresses are 0.
+    #[error("/proc/kallsyms of the guest hides its addresses (kernel.kptr_restrict)")]
+    Hidden,
+    /// Something else was sent.
+    #[error("line {0} of the guest's symbols makes no sense")]
+    Malformed(usize),
+}
+
+/// Entries that interrupts go through (arch/x86/include/asm/idtentry.h; before Linux 5.8 arch/x86/entry/entry_64.S).
+const INTERRUPTS: [&str; 6] = [
+    "asm_sysvec_",
+    "asm_common_interrupt",
+    "asm_spurious_interrupt",
+    "apic_timer_interrupt",
+    "common_interrupt",
+    "reschedule_interrupt",
+];
+const EXCEPTIONS: &str = "asm_exc_";
+const SYSTEM_CALL: &str = "entry_SYSCALL_64";
+const SWITCH: &str = "__switch_to_asm";
+
+/// Returns the file that a symbols job sends.
+#[must_use]
+pub fn symbols_text(stream: &Stream) -> String {
+    let pieces = stream.frames.iter().filter_map(|frame| match frame {
+        Frame::File { bytes, .. } => Some(bytes.as_slice()),
+        _ => None,
+    });
+    String::from_utf8_lossy(&pieces.collect::<Vec<_>>().concat()).into_owned()
+}
+
+impl Symbols {
+    /// Reads the extract.
+    ///
+    /// # Errors
+    /// When there are no symbols, no addresses, or it is something else.
+    pub fn parse(text: &str) -> Result<Self, SymbolsError> {
+        let mut all: Vec<(u64, u8, String)> = Vec::new();
+        let mut address = 0_u64;
+        for (number, line) in text.lines().enumerate() {
+            let malformed = SymbolsError::Malformed(number + 1);
+            let (head, name) = line.split_once(' ').ok_or(malformed.clone())?;
+            let (kind, distance) = head.split_at_checked(1).ok_or(malformed.clone())?;
+            let distance = u64::from_str_radix(distance, 16).map_err(|_| malformed)?;
+            address = address.wrapping_add(distance);
+            // Padding before a function that the compiler gives a name (scripts/kallsyms.c).
+            if !name.starts_with("__pfx_") {
+                let name: String = name.replace('\t', " ").chars().filter(|c| !c.is_control()).take(200).collect();
+                all.push((address, rank(kind, &name), name));
+            }
+        }
+        if all.is_empty() {
+            return Err(SymbolsError::Empty);
+        }
+        if all.iter().all(|(address, ..)| *address == 0) {
+            return Err(SymbolsError::Hidden);
+        }
+        all.sort();
+        all.dedup_by_key(|(address, ..)| *address);
+        Ok(Self { entries: all.into_iter().map(|(address, _, name)| (address, name)).collect() })
+    }
+
+    /// Returns the symbol that an address belongs to, and whether it is the symbol's first.
+    #[must_use]
+    pub fn at(&self, address: u64) -> Option<(&str, bool)> {
+        let after = self.entries.partition_point(|(start, _)| *start <= address);
+        let (start, name) = self.entries.get(after.checked_sub(1)?)?;
+        Some((name, *start == address))
+    }
+
+    /// Returns the marks by which the tracer tells who executes: lines as in `crates/tracer/src/lib.rs`.
+    #[must_use]
+    pub fn marks(&self) -> String {
+        let mut marks = String::new();
+        for (address, name) in &self.entries {
+            let word = match name.as_str() {
+                SYSTEM_CALL => "syscall",
+                SWITCH => "switch",
+                name if name.starts_with(EXCEPTIONS) => "exception",
+                name if INTERRUPTS.iter().any(|known| name.starts_with(known)) => "interrupt",
+                _ => continue,
+            };
+            writeln!(marks, "{word} {address:x}").unwrap_or_default();
+        }
+        marks
+    }
+}
+
+/// Returns how well known a name is; 0 is best. Where several share an address that one is taken.
+fn rank(kind: &str, name: &str) -> u8 {
+    // A system call without arguments has one body for both ABIs (SYSCALL_DEFINE0 in
+    // arch/x86/include/asm/syscall_wrapper.h); here it is called by the 64-bit one.
+    let other_abi = name.starts_with("__ia32_") || name.starts_with("__x32_");
+    // A global name is better known than a local or a weak one.
+    let linkage = match kind {
+        "T" => 0,
+        "t" => 1,
+        _ => 2,
+    };
+    linkage + if other_abi { 4 } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Symbols, SymbolsError};
+
+    const TEXT: &str = "Tffffffff81000000 _stext\nt10 __pfx_do_one\nt10 do_one\nW0 weak_one\nT0 global_one\n\
+                        T100 asm_sysvec_apic_timer_interrupt\nt20 crypt\tsome_module\n";
+
+    #[test]
+    fn addresses_have_names() {
+        let symbols = Symbols::parse(TEXT).unwrap();
+        assert_eq!(symbols.at(0xffff_ffff_8100_0020), Some(("global_one", true)));
+        assert_eq!(symbols.at(0xffff_ffff_8100_0031), Some(("global_one", false)));
+        assert_eq!(symbols.at(0xffff_ffff_8100_0014), Some(("_stext", false)));
+        assert_eq!(symbols.at(0xffff_ffff_9000_0000), Some(("crypt some_module", false)));
+        assert_eq!(symbols.at(5), None);
+        assert_eq!(symbols.marks(), "interrupt ffffffff81000120\n");
+    }
+
+    #[test]
+    fn a_system_call_goes_by_its_64_bit_name() {
+        let symbols = Symbols::parse("T1000 __ia32_sys_getppid\nT0 __x64_sys_getppid\n").unwrap();
+        assert_eq!(symbols.at(0x1004), Some(("__x64_sys_getppid", false)));
+    }
+
+    #[test]
+    fn useless_symbols_are_told_apart() {
+        assert_eq!(Symbols::parse(""), Err(SymbolsError::Empty));
+        assert_eq!(Symbols::parse("T0 a\nT0 b\n"), Err(SymbolsError::Hidden));
+        assert_eq!(Symbols::parse("T0 a\nwhat\n"), Err(SymbolsError::Malformed(2)));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn garbage_never_panics(text: String) {
+            let _symbols = Symbols::parse(&text);
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The kernels' symbols: taken from the guest once per build, kept in the home, read once per process.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ingest::{Symbols, symbols_text};
+use machine::{Exact, MachineError, Start};
+use model::{Build, BuildId};
+use wire::{Clock, Job, Perturbation, Task};
+
+/// What is known of a build's functions.
+#[derive(Debug)]
+pub(crate) struct Named {
+    pub(crate) symbols: Symbols,
+    /// What the tracer needs of them.
+    pub(crate) marks: String,
+}
+
+/// Symbols, or why there are none.
+pub(crate) type Known = Arc<Result<Named, String>>;
+
+/// Why nothing is counted.
+const NO_PLUGINS: &str = "this QEMU was built without plugins (--enable-plugins), so nothing is counted by function, and \
+on a busy host a number may rarely be off; Debian's has them";
+
+/// One place per build, so that two builds can be asked at the same time.
+type Slot = Arc<Mutex<Option<Known>>>;
+
+/// The symbols of all builds of a home.
+#[derive(Debug)]
+pub(crate) struct SymbolCache {
+    folder: PathBuf,
+    slots: Mutex<BTreeMap<BuildId, Slot>>,
+}
+
+impl SymbolCache {
+    /// Keeps symbols in a folder, which is made when it is needed.
+    pub(crate) fn new(folder: PathBuf) -> Self {
+        Self { folder, slots: Mutex::default() }
+    }
+
+    /// Returns a build's symbols, and whether this is the first time in this process.
+    pub(crate) fn of(&self, exact: &Exact, build: &Build, start: &Start) -> Result<(Known, bool), MachineError> {
+        let slot = {
+            let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(slots.entry(build.id.clone()).or_default())
+        };
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = &*slot {
+            return Ok((Arc::clone(known), false));
+        }
+        let known = Arc::new(self.find(exact, build, start)?);
+        Ok((Arc::clone(slot.insert(known)), true))
+    }
+
+    fn find(&self, exact: &Exact, build: &Build, start: &Start) -> Result<Result<Named, String>, MachineError> {
+        if !exact.can_count() {
+            return Ok(Err(NO_PLUGINS.to_owned()));
+        }
+        let path = self.folder.join(build.id.hex());
+        if let Ok(text) = fs::read_to_string(&path)
+            && let Ok(named) = Named::of(&text)
+        {
+            return Ok(Ok(named));
+        }
+        let job = Job { id: 1, clock: Clock::Tsc, perturbation: Perturbation::default(), task: Task::Symbols };
+        let stream = match exact.run(start, &job, None)?.stream {
+            Ok(stream) => stream,
+            Err(failure) => return Ok(Err(failure.reason.to_string())),
+        };
+        let text = symbols_text(&stream);
+        let named = Named::of(&text);
+        if named.is_ok() {
+            // Without a place to keep them they are taken again next time.
+            drop(self.keep(&path, &text));
+        }
+        Ok(named)
+    }
+
+    fn keep(&self, path: &std::path::Path, text: &str) -> std::io::Result<()> {
+        fs::create_dir_all(&self.folder)?;
+        let new = path.with_extension("new");
+        fs::write(&new, text)?;
+        fs::rename(&new, path)
+    }
+}
+
+impl Named {
+    fn of(text: &str) -> Result<Self, String> {
+        let symbols = Symbols::parse(text).map_err(|error| error.to_string())?;
+        let marks = symbols.marks();
+        Ok(Self { symbols, marks })
+    }
+}

@@ -1,0 +1,50 @@
+//! Profiles of real kernels: whole, the same each time, and in agreement with the guest's clock.
+
+use model::{Build, MICRO, Profile, Region};
+
+use crate::{build, declared, lab, measured_run, samples};
+
+/// How far counted instructions may be from the guest's time, as a part of it. A page fault counts the instruction that
+/// it interrupts twice, the clock once; reading the clock is within the time and not within the region.
+const APART: f64 = 0.001;
+
+/// Measures the whole suite on one kernel and returns each workload's profile.
+fn profiles(build: &Build) -> Vec<Profile> {
+    let workloads: Vec<_> = MICRO.workloads.iter().collect();
+    let run = measured_run(lab(), build, &workloads, &|event| println!("{event:?}")).unwrap();
+    let results = run.results.iter().map(|result| {
+        let profile = lab().profile(&run.id, &result.workload).unwrap().unwrap();
+        let regions: u64 = profile.regions.iter().map(Region::total).sum();
+        assert_eq!(profile.total(), regions, "{}", result.workload);
+        let time: f64 = samples(result).iter().map(|ticks| ticks * result.operations as f64).sum();
+        let apart = (regions as f64 - time).abs() / time;
+        println!("{:24} {regions:>12} instructions, {time:>12.0} ns, {:.4} % apart", result.workload, 100.0 * apart);
+        assert!(apart < APART, "{}: {regions} instructions in {time} ns", result.workload);
+        profile
+    });
+    results.collect()
+}
+
+#[test]
+fn every_workload_of_two_kernels_has_a_profile_that_adds_up_and_repeats() {
+    for kernel in ["deb:6.1", "deb:6.12"] {
+        let build = build(kernel);
+        let (first, second) = (profiles(&build), profiles(&build));
+        for ((first, second), workload) in first.iter().zip(&second).zip(MICRO.workloads) {
+            assert!(first == second, "{kernel} {}: two runs, two profiles", workload.name);
+        }
+    }
+}
+
+#[test]
+fn the_profile_names_what_the_workload_is_about() {
+    let build = build("deb:6.12");
+    let run = measured_run(lab(), &build, &[declared("getppid")], &|_| {}).unwrap();
+    let profile = lab().profile(&run.id, "getppid").unwrap().unwrap();
+    let line = profile.lines.iter().find(|line| line.symbol == "__x64_sys_getppid").unwrap();
+    assert_eq!(line.calls, profile.operations);
+    // Nothing but the system call runs in the workload's name: every iteration is the same to the instruction.
+    let first = profile.regions[0];
+    println!("{:#?}", profile.regions);
+    assert!(profile.regions.iter().all(|region| region.user == first.user));
+}

@@ -1,0 +1,93 @@
+//! `marvin profile`: which functions the difference between two kernels comes from.
+
+use lab::Lab;
+use model::{Build, Outcome, Run};
+use report::ledger::Ledger;
+use report::render::ledger::{self, Profiled};
+
+use super::compare::exact_name;
+use super::measure::{build, kernel_name, open, plan, suite, workloads};
+use crate::answer::Answer;
+use crate::cli::{Arguments, Format, Profile};
+use crate::exit::Exit;
+use crate::progress::Progress;
+
+pub(crate) fn profile(arguments: &Arguments, command: &Profile) -> anyhow::Result<Exit> {
+    let measure = &command.measure;
+    let suite = suite(&measure.suite)?;
+    let workloads = workloads(suite, &measure.workload)?;
+    let names = [kernel_name(&command.base)?, kernel_name(&command.new)?];
+    let answer = Answer::open(command.output.as_deref())?;
+    let lab = open(arguments, measure)?;
+    let progress = Progress::new(arguments.quiet);
+    let builds = names.iter().map(|name| build(&lab, name, &progress)).collect::<Result<Vec<_>, _>>()?;
+    let seeds: Vec<u64> = (1..=command.seeds).collect();
+    let plan = plan(measure, (&builds, suite), &workloads, &seeds);
+    let runs = lab.carry_out(&plan, &|event| progress.event(&event))?;
+    progress.end();
+    let (mut ledgers, mut missing) = (Vec::new(), Vec::new());
+    for workload in workloads {
+        match ledger(&lab, &runs, workload.name)? {
+            Ok(ledger) => ledgers.push(ledger),
+            Err(why) => missing.push((workload.name.to_owned(), why)),
+        }
+    }
+    let is_told_by_version = builds[0].version != builds[1].version;
+    let title = |build: &Build| {
+        let name = build.name.to_string();
+        let short = name.rsplit('/').next().unwrap_or_default();
+        if is_told_by_version { build.version.clone() } else { short.to_owned() }
+    };
+    let kernel = |build: &Build| (title(build), build.origin.clone());
+    let profiled = Profiled {
+        base: kernel(&builds[0]),
+        new: kernel(&builds[1]),
+        machine: lab.machine().summary.clone(),
+        seeds,
+        ledgers,
+        missing,
+        command: reproducer(command, &builds),
+        lines_max: command.lines,
+    };
+    let text = match command.format {
+        Format::Text => ledger::text(&profiled, &answer.styles(arguments.color)),
+        Format::Markdown => ledger::markdown(&profiled),
+        Format::Html => ledger::html(&profiled)?,
+        Format::Json => ledger::json(&profiled)?,
+    };
+    answer.write(&text)?;
+    Ok(if profiled.ledgers.is_empty() { Exit::Subject } else { Exit::Fine })
+}
+
+/// Returns the ledger of a workload over the runs of a base and a new kernel, or why there is none.
+pub(crate) fn ledger(lab: &Lab, runs: &[Vec<Run>], workload: &str) -> anyhow::Result<Result<Ledger, String>> {
+    let mut sides = [Vec::new(), Vec::new()];
+    for (side, runs) in sides.iter_mut().zip(runs) {
+        for run in runs {
+            let Some(result) = run.results.iter().find(|result| result.workload == workload) else { continue };
+            match &result.outcome {
+                Outcome::Completed => {}
+                Outcome::Unsupported(why) => return Ok(Err(format!("unsupported: {why}"))),
+                Outcome::Failed(failure) => return Ok(Err(failure.reason.to_string())),
+            }
+            match lab.profile(&run.id, workload)? {
+                Some(profile) => side.push(profile),
+                None => return Ok(Err("it was not counted when it was measured; --force measures again".into())),
+            }
+        }
+    }
+    let [base, new] = &sides;
+    Ok(Ledger::new(workload, base, new).ok_or_else(|| "it was not measured on both kernels".into()))
+}
+
+fn reproducer(command: &Profile, builds: &[Build]) -> String {
+    let mut words = vec!["marvin".to_owned(), "profile".to_owned()];
+    words.extend(builds.iter().map(exact_name));
+    if !command.measure.workload.is_empty() {
+        words.extend(["--workload".into(), command.measure.workload.join(",")]);
+    }
+    if command.seeds != 1 {
+        words.extend(["--seeds".into(), command.seeds.to_string()]);
+    }
+    words.join(" ")
+}

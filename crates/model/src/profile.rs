@@ -1,0 +1,93 @@
+//! Profiles: what the guest executed within the measured iterations of a workload, by function. Exact counts, no samples.
+
+/// Whose instructions these are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Share {
+    /// User code of the workload's processes.
+    User,
+    /// The kernel, for these processes: system calls, faults, exits.
+    Kernel,
+    /// Interrupts that came meanwhile, with the softirqs at their end.
+    Interrupt,
+    /// Other tasks that ran meanwhile: kernel threads, the idle task.
+    Other,
+}
+
+impl Share {
+    /// All of them, in the order of tables.
+    pub const ALL: [Self; 4] = [Self::Kernel, Self::User, Self::Interrupt, Self::Other];
+
+    /// Returns its word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Kernel => "kernel",
+            Self::Interrupt => "interrupt",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// One measured iteration, in instructions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Region {
+    /// User code of the workload's processes.
+    pub user: u64,
+    /// The kernel, for these processes.
+    pub kernel: u64,
+    /// Interrupts.
+    pub interrupt: u64,
+    /// Other tasks.
+    pub other: u64,
+}
+
+impl Region {
+    /// Returns all of it.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.user + self.kernel + self.interrupt + self.other
+    }
+}
+
+/// A function in one share, over all regions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProfileLine {
+    /// Whose instructions these are.
+    pub share: Share,
+    /// Its symbol, with a module in brackets after it; `[user]` for user code.
+    pub symbol: String,
+    /// Instructions without those of `repeated`.
+    pub instructions: u64,
+    /// Iterations of repeated string instructions, each of which is an instruction on the exact machine.
+    pub repeated: u64,
+    /// Executions of its first instruction.
+    pub calls: u64,
+}
+
+impl ProfileLine {
+    /// Returns instructions and iterations together: what it adds to guest time.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.instructions + self.repeated
+    }
+}
+
+/// The profile of one workload in one run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Profile {
+    /// Operations in all regions together.
+    pub operations: u64,
+    /// The measured iterations in order.
+    pub regions: Vec<Region>,
+    /// Functions. Their sum is that of the regions.
+    pub lines: Vec<ProfileLine>,
+}
+
+impl Profile {
+    /// Returns the sum over all lines, in instructions.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.lines.iter().map(ProfileLine::total).sum()
+    }
+}

@@ -1,0 +1,331 @@
+//! The ledger: which functions the difference between two kernels comes from, to the last instruction. Its lines add up
+//! to the whole difference; a test holds it to that.
+//!
+//! Counts are exact, so no line has an error bar. Names are matched in `names.rs`; what looks like one function under two
+//! names is suggested in `pairs.rs` and never merged.
+
+mod names;
+mod pairs;
+
+use std::collections::BTreeMap;
+
+use model::{Profile, Share};
+
+pub use pairs::Pair;
+
+/// How the functions of the two sides were recognised as one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Match {
+    /// By the same symbol.
+    Exact,
+    /// By the same name without what the compiler appends (`.isra`, `.constprop`, `.part`, `.cold`).
+    Suffix,
+    /// By a renaming that is known (`x` became `x_noprof` in Linux 6.10).
+    Renamed,
+    /// Only the base executes it.
+    OnlyBase,
+    /// Only the new kernel executes it.
+    OnlyNew,
+}
+
+impl Match {
+    /// Returns its word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Exact => "same symbol",
+            Self::Suffix => "same but for the compiler's suffix",
+            Self::Renamed => "known renaming",
+            Self::OnlyBase => "gone",
+            Self::OnlyNew => "new",
+        }
+    }
+}
+
+/// Executed instructions of one side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Count {
+    /// All of them, iterations of repeated string instructions included.
+    pub instructions: u64,
+    /// Of these, iterations of repeated string instructions.
+    pub repeated: u64,
+    /// Executions of the function's first instruction.
+    pub calls: u64,
+}
+
+/// One function, or one share where it is a total.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LedgerLine {
+    /// Whose instructions these are.
+    pub share: Share,
+    /// The function's name without suffixes.
+    pub function: String,
+    /// The base's.
+    pub base: Count,
+    /// The new kernel's.
+    pub new: Count,
+    /// How it was recognised on both sides.
+    pub matched: Match,
+}
+
+/// A workload's profile on two kernels.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ledger {
+    /// The workload.
+    pub workload: String,
+    /// Operations behind the counts, of the base and of the new kernel.
+    pub operations: [u64; 2],
+    /// Functions, the largest difference first.
+    pub lines: Vec<LedgerLine>,
+    /// Lines that may be one function under two names.
+    pub pairs: Vec<Pair>,
+}
+
+impl Ledger {
+    /// Puts the profiles of all seeds of both sides against one another; nothing where a side has none.
+    #[must_use]
+    pub fn new(workload: &str, base: &[Profile], new: &[Profile]) -> Option<Self> {
+        let operations = [base, new].map(|side| side.iter().map(|profile| profile.operations).sum::<u64>());
+        if operations.contains(&0) {
+            return None;
+        }
+        let mut merged: BTreeMap<(Share, String), Sides> = BTreeMap::new();
+        for (side, profiles) in [base, new].into_iter().enumerate() {
+            for line in profiles.iter().flat_map(|profile| &profile.lines) {
+                let sides = merged.entry((line.share, names::key(&line.symbol))).or_default();
+                let count = &mut sides.counts[side];
+                count.instructions += line.total();
+                count.repeated += line.repeated;
+                // What the compiler has split off is entered from the function, not called.
+                count.calls += if names::is_split_off(&line.symbol) { 0 } else { line.calls };
+                if !sides.symbols[side].contains(&line.symbol) {
+                    sides.symbols[side].push(line.symbol.clone());
+                }
+            }
+        }
+        let mut lines: Vec<LedgerLine> = merged.into_iter().map(|(key, sides)| sides.line(key)).collect();
+        let difference = |line: &LedgerLine| scaled(operations, line.base.instructions, line.new.instructions);
+        lines.sort_by_key(|line| std::cmp::Reverse(difference(line).unsigned_abs()));
+        let pairs = pairs::suggest(&lines, operations);
+        Some(Self { workload: workload.to_owned(), operations, lines, pairs })
+    }
+
+    /// Returns the whole, or one share of it.
+    #[must_use]
+    pub fn total(&self, share: Option<Share>) -> (Count, Count) {
+        let mut total = (Count::default(), Count::default());
+        for line in self.lines.iter().filter(|line| share.is_none_or(|share| line.share == share)) {
+            for (sum, count) in [(&mut total.0, line.base), (&mut total.1, line.new)] {
+                sum.instructions += count.instructions;
+                sum.repeated += count.repeated;
+                sum.calls += count.calls;
+            }
+        }
+        total
+    }
+
+    /// Returns a number of one side (0 the base, 1 the new kernel) per operation.
+    #[must_use]
+    pub fn per_operation(&self, side: usize, number: u64) -> f64 {
+        number as f64 / self.operations[side] as f64
+    }
+
+    /// Returns how much more the new kernel executes, in instructions per operation.
+    #[must_use]
+    pub fn added(&self, base: Count, new: Count) -> f64 {
+        let [of_base, of_new] = self.operations;
+        scaled(self.operations, base.instructions, new.instructions) as f64 / (of_base as f64 * of_new as f64)
+    }
+
+    /// Tells whether no function executes one instruction more or less.
+    #[must_use]
+    pub fn is_unchanged(&self) -> bool {
+        self.lines.iter().all(|line| scaled(self.operations, line.base.instructions, line.new.instructions) == 0)
+    }
+
+    /// Tells whether a line's difference is seen with one decimal.
+    #[must_use]
+    pub fn is_visible(&self, line: &LedgerLine) -> bool {
+        self.line_added(line).abs() >= 0.05
+    }
+
+    /// Returns one sentence: the three lines that say most of the difference, and how much of it they are.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let (base, new) = self.total(None);
+        let added = self.added(base, new);
+        let percent = 100.0 * added / self.per_operation(0, base.instructions);
+        if self.is_unchanged() {
+            return format!("{}: not one instruction more or less", self.workload);
+        }
+        let first: Vec<&LedgerLine> = self.lines.iter().take(3).filter(|line| self.is_visible(line)).collect();
+        if first.is_empty() {
+            return format!(
+                "{}: {added:+.2} instructions per operation ({percent:+.2}%), in many small pieces",
+                self.workload
+            );
+        }
+        let named: Vec<String> =
+            first.iter().map(|line| format!("{} {:+.1}", label(line), self.line_added(line))).collect();
+        let together: f64 = first.iter().map(|line| self.line_added(line)).sum();
+        if added == 0.0 {
+            return format!(
+                "{}: the same number of instructions, in other functions: {}",
+                self.workload,
+                named.join(", ")
+            );
+        }
+        let share = 100.0 * together / added;
+        let explained = if (0.0..=120.0).contains(&share) {
+            format!("{share:.0}% of it")
+        } else {
+            // Where functions only take over from one another a share would say nothing.
+            "others make up for it".to_owned()
+        };
+        format!(
+            "{}: {added:+.1} instructions per operation ({percent:+.2}%); most in {}: together {together:+.1}, {explained}",
+            self.workload,
+            named.join(", "),
+        )
+    }
+
+    /// Returns how much more a line executes, in instructions per operation.
+    #[must_use]
+    pub fn line_added(&self, line: &LedgerLine) -> f64 {
+        self.added(line.base, line.new)
+    }
+}
+
+/// Returns a line's name for people: where it is not the kernel's work for the workload, whose it is.
+pub(crate) fn label(line: &LedgerLine) -> String {
+    match line.share {
+        Share::Kernel | Share::User => line.function.clone(),
+        Share::Interrupt => format!("{} (irq)", line.function),
+        Share::Other => format!("{} (other)", line.function),
+    }
+}
+
+/// Returns what a share is called in tables.
+pub(crate) fn share_words(share: Share) -> &'static str {
+    match share {
+        Share::Kernel => "kernel",
+        Share::User => "user code",
+        Share::Interrupt => "interrupts",
+        Share::Other => "other tasks",
+    }
+}
+
+/// The difference of two numbers per operation, times both numbers of operations: whole, so that sums are exact.
+pub(crate) fn scaled([of_base, of_new]: [u64; 2], base: u64, new: u64) -> i128 {
+    i128::from(new) * i128::from(of_base) - i128::from(base) * i128::from(of_new)
+}
+
+#[derive(Default)]
+struct Sides {
+    counts: [Count; 2],
+    symbols: [Vec<String>; 2],
+}
+
+impl Sides {
+    fn line(mut self, (share, function): (Share, String)) -> LedgerLine {
+        self.symbols.iter_mut().for_each(|symbols| symbols.sort());
+        let [base, new] = &self.symbols;
+        let plain = |symbols: &[String]| {
+            let mut plain: Vec<String> = symbols.iter().map(|symbol| names::without_suffix(symbol)).collect();
+            plain.dedup();
+            plain
+        };
+        let matched = match (base.is_empty(), new.is_empty()) {
+            (false, true) => Match::OnlyBase,
+            (true, _) => Match::OnlyNew,
+            _ if base == new => Match::Exact,
+            _ if plain(base) == plain(new) => Match::Suffix,
+            _ => Match::Renamed,
+        };
+        let [base, new] = self.counts;
+        LedgerLine { share, function, base, new, matched }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::{Ledger, Match, scaled};
+    use model::{Profile, ProfileLine, Region, Share};
+
+    /// A profile of one operation with these functions: symbol, instructions, calls.
+    pub(crate) fn profile(operations: u64, lines: &[(&str, u64, u64)]) -> Profile {
+        let line = |&(symbol, instructions, calls): &(&str, u64, u64)| ProfileLine {
+            share: if symbol == "[user]" { Share::User } else { Share::Kernel },
+            symbol: symbol.to_owned(),
+            instructions,
+            repeated: 0,
+            calls,
+        };
+        let lines: Vec<ProfileLine> = lines.iter().map(line).collect();
+        let kernel = lines.iter().map(ProfileLine::total).sum();
+        Profile { operations, regions: vec![Region { kernel, ..Region::default() }], lines }
+    }
+
+    /// The differential profile of the rmap thread of 2003: additive and multiplicative.
+    #[test]
+    fn the_figures_of_2003() {
+        let before = profile(1, &[("page_remove_rmap", 15525, 0), ("page_add_rmap", 6415, 0), ("others", 165_316, 0)]);
+        let after = profile(1, &[("page_remove_rmap", 1983, 0), ("page_add_rmap", 2055, 0), ("others", 166_158, 0)]);
+        let ledger = Ledger::new("sdet", &[before], &[after]).unwrap();
+        let (base, new) = ledger.total(None);
+        assert_eq!((base.instructions, new.instructions), (187_256, 170_196));
+        assert_eq!(scaled(ledger.operations, base.instructions, new.instructions), -17_060);
+        let line = |name: &str| ledger.lines.iter().find(|line| line.function == name).unwrap();
+        for (name, added, ratio, of_fractions) in
+            [("page_remove_rmap", -13_542.0, 0.128, 0.141), ("page_add_rmap", -4_360.0, 0.320, 0.352)]
+        {
+            let line = line(name);
+            assert_eq!(ledger.line_added(line).to_bits(), f64::to_bits(added));
+            let raw = line.new.instructions as f64 / line.base.instructions as f64;
+            assert!((raw - ratio).abs() < 0.000_5);
+            let share = raw * base.instructions as f64 / new.instructions as f64;
+            assert!((share - of_fractions).abs() < 0.000_5);
+        }
+    }
+
+    #[test]
+    fn suffixes_and_known_renamings_are_recognised_and_said() {
+        let base = profile(1, &[("f.isra.0", 10, 1), ("f.cold", 1, 1), ("__alloc_pages", 100, 1), ("same", 5, 1)]);
+        let new = profile(1, &[("f", 12, 1), ("__alloc_pages_noprof", 90, 1), ("same", 5, 1), ("fresh", 7, 1)]);
+        let ledger = Ledger::new("w", &[base], &[new]).unwrap();
+        let told: Vec<_> = ledger.lines.iter().map(|l| (l.function.as_str(), l.matched, l.base.calls)).collect();
+        assert_eq!(
+            told,
+            [
+                ("__alloc_pages", Match::Renamed, 1),
+                ("fresh", Match::OnlyNew, 0),
+                ("f", Match::Suffix, 1),
+                ("same", Match::Exact, 1)
+            ]
+        );
+    }
+
+    #[test]
+    fn a_side_without_operations_has_no_ledger() {
+        assert_eq!(Ledger::new("w", &[], &[profile(1, &[("f", 1, 1)])]), None);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn lines_add_up_whatever_the_numbers(
+            base in proptest::collection::vec((0_u64..1 << 40, 0_usize..6), 0..20),
+            new in proptest::collection::vec((0_u64..1 << 40, 0_usize..6), 0..20),
+            operations in (1_u64..1 << 20, 1_u64..1 << 20),
+        ) {
+            let names = ["a", "b.isra.1", "b", "c_noprof", "c", "[user]"];
+            let side = |counts: &[(u64, usize)], operations| {
+                profile(operations, &counts.iter().map(|&(n, name)| (names[name], n, 0)).collect::<Vec<_>>())
+            };
+            let (base, new) = (side(&base, operations.0), side(&new, operations.1));
+            let ledger = Ledger::new("w", std::slice::from_ref(&base), std::slice::from_ref(&new)).unwrap();
+            let lines: i128 =
+                ledger.lines.iter().map(|l| scaled(ledger.operations, l.base.instructions, l.new.instructions)).sum();
+            proptest::prop_assert_eq!(lines, scaled(ledger.operations, base.total(), new.total()));
+        }
+    }
+}

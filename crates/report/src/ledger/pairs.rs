@@ -1,0 +1,81 @@
+//! Suggestions: a function that is gone and one that is new may be the same under another name, or one into which the
+//! other was inlined. Only suggested: both lines stay as they are.
+
+use super::LedgerLine;
+
+/// A function that is gone and one that is new, by their places in the ledger's lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pair {
+    /// The one that is gone.
+    pub gone: usize,
+    /// The one that is new.
+    pub new: usize,
+}
+
+/// What is executed less than this part of what the other side executes counts as not executed.
+const RARE: f64 = 0.01;
+
+/// Words of a name that say little.
+const COMMON: &[&str] = &["do", "get", "put", "set", "page", "pages", "folio", "from", "user", "lock", "node", "list"];
+
+/// Returns pairs, each line in one at most: as often called, with a telling word in common, and of a similar size.
+pub(crate) fn suggest(lines: &[LedgerLine], operations: [u64; 2]) -> Vec<Pair> {
+    // A function that is still there, but hardly ever executed, is as good as gone.
+    let rare = |few: u64, many: u64| few as f64 <= RARE * many as f64;
+    let is_gone = |line: &LedgerLine| line.base.instructions > 0 && rare(line.new.instructions, line.base.instructions);
+    let is_new = |line: &LedgerLine| line.new.instructions > 0 && rare(line.base.instructions, line.new.instructions);
+    let mut fitting: Vec<(usize, usize, usize)> = Vec::new();
+    for (gone, before) in lines.iter().enumerate().filter(|(_, line)| is_gone(line)) {
+        for (new, after) in lines.iter().enumerate().filter(|(_, line)| is_new(line)) {
+            let alike = likeness(&before.function, &after.function);
+            if alike > 0 && before.share == after.share && is_similar(before, after, operations) {
+                fitting.push((alike, gone, new));
+            }
+        }
+    }
+    // The most alike first; among equals those with most to explain, which come first in the ledger.
+    fitting.sort_by_key(|&(alike, gone, new)| (std::cmp::Reverse(alike), gone.min(new)));
+    let mut pairs: Vec<Pair> = Vec::new();
+    for (_, gone, new) in fitting {
+        if !pairs.iter().any(|pair| pair.gone == gone || pair.new == new) {
+            pairs.push(Pair { gone, new });
+        }
+    }
+    pairs.sort_by_key(|pair| pair.gone.min(pair.new));
+    pairs
+}
+
+fn is_similar(before: &LedgerLine, after: &LedgerLine, [of_base, of_new]: [u64; 2]) -> bool {
+    let per = |number: u64, operations: u64| number as f64 / operations as f64;
+    let within = |a: f64, b: f64, factor: f64| a > 0.0 && b > 0.0 && a.max(b) <= factor * a.min(b);
+    let size = (per(before.base.instructions, of_base), per(after.new.instructions, of_new));
+    within(per(before.base.calls, of_base), per(after.new.calls, of_new), 1.05) && within(size.0, size.1, 3.0)
+}
+
+/// Returns how many letters the words that two names have in common have.
+fn likeness(one: &str, other: &str) -> usize {
+    let words = |name: &str| -> Vec<String> {
+        let telling = |word: &&str| word.len() >= 3 && !COMMON.contains(word);
+        name.split(|c: char| !c.is_alphanumeric()).filter(telling).map(str::to_owned).collect()
+    };
+    let others = words(other);
+    words(one).iter().filter(|word| others.contains(word)).map(String::len).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ledger::Ledger;
+    use crate::ledger::tests::profile;
+
+    #[test]
+    fn what_is_as_often_called_and_alike_is_suggested() {
+        let mut base = profile(1, &[("mtree_range_walk", 138, 1), ("lru_add_fn", 102, 1), ("rmqueue_bulk", 105, 0)]);
+        let new = profile(1, &[("mas_walk", 171, 1), ("lru_add", 58, 1), ("other_walk", 170, 7), ("bulk", 100, 1)]);
+        // mas_walk was there before, but as good as never executed.
+        base.lines.push(profile(1, &[("mas_walk", 1, 0)]).lines.remove(0));
+        let ledger = Ledger::new("w", &[base], &[new]).unwrap();
+        let name = |place: usize| ledger.lines[place].function.as_str();
+        let told: Vec<_> = ledger.pairs.iter().map(|pair| (name(pair.gone), name(pair.new))).collect();
+        assert_eq!(told, [("mtree_range_walk", "mas_walk"), ("lru_add_fn", "lru_add")]);
+    }
+}

@@ -1,0 +1,121 @@
+//! Ledgers as one HTML page: a butterfly chart of the lines that changed most, the table, what may be one under two
+//! names. No script, no network.
+
+use askama::Template;
+
+use super::{LEGEND, Profiled, TableRow, calls, rows, signed, suggestions, totals};
+use crate::ledger::Ledger;
+use crate::render::RenderError;
+
+/// Lines of a chart.
+const BARS: usize = 20;
+/// Half of the chart's width for bars, and the height of a line, in pixels.
+const HALF: f64 = 230.0;
+const LINE: usize = 22;
+
+#[derive(Template)]
+#[template(path = "profile.html")]
+struct PageOfProfiles<'a> {
+    title: String,
+    base: &'a (String, String),
+    new: &'a (String, String),
+    machine: &'a str,
+    seeds: String,
+    command: &'a str,
+    legend: &'static str,
+    sections: Vec<Section>,
+    missing: &'a [(String, String)],
+}
+
+struct Section {
+    workload: String,
+    sentence: String,
+    height: usize,
+    bars: Vec<Bar>,
+    rows: Vec<Cells>,
+    totals: Vec<Cells>,
+    pairs: Vec<String>,
+}
+
+/// One line of the chart: how much the base and the new kernel execute, side by side from the middle.
+struct Bar {
+    name: String,
+    y: usize,
+    middle: usize,
+    /// Where the base's bar begins, and how wide both are.
+    base_x: String,
+    base_width: String,
+    new_width: String,
+    added: String,
+    more: bool,
+}
+
+struct Cells {
+    name: String,
+    base: String,
+    new: String,
+    added: String,
+    ratio: String,
+    calls: String,
+    note: &'static str,
+}
+
+/// Renders the profiles of two kernels as a self-contained HTML page.
+///
+/// # Errors
+/// Never in practice: everything is in memory.
+pub fn html(profiled: &Profiled) -> Result<String, RenderError> {
+    let page = PageOfProfiles {
+        title: format!("Profile: {} against {}", profiled.new.0, profiled.base.0),
+        base: &profiled.base,
+        new: &profiled.new,
+        machine: &profiled.machine,
+        seeds: crate::render::number::seed_list(&profiled.seeds),
+        command: &profiled.command,
+        legend: LEGEND,
+        sections: profiled.ledgers.iter().map(|ledger| section(ledger, profiled.lines_max)).collect(),
+        missing: &profiled.missing,
+    };
+    Ok(page.render()?)
+}
+
+fn section(ledger: &Ledger, lines_max: usize) -> Section {
+    let (shown, others) = rows(ledger, lines_max);
+    let widest = shown.iter().take(BARS).flat_map(|row| [row.base, row.new]).fold(0.0, f64::max).max(1e-9);
+    let bars: Vec<Bar> = shown.iter().take(BARS).enumerate().map(|(place, row)| bar(row, place, widest)).collect();
+    Section {
+        workload: ledger.workload.clone(),
+        sentence: ledger.sentence(),
+        height: bars.len() * LINE + 4,
+        bars,
+        rows: shown.iter().chain(&others).map(cells).collect(),
+        totals: totals(ledger).iter().map(cells).collect(),
+        pairs: suggestions(ledger, 20),
+    }
+}
+
+fn bar(row: &TableRow, place: usize, widest: f64) -> Bar {
+    let width = |value: f64| HALF * value / widest;
+    Bar {
+        name: row.name.clone(),
+        y: place * LINE + 4,
+        middle: place * LINE + 16,
+        base_x: format!("{:.1}", HALF - width(row.base)),
+        base_width: format!("{:.1}", width(row.base)),
+        new_width: format!("{:.1}", width(row.new)),
+        added: format!("{:+.1}", row.added),
+        more: row.added > 0.0,
+    }
+}
+
+fn cells(row: &TableRow) -> Cells {
+    Cells {
+        name: row.name.clone(),
+        base: format!("{:.2}", row.base),
+        new: format!("{:.2}", row.new),
+        added: signed(row.added),
+        ratio: row.ratio.clone(),
+        calls: calls(row).replace('>', " \u{2192} "),
+        note: row.note,
+    }
+}

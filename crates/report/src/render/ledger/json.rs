@@ -1,0 +1,133 @@
+//! Ledgers as JSON: every line with its counts as they are, and the operations they belong to.
+
+use serde::Serialize;
+
+use super::Profiled;
+use crate::ledger::{Count, Ledger, LedgerLine, share_words};
+use crate::render::RenderError;
+
+/// Version of this document's form.
+const SCHEMA_VERSION: u32 = 1;
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema_version: u32,
+    kind: &'static str,
+    unit: &'static str,
+    base: Kernel<'a>,
+    new: Kernel<'a>,
+    machine: &'a str,
+    seeds: &'a [u64],
+    command: &'a str,
+    workloads: Vec<Workload<'a>>,
+    missing: Vec<Missing<'a>>,
+}
+
+#[derive(Serialize)]
+struct Kernel<'a> {
+    title: &'a str,
+    origin: &'a str,
+}
+
+#[derive(Serialize)]
+struct Missing<'a> {
+    workload: &'a str,
+    reason: &'a str,
+}
+
+#[derive(Serialize)]
+struct Workload<'a> {
+    workload: &'a str,
+    summary: String,
+    base_operations: u64,
+    new_operations: u64,
+    base_instructions: u64,
+    new_instructions: u64,
+    added_per_operation: f64,
+    lines: Vec<Line<'a>>,
+    suggestions: Vec<Suggestion<'a>>,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    share: &'static str,
+    function: &'a str,
+    #[serde(rename = "match")]
+    matched: &'static str,
+    base: Counts,
+    new: Counts,
+    added_per_operation: f64,
+    ratio: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct Counts {
+    instructions: u64,
+    of_these_repeated: u64,
+    calls: u64,
+}
+
+#[derive(Serialize)]
+struct Suggestion<'a> {
+    gone: &'a str,
+    new: &'a str,
+    net_per_operation: f64,
+}
+
+/// Renders the profiles of two kernels.
+///
+/// # Errors
+/// Never in practice: everything is in memory.
+pub fn json(profiled: &Profiled) -> Result<String, RenderError> {
+    let document = Document {
+        schema_version: SCHEMA_VERSION,
+        kind: "profile",
+        unit: "instructions; added: new minus base, positive is more work",
+        base: kernel(&profiled.base),
+        new: kernel(&profiled.new),
+        machine: &profiled.machine,
+        seeds: &profiled.seeds,
+        command: &profiled.command,
+        workloads: profiled.ledgers.iter().map(workload).collect(),
+        missing: profiled.missing.iter().map(|(workload, reason)| Missing { workload, reason }).collect(),
+    };
+    Ok(serde_json::to_string_pretty(&document)? + "\n")
+}
+
+fn kernel((title, origin): &(String, String)) -> Kernel<'_> {
+    Kernel { title, origin }
+}
+
+fn workload(ledger: &Ledger) -> Workload<'_> {
+    let (base, new) = ledger.total(None);
+    let suggestion = |pair: &crate::ledger::Pair| {
+        let (gone, new) = (&ledger.lines[pair.gone], &ledger.lines[pair.new]);
+        let net_per_operation = ledger.line_added(gone) + ledger.line_added(new);
+        Suggestion { gone: &gone.function, new: &new.function, net_per_operation }
+    };
+    Workload {
+        workload: &ledger.workload,
+        summary: ledger.sentence(),
+        base_operations: ledger.operations[0],
+        new_operations: ledger.operations[1],
+        base_instructions: base.instructions,
+        new_instructions: new.instructions,
+        added_per_operation: ledger.added(base, new),
+        lines: ledger.lines.iter().map(|each| line(ledger, each)).collect(),
+        suggestions: ledger.pairs.iter().map(suggestion).collect(),
+    }
+}
+
+fn line<'a>(ledger: &Ledger, line: &'a LedgerLine) -> Line<'a> {
+    let counts = |Count { instructions, repeated, calls }| Counts { instructions, of_these_repeated: repeated, calls };
+    let per = [(0, line.base), (1, line.new)].map(|(side, count)| ledger.per_operation(side, count.instructions));
+    Line {
+        share: share_words(line.share),
+        function: &line.function,
+        matched: line.matched.word(),
+        base: counts(line.base),
+        new: counts(line.new),
+        added_per_operation: ledger.line_added(line),
+        ratio: (per[0] > 0.0).then(|| per[1] / per[0]),
+    }
+}

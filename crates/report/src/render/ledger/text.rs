@@ -1,0 +1,89 @@
+//! Ledgers as text: 80 columns, for terminals and mails.
+
+use std::fmt::Write as _;
+
+use super::{LEGEND, Profiled, TableRow, calls, rows, signed, suggestions, totals};
+use crate::ledger::Ledger;
+use crate::plain::plain;
+use crate::render::Styles;
+use crate::render::layout::Page;
+
+/// Columns of a function's name.
+const NAME: usize = 30;
+
+/// Renders the profiles of two kernels.
+#[must_use]
+pub fn text(profiled: &Profiled, styles: &Styles) -> String {
+    let mut page = Page::default();
+    page.words(0, &format!("Profile: {} against {}", profiled.new.0, profiled.base.0));
+    for ledger in &profiled.ledgers {
+        page.blank();
+        one(&mut page, ledger, profiled, styles);
+    }
+    if !profiled.missing.is_empty() {
+        page.blank();
+        page.line("Without a profile:");
+        for (workload, why) in &profiled.missing {
+            page.hanging("  ", &format!("{workload}: {why}"));
+        }
+    }
+    page.blank();
+    page.words(0, LEGEND);
+    page.blank();
+    for (title, origin) in [&profiled.base, &profiled.new] {
+        page.hanging("Kernel:    ", &format!("{title}, {origin}"));
+    }
+    page.hanging("Machine:   ", &profiled.machine);
+    page.hanging("Seeds:     ", &crate::render::number::seed_list(&profiled.seeds));
+    page.hanging("Reproduce: ", &profiled.command);
+    page.finish()
+}
+
+fn one(page: &mut Page, ledger: &Ledger, profiled: &Profiled, styles: &Styles) {
+    for line in crate::render::layout::wrap(&ledger.sentence(), 80) {
+        page.line(styles.strong(&line));
+    }
+    if ledger.is_unchanged() {
+        return;
+    }
+    page.blank();
+    let (rows, others) = rows(ledger, profiled.lines_max);
+    let head =
+        format!("{:NAME$} {:>10} {:>10} {:>10} {:>6} {:>9}", "function", "base", "new", "added", "ratio", "calls");
+    page.line(styles.faint(head.trim_end()));
+    for row in rows.iter().chain(&others) {
+        page.line(line(row));
+    }
+    page.line(styles.faint(&"-".repeat(80)));
+    for row in totals(ledger) {
+        page.line(line(&row));
+    }
+    let pairs = suggestions(ledger, 8);
+    if !pairs.is_empty() {
+        page.blank();
+        page.words(0, "Perhaps the same under another name, or inlined (suggested, never merged):");
+        pairs.iter().for_each(|pair| page.hanging("  ", pair));
+    }
+}
+
+fn line(row: &TableRow) -> String {
+    let name = shortened(&plain(&row.name));
+    let calls = calls(row);
+    let ratio = if row.ratio.is_empty() { row.note } else { row.ratio.as_str() };
+    let mut line = String::new();
+    let (base, new) = (row.base, row.new);
+    let added = signed(row.added);
+    write!(line, "{name:NAME$} {base:>10.2} {new:>10.2} {added:>10} {ratio:>6} {calls:>9}").unwrap_or_default();
+    line.trim_end().to_owned()
+}
+
+/// Returns a name that fits its column. The end of a name tells functions apart as well as the beginning.
+fn shortened(name: &str) -> String {
+    let length = name.chars().count();
+    if length <= NAME {
+        return name.to_owned();
+    }
+    let begin: String = name.chars().take(NAME / 2).collect();
+    let end: String = name.chars().skip(length - (NAME - NAME / 2 - 1)).collect();
+    format!("{begin}…{end}")
+}

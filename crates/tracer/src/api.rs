@@ -1,0 +1,254 @@
+//! QEMU's plugin interface, as far as it is used here: `include/qemu/qemu-plugin.h`, declared by us.
+//!
+//! Interface 1 is that of QEMU 7.2, interface 2 and later that of QEMU 9 and later. Which one there is, is seen when
+//! QEMU loads the plugin; each function is looked up by its name then, so that a missing one can be told.
+
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+/// A plugin's number.
+pub(crate) type Id = u64;
+
+/// A block of instructions that is being translated.
+#[repr(C)]
+pub(crate) struct Block {
+    _private: [u8; 0],
+}
+
+#[repr(C)]
+struct RawInstruction {
+    _private: [u8; 0],
+}
+
+pub(crate) type Callback = extern "C" fn(c_uint, *mut c_void);
+/// Called with the processor, what kind of access it is, its address, and the data given.
+pub(crate) type Access = extern "C" fn(c_uint, u32, u64, *mut c_void);
+type AtExit = extern "C" fn(Id, *mut c_void);
+type Translated = extern "C" fn(Id, *mut Block);
+
+/// The version of the interface that this plugin speaks; QEMU reads it when it has loaded the plugin.
+#[unsafe(no_mangle)]
+pub(crate) static qemu_plugin_version: AtomicI32 = AtomicI32::new(1);
+
+/// Runs while the plugin is loaded, before QEMU looks at the version: QEMU 9 and later take no plugin that says 1
+/// (`QEMU_PLUGIN_MIN_VERSION` in plugins/plugin.h).
+extern "C" fn choose_version() {
+    if !address(c"qemu_plugin_scoreboard_new").is_null() {
+        qemu_plugin_version.store(2, Ordering::Relaxed);
+    }
+}
+
+#[used]
+// SAFETY: the section holds addresses of functions that the dynamic linker calls; this is one.
+#[unsafe(link_section = ".init_array")]
+static AT_LOAD: extern "C" fn() = choose_version;
+
+/// The callback neither reads nor writes registers (`QEMU_PLUGIN_CB_NO_REGS`).
+const NO_REGISTERS: c_int = 0;
+/// `QEMU_PLUGIN_INLINE_ADD_U64`.
+const ADD: c_int = 0;
+/// `QEMU_PLUGIN_MEM_R`.
+const READ: c_int = 1;
+/// Longest instruction of x86, in bytes (Intel SDM, volume 2, 2.3.11).
+pub(crate) const LONGEST: usize = 15;
+
+/// A counter as interface 2 sees it: `qemu_plugin_u64`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Entry {
+    board: *mut c_void,
+    offset: usize,
+}
+
+/// QEMU's functions.
+struct Functions {
+    on_translation: extern "C" fn(Id, Translated),
+    count: extern "C" fn(*const Block) -> usize,
+    instruction: extern "C" fn(*const Block, usize) -> *mut RawInstruction,
+    /// Interface 1 returns where the bytes are, and ignores two arguments; later ones copy them and return how many.
+    data: extern "C" fn(*const RawInstruction, *mut u8, usize) -> usize,
+    size: extern "C" fn(*const RawInstruction) -> usize,
+    address: extern "C" fn(*const RawInstruction) -> u64,
+    adding: Adding,
+    on_exit: extern "C" fn(Id, AtExit, *mut c_void),
+    on_access: extern "C" fn(*mut RawInstruction, Access, c_int, c_int, *mut c_void),
+    before: extern "C" fn(*mut RawInstruction, Callback, c_int, *mut c_void),
+}
+
+/// How QEMU is asked to count.
+enum Adding {
+    /// Interface 1: any 64 bits in memory.
+    Memory(extern "C" fn(*mut RawInstruction, c_int, *mut c_void, u64)),
+    /// Interface 2: a scoreboard, which QEMU makes.
+    Scoreboard {
+        add: extern "C" fn(*mut RawInstruction, c_int, Entry, u64),
+        new: extern "C" fn(usize) -> *mut c_void,
+        find: extern "C" fn(*mut c_void, c_uint) -> *mut c_void,
+    },
+}
+
+static FUNCTIONS: OnceLock<Functions> = OnceLock::new();
+
+unsafe extern "C" {
+    fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
+}
+
+fn address(name: &CStr) -> *mut c_void {
+    // SAFETY: a null handle means the default search order (RTLD_DEFAULT), and the name ends with a zero.
+    unsafe { dlsym(std::ptr::null_mut(), name.as_ptr()) }
+}
+
+/// Looks a function up.
+///
+/// # Safety
+/// `F` must be the type of the C function of that name.
+unsafe fn function<F: Copy>(name: &CStr) -> Result<F, String> {
+    let found = address(name);
+    if found.is_null() {
+        return Err(format!(
+            "this QEMU has no {}: its plugin interface is too old, or switched off",
+            name.to_string_lossy()
+        ));
+    }
+    const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
+    // SAFETY: a function pointer has the size of a pointer, and the caller vouches for its type.
+    Ok(unsafe { std::mem::transmute_copy::<*mut c_void, F>(&found) })
+}
+
+/// Looks all of them up.
+pub(crate) fn prepare() -> Result<(), String> {
+    // SAFETY: the types are those of the declarations in include/qemu/qemu-plugin.h.
+    let functions = unsafe {
+        let adding = if address(c"qemu_plugin_scoreboard_new").is_null() {
+            Adding::Memory(function(c"qemu_plugin_register_vcpu_insn_exec_inline")?)
+        } else {
+            Adding::Scoreboard {
+                add: function(c"qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu")?,
+                new: function(c"qemu_plugin_scoreboard_new")?,
+                find: function(c"qemu_plugin_scoreboard_find")?,
+            }
+        };
+        Functions {
+            on_translation: function(c"qemu_plugin_register_vcpu_tb_trans_cb")?,
+            count: function(c"qemu_plugin_tb_n_insns")?,
+            instruction: function(c"qemu_plugin_tb_get_insn")?,
+            data: function(c"qemu_plugin_insn_data")?,
+            size: function(c"qemu_plugin_insn_size")?,
+            address: function(c"qemu_plugin_insn_vaddr")?,
+            adding,
+            on_exit: function(c"qemu_plugin_register_atexit_cb")?,
+            on_access: function(c"qemu_plugin_register_vcpu_mem_cb")?,
+            before: function(c"qemu_plugin_register_vcpu_insn_exec_cb")?,
+        }
+    };
+    drop(FUNCTIONS.set(functions));
+    Ok(())
+}
+
+/// Has a function called for each block that is translated.
+pub(crate) fn on_translation(id: Id, callback: Translated) {
+    if let Some(functions) = FUNCTIONS.get() {
+        (functions.on_translation)(id, callback);
+    }
+}
+
+/// Has a function called when QEMU ends.
+pub(crate) fn on_exit(id: Id, callback: AtExit) {
+    if let Some(functions) = FUNCTIONS.get() {
+        (functions.on_exit)(id, callback, std::ptr::null_mut());
+    }
+}
+
+/// An instruction that is being translated; valid until the callback returns.
+pub(crate) struct Instruction {
+    raw: *mut RawInstruction,
+    functions: &'static Functions,
+}
+
+/// Returns the instructions of a block.
+pub(crate) fn instructions(block: *mut Block) -> impl Iterator<Item = Instruction> {
+    FUNCTIONS.get().into_iter().flat_map(move |functions| {
+        let count = (functions.count)(block);
+        (0..count).map(move |index| Instruction { raw: (functions.instruction)(block, index), functions })
+    })
+}
+
+impl Instruction {
+    /// Returns its address.
+    pub(crate) fn address(&self) -> u64 {
+        (self.functions.address)(self.raw)
+    }
+
+    /// Copies its bytes to a buffer and returns them.
+    pub(crate) fn bytes<'a>(&self, room: &'a mut [u8; LONGEST]) -> &'a [u8] {
+        let size = (self.functions.size)(self.raw).min(LONGEST);
+        let answer = (self.functions.data)(self.raw, room.as_mut_ptr(), size);
+        if answer > LONGEST {
+            // SAFETY: interface 1 returns the address of the instruction's bytes, valid during the callback.
+            room[..size].copy_from_slice(unsafe { std::slice::from_raw_parts(answer as *const u8, size) });
+        }
+        &room[..size]
+    }
+
+    /// Has a function called before each execution.
+    pub(crate) fn before(&self, callback: Callback, data: usize) {
+        (self.functions.before)(self.raw, callback, NO_REGISTERS, data as *mut c_void);
+    }
+
+    /// Has a function called with the address of each read of memory.
+    pub(crate) fn on_read(&self, callback: Access) {
+        (self.functions.on_access)(self.raw, callback, NO_REGISTERS, READ, std::ptr::null_mut());
+    }
+
+    /// Counts each execution.
+    pub(crate) fn count(&self, counters: &Counters, index: usize) {
+        match &self.functions.adding {
+            Adding::Memory(add) => add(self.raw, ADD, counters.at(index).cast(), 1),
+            Adding::Scoreboard { add, .. } => {
+                add(self.raw, ADD, Entry { board: counters.board, offset: index * size_of::<u64>() }, 1);
+            }
+        }
+    }
+}
+
+/// Counters that QEMU adds to while the guest runs, on the thread that calls us.
+pub(crate) struct Counters {
+    first: *mut u64,
+    board: *mut c_void,
+    length: usize,
+}
+
+// SAFETY: there is one processor (thread=single): QEMU adds, translates and calls back on that one thread.
+unsafe impl Send for Counters {}
+// SAFETY: as above.
+unsafe impl Sync for Counters {}
+
+impl Counters {
+    /// Makes counters, all 0, that live as long as QEMU.
+    pub(crate) fn new(length: usize) -> Option<Self> {
+        let functions = FUNCTIONS.get()?;
+        Some(match &functions.adding {
+            Adding::Memory(_) => {
+                let first = Box::leak(vec![0_u64; length].into_boxed_slice()).as_mut_ptr();
+                Self { first, board: std::ptr::null_mut(), length }
+            }
+            Adding::Scoreboard { new, find, .. } => {
+                let board = new(length * size_of::<u64>());
+                Self { first: find(board, 0).cast(), board, length }
+            }
+        })
+    }
+
+    fn at(&self, index: usize) -> *mut u64 {
+        assert!(index < self.length, "a counter that was not made");
+        // SAFETY: within the counters, see above.
+        unsafe { self.first.add(index) }
+    }
+
+    /// Returns a counter's value now.
+    pub(crate) fn get(&self, index: usize) -> u64 {
+        // SAFETY: aligned, within the counters, and nobody adds while a callback runs.
+        unsafe { self.at(index).read_volatile() }
+    }
+}

@@ -1,0 +1,112 @@
+//! Instructions that mean something: the agent's marks around a region, and entries to the kernel.
+
+use std::collections::BTreeMap;
+
+/// What an instruction means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// A region of this number begins.
+    Open(u16),
+    /// The region ends.
+    Close,
+    /// An interrupt begins.
+    Interrupt,
+    /// An exception begins.
+    Exception,
+    /// A system call begins.
+    SystemCall,
+    /// An interrupt or exception ends.
+    Return,
+    /// The stack of another task is loaded.
+    Switch,
+}
+
+/// `nopl disp32(%rax,%rax,1)`, whose displacement holds a number and `KM`: does nothing on any processor, and no
+/// compiler writes it.
+const REGION: [u8; 4] = [0x0f, 0x1f, 0x84, 0x00];
+const SIGNATURE: [u8; 2] = *b"KM";
+/// The number that ends a region.
+const CLOSE: u16 = u16::MAX;
+/// IRETQ.
+const RETURN: [u8; 2] = [0x48, 0xcf];
+/// `mov disp32(%rsi),%rsp`: what loads the stack of the task that is switched to, in `__switch_to_asm`
+/// (arch/x86/entry/entry_64.S).
+const LOAD_STACK: [u8; 3] = [0x48, 0x8b, 0xa6];
+/// How far into that function it is at most, in bytes.
+const LOAD_WITHIN: u64 = 64;
+
+/// Entries to the kernel by address.
+#[derive(Debug, Default)]
+pub(crate) struct Marks {
+    entries: BTreeMap<u64, Mark>,
+    switch: Option<u64>,
+}
+
+impl Marks {
+    /// Reads them from a file.
+    pub(crate) fn read(path: &str) -> Result<Self, String> {
+        let text = std::fs::read_to_string(path).map_err(|error| format!("failed to read {path}: {error}"))?;
+        Self::parse(&text).map_err(|line| format!("{path} holds `{line}`, which is no mark"))
+    }
+
+    fn parse(text: &str) -> Result<Self, &str> {
+        let mut marks = Self::default();
+        for line in text.lines() {
+            let (word, address) = line.split_once(' ').ok_or(line)?;
+            let address = u64::from_str_radix(address, 16).map_err(|_| line)?;
+            let mark = match word {
+                "interrupt" => Mark::Interrupt,
+                "exception" => Mark::Exception,
+                "syscall" => Mark::SystemCall,
+                "switch" => {
+                    marks.switch = Some(address);
+                    continue;
+                }
+                _ => return Err(line),
+            };
+            marks.entries.insert(address, mark);
+        }
+        Ok(marks)
+    }
+
+    /// Returns what an instruction means, if anything.
+    pub(crate) fn at(&self, address: u64, bytes: &[u8]) -> Option<Mark> {
+        if let [a, b, c, d, low, high, e, f] = *bytes
+            && [a, b, c, d] == REGION
+            && [e, f] == SIGNATURE
+        {
+            let number = u16::from_le_bytes([low, high]);
+            return Some(if number == CLOSE { Mark::Close } else { Mark::Open(number) });
+        }
+        if bytes == RETURN {
+            return Some(Mark::Return);
+        }
+        if bytes.starts_with(&LOAD_STACK) && self.switch.is_some_and(|at| (at..at + LOAD_WITHIN).contains(&address)) {
+            return Some(Mark::Switch);
+        }
+        self.entries.get(&address).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Mark, Marks};
+
+    #[test]
+    fn marks_are_found_by_their_bytes_and_their_addresses() {
+        let marks = Marks::parse("interrupt ffffffff81000010\nswitch ffffffff81000100\n").unwrap();
+        assert_eq!(marks.at(0x40_1000, &[0x0f, 0x1f, 0x84, 0x00, 0x05, 0x00, b'K', b'M']), Some(Mark::Open(5)));
+        assert_eq!(marks.at(0x40_1000, &[0x0f, 0x1f, 0x84, 0x00, 0xff, 0xff, b'K', b'M']), Some(Mark::Close));
+        assert_eq!(marks.at(0x40_1000, &[0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00]), None);
+        assert_eq!(marks.at(0xffff_ffff_8100_0010, &[0x0f, 0x01, 0xca]), Some(Mark::Interrupt));
+        let load = [0x48, 0x8b, 0xa6, 0x18, 0x14, 0x00, 0x00];
+        assert_eq!(marks.at(0xffff_ffff_8100_0110, &load), Some(Mark::Switch));
+        assert_eq!(marks.at(0xffff_ffff_8100_0180, &load), None);
+    }
+
+    #[test]
+    fn what_is_no_mark_is_said() {
+        assert_eq!(Marks::parse("interrupt x\n").unwrap_err(), "interrupt x");
+        assert_eq!(Marks::parse("nonsense 10\n").unwrap_err(), "nonsense 10");
+    }
+}
