@@ -146,6 +146,26 @@ pub(crate) fn prepare() -> Result<(), String> {
     Ok(())
 }
 
+/// QEMU's own functions that put executed instructions on the clock. They are no part of the plugin interface: a QEMU
+/// that can load modules shows all of its functions to what it loads, another does not.
+pub(crate) struct Clock {
+    processor: extern "C" fn(c_int) -> *mut c_void,
+    update: extern "C" fn(*mut c_void),
+}
+
+impl Clock {
+    /// Finds them, where they can be seen.
+    pub(crate) fn find() -> Option<Self> {
+        // SAFETY: the types are those of the declarations in include/hw/core/cpu.h and include/sysemu/cpu-timers.h.
+        unsafe { Some(Self { processor: function(c"qemu_get_cpu").ok()?, update: function(c"icount_update").ok()? }) }
+    }
+
+    /// Puts what the block that executes has counted on the clock, all of its instructions.
+    pub(crate) fn update(&self) {
+        (self.update)((self.processor)(0));
+    }
+}
+
 /// Has a function called for each block that is translated.
 pub(crate) fn on_translation(id: Id, callback: Translated) {
     if let Some(functions) = FUNCTIONS.get() {

@@ -3,17 +3,24 @@
 //! When the guest halts, QEMU's main loop moves the clock on to the next timer (softmmu/icount.c of QEMU 7.2,
 //! `icount_start_warp_timer`). It asks whether the processor is halted without asking whether the instructions that led
 //! there are on the clock already: a main loop that happens to pass between the two, `helper_hlt` and
-//! `icount_process_data`, moves the clock by too much, and all that follows is later than in another run. The main loop
-//! only passes when something has woken it, and what wakes it is the guest's last timer, by an eventfd. So before the
-//! processor halts it waits until nothing is left in the eventfds and the main loop is asleep again; then nothing can
-//! pass. Both must be looked at, in this order: a thread that another processor is just about to wake still looks
-//! asleep (TASK_WAKING, `ttwu_queue_wakelist` in kernel/sched/core.c), but what woke it is in the eventfd until it has
-//! run.
+//! `icount_process_data`, moves the clock by too much, and all that follows is later than in another run.
+//!
+//! So the instructions are put on the clock before the processor halts, by QEMU's own `icount_update`: HLT ends its
+//! block, whose instructions are all counted when it begins. Then it does not matter when the main loop passes.
+//!
+//! A QEMU that cannot load modules does not show that function to plugins. There, the processor waits before it halts
+//! until the main loop sleeps and nothing can wake it. It only passes when something has woken it, and what wakes it is
+//! the guest's last timer, by an eventfd. Both must be looked at, in this order: a thread that another processor is just
+//! about to wake still looks asleep (TASK_WAKING, `ttwu_queue_wakelist` in kernel/sched/core.c), but what woke it is in
+//! the eventfd until it has run.
 
+use std::ffi::c_void;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::OnceLock;
+
+use crate::api::Clock;
 
 /// What the system says of the main thread: the number of the call it sleeps in, or that it runs.
 static MAIN_THREAD: OnceLock<File> = OnceLock::new();
@@ -25,8 +32,15 @@ const WAITING: [&[u8]; 2] = [b"7 ", b"271 "];
 /// What stands before the value of an eventfd, in hexadecimal (proc(5), fdinfo).
 const VALUE: &[u8] = b"eventfd-count:";
 
-/// Opens what tells whether the main loop sleeps.
+/// QEMU's functions that put instructions on the clock.
+static CLOCK: OnceLock<Clock> = OnceLock::new();
+
+/// Finds what puts instructions on the clock, or opens what tells whether the main loop sleeps.
 pub(crate) fn prepare() -> Result<(), String> {
+    if let Some(clock) = Clock::find() {
+        drop(CLOCK.set(clock));
+        return Ok(());
+    }
     // The main loop runs on the thread that the process began with.
     let path = format!("/proc/self/task/{}/syscall", std::process::id());
     let file = File::open(&path).map_err(|error| format!("failed to open {path}: {error}"))?;
@@ -40,8 +54,16 @@ pub(crate) fn is_halt(bytes: &[u8]) -> bool {
     matches!(bytes, [0xf4] | [0x0f, 0x01, 0xc9])
 }
 
+/// Called before the processor halts.
+pub(crate) extern "C" fn before_halt(_processor: u32, _: *mut c_void) {
+    match CLOCK.get() {
+        Some(clock) => clock.update(),
+        None => wait(),
+    }
+}
+
 /// Waits until the main loop sleeps. Whoever limits QEMU's processor time limits this as well.
-pub(crate) extern "C" fn wait(_processor: u32, _: *mut std::ffi::c_void) {
+fn wait() {
     let Some(main) = MAIN_THREAD.get() else { return };
     // QEMU makes its eventfds before the guest starts.
     let events = EVENTS.get_or_init(eventfds);

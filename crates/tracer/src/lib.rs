@@ -86,7 +86,7 @@ extern "C" fn translated(_id: Id, block: *mut Block) {
             trace(tracer, &instruction, bytes);
         }
         if idle::is_halt(bytes) {
-            instruction.before(idle::wait, 0);
+            instruction.before(idle::before_halt, 0);
         }
     }
 }
