@@ -3,6 +3,7 @@
 //!
 //! Nothing is decided here: what a value means against another is the business of `report`.
 
+mod calls;
 mod environment;
 mod kept;
 mod probes;
@@ -10,6 +11,7 @@ mod profile;
 mod samples;
 mod symbols;
 
+pub use calls::{CallsError, call_tree};
 pub use environment::environment;
 pub use kept::{profile_from_text, profile_to_text};
 pub use probes::{ProbeHits, probe_hits};

@@ -7,9 +7,9 @@ use model::{Profile, ProfileLine, Region, Share};
 use crate::Symbols;
 
 /// What user code is called: it is the agent's or a program's, not the kernel's.
-const USER: &str = "[user]";
+pub(crate) const USER: &str = "[user]";
 /// What kernel code without a symbol is called.
-const NAMELESS: &str = "[no symbol]";
+pub(crate) const NAMELESS: &str = "[no symbol]";
 
 /// Counts that make no profile.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

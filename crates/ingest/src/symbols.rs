@@ -40,6 +40,8 @@ const INTERRUPTS: [&str; 6] = [
 const EXCEPTIONS: &str = "asm_exc_";
 const SYSTEM_CALL: &str = "entry_SYSCALL_64";
 const SWITCH: &str = "__switch_to_asm";
+/// Where a new task begins (arch/x86/entry/entry_64.S; since Linux 6.6 with `_asm` behind it).
+const FORK: &str = "ret_from_fork";
 
 /// Returns the file that a symbols job sends.
 #[must_use]
@@ -93,18 +95,40 @@ impl Symbols {
     /// Returns the marks by which the tracer tells who executes: lines as in `crates/tracer/src/lib.rs`.
     #[must_use]
     pub fn marks(&self) -> String {
-        let mut marks = String::new();
+        self.lines(mark)
+    }
+
+    /// Returns the marks by which it also follows calls.
+    #[must_use]
+    pub fn call_marks(&self) -> String {
+        // What the compiler has split off a function is jumped to, and is that function.
+        let other = |name: &str| if name.contains(".cold") { None } else { Some("function") };
+        self.lines(|name| match mark(name) {
+            _ if name.starts_with(FORK) => Some("fork"),
+            None => other(name),
+            mark => mark,
+        }) + &self.lines(|name| (name == SWITCH).then_some("function"))
+    }
+
+    fn lines(&self, mark: impl Fn(&str) -> Option<&'static str>) -> String {
+        let mut lines = String::new();
         for (address, name) in &self.entries {
-            let word = match name.as_str() {
-                SYSTEM_CALL => "syscall",
-                SWITCH => "switch",
-                name if name.starts_with(EXCEPTIONS) => "exception",
-                name if INTERRUPTS.iter().any(|known| name.starts_with(known)) => "interrupt",
-                _ => continue,
-            };
-            writeln!(marks, "{word} {address:x}").unwrap_or_default();
+            if let Some(word) = mark(name) {
+                writeln!(lines, "{word} {address:x}").unwrap_or_default();
+            }
         }
-        marks
+        lines
+    }
+}
+
+/// Returns what the first instruction of a function means for who executes.
+fn mark(name: &str) -> Option<&'static str> {
+    match name {
+        SYSTEM_CALL => Some("syscall"),
+        SWITCH => Some("switch"),
+        name if name.starts_with(EXCEPTIONS) => Some("exception"),
+        name if INTERRUPTS.iter().any(|known| name.starts_with(known)) => Some("interrupt"),
+        _ => None,
     }
 }
 
@@ -138,6 +162,7 @@ mod tests {
         assert_eq!(symbols.at(0xffff_ffff_9000_0000), Some(("crypt some_module", false)));
         assert_eq!(symbols.at(5), None);
         assert_eq!(symbols.marks(), "interrupt ffffffff81000120\n");
+        assert!(symbols.call_marks().contains("interrupt ffffffff81000120\nfunction ffffffff81000140\n"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! One job: from a workload's declaration to the agent, and from the agent's frames to a result.
 
-use machine::{Exact, MachineError, Start};
-use model::{Environment, FailureReason, Outcome, Stage, SubjectFailure, Workload, WorkloadResult};
+use machine::{Exact, MachineError, Start, Trace};
+use model::{CallTree, Environment, FailureReason, Outcome, Profile, Stage, SubjectFailure, Workload, WorkloadResult};
 use wire::{Clock, Job, Task};
 
 use crate::perturb::perturbation;
@@ -42,7 +42,7 @@ pub(crate) fn with_retries<T>(
 /// Copies out what the guest says of itself; a guest that fails at that has no environment.
 pub(crate) fn environment(exact: &Exact, start: &Start, id: u64) -> Result<Fetched<Environment>, MachineError> {
     let job = Job { id, clock: Clock::Tsc, perturbation: perturbation(start.seed), task: Task::Environment };
-    let end = exact.run(start, &job, None)?;
+    let end = exact.run(start, &job, Trace::Nothing)?;
     let value = end.stream.map(|stream| ingest::environment(&stream)).unwrap_or_default();
     Ok(Fetched { value, console: end.console })
 }
@@ -55,7 +55,8 @@ pub(crate) fn workload(
     named: Option<&Named>,
 ) -> Result<Measured, MachineError> {
     let job = Job { id, clock: Clock::Tsc, perturbation: perturbation(start.seed), task: task(workload, vec![]) };
-    let end = exact.run(start, &job, named.map(|named| named.marks.as_str()))?;
+    let trace = named.map_or(Trace::Nothing, |named| Trace::Counts(&named.marks));
+    let end = exact.run(start, &job, trace)?;
     let (outcome, samples) = match end.stream {
         Err(failure) => (Outcome::Failed(failure), Vec::new()),
         Ok(stream) => ingest::outcome(&stream, workload.operations, workload.iterations)
@@ -70,6 +71,25 @@ pub(crate) fn workload(
     let value =
         WorkloadResult { workload: workload.name.to_owned(), operations: workload.operations, outcome, samples };
     Ok(Measured { value, console: end.console, profile })
+}
+
+/// Runs one workload and follows its calls; the guest does what it did when it was measured.
+pub(crate) fn calls(
+    exact: &Exact,
+    start: &Start,
+    (id, workload): (u64, &Workload),
+    named: &Named,
+) -> Result<Result<(Profile, CallTree), String>, MachineError> {
+    let job = Job { id, clock: Clock::Tsc, perturbation: perturbation(start.seed), task: task(workload, vec![]) };
+    let end = exact.run(start, &job, Trace::Calls(&named.symbols.call_marks()))?;
+    if let Err(failure) = end.stream {
+        return Ok(Err(failure.reason.to_string()));
+    }
+    let profile = ingest::profile(&end.counts.unwrap_or_default(), &named.symbols, workload.operations);
+    Ok(profile.map_err(|error| error.to_string()).and_then(|profile| {
+        let tree = ingest::call_tree(&end.calls.unwrap_or_default(), &named.symbols, &profile);
+        tree.map(|tree| (profile, tree)).map_err(|error| error.to_string())
+    }))
 }
 
 pub(crate) fn task(workload: &Workload, probes: Vec<String>) -> Task {

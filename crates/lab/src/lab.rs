@@ -5,14 +5,16 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use kernel::{BuildCache, Step};
-use machine::{Boot, Exact, Limits, Programs, Settings, SnapshotUse};
-use model::{Build, KernelName, Machine, Profile, Run, RunId, Workload};
+use machine::{Boot, Exact, Limits, Programs, Settings, SnapshotUse, Trace};
+use model::{Build, CallTree, KernelName, Machine, Profile, Run, RunId, Workload};
 use store::{HomeLock, Store};
 use wire::{Clock, Frame, Job, Perturbation};
 
 use crate::carry_out::{Bench, carry_out};
+use crate::job::{calls, with_retries};
 use crate::perturb::conditions;
 use crate::symbols::SymbolCache;
+use crate::unit::job_id;
 use crate::{AGENT, Event, INIT, LabError, Plan, TRACER};
 
 /// Guest memory in MiB: enough for the micro suite, little enough to save and to restore quickly.
@@ -126,6 +128,30 @@ impl Lab {
         ingest::profile_from_text(&text).map(Some).ok_or(LabError::BadProfile { run: run.clone(), name })
     }
 
+    /// Runs a workload once more and follows its calls; nothing is stored. The guest does what it did when the workload
+    /// was measured: a profile that differs from the one that is kept is refused.
+    ///
+    /// # Errors
+    /// When the lab fails. Inside, why there is no call tree.
+    pub fn call_tree(
+        &self,
+        build: &Build,
+        (workload, seed): (&Workload, u64),
+        kept: &Profile,
+    ) -> Result<Result<CallTree, String>, LabError> {
+        let Boot::Ready(start) = self.exact.boot(build, seed)? else { return Ok(Err("it does not boot".to_owned())) };
+        let (known, _) = self.symbols.of(&self.exact, build, &start)?;
+        let named = match known.as_ref() {
+            Ok(named) => named,
+            Err(why) => return Ok(Err(why.clone())),
+        };
+        let id = job_id((&build.id, &self.machine().id, seed), workload.name);
+        let followed = with_retries(&|_| {}, || calls(&self.exact, &start, (id, workload), named))?;
+        Ok(followed.and_then(|(profile, tree)| {
+            if profile == *kept { Ok(tree) } else { Err("the same job executed something else this time".to_owned()) }
+        }))
+    }
+
     /// Runs a workload with probes on the functions it is meant to exercise; nothing is stored.
     ///
     /// # Errors
@@ -137,7 +163,8 @@ impl Lab {
         let Boot::Ready(start) = self.exact.boot(build, 1)? else { return Ok(Probed { hits: vec![], operations }) };
         let task = crate::job::task(workload, probes);
         let job = Job { id: 1, clock: Clock::Tsc, perturbation: Perturbation::default(), task };
-        let frames = self.exact.run(&start, &job, None)?.stream.map(|stream| stream.frames).unwrap_or_default();
+        let frames =
+            self.exact.run(&start, &job, Trace::Nothing)?.stream.map(|stream| stream.frames).unwrap_or_default();
         let table: Vec<u8> = frames
             .into_iter()
             .filter_map(|frame| match frame {

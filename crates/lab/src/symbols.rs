@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ingest::{Symbols, symbols_text};
-use machine::{Exact, MachineError, Start};
+use machine::{Exact, MachineError, Start, Trace};
 use model::{Build, BuildId};
 use wire::{Clock, Job, Perturbation, Task};
 
@@ -66,7 +66,7 @@ impl SymbolCache {
             return Ok(Ok(named));
         }
         let job = Job { id: 1, clock: Clock::Tsc, perturbation: Perturbation::default(), task: Task::Symbols };
-        let stream = match exact.run(start, &job, None)?.stream {
+        let stream = match exact.run(start, &job, Trace::Nothing)?.stream {
             Ok(stream) => stream,
             Err(failure) => return Ok(Err(failure.reason.to_string())),
         };

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use machine::Boot;
-use model::{Build, Environment, MachineId, Outcome, Run, RunId, SubjectFailure, Workload, WorkloadResult};
+use model::{Build, BuildId, Environment, MachineId, Outcome, Run, RunId, SubjectFailure, Workload, WorkloadResult};
 use sha2::{Digest, Sha256};
 
 /// Consoles by the name of their artefact.
@@ -101,9 +101,7 @@ impl<'a> Unit<'a> {
     /// Returns the id of a job: binds the agent's stream to this build, machine, seed and workload. It does not depend
     /// on the time, as the guest reads it: the same job must cost the same.
     pub(crate) fn job_id(&self, machine: &MachineId, job: &str) -> u64 {
-        let digest = Sha256::digest(format!("{}\n{machine}\n{}\n{job}", self.build.id, self.seed));
-        // Job 0 is what the agent says outside any job.
-        digest.iter().take(8).fold(0, |id, byte| id << 8 | u64::from(*byte)).max(1)
+        job_id((&self.build.id, machine, self.seed), job)
     }
 
     fn identity(&self, machine: &MachineId) -> String {
@@ -142,4 +140,11 @@ impl<'a> Unit<'a> {
             samples: Vec::new(),
         }
     }
+}
+
+/// Returns the id of a job of a build, a machine and a seed.
+pub(crate) fn job_id((build, machine, seed): (&BuildId, &MachineId, u64), job: &str) -> u64 {
+    let digest = Sha256::digest(format!("{build}\n{machine}\n{seed}\n{job}"));
+    // Job 0 is what the agent says outside any job.
+    digest.iter().take(8).fold(0, |id, byte| id << 8 | u64::from(*byte)).max(1)
 }

@@ -28,6 +28,8 @@ const COMMAND_LINE: &str = "console=ttyS0 nokaslr norandmaps reboot=t panic=-1 o
 const TRACER: &str = "tracer.so";
 const MARKS: &str = "marks";
 const COUNTS: &str = "counts";
+/// What the tracer writes the call tree to.
+const CALLS: &str = "calls";
 
 /// Limits of one machine. Processor seconds count, so that a busy host does not make a kernel "hang".
 #[derive(Debug, Clone, Copy)]
@@ -121,6 +123,29 @@ pub struct JobEnd {
     pub console: Vec<u8>,
     /// What the tracer counted, where it was asked to and QEMU ended by itself.
     pub counts: Option<Vec<u8>>,
+    /// The call tree, under the same conditions.
+    pub calls: Option<Vec<u8>>,
+}
+
+/// What the tracer is to do, as in `crates/tracer/src/lib.rs`. The guest does the same whatever it is.
+#[derive(Debug, Clone, Copy)]
+pub enum Trace<'a> {
+    /// Only keep the clock exact.
+    Nothing,
+    /// Count instructions by address and by who executes them, told apart by these marks.
+    Counts(&'a str),
+    /// Follow calls as well; the marks name all functions.
+    Calls(&'a str),
+}
+
+impl Trace<'_> {
+    fn arguments(self) -> String {
+        match self {
+            Self::Nothing => String::new(),
+            Self::Counts(_) => format!(",counts={COUNTS},marks={MARKS}"),
+            Self::Calls(_) => format!(",counts={COUNTS},marks={MARKS},calls={CALLS}"),
+        }
+    }
 }
 
 impl Exact {
@@ -175,7 +200,7 @@ impl Exact {
         }
         self.check_space()?;
         let scratch = self.prepare(&build.boot_file().path, &vec![0; wire::JOB_SIZE])?;
-        let mut arguments = self.arguments(seed, "quiet", false);
+        let mut arguments = self.arguments(seed, "quiet", Trace::Nothing);
         arguments.extend(memory(self.settings.memory_mib, "on"));
         let mut process = Process::start(&self.qemu.program, &arguments, &scratch)?;
         let ended = process.watch(&self.budget(self.settings.limits.boot_cpu_s))?;
@@ -206,25 +231,24 @@ impl Exact {
         Boot::Failed(failure(Stage::Boot, ended, &console), console)
     }
 
-    /// Does one job from a snapshot. With marks (lines as in `crates/tracer/src/lib.rs`) the tracer counts instructions;
-    /// the guest does the same either way.
+    /// Does one job from a snapshot.
     ///
     /// # Errors
     /// When the lab fails. A kernel that fails is a result, see [`JobEnd::stream`].
-    pub fn run(&self, start: &Start, job: &Job, marks: Option<&str>) -> Result<JobEnd, MachineError> {
+    pub fn run(&self, start: &Start, job: &Job, trace: Trace<'_>) -> Result<JobEnd, MachineError> {
         let scratch = self.prepare(&start.kernel, &job.encode()?)?;
-        if let Some(marks) = marks {
+        if let Trace::Counts(marks) | Trace::Calls(marks) = trace {
             scratch.write(MARKS, marks.as_bytes())?;
         }
         let limits = &self.settings.limits;
         let restored = match &start.snapshot {
-            Snapshot::Saved(folder) => self.restored((folder, start.seed), &scratch, marks.is_some()),
+            Snapshot::Saved(folder) => self.restored((folder, start.seed), &scratch, trace),
             Snapshot::PlainBoot(_) => None,
         };
         let mut process = match restored {
             Some(process) => process,
             None => {
-                let mut arguments = self.arguments(start.seed, "quiet", marks.is_some());
+                let mut arguments = self.arguments(start.seed, "quiet", trace);
                 arguments.extend(["-m".to_owned(), self.settings.memory_mib.to_string()]);
                 let mut process = Process::start(&self.qemu.program, &arguments, &scratch)?;
                 // The guest stops where a snapshot would be taken, and goes on from there: a machine that does not
@@ -232,7 +256,8 @@ impl Exact {
                 let ended = process.watch(&self.budget(limits.boot_cpu_s))?;
                 if ended != Ended::Stopped {
                     let console = scratch.console();
-                    return Ok(JobEnd { stream: Err(failure(Stage::Boot, ended, &console)), console, counts: None });
+                    let stream = Err(failure(Stage::Boot, ended, &console));
+                    return Ok(JobEnd { stream, console, counts: None, calls: None });
                 }
                 process
             }
@@ -253,28 +278,28 @@ impl Exact {
                 Err(stream_failure(ended, error.err(), &console))
             }
         };
-        let counts = marks.and_then(|_| fs::read(scratch.path(COUNTS)).ok());
-        Ok(JobEnd { stream, console, counts })
+        let written = |file| fs::read(scratch.path(file)).ok();
+        Ok(JobEnd { stream, console, counts: written(COUNTS), calls: written(CALLS) })
     }
 
     /// Restores a snapshot; one that cannot be restored is forgotten, and the guest boots instead.
-    fn restored(&self, saved: (&Path, u64), scratch: &Scratch, counting: bool) -> Option<Process> {
+    fn restored(&self, saved: (&Path, u64), scratch: &Scratch, trace: Trace<'_>) -> Option<Process> {
         // QEMU would wait for a memory file that is not there.
         if !saved.0.join(RAM).is_file() {
             return None;
         }
-        self.restore(saved, scratch, counting).map_err(|_| self.snapshots.forget(saved.0)).ok()
+        self.restore(saved, scratch, trace).map_err(|_| self.snapshots.forget(saved.0)).ok()
     }
 
     fn restore(
         &self,
         (folder, seed): (&Path, u64),
         scratch: &Scratch,
-        counting: bool,
+        trace: Trace<'_>,
     ) -> Result<Process, MachineError> {
         scratch.link(RAM, &folder.join(RAM))?;
         scratch.link(STATE, &folder.join(STATE))?;
-        let mut arguments = self.arguments(seed, "quiet", counting);
+        let mut arguments = self.arguments(seed, "quiet", trace);
         // share=off: what the guest writes stays in this process, the saved memory is only read.
         arguments.extend(memory(self.settings.memory_mib, "off"));
         arguments.extend(["-S", "-incoming", "defer"].map(str::to_owned));
@@ -292,7 +317,7 @@ impl Exact {
     /// Boots once more with all messages, and returns the console if there is more on it.
     fn boot_aloud(&self, build: &Build, seed: u64) -> Option<Vec<u8>> {
         let scratch = self.prepare(&build.boot_file().path, &vec![0; wire::JOB_SIZE]).ok()?;
-        let mut arguments = self.arguments(seed, "ignore_loglevel earlyprintk=serial,ttyS0,115200", false);
+        let mut arguments = self.arguments(seed, "ignore_loglevel earlyprintk=serial,ttyS0,115200", Trace::Nothing);
         arguments.extend(["-m".to_owned(), self.settings.memory_mib.to_string()]);
         let mut process = Process::start(&self.qemu.program, &arguments, &scratch).ok()?;
         process.watch(&self.budget(self.settings.limits.boot_cpu_s)).ok()?;
@@ -309,9 +334,9 @@ impl Exact {
         Ok(scratch)
     }
 
-    fn arguments(&self, seed: u64, loudness: &str, counting: bool) -> Vec<String> {
+    fn arguments(&self, seed: u64, loudness: &str, trace: Trace<'_>) -> Vec<String> {
         // With the folder: QEMU would look for a bare name where libraries are.
-        let plugin = if counting { format!("./{TRACER},counts={COUNTS},marks={MARKS}") } else { format!("./{TRACER}") };
+        let plugin = format!("./{TRACER}{}", trace.arguments());
         let mut arguments = fixed_arguments();
         if self.qemu.plugins {
             arguments.extend(["-plugin".into(), plugin]);

@@ -15,7 +15,7 @@ mod snapshot;
 
 pub use console::{readable_tail, reason_in};
 pub use error::{Guilt, MachineError};
-pub use exact::{Boot, Exact, JobEnd, Limits, Settings, SnapshotUse, Start};
+pub use exact::{Boot, Exact, JobEnd, Limits, Settings, SnapshotUse, Start, Trace};
 pub use initrd::Programs;
 pub use qemu::{Qemu, QemuProblem};
 pub use snapshot::Snapshot;

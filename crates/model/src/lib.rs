@@ -4,6 +4,7 @@
 //! (those belong to `wire`, `store` and `report`). The words are those of `docs/glossary.md`.
 
 mod build;
+mod calls;
 mod ids;
 mod kernel;
 mod machine;
@@ -16,6 +17,7 @@ mod verdict;
 mod workload;
 
 pub use build::{Build, BuildFile};
+pub use calls::{CallPath, CallTree};
 pub use ids::{BuildId, IdError, MachineId, RunId};
 pub use kernel::{DebQuery, KernelName, KernelNameError};
 pub use machine::{Machine, MachineKind};

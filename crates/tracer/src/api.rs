@@ -48,8 +48,9 @@ static AT_LOAD: extern "C" fn() = choose_version;
 const NO_REGISTERS: c_int = 0;
 /// `QEMU_PLUGIN_INLINE_ADD_U64`.
 const ADD: c_int = 0;
-/// `QEMU_PLUGIN_MEM_R`.
-const READ: c_int = 1;
+/// `QEMU_PLUGIN_MEM_RW`. QEMU 7.2 takes one kind for the other (`op_rw` in accel/tcg/plugin-gen.c: what is asked for
+/// reads only is called for writes only), so both are asked for and told apart when called.
+const READ_OR_WRITE: c_int = 3;
 /// Longest instruction of x86, in bytes (Intel SDM, volume 2, 2.3.11).
 pub(crate) const LONGEST: usize = 15;
 
@@ -73,6 +74,7 @@ struct Functions {
     adding: Adding,
     on_exit: extern "C" fn(Id, AtExit, *mut c_void),
     on_access: extern "C" fn(*mut RawInstruction, Access, c_int, c_int, *mut c_void),
+    is_write: extern "C" fn(u32) -> bool,
     before: extern "C" fn(*mut RawInstruction, Callback, c_int, *mut c_void),
 }
 
@@ -139,6 +141,7 @@ pub(crate) fn prepare() -> Result<(), String> {
             adding,
             on_exit: function(c"qemu_plugin_register_atexit_cb")?,
             on_access: function(c"qemu_plugin_register_vcpu_mem_cb")?,
+            is_write: function(c"qemu_plugin_mem_is_store")?,
             before: function(c"qemu_plugin_register_vcpu_insn_exec_cb")?,
         }
     };
@@ -180,6 +183,11 @@ pub(crate) fn on_exit(id: Id, callback: AtExit) {
     }
 }
 
+/// Tells whether an access to memory is a write.
+pub(crate) fn is_write(access: u32) -> bool {
+    FUNCTIONS.get().is_some_and(|functions| (functions.is_write)(access))
+}
+
 /// An instruction that is being translated; valid until the callback returns.
 pub(crate) struct Instruction {
     raw: *mut RawInstruction,
@@ -216,9 +224,9 @@ impl Instruction {
         (self.functions.before)(self.raw, callback, NO_REGISTERS, data as *mut c_void);
     }
 
-    /// Has a function called with the address of each read of memory.
-    pub(crate) fn on_read(&self, callback: Access) {
-        (self.functions.on_access)(self.raw, callback, NO_REGISTERS, READ, std::ptr::null_mut());
+    /// Has a function called with the address of each read or write of memory, see [`is_write`].
+    pub(crate) fn on_access(&self, callback: Access) {
+        (self.functions.on_access)(self.raw, callback, NO_REGISTERS, READ_OR_WRITE, std::ptr::null_mut());
     }
 
     /// Counts each execution.

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
 use crate::api::{Counters, Instruction};
+use crate::calls::Calls;
 use crate::context::{Context, Event, Owner};
 
 /// Counters that are made at once.
@@ -28,14 +29,14 @@ struct Place {
 
 /// Whose a count is in the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Share {
+pub(crate) enum Share {
     Process,
     Interrupt,
     Other,
 }
 
 /// Executions by share.
-type Shares = [u64; 3];
+pub(crate) type Shares = [u64; 3];
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Region {
@@ -62,13 +63,35 @@ pub(crate) struct Counts {
     regions: Vec<Region>,
     left_out: u64,
     unclosed: u64,
+    /// The call tree, where it is asked for.
+    calls: Option<Calls>,
 }
 
 impl Counts {
+    /// Follows calls as well.
+    pub(crate) fn with_calls() -> Self {
+        Self { calls: Some(Calls::default()), ..Self::default() }
+    }
+
+    /// Tells whether an interrupt executes.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.context.owner() == Owner::Interrupt
+    }
+
+    /// Changes the call tree, where there is one, after what was executed until now went to the function before. `own`
+    /// is what the instruction that is about to execute adds to it.
+    pub(crate) fn follow(&mut self, own: u64, change: impl FnOnce(&mut Calls, Option<Owner>)) {
+        let owner = self.open.is_some().then(|| self.context.owner());
+        if let Some(calls) = &mut self.calls {
+            calls.settle(owner, own);
+            change(calls, owner);
+        }
+    }
+
     /// Has an instruction counted.
     pub(crate) fn watch(&mut self, instruction: &Instruction, bytes: &[u8]) {
         let address = instruction.address();
-        let place = Place { address: if address & KERNEL == 0 { 0 } else { address }, repeated: is_repeated(bytes) };
+        let place = Place { address: if is_kernel(address) { address } else { 0 }, repeated: is_repeated(bytes) };
         let next = self.places.len();
         let slot = *self.slots.entry(place).or_insert(next);
         if slot == next {
@@ -82,6 +105,9 @@ impl Counts {
         if let Some(chunk) = self.chunks.get(slot / CHUNK) {
             instruction.count(chunk, slot % CHUNK);
         }
+        if let Some(calls) = &self.calls {
+            calls.watch(instruction, place.address != 0);
+        }
     }
 
     /// Begins a region, in the task that executes.
@@ -90,12 +116,17 @@ impl Counts {
         self.context.note(Event::SystemCall);
         self.give_away(None);
         self.pending.clear();
+        if let Some(calls) = &mut self.calls {
+            calls.settle(None, 0);
+            calls.forget();
+        }
         self.open = Some(Region { id, ..Region::default() });
     }
 
     /// Ends the region.
     pub(crate) fn close(&mut self) {
         self.give_away(Some(self.context.owner()));
+        self.follow(0, |calls, _| calls.decide(None));
         let pending = std::mem::take(&mut self.pending);
         for (slot, count) in pending.into_values().flatten() {
             self.add(slot, Share::Other, count);
@@ -115,6 +146,9 @@ impl Counts {
         self.give_away(Some(before));
         if let (Event::SystemCall, Owner::Unknown(task)) = (event, before) {
             // A process after all: what it did before its first system call is its own.
+            if let Some(calls) = &mut self.calls {
+                calls.decide(Some(task));
+            }
             for (slot, count) in self.pending.remove(&task).into_iter().flatten() {
                 self.add(slot, Share::Process, count);
             }
@@ -152,6 +186,11 @@ impl Counts {
         } += count;
     }
 
+    /// Returns the call tree as text, see [`Calls::text`].
+    pub(crate) fn calls_text(&self) -> Option<String> {
+        self.calls.as_ref().map(Calls::text)
+    }
+
     /// Returns all of it as text: `region ID USER KERNEL INTERRUPT OTHER` and `at ADDRESS PROCESS INTERRUPT OTHER`,
     /// `repeated` in place of `at` for iterations of string instructions, addresses in hexadecimal with 0 for user code.
     pub(crate) fn text(&self) -> String {
@@ -169,6 +208,11 @@ impl Counts {
         line(format_args!("end {} {unclosed}", self.left_out));
         text
     }
+}
+
+/// Tells whether an address is the kernel's.
+pub(crate) fn is_kernel(address: u64) -> bool {
+    address & KERNEL != 0
 }
 
 /// Tells whether an instruction is a string instruction with a repeat prefix, of which QEMU counts each iteration

@@ -1,15 +1,17 @@
 //! The QEMU plugin of the exact machine. It keeps the clock exact (`idle.rs`) and counts what the guest executes
 //! (`count.rs`), if it is told where to write that:
 //!
-//! `-plugin FILE[,counts=FILE,marks=FILE]`. Each line of the marks is a word and an address in hexadecimal: `interrupt`,
-//! `exception` and `syscall` for the first instruction of such an entry to the kernel, `switch` for the function that
-//! switches stacks. The counts are written when QEMU ends.
+//! `-plugin FILE[,counts=FILE,marks=FILE[,calls=FILE]]`. Each line of the marks is a word and an address in hexadecimal:
+//! `interrupt`, `exception` and `syscall` for the first instruction of such an entry to the kernel, `switch` for the
+//! function that switches stacks; for the call tree (`calls.rs`) also `fork` for where a new task begins and `function`
+//! for every other function. The counts and the call tree are written when QEMU ends.
 //!
 //! QEMU loads it into its own process, so it never unwinds. Symbols, ledgers and what a count means are left to others.
 
 #![expect(unsafe_code, reason = "QEMU's plugin interface is a C interface")]
 
 mod api;
+mod calls;
 mod context;
 mod count;
 mod idle;
@@ -21,7 +23,8 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use api::{Block, Id, Instruction};
-use context::Event;
+use calls::Calls;
+use context::{Event, Owner};
 use count::Counts;
 use marks::Marks;
 
@@ -30,6 +33,8 @@ struct Tracer {
     counts: Mutex<Counts>,
     marks: Marks,
     file: PathBuf,
+    /// Where the call tree goes, if one is asked for.
+    calls: Option<PathBuf>,
 }
 
 static TRACER: OnceLock<Tracer> = OnceLock::new();
@@ -62,16 +67,18 @@ pub unsafe extern "C" fn qemu_plugin_install(
 fn install(id: Id, arguments: impl Iterator<Item = String>) -> Result<(), String> {
     api::prepare()?;
     idle::prepare()?;
-    let (mut file, mut marks) = (None, Marks::default());
+    let (mut file, mut calls, mut marks) = (None, None, Marks::default());
     for argument in arguments {
         match argument.split_once('=') {
             Some(("counts", path)) => file = Some(PathBuf::from(path)),
+            Some(("calls", path)) => calls = Some(PathBuf::from(path)),
             Some(("marks", path)) => marks = Marks::read(path)?,
-            _ => return Err(format!("`{argument}` is no argument: there are counts=FILE and marks=FILE")),
+            _ => return Err(format!("`{argument}` is no argument: there are counts=FILE, calls=FILE and marks=FILE")),
         }
     }
     if let Some(file) = file {
-        drop(TRACER.set(Tracer { counts: Mutex::default(), marks, file }));
+        let counts = if calls.is_some() { Counts::with_calls() } else { Counts::default() };
+        drop(TRACER.set(Tracer { counts: Mutex::new(counts), marks, file, calls }));
         api::on_exit(id, write);
     }
     api::on_translation(id, translated);
@@ -92,16 +99,28 @@ extern "C" fn translated(_id: Id, block: *mut Block) {
 }
 
 fn trace(tracer: &Tracer, instruction: &Instruction, bytes: &[u8]) {
+    let address = instruction.address();
+    let data = usize::try_from(address).unwrap_or(0);
     // What is noted comes before what is counted: the instruction itself belongs to what begins.
-    match tracer.marks.at(instruction.address(), bytes) {
+    match tracer.marks.at(address, bytes) {
         Some(marks::Mark::Open(id)) => instruction.before(open, usize::from(id)),
         Some(marks::Mark::Close) => instruction.before(close, 0),
-        Some(marks::Mark::Interrupt) => instruction.before(interrupt, 0),
-        Some(marks::Mark::Exception) => instruction.before(exception, 0),
-        Some(marks::Mark::SystemCall) => instruction.before(system_call, 0),
+        Some(marks::Mark::Interrupt) => instruction.before(interrupt, data),
+        Some(marks::Mark::Exception) => instruction.before(exception, data),
+        Some(marks::Mark::SystemCall) => instruction.before(system_call, data),
         Some(marks::Mark::Return) => instruction.before(returning, 0),
-        Some(marks::Mark::Switch) => instruction.on_read(switch),
-        None => {}
+        Some(marks::Mark::Switch) => instruction.on_access(switch),
+        Some(marks::Mark::SystemReturn) if tracer.calls.is_some() => instruction.before(system_return, 0),
+        Some(marks::Mark::Fork) if tracer.calls.is_some() => instruction.before(fork, data),
+        Some(marks::Mark::Function) if tracer.calls.is_some() => instruction.before(function, data),
+        _ => {}
+    }
+    if tracer.calls.is_some() && count::is_kernel(address) {
+        if calls::is_call(bytes) {
+            instruction.on_access(call);
+        } else if calls::is_return(bytes) {
+            instruction.on_access(call_return);
+        }
     }
     counts(tracer).watch(instruction, bytes);
 }
@@ -110,10 +129,28 @@ fn counts(tracer: &Tracer) -> MutexGuard<'_, Counts> {
     tracer.counts.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn note(event: Event) {
+/// Has the counts take note of something, and the call tree follow.
+fn note(event: Event, change: impl FnOnce(&mut Calls, Option<Owner>)) {
     if let Some(tracer) = TRACER.get() {
-        counts(tracer).note(event);
+        let mut counts = counts(tracer);
+        // IRET belongs to what it ends, but for an interrupt's: that is counted for whom it returns to.
+        let own = u64::from(event == Event::Return && !counts.is_interrupted());
+        counts.follow(own, |_, _| {});
+        counts.note(event);
+        counts.follow(0, change);
     }
+}
+
+/// Has the call tree follow.
+fn follow(own: u64, change: impl FnOnce(&mut Calls, Option<Owner>)) {
+    if let Some(tracer) = TRACER.get() {
+        counts(tracer).follow(own, change);
+    }
+}
+
+/// Returns the address that a callback was registered with.
+fn function_of(data: *mut c_void) -> u64 {
+    data as usize as u64
 }
 
 extern "C" fn open(_processor: u32, id: *mut c_void) {
@@ -128,30 +165,61 @@ extern "C" fn close(_processor: u32, _: *mut c_void) {
     }
 }
 
-extern "C" fn interrupt(_processor: u32, _: *mut c_void) {
-    note(Event::Interrupt);
+extern "C" fn interrupt(_processor: u32, data: *mut c_void) {
+    note(Event::Interrupt, |calls, owner| calls.interrupt(function_of(data), owner));
 }
 
-extern "C" fn exception(_processor: u32, _: *mut c_void) {
-    note(Event::Exception);
+extern "C" fn exception(_processor: u32, data: *mut c_void) {
+    note(Event::Exception, |calls, owner| calls.exception(function_of(data), owner));
 }
 
-extern "C" fn system_call(_processor: u32, _: *mut c_void) {
-    note(Event::SystemCall);
+extern "C" fn system_call(_processor: u32, data: *mut c_void) {
+    note(Event::SystemCall, |calls, owner| calls.begin(function_of(data), owner));
 }
 
 extern "C" fn returning(_processor: u32, _: *mut c_void) {
-    note(Event::Return);
+    note(Event::Return, |calls, _| calls.iret());
 }
 
-extern "C" fn switch(_processor: u32, _access: u32, address: u64, _: *mut c_void) {
-    note(Event::Switch(address));
+extern "C" fn switch(_processor: u32, access: u32, address: u64, _: *mut c_void) {
+    if !api::is_write(access) {
+        note(Event::Switch(address), |calls, _| calls.switch(address));
+    }
+}
+
+extern "C" fn system_return(_processor: u32, _: *mut c_void) {
+    follow(1, |calls, _| calls.sysret());
+}
+
+extern "C" fn fork(_processor: u32, data: *mut c_void) {
+    follow(0, |calls, owner| calls.begin(function_of(data), owner));
+}
+
+extern "C" fn function(_processor: u32, data: *mut c_void) {
+    follow(0, |calls, owner| calls.enter(function_of(data), owner));
+}
+
+extern "C" fn call(_processor: u32, access: u32, address: u64, _: *mut c_void) {
+    // What an indirect call reads is the address of the function.
+    if api::is_write(access) {
+        follow(0, |calls, _| calls.call(address));
+    }
+}
+
+extern "C" fn call_return(_processor: u32, access: u32, address: u64, _: *mut c_void) {
+    if !api::is_write(access) {
+        follow(0, |calls, _| calls.ret(address));
+    }
 }
 
 extern "C" fn write(_id: Id, _: *mut c_void) {
-    if let Some(tracer) = TRACER.get()
-        && let Err(error) = std::fs::write(&tracer.file, counts(tracer).text())
-    {
-        drop(writeln!(std::io::stderr(), "marvin's tracer: failed to write the counts: {error}"));
+    let Some(tracer) = TRACER.get() else { return };
+    let counts = counts(tracer);
+    let tree = tracer.calls.as_ref().zip(counts.calls_text());
+    let files = std::iter::once((&tracer.file, counts.text())).chain(tree);
+    for (file, text) in files {
+        if let Err(error) = std::fs::write(file, text) {
+            drop(writeln!(std::io::stderr(), "marvin's tracer: failed to write {}: {error}", file.display()));
+        }
     }
 }

@@ -19,6 +19,12 @@ pub(crate) enum Mark {
     Return,
     /// The stack of another task is loaded.
     Switch,
+    /// SYSRET: a system call ends.
+    SystemReturn,
+    /// A new task begins.
+    Fork,
+    /// A function begins.
+    Function,
 }
 
 /// `nopl disp32(%rax,%rax,1)`, whose displacement holds a number and `KM`: does nothing on any processor, and no
@@ -29,6 +35,8 @@ const SIGNATURE: [u8; 2] = *b"KM";
 const CLOSE: u16 = u16::MAX;
 /// IRETQ.
 const RETURN: [u8; 2] = [0x48, 0xcf];
+/// SYSRETQ.
+const SYSTEM_RETURN: [u8; 3] = [0x48, 0x0f, 0x07];
 /// `mov disp32(%rsi),%rsp`: what loads the stack of the task that is switched to, in `__switch_to_asm`
 /// (arch/x86/entry/entry_64.S).
 const LOAD_STACK: [u8; 3] = [0x48, 0x8b, 0xa6];
@@ -58,6 +66,8 @@ impl Marks {
                 "interrupt" => Mark::Interrupt,
                 "exception" => Mark::Exception,
                 "syscall" => Mark::SystemCall,
+                "fork" => Mark::Fork,
+                "function" => Mark::Function,
                 "switch" => {
                     marks.switch = Some(address);
                     continue;
@@ -80,6 +90,9 @@ impl Marks {
         }
         if bytes == RETURN {
             return Some(Mark::Return);
+        }
+        if bytes == SYSTEM_RETURN {
+            return Some(Mark::SystemReturn);
         }
         if bytes.starts_with(&LOAD_STACK) && self.switch.is_some_and(|at| (at..at + LOAD_WITHIN).contains(&address)) {
             return Some(Mark::Switch);

@@ -61,3 +61,27 @@ fn the_profile_names_what_the_workload_is_about() {
     println!("{:#?}", profile.regions);
     assert!(profile.regions.iter().all(|region| region.user == first.user));
 }
+
+#[test]
+fn the_call_tree_is_of_the_same_instructions() {
+    let build = build("deb:6.12");
+    for name in ["getppid", "fault-anon", "fork-exec", "pipe-pingpong"] {
+        let workload = declared(name);
+        let run = measured_run(lab(), &build, &[workload], &|_| {}).unwrap();
+        let profile = lab().profile(&run.id, name).unwrap().unwrap();
+        // Refused by the lab if it is not of the very instructions that were counted.
+        let tree = lab().call_tree(&build, (workload, 1), &profile).unwrap().unwrap();
+        assert_eq!(tree.total(), profile.total());
+        if std::env::var_os("MARVIN_SHOW").is_some() {
+            for path in &tree.paths {
+                println!(
+                    "{name} {} {} {} {}",
+                    path.share.word(),
+                    path.instructions,
+                    path.calls,
+                    path.functions.join(";")
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The tracer's nodes of a call tree to chains of function names.
+
+use std::collections::BTreeMap;
+
+use model::{CallPath, CallTree, Profile, Region, Share};
+
+use crate::Symbols;
+use crate::profile::{NAMELESS, USER};
+
+/// What a chain without a known beginning is called.
+const UNKNOWN: &str = "[unknown caller]";
+/// Functions in a chain; more are a damaged file.
+const DEPTH_MAX: usize = 1000;
+
+/// Nodes that make no call tree.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CallsError {
+    /// The tracer wrote nothing, or not to the end.
+    #[error("the tracer's call tree is cut: QEMU ended before it was written")]
+    Cut,
+    /// A line is not as the tracer writes it.
+    #[error("line {0} of the tracer's call tree makes no sense")]
+    Malformed(usize),
+    /// The tree is not what the profile is.
+    #[error("the call tree has {tree} instructions in {share}, the profile {profile}: they must be the same")]
+    Sum {
+        /// Whose instructions these are.
+        share: &'static str,
+        /// Sum of the tree.
+        tree: u64,
+        /// Sum of the profile.
+        profile: u64,
+    },
+}
+
+struct Node<'a> {
+    parent: usize,
+    symbol: &'a str,
+    calls: [u64; 3],
+    executed: [u64; 3],
+}
+
+/// Returns the call tree that belongs to a profile of the same job.
+///
+/// # Errors
+/// When the nodes are cut, garbled, or do not add up to the profile in each share.
+pub fn call_tree(nodes: &[u8], symbols: &Symbols, profile: &Profile) -> Result<CallTree, CallsError> {
+    let nodes = parse(&String::from_utf8_lossy(nodes), symbols)?;
+    let mut paths: BTreeMap<(Share, Vec<String>), (u64, u64)> = BTreeMap::new();
+    for (index, node) in nodes.iter().enumerate() {
+        let own = if index == 1 { Share::User } else { Share::Kernel };
+        let functions = chain(&nodes, index);
+        for (place, share) in [own, Share::Interrupt, Share::Other].into_iter().enumerate() {
+            let (executed, calls) = (node.executed[place], node.calls[place]);
+            if executed + calls > 0 {
+                let sums = paths.entry((share, functions.clone())).or_default();
+                *sums = (sums.0 + executed, sums.1 + calls);
+            }
+        }
+    }
+    let path = |((share, functions), (instructions, calls))| CallPath { share, functions, instructions, calls };
+    let tree = CallTree { operations: profile.operations, paths: paths.into_iter().map(path).collect() };
+    for share in Share::ALL {
+        let of_tree = tree.paths.iter().filter(|path| path.share == share).map(|path| path.instructions).sum();
+        let of_region = |region: &Region| match share {
+            Share::Kernel => region.kernel,
+            Share::User => region.user,
+            Share::Interrupt => region.interrupt,
+            Share::Other => region.other,
+        };
+        let of_profile = profile.regions.iter().map(of_region).sum();
+        if of_tree != of_profile {
+            return Err(CallsError::Sum { share: share.word(), tree: of_tree, profile: of_profile });
+        }
+    }
+    Ok(tree)
+}
+
+fn parse<'a>(text: &str, symbols: &'a Symbols) -> Result<Vec<Node<'a>>, CallsError> {
+    let mut nodes = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        if line == "end" {
+            return Ok(nodes);
+        }
+        let malformed = CallsError::Malformed(number + 1);
+        let mut words = line.strip_prefix("node ").ok_or(malformed.clone())?.split(' ');
+        let mut word = || words.next().ok_or(malformed.clone());
+        let parent = word()?.parse().map_err(|_| malformed.clone())?;
+        let address = u64::from_str_radix(word()?, 16).map_err(|_| malformed.clone())?;
+        let mut numbers = [0; 6];
+        for number in &mut numbers {
+            *number = word()?.parse::<u64>().ok().filter(|n| *n < 1 << 60).ok_or(malformed.clone())?;
+        }
+        // A caller comes before what it calls; only the first two, which stand for nothing, are their own.
+        if parent >= nodes.len().max(1) {
+            return Err(malformed);
+        }
+        let symbol = match nodes.len() {
+            0 => UNKNOWN,
+            1 => USER,
+            _ => symbols.at(address).map_or(NAMELESS, |(symbol, _)| symbol),
+        };
+        let [a, b, c, d, e, f] = numbers;
+        nodes.push(Node { parent, symbol, calls: [a, b, c], executed: [d, e, f] });
+    }
+    Err(CallsError::Cut)
+}
+
+/// Returns the functions from the outermost to a node.
+fn chain(nodes: &[Node<'_>], mut index: usize) -> Vec<String> {
+    let mut functions = vec![nodes[index].symbol.to_owned()];
+    while index > 1 && nodes[index].parent > 1 && functions.len() < DEPTH_MAX {
+        index = nodes[index].parent;
+        functions.push(nodes[index].symbol.to_owned());
+    }
+    functions.reverse();
+    functions
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CallsError, call_tree};
+    use crate::Symbols;
+    use model::{Profile, Region, Share};
+
+    const NODES: &str = "node 0 0 0 0 0 1 0 0\nnode 0 0 0 0 0 10 0 0\nnode 0 1000 2 0 0 20 0 0\n\
+                         node 2 1100 4 1 0 40 7 0\nend\n";
+
+    fn symbols() -> Symbols {
+        Symbols::parse("T1000 entry_SYSCALL_64\nT100 do_syscall_64\n").unwrap()
+    }
+
+    fn profile() -> Profile {
+        let region = Region { user: 10, kernel: 61, interrupt: 7, other: 0 };
+        Profile { operations: 2, regions: vec![region], lines: vec![] }
+    }
+
+    #[test]
+    fn nodes_become_chains_that_add_up() {
+        let tree = call_tree(NODES.as_bytes(), &symbols(), &profile()).unwrap();
+        let told: Vec<_> =
+            tree.paths.iter().map(|p| (p.share, p.functions.join(";"), p.instructions, p.calls)).collect();
+        assert_eq!(
+            told,
+            [
+                (Share::User, "[user]".to_owned(), 10, 0),
+                (Share::Kernel, "[unknown caller]".to_owned(), 1, 0),
+                (Share::Kernel, "entry_SYSCALL_64".to_owned(), 20, 2),
+                (Share::Kernel, "entry_SYSCALL_64;do_syscall_64".to_owned(), 40, 4),
+                (Share::Interrupt, "entry_SYSCALL_64;do_syscall_64".to_owned(), 7, 1),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_does_not_add_up_is_refused() {
+        let refused = |text: &str| call_tree(text.as_bytes(), &symbols(), &profile()).unwrap_err();
+        let short = CallsError::Sum { share: "kernel", tree: 60, profile: 61 };
+        assert_eq!(refused(&NODES.replace("0 0 0 0 0 1 0 0", "0 0 0 0 0 0 0 0")), short);
+        assert_eq!(refused("node 0 0 0 0 0 1 0 0\n"), CallsError::Cut);
+        assert_eq!(refused("node 5 0 0 0 0 1 0 0\n"), CallsError::Malformed(1));
+        assert_eq!(refused("nonsense\n"), CallsError::Malformed(1));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn garbage_never_panics(bytes: Vec<u8>, lines in "(node( [0-9a-f]{0,4}){0,9}\n){0,4}end\n") {
+            let _tree = call_tree(&bytes, &symbols(), &profile());
+            let _tree = call_tree(lines.as_bytes(), &symbols(), &profile());
+        }
+    }
+}

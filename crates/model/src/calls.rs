@@ -1,0 +1,33 @@
+//! Call trees: what was executed within the measured iterations of a workload, by the chain of calls that led there.
+
+use crate::Share;
+
+/// A chain of calls, and what its last function executed itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallPath {
+    /// Whose instructions these are.
+    pub share: Share,
+    /// Symbols, outermost first; `[user]` alone for user code.
+    pub functions: Vec<String>,
+    /// Instructions of the last function itself, iterations of repeated string instructions included.
+    pub instructions: u64,
+    /// Calls of the last function from there.
+    pub calls: u64,
+}
+
+/// The call tree of one workload in one run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CallTree {
+    /// Operations in all regions together.
+    pub operations: u64,
+    /// Its chains, each once, in order.
+    pub paths: Vec<CallPath>,
+}
+
+impl CallTree {
+    /// Returns all instructions.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.paths.iter().map(|path| path.instructions).sum()
+    }
+}
