@@ -22,10 +22,14 @@ pub(crate) enum Answer {
 }
 
 impl Answer {
-    /// Prepares standard output, or a file.
+    /// Prepares standard output, or the file of `--output`.
     pub(crate) fn open(path: Option<&Path>) -> anyhow::Result<Self> {
-        let Some(path) = path else { return Ok(Self::Output) };
-        let wrong = |what: String| WrongInput(format!("--output {}: {what}", path.display()));
+        path.map_or(Ok(Self::Output), |path| Self::file("--output", path))
+    }
+
+    /// Prepares the file that an option names.
+    pub(crate) fn file(option: &str, path: &Path) -> anyhow::Result<Self> {
+        let wrong = |what: String| WrongInput(format!("{option} {}: {what}", path.display()));
         if path.is_dir() || path.file_name().is_none() {
             return Err(wrong("not the name of a file".into()).into());
         }
@@ -53,9 +57,10 @@ impl Answer {
     }
 
     /// Writes the answer.
-    pub(crate) fn write(self, text: &str) -> anyhow::Result<()> {
+    pub(crate) fn write(self, content: impl AsRef<[u8]>) -> anyhow::Result<()> {
+        let bytes = content.as_ref();
         match self {
-            Self::Output => match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
+            Self::Output => match io::stdout().write_all(bytes).and_then(|()| io::stdout().flush()) {
                 // A reader that has seen enough, such as head, is no error.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
                 result => result.context("cannot write to standard output"),
@@ -63,11 +68,11 @@ impl Answer {
             Self::Special(path) => File::options()
                 .write(true)
                 .open(&path)
-                .and_then(|mut file| file.write_all(text.as_bytes()))
+                .and_then(|mut file| file.write_all(bytes))
                 .with_context(|| format!("cannot write to {}", path.display())),
             Self::File(path) => {
                 let part = beside(&path);
-                let written = std::fs::write(&part, text).and_then(|()| std::fs::rename(&part, &path));
+                let written = std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, &path));
                 if written.is_err() {
                     // Nothing half-written stays; it may not be there at all.
                     drop(std::fs::remove_file(&part));

@@ -218,6 +218,18 @@ pub(crate) struct Profile {
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) lines: usize,
 
+    /// Do not follow calls: no entry points, no flame graph, half the time
+    #[arg(long, conflicts_with_all = ["folded", "pprof"])]
+    pub(crate) no_calls: bool,
+
+    /// Also write folded stacks, `workload;function;… BASE NEW`, as difffolded.pl does and flamegraph.pl reads
+    #[arg(long, value_name = "FILE")]
+    pub(crate) folded: Option<PathBuf>,
+
+    /// Also write a profile for pprof, with the values base, new and added
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pprof: Option<PathBuf>,
+
     /// How the profile is written
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,

@@ -67,6 +67,20 @@ impl Progress {
         }
     }
 
+    /// Shows that the calls of so many jobs are followed.
+    pub(crate) fn following(&self, jobs: usize) {
+        self.message(&format!("following the calls of {jobs} jobs"));
+        if let Self::Bar(bar) = self {
+            bar.reset();
+            bar.set_length(jobs as u64);
+        }
+    }
+
+    /// Shows that one of these is done.
+    pub(crate) fn followed(&self, what: &str) {
+        self.done(what);
+    }
+
     /// Clears the bar.
     pub(crate) fn end(&self) {
         if let Self::Bar(bar) = self {

@@ -5,6 +5,7 @@
 //! caller's work. [`verdict()`] is the one function that decides; everything else asks it.
 
 mod answer;
+pub mod calls;
 mod checks;
 mod compare;
 mod comparison;

@@ -46,7 +46,7 @@ struct Frame {
     kind: Kind,
     /// Where its return address is.
     slot: u64,
-    /// The node of the caller.
+    /// The node that what begins here without a call is below: the caller's, or what an entry began with.
     parent: Node,
     node: Node,
     /// Whether no function began since the call.
@@ -189,7 +189,9 @@ impl Calls {
             self.push(Kind::Unknown, (ROOT, function), None);
             return;
         };
-        let node = self.child(top.parent, function);
+        // The first instruction of an entry that is jumped back to.
+        let is_itself = top.kind != Kind::Call && self.nodes[top.parent as usize].function == function;
+        let node = if is_itself { top.parent } else { self.child(top.parent, function) };
         if let Some(frame) = self.frames.last_mut() {
             (frame.node, frame.fresh) = (node, false);
         }
@@ -237,6 +239,8 @@ impl Calls {
     fn push(&mut self, kind: Kind, (parent, function): (Node, u64), owner: Option<Owner>) {
         let node = self.child(parent, function);
         if self.frames.len() < FRAMES_MAX {
+            // What entry code jumps to is its own.
+            let parent = if kind == Kind::Unknown { parent } else { node };
             self.frames.push(Frame { kind, slot: 0, parent, node, fresh: false });
         }
         self.add(owner, node, (0, 1));

@@ -13,7 +13,7 @@ use crate::exit::Exit;
 pub(crate) fn completions(shell: clap_complete::Shell) -> anyhow::Result<Exit> {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut Arguments::command(), "marvin", &mut text);
-    Answer::open(None)?.write(&String::from_utf8_lossy(&text))?;
+    Answer::open(None)?.write(&text)?;
     Ok(Exit::Fine)
 }
 

@@ -20,6 +20,6 @@ pub(crate) fn kernels(command: &Kernels) -> anyhow::Result<Exit> {
         let size = offer.bytes as f64 / 1e6;
         format!("{:<12} {:<12} {:>6.1} MB  deb:{}\n", offer.upstream, offer.flavour, size, offer.package)
     });
-    Answer::open(None)?.write(&lines.collect::<String>())?;
+    Answer::open(None)?.write(lines.collect::<String>())?;
     Ok(Exit::Fine)
 }

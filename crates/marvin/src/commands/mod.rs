@@ -1,5 +1,6 @@
 //! One file per command.
 
+mod calls;
 mod compare;
 mod doctor;
 mod generate;

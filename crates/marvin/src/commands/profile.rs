@@ -5,8 +5,9 @@ use model::{Build, Outcome, Run};
 use report::ledger::Ledger;
 use report::render::ledger::{self, Profiled};
 
+use super::calls::{Followed, follow};
 use super::compare::exact_name;
-use super::measure::{build, kernel_name, open, plan, suite, workloads};
+use super::measure::{build, kernel_name, machines, open, plan, suite, workloads};
 use crate::answer::Answer;
 use crate::cli::{Arguments, Format, Profile};
 use crate::exit::Exit;
@@ -18,19 +19,34 @@ pub(crate) fn profile(arguments: &Arguments, command: &Profile) -> anyhow::Resul
     let workloads = workloads(suite, &measure.workload)?;
     let names = [kernel_name(&command.base)?, kernel_name(&command.new)?];
     let answer = Answer::open(command.output.as_deref())?;
+    let file = |option, path: &Option<_>| path.as_deref().map(|path| Answer::file(option, path)).transpose();
+    let (folded, pprof) = (file("--folded", &command.folded)?, file("--pprof", &command.pprof)?);
     let lab = open(arguments, measure)?;
     let progress = Progress::new(arguments.quiet);
     let builds = names.iter().map(|name| build(&lab, name, &progress)).collect::<Result<Vec<_>, _>>()?;
     let seeds: Vec<u64> = (1..=command.seeds).collect();
     let plan = plan(measure, (&builds, suite), &workloads, &seeds);
     let runs = lab.carry_out(&plan, &|event| progress.event(&event))?;
-    progress.end();
-    let (mut ledgers, mut missing) = (Vec::new(), Vec::new());
+    let (mut ledgers, mut missing, mut counted) = (Vec::new(), Vec::new(), Vec::new());
     for workload in workloads {
         match ledger(&lab, &runs, workload.name)? {
-            Ok(ledger) => ledgers.push(ledger),
+            Ok(ledger) => {
+                ledgers.push(ledger);
+                counted.push(workload);
+            }
             Err(why) => missing.push((workload.name.to_owned(), why)),
         }
+    }
+    let Followed { calls, without } = match command.no_calls {
+        true => Followed::default(),
+        false => follow((&lab, machines(measure)), (&builds, &runs), &counted, &progress)?,
+    };
+    progress.end();
+    if let Some(file) = folded {
+        file.write(report::calls::folded(&calls))?;
+    }
+    if let Some(file) = pprof {
+        file.write(report::calls::pprof(&calls))?;
     }
     let is_told_by_version = builds[0].version != builds[1].version;
     let title = |build: &Build| {
@@ -46,6 +62,8 @@ pub(crate) fn profile(arguments: &Arguments, command: &Profile) -> anyhow::Resul
         seeds,
         ledgers,
         missing,
+        calls,
+        without_calls: without,
         command: reproducer(command, &builds),
         lines_max: command.lines,
     };

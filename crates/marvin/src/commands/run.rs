@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &Arguments, command: &Run) -> anyhow::Result<Exit> 
         .iter()
         .map(|run| report::render::run(&Shown { run, build: &build, machine: lab.machine() }, &styles))
         .collect();
-    answer.write(&texts.join("\n"))?;
+    answer.write(texts.join("\n"))?;
     let failed = runs.iter().flat_map(|run| &run.results).any(|r| matches!(r.outcome, Outcome::Failed(_)));
     Ok(if failed { Exit::Subject } else { Exit::Fine })
 }

@@ -4,7 +4,7 @@
 //! Counts are exact, so no line has an error bar. Names are matched in `names.rs`; what looks like one function under two
 //! names is suggested in `pairs.rs` and never merged.
 
-mod names;
+pub(crate) mod names;
 mod pairs;
 
 use std::collections::BTreeMap;

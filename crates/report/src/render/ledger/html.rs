@@ -1,9 +1,10 @@
-//! Ledgers as one HTML page: a butterfly chart of the lines that changed most, the table, what may be one under two
-//! names. No script, no network.
+//! Ledgers as one HTML page: a butterfly chart of the lines that changed most, a flame graph, the table, what may be one
+//! under two names. One small script enlarges a part of a flame graph; without it the page says the same. No network.
 
 use askama::Template;
 
-use super::{LEGEND, Profiled, TableRow, calls, rows, signed, suggestions, totals};
+use super::flame::{Flame, flame};
+use super::{LEGEND, Profiled, TableRow, calls, entries, rows, shifts, signed, suggestions, totals};
 use crate::ledger::Ledger;
 use crate::render::RenderError;
 
@@ -25,6 +26,7 @@ struct PageOfProfiles<'a> {
     legend: &'static str,
     sections: Vec<Section>,
     missing: &'a [(String, String)],
+    without_calls: &'a [(String, String)],
 }
 
 struct Section {
@@ -35,6 +37,9 @@ struct Section {
     rows: Vec<Cells>,
     totals: Vec<Cells>,
     pairs: Vec<String>,
+    entries: Vec<Cells>,
+    shifts: Vec<String>,
+    flame: Option<Flame>,
 }
 
 /// One line of the chart: how much the base and the new kernel execute, side by side from the middle.
@@ -73,14 +78,16 @@ pub fn html(profiled: &Profiled) -> Result<String, RenderError> {
         seeds: crate::render::number::seed_list(&profiled.seeds),
         command: &profiled.command,
         legend: LEGEND,
-        sections: profiled.ledgers.iter().map(|ledger| section(ledger, profiled.lines_max)).collect(),
+        sections: profiled.ledgers.iter().map(|ledger| section(ledger, profiled)).collect(),
         missing: &profiled.missing,
+        without_calls: &profiled.without_calls,
     };
     Ok(page.render()?)
 }
 
-fn section(ledger: &Ledger, lines_max: usize) -> Section {
-    let (shown, others) = rows(ledger, lines_max);
+fn section(ledger: &Ledger, profiled: &Profiled) -> Section {
+    let (shown, others) = rows(ledger, profiled.lines_max);
+    let calls_of = profiled.calls_of(&ledger.workload);
     let widest = shown.iter().take(BARS).flat_map(|row| [row.base, row.new]).fold(0.0, f64::max).max(1e-9);
     let bars: Vec<Bar> = shown.iter().take(BARS).enumerate().map(|(place, row)| bar(row, place, widest)).collect();
     Section {
@@ -91,6 +98,9 @@ fn section(ledger: &Ledger, lines_max: usize) -> Section {
         rows: shown.iter().chain(&others).map(cells).collect(),
         totals: totals(ledger).iter().map(cells).collect(),
         pairs: suggestions(ledger, 20),
+        entries: calls_of.map(entries).unwrap_or_default().iter().map(cells).collect(),
+        shifts: calls_of.map(shifts).unwrap_or_default(),
+        flame: calls_of.filter(|_| !ledger.is_unchanged()).map(flame),
     }
 }
 

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::Profiled;
+use crate::calls::{CallDifference, CallNode};
 use crate::ledger::{Count, Ledger, LedgerLine, share_words};
 use crate::render::RenderError;
 
@@ -21,6 +22,7 @@ struct Document<'a> {
     command: &'a str,
     workloads: Vec<Workload<'a>>,
     missing: Vec<Missing<'a>>,
+    without_calls: Vec<Missing<'a>>,
 }
 
 #[derive(Serialize)]
@@ -46,6 +48,35 @@ struct Workload<'a> {
     added_per_operation: f64,
     lines: Vec<Line<'a>>,
     suggestions: Vec<Suggestion<'a>>,
+    /// Where calls were followed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    calls: Option<Calls<'a>>,
+}
+
+#[derive(Serialize)]
+struct Calls<'a> {
+    entry_points: Vec<EntryPoint>,
+    moved: Vec<String>,
+    tree: Node<'a>,
+}
+
+#[derive(Serialize)]
+struct EntryPoint {
+    name: String,
+    base_instructions: u64,
+    new_instructions: u64,
+    added_per_operation: f64,
+}
+
+/// A node of the call tree: `[base, new]` each.
+#[derive(Serialize)]
+struct Node<'a> {
+    function: &'a str,
+    own_instructions: [u64; 2],
+    all_instructions: [u64; 2],
+    calls: [u64; 2],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    children: Vec<Node<'a>>,
 }
 
 #[derive(Serialize)]
@@ -88,17 +119,22 @@ pub fn json(profiled: &Profiled) -> Result<String, RenderError> {
         machine: &profiled.machine,
         seeds: &profiled.seeds,
         command: &profiled.command,
-        workloads: profiled.ledgers.iter().map(workload).collect(),
-        missing: profiled.missing.iter().map(|(workload, reason)| Missing { workload, reason }).collect(),
+        workloads: profiled.ledgers.iter().map(|ledger| workload(profiled, ledger)).collect(),
+        missing: missing(&profiled.missing),
+        without_calls: missing(&profiled.without_calls),
     };
     Ok(serde_json::to_string_pretty(&document)? + "\n")
+}
+
+fn missing(workloads: &[(String, String)]) -> Vec<Missing<'_>> {
+    workloads.iter().map(|(workload, reason)| Missing { workload, reason }).collect()
 }
 
 fn kernel((title, origin): &(String, String)) -> Kernel<'_> {
     Kernel { title, origin }
 }
 
-fn workload(ledger: &Ledger) -> Workload<'_> {
+fn workload<'a>(profiled: &'a Profiled, ledger: &'a Ledger) -> Workload<'a> {
     let (base, new) = ledger.total(None);
     let suggestion = |pair: &crate::ledger::Pair| {
         let (gone, new) = (&ledger.lines[pair.gone], &ledger.lines[pair.new]);
@@ -115,6 +151,31 @@ fn workload(ledger: &Ledger) -> Workload<'_> {
         added_per_operation: ledger.added(base, new),
         lines: ledger.lines.iter().map(|each| line(ledger, each)).collect(),
         suggestions: ledger.pairs.iter().map(suggestion).collect(),
+        calls: profiled.calls_of(&ledger.workload).map(calls),
+    }
+}
+
+fn calls(calls: &CallDifference) -> Calls<'_> {
+    let entry = |entry: crate::calls::Entry| EntryPoint {
+        name: entry.name,
+        base_instructions: entry.all[0],
+        new_instructions: entry.all[1],
+        added_per_operation: calls.added(entry.all),
+    };
+    Calls {
+        entry_points: calls.entries().into_iter().map(entry).collect(),
+        moved: calls.shifts().iter().map(crate::calls::Shift::sentence).collect(),
+        tree: node(&calls.root),
+    }
+}
+
+fn node(call: &CallNode) -> Node<'_> {
+    Node {
+        function: &call.function,
+        own_instructions: call.own,
+        all_instructions: call.all,
+        calls: call.calls,
+        children: call.children.iter().map(node).collect(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Ledgers as markdown, for issue trackers.
 
-use super::{LEGEND, Profiled, calls, rows, signed, suggestions, totals};
+use super::{LEGEND, Profiled, calls, entries, rows, shifts, signed, suggestions, totals};
+use crate::calls::CallDifference;
 use crate::plain::plain;
 
 /// Renders the profiles of two kernels.
@@ -29,15 +30,40 @@ pub fn markdown(profiled: &Profiled) -> String {
             lines.push("\nPerhaps the same under another name, or inlined (nothing is merged):\n".to_owned());
             lines.extend(pairs.iter().map(|pair| format!("- {}", code(pair))));
         }
+        lines.extend(profiled.calls_of(&ledger.workload).into_iter().flat_map(of_calls));
     }
     if !profiled.missing.is_empty() {
         lines.push("\nWithout a profile:\n".to_owned());
         lines.extend(profiled.missing.iter().map(|(workload, why)| format!("- {}: {}", code(workload), code(why))));
     }
+    if !profiled.without_calls.is_empty() {
+        lines.push("\nCalls were not followed:\n".to_owned());
+        lines.extend(profiled.without_calls.iter().map(|(name, why)| format!("- {}: {}", code(name), code(why))));
+    }
     lines.push(format!("\n{LEGEND}\n"));
     let seeds = crate::render::number::seed_list(&profiled.seeds);
     lines.push(format!("{}; {seeds}; `{}`", plain(&profiled.machine), plain(&profiled.command)));
     lines.join("\n") + "\n"
+}
+
+/// What the call tree says: entry points, and work that moved.
+fn of_calls(calls: &CallDifference) -> Vec<String> {
+    let mut lines = Vec::new();
+    let entries = entries(calls);
+    if !entries.is_empty() {
+        let head = ["", "| by entry point | base | new | added | ratio |", "|---|---:|---:|---:|---:|"];
+        lines.extend(head.map(str::to_owned));
+        lines.extend(entries.iter().map(|row| {
+            let (base, new) = (row.base, row.new);
+            format!("| {} | {base:.2} | {new:.2} | {} | {} |", code(&row.name), signed(row.added), row.ratio)
+        }));
+    }
+    let shifts = shifts(calls);
+    if !shifts.is_empty() {
+        lines.push("\nMoved, from one call to another below the same function:\n".to_owned());
+        lines.extend(shifts.iter().map(|shift| format!("- {}", code(shift))));
+    }
+    lines
 }
 
 /// Code, so that nothing in it is markup; a bar would end a table's cell even there.

@@ -1,5 +1,6 @@
 //! Renderings of ledgers: text, markdown, JSON and one HTML page over one value.
 
+mod flame;
 mod html;
 mod json;
 mod markdown;
@@ -12,6 +13,7 @@ pub use text::text;
 
 use model::Share;
 
+use crate::calls::CallDifference;
 use crate::ledger::{Ledger, LedgerLine, label, share_words};
 
 /// The profiles of two kernels, workload by workload.
@@ -29,10 +31,41 @@ pub struct Profiled {
     pub ledgers: Vec<Ledger>,
     /// Workloads without one, and why.
     pub missing: Vec<(String, String)>,
+    /// Their calls, where they were followed.
+    pub calls: Vec<CallDifference>,
+    /// Workloads whose calls could not be followed, and why.
+    pub without_calls: Vec<(String, String)>,
     /// The command that gives the same.
     pub command: String,
     /// Most functions that tables show for a workload; the others are one line.
     pub lines_max: usize,
+}
+
+/// Most entry points and most shifts that are told.
+const ENTRIES: usize = 8;
+const SHIFTS: usize = 5;
+
+impl Profiled {
+    /// The calls of a workload.
+    fn calls_of(&self, workload: &str) -> Option<&CallDifference> {
+        self.calls.iter().find(|calls| calls.workload == workload)
+    }
+}
+
+/// The entry points of a workload that differ to the eye, as rows of a table.
+fn entries(calls: &CallDifference) -> Vec<TableRow> {
+    let row = |entry: crate::calls::Entry| {
+        let [base, new] = calls.per_operation(entry.all);
+        let added = calls.added(entry.all);
+        TableRow { name: entry.name, base, new, added, ratio: ratio(base, new), calls: None, note: "" }
+    };
+    let is_visible = |row: &TableRow| row.added.abs() >= 0.05;
+    calls.entries().into_iter().map(row).filter(is_visible).take(ENTRIES).collect()
+}
+
+/// The work that moved, as sentences.
+fn shifts(calls: &CallDifference) -> Vec<String> {
+    calls.shifts().iter().take(SHIFTS).map(crate::calls::Shift::sentence).collect()
 }
 
 /// What every rendering says about its numbers.
@@ -139,6 +172,8 @@ fn suggestions(ledger: &Ledger, max: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::{Profiled, html, json, markdown, text};
+    use crate::calls::CallDifference;
+    use crate::calls::tests::tree;
     use crate::ledger::Ledger;
     use crate::ledger::tests::profile;
     use crate::render::Styles;
@@ -178,9 +213,37 @@ mod tests {
             seeds: vec![1],
             ledgers: vec![ledger("fault-anon", &base, &new), ledger("getppid", &same, &same)],
             missing: vec![("fault-huge".into(), "unsupported: no huge pages".into())],
+            calls: vec![calls()],
+            without_calls: vec![(
+                "getppid".into(),
+                "the tracer's call tree is cut: QEMU ended before it was written".into(),
+            )],
             command: "marvin profile deb:6.1 deb:6.12 --workload fault,getppid".into(),
             lines_max: 6,
         }
+    }
+
+    /// The calls of that profile's first workload, one operation of it.
+    fn calls() -> CallDifference {
+        use model::Share::{Kernel, User};
+        let fault = "asm_exc_page_fault;exc_page_fault;do_user_addr_fault";
+        let chain = |rest: &str| format!("{fault}{rest}");
+        let tree = |rows: &[(&str, u64)]| {
+            let paths: Vec<(model::Share, String, u64, u64)> =
+                rows.iter().map(|(rest, n)| (Kernel, chain(rest), *n, 1)).collect();
+            let mut paths: Vec<_> = paths.iter().map(|(share, c, n, calls)| (*share, c.as_str(), *n, *calls)).collect();
+            paths.push((User, "[user]", 5, 0));
+            tree(&paths)
+        };
+        let base =
+            tree(&[(";handle;__handle_mm_fault", 350), (";mtree_range_walk", 138), (";handle;clear_page_rep", 517)]);
+        let new = tree(&[
+            (";handle;__handle_mm_fault", 210),
+            (";mas_walk", 171),
+            (";handle;clear_page_rep", 517),
+            (";handle;<script>alert(1)</script>", 20),
+        ]);
+        CallDifference::new("fault-anon", &[base], &[new]).unwrap()
     }
 
     #[test]

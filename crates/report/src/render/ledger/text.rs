@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::{LEGEND, Profiled, TableRow, calls, rows, signed, suggestions, totals};
+use super::{LEGEND, Profiled, TableRow, calls, entries, rows, shifts, signed, suggestions, totals};
+use crate::calls::CallDifference;
 use crate::ledger::Ledger;
 use crate::plain::plain;
 use crate::render::Styles;
@@ -24,6 +25,13 @@ pub fn text(profiled: &Profiled, styles: &Styles) -> String {
         page.blank();
         page.line("Without a profile:");
         for (workload, why) in &profiled.missing {
+            page.hanging("  ", &format!("{workload}: {why}"));
+        }
+    }
+    if !profiled.without_calls.is_empty() {
+        page.blank();
+        page.line("Calls were not followed:");
+        for (workload, why) in &profiled.without_calls {
             page.hanging("  ", &format!("{workload}: {why}"));
         }
     }
@@ -63,6 +71,26 @@ fn one(page: &mut Page, ledger: &Ledger, profiled: &Profiled, styles: &Styles) {
         page.blank();
         page.words(0, "Perhaps the same under another name, or inlined (suggested, never merged):");
         pairs.iter().for_each(|pair| page.hanging("  ", pair));
+    }
+    if let Some(calls) = profiled.calls_of(&ledger.workload) {
+        of_calls(page, calls, styles);
+    }
+}
+
+/// What the call tree says: entry points, and work that moved.
+fn of_calls(page: &mut Page, calls: &CallDifference, styles: &Styles) {
+    let entries = entries(calls);
+    if !entries.is_empty() {
+        page.blank();
+        let head = format!("{:NAME$} {:>10} {:>10} {:>10} {:>6}", "by entry point", "base", "new", "added", "ratio");
+        page.line(styles.faint(&head));
+        entries.iter().for_each(|row| page.line(line(row)));
+    }
+    let shifts = shifts(calls);
+    if !shifts.is_empty() {
+        page.blank();
+        page.words(0, "Moved, from one call to another below the same function:");
+        shifts.iter().for_each(|shift| page.hanging("  ", shift));
     }
 }
 

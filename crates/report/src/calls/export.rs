@@ -1,0 +1,170 @@
+//! Call trees for other people's viewers: folded stacks, and pprof's format.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::{CallDifference, CallNode};
+
+/// Returns folded stacks: `workload;function;… BASE NEW`, instructions of the last function itself. This is what
+/// difffolded.pl writes, and flamegraph.pl draws as a differential flame graph.
+#[must_use]
+pub fn folded(differences: &[CallDifference]) -> String {
+    let mut text = String::new();
+    for difference in differences {
+        each(difference, &mut |chain, node| {
+            let [base, new] = node.own;
+            writeln!(text, "{};{} {base} {new}", difference.workload, chain.join(";")).unwrap_or_default();
+        });
+    }
+    text
+}
+
+/// Calls something with each node that executed something itself, and the names down to it.
+fn each(difference: &CallDifference, then: &mut dyn FnMut(&[&str], &CallNode)) {
+    fn below<'a>(node: &'a CallNode, chain: &mut Vec<&'a str>, then: &mut dyn FnMut(&[&str], &CallNode)) {
+        if node.own != [0, 0] && !chain.is_empty() {
+            then(chain, node);
+        }
+        for child in &node.children {
+            chain.push(&child.function);
+            below(child, chain, then);
+            chain.pop();
+        }
+    }
+    below(&difference.root, &mut Vec::new(), then);
+}
+
+/// Returns a profile in pprof's format (github.com/google/pprof, proto/profile.proto), not compressed. Its samples have
+/// three values: instructions of the base, of the new kernel, and what was added, all in one unit of work of the base.
+#[must_use]
+pub fn pprof(differences: &[CallDifference]) -> Vec<u8> {
+    let mut strings = Strings::default();
+    let mut samples = Message::default();
+    for difference in differences {
+        each(difference, &mut |chain, node| {
+            // The innermost location comes first.
+            let names = chain.iter().rev().copied().chain([difference.workload.as_str()]);
+            let locations: Vec<u64> = names.map(|name| strings.of(name)).collect();
+            let of_base = difference.operations[0] as f64;
+            let added = (difference.added(node.own) * of_base).round() as i64;
+            let [base, new] = difference.per_operation(node.own).map(|each| (each * of_base).round() as i64);
+            let mut sample = Message::default();
+            sample.numbers(1, &locations);
+            sample.numbers(2, &[base, new, added].map(i64::cast_unsigned));
+            samples.message(2, &sample);
+        });
+    }
+    let mut profile = Message::default();
+    for name in ["base", "new", "added"] {
+        let mut value_type = Message::default();
+        value_type.number(1, strings.of(name));
+        value_type.number(2, strings.of("instructions"));
+        profile.message(1, &value_type);
+    }
+    profile.bytes.extend(samples.bytes);
+    for (index, _) in strings.list.iter().enumerate() {
+        let number = index as u64 + 1;
+        let mut line = Message::default();
+        line.number(1, number);
+        let mut location = Message::default();
+        location.number(1, number);
+        location.message(4, &line);
+        profile.message(4, &location);
+        let mut function = Message::default();
+        function.number(1, number);
+        function.number(2, number);
+        profile.message(5, &function);
+    }
+    profile.text(6, "");
+    strings.list.iter().for_each(|name| profile.text(6, name));
+    profile.number(14, strings.of("added"));
+    profile.bytes
+}
+
+/// Strings by number from 1; 0 is the empty one. A function, its location and its name have the same number.
+#[derive(Default)]
+struct Strings {
+    list: Vec<String>,
+    numbers: BTreeMap<String, u64>,
+}
+
+impl Strings {
+    fn of(&mut self, name: &str) -> u64 {
+        if let Some(&number) = self.numbers.get(name) {
+            return number;
+        }
+        self.list.push(name.to_owned());
+        let number = self.list.len() as u64;
+        self.numbers.insert(name.to_owned(), number);
+        number
+    }
+}
+
+/// A message of protocol buffers (protobuf.dev/programming-guides/encoding).
+#[derive(Default)]
+struct Message {
+    bytes: Vec<u8>,
+}
+
+impl Message {
+    fn varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.bytes.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.bytes.push(value as u8);
+    }
+
+    fn number(&mut self, field: u64, value: u64) {
+        self.varint(field << 3);
+        self.varint(value);
+    }
+
+    fn block(&mut self, field: u64, bytes: &[u8]) {
+        self.varint(field << 3 | 2);
+        self.varint(bytes.len() as u64);
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    fn text(&mut self, field: u64, text: &str) {
+        self.block(field, text.as_bytes());
+    }
+
+    fn message(&mut self, field: u64, message: &Self) {
+        self.block(field, &message.bytes);
+    }
+
+    fn numbers(&mut self, field: u64, values: &[u64]) {
+        let mut packed = Self::default();
+        values.iter().for_each(|&value| packed.varint(value));
+        self.message(field, &packed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Message, folded, pprof};
+    use crate::calls::CallDifference;
+    use crate::calls::tests::tree;
+    use model::Share;
+
+    fn difference() -> CallDifference {
+        let base = tree(&[(Share::Kernel, "entry;f", 10, 1), (Share::User, "[user]", 3, 0)]);
+        let new = tree(&[(Share::Kernel, "entry;f", 300, 1), (Share::Kernel, "entry;g", 1, 1)]);
+        CallDifference::new("w", &[base], &[new]).unwrap()
+    }
+
+    #[test]
+    fn folded_stacks_have_both_sides() {
+        assert_eq!(folded(&[difference()]), "w;[user] 3 0\nw;entry;f 10 300\nw;entry;g 0 1\n");
+    }
+
+    #[test]
+    fn numbers_are_written_as_protocol_buffers_write_them() {
+        let mut message = Message::default();
+        message.number(1, 150);
+        message.text(2, "testing");
+        assert_eq!(message.bytes, [0x08, 0x96, 0x01, 0x12, 7, b't', b'e', b's', b't', b'i', b'n', b'g']);
+        assert!(pprof(&[difference()]).starts_with(&[0x0a]));
+    }
+}

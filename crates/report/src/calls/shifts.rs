@@ -1,0 +1,95 @@
+//! Work that moved: below one function some calls cost less and others more, and together much less than either.
+//! Inlining, splitting and renaming look like this, whatever the names.
+
+use super::{CallDifference, CallNode};
+
+/// Most functions named on one side of a shift.
+const NAMED: usize = 3;
+/// A function named is at least this part of what its side loses or gains.
+const NAMED_MIN: f64 = 0.02;
+/// A shift moves at least this part of all instructions.
+const SHARE_MIN: f64 = 0.002;
+/// What remains is at most this part of the smaller of what is gained and lost.
+const REST_MAX: f64 = 0.5;
+
+/// Work that moved within one function.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Shift {
+    /// The function that both are below.
+    pub within: String,
+    /// What costs less, in instructions per operation, the most first.
+    pub less: Vec<(String, f64)>,
+    /// What costs more.
+    pub more: Vec<(String, f64)>,
+    /// What both come to, with what is not named.
+    pub net: f64,
+}
+
+impl Shift {
+    /// Returns it as a sentence.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let side = |parts: &[(String, f64)]| {
+            parts.iter().map(|(name, added)| format!("{name} {added:+.1}")).collect::<Vec<_>>().join(", ")
+        };
+        format!("moved inside {}: {} -> {}, net {:+.1}", self.within, side(&self.less), side(&self.more), self.net)
+    }
+
+    fn size(&self) -> f64 {
+        self.less.iter().map(|(_, added)| -added).sum()
+    }
+}
+
+impl CallDifference {
+    /// Returns the work that moved, the most first.
+    #[must_use]
+    pub fn shifts(&self) -> Vec<Shift> {
+        let mut shifts = Vec::new();
+        self.below(&self.root, &mut shifts);
+        shifts.sort_by(|a, b| b.size().total_cmp(&a.size()).then_with(|| a.within.cmp(&b.within)));
+        shifts
+    }
+
+    fn below(&self, node: &CallNode, shifts: &mut Vec<Shift>) {
+        let own = ("its own code".to_owned(), self.added(node.own));
+        let children = node.children.iter().map(|child| (child.function.clone(), self.added(child.all)));
+        let (mut less, mut more): (Vec<_>, Vec<_>) =
+            children.chain([own]).filter(|(_, added)| *added != 0.0).partition(|(_, added)| *added < 0.0);
+        let sum = |side: &[(String, f64)]| side.iter().map(|(_, added)| added.abs()).sum::<f64>();
+        let (lost, gained) = (sum(&less), sum(&more));
+        let net = gained - lost;
+        let all = self.per_operation(self.root.all)[0].max(1.0);
+        // The top of the tree is no function that work could move inside.
+        let is_function = !std::ptr::eq(node, &raw const self.root);
+        if is_function && lost.min(gained) >= SHARE_MIN * all && net.abs() <= REST_MAX * lost.min(gained) {
+            less.sort_by(|a, b| a.1.total_cmp(&b.1));
+            more.sort_by(|a, b| b.1.total_cmp(&a.1));
+            less.retain(|(_, added)| -added >= NAMED_MIN * lost);
+            more.retain(|(_, added)| *added >= NAMED_MIN * gained);
+            less.truncate(NAMED);
+            more.truncate(NAMED);
+            shifts.push(Shift { within: node.function.clone(), less, more, net });
+        }
+        node.children.iter().for_each(|child| self.below(child, shifts));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::calls::CallDifference;
+    use crate::calls::tests::tree;
+    use model::Share;
+
+    #[test]
+    fn what_moved_is_told_from_what_changed() {
+        let base = tree(&[
+            (Share::Kernel, "fault;lock_vma;mtree_range_walk", 170, 1),
+            (Share::Kernel, "fault;handle;clear", 500, 1),
+        ]);
+        let new =
+            tree(&[(Share::Kernel, "fault;lock_vma;mas_walk", 196, 1), (Share::Kernel, "fault;handle;clear", 600, 1)]);
+        let difference = CallDifference::new("w", &[base], &[new]).unwrap();
+        let said: Vec<String> = difference.shifts().iter().map(super::Shift::sentence).collect();
+        assert_eq!(said, ["moved inside lock_vma: mtree_range_walk -170.0 -> mas_walk +196.0, net +26.0"]);
+    }
+}
