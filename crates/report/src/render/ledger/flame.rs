@@ -29,6 +29,8 @@ pub(super) struct Frame {
     pub(super) way: &'static str,
     /// How much of the colour: the change as a part of the width.
     pub(super) strength: String,
+    /// Whether that is so much that the name needs another colour.
+    pub(super) is_strong: bool,
     pub(super) name: String,
     /// As much of the name as fits.
     pub(super) label: String,
@@ -66,6 +68,7 @@ fn draw(flame: &mut Flame, difference: &CallDifference, node: &CallNode, (x, lev
     let [own_base, own_new] = difference.per_operation(node.own);
     let own = if node.children.is_empty() { String::new() } else { format!("; itself {own_base:.1} to {own_new:.1}") };
     let y = level * LINE;
+    let strength = if way == "same" { 1.0 } else { (0.25 + 0.75 * change).min(1.0) };
     flame.height = flame.height.max(y + LINE);
     flame.frames.push(Frame {
         x: format!("{x:.1}"),
@@ -73,7 +76,8 @@ fn draw(flame: &mut Flame, difference: &CallDifference, node: &CallNode, (x, lev
         y,
         text_y: y + 12,
         way,
-        strength: format!("{:.2}", if way == "same" { 1.0 } else { (0.25 + 0.75 * change).min(1.0) }),
+        strength: format!("{strength:.2}"),
+        is_strong: way != "same" && strength > 0.6,
         name: node.function.clone(),
         label: shortened(&node.function, width),
         title: format!("{}: {base:.1} to {new:.1} instructions per operation, {added:+.1}{own}", node.function),

@@ -60,7 +60,7 @@ fn of_calls(calls: &CallDifference) -> Vec<String> {
     }
     let shifts = shifts(calls);
     if !shifts.is_empty() {
-        lines.push("\nMoved, from one call to another below the same function:\n".to_owned());
+        lines.push("\nCost shifts, from one call to another below the same function:\n".to_owned());
         lines.extend(shifts.iter().map(|shift| format!("- {}", code(shift))));
     }
     lines

@@ -89,7 +89,7 @@ fn of_calls(page: &mut Page, calls: &CallDifference, styles: &Styles) {
     let shifts = shifts(calls);
     if !shifts.is_empty() {
         page.blank();
-        page.words(0, "Moved, from one call to another below the same function:");
+        page.words(0, "Cost shifts, from one call to another below the same function:");
         shifts.iter().for_each(|shift| page.hanging("  ", shift));
     }
 }
