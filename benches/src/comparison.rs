@@ -163,6 +163,7 @@ fn run(build: &Build, machine: &Machine, kernel: u64) -> anyhow::Result<Run> {
         operations: 20_000,
         outcome: Outcome::Completed,
         samples: (0..SAMPLES).map(|sample| value(row, sample)).collect(),
+        counted: vec![],
     };
     Ok(Run {
         id: RunId::from_hex(build.id.hex())?,

@@ -65,11 +65,19 @@ pub(crate) fn workload(
     let outcome = explained(outcome, &end.console);
     let profile = named.filter(|_| outcome == Outcome::Completed).map(|named| {
         let counts = end.counts.unwrap_or_default();
-        let profile = ingest::profile(&counts, &named.symbols, workload.operations);
-        profile.map(|profile| ingest::profile_to_text(&profile)).map_err(|error| error.to_string())
+        ingest::profile(&counts, &named.symbols, workload.operations).map_err(|error| error.to_string())
     });
-    let value =
-        WorkloadResult { workload: workload.name.to_owned(), operations: workload.operations, outcome, samples };
+    let regions = profile.as_ref().and_then(|profile| Some(profile.as_ref().ok()?.regions.clone()));
+    // The agent's clock is read around each region: there are as many, or they are not of these iterations.
+    let counted = regions.filter(|regions| regions.len() == samples.len()).unwrap_or_default();
+    let value = WorkloadResult {
+        workload: workload.name.to_owned(),
+        operations: workload.operations,
+        outcome,
+        samples,
+        counted,
+    };
+    let profile = profile.map(|profile| profile.map(|profile| ingest::profile_to_text(&profile)));
     Ok(Measured { value, console: end.console, profile })
 }
 

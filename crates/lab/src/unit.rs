@@ -138,6 +138,7 @@ impl<'a> Unit<'a> {
             operations: workload.operations,
             outcome: Outcome::Failed(failure.clone()),
             samples: Vec::new(),
+            counted: Vec::new(),
         }
     }
 }

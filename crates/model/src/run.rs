@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{BuildId, MachineId, RunId};
+use crate::{BuildId, MachineId, Region, RunId};
 
 /// How far a machine got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -106,6 +106,8 @@ pub struct WorkloadResult {
     pub outcome: Outcome,
     /// One value per iteration, in the unit of the machine's kind, per operation; empty unless completed.
     pub samples: Vec<f64>,
+    /// Instructions of each iteration by who executed them, for all its operations; empty where they were not counted.
+    pub counted: Vec<Region>,
 }
 
 /// What the environment of a run was, as name and value pairs in a fixed order (kernel release, command line, …).

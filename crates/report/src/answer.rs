@@ -1,9 +1,9 @@
 //! A comparison in the making: rows and cells from indexed results. Checking the question is `checks.rs`' work.
 
-use model::{Direction, Outcome, SubjectFailure, Uncertainty, Verdict, Workload, WorkloadResult};
+use model::{Direction, Outcome, Region, SubjectFailure, Uncertainty, Verdict, Workload, WorkloadResult};
 
 use crate::comparison::{
-    Absent, Against, Cell, Counts, GeometricMean, Images, Kernel, Measured, Occurrence, Row, RunMark, Sampled,
+    Absent, Against, Cell, Counted, Counts, GeometricMean, Images, Kernel, Measured, Occurrence, Row, RunMark, Sampled,
     SeedDifference, SeedValue, Warning,
 };
 use crate::difference::{difference_percent, ratio};
@@ -29,10 +29,11 @@ pub(crate) struct Answer<'a> {
 impl Answer<'_> {
     pub(crate) fn row(&mut self, workload: &'static Workload) -> Row {
         let margin_percent = self.question.margin_percent.unwrap_or(workload.metric.margin_percent);
-        let base = self.measured(0, workload);
+        let counted = self.is_counted(workload);
+        let base = self.measured(0, workload, counted);
         let cells = (1..self.sides.len())
             .map(|kernel| {
-                let measured = self.measured(kernel, workload);
+                let measured = self.measured(kernel, workload, counted);
                 let place = Place { kernel, direction: workload.metric.direction, margin_percent };
                 self.cell(&place, &base, measured)
             })
@@ -40,7 +41,16 @@ impl Answer<'_> {
         Row { workload, unit: workload.metric.unit(self.sides[0].machine.kind), margin_percent, base, cells }
     }
 
-    fn measured(&mut self, kernel: usize, workload: &'static Workload) -> Measured {
+    /// Tells whether the instructions of all results of a row were counted. If not, the row is of guest time.
+    fn is_counted(&self, workload: &'static Workload) -> bool {
+        let results =
+            self.indices.iter().flat_map(|index| self.seeds.iter().map(|&seed| index.result(workload.name, seed)));
+        let mut completed = results.flatten().filter(|result| result.outcome == Outcome::Completed).peekable();
+        completed.peek().is_some()
+            && completed.all(|result| !result.counted.is_empty() && result.counted.len() == result.samples.len())
+    }
+
+    fn measured(&mut self, kernel: usize, workload: &'static Workload, counted: bool) -> Measured {
         let seeds: Vec<SeedValue> = self
             .seeds
             .iter()
@@ -49,7 +59,7 @@ impl Answer<'_> {
                 let value = match index.result(workload.name, seed) {
                     Some(result) => {
                         let place = Occurrence { workload: workload.name, seed };
-                        sampled(result, |failure| self.failures.note(kernel, failure, place))
+                        sampled(result, counted, |failure| self.failures.note(kernel, failure, place))
                     }
                     None if index.has_run(seed) => Err(Absent::NoResult),
                     None => Err(Absent::NoRun),
@@ -65,6 +75,7 @@ impl Answer<'_> {
         let Paired { differences, missing } = self.paired(place, base, &measured);
         let percents: Vec<f64> = differences.iter().map(|d| d.percent).collect();
         let ratios: Vec<f64> = differences.iter().filter_map(|d| d.ratio).collect();
+        let times = times(place.direction, base, &measured);
         let verdict = if self.images(place.kernel) == Images::EqualWithoutRuns {
             Verdict::Same
         } else if let Some(why) = missing.text(self.seeds.len()) {
@@ -78,6 +89,7 @@ impl Answer<'_> {
             spread_percent: stats::spread(&percents),
             // A ratio of some seeds only would not be the row's.
             ratio: stats::median(&ratios).filter(|_| ratios.len() == differences.len()),
+            time_percent: stats::median(&times),
             differences,
             verdict,
         }
@@ -169,6 +181,24 @@ impl Answer<'_> {
         }
     }
 
+    /// Returns the rows of which the guest's clock tells something else than the counts.
+    pub(crate) fn clock_disagrees(&self, rows: &[Row]) -> Vec<Warning> {
+        let mut warnings = Vec::new();
+        for row in rows {
+            for (cell, label) in row.cells.iter().zip(&self.labels[1..]) {
+                let decided = matches!(cell.verdict, Verdict::Better | Verdict::Worse | Verdict::Same);
+                if let (Some(time_percent), Some(counted_percent)) = (cell.time_percent, cell.difference_percent)
+                    && decided
+                    && verdict(&[time_percent], row.margin_percent) != verdict(&[counted_percent], row.margin_percent)
+                {
+                    let (kernel, workload) = (label.title.clone(), row.workload.name);
+                    warnings.push(Warning::ClockDisagrees { kernel, workload, counted_percent, time_percent });
+                }
+            }
+        }
+        warnings
+    }
+
     pub(crate) fn not_repeated(&self, workloads: &[&'static Workload]) -> Vec<Warning> {
         let mut warnings = Vec::new();
         for (index, label) in self.indices.iter().zip(self.labels) {
@@ -217,13 +247,44 @@ fn difference(seed: u64, direction: Direction, base: &Sampled, new: &Sampled) ->
 }
 
 /// Reads a run's value from a result; `note` takes in a failure and returns its place.
-fn sampled(result: &WorkloadResult, note: impl FnOnce(&SubjectFailure) -> usize) -> Result<Sampled, Absent> {
+fn sampled(
+    result: &WorkloadResult,
+    is_counted: bool,
+    note: impl FnOnce(&SubjectFailure) -> usize,
+) -> Result<Sampled, Absent> {
+    let samples: Vec<f64> =
+        if is_counted { per_operation(result, |region| region.kernel + region.user) } else { result.samples.clone() };
     match &result.outcome {
         Outcome::Unsupported(what) => Err(Absent::Unsupported(what.clone())),
         Outcome::Failed(failure) => Err(Absent::Failed(note(failure))),
         Outcome::Completed if result.samples.iter().any(|s| !(s.is_finite() && *s >= 0.0)) => Err(Absent::NotANumber),
-        Outcome::Completed => stats::median_without_first(&result.samples)
-            .map(|median| Sampled { median, samples: result.samples.clone(), operations: result.operations })
-            .ok_or(Absent::TooFewSamples(result.samples.len())),
+        Outcome::Completed => {
+            let (count, operations) = (samples.len(), result.operations);
+            let counted = counted(result).filter(|_| is_counted);
+            stats::median_without_first(&samples)
+                .map(|median| Sampled { median, samples, operations, counted })
+                .ok_or(Absent::TooFewSamples(count))
+        }
     }
+}
+
+fn per_operation(result: &WorkloadResult, count: fn(&Region) -> u64) -> Vec<f64> {
+    result.counted.iter().map(|region| count(region) as f64 / result.operations.max(1) as f64).collect()
+}
+
+fn counted(result: &WorkloadResult) -> Option<Counted> {
+    let median = |count| stats::median_without_first(&per_operation(result, count));
+    Some(Counted {
+        kernel: median(|region| region.kernel)?,
+        user: median(|region| region.user)?,
+        elsewhere: median(|region| region.interrupt + region.other)?,
+        time: stats::median_without_first(&result.samples)?,
+    })
+}
+
+/// Returns the differences in guest time of the seeds that were counted on both sides.
+fn times(direction: Direction, base: &Measured, new: &Measured) -> Vec<f64> {
+    let time = |value: &SeedValue| value.value.as_ref().ok().and_then(|sampled| Some(sampled.counted?.time));
+    let pairs = base.seeds.iter().zip(&new.seeds).filter_map(|(old, new)| Some((time(old)?, time(new)?)));
+    pairs.filter_map(|(old, new)| difference_percent(direction, old, new)).collect()
 }

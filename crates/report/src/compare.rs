@@ -41,6 +41,7 @@ pub fn compare(base: &Side<'_>, others: &[Side<'_>], question: &Question) -> Res
     let rows: Vec<Row> = workloads.iter().map(|w| answer.row(w)).collect();
     let others = (1..sides.len()).map(|k| answer.against(k, &rows)).collect();
     warnings.extend(answer.not_repeated(&workloads));
+    warnings.extend(answer.clock_disagrees(&rows));
     let environments: Vec<Pairs<'_>> = (0..sides.len())
         // What has the base's image and needs no run has the base's environment as well.
         .map(|k| match answer.images(k) {

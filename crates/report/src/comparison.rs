@@ -48,6 +48,17 @@ pub enum Warning {
         /// The seed.
         seed: u64,
     },
+    /// The guest's clock comes to another verdict than the counted instructions.
+    ClockDisagrees {
+        /// The kernel's title.
+        kernel: String,
+        /// The workload.
+        workload: &'static str,
+        /// The difference in counted instructions; positive is better.
+        counted_percent: f64,
+        /// The difference in guest time.
+        time_percent: f64,
+    },
 }
 
 /// One kernel of a comparison.
@@ -178,6 +189,21 @@ pub struct Sampled {
     pub samples: Vec<f64>,
     /// Operations in one iteration.
     pub operations: u64,
+    /// What the value is made of, where it was counted.
+    pub counted: Option<Counted>,
+}
+
+/// A value that was counted, taken apart: medians over the iterations without the first, per operation.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Counted {
+    /// Instructions of the kernel for the workload's processes.
+    pub kernel: f64,
+    /// Instructions of their user code.
+    pub user: f64,
+    /// Instructions of interrupts and other tasks, which are not in the value.
+    pub elsewhere: f64,
+    /// Guest time by the guest's own clock, in instructions: all of it.
+    pub time: f64,
 }
 
 /// Why there is no value.
@@ -210,6 +236,8 @@ pub struct Cell {
     pub spread_percent: Option<Spread>,
     /// The median of the ratios; above one is better.
     pub ratio: Option<f64>,
+    /// The median of the differences in guest time, where the values were counted: a cross-check.
+    pub time_percent: Option<f64>,
     /// What it comes to.
     pub verdict: Verdict,
 }

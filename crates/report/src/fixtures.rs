@@ -223,7 +223,7 @@ fn result(name: &str, ending: &Ending, seed: u64) -> WorkloadResult {
         ),
         Ending::Nothing => (Outcome::Completed, vec![]),
     };
-    WorkloadResult { workload: name.to_owned(), operations: 1000, outcome, samples }
+    WorkloadResult { workload: name.to_owned(), operations: 1000, outcome, samples, counted: vec![] }
 }
 
 pub(crate) const OOPS: &str = "\

@@ -71,5 +71,6 @@ fn repeats(first: &WorkloadResult, again: &WorkloadResult) -> bool {
     let bits = |r: &WorkloadResult| r.samples.iter().map(|s| s.to_bits()).collect::<Vec<_>>();
     first.operations != again.operations
         || (std::mem::discriminant(&first.outcome) == std::mem::discriminant(&again.outcome)
-            && bits(first) == bits(again))
+            && bits(first) == bits(again)
+            && (first.counted.is_empty() || again.counted.is_empty() || first.counted == again.counted))
 }

@@ -26,7 +26,7 @@ mod verdict;
 
 pub use compare::compare;
 pub use comparison::{
-    Absent, Against, Cell, Comparison, Conclusion, Counts, Failure, GeometricMean, Images, Kernel, Measured,
+    Absent, Against, Cell, Comparison, Conclusion, Counted, Counts, Failure, GeometricMean, Images, Kernel, Measured,
     Occurrence, Row, RunMark, Sampled, SeedDifference, SeedValue, Warning,
 };
 pub use environment::{Difference, Differing};

@@ -74,6 +74,7 @@ fn run(build: &Build, machine: &Machine) -> Result<Run, Box<dyn Error>> {
         operations: 20_000,
         outcome: Outcome::Completed,
         samples: (0..SAMPLES).map(|i| f64::from(number * i)).collect(),
+        counted: vec![],
     };
     Ok(Run {
         id: RunId::from_hex(build.id.hex())?,

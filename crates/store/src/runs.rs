@@ -21,7 +21,7 @@ const ENVIRONMENTS: PairTable = PairTable {
 };
 
 const SELECT_RESULTS: &str = "\
-    SELECT workload, operations, outcome, stage, reason, detail, console_tail, samples
+    SELECT workload, operations, outcome, stage, reason, detail, console_tail, samples, counted
     FROM results WHERE run = ?1 ORDER BY position";
 
 const SELECT_SUMMARIES: &str = "\
@@ -155,7 +155,7 @@ fn insert(connection: &Connection, run: &Run, packed: &[Packed<'_>]) -> rusqlite
     let number = connection.last_insert_rowid();
     ENVIRONMENTS.save(connection, &number, &run.environment)?;
     let mut statement =
-        connection.prepare_cached("INSERT INTO results VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")?;
+        connection.prepare_cached("INSERT INTO results VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)")?;
     for (position, result) in run.results.iter().enumerate() {
         let columns = OutcomeColumns::of(&result.outcome);
         statement.execute(params![
@@ -169,6 +169,7 @@ fn insert(connection: &Connection, run: &Run, packed: &[Packed<'_>]) -> rusqlite
             columns.detail,
             columns.console_tail,
             samples::Packed(&result.samples),
+            samples::Packed(&samples::of_regions(&result.counted)),
         ])?;
     }
     let mut statement = connection.prepare_cached("INSERT INTO artefacts VALUES (?1, ?2, ?3)")?;
@@ -208,6 +209,7 @@ fn result(row: &Row<'_>) -> rusqlite::Result<WorkloadResult> {
         operations: row.get::<_, Unsigned>(1)?.0,
         outcome: codes::outcome(row, 2)?,
         samples: row.get::<_, Samples>(7)?.0,
+        counted: samples::to_regions(&row.get::<_, Samples>(8)?.0),
     })
 }
 

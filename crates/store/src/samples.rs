@@ -1,5 +1,6 @@
 //! Samples in a blob: float64, little-endian, one after the other. A row a sample would make loading slow.
 
+use model::Region;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 
 const SIZE: usize = size_of::<f64>();
@@ -31,6 +32,22 @@ impl FromSql for Samples {
         }
         Ok(Self(numbers.iter().map(|n| f64::from_le_bytes(*n)).collect()))
     }
+}
+
+/// Returns counts as numbers, four for each iteration. They are far below 2^53, up to which these are whole.
+pub(crate) fn of_regions(regions: &[Region]) -> Vec<f64> {
+    let four = |region: &Region| [region.user, region.kernel, region.interrupt, region.other].map(|count| count as f64);
+    regions.iter().flat_map(four).collect()
+}
+
+/// Returns the counts that were made numbers.
+pub(crate) fn to_regions(numbers: &[f64]) -> Vec<Region> {
+    let (fours, _) = numbers.as_chunks::<4>();
+    let region = |four: &[f64; 4]| {
+        let [user, kernel, interrupt, other] = four.map(|number| number as u64);
+        Region { user, kernel, interrupt, other }
+    };
+    fours.iter().map(region).collect()
 }
 
 #[cfg(test)]

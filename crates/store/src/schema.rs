@@ -8,7 +8,7 @@ use crate::StoreError;
 use crate::home::Home;
 use crate::store::write;
 
-const STEPS: &[&str] = &[include_str!("../schema/001.sql")];
+const STEPS: &[&str] = &[include_str!("../schema/001.sql"), include_str!("../schema/002.sql")];
 
 /// Says how far a database is: the number of steps it has taken.
 ///

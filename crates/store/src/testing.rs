@@ -45,6 +45,7 @@ pub(crate) fn run(build: &str, hex: &str, seed: u64) -> Run {
         operations: 20_000,
         outcome,
         samples,
+        counted: vec![],
     };
     let failure = SubjectFailure {
         stage: Stage::Workload,

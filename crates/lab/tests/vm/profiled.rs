@@ -16,6 +16,7 @@ fn profiles(build: &Build) -> Vec<Profile> {
     let run = measured_run(lab(), build, &workloads, &|_| {}).unwrap();
     let results = run.results.iter().map(|result| {
         let profile = lab().profile(&run.id, &result.workload).unwrap().unwrap();
+        assert_eq!(result.counted, profile.regions, "{}", result.workload);
         let regions: u64 = profile.regions.iter().map(Region::total).sum();
         assert_eq!(profile.total(), regions, "{}", result.workload);
         let time: f64 = samples(result).iter().map(|ticks| ticks * result.operations as f64).sum();

@@ -4,7 +4,7 @@ use crate::comparison::{Cell, Comparison, Images, Kernel};
 use crate::plain::{plain, plain_lines};
 use crate::render::number::{date, interval, percent, ratio, value};
 use crate::render::words::Section;
-use crate::render::{findings, words};
+use crate::render::{counted, findings, words};
 
 /// As wide as any number gets; a table in markdown needs no columns.
 const WIDE: usize = 24;
@@ -29,6 +29,7 @@ pub fn markdown(comparison: &Comparison) -> String {
         blocks.push(table(comparison, &section));
     }
     blocks.extend(closing(comparison));
+    blocks.extend(apart(comparison));
     if !comparison.origins.is_empty() {
         blocks.push("Where it comes from (new minus base, + is more work):".to_owned());
         blocks.push(comparison.origins.iter().map(|s| format!("- {}", escaped(s))).collect::<Vec<_>>().join("\n"));
@@ -109,10 +110,23 @@ fn closing(comparison: &Comparison) -> Vec<String> {
     if words::no_run_needed(comparison) {
         lines.push(format!("- {}", words::NO_RUN_NEEDED));
     } else {
-        lines.push(format!("- {}", escaped(&words::legend(comparison))));
+        lines.push(format!("- {}", escaped(&counted::legend(comparison))));
     }
     lines.push(format!("- {}", words::honesty(comparison.base.machine.kind)));
     vec![lines.join("\n")]
+}
+
+/// The rows that changed, taken apart.
+fn apart(comparison: &Comparison) -> Option<String> {
+    let rows = counted::apart(comparison);
+    let head = ["workload", "kernel", "", "user code", "", "ticks, other tasks", ""].map(str::to_owned);
+    let rule = [":---", "---:", "---:", "---:", "---:", "---:", "---:"].map(str::to_owned);
+    let mut lines = vec![line(&head), line(&rule)];
+    for row in &rows {
+        let numbers = [row.kernel, row.user, row.elsewhere].into_iter().flatten().map(|number| value(number, WIDE));
+        lines.push(line(&std::iter::once(escaped(&row.name)).chain(numbers).collect::<Vec<_>>()));
+    }
+    (!rows.is_empty()).then(|| format!("{}:\n\n{}", counted::HEAD, lines.join("\n")))
 }
 
 fn failures(comparison: &Comparison) -> Vec<String> {

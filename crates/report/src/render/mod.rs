@@ -1,6 +1,7 @@
 //! Renderings of a comparison, of runs and of workloads. Each is a pure function from values to a text; where the text
 //! goes is the caller's work.
 
+mod counted;
 pub(crate) mod findings;
 mod html;
 mod json;

@@ -48,6 +48,10 @@ pub(crate) fn warning(warning: &Warning) -> String {
                  come from the machine and not from the kernel."
             )
         }
+        Warning::ClockDisagrees { kernel, workload, counted_percent, time_percent } => format!(
+            "NOTE: {workload} on {kernel}: {counted_percent:+.2}% by the instructions of kernel and user code, \
+             {time_percent:+.2}% by guest time. The rest is in interrupts and other tasks."
+        ),
         Warning::NotRepeated { kernel, workload, seed } => format!(
             "WARNING: two runs of {workload}, seed {seed}, on {kernel} do not give the same values, which they must on \
              an exact machine. The first is used; trust neither before the cause is found."

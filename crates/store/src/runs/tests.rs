@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use model::{FailureReason, Outcome, Run, RunId, Stage, SubjectFailure, WorkloadResult};
+use model::{FailureReason, Outcome, Region, Run, RunId, Stage, SubjectFailure, WorkloadResult};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
@@ -54,8 +54,18 @@ fn an_outcome() -> impl Strategy<Value = Outcome> {
 
 fn a_result() -> impl Strategy<Value = WorkloadResult> {
     let samples = vec(proptest::num::f64::POSITIVE | proptest::num::f64::NEGATIVE, 0..40);
-    (any::<String>(), any::<u64>(), an_outcome(), samples)
-        .prop_map(|(workload, operations, outcome, samples)| WorkloadResult { workload, operations, outcome, samples })
+    let count = 0_u64..1 << 53;
+    let region = (count.clone(), count.clone(), count.clone(), count)
+        .prop_map(|(user, kernel, interrupt, other)| Region { user, kernel, interrupt, other });
+    (any::<String>(), any::<u64>(), an_outcome(), samples, vec(region, 0..40)).prop_map(
+        |(workload, operations, outcome, samples, counted)| WorkloadResult {
+            workload,
+            operations,
+            outcome,
+            samples,
+            counted,
+        },
+    )
 }
 
 fn a_run() -> impl Strategy<Value = Run> {

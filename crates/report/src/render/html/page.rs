@@ -7,9 +7,9 @@ use crate::plain::{plain, plain_lines};
 use crate::render::findings::{self, Unclear};
 use crate::render::html::changes::{Changes, changes};
 use crate::render::html::rows::{Columns, SeedRow, Table, seed_rows, tables};
-use crate::render::number::date;
+use crate::render::number::{self, date};
 use crate::render::scale::Beyond;
-use crate::render::words;
+use crate::render::{counted, words};
 
 /// The page.
 #[derive(Debug, Template)]
@@ -28,6 +28,8 @@ pub(super) struct Page {
     legend: Option<String>,
     no_run_needed: Option<&'static str>,
     honesty: &'static str,
+    apart_head: &'static str,
+    apart: Vec<(String, Vec<String>)>,
     origins: Vec<String>,
     failures: Vec<Failed>,
     unclear: Vec<Unclear>,
@@ -103,9 +105,11 @@ pub(super) fn page(comparison: &Comparison) -> Page {
         changes: changes(comparison),
         tables: tables(comparison),
         means: comparison.others.iter().filter_map(|other| words::geometric_mean(comparison, other)).collect(),
-        legend: measured.then(|| words::legend(comparison)),
+        legend: measured.then(|| counted::legend(comparison)),
         no_run_needed: (!measured).then_some(words::NO_RUN_NEEDED),
         honesty: words::honesty(machine.kind),
+        apart_head: counted::HEAD,
+        apart: apart(comparison),
         origins: comparison.origins.clone(),
         failures: failures(comparison),
         unclear: findings::unclear(comparison),
@@ -158,6 +162,13 @@ fn environment_rest(comparison: &Comparison) -> String {
         Some(silent) => format!("The environment is {silent}."),
         None => nothing.to_owned(),
     }
+}
+
+/// The rows that changed, taken apart: base and new of kernel, user code, and ticks and other tasks.
+fn apart(comparison: &Comparison) -> Vec<(String, Vec<String>)> {
+    let numbers = |row: &counted::Apart| [row.kernel, row.user, row.elsewhere].into_iter().flatten();
+    let rows = counted::apart(comparison).into_iter();
+    rows.map(|row| (row.name.clone(), numbers(&row).map(|n| number::value(n, 24)).collect())).collect()
 }
 
 fn kernels(comparison: &Comparison) -> Vec<Origin> {

@@ -4,7 +4,7 @@ use model::{Build, Direction, Uncertainty, Unit, Verdict};
 use serde::Serialize;
 
 use super::SCHEMA_VERSION;
-use crate::comparison::{Absent, Against, Cell, Comparison, Failure, Images, Kernel, Measured, Row};
+use crate::comparison::{Absent, Against, Cell, Comparison, Counted, Failure, Images, Kernel, Measured, Row};
 use crate::environment::Difference;
 use crate::render::number::date;
 use crate::render::words;
@@ -97,7 +97,18 @@ struct SeedDocument<'a> {
     median: Option<f64>,
     operations: Option<u64>,
     samples: &'a [f64],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    counted: Option<CountedDocument>,
     absent: Option<AbsentDocument<'a>>,
+}
+
+/// Medians without the first iteration, per operation.
+#[derive(Debug, Serialize)]
+struct CountedDocument {
+    kernel: f64,
+    user: f64,
+    interrupts_and_other_tasks: f64,
+    guest_time: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -115,6 +126,8 @@ struct CellDocument<'a> {
     difference_percent_min: Option<f64>,
     difference_percent_max: Option<f64>,
     ratio: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    guest_time_difference_percent: Option<f64>,
     seeds_better: Option<usize>,
     seeds_worse: Option<usize>,
     seeds_same: Option<usize>,
@@ -268,11 +281,17 @@ fn measured(measured: &Measured) -> MeasuredDocument<'_> {
                     median: value.ok().map(|v| v.median),
                     operations: value.ok().map(|v| v.operations),
                     samples: value.map_or(&[], |v| &v.samples),
+                    counted: value.ok().and_then(|v| v.counted).map(counted),
                     absent: value.err().map(absent),
                 }
             })
             .collect(),
     }
+}
+
+fn counted(counted: Counted) -> CountedDocument {
+    let Counted { kernel, user, elsewhere, time } = counted;
+    CountedDocument { kernel, user, interrupts_and_other_tasks: elsewhere, guest_time: time }
 }
 
 fn absent(absent: &Absent) -> AbsentDocument<'_> {
@@ -299,6 +318,7 @@ fn cell(cell: &Cell) -> CellDocument<'_> {
         difference_percent_min: cell.spread_percent.map(|s| s.min),
         difference_percent_max: cell.spread_percent.map(|s| s.max),
         ratio: cell.ratio,
+        guest_time_difference_percent: cell.time_percent,
         seeds_better: votes.map(|v| v.0),
         seeds_worse: votes.map(|v| v.1),
         seeds_same: votes.map(|v| v.2),

@@ -4,11 +4,12 @@ mod table;
 
 use crate::comparison::{Comparison, Failure, Kernel};
 use crate::environment::Difference;
+use crate::label::cut_middle;
 use crate::plain::plain_lines;
 use crate::render::layout::{Page, WIDTH, broken, command_lines, wrap};
-use crate::render::number::date;
+use crate::render::number::{date, value};
 use crate::render::styles::Styles;
-use crate::render::{findings, words};
+use crate::render::{counted, findings, words};
 
 /// Lines of a console that a mail has room for; the page has all that were kept.
 const CONSOLE_LINES: usize = 16;
@@ -23,6 +24,7 @@ pub fn text(comparison: &Comparison, styles: &Styles) -> String {
         table::table(&mut page, comparison, &section, styles);
     }
     closing(&mut page, comparison);
+    apart(&mut page, comparison, styles);
     origins(&mut page, comparison, styles);
     failures(&mut page, comparison, styles);
     unclear(&mut page, comparison, styles);
@@ -62,7 +64,31 @@ fn closing(page: &mut Page, comparison: &Comparison) {
         0,
         &if words::no_run_needed(comparison) { words::NO_RUN_NEEDED.to_owned() } else { words::legend(comparison) },
     );
+    if let Some(counted) = counted::cross_check(comparison) {
+        page.words(0, &counted);
+    }
     page.words(0, words::honesty(comparison.base.machine.kind));
+}
+
+/// The rows that changed, taken apart.
+fn apart(page: &mut Page, comparison: &Comparison, styles: &Styles) {
+    let rows = counted::apart(comparison);
+    if rows.is_empty() {
+        return;
+    }
+    page.blank();
+    page.line(styles.strong(&format!("{}:", counted::HEAD)));
+    let head = format!("{:18} {:^20} {:^19} {:^20}", "", "kernel", "user code", "ticks, other tasks");
+    page.line(styles.faint(head.trim_end()));
+    for row in rows {
+        let numbers: Vec<String> = [row.kernel, row.user, row.elsewhere]
+            .iter()
+            .flatten()
+            .map(|n| value(*n, 9))
+            .map(|n| format!("{n:>9}"))
+            .collect();
+        page.line(format!("{:18} {}", cut_middle(&row.name, 18), numbers.join(" ")));
+    }
 }
 
 fn origins(page: &mut Page, comparison: &Comparison, styles: &Styles) {

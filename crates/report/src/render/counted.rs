@@ -1,0 +1,128 @@
+//! Values that were counted, taken apart: kernel, user code, and what is not in the value. The guest's clock is the
+//! cross-check.
+
+use model::Verdict;
+
+use crate::comparison::{Comparison, Counted, Measured, Row};
+use crate::render::words;
+
+/// A row that changed, taken apart: base and new kernel, instructions per operation.
+pub(crate) struct Apart {
+    /// The workload; with the kernel where there are several.
+    pub(crate) name: String,
+    /// Instructions of the kernel for the workload.
+    pub(crate) kernel: [f64; 2],
+    /// Of its user code.
+    pub(crate) user: [f64; 2],
+    /// Of interrupts and other tasks.
+    pub(crate) elsewhere: [f64; 2],
+}
+
+/// What stands over such rows.
+pub(crate) const HEAD: &str = "What changed, taken apart (instructions/op, base and new)";
+
+/// Returns the rows that changed and were counted, taken apart.
+pub(crate) fn apart(comparison: &Comparison) -> Vec<Apart> {
+    let mut rows = Vec::new();
+    for (place, other) in comparison.others.iter().enumerate() {
+        for row in &comparison.rows {
+            let cell = &row.cells[place];
+            let has_changed = matches!(cell.verdict, Verdict::Better | Verdict::Worse);
+            let sides = [median(&row.base), median(&cell.measured)];
+            if let ([Some(base), Some(new)], true) = (sides, has_changed) {
+                let of = if comparison.others.len() > 1 { format!(", {}", other.kernel.title) } else { String::new() };
+                rows.push(Apart {
+                    name: format!("{}{of}", row.workload.name),
+                    kernel: [base.kernel, new.kernel],
+                    user: [base.user, new.user],
+                    elsewhere: [base.elsewhere, new.elsewhere],
+                });
+            }
+        }
+    }
+    rows
+}
+
+/// Returns the medians over the seeds.
+fn median(measured: &Measured) -> Option<Counted> {
+    let all: Vec<Counted> = measured.seeds.iter().filter_map(|seed| seed.value.as_ref().ok()?.counted).collect();
+    let of = |field: fn(&Counted) -> f64| stats::median(&all.iter().map(field).collect::<Vec<_>>());
+    Some(Counted {
+        kernel: of(|c| c.kernel)?,
+        user: of(|c| c.user)?,
+        elsewhere: of(|c| c.elsewhere)?,
+        time: of(|c| c.time)?,
+    })
+}
+
+/// Says what the values are where they were counted, and how far the guest's clock is from them.
+pub(crate) fn cross_check(comparison: &Comparison) -> Option<String> {
+    let apart = |row: &Row| {
+        let differences =
+            row.cells.iter().filter_map(|cell| Some((cell.time_percent? - cell.difference_percent?).abs()));
+        differences.fold(None, |most: Option<f64>, each| Some(most.map_or(each, |most| most.max(each))))
+    };
+    let rows = comparison.rows.iter().filter_map(|row| Some((row.workload.name, apart(row)?)));
+    let (name, points) = rows.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    Some(format!(
+        "Counted: instructions of the kernel and of user code for the workload; interrupts and other tasks are not in \
+         the values. By the guest's clock, which has all of it, the differences are {} ({name}).",
+        if points < 0.005 { "the same".to_owned() } else { format!("at most {points:.2} points away") },
+    ))
+}
+
+/// Returns the legend with that.
+pub(crate) fn legend(comparison: &Comparison) -> String {
+    let legend = words::legend(comparison);
+    cross_check(comparison).map_or_else(|| legend.clone(), |counted| format!("{legend} {counted}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::comparison::Warning;
+    use crate::fixtures::{Ending, Subject, build, question};
+    use crate::render::{Styles, html, json, markdown, text};
+    use crate::{Comparison, compare};
+    use model::{Region, Verdict};
+
+    /// Two kernels whose instructions were counted: kernel, user, elsewhere, per operation.
+    fn counted(base: [u64; 3], new: [u64; 3]) -> Comparison {
+        let subject = |version: &str, [kernel, user, elsewhere]: [u64; 3]| {
+            let time = (kernel + user + elsewhere) as f64;
+            let mut subject =
+                Subject::new(build(&format!("deb:{version}"), version), &[1], &[("getppid", Ending::Cost(time, 0.0))]);
+            for result in subject.runs.iter_mut().flat_map(|run| &mut run.results) {
+                let thousand = |count| count * result.operations;
+                let (kernel, user, other) = (thousand(kernel), thousand(user), thousand(elsewhere));
+                result.counted = vec![Region { user, kernel, interrupt: 0, other }; result.samples.len()];
+            }
+            subject
+        };
+        let (old, new) = (subject("6.1", base), subject("6.12", new));
+        let mut question = question(&[1]);
+        question.workloads.truncate(1);
+        compare(&old.side(), &[new.side()], &question).unwrap()
+    }
+
+    #[test]
+    fn the_value_is_the_kernel_s_and_the_user_s_part() {
+        let comparison = counted([300, 20, 5], [330, 20, 6]);
+        assert_eq!(comparison.rows[0].base.median, Some(320.0));
+        assert_eq!(comparison.rows[0].cells[0].measured.median, Some(350.0));
+        assert_eq!(comparison.rows[0].cells[0].verdict, Verdict::Worse);
+        assert!(comparison.warnings.is_empty());
+        insta::assert_snapshot!("text", text(&comparison, &Styles::plain()));
+        insta::assert_snapshot!("markdown", markdown(&comparison));
+        insta::assert_snapshot!("html", html(&comparison).unwrap());
+        insta::assert_snapshot!("json", json(&comparison).unwrap());
+    }
+
+    #[test]
+    fn a_clock_that_says_otherwise_is_a_warning() {
+        let comparison = counted([300, 20, 5], [300, 20, 105]);
+        assert_eq!(comparison.rows[0].cells[0].verdict, Verdict::Same);
+        assert!(matches!(comparison.warnings[..], [Warning::ClockDisagrees { workload: "getppid", .. }]));
+        let text = text(&comparison, &Styles::plain());
+        insta::assert_snapshot!(text.lines().take(3).collect::<Vec<_>>().join("\n"));
+    }
+}
