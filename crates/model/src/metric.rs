@@ -25,8 +25,8 @@ impl fmt::Display for Direction {
 /// The unit of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// Guest instructions per operation. On the exact machine one instruction lasts one guest nanosecond, and idle
-    /// time counts as the instructions it would have been.
+    /// Guest instructions per operation: counted, or by the guest's clock. On the exact machine one instruction lasts one
+    /// guest nanosecond, and idle time counts as the instructions it would have been.
     InstructionsPerOperation,
     /// Seconds per operation.
     SecondsPerOperation,
