@@ -92,6 +92,14 @@ impl Symbols {
         Some((name, *start == address))
     }
 
+    /// Returns where a symbol begins; nothing if there is none of that name, or several.
+    #[must_use]
+    pub fn address(&self, name: &str) -> Option<u64> {
+        let mut found = self.entries.iter().filter(|(_, known)| known == name);
+        let (address, _) = found.next()?;
+        found.next().is_none().then_some(*address)
+    }
+
     /// Returns the marks by which the tracer tells who executes: lines as in `crates/tracer/src/lib.rs`.
     #[must_use]
     pub fn marks(&self) -> String {
@@ -161,6 +169,8 @@ mod tests {
         assert_eq!(symbols.at(0xffff_ffff_8100_0014), Some(("_stext", false)));
         assert_eq!(symbols.at(0xffff_ffff_9000_0000), Some(("crypt some_module", false)));
         assert_eq!(symbols.at(5), None);
+        assert_eq!(symbols.address("global_one"), Some(0xffff_ffff_8100_0020));
+        assert_eq!(symbols.address("nothing"), None);
         assert_eq!(symbols.marks(), "interrupt ffffffff81000120\n");
         assert!(symbols.call_marks().contains("interrupt ffffffff81000120\nfunction ffffffff81000140\n"));
     }

@@ -17,9 +17,11 @@ mod image;
 mod nearest;
 mod payload;
 mod scratch;
+mod sources;
 mod version;
 
 pub use cache::{BuildCache, Step};
 pub use catalogue::{Offer, offers};
 pub use error::{Guilt, KernelError};
 pub use image::ImageFault;
+pub use sources::source_places;

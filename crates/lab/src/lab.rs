@@ -1,12 +1,13 @@
 //! The lab of one home: its lock, its store, its kernels and its machine.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use kernel::{BuildCache, Step};
 use machine::{Boot, Exact, Limits, Programs, Settings, SnapshotUse, Trace};
-use model::{Build, CallTree, KernelName, Machine, Profile, Run, RunId, Workload};
+use model::{Build, CallTree, KernelName, Machine, Profile, Run, RunId, SourcePlace, Workload};
 use store::{HomeLock, Store};
 use wire::{Clock, Frame, Job, Perturbation};
 
@@ -19,6 +20,9 @@ use crate::{AGENT, Event, INIT, LabError, Plan, TRACER};
 
 /// Guest memory in MiB: enough for the micro suite, little enough to save and to restore quickly.
 const MEMORY_MIB: u32 = 256;
+
+/// Functions in different folders of every kernel: fs, mm and kernel/sched.
+const ANCHORS: [&str; 3] = ["vfs_read", "handle_mm_fault", "schedule"];
 
 /// How a lab is set up.
 #[derive(Debug, Clone)]
@@ -150,6 +154,18 @@ impl Lab {
         Ok(followed.and_then(|(profile, tree)| {
             if profile == *kept { Ok(tree) } else { Err("the same job executed something else this time".to_owned()) }
         }))
+    }
+
+    /// Returns where functions of a build are in its source, by symbol; nothing without debug information, and without
+    /// those whose name several functions have.
+    #[must_use]
+    pub fn source_places(&self, build: &Build, functions: &BTreeSet<&str>) -> BTreeMap<String, SourcePlace> {
+        let Some(named) = self.symbols.kept(&build.id) else { return BTreeMap::new() };
+        // Functions of other folders: with them the top of the source tree is seen in the names.
+        let known = functions.iter().chain(&ANCHORS).filter_map(|name| Some((*name, named.symbols.address(name)?)));
+        let (names, addresses): (Vec<&str>, Vec<u64>) = known.unzip();
+        let places = kernel::source_places(&build.boot_file().path, &addresses);
+        names.into_iter().zip(places).filter_map(|(name, place)| Some((name.to_owned(), place?))).collect()
     }
 
     /// Runs a workload with probes on the functions it is meant to exercise; nothing is stored.

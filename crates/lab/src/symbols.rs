@@ -55,16 +55,19 @@ impl SymbolCache {
         Ok((Arc::clone(slot.insert(known)), true))
     }
 
+    /// Returns the symbols that are kept of a build, without asking a guest.
+    pub(crate) fn kept(&self, build: &BuildId) -> Option<Named> {
+        Named::of(&fs::read_to_string(self.folder.join(build.hex())).ok()?).ok()
+    }
+
     fn find(&self, exact: &Exact, build: &Build, start: &Start) -> Result<Result<Named, String>, MachineError> {
         if !exact.can_count() {
             return Ok(Err(NO_PLUGINS.to_owned()));
         }
-        let path = self.folder.join(build.id.hex());
-        if let Ok(text) = fs::read_to_string(&path)
-            && let Ok(named) = Named::of(&text)
-        {
+        if let Some(named) = self.kept(&build.id) {
             return Ok(Ok(named));
         }
+        let path = self.folder.join(build.id.hex());
         let job = Job { id: 1, clock: Clock::Tsc, perturbation: Perturbation::default(), task: Task::Symbols };
         let stream = match exact.run(start, &job, Trace::Nothing)?.stream {
             Ok(stream) => stream,

@@ -13,6 +13,7 @@ mod micro;
 mod profile;
 mod run;
 mod selection;
+mod source;
 mod verdict;
 mod workload;
 
@@ -26,5 +27,6 @@ pub use micro::MICRO;
 pub use profile::{Profile, ProfileLine, Region, Share};
 pub use run::{Environment, FailureReason, Outcome, Run, Stage, SubjectFailure, WorkloadResult};
 pub use selection::{SelectionError, group_of, select, suite};
+pub use source::SourcePlace;
 pub use verdict::{Uncertainty, Verdict};
 pub use workload::{Suite, Workload};

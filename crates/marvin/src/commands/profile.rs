@@ -1,8 +1,10 @@
 //! `marvin profile`: which functions the difference between two kernels comes from.
 
+use std::collections::BTreeSet;
+
 use lab::Lab;
 use model::{Build, Outcome, Run};
-use report::ledger::Ledger;
+use report::ledger::{Ledger, Sources};
 use report::render::ledger::{self, Profiled};
 
 use super::calls::{Followed, follow};
@@ -42,6 +44,7 @@ pub(crate) fn profile(arguments: &Arguments, command: &Profile) -> anyhow::Resul
         false => follow((&lab, machines(measure)), (&builds, &runs), &counted, &progress)?,
     };
     progress.end();
+    let sources = sources(&lab, &builds, &runs)?;
     if let Some(file) = folded {
         file.write(report::calls::folded(&calls))?;
     }
@@ -62,6 +65,7 @@ pub(crate) fn profile(arguments: &Arguments, command: &Profile) -> anyhow::Resul
         seeds,
         ledgers,
         missing,
+        sources,
         calls,
         without_calls: without,
         command: reproducer(command, &builds),
@@ -75,6 +79,23 @@ pub(crate) fn profile(arguments: &Arguments, command: &Profile) -> anyhow::Resul
     };
     answer.write(&text)?;
     Ok(if profiled.ledgers.is_empty() { Exit::Subject } else { Exit::Fine })
+}
+
+/// Returns where the functions of all profiles are in the source.
+fn sources(lab: &Lab, builds: &[Build], runs: &[Vec<Run>]) -> anyhow::Result<Sources> {
+    let mut places = Vec::new();
+    for (build, runs) in builds.iter().zip(runs) {
+        let mut symbols = BTreeSet::new();
+        for run in runs {
+            for result in &run.results {
+                let lines = lab.profile(&run.id, &result.workload)?.map(|profile| profile.lines).unwrap_or_default();
+                symbols.extend(lines.into_iter().map(|line| line.symbol));
+            }
+        }
+        places.push(lab.source_places(build, &symbols.iter().map(String::as_str).collect()));
+    }
+    let [base, new] = places.as_slice() else { return Ok(Sources::default()) };
+    Ok(Sources::new(base, new))
 }
 
 /// Returns the ledger of a workload over the runs of a base and a new kernel, or why there is none.

@@ -6,12 +6,14 @@
 
 pub(crate) mod names;
 mod pairs;
+mod sources;
 
 use std::collections::BTreeMap;
 
 use model::{Profile, Share};
 
 pub use pairs::Pair;
+pub use sources::{FolderSum, Sources};
 
 /// How the functions of the two sides were recognised as one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 use askama::Template;
 
 use super::flame::{Flame, flame};
-use super::{LEGEND, Profiled, TableRow, calls, entries, rows, shifts, signed, suggestions, totals};
+use super::{LEGEND, Profiled, TableRow, calls, entries, folders, rows, shifts, signed, suggestions, totals};
 use crate::ledger::Ledger;
 use crate::render::RenderError;
 
@@ -37,7 +37,7 @@ struct Section {
     rows: Vec<Cells>,
     totals: Vec<Cells>,
     pairs: Vec<String>,
-    entries: Vec<Cells>,
+    roll_ups: Vec<(&'static str, Vec<Cells>)>,
     shifts: Vec<String>,
     flame: Option<Flame>,
 }
@@ -88,6 +88,11 @@ pub fn html(profiled: &Profiled) -> Result<String, RenderError> {
 fn section(ledger: &Ledger, profiled: &Profiled) -> Section {
     let (shown, others) = rows(ledger, profiled.lines_max);
     let calls_of = profiled.calls_of(&ledger.workload);
+    let roll_up = |rows: Vec<TableRow>| rows.iter().map(cells).collect();
+    let roll_ups: [(&str, Vec<Cells>); 2] = [
+        ("by source folder", roll_up(folders(ledger, &profiled.sources))),
+        ("by entry point", roll_up(calls_of.map(entries).unwrap_or_default())),
+    ];
     let widest = shown.iter().take(BARS).flat_map(|row| [row.base, row.new]).fold(0.0, f64::max).max(1e-9);
     let bars: Vec<Bar> = shown.iter().take(BARS).enumerate().map(|(place, row)| bar(row, place, widest)).collect();
     Section {
@@ -98,7 +103,7 @@ fn section(ledger: &Ledger, profiled: &Profiled) -> Section {
         rows: shown.iter().chain(&others).map(cells).collect(),
         totals: totals(ledger).iter().map(cells).collect(),
         pairs: suggestions(ledger, 20),
-        entries: calls_of.map(entries).unwrap_or_default().iter().map(cells).collect(),
+        roll_ups: roll_ups.into_iter().filter(|(_, rows)| !rows.is_empty()).collect(),
         shifts: calls_of.map(shifts).unwrap_or_default(),
         flame: calls_of.filter(|_| !ledger.is_unchanged()).map(flame),
     }

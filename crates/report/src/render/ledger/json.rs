@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::Profiled;
 use crate::calls::{CallDifference, CallNode};
-use crate::ledger::{Count, Ledger, LedgerLine, share_words};
+use crate::ledger::{Count, Ledger, LedgerLine, Sources, share_words};
 use crate::render::RenderError;
 
 /// Version of this document's form.
@@ -89,6 +89,9 @@ struct Line<'a> {
     new: Counts,
     added_per_operation: f64,
     ratio: Option<f64>,
+    /// `FILE:LINE`, where debug information tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -149,7 +152,7 @@ fn workload<'a>(profiled: &'a Profiled, ledger: &'a Ledger) -> Workload<'a> {
         base_instructions: base.instructions,
         new_instructions: new.instructions,
         added_per_operation: ledger.added(base, new),
-        lines: ledger.lines.iter().map(|each| line(ledger, each)).collect(),
+        lines: ledger.lines.iter().map(|each| line(ledger, each, &profiled.sources)).collect(),
         suggestions: ledger.pairs.iter().map(suggestion).collect(),
         calls: profiled.calls_of(&ledger.workload).map(calls),
     }
@@ -179,7 +182,7 @@ fn node(call: &CallNode) -> Node<'_> {
     }
 }
 
-fn line<'a>(ledger: &Ledger, line: &'a LedgerLine) -> Line<'a> {
+fn line<'a>(ledger: &Ledger, line: &'a LedgerLine, sources: &Sources) -> Line<'a> {
     let counts = |Count { instructions, repeated, calls }| Counts { instructions, of_these_repeated: repeated, calls };
     let per = [(0, line.base), (1, line.new)].map(|(side, count)| ledger.per_operation(side, count.instructions));
     Line {
@@ -190,5 +193,6 @@ fn line<'a>(ledger: &Ledger, line: &'a LedgerLine) -> Line<'a> {
         new: counts(line.new),
         added_per_operation: ledger.line_added(line),
         ratio: (per[0] > 0.0).then(|| per[1] / per[0]),
+        source: sources.place(line).map(|place| format!("{}:{}", place.file, place.line)),
     }
 }

@@ -1,6 +1,6 @@
 //! Ledgers as markdown, for issue trackers.
 
-use super::{LEGEND, Profiled, calls, entries, rows, shifts, signed, suggestions, totals};
+use super::{LEGEND, Profiled, TableRow, calls, entries, folders, rows, shifts, signed, suggestions, totals};
 use crate::calls::CallDifference;
 use crate::plain::plain;
 
@@ -30,6 +30,7 @@ pub fn markdown(profiled: &Profiled) -> String {
             lines.push("\nPerhaps the same under another name, or inlined (nothing is merged):\n".to_owned());
             lines.extend(pairs.iter().map(|pair| format!("- {}", code(pair))));
         }
+        lines.extend(roll_up("by source folder", &folders(ledger, &profiled.sources)));
         lines.extend(profiled.calls_of(&ledger.workload).into_iter().flat_map(of_calls));
     }
     if !profiled.missing.is_empty() {
@@ -48,22 +49,27 @@ pub fn markdown(profiled: &Profiled) -> String {
 
 /// What the call tree says: entry points, and work that moved.
 fn of_calls(calls: &CallDifference) -> Vec<String> {
-    let mut lines = Vec::new();
-    let entries = entries(calls);
-    if !entries.is_empty() {
-        let head = ["", "| by entry point | base | new | added | ratio |", "|---|---:|---:|---:|---:|"];
-        lines.extend(head.map(str::to_owned));
-        lines.extend(entries.iter().map(|row| {
-            let (base, new) = (row.base, row.new);
-            format!("| {} | {base:.2} | {new:.2} | {} | {} |", code(&row.name), signed(row.added), row.ratio)
-        }));
-    }
+    let mut lines = roll_up("by entry point", &entries(calls));
     let shifts = shifts(calls);
     if !shifts.is_empty() {
         lines.push("\nCost shifts, from one call to another below the same function:\n".to_owned());
         lines.extend(shifts.iter().map(|shift| format!("- {}", code(shift))));
     }
     lines
+}
+
+/// A smaller table, of what functions belong to.
+fn roll_up(what: &str, rows: &[TableRow]) -> Vec<String> {
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let head =
+        [String::new(), format!("| {what} | base | new | added | ratio |"), "|---|---:|---:|---:|---:|".to_owned()];
+    let row = |row: &TableRow| {
+        let (base, new) = (row.base, row.new);
+        format!("| {} | {base:.2} | {new:.2} | {} | {} |", code(&row.name), signed(row.added), row.ratio)
+    };
+    head.into_iter().chain(rows.iter().map(row)).collect()
 }
 
 /// Code, so that nothing in it is markup; a bar would end a table's cell even there.

@@ -14,7 +14,7 @@ pub use text::text;
 use model::Share;
 
 use crate::calls::CallDifference;
-use crate::ledger::{Ledger, LedgerLine, label, share_words};
+use crate::ledger::{Count, Ledger, LedgerLine, Sources, label, share_words};
 
 /// The profiles of two kernels, workload by workload.
 #[derive(Debug, Clone)]
@@ -31,6 +31,8 @@ pub struct Profiled {
     pub ledgers: Vec<Ledger>,
     /// Workloads without one, and why.
     pub missing: Vec<(String, String)>,
+    /// Where functions are in the source, if anything is known of that.
+    pub sources: Sources,
     /// Their calls, where they were followed.
     pub calls: Vec<CallDifference>,
     /// Workloads whose calls could not be followed, and why.
@@ -61,6 +63,22 @@ fn entries(calls: &CallDifference) -> Vec<TableRow> {
     };
     let is_visible = |row: &TableRow| row.added.abs() >= 0.05;
     calls.entries().into_iter().map(row).filter(is_visible).take(ENTRIES).collect()
+}
+
+/// The source folders of a workload that differ to the eye, as rows of a table; none where nothing is known.
+fn folders(ledger: &Ledger, sources: &Sources) -> Vec<TableRow> {
+    if sources.is_empty() {
+        return Vec::new();
+    }
+    let row = |sum: crate::ledger::FolderSum| {
+        let base = ledger.per_operation(0, sum.all[0]);
+        let new = ledger.per_operation(1, sum.all[1]);
+        let [of_base, of_new] = sum.all.map(|instructions| Count { instructions, ..Count::default() });
+        let added = ledger.added(of_base, of_new);
+        TableRow { name: sum.folder, base, new, added, ratio: ratio(base, new), calls: None, note: "" }
+    };
+    let is_visible = |row: &TableRow| row.added.abs() >= 0.05;
+    ledger.folders(sources).into_iter().map(row).filter(is_visible).take(ENTRIES).collect()
 }
 
 /// The work that moved, as sentences.
@@ -174,9 +192,10 @@ mod tests {
     use super::{Profiled, html, json, markdown, text};
     use crate::calls::CallDifference;
     use crate::calls::tests::tree;
-    use crate::ledger::Ledger;
     use crate::ledger::tests::profile;
+    use crate::ledger::{Ledger, Sources};
     use crate::render::Styles;
+    use model::SourcePlace;
 
     fn profiled() -> Profiled {
         let base = profile(
@@ -213,6 +232,7 @@ mod tests {
             seeds: vec![1],
             ledgers: vec![ledger("fault-anon", &base, &new), ledger("getppid", &same, &same)],
             missing: vec![("fault-huge".into(), "unsupported: no huge pages".into())],
+            sources: sources(),
             calls: vec![calls()],
             without_calls: vec![(
                 "getppid".into(),
@@ -221,6 +241,14 @@ mod tests {
             command: "marvin profile deb:6.1 deb:6.12 --workload fault,getppid".into(),
             lines_max: 6,
         }
+    }
+
+    /// Where two of its functions are.
+    fn sources() -> Sources {
+        let place = |file: &str, line| SourcePlace { file: file.to_owned(), line };
+        let places = [("mas_walk", "lib/maple_tree.c", 4950), ("__handle_mm_fault", "mm/memory.c", 5700)];
+        let places = places.map(|(name, file, line)| (name.to_owned(), place(file, line)));
+        Sources::new(&std::collections::BTreeMap::new(), &places.into())
     }
 
     /// The calls of that profile's first workload, one operation of it.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{LEGEND, Profiled, TableRow, calls, entries, rows, shifts, signed, suggestions, totals};
+use super::{LEGEND, Profiled, TableRow, calls, entries, folders, rows, shifts, signed, suggestions, totals};
 use crate::calls::CallDifference;
 use crate::ledger::Ledger;
 use crate::plain::plain;
@@ -72,20 +72,25 @@ fn one(page: &mut Page, ledger: &Ledger, profiled: &Profiled, styles: &Styles) {
         page.words(0, "Perhaps the same under another name, or inlined (suggested, never merged):");
         pairs.iter().for_each(|pair| page.hanging("  ", pair));
     }
+    roll_up(page, "by source folder", &folders(ledger, &profiled.sources), styles);
     if let Some(calls) = profiled.calls_of(&ledger.workload) {
-        of_calls(page, calls, styles);
+        roll_up(page, "by entry point", &entries(calls), styles);
+        cost_shifts(page, calls);
     }
 }
 
-/// What the call tree says: entry points, and work that moved.
-fn of_calls(page: &mut Page, calls: &CallDifference, styles: &Styles) {
-    let entries = entries(calls);
-    if !entries.is_empty() {
-        page.blank();
-        let head = format!("{:NAME$} {:>10} {:>10} {:>10} {:>6}", "by entry point", "base", "new", "added", "ratio");
-        page.line(styles.faint(&head));
-        entries.iter().for_each(|row| page.line(line(row)));
+/// A smaller table, of what functions belong to.
+fn roll_up(page: &mut Page, what: &str, rows: &[TableRow], styles: &Styles) {
+    if rows.is_empty() {
+        return;
     }
+    page.blank();
+    let head = format!("{what:NAME$} {:>10} {:>10} {:>10} {:>6}", "base", "new", "added", "ratio");
+    page.line(styles.faint(&head));
+    rows.iter().for_each(|row| page.line(line(row)));
+}
+
+fn cost_shifts(page: &mut Page, calls: &CallDifference) {
     let shifts = shifts(calls);
     if !shifts.is_empty() {
         page.blank();

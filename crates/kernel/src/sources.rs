@@ -1,0 +1,83 @@
+//! Where a kernel's functions are in its source, by the debug information (DWARF) of its vmlinux, if it has any.
+
+use std::path::Path;
+
+use addr2line::Loader;
+use model::SourcePlace;
+
+/// Returns where the code at each address is, with file names from the top of the source tree. What is not known is
+/// nothing: all of it, where the file cannot be read or has no debug information.
+#[must_use]
+pub fn source_places(vmlinux: &Path, addresses: &[u64]) -> Vec<Option<SourcePlace>> {
+    let Ok(loader) = Loader::new(vmlinux) else { return vec![None; addresses.len()] };
+    let place = |address: &u64| {
+        let location = loader.find_location(*address).ok().flatten()?;
+        Some(SourcePlace { file: straight(location.file?), line: location.line.unwrap_or(0) })
+    };
+    let mut places: Vec<Option<SourcePlace>> = addresses.iter().map(place).collect();
+    let files: Vec<&str> = places.iter().flatten().map(|place| place.file.as_str()).collect();
+    let top = common_folder(&files).len();
+    for place in places.iter_mut().flatten() {
+        place.file.drain(..top);
+    }
+    places
+}
+
+/// Returns a path without `.` and `..`.
+fn straight(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "." => {}
+            ".." if parts.last().is_some_and(|last| !matches!(*last, "" | "..")) => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+/// Returns the folder that all files are below, with the slash at its end.
+fn common_folder<'a>(files: &[&'a str]) -> &'a str {
+    let Some((first, others)) = files.split_first() else { return "" };
+    let shared = |a: &str, b: &str| a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
+    let length = others.iter().map(|other| shared(first, other)).min().unwrap_or(first.len());
+    first.get(..length).and_then(|start| start.rfind('/')).map_or("", |slash| &first[..=slash])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{common_folder, source_places, straight};
+    use std::path::Path;
+
+    #[test]
+    fn files_are_named_from_the_top_of_the_source_tree() {
+        assert_eq!(straight("/build/linux/./mm/../mm/memory.c"), "/build/linux/mm/memory.c");
+        assert_eq!(common_folder(&["/b/linux/mm/memory.c", "/b/linux/mm/mmap.c", "/b/linux/fs/pipe.c"]), "/b/linux/");
+        assert_eq!(common_folder(&["mm/memory.c", "fs/pipe.c"]), "");
+        assert_eq!(common_folder(&[]), "");
+    }
+
+    #[test]
+    fn a_file_without_debug_information_tells_nothing() {
+        assert_eq!(source_places(Path::new("/nonexistent"), &[1, 2]), [None, None]);
+        let plain = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(plain.path(), "no program").unwrap();
+        assert_eq!(source_places(plain.path(), &[1]), [None]);
+    }
+
+    /// This very test has debug information; its symbols are relative to where it was loaded.
+    #[test]
+    fn debug_information_tells_file_and_line() {
+        let program = std::env::current_exe().unwrap();
+        let address = source_places as *const () as u64 - loaded_at(&program);
+        let place = source_places(&program, &[address]).remove(0).unwrap();
+        assert_eq!(place.file, "sources.rs", "one file is its own top");
+        assert!(place.line > 5 && place.line < 40, "{place:?}");
+    }
+
+    fn loaded_at(program: &Path) -> u64 {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let line = maps.lines().find(|line| line.ends_with(program.to_str().unwrap())).unwrap();
+        u64::from_str_radix(line.split('-').next().unwrap(), 16).unwrap()
+    }
+}

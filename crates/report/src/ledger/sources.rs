@@ -1,0 +1,87 @@
+//! Roll-up by source folder, where debug information tells which file a function is in.
+
+use std::collections::BTreeMap;
+
+use model::{Share, SourcePlace};
+
+use super::{Ledger, LedgerLine, names};
+
+/// Where the functions of two kernels are in their sources.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sources {
+    /// By name without suffixes: the new kernel's place, or else the base's.
+    places: BTreeMap<String, SourcePlace>,
+}
+
+/// All lines of one folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FolderSum {
+    /// The folder, from the top of the source tree.
+    pub folder: String,
+    /// Instructions of the base and of the new kernel.
+    pub all: [u64; 2],
+}
+
+impl Sources {
+    /// Takes the places of both kernels' symbols.
+    #[must_use]
+    pub fn new(base: &BTreeMap<String, SourcePlace>, new: &BTreeMap<String, SourcePlace>) -> Self {
+        let both = base.iter().chain(new).map(|(symbol, place)| (names::key(symbol), place.clone()));
+        Self { places: both.collect() }
+    }
+
+    /// Tells whether nothing is known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// Returns where a line's function is.
+    #[must_use]
+    pub fn place(&self, line: &LedgerLine) -> Option<&SourcePlace> {
+        self.places.get(&line.function)
+    }
+}
+
+impl Ledger {
+    /// Returns the lines by source folder, the largest difference first. They add up to the whole.
+    #[must_use]
+    pub fn folders(&self, sources: &Sources) -> Vec<FolderSum> {
+        let mut sums: BTreeMap<String, [u64; 2]> = BTreeMap::new();
+        for line in &self.lines {
+            let folder = match sources.place(line) {
+                Some(place) => place.folder(),
+                None if line.share == Share::User => "user code",
+                None => "unknown",
+            };
+            let sum = sums.entry(folder.to_owned()).or_default();
+            *sum = [sum[0] + line.base.instructions, sum[1] + line.new.instructions];
+        }
+        let mut folders: Vec<FolderSum> = sums.into_iter().map(|(folder, all)| FolderSum { folder, all }).collect();
+        let added = |sum: &FolderSum| super::scaled(self.operations, sum.all[0], sum.all[1]).unsigned_abs();
+        folders.sort_by_key(|sum| std::cmp::Reverse(added(sum)));
+        folders
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Sources;
+    use crate::ledger::Ledger;
+    use crate::ledger::tests::profile;
+    use model::SourcePlace;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn lines_are_summed_by_folder() {
+        let base = profile(1, &[("[user]", 5, 0), ("f.isra.0", 10, 1), ("g", 20, 1), ("strange", 1, 1)]);
+        let new = profile(1, &[("[user]", 5, 0), ("f", 40, 1), ("g", 25, 1)]);
+        let ledger = Ledger::new("w", &[base], &[new]).unwrap();
+        let place = |file: &str| SourcePlace { file: file.to_owned(), line: 7 };
+        let places = BTreeMap::from([("f".to_owned(), place("mm/a.c")), ("g".to_owned(), place("kernel/sched/b.c"))]);
+        let sources = Sources::new(&BTreeMap::new(), &places);
+        let told: Vec<_> = ledger.folders(&sources).into_iter().map(|sum| (sum.folder, sum.all)).collect();
+        let expected = [("mm", [10, 40]), ("kernel/sched", [20, 25]), ("unknown", [1, 0]), ("user code", [5, 5])];
+        assert_eq!(told, expected.map(|(folder, all)| (folder.to_owned(), all)));
+    }
+}
