@@ -9,6 +9,7 @@ mod cpu;
 mod figure;
 mod memory;
 mod suite;
+mod tracing;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -35,5 +36,6 @@ fn figures() -> anyhow::Result<()> {
     comparison::from_store(&mut figures)?;
     let mut bench = bench.with_kernel()?;
     suite::whole(&mut bench, &mut figures)?;
-    agent::plain_loop(&mut bench, &mut figures)
+    agent::plain_loop(&mut bench, &mut figures)?;
+    tracing::tracing(&mut bench, &mut figures)
 }

@@ -64,6 +64,11 @@ impl Bench {
 }
 
 impl Ready {
+    /// Returns the lab and the kernel.
+    pub(crate) fn parts(&self) -> (&Lab, &Build) {
+        (&self.lab, &self.build)
+    }
+
     /// Measures workloads anew.
     pub(crate) fn measure(&mut self, workloads: Vec<&'static Workload>, machines: usize) -> anyhow::Result<Done> {
         let events = Mutex::new(Vec::new());

@@ -1,0 +1,51 @@
+//! What counting and following calls cost: processor time of the same job with and without.
+
+use anyhow::Context;
+use lab::Lab;
+use model::{Build, MICRO, Workload};
+
+use crate::cpu;
+use crate::figure::{Against, Figure, Figures};
+use crate::suite::Ready;
+
+/// A workload that is almost all kernel.
+const NAME: &str = "fault-anon";
+/// How many times its operations: what differs is the work alone, without start and end.
+const TIMES: [u64; 2] = [1, 9];
+
+/// Prints both figures.
+pub(crate) fn tracing(bench: &mut Ready, figures: &mut Figures) -> anyhow::Result<()> {
+    let declared = MICRO.workloads.iter().find(|workload| workload.name == NAME).context("the workload is gone")?;
+    let mut seconds = [[0.0; 2]; 3];
+    for (place, times) in TIMES.into_iter().enumerate() {
+        let operations = declared.operations * times;
+        // A plan's workloads live for ever; so do these two.
+        let workload: &'static Workload = Box::leak(Box::new(Workload { operations, exercises: &[], ..*declared }));
+        let run = bench.measure(vec![workload], 1)?.run;
+        let (lab, build) = bench.parts();
+        let profile = lab.profile(&run.id, NAME)?.context("it was not counted")?;
+        seconds[0][place] = plain(lab, build, workload)?;
+        seconds[1][place] = bench.measure(vec![workload], 1)?.cpu_s;
+        let (lab, build) = bench.parts();
+        let before = cpu::children_s()?;
+        lab.call_tree(build, (workload, 1), &profile)?.map_err(anyhow::Error::msg)?;
+        seconds[2][place] = cpu::children_s()? - before;
+    }
+    let [plain, counted, followed] = seconds.map(|[few, many]| many - few);
+    for (what, value) in [("instructions counted", counted), ("calls followed", followed)] {
+        figures.print(&Figure {
+            name: format!("{NAME}, {what}: processor time"),
+            value,
+            unit: "s",
+            against: Against::Peer("without", plain),
+        })?;
+    }
+    Ok(())
+}
+
+/// Runs the workload without any counting; a probe of nothing does just that.
+fn plain(lab: &Lab, build: &Build, workload: &Workload) -> anyhow::Result<f64> {
+    let before = cpu::children_s()?;
+    lab.probe(build, workload)?;
+    Ok(cpu::children_s()? - before)
+}
