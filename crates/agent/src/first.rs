@@ -43,6 +43,6 @@ fn live() -> io::Result<std::convert::Infallible> {
     let job = Job::decode(&bytes).map_err(io::Error::other)?;
     std::fs::write(JOB, &bytes)?;
     perturb(&job.perturbation)?;
-    sleep_to_round_point(0)?;
+    sleep_to_round_point(0, 0)?;
     Err(Command::new(AGENT).exec())
 }

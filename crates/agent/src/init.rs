@@ -55,6 +55,7 @@ fn work(job: &Job) -> io::Result<Vec<Frame>> {
                 iterations: *iterations,
                 wait: sleep_to_round_point,
                 delay_us: job.perturbation.delay_us,
+                spins: job.perturbation.spins,
             };
             let mut frames = vec![in_worker(name, &plan)?];
             if !probes.is_empty() {

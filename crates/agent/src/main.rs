@@ -49,8 +49,9 @@ fn try_out(name: &str, operations: &str) -> (String, ExitCode) {
         operations: operations.max(1),
         warm_up: 1,
         iterations: 5,
-        wait: |_| Ok(()),
+        wait: |_, _| Ok(()),
         delay_us: 0,
+        spins: 0,
     };
     match measure::measure(name, &plan) {
         Ok(ticks) => {

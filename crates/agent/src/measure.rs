@@ -20,22 +20,24 @@ pub(crate) struct Plan {
     /// Measured iterations.
     pub(crate) iterations: u32,
     /// What is waited for before the workload is made, and before each iteration where it rests.
-    pub(crate) wait: fn(u64) -> io::Result<()>,
+    pub(crate) wait: fn(u64, u64) -> io::Result<()>,
     /// How long, in microseconds.
     pub(crate) delay_us: u64,
+    /// And how many rounds are executed then.
+    pub(crate) spins: u64,
 }
 
 /// Runs a workload and returns the ticks of each measured iteration.
 pub(crate) fn measure(name: &str, plan: &Plan) -> Result<Vec<u64>, Failure> {
     touch_program()?;
-    (plan.wait)(plan.delay_us)?;
+    (plan.wait)(plan.delay_us, plan.spins)?;
     let mut workload = workloads::create(name)?;
     // All memory for results is there before the first iteration, so that recording one touches no allocator.
     let mut ticks = Vec::with_capacity(plan.iterations as usize);
     for iteration in 0..plan.warm_up + plan.iterations {
         workload.prepare(plan.operations)?;
         if workload.between() == Between::Rest {
-            (plan.wait)(plan.delay_us)?;
+            (plan.wait)(plan.delay_us, plan.spins)?;
         }
         let start = now(plan.clock);
         if iteration >= plan.warm_up {

@@ -4,6 +4,7 @@ use wire::Perturbation;
 
 /// Ranges of docs/exact-machine.md, section "Seeds".
 const DELAY_US_MAX: u64 = 40_000;
+const SPINS: (u64, u64) = (0, 4);
 const CHILD_PAGES: (u64, u64) = (1000, 6000);
 const CHILD_FORKS: (u64, u64) = (10, 50);
 
@@ -12,6 +13,7 @@ pub(crate) fn perturbation(seed: u64) -> Perturbation {
     let between = |(low, high): (u64, u64), salt: u64| low + mix(seed ^ (salt << 56)) % (high - low);
     Perturbation {
         delay_us: between((0, DELAY_US_MAX), 1),
+        spins: between(SPINS, 4),
         child_pages: between(CHILD_PAGES, 2),
         child_forks: between(CHILD_FORKS, 3),
     }
@@ -22,7 +24,10 @@ pub(crate) fn perturbation(seed: u64) -> Perturbation {
 pub(crate) fn conditions() -> Vec<(String, String)> {
     let warm_ups: std::collections::BTreeSet<u32> = model::MICRO.workloads.iter().map(|w| w.warm_up).collect();
     vec![
-        ("seeds".into(), format!("delay_us<{DELAY_US_MAX} child_pages={CHILD_PAGES:?} child_forks={CHILD_FORKS:?}")),
+        (
+            "seeds".into(),
+            format!("delay_us<{DELAY_US_MAX} spins={SPINS:?} child_pages={CHILD_PAGES:?} child_forks={CHILD_FORKS:?}"),
+        ),
         ("warm_up".into(), format!("{warm_ups:?}")),
     ]
 }
@@ -37,13 +42,14 @@ fn mix(seed: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{CHILD_FORKS, CHILD_PAGES, DELAY_US_MAX, perturbation};
+    use super::{CHILD_FORKS, CHILD_PAGES, DELAY_US_MAX, SPINS, perturbation};
 
     #[test]
     fn seeds_differ_and_stay_in_range() {
         let all: Vec<_> = (1..100).map(perturbation).collect();
         for (n, p) in all.iter().enumerate() {
             assert!(p.delay_us < DELAY_US_MAX);
+            assert!((SPINS.0..SPINS.1).contains(&p.spins));
             assert!((CHILD_PAGES.0..CHILD_PAGES.1).contains(&p.child_pages));
             assert!((CHILD_FORKS.0..CHILD_FORKS.1).contains(&p.child_forks));
             assert!(!all[..n].contains(p));

@@ -24,6 +24,9 @@ pub enum Clock {
 pub struct Perturbation {
     /// Sleep before the workload, in microseconds: moves the phase of the timer tick.
     pub delay_us: u64,
+    /// Rounds of about a millisecond that the workload's process executes more before it begins: moves it against other
+    /// processes in the scheduler's account.
+    pub spins: u64,
     /// Pages that a child process touches and holds: moves the physical layout.
     pub child_pages: u64,
     /// Forks that the child does first: moves slab and page free lists.
@@ -85,7 +88,7 @@ impl Job {
     /// # Errors
     /// When it does not fit.
     pub fn encode(&self) -> Result<Vec<u8>, JobError> {
-        let Perturbation { delay_us, child_pages, child_forks } = self.perturbation;
+        let Perturbation { delay_us, spins, child_pages, child_forks } = self.perturbation;
         let clock = match self.clock {
             Clock::Tsc => "tsc",
             Clock::Monotonic => "monotonic",
@@ -94,6 +97,7 @@ impl Job {
             format!("id={:016x}", self.id),
             format!("clock={clock}"),
             format!("delay_us={delay_us}"),
+            format!("spins={spins}"),
             format!("child_pages={child_pages}"),
             format!("child_forks={child_forks}"),
         ];
@@ -168,6 +172,7 @@ impl<'a> Fields<'a> {
             },
             perturbation: Perturbation {
                 delay_us: self.number("delay_us")?,
+                spins: self.number("spins")?,
                 child_pages: self.number("child_pages")?,
                 child_forks: self.number("child_forks")?,
             },
@@ -195,7 +200,7 @@ mod tests {
         Job {
             id: 0xfeed_0000_0000_0001,
             clock: Clock::Tsc,
-            perturbation: Perturbation { delay_us: 17, child_pages: 1000, child_forks: 10 },
+            perturbation: Perturbation { delay_us: 17, spins: 2, child_pages: 1000, child_forks: 10 },
             task: Task::Workload {
                 name: "fault-anon".into(),
                 operations: 2048,

@@ -35,14 +35,17 @@ fn monotonic_ns() -> u64 {
 }
 
 /// Sleeps to a round point of guest time, not the next one but one, so that what was woken before has gone to sleep
-/// again; and from there a delay in microseconds; and to a round point of the time stamp counter, to the instruction.
+/// again; and from there a delay in microseconds; and to a round point of the time stamp counter, to the instruction,
+/// and so many rounds more.
 ///
 /// # Errors
 /// When the kernel refuses to sleep.
-pub fn sleep_to_round_point(delay_us: u64) -> io::Result<()> {
+pub fn sleep_to_round_point(delay_us: u64, spins: u64) -> io::Result<()> {
     let rounds = now(Clock::Monotonic) / ROUND_NS + 2;
     sleep_until(rounds * ROUND_NS + delay_us * 1000)?;
-    spin_to_round_tick();
+    for _ in 0..=spins {
+        spin_to_round_tick();
+    }
     Ok(())
 }
 
