@@ -28,7 +28,7 @@ pub(crate) fn tracing(bench: &mut Ready, figures: &mut Figures) -> anyhow::Resul
         seconds[1][place] = bench.measure(vec![workload], 1)?.cpu_s;
         let (lab, build) = bench.parts();
         let before = cpu::children_s()?;
-        lab.call_tree(build, (workload, 1), &profile)?.map_err(anyhow::Error::msg)?;
+        lab.follow_calls(build, (workload, 1), &profile)?.map_err(anyhow::Error::msg)?;
         seconds[2][place] = cpu::children_s()? - before;
     }
     let [plain, counted, followed] = seconds.map(|[few, many]| many - few);

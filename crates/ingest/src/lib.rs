@@ -15,6 +15,6 @@ pub use calls::{CallsError, call_tree};
 pub use environment::environment;
 pub use kept::{profile_from_text, profile_to_text};
 pub use probes::{ProbeHits, probe_hits};
-pub use profile::{ProfileError, profile};
+pub use profile::{ProfileError, profile, profile_by};
 pub use samples::{IngestError, outcome};
 pub use symbols::{Symbols, SymbolsError, symbols_text};

@@ -46,6 +46,19 @@ pub enum ProfileError {
 /// # Errors
 /// When the counts are cut, garbled, or do not add up.
 pub fn profile(counts: &[u8], symbols: &Symbols, operations: u64) -> Result<Profile, ProfileError> {
+    profile_by(counts, symbols, (operations, &|_| None))
+}
+
+/// Returns the profile with code under other names than those of the symbols where `function` has one, such as that of
+/// the function it was inlined from.
+///
+/// # Errors
+/// When the counts are cut, garbled, or do not add up.
+pub fn profile_by(
+    counts: &[u8],
+    symbols: &Symbols,
+    (operations, function): (u64, &dyn Fn(u64) -> Option<String>),
+) -> Result<Profile, ProfileError> {
     let text = String::from_utf8_lossy(counts);
     let mut profile = Profile::default();
     let mut lines: BTreeMap<(Share, String), ProfileLine> = BTreeMap::new();
@@ -67,6 +80,8 @@ pub fn profile(counts: &[u8], symbols: &Symbols, operations: u64) -> Result<Prof
                     0 => (USER, false),
                     address => symbols.at(address).unwrap_or((NAMELESS, false)),
                 };
+                let inlined = if first == 0 { None } else { function(first) };
+                let symbol = inlined.as_deref().unwrap_or(symbol);
                 let own = if first == 0 { Share::User } else { Share::Kernel };
                 for (share, count) in [(own, process), (Share::Interrupt, interrupt), (Share::Other, other)] {
                     add(&mut lines, (share, symbol), (count, word == "repeated", is_first));
@@ -113,7 +128,7 @@ fn add(
 
 #[cfg(test)]
 mod tests {
-    use super::{ProfileError, profile};
+    use super::{ProfileError, profile, profile_by};
     use crate::Symbols;
 
     fn symbols() -> Symbols {
@@ -134,6 +149,15 @@ mod tests {
         kernel	24	0	4	handle_mm_fault
         interrupt	20	0	0	handle_mm_fault
         ");
+    }
+
+    #[test]
+    fn code_goes_by_the_name_that_is_given_for_it() {
+        let counts = b"region 0 0 10 0 0\nat 1100 4 0 0\nat 1104 6 0 0\nend 0 0\n";
+        let inlined = |address| (address == 0x1104).then(|| "pte_offset".to_owned());
+        let profile = profile_by(counts, &symbols(), (1, &inlined)).unwrap();
+        let told: Vec<_> = profile.lines.iter().map(|l| (l.symbol.as_str(), l.instructions, l.calls)).collect();
+        assert_eq!(told, [("handle_mm_fault", 4, 4), ("pte_offset", 6, 0)]);
     }
 
     #[test]

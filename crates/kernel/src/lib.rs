@@ -24,4 +24,4 @@ pub use cache::{BuildCache, Step};
 pub use catalogue::{Offer, offers};
 pub use error::{Guilt, KernelError};
 pub use image::ImageFault;
-pub use sources::source_places;
+pub use sources::{Inlines, source_places};

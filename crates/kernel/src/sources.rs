@@ -23,6 +23,33 @@ pub fn source_places(vmlinux: &Path, addresses: &[u64]) -> Vec<Option<SourcePlac
     places
 }
 
+/// The functions of a vmlinux with those that were inlined into them.
+pub struct Inlines {
+    loader: Loader,
+}
+
+impl std::fmt::Debug for Inlines {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inlines").finish_non_exhaustive()
+    }
+}
+
+impl Inlines {
+    /// Reads the debug information of a vmlinux. Nothing if it has none, by what it says of the code at an address.
+    #[must_use]
+    pub fn open(vmlinux: &Path, known: u64) -> Option<Self> {
+        let inlines = Self { loader: Loader::new(vmlinux).ok()? };
+        inlines.function(known).is_some().then_some(inlines)
+    }
+
+    /// Returns the function whose source the code at an address comes from, inlined or not.
+    #[must_use]
+    pub fn function(&self, address: u64) -> Option<String> {
+        let innermost = self.loader.find_frames(address).ok()?.next().ok()??;
+        Some(innermost.function?.raw_name().ok()?.into_owned())
+    }
+}
+
 /// Returns a path without `.` and `..`.
 fn straight(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
@@ -46,7 +73,7 @@ fn common_folder<'a>(files: &[&'a str]) -> &'a str {
 
 #[cfg(test)]
 mod tests {
-    use super::{common_folder, source_places, straight};
+    use super::{Inlines, common_folder, source_places, straight};
     use std::path::Path;
 
     #[test]
@@ -63,6 +90,7 @@ mod tests {
         let plain = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(plain.path(), "no program").unwrap();
         assert_eq!(source_places(plain.path(), &[1]), [None]);
+        assert!(Inlines::open(plain.path(), 1).is_none());
     }
 
     /// This very test has debug information; its symbols are relative to where it was loaded.
@@ -73,6 +101,8 @@ mod tests {
         let place = source_places(&program, &[address]).remove(0).unwrap();
         assert_eq!(place.file, "sources.rs", "one file is its own top");
         assert!(place.line > 5 && place.line < 40, "{place:?}");
+        let inlines = Inlines::open(&program, address).unwrap();
+        assert!(inlines.function(address).unwrap().contains("source_places"));
     }
 
     fn loaded_at(program: &Path) -> u64 {

@@ -10,6 +10,9 @@ use crate::symbols::Named;
 /// How often a job or a boot is tried when the lab fails.
 const TRIES: u32 = 3;
 
+/// A function of every kernel that is written in C.
+const KNOWN: &str = "vfs_read";
+
 /// What a job brought, with the console it came over.
 pub(crate) struct Fetched<T> {
     pub(crate) value: T,
@@ -81,23 +84,41 @@ pub(crate) fn workload(
     Ok(Measured { value, console: end.console, profile })
 }
 
+/// What following calls brought.
+pub(crate) struct Calls {
+    /// The same profile as when it was measured.
+    pub(crate) profile: Profile,
+    pub(crate) tree: CallTree,
+    /// The profile with inlined functions apart, where there is debug information.
+    pub(crate) expanded: Option<Profile>,
+}
+
 /// Runs one workload and follows its calls; the guest does what it did when it was measured.
 pub(crate) fn calls(
     exact: &Exact,
     start: &Start,
     (id, workload): (u64, &Workload),
     named: &Named,
-) -> Result<Result<(Profile, CallTree), String>, MachineError> {
+) -> Result<Result<Calls, String>, MachineError> {
     let job = Job { id, clock: Clock::Tsc, perturbation: perturbation(start.seed), task: task(workload, vec![]) };
     let end = exact.run(start, &job, Trace::Calls(&named.symbols.call_marks()))?;
     if let Err(failure) = end.stream {
         return Ok(Err(failure.reason.to_string()));
     }
-    let profile = ingest::profile(&end.counts.unwrap_or_default(), &named.symbols, workload.operations);
+    let counts = end.counts.unwrap_or_default();
+    let profile = ingest::profile(&counts, &named.symbols, workload.operations);
     Ok(profile.map_err(|error| error.to_string()).and_then(|profile| {
         let tree = ingest::call_tree(&end.calls.unwrap_or_default(), &named.symbols, &profile);
-        tree.map(|tree| (profile, tree)).map_err(|error| error.to_string())
+        let expanded = expanded(&counts, (start, named), workload.operations);
+        tree.map(|tree| Calls { profile, tree, expanded }).map_err(|error| error.to_string())
     }))
+}
+
+/// Takes inlined functions apart, if the file that was booted has debug information.
+fn expanded(counts: &[u8], (start, named): (&Start, &Named), operations: u64) -> Option<Profile> {
+    let known = named.symbols.address(KNOWN)?;
+    let inlines = kernel::Inlines::open(&start.kernel, known)?;
+    ingest::profile_by(counts, &named.symbols, (operations, &|address| inlines.function(address))).ok()
 }
 
 pub(crate) fn task(workload: &Workload, probes: Vec<String>) -> Task {

@@ -12,7 +12,7 @@ use store::{HomeLock, Store};
 use wire::{Clock, Frame, Job, Perturbation};
 
 use crate::carry_out::{Bench, carry_out};
-use crate::job::{calls, with_retries};
+use crate::job::{Calls, calls, with_retries};
 use crate::perturb::conditions;
 use crate::symbols::SymbolCache;
 use crate::unit::job_id;
@@ -57,6 +57,15 @@ pub struct Lab {
     exact: Exact,
     symbols: SymbolCache,
     _lock: HomeLock,
+}
+
+/// What came of following the calls of a workload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Followed {
+    /// Which function called which.
+    pub tree: CallTree,
+    /// The profile with inlined functions apart, where the kernel has debug information.
+    pub expanded: Option<Profile>,
 }
 
 /// What a workload did under probes.
@@ -137,12 +146,12 @@ impl Lab {
     ///
     /// # Errors
     /// When the lab fails. Inside, why there is no call tree.
-    pub fn call_tree(
+    pub fn follow_calls(
         &self,
         build: &Build,
         (workload, seed): (&Workload, u64),
         kept: &Profile,
-    ) -> Result<Result<CallTree, String>, LabError> {
+    ) -> Result<Result<Followed, String>, LabError> {
         let Boot::Ready(start) = self.exact.boot(build, seed)? else { return Ok(Err("it does not boot".to_owned())) };
         let (known, _) = self.symbols.of(&self.exact, build, &start)?;
         let named = match known.as_ref() {
@@ -151,8 +160,11 @@ impl Lab {
         };
         let id = job_id((&build.id, &self.machine().id, seed), workload.name);
         let followed = with_retries(&|_| {}, || calls(&self.exact, &start, (id, workload), named))?;
-        Ok(followed.and_then(|(profile, tree)| {
-            if profile == *kept { Ok(tree) } else { Err("the same job executed something else this time".to_owned()) }
+        Ok(followed.and_then(|Calls { profile, tree, expanded }| {
+            let is_same = profile == *kept;
+            is_same
+                .then_some(Followed { tree, expanded })
+                .ok_or("the same job executed something else this time".into())
         }))
     }
 

@@ -16,7 +16,7 @@ mod unit;
 
 pub use error::{Guilt, LabError};
 pub use event::Event;
-pub use lab::{Lab, Options, Probed};
+pub use lab::{Followed, Lab, Options, Probed};
 pub use plan::{Plan, Reuse};
 
 /// The agent: the static program that runs the workloads in every guest, built with the lab.

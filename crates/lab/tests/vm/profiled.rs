@@ -71,7 +71,7 @@ fn the_call_tree_is_of_the_same_instructions() {
         let run = measured_run(lab(), &build, &[workload], &|_| {}).unwrap();
         let profile = lab().profile(&run.id, name).unwrap().unwrap();
         // Refused by the lab if it is not of the very instructions that were counted.
-        let tree = lab().call_tree(&build, (workload, 1), &profile).unwrap().unwrap();
+        let tree = lab().follow_calls(&build, (workload, 1), &profile).unwrap().unwrap().tree;
         assert_eq!(tree.total(), profile.total());
         if std::env::var_os("MARVIN_SHOW").is_some() {
             for path in &tree.paths {

@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use lab::Lab;
 use model::{Build, CallTree, Run, Workload};
 use report::calls::CallDifference;
+use report::ledger::Ledger;
 
 use crate::progress::Progress;
 
@@ -13,6 +14,8 @@ use crate::progress::Progress;
 #[derive(Default)]
 pub(crate) struct Followed {
     pub(crate) calls: Vec<CallDifference>,
+    /// Ledgers with inlined functions apart, where both kernels have debug information.
+    pub(crate) expanded: Vec<Ledger>,
     /// Workloads without, and why.
     pub(crate) without: Vec<(String, String)>,
 }
@@ -20,7 +23,7 @@ pub(crate) struct Followed {
 /// A workload in a run of one side.
 type Item<'a> = (usize, usize, &'a Run);
 /// Call trees by workload and side, or why there are none.
-type Trees = BTreeMap<(usize, usize), Vec<Result<CallTree, String>>>;
+type Trees = BTreeMap<(usize, usize), Vec<Result<lab::Followed, String>>>;
 
 /// Follows the calls of workloads in all runs of both sides.
 pub(crate) fn follow(
@@ -41,7 +44,7 @@ pub(crate) fn follow(
             let Some((index, side, run)) = next else { return Ok(()) };
             let workload = workloads[index];
             let Some(profile) = lab.profile(&run.id, workload.name)? else { continue };
-            let tree = lab.call_tree(&builds[side], (workload, run.seed), &profile)?;
+            let tree = lab.follow_calls(&builds[side], (workload, run.seed), &profile)?;
             trees.lock().unwrap_or_else(PoisonError::into_inner).entry((index, side)).or_default().push(tree);
             progress.followed(&format!("{} seed {} {}", builds[side].version, run.seed, workload.name));
         }
@@ -56,7 +59,15 @@ pub(crate) fn follow(
         let mut side =
             |side| trees.remove(&(index, side)).unwrap_or_default().into_iter().collect::<Result<Vec<_>, _>>();
         match side(0).and_then(|base| Ok((base, side(1)?))) {
-            Ok((base, new)) => followed.calls.extend(CallDifference::new(workload.name, &base, &new)),
+            Ok((base, new)) => {
+                let profiles =
+                    |side: &[lab::Followed]| side.iter().map(|f| f.expanded.clone()).collect::<Option<Vec<_>>>();
+                if let (Some(base), Some(new)) = (profiles(&base), profiles(&new)) {
+                    followed.expanded.extend(Ledger::new(workload.name, &base, &new));
+                }
+                let trees = |side: Vec<lab::Followed>| side.into_iter().map(|f| f.tree).collect::<Vec<CallTree>>();
+                followed.calls.extend(CallDifference::new(workload.name, &trees(base), &trees(new)));
+            }
             Err(why) => followed.without.push((workload.name.to_owned(), why)),
         }
     }

@@ -39,7 +39,7 @@ pub(crate) fn profile(arguments: &Arguments, command: &Profile) -> anyhow::Resul
             Err(why) => missing.push((workload.name.to_owned(), why)),
         }
     }
-    let Followed { calls, without } = match command.no_calls {
+    let Followed { calls, expanded, without } = match command.no_calls {
         true => Followed::default(),
         false => follow((&lab, machines(measure)), (&builds, &runs), &counted, &progress)?,
     };
@@ -65,6 +65,7 @@ pub(crate) fn profile(arguments: &Arguments, command: &Profile) -> anyhow::Resul
         seeds,
         ledgers,
         missing,
+        expanded,
         sources,
         calls,
         without_calls: without,

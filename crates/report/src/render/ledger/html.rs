@@ -89,7 +89,12 @@ fn section(ledger: &Ledger, profiled: &Profiled) -> Section {
     let (shown, others) = rows(ledger, profiled.lines_max);
     let calls_of = profiled.calls_of(&ledger.workload);
     let roll_up = |rows: Vec<TableRow>| rows.iter().map(cells).collect();
-    let roll_ups: [(&str, Vec<Cells>); 2] = [
+    let expanded = profiled.expanded_of(ledger).map(|expanded| {
+        let (shown, others) = super::rows(expanded, profiled.lines_max);
+        shown.into_iter().chain(others).collect()
+    });
+    let roll_ups: [(&str, Vec<Cells>); 3] = [
+        ("with inlined functions apart", roll_up(expanded.unwrap_or_default())),
         ("by source folder", roll_up(folders(ledger, &profiled.sources))),
         ("by entry point", roll_up(calls_of.map(entries).unwrap_or_default())),
     ];

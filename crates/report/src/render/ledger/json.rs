@@ -48,6 +48,9 @@ struct Workload<'a> {
     added_per_operation: f64,
     lines: Vec<Line<'a>>,
     suggestions: Vec<Suggestion<'a>>,
+    /// The lines with inlined functions apart, where both kernels have debug information.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lines_with_inlined_apart: Option<Vec<Line<'a>>>,
     /// Where calls were followed.
     #[serde(skip_serializing_if = "Option::is_none")]
     calls: Option<Calls<'a>>,
@@ -154,6 +157,11 @@ fn workload<'a>(profiled: &'a Profiled, ledger: &'a Ledger) -> Workload<'a> {
         added_per_operation: ledger.added(base, new),
         lines: ledger.lines.iter().map(|each| line(ledger, each, &profiled.sources)).collect(),
         suggestions: ledger.pairs.iter().map(suggestion).collect(),
+        lines_with_inlined_apart: profiled
+            .expanded
+            .iter()
+            .find(|expanded| expanded.workload == ledger.workload)
+            .map(|expanded| expanded.lines.iter().map(|each| line(expanded, each, &profiled.sources)).collect()),
         calls: profiled.calls_of(&ledger.workload).map(calls),
     }
 }

@@ -1,6 +1,6 @@
 //! Ledgers as markdown, for issue trackers.
 
-use super::{LEGEND, Profiled, TableRow, calls, entries, folders, rows, shifts, signed, suggestions, totals};
+use super::{EXPANDED, LEGEND, Profiled, TableRow, calls, entries, folders, rows, shifts, signed, suggestions, totals};
 use crate::calls::CallDifference;
 use crate::plain::plain;
 
@@ -29,6 +29,11 @@ pub fn markdown(profiled: &Profiled) -> String {
         if !pairs.is_empty() {
             lines.push("\nPerhaps the same under another name, or inlined (nothing is merged):\n".to_owned());
             lines.extend(pairs.iter().map(|pair| format!("- {}", code(pair))));
+        }
+        if let Some(expanded) = profiled.expanded_of(ledger) {
+            let (rows, others) = super::rows(expanded, profiled.lines_max);
+            lines.push(format!("\n{EXPANDED}:"));
+            lines.extend(roll_up("function, inlined or not", &rows.into_iter().chain(others).collect::<Vec<_>>()));
         }
         lines.extend(roll_up("by source folder", &folders(ledger, &profiled.sources)));
         lines.extend(profiled.calls_of(&ledger.workload).into_iter().flat_map(of_calls));

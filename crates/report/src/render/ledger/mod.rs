@@ -31,6 +31,8 @@ pub struct Profiled {
     pub ledgers: Vec<Ledger>,
     /// Workloads without one, and why.
     pub missing: Vec<(String, String)>,
+    /// The ledgers with inlined functions apart, where both kernels have debug information.
+    pub expanded: Vec<Ledger>,
     /// Where functions are in the source, if anything is known of that.
     pub sources: Sources,
     /// Their calls, where they were followed.
@@ -43,6 +45,9 @@ pub struct Profiled {
     pub lines_max: usize,
 }
 
+/// What stands over a ledger with inlined functions apart.
+const EXPANDED: &str = "The same with inlined functions apart";
+
 /// Most entry points and most shifts that are told.
 const ENTRIES: usize = 8;
 const SHIFTS: usize = 5;
@@ -51,6 +56,15 @@ impl Profiled {
     /// The calls of a workload.
     fn calls_of(&self, workload: &str) -> Option<&CallDifference> {
         self.calls.iter().find(|calls| calls.workload == workload)
+    }
+
+    /// The ledger of a workload with inlined functions apart, if it has other lines to show than the one without.
+    fn expanded_of(&self, ledger: &Ledger) -> Option<&Ledger> {
+        let expanded = self.expanded.iter().find(|expanded| expanded.workload == ledger.workload)?;
+        let names = |ledger: &Ledger| -> Vec<String> {
+            ledger.lines.iter().filter(|line| ledger.is_visible(line)).map(|line| line.function.clone()).collect()
+        };
+        (names(expanded) != names(ledger)).then_some(expanded)
     }
 }
 
@@ -232,6 +246,7 @@ mod tests {
             seeds: vec![1],
             ledgers: vec![ledger("fault-anon", &base, &new), ledger("getppid", &same, &same)],
             missing: vec![("fault-huge".into(), "unsupported: no huge pages".into())],
+            expanded: vec![expanded()],
             sources: sources(),
             calls: vec![calls()],
             without_calls: vec![(
@@ -241,6 +256,15 @@ mod tests {
             command: "marvin profile deb:6.1 deb:6.12 --workload fault,getppid".into(),
             lines_max: 6,
         }
+    }
+
+    /// The first profile with a function apart that was inlined.
+    fn expanded() -> Ledger {
+        let base =
+            profile(100, &[("[user]", 500, 0), ("__handle_mm_fault", 14_999, 100), ("do_anonymous_page", 20_000, 0)]);
+        let new =
+            profile(100, &[("[user]", 500, 0), ("__handle_mm_fault", 14_002, 100), ("do_anonymous_page", 7000, 0)]);
+        Ledger::new("fault-anon", &[base], &[new]).unwrap()
     }
 
     /// Where two of its functions are.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{LEGEND, Profiled, TableRow, calls, entries, folders, rows, shifts, signed, suggestions, totals};
+use super::{EXPANDED, LEGEND, Profiled, TableRow, calls, entries, folders, rows, shifts, signed, suggestions, totals};
 use crate::calls::CallDifference;
 use crate::ledger::Ledger;
 use crate::plain::plain;
@@ -55,13 +55,7 @@ fn one(page: &mut Page, ledger: &Ledger, profiled: &Profiled, styles: &Styles) {
         return;
     }
     page.blank();
-    let (rows, others) = rows(ledger, profiled.lines_max);
-    let head =
-        format!("{:NAME$} {:>10} {:>10} {:>10} {:>6} {:>9}", "function", "base", "new", "added", "ratio", "calls");
-    page.line(styles.faint(head.trim_end()));
-    for row in rows.iter().chain(&others) {
-        page.line(line(row));
-    }
+    functions(page, ledger, (profiled.lines_max, "function"), styles);
     page.line(styles.faint(&"-".repeat(80)));
     for row in totals(ledger) {
         page.line(line(&row));
@@ -72,10 +66,25 @@ fn one(page: &mut Page, ledger: &Ledger, profiled: &Profiled, styles: &Styles) {
         page.words(0, "Perhaps the same under another name, or inlined (suggested, never merged):");
         pairs.iter().for_each(|pair| page.hanging("  ", pair));
     }
+    if let Some(expanded) = profiled.expanded_of(ledger) {
+        page.blank();
+        page.words(0, &format!("{EXPANDED}:"));
+        functions(page, expanded, (profiled.lines_max, "function, inlined or not"), styles);
+    }
     roll_up(page, "by source folder", &folders(ledger, &profiled.sources), styles);
     if let Some(calls) = profiled.calls_of(&ledger.workload) {
         roll_up(page, "by entry point", &entries(calls), styles);
         cost_shifts(page, calls);
+    }
+}
+
+/// The table of functions.
+fn functions(page: &mut Page, ledger: &Ledger, (max, head): (usize, &str), styles: &Styles) {
+    let (rows, others) = rows(ledger, max);
+    let head = format!("{head:NAME$} {:>10} {:>10} {:>10} {:>6} {:>9}", "base", "new", "added", "ratio", "calls");
+    page.line(styles.faint(head.trim_end()));
+    for row in rows.iter().chain(&others) {
+        page.line(line(row));
     }
 }
 
