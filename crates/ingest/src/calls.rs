@@ -48,6 +48,9 @@ pub fn call_tree(nodes: &[u8], symbols: &Symbols, profile: &Profile) -> Result<C
     let nodes = parse(&String::from_utf8_lossy(nodes), symbols)?;
     let mut paths: BTreeMap<(Share, Vec<String>), (u64, u64)> = BTreeMap::new();
     for (index, node) in nodes.iter().enumerate() {
+        if node.executed == [0; 3] && node.calls == [0; 3] {
+            continue;
+        }
         let own = if index == 1 { Share::User } else { Share::Kernel };
         let functions = chain(&nodes, index);
         for (place, share) in [own, Share::Interrupt, Share::Other].into_iter().enumerate() {
@@ -89,7 +92,7 @@ fn parse<'a>(text: &str, symbols: &'a Symbols) -> Result<Vec<Node<'a>>, CallsErr
         let address = u64::from_str_radix(word()?, 16).map_err(|_| malformed.clone())?;
         let mut numbers = [0; 6];
         for number in &mut numbers {
-            *number = word()?.parse::<u64>().ok().filter(|n| *n < 1 << 60).ok_or(malformed.clone())?;
+            *number = word()?.parse::<u64>().ok().filter(|n| *n < 1 << 48).ok_or(malformed.clone())?;
         }
         // A caller comes before what it calls; only the first two, which stand for nothing, are their own.
         if parent >= nodes.len().max(1) {

@@ -69,7 +69,7 @@ pub fn profile_by(
         let radix = if matches!(word, "at" | "repeated") { 16 } else { 10 };
         let (first, rest) = rest.split_once(' ').ok_or(malformed.clone())?;
         let first = u64::from_str_radix(first, radix).map_err(|_| malformed.clone())?;
-        let numbers = rest.split(' ').map(|n| n.parse::<u64>().ok().filter(|n| *n < 1 << 60));
+        let numbers = rest.split(' ').map(|n| n.parse::<u64>().ok().filter(|n| *n < 1 << 48));
         let numbers = numbers.collect::<Option<Vec<_>>>().ok_or(malformed.clone())?;
         match (word, numbers.as_slice()) {
             ("region", &[user, kernel, interrupt, other]) => {
@@ -81,6 +81,8 @@ pub fn profile_by(
                     address => symbols.at(address).unwrap_or((NAMELESS, false)),
                 };
                 let inlined = if first == 0 { None } else { function(first) };
+                // A function that begins with inlined code would lose its calls to it, so nothing has any here.
+                let is_first = is_first && inlined.is_none();
                 let symbol = inlined.as_deref().unwrap_or(symbol);
                 let own = if first == 0 { Share::User } else { Share::Kernel };
                 for (share, count) in [(own, process), (Share::Interrupt, interrupt), (Share::Other, other)] {

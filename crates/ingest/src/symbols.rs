@@ -28,15 +28,12 @@ pub enum SymbolsError {
     Malformed(usize),
 }
 
-/// Entries that interrupts go through (arch/x86/include/asm/idtentry.h; before Linux 5.8 arch/x86/entry/entry_64.S).
-const INTERRUPTS: [&str; 6] = [
-    "asm_sysvec_",
-    "asm_common_interrupt",
-    "asm_spurious_interrupt",
-    "apic_timer_interrupt",
-    "common_interrupt",
-    "reschedule_interrupt",
-];
+/// Entries that interrupts go through (arch/x86/include/asm/idtentry.h).
+const INTERRUPTS: [&str; 3] = ["asm_sysvec_", COMMON, "asm_spurious_interrupt"];
+const COMMON: &str = "asm_common_interrupt";
+/// The same where there is no such entry, before Linux 5.8 (arch/x86/entry/entry_64.S). Later `common_interrupt` is what
+/// the entry calls.
+const OLD_INTERRUPTS: [&str; 3] = ["apic_timer_interrupt", "common_interrupt", "reschedule_interrupt"];
 const EXCEPTIONS: &str = "asm_exc_";
 const SYSTEM_CALL: &str = "entry_SYSCALL_64";
 const SWITCH: &str = "__switch_to_asm";
@@ -103,7 +100,8 @@ impl Symbols {
     /// Returns the marks by which the tracer tells who executes: lines as in `crates/tracer/src/lib.rs`.
     #[must_use]
     pub fn marks(&self) -> String {
-        self.lines(mark)
+        let interrupts = self.interrupts();
+        self.lines(|name| mark(name, interrupts))
     }
 
     /// Returns the marks by which it also follows calls.
@@ -111,11 +109,16 @@ impl Symbols {
     pub fn call_marks(&self) -> String {
         // What the compiler has split off a function is jumped to, and is that function.
         let other = |name: &str| if name.contains(".cold") { None } else { Some("function") };
-        self.lines(|name| match mark(name) {
+        let interrupts = self.interrupts();
+        self.lines(|name| match mark(name, interrupts) {
             _ if name.starts_with(FORK) => Some("fork"),
             None => other(name),
             mark => mark,
         }) + &self.lines(|name| (name == SWITCH).then_some("function"))
+    }
+
+    fn interrupts(&self) -> &'static [&'static str] {
+        if self.entries.iter().any(|(_, name)| name == COMMON) { &INTERRUPTS } else { &OLD_INTERRUPTS }
     }
 
     fn lines(&self, mark: impl Fn(&str) -> Option<&'static str>) -> String {
@@ -130,12 +133,12 @@ impl Symbols {
 }
 
 /// Returns what the first instruction of a function means for who executes.
-fn mark(name: &str) -> Option<&'static str> {
+fn mark(name: &str, interrupts: &[&str]) -> Option<&'static str> {
     match name {
         SYSTEM_CALL => Some("syscall"),
         SWITCH => Some("switch"),
         name if name.starts_with(EXCEPTIONS) => Some("exception"),
-        name if INTERRUPTS.iter().any(|known| name.starts_with(known)) => Some("interrupt"),
+        name if interrupts.iter().any(|known| name.starts_with(known)) => Some("interrupt"),
         _ => None,
     }
 }
@@ -151,7 +154,9 @@ fn rank(kind: &str, name: &str) -> u8 {
         "t" => 1,
         _ => 2,
     };
-    linkage + if other_abi { 4 } else { 0 }
+    // Ends of sections begin nothing.
+    let is_border = name.ends_with("_text_start") || name.ends_with("_text_end");
+    linkage + if other_abi { 4 } else { 0 } + if is_border { 3 } else { 0 }
 }
 
 #[cfg(test)]
@@ -159,7 +164,7 @@ mod tests {
     use super::{Symbols, SymbolsError};
 
     const TEXT: &str = "Tffffffff81000000 _stext\nt10 __pfx_do_one\nt10 do_one\nW0 weak_one\nT0 global_one\n\
-                        T100 asm_sysvec_apic_timer_interrupt\nt20 crypt\tsome_module\n";
+                        T100 asm_sysvec_apic_timer_interrupt\nt20 crypt\tsome_module\nT20 asm_common_interrupt\n";
 
     #[test]
     fn addresses_have_names() {
@@ -167,12 +172,22 @@ mod tests {
         assert_eq!(symbols.at(0xffff_ffff_8100_0020), Some(("global_one", true)));
         assert_eq!(symbols.at(0xffff_ffff_8100_0031), Some(("global_one", false)));
         assert_eq!(symbols.at(0xffff_ffff_8100_0014), Some(("_stext", false)));
-        assert_eq!(symbols.at(0xffff_ffff_9000_0000), Some(("crypt some_module", false)));
+        assert_eq!(symbols.at(0xffff_ffff_8100_0141), Some(("crypt some_module", false)));
         assert_eq!(symbols.at(5), None);
         assert_eq!(symbols.address("global_one"), Some(0xffff_ffff_8100_0020));
         assert_eq!(symbols.address("nothing"), None);
-        assert_eq!(symbols.marks(), "interrupt ffffffff81000120\n");
+        assert_eq!(symbols.marks(), "interrupt ffffffff81000120\ninterrupt ffffffff81000160\n");
         assert!(symbols.call_marks().contains("interrupt ffffffff81000120\nfunction ffffffff81000140\n"));
+    }
+
+    #[test]
+    fn only_entries_begin_interrupts() {
+        let marks = |text: &str| Symbols::parse(text).unwrap().marks();
+        let entry =
+            "T1000 asm_common_interrupt\nT100 common_interrupt\nT100 __irqentry_text_end\nT0 common_interrupt_return\n";
+        assert_eq!(marks(entry), "interrupt 1000\n");
+        assert_eq!(Symbols::parse(entry).unwrap().at(0x1200), Some(("common_interrupt_return", true)));
+        assert_eq!(marks("T1000 apic_timer_interrupt\nT100 common_interrupt\n"), "interrupt 1000\ninterrupt 1100\n");
     }
 
     #[test]

@@ -11,7 +11,13 @@ use model::SourcePlace;
 pub fn source_places(vmlinux: &Path, addresses: &[u64]) -> Vec<Option<SourcePlace>> {
     let Ok(loader) = Loader::new(vmlinux) else { return vec![None; addresses.len()] };
     let place = |address: &u64| {
-        let location = loader.find_location(*address).ok().flatten()?;
+        // The function itself, not what was inlined at its beginning.
+        let mut frames = loader.find_frames(*address).ok()?;
+        let mut location = None;
+        while let Some(frame) = frames.next().ok()? {
+            location = frame.location;
+        }
+        let location = location?;
         Some(SourcePlace { file: straight(location.file?), line: location.line.unwrap_or(0) })
     };
     let mut places: Vec<Option<SourcePlace>> = addresses.iter().map(place).collect();

@@ -173,10 +173,15 @@ impl Lab {
     #[must_use]
     pub fn source_places(&self, build: &Build, functions: &BTreeSet<&str>) -> BTreeMap<String, SourcePlace> {
         let Some(named) = self.symbols.kept(&build.id) else { return BTreeMap::new() };
+        let image = &build.boot_file().path;
+        let anchors: Vec<u64> = ANCHORS.iter().filter_map(|name| named.symbols.address(name)).collect();
+        if kernel::source_places(image, &anchors).iter().all(Option::is_none) {
+            return BTreeMap::new();
+        }
         // Functions of other folders: with them the top of the source tree is seen in the names.
         let known = functions.iter().chain(&ANCHORS).filter_map(|name| Some((*name, named.symbols.address(name)?)));
         let (names, addresses): (Vec<&str>, Vec<u64>) = known.unzip();
-        let places = kernel::source_places(&build.boot_file().path, &addresses);
+        let places = kernel::source_places(image, &addresses);
         names.into_iter().zip(places).filter_map(|(name, place)| Some((name.to_owned(), place?))).collect()
     }
 

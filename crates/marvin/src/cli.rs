@@ -218,7 +218,7 @@ pub(crate) struct Profile {
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) lines: usize,
 
-    /// Do not follow calls: no entry points, no flame graph, half the time
+    /// Do not follow calls: no entry points, no flame graph, no inlined functions apart; half the time
     #[arg(long, conflicts_with_all = ["folded", "pprof"])]
     pub(crate) no_calls: bool,
 

@@ -62,7 +62,8 @@ impl Context {
             // One that a process causes is its own work.
             Event::Exception if self.now.depth > 0 => self.now.depth += 1,
             Event::Return => self.now.depth = self.now.depth.saturating_sub(1),
-            Event::SystemCall => self.now.process = true,
+            // It comes from user code, where no interrupt is open.
+            Event::SystemCall => self.now = Task { depth: 0, process: true },
             Event::Switch(to) => {
                 self.tasks.insert(self.current, self.now);
                 self.now = self.tasks.get(&to).copied().unwrap_or_default();
@@ -91,6 +92,7 @@ mod tests {
         assert_eq!(after(&[SystemCall, Interrupt, Exception, Return]), Owner::Interrupt);
         assert_eq!(after(&[SystemCall, Interrupt, Exception, Return, Return]), Owner::Process);
         assert_eq!(after(&[SystemCall, Return, Return, Interrupt]), Owner::Interrupt);
+        assert_eq!(after(&[Interrupt, Interrupt, Return, SystemCall]), Owner::Process);
     }
 
     #[test]

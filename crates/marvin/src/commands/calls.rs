@@ -38,15 +38,23 @@ pub(crate) fn follow(
     let queue: Mutex<VecDeque<Item<'_>>> = Mutex::new(items.collect());
     progress.following(queue.lock().unwrap_or_else(PoisonError::into_inner).len());
     let trees: Mutex<Trees> = Mutex::default();
+    let one = |(index, side, run): Item<'_>| -> anyhow::Result<()> {
+        let workload = workloads[index];
+        let Some(profile) = lab.profile(&run.id, workload.name)? else { return Ok(()) };
+        let tree = lab.follow_calls(&builds[side], (workload, run.seed), &profile)?;
+        trees.lock().unwrap_or_else(PoisonError::into_inner).entry((index, side)).or_default().push(tree);
+        progress.followed(&format!("{} seed {} {}", builds[side].version, run.seed, workload.name));
+        Ok(())
+    };
     let work = || -> anyhow::Result<()> {
         loop {
             let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-            let Some((index, side, run)) = next else { return Ok(()) };
-            let workload = workloads[index];
-            let Some(profile) = lab.profile(&run.id, workload.name)? else { continue };
-            let tree = lab.follow_calls(&builds[side], (workload, run.seed), &profile)?;
-            trees.lock().unwrap_or_else(PoisonError::into_inner).entry((index, side)).or_default().push(tree);
-            progress.followed(&format!("{} seed {} {}", builds[side].version, run.seed, workload.name));
+            let Some(item) = next else { return Ok(()) };
+            if let Err(error) = one(item) {
+                // The others finish what they have begun.
+                queue.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                return Err(error);
+            }
         }
     };
     std::thread::scope(|scope| {

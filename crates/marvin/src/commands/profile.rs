@@ -129,5 +129,8 @@ fn reproducer(command: &Profile, builds: &[Build]) -> String {
     if command.seeds != 1 {
         words.extend(["--seeds".into(), command.seeds.to_string()]);
     }
+    if command.no_calls {
+        words.push("--no-calls".into());
+    }
     words.join(" ")
 }

@@ -1,6 +1,8 @@
 //! Work that moved: below one function some calls cost less and others more, and together much less than either.
 //! Inlining, splitting and renaming look like this, whatever the names.
 
+use model::Share;
+
 use super::{CallDifference, CallNode};
 
 /// Most functions named on one side of a shift.
@@ -59,8 +61,10 @@ impl CallDifference {
         let (lost, gained) = (sum(&less), sum(&more));
         let net = gained - lost;
         let all = self.per_operation(self.root.all)[0].max(1.0);
-        // The top of the tree is no function that work could move inside.
-        let is_function = !std::ptr::eq(node, &raw const self.root);
+        // The top of the tree and its groups are no functions that work could move inside.
+        let is_group = |share| node.function == crate::ledger::share_words(share);
+        let is_function =
+            !std::ptr::eq(node, &raw const self.root) && !is_group(Share::Interrupt) && !is_group(Share::Other);
         if is_function && lost.min(gained) >= SHARE_MIN * all && net.abs() <= REST_MAX * lost.min(gained) {
             less.sort_by(|a, b| a.1.total_cmp(&b.1));
             more.sort_by(|a, b| b.1.total_cmp(&a.1));

@@ -64,9 +64,16 @@ pub(crate) fn cross_check(comparison: &Comparison) -> Option<String> {
     };
     let rows = comparison.rows.iter().filter_map(|row| Some((row.workload.name, apart(row)?)));
     let (name, points) = rows.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let is_of_time = |row: &&Row| row.cells.iter().any(|c| c.difference_percent.is_some() && c.time_percent.is_none());
+    let of_time: Vec<&str> = comparison.rows.iter().filter(is_of_time).map(|row| row.workload.name).collect();
+    let exception = if of_time.is_empty() {
+        String::new()
+    } else {
+        format!(" Of guest time, not counted: {}.", of_time.join(", "))
+    };
     Some(format!(
         "Counted: instructions of the kernel and of user code for the workload; interrupts and other tasks are not in \
-         the values. By the guest's clock, which has all of it, the differences are {} ({name}).",
+         the values. By the guest's clock, which has all of it, the differences are {} ({name}).{exception}",
         if points < 0.005 { "the same".to_owned() } else { format!("at most {points:.2} points away") },
     ))
 }

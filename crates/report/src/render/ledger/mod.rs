@@ -14,7 +14,7 @@ pub use text::text;
 use model::Share;
 
 use crate::calls::CallDifference;
-use crate::ledger::{Count, Ledger, LedgerLine, Sources, label, share_words};
+use crate::ledger::{Ledger, LedgerLine, Sources, label, share_words};
 
 /// The profiles of two kernels, workload by workload.
 #[derive(Debug, Clone)]
@@ -48,8 +48,8 @@ pub struct Profiled {
 /// What stands over a ledger with inlined functions apart.
 const EXPANDED: &str = "The same with inlined functions apart";
 
-/// Most entry points and most shifts that are told.
-const ENTRIES: usize = 8;
+/// Most entry points or folders, and most shifts, that are told.
+const ROLLED_UP: usize = 8;
 const SHIFTS: usize = 5;
 
 impl Profiled {
@@ -68,31 +68,34 @@ impl Profiled {
     }
 }
 
-/// The entry points of a workload that differ to the eye, as rows of a table.
+/// The entry points of a workload as rows of a table: those that differ to the eye, and one row for the others.
 fn entries(calls: &CallDifference) -> Vec<TableRow> {
-    let row = |entry: crate::calls::Entry| {
-        let [base, new] = calls.per_operation(entry.all);
-        let added = calls.added(entry.all);
-        TableRow { name: entry.name, base, new, added, ratio: ratio(base, new), calls: None, note: "" }
-    };
-    let is_visible = |row: &TableRow| row.added.abs() >= 0.05;
-    calls.entries().into_iter().map(row).filter(is_visible).take(ENTRIES).collect()
+    let entries = calls.entries().into_iter().map(|entry| (entry.name, entry.all)).collect();
+    summed(entries, calls.operations)
 }
 
-/// The source folders of a workload that differ to the eye, as rows of a table; none where nothing is known.
+/// The source folders of a workload in the same way; none where nothing is known.
 fn folders(ledger: &Ledger, sources: &Sources) -> Vec<TableRow> {
     if sources.is_empty() {
         return Vec::new();
     }
-    let row = |sum: crate::ledger::FolderSum| {
-        let base = ledger.per_operation(0, sum.all[0]);
-        let new = ledger.per_operation(1, sum.all[1]);
-        let [of_base, of_new] = sum.all.map(|instructions| Count { instructions, ..Count::default() });
-        let added = ledger.added(of_base, of_new);
-        TableRow { name: sum.folder, base, new, added, ratio: ratio(base, new), calls: None, note: "" }
+    summed(ledger.folders(sources).into_iter().map(|sum| (sum.folder, sum.all)).collect(), ledger.operations)
+}
+
+/// Sums of instructions, the largest difference first, as rows that add up.
+fn summed(sums: Vec<(String, [u64; 2])>, operations: [u64; 2]) -> Vec<TableRow> {
+    let row = |name: String, all: [u64; 2]| {
+        let [base, new] = [0, 1].map(|side| all[side] as f64 / operations[side] as f64);
+        let added =
+            crate::ledger::scaled(operations, all[0], all[1]) as f64 / operations[0] as f64 / operations[1] as f64;
+        TableRow { name, base, new, added, ratio: ratio(base, new), calls: None, note: "" }
     };
-    let is_visible = |row: &TableRow| row.added.abs() >= 0.05;
-    ledger.folders(sources).into_iter().map(row).filter(is_visible).take(ENTRIES).collect()
+    let rows: Vec<TableRow> = sums.iter().map(|(name, all)| row(name.clone(), *all)).collect();
+    let shown = rows.iter().take(ROLLED_UP).take_while(|row| row.added.abs() >= 0.05).count();
+    let others = sums[shown..].iter().fold([0, 0], |sum: [u64; 2], (_, all)| [sum[0] + all[0], sum[1] + all[1]]);
+    let count = sums.len() - shown;
+    let rest = (shown > 0 && count > 0).then(|| row(format!("{count} others"), others));
+    rows.into_iter().take(shown).chain(rest).collect()
 }
 
 /// The work that moved, as sentences.
