@@ -130,6 +130,6 @@ mod tests {
         assert_eq!(comparison.rows[0].cells[0].verdict, Verdict::Same);
         assert!(matches!(comparison.warnings[..], [Warning::ClockDisagrees { workload: "getppid", .. }]));
         let text = text(&comparison, &Styles::plain());
-        insta::assert_snapshot!(text.lines().take(3).collect::<Vec<_>>().join("\n"));
+        insta::assert_snapshot!(text.lines().take(8).collect::<Vec<_>>().join("\n"));
     }
 }

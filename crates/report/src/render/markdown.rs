@@ -13,8 +13,8 @@ const WIDE: usize = 24;
 #[must_use]
 pub fn markdown(comparison: &Comparison) -> String {
     let mut blocks: Vec<String> = Vec::new();
-    for warning in &comparison.warnings {
-        blocks.push(format!("> **{}**", escaped(&words::warning(warning))));
+    for alarm in words::alarms(comparison) {
+        blocks.push(format!("> **{}**", escaped(&alarm)));
     }
     for headline in words::headlines(comparison) {
         blocks.push(format!("**{}**", escaped(&headline)));
@@ -49,7 +49,7 @@ fn circumstances(comparison: &Comparison) -> String {
         format!("- machine: {}", escaped(&words::machine(comparison))),
         format!("- seeds: {}", words::seeds(comparison)),
     ];
-    lines.extend(words::measured_again(comparison).iter().map(|again| format!("- note: {}", escaped(again))));
+    lines.extend(words::notes(comparison).iter().map(|note| format!("- note: {}", escaped(note))));
     lines.extend(comparison.created_unix.map(|created| format!("- compared: {}", date(created))));
     lines.join("\n")
 }

@@ -49,7 +49,7 @@ pub(crate) fn warning(warning: &Warning) -> String {
             )
         }
         Warning::ClockDisagrees { kernel, workload, counted_percent, time_percent } => format!(
-            "NOTE: {workload} on {kernel}: {counted_percent:+.2}% by the instructions of kernel and user code, \
+            "{workload} on {kernel}: {counted_percent:+.2}% by the instructions of kernel and user code, \
              {time_percent:+.2}% by guest time. The rest is in interrupts and other tasks."
         ),
         Warning::NotRepeated { kernel, workload, seed } => format!(
@@ -59,8 +59,24 @@ pub(crate) fn warning(warning: &Warning) -> String {
     }
 }
 
+/// Returns what must be said before anything else. The headline comes first unless it cannot be trusted.
+pub(crate) fn alarms(comparison: &Comparison) -> Vec<String> {
+    let alarms = comparison.warnings.iter().filter(|warning| !is_note(warning));
+    alarms.map(warning).collect()
+}
+
+/// Returns what is to be said beside the headline.
+pub(crate) fn notes(comparison: &Comparison) -> Vec<String> {
+    let notes = comparison.warnings.iter().filter(|warning| is_note(warning)).map(warning);
+    measured_again(comparison).into_iter().chain(notes).collect()
+}
+
+fn is_note(warning: &Warning) -> bool {
+    matches!(warning, Warning::ClockDisagrees { .. })
+}
+
 /// Returns a sentence for each kernel that is the base's image, measured again.
-pub(crate) fn measured_again(comparison: &Comparison) -> Vec<String> {
+fn measured_again(comparison: &Comparison) -> Vec<String> {
     let doing = if one_machine(comparison) { "the lab's" } else { "the machines'" };
     comparison
         .others

@@ -96,12 +96,12 @@ pub(super) fn page(comparison: &Comparison) -> Page {
     let measured = !words::no_run_needed(comparison);
     Page {
         headlines: words::headlines(comparison),
-        warnings: comparison.warnings.iter().map(words::warning).collect(),
+        warnings: words::alarms(comparison),
         suite: plain(&comparison.suite),
         machine: words::machine(comparison),
         seeds: words::seeds(comparison),
         created: comparison.created_unix.map(date),
-        notes: words::measured_again(comparison),
+        notes: words::notes(comparison),
         changes: changes(comparison),
         tables: tables(comparison),
         means: comparison.others.iter().filter_map(|other| words::geometric_mean(comparison, other)).collect(),

@@ -34,8 +34,8 @@ pub fn text(comparison: &Comparison, styles: &Styles) -> String {
 }
 
 fn opening(page: &mut Page, comparison: &Comparison, styles: &Styles) {
-    for warning in &comparison.warnings {
-        for line in wrap(&words::warning(warning), WIDTH) {
+    for alarm in words::alarms(comparison) {
+        for line in wrap(&alarm, WIDTH) {
             page.line(styles.alarm(&line));
         }
         page.blank();
@@ -48,8 +48,8 @@ fn opening(page: &mut Page, comparison: &Comparison, styles: &Styles) {
     page.blank();
     page.hanging("Machine: ", &words::machine(comparison));
     page.hanging("Seeds:   ", &words::seeds(comparison));
-    for again in words::measured_again(comparison) {
-        page.hanging("Note:    ", &again);
+    for note in words::notes(comparison) {
+        page.hanging("Note:    ", &note);
     }
 }
 
