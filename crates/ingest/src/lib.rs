@@ -6,6 +6,7 @@
 mod calls;
 mod environment;
 mod kept;
+mod modelled;
 mod probes;
 mod profile;
 mod samples;
@@ -14,6 +15,7 @@ mod symbols;
 pub use calls::{CallsError, call_tree};
 pub use environment::environment;
 pub use kept::{profile_from_text, profile_to_text};
+pub use modelled::modelled;
 pub use probes::{ProbeHits, probe_hits};
 pub use profile::{ProfileError, profile, profile_by};
 pub use samples::{IngestError, outcome};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use model::{Profile, ProfileLine, Region, Share};
 
-use crate::Symbols;
+use crate::{Symbols, modelled};
 
 /// What user code is called: it is the agent's or a program's, not the kernel's.
 pub(crate) const USER: &str = "[user]";
@@ -66,6 +66,9 @@ pub fn profile_by(
     for (number, line) in text.lines().enumerate() {
         let malformed = ProfileError::Malformed(number + 1);
         let (word, rest) = line.split_once(' ').ok_or(malformed.clone())?;
+        if modelled::event(word).is_some() {
+            continue;
+        }
         let radix = if matches!(word, "at" | "repeated") { 16 } else { 10 };
         let (first, rest) = rest.split_once(' ').ok_or(malformed.clone())?;
         let first = u64::from_str_radix(first, radix).map_err(|_| malformed.clone())?;

@@ -1,7 +1,10 @@
 //! One job: from a workload's declaration to the agent, and from the agent's frames to a result.
 
 use machine::{Exact, MachineError, Start, Trace};
-use model::{CallTree, Environment, FailureReason, Outcome, Profile, Stage, SubjectFailure, Workload, WorkloadResult};
+use model::{
+    CallTree, CostModel, Environment, FailureReason, Modelled, Outcome, Profile, Stage, SubjectFailure, Workload,
+    WorkloadResult,
+};
 use wire::{Clock, Job, Task};
 
 use crate::perturb::perturbation;
@@ -111,6 +114,35 @@ pub(crate) fn calls(
         let tree = ingest::call_tree(&end.calls.unwrap_or_default(), &named.symbols, &profile);
         let expanded = expanded(&counts, (start, named), workload.operations);
         tree.map(|tree| Calls { profile, tree, expanded }).map_err(|error| error.to_string())
+    }))
+}
+
+/// What simulating a processor brought.
+pub(crate) struct Simulated {
+    /// The same profile as when it was measured.
+    pub(crate) profile: Profile,
+    pub(crate) modelled: Modelled,
+}
+
+/// Runs one workload on a simulated processor; the guest does what it did when it was measured.
+pub(crate) fn simulate(
+    exact: &Exact,
+    start: &Start,
+    (id, workload): (u64, &Workload),
+    (named, model): (&Named, &CostModel),
+) -> Result<Result<Simulated, String>, MachineError> {
+    let job = Job { id, clock: Clock::Tsc, perturbation: perturbation(start.seed), task: task(workload, vec![]) };
+    let end = exact.run(start, &job, Trace::Model(&named.marks, model))?;
+    if let Err(failure) = end.stream {
+        return Ok(Err(failure.reason.to_string()));
+    }
+    let counts = end.counts.unwrap_or_default();
+    let profile = ingest::profile(&counts, &named.symbols, workload.operations);
+    Ok(profile.map_err(|error| error.to_string()).and_then(|profile| {
+        let modelled = ingest::modelled(&counts, &named.symbols, &profile);
+        modelled
+            .map(|modelled| Simulated { profile, modelled })
+            .ok_or_else(|| "what the model wrote makes no sense".into())
     }))
 }
 

@@ -6,15 +6,15 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use kernel::{BuildCache, Step};
-use machine::{Boot, Exact, Limits, Programs, Settings, SnapshotUse, Trace};
-use model::{Build, CallTree, KernelName, Machine, Profile, Run, RunId, SourcePlace, Workload};
+use machine::{Boot, Exact, Limits, MachineError, Programs, Settings, SnapshotUse, Start, Trace};
+use model::{Build, CallTree, CostModel, KernelName, Machine, Modelled, Profile, Run, RunId, SourcePlace, Workload};
 use store::{HomeLock, Store};
 use wire::{Clock, Frame, Job, Perturbation};
 
 use crate::carry_out::{Bench, carry_out};
-use crate::job::{Calls, calls, with_retries};
+use crate::job::{Calls, Simulated, calls, simulate, with_retries};
 use crate::perturb::conditions;
-use crate::symbols::SymbolCache;
+use crate::symbols::{Named, SymbolCache};
 use crate::unit::job_id;
 use crate::{AGENT, Event, INIT, LabError, Plan, TRACER};
 
@@ -75,6 +75,11 @@ pub struct Probed {
     pub hits: Vec<(String, u64)>,
     /// Operations that were done, warm-up included.
     pub operations: u64,
+}
+
+/// Refuses a run that did not execute what the one before did.
+fn same(profile: &Profile, kept: &Profile) -> Result<(), String> {
+    if profile == kept { Ok(()) } else { Err("the same job executed something else this time".into()) }
 }
 
 impl Lab {
@@ -152,6 +157,41 @@ impl Lab {
         (workload, seed): (&Workload, u64),
         kept: &Profile,
     ) -> Result<Result<Followed, String>, LabError> {
+        let followed =
+            self.again(build, (workload, seed), |start, id, named| calls(&self.exact, start, (id, workload), named))?;
+        Ok(followed.and_then(|Calls { profile, tree, expanded }| {
+            same(&profile, kept)?;
+            Ok(Followed { tree, expanded })
+        }))
+    }
+
+    /// Runs a workload once more on a simulated processor; nothing is stored. A run that executed anything else than the
+    /// profile that is kept is refused.
+    ///
+    /// # Errors
+    /// When the lab fails. Inside, why the model says nothing.
+    pub fn simulate(
+        &self,
+        build: &Build,
+        (workload, seed): (&Workload, u64),
+        (kept, model): (&Profile, &CostModel),
+    ) -> Result<Result<Modelled, String>, LabError> {
+        let simulated = self.again(build, (workload, seed), |start, id, named| {
+            simulate(&self.exact, start, (id, workload), (named, model))
+        })?;
+        Ok(simulated.and_then(|Simulated { profile, modelled }| {
+            same(&profile, kept)?;
+            Ok(modelled)
+        }))
+    }
+
+    /// Does a workload's job again, from the boot that it was measured from.
+    fn again<T>(
+        &self,
+        build: &Build,
+        (workload, seed): (&Workload, u64),
+        job: impl Fn(&Start, u64, &Named) -> Result<Result<T, String>, MachineError>,
+    ) -> Result<Result<T, String>, LabError> {
         let Boot::Ready(start) = self.exact.boot(build, seed)? else { return Ok(Err("it does not boot".to_owned())) };
         let (known, _) = self.symbols.of(&self.exact, build, &start)?;
         let named = match known.as_ref() {
@@ -159,13 +199,7 @@ impl Lab {
             Err(why) => return Ok(Err(why.clone())),
         };
         let id = job_id((&build.id, &self.machine().id, seed), workload.name);
-        let followed = with_retries(&|_| {}, || calls(&self.exact, &start, (id, workload), named))?;
-        Ok(followed.and_then(|Calls { profile, tree, expanded }| {
-            let is_same = profile == *kept;
-            is_same
-                .then_some(Followed { tree, expanded })
-                .ok_or("the same job executed something else this time".into())
-        }))
+        with_retries(&|_| {}, || job(&start, id, named))
     }
 
     /// Returns where functions of a build are in its source, by symbol; nothing without debug information, and without

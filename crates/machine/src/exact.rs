@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
-use model::{Build, FailureReason, Machine, MachineId, MachineKind, Stage, SubjectFailure};
+use model::{Build, CostModel, FailureReason, Machine, MachineId, MachineKind, Stage, SubjectFailure};
 use serde_json::json;
 use wire::{Job, Stream, StreamError};
 
@@ -136,6 +136,8 @@ pub enum Trace<'a> {
     Counts(&'a str),
     /// Follow calls as well; the marks name all functions.
     Calls(&'a str),
+    /// Count, and simulate this processor.
+    Model(&'a str, &'a CostModel),
 }
 
 impl Trace<'_> {
@@ -144,6 +146,10 @@ impl Trace<'_> {
             Self::Nothing => String::new(),
             Self::Counts(_) => format!(",counts={COUNTS},marks={MARKS}"),
             Self::Calls(_) => format!(",counts={COUNTS},marks={MARKS},calls={CALLS}"),
+            Self::Model(_, model) => {
+                let sizes = model.simulated().into_iter().map(|(word, size)| format!(",{word}={size}"));
+                format!(",counts={COUNTS},marks={MARKS},model=on{}", sizes.collect::<String>())
+            }
         }
     }
 }
@@ -237,7 +243,7 @@ impl Exact {
     /// When the lab fails. A kernel that fails is a result, see [`JobEnd::stream`].
     pub fn run(&self, start: &Start, job: &Job, trace: Trace<'_>) -> Result<JobEnd, MachineError> {
         let scratch = self.prepare(&start.kernel, &job.encode()?)?;
-        if let Trace::Counts(marks) | Trace::Calls(marks) = trace {
+        if let Trace::Counts(marks) | Trace::Calls(marks) | Trace::Model(marks, _) = trace {
             scratch.write(MARKS, marks.as_bytes())?;
         }
         let limits = &self.settings.limits;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
+use model::CostModel;
 
 use crate::exit::EXIT_CODES;
 
@@ -74,7 +75,7 @@ pub(crate) enum Command {
     /// Compare kernels with a base: what became better or worse, and by how much
     Compare(Compare),
     /// Show which functions of the kernel a difference comes from, to the last instruction
-    Profile(Profile),
+    Profile(Box<Profile>),
     /// Run a suite on one kernel and keep the results
     Run(Run),
     /// List the runs that are kept, newest first
@@ -210,9 +211,15 @@ pub(crate) struct Profile {
     #[command(flatten)]
     pub(crate) measure: Measure,
 
-    /// Seeds, whose counts are added up
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u64).range(1..=1000))]
-    pub(crate) seeds: u64,
+    /// Seeds, whose counts are added up [default: 1; 4 with --model]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=1000))]
+    pub(crate) seeds: Option<u64>,
+
+    /// Also simulate a processor's caches, translation buffers and branch predictor: a model, not a measurement. MODEL is
+    /// a name, with parameters that differ: skylake-sp,l2=512K/8
+    #[arg(long, value_name = "MODEL", num_args = 0..=1, require_equals = true, default_missing_value = CostModel::NAME,
+          value_parser = CostModel::parse)]
+    pub(crate) model: Option<CostModel>,
 
     /// Most functions that are shown for a workload; the others are one line. JSON has all
     #[arg(long, value_name = "N", default_value_t = 20)]
@@ -237,6 +244,13 @@ pub(crate) struct Profile {
     /// Write it to a file rather than to standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+}
+
+impl Profile {
+    /// Returns the number of seeds: what a model says means nothing without several.
+    pub(crate) fn seed_count(&self) -> u64 {
+        self.seeds.unwrap_or(if self.model.is_some() { 4 } else { 1 })
+    }
 }
 
 /// `marvin run`.

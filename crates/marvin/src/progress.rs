@@ -67,9 +67,9 @@ impl Progress {
         }
     }
 
-    /// Shows that the calls of so many jobs are followed.
-    pub(crate) fn following(&self, jobs: usize) {
-        self.message(&format!("following the calls of {jobs} jobs"));
+    /// Shows that so many jobs are done again, and what for.
+    pub(crate) fn again(&self, what: &str, jobs: usize) {
+        self.message(&format!("{what} {jobs} jobs"));
         if let Self::Bar(bar) = self {
             bar.reset();
             bar.set_length(jobs as u64);
@@ -77,7 +77,7 @@ impl Progress {
     }
 
     /// Shows that one of these is done.
-    pub(crate) fn followed(&self, what: &str) {
+    pub(crate) fn one_more(&self, what: &str) {
         self.done(what);
     }
 

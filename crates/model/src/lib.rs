@@ -5,6 +5,7 @@
 
 mod build;
 mod calls;
+mod cost;
 mod ids;
 mod kernel;
 mod machine;
@@ -19,6 +20,7 @@ mod workload;
 
 pub use build::{Build, BuildFile};
 pub use calls::{CallPath, CallTree};
+pub use cost::{CostEvent, CostEvents, CostModel, CostModelError, Modelled, ModelledLine};
 pub use ids::{BuildId, IdError, MachineId, RunId};
 pub use kernel::{DebQuery, KernelName, KernelNameError};
 pub use machine::{Machine, MachineKind};

@@ -19,6 +19,7 @@ mod index;
 mod label;
 pub mod ledger;
 mod missing;
+pub mod modelled;
 mod plain;
 mod question;
 pub mod render;

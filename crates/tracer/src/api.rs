@@ -169,6 +169,38 @@ impl Clock {
     }
 }
 
+/// QEMU's functions that tell where in the guest's physical memory something is.
+struct Places {
+    host: extern "C" fn(*const RawInstruction) -> *const c_void,
+    find: extern "C" fn(u32, u64) -> *const c_void,
+    is_device: extern "C" fn(*const c_void) -> bool,
+    physical: extern "C" fn(*const c_void) -> u64,
+}
+
+static PLACES: OnceLock<Places> = OnceLock::new();
+
+/// Looks up what [`physical`] and [`Instruction::host`] need.
+pub(crate) fn prepare_places() -> Result<(), String> {
+    // SAFETY: the types are those of the declarations in include/qemu/qemu-plugin.h.
+    let places = unsafe {
+        Places {
+            host: function(c"qemu_plugin_insn_haddr")?,
+            find: function(c"qemu_plugin_get_hwaddr")?,
+            is_device: function(c"qemu_plugin_hwaddr_is_io")?,
+            physical: function(c"qemu_plugin_hwaddr_phys_addr")?,
+        }
+    };
+    drop(PLACES.set(places));
+    Ok(())
+}
+
+/// Returns the physical address of an access, within its callback; nothing for devices.
+pub(crate) fn physical(access: u32, address: u64) -> Option<u64> {
+    let places = PLACES.get()?;
+    let found = (places.find)(access, address);
+    (!found.is_null() && !(places.is_device)(found)).then(|| (places.physical)(found))
+}
+
 /// Has a function called for each block that is translated.
 pub(crate) fn on_translation(id: Id, callback: Translated) {
     if let Some(functions) = FUNCTIONS.get() {
@@ -224,9 +256,15 @@ impl Instruction {
         (self.functions.before)(self.raw, callback, NO_REGISTERS, data as *mut c_void);
     }
 
+    /// Returns where QEMU has it in its own memory; nothing if that is no memory.
+    pub(crate) fn host(&self) -> Option<u64> {
+        let host = (PLACES.get()?.host)(self.raw);
+        (!host.is_null()).then_some(host as usize as u64)
+    }
+
     /// Has a function called with the address of each read or write of memory, see [`is_write`].
-    pub(crate) fn on_access(&self, callback: Access) {
-        (self.functions.on_access)(self.raw, callback, NO_REGISTERS, READ_OR_WRITE, std::ptr::null_mut());
+    pub(crate) fn on_access(&self, callback: Access, data: usize) {
+        (self.functions.on_access)(self.raw, callback, NO_REGISTERS, READ_OR_WRITE, data as *mut c_void);
     }
 
     /// Counts each execution.
@@ -272,6 +310,12 @@ impl Counters {
         assert!(index < self.length, "a counter that was not made");
         // SAFETY: within the counters, see above.
         unsafe { self.first.add(index) }
+    }
+
+    /// Adds 1 to a counter.
+    pub(crate) fn add(&self, index: usize) {
+        // SAFETY: aligned, within the counters, and nobody else adds while a callback runs.
+        unsafe { *self.at(index) += 1 };
     }
 
     /// Returns a counter's value now.

@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 use crate::api::{Counters, Instruction};
 use crate::calls::Calls;
 use crate::context::{Context, Event, Owner};
+use crate::cost;
 
 /// Counters that are made at once.
 const CHUNK: usize = 4096;
@@ -23,8 +24,28 @@ const KERNEL: u64 = 1 << 63;
 struct Place {
     /// Its address; 0 stands for user code.
     address: u64,
-    /// Whether it is a repeated string instruction, of which each iteration counts.
-    repeated: bool,
+    what: What,
+}
+
+/// What is counted of an instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum What {
+    /// Its executions.
+    Executed,
+    /// Its iterations: it is a repeated string instruction.
+    Repeated,
+    /// What the cost model says of it.
+    Modelled(cost::Event),
+}
+
+impl What {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Executed => "at",
+            Self::Repeated => "repeated",
+            Self::Modelled(event) => event.word(),
+        }
+    }
 }
 
 /// Whose a count is in the end.
@@ -91,7 +112,28 @@ impl Counts {
     /// Has an instruction counted.
     pub(crate) fn watch(&mut self, instruction: &Instruction, bytes: &[u8]) {
         let address = instruction.address();
-        let place = Place { address: if is_kernel(address) { address } else { 0 }, repeated: is_repeated(bytes) };
+        let what = if is_repeated(bytes) { What::Repeated } else { What::Executed };
+        let place = Place { address: if is_kernel(address) { address } else { 0 }, what };
+        let slot = self.slot(place);
+        if let Some(chunk) = self.chunks.get(slot / CHUNK) {
+            instruction.count(chunk, slot % CHUNK);
+        }
+        if let Some(calls) = &self.calls {
+            calls.watch(instruction, place.address != 0);
+        }
+    }
+
+    /// Counts what the cost model says of an instruction.
+    pub(crate) fn record(&mut self, event: cost::Event, address: u64) {
+        let address = if is_kernel(address) { address } else { 0 };
+        let slot = self.slot(Place { address, what: What::Modelled(event) });
+        if let Some(chunk) = self.chunks.get(slot / CHUNK) {
+            chunk.add(slot % CHUNK);
+        }
+    }
+
+    /// Returns the index of a counter, which is made if there is none yet.
+    fn slot(&mut self, place: Place) -> usize {
         let next = self.places.len();
         let slot = *self.slots.entry(place).or_insert(next);
         if slot == next {
@@ -102,12 +144,7 @@ impl Counts {
                 self.chunks.extend(Counters::new(CHUNK));
             }
         }
-        if let Some(chunk) = self.chunks.get(slot / CHUNK) {
-            instruction.count(chunk, slot % CHUNK);
-        }
-        if let Some(calls) = &self.calls {
-            calls.watch(instruction, place.address != 0);
-        }
+        slot
     }
 
     /// Begins a region, in the task that executes.
@@ -177,8 +214,12 @@ impl Counts {
 
     fn add(&mut self, slot: usize, share: Share, count: u64) {
         let Some(region) = &mut self.open else { return };
+        let Place { address, what } = self.places[slot];
         self.sums[slot][share as usize] += count;
-        *match (share, self.places[slot].address) {
+        if matches!(what, What::Modelled(_)) {
+            return;
+        }
+        *match (share, address) {
             (Share::Process, 0) => &mut region.user,
             (Share::Process, _) => &mut region.kernel,
             (Share::Interrupt, _) => &mut region.interrupt,
@@ -192,7 +233,8 @@ impl Counts {
     }
 
     /// Returns all of it as text: `region ID USER KERNEL INTERRUPT OTHER` and `at ADDRESS PROCESS INTERRUPT OTHER`,
-    /// `repeated` in place of `at` for iterations of string instructions, addresses in hexadecimal with 0 for user code.
+    /// `repeated` in place of `at` for iterations of string instructions, the model's words for what it says, addresses in
+    /// hexadecimal with 0 for user code.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         let mut line = |words: std::fmt::Arguments<'_>| writeln!(text, "{words}").unwrap_or_default();
@@ -201,8 +243,7 @@ impl Counts {
         }
         let counted = self.places.iter().zip(&self.sums).filter(|(_, sums)| **sums != Shares::default());
         for (place, [process, interrupt, other]) in counted.collect::<BTreeMap<_, _>>() {
-            let kind = if place.repeated { "repeated" } else { "at" };
-            line(format_args!("{kind} {:x} {process} {interrupt} {other}", place.address));
+            line(format_args!("{} {:x} {process} {interrupt} {other}", place.what.word(), place.address));
         }
         let unclosed = self.unclosed + u64::from(self.open.is_some());
         line(format_args!("end {} {unclosed}", self.left_out));

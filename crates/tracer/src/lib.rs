@@ -1,10 +1,13 @@
 //! The QEMU plugin of the exact machine. It keeps the clock exact (`idle.rs`) and counts what the guest executes
 //! (`count.rs`), if it is told where to write that:
 //!
-//! `-plugin FILE[,counts=FILE,marks=FILE[,calls=FILE]]`. Each line of the marks is a word and an address in hexadecimal:
+//! `-plugin FILE[,counts=FILE,marks=FILE[,calls=FILE | ,model=on,SIZES]]`. Each line of the marks is a word and an address in hexadecimal:
 //! `interrupt`, `exception` and `syscall` for the first instruction of such an entry to the kernel, `switch` for the
 //! function that switches stacks; for the call tree (`calls.rs`) also `fork` for where a new task begins and `function`
 //! for every other function. The counts and the call tree are written when QEMU ends.
+//!
+//! The cost model (`cost/`) adds what it says to the counts. Its sizes are `SETS/WAYS` of `l1i`, `l1d`, `l2` and `last`, of
+//! the translation buffers `itlb`, `dtlb` and `stlb`, and the branch `predictor`'s entries as a power of two.
 //!
 //! QEMU loads it into its own process, so it never unwinds. Symbols, ledgers and what a count means are left to others.
 
@@ -13,6 +16,7 @@
 mod api;
 mod calls;
 mod context;
+mod cost;
 mod count;
 mod idle;
 mod marks;
@@ -25,8 +29,11 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use api::{Block, Id, Instruction};
 use calls::Calls;
 use context::{Event, Owner};
+use cost::{Cost, Flush, Sizes};
 use count::Counts;
 use marks::Marks;
+
+const ARGUMENTS: &str = "counts=FILE, marks=FILE, calls=FILE, and model=on with its sizes";
 
 /// What counts, where there is something to count.
 struct Tracer {
@@ -35,6 +42,8 @@ struct Tracer {
     file: PathBuf,
     /// Where the call tree goes, if one is asked for.
     calls: Option<PathBuf>,
+    /// Whether there is a cost model.
+    has_model: bool,
 }
 
 static TRACER: OnceLock<Tracer> = OnceLock::new();
@@ -68,17 +77,24 @@ fn install(id: Id, arguments: impl Iterator<Item = String>) -> Result<(), String
     api::prepare()?;
     idle::prepare()?;
     let (mut file, mut calls, mut marks) = (None, None, Marks::default());
+    let (mut has_model, mut sizes) = (false, Sizes::default());
     for argument in arguments {
         match argument.split_once('=') {
+            Some(("model", "on")) => has_model = true,
+            Some((word, value)) if sizes.set(word, value) => {}
             Some(("counts", path)) => file = Some(PathBuf::from(path)),
             Some(("calls", path)) => calls = Some(PathBuf::from(path)),
             Some(("marks", path)) => marks = Marks::read(path)?,
-            _ => return Err(format!("`{argument}` is no argument: there are counts=FILE, calls=FILE and marks=FILE")),
+            _ => return Err(format!("`{argument}` is no argument: there are {ARGUMENTS}")),
         }
+    }
+    if has_model {
+        api::prepare_places()?;
+        cost::install(Cost::new(&sizes).ok_or("a size of the cost model is missing")?);
     }
     if let Some(file) = file {
         let counts = if calls.is_some() { Counts::with_calls() } else { Counts::default() };
-        drop(TRACER.set(Tracer { counts: Mutex::new(counts), marks, file, calls }));
+        drop(TRACER.set(Tracer { counts: Mutex::new(counts), marks, file, calls, has_model }));
         api::on_exit(id, write);
     }
     api::on_translation(id, translated);
@@ -86,16 +102,38 @@ fn install(id: Id, arguments: impl Iterator<Item = String>) -> Result<(), String
 }
 
 extern "C" fn translated(_id: Id, block: *mut Block) {
-    for instruction in api::instructions(block) {
+    let tracer = TRACER.get();
+    let modelled = tracer.filter(|tracer| tracer.has_model).and_then(|tracer| model_block(tracer, block));
+    for (index, instruction) in api::instructions(block).enumerate() {
         let mut room = [0; api::LONGEST];
         let bytes = instruction.bytes(&mut room);
-        if let Some(tracer) = TRACER.get() {
+        if let Some(tracer) = tracer {
             trace(tracer, &instruction, bytes);
+            // After the marks: what begins with this block fetches it.
+            if let (0, Some(block)) = (index, modelled) {
+                instruction.before(fetch, block);
+            }
         }
         if idle::is_halt(bytes) {
             instruction.before(idle::before_halt, 0);
         }
     }
+}
+
+/// Has the cost model take note of a block and returns its number.
+fn model_block(tracer: &Tracer, block: *mut Block) -> Option<usize> {
+    let (mut code, mut room, mut is_entry) = (Vec::new(), [0; api::LONGEST], false);
+    for instruction in api::instructions(block) {
+        let size = instruction.bytes(&mut room).len();
+        if code.is_empty() {
+            use marks::Mark::{Exception, Interrupt, SystemCall};
+            let mark = tracer.marks.at(instruction.address(), &room[..size]);
+            is_entry = matches!(mark, Some(Exception | Interrupt | SystemCall));
+        }
+        code.push((instruction, size));
+    }
+    let last = code.last()?.1;
+    cost::with(|cost| cost.translate(&code, &room[..last], is_entry))?
 }
 
 fn trace(tracer: &Tracer, instruction: &Instruction, bytes: &[u8]) {
@@ -109,7 +147,7 @@ fn trace(tracer: &Tracer, instruction: &Instruction, bytes: &[u8]) {
         Some(marks::Mark::Exception) => instruction.before(exception, data),
         Some(marks::Mark::SystemCall) => instruction.before(system_call, data),
         Some(marks::Mark::Return) => instruction.before(returning, 0),
-        Some(marks::Mark::Switch) => instruction.on_access(switch),
+        Some(marks::Mark::Switch) => instruction.on_access(switch, 0),
         Some(marks::Mark::SystemReturn) if tracer.calls.is_some() => instruction.before(system_return, 0),
         Some(marks::Mark::Fork) if tracer.calls.is_some() => instruction.before(fork, data),
         Some(marks::Mark::Function) if tracer.calls.is_some() => instruction.before(function, data),
@@ -117,9 +155,15 @@ fn trace(tracer: &Tracer, instruction: &Instruction, bytes: &[u8]) {
     }
     if tracer.calls.is_some() && count::is_kernel(address) {
         if calls::is_call(bytes) {
-            instruction.on_access(call);
+            instruction.on_access(call, 0);
         } else if calls::is_return(bytes) {
-            instruction.on_access(call_return);
+            instruction.on_access(call_return, 0);
+        }
+    }
+    if tracer.has_model {
+        instruction.on_access(modelled_access, data);
+        if let Some(what) = Flush::of(bytes) {
+            instruction.before(flush, what as usize);
         }
     }
     counts(tracer).watch(instruction, bytes);
@@ -156,6 +200,7 @@ fn function_of(data: *mut c_void) -> u64 {
 extern "C" fn open(_processor: u32, id: *mut c_void) {
     if let Some(tracer) = TRACER.get() {
         counts(tracer).open(u16::try_from(id as usize).unwrap_or(u16::MAX));
+        cost::with(Cost::activate);
     }
 }
 
@@ -210,6 +255,24 @@ extern "C" fn call_return(_processor: u32, access: u32, address: u64, _: *mut c_
     if !api::is_write(access) {
         follow(0, |calls, _| calls.ret(address));
     }
+}
+
+extern "C" fn fetch(_processor: u32, block: *mut c_void) {
+    cost::fetch(block as usize, &mut record);
+}
+
+extern "C" fn modelled_access(_processor: u32, access: u32, address: u64, data: *mut c_void) {
+    cost::access((function_of(data), access, address), &mut record);
+}
+
+fn record(event: cost::Event, address: u64) {
+    if let Some(tracer) = TRACER.get() {
+        counts(tracer).record(event, address);
+    }
+}
+
+extern "C" fn flush(_processor: u32, what: *mut c_void) {
+    cost::flush(Flush::ALL[what as usize % Flush::ALL.len()]);
 }
 
 extern "C" fn write(_id: Id, _: *mut c_void) {

@@ -1,6 +1,6 @@
 //! One file per command.
 
-mod calls;
+mod again;
 mod compare;
 mod doctor;
 mod generate;

@@ -7,7 +7,7 @@ use model::{Build, Outcome, Run};
 use report::ledger::{Ledger, Sources};
 use report::render::ledger::{self, Profiled};
 
-use super::calls::{Followed, follow};
+use super::again::{Followed, Measured, follow, simulate};
 use super::compare::exact_name;
 use super::measure::{build, kernel_name, machines, open, plan, suite, workloads};
 use crate::answer::Answer;
@@ -26,7 +26,7 @@ pub(crate) fn profile(arguments: &Arguments, command: &Profile) -> anyhow::Resul
     let lab = open(arguments, measure)?;
     let progress = Progress::new(arguments.quiet);
     let builds = names.iter().map(|name| build(&lab, name, &progress)).collect::<Result<Vec<_>, _>>()?;
-    let seeds: Vec<u64> = (1..=command.seeds).collect();
+    let seeds: Vec<u64> = (1..=command.seed_count()).collect();
     let plan = plan(measure, (&builds, suite), &workloads, &seeds);
     let runs = lab.carry_out(&plan, &|event| progress.event(&event))?;
     let (mut ledgers, mut missing, mut counted) = (Vec::new(), Vec::new(), Vec::new());
@@ -39,10 +39,10 @@ pub(crate) fn profile(arguments: &Arguments, command: &Profile) -> anyhow::Resul
             Err(why) => missing.push((workload.name.to_owned(), why)),
         }
     }
-    let Followed { calls, expanded, without } = match command.no_calls {
-        true => Followed::default(),
-        false => follow((&lab, machines(measure)), (&builds, &runs), &counted, &progress)?,
-    };
+    let (machines, builds_of, workloads) = (machines(measure), &builds, &counted);
+    let measured = Measured { lab: &lab, machines, builds: builds_of, runs: &runs, workloads, progress: &progress };
+    let Followed { calls, expanded, without } = if command.no_calls { Followed::default() } else { follow(measured)? };
+    let simulated = command.model.as_ref().map(|model| simulate(measured, model)).transpose()?.unwrap_or_default();
     progress.end();
     let sources = sources(&lab, &builds, &runs)?;
     if let Some(file) = folded {
@@ -69,6 +69,9 @@ pub(crate) fn profile(arguments: &Arguments, command: &Profile) -> anyhow::Resul
         sources,
         calls,
         without_calls: without,
+        model: command.model.clone(),
+        modelled: simulated.differences,
+        without_model: simulated.without,
         command: reproducer(command, &builds),
         lines_max: command.lines,
     };
@@ -126,8 +129,11 @@ fn reproducer(command: &Profile, builds: &[Build]) -> String {
     if !command.measure.workload.is_empty() {
         words.extend(["--workload".into(), command.measure.workload.join(",")]);
     }
-    if command.seeds != 1 {
-        words.extend(["--seeds".into(), command.seeds.to_string()]);
+    if let Some(seeds) = command.seeds {
+        words.extend(["--seeds".into(), seeds.to_string()]);
+    }
+    if let Some(model) = &command.model {
+        words.push(format!("--model={}", model.name()));
     }
     if command.no_calls {
         words.push("--no-calls".into());

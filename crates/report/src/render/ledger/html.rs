@@ -4,6 +4,7 @@
 use askama::Template;
 
 use super::flame::{Flame, flame};
+use super::modelled::{self, ModelCells};
 use super::{LEGEND, Profiled, TableRow, calls, entries, folders, rows, shifts, signed, suggestions, totals};
 use crate::ledger::Ledger;
 use crate::render::RenderError;
@@ -25,8 +26,10 @@ struct PageOfProfiles<'a> {
     command: &'a str,
     legend: &'static str,
     sections: Vec<Section>,
-    missing: &'a [(String, String)],
-    without_calls: &'a [(String, String)],
+    model: Option<String>,
+    lacking: Vec<(&'static str, &'a [(String, String)])>,
+    model_head: &'static str,
+    by_function: &'static str,
 }
 
 struct Section {
@@ -40,6 +43,9 @@ struct Section {
     roll_ups: Vec<(&'static str, Vec<Cells>)>,
     shifts: Vec<String>,
     flame: Option<Flame>,
+    /// What the model says, and the functions that it finds.
+    figures: Vec<ModelCells>,
+    model_functions: Vec<ModelCells>,
 }
 
 /// One line of the chart: how much the base and the new kernel execute, side by side from the middle.
@@ -79,8 +85,10 @@ pub fn html(profiled: &Profiled) -> Result<String, RenderError> {
         command: &profiled.command,
         legend: LEGEND,
         sections: profiled.ledgers.iter().map(|ledger| section(ledger, profiled)).collect(),
-        missing: &profiled.missing,
-        without_calls: &profiled.without_calls,
+        model: profiled.model.as_ref().map(ToString::to_string),
+        lacking: profiled.lacking().collect(),
+        model_head: modelled::HEAD,
+        by_function: modelled::BY_FUNCTION,
     };
     Ok(page.render()?)
 }
@@ -88,6 +96,7 @@ pub fn html(profiled: &Profiled) -> Result<String, RenderError> {
 fn section(ledger: &Ledger, profiled: &Profiled) -> Section {
     let (shown, others) = rows(ledger, profiled.lines_max);
     let calls_of = profiled.calls_of(&ledger.workload);
+    let of_model = profiled.modelled_of(&ledger.workload);
     let roll_up = |rows: Vec<TableRow>| rows.iter().map(cells).collect();
     let expanded = profiled.expanded_of(ledger).map(|expanded| {
         let (shown, others) = super::rows(expanded, profiled.lines_max);
@@ -111,6 +120,8 @@ fn section(ledger: &Ledger, profiled: &Profiled) -> Section {
         roll_ups: roll_ups.into_iter().filter(|(_, rows)| !rows.is_empty()).collect(),
         shifts: calls_of.map(shifts).unwrap_or_default(),
         flame: calls_of.filter(|_| !ledger.is_unchanged()).map(flame),
+        figures: of_model.map(modelled::figures).unwrap_or_default(),
+        model_functions: of_model.map(modelled::functions).unwrap_or_default(),
     }
 }
 

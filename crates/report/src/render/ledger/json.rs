@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::Profiled;
 use crate::calls::{CallDifference, CallNode};
 use crate::ledger::{Count, Ledger, LedgerLine, Sources, share_words};
+use crate::modelled::{ModelDifference, ModelRow};
 use crate::render::RenderError;
 
 /// Version of this document's form.
@@ -23,6 +24,11 @@ struct Document<'a> {
     workloads: Vec<Workload<'a>>,
     missing: Vec<Missing<'a>>,
     without_calls: Vec<Missing<'a>>,
+    /// The cost model's name and parameters, where one was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    without_model: Vec<Missing<'a>>,
 }
 
 #[derive(Serialize)]
@@ -54,6 +60,25 @@ struct Workload<'a> {
     /// Where calls were followed.
     #[serde(skip_serializing_if = "Option::is_none")]
     calls: Option<Calls<'a>>,
+    /// What a cost model says: simulated, not measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    modelled: Option<OfModel<'a>>,
+}
+
+#[derive(Serialize)]
+struct OfModel<'a> {
+    seeds: usize,
+    per_operation: Vec<Figures<'a>>,
+    estimated_cycles_by_function: Vec<Figures<'a>>,
+}
+
+#[derive(Serialize)]
+struct Figures<'a> {
+    name: &'a str,
+    /// Mean, smallest and largest over the seeds.
+    base: [f64; 3],
+    new: [f64; 3],
+    finding: &'static str,
 }
 
 #[derive(Serialize)]
@@ -128,6 +153,8 @@ pub fn json(profiled: &Profiled) -> Result<String, RenderError> {
         workloads: profiled.ledgers.iter().map(|ledger| workload(profiled, ledger)).collect(),
         missing: missing(&profiled.missing),
         without_calls: missing(&profiled.without_calls),
+        model: profiled.model.as_ref().map(ToString::to_string),
+        without_model: missing(&profiled.without_model),
     };
     Ok(serde_json::to_string_pretty(&document)? + "\n")
 }
@@ -163,7 +190,21 @@ fn workload<'a>(profiled: &'a Profiled, ledger: &'a Ledger) -> Workload<'a> {
             .find(|expanded| expanded.workload == ledger.workload)
             .map(|expanded| expanded.lines.iter().map(|each| line(expanded, each, &profiled.sources)).collect()),
         calls: profiled.calls_of(&ledger.workload).map(calls),
+        modelled: profiled.modelled_of(&ledger.workload).map(of_model),
     }
+}
+
+fn of_model(difference: &ModelDifference) -> OfModel<'_> {
+    OfModel {
+        seeds: difference.seeds,
+        per_operation: difference.rows.iter().map(figures).collect(),
+        estimated_cycles_by_function: difference.functions.iter().map(figures).collect(),
+    }
+}
+
+fn figures(row: &ModelRow) -> Figures<'_> {
+    let [base, new] = row.figures.map(|figure| [figure.mean, figure.least, figure.most]);
+    Figures { name: &row.name, base, new, finding: row.finding.word() }
 }
 
 fn calls(calls: &CallDifference) -> Calls<'_> {

@@ -1,7 +1,9 @@
 //! Ledgers as markdown, for issue trackers.
 
+use super::modelled::{self, ModelCells};
 use super::{EXPANDED, LEGEND, Profiled, TableRow, calls, entries, folders, rows, shifts, signed, suggestions, totals};
 use crate::calls::CallDifference;
+use crate::modelled::ModelDifference;
 use crate::plain::plain;
 
 /// Renders the profiles of two kernels.
@@ -37,16 +39,14 @@ pub fn markdown(profiled: &Profiled) -> String {
         }
         lines.extend(roll_up("by source folder", &folders(ledger, &profiled.sources)));
         lines.extend(profiled.calls_of(&ledger.workload).into_iter().flat_map(of_calls));
+        lines.extend(profiled.modelled_of(&ledger.workload).into_iter().flat_map(of_model));
     }
-    if !profiled.missing.is_empty() {
-        lines.push("\nWithout a profile:\n".to_owned());
-        lines.extend(profiled.missing.iter().map(|(workload, why)| format!("- {}: {}", code(workload), code(why))));
-    }
-    if !profiled.without_calls.is_empty() {
-        lines.push("\nCalls were not followed:\n".to_owned());
-        lines.extend(profiled.without_calls.iter().map(|(name, why)| format!("- {}: {}", code(name), code(why))));
+    for (what, workloads) in profiled.lacking() {
+        lines.push(format!("\n{what}:\n"));
+        lines.extend(workloads.iter().map(|(workload, why)| format!("- {}: {}", code(workload), code(why))));
     }
     lines.push(format!("\n{LEGEND}\n"));
+    lines.extend(profiled.model.iter().map(|model| format!("The model: {model}\n")));
     let seeds = crate::render::number::seed_list(&profiled.seeds);
     lines.push(format!("{}; {seeds}; `{}`", plain(&profiled.machine), plain(&profiled.command)));
     lines.join("\n") + "\n"
@@ -59,6 +59,25 @@ fn of_calls(calls: &CallDifference) -> Vec<String> {
     if !shifts.is_empty() {
         lines.push("\nCost shifts, from one call to another below the same function:\n".to_owned());
         lines.extend(shifts.iter().map(|shift| format!("- {}", code(shift))));
+    }
+    lines
+}
+
+/// What the model says.
+fn of_model(difference: &ModelDifference) -> Vec<String> {
+    let table = |head: &str, rows: Vec<ModelCells>| {
+        let row = |ModelCells { name, base, new, ratio, finding }: ModelCells| {
+            format!("| {} | {base} | {new} | {ratio} | {finding} |", code(&name))
+        };
+        let head = [format!("| {head} | base | new | ratio | over seeds |"), "|---|---:|---:|---:|---|".to_owned()];
+        head.into_iter().chain(rows.into_iter().map(row)).collect::<Vec<_>>()
+    };
+    let mut lines = vec![format!("\n{}\n", modelled::HEAD)];
+    lines.extend(table("", modelled::figures(difference)));
+    let functions = modelled::functions(difference);
+    if !functions.is_empty() {
+        lines.push(String::new());
+        lines.extend(table(modelled::BY_FUNCTION, functions));
     }
     lines
 }

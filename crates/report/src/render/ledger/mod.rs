@@ -4,6 +4,7 @@ mod flame;
 mod html;
 mod json;
 mod markdown;
+mod modelled;
 mod text;
 
 pub use html::html;
@@ -11,10 +12,11 @@ pub use json::json;
 pub use markdown::markdown;
 pub use text::text;
 
-use model::Share;
+use model::{CostModel, Share};
 
 use crate::calls::CallDifference;
 use crate::ledger::{Ledger, LedgerLine, Sources, label, share_words};
+use crate::modelled::ModelDifference;
 
 /// The profiles of two kernels, workload by workload.
 #[derive(Debug, Clone)]
@@ -39,6 +41,12 @@ pub struct Profiled {
     pub calls: Vec<CallDifference>,
     /// Workloads whose calls could not be followed, and why.
     pub without_calls: Vec<(String, String)>,
+    /// The cost model, where one was asked for, with all its parameters.
+    pub model: Option<CostModel>,
+    /// What it said.
+    pub modelled: Vec<ModelDifference>,
+    /// Workloads of which it says nothing, and why.
+    pub without_model: Vec<(String, String)>,
     /// The command that gives the same.
     pub command: String,
     /// Most functions that tables show for a workload; the others are one line.
@@ -56,6 +64,21 @@ impl Profiled {
     /// The calls of a workload.
     fn calls_of(&self, workload: &str) -> Option<&CallDifference> {
         self.calls.iter().find(|calls| calls.workload == workload)
+    }
+
+    /// What the model says of a workload.
+    fn modelled_of(&self, workload: &str) -> Option<&ModelDifference> {
+        self.modelled.iter().find(|difference| difference.workload == workload)
+    }
+
+    /// Workloads that lack something, under what they lack.
+    fn lacking(&self) -> impl Iterator<Item = (&'static str, &[(String, String)])> {
+        let lists = [
+            ("Without a profile", &self.missing),
+            ("Calls were not followed", &self.without_calls),
+            ("The model says nothing", &self.without_model),
+        ];
+        lists.into_iter().filter(|(_, list)| !list.is_empty()).map(|(what, list)| (what, list.as_slice()))
     }
 
     /// The ledger of a workload with inlined functions apart, if it has other lines to show than the one without.
@@ -211,8 +234,9 @@ mod tests {
     use crate::calls::tests::tree;
     use crate::ledger::tests::profile;
     use crate::ledger::{Ledger, Sources};
+    use crate::modelled::ModelDifference;
     use crate::render::Styles;
-    use model::SourcePlace;
+    use model::{CostModel, SourcePlace};
 
     fn profiled() -> Profiled {
         let base = profile(
@@ -256,6 +280,9 @@ mod tests {
                 "getppid".into(),
                 "the tracer's call tree is cut: QEMU ended before it was written".into(),
             )],
+            model: Some(CostModel::default()),
+            modelled: vec![modelled()],
+            without_model: vec![("getppid".into(), "the same job executed something else this time".into())],
             command: "marvin profile deb:6.1 deb:6.12 --workload fault,getppid".into(),
             lines_max: 6,
         }
@@ -268,6 +295,21 @@ mod tests {
         let new =
             profile(100, &[("[user]", 500, 0), ("__handle_mm_fault", 14_002, 100), ("do_anonymous_page", 7000, 0)]);
         Ledger::new("fault-anon", &[base], &[new]).unwrap()
+    }
+
+    /// What a model says of it.
+    fn modelled() -> ModelDifference {
+        use crate::modelled::tests::seed;
+        let side = |l1i: u64, fault: u64| {
+            [0, 1, 2, 3].map(|number| {
+                let lines = [
+                    ("__handle_mm_fault", fault, l1i + number, 900),
+                    ("clear_page_rep", 51_700, 0, 8000 + 900 * number),
+                ];
+                seed(100, &lines)
+            })
+        };
+        ModelDifference::new("fault-anon", &CostModel::default(), [&side(5002, 34_999), &side(7770, 21_002)]).unwrap()
     }
 
     /// Where two of its functions are.

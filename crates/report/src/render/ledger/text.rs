@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::modelled::{self, ModelCells};
 use super::{EXPANDED, LEGEND, Profiled, TableRow, calls, entries, folders, rows, shifts, signed, suggestions, totals};
 use crate::calls::CallDifference;
 use crate::ledger::Ledger;
@@ -21,17 +22,10 @@ pub fn text(profiled: &Profiled, styles: &Styles) -> String {
         page.blank();
         one(&mut page, ledger, profiled, styles);
     }
-    if !profiled.missing.is_empty() {
+    for (what, workloads) in profiled.lacking() {
         page.blank();
-        page.line("Without a profile:");
-        for (workload, why) in &profiled.missing {
-            page.hanging("  ", &format!("{workload}: {why}"));
-        }
-    }
-    if !profiled.without_calls.is_empty() {
-        page.blank();
-        page.line("Calls were not followed:");
-        for (workload, why) in &profiled.without_calls {
+        page.line(format!("{what}:"));
+        for (workload, why) in workloads {
             page.hanging("  ", &format!("{workload}: {why}"));
         }
     }
@@ -42,6 +36,9 @@ pub fn text(profiled: &Profiled, styles: &Styles) -> String {
         page.hanging("Kernel:    ", &format!("{title}, {origin}"));
     }
     page.hanging("Machine:   ", &profiled.machine);
+    if let Some(model) = &profiled.model {
+        page.hanging("Model:     ", &model.to_string());
+    }
     page.hanging("Seeds:     ", &crate::render::number::seed_list(&profiled.seeds));
     page.hanging("Reproduce: ", &profiled.command);
     page.finish()
@@ -52,6 +49,7 @@ fn one(page: &mut Page, ledger: &Ledger, profiled: &Profiled, styles: &Styles) {
         page.line(styles.strong(&line));
     }
     if ledger.is_unchanged() {
+        model_says(page, profiled, &ledger.workload, styles);
         return;
     }
     page.blank();
@@ -75,6 +73,27 @@ fn one(page: &mut Page, ledger: &Ledger, profiled: &Profiled, styles: &Styles) {
     if let Some(calls) = profiled.calls_of(&ledger.workload) {
         roll_up(page, "by entry point", &entries(calls), styles);
         cost_shifts(page, calls);
+    }
+    model_says(page, profiled, &ledger.workload, styles);
+}
+
+/// What the model says, where there is one.
+fn model_says(page: &mut Page, profiled: &Profiled, workload: &str, styles: &Styles) {
+    let Some(difference) = profiled.modelled_of(workload) else { return };
+    page.blank();
+    page.words(0, modelled::HEAD);
+    let row = |ModelCells { name, base, new, ratio, finding }: &ModelCells| {
+        format!("{:NAME$} {base:>10} {new:>10} {ratio:>6}  {finding}", shortened(&plain(name))).trim_end().to_owned()
+    };
+    let table = |page: &mut Page, head: &str, rows: &[ModelCells]| {
+        let head = format!("{head:NAME$} {:>10} {:>10} {:>6}  {}", "base", "new", "ratio", "over seeds");
+        page.line(styles.faint(&head));
+        rows.iter().for_each(|cells| page.line(row(cells)));
+    };
+    table(page, "", &modelled::figures(difference));
+    let functions = modelled::functions(difference);
+    if !functions.is_empty() {
+        table(page, modelled::BY_FUNCTION, &functions);
     }
 }
 

@@ -1,0 +1,136 @@
+//! Doing measured workloads again, to follow their calls or to simulate a processor: on as many machines at a time as they
+//! were measured on. Nothing of it is stored.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, PoisonError};
+
+use lab::Lab;
+use model::{Build, CallTree, CostModel, Modelled, Profile, Run, Workload};
+use report::calls::CallDifference;
+use report::ledger::Ledger;
+use report::modelled::ModelDifference;
+
+use crate::progress::Progress;
+
+/// What was measured and may be done again.
+#[derive(Clone, Copy)]
+pub(crate) struct Measured<'a> {
+    pub(crate) lab: &'a Lab,
+    /// Machines at a time.
+    pub(crate) machines: usize,
+    /// Both sides, and the runs of each.
+    pub(crate) builds: &'a [Build],
+    pub(crate) runs: &'a [Vec<Run>],
+    /// Workloads that have a ledger.
+    pub(crate) workloads: &'a [&'static Workload],
+    pub(crate) progress: &'a Progress,
+}
+
+/// What came of following calls.
+#[derive(Default)]
+pub(crate) struct Followed {
+    pub(crate) calls: Vec<CallDifference>,
+    /// Ledgers with inlined functions apart, where both kernels have debug information.
+    pub(crate) expanded: Vec<Ledger>,
+    /// Workloads without, and why.
+    pub(crate) without: Vec<(String, String)>,
+}
+
+/// What came of simulating a processor.
+#[derive(Default)]
+pub(crate) struct Simulated {
+    pub(crate) differences: Vec<ModelDifference>,
+    /// Workloads without, and why.
+    pub(crate) without: Vec<(String, String)>,
+}
+
+/// A workload in a run of one side.
+type Item<'a> = (usize, usize, &'a Run);
+/// What came of each run by workload and side, or why nothing did.
+type Done<T> = BTreeMap<(usize, usize), Vec<Result<T, String>>>;
+/// What is done with one run of a workload.
+type Action<'a, T> = dyn Fn(&Build, (&Workload, u64), &Profile) -> Result<Result<T, String>, lab::LabError> + Sync + 'a;
+
+/// Follows the calls of all workloads in all runs of both sides.
+pub(crate) fn follow(measured: Measured<'_>) -> anyhow::Result<Followed> {
+    let lab = measured.lab;
+    let action = |build: &Build, job: (&Workload, u64), kept: &Profile| lab.follow_calls(build, job, kept);
+    let mut done = measured.again("following the calls of", &action)?;
+    let mut followed = Followed::default();
+    for (index, workload) in measured.workloads.iter().enumerate() {
+        match sides(&mut done, index) {
+            Ok([base, new]) => {
+                let profiles =
+                    |side: &[lab::Followed]| side.iter().map(|f| f.expanded.clone()).collect::<Option<Vec<_>>>();
+                if let (Some(base), Some(new)) = (profiles(&base), profiles(&new)) {
+                    followed.expanded.extend(Ledger::new(workload.name, &base, &new));
+                }
+                let trees = |side: Vec<lab::Followed>| side.into_iter().map(|f| f.tree).collect::<Vec<CallTree>>();
+                followed.calls.extend(CallDifference::new(workload.name, &trees(base), &trees(new)));
+            }
+            Err(why) => followed.without.push((workload.name.to_owned(), why)),
+        }
+    }
+    Ok(followed)
+}
+
+/// Simulates a processor for all workloads in all runs of both sides.
+pub(crate) fn simulate(measured: Measured<'_>, model: &CostModel) -> anyhow::Result<Simulated> {
+    let lab = measured.lab;
+    let action = |build: &Build, job: (&Workload, u64), kept: &Profile| lab.simulate(build, job, (kept, model));
+    let mut done: Done<Modelled> = measured.again("simulating a processor for", &action)?;
+    let mut simulated = Simulated::default();
+    for (index, workload) in measured.workloads.iter().enumerate() {
+        match sides(&mut done, index) {
+            Ok([base, new]) => {
+                simulated.differences.extend(ModelDifference::new(workload.name, model, [&base, &new]));
+            }
+            Err(why) => simulated.without.push((workload.name.to_owned(), why)),
+        }
+    }
+    Ok(simulated)
+}
+
+/// Takes what came of a workload on both sides, or why nothing did.
+fn sides<T>(done: &mut Done<T>, workload: usize) -> Result<[Vec<T>; 2], String> {
+    let mut side = |side| done.remove(&(workload, side)).unwrap_or_default().into_iter().collect::<Result<Vec<T>, _>>();
+    Ok([side(0)?, side(1)?])
+}
+
+impl Measured<'_> {
+    /// Does all of it again; `what` says what for.
+    fn again<T: Send>(&self, what: &str, action: &Action<'_, T>) -> anyhow::Result<Done<T>> {
+        let items = self.workloads.iter().enumerate().flat_map(|(index, _)| {
+            self.runs.iter().enumerate().flat_map(move |(side, runs)| runs.iter().map(move |run| (index, side, run)))
+        });
+        let queue: Mutex<VecDeque<Item<'_>>> = Mutex::new(items.collect());
+        self.progress.again(what, queue.lock().unwrap_or_else(PoisonError::into_inner).len());
+        let done: Mutex<Done<T>> = Mutex::default();
+        let one = |(index, side, run): Item<'_>| -> anyhow::Result<()> {
+            let workload = self.workloads[index];
+            let Some(profile) = self.lab.profile(&run.id, workload.name)? else { return Ok(()) };
+            let result = action(&self.builds[side], (workload, run.seed), &profile)?;
+            done.lock().unwrap_or_else(PoisonError::into_inner).entry((index, side)).or_default().push(result);
+            self.progress.one_more(&format!("{} seed {} {}", self.builds[side].version, run.seed, workload.name));
+            Ok(())
+        };
+        let work = || -> anyhow::Result<()> {
+            loop {
+                let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+                let Some(item) = next else { return Ok(()) };
+                if let Err(error) = one(item) {
+                    // The others finish what they have begun.
+                    queue.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                    return Err(error);
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..self.machines.max(1)).map(|_| scope.spawn(work)).collect();
+            workers
+                .into_iter()
+                .try_for_each(|worker| worker.join().unwrap_or_else(|bug| std::panic::resume_unwind(bug)))
+        })?;
+        Ok(done.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+}

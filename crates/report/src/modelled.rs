@@ -1,0 +1,216 @@
+//! What a cost model says of two kernels, seed by seed. A figure that depends on the seed is shown as such and is never a
+//! finding: what a cache misses depends on where things lie, and a seed moves them.
+
+use std::collections::BTreeMap;
+
+use model::{CostEvent, CostEvents, CostModel, Modelled, Share};
+
+use crate::ledger::{names, share_words};
+
+/// Seeds that a side needs before anything is found.
+const SEEDS_MIN: usize = 3;
+/// A difference of at most this part is none.
+const SAME: f64 = 0.01;
+/// Figures below this, per operation, are as good as none.
+const TINY: f64 = 0.005;
+
+/// A figure over the seeds of one side, per operation.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Figure {
+    /// The mean.
+    pub mean: f64,
+    /// The smallest.
+    pub least: f64,
+    /// The largest.
+    pub most: f64,
+}
+
+impl Figure {
+    fn new(values: &[f64]) -> Self {
+        Self {
+            mean: values.iter().sum::<f64>() / values.len() as f64,
+            least: values.iter().copied().fold(f64::INFINITY, f64::min),
+            most: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        }
+    }
+}
+
+/// What two figures come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Finding {
+    /// The new kernel has more of it with every seed, by more than seeds move it.
+    More,
+    /// It has less of it, in the same way.
+    Less,
+    /// All seeds of both sides are within one percent.
+    Same,
+    /// Seeds move it as much as the kernels differ.
+    Unstable,
+    /// There are too few seeds to tell.
+    FewSeeds,
+}
+
+impl Finding {
+    /// Returns its word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::More => "more",
+            Self::Less => "less",
+            Self::Same => "same",
+            Self::Unstable => "unstable",
+            Self::FewSeeds => "too few seeds",
+        }
+    }
+
+    /// Compares the figures of both sides: they differ if the gap between them is wider than what seeds do to either.
+    fn of([base, new]: [Figure; 2], seeds: usize) -> Self {
+        let least = base.least.min(new.least);
+        let most = base.most.max(new.most);
+        let gap = (new.least - base.most).max(base.least - new.most);
+        let width = (base.most - base.least).max(new.most - new.least);
+        match () {
+            () if most < TINY => Self::Same,
+            () if seeds < SEEDS_MIN => Self::FewSeeds,
+            () if most - least <= SAME * most => Self::Same,
+            () if gap <= width => Self::Unstable,
+            () if new.mean > base.mean => Self::More,
+            () => Self::Less,
+        }
+    }
+}
+
+/// One figure on both sides.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelRow {
+    /// What it counts.
+    pub name: String,
+    /// The base's and the new kernel's.
+    pub figures: [Figure; 2],
+    /// What they come to.
+    pub finding: Finding,
+}
+
+/// What the model says of a workload on two kernels.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelDifference {
+    /// The workload.
+    pub workload: String,
+    /// Seeds of the side that has fewer.
+    pub seeds: usize,
+    /// Instructions, each event, and the estimated cycles at the end; per operation.
+    pub rows: Vec<ModelRow>,
+    /// Functions whose estimated cycles per operation differ, the largest difference first.
+    pub functions: Vec<ModelRow>,
+}
+
+impl ModelDifference {
+    /// Puts what the model said of all seeds of both sides against one another; nothing where a side has none.
+    #[must_use]
+    pub fn new(workload: &str, model: &CostModel, sides: [&[Modelled]; 2]) -> Option<Self> {
+        if sides.iter().any(|side| side.is_empty() || side.iter().any(|seed| seed.operations == 0)) {
+            return None;
+        }
+        let seeds = sides[0].len().min(sides[1].len());
+        let row = |name: &str, value: &dyn Fn(&Modelled) -> f64| {
+            let per_operation = |seed: &Modelled| value(seed) / seed.operations as f64;
+            let figures = sides.map(|side| Figure::new(&side.iter().map(per_operation).collect::<Vec<_>>()));
+            ModelRow { name: name.to_owned(), figures, finding: Finding::of(figures, seeds) }
+        };
+        let instructions = |seed: &Modelled| seed.lines.iter().map(|line| line.instructions).sum::<u64>();
+        let mut rows = vec![row("instructions", &|seed| instructions(seed) as f64)];
+        for event in CostEvent::ALL {
+            rows.push(row(event.words(), &|seed| events(seed)[event as usize] as f64));
+        }
+        rows.push(row("estimated cycles", &|seed| model.cycles(instructions(seed), &events(seed))));
+        Some(Self { workload: workload.to_owned(), seeds, rows, functions: functions(model, sides, seeds) })
+    }
+}
+
+fn events(seed: &Modelled) -> CostEvents {
+    let mut sum = CostEvents::default();
+    for line in &seed.lines {
+        sum.iter_mut().zip(line.events).for_each(|(sum, count)| *sum += count);
+    }
+    sum
+}
+
+fn functions(model: &CostModel, sides: [&[Modelled]; 2], seeds: usize) -> Vec<ModelRow> {
+    type Cycles = BTreeMap<(Share, String), [Vec<f64>; 2]>;
+    let mut cycles: Cycles = BTreeMap::new();
+    for (side, modelled) in sides.into_iter().enumerate() {
+        for (number, seed) in modelled.iter().enumerate() {
+            for line in &seed.lines {
+                let entry = cycles.entry((line.share, names::key(&line.symbol))).or_default();
+                entry[side].resize(number + 1, 0.0);
+                entry[side][number] += model.cycles(line.instructions, &line.events) / seed.operations as f64;
+            }
+        }
+    }
+    let row = |((share, name), mut values): ((Share, String), [Vec<f64>; 2])| {
+        for (values, side) in values.iter_mut().zip(sides) {
+            values.resize(side.len(), 0.0);
+        }
+        let figures = values.map(|values| Figure::new(&values));
+        let name = match share {
+            Share::Kernel | Share::User => name,
+            Share::Interrupt | Share::Other => format!("{name} ({})", share_words(share)),
+        };
+        ModelRow { name, figures, finding: Finding::of(figures, seeds) }
+    };
+    let mut rows: Vec<ModelRow> = cycles.into_iter().map(row).collect();
+    rows.retain(|row| matches!(row.finding, Finding::More | Finding::Less));
+    let difference = |row: &ModelRow| (row.figures[1].mean - row.figures[0].mean).abs();
+    rows.sort_by(|a, b| difference(b).total_cmp(&difference(a)));
+    rows
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::{Finding, ModelDifference};
+    use model::{CostEvent, CostModel, Modelled, ModelledLine, Share};
+
+    /// One seed: operations, and symbol, instructions, L1I and L1D misses of each function.
+    pub(crate) fn seed(operations: u64, lines: &[(&str, u64, u64, u64)]) -> Modelled {
+        let line = |&(symbol, instructions, l1i, l1d): &(&str, u64, u64, u64)| {
+            let mut events = [0; CostEvent::ALL.len()];
+            events[CostEvent::L1i as usize] = l1i;
+            events[CostEvent::L1d as usize] = l1d;
+            ModelledLine { share: Share::Kernel, symbol: symbol.to_owned(), instructions, events }
+        };
+        Modelled { operations, lines: lines.iter().map(line).collect() }
+    }
+
+    fn difference(base: &[Modelled], new: &[Modelled]) -> ModelDifference {
+        ModelDifference::new("pipe", &CostModel::default(), [base, new]).unwrap()
+    }
+
+    #[test]
+    fn only_what_every_seed_shows_is_found() {
+        let base = [(100, 60), (101, 107), (100, 90)].map(|(i, d)| seed(1, &[("f", 1000, i, d), ("g", 40, 0, 0)]));
+        let new = [(155, 64), (156, 100), (155, 77)].map(|(i, d)| seed(1, &[("f", 1000, i, d), ("g", 80, 0, 0)]));
+        let difference = difference(&base, &new);
+        let told: Vec<_> = difference.rows.iter().map(|row| (row.name.as_str(), row.finding.word())).collect();
+        assert_eq!(told[..3], [("instructions", "more"), ("L1I misses", "more"), ("L1D misses", "unstable")]);
+        assert_eq!(told[3], ("L2 misses", "same"));
+        assert_eq!(told[9], ("estimated cycles", "unstable"), "the L1D misses are in it");
+        // 80 / 4 - 40 / 4, exactly, in the only function that every seed shows.
+        let functions: Vec<_> =
+            difference.functions.iter().map(|row| (row.name.as_str(), row.figures[1].mean)).collect();
+        assert_eq!(functions, [("g", 20.0)]);
+    }
+
+    #[test]
+    fn one_seed_finds_nothing() {
+        let difference = difference(&[seed(2, &[("f", 1000, 100, 0)])], &[seed(2, &[("f", 1000, 900, 0)])]);
+        assert!(difference.rows.iter().all(|row| matches!(row.finding, Finding::FewSeeds | Finding::Same)));
+        assert!(difference.functions.is_empty());
+        let l1i = &difference.rows[1];
+        assert_eq!((l1i.figures[0].mean, l1i.figures[1].mean), (50.0, 450.0), "per operation");
+    }
+
+    #[test]
+    fn a_side_without_seeds_is_no_difference() {
+        assert_eq!(ModelDifference::new("pipe", &CostModel::default(), [&[], &[seed(1, &[])]]), None);
+    }
+}

@@ -1,0 +1,406 @@
+//! The cost model: which instructions and data a processor of given sizes would have found in its caches and translation
+//! buffers, and which branches it would have predicted. It is told each block of instructions and each access; it has no
+//! prefetcher, no speculation and no time, so it is a model and no measurement. It sees the guest from its first region on.
+
+mod branch;
+mod cache;
+
+use std::cell::UnsafeCell;
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use crate::api::{self, Instruction};
+use branch::{End, Predictor};
+use cache::{Cache, Geometry};
+
+/// Bits of a cache line's size, and of a page's.
+const LINE_BITS: u32 = 6;
+const PAGE_BITS: u32 = 12;
+/// Bits of a large page's size.
+const LARGE_BITS: u32 = 21;
+/// Translations that are remembered, so that QEMU need not be asked again.
+const TRANSLATIONS: usize = 4096;
+/// Where the kernel's text and data are mapped to physical address 0, without KASLR
+/// (Documentation/arch/x86/x86_64/mm.rst).
+const TEXT: std::ops::Range<u64> = 0xffff_ffff_8000_0000..0xffff_ffff_c000_0000;
+/// What else the kernel maps by large pages: the direct map and the map of pages, with four and with five levels of page
+/// tables (the same document).
+const LARGE: [std::ops::Range<u64>; 4] = [
+    0xffff_8880_0000_0000..0xffff_c880_0000_0000,
+    0xffff_ea00_0000_0000..0xffff_eb00_0000_0000,
+    0xff11_0000_0000_0000..0xff91_0000_0000_0000,
+    0xffd4_0000_0000_0000..0xffd6_0000_0000_0000,
+];
+
+/// What a processor does that costs time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Event {
+    /// A line of code that the first cache of instructions did not have.
+    L1i,
+    /// A line that the first cache of data did not have.
+    L1d,
+    /// One of these that the second cache did not have.
+    L2,
+    /// One of these that the last cache did not have.
+    Last,
+    /// A page of code that its first translation buffer did not have.
+    Itlb,
+    /// A page of data that its first translation buffer did not have.
+    Dtlb,
+    /// One of these that the second translation buffer did not have.
+    Walk,
+    /// A branch that went where it was not predicted to.
+    Branch,
+}
+
+impl Event {
+    /// Returns its word.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::L1i => "l1i",
+            Self::L1d => "l1d",
+            Self::L2 => "l2",
+            Self::Last => "last",
+            Self::Itlb => "itlb",
+            Self::Dtlb => "dtlb",
+            Self::Walk => "walk",
+            Self::Branch => "branch",
+        }
+    }
+}
+
+/// Sizes of what is modelled.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Sizes {
+    caches: [Option<Geometry>; 7],
+    predictor_bits: Option<u32>,
+}
+
+/// Words of the caches, in the order of [`Sizes`].
+const CACHES: [&str; 7] = ["l1i", "l1d", "l2", "last", "itlb", "dtlb", "stlb"];
+
+impl Sizes {
+    /// Takes one size; tells whether there is such a word and the size makes sense.
+    pub(crate) fn set(&mut self, word: &str, value: &str) -> bool {
+        if word == "predictor" {
+            self.predictor_bits = value.parse().ok().filter(|bits| (1..=20).contains(bits));
+            return self.predictor_bits.is_some();
+        }
+        let Some(place) = CACHES.iter().position(|known| *known == word) else { return false };
+        self.caches[place] = Geometry::parse(value);
+        self.caches[place].is_some()
+    }
+}
+
+/// Code of a block within one cache line.
+struct Line {
+    /// Number of the line in physical memory.
+    physical: u64,
+    /// Address of its first instruction there.
+    address: u64,
+}
+
+/// A block of instructions.
+struct Block {
+    start: u64,
+    lines: Box<[Line]>,
+    /// Whether an interrupt, an exception or a system call begins there: no branch led to it.
+    is_entry: bool,
+    /// How it ends, where its last instruction is, and where the next one would be.
+    end: (End, u64, u64),
+}
+
+#[derive(Clone, Copy, Default)]
+struct Translation {
+    /// Number of the page; translations of 0 are never remembered.
+    page: u64,
+    frame: u64,
+    /// The flush after which it was asked for.
+    epoch: u64,
+}
+
+/// What a modelled processor has in its memories.
+pub(crate) struct Cost {
+    blocks: Vec<Block>,
+    known: HashMap<(u64, u64, u64), usize>,
+    l1i: Cache,
+    l1d: Cache,
+    l2: Cache,
+    last: Cache,
+    itlb: Cache,
+    dtlb: Cache,
+    stlb: Cache,
+    predictor: Predictor,
+    translations: Vec<Translation>,
+    epoch: u64,
+    /// The block before, the line and the page that code was fetched from.
+    before: (End, u64, u64),
+    line: u64,
+    page: u64,
+    is_active: bool,
+    /// Where QEMU has the guest's physical address 0.
+    memory: Option<u64>,
+}
+
+/// Something that cost time, and the instruction that it belongs to.
+pub(crate) type Happened<'a> = &'a mut dyn FnMut(Event, u64);
+
+impl Cost {
+    /// Makes one with empty caches; nothing if a size is missing.
+    pub(crate) fn new(sizes: &Sizes) -> Option<Self> {
+        let [l1i, l1d, l2, last, itlb, dtlb, stlb] = sizes.caches.map(|geometry| geometry.map(Cache::new));
+        Some(Self {
+            blocks: Vec::new(),
+            known: HashMap::new(),
+            l1i: l1i?,
+            l1d: l1d?,
+            l2: l2?,
+            last: last?,
+            itlb: itlb?,
+            dtlb: dtlb?,
+            stlb: stlb?,
+            predictor: Predictor::new(sizes.predictor_bits?),
+            translations: vec![Translation::default(); TRANSLATIONS],
+            epoch: 1,
+            before: (End::Plain, 0, 0),
+            line: 0,
+            page: 0,
+            is_active: false,
+            memory: None,
+        })
+    }
+
+    /// Begins to see what the guest does.
+    pub(crate) fn activate(&mut self) {
+        self.is_active = true;
+    }
+
+    /// Takes note of a block that is being translated and returns its number.
+    pub(crate) fn translate(&mut self, code: &[(Instruction, usize)], last: &[u8], is_entry: bool) -> Option<usize> {
+        let (first, _) = code.first()?;
+        let (start, host) = (first.address(), first.host()?);
+        if self.memory.is_none() && TEXT.contains(&start) {
+            self.memory = Some(host.wrapping_sub(start - TEXT.start));
+        }
+        let memory = self.memory?;
+        let (end, size) = code.last().map(|(instruction, size)| (instruction.address(), *size as u64))?;
+        let physical = host.wrapping_sub(memory);
+        if let Some(known) = self.known.get(&(start, physical, end)) {
+            return Some(*known);
+        }
+        let mut lines: Vec<Line> = Vec::new();
+        for (instruction, size) in code {
+            let (address, host) = (instruction.address(), instruction.host()?);
+            let from = host.wrapping_sub(memory);
+            for physical in [from >> LINE_BITS, (from + (*size as u64).max(1) - 1) >> LINE_BITS] {
+                if lines.last().is_none_or(|line| line.physical != physical) {
+                    lines.push(Line { physical, address });
+                }
+            }
+        }
+        let end_kind = End::of(last, end + size);
+        self.blocks.push(Block { start, lines: lines.into(), is_entry, end: (end_kind, end, end + size) });
+        self.known.insert((start, physical, end), self.blocks.len() - 1);
+        Some(self.blocks.len() - 1)
+    }
+
+    /// A block begins to execute.
+    #[inline]
+    fn fetch(&mut self, block: usize, happened: Happened<'_>) {
+        let block = &self.blocks[block];
+        let before = std::mem::replace(&mut self.before, block.end);
+        if !block.is_entry && !self.predictor.follow(before, block.start) {
+            happened(Event::Branch, before.1);
+        }
+        for line in &block.lines {
+            if line.physical == self.line {
+                continue;
+            }
+            self.line = line.physical;
+            let page = page(line.address);
+            if page != self.page {
+                self.page = page;
+                if !self.itlb.touch(page) {
+                    happened(Event::Itlb, line.address);
+                    if !self.stlb.touch(page) {
+                        happened(Event::Walk, line.address);
+                    }
+                }
+            }
+            if !self.l1i.touch(line.physical) {
+                happened(Event::L1i, line.address);
+                below(&mut self.l2, &mut self.last, line.physical, &mut |event| happened(event, line.address));
+            }
+        }
+    }
+
+    /// An instruction reads or writes memory.
+    #[inline]
+    fn access(&mut self, (instruction, access, address): (u64, u32, u64), happened: Happened<'_>) {
+        let number = address >> PAGE_BITS;
+        let slot = (number as usize) % TRANSLATIONS;
+        let known = self.translations[slot];
+        let frame = if known.page == number && known.epoch == self.epoch {
+            known.frame
+        } else {
+            // Devices are not cached.
+            let Some(frame) = api::physical(access, address).map(|physical| physical >> PAGE_BITS) else { return };
+            if known.page == number && known.frame != frame {
+                // Something else is mapped there now: it was flushed, as the kernel must.
+                let stale = page(address);
+                self.dtlb.forget(|page| page == stale);
+                self.stlb.forget(|page| page == stale);
+            }
+            self.translations[slot] = Translation { page: number, frame, epoch: self.epoch };
+            frame
+        };
+        let page = page(address);
+        if !self.dtlb.touch(page) {
+            happened(Event::Dtlb, instruction);
+            if !self.stlb.touch(page) {
+                happened(Event::Walk, instruction);
+            }
+        }
+        let line = frame << (PAGE_BITS - LINE_BITS) | (address >> LINE_BITS) & ((1 << (PAGE_BITS - LINE_BITS)) - 1);
+        if !self.l1d.touch(line) {
+            happened(Event::L1d, instruction);
+            below(&mut self.l2, &mut self.last, line, &mut |event| happened(event, instruction));
+        }
+    }
+
+    /// Translations are flushed: those of user code, or all.
+    fn flush(&mut self, flush: Flush) {
+        self.epoch += 1;
+        if flush == Flush::Page {
+            return;
+        }
+        let gone = |page: u64| flush == Flush::All || page >> (63 - PAGE_BITS) == 0;
+        self.itlb.forget(gone);
+        self.dtlb.forget(gone);
+        self.stlb.forget(gone);
+        self.page = 0;
+    }
+}
+
+/// What an instruction flushes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flush {
+    /// One page (INVLPG); which one is not known.
+    Page,
+    /// Pages that are not global, which are those of user code (a write of CR3).
+    User,
+    /// All (a write of CR4, INVPCID).
+    All,
+}
+
+impl Flush {
+    /// All kinds, in the order of their numbers.
+    pub(crate) const ALL: [Self; 3] = [Self::Page, Self::User, Self::All];
+
+    /// Returns what an instruction flushes, if anything (Intel SDM, volume 3, 4.10.4.1).
+    pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
+        let prefixes = bytes.iter().take_while(|byte| matches!(byte, 0x40..=0x4f)).count();
+        match bytes[prefixes..] {
+            [0x0f, 0x22, register, ..] if register >> 3 & 7 == 3 => Some(Self::User),
+            [0x0f, 0x22, register, ..] if register >> 3 & 7 == 4 => Some(Self::All),
+            [0x0f, 0x01, operand, ..] if operand >> 3 & 7 == 7 && operand < 0xc0 => Some(Self::Page),
+            [0x66, 0x0f, 0x38, 0x82, ..] => Some(Self::All),
+            _ => None,
+        }
+    }
+}
+
+/// Looks a line up that a first cache did not have.
+fn below(l2: &mut Cache, last: &mut Cache, line: u64, happened: &mut dyn FnMut(Event)) {
+    if !l2.touch(line) {
+        happened(Event::L2);
+        if !last.touch(line) {
+            happened(Event::Last);
+        }
+    }
+}
+
+/// Returns the number of the page that an address is in; large pages have one bit more than any small one.
+#[inline]
+fn page(address: u64) -> u64 {
+    let is_large =
+        address >> 63 != 0 && (TEXT.contains(&address) || LARGE.iter().any(|range| range.contains(&address)));
+    if is_large { address >> LARGE_BITS | 1 << 63 } else { address >> PAGE_BITS }
+}
+
+/// The model of this QEMU.
+struct Only(UnsafeCell<Cost>);
+
+// SAFETY: QEMU has one processor (thread=single) and calls back on its thread only; see `with`.
+unsafe impl Send for Only {}
+// SAFETY: as above.
+unsafe impl Sync for Only {}
+
+static COST: OnceLock<Only> = OnceLock::new();
+
+/// Makes this the model.
+pub(crate) fn install(cost: Cost) {
+    drop(COST.set(Only(UnsafeCell::new(cost))));
+}
+
+/// Changes the model, if there is one.
+pub(crate) fn with<R>(change: impl FnOnce(&mut Cost) -> R) -> Option<R> {
+    // SAFETY: callbacks come from one thread, one after the other, and none of those given here calls this again: there
+    // is one reference at a time.
+    COST.get().map(|only| change(unsafe { &mut *only.0.get() }))
+}
+
+/// A block begins to execute.
+pub(crate) fn fetch(block: usize, happened: Happened<'_>) {
+    with(|cost| {
+        if cost.is_active {
+            cost.fetch(block, happened);
+        }
+    });
+}
+
+/// An instruction reads or writes memory: its address, what kind of access, and where.
+pub(crate) fn access(what: (u64, u32, u64), happened: Happened<'_>) {
+    with(|cost| {
+        if cost.is_active {
+            cost.access(what, happened);
+        }
+    });
+}
+
+/// An instruction flushes translations.
+pub(crate) fn flush(what: Flush) {
+    with(|cost| cost.flush(what));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Flush, Sizes, page};
+
+    #[test]
+    fn flushes_are_told_from_other_instructions() {
+        assert_eq!(Flush::of(&[0x0f, 0x22, 0xd8]), Some(Flush::User), "mov %rax,%cr3");
+        assert_eq!(Flush::of(&[0x41, 0x0f, 0x22, 0xdc]), Some(Flush::User), "mov %r12,%cr3");
+        assert_eq!(Flush::of(&[0x0f, 0x22, 0xe0]), Some(Flush::All), "mov %rax,%cr4");
+        assert_eq!(Flush::of(&[0x0f, 0x01, 0x38]), Some(Flush::Page), "invlpg (%rax)");
+        assert_eq!(Flush::of(&[0x0f, 0x01, 0xf8]), None, "swapgs");
+        assert_eq!(Flush::of(&[0x0f, 0x22, 0xc0]), None, "mov %rax,%cr0");
+        assert_eq!(Flush::of(&[0x66, 0x0f, 0x38, 0x82, 0x04, 0x24]), Some(Flush::All), "invpcid");
+    }
+
+    #[test]
+    fn the_kernel_has_large_pages_where_it_maps_memory() {
+        let same = |a, b| page(a) == page(b);
+        assert!(same(0xffff_ffff_8100_0000, 0xffff_ffff_811f_ffff), "text");
+        assert!(same(0xff11_0000_0100_0000, 0xff11_0000_011f_ffff), "direct map");
+        assert!(!same(0xffff_c900_0000_0000, 0xffff_c900_0000_1000), "vmalloc");
+        assert!(!same(0x40_0000, 0x40_1000), "user code");
+    }
+
+    #[test]
+    fn sizes_have_known_words() {
+        let mut sizes = Sizes::default();
+        assert!(sizes.set("l1i", "64/8") && sizes.set("predictor", "14"));
+        assert!(!sizes.set("l1i", "64") && !sizes.set("l4", "64/8") && !sizes.set("predictor", "40"));
+    }
+}
