@@ -1,8 +1,8 @@
-//! What counting and following calls cost: processor time of the same job with and without.
+//! What counting, following calls and simulating a processor cost: processor time of the same job with and without.
 
 use anyhow::Context;
 use lab::Lab;
-use model::{Build, MICRO, Workload};
+use model::{Build, CostModel, MICRO, Workload};
 
 use crate::cpu;
 use crate::figure::{Against, Figure, Figures};
@@ -13,10 +13,10 @@ const NAME: &str = "fault-anon";
 /// How many times its operations: what differs is the work alone, without start and end.
 const TIMES: [u64; 2] = [1, 9];
 
-/// Prints both figures.
+/// Prints these figures.
 pub(crate) fn tracing(bench: &mut Ready, figures: &mut Figures) -> anyhow::Result<()> {
     let declared = MICRO.workloads.iter().find(|workload| workload.name == NAME).context("the workload is gone")?;
-    let mut seconds = [[0.0; 2]; 3];
+    let mut seconds = [[0.0; 2]; 4];
     for (place, times) in TIMES.into_iter().enumerate() {
         let operations = declared.operations * times;
         // A plan's workloads live for ever; so do these two.
@@ -30,9 +30,14 @@ pub(crate) fn tracing(bench: &mut Ready, figures: &mut Figures) -> anyhow::Resul
         let before = cpu::children_s()?;
         lab.follow_calls(build, (workload, 1), &profile)?.map_err(anyhow::Error::msg)?;
         seconds[2][place] = cpu::children_s()? - before;
+        let before = cpu::children_s()?;
+        lab.simulate(build, (workload, 1), (&profile, &CostModel::default()))?.map_err(anyhow::Error::msg)?;
+        seconds[3][place] = cpu::children_s()? - before;
     }
-    let [plain, counted, followed] = seconds.map(|[few, many]| many - few);
-    for (what, value) in [("instructions counted", counted), ("calls followed", followed)] {
+    let [plain, counted, followed, simulated] = seconds.map(|[few, many]| many - few);
+    let figures_of =
+        [("instructions counted", counted), ("calls followed", followed), ("a processor simulated", simulated)];
+    for (what, value) in figures_of {
         figures.print(&Figure {
             name: format!("{NAME}, {what}: processor time"),
             value,

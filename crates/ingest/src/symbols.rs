@@ -3,6 +3,7 @@
 //! A line of the extract is the type, the distance to the line before in hexadecimal, and the name, with the module
 //! after a tab: `T1f0 do_sys_open`.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use wire::{Frame, Stream};
@@ -87,6 +88,25 @@ impl Symbols {
         let after = self.entries.partition_point(|(start, _)| *start <= address);
         let (start, name) = self.entries.get(after.checked_sub(1)?)?;
         Some((name, *start == address))
+    }
+
+    /// Gives functions that share a name (static ones of several files) names of their own, with the file in round
+    /// brackets behind: `init_once (fs/inode.c)`. `file` is asked for the files at all their addresses, in order.
+    pub fn tell_apart(&mut self, files: impl FnOnce(&[u64]) -> Vec<Option<String>>) {
+        let mut places: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (index, (_, name)) in self.entries.iter().enumerate() {
+            places.entry(name).or_default().push(index);
+        }
+        let shared: Vec<usize> = places.into_values().filter(|places| places.len() > 1).flatten().collect();
+        if shared.is_empty() {
+            return;
+        }
+        let addresses: Vec<u64> = shared.iter().map(|index| self.entries[*index].0).collect();
+        for (index, file) in shared.into_iter().zip(files(&addresses)) {
+            if let Some(file) = file {
+                write!(self.entries[index].1, " ({file})").unwrap_or_default();
+            }
+        }
     }
 
     /// Returns where a symbol begins; nothing if there is none of that name, or several.
@@ -178,6 +198,18 @@ mod tests {
         assert_eq!(symbols.address("nothing"), None);
         assert_eq!(symbols.marks(), "interrupt ffffffff81000120\ninterrupt ffffffff81000160\n");
         assert!(symbols.call_marks().contains("interrupt ffffffff81000120\nfunction ffffffff81000140\n"));
+    }
+
+    #[test]
+    fn functions_of_one_name_are_told_apart_by_their_files() {
+        let mut symbols = Symbols::parse("t1000 init_once\nT100 other\nt100 init_once\nt100 init_once\n").unwrap();
+        symbols.tell_apart(|addresses| {
+            assert_eq!(addresses, [0x1000, 0x1200, 0x1300]);
+            vec![Some("fs/inode.c".to_owned()), Some("mm/shmem.c".to_owned()), None]
+        });
+        let names = [0x1000, 0x1100, 0x1200, 0x1300].map(|address| symbols.at(address).unwrap().0.to_owned());
+        assert_eq!(names, ["init_once (fs/inode.c)", "other", "init_once (mm/shmem.c)", "init_once"]);
+        assert_eq!(symbols.address("init_once (mm/shmem.c)"), Some(0x1200));
     }
 
     #[test]

@@ -206,7 +206,7 @@ impl Lab {
     /// those whose name several functions have.
     #[must_use]
     pub fn source_places(&self, build: &Build, functions: &BTreeSet<&str>) -> BTreeMap<String, SourcePlace> {
-        let Some(named) = self.symbols.kept(&build.id) else { return BTreeMap::new() };
+        let Some(named) = self.symbols.kept(build) else { return BTreeMap::new() };
         let image = &build.boot_file().path;
         let anchors: Vec<u64> = ANCHORS.iter().filter_map(|name| named.symbols.address(name)).collect();
         if kernel::source_places(image, &anchors).iter().all(Option::is_none) {

@@ -56,15 +56,15 @@ impl SymbolCache {
     }
 
     /// Returns the symbols that are kept of a build, without asking a guest.
-    pub(crate) fn kept(&self, build: &BuildId) -> Option<Named> {
-        Named::of(&fs::read_to_string(self.folder.join(build.hex())).ok()?).ok()
+    pub(crate) fn kept(&self, build: &Build) -> Option<Named> {
+        Named::of(&fs::read_to_string(self.folder.join(build.id.hex())).ok()?, build).ok()
     }
 
     fn find(&self, exact: &Exact, build: &Build, start: &Start) -> Result<Result<Named, String>, MachineError> {
         if !exact.can_count() {
             return Ok(Err(NO_PLUGINS.to_owned()));
         }
-        if let Some(named) = self.kept(&build.id) {
+        if let Some(named) = self.kept(build) {
             return Ok(Ok(named));
         }
         let path = self.folder.join(build.id.hex());
@@ -74,7 +74,7 @@ impl SymbolCache {
             Err(failure) => return Ok(Err(failure.reason.to_string())),
         };
         let text = symbols_text(&stream);
-        let named = Named::of(&text);
+        let named = Named::of(&text, build);
         if named.is_ok() {
             // Without a place to keep them they are taken again next time.
             drop(self.keep(&path, &text));
@@ -91,8 +91,12 @@ impl SymbolCache {
 }
 
 impl Named {
-    fn of(text: &str) -> Result<Self, String> {
-        let symbols = Symbols::parse(text).map_err(|error| error.to_string())?;
+    fn of(text: &str, build: &Build) -> Result<Self, String> {
+        let mut symbols = Symbols::parse(text).map_err(|error| error.to_string())?;
+        symbols.tell_apart(|addresses| {
+            let places = kernel::source_places(&build.boot_file().path, addresses);
+            places.into_iter().map(|place| place.map(|place| place.file)).collect()
+        });
         let marks = symbols.marks();
         Ok(Self { symbols, marks })
     }

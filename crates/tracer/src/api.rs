@@ -312,12 +312,6 @@ impl Counters {
         unsafe { self.first.add(index) }
     }
 
-    /// Adds 1 to a counter.
-    pub(crate) fn add(&self, index: usize) {
-        // SAFETY: aligned, within the counters, and nobody else adds while a callback runs.
-        unsafe { *self.at(index) += 1 };
-    }
-
     /// Returns a counter's value now.
     pub(crate) fn get(&self, index: usize) -> u64 {
         // SAFETY: aligned, within the counters, and nobody adds while a callback runs.

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use crate::api::{Counters, Instruction};
 use crate::calls::Calls;
 use crate::context::{Context, Event, Owner};
-use crate::cost;
+use crate::cost::{self, Cost};
 
 /// Counters that are made at once.
 const CHUNK: usize = 4096;
@@ -123,15 +123,6 @@ impl Counts {
         }
     }
 
-    /// Counts what the cost model says of an instruction.
-    pub(crate) fn record(&mut self, event: cost::Event, address: u64) {
-        let address = if is_kernel(address) { address } else { 0 };
-        let slot = self.slot(Place { address, what: What::Modelled(event) });
-        if let Some(chunk) = self.chunks.get(slot / CHUNK) {
-            chunk.add(slot % CHUNK);
-        }
-    }
-
     /// Returns the index of a counter, which is made if there is none yet.
     fn slot(&mut self, place: Place) -> usize {
         let next = self.places.len();
@@ -197,17 +188,24 @@ impl Counts {
         for slot in 0..self.places.len() {
             let Some(chunk) = self.chunks.get(slot / CHUNK) else { return };
             let count = chunk.get(slot % CHUNK) - self.given[slot];
-            if count == 0 {
-                continue;
+            if count > 0 {
+                self.given[slot] += count;
+                self.give(slot, count, owner);
             }
-            self.given[slot] += count;
-            match owner {
-                None => {}
-                Some(Owner::Process) => self.add(slot, Share::Process, count),
-                Some(Owner::Interrupt) => self.add(slot, Share::Interrupt, count),
-                Some(Owner::Unknown(task)) => {
-                    *self.pending.entry(task).or_default().entry(slot).or_default() += count;
-                }
+        }
+        for (event, address, count) in cost::with(Cost::take).into_iter().flatten() {
+            let slot = self.slot(Place { address, what: What::Modelled(event) });
+            self.give(slot, count, owner);
+        }
+    }
+
+    fn give(&mut self, slot: usize, count: u64, owner: Option<Owner>) {
+        match owner {
+            None => {}
+            Some(Owner::Process) => self.add(slot, Share::Process, count),
+            Some(Owner::Interrupt) => self.add(slot, Share::Interrupt, count),
+            Some(Owner::Unknown(task)) => {
+                *self.pending.entry(task).or_default().entry(slot).or_default() += count;
             }
         }
     }

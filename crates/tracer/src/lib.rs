@@ -161,7 +161,8 @@ fn trace(tracer: &Tracer, instruction: &Instruction, bytes: &[u8]) {
         }
     }
     if tracer.has_model {
-        instruction.on_access(modelled_access, data);
+        let site = cost::with(|cost| cost.site(address)).unwrap_or_default();
+        instruction.on_access(modelled_access, site);
         if let Some(what) = Flush::of(bytes) {
             instruction.before(flush, what as usize);
         }
@@ -258,17 +259,11 @@ extern "C" fn call_return(_processor: u32, access: u32, address: u64, _: *mut c_
 }
 
 extern "C" fn fetch(_processor: u32, block: *mut c_void) {
-    cost::fetch(block as usize, &mut record);
+    cost::fetch(block as usize);
 }
 
-extern "C" fn modelled_access(_processor: u32, access: u32, address: u64, data: *mut c_void) {
-    cost::access((function_of(data), access, address), &mut record);
-}
-
-fn record(event: cost::Event, address: u64) {
-    if let Some(tracer) = TRACER.get() {
-        counts(tracer).record(event, address);
-    }
+extern "C" fn modelled_access(_processor: u32, access: u32, address: u64, site: *mut c_void) {
+    cost::access(site as usize, access, address);
 }
 
 extern "C" fn flush(_processor: u32, what: *mut c_void) {

@@ -89,7 +89,8 @@ fn chain(share: Share, functions: &[String]) -> Vec<String> {
     let mut chain: Vec<String> = top.into_iter().collect();
     let last = functions.len().saturating_sub(1);
     for (place, symbol) in functions.iter().enumerate() {
-        let name = names::key(symbol);
+        // One function calls no two of one name.
+        let name = names::key(names::without_file(symbol));
         let is_split_off = chain.last() == Some(&name) && names::is_split_off(symbol);
         if !is_split_off && (place == last || !PASSING_ON.contains(&name.as_str())) {
             chain.push(name);

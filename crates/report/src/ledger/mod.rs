@@ -91,17 +91,23 @@ impl Ledger {
         if operations.contains(&0) {
             return None;
         }
+        // Files tell functions of one name apart where both sides know them.
+        let knows_files = |profiles: &[Profile]| {
+            profiles.iter().flat_map(|profile| &profile.lines).any(|line| names::has_file(&line.symbol))
+        };
+        let by_file = knows_files(base) && knows_files(new);
         let mut merged: BTreeMap<(Share, String), Sides> = BTreeMap::new();
         for (side, profiles) in [base, new].into_iter().enumerate() {
             for line in profiles.iter().flat_map(|profile| &profile.lines) {
-                let sides = merged.entry((line.share, names::key(&line.symbol))).or_default();
+                let symbol = if by_file { &line.symbol } else { names::without_file(&line.symbol) };
+                let sides = merged.entry((line.share, names::key(symbol))).or_default();
                 let count = &mut sides.counts[side];
                 count.instructions += line.total();
                 count.repeated += line.repeated;
                 // What the compiler has split off is entered from the function, not called.
                 count.calls += if names::is_split_off(&line.symbol) { 0 } else { line.calls };
-                if !sides.symbols[side].contains(&line.symbol) {
-                    sides.symbols[side].push(line.symbol.clone());
+                if !sides.symbols[side].iter().any(|known| known == symbol) {
+                    sides.symbols[side].push(symbol.to_owned());
                 }
             }
         }
@@ -269,6 +275,20 @@ pub(crate) mod tests {
     }
 
     /// The differential profile of the rmap thread of 2003: additive and multiplicative.
+    #[test]
+    fn files_tell_functions_of_one_name_apart_where_both_sides_know_them() {
+        let with_files = profile(1, &[("init_once (fs/inode.c)", 10, 1), ("init_once (mm/shmem.c)", 20, 1)]);
+        let without = profile(1, &[("init_once", 33, 2)]);
+        let names = |base: &Profile, new: &Profile| {
+            let ledger = Ledger::new("w", std::slice::from_ref(base), std::slice::from_ref(new)).unwrap();
+            ledger.lines.into_iter().map(|line| (line.function, line.matched)).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&without, &with_files), [("init_once".to_owned(), Match::Exact)]);
+        let both = names(&with_files, &with_files);
+        assert_eq!(both.len(), 2);
+        assert!(both.contains(&("init_once (mm/shmem.c)".to_owned(), Match::Exact)));
+    }
+
     #[test]
     fn the_figures_of_2003() {
         let before = profile(1, &[("page_remove_rmap", 15525, 0), ("page_add_rmap", 6415, 0), ("others", 165_316, 0)]);

@@ -29,6 +29,16 @@ pub(crate) fn without_suffix(symbol: &str) -> String {
     format!("{name}{module}")
 }
 
+/// Returns a symbol without the file that tells it from others of its name.
+pub(crate) fn without_file(symbol: &str) -> &str {
+    symbol.split_once(" (").map_or(symbol, |(name, _)| name)
+}
+
+/// Tells whether a file tells a symbol from others of its name.
+pub(crate) fn has_file(symbol: &str) -> bool {
+    symbol.ends_with(')')
+}
+
 /// Tells whether it is a part that the compiler has split off a function.
 pub(crate) fn is_split_off(symbol: &str) -> bool {
     split(symbol).0.split('.').skip(1).any(|part| part == "cold")

@@ -40,15 +40,21 @@ impl Cache {
     #[inline]
     pub(crate) fn touch(&mut self, line: u64) -> bool {
         let first = (line & self.mask) as usize * self.ways;
-        let set = &mut self.lines[first..first + self.ways];
-        if set[0] == line {
-            return true;
+        self.lines[first] == line || self.search(first, line)
+    }
+
+    /// Looks for a line behind the first place of its set, and brings it there.
+    #[inline(never)]
+    fn search(&mut self, first: usize, line: u64) -> bool {
+        // Each line moves to the place after its own, up to where the line is found.
+        let mut moved = line;
+        for held in &mut self.lines[first..first + self.ways] {
+            std::mem::swap(held, &mut moved);
+            if moved == line {
+                return true;
+            }
         }
-        let place = set.iter().position(|held| *held == line);
-        let last = place.unwrap_or(set.len() - 1);
-        set.copy_within(..last, 1);
-        set[0] = line;
-        place.is_some()
+        false
     }
 
     /// Forgets all lines for which `gone` is true.

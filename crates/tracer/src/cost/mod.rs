@@ -10,12 +10,15 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use crate::api::{self, Instruction};
+use crate::count::is_kernel;
 use branch::{End, Predictor};
 use cache::{Cache, Geometry};
 
 /// Bits of a cache line's size, and of a page's.
 const LINE_BITS: u32 = 6;
 const PAGE_BITS: u32 = 12;
+/// A line's number within its page.
+const LINE_MASK: u64 = (1 << (PAGE_BITS - LINE_BITS)) - 1;
 /// Bits of a large page's size.
 const LARGE_BITS: u32 = 21;
 /// Translations that are remembered, so that QEMU need not be asked again.
@@ -54,6 +57,10 @@ pub(crate) enum Event {
 }
 
 impl Event {
+    /// All of them, in the order of their numbers.
+    const ALL: [Self; 8] =
+        [Self::L1i, Self::L1d, Self::L2, Self::Last, Self::Itlb, Self::Dtlb, Self::Walk, Self::Branch];
+
     /// Returns its word.
     pub(crate) fn word(self) -> &'static str {
         match self {
@@ -92,29 +99,50 @@ impl Sizes {
     }
 }
 
+/// Index of an instruction that something may happen at; all of user code is one.
+type Site = u32;
+
 /// Code of a block within one cache line.
+#[derive(Clone, Copy)]
 struct Line {
-    /// Number of the line in physical memory.
+    /// Number of the line in physical memory, and of its page.
     physical: u64,
-    /// Address of its first instruction there.
-    address: u64,
+    page: u64,
+    /// Its first instruction there.
+    site: Site,
 }
 
-/// A block of instructions.
+/// A block of instructions. As small as a line of the host's caches: one is read for each block that the guest executes.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
 struct Block {
     start: u64,
-    lines: Box<[Line]>,
+    end: Ended,
+    /// Its lines' place among all lines, and how many there are.
+    lines: (u32, u8),
+    /// The first one's number in physical memory.
+    first: u64,
     /// Whether an interrupt, an exception or a system call begins there: no branch led to it.
     is_entry: bool,
-    /// How it ends, where its last instruction is, and where the next one would be.
-    end: (End, u64, u64),
+}
+
+/// How a block ended.
+#[derive(Clone, Copy)]
+struct Ended {
+    end: End,
+    /// Where its last instruction is, and how many bytes it has.
+    at: u64,
+    size: u8,
+    site: Site,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Translation {
-    /// Number of the page; translations of 0 are never remembered.
-    page: u64,
+    /// Number of the small page; translations of 0 are never remembered.
+    number: u64,
     frame: u64,
+    /// The page that it belongs to, as [`page`] numbers it.
+    page: u64,
     /// The flush after which it was asked for.
     epoch: u64,
 }
@@ -122,6 +150,7 @@ struct Translation {
 /// What a modelled processor has in its memories.
 pub(crate) struct Cost {
     blocks: Vec<Block>,
+    lines: Vec<Line>,
     known: HashMap<(u64, u64, u64), usize>,
     l1i: Cache,
     l1d: Cache,
@@ -133,17 +162,22 @@ pub(crate) struct Cost {
     predictor: Predictor,
     translations: Vec<Translation>,
     epoch: u64,
-    /// The block before, the line and the page that code was fetched from.
-    before: (End, u64, u64),
+    /// The block before, the line and the page that code was fetched from, and those that data was read from.
+    before: Ended,
+    block: usize,
     line: u64,
     page: u64,
+    data_line: u64,
+    data_page: u64,
+    /// Addresses of sites, what happened at each, and which of these numbers are not 0.
+    sites: Vec<u64>,
+    site_of: HashMap<u64, Site>,
+    happened: Vec<[u64; Event::ALL.len()]>,
+    dirty: Vec<(Site, Event)>,
     is_active: bool,
     /// Where QEMU has the guest's physical address 0.
     memory: Option<u64>,
 }
-
-/// Something that cost time, and the instruction that it belongs to.
-pub(crate) type Happened<'a> = &'a mut dyn FnMut(Event, u64);
 
 impl Cost {
     /// Makes one with empty caches; nothing if a size is missing.
@@ -151,6 +185,7 @@ impl Cost {
         let [l1i, l1d, l2, last, itlb, dtlb, stlb] = sizes.caches.map(|geometry| geometry.map(Cache::new));
         Some(Self {
             blocks: Vec::new(),
+            lines: Vec::new(),
             known: HashMap::new(),
             l1i: l1i?,
             l1d: l1d?,
@@ -162,9 +197,17 @@ impl Cost {
             predictor: Predictor::new(sizes.predictor_bits?),
             translations: vec![Translation::default(); TRANSLATIONS],
             epoch: 1,
-            before: (End::Plain, 0, 0),
+            before: Ended { end: End::Plain, at: 0, size: 0, site: 0 },
+            block: usize::MAX,
             line: 0,
             page: 0,
+            data_line: 0,
+            data_page: 0,
+            // Site 0 is user code.
+            sites: vec![0],
+            site_of: HashMap::from([(0, 0)]),
+            happened: vec![Default::default()],
+            dirty: Vec::new(),
             is_active: false,
             memory: None,
         })
@@ -188,83 +231,162 @@ impl Cost {
         if let Some(known) = self.known.get(&(start, physical, end)) {
             return Some(*known);
         }
-        let mut lines: Vec<Line> = Vec::new();
+        let before = self.lines.len();
         for (instruction, size) in code {
             let (address, host) = (instruction.address(), instruction.host()?);
             let from = host.wrapping_sub(memory);
             for physical in [from >> LINE_BITS, (from + (*size as u64).max(1) - 1) >> LINE_BITS] {
-                if lines.last().is_none_or(|line| line.physical != physical) {
-                    lines.push(Line { physical, address });
+                if self.lines[before..].last().is_none_or(|line| line.physical != physical) {
+                    let site = self.site(address) as Site;
+                    self.lines.push(Line { physical, page: page(address), site });
                 }
             }
         }
-        let end_kind = End::of(last, end + size);
-        self.blocks.push(Block { start, lines: lines.into(), is_entry, end: (end_kind, end, end + size) });
-        self.known.insert((start, physical, end), self.blocks.len() - 1);
+        let lines = (u32::try_from(before).ok()?, u8::try_from(self.lines.len() - before).ok()?);
+        let ended = Ended { end: End::of(last, end + size), at: end, size: size as u8, site: self.site(end) as Site };
+        let first = self.lines[before].physical;
+        self.known.insert((start, physical, end), self.blocks.len());
+        self.blocks.push(Block { start, end: ended, lines, first, is_entry });
         Some(self.blocks.len() - 1)
+    }
+
+    /// Returns the index of an instruction.
+    pub(crate) fn site(&mut self, address: u64) -> usize {
+        let address = if is_kernel(address) { address } else { 0 };
+        let next = self.sites.len() as Site;
+        let site = *self.site_of.entry(address).or_insert(next);
+        if site == next {
+            self.sites.push(address);
+            self.happened.push(Default::default());
+        }
+        site as usize
+    }
+
+    /// Takes what happened since the last time: what, at which address (0 is user code), and how often.
+    pub(crate) fn take(&mut self) -> Vec<(Event, u64, u64)> {
+        let Self { happened, sites, dirty, .. } = self;
+        let take = |(site, event): (Site, Event)| {
+            let count = std::mem::take(&mut happened[site as usize][event as usize]);
+            (event, sites[site as usize], count)
+        };
+        dirty.drain(..).map(take).collect()
+    }
+
+    fn happen(&mut self, event: Event, site: Site) {
+        let count = &mut self.happened[site as usize][event as usize];
+        *count += 1;
+        if *count == 1 {
+            self.dirty.push((site, event));
+        }
     }
 
     /// A block begins to execute.
     #[inline]
-    fn fetch(&mut self, block: usize, happened: Happened<'_>) {
-        let block = &self.blocks[block];
-        let before = std::mem::replace(&mut self.before, block.end);
-        if !block.is_entry && !self.predictor.follow(before, block.start) {
-            happened(Event::Branch, before.1);
+    fn fetch(&mut self, block: usize) {
+        // Iterations of a repeated string instruction are blocks.
+        if block == self.block && self.before.end == End::Plain {
+            return;
         }
-        for line in &block.lines {
-            if line.physical == self.line {
+        self.block = block;
+        let Block { start, end, lines, first, is_entry } = self.blocks[block];
+        let Ended { end, at, size, site } = std::mem::replace(&mut self.before, end);
+        if end != End::Plain && !is_entry && !self.predictor.follow((end, at, at + u64::from(size)), start) {
+            self.happen(Event::Branch, site);
+        }
+        if lines.1 > 1 || first != self.line {
+            self.fetch_lines(lines);
+        }
+    }
+
+    fn fetch_lines(&mut self, (first, count): (u32, u8)) {
+        for index in first as usize..first as usize + usize::from(count) {
+            let Line { physical, page, site } = self.lines[index];
+            if physical == self.line {
                 continue;
             }
-            self.line = line.physical;
-            let page = page(line.address);
+            self.line = physical;
             if page != self.page {
                 self.page = page;
                 if !self.itlb.touch(page) {
-                    happened(Event::Itlb, line.address);
-                    if !self.stlb.touch(page) {
-                        happened(Event::Walk, line.address);
-                    }
+                    self.happen(Event::Itlb, site);
+                    self.walk(page, site);
                 }
             }
-            if !self.l1i.touch(line.physical) {
-                happened(Event::L1i, line.address);
-                below(&mut self.l2, &mut self.last, line.physical, &mut |event| happened(event, line.address));
+            if !self.l1i.touch(physical) {
+                self.happen(Event::L1i, site);
+                self.below(physical, site);
             }
         }
     }
 
     /// An instruction reads or writes memory.
     #[inline]
-    fn access(&mut self, (instruction, access, address): (u64, u32, u64), happened: Happened<'_>) {
+    fn access(&mut self, site: Site, access: u32, address: u64) {
         let number = address >> PAGE_BITS;
-        let slot = (number as usize) % TRANSLATIONS;
-        let known = self.translations[slot];
-        let frame = if known.page == number && known.epoch == self.epoch {
-            known.frame
-        } else {
+        let mut known = self.translations[(number as usize) % TRANSLATIONS];
+        if known.number != number || known.epoch != self.epoch {
             // Devices are not cached.
-            let Some(frame) = api::physical(access, address).map(|physical| physical >> PAGE_BITS) else { return };
-            if known.page == number && known.frame != frame {
-                // Something else is mapped there now: it was flushed, as the kernel must.
-                let stale = page(address);
-                self.dtlb.forget(|page| page == stale);
-                self.stlb.forget(|page| page == stale);
-            }
-            self.translations[slot] = Translation { page: number, frame, epoch: self.epoch };
-            frame
-        };
-        let page = page(address);
-        if !self.dtlb.touch(page) {
-            happened(Event::Dtlb, instruction);
-            if !self.stlb.touch(page) {
-                happened(Event::Walk, instruction);
+            let Some(found) = self.find(access, address) else { return };
+            known = found;
+        }
+        if known.page != self.data_page {
+            self.data_page = known.page;
+            if !self.dtlb.touch(known.page) {
+                self.miss_page(known.page, site);
             }
         }
-        let line = frame << (PAGE_BITS - LINE_BITS) | (address >> LINE_BITS) & ((1 << (PAGE_BITS - LINE_BITS)) - 1);
-        if !self.l1d.touch(line) {
-            happened(Event::L1d, instruction);
-            below(&mut self.l2, &mut self.last, line, &mut |event| happened(event, instruction));
+        let line = known.frame << (PAGE_BITS - LINE_BITS) | (address >> LINE_BITS) & LINE_MASK;
+        if line != self.data_line {
+            self.data_line = line;
+            if !self.l1d.touch(line) {
+                self.miss_line(line, site);
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn miss_page(&mut self, page: u64, site: Site) {
+        self.happen(Event::Dtlb, site);
+        self.walk(page, site);
+    }
+
+    #[inline(never)]
+    fn miss_line(&mut self, line: u64, site: Site) {
+        self.happen(Event::L1d, site);
+        self.below(line, site);
+    }
+
+    /// Asks QEMU where a page is, and remembers it.
+    #[inline(never)]
+    fn find(&mut self, access: u32, address: u64) -> Option<Translation> {
+        let number = address >> PAGE_BITS;
+        let frame = api::physical(access, address)? >> PAGE_BITS;
+        let page = page(address);
+        let known = &mut self.translations[(number as usize) % TRANSLATIONS];
+        let before = std::mem::replace(known, Translation { number, frame, page, epoch: self.epoch });
+        if before.number == number && before.frame != frame {
+            // Something else is mapped there now: the page was flushed, as the kernel must.
+            self.dtlb.forget(|held| held == page);
+            self.stlb.forget(|held| held == page);
+            self.data_page = 0;
+        }
+        Some(*known)
+    }
+
+    /// Looks a page up that a first translation buffer did not have.
+    fn walk(&mut self, page: u64, site: Site) {
+        if !self.stlb.touch(page) {
+            self.happen(Event::Walk, site);
+        }
+    }
+
+    /// Looks a line up that a first cache did not have.
+    fn below(&mut self, line: u64, site: Site) {
+        if !self.l2.touch(line) {
+            self.happen(Event::L2, site);
+            if !self.last.touch(line) {
+                self.happen(Event::Last, site);
+            }
         }
     }
 
@@ -278,7 +400,7 @@ impl Cost {
         self.itlb.forget(gone);
         self.dtlb.forget(gone);
         self.stlb.forget(gone);
-        self.page = 0;
+        (self.page, self.data_page) = (0, 0);
     }
 }
 
@@ -306,16 +428,6 @@ impl Flush {
             [0x0f, 0x01, operand, ..] if operand >> 3 & 7 == 7 && operand < 0xc0 => Some(Self::Page),
             [0x66, 0x0f, 0x38, 0x82, ..] => Some(Self::All),
             _ => None,
-        }
-    }
-}
-
-/// Looks a line up that a first cache did not have.
-fn below(l2: &mut Cache, last: &mut Cache, line: u64, happened: &mut dyn FnMut(Event)) {
-    if !l2.touch(line) {
-        happened(Event::L2);
-        if !last.touch(line) {
-            happened(Event::Last);
         }
     }
 }
@@ -351,19 +463,19 @@ pub(crate) fn with<R>(change: impl FnOnce(&mut Cost) -> R) -> Option<R> {
 }
 
 /// A block begins to execute.
-pub(crate) fn fetch(block: usize, happened: Happened<'_>) {
+pub(crate) fn fetch(block: usize) {
     with(|cost| {
         if cost.is_active {
-            cost.fetch(block, happened);
+            cost.fetch(block);
         }
     });
 }
 
-/// An instruction reads or writes memory: its address, what kind of access, and where.
-pub(crate) fn access(what: (u64, u32, u64), happened: Happened<'_>) {
+/// An instruction reads or writes memory: its site, what kind of access, and where.
+pub(crate) fn access(site: usize, access: u32, address: u64) {
     with(|cost| {
         if cost.is_active {
-            cost.access(what, happened);
+            cost.access(site as Site, access, address);
         }
     });
 }
