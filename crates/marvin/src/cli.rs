@@ -196,7 +196,8 @@ pub(crate) struct Compare {
 
 const PROFILE_EXAMPLES: &str = "Examples:
   marvin profile deb:6.1 deb:6.12 --workload fault-anon
-  marvin profile deb:6.1 deb:6.12 --format html -o profile.html";
+  marvin profile deb:6.1 deb:6.12 --format html -o profile.html
+  marvin profile deb:6.1 deb:6.12 --workload pipe --model";
 
 /// `marvin profile`.
 #[derive(Debug, Args)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{Build, MICRO, Profile, Region};
+use model::{Build, CostEvent, CostModel, MICRO, Modelled, Profile, Region};
 
 use crate::{build, declared, lab, measured_run, samples};
 
@@ -85,4 +85,33 @@ fn the_call_tree_is_of_the_same_instructions() {
             }
         }
     }
+}
+
+/// Returns how often something happened in the model.
+fn sum(modelled: &Modelled, event: CostEvent) -> u64 {
+    modelled.lines.iter().map(|line| line.events[event as usize]).sum()
+}
+
+#[test]
+fn a_simulated_processor_changes_nothing_and_says_the_same_each_time() {
+    let build = build("deb:6.12");
+    let workload = declared("pipe-pingpong");
+    let run = measured_run(lab(), &build, &[workload], &|_| {}).unwrap();
+    let profile = lab().profile(&run.id, workload.name).unwrap().unwrap();
+    // Refused by the lab if the guest did anything else than when it was counted.
+    let simulate = |model: &str| {
+        let model = CostModel::parse(model).unwrap();
+        lab().simulate(&build, (workload, 1), (&profile, &model)).unwrap().unwrap()
+    };
+    let first = simulate(CostModel::NAME);
+    assert_eq!(first, simulate(CostModel::NAME));
+    assert_eq!(first.lines.iter().map(|line| line.instructions).sum::<u64>(), profile.total());
+    let (l1i, l2) = (sum(&first, CostEvent::L1i), sum(&first, CostEvent::L2));
+    // A system call is more code than a first cache holds beside another, and none of it leaves the second.
+    assert!(l1i > 100 * profile.operations && l2 < profile.operations, "{l1i} {l2}");
+    // Each switch of tasks flushes the translations of user code: two on each side, code and data.
+    assert!(sum(&first, CostEvent::Walk) > 4 * profile.operations);
+    let large = simulate("skylake-sp,l1i=8M/16");
+    assert!(sum(&large, CostEvent::L1i) * 100 < l1i, "everything fits");
+    assert_eq!(sum(&large, CostEvent::Branch), sum(&first, CostEvent::Branch), "one part does not change another");
 }

@@ -29,6 +29,7 @@ struct PageOfProfiles<'a> {
     model: Option<String>,
     lacking: Vec<(&'static str, &'a [(String, String)])>,
     model_head: &'static str,
+    model_note: &'static str,
     by_function: &'static str,
 }
 
@@ -88,6 +89,7 @@ pub fn html(profiled: &Profiled) -> Result<String, RenderError> {
         model: profiled.model.as_ref().map(ToString::to_string),
         lacking: profiled.lacking().collect(),
         model_head: modelled::HEAD,
+        model_note: modelled::NOTE,
         by_function: modelled::BY_FUNCTION,
     };
     Ok(page.render()?)

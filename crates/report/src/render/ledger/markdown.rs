@@ -46,7 +46,7 @@ pub fn markdown(profiled: &Profiled) -> String {
         lines.extend(workloads.iter().map(|(workload, why)| format!("- {}: {}", code(workload), code(why))));
     }
     lines.push(format!("\n{LEGEND}\n"));
-    lines.extend(profiled.model.iter().map(|model| format!("The model: {model}\n")));
+    lines.extend(profiled.model.iter().map(|model| format!("{}\n\nThe model: {model}\n", modelled::NOTE)));
     let seeds = crate::render::number::seed_list(&profiled.seeds);
     lines.push(format!("{}; {seeds}; `{}`", plain(&profiled.machine), plain(&profiled.command)));
     lines.join("\n") + "\n"

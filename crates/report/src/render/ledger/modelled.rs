@@ -10,6 +10,9 @@ const WIDTH: usize = 10;
 
 /// What stands over the table: a model must not be taken for a measurement.
 pub(super) const HEAD: &str = "What the model says, per operation (simulated, not measured):";
+/// What is said of a model wherever there is one.
+pub(super) const NOTE: &str = "The model is no measurement: no prefetching, no speculation, one thing after the other. \
+Seeds move data, not the kernel's code, so a small difference may be one of layout.";
 /// What stands over the functions.
 pub(super) const BY_FUNCTION: &str = "estimated cycles by function";
 

@@ -31,6 +31,9 @@ pub fn text(profiled: &Profiled, styles: &Styles) -> String {
     }
     page.blank();
     page.words(0, LEGEND);
+    if profiled.model.is_some() {
+        page.words(0, modelled::NOTE);
+    }
     page.blank();
     for (title, origin) in [&profiled.base, &profiled.new] {
         page.hanging("Kernel:    ", &format!("{title}, {origin}"));
@@ -93,6 +96,7 @@ fn model_says(page: &mut Page, profiled: &Profiled, workload: &str, styles: &Sty
     table(page, "", &modelled::figures(difference));
     let functions = modelled::functions(difference);
     if !functions.is_empty() {
+        page.blank();
         table(page, modelled::BY_FUNCTION, &functions);
     }
 }
