@@ -384,7 +384,7 @@ impl Exact {
 /// The arguments that are the same for every boot and every build; part of the machine's identity.
 fn fixed_arguments() -> Vec<String> {
     let words = [
-        "-nodefaults -no-user-config -display none -no-reboot -M microvm",
+        "-nodefaults -no-user-config -display none -no-reboot -M microvm,pic=off",
         "-accel tcg,thread=single,tb-size=64 -icount shift=0,sleep=off",
         "-rtc clock=vm,base=2020-01-01T00:00:00",
         "-device ib700 -action watchdog=pause -kernel kernel -initrd initrd",

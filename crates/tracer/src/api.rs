@@ -3,6 +3,7 @@
 //! Interface 1 is that of QEMU 7.2, interface 2 and later that of QEMU 9 and later. Which one there is, is seen when
 //! QEMU loads the plugin; each function is looked up by its name then, so that a missing one can be told.
 
+use std::cell::OnceCell;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -280,7 +281,9 @@ impl Instruction {
 
 /// Counters that QEMU adds to while the guest runs, on the thread that calls us.
 pub(crate) struct Counters {
-    first: *mut u64,
+    /// Where they are. With interface 2 that is asked for when it is needed first: there is no processor yet when the
+    /// plugin is loaded, and a scoreboard has nothing to find before (`qemu_plugin_scoreboard_find` in plugins/api.c).
+    first: OnceCell<*mut u64>,
     board: *mut c_void,
     length: usize,
 }
@@ -297,19 +300,22 @@ impl Counters {
         Some(match &functions.adding {
             Adding::Memory(_) => {
                 let first = Box::leak(vec![0_u64; length].into_boxed_slice()).as_mut_ptr();
-                Self { first, board: std::ptr::null_mut(), length }
+                Self { first: OnceCell::from(first), board: std::ptr::null_mut(), length }
             }
-            Adding::Scoreboard { new, find, .. } => {
-                let board = new(length * size_of::<u64>());
-                Self { first: find(board, 0).cast(), board, length }
+            Adding::Scoreboard { new, .. } => {
+                Self { first: OnceCell::new(), board: new(length * size_of::<u64>()), length }
             }
         })
     }
 
     fn at(&self, index: usize) -> *mut u64 {
         assert!(index < self.length, "a counter that was not made");
-        // SAFETY: within the counters, see above.
-        unsafe { self.first.add(index) }
+        let first = self.first.get_or_init(|| match FUNCTIONS.get().map(|functions| &functions.adding) {
+            Some(Adding::Scoreboard { find, .. }) => find(self.board, 0).cast(),
+            _ => std::ptr::null_mut(),
+        });
+        // SAFETY: within the counters, see above; whoever has counters has functions.
+        unsafe { first.add(index) }
     }
 
     /// Returns a counter's value now.

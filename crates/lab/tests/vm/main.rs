@@ -23,7 +23,9 @@ fn folder(name: &str) -> PathBuf {
 /// The lab that most stories share.
 fn lab() -> &'static Lab {
     static LAB: OnceLock<Lab> = OnceLock::new();
-    LAB.get_or_init(|| Lab::open(Options::new(folder("vm-home"))).unwrap())
+    // Another QEMU than that of the distribution can be put through the same.
+    let qemu = std::env::var_os("MARVIN_QEMU").map(PathBuf::from);
+    LAB.get_or_init(|| Lab::open(Options { qemu, ..Options::new(folder("vm-home")) }).unwrap())
 }
 
 fn build(name: &str) -> Build {
