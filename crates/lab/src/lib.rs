@@ -25,5 +25,8 @@ pub const AGENT: &[u8] = include_bytes!(env!("MARVIN_AGENT"));
 /// PID 1 of every guest up to the snapshot, built with the lab.
 pub const INIT: &[u8] = include_bytes!(env!("MARVIN_INIT"));
 
+/// PID 1 of guests that are made to be dumped, built with the lab.
+pub const CRASH: &[u8] = include_bytes!(env!("MARVIN_CRASH"));
+
 /// The tracer: the plugin that QEMU loads, built with the lab.
 pub const TRACER: &[u8] = include_bytes!(env!("MARVIN_TRACER"));

@@ -1,11 +1,11 @@
-//! What is built into the lab: the agent, as a file and as a program, and the tracer.
+//! What is built into the lab: the guest's programs, and the tracer.
 
 use std::error::Error;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use lab::{AGENT, TRACER};
+use lab::{AGENT, CRASH, TRACER};
 use model::MICRO;
 
 /// Most bytes of the agent's file.
@@ -17,19 +17,22 @@ fn the_agent_is_small() {
 }
 
 #[test]
-fn the_agent_is_static() {
+fn the_guests_programs_are_static() {
     let remedy = "link it statically, in crates/lab/build.rs: a guest has no libraries";
-    assert_eq!(tidy::interpreter(AGENT), Ok(false), "the agent asks for a dynamic linker: {remedy}");
+    for (name, program) in [("marvin-agent", AGENT), ("marvin-crash", CRASH)] {
+        assert_eq!(tidy::interpreter(program), Ok(false), "{name} asks for a dynamic linker: {remedy}");
+    }
 }
 
 #[test]
-fn agent_and_tracer_hold_no_path_of_this_host() {
+fn what_is_built_in_holds_no_path_of_this_host() {
     let text = |path: &Path| path.display().to_string();
     let cargo_home = std::env::var_os("CARGO_HOME").map(|home| text(Path::new(&home)));
     let usual = std::env::home_dir().map(|home| text(&home.join(".cargo")));
     let mut paths = vec![text(&tidy::root())];
     paths.extend(cargo_home.into_iter().chain(usual));
     tidy::none(&tidy::leaks(AGENT, &paths));
+    tidy::none(&tidy::leaks(CRASH, &paths));
     tidy::none(&tidy::leaks(TRACER, &paths));
 }
 
