@@ -74,6 +74,14 @@ pub enum KernelError {
         /// What is wrong with it.
         fault: ImageFault,
     },
+    /// A module that cannot be unpacked.
+    #[error("{}: this module is damaged: {said}; install or build it again", file.display())]
+    Module {
+        /// Its file.
+        file: PathBuf,
+        /// What is wrong with it.
+        said: String,
+    },
     /// The home folder cannot be used.
     #[error("the home folder {} cannot be used: {source}", folder.display())]
     Home {
@@ -106,9 +114,12 @@ impl KernelError {
     #[must_use]
     pub fn guilt(&self) -> Guilt {
         match self {
-            Self::NoApt(_) | Self::Unknown { .. } | Self::NoImage(_) | Self::Image { .. } | Self::Home { .. } => {
-                Guilt::User
-            }
+            Self::NoApt(_)
+            | Self::Unknown { .. }
+            | Self::NoImage(_)
+            | Self::Image { .. }
+            | Self::Module { .. }
+            | Self::Home { .. } => Guilt::User,
             Self::NoKernels
             | Self::Program { .. }
             | Self::Download { .. }

@@ -63,6 +63,19 @@ pub(crate) fn unpack(payload: &[u8]) -> Result<Option<Vec<u8>>, ImageFault> {
     Ok(Some(unpacked))
 }
 
+/// Returns what a compressed file of its own holds, such as a module's; nothing where it is not compressed.
+pub(crate) fn unpack_file(file: &[u8]) -> io::Result<Option<Vec<u8>>> {
+    let room = u64::from(MOST) + 1;
+    let unpacked = match format(file) {
+        None => return Ok(None),
+        Some(Format::Gzip) => read(flate2::bufread::GzDecoder::new(file), room),
+        Some(Format::Xz) => xz(file, room),
+        Some(Format::Lz4) => lz4(file, room),
+        Some(Format::Zstd) => zstd::stream::read::Decoder::with_buffer(file).and_then(|decoder| read(decoder, room)),
+    }?;
+    if unpacked.len() as u64 == room { Err(io::Error::other("it is too large")) } else { Ok(Some(unpacked)) }
+}
+
 fn read(decoder: impl Read, room: u64) -> io::Result<Vec<u8>> {
     let mut unpacked = Vec::new();
     decoder.take(room).read_to_end(&mut unpacked)?;

@@ -4,6 +4,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -28,9 +29,12 @@ pub(crate) fn capture(words: &Words) -> io::Result<String> {
         report.push(filter(&words.filter)?);
     }
     for (from, serial) in [(RESULT, "dump"), (VMCORE, "vmcore")] {
-        if let Some(disk) = disks::open(serial)? {
+        // A filter that failed, or was not asked for, has left nothing.
+        if Path::new(from).exists()
+            && let Some(disk) = disks::open(serial)?
+        {
             let start = Instant::now();
-            let bytes = copy(from, disk)?;
+            let bytes = copy(from, disk).map_err(|error| io::Error::other(format!("copying {from}: {error}")))?;
             report.push(format!("{serial} {bytes} bytes in {} ms\n", start.elapsed().as_millis()));
         }
     }

@@ -1,0 +1,157 @@
+//! The modules of a build that a guest needs, unpacked, each behind those that it needs itself.
+//!
+//! What a module needs stands in its `.modinfo` as `depends=a,b` (scripts/mod/modpost.c). What is built in has no file
+//! and is left out: whether it is there at all, the guest finds out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use model::Build;
+
+use crate::KernelError;
+use crate::payload::unpack_file;
+
+/// A file larger than this, packed, is no module that anybody boots with.
+const FILE_MOST: u64 = 64 << 20;
+
+/// A module, ready to be loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Module {
+    /// Its name, with `_` and never `-`.
+    pub name: String,
+    /// The ELF file.
+    pub bytes: Vec<u8>,
+}
+
+/// Returns the modules of these names and those that they need, in an order in which they can be loaded.
+///
+/// # Errors
+/// When a file cannot be read or unpacked.
+pub fn modules(build: &Build, names: &[&str]) -> Result<Vec<Module>, KernelError> {
+    let mut files = BTreeMap::new();
+    if let Some(folder) = &build.modules {
+        list(&folder.join("kernel"), &mut files)?;
+    }
+    let mut found = Found { files, seen: BTreeSet::new(), modules: Vec::new() };
+    names.iter().try_for_each(|name| found.add(name))?;
+    Ok(found.modules)
+}
+
+struct Found {
+    files: BTreeMap<String, PathBuf>,
+    seen: BTreeSet<String>,
+    modules: Vec<Module>,
+}
+
+impl Found {
+    fn add(&mut self, name: &str) -> Result<(), KernelError> {
+        let name = name.replace('-', "_");
+        // What was seen is not looked at again, so that modules which need one another come to an end.
+        let Some(file) = self.files.get(&name).filter(|_| self.seen.insert(name.clone())) else { return Ok(()) };
+        let bytes = read(file)?;
+        for needed in needed(&bytes) {
+            self.add(&needed)?;
+        }
+        self.modules.push(Module { name, bytes });
+        Ok(())
+    }
+}
+
+/// Lists the module files below a folder by the names of their modules; links are not followed.
+fn list(folder: &Path, files: &mut BTreeMap<String, PathBuf>) -> Result<(), KernelError> {
+    for entry in fs::read_dir(folder).map_err(KernelError::at(folder))? {
+        let entry = entry.map_err(KernelError::at(folder))?;
+        let path = entry.path();
+        if entry.file_type().map_err(KernelError::at(&path))?.is_dir() {
+            list(&path, files)?;
+        } else if let Some((name, "" | ".xz" | ".gz" | ".zst")) = entry.file_name().to_string_lossy().split_once(".ko")
+        {
+            files.insert(name.replace('-', "_"), path);
+        }
+    }
+    Ok(())
+}
+
+fn read(file: &Path) -> Result<Vec<u8>, KernelError> {
+    let refuse = |said: String| KernelError::Module { file: file.to_owned(), said };
+    if fs::metadata(file).map_err(KernelError::at(file))?.len() > FILE_MOST {
+        return Err(refuse("it is too large".to_owned()));
+    }
+    let bytes = fs::read(file).map_err(KernelError::at(file))?;
+    let unpacked = unpack_file(&bytes).map_err(|error| refuse(error.to_string()))?;
+    Ok(unpacked.unwrap_or(bytes))
+}
+
+/// Returns the names that follow `depends=`; each entry of `.modinfo` ends with a zero.
+fn needed(module: &[u8]) -> Vec<String> {
+    const KEY: &[u8] = b"\0depends=";
+    let Some(at) = module.windows(KEY.len()).position(|window| window == KEY) else { return Vec::new() };
+    let value = module[at + KEY.len()..].split(|byte| *byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(value).split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Read;
+    use std::path::Path;
+
+    use model::{Build, BuildFile, BuildId, KernelName};
+
+    use super::{modules, needed};
+
+    fn build(folder: &Path) -> Build {
+        let hash = "0".repeat(64);
+        Build {
+            id: BuildId::from_hex(&hash).unwrap(),
+            name: KernelName::Path("vmlinuz".into()),
+            version: "6.9".into(),
+            origin: "vmlinuz".into(),
+            image: BuildFile { path: "vmlinuz".into(), sha256: hash },
+            vmlinux: None,
+            config: None,
+            symbols: None,
+            modules: Some(folder.to_owned()),
+        }
+    }
+
+    fn names(folder: &Path, wanted: &[&str]) -> Vec<String> {
+        modules(&build(folder), wanted).unwrap().into_iter().map(|module| module.name).collect()
+    }
+
+    #[test]
+    fn what_a_module_needs_comes_before_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let drivers = folder.path().join("kernel/drivers");
+        fs::create_dir_all(&drivers).unwrap();
+        fs::write(drivers.join("virtio-blk.ko"), b"\x7fELF license=GPL\0depends=virtio,virtio_ring\0name=x\0").unwrap();
+        fs::write(drivers.join("virtio.ko"), b"\x7fELF\0depends=virtio_ring\0").unwrap();
+        // Two that need one another, which no build makes.
+        let packed = b"\x7fELF\0depends=virtio\0";
+        let mut xz = Vec::new();
+        liblzma::read::XzEncoder::new(&packed[..], 1).read_to_end(&mut xz).unwrap();
+        fs::write(drivers.join("virtio_ring.ko.xz"), xz).unwrap();
+        fs::write(drivers.join("virtio.ko.old"), b"").unwrap();
+        assert_eq!(names(folder.path(), &["virtio_blk"]), ["virtio_ring", "virtio", "virtio_blk"]);
+        assert_eq!(modules(&build(folder.path()), &["virtio_ring"]).unwrap()[1].bytes, packed);
+        assert!(names(folder.path(), &["ext4"]).is_empty(), "built in, or not there at all");
+    }
+
+    #[test]
+    fn a_damaged_module_says_which() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("kernel")).unwrap();
+        fs::write(folder.path().join("kernel/a.ko.xz"), b"\xfd7zXZ\0 and nothing more").unwrap();
+        let error = modules(&build(folder.path()), &["a"]).unwrap_err().to_string();
+        let error = error.replace(folder.path().to_str().unwrap(), "MODULES");
+        insta::assert_snapshot!(error, @"MODULES/kernel/a.ko.xz: this module is damaged: lzma data error; install or build it again");
+    }
+
+    #[test]
+    fn lists_may_be_empty_or_absent() {
+        assert_eq!(needed(b"\0depends=\0name=a\0"), Vec::<String>::new());
+        assert_eq!(needed(b"\0name=a"), Vec::<String>::new());
+        assert_eq!(needed(b"\0depends=a,b"), ["a", "b"]);
+    }
+}
