@@ -41,6 +41,9 @@ pub enum LabError {
         /// The artefact.
         name: String,
     },
+    /// A crash guest did not come to its end, or could not be made; the text says how far it got.
+    #[error("the crash guest failed: {0}")]
+    CrashGuest(String),
     /// There is nothing to do.
     #[error("nothing to do: the plan has no {0}")]
     Empty(&'static str),
@@ -54,7 +57,7 @@ impl LabError {
             Self::Kernel(error) => error.guilt() == kernel::Guilt::User,
             Self::Machine(error) => error.guilt() == machine::Guilt::User,
             Self::Store(error) => error.guilt() == store::Guilt::User,
-            Self::GaveUp { .. } | Self::BadProfile { .. } => false,
+            Self::GaveUp { .. } | Self::BadProfile { .. } | Self::CrashGuest(_) => false,
             Self::Empty(_) => true,
         };
         if user { Guilt::User } else { Guilt::Infra }

@@ -111,6 +111,10 @@ impl Lab {
         self.exact.machine()
     }
 
+    pub(crate) fn exact(&self) -> &Exact {
+        &self.exact
+    }
+
     /// Finds the build behind a name and remembers that the name means it now.
     ///
     /// # Errors

@@ -5,6 +5,7 @@
 //! `machine`.
 
 mod carry_out;
+mod crash;
 mod error;
 mod event;
 mod job;
@@ -14,6 +15,7 @@ mod plan;
 mod symbols;
 mod unit;
 
+pub use crash::{CrashPlan, Crashed, DUMP_DISK, Ending, Filter, Placement, SCRATCH_DISK, VMCORE_DISK};
 pub use error::{Guilt, LabError};
 pub use event::Event;
 pub use lab::{Followed, Lab, Options, Probed};

@@ -15,7 +15,7 @@ use wire::{Job, Stream, StreamError};
 use crate::MachineError;
 use crate::console::{readable_tail, reason_in};
 use crate::initrd::{Programs, initrd};
-use crate::process::{Budget, CONSOLE, Ended, Process, Scratch};
+use crate::process::{Budget, CONSOLE, CONTROL, Ended, Process, Scratch};
 use crate::qemu::{Qemu, hash};
 use crate::snapshot::{RAM, STATE, Snapshot, Snapshots};
 
@@ -181,6 +181,11 @@ impl Exact {
     #[must_use]
     pub fn machine(&self) -> &Machine {
         &self.machine
+    }
+
+    /// Returns QEMU and the folder that scratch folders are made in, for guests that are not measured.
+    pub(crate) fn qemu_and_scratch(&self) -> (&Path, &Path) {
+        (&self.qemu.program, &self.scratch)
     }
 
     /// Tells whether instructions can be counted by function: whether QEMU loads plugins.
@@ -389,7 +394,7 @@ fn fixed_arguments() -> Vec<String> {
         "-rtc clock=vm,base=2020-01-01T00:00:00",
         "-device ib700 -action watchdog=pause -kernel kernel -initrd initrd",
         "-fw_cfg name=opt/marvin/job,file=job",
-        "-chardev stdio,id=control,signal=off -mon chardev=control,mode=control",
+        CONTROL,
     ];
     let mut words: Vec<String> = words.iter().flat_map(|line| line.split(' ')).map(str::to_owned).collect();
     words.extend(["-cpu".into(), CPU.into(), "-serial".into(), format!("file:{CONSOLE}")]);
@@ -462,7 +467,7 @@ fn stream_failure(ended: Ended, error: Option<StreamError>, console: &[u8]) -> S
     failure
 }
 
-fn failure(stage: Stage, ended: Ended, console: &[u8]) -> SubjectFailure {
+pub(crate) fn failure(stage: Stage, ended: Ended, console: &[u8]) -> SubjectFailure {
     let reason = match (ended, reason_in(console)) {
         (Ended::ConsoleFull, _) => FailureReason::TooMuchOutput,
         (_, Some(reason)) => reason,

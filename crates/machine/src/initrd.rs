@@ -1,6 +1,8 @@
-//! The initrd: a `newc` cpio archive with the two programs of the guest and nothing else.
+//! Initrds: `newc` cpio archives with the programs of a guest and what they need.
 //!
 //! Format: Documentation/driver-api/early-userspace/buffer-format.rst of the kernel.
+
+use std::collections::BTreeSet;
 
 /// The programs that a guest runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,14 +28,35 @@ enum Kind<'a> {
 pub(crate) fn initrd(programs: &Programs) -> Vec<u8> {
     let mut agent = programs.agent.clone();
     agent.resize(agent.len().next_multiple_of(AGENT_SIZE), 0);
-    let mut archive = Archive { bytes: Vec::with_capacity(agent.len() + programs.init.len() + 2048), inode: 0 };
-    for name in ["dev", "proc", "sys", "tmp"] {
-        archive.add(name, Kind::Folder);
-    }
-    // The kernel opens /dev/console for PID 1 before anything is mounted.
-    archive.add("dev/console", Kind::CharacterDevice(5, 1));
+    let mut archive = Archive::with_capacity(agent.len() + programs.init.len() + 2048);
     archive.add("init", Kind::Program(&programs.init));
     archive.add("agent", Kind::Program(&agent));
+    archive.add("TRAILER!!!", Kind::Trailer);
+    archive.bytes
+}
+
+/// A file for an initrd: its path without a slash in front, and what is in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InitrdFile {
+    /// Its path: `modules/a.ko`.
+    pub path: String,
+    /// Its content.
+    pub bytes: Vec<u8>,
+}
+
+/// Returns an archive with these files, which may all be executed, and the folders that they are in.
+#[must_use]
+pub fn initrd_of(files: &[InitrdFile]) -> Vec<u8> {
+    let mut archive = Archive::with_capacity(files.iter().map(|file| file.bytes.len() + 512).sum());
+    let mut made = BTreeSet::new();
+    for file in files {
+        for (at, _) in file.path.match_indices('/') {
+            if made.insert(&file.path[..at]) {
+                archive.add(&file.path[..at], Kind::Folder);
+            }
+        }
+        archive.add(&file.path, Kind::Program(&file.bytes));
+    }
     archive.add("TRAILER!!!", Kind::Trailer);
     archive.bytes
 }
@@ -44,6 +67,17 @@ struct Archive {
 }
 
 impl Archive {
+    /// Starts an archive with what every guest needs.
+    fn with_capacity(bytes: usize) -> Self {
+        let mut archive = Self { bytes: Vec::with_capacity(bytes), inode: 0 };
+        for name in ["dev", "proc", "sys", "tmp"] {
+            archive.add(name, Kind::Folder);
+        }
+        // The kernel opens /dev/console for PID 1 before anything is mounted.
+        archive.add("dev/console", Kind::CharacterDevice(5, 1));
+        archive
+    }
+
     fn add(&mut self, name: &str, kind: Kind<'_>) {
         let (mode, device, content) = match kind {
             Kind::Folder => (0o040_755, (0, 0), &[][..]),
@@ -85,7 +119,7 @@ impl Archive {
 
 #[cfg(test)]
 mod tests {
-    use super::{AGENT_SIZE, Programs, initrd};
+    use super::{AGENT_SIZE, InitrdFile, Programs, initrd, initrd_of};
 
     fn with_agent(agent: &[u8]) -> Vec<u8> {
         initrd(&Programs { init: b"first".to_vec(), agent: agent.to_vec() })
@@ -99,16 +133,27 @@ mod tests {
         assert!(archive.starts_with(b"070701") && archive.len() > AGENT_SIZE);
     }
 
-    #[test]
-    fn cpio_reads_what_we_write() {
+    fn listed(archive: &[u8]) -> String {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.cpio");
-        std::fs::write(&path, with_agent(b"hello")).unwrap();
+        std::fs::write(&path, archive).unwrap();
         let list = std::process::Command::new("cpio")
             .args(["-t", "--quiet", "-F"])
             .arg(&path)
             .output()
             .expect("the test needs cpio (apt-get install cpio)");
-        assert_eq!(String::from_utf8_lossy(&list.stdout), "dev\nproc\nsys\ntmp\ndev/console\ninit\nagent\n");
+        String::from_utf8_lossy(&list.stdout).into_owned()
+    }
+
+    #[test]
+    fn cpio_reads_what_we_write() {
+        assert_eq!(listed(&with_agent(b"hello")), "dev\nproc\nsys\ntmp\ndev/console\ninit\nagent\n");
+    }
+
+    #[test]
+    fn folders_come_before_their_files_and_once() {
+        let file = |path: &str| InitrdFile { path: path.to_owned(), bytes: b"x".to_vec() };
+        let archive = initrd_of(&[file("init"), file("a/b/c"), file("a/b/d")]);
+        assert_eq!(listed(&archive), "dev\nproc\nsys\ntmp\ndev/console\ninit\na\na/b\na/b/c\na/b/d\n");
     }
 }

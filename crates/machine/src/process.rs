@@ -22,6 +22,9 @@ const TICKS_PER_S: u64 = 100;
 /// Most that is kept of what QEMU prints on standard error, in bytes.
 const STDERR_MAX: usize = 2000;
 
+/// QEMU's arguments for the control protocol over its standard input and output.
+pub(crate) const CONTROL: &str = "-chardev stdio,id=control,signal=off -mon chardev=control,mode=control";
+
 /// The serial line's file within a scratch folder.
 pub(crate) const CONSOLE: &str = "console";
 
@@ -143,8 +146,18 @@ impl Process {
 
     /// Asks the same until the answer's `status` is not among those that mean "not yet".
     pub(crate) fn until_not(&mut self, query: &str, not_yet: &[&str]) -> Result<String, MachineError> {
+        self.until_not_within(PATIENCE, query, not_yet)
+    }
+
+    /// Does the same for work that may take longer.
+    pub(crate) fn until_not_within(
+        &mut self,
+        patience: Duration,
+        query: &str,
+        not_yet: &[&str],
+    ) -> Result<String, MachineError> {
         let pause = Duration::from_millis(3);
-        for _ in 0..PATIENCE.as_millis() / pause.as_millis() {
+        for _ in 0..patience.as_millis() / pause.as_millis() {
             let answer = self.command(query, json!({}))?;
             let status = answer["status"].as_str().unwrap_or_default().to_owned();
             if !not_yet.contains(&status.as_str()) {

@@ -47,7 +47,7 @@ fn filter(words: &[String]) -> io::Result<String> {
     let start = Instant::now();
     let mut command = Command::new(FILTER);
     command.args(words).args([VMCORE, RESULT]).stdin(Stdio::null()).stdout(said.try_clone()?).stderr(said);
-    let status = command.status()?;
+    let status = command.status().map_err(|error| io::Error::other(format!("starting {FILTER}: {error}")))?;
     let wall_ms = start.elapsed().as_millis();
     // SAFETY: an rusage of zeroes is a valid value of the C struct.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };

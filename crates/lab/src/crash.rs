@@ -1,0 +1,223 @@
+//! Crash guests: what they are filled with, how they end, and what they said.
+//!
+//! What is in a vmcore, and what is left of it after filtering, is nobody's business here.
+
+use std::collections::BTreeMap;
+
+use kernel::modules;
+use machine::{Crash, CrashGuest, Disk, InitrdFile, Paging, StillGuest, initrd_of};
+use model::Build;
+use wire::{Frame, MARK, PROTOCOL, decode, find_last_words};
+
+use crate::{CRASH, Lab, LabError};
+
+/// Disk whose blocks the guest fills its page cache with; with room for whatever it is told to.
+pub const SCRATCH_DISK: Disk = Disk { serial: "scratch", mib: 1 << 20 };
+/// Disk that the capture kernel copies /proc/vmcore to.
+pub const VMCORE_DISK: Disk = Disk { serial: "vmcore", mib: 1 << 20 };
+/// Disk that it copies what the filter made of it to.
+pub const DUMP_DISK: Disk = Disk { serial: "dump", mib: 1 << 20 };
+
+/// What the guest needs of its kernel beyond what is built in, in the crash kernel and before.
+const DISK_MODULES: [&str; 2] = ["virtio_pci", "virtio_blk"];
+/// The driver that hands VMCOREINFO to QEMU.
+const NOTE_MODULE: &str = "qemu_fw_cfg";
+
+/// Where the kernel puts itself and its memory map.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placement {
+    /// At random (KASLR).
+    Random,
+    /// Always in the same place.
+    Fixed,
+}
+
+/// A program that the capture kernel runs on /proc/vmcore.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Filter {
+    /// The program: static, for nothing else is there.
+    pub program: Vec<u8>,
+    /// Its words before the two files.
+    pub words: Vec<String>,
+}
+
+/// How a crash guest ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ending {
+    /// It is stopped.
+    Stop,
+    /// It panics.
+    Panic,
+    /// It panics, and a crash kernel in so many MiB captures it.
+    Kdump(u32, Option<Filter>),
+}
+
+/// What a crash guest is to be.
+#[derive(Debug, Clone)]
+pub struct CrashPlan<'a> {
+    /// Memory in MiB.
+    pub memory_mib: u32,
+    /// The page tables.
+    pub paging: Paging,
+    /// Where the kernel is.
+    pub placement: Placement,
+    /// How much memory of which kind is filled; the words are those of `crates/agent/src/crash/words.rs`.
+    pub fill: &'a [(&'a str, u32)],
+    /// How it ends.
+    pub ending: Ending,
+}
+
+/// A crash guest that did what it was to.
+#[derive(Debug)]
+pub struct Crashed {
+    /// The guest, with its memory as it was.
+    pub guest: StillGuest,
+    /// What each of its kernels reported, by the names of the reports.
+    pub reports: Vec<BTreeMap<String, String>>,
+}
+
+impl Lab {
+    /// Boots a build as a crash guest and waits until it stands still.
+    ///
+    /// # Errors
+    /// When the lab fails, or the guest does not come to its end.
+    pub fn crash(&self, build: &Build, plan: &CrashPlan<'_>) -> Result<Crashed, LabError> {
+        let initrd = initrd(build, &plan.ending)?;
+        let command_line = command_line(plan);
+        let guest = CrashGuest {
+            image: &build.image.path,
+            initrd: &initrd,
+            command_line: &command_line,
+            memory_mib: plan.memory_mib,
+            paging: plan.paging,
+            disks: &[SCRATCH_DISK, VMCORE_DISK, DUMP_DISK],
+            cpu_s: u64::from(120 + plan.memory_mib / 8),
+        };
+        let kernels = if matches!(plan.ending, Ending::Kdump(..)) { 2 } else { 1 };
+        match self.exact().crash(&guest)? {
+            Crash::Failed(failure, _) => {
+                Err(LabError::CrashGuest(format!("{}\n{}", failure.reason, failure.console_tail)))
+            }
+            Crash::Still(guest) => {
+                let console = guest.console();
+                match reports(&console) {
+                    Ok(reports) if reports.len() == kernels => Ok(Crashed { guest, reports }),
+                    Ok(_) => Err(LabError::CrashGuest(machine::readable_tail(&console))),
+                    Err(said) => Err(LabError::CrashGuest(format!("{said}\n{}", machine::readable_tail(&console)))),
+                }
+            }
+        }
+    }
+}
+
+fn command_line(plan: &CrashPlan<'_>) -> String {
+    let fill = plan.fill.iter().map(|(name, amount)| format!("marvin.{name}={amount}"));
+    let mut words: Vec<String> = fill.collect();
+    if plan.placement == Placement::Fixed {
+        words.push("nokaslr".into());
+    }
+    match &plan.ending {
+        Ending::Stop => words.push("marvin.end=stop".into()),
+        Ending::Panic => words.push("marvin.end=panic".into()),
+        Ending::Kdump(mib, filter) => {
+            words.extend(["marvin.end=kdump".into(), format!("crashkernel={mib}M")]);
+            words.extend(filter.as_ref().map(|filter| format!("marvin.filter={}", filter.words.join(","))));
+        }
+    }
+    words.join(" ")
+}
+
+/// Returns the guest's initrd; with that of the crash kernel in it, where there is to be one.
+fn initrd(build: &Build, ending: &Ending) -> Result<Vec<u8>, LabError> {
+    let mut files = with_modules(build, &[NOTE_MODULE])?;
+    if let Ending::Kdump(_, filter) = ending {
+        let mut inner = with_modules(build, &[])?;
+        let program = filter.iter().map(|filter| ("marvin-dump", filter.program.clone()));
+        inner.extend(program.map(|(path, bytes)| InitrdFile { path: path.into(), bytes }));
+        let image = std::fs::read(&build.image.path)
+            .map_err(|error| LabError::CrashGuest(format!("{}: {error}", build.image.path.display())))?;
+        files.push(InitrdFile { path: "capture/kernel".into(), bytes: image });
+        files.push(InitrdFile { path: "capture/initrd".into(), bytes: initrd_of(&inner) });
+    }
+    Ok(initrd_of(&files))
+}
+
+/// Returns the first program and the modules, named so that they are loaded in their order.
+fn with_modules(build: &Build, more: &[&str]) -> Result<Vec<InitrdFile>, LabError> {
+    let names: Vec<&str> = DISK_MODULES.iter().chain(more).copied().collect();
+    let found = modules(build, &names)?;
+    let file = |(at, module): (usize, kernel::Module)| InitrdFile {
+        path: format!("modules/{at:02}-{}.ko", module.name),
+        bytes: module.bytes,
+    };
+    let init = InitrdFile { path: "init".into(), bytes: CRASH.to_vec() };
+    Ok([init].into_iter().chain(found.into_iter().enumerate().map(file)).collect())
+}
+
+/// Returns what each kernel reported on one console; the streams of two begin with frame 0 each.
+fn reports(console: &[u8]) -> Result<Vec<BTreeMap<String, String>>, String> {
+    if let Some(said) = find_last_words(console) {
+        return Err(said);
+    }
+    let first = format!("\n{MARK}{PROTOCOL} 0 ").into_bytes();
+    let starts: Vec<usize> =
+        console.windows(first.len()).enumerate().filter(|(_, window)| *window == first).map(|(at, _)| at).collect();
+    let ends = starts.iter().skip(1).copied().chain([console.len()]);
+    starts.iter().zip(ends).map(|(start, end)| report(&console[*start..end])).collect()
+}
+
+fn report(console: &[u8]) -> Result<BTreeMap<String, String>, String> {
+    let stream = decode(console, 0).map_err(|error| format!("the guest's report cannot be read: {error}"))?;
+    let mut texts = BTreeMap::<String, String>::new();
+    for frame in stream.frames {
+        if let Frame::File { name, bytes } = frame {
+            texts.entry(name).or_default().push_str(&String::from_utf8_lossy(&bytes));
+        }
+    }
+    Ok(texts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CrashPlan, Ending, Filter, Paging, Placement, command_line, reports};
+    use wire::{Frame, encode};
+
+    fn stream(frames: &[Frame]) -> String {
+        frames.iter().enumerate().map(|(at, frame)| format!("[ 1.0] kernel\n{}", encode(0, at, frame))).collect()
+    }
+
+    fn file(name: &str, text: &str) -> Frame {
+        Frame::File { name: name.into(), bytes: text.into() }
+    }
+
+    #[test]
+    fn two_kernels_on_one_console_are_told_apart() {
+        let hello = Frame::Hello { agent: "0".into() };
+        let one = stream(&[hello.clone(), file("filled", "a\n"), file("filled", "b\n"), Frame::End]);
+        let two = stream(&[hello, file("captured", "c\n"), Frame::End]);
+        let found = reports(format!("{one}[ 2.0] panic\n{two}").as_bytes()).unwrap();
+        assert_eq!((found.len(), &*found[0]["filled"], &*found[1]["captured"]), (2, "a\nb\n", "c\n"));
+        assert_eq!(reports(b"[ 0.1] nothing").unwrap().len(), 0);
+    }
+
+    #[test]
+    fn a_guest_that_fails_says_why() {
+        let console = stream(&[Frame::Hello { agent: "0".into() }]) + &stream(&[Frame::Failed("no disk".into())]);
+        assert_eq!(reports(console.as_bytes()).unwrap_err(), "no disk");
+        let cut = stream(&[Frame::Hello { agent: "0".into() }]);
+        assert_eq!(reports(cut.as_bytes()).unwrap_err(), "the guest's report cannot be read: it is cut after frame 0");
+    }
+
+    #[test]
+    fn the_command_line_says_what_to_do() {
+        let filter = Filter { program: vec![], words: vec!["-d".into(), "31".into()] };
+        let plan = CrashPlan {
+            memory_mib: 512,
+            paging: Paging::FiveLevels,
+            placement: Placement::Fixed,
+            fill: &[("anon", 64), ("files", 1000)],
+            ending: Ending::Kdump(256, Some(filter)),
+        };
+        insta::assert_snapshot!(command_line(&plan), @"marvin.anon=64 marvin.files=1000 nokaslr marvin.end=kdump crashkernel=256M marvin.filter=-d,31");
+    }
+}

@@ -1,0 +1,81 @@
+//! Which pages a kdump-compressed file holds: its second bitmap, a bit for each page, the lowest first.
+
+use std::fmt;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// The pages that a dump holds.
+pub(crate) struct Bitmap {
+    bytes: Vec<u8>,
+}
+
+/// How two bitmaps differ.
+pub(crate) struct Difference {
+    first: Option<usize>,
+    more: u64,
+    less: u64,
+}
+
+impl Bitmap {
+    /// Reads the bitmap of a dump.
+    pub(crate) fn of(dump: &Path) -> Self {
+        let file = File::open(dump).unwrap();
+        let number = |at: u64| {
+            let mut bytes = [0; 4];
+            file.read_exact_at(&mut bytes, at).unwrap();
+            u64::from(u32::from_le_bytes(bytes))
+        };
+        let mut signature = [0; 8];
+        file.read_exact_at(&mut signature, 0).unwrap();
+        assert_eq!(&signature, b"KDUMP   ", "{}", dump.display());
+        // block_size, sub_hdr_size and bitmap_blocks of struct disk_dump_header; max_mapnr_64 of the one behind it.
+        let (block, header, blocks) = (number(428), number(432), number(436));
+        let pages = number(block + 96) | number(block + 100) << 32;
+        let half = blocks * block / 2;
+        let mut bytes = vec![0; usize::try_from(pages.div_ceil(8)).unwrap()];
+        file.read_exact_at(&mut bytes, block * (1 + header) + half).unwrap();
+        Self { bytes }
+    }
+
+    /// Counts the pages.
+    pub(crate) fn count(&self) -> u64 {
+        self.bytes.iter().map(|byte| u64::from(byte.count_ones())).sum()
+    }
+
+    /// Tells whether another one has all of these pages.
+    pub(crate) fn is_within(&self, other: &Self) -> bool {
+        self.difference(other).more == 0
+    }
+
+    /// Returns what this one has more and less than another.
+    pub(crate) fn difference(&self, other: &Self) -> Difference {
+        let length = self.bytes.len().max(other.bytes.len());
+        let byte = |bitmap: &Self, at: usize| bitmap.bytes.get(at).copied().unwrap_or(0);
+        let mut difference = Difference { first: None, more: 0, less: 0 };
+        for at in 0..length {
+            let (ours, theirs) = (byte(self, at), byte(other, at));
+            difference.more += u64::from((ours & !theirs).count_ones());
+            difference.less += u64::from((theirs & !ours).count_ones());
+            if ours != theirs && difference.first.is_none() {
+                difference.first = Some(at * 8 + (ours ^ theirs).trailing_zeros() as usize);
+            }
+        }
+        difference
+    }
+}
+
+impl Difference {
+    pub(crate) fn is_none(&self) -> bool {
+        self.first.is_none()
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.first {
+            None => f.write_str("the same pages"),
+            Some(first) => write!(f, "{} pages more, {} less, first pfn {first:#x}", self.more, self.less),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Stories of vmcores: guests with memory of every kind are captured in each way there is, filtered, and read again by
+//! programs that are not ours. They take minutes: `make test-full` runs them, `cargo test` alone does not.
+//!
+//! MARVIN_DUMP names a filter to hold against makedumpfile, MAKEDUMPFILE another makedumpfile than the one in PATH, and
+//! DRGN a Python that has drgn. What is not checked for want of one of them is said.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::print_stdout, reason = "says what was seen, and what could not be checked")]
+
+mod bitmaps;
+mod elf;
+mod pages;
+mod readers;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use lab::{CrashPlan, Crashed, DUMP_DISK, Ending, Filter, Lab, Options, Placement, VMCORE_DISK};
+use machine::{Paging, VmcoreFormat};
+use model::Build;
+
+use crate::bitmaps::Bitmap;
+use crate::elf::Elf;
+use crate::readers::{LEVELS, Program};
+
+/// Memory of every kind, for a guest of 512 MiB. `poison` is left out: Debian's 6.1 cannot.
+const FILL: [(&str, u32); 11] = [
+    ("anon", 48),
+    ("holes", 8),
+    ("thp", 40),
+    ("huge", 24),
+    ("same", 4),
+    ("shm", 24),
+    ("shmhuge", 16),
+    ("cache", 24),
+    ("disk", 24),
+    ("freed", 60),
+    ("files", 10_000),
+];
+
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn lab() -> &'static Lab {
+    static LAB: OnceLock<Lab> = OnceLock::new();
+    LAB.get_or_init(|| Lab::open(Options::new(folder("dumps-home"))).unwrap())
+}
+
+fn build(name: &str) -> Build {
+    lab().build(&name.parse().unwrap(), &|_| {}).unwrap()
+}
+
+fn plan(paging: Paging, placement: Placement, ending: Ending) -> CrashPlan<'static> {
+    CrashPlan { memory_mib: 512, paging, placement, fill: &FILL, ending }
+}
+
+/// Pages of a size that /proc/meminfo told, in KiB.
+fn pages_told(crashed: &Crashed, name: &str) -> u64 {
+    let told = &crashed.reports[0]["meminfo"];
+    let line = told.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 4
+}
+
+/// Captures a guest that stands still in both formats, and returns QEMU's ELF, its kdump and the one like /proc/vmcore.
+fn captured(crashed: &mut Crashed, folder: &Path) -> [PathBuf; 3] {
+    let files = ["qemu.elf", "qemu.kdump", "vmcore"].map(|name| folder.join(name));
+    crashed.guest.write_vmcore(VmcoreFormat::Elf, &files[0]).unwrap();
+    crashed.guest.write_vmcore(VmcoreFormat::KdumpZlib, &files[1]).unwrap();
+    assert!(std::fs::read(&files[1]).unwrap().starts_with(b"makedumpfile\0"), "QEMU's kdump is flattened");
+    elf::rewrite(&Elf::open(&files[0]), &files[2]);
+    files
+}
+
+/// Filters a vmcore with makedumpfile at each level, and checks what must be so with any guest.
+fn filtered(vmcore: &Path, folder: &Path) -> Option<BTreeMap<u32, Bitmap>> {
+    let makedumpfile = Program::makedumpfile()?;
+    let dumped = |level| (level, readers::dumped(&makedumpfile, level, vmcore, &folder.join(format!("m{level}"))));
+    let bitmaps: BTreeMap<u32, Bitmap> = LEVELS.into_iter().map(dumped).collect();
+    assert!(bitmaps[&30].is_within(&bitmaps[&16]), "a level that excludes more keeps less");
+    // Zero pages are in the second bitmap where they are kept once, so 31 keeps no more than 30.
+    assert!(bitmaps[&31].is_within(&bitmaps[&30]));
+    Some(bitmaps)
+}
+
+/// Holds the filter that is to be tested against makedumpfile, on each file of the same memory.
+fn compared(files: &[&Path], expected: &BTreeMap<u32, Bitmap>, folder: &Path) {
+    let (Some(filter), Some(makedumpfile)) = (Program::marvin_dump(), Program::makedumpfile()) else { return };
+    let knows = readers::knows(&makedumpfile, files[0], &folder.join("known"));
+    for file in files {
+        for (level, expected) in expected {
+            let dump = folder.join(format!("f{level}"));
+            let found = readers::dumped(&filter, *level, file, &dump);
+            let difference = found.difference(expected);
+            println!("{} -d {level}: {difference}", file.display());
+            assert!(!knows || difference.is_none(), "makedumpfile knows this kernel: {difference}");
+            if *level == 31 {
+                readers::walk(&dump);
+            }
+        }
+    }
+}
+
+fn story(name: &str, kernel: &str, plan: &CrashPlan<'_>) {
+    let build = build(kernel);
+    let folder = folder(name);
+    let mut crashed = lab().crash(&build, plan).unwrap();
+    println!("{name}: {}", crashed.reports[0]["filled"].trim().replace('\n', ", "));
+    let [elf, kdump, vmcore] = captured(&mut crashed, &folder);
+    let opened = Elf::open(&elf);
+    let release = &opened.vmcoreinfo["OSRELEASE"];
+    assert!(release.starts_with(&build.version.rsplit_once('.').unwrap().0.to_owned()), "{release}");
+    assert_eq!(pages::has_five_levels(&opened), plan.paging == Paging::FiveLevels);
+    assert_eq!(opened.vmcoreinfo["KERNELOFFSET"] == "0", plan.placement == Placement::Fixed);
+    if let Some(bitmaps) = filtered(&vmcore, &folder) {
+        let total = u64::from(plan.memory_mib) * 256;
+        if plan.ending == Ending::Stop {
+            let (free, kept) = (pages_told(&crashed, "MemFree"), bitmaps[&16].count());
+            println!(
+                "{name}: {total} pages, {free} were free, {kept} kept at -d 16, {} at -d 31",
+                bitmaps[&31].count()
+            );
+            assert!(kept + free * 9 / 10 < total, "what the guest called free is left out");
+        }
+        compared(&[&vmcore, &elf, &kdump], &bitmaps, &folder);
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn v61_with_four_levels_at_random() {
+    story("v61", "deb:6.1", &plan(Paging::FourLevels, Placement::Random, Ending::Stop));
+}
+
+#[test]
+fn v612_with_five_levels_at_random() {
+    story("v612", "deb:6.12", &plan(Paging::FiveLevels, Placement::Random, Ending::Stop));
+}
+
+#[test]
+fn v612_always_in_the_same_place() {
+    story("v612-fixed", "deb:6.12", &plan(Paging::FourLevels, Placement::Fixed, Ending::Stop));
+}
+
+#[test]
+fn a_kernel_that_panics_leaves_its_memory() {
+    story("v612-panic", "deb:6.12", &plan(Paging::FiveLevels, Placement::Random, Ending::Panic));
+}
+
+#[test]
+fn a_crash_kernel_brings_the_vmcore_out() {
+    let words = ["-d", "31"].map(str::to_owned).to_vec();
+    let program = Program::marvin_dump().map(|filter| std::fs::read(filter.path).unwrap());
+    let filter = program.map(|program| Filter { program, words });
+    let filters = filter.is_some();
+    let folder = folder("kd612");
+    let plan = CrashPlan { memory_mib: 896, ..plan(Paging::FiveLevels, Placement::Random, Ending::Kdump(320, filter)) };
+    let crashed = lab().crash(&build("deb:6.12"), &plan).unwrap();
+    let report = &crashed.reports[1]["captured"];
+    println!("kd612: {}", report.trim().replace('\n', ", "));
+    let bytes = |name: &str| report.lines().find_map(|line| line.strip_prefix(name)?.split(' ').nth(1)?.parse().ok());
+    let (vmcore, dump) = (folder.join("vmcore"), folder.join("dump"));
+    let mut disks = vec![(&VMCORE_DISK, bytes("vmcore").unwrap(), vmcore.clone())];
+    if filters {
+        disks.push((&DUMP_DISK, bytes("dump").unwrap(), dump.clone()));
+    }
+    crashed.guest.keep_disks(&disks).unwrap();
+    assert!(Elf::open(&vmcore).vmcoreinfo.contains_key("CRASHTIME"));
+    if let Some(bitmaps) = filtered(&vmcore, &folder) {
+        if filters {
+            let inside = Bitmap::of(&dump);
+            let makedumpfile = Program::makedumpfile().unwrap();
+            let difference = inside.difference(&bitmaps[&31]);
+            println!("in the capture kernel, -d 31: {difference}");
+            assert!(!readers::knows(&makedumpfile, &vmcore, &folder.join("known")) || difference.is_none());
+            readers::walk(&dump);
+        }
+        compared(&[&vmcore], &bitmaps, &folder);
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}

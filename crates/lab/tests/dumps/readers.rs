@@ -1,0 +1,94 @@
+//! The programs around a dump: makedumpfile, the filter that is to be tested, and drgn, which reads what they made.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use crate::bitmaps::Bitmap;
+
+/// Levels at which filters are compared: all, all but zero pages, free pages only, zero pages only.
+pub(crate) const LEVELS: [u32; 4] = [31, 30, 16, 1];
+/// How long a program may take, in seconds.
+const PATIENCE_S: &str = "600";
+
+/// Walks all tasks and slab caches, and says how many there are.
+const WALK: &str = "
+import drgn, sys
+from drgn.helpers.linux.pid import for_each_task
+from drgn.helpers.linux.slab import for_each_slab_cache
+program = drgn.Program()
+program.set_core_dump(sys.argv[1])
+program.load_debug_info([sys.argv[2]])
+tasks = sum(1 for task in for_each_task(program) if task.comm.string_())
+print(tasks, 'tasks,', sum(1 for _ in for_each_slab_cache(program)), 'slab caches')
+";
+
+/// A program that filters a vmcore.
+pub(crate) struct Program {
+    /// Where it is.
+    pub(crate) path: PathBuf,
+    words: &'static [&'static str],
+}
+
+impl Program {
+    /// Finds makedumpfile, or says that there is none.
+    pub(crate) fn makedumpfile() -> Option<Self> {
+        let path = std::env::var_os("MAKEDUMPFILE").map_or_else(|| PathBuf::from("makedumpfile"), PathBuf::from);
+        let there = Command::new(&path).arg("-v").output().is_ok();
+        if !there {
+            println!("not checked: what is left out, for there is no makedumpfile (apt-get install makedumpfile)");
+        }
+        there.then_some(Self { path, words: &["-l", "-f", "--message-level", "31"] })
+    }
+
+    /// Finds the filter to test, or says that none was named.
+    pub(crate) fn marvin_dump() -> Option<Self> {
+        let path = std::env::var_os("MARVIN_DUMP").map(PathBuf::from);
+        if path.is_none() {
+            println!("not checked: our own filter, for MARVIN_DUMP names none");
+        }
+        path.map(|path| Self { path, words: &["-f"] })
+    }
+
+    fn run(&self, level: u32, from: &Path, to: &Path) -> Output {
+        let mut command = Command::new("timeout");
+        command.arg(PATIENCE_S).arg(&self.path).args(self.words).args(["-d", &level.to_string()]).args([from, to]);
+        command.stdin(Stdio::null()).output().unwrap()
+    }
+}
+
+/// Filters a vmcore and returns which pages are left.
+pub(crate) fn dumped(program: &Program, level: u32, from: &Path, to: &Path) -> Bitmap {
+    let output = program.run(level, from, to);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{} -d {level} {}: {said}", program.path.display(), from.display());
+    Bitmap::of(to)
+}
+
+/// Tells whether makedumpfile says that it knows the kernel. Of one that it does not know it takes too much or too
+/// little: 1.7.2 leaves out slab pages of 6.12, and keeps the tails of its huge pages.
+pub(crate) fn knows(makedumpfile: &Program, vmcore: &Path, scratch: &Path) -> bool {
+    let output = makedumpfile.run(31, vmcore, scratch);
+    let said = [output.stdout, output.stderr].concat();
+    let knows = !String::from_utf8_lossy(&said).contains("The kernel version is not supported");
+    if !knows {
+        println!("differences are shown and allowed: this makedumpfile does not know the kernel (MAKEDUMPFILE=newer)");
+    }
+    knows
+}
+
+/// Has drgn walk through a dump, where there are drgn and the kernel's debug information.
+pub(crate) fn walk(dump: &Path) {
+    let python = std::env::var_os("DRGN").map_or_else(|| PathBuf::from("python3"), PathBuf::from);
+    let Some(vmlinux) = std::env::var_os("DRGN_VMLINUX") else {
+        println!("not checked: reading with drgn, for DRGN_VMLINUX names no vmlinux with debug information");
+        return;
+    };
+    let output = Command::new("timeout").arg(PATIENCE_S).arg(python).args(["-c", WALK]).arg(dump).arg(vmlinux).output();
+    let output = output.unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "drgn {}: {}", dump.display(), String::from_utf8_lossy(&output.stderr));
+    println!("{}: {}", dump.display(), said.trim());
+    let tasks: u32 = said.split(' ').next().unwrap().parse().unwrap();
+    // The processes that hold memory, and the kernel's own.
+    assert!(tasks > 20, "{said}");
+}
