@@ -21,6 +21,7 @@ test: ## The whole gate: format, lints, documents, layers, tests
 	@scripts/gate.sh
 
 test-full: test ## The same and what takes too long for every change
+	@scripts/needs.sh test-full
 	@scripts/gate.sh full
 
 bench: ## Print one line per figure

@@ -9,6 +9,8 @@ cargo=${CARGO:-cargo}
 if [ "${1:-}" = full ]; then
     step "$cargo" build --release --locked -q -p marvin
     step scripts/slowdown.sh
+    # What could not be checked is among what the tests print.
+    step "$cargo" test --locked -p lab --test dumps -- --nocapture --test-threads 2
     exit 0
 fi
 step "$cargo" fmt --all --check

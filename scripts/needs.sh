@@ -3,6 +3,7 @@
 #   scripts/needs.sh build    a compiler for Rust and C
 #   scripts/needs.sh demo     that, and what Marvin runs
 #   scripts/needs.sh test     that, and what the tests use
+#   scripts/needs.sh test-full   that, and what those use that take minutes
 set -eu
 
 rust_oldest=1.95
@@ -26,17 +27,20 @@ fi
 
 case "${1:-build}" in
 build) ;;
-demo | test)
+demo | test | test-full)
     want qemu-system-x86_64 qemu-system-x86
     want setpriv util-linux
     want dpkg-deb dpkg
     ;;
 *)
-    echo "usage: scripts/needs.sh build|demo|test" >&2
+    echo "usage: scripts/needs.sh build|demo|test|test-full" >&2
     exit 2
     ;;
 esac
-if [ "${1:-}" = test ]; then
+if [ "${1:-}" = test-full ]; then
+    want makedumpfile makedumpfile
+fi
+if [ "${1:-}" = test ] || [ "${1:-}" = test-full ]; then
     want cpio cpio
     want python3 python3
     cargo fmt --version >/dev/null 2>&1 || packages="$packages rustfmt-web"

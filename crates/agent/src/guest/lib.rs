@@ -1,4 +1,4 @@
-//! What both programs of the guest need: system calls, ports, the result stream, mounts, children, power-off.
+//! What the programs of the guest need: system calls, ports, the result stream, mounts, children, power-off.
 //!
 //! The first program, `marvin-init`, is PID 1 until the workload's turn comes, and holds no workload: nothing that
 //! happens until then can depend on which workloads there are. The second, `marvin-agent`, takes its place then.

@@ -1,4 +1,5 @@
-//! Which pages a kdump-compressed file holds: its second bitmap, a bit for each page, the lowest first.
+//! Which pages a kdump-compressed file holds: its second bitmap, a bit for each page, the lowest first. The first says
+//! which pages there were.
 
 use std::fmt;
 use std::fs::File;
@@ -7,7 +8,8 @@ use std::path::Path;
 
 /// The pages that a dump holds.
 pub(crate) struct Bitmap {
-    bytes: Vec<u8>,
+    memory: Vec<u8>,
+    dumped: Vec<u8>,
 }
 
 /// How two bitmaps differ.
@@ -33,14 +35,17 @@ impl Bitmap {
         let (block, header, blocks) = (number(428), number(432), number(436));
         let pages = number(block + 96) | number(block + 100) << 32;
         let half = blocks * block / 2;
-        let mut bytes = vec![0; usize::try_from(pages.div_ceil(8)).unwrap()];
-        file.read_exact_at(&mut bytes, block * (1 + header) + half).unwrap();
-        Self { bytes }
+        let [memory, dumped] = [0, half].map(|at| {
+            let mut bytes = vec![0; usize::try_from(pages.div_ceil(8)).unwrap()];
+            file.read_exact_at(&mut bytes, block * (1 + header) + at).unwrap();
+            bytes
+        });
+        Self { memory, dumped }
     }
 
     /// Counts the pages.
     pub(crate) fn count(&self) -> u64 {
-        self.bytes.iter().map(|byte| u64::from(byte.count_ones())).sum()
+        self.dumped.iter().map(|byte| u64::from(byte.count_ones())).sum()
     }
 
     /// Tells whether another one has all of these pages.
@@ -48,13 +53,12 @@ impl Bitmap {
         self.difference(other).more == 0
     }
 
-    /// Returns what this one has more and less than another.
+    /// Returns what this one has more and less than another, of the pages that the other calls memory: QEMU's own files
+    /// have a PC's firmware and the window of its screen as well.
     pub(crate) fn difference(&self, other: &Self) -> Difference {
-        let length = self.bytes.len().max(other.bytes.len());
-        let byte = |bitmap: &Self, at: usize| bitmap.bytes.get(at).copied().unwrap_or(0);
         let mut difference = Difference { first: None, more: 0, less: 0 };
-        for at in 0..length {
-            let (ours, theirs) = (byte(self, at), byte(other, at));
+        for (at, (memory, theirs)) in other.memory.iter().zip(&other.dumped).enumerate() {
+            let (ours, theirs) = (self.dumped.get(at).copied().unwrap_or(0) & memory, theirs & memory);
             difference.more += u64::from((ours & !theirs).count_ones());
             difference.less += u64::from((theirs & !ours).count_ones());
             if ours != theirs && difference.first.is_none() {

@@ -77,12 +77,18 @@ pub(crate) fn knows(makedumpfile: &Program, vmcore: &Path, scratch: &Path) -> bo
 }
 
 /// Has drgn walk through a dump, where there are drgn and the kernel's debug information.
-pub(crate) fn walk(dump: &Path) {
+pub(crate) fn walk(dump: &Path, release: &str) {
     let python = std::env::var_os("DRGN").map_or_else(|| PathBuf::from("python3"), PathBuf::from);
     let Some(vmlinux) = std::env::var_os("DRGN_VMLINUX") else {
         println!("not checked: reading with drgn, for DRGN_VMLINUX names no vmlinux with debug information");
         return;
     };
+    if !vmlinux.to_string_lossy().ends_with(release) {
+        println!(
+            "not checked: reading with drgn, for the vmlinux that DRGN_VMLINUX names is not called vmlinux-{release}"
+        );
+        return;
+    }
     let output = Command::new("timeout").arg(PATIENCE_S).arg(python).args(["-c", WALK]).arg(dump).arg(vmlinux).output();
     let output = output.unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
