@@ -80,6 +80,8 @@ impl Exact {
     /// # Errors
     /// When the lab fails. A kernel that hangs is a result, see [`Crash::Failed`].
     pub fn crash(&self, guest: &CrashGuest<'_>) -> Result<Crash, MachineError> {
+        // Nothing of it is on the disk before somebody wants a vmcore, but then all of it.
+        self.check_space(guest.memory_mib)?;
         let (program, folder) = self.qemu_and_scratch();
         let scratch = Scratch::new(folder)?;
         scratch.link("kernel", guest.image)?;

@@ -209,7 +209,7 @@ impl Exact {
         if let Some(folder) = self.snapshots.find(&ingredients) {
             return Ok(ready(Snapshot::Saved(folder)));
         }
-        self.check_space()?;
+        self.check_space(self.settings.memory_mib)?;
         let scratch = self.prepare(&build.boot_file().path, &vec![0; wire::JOB_SIZE])?;
         let mut arguments = self.arguments(seed, "quiet", Trace::Nothing);
         arguments.extend(memory(self.settings.memory_mib, "on"));
@@ -285,7 +285,7 @@ impl Exact {
             (Ended::PoweredOff, Ok(stream)) => Ok(stream),
             (_, error) => {
                 // On a full disk the console loses bytes; that is no fault of the kernel's.
-                self.check_space()?;
+                self.check_space(self.settings.memory_mib)?;
                 Err(stream_failure(ended, error.err(), &console))
             }
         };
@@ -369,8 +369,8 @@ impl Exact {
     }
 
     /// A disk that fills up under the guest's memory kills QEMU with SIGBUS: better to ask first.
-    fn check_space(&self) -> Result<(), MachineError> {
-        let needed_mib = u64::from(self.settings.memory_mib) + 64;
+    pub(crate) fn check_space(&self, memory_mib: u32) -> Result<(), MachineError> {
+        let needed_mib = u64::from(memory_mib) + 64;
         let df = std::process::Command::new("df").args(["--output=avail", "-Bm"]).arg(&self.scratch).output();
         let free = df.ok().and_then(|df| {
             let text = String::from_utf8_lossy(&df.stdout).into_owned();

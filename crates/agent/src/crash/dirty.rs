@@ -45,7 +45,18 @@ pub(crate) fn all(words: &Words) -> io::Result<String> {
         one("freed", words.freed, &|mib| freed(mib))?,
         one("holes", words.holes, &|mib| hold(|| holes(mib)))?,
     ];
+    all_are_there()?;
     Ok(report.concat())
+}
+
+/// Makes sure that no holder was killed for the memory of another.
+fn all_are_there() -> io::Result<()> {
+    let mut status = 0;
+    // SAFETY: `status` is a valid int for the duration of the call.
+    match unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) } {
+        0 | -1 => Ok(()),
+        _ => Err(io::Error::other("a process that held memory was killed: there is too little memory")),
+    }
 }
 
 /// Fills one kind, if there is to be any, and returns its line.

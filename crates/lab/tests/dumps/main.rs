@@ -156,6 +156,17 @@ fn a_kernel_that_panics_leaves_its_memory() {
 }
 
 #[test]
+fn a_guest_that_cannot_be_filled_says_why() {
+    let fill = &[("anon", 300), ("shm", 300)];
+    let plan = CrashPlan { fill, ..plan(Paging::FiveLevels, Placement::Random, Ending::Stop) };
+    let error = lab().crash(&build("deb:6.12"), &plan).unwrap_err().to_string();
+    let first = error.lines().next().unwrap();
+    // Either of the two is killed for the other.
+    assert!(first.starts_with("the crash guest failed: crash: "), "{error}");
+    assert!(first.ends_with("killed: there is too little memory"), "{error}");
+}
+
+#[test]
 fn a_crash_kernel_brings_the_vmcore_out() {
     let words = ["-d", "31"].map(str::to_owned).to_vec();
     let program = Program::marvin_dump().map(|filter| std::fs::read(filter.path).unwrap());
