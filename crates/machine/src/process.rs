@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::MachineError;
-use crate::qmp::{Event, Qmp, QmpError};
+use crate::qmp::{ANSWER, Event, Qmp, QmpError};
 use crate::seat::Seat;
 
 /// How often a running machine is looked at.
@@ -138,7 +138,17 @@ impl Process {
 
     /// Gives a command.
     pub(crate) fn command(&mut self, name: &str, arguments: Value) -> Result<Value, MachineError> {
-        self.qmp.command(name, arguments).map_err(|error| match error {
+        self.command_within(ANSWER, name, arguments)
+    }
+
+    /// Gives a command whose answer may take longer than others.
+    pub(crate) fn command_within(
+        &mut self,
+        patience: Duration,
+        name: &str,
+        arguments: Value,
+    ) -> Result<Value, MachineError> {
+        self.qmp.command(patience, name, arguments).map_err(|error| match error {
             QmpError::Gone => death(&mut self.child, &self.stderr),
             QmpError::Refused(answer) => MachineError::Refused { command: name.to_owned(), answer },
         })
@@ -146,18 +156,8 @@ impl Process {
 
     /// Asks the same until the answer's `status` is not among those that mean "not yet".
     pub(crate) fn until_not(&mut self, query: &str, not_yet: &[&str]) -> Result<String, MachineError> {
-        self.until_not_within(PATIENCE, query, not_yet)
-    }
-
-    /// Does the same for work that may take longer.
-    pub(crate) fn until_not_within(
-        &mut self,
-        patience: Duration,
-        query: &str,
-        not_yet: &[&str],
-    ) -> Result<String, MachineError> {
         let pause = Duration::from_millis(3);
-        for _ in 0..patience.as_millis() / pause.as_millis() {
+        for _ in 0..PATIENCE.as_millis() / pause.as_millis() {
             let answer = self.command(query, json!({}))?;
             let status = answer["status"].as_str().unwrap_or_default().to_owned();
             if !not_yet.contains(&status.as_str()) {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 /// How long QEMU may take to answer a command, in seconds. On a loaded host it may have to wait for a processor.
-const ANSWER: Duration = Duration::from_secs(120);
+pub(crate) const ANSWER: Duration = Duration::from_secs(120);
 /// Longest line that QEMU is believed to send, in bytes.
 const LINE_MAX: u64 = 1 << 20;
 
@@ -66,16 +66,16 @@ impl Qmp {
             }
         });
         let mut qmp = Self { to, from: receiver, waiting: Vec::new() };
-        qmp.command("qmp_capabilities", json!({}))?;
+        qmp.command(ANSWER, "qmp_capabilities", json!({}))?;
         Ok(qmp)
     }
 
-    /// Gives a command and returns QEMU's answer.
-    pub(crate) fn command(&mut self, name: &str, arguments: Value) -> Result<Value, QmpError> {
+    /// Gives a command and returns QEMU's answer, which is waited for so long.
+    pub(crate) fn command(&mut self, patience: Duration, name: &str, arguments: Value) -> Result<Value, QmpError> {
         let line = format!("{}\n", json!({ "execute": name, "arguments": arguments }));
         self.to.write_all(line.as_bytes()).and_then(|()| self.to.flush()).map_err(|_| QmpError::Gone)?;
         loop {
-            let mut value = self.from.recv_timeout(ANSWER).map_err(|_| QmpError::Gone)?;
+            let mut value = self.from.recv_timeout(patience).map_err(|_| QmpError::Gone)?;
             if let Some(event) = event_in(&value) {
                 self.waiting.push(event);
             } else if let Some(error) = value.get("error") {
