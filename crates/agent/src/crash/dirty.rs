@@ -115,7 +115,8 @@ fn map(bytes: usize, flags: i32) -> io::Result<&'static mut [u8]> {
 }
 
 fn advise(memory: &mut [u8], advice: i32) -> io::Result<()> {
-    // SAFETY: the range is of a mapping of ours; no advice used here takes away memory that is read again, see `holes`.
+    // SAFETY: the range is of a mapping of ours, which is not read again once it was given back or poisoned; what is
+    // given back would read as zeroes.
     check(unsafe { libc::madvise(memory.as_mut_ptr().cast(), memory.len(), advice) }).map(|_| ())
 }
 

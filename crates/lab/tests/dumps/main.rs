@@ -38,6 +38,8 @@ const FILL: [(&str, u32); 12] = [
     ("files", 10_000),
     ("poison", 2),
 ];
+/// The same for Debian's 6.1, which is built without CONFIG_MEMORY_FAILURE.
+const WITHOUT_POISON: &[(&str, u32)] = FILL.split_at(FILL.len() - 1).0;
 
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -54,7 +56,7 @@ fn build(name: &str) -> Build {
     lab().build(&name.parse().unwrap(), &|_| {}).unwrap()
 }
 
-fn plan(paging: Paging, placement: Placement, ending: Ending) -> CrashPlan<'static> {
+fn plan<'a>(paging: Paging, placement: Placement, ending: Ending) -> CrashPlan<'a> {
     CrashPlan { memory_mib: 512, paging, placement, fill: &FILL, ending }
 }
 
@@ -135,9 +137,8 @@ fn story(name: &str, kernel: &str, plan: &CrashPlan<'_>) {
 
 #[test]
 fn v61_with_four_levels_at_random() {
-    // Debian's 6.1 is built without CONFIG_MEMORY_FAILURE, so nothing can be poisoned.
-    let fill = &FILL[..FILL.len() - 1];
-    story("v61", "deb:6.1", &CrashPlan { fill, ..plan(Paging::FourLevels, Placement::Random, Ending::Stop) });
+    let plan = plan(Paging::FourLevels, Placement::Random, Ending::Stop);
+    story("v61", "deb:6.1", &CrashPlan { fill: WITHOUT_POISON, ..plan });
 }
 
 #[test]
@@ -166,17 +167,18 @@ fn a_guest_that_cannot_be_filled_says_why() {
     assert!(first.ends_with("killed: there is too little memory"), "{error}");
 }
 
-#[test]
-fn a_crash_kernel_brings_the_vmcore_out() {
+/// Has a crash kernel capture the one that panicked, and looks at what it brought out.
+fn kdump_story(name: &str, kernel: &str, fill: &[(&str, u32)]) {
+    let folder = folder(name);
     let words = ["-d", "31"].map(str::to_owned).to_vec();
     let program = Program::marvin_dump().map(|filter| std::fs::read(filter.path).unwrap());
     let filter = program.map(|program| Filter { program, words });
     let filters = filter.is_some();
-    let folder = folder("kd612");
-    let plan = CrashPlan { memory_mib: 896, ..plan(Paging::FiveLevels, Placement::Random, Ending::Kdump(320, filter)) };
-    let crashed = lab().crash(&build("deb:6.12"), &plan).unwrap();
+    let ending = Ending::Kdump(320, filter);
+    let plan = CrashPlan { memory_mib: 896, fill, ..plan(Paging::FiveLevels, Placement::Random, ending) };
+    let crashed = lab().crash(&build(kernel), &plan).unwrap();
     let report = &crashed.reports[1]["captured"];
-    println!("kd612: {}", report.trim().replace('\n', ", "));
+    println!("{name}: {}", report.trim().replace('\n', ", "));
     let bytes = |name: &str| report.lines().find_map(|line| line.strip_prefix(name)?.split(' ').nth(1)?.parse().ok());
     let (vmcore, dump) = (folder.join("vmcore"), folder.join("dump"));
     let mut disks = vec![(&VMCORE_DISK, bytes("vmcore").unwrap(), vmcore.clone())];
@@ -186,17 +188,25 @@ fn a_crash_kernel_brings_the_vmcore_out() {
     crashed.guest.keep_disks(&disks).unwrap();
     let vmcoreinfo = Elf::open(&vmcore).vmcoreinfo;
     assert!(vmcoreinfo.contains_key("CRASHTIME"));
-    let release = &vmcoreinfo["OSRELEASE"];
     if let Some(bitmaps) = filtered(&vmcore, &folder) {
         if filters {
-            let inside = Bitmap::of(&dump);
             let makedumpfile = Program::makedumpfile().unwrap();
-            let difference = inside.difference(&bitmaps[&31]);
-            println!("in the capture kernel, -d 31: {difference}");
+            let difference = Bitmap::of(&dump).difference(&bitmaps[&31]);
+            println!("{name}: -d 31 in the capture kernel: {difference}");
             assert!(!readers::knows(&makedumpfile, &vmcore, &folder.join("known")) || difference.is_none());
-            readers::walk(&dump, release);
+            readers::walk(&dump, &vmcoreinfo["OSRELEASE"]);
         }
         compared(&[&vmcore], &bitmaps, &folder);
     }
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_crash_kernel_of_61_brings_the_vmcore_out() {
+    kdump_story("kd61", "deb:6.1", WITHOUT_POISON);
+}
+
+#[test]
+fn a_crash_kernel_of_612_brings_the_vmcore_out() {
+    kdump_story("kd612", "deb:6.12", &FILL);
 }
