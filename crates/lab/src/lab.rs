@@ -14,15 +14,12 @@ use wire::{Clock, Frame, Job, Perturbation};
 use crate::carry_out::{Bench, carry_out};
 use crate::job::{Calls, Simulated, calls, simulate, with_retries};
 use crate::perturb::conditions;
-use crate::symbols::{Named, SymbolCache};
+use crate::symbols::{ANCHORS, Named, SymbolCache};
 use crate::unit::job_id;
 use crate::{AGENT, Event, INIT, LabError, Plan, TRACER};
 
 /// Guest memory in MiB: enough for the micro suite, little enough to save and to restore quickly.
 const MEMORY_MIB: u32 = 256;
-
-/// Functions in different folders of every kernel: fs, mm and kernel/sched.
-const ANCHORS: [&str; 3] = ["vfs_read", "handle_mm_fault", "schedule"];
 
 /// How a lab is set up.
 #[derive(Debug, Clone)]
@@ -216,7 +213,6 @@ impl Lab {
         if kernel::source_places(image, &anchors).iter().all(Option::is_none) {
             return BTreeMap::new();
         }
-        // Functions of other folders: with them the top of the source tree is seen in the names.
         let known = functions.iter().chain(&ANCHORS).filter_map(|name| Some((*name, named.symbols.address(name)?)));
         let (names, addresses): (Vec<&str>, Vec<u64>) = known.unzip();
         let places = kernel::source_places(image, &addresses);

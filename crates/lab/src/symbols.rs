@@ -10,6 +10,10 @@ use machine::{Exact, MachineError, Start, Trace};
 use model::{Build, BuildId};
 use wire::{Clock, Job, Perturbation, Task};
 
+/// Functions in different folders of every kernel: fs, mm and kernel/sched. With them the top of the source tree is seen in
+/// the names of files.
+pub(crate) const ANCHORS: [&str; 3] = ["vfs_read", "handle_mm_fault", "schedule"];
+
 /// What is known of a build's functions.
 #[derive(Debug)]
 pub(crate) struct Named {
@@ -93,9 +97,11 @@ impl SymbolCache {
 impl Named {
     fn of(text: &str, build: &Build) -> Result<Self, String> {
         let mut symbols = Symbols::parse(text).map_err(|error| error.to_string())?;
+        let anchors: Vec<u64> = ANCHORS.iter().filter_map(|name| symbols.address(name)).collect();
         symbols.tell_apart(|addresses| {
-            let places = kernel::source_places(&build.boot_file().path, addresses);
-            places.into_iter().map(|place| place.map(|place| place.file)).collect()
+            let all: Vec<u64> = addresses.iter().chain(&anchors).copied().collect();
+            let places = kernel::source_places(&build.boot_file().path, &all);
+            places.into_iter().take(addresses.len()).map(|place| place.map(|place| place.file)).collect()
         });
         let marks = symbols.marks();
         Ok(Self { symbols, marks })

@@ -141,14 +141,14 @@ pub enum Trace<'a> {
 }
 
 impl Trace<'_> {
-    fn arguments(self) -> String {
+    fn arguments(self, seed: u64) -> String {
         match self {
             Self::Nothing => String::new(),
             Self::Counts(_) => format!(",counts={COUNTS},marks={MARKS}"),
             Self::Calls(_) => format!(",counts={COUNTS},marks={MARKS},calls={CALLS}"),
             Self::Model(_, model) => {
                 let sizes = model.simulated().into_iter().map(|(word, size)| format!(",{word}={size}"));
-                format!(",counts={COUNTS},marks={MARKS},model=on{}", sizes.collect::<String>())
+                format!(",counts={COUNTS},marks={MARKS},model=on,seed={seed}{}", sizes.collect::<String>())
             }
         }
     }
@@ -347,8 +347,8 @@ impl Exact {
 
     fn arguments(&self, seed: u64, loudness: &str, trace: Trace<'_>) -> Vec<String> {
         // With the folder: QEMU would look for a bare name where libraries are.
-        let plugin = format!("./{TRACER}{}", trace.arguments());
-        let mut arguments = fixed_arguments();
+        let plugin = format!("./{TRACER}{}", trace.arguments(seed));
+        let mut arguments = fixed_arguments(&self.qemu);
         if self.qemu.plugins {
             arguments.extend(["-plugin".into(), plugin]);
         }
@@ -387,9 +387,9 @@ impl Exact {
 }
 
 /// The arguments that are the same for every boot and every build; part of the machine's identity.
-fn fixed_arguments() -> Vec<String> {
+fn fixed_arguments(qemu: &Qemu) -> Vec<String> {
     let words = [
-        "-nodefaults -no-user-config -display none -no-reboot -M microvm,pic=off",
+        "-nodefaults -no-user-config -display none -no-reboot",
         "-accel tcg,thread=single,tb-size=64 -icount shift=0,sleep=off",
         "-rtc clock=vm,base=2020-01-01T00:00:00",
         "-device ib700 -action watchdog=pause -kernel kernel -initrd initrd",
@@ -397,6 +397,7 @@ fn fixed_arguments() -> Vec<String> {
         CONTROL,
     ];
     let mut words: Vec<String> = words.iter().flat_map(|line| line.split(' ')).map(str::to_owned).collect();
+    words.extend(["-M".into(), qemu.microvm().into()]);
     words.extend(["-cpu".into(), CPU.into(), "-serial".into(), format!("file:{CONSOLE}")]);
     words
 }
@@ -433,7 +434,7 @@ fn identify(qemu: &Qemu, archive: &[u8], settings: &Settings) -> Result<Machine,
     let mut fingerprint = vec![
         ("initrd.sha256".to_owned(), hash(&[archive])),
         ("tracer.sha256".to_owned(), if qemu.plugins { hash(&[&settings.tracer]) } else { "none".to_owned() }),
-        ("arguments".to_owned(), fixed_arguments().join(" ")),
+        ("arguments".to_owned(), fixed_arguments(qemu).join(" ")),
         ("command_line".to_owned(), COMMAND_LINE.to_owned()),
         ("cpu".to_owned(), CPU.to_owned()),
         ("memory_mib".to_owned(), memory_mib.to_string()),

@@ -225,6 +225,7 @@ impl fmt::Display for CostModel {
         write!(f, "{}: ", self.name)?;
         for ((word, line), Memory { size, ways }) in MEMORIES.iter().zip(&self.memories) {
             match size {
+                size if *line > 1 && size % (1 << 10) != 0 => write!(f, "{word} {size} bytes/{ways}, ")?,
                 size if *line > 1 && size % (1 << 20) == 0 => write!(f, "{word} {} MiB/{ways}, ", size >> 20)?,
                 size if *line > 1 => write!(f, "{word} {} KiB/{ways}, ", size >> 10)?,
                 size => write!(f, "{word} {size}/{ways}, ")?,

@@ -3,14 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use model::{CostEvent, CostEvents, CostModel, Modelled, Share};
+use model::{CostEvent, CostEvents, CostModel, Modelled, ModelledLine, Share};
 
-use crate::ledger::{names, share_words};
+use crate::ledger::names;
 
 /// Seeds that a side needs before anything is found.
 const SEEDS_MIN: usize = 3;
 /// A difference of at most this part is none.
 const SAME: f64 = 0.01;
+/// A function is listed if its difference is at least this part of all cycles.
+const LISTED: f64 = 0.001;
 /// Figures below this, per operation, are as good as none.
 const TINY: f64 = 0.005;
 
@@ -42,7 +44,7 @@ pub enum Finding {
     More,
     /// It has less of it, in the same way.
     Less,
-    /// All seeds of both sides are within one percent.
+    /// All seeds of both sides, or their means, are within one percent; or there is next to nothing of it.
     Same,
     /// Seeds move it as much as the kernels differ.
     Unstable,
@@ -74,6 +76,7 @@ impl Finding {
             () if seeds < SEEDS_MIN => Self::FewSeeds,
             () if most - least <= SAME * most => Self::Same,
             () if gap <= width => Self::Unstable,
+            () if (new.mean - base.mean).abs() <= SAME * base.mean.max(new.mean) => Self::Same,
             () if new.mean > base.mean => Self::More,
             () => Self::Less,
         }
@@ -98,7 +101,7 @@ pub struct ModelDifference {
     pub workload: String,
     /// Seeds of the side that has fewer.
     pub seeds: usize,
-    /// Instructions, each event, and the estimated cycles at the end; per operation.
+    /// Instructions, each event, and the estimated cycles at the end; per operation, of the workload's processes.
     pub rows: Vec<ModelRow>,
     /// Functions whose estimated cycles per operation differ, the largest difference first.
     pub functions: Vec<ModelRow>,
@@ -117,45 +120,51 @@ impl ModelDifference {
             let figures = sides.map(|side| Figure::new(&side.iter().map(per_operation).collect::<Vec<_>>()));
             ModelRow { name: name.to_owned(), figures, finding: Finding::of(figures, seeds) }
         };
-        let instructions = |seed: &Modelled| seed.lines.iter().map(|line| line.instructions).sum::<u64>();
+        let instructions = |seed: &Modelled| own(seed).map(|line| line.instructions).sum::<u64>();
         let mut rows = vec![row("instructions", &|seed| instructions(seed) as f64)];
         for event in CostEvent::ALL {
             rows.push(row(event.words(), &|seed| events(seed)[event as usize] as f64));
         }
-        rows.push(row("estimated cycles", &|seed| model.cycles(instructions(seed), &events(seed))));
-        Some(Self { workload: workload.to_owned(), seeds, rows, functions: functions(model, sides, seeds) })
+        let cycles = row("estimated cycles", &|seed| model.cycles(instructions(seed), &events(seed)));
+        let least = LISTED * cycles.figures[0].mean.max(cycles.figures[1].mean);
+        rows.push(cycles);
+        let mut functions = functions(model, sides, seeds);
+        functions.retain(|row| (row.figures[1].mean - row.figures[0].mean).abs() >= least);
+        Some(Self { workload: workload.to_owned(), seeds, rows, functions })
     }
+}
+
+/// Returns what the workload's processes did: not interrupts, nor other tasks.
+fn own(seed: &Modelled) -> impl Iterator<Item = &ModelledLine> {
+    seed.lines.iter().filter(|line| matches!(line.share, Share::Kernel | Share::User))
 }
 
 fn events(seed: &Modelled) -> CostEvents {
     let mut sum = CostEvents::default();
-    for line in &seed.lines {
+    for line in own(seed) {
         sum.iter_mut().zip(line.events).for_each(|(sum, count)| *sum += count);
     }
     sum
 }
 
 fn functions(model: &CostModel, sides: [&[Modelled]; 2], seeds: usize) -> Vec<ModelRow> {
-    type Cycles = BTreeMap<(Share, String), [Vec<f64>; 2]>;
-    let mut cycles: Cycles = BTreeMap::new();
+    let mut cycles: BTreeMap<String, [Vec<f64>; 2]> = BTreeMap::new();
+    let all = sides.into_iter().flatten().flat_map(own);
+    let plain = names::Plain::of(all.map(|line| line.symbol.as_str()));
     for (side, modelled) in sides.into_iter().enumerate() {
         for (number, seed) in modelled.iter().enumerate() {
-            for line in &seed.lines {
-                let entry = cycles.entry((line.share, names::key(names::without_file(&line.symbol)))).or_default();
+            for line in own(seed) {
+                let entry = cycles.entry(names::key(plain.told(&line.symbol))).or_default();
                 entry[side].resize(number + 1, 0.0);
                 entry[side][number] += model.cycles(line.instructions, &line.events) / seed.operations as f64;
             }
         }
     }
-    let row = |((share, name), mut values): ((Share, String), [Vec<f64>; 2])| {
+    let row = |(name, mut values): (String, [Vec<f64>; 2])| {
         for (values, side) in values.iter_mut().zip(sides) {
             values.resize(side.len(), 0.0);
         }
         let figures = values.map(|values| Figure::new(&values));
-        let name = match share {
-            Share::Kernel | Share::User => name,
-            Share::Interrupt | Share::Other => format!("{name} ({})", share_words(share)),
-        };
         ModelRow { name, figures, finding: Finding::of(figures, seeds) }
     };
     let mut rows: Vec<ModelRow> = cycles.into_iter().map(row).collect();

@@ -7,7 +7,8 @@
 //! for every other function. The counts and the call tree are written when QEMU ends.
 //!
 //! The cost model (`cost/`) adds what it says to the counts. Its sizes are `SETS/WAYS` of `l1i`, `l1d`, `l2` and `last`, of
-//! the translation buffers `itlb`, `dtlb` and `stlb`, and the branch `predictor`'s entries as a power of two.
+//! the translation buffers `itlb`, `dtlb` and `stlb`, and the branch `predictor`'s entries as a power of two; its `seed` decides
+//! which branches share an entry.
 //!
 //! QEMU loads it into its own process, so it never unwinds. Symbols, ledgers and what a count means are left to others.
 
@@ -29,7 +30,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use api::{Block, Id, Instruction};
 use calls::Calls;
 use context::{Event, Owner};
-use cost::{Cost, Flush, Sizes};
+use cost::{Cost, Entry, Flush, Sizes};
 use count::Counts;
 use marks::Marks;
 
@@ -122,18 +123,22 @@ extern "C" fn translated(_id: Id, block: *mut Block) {
 
 /// Has the cost model take note of a block and returns its number.
 fn model_block(tracer: &Tracer, block: *mut Block) -> Option<usize> {
-    let (mut code, mut room, mut is_entry) = (Vec::new(), [0; api::LONGEST], false);
+    let (mut code, mut room, mut entry) = (Vec::new(), [0; api::LONGEST], None);
     for instruction in api::instructions(block) {
         let size = instruction.bytes(&mut room).len();
         if code.is_empty() {
             use marks::Mark::{Exception, Interrupt, SystemCall};
             let mark = tracer.marks.at(instruction.address(), &room[..size]);
-            is_entry = matches!(mark, Some(Exception | Interrupt | SystemCall));
+            entry = match mark {
+                Some(Interrupt) => Some(Entry::Interrupt),
+                Some(Exception | SystemCall) => Some(Entry::Other),
+                _ => None,
+            };
         }
         code.push((instruction, size));
     }
     let last = code.last()?.1;
-    cost::with(|cost| cost.translate(&code, &room[..last], is_entry))?
+    cost::with(|cost| cost.translate(&code, &room[..last], entry))?
 }
 
 fn trace(tracer: &Tracer, instruction: &Instruction, bytes: &[u8]) {
@@ -208,6 +213,8 @@ extern "C" fn open(_processor: u32, id: *mut c_void) {
 extern "C" fn close(_processor: u32, _: *mut c_void) {
     if let Some(tracer) = TRACER.get() {
         counts(tracer).close();
+        // Also after a warm-up, which opens nothing.
+        cost::with(Cost::activate);
     }
 }
 

@@ -46,8 +46,8 @@ pub(crate) struct Simulated {
 
 /// A workload in a run of one side.
 type Item<'a> = (usize, usize, &'a Run);
-/// What came of each run by workload and side, or why nothing did.
-type Done<T> = BTreeMap<(usize, usize), Vec<Result<T, String>>>;
+/// What came of each run by workload, side and seed, or why nothing did.
+type Done<T> = BTreeMap<(usize, usize), BTreeMap<u64, Result<T, String>>>;
 /// What is done with one run of a workload.
 type Action<'a, T> = dyn Fn(&Build, (&Workload, u64), &Profile) -> Result<Result<T, String>, lab::LabError> + Sync + 'a;
 
@@ -93,7 +93,8 @@ pub(crate) fn simulate(measured: Measured<'_>, model: &CostModel) -> anyhow::Res
 
 /// Takes what came of a workload on both sides, or why nothing did.
 fn sides<T>(done: &mut Done<T>, workload: usize) -> Result<[Vec<T>; 2], String> {
-    let mut side = |side| done.remove(&(workload, side)).unwrap_or_default().into_iter().collect::<Result<Vec<T>, _>>();
+    let mut side =
+        |side| done.remove(&(workload, side)).unwrap_or_default().into_values().collect::<Result<Vec<T>, _>>();
     Ok([side(0)?, side(1)?])
 }
 
@@ -110,7 +111,11 @@ impl Measured<'_> {
             let workload = self.workloads[index];
             let Some(profile) = self.lab.profile(&run.id, workload.name)? else { return Ok(()) };
             let result = action(&self.builds[side], (workload, run.seed), &profile)?;
-            done.lock().unwrap_or_else(PoisonError::into_inner).entry((index, side)).or_default().push(result);
+            done.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .entry((index, side))
+                .or_default()
+                .insert(run.seed, result);
             self.progress.one_more(&format!("{} seed {} {}", self.builds[side].version, run.seed, workload.name));
             Ok(())
         };

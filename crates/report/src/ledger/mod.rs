@@ -92,14 +92,12 @@ impl Ledger {
             return None;
         }
         // Files tell functions of one name apart where both sides know them.
-        let knows_files = |profiles: &[Profile]| {
-            profiles.iter().flat_map(|profile| &profile.lines).any(|line| names::has_file(&line.symbol))
-        };
-        let by_file = knows_files(base) && knows_files(new);
+        let all = base.iter().chain(new).flat_map(|profile| &profile.lines);
+        let plain = names::Plain::of(all.map(|line| line.symbol.as_str()));
         let mut merged: BTreeMap<(Share, String), Sides> = BTreeMap::new();
         for (side, profiles) in [base, new].into_iter().enumerate() {
             for line in profiles.iter().flat_map(|profile| &profile.lines) {
-                let symbol = if by_file { &line.symbol } else { names::without_file(&line.symbol) };
+                let symbol = plain.told(&line.symbol);
                 let sides = merged.entry((line.share, names::key(symbol))).or_default();
                 let count = &mut sides.counts[side];
                 count.instructions += line.total();
@@ -286,6 +284,13 @@ pub(crate) mod tests {
         assert_eq!(names(&without, &with_files), [("init_once".to_owned(), Match::Exact)]);
         let both = names(&with_files, &with_files);
         assert_eq!(both.len(), 2);
+        // A name that is unique on one side is one function there, whatever other names are.
+        let unique = profile(1, &[("probe", 10, 1), ("init_once (fs/inode.c)", 10, 1)]);
+        let shared =
+            profile(1, &[("probe (mm/a.c)", 10, 1), ("probe (mm/b.c)", 4, 1), ("init_once (fs/inode.c)", 10, 1)]);
+        let told = names(&unique, &shared);
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert!(told.iter().all(|(_, matched)| *matched == Match::Exact), "{told:?}");
         assert!(both.contains(&("init_once (mm/shmem.c)".to_owned(), Match::Exact)));
     }
 

@@ -1,5 +1,7 @@
 //! Names of functions across kernels and compilers.
 
+use std::collections::BTreeSet;
+
 /// What compilers append to the name of a function that they have changed or split.
 const SUFFIXES: [&str; 6] = ["isra", "constprop", "part", "cold", "lto_priv", "llvm"];
 
@@ -34,9 +36,21 @@ pub(crate) fn without_file(symbol: &str) -> &str {
     symbol.split_once(" (").map_or(symbol, |(name, _)| name)
 }
 
-/// Tells whether a file tells a symbol from others of its name.
-pub(crate) fn has_file(symbol: &str) -> bool {
-    symbol.ends_with(')')
+/// Names that are matched without files: somebody has them without one, so that files would tell nothing apart.
+#[derive(Debug, Default)]
+pub(crate) struct Plain(BTreeSet<String>);
+
+impl Plain {
+    /// Finds them among all symbols of both sides.
+    pub(crate) fn of<'a>(symbols: impl Iterator<Item = &'a str>) -> Self {
+        Self(symbols.filter(|symbol| !symbol.ends_with(')')).map(key).collect())
+    }
+
+    /// Returns a symbol as it is matched.
+    pub(crate) fn told<'a>(&self, symbol: &'a str) -> &'a str {
+        let name = without_file(symbol);
+        if name != symbol && self.0.contains(&key(name)) { name } else { symbol }
+    }
 }
 
 /// Tells whether it is a part that the compiler has split off a function.

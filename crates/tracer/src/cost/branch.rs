@@ -2,7 +2,7 @@
 //! of return addresses. No processor's own predictor is known well enough to be copied.
 
 /// How a block of instructions ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum End {
     /// In nothing that is predicted: the next block follows, or the target is fixed.
     Plain,
@@ -50,15 +50,17 @@ pub(crate) struct Predictor {
     /// The last outcomes, the newest in the lowest bit.
     history: u64,
     mask: u64,
+    /// Decides which branches share an entry, so that what comes of that differs from seed to seed.
+    salt: u64,
 }
 
 impl Predictor {
     /// Makes one that has 2 to the power of `bits` entries for each kind of branch, and as many outcomes of history as
     /// make the index.
-    pub(crate) fn new(bits: u32) -> Self {
+    pub(crate) fn new(bits: u32, seed: u64) -> Self {
         let entries = 1_usize << bits;
         let (taken, targets) = (vec![1; entries], vec![0; entries]);
-        Self { taken, targets, returns: [0; RETURNS], top: 0, history: 0, mask: entries as u64 - 1 }
+        Self { taken, targets, returns: [0; RETURNS], top: 0, history: 0, mask: entries as u64 - 1, salt: spread(seed) }
     }
 
     /// A block that ended at `at`, before `next`, was followed by code at `to`; tells whether that was predicted.
@@ -87,8 +89,24 @@ impl Predictor {
         }
     }
 
+    /// A block was followed by something that it has nothing to do with: calls and returns count, nothing is predicted.
+    pub(crate) fn interrupt(&mut self, end: End, next: u64) {
+        match end {
+            End::Call | End::IndirectCall => self.call(next),
+            End::Return => self.top = (self.top + RETURNS - 1) % RETURNS,
+            End::Plain | End::Conditional(_) | End::Jump => {}
+        }
+    }
+
+    fn index(&self, at: u64) -> usize {
+        // The upper half of the product depends on all bits of the address.
+        let place = at.wrapping_mul(self.salt) >> 32;
+        ((place ^ self.history) & self.mask) as usize
+    }
+
     fn conditional(&mut self, at: u64, is_taken: bool) -> bool {
-        let counter = &mut self.taken[((at ^ self.history) & self.mask) as usize];
+        let index = self.index(at);
+        let counter = &mut self.taken[index];
         let predicted = *counter >= 2;
         *counter = if is_taken { (*counter + 1).min(3) } else { counter.saturating_sub(1) };
         self.history = (self.history << 1 | u64::from(is_taken)) & self.mask;
@@ -96,7 +114,8 @@ impl Predictor {
     }
 
     fn indirect(&mut self, at: u64, to: u64) -> bool {
-        let target = &mut self.targets[((at ^ self.history) & self.mask) as usize];
+        let index = self.index(at);
+        let target = &mut self.targets[index];
         let predicted = std::mem::replace(target, to);
         predicted == to
     }
@@ -105,6 +124,14 @@ impl Predictor {
         self.top = (self.top + 1) % RETURNS;
         self.returns[self.top] = next;
     }
+}
+
+/// Returns an odd number whose bits are unlike those of other seeds (the finaliser of SplitMix64).
+fn spread(seed: u64) -> u64 {
+    let mut mixed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (mixed ^ mixed >> 31) | 1
 }
 
 #[cfg(test)]
@@ -127,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_loop_is_learned_and_its_end_is_a_surprise() {
-        let mut predictor = Predictor::new(4);
+        let mut predictor = Predictor::new(4, 1);
         let branch = (End::Conditional(0x100), 0x110, 0x112);
         let mut surprises = 0;
         for round in 0..40 {
@@ -140,7 +167,7 @@ mod tests {
 
     #[test]
     fn returns_go_back_to_the_calls_and_retpolines_do_not() {
-        let mut predictor = Predictor::new(4);
+        let mut predictor = Predictor::new(4, 1);
         assert!(predictor.follow((End::Call, 0x100, 0x105), 0x900));
         assert!(predictor.follow((End::Call, 0x900, 0x905), 0xa00));
         assert!(predictor.follow((End::Return, 0xa10, 0xa11), 0x905));
@@ -151,8 +178,24 @@ mod tests {
     }
 
     #[test]
+    fn an_interrupt_leaves_calls_and_returns_paired() {
+        let mut predictor = Predictor::new(4, 1);
+        assert!(predictor.follow((End::Call, 0x100, 0x105), 0x900));
+        predictor.interrupt(End::Call, 0x905);
+        predictor.interrupt(End::Return, 0xa11);
+        assert!(predictor.follow((End::Return, 0x910, 0x911), 0x105));
+    }
+
+    #[test]
+    fn which_branches_share_an_entry_depends_on_the_seed() {
+        let places = |seed| (0..64).map(|n| Predictor::new(4, seed).index(0x1000 + n)).collect::<Vec<_>>();
+        assert_eq!(places(1), places(1));
+        assert_ne!(places(1), places(2));
+    }
+
+    #[test]
     fn an_indirect_call_is_predicted_to_go_where_it_went() {
-        let mut predictor = Predictor::new(4);
+        let mut predictor = Predictor::new(4, 1);
         let call = (End::IndirectCall, 0x100, 0x102);
         assert!(!predictor.follow(call, 0x900) && predictor.follow(call, 0x900) && !predictor.follow(call, 0xa00));
     }

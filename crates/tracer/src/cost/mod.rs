@@ -1,6 +1,7 @@
 //! The cost model: which instructions and data a processor of given sizes would have found in its caches and translation
 //! buffers, and which branches it would have predicted. It is told each block of instructions and each access; it has no
-//! prefetcher, no speculation and no time, so it is a model and no measurement. It sees the guest from its first region on.
+//! prefetcher, no speculation and no time, so it is a model and no measurement. It sees the guest from the end of its first
+//! warm-up on, so that the measured iterations find what they would find.
 
 mod branch;
 mod cache;
@@ -21,6 +22,8 @@ const PAGE_BITS: u32 = 12;
 const LINE_MASK: u64 = (1 << (PAGE_BITS - LINE_BITS)) - 1;
 /// Bits of a large page's size.
 const LARGE_BITS: u32 = 21;
+/// Most blocks that are known; others are not seen.
+const BLOCKS_MAX: usize = 1 << 20;
 /// Translations that are remembered, so that QEMU need not be asked again.
 const TRANSLATIONS: usize = 4096;
 /// Where the kernel's text and data are mapped to physical address 0, without KASLR
@@ -81,6 +84,7 @@ impl Event {
 pub(crate) struct Sizes {
     caches: [Option<Geometry>; 7],
     predictor_bits: Option<u32>,
+    seed: u64,
 }
 
 /// Words of the caches, in the order of [`Sizes`].
@@ -92,6 +96,9 @@ impl Sizes {
         if word == "predictor" {
             self.predictor_bits = value.parse().ok().filter(|bits| (1..=20).contains(bits));
             return self.predictor_bits.is_some();
+        }
+        if word == "seed" {
+            return value.parse().map(|seed| self.seed = seed).is_ok();
         }
         let Some(place) = CACHES.iter().position(|known| *known == word) else { return false };
         self.caches[place] = Geometry::parse(value);
@@ -122,12 +129,21 @@ struct Block {
     lines: (u32, u8),
     /// The first one's number in physical memory.
     first: u64,
-    /// Whether an interrupt, an exception or a system call begins there: no branch led to it.
-    is_entry: bool,
+    /// What begins there, if no branch led to it.
+    entry: Option<Entry>,
+}
+
+/// What begins with a block that no branch led to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// An interrupt: the block before it has ended.
+    Interrupt,
+    /// An exception or a system call, which may come from within a block.
+    Other,
 }
 
 /// How a block ended.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Ended {
     end: End,
     /// Where its last instruction is, and how many bytes it has.
@@ -151,7 +167,7 @@ struct Translation {
 pub(crate) struct Cost {
     blocks: Vec<Block>,
     lines: Vec<Line>,
-    known: HashMap<(u64, u64, u64), usize>,
+    known: HashMap<(u64, u64, Ended), usize>,
     l1i: Cache,
     l1d: Cache,
     l2: Cache,
@@ -194,7 +210,7 @@ impl Cost {
             itlb: itlb?,
             dtlb: dtlb?,
             stlb: stlb?,
-            predictor: Predictor::new(sizes.predictor_bits?),
+            predictor: Predictor::new(sizes.predictor_bits?, sizes.seed),
             translations: vec![Translation::default(); TRANSLATIONS],
             epoch: 1,
             before: Ended { end: End::Plain, at: 0, size: 0, site: 0 },
@@ -219,7 +235,12 @@ impl Cost {
     }
 
     /// Takes note of a block that is being translated and returns its number.
-    pub(crate) fn translate(&mut self, code: &[(Instruction, usize)], last: &[u8], is_entry: bool) -> Option<usize> {
+    pub(crate) fn translate(
+        &mut self,
+        code: &[(Instruction, usize)],
+        last: &[u8],
+        entry: Option<Entry>,
+    ) -> Option<usize> {
         let (first, _) = code.first()?;
         let (start, host) = (first.address(), first.host()?);
         if self.memory.is_none() && TEXT.contains(&start) {
@@ -228,14 +249,22 @@ impl Cost {
         let memory = self.memory?;
         let (end, size) = code.last().map(|(instruction, size)| (instruction.address(), *size as u64))?;
         let physical = host.wrapping_sub(memory);
-        if let Some(known) = self.known.get(&(start, physical, end)) {
+        // With all of the end: code may be changed in place.
+        let ended = Ended { end: End::of(last, end + size), at: end, size: size as u8, site: self.site(end) as Site };
+        if let Some(known) = self.known.get(&(start, physical, ended)) {
             return Some(*known);
+        }
+        if self.blocks.len() == BLOCKS_MAX {
+            return None;
         }
         let before = self.lines.len();
         for (instruction, size) in code {
             let (address, host) = (instruction.address(), instruction.host()?);
             let from = host.wrapping_sub(memory);
-            for physical in [from >> LINE_BITS, (from + (*size as u64).max(1) - 1) >> LINE_BITS] {
+            let to = from + (*size as u64).max(1) - 1;
+            // What lies on the next page may be anywhere.
+            let to = if to >> PAGE_BITS == from >> PAGE_BITS { to } else { from };
+            for physical in [from >> LINE_BITS, to >> LINE_BITS] {
                 if self.lines[before..].last().is_none_or(|line| line.physical != physical) {
                     let site = self.site(address) as Site;
                     self.lines.push(Line { physical, page: page(address), site });
@@ -243,10 +272,9 @@ impl Cost {
             }
         }
         let lines = (u32::try_from(before).ok()?, u8::try_from(self.lines.len() - before).ok()?);
-        let ended = Ended { end: End::of(last, end + size), at: end, size: size as u8, site: self.site(end) as Site };
         let first = self.lines[before].physical;
-        self.known.insert((start, physical, end), self.blocks.len());
-        self.blocks.push(Block { start, end: ended, lines, first, is_entry });
+        self.known.insert((start, physical, ended), self.blocks.len());
+        self.blocks.push(Block { start, end: ended, lines, first, entry });
         Some(self.blocks.len() - 1)
     }
 
@@ -287,11 +315,21 @@ impl Cost {
         if block == self.block && self.before.end == End::Plain {
             return;
         }
+        let begun = self.blocks.get(self.block).map_or(0, |before| before.start);
         self.block = block;
-        let Block { start, end, lines, first, is_entry } = self.blocks[block];
+        let Block { start, end, lines, first, entry } = self.blocks[block];
         let Ended { end, at, size, site } = std::mem::replace(&mut self.before, end);
-        if end != End::Plain && !is_entry && !self.predictor.follow((end, at, at + u64::from(size)), start) {
-            self.happen(Event::Branch, site);
+        if end != End::Plain {
+            let next = at + u64::from(size);
+            // QEMU goes on within a block that it had to leave, as where a device was written to.
+            let goes_on = begun < start && start <= at && end != End::Conditional(start);
+            match entry {
+                _ if goes_on => {}
+                Some(Entry::Interrupt) => self.predictor.interrupt(end, next),
+                Some(Entry::Other) => {}
+                None if self.predictor.follow((end, at, next), start) => {}
+                None => self.happen(Event::Branch, site),
+            }
         }
         if lines.1 > 1 || first != self.line {
             self.fetch_lines(lines);
@@ -366,9 +404,10 @@ impl Cost {
         let before = std::mem::replace(known, Translation { number, frame, page, epoch: self.epoch });
         if before.number == number && before.frame != frame {
             // Something else is mapped there now: the page was flushed, as the kernel must.
-            self.dtlb.forget(|held| held == page);
-            self.stlb.forget(|held| held == page);
-            self.data_page = 0;
+            for buffer in [&mut self.itlb, &mut self.dtlb, &mut self.stlb] {
+                buffer.forget(|held| held == page);
+            }
+            (self.page, self.data_page) = (0, 0);
         }
         Some(*known)
     }

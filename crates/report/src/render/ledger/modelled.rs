@@ -9,10 +9,10 @@ const FUNCTIONS: usize = 8;
 const WIDTH: usize = 10;
 
 /// What stands over the table: a model must not be taken for a measurement.
-pub(super) const HEAD: &str = "What the model says, per operation (simulated, not measured):";
+pub(super) const HEAD: &str = "What the model says, per operation of the workload's processes:";
 /// What is said of a model wherever there is one.
 pub(super) const NOTE: &str = "The model is no measurement: no prefetching, no speculation, one thing after the other. \
-Seeds move data, not the kernel's code, so a small difference may be one of layout.";
+Seeds move data and what the branch predictor mixes up, but not the kernel's code in the caches.";
 /// What stands over the functions.
 pub(super) const BY_FUNCTION: &str = "estimated cycles by function";
 
@@ -42,13 +42,15 @@ fn cells(row: &ModelRow) -> ModelCells {
     let mean = |figure: Figure| number::value(figure.mean, WIDTH);
     let ratio = match row.finding {
         Finding::Unstable | Finding::FewSeeds => String::new(),
+        Finding::Same if base.mean.max(new.mean) < 0.01 => String::new(),
         _ if base.mean <= 0.0 => String::new(),
         _ => number::ratio(new.mean / base.mean, 6),
     };
     let finding = match row.finding {
         Finding::Unstable => {
             let half = |figure: Figure| 50.0 * (figure.most - figure.least) / figure.mean.max(f64::MIN_POSITIVE);
-            format!("unstable ±{:.0}% ±{:.0}%", half(base), half(new))
+            let part = |percent: f64| format!("±{percent:.*}%", usize::from(percent < 1.0));
+            format!("unstable {} {}", part(half(base)), part(half(new)))
         }
         finding => finding.word().to_owned(),
     };
