@@ -1,0 +1,119 @@
+//! Sets of pages as bits, sixty-four to a word, the lowest first: as in the bitmaps of a kdump file.
+
+use std::ops::Range;
+
+/// Sets the bits of `range`, as far as there are words.
+pub(crate) fn set(words: &mut [u64], range: Range<usize>) {
+    change(words, range, |word, mask| *word |= mask);
+}
+
+/// Clears the bits of `range`, as far as there are words.
+pub(crate) fn clear(words: &mut [u64], range: Range<usize>) {
+    change(words, range, |word, mask| *word &= !mask);
+}
+
+fn change(words: &mut [u64], range: Range<usize>, each: impl Fn(&mut u64, u64)) {
+    let end = range.end.min(words.len() * 64);
+    let mut at = range.start;
+    while at < end {
+        let (word, bit) = (at / 64, at % 64);
+        let count = (64 - bit).min(end - at);
+        each(&mut words[word], (u64::MAX >> (64 - count)) << bit);
+        at += count;
+    }
+}
+
+/// Whether a bit is set.
+pub(crate) fn has(words: &[u64], bit: usize) -> bool {
+    words.get(bit / 64).is_some_and(|word| word >> (bit % 64) & 1 == 1)
+}
+
+/// Counts the bits that are set.
+pub(crate) fn count(words: &[u64]) -> u64 {
+    words.iter().map(|word| u64::from(word.count_ones())).sum()
+}
+
+/// Sets the bits of the numbers from `first` that lie in `ranges`, which are sorted.
+pub(crate) fn set_ranges(words: &mut [u64], first: u64, ranges: &[Range<u64>]) {
+    let end = first + words.len() as u64 * 64;
+    let skip = ranges.partition_point(|range| range.end <= first);
+    for range in ranges[skip..].iter().take_while(|range| range.start < end) {
+        let within = |number: u64| usize::try_from(number.clamp(first, end) - first).unwrap_or(usize::MAX);
+        set(words, within(range.start)..within(range.end));
+    }
+}
+
+/// Returns runs of set bits, in order.
+pub(crate) fn runs(words: &[u64]) -> impl Iterator<Item = Range<usize>> + '_ {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let start = next(words, at, |word| word)?;
+        let end = next(words, start, |word| !word).unwrap_or(words.len() * 64);
+        at = end;
+        Some(start..end)
+    })
+}
+
+/// Returns the first bit from `from` that is set in what `view` makes of its word.
+fn next(words: &[u64], from: usize, view: impl Fn(u64) -> u64) -> Option<usize> {
+    let mut word = from / 64;
+    let mut value = view(*words.get(word)?) & (u64::MAX << (from % 64));
+    while value == 0 {
+        word += 1;
+        value = view(*words.get(word)?);
+    }
+    Some(word * 64 + value.trailing_zeros() as usize)
+}
+
+/// Writes words as bytes.
+pub(crate) fn to_bytes(words: &[u64], bytes: &mut Vec<u8>) {
+    bytes.clear();
+    bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+}
+
+/// Reads words from bytes; what is missing is zero.
+pub(crate) fn from_bytes(bytes: &[u8], words: &mut [u64]) {
+    words.fill(0);
+    for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+        *word = bytes.try_into().map_or(0, u64::from_le_bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{prop, proptest};
+
+    use super::{clear, count, has, runs, set, set_ranges};
+
+    proptest! {
+        #[test]
+        fn ranges_are_bits(ranges in prop::collection::vec((0_usize..300, 0_usize..300, proptest::bool::ANY), 0..10)) {
+            let (mut words, mut plain) = ([0; 4], [false; 256]);
+            for (start, end, on) in ranges {
+                if on { set(&mut words, start..end) } else { clear(&mut words, start..end) }
+                if let Some(bits) = plain.get_mut(start..end.min(256)) {
+                    bits.fill(on);
+                }
+            }
+            for (bit, on) in plain.iter().enumerate() {
+                assert_eq!(has(&words, bit), *on);
+            }
+            assert_eq!(count(&words), plain.iter().filter(|on| **on).count() as u64);
+            let mut again = [0; 4];
+            let mut last = None;
+            for run in runs(&words) {
+                assert!(last.is_none_or(|end| end < run.start) && run.start < run.end);
+                last = Some(run.end);
+                set(&mut again, run);
+            }
+            assert_eq!(again, words);
+        }
+    }
+
+    #[test]
+    fn ranges_are_cut_to_the_words() {
+        let mut words = [0; 2];
+        set_ranges(&mut words, 1000, &[0..10, 990..1001, 1003..1004, 1100..5000, 6000..7000]);
+        assert_eq!(runs(&words).collect::<Vec<_>>(), [0..1, 3..4, 100..128]);
+    }
+}

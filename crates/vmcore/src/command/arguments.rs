@@ -1,0 +1,252 @@
+//! The command line. Beside our own long names stand those options of makedumpfile that people have in scripts, with the
+//! same meaning.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
+
+use crate::command::EXIT_CODES;
+use crate::rule::Level;
+
+const EXAMPLES: &str = "Examples:
+  marvin-dump --level 31 /proc/vmcore /var/crash/vmcore
+  marvin-dump -l 17,31 --compress snappy --force vmcore smaller
+  marvin-dump -d 31 --flattened /proc/vmcore | ssh host 'cat > vmcore.flat'
+  marvin-dump info smaller
+
+";
+
+/// Filter and compress the memory dump of a crashed kernel
+///
+/// Reads /proc/vmcore, ELF vmcores (also QEMU's), kdump-compressed files and both flattened; leaves out the pages that the level
+/// names; writes a file that crash, drgn and makedumpfile read.
+#[derive(Debug, Parser)]
+#[command(
+    name = "marvin-dump", version, disable_version_flag = true, max_term_width = 100,
+    args_conflicts_with_subcommands = true, subcommand_precedence_over_arg = true,
+    after_help = format!("{EXAMPLES}{EXIT_CODES}")
+)]
+pub struct Arguments {
+    /// What to do other than to write a dump
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// What to write
+    #[command(flatten)]
+    pub save: Save,
+    /// Print the version
+    #[arg(short = 'v', long, short_alias = 'V', action = clap::ArgAction::Version)]
+    version: Option<bool>,
+}
+
+/// Commands beside writing a dump.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Show what a file is, of which kernel, and how complete
+    Info(Look),
+    /// Print the kernel's log
+    Dmesg(Look),
+    /// Say how large the result would be, at each level and compression, from a sample
+    Estimate(Look),
+}
+
+/// A dump to look at.
+#[derive(Debug, Args)]
+pub struct Look {
+    /// The dump; several files for a split set
+    #[arg(required = true, value_name = "VMCORE")]
+    pub files: Vec<PathBuf>,
+    /// The answer as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Text of the VMCOREINFO note, for a dump that lacks it
+    #[arg(short = 'i', long, value_name = "FILE")]
+    pub vmcoreinfo: Option<PathBuf>,
+}
+
+/// How pages are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Compression {
+    /// Smallest for its time
+    Zstd,
+    /// For readers that know nothing else
+    Zlib,
+    /// Fastest
+    Snappy,
+    /// As it is
+    None,
+}
+
+/// How the dump is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Access {
+    /// Whichever is faster here
+    Auto,
+    /// Mapped
+    Mmap,
+    /// By read calls
+    Read,
+}
+
+/// What to write, and how.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Writing a dump")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch on the command line")]
+pub struct Save {
+    /// The dump, or several files of a split set, and then the file to write, unless it goes to standard output
+    #[arg(value_name = "VMCORE… OUT")]
+    pub files: Vec<PathBuf>,
+
+    /// What to leave out, a sum: 1 zero pages, 2 page cache, 4 page cache with private data, 8 data of processes, 16 free
+    /// pages; with several, the next is tried where the disk is full
+    #[arg(
+        short = 'd', long, short_alias = 'D', value_name = "LEVELS", value_delimiter = ',', default_value = "0", value_parser = level
+    )]
+    pub level: Vec<Level>,
+
+    /// How pages are compressed [default: zstd]
+    #[arg(long, value_name = "HOW", value_enum)]
+    pub compress: Option<Compression>,
+    /// How hard: zlib 1 to 9, zstd -7 to 19
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub effort: Option<i32>,
+    /// As --compress zlib
+    #[arg(short = 'c', conflicts_with = "compress")]
+    pub zlib: bool,
+    /// LZO is not written: tells what to take in its place
+    #[arg(short = 'l', conflicts_with = "compress", hide = true)]
+    pub lzo: bool,
+    /// As --compress snappy
+    #[arg(short = 'p', conflicts_with = "compress")]
+    pub snappy: bool,
+    /// As --compress zstd
+    #[arg(short = 'z', conflicts_with = "compress")]
+    pub zstd: bool,
+
+    /// Write ELF, which has no compression
+    #[arg(short = 'E', long)]
+    pub elf: bool,
+    /// Write flattened to standard output, for a pipe
+    #[arg(short = 'F', long)]
+    pub flattened: bool,
+    /// Turn a flattened dump on standard input into the file it stands for
+    #[arg(short = 'R', long)]
+    pub rearrange: bool,
+    /// Write several files, each with a part of the pages: all names but the first are such files
+    #[arg(long, conflicts_with_all = ["elf", "flattened"])]
+    pub split: bool,
+    /// Put the files of a split set together: the last name is the new file
+    #[arg(long)]
+    pub reassemble: bool,
+    /// Overwrite a file that exists
+    #[arg(short = 'f', long)]
+    pub force: bool,
+    /// Stop before the file is larger; what was written can be used
+    #[arg(short = 'L', long, value_name = "SIZE", value_parser = bytes)]
+    pub size_limit: Option<u64>,
+
+    /// Text of the VMCOREINFO note, for a dump that lacks it
+    #[arg(short = 'i', long, value_name = "FILE")]
+    pub vmcoreinfo: Option<PathBuf>,
+    /// A vmlinux; not needed, and so not read
+    #[arg(short = 'x', value_name = "VMLINUX", hide = true)]
+    pub vmlinux: Option<PathBuf>,
+
+    /// How the dump is read
+    #[arg(long, value_enum, default_value_t = Access::Auto)]
+    pub io: Access,
+    /// As --io read
+    #[arg(long, conflicts_with = "io")]
+    pub non_mmap: bool,
+    /// Threads at the same time [default: one for each processor]
+    #[arg(long, alias = "num-threads", value_name = "N", value_parser = value_parser!(u16).range(0..=1024))]
+    pub threads: Option<u16>,
+    /// Memory to stay within
+    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = bytes)]
+    pub memory: u64,
+    /// As --memory, in KiB; the memory map is gone through once whatever it is
+    #[arg(long, value_name = "KIB", hide = true)]
+    pub cyclic_buffer: Option<u64>,
+    /// Folder for what does not fit into the memory
+    #[arg(long, value_name = "FOLDER")]
+    pub work_dir: Option<PathBuf>,
+
+    /// Write the kernel's log to the file
+    #[arg(long, alias = "dump-dmesg-to", conflicts_with = "mem_usage")]
+    pub dump_dmesg: bool,
+    /// Say how many pages are of which kind
+    #[arg(long)]
+    pub mem_usage: bool,
+    /// Do everything but write
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Read what was written again, and compare
+    #[arg(long)]
+    pub verify: bool,
+    /// Say how many pages of which kind were left out
+    #[arg(long)]
+    pub show_stats: bool,
+    /// Say it as JSON, on standard output
+    #[arg(long)]
+    pub json: bool,
+    /// What is said, a sum: 1 progress, 2 common, 4 errors, 8 debugging, 16 report
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = value_parser!(u8).range(0..=31))]
+    pub message_level: u8,
+}
+
+fn level(text: &str) -> Result<Level, String> {
+    text.parse().ok().and_then(Level::new).ok_or_else(|| "levels are 0 to 31".to_owned())
+}
+
+/// Reads a number of bytes: `64M`.
+fn bytes(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.as_bytes().last() {
+        Some(b'k' | b'K') => (&text[..text.len() - 1], 10),
+        Some(b'm' | b'M') => (&text[..text.len() - 1], 20),
+        Some(b'g' | b'G') => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    let number: Option<u64> = digits.parse().ok();
+    number
+        .and_then(|number| number.checked_mul(1 << shift))
+        .ok_or_else(|| "a size is a number of bytes, or of K, M or G: 64M".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use super::Arguments;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn habits_of_makedumpfile_are_understood() {
+        for line in [
+            "-d 31 -z /proc/vmcore out",
+            "-c -d31 /proc/vmcore out",
+            "-F -p --message-level 7 -d 31 /proc/vmcore",
+            "--split -d 17 in a b c",
+            "--reassemble a b c out",
+            "-R out",
+            "--dump-dmesg in out",
+            "-E -d 1,31 -f in out",
+            "-L 1G --cyclic-buffer 1024 --non-mmap --work-dir / --num-threads 2 --show-stats --dry-run in out",
+            "-i info -x vmlinux -d 31 in out",
+            "--mem-usage /proc/kcore",
+        ] {
+            let parsed = Arguments::try_parse_from(std::iter::once("marvin-dump").chain(line.split(' ')));
+            assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+        }
+    }
+
+    #[test]
+    fn wrong_numbers_are_told() {
+        for (line, told) in [("-d 32 in out", "levels are 0 to 31"), ("--memory 1T in out", "a size is a number")] {
+            let parsed = Arguments::try_parse_from(std::iter::once("marvin-dump").chain(line.split(' ')));
+            assert!(parsed.unwrap_err().to_string().contains(told), "{line}");
+        }
+    }
+}

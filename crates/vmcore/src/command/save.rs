@@ -1,0 +1,175 @@
+//! Writes a dump.
+
+use std::path::{Path, PathBuf};
+
+use crate::command::arguments::{Access, Compression, Save};
+use crate::command::report::{Facts, Report};
+use crate::command::{Exit, Host};
+use crate::compress::Codec;
+use crate::dump::Dump;
+use crate::error::DumpError;
+use crate::filter::Filter;
+use crate::output::kdump::{Style, Written, write};
+use crate::output::sink::{FileSink, Flattened, Overwrite, Sink};
+use crate::plan::{Plan, Work};
+use crate::reader::{Io, Reader};
+use crate::rule::Level;
+use crate::system;
+
+/// Carries out what is asked.
+pub(crate) fn run(wish: &Save, host: &mut Host<'_>) -> Result<Exit, DumpError> {
+    let task = Task::new(wish)?;
+    let dump = open(&task.input, wish.vmcoreinfo.as_deref())?;
+    let mut levels = wish.level.iter().peekable();
+    while let Some(level) = levels.next() {
+        match task.save(&dump, *level, host) {
+            Err(DumpError::NoSpace { path, offset }) if levels.peek().is_some() => {
+                let path = path.display();
+                host.say(&format!("no space is left for {path} at offset {offset:#x}: again, with the next level"));
+            }
+            done => return done,
+        }
+    }
+    Err(DumpError::Usage("no level is named".to_owned()))
+}
+
+/// Opens a dump, with a note of its own if one is given.
+pub(crate) fn open(files: &[PathBuf], note: Option<&Path>) -> Result<Dump, DumpError> {
+    let dump = Dump::open(files)?;
+    match note {
+        None => Ok(dump),
+        Some(path) => {
+            let text = std::fs::read(path).map_err(DumpError::reading(path, 0))?;
+            Ok(dump.with_info(&text))
+        }
+    }
+}
+
+/// What is to be done, checked.
+struct Task<'w> {
+    wish: &'w Save,
+    input: Vec<PathBuf>,
+    /// Nothing for standard output.
+    output: Vec<PathBuf>,
+    codec: Codec,
+    work: Work,
+}
+
+impl<'w> Task<'w> {
+    fn new(wish: &'w Save) -> Result<Self, DumpError> {
+        let usage = |text: &str| Err(DumpError::Usage(text.to_owned()));
+        let (input, output) = match (wish.files.len(), wish.flattened, wish.dry_run) {
+            (0, ..) => return usage("name the dump to read, and the file to write: marvin-dump -d 31 VMCORE OUT"),
+            (1, true, _) | (1, _, true) => (wish.files.clone(), Vec::new()),
+            (1, ..) => {
+                return usage(
+                    "name the file to write behind the dump, or give --flattened to write to standard output",
+                );
+            }
+            (2.., true, _) => return usage("--flattened writes to standard output: name the dump only"),
+            (count, ..) => {
+                let (input, output) = wish.files.split_at(count - 1);
+                (input.to_vec(), output.to_vec())
+            }
+        };
+        let threads = match wish.threads {
+            Some(threads) if threads > 0 => usize::from(threads),
+            _ => std::thread::available_parallelism().map_or(1, usize::from),
+        };
+        let io = if wish.non_mmap || wish.io == Access::Read { Io::Read } else { Io::Map };
+        let memory = wish.cyclic_buffer.map_or(wish.memory, |kib| kib.saturating_mul(1024).max(wish.memory));
+        let work = Work { threads, io, memory, folder: wish.work_dir.clone() };
+        Ok(Self { wish, input, output, codec: codec(wish), work })
+    }
+
+    fn save(&self, dump: &Dump, level: Level, host: &mut Host<'_>) -> Result<Exit, DumpError> {
+        let start = (host.clock)();
+        let mut reader = Reader::new(dump, self.work.io);
+        let filter = level.filters().then(|| Filter::new(&mut reader, level)).transpose()?;
+        let plan = Plan::make(dump, filter.as_ref(), &self.work)?;
+        let filtered = (host.clock)();
+        let style = Style {
+            codec: self.codec,
+            effort: self.wish.effort,
+            level,
+            part: None,
+            limit: self.wish.size_limit,
+            names: system::names(&mut reader),
+        };
+        let written = self.write((dump, &plan), &style, host)?;
+        let warnings = warnings(dump, filter.as_ref(), (&plan, &written));
+        for warning in &warnings {
+            host.say(&format!("warning: {warning}"));
+        }
+        let complete = written.unreadable == 0 && !written.full && !dump.incomplete();
+        let report = Report::new(Facts {
+            level,
+            codec: self.codec,
+            page: dump.page_size(),
+            plan: &plan,
+            written: &written,
+            filter: filtered - start,
+            write: (host.clock)() - filtered,
+            warnings,
+        });
+        if self.wish.json {
+            host.answer(&report.json())?;
+        }
+        if self.wish.show_stats || self.wish.message_level & 16 != 0 {
+            host.say(report.table().trim_end());
+        } else if self.wish.message_level & 2 != 0 {
+            host.say(&report.line());
+        }
+        Ok(if complete { Exit::Fine } else { Exit::Incomplete })
+    }
+
+    fn write(&self, (dump, plan): (&Dump, &Plan), style: &Style, host: &mut Host<'_>) -> Result<Written, DumpError> {
+        if self.wish.dry_run {
+            return Ok(Written { pages: plan.kept(), ..Written::default() });
+        }
+        let sink: Box<dyn Sink + '_> = match self.output.first() {
+            None => Box::new(Flattened::begin(&mut *host.answers)?),
+            Some(path) => {
+                let overwrite = if self.wish.force { Overwrite::Yes } else { Overwrite::No };
+                Box::new(FileSink::create(path, overwrite)?)
+            }
+        };
+        write((dump, plan), style, &self.work, &*sink)
+    }
+}
+
+fn codec(wish: &Save) -> Codec {
+    match wish.compress {
+        _ if wish.zlib => Codec::Zlib,
+        _ if wish.lzo => Codec::Lzo,
+        _ if wish.snappy => Codec::Snappy,
+        None | Some(Compression::Zstd) => Codec::Zstd,
+        Some(Compression::Zlib) => Codec::Zlib,
+        Some(Compression::Snappy) => Codec::Snappy,
+        Some(Compression::None) => Codec::None,
+    }
+}
+
+/// Says what the user should know, though a dump was written.
+fn warnings(dump: &Dump, filter: Option<&Filter>, (plan, written): (&Plan, &Written)) -> Vec<String> {
+    let mut all = Vec::new();
+    if dump.incomplete() {
+        all.push("the dump that was read is not complete; so is what was written".to_owned());
+    }
+    if filter.is_some_and(|filter| !filter.knows_reserved()) {
+        all.push(
+            "neither note nor BTF tells PG_reserved: only pages of the kernel's image are certain to be kept"
+                .to_owned(),
+        );
+    }
+    if let Some(why) = &plan.counts().why {
+        all.push(format!("{} pages are kept because their records cannot be read: {why}", plan.counts().unknown));
+    }
+    if let Some(why) = &written.why {
+        all.push(format!("{} pages cannot be read and are missing: {why}", written.unreadable));
+    }
+    if written.full {
+        all.push("the size limit was reached: the last pages are missing".to_owned());
+    }
+    all
+}

@@ -1,0 +1,233 @@
+//! A dump that was opened, whatever its format: which memory there was, which is in it, and what its notes say.
+//!
+//! Reading the memory is `Reader`'s work; what the kernel did with it is `memmap`'s.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use crate::bits;
+use crate::elf::{self, Segments, Which};
+use crate::error::DumpError;
+use crate::kdump::{self, Header, Pages};
+use crate::machine::Machine;
+use crate::note::{self, Info};
+use crate::storage::Storage;
+
+/// The format of a dump.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// An ELF core.
+    Elf,
+    /// A kdump-compressed file.
+    Kdump,
+}
+
+impl Format {
+    /// Returns its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Elf => "elf",
+            Self::Kdump => "kdump-compressed",
+        }
+    }
+}
+
+/// An opened dump.
+#[derive(Debug)]
+pub struct Dump {
+    pub(crate) content: Content,
+    machine: Machine,
+    page: u64,
+    notes: Vec<u8>,
+    info: Info,
+    incomplete: bool,
+}
+
+/// Where the memory is.
+#[derive(Debug)]
+pub(crate) enum Content {
+    /// In an ELF file.
+    Segments {
+        /// The file.
+        storage: Storage,
+        /// By address, without overlaps.
+        segments: Segments,
+        /// Pages of memory.
+        memory: Vec<Range<u64>>,
+        /// Pages in the file.
+        stored: Vec<Range<u64>>,
+    },
+    /// In a kdump file or a set of them.
+    Pages(Pages),
+}
+
+impl Dump {
+    /// Opens a dump: one file, or all files of a split set.
+    ///
+    /// # Errors
+    /// When a file cannot be read, is of no known format, or its headers are wrong.
+    pub fn open(paths: &[PathBuf]) -> Result<Self, DumpError> {
+        let mut files = Vec::new();
+        for path in paths {
+            let storage = Storage::open(path)?;
+            let mut start = [0; 8];
+            if storage.size() >= 464 {
+                storage.fill(0, &mut start)?;
+            }
+            if start.starts_with(b"\x7fELF") && paths.len() == 1 {
+                return Self::of_elf(storage);
+            }
+            if start != *kdump::SIGNATURE {
+                return Err(unknown(path, &storage, start));
+            }
+            let header = Header::read(&storage)?;
+            files.push((storage, header));
+        }
+        if files.is_empty() {
+            return Err(DumpError::Usage("no dump is named".to_owned()));
+        }
+        Self::of_pages(files)
+    }
+
+    fn of_elf(storage: Storage) -> Result<Self, DumpError> {
+        let elf = elf::read(&storage)?;
+        let info = note::vmcoreinfo(&elf.notes).map(|range| Info::parse(&elf.notes[range])).unwrap_or_default();
+        let page = info.page_size().unwrap_or(4096);
+        let segments = Segments::new(&elf.loads);
+        let memory = segments.pages(page, Which::Memory);
+        let stored = segments.pages(page, Which::Stored);
+        let content = Content::Segments { storage, segments, memory, stored };
+        Ok(Self { content, machine: elf.machine, page, notes: elf.notes, info, incomplete: elf.incomplete })
+    }
+
+    fn of_pages(mut files: Vec<(Storage, Header)>) -> Result<Self, DumpError> {
+        let Some((_, header)) = files.first_mut() else {
+            return Err(DumpError::Usage("no dump is named".to_owned()));
+        };
+        let (machine, page) = (header.machine, header.page);
+        let notes = std::mem::take(&mut header.notes);
+        let within = note::vmcoreinfo(&notes).map(|range| Info::parse(&notes[range]));
+        let info = within.unwrap_or_else(|| Info::parse(&header.info));
+        let incomplete = files.iter().any(|(_, header)| header.status & kdump::INCOMPLETE != 0);
+        let content = Content::Pages(Pages::new(files)?);
+        Ok(Self { content, machine, page, notes, info, incomplete })
+    }
+
+    /// Takes another VMCOREINFO text, for a dump without one.
+    #[must_use]
+    pub fn with_info(self, text: &[u8]) -> Self {
+        let info = Info::parse(text);
+        let mut notes = self.notes;
+        notes.extend(note::encode("VMCOREINFO", 0, text));
+        Self { info, notes, ..self }
+    }
+
+    /// Returns its format.
+    #[must_use]
+    pub fn format(&self) -> Format {
+        match &self.content {
+            Content::Segments { .. } => Format::Elf,
+            Content::Pages(_) => Format::Kdump,
+        }
+    }
+
+    /// Whether it is a flattened file.
+    #[must_use]
+    pub fn flattened(&self) -> bool {
+        match &self.content {
+            Content::Segments { storage, .. } => storage.flattened(),
+            Content::Pages(pages) => pages.flattened(),
+        }
+    }
+
+    /// Returns the machine it is of.
+    #[must_use]
+    pub fn machine(&self) -> Machine {
+        self.machine
+    }
+
+    /// Returns the size of its pages in bytes.
+    #[must_use]
+    pub fn page_size(&self) -> u64 {
+        self.page
+    }
+
+    /// Returns all notes, one behind the other.
+    #[must_use]
+    pub fn notes(&self) -> &[u8] {
+        &self.notes
+    }
+
+    /// Returns what the kernel says of its layout; empty where there is no note.
+    #[must_use]
+    pub fn info(&self) -> &Info {
+        &self.info
+    }
+
+    /// Whether the file ends early or says that it is not complete.
+    #[must_use]
+    pub fn incomplete(&self) -> bool {
+        self.incomplete
+    }
+
+    /// Returns the number behind the last page of memory.
+    #[must_use]
+    pub fn pages(&self) -> u64 {
+        match &self.content {
+            Content::Segments { memory, .. } => memory.last().map_or(0, |range| range.end),
+            Content::Pages(pages) => pages.header().map_or(0, |header| header.pages),
+        }
+    }
+
+    /// Returns the ranges of page numbers outside of which there is no memory.
+    pub(crate) fn extents(&self) -> Vec<Range<u64>> {
+        match &self.content {
+            Content::Segments { memory, .. } => memory.clone(),
+            Content::Pages(_) => std::iter::once(0..self.pages()).collect(),
+        }
+    }
+
+    /// Sets the bits of pages that were memory, from page `first`.
+    pub(crate) fn memory(&self, first: u64, words: &mut [u64]) -> Result<(), DumpError> {
+        match &self.content {
+            Content::Segments { memory, .. } => {
+                words.fill(0);
+                bits::set_ranges(words, first, memory);
+                Ok(())
+            }
+            Content::Pages(pages) => pages.memory(first, words),
+        }
+    }
+
+    /// Sets the bits of pages that are in the dump, from page `first`.
+    pub(crate) fn stored(&self, first: u64, words: &mut [u64]) -> Result<(), DumpError> {
+        match &self.content {
+            Content::Segments { stored, .. } => {
+                words.fill(0);
+                bits::set_ranges(words, first, stored);
+                Ok(())
+            }
+            Content::Pages(pages) => pages.stored(first, words),
+        }
+    }
+
+    /// Returns the path of the first file.
+    pub(crate) fn path(&self) -> &Path {
+        match &self.content {
+            Content::Segments { storage, .. } => storage.path(),
+            Content::Pages(pages) => pages.path(),
+        }
+    }
+}
+
+fn unknown(path: &Path, storage: &Storage, start: [u8; 8]) -> DumpError {
+    let what = if storage.size() < 464 {
+        format!("it has only {} bytes", storage.size())
+    } else if start.starts_with(b"\x7fELF") {
+        "only files of one split set are read together, and this one is ELF".to_owned()
+    } else {
+        format!("it begins with `{}`", start.escape_ascii())
+    };
+    DumpError::Unknown { path: path.to_owned(), what }
+}

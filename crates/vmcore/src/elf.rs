@@ -1,0 +1,230 @@
+//! ELF vmcores: headers, program headers, notes; from which offset of the file each piece of physical memory comes.
+//!
+//! Also QEMU's, whose program headers are not behind the ELF header (`e_phoff`), and files with more than 65535 of them.
+
+use std::ops::Range;
+
+use crate::bytes::{u16_at, u32_at, u64_at};
+use crate::error::DumpError;
+use crate::machine::Machine;
+use crate::storage::Storage;
+
+/// Size of a 64-bit program header, in bytes.
+pub(crate) const PROGRAM_HEADER: usize = 56;
+const ET_CORE: u16 = 4;
+const PT_LOAD: u32 = 1;
+const PT_NOTE: u32 = 4;
+/// Stands for a number of program headers that does not fit; the number is in the first section header then.
+pub(crate) const PN_XNUM: u16 = 0xffff;
+/// Most program headers: one for every other 4 MiB of 64 TiB.
+const HEADERS_MAX: u64 = 1 << 20;
+/// No physical address is longer than 52 bits, on any machine we read.
+pub(crate) const ADDRESS_MAX: u64 = 1 << 52;
+
+/// A piece of physical memory and where it is in the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Segment {
+    /// Physical address.
+    pub(crate) start: u64,
+    /// Bytes of memory.
+    pub(crate) memory: u64,
+    /// Bytes of it in the file; the rest was left out.
+    pub(crate) stored: u64,
+    /// Where they are in the file.
+    pub(crate) offset: u64,
+    /// Virtual address as the file says it.
+    pub(crate) address: u64,
+}
+
+impl Segment {
+    fn end(&self) -> u64 {
+        self.start + self.memory
+    }
+}
+
+/// What an ELF vmcore says of itself.
+#[derive(Debug)]
+pub(crate) struct Elf {
+    pub(crate) machine: Machine,
+    /// As in the file.
+    pub(crate) loads: Vec<Segment>,
+    /// All notes, one behind the other.
+    pub(crate) notes: Vec<u8>,
+    /// The file ends before its segments do, or says that it is not complete.
+    pub(crate) incomplete: bool,
+}
+
+/// Reads the headers.
+pub(crate) fn read(storage: &Storage) -> Result<Elf, DumpError> {
+    let header = storage.bytes(0, 64, "the ELF header")?;
+    let unknown = |what: String| DumpError::Unknown { path: storage.path().to_owned(), what };
+    if header[4] != 2 {
+        return Err(unknown("a 32-bit ELF file".to_owned()));
+    }
+    if header[5] != 1 {
+        return Err(unknown("a big-endian ELF file".to_owned()));
+    }
+    let half = |at| u16_at(&header, at).unwrap_or_default();
+    let number = |at| u64_at(&header, at).unwrap_or_default();
+    let machine = Machine::from_elf(half(18)).ok_or_else(|| unknown(format!("ELF machine {}", half(18))))?;
+    if half(16) != ET_CORE {
+        return Err(unknown(format!("an ELF file of type {}, not a core", half(16))));
+    }
+    let count = headers(storage, half(56), number(40))?;
+    let (table, size) = (number(32), half(54));
+    if usize::from(size) < PROGRAM_HEADER {
+        return Err(DumpError::malformed(storage.path(), 54, format!("program headers of {size} bytes")));
+    }
+    let mut elf = Elf { machine, loads: Vec::new(), notes: Vec::new(), incomplete: u32_at(&header, 48) == Some(1) };
+    let bytes = storage.bytes(table, count * u64::from(size), "the table of program headers")?;
+    for (n, header) in bytes.chunks_exact(usize::from(size)).enumerate() {
+        let at = table + n as u64 * u64::from(size);
+        elf.program_header(storage, header, at)?;
+    }
+    Ok(elf)
+}
+
+/// Returns the number of program headers.
+fn headers(storage: &Storage, count: u16, sections: u64) -> Result<u64, DumpError> {
+    let count = if count == PN_XNUM {
+        let section = storage.bytes(sections, 64, "the first section header")?;
+        // sh_info
+        u64::from(u32_at(&section, 44).unwrap_or_default())
+    } else {
+        u64::from(count)
+    };
+    if count == 0 || count > HEADERS_MAX {
+        return Err(DumpError::malformed(storage.path(), 56, format!("{count} program headers")));
+    }
+    Ok(count)
+}
+
+impl Elf {
+    fn program_header(&mut self, storage: &Storage, header: &[u8], at: u64) -> Result<(), DumpError> {
+        let number = |at| u64_at(header, at).unwrap_or_default();
+        let (offset, stored, memory) = (number(8), number(32), number(40));
+        match u32_at(header, 0) {
+            Some(PT_NOTE) => self.notes.extend(storage.bytes(offset, stored, "the notes")?),
+            Some(PT_LOAD) => {
+                let (start, memory) = (number(24), memory.max(stored));
+                if start.checked_add(memory).is_none_or(|end| end > ADDRESS_MAX) {
+                    let what = format!("memory from {start:#x} of {memory:#x} bytes, beyond any machine's");
+                    return Err(DumpError::malformed(storage.path(), at, what));
+                }
+                // A dump that was cut off is used as far as it goes: it may be all there is of a crash.
+                let there = storage.size().saturating_sub(offset).min(stored);
+                self.incomplete |= there < stored;
+                self.loads.push(Segment { start, memory, stored: there, offset, address: number(16) });
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Physical memory of an ELF vmcore: its segments by address, none above another.
+#[derive(Debug, Default)]
+pub(crate) struct Segments {
+    list: Vec<Segment>,
+}
+
+impl Segments {
+    /// Sorts segments. Where some lie above each other, as the kernel's text does above the memory it is in, the
+    /// first in the file counts.
+    pub(crate) fn new(loads: &[Segment]) -> Self {
+        let mut list: Vec<Segment> = Vec::new();
+        for load in loads.iter().filter(|load| load.memory > 0) {
+            let mut rest = Some(load.clone());
+            while let Some(segment) = rest.take() {
+                let n = list.partition_point(|other| other.end() <= segment.start);
+                match list.get(n).filter(|other| other.start < segment.end()) {
+                    None => list.insert(n, segment),
+                    Some(other) => {
+                        let (start, end) = (other.start, other.end());
+                        if segment.start < start {
+                            list.insert(n, part(&segment, segment.start..start));
+                        }
+                        if end < segment.end() {
+                            rest = Some(part(&segment, end..segment.end()));
+                        }
+                    }
+                }
+            }
+        }
+        Self { list }
+    }
+
+    /// Returns the segment that holds `address`, or the next one above it.
+    pub(crate) fn from(&self, address: u64) -> Option<&Segment> {
+        self.list.get(self.list.partition_point(|segment| segment.end() <= address))
+    }
+
+    /// Returns the pages that hold some of the memory, merged, as page numbers.
+    pub(crate) fn pages(&self, page: u64, which: Which) -> Vec<Range<u64>> {
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        for segment in &self.list {
+            let length = match which {
+                Which::Memory => segment.memory,
+                Which::Stored => segment.stored,
+            };
+            if length == 0 {
+                continue;
+            }
+            let (start, end) = (segment.start / page, (segment.start + length).div_ceil(page));
+            match ranges.last_mut().filter(|last| last.end >= start) {
+                Some(last) => last.end = last.end.max(end),
+                None => ranges.push(start..end),
+            }
+        }
+        ranges
+    }
+}
+
+/// Which memory is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// All there was.
+    Memory,
+    /// What is in the file.
+    Stored,
+}
+
+fn part(segment: &Segment, range: Range<u64>) -> Segment {
+    let skipped = range.start - segment.start;
+    let memory = range.end - range.start;
+    Segment {
+        start: range.start,
+        memory,
+        stored: segment.stored.saturating_sub(skipped).min(memory),
+        offset: segment.offset.saturating_add(skipped),
+        address: segment.address.wrapping_add(skipped),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{prop, proptest};
+
+    use super::{Segment, Segments};
+
+    proptest! {
+        /// However segments lie, each address is found in the first of the file that has it.
+        #[test]
+        fn the_first_of_the_file_counts(loads in prop::collection::vec((0_u64..100, 0_u64..30), 0..12)) {
+            let loads: Vec<Segment> = loads
+                .iter()
+                .enumerate()
+                .map(|(n, (start, memory))| {
+                    Segment { start: *start, memory: *memory, stored: *memory, offset: 1000 * n as u64, address: 0 }
+                })
+                .collect();
+            let segments = Segments::new(&loads);
+            for address in 0..140 {
+                let first = loads.iter().find(|s| s.start <= address && address < s.start + s.memory);
+                let found = segments.from(address).filter(|s| s.start <= address);
+                let offset = |s: &Segment| s.offset + (address - s.start);
+                assert_eq!(found.map(offset), first.map(offset));
+            }
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! What can go wrong with a dump: one message each, saying what, where and what to do.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Who has to do something about an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guilt {
+    /// The one who asked: the file is no dump, or cannot be used as was asked.
+    User,
+    /// Whoever keeps the host: disk, permissions.
+    Infra,
+}
+
+/// Why a dump could not be read, filtered or written.
+#[derive(Debug, thiserror::Error)]
+pub enum DumpError {
+    /// Reading, writing or mapping failed.
+    #[error("{} could not be {action} at offset {offset:#x}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What was tried: `read`, `written`, ...
+        action: &'static str,
+        /// Where in the file, in bytes.
+        offset: u64,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The disk is full.
+    #[error(
+        "no space is left for {} (at offset {offset:#x}): make room, or drop more with a higher --level or a list such as --level 17,31; what was written is marked incomplete",
+        path.display()
+    )]
+    NoSpace {
+        /// The file that was written.
+        path: PathBuf,
+        /// Where in the file, in bytes.
+        offset: u64,
+    },
+    /// The reader of a pipe is gone.
+    #[error("the reader of the output went away at offset {offset:#x}: the dump there is not complete")]
+    Closed {
+        /// Where in the stream, in bytes.
+        offset: u64,
+    },
+    /// No format that is known.
+    #[error(
+        "{} is no memory dump that can be read: {what}. Known are ELF vmcores, kdump-compressed files and both flattened", path.display()
+    )]
+    Unknown {
+        /// The file.
+        path: PathBuf,
+        /// What stands there.
+        what: String,
+    },
+    /// A header that contradicts itself or the file.
+    #[error("{}: wrong at offset {offset:#x}: {what}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// Where in the file, in bytes.
+        offset: u64,
+        /// What is wrong there.
+        what: String,
+    },
+    /// Headers outside the file.
+    #[error("{} is cut off: {what} should end at offset {end:#x}, but the file has {size:#x} bytes; copy it again", path.display())]
+    Truncated {
+        /// The file.
+        path: PathBuf,
+        /// What is not there.
+        what: &'static str,
+        /// Where it should end, in bytes.
+        end: u64,
+        /// Size of the file in bytes.
+        size: u64,
+    },
+    /// A dump without the note.
+    #[error(
+        "the dump has no VMCOREINFO note, so struct page cannot be found: give one with --vmcoreinfo FILE, or keep everything with --level 0 (1 drops zero pages); for QEMU guests add -device vmcoreinfo"
+    )]
+    NoNote,
+    /// A note without a line that is needed.
+    #[error("the VMCOREINFO note has no usable `{0}`: only --level 0 and 1 work without it")]
+    NoteLacks(String),
+    /// A note whose numbers cannot be.
+    #[error("the VMCOREINFO note says {key}={value}: {what}")]
+    NoteLies {
+        /// The key.
+        key: String,
+        /// Its value.
+        value: String,
+        /// Why it cannot be.
+        what: &'static str,
+    },
+    /// The kernel's structures lead nowhere.
+    #[error(
+        "{what} at virtual address {address:#x} cannot be read ({cause}): the dump lacks it, or its note is not this kernel's; --level 0 and 1 work without it"
+    )]
+    Structure {
+        /// Which structure.
+        what: &'static str,
+        /// Its virtual address.
+        address: u64,
+        /// Why not.
+        cause: MemoryError,
+    },
+    /// A file that would be overwritten.
+    #[error("{} exists already: give --force to overwrite it", .0.display())]
+    Exists(PathBuf),
+    /// A wish that cannot be fulfilled.
+    #[error("{0}")]
+    Usage(String),
+}
+
+/// Why physical memory could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MemoryError {
+    /// The dump does not hold it.
+    #[error("physical address {0:#x} is not in the dump")]
+    Absent(u64),
+    /// No page table maps the virtual address.
+    #[error("virtual address {0:#x} is not mapped")]
+    Unmapped(u64),
+    /// The file could not be read.
+    #[error("physical address {address:#x}, offset {offset:#x} of the file: {what}")]
+    Unreadable {
+        /// The physical address.
+        address: u64,
+        /// Where in the file, in bytes.
+        offset: u64,
+        /// Why not.
+        what: String,
+    },
+}
+
+impl DumpError {
+    /// Returns who has to do something about it.
+    #[must_use]
+    pub fn guilt(&self) -> Guilt {
+        match self {
+            Self::Io { .. } | Self::NoSpace { .. } | Self::Closed { .. } => Guilt::Infra,
+            _ => Guilt::User,
+        }
+    }
+
+    /// Makes an error of reading at an offset.
+    pub(crate) fn reading(path: &Path, offset: u64) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { path: path.to_owned(), action: "read", offset, source }
+    }
+
+    /// Makes an error of writing at an offset; a full disk and a closed pipe have remedies of their own.
+    pub(crate) fn writing(path: &Path, offset: u64) -> impl FnOnce(io::Error) -> Self {
+        move |source| match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+                Self::NoSpace { path: path.to_owned(), offset }
+            }
+            io::ErrorKind::BrokenPipe => Self::Closed { offset },
+            _ => Self::Io { path: path.to_owned(), action: "written", offset, source },
+        }
+    }
+
+    /// Makes an error of a header.
+    pub(crate) fn malformed(path: &Path, offset: u64, what: impl Into<String>) -> Self {
+        Self::Malformed { path: path.to_owned(), offset, what: what.into() }
+    }
+}

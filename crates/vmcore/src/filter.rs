@@ -1,0 +1,389 @@
+//! The filter: goes through the memory map section by section and says which pages are dropped.
+//!
+//! Sections do not depend on each other, so threads can share them: a free block never leaves its section (the kernel
+//! wants MAX_PAGE_ORDER to fit, `include/linux/mmzone.h`), and for a compound page that does, the next section asks its head.
+
+use std::ops::Range;
+
+use crate::bits;
+use crate::error::{DumpError, MemoryError};
+use crate::image;
+use crate::layout::{Layout, RECORD};
+use crate::memmap::MemoryMap;
+use crate::paging::Walker;
+use crate::reader::Reader;
+use crate::rule::{Class, Evidence, Level, Record, Rule};
+use crate::window::PIECE_MAX;
+
+/// What a filter found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Pages dropped, by the number of their class.
+    pub dropped: [u64; Class::COUNT],
+    /// Pages of memory whose records could not be read; they are kept.
+    pub unknown: u64,
+    /// Why, for the first of them.
+    pub why: Option<MemoryError>,
+}
+
+impl Counts {
+    /// Adds what another thread found.
+    pub fn add(&mut self, other: &Self) {
+        self.dropped.iter_mut().zip(other.dropped).for_each(|(own, other)| *own += other);
+        self.unknown += other.unknown;
+        self.why = self.why.take().or_else(|| other.why.clone());
+    }
+}
+
+/// What is needed to filter a dump; shared by its threads.
+#[derive(Debug)]
+pub struct Filter {
+    map: MemoryMap,
+    rule: Rule,
+    image: Vec<Range<u64>>,
+}
+
+impl Filter {
+    /// Prepares to filter: finds the memory map, the layout of `struct page` and the kernel's image.
+    ///
+    /// # Errors
+    /// When the note lacks something or the kernel's tables cannot be read.
+    pub fn new(reader: &mut Reader<'_>, level: Level) -> Result<Self, DumpError> {
+        let map = MemoryMap::find(reader)?;
+        let image = image::pages(reader, &map);
+        let reserved = image::enumerator(reader, &image, "PG_reserved");
+        let layout = Layout::new(reader.dump().info(), reserved)?;
+        Ok(Self { map, rule: Rule::new(layout, level), image })
+    }
+
+    /// Returns the memory map.
+    #[must_use]
+    pub fn map(&self) -> &MemoryMap {
+        &self.map
+    }
+
+    /// Whether reserved pages are known, and so are kept.
+    #[must_use]
+    pub fn knows_reserved(&self) -> bool {
+        self.rule.layout().reserved != 0
+    }
+
+    /// Returns how many pages the kernel's image and modules have.
+    #[must_use]
+    pub fn image_pages(&self) -> u64 {
+        self.image.iter().map(|range| range.end - range.start).sum()
+    }
+
+    /// Makes a scanner for one thread.
+    #[must_use]
+    pub fn scanner<'f>(&'f self, reader: Reader<'f>) -> Scanner<'f> {
+        let records = Records {
+            walker: Walker::new(self.map.architecture()),
+            size: self.map.record(),
+            mapped: reader.maps(),
+            reader,
+            extents: Vec::new(),
+            seam: Vec::new(),
+            ahead: AHEAD_MIN,
+        };
+        Scanner { filter: self, records, counts: Counts::default() }
+    }
+}
+
+/// Bytes of records that are read first where nothing is known of what follows: blocks may make most of it needless.
+const AHEAD_MIN: usize = 4096;
+
+/// Filters sections.
+#[derive(Debug)]
+pub struct Scanner<'f> {
+    filter: &'f Filter,
+    records: Records<'f>,
+    counts: Counts,
+}
+
+/// The records of a section, wherever they are.
+#[derive(Debug)]
+struct Records<'f> {
+    reader: Reader<'f>,
+    walker: Walker<'f>,
+    /// Bytes of a record.
+    size: usize,
+    mapped: bool,
+    /// Bytes from the first record, and their physical address.
+    extents: Vec<(Range<usize>, u64)>,
+    /// Records that lie in two pieces.
+    seam: Vec<u8>,
+    /// How much is read at once.
+    ahead: usize,
+}
+
+/// A section that is being filtered.
+struct Section<'s> {
+    pages: Range<u64>,
+    /// Pages of memory.
+    memory: &'s [u64],
+    /// Those that are not of the kernel's image: it needs strong evidence to drop one that is.
+    allowed: Vec<u64>,
+    /// Everything in it is memory, and may be dropped.
+    plain: bool,
+    drop: Vec<u64>,
+}
+
+impl Section<'_> {
+    /// Drops pages of a class, and returns how many that were.
+    fn drop(&mut self, range: Range<usize>, (class, evidence): (Class, Evidence)) -> u64 {
+        if class == Class::Kept {
+            return 0;
+        }
+        let range = range.start..range.end.min(self.drop.len() * 64);
+        if self.plain {
+            bits::set(&mut self.drop, range.clone());
+            return range.len() as u64;
+        }
+        let may = match evidence {
+            Evidence::Strong => self.memory,
+            Evidence::Weak => &self.allowed,
+        };
+        let mut wanted = vec![0; self.drop.len()];
+        bits::set(&mut wanted, range);
+        let mut count = 0;
+        for ((drop, wanted), may) in self.drop.iter_mut().zip(wanted).zip(may) {
+            count += u64::from((wanted & may & !*drop).count_ones());
+            *drop |= wanted & may;
+        }
+        count
+    }
+}
+
+impl<'f> Scanner<'f> {
+    /// Returns what was found so far.
+    #[must_use]
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Filters a section: clears the bits of `keep`, which are those of its memory, where pages are dropped.
+    pub fn section(&mut self, number: u64, keep: &mut [u64]) {
+        let pages = self.filter.map.pages(number);
+        if self.filter.map.address(number, pages.start).is_none() {
+            return;
+        }
+        let memory = keep.to_vec();
+        let mut image = vec![0; keep.len()];
+        bits::set_ranges(&mut image, pages.start, &self.filter.image);
+        let allowed: Vec<u64> = memory.iter().zip(&image).map(|(memory, image)| memory & !image).collect();
+        let plain = allowed.iter().all(|word| *word == u64::MAX);
+        let drop = vec![0; keep.len()];
+        let mut section = Section { pages, memory: &memory, allowed, plain, drop };
+        let first = self.filter.map.address(number, section.pages.start).unwrap_or_default();
+        self.records.find(first, section.drop.len() * 64);
+        let mut at = self.leading(number, &mut section);
+        let count = keep.len() * 64;
+        while at < count {
+            at = self.piece(&mut section, at);
+        }
+        keep.iter_mut().zip(&section.drop).for_each(|(keep, drop)| *keep &= !drop);
+    }
+
+    /// Handles a compound page that begins in an earlier section; returns the first page behind it.
+    fn leading(&mut self, number: u64, section: &mut Section<'_>) -> usize {
+        let map = &self.filter.map;
+        let rule = &self.filter.rule;
+        let size = map.record();
+        let Ok(bytes) = self.records.fetch(0, 2) else { return 0 };
+        let (Some(first), behind) = (record(bytes, size), bytes.get(size..).and_then(|rest| record(rest, size))) else {
+            return 0;
+        };
+        // Tails of hugetlb pages whose records were given back (HVO) are mapped to the head's own page, and look like
+        // heads themselves; the record behind tells whose it is (`page_fixed_fake_head`, `include/linux/page-flags.h`).
+        let head = rule.head_address(&first).or_else(|| behind.and_then(|behind| rule.head_address(&behind)));
+        let Some(head) = head.and_then(|address| map.page_of(number, address)) else { return 0 };
+        if head >= section.pages.start {
+            return 0;
+        }
+        let Some(address) = map.address(head / map.section_pages(), head) else { return 0 };
+        let mapping = Walker::new(map.architecture()).walk(&mut self.records.reader, address);
+        let Ok(bytes) = mapping.and_then(|mapping| self.records.reader.bytes(mapping.physical, 2 * size)) else {
+            return 0;
+        };
+        let Some(record) = record(bytes, size) else { return 0 };
+        let (class, pages) = rule.block(&record, head, bytes);
+        let evidence = rule.evidence(&record, class);
+        let end = head.saturating_add(pages).min(section.pages.end).saturating_sub(section.pages.start);
+        let end = usize::try_from(end).unwrap_or_default();
+        self.counts.dropped[class as usize] += section.drop(0..end, (class, evidence));
+        end
+    }
+
+    /// Filters as many pages from `at` as there are records at once; returns the next page to look at.
+    fn piece(&mut self, section: &mut Section<'_>, at: usize) -> usize {
+        let count = section.drop.len() * 64;
+        let size = self.filter.map.record();
+        let rule = &self.filter.rule;
+        let bytes = match self.records.fetch(at, 2) {
+            Ok(bytes) if bytes.len() >= size => bytes,
+            Ok(_) => return skip_unknown(section, at, (MemoryError::Unmapped(at as u64), &mut self.counts)),
+            Err(error) => return skip_unknown(section, at, (error, &mut self.counts)),
+        };
+        // A head is read together with the record behind it.
+        let whole = bytes.len() / size;
+        let usable = if at + whole < count && whole > 1 { whole - 1 } else { whole };
+        let end = (at + usable).min(count);
+        let mut page = at;
+        while page < end {
+            let rest = &bytes[(page - at) * size..];
+            let Some(first) = record(rest, size) else { break };
+            if rule.is_special(&first) {
+                let (class, pages) = rule.block(&first, section.pages.start + page as u64, rest);
+                let pages = usize::try_from(pages).unwrap_or(count).min(count - page);
+                self.counts.dropped[class as usize] +=
+                    section.drop(page..page + pages, (class, rule.evidence(&first, class)));
+                page += pages;
+                continue;
+            }
+            let batch = (64 - page % 64).min(end - page);
+            page += self::batch((rule, size), section, page, (&rest[..batch * size], &mut self.counts));
+        }
+        self.records.ahead = if page > end { AHEAD_MIN } else { (self.records.ahead * 2).min(PIECE_MAX) };
+        page
+    }
+}
+
+/// Filters pages of one word up to the first that speaks for others too; returns how many.
+fn batch(
+    (rule, size): (&Rule, usize),
+    section: &mut Section<'_>,
+    page: usize,
+    (bytes, counts): (&[u8], &mut Counts),
+) -> usize {
+    let batch = if size == RECORD {
+        scan(rule, bytes.as_chunks().0.iter())
+    } else {
+        let records: Vec<Record> = bytes.chunks_exact(size).filter_map(|bytes| record(bytes, size)).collect();
+        scan(rule, records.iter())
+    };
+    let mask = batch.drop << (page % 64);
+    let (memory, allowed) = (section.memory[page / 64], section.allowed[page / 64]);
+    if section.plain || mask & !allowed == 0 {
+        section.drop[page / 64] |= mask;
+        for (class, dropped) in counts.dropped.iter_mut().enumerate().skip(1) {
+            *dropped += batch.counts >> (class * 8) & 0xff;
+        }
+        return batch.done;
+    }
+    // Some of them may not be dropped: one by one.
+    for (n, bytes) in bytes.chunks_exact(size).take(batch.done).enumerate() {
+        let Some(record) = record(bytes, size) else { continue };
+        let class = rule.class(&record, 0);
+        let may = match rule.evidence(&record, class) {
+            Evidence::Strong => memory,
+            Evidence::Weak => allowed,
+        };
+        if class != Class::Kept && may >> (page % 64 + n) & 1 == 1 {
+            counts.dropped[class as usize] += 1;
+            section.drop[page / 64] |= 1 << (page % 64 + n);
+        }
+    }
+    batch.done
+}
+
+/// Passes over records that cannot be read: their pages are kept.
+fn skip_unknown(section: &Section<'_>, at: usize, (why, counts): (MemoryError, &mut Counts)) -> usize {
+    // To where the next page of records may begin.
+    let next = (at + 64 - at % 64).min(section.drop.len() * 64);
+    let unknown = (at..next).filter(|page| bits::has(section.memory, *page)).count() as u64;
+    counts.unknown += unknown;
+    if unknown > 0 {
+        counts.why.get_or_insert(why);
+    }
+    next
+}
+
+impl Records<'_> {
+    /// Finds where the records of a section are: in one piece where 2 MiB are mapped at once, else page by page.
+    fn find(&mut self, start: u64, count: usize) {
+        self.extents.clear();
+        let size = count * self.size;
+        let mut at = 0;
+        while at < size {
+            let found = self.walker.walk(&mut self.reader, start.wrapping_add(at as u64));
+            let (length, physical) = match found {
+                Ok(mapping) => (usize::try_from(mapping.length).unwrap_or(size), Some(mapping.physical)),
+                Err(_) => (4096 - (start.wrapping_add(at as u64) % 4096) as usize, None),
+            };
+            let end = at.saturating_add(length).min(size);
+            if let Some(physical) = physical {
+                match self
+                    .extents
+                    .last_mut()
+                    .filter(|(range, from)| range.end == at && *from + (range.end - range.start) as u64 == physical)
+                {
+                    Some((range, _)) => range.end = end,
+                    None => self.extents.push((at..end, physical)),
+                }
+            }
+            at = end;
+        }
+    }
+
+    /// Returns the bytes of records from `at`: as many as can be had at once, at least `least` where they are there.
+    fn fetch(&mut self, at: usize, least: usize) -> Result<&[u8], MemoryError> {
+        let size = self.size;
+        let start = at * size;
+        let found = self.extents.partition_point(|(range, _)| range.end <= start);
+        let Some((range, physical)) = self.extents.get(found).filter(|(range, _)| range.start <= start).cloned() else {
+            return Err(MemoryError::Unmapped(start as u64));
+        };
+        let there = range.end - start;
+        let wanted = if self.mapped { PIECE_MAX } else { self.ahead };
+        if there >= least * size {
+            let length = there.min(wanted.max(least * size));
+            let whole = length - length % size;
+            return self.reader.bytes(physical + (start - range.start) as u64, whole);
+        }
+        // The records lie in two pieces; what is not mapped behind the first is not there.
+        self.seam.clear();
+        self.seam.extend_from_slice(self.reader.bytes(physical + (start - range.start) as u64, there)?);
+        if let Some((next, physical)) = self.extents.get(found + 1).filter(|next| next.0.start == range.end) {
+            let rest = (least * size - there).min(next.len());
+            self.seam.extend_from_slice(self.reader.bytes(*physical, rest)?);
+        }
+        Ok(&self.seam)
+    }
+}
+
+/// What a row of records says.
+struct Batch {
+    /// How many were looked at.
+    done: usize,
+    /// The pages that are dropped.
+    drop: u64,
+    /// How many of each class, in eight bits each.
+    counts: u64,
+}
+
+#[inline]
+fn scan<'r>(rule: &Rule, records: impl Iterator<Item = &'r Record>) -> Batch {
+    let mut batch = Batch { done: 0, drop: 0, counts: 0 };
+    for record in records {
+        if rule.is_special(record) {
+            break;
+        }
+        let class = rule.class(record, 0) as u64;
+        batch.drop |= u64::from(class != 0) << batch.done;
+        batch.counts += 1 << (class * 8);
+        batch.done += 1;
+    }
+    batch
+}
+
+/// Returns the record at the beginning of bytes, as far as it is looked at.
+#[inline]
+fn record(bytes: &[u8], size: usize) -> Option<Record> {
+    if size >= RECORD {
+        return bytes.first_chunk().copied();
+    }
+    let mut record = [0; RECORD];
+    record.get_mut(..size)?.copy_from_slice(bytes.get(..size)?);
+    Some(record)
+}

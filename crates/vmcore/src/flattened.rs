@@ -1,0 +1,188 @@
+//! The flattened format: a header, then records that each say where in the real file their bytes belong.
+//!
+//! It exists so that a file written out of order can go through a pipe. All its numbers are big-endian. Here it is read
+//! in place, without putting the real file together first: an index says where each byte is.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::error::DumpError;
+use crate::storage::Storage;
+
+/// What a flattened file begins with.
+pub(crate) const SIGNATURE: &[u8; 16] = b"makedumpfile\0\0\0\0";
+/// Size of its header, in bytes.
+pub(crate) const HEADER: u64 = 4096;
+/// Size of the head of a record, in bytes: offset and size.
+const RECORD: u64 = 16;
+/// Most pieces of an index: more would need more memory than a capture kernel has.
+const PIECES_MAX: usize = 4 << 20;
+
+/// Whether a file is a flattened one.
+pub(crate) fn is_flattened(storage: &Storage) -> Result<bool, DumpError> {
+    let mut start = [0; 16];
+    if storage.size() < HEADER {
+        return Ok(false);
+    }
+    storage.fill_raw(0, &mut start)?;
+    Ok(start == *SIGNATURE)
+}
+
+/// Where the bytes of the real file are.
+#[derive(Debug, Default)]
+pub(crate) struct Index {
+    /// Offset in the real file, to length and place in the flattened one. They do not overlap.
+    pieces: BTreeMap<u64, (u64, u64)>,
+}
+
+/// A part of what was asked for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    /// Which bytes of what was asked for.
+    pub(crate) within: Range<usize>,
+    /// Where they are in the flattened file; nothing where no record has them.
+    pub(crate) at: Option<u64>,
+}
+
+impl Index {
+    /// Reads the heads of all records.
+    pub(crate) fn read(storage: &Storage) -> Result<Self, DumpError> {
+        let end = storage.size();
+        let (mut index, mut at) = (Self::default(), HEADER);
+        loop {
+            let Some(head) = head(storage, at)? else {
+                // The end mark is missing: what is there can be used, and readers find what is not.
+                return Ok(index);
+            };
+            let (Ok(offset), Ok(size)) = (u64::try_from(head.0), u64::try_from(head.1)) else {
+                if head == (-1, -1) {
+                    return Ok(index);
+                }
+                let what = format!("a record for offset {} of {} bytes", head.0, head.1);
+                return Err(DumpError::malformed(storage.path(), at, what));
+            };
+            let data = at + RECORD;
+            if offset.checked_add(size).is_none() {
+                return Err(DumpError::malformed(storage.path(), at, "a record that ends beyond all numbers"));
+            }
+            index.insert(offset, size.min(end - data), data);
+            if index.pieces.len() > PIECES_MAX {
+                return Err(DumpError::malformed(storage.path(), at, "too many records: rearrange it with -R first"));
+            }
+            if size >= end - data {
+                return Ok(index);
+            }
+            at = data + size;
+        }
+    }
+
+    /// Puts a record in; it covers what earlier ones had there.
+    fn insert(&mut self, offset: u64, length: u64, at: u64) {
+        if length == 0 {
+            return;
+        }
+        let end = offset + length;
+        let covered: Vec<u64> = self
+            .pieces
+            .range(..end)
+            .rev()
+            .take_while(|(start, piece)| *start + piece.0 > offset)
+            .map(|p| *p.0)
+            .collect();
+        for start in covered {
+            let Some((old, place)) = self.pieces.remove(&start) else { continue };
+            if start < offset {
+                self.pieces.insert(start, (offset - start, place));
+            }
+            if start + old > end {
+                self.pieces.insert(end, (start + old - end, place + (end - start)));
+            }
+        }
+        self.pieces.insert(offset, (length, at));
+    }
+
+    /// Returns the size of the real file in bytes.
+    pub(crate) fn size(&self) -> u64 {
+        self.pieces.last_key_value().map_or(0, |(start, piece)| start + piece.0)
+    }
+
+    /// Returns where `length` bytes from `offset` are, in order and without gaps.
+    pub(crate) fn pieces(&self, offset: u64, length: usize) -> Vec<Piece> {
+        let (mut found, mut done) = (Vec::new(), 0);
+        while done < length {
+            let at = offset + done as u64;
+            let rest = (length - done) as u64;
+            let holder = self.pieces.range(..=at).next_back().filter(|(start, piece)| *start + piece.0 > at);
+            let (count, place) = match holder {
+                Some((start, (size, place))) => ((start + size - at).min(rest), Some(place + (at - start))),
+                None => {
+                    let next = self.pieces.range(at..).next().map_or(rest, |(start, _)| start - at);
+                    (next.min(rest), None)
+                }
+            };
+            // Not more than `length`, which is a usize.
+            let count = usize::try_from(count).unwrap_or(length - done);
+            found.push(Piece { within: done..done + count, at: place });
+            done += count;
+        }
+        found
+    }
+}
+
+/// Returns offset and size of the record at `at`; nothing where the file ends before it.
+fn head(storage: &Storage, at: u64) -> Result<Option<(i64, i64)>, DumpError> {
+    if at.checked_add(RECORD).is_none_or(|end| end > storage.size()) {
+        return Ok(None);
+    }
+    let mut bytes = [0; 16];
+    storage.fill_raw(at, &mut bytes)?;
+    let both = u128::from_be_bytes(bytes);
+    Ok(Some(((both >> 64) as i64, both as i64)))
+}
+
+/// Returns the header of a flattened file.
+pub(crate) fn header() -> Vec<u8> {
+    let mut bytes = vec![0; HEADER as usize];
+    bytes[..16].copy_from_slice(SIGNATURE);
+    bytes[16..24].copy_from_slice(&1_i64.to_be_bytes());
+    bytes[24..32].copy_from_slice(&1_i64.to_be_bytes());
+    bytes
+}
+
+/// Returns the head of a record.
+pub(crate) fn record(offset: i64, size: i64) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&offset.to_be_bytes());
+    bytes[8..].copy_from_slice(&size.to_be_bytes());
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{prop, proptest};
+
+    use super::Index;
+
+    proptest! {
+        /// The index gives the bytes that writing the records in order gives.
+        #[test]
+        fn later_records_win(records in prop::collection::vec((0_u64..200, 0_u64..40), 0..30)) {
+            let mut file = [0_u64; 256];
+            let (mut index, mut at) = (Index::default(), 1000);
+            for (offset, length) in records {
+                index.insert(offset, length, at);
+                for n in 0..length {
+                    file[usize::try_from(offset + n).unwrap()] = at + n;
+                }
+                at += length;
+            }
+            let mut seen = vec![0; 256];
+            for piece in index.pieces(0, 256) {
+                for (n, place) in piece.within.enumerate() {
+                    seen[place] = piece.at.map_or(0, |at| at + n as u64);
+                }
+            }
+            assert_eq!(&seen[..], &file[..]);
+        }
+    }
+}

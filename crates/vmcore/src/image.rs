@@ -1,0 +1,79 @@
+//! The kernel's image and modules in physical memory: pages that are never dropped, whatever their records say, and the
+//! types that the image carries with it.
+
+use std::ops::Range;
+
+use crate::btf;
+use crate::memmap::MemoryMap;
+use crate::paging::Walker;
+use crate::reader::Reader;
+use crate::window::PIECE_MAX;
+
+/// What BTF begins with, up to the size of its header.
+const BTF_START: [u8; 8] = [0x9f, 0xeb, 1, 0, 24, 0, 0, 0];
+
+/// Returns the pages that the kernel's image and its modules are mapped to, sorted and merged.
+///
+/// Memory of the image that the kernel gave free after boot is still mapped there on some machines, and in use for other
+/// things: see `Rule::evidence`.
+pub(crate) fn pages(reader: &mut Reader<'_>, map: &MemoryMap) -> Vec<Range<u64>> {
+    let Some(image) = map.architecture().image() else { return Vec::new() };
+    let (page, end) = (reader.dump().page_size(), reader.dump().pages());
+    let mut walker = Walker::new(map.architecture());
+    let mut found: Vec<Range<u64>> = Vec::new();
+    walker.range(reader, image, |physical, length| {
+        let range = physical / page..((physical + length) / page).min(end);
+        match found.last_mut().filter(|last| last.end == range.start) {
+            Some(last) => last.end = range.end,
+            None if range.start < range.end => found.push(range),
+            None => {}
+        }
+    });
+    found.sort_by_key(|range| range.start);
+    found.dedup_by(|next, last| {
+        let meets = next.start <= last.end;
+        if meets {
+            last.end = last.end.max(next.end);
+        }
+        meets
+    });
+    found
+}
+
+/// Returns the number of an enumerator of the kernel's types, where its image has BTF.
+pub(crate) fn enumerator(reader: &mut Reader<'_>, image: &[Range<u64>], name: &str) -> Option<u32> {
+    let page = reader.dump().page_size();
+    let finder = memchr::memmem::Finder::new(&BTF_START);
+    for range in image {
+        let (mut at, end) = (range.start * page, range.end * page);
+        while at < end {
+            let length = usize::try_from(end - at).unwrap_or(PIECE_MAX).min(PIECE_MAX);
+            let found = reader.bytes(at, length).ok().and_then(|bytes| finder.find(bytes));
+            if let Some(within) = found {
+                let start = at + within as u64;
+                if let Some(number) = types(reader, start, end).and_then(|types| btf::enumerator(&types, name)) {
+                    return Some(number);
+                }
+                at = start + 1;
+            } else if length < PIECE_MAX {
+                break;
+            } else {
+                // What begins at the end of a piece is found in the next one.
+                at += (length - BTF_START.len()) as u64;
+            }
+        }
+    }
+    None
+}
+
+/// Reads all of BTF that begins at a physical address.
+fn types(reader: &mut Reader<'_>, start: u64, end: u64) -> Option<Vec<u8>> {
+    let header = reader.bytes(start, btf::HEADER).ok()?;
+    let size = btf::size(header).filter(|size| *size as u64 <= end - start)?;
+    let mut bytes = Vec::with_capacity(size);
+    while bytes.len() < size {
+        let rest = (size - bytes.len()).min(PIECE_MAX);
+        bytes.extend_from_slice(reader.bytes(start + bytes.len() as u64, rest).ok()?);
+    }
+    Some(bytes)
+}

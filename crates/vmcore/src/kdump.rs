@@ -1,0 +1,392 @@
+//! kdump-compressed files: headers, bitmaps, descriptors of pages, and the pages, compressed each for itself.
+//!
+//! One file, or the files of a set that was written split. What is written is in `output`.
+
+use std::ops::Range;
+use std::path::Path;
+
+use crate::bits;
+use crate::bytes::{array, put, u32_at, u64_at};
+use crate::compress::{Codec, Decompressor};
+use crate::elf::ADDRESS_MAX;
+use crate::error::{DumpError, MemoryError};
+use crate::machine::Machine;
+use crate::storage::Storage;
+
+/// What a file begins with.
+pub(crate) const SIGNATURE: &[u8; 8] = b"KDUMP   ";
+/// Size of the descriptor of a page, in bytes.
+pub(crate) const DESCRIPTOR: usize = 24;
+/// Status: the writer did not come to its end.
+pub(crate) const INCOMPLETE: u32 = 8;
+/// Size of the second header, in bytes.
+pub(crate) const SUB_HEADER: usize = 104;
+/// Where the fields of the two headers are.
+pub(crate) mod field {
+    pub(crate) const VERSION: usize = 8;
+    pub(crate) const UTSNAME: usize = 12;
+    pub(crate) const UTSNAME_PART: usize = 65;
+    pub(crate) const TIME: usize = 408;
+    pub(crate) const STATUS: usize = 424;
+    pub(crate) const BLOCK_SIZE: usize = 428;
+    pub(crate) const SUB_BLOCKS: usize = 432;
+    pub(crate) const BITMAP_BLOCKS: usize = 436;
+    pub(crate) const MAX_MAPNR: usize = 440;
+    pub(crate) const NR_CPUS: usize = 460;
+
+    pub(crate) const PHYS_BASE: usize = 0;
+    pub(crate) const LEVEL: usize = 8;
+    pub(crate) const SPLIT: usize = 12;
+    pub(crate) const START_PFN: usize = 16;
+    pub(crate) const END_PFN: usize = 24;
+    pub(crate) const INFO: usize = 32;
+    pub(crate) const NOTES: usize = 48;
+    pub(crate) const START_PFN_64: usize = 80;
+    pub(crate) const END_PFN_64: usize = 88;
+    pub(crate) const MAX_MAPNR_64: usize = 96;
+}
+
+/// How many pages are looked up together: their bits and descriptors are kept.
+const CHUNK: u64 = 4096;
+
+/// What a file says of itself.
+#[derive(Debug, Clone)]
+pub(crate) struct Header {
+    pub(crate) version: u32,
+    pub(crate) machine: Machine,
+    pub(crate) status: u32,
+    pub(crate) page: u64,
+    pub(crate) sub_blocks: u64,
+    /// Blocks of one of the two bitmaps.
+    pub(crate) bitmap_blocks: u64,
+    pub(crate) pages: u64,
+    pub(crate) level: u32,
+    /// The pages of this file, where it is one of a split set.
+    pub(crate) split: Option<Range<u64>>,
+    pub(crate) notes: Vec<u8>,
+    /// The text of the note, where it does not stand among the notes.
+    pub(crate) info: Vec<u8>,
+}
+
+impl Header {
+    /// Reads both headers and the notes.
+    pub(crate) fn read(storage: &Storage) -> Result<Self, DumpError> {
+        let path = storage.path();
+        let first = storage.bytes(0, 464, "the kdump header")?;
+        let number = |at| u32_at(&first, at).unwrap_or_default();
+        let text = |n: usize| {
+            let at = field::UTSNAME + n * field::UTSNAME_PART;
+            let part = first.get(at..at + field::UTSNAME_PART).unwrap_or_default();
+            String::from_utf8_lossy(part).trim_end_matches('\0').to_owned()
+        };
+        let machine = Machine::from_name(&text(4)).ok_or_else(|| {
+            let what = format!("a kdump file of a machine `{}`", text(4).escape_default());
+            DumpError::Unknown { path: path.to_owned(), what }
+        })?;
+        let page = u64::from(number(field::BLOCK_SIZE));
+        if !page.is_power_of_two() || !(1 << 10..=1 << 20).contains(&page) {
+            return Err(DumpError::malformed(path, field::BLOCK_SIZE as u64, format!("pages of {page} bytes")));
+        }
+        let mut header = Self {
+            version: number(field::VERSION),
+            machine,
+            status: number(field::STATUS),
+            page,
+            sub_blocks: u64::from(number(field::SUB_BLOCKS)),
+            bitmap_blocks: u64::from(number(field::BITMAP_BLOCKS)) / 2,
+            pages: u64::from(number(field::MAX_MAPNR)),
+            level: 0,
+            split: None,
+            notes: Vec::new(),
+            info: Vec::new(),
+        };
+        header.read_second(storage)?;
+        header.check(path)?;
+        Ok(header)
+    }
+
+    fn read_second(&mut self, storage: &Storage) -> Result<(), DumpError> {
+        let second = storage.bytes(self.page, SUB_HEADER as u64, "the second kdump header")?;
+        let number = |at| u64_at(&second, at).unwrap_or_default();
+        self.level = u32_at(&second, field::LEVEL).unwrap_or_default();
+        if self.version >= 6 {
+            self.pages = number(field::MAX_MAPNR_64);
+        }
+        if self.version >= 2 && u32_at(&second, field::SPLIT) == Some(1) {
+            let (start, end) = if self.version >= 6 {
+                (field::START_PFN_64, field::END_PFN_64)
+            } else {
+                (field::START_PFN, field::END_PFN)
+            };
+            self.split = Some(number(start)..number(end));
+        }
+        if self.version >= 4 && number(field::NOTES) > 0 {
+            self.notes = storage.bytes(number(field::NOTES), number(field::NOTES + 8), "the notes")?;
+        }
+        if self.version >= 3 && number(field::INFO) > 0 {
+            self.info = storage.bytes(number(field::INFO), number(field::INFO + 8), "the VMCOREINFO text")?;
+        }
+        Ok(())
+    }
+
+    fn check(&self, path: &Path) -> Result<(), DumpError> {
+        let wrong = |at: usize, what: String| Err(DumpError::malformed(path, at as u64, what));
+        if self.pages > ADDRESS_MAX / self.page {
+            return wrong(field::MAX_MAPNR, format!("{} pages, beyond any machine's", self.pages));
+        }
+        if self.pages > self.bitmap_blocks * self.page * 8 {
+            let what = format!("bitmaps of {} blocks for {} pages", self.bitmap_blocks, self.pages);
+            return wrong(field::BITMAP_BLOCKS, what);
+        }
+        Ok(())
+    }
+
+    /// Returns where the bitmap of memory begins; that of stored pages is behind it.
+    fn bitmap(&self) -> u64 {
+        (1 + self.sub_blocks) * self.page
+    }
+
+    fn bitmap_size(&self) -> u64 {
+        self.bitmap_blocks * self.page
+    }
+
+    fn descriptors(&self) -> u64 {
+        self.bitmap() + 2 * self.bitmap_size()
+    }
+}
+
+/// One file.
+#[derive(Debug)]
+struct Part {
+    storage: Storage,
+    header: Header,
+    /// The pages whose descriptors are here.
+    range: Range<u64>,
+    /// How many of its stored pages are before each chunk of the range.
+    ranks: Vec<u64>,
+}
+
+/// The pages of a kdump file or a split set.
+#[derive(Debug)]
+pub(crate) struct Pages {
+    parts: Vec<Part>,
+}
+
+impl Pages {
+    /// Makes sense of files whose headers were read; they belong together.
+    pub(crate) fn new(files: Vec<(Storage, Header)>) -> Result<Self, DumpError> {
+        let mut parts = Vec::new();
+        for (storage, header) in files {
+            let range = header.split.clone().unwrap_or(0..header.pages);
+            if range.start > range.end || range.end > header.pages {
+                let what = format!("pages {} to {} of {}", range.start, range.end, header.pages);
+                return Err(DumpError::malformed(storage.path(), header.page + field::START_PFN_64 as u64, what));
+            }
+            let mut part = Part { storage, header, range, ranks: Vec::new() };
+            part.rank()?;
+            parts.push(part);
+        }
+        parts.sort_by_key(|part| part.range.start);
+        for pair in parts.windows(2) {
+            let (one, other) = (&pair[0], &pair[1]);
+            if one.range.end > other.range.start || one.header.page != other.header.page {
+                let what = format!("holds pages that {} holds too", one.storage.path().display());
+                return Err(DumpError::malformed(other.storage.path(), 0, what));
+            }
+        }
+        Ok(Self { parts })
+    }
+
+    /// Returns the header of the first file.
+    pub(crate) fn header(&self) -> Option<&Header> {
+        self.parts.first().map(|part| &part.header)
+    }
+
+    /// Whether the first file is a flattened one.
+    pub(crate) fn flattened(&self) -> bool {
+        self.parts.first().is_some_and(|part| part.storage.flattened())
+    }
+
+    /// Returns the path of the first file.
+    pub(crate) fn path(&self) -> &Path {
+        self.parts.first().map_or(Path::new(""), |part| part.storage.path())
+    }
+
+    /// Sets the bits of pages that were memory, from page `first`.
+    pub(crate) fn memory(&self, first: u64, words: &mut [u64]) -> Result<(), DumpError> {
+        match self.parts.first() {
+            Some(part) => part.bitmap(Bitmap::Memory, first, words),
+            None => Ok(()),
+        }
+    }
+
+    /// Sets the bits of pages that are stored, from page `first`.
+    pub(crate) fn stored(&self, first: u64, words: &mut [u64]) -> Result<(), DumpError> {
+        words.fill(0);
+        let mut own = vec![0; words.len()];
+        for part in &self.parts {
+            let end = first + words.len() as u64 * 64;
+            if part.range.start < end && first < part.range.end {
+                part.bitmap(Bitmap::Stored, first, &mut own)?;
+                let mut mask = vec![0; words.len()];
+                bits::set_ranges(&mut mask, first, std::slice::from_ref(&part.range));
+                words.iter_mut().zip(own.iter().zip(mask)).for_each(|(word, (own, mask))| *word |= own & mask);
+            }
+        }
+        Ok(())
+    }
+
+    fn part(&self, page: u64) -> Option<(usize, &Part)> {
+        let n = self.parts.partition_point(|part| part.range.end <= page);
+        self.parts.get(n).filter(|part| part.range.contains(&page)).map(|part| (n, part))
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Bitmap {
+    Memory,
+    Stored,
+}
+
+impl Part {
+    /// Counts the stored pages before each chunk.
+    fn rank(&mut self) -> Result<(), DumpError> {
+        let header = &self.header;
+        if header.descriptors() > self.storage.size() {
+            let (path, size) = (self.storage.path().to_owned(), self.storage.size());
+            return Err(DumpError::Truncated { path, what: "the bitmaps", end: header.descriptors(), size });
+        }
+        let (mut count, mut words) = (0, [0; CHUNK as usize / 64]);
+        let mut at = self.range.start;
+        while at < self.range.end {
+            self.ranks.push(count);
+            self.bitmap(Bitmap::Stored, at, &mut words)?;
+            let inside = usize::try_from(self.range.end - at).unwrap_or(usize::MAX);
+            bits::clear(&mut words, inside..usize::MAX);
+            count += bits::count(&words);
+            at += CHUNK;
+        }
+        Ok(())
+    }
+
+    /// Reads bits from page `first`, at any multiple of 8 and, for split files, any number.
+    fn bitmap(&self, which: Bitmap, first: u64, words: &mut [u64]) -> Result<(), DumpError> {
+        let header = &self.header;
+        let start = match which {
+            Bitmap::Memory => header.bitmap(),
+            Bitmap::Stored => header.bitmap() + header.bitmap_size(),
+        };
+        words.fill(0);
+        let (skip, shift) = (first / 8, first % 8);
+        let there = header.bitmap_size().saturating_sub(skip);
+        let wanted = words.len() * 8 + usize::from(shift > 0);
+        let mut bytes = vec![0; usize::try_from(there).map_or(wanted, |there| wanted.min(there))];
+        self.storage.fill(start + skip, &mut bytes)?;
+        for (n, word) in words.iter_mut().enumerate() {
+            let mut wide = [0; 16];
+            let from = bytes.get(n * 8..).unwrap_or_default();
+            let length = from.len().min(9);
+            wide[..length].copy_from_slice(&from[..length]);
+            *word = (u128::from_le_bytes(wide) >> shift) as u64;
+        }
+        // Bits behind the last page mean nothing.
+        let inside = usize::try_from(header.pages.saturating_sub(first)).unwrap_or(usize::MAX);
+        bits::clear(words, inside..usize::MAX);
+        Ok(())
+    }
+}
+
+/// Reads pages of a kdump file, and keeps what it looked up last.
+#[derive(Debug, Default)]
+pub(crate) struct PageReader {
+    /// Which chunk of which file the rest is of.
+    chunk: Option<(usize, u64)>,
+    words: Vec<u64>,
+    descriptors: Vec<u8>,
+    packed: Vec<u8>,
+    decompressor: Decompressor,
+}
+
+impl PageReader {
+    /// Reads a page into `buffer`, which is one page long.
+    pub(crate) fn read(&mut self, pages: &Pages, page: u64, buffer: &mut [u8]) -> Result<(), MemoryError> {
+        let address = page * buffer.len() as u64;
+        let absent = || MemoryError::Absent(address);
+        let (n, part) = pages.part(page).ok_or_else(absent)?;
+        let chunk = (page - part.range.start) / CHUNK;
+        if self.chunk != Some((n, chunk)) {
+            self.chunk = None;
+            self.load(part, chunk).map_err(|error| unreadable(address, 0, &error))?;
+            self.chunk = Some((n, chunk));
+        }
+        let bit = usize::try_from((page - part.range.start) % CHUNK).unwrap_or_default();
+        if !bits::has(&self.words, bit) {
+            return Err(absent());
+        }
+        let mut before = self.words[..bit / 64].to_vec();
+        before.push(self.words[bit / 64] & ((1 << (bit % 64)) - 1));
+        let at = usize::try_from(bits::count(&before)).unwrap_or_default() * DESCRIPTOR;
+        let descriptor: [u8; DESCRIPTOR] = array(&self.descriptors, at).ok_or_else(absent)?;
+        self.unpack(part, &descriptor, (address, buffer))
+    }
+
+    fn load(&mut self, part: &Part, chunk: u64) -> Result<(), DumpError> {
+        let first = part.range.start + chunk * CHUNK;
+        self.words.resize(CHUNK as usize / 64, 0);
+        part.bitmap(Bitmap::Stored, first, &mut self.words)?;
+        bits::clear(&mut self.words, usize::try_from(part.range.end - first).unwrap_or(usize::MAX)..usize::MAX);
+        let rank = usize::try_from(chunk).ok().and_then(|chunk| part.ranks.get(chunk)).copied().unwrap_or_default();
+        let length = usize::try_from(bits::count(&self.words)).unwrap_or_default() * DESCRIPTOR;
+        self.descriptors.resize(length, 0);
+        let at = part.header.descriptors() + rank * DESCRIPTOR as u64;
+        let there = usize::try_from(part.storage.size().saturating_sub(at)).unwrap_or(usize::MAX).min(length);
+        // Descriptors that are cut off are like those that an incomplete file lacks: zero.
+        self.descriptors[there..].fill(0);
+        part.storage.fill(at, &mut self.descriptors[..there])
+    }
+
+    fn unpack(
+        &mut self,
+        part: &Part,
+        descriptor: &[u8; DESCRIPTOR],
+        (address, buffer): (u64, &mut [u8]),
+    ) -> Result<(), MemoryError> {
+        let offset = u64_at(descriptor, 0).unwrap_or_default();
+        let (size, flags) = (u32_at(descriptor, 8).unwrap_or_default(), u32_at(descriptor, 12).unwrap_or_default());
+        let wrong = |what: String| MemoryError::Unreadable { address, offset, what };
+        if offset == 0 {
+            // An incomplete file: its writer did not come to this page.
+            return Err(MemoryError::Absent(address));
+        }
+        let Some(codec) = Codec::from_flag(flags) else {
+            return Err(wrong(format!("a page with flags {flags:#x}, of no compression that is known")));
+        };
+        // A compressed page is smaller than a page, or it would have been stored as it is.
+        let size = usize::try_from(size).ok().filter(|size| (1..=buffer.len() * 2).contains(size));
+        let size = size.ok_or_else(|| wrong("a page of an impossible size".to_owned()))?;
+        if offset.checked_add(size as u64).is_none_or(|end| end > part.storage.size()) {
+            return Err(wrong(format!(
+                "a page beyond the end of the file, which has {:#x} bytes",
+                part.storage.size()
+            )));
+        }
+        self.packed.resize(size, 0);
+        part.storage.fill(offset, &mut self.packed).map_err(|error| unreadable(address, offset, &error))?;
+        let unpacked = self.decompressor.decompress(codec, &self.packed, buffer);
+        unpacked.ok_or_else(|| wrong(format!("a page that {} cannot unpack to {} bytes", codec.name(), buffer.len())))
+    }
+}
+
+fn unreadable(address: u64, offset: u64, error: &DumpError) -> MemoryError {
+    MemoryError::Unreadable { address, offset, what: error.to_string() }
+}
+
+/// Returns the descriptor of a page.
+pub(crate) fn descriptor(offset: u64, size: usize, codec: Codec) -> [u8; DESCRIPTOR] {
+    let mut bytes = [0; DESCRIPTOR];
+    put(&mut bytes, 0, offset.to_le_bytes());
+    // No more than a page.
+    put(&mut bytes, 8, (size as u32).to_le_bytes());
+    put(&mut bytes, 12, codec.flag().to_le_bytes());
+    bytes
+}

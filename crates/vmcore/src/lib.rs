@@ -1,0 +1,47 @@
+//! Memory dumps of crashed kernels: read, filtered, compressed and written, in the formats of makedumpfile.
+//!
+//! A [`Dump`] is an opened file of any known format; a [`Reader`] gives its physical memory. A [`Filter`] finds the kernel's memory
+//! map in it and says which pages may be dropped. What is asked for on a command line, and what is printed, is in
+//! [`command`]; the program `marvin-dump` is that and nothing more.
+
+#![expect(unsafe_code, reason = "files are mapped; each use says why it is sound")]
+
+mod bits;
+mod btf;
+mod bytes;
+pub mod command;
+mod compress;
+mod dump;
+mod elf;
+mod error;
+mod filter;
+mod flattened;
+mod image;
+mod kdump;
+mod layout;
+mod lzo;
+mod machine;
+mod memmap;
+mod note;
+mod output;
+mod paging;
+mod plan;
+mod reader;
+mod rule;
+mod storage;
+mod system;
+mod twins;
+mod window;
+
+pub use compress::{Codec, Compressor, Decompressor};
+pub use dump::{Dump, Format};
+pub use error::{DumpError, Guilt, MemoryError};
+pub use filter::{Counts, Filter, Scanner};
+pub use machine::Machine;
+pub use memmap::MemoryMap;
+pub use note::Info;
+pub use output::kdump::{Style, Written, write as write_kdump};
+pub use output::sink::{FileSink, Flattened, Overwrite, Sink};
+pub use plan::{Plan, Work};
+pub use reader::{Io, Reader};
+pub use rule::{Class, Level};

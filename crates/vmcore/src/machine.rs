@@ -1,0 +1,39 @@
+//! The machines whose dumps are read.
+
+/// A kind of machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Machine {
+    /// x86-64.
+    X86_64,
+    /// 64-bit Arm.
+    Aarch64,
+}
+
+impl Machine {
+    /// Returns the machine of an ELF header's `e_machine`.
+    pub(crate) fn from_elf(number: u16) -> Option<Self> {
+        [Self::X86_64, Self::Aarch64].into_iter().find(|machine| machine.elf() == number)
+    }
+
+    /// Returns the number for an ELF header.
+    pub(crate) fn elf(self) -> u16 {
+        match self {
+            Self::X86_64 => 62,
+            Self::Aarch64 => 183,
+        }
+    }
+
+    /// Returns the machine as `uname -m` names it.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        [Self::X86_64, Self::Aarch64].into_iter().find(|machine| machine.name() == name)
+    }
+
+    /// Returns its name as `uname -m` prints it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::X86_64 => "x86_64",
+            Self::Aarch64 => "aarch64",
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! The memory map: where the kernel keeps its `struct page` of each page, by sections (sparsemem).
+
+use std::ops::Range;
+
+use crate::bytes::u64_at;
+use crate::dump::Dump;
+use crate::error::{DumpError, MemoryError};
+use crate::note::Info;
+use crate::paging::{Architecture, Walker, architecture};
+use crate::reader::Reader;
+
+/// Flags of `section_mem_map` (`include/linux/mmzone.h`).
+const PRESENT: u64 = 1;
+const HAS_MEM_MAP: u64 = 2;
+/// Bits for flags, more than any kernel uses: a map of sections begins at a page.
+const FLAGS: u64 = 0xfff;
+
+/// The memory map of a dump.
+#[derive(Debug)]
+pub struct MemoryMap {
+    architecture: Box<dyn Architecture>,
+    /// Bytes of a `struct page`.
+    record: u64,
+    /// Pages of a section, as a power of two.
+    section_bits: u32,
+    /// Number of each section that has a map, and the address that the map of page 0 would have; by number.
+    sections: Vec<(u64, u64)>,
+}
+
+/// How the sections are kept.
+struct Sections {
+    /// Bytes of a `struct mem_section`.
+    size: usize,
+    /// Where its map's address is.
+    offset: usize,
+    /// How many are in one table.
+    per_root: u64,
+    /// How many tables there may be.
+    roots: u64,
+}
+
+impl MemoryMap {
+    /// Finds the memory map by what the note says.
+    ///
+    /// # Errors
+    /// When the note lacks or contradicts something, or the kernel's tables cannot be read.
+    pub fn find(reader: &mut Reader<'_>) -> Result<Self, DumpError> {
+        let dump = reader.dump();
+        let info = dump.info();
+        if info.is_empty() {
+            return Err(DumpError::NoNote);
+        }
+        let architecture = architecture(dump.machine(), info)?;
+        let record = info.need_size("SIZE", "page")?;
+        if !(32..=256).contains(&record) || record % 8 != 0 {
+            return Err(info.lies("SIZE(page)".to_owned(), "no struct page has that size"));
+        }
+        let bits = info.need_number("SECTION_SIZE_BITS")?;
+        let page_bits = dump.page_size().trailing_zeros();
+        let section_bits = u32::try_from(bits).ok().filter(|bits| (page_bits + 6..=36).contains(bits));
+        let section_bits = section_bits
+            .ok_or_else(|| info.lies("NUMBER(SECTION_SIZE_BITS)".to_owned(), "no section is that large"))?;
+        let mut map =
+            Self { architecture, record: record as u64, section_bits: section_bits - page_bits, sections: Vec::new() };
+        map.sections = map.read_sections(reader, &Sections::new(info, dump)?)?;
+        Ok(map)
+    }
+
+    /// Reads the table of sections, which `SYMBOL(mem_section)` names: by its address, or, in kernels of a while, by the
+    /// address of the pointer to it (Linux kernel commit a0b128034e0a ("kdump: write correct address of mem_section into
+    /// vmcoreinfo") (in v4.15)). The one that holds maps is right.
+    fn read_sections(&self, reader: &mut Reader<'_>, shape: &Sections) -> Result<Vec<(u64, u64)>, DumpError> {
+        let symbol = reader.dump().info().need_symbol("mem_section")?;
+        let found = self.sections_at(reader, shape, symbol)?;
+        if !found.is_empty() {
+            return Ok(found);
+        }
+        let pointer = self.walk(reader, symbol).and_then(|at| reader.u64(at));
+        let found = match pointer {
+            Ok(table) => self.sections_at(reader, shape, table)?,
+            Err(_) => Vec::new(),
+        };
+        if found.is_empty() {
+            let cause = self.walk(reader, symbol).err().unwrap_or(MemoryError::Unmapped(symbol));
+            return Err(DumpError::Structure { what: "the table of memory sections", address: symbol, cause });
+        }
+        Ok(found)
+    }
+
+    fn walk(&self, reader: &mut Reader<'_>, address: u64) -> Result<u64, MemoryError> {
+        Walker::new(&*self.architecture).walk(reader, address).map(|mapping| mapping.physical)
+    }
+
+    /// Reads the sections that hold memory, from the table at `table`.
+    fn sections_at(&self, reader: &mut Reader<'_>, shape: &Sections, table: u64) -> Result<Vec<(u64, u64)>, DumpError> {
+        let mut walker = Walker::new(&*self.architecture);
+        let mut found: Vec<(u64, u64)> = Vec::new();
+        for extent in reader.dump().extents() {
+            let numbers = extent.start >> self.section_bits..((extent.end - 1) >> self.section_bits) + 1;
+            let from = found.last().map_or(0, |last| last.0 + 1).max(numbers.start);
+            let mut number = from;
+            while number < numbers.end {
+                let root = number / shape.per_root;
+                if root >= shape.roots {
+                    return Ok(found);
+                }
+                let last = ((root + 1) * shape.per_root).min(numbers.end);
+                if let Ok(maps) = read_root(reader, (&mut walker, shape), table.wrapping_add(root * 8)) {
+                    for number in number..last {
+                        let at =
+                            usize::try_from(number % shape.per_root).unwrap_or_default() * shape.size + shape.offset;
+                        let map = u64_at(&maps, at).unwrap_or_default();
+                        if map & PRESENT != 0 && map & HAS_MEM_MAP != 0 {
+                            found.push((number, map & !FLAGS));
+                        }
+                    }
+                }
+                number = last;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns bytes of a `struct page`.
+    #[must_use]
+    pub fn record(&self) -> usize {
+        // At most 256.
+        self.record as usize
+    }
+
+    /// Returns how many pages a section has.
+    #[must_use]
+    pub fn section_pages(&self) -> u64 {
+        1 << self.section_bits
+    }
+
+    /// Returns how many sections have a map.
+    #[must_use]
+    pub fn sections(&self) -> usize {
+        self.sections.len()
+    }
+
+    /// Returns the machine's page tables.
+    pub(crate) fn architecture(&self) -> &dyn Architecture {
+        &*self.architecture
+    }
+
+    /// Returns the virtual address of the record of page `page`, which is of section `number`.
+    pub(crate) fn address(&self, number: u64, page: u64) -> Option<u64> {
+        let n = self.sections.binary_search_by_key(&number, |section| section.0).ok()?;
+        Some(self.sections[n].1.wrapping_add(page.wrapping_mul(self.record)))
+    }
+
+    /// Returns the page whose record is at a virtual address, near page `near` of section `number`.
+    pub(crate) fn page_of(&self, number: u64, address: u64) -> Option<u64> {
+        let n = self.sections.binary_search_by_key(&number, |section| section.0).ok()?;
+        let distance = address.wrapping_sub(self.sections[n].1);
+        distance.is_multiple_of(self.record).then_some(distance / self.record)
+    }
+
+    /// Returns the pages of section `number`.
+    pub(crate) fn pages(&self, number: u64) -> Range<u64> {
+        number << self.section_bits..(number + 1) << self.section_bits
+    }
+}
+
+/// Reads a table of sections, to which the pointer at virtual address `pointer` leads.
+fn read_root(
+    reader: &mut Reader<'_>,
+    (walker, shape): (&mut Walker<'_>, &Sections),
+    pointer: u64,
+) -> Result<Vec<u8>, MemoryError> {
+    let at = walker.walk(reader, pointer)?.physical;
+    let root = reader.u64(at)?;
+    if root == 0 {
+        return Err(MemoryError::Unmapped(root));
+    }
+    // At most a page.
+    let length = shape.per_root as usize * shape.size;
+    let mut bytes = Vec::new();
+    while bytes.len() < length {
+        let mapping = walker.walk(reader, root.wrapping_add(bytes.len() as u64))?;
+        let rest = (length - bytes.len()).min(usize::try_from(mapping.length).unwrap_or(length));
+        bytes.extend_from_slice(reader.bytes(mapping.physical, rest)?);
+    }
+    Ok(bytes)
+}
+
+impl Sections {
+    fn new(info: &Info, dump: &Dump) -> Result<Self, DumpError> {
+        let size = info.need_size("SIZE", "mem_section")?;
+        let offset = info.need_size("OFFSET", "mem_section.section_mem_map")?;
+        let roots = info.need_size("LENGTH", "mem_section")?;
+        if !(8..=256).contains(&size) || offset + 8 > size {
+            return Err(info.lies("SIZE(mem_section)".to_owned(), "it does not hold its own section_mem_map"));
+        }
+        // SPARSEMEM_EXTREME: a table is a page (`SECTIONS_PER_ROOT`).
+        let per_root = dump.page_size() / size as u64;
+        Ok(Self { size, offset, per_root, roots: roots as u64 })
+    }
+}

@@ -1,0 +1,200 @@
+//! The notes of a dump, and the one that tells how to read it: VMCOREINFO, lines of KEY=VALUE.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::bytes::u32_at;
+use crate::error::DumpError;
+
+/// Type of the notes that hold a processor's registers (`include/uapi/linux/elf.h`).
+const NT_PRSTATUS: u32 = 1;
+
+/// One ELF note.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Note<'a> {
+    /// Who defined it.
+    pub(crate) owner: &'a str,
+    /// What it is, to its owner.
+    pub(crate) kind: u32,
+    /// Where its content is in the bytes of all notes.
+    pub(crate) content: Range<usize>,
+}
+
+/// Returns the notes in `bytes`, up to the first that does not fit.
+pub(crate) fn notes(bytes: &[u8]) -> Vec<Note<'_>> {
+    let (mut found, mut at) = (Vec::new(), 0_usize);
+    let padded = |size: u32| usize::try_from(size).ok().and_then(|size| size.checked_next_multiple_of(4));
+    while let (Some(name), Some(size), Some(kind)) = (u32_at(bytes, at), u32_at(bytes, at + 4), u32_at(bytes, at + 8)) {
+        let start = at + 12;
+        let Some(content) = padded(name).and_then(|name| start.checked_add(name)) else { break };
+        let Some(end) = usize::try_from(size).ok().and_then(|size| content.checked_add(size)) else { break };
+        let owner = start.checked_add(name as usize).and_then(|end| bytes.get(start..end));
+        let (Some(owner), Some(_)) = (owner, bytes.get(content..end)) else { break };
+        let owner = std::str::from_utf8(owner).unwrap_or_default().trim_end_matches('\0');
+        // The kernel leaves zeros behind the last note of a processor that did not save its registers.
+        if !(name == 0 && size == 0) {
+            found.push(Note { owner, kind, content: content..end });
+        }
+        match padded(size).and_then(|size| content.checked_add(size)) {
+            Some(next) => at = next,
+            None => break,
+        }
+    }
+    found
+}
+
+/// Returns how many processors left their registers.
+pub(crate) fn processors(bytes: &[u8]) -> usize {
+    notes(bytes).iter().filter(|note| note.owner == "CORE" && note.kind == NT_PRSTATUS).count()
+}
+
+/// Returns where the text of VMCOREINFO is in the bytes of all notes.
+pub(crate) fn vmcoreinfo(bytes: &[u8]) -> Option<Range<usize>> {
+    notes(bytes).into_iter().find(|note| note.owner == "VMCOREINFO").map(|note| note.content)
+}
+
+/// The kernel's own words on its layout.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Info {
+    lines: BTreeMap<String, String>,
+}
+
+impl Info {
+    /// Reads the text of a note; lines without `=` are passed over.
+    #[must_use]
+    pub fn parse(text: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(text);
+        let line = |line: &str| {
+            let (key, value) = line.split_once('=')?;
+            Some((key.trim().to_owned(), value.trim().trim_end_matches('\0').to_owned()))
+        };
+        Self { lines: text.lines().filter_map(line).collect() }
+    }
+
+    /// Whether there is nothing in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// Returns all lines, by key.
+    pub fn lines(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.lines.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+
+    /// Returns a line's value.
+    #[must_use]
+    pub fn text(&self, key: &str) -> Option<&str> {
+        self.lines.get(key).map(String::as_str)
+    }
+
+    /// Returns `NUMBER(name)`.
+    #[must_use]
+    pub fn number(&self, name: &str) -> Option<i64> {
+        let text = self.text(&format!("NUMBER({name})"))?;
+        match text.strip_prefix("0x") {
+            // Addresses fill all 64 bits.
+            Some(digits) => u64::from_str_radix(digits, 16).ok().map(u64::cast_signed),
+            None => text.parse().ok().or_else(|| text.parse::<u64>().ok().map(u64::cast_signed)),
+        }
+    }
+
+    /// Returns `SYMBOL(name)`, an address.
+    #[must_use]
+    pub fn symbol(&self, name: &str) -> Option<u64> {
+        let text = self.text(&format!("SYMBOL({name})"))?;
+        u64::from_str_radix(text.trim_start_matches("0x"), 16).ok()
+    }
+
+    /// Returns `KIND(name)`, such as `OFFSET(page.flags)`, a number of bytes or items.
+    #[must_use]
+    pub fn size(&self, kind: &str, name: &str) -> Option<usize> {
+        self.text(&format!("{kind}({name})"))?.parse().ok()
+    }
+
+    /// Returns the size of a page in bytes; nothing where it is no power of two between 1 KiB and 1 MiB.
+    #[must_use]
+    pub fn page_size(&self) -> Option<u64> {
+        let size: u64 = self.text("PAGESIZE")?.parse().ok()?;
+        (size.is_power_of_two() && (1 << 10..=1 << 20).contains(&size)).then_some(size)
+    }
+
+    /// Returns `NUMBER(name)`, or the error that it is not there.
+    pub(crate) fn need_number(&self, name: &str) -> Result<i64, DumpError> {
+        self.number(name).ok_or_else(|| DumpError::NoteLacks(format!("NUMBER({name})")))
+    }
+
+    /// Returns `SYMBOL(name)`, or the error that it is not there.
+    pub(crate) fn need_symbol(&self, name: &str) -> Result<u64, DumpError> {
+        self.symbol(name).ok_or_else(|| DumpError::NoteLacks(format!("SYMBOL({name})")))
+    }
+
+    /// Returns `KIND(name)`, or the error that it is not there.
+    pub(crate) fn need_size(&self, kind: &str, name: &str) -> Result<usize, DumpError> {
+        self.size(kind, name).ok_or_else(|| DumpError::NoteLacks(format!("{kind}({name})")))
+    }
+
+    /// Makes the error that a line's number cannot be.
+    pub(crate) fn lies(&self, key: String, what: &'static str) -> DumpError {
+        let value = self.text(&key).unwrap_or_default().to_owned();
+        DumpError::NoteLies { key, value, what }
+    }
+}
+
+/// Returns the bytes of one note.
+pub(crate) fn encode(owner: &str, kind: u32, content: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // Both are small: names and notes of one dump.
+    for number in [owner.len() as u32 + 1, content.len() as u32, kind] {
+        bytes.extend(number.to_le_bytes());
+    }
+    bytes.extend(owner.as_bytes());
+    bytes.resize((bytes.len() + 1).next_multiple_of(4), 0);
+    bytes.extend(content);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{any, prop, proptest};
+
+    use super::{Info, encode, notes, processors, vmcoreinfo};
+
+    #[test]
+    fn notes_are_told_apart() {
+        let mut bytes = encode("CORE", 1, &[7; 336]);
+        bytes.extend(encode("CORE", 1, &[8; 336]));
+        bytes.extend(encode("VMCOREINFO", 0, b"OSRELEASE=6.12\nPAGESIZE=4096\n"));
+        assert_eq!(processors(&bytes), 2);
+        let text = &bytes[vmcoreinfo(&bytes).unwrap()];
+        assert_eq!(Info::parse(text).page_size(), Some(4096));
+        assert_eq!(notes(&bytes[..bytes.len() - 1]).len(), 3, "padding may be missing");
+        assert_eq!(notes(&bytes[..bytes.len() - 4]).len(), 2);
+    }
+
+    #[test]
+    fn numbers_are_read_as_they_are_written() {
+        let info = Info::parse(
+            b"NUMBER(a)=-129\nNUMBER(b)=0xffffffffffffffff\nSYMBOL(c)=ffffffff81000000\nOFFSET(d.e)=8\n\
+            NUMBER(f)=18446744073709551615\nNUMBER(g)=x\nPAGESIZE=4097\n",
+        );
+        assert_eq!(info.number("a"), Some(-129));
+        assert_eq!(info.number("b"), Some(-1));
+        assert_eq!(info.number("f"), Some(-1));
+        assert_eq!(info.number("g"), None);
+        assert_eq!(info.symbol("c"), Some(0xffff_ffff_8100_0000));
+        assert_eq!(info.size("OFFSET", "d.e"), Some(8));
+        assert_eq!(info.page_size(), None);
+        insta::assert_snapshot!(info.need_number("g").unwrap_err(), @"the VMCOREINFO note has no usable `NUMBER(g)`: only --level 0 and 1 work without it");
+    }
+
+    proptest! {
+        #[test]
+        fn no_notes_are_too_strange(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            for note in notes(&bytes) {
+                assert!(bytes.get(note.content).is_some());
+            }
+        }
+    }
+}

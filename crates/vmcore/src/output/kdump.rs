@@ -1,0 +1,442 @@
+//! Writes kdump-compressed files: pages are compressed by several threads and written where each of them has reserved
+//! room, in no order, which readers do not ask for. Equal pages are stored once.
+//!
+//! The file says that it is incomplete until its last header is written, so that one whose writer was killed can be used
+//! as far as it goes.
+
+use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use crate::bits;
+use crate::bytes::{is_zero, put};
+use crate::compress::{Codec, Compressor};
+use crate::dump::Dump;
+use crate::error::{DumpError, MemoryError};
+use crate::kdump::{DESCRIPTOR, INCOMPLETE, SIGNATURE, SUB_HEADER, descriptor, field};
+use crate::note;
+use crate::output::sink::Sink;
+use crate::plan::{Plan, Work, crew, locked};
+use crate::reader::Reader;
+use crate::rule::Level;
+use crate::twins::{Stored, Twins};
+use crate::window::PIECE_MAX;
+
+/// Pages that a thread takes at once.
+const CLAIM: u64 = 4096;
+/// Bytes that a thread reserves and writes at once.
+const EXTENT: u64 = 256 << 10;
+
+/// How a kdump file is written.
+#[derive(Debug, Clone)]
+pub struct Style {
+    /// How pages are compressed.
+    pub codec: Codec,
+    /// How hard.
+    pub effort: Option<i32>,
+    /// What was dropped.
+    pub level: Level,
+    /// The pages of this file, where it is one of several.
+    pub part: Option<Range<u64>>,
+    /// Most bytes of the file.
+    pub limit: Option<u64>,
+    /// Names of the system, as `uname` has them: system, node, release, version, machine, domain.
+    pub names: [String; 6],
+}
+
+/// What was written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// Pages in it.
+    pub pages: u64,
+    /// Of these, zero pages.
+    pub zero: u64,
+    /// Of these, pages that equal another one and share its place.
+    pub twins: u64,
+    /// Pages that could not be read; the file says that it is incomplete.
+    pub unreadable: u64,
+    /// Why, for the first of them.
+    pub why: Option<MemoryError>,
+    /// The limit was reached; the file says that it is incomplete.
+    pub full: bool,
+}
+
+/// Where the parts of the file are.
+struct Shape {
+    page: u64,
+    sub_blocks: u64,
+    bitmap_blocks: u64,
+    /// Pages whose descriptors are before those of this file.
+    skipped: u64,
+    descriptors: u64,
+    data: u64,
+}
+
+impl Shape {
+    fn new(dump: &Dump, plan: &Plan, part: Range<u64>) -> Result<Self, DumpError> {
+        let page = dump.page_size();
+        let sub_blocks = ((SUB_HEADER + dump.notes().len()) as u64).div_ceil(page);
+        let bitmap_blocks = dump.pages().div_ceil(8 * page);
+        let (skipped, end) = (kept_before(plan, part.start)?, kept_before(plan, part.end)?);
+        let descriptors = (1 + sub_blocks + 2 * bitmap_blocks) * page;
+        let data = descriptors + (end - skipped) * DESCRIPTOR as u64;
+        Ok(Self { page, sub_blocks, bitmap_blocks, skipped, descriptors, data })
+    }
+
+    fn bitmap(&self) -> u64 {
+        (1 + self.sub_blocks) * self.page
+    }
+}
+
+/// Returns how many pages are kept before page `page`.
+fn kept_before(plan: &Plan, page: u64) -> Result<u64, DumpError> {
+    let mut words = vec![0; plan.words()];
+    let mut low = 0;
+    let mut high = plan.blocks();
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if plan.pages(middle).end <= page { low = middle + 1 } else { high = middle }
+    }
+    if low == plan.blocks() || plan.pages(low).start >= page {
+        return Ok(plan.before(low));
+    }
+    plan.read(low, &mut words)?;
+    let inside = usize::try_from(page - plan.pages(low).start).unwrap_or(usize::MAX);
+    bits::clear(&mut words, inside..usize::MAX);
+    Ok(plan.before(low) + bits::count(&words))
+}
+
+/// Writes a dump.
+///
+/// # Errors
+/// When the dump cannot be read or the file cannot be written.
+pub fn write((dump, plan): (&Dump, &Plan), style: &Style, work: &Work, sink: &dyn Sink) -> Result<Written, DumpError> {
+    let part = style.part.clone().unwrap_or(0..dump.pages());
+    let shape = Shape::new(dump, plan, part.clone())?;
+    let page = usize::try_from(shape.page).unwrap_or_default();
+    // Fails before anything is written.
+    drop(Compressor::new(style.codec, style.effort, page)?);
+    let header = header(dump, style, &shape);
+    sink.write(0, &header)?;
+    write_bitmaps((dump, plan), &shape, sink)?;
+    sink.write(shape.data, &vec![0; page])?;
+    let job = Job {
+        dump,
+        plan,
+        style,
+        shape: &shape,
+        sink,
+        part,
+        next: AtomicUsize::new(0),
+        end: AtomicU64::new(shape.data + shape.page),
+        used: AtomicU64::new(shape.data + shape.page),
+        twins: Twins::new(work.memory / 16),
+        written: Mutex::new(Written::default()),
+    };
+    crew(work.threads, || Writer::new(&job, work)?.run())?;
+    let size = job.used.load(Ordering::Relaxed);
+    let mut written = locked(&job.written).clone();
+    written.bytes = size;
+    if written.unreadable == 0 && !written.full && !dump.incomplete() {
+        let mut header = header;
+        put(&mut header, field::STATUS, style.codec.flag().to_le_bytes());
+        sink.write(0, &header[..page])?;
+    }
+    sink.finish(size)?;
+    Ok(written)
+}
+
+/// Returns both headers and the notes.
+fn header(dump: &Dump, style: &Style, shape: &Shape) -> Vec<u8> {
+    // Headers and notes of a dump: below 64 MiB, as they were read.
+    let mut bytes = vec![0; ((1 + shape.sub_blocks) * shape.page) as usize];
+    let page = shape.page as usize;
+    let number = |number: u64| u32::try_from(number).unwrap_or(u32::MAX).to_le_bytes();
+    bytes[..8].copy_from_slice(SIGNATURE);
+    put(&mut bytes, field::VERSION, 6_u32.to_le_bytes());
+    for (n, name) in style.names.iter().enumerate() {
+        let at = field::UTSNAME + n * field::UTSNAME_PART;
+        let length = name.len().min(field::UTSNAME_PART - 1);
+        bytes[at..at + length].copy_from_slice(&name.as_bytes()[..length]);
+    }
+    let time: u64 = dump.info().text("CRASHTIME").and_then(|time| time.parse().ok()).unwrap_or_default();
+    put(&mut bytes, field::TIME, time.to_le_bytes());
+    put(&mut bytes, field::STATUS, (INCOMPLETE | style.codec.flag()).to_le_bytes());
+    put(&mut bytes, field::BLOCK_SIZE, number(shape.page));
+    put(&mut bytes, field::SUB_BLOCKS, number(shape.sub_blocks));
+    put(&mut bytes, field::BITMAP_BLOCKS, number(2 * shape.bitmap_blocks));
+    put(&mut bytes, field::MAX_MAPNR, number(dump.pages()));
+    put(&mut bytes, field::NR_CPUS, number(note::processors(dump.notes()) as u64));
+    let second = &mut bytes[page..];
+    let base = dump.info().number("phys_base").unwrap_or_default();
+    put(second, field::PHYS_BASE, base.to_le_bytes());
+    put(second, field::LEVEL, u32::from(style.level.number()).to_le_bytes());
+    if let Some(part) = &style.part {
+        put(second, field::SPLIT, 1_u32.to_le_bytes());
+        for (old, new, number) in
+            [(field::START_PFN, field::START_PFN_64, part.start), (field::END_PFN, field::END_PFN_64, part.end)]
+        {
+            put(second, old, number.to_le_bytes());
+            put(second, new, number.to_le_bytes());
+        }
+    }
+    put(second, field::MAX_MAPNR_64, dump.pages().to_le_bytes());
+    let notes = shape.page + SUB_HEADER as u64;
+    if let Some(info) = note::vmcoreinfo(dump.notes()) {
+        put(second, field::INFO, (notes + info.start as u64).to_le_bytes());
+        put(second, field::INFO + 8, (info.len() as u64).to_le_bytes());
+    }
+    if !dump.notes().is_empty() {
+        put(second, field::NOTES, notes.to_le_bytes());
+        put(second, field::NOTES + 8, (dump.notes().len() as u64).to_le_bytes());
+        second[SUB_HEADER..SUB_HEADER + dump.notes().len()].copy_from_slice(dump.notes());
+    }
+    bytes
+}
+
+/// Writes the bitmap of memory and that of stored pages.
+fn write_bitmaps((dump, plan): (&Dump, &Plan), shape: &Shape, sink: &dyn Sink) -> Result<(), DumpError> {
+    let (mut words, mut bytes) = (vec![0; plan.words()], Vec::new());
+    let end = shape.bitmap_blocks * shape.page;
+    for (at, stored) in [(shape.bitmap(), false), (shape.bitmap() + end, true)] {
+        // Where there is no memory the file has a hole, or the stream nothing: the last byte tells how far it goes.
+        sink.write(at + end - 1, &[0])?;
+        for n in 0..plan.blocks() {
+            let first = plan.pages(n).start;
+            if stored {
+                plan.read(n, &mut words)?;
+            } else {
+                dump.memory(first, &mut words)?;
+            }
+            bits::to_bytes(&words, &mut bytes);
+            let room = usize::try_from(end.saturating_sub(first / 8)).unwrap_or(usize::MAX).min(bytes.len());
+            sink.write(at + first / 8, &bytes[..room])?;
+        }
+    }
+    Ok(())
+}
+
+/// What all threads share.
+struct Job<'a> {
+    dump: &'a Dump,
+    plan: &'a Plan,
+    style: &'a Style,
+    shape: &'a Shape,
+    sink: &'a dyn Sink,
+    part: Range<u64>,
+    /// The next piece of work.
+    next: AtomicUsize,
+    /// The end of what was reserved.
+    end: AtomicU64,
+    /// The end of what was written.
+    used: AtomicU64,
+    twins: Twins,
+    written: Mutex<Written>,
+}
+
+/// One thread's work.
+struct Writer<'a> {
+    job: &'a Job<'a>,
+    /// Nothing while its bytes are in use.
+    reader: Option<Reader<'a>>,
+    /// For a second look at pages that seem to be equal.
+    again: Reader<'a>,
+    compressor: Compressor,
+    page: usize,
+    written: Written,
+    /// What was not written yet, and its offset.
+    buffer: Vec<u8>,
+    start: u64,
+    /// The end of what is reserved for this thread.
+    limit: u64,
+    descriptors: Vec<u8>,
+}
+
+impl<'a> Writer<'a> {
+    fn new(job: &'a Job<'a>, work: &Work) -> Result<Self, DumpError> {
+        let page = usize::try_from(job.shape.page).unwrap_or_default();
+        Ok(Self {
+            job,
+            reader: Some(Reader::new(job.dump, work.io)),
+            again: Reader::new(job.dump, work.io),
+            compressor: Compressor::new(job.style.codec, job.style.effort, page)?,
+            page,
+            written: Written::default(),
+            buffer: Vec::new(),
+            start: 0,
+            limit: 0,
+            descriptors: Vec::new(),
+        })
+    }
+
+    fn run(mut self) -> Result<(), DumpError> {
+        let plan = self.job.plan;
+        let claims = usize::try_from((plan.words() as u64 * 64).div_ceil(CLAIM)).unwrap_or(1);
+        let mut words = vec![0; plan.words()];
+        while !self.written.full {
+            let claim = self.job.next.fetch_add(1, Ordering::Relaxed);
+            let (block, piece) = (claim / claims, claim % claims);
+            if block >= plan.blocks() {
+                break;
+            }
+            plan.read(block, &mut words)?;
+            let first = plan.pages(block).start;
+            // Pages before this file's are in the plan, but not in the file.
+            let skip = usize::try_from(self.job.part.start.saturating_sub(first)).unwrap_or(usize::MAX);
+            let end = usize::try_from(self.job.part.end.saturating_sub(first)).unwrap_or(usize::MAX);
+            let from = piece * (CLAIM as usize / 64);
+            let mut rank = plan.before(block) + bits::count(&words[..from]);
+            let own = &mut words[from..(from + CLAIM as usize / 64).min(plan.words())];
+            let mut cut = own.to_vec();
+            bits::clear(&mut cut, 0..skip.saturating_sub(from * 64));
+            rank += bits::count(own) - bits::count(&cut);
+            bits::clear(&mut cut, end.saturating_sub(from * 64)..usize::MAX);
+            self.piece(first + from as u64 * 64, &cut, rank)?;
+        }
+        self.flush()?;
+        let mut all = locked(&self.job.written);
+        all.pages += self.written.pages;
+        all.zero += self.written.zero;
+        all.twins += self.written.twins;
+        all.unreadable += self.written.unreadable;
+        all.full |= self.written.full;
+        all.why = all.why.take().or(self.written.why);
+        Ok(())
+    }
+
+    /// Writes the pages of a piece; `rank` pages are kept before them.
+    fn piece(&mut self, first: u64, words: &[u64], rank: u64) -> Result<(), DumpError> {
+        self.descriptors.clear();
+        let most = PIECE_MAX / self.page;
+        for run in bits::runs(words) {
+            let mut at = run.start;
+            while at < run.end {
+                let count = (run.end - at).min(most);
+                self.pages(first + at as u64, count)?;
+                at += count;
+            }
+        }
+        if self.descriptors.is_empty() {
+            return Ok(());
+        }
+        let at = self.job.shape.descriptors + (rank - self.job.shape.skipped) * DESCRIPTOR as u64;
+        self.job.sink.write(at, &self.descriptors)
+    }
+
+    /// Writes pages that lie behind each other.
+    fn pages(&mut self, first: u64, count: usize) -> Result<(), DumpError> {
+        let address = first * self.job.shape.page;
+        // The bytes stay where they are while the rest of this thread's things change.
+        let Some(mut reader) = self.reader.take() else { return Ok(()) };
+        let done = match reader.bytes(address, count * self.page) {
+            Ok(bytes) => {
+                bytes.chunks_exact(self.page).enumerate().try_for_each(|(n, bytes)| self.store(first + n as u64, bytes))
+            }
+            // One of them cannot be read: the others can, perhaps.
+            Err(_) => {
+                (0..count as u64).try_for_each(|n| match reader.bytes(address + n * self.job.shape.page, self.page) {
+                    Ok(bytes) => self.store(first + n, bytes),
+                    Err(error) => {
+                        self.written.unreadable += 1;
+                        self.written.why.get_or_insert(error);
+                        self.descriptors.extend([0; DESCRIPTOR]);
+                        Ok(())
+                    }
+                })
+            }
+        };
+        self.reader = Some(reader);
+        done
+    }
+
+    /// Stores a page and describes it.
+    fn store(&mut self, number: u64, bytes: &[u8]) -> Result<(), DumpError> {
+        if self.written.full {
+            self.descriptors.extend([0; DESCRIPTOR]);
+            return Ok(());
+        }
+        self.written.pages += 1;
+        if is_zero(bytes) {
+            self.written.zero += 1;
+            self.descriptors.extend(descriptor(self.job.shape.data, self.page, Codec::None));
+            return Ok(());
+        }
+        let key = Twins::key(bytes);
+        if let Some(twin) = self.job.twins.find(key) {
+            let same = self.again.bytes(twin.page * self.job.shape.page, self.page).is_ok_and(|other| other == bytes);
+            if same {
+                self.written.twins += 1;
+                self.descriptors.extend(descriptor(twin.offset, twin.size as usize, twin.codec));
+                return Ok(());
+            }
+        }
+        let compressor = &mut self.compressor;
+        let (packed, codec) = compressor.compress(bytes).unwrap_or((bytes, Codec::None));
+        let size = packed.len();
+        let place = Place { job: self.job, buffer: &mut self.buffer, start: &mut self.start, limit: &mut self.limit };
+        let Some(offset) = place.put(packed)? else {
+            self.written.pages -= 1;
+            self.written.full = true;
+            self.descriptors.extend([0; DESCRIPTOR]);
+            return Ok(());
+        };
+        // At most a page.
+        self.job.twins.insert(key, Stored { page: number, offset, size: size as u32, codec });
+        self.descriptors.extend(descriptor(offset, size, codec));
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), DumpError> {
+        Place { job: self.job, buffer: &mut self.buffer, start: &mut self.start, limit: &mut self.limit }.flush()
+    }
+}
+
+/// Room in the file that one thread has reserved.
+struct Place<'w, 'a> {
+    job: &'a Job<'a>,
+    buffer: &'w mut Vec<u8>,
+    start: &'w mut u64,
+    limit: &'w mut u64,
+}
+
+impl Place<'_, '_> {
+    /// Puts data into the room and returns its offset; nothing where the file may not become larger.
+    fn put(mut self, data: &[u8]) -> Result<Option<u64>, DumpError> {
+        let at = *self.start + self.buffer.len() as u64;
+        if at + data.len() as u64 > *self.limit && !self.reserve()? {
+            return Ok(None);
+        }
+        let at = *self.start + self.buffer.len() as u64;
+        self.buffer.extend_from_slice(data);
+        if self.buffer.len() as u64 >= EXTENT {
+            self.flush()?;
+        }
+        Ok(Some(at))
+    }
+
+    /// Reserves more; where that follows what this thread has, no byte is lost between them.
+    fn reserve(&mut self) -> Result<bool, DumpError> {
+        let got = self.job.end.fetch_add(EXTENT, Ordering::Relaxed);
+        if self.job.style.limit.is_some_and(|limit| got + EXTENT > limit) {
+            return Ok(false);
+        }
+        if got != *self.limit {
+            self.flush()?;
+            *self.start = got;
+        }
+        *self.limit = got + EXTENT;
+        Ok(true)
+    }
+
+    fn flush(&mut self) -> Result<(), DumpError> {
+        if !self.buffer.is_empty() {
+            self.job.sink.write(*self.start, self.buffer)?;
+            *self.start += self.buffer.len() as u64;
+            self.buffer.clear();
+            self.job.used.fetch_max(*self.start, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,240 @@
+//! Page tables: from a virtual address of the kernel to a physical one. What differs between machines is behind
+//! `Architecture`; the walk is the same.
+
+use crate::bytes::u64_at;
+use crate::error::{DumpError, MemoryError};
+use crate::machine::Machine;
+use crate::note::Info;
+use crate::reader::Reader;
+
+/// What an entry of a page table says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// Nothing is mapped there.
+    Absent,
+    /// The next table, by its physical address.
+    Table(u64),
+    /// Memory, by its physical address.
+    Memory(u64),
+}
+
+/// How one level of tables divides addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Level {
+    /// Bits of the address below those that this level looks at.
+    pub(crate) shift: u32,
+    /// How many bits it looks at.
+    pub(crate) bits: u32,
+}
+
+/// What a machine's page tables look like.
+pub(crate) trait Architecture: std::fmt::Debug + Send + Sync {
+    /// Returns the physical address of the kernel's topmost table.
+    fn root(&self) -> u64;
+    /// Returns the levels, the topmost first.
+    fn levels(&self) -> &[Level];
+    /// Reads an entry of a table of a level, 0 being the topmost.
+    fn entry(&self, value: u64, level: usize) -> Entry;
+    /// Returns the virtual addresses that map the kernel's image and modules, where they have a place of their own.
+    fn image(&self) -> Option<std::ops::RangeInclusive<u64>>;
+}
+
+/// Returns the page tables of a dump's machine.
+pub(crate) fn architecture(machine: Machine, info: &Info) -> Result<Box<dyn Architecture>, DumpError> {
+    Ok(match machine {
+        Machine::X86_64 => Box::new(X86_64::new(info)?),
+        Machine::Aarch64 => Box::new(Aarch64::new(info)?),
+    })
+}
+
+/// Where a virtual address is, and how much behind it is there too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mapping {
+    /// Physical address.
+    pub(crate) physical: u64,
+    /// Bytes from there to the end of what the last entry maps.
+    pub(crate) length: u64,
+}
+
+/// Walks page tables, and keeps the last table of each level.
+#[derive(Debug)]
+pub(crate) struct Walker<'a> {
+    architecture: &'a dyn Architecture,
+    tables: Vec<Option<(u64, Vec<u8>)>>,
+}
+
+impl<'a> Walker<'a> {
+    pub(crate) fn new(architecture: &'a dyn Architecture) -> Self {
+        Self { architecture, tables: vec![None; architecture.levels().len()] }
+    }
+
+    /// Finds a virtual address. The depth is fixed, so tables that point to each other end as others do.
+    pub(crate) fn walk(&mut self, reader: &mut Reader<'_>, address: u64) -> Result<Mapping, MemoryError> {
+        match self.step(reader, address)? {
+            (Entry::Memory(physical), size) => {
+                let within = address & (size - 1);
+                Ok(Mapping { physical: physical + within, length: size - within })
+            }
+            _ => Err(MemoryError::Unmapped(address)),
+        }
+    }
+
+    /// Follows the tables as far as they go; returns the last entry and how many bytes it speaks of.
+    fn step(&mut self, reader: &mut Reader<'_>, address: u64) -> Result<(Entry, u64), MemoryError> {
+        let mut table = self.architecture.root();
+        let mut last = (Entry::Absent, 1);
+        for (n, level) in self.architecture.levels().iter().enumerate() {
+            let index = usize::try_from(address >> level.shift & ((1 << level.bits) - 1)).unwrap_or_default();
+            let length = 8 << level.bits;
+            if self.tables[n].as_ref().is_none_or(|held| held.0 != table) {
+                self.tables[n] = Some((table, reader.bytes(table, length)?.to_vec()));
+            }
+            let bytes = self.tables[n].as_ref().map(|held| held.1.as_slice()).unwrap_or_default();
+            let value = u64_at(bytes, index * 8).unwrap_or_default();
+            last = (self.architecture.entry(value, n), 1 << level.shift);
+            match last.0 {
+                Entry::Table(next) => table = next,
+                Entry::Absent | Entry::Memory(_) => break,
+            }
+        }
+        Ok(last)
+    }
+
+    /// Calls `each` with the physical pieces that a range of virtual addresses maps.
+    pub(crate) fn range(
+        &mut self,
+        reader: &mut Reader<'_>,
+        range: std::ops::RangeInclusive<u64>,
+        mut each: impl FnMut(u64, u64),
+    ) {
+        let mut at = *range.start();
+        loop {
+            // What cannot be read is as good as not mapped: nothing more can be known of it.
+            let (entry, size) = self.step(reader, at).unwrap_or((Entry::Absent, 1 << 21));
+            if let Entry::Memory(physical) = entry {
+                each(physical + (at & (size - 1)), size - (at & (size - 1)));
+            }
+            match (at | (size - 1)).checked_add(1).filter(|next| range.contains(next)) {
+                Some(next) => at = next,
+                None => break,
+            }
+        }
+    }
+}
+
+/// Where the kernel's image is mapped (`__START_KERNEL_map`), and where what it and modules may use of it ends.
+const IMAGE: u64 = 0xffff_ffff_8000_0000;
+const IMAGE_LAST: u64 = 0xffff_ffff_feff_ffff;
+
+/// x86-64 with four or five levels.
+#[derive(Debug)]
+pub(crate) struct X86_64 {
+    root: u64,
+    levels: Vec<Level>,
+    /// Bits of an entry that are an address; without that of memory encryption.
+    address: u64,
+}
+
+impl X86_64 {
+    fn new(info: &Info) -> Result<Self, DumpError> {
+        let name = ["init_top_pgt", "init_level4_pgt", "swapper_pg_dir"]
+            .into_iter()
+            .find(|name| info.symbol(name).is_some())
+            .ok_or_else(|| DumpError::NoteLacks("SYMBOL(init_top_pgt)".to_owned()))?;
+        let base = info.need_number("phys_base")?;
+        let root = info.need_symbol(name)?.wrapping_sub(IMAGE).wrapping_add_signed(base);
+        if root >= 1 << 52 || root % 4096 != 0 {
+            return Err(info.lies(format!("SYMBOL({name})"), "with phys_base that is no physical address of a table"));
+        }
+        let first = if info.number("pgtable_l5_enabled") == Some(1) { 48 } else { 39 };
+        let levels = (12..=first).rev().step_by(9).map(|shift| Level { shift, bits: 9 }).collect();
+        let mask = info.number("sme_mask").map_or(0, i64::cast_unsigned);
+        Ok(Self { root, levels, address: 0x000f_ffff_ffff_f000 & !mask })
+    }
+}
+
+impl Architecture for X86_64 {
+    fn root(&self) -> u64 {
+        self.root
+    }
+
+    fn levels(&self) -> &[Level] {
+        &self.levels
+    }
+
+    fn entry(&self, value: u64, level: usize) -> Entry {
+        let shift = self.levels[level].shift;
+        let memory = value & self.address & !((1 << shift) - 1);
+        match (value & 1 == 1, shift) {
+            (false, _) => Entry::Absent,
+            (true, 12) => Entry::Memory(memory),
+            // The bit PS: 1 GiB or 2 MiB at once.
+            (true, 21 | 30) if value & 0x80 != 0 => Entry::Memory(memory),
+            (true, _) => Entry::Table(value & self.address),
+        }
+    }
+
+    fn image(&self) -> Option<std::ops::RangeInclusive<u64>> {
+        Some(IMAGE..=IMAGE_LAST)
+    }
+}
+
+/// 64-bit Arm, with pages of 4, 16 or 64 KiB.
+#[derive(Debug)]
+pub(crate) struct Aarch64 {
+    root: u64,
+    levels: Vec<Level>,
+}
+
+impl Aarch64 {
+    fn new(info: &Info) -> Result<Self, DumpError> {
+        let page = info.page_size().ok_or_else(|| DumpError::NoteLacks("PAGESIZE".to_owned()))?;
+        // kimage_voffset is what the image's virtual addresses are above its physical ones.
+        let offset = info.need_number("kimage_voffset")?.cast_unsigned();
+        let root = info.need_symbol("swapper_pg_dir")?.wrapping_sub(offset);
+        if root >= 1 << 52 {
+            return Err(info.lies("SYMBOL(swapper_pg_dir)".to_owned(), "that is no physical address of a table"));
+        }
+        // What the processor really uses, or what the kernel was built for.
+        let bits = info.number("TCR_EL1_T1SZ").map(|unused| 64 - unused).or_else(|| info.number("VA_BITS"));
+        let bits = bits.and_then(|bits| u32::try_from(bits).ok()).filter(|bits| (32..=52).contains(bits));
+        let bits = bits.ok_or_else(|| DumpError::NoteLacks("NUMBER(VA_BITS)".to_owned()))?;
+        let page_bits = page.trailing_zeros();
+        let mut levels = Vec::new();
+        let mut shift = page_bits;
+        while shift < bits {
+            levels.push(Level { shift, bits: (page_bits - 3).min(bits - shift) });
+            shift += page_bits - 3;
+        }
+        levels.reverse();
+        Ok(Self { root, levels })
+    }
+}
+
+impl Architecture for Aarch64 {
+    fn root(&self) -> u64 {
+        self.root
+    }
+
+    fn levels(&self) -> &[Level] {
+        &self.levels
+    }
+
+    fn entry(&self, value: u64, level: usize) -> Entry {
+        let page = self.levels.last().map_or(12, |level| level.shift);
+        let shift = self.levels[level].shift;
+        // With 64 KiB pages, bits 15 to 12 of an entry are bits 51 to 48 of the address (Arm DDI 0487, D8.3).
+        let high = if page == 16 { (value >> 12 & 0xf) << 48 } else { 0 };
+        let address = value & 0x0000_ffff_ffff_f000 & !((1 << page) - 1) | high;
+        match (value & 3, shift == page) {
+            (3, true) => Entry::Memory(address),
+            (3, false) => Entry::Table(address),
+            (1, false) => Entry::Memory(address & !((1 << shift) - 1)),
+            _ => Entry::Absent,
+        }
+    }
+
+    fn image(&self) -> Option<std::ops::RangeInclusive<u64>> {
+        None
+    }
+}

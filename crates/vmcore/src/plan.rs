@@ -1,0 +1,246 @@
+//! The plan of a new dump: which pages it will hold. Made in one pass over the memory map, by several threads.
+//!
+//! The bits are kept in memory as long as they fit into the limit, else in a file: then memory of any size is filtered in
+//! one pass and in bounded memory.
+
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::bits;
+use crate::dump::Dump;
+use crate::error::DumpError;
+use crate::filter::{Counts, Filter};
+use crate::reader::{Io, Reader};
+
+/// Pages of a block where no memory map says how large a section is.
+const BLOCK_PAGES: u64 = 32768;
+/// Blocks that a thread takes at once.
+const CLAIM: usize = 16;
+
+/// How work is done.
+#[derive(Debug, Clone)]
+pub struct Work {
+    /// Threads that work at the same time, at least one.
+    pub threads: usize,
+    /// How the dump is read.
+    pub io: Io,
+    /// Bytes of memory to stay within.
+    pub memory: u64,
+    /// A folder for what does not fit into it.
+    pub folder: Option<PathBuf>,
+}
+
+/// Which pages a new dump will hold.
+#[derive(Debug)]
+pub struct Plan {
+    block_pages: u64,
+    /// Numbers of the blocks that have memory.
+    blocks: Vec<u64>,
+    /// How many pages are kept before each of them, and in all.
+    before: Vec<u64>,
+    store: Store,
+    counts: Counts,
+    memory: u64,
+}
+
+/// Where the bits are, block behind block.
+#[derive(Debug)]
+enum Store {
+    Memory(Mutex<Vec<u64>>),
+    File(File, PathBuf),
+}
+
+impl Plan {
+    /// Makes a plan: all pages of the dump, less those that the filter drops.
+    ///
+    /// # Errors
+    /// When the dump cannot be read, or the bits fit neither into the memory nor into the folder.
+    pub fn make(dump: &Dump, filter: Option<&Filter>, work: &Work) -> Result<Self, DumpError> {
+        let block_pages = filter.map_or(BLOCK_PAGES, |filter| filter.map().section_pages());
+        let blocks = blocks(dump, block_pages)?;
+        let store = Store::new(dump, blocks.len() as u64 * (block_pages / 8), work)?;
+        let plan = Self { block_pages, blocks, before: Vec::new(), store, counts: Counts::default(), memory: 0 };
+        let next = AtomicUsize::new(0);
+        let done = Mutex::new((vec![0; plan.blocks.len()], Counts::default(), 0));
+        crew(work.threads, || {
+            let mut scanner = filter.map(|filter| filter.scanner(Reader::new(dump, work.io)));
+            let mut memory = 0;
+            let mut keep = vec![0; plan.words()];
+            loop {
+                let first = next.fetch_add(CLAIM, Ordering::Relaxed);
+                let last = (first + CLAIM).min(plan.blocks.len());
+                for n in first..last {
+                    let number = plan.blocks[n];
+                    dump.memory(number * block_pages, &mut keep)?;
+                    memory += bits::count(&keep);
+                    dump.stored(number * block_pages, &mut keep)?;
+                    if let Some(scanner) = &mut scanner {
+                        scanner.section(number, &mut keep);
+                    }
+                    plan.put(n, &keep)?;
+                    locked(&done).0[n] = bits::count(&keep);
+                }
+                if last >= plan.blocks.len() {
+                    let mut done = locked(&done);
+                    done.2 += memory;
+                    if let Some(scanner) = &scanner {
+                        done.1.add(scanner.counts());
+                    }
+                    return Ok(());
+                }
+            }
+        })?;
+        let (kept, counts, memory) = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut before = vec![0];
+        before.extend(kept.iter().scan(0, |sum, kept| {
+            *sum += kept;
+            Some(*sum)
+        }));
+        Ok(Self { before, counts, memory, ..plan })
+    }
+
+    /// Returns how many pages are kept.
+    #[must_use]
+    pub fn kept(&self) -> u64 {
+        self.before.last().copied().unwrap_or_default()
+    }
+
+    /// Returns how many pages of memory there were.
+    #[must_use]
+    pub fn memory(&self) -> u64 {
+        self.memory
+    }
+
+    /// Returns what the filter found.
+    #[must_use]
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Returns how many words the bits of a block have.
+    pub(crate) fn words(&self) -> usize {
+        // Sections have at most 2^36 bytes.
+        (self.block_pages / 64) as usize
+    }
+
+    /// Returns how many blocks there are.
+    pub(crate) fn blocks(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// Returns the pages of the `n`th block.
+    pub(crate) fn pages(&self, n: usize) -> Range<u64> {
+        let start = self.blocks.get(n).copied().unwrap_or_default() * self.block_pages;
+        start..start + self.block_pages
+    }
+
+    /// Returns how many pages are kept before the `n`th block.
+    pub(crate) fn before(&self, n: usize) -> u64 {
+        self.before.get(n).copied().unwrap_or_default()
+    }
+
+    /// Reads the bits of the `n`th block.
+    pub(crate) fn read(&self, n: usize, words: &mut [u64]) -> Result<(), DumpError> {
+        let at = n * words.len();
+        match &self.store {
+            Store::Memory(all) => {
+                words.copy_from_slice(&locked(all)[at..at + words.len()]);
+                Ok(())
+            }
+            Store::File(file, path) => {
+                let (offset, mut bytes) = (at as u64 * 8, vec![0; words.len() * 8]);
+                file.read_exact_at(&mut bytes, offset).map_err(DumpError::reading(path, offset))?;
+                bits::from_bytes(&bytes, words);
+                Ok(())
+            }
+        }
+    }
+
+    fn put(&self, n: usize, words: &[u64]) -> Result<(), DumpError> {
+        let at = n * words.len();
+        match &self.store {
+            Store::Memory(all) => {
+                locked(all)[at..at + words.len()].copy_from_slice(words);
+                Ok(())
+            }
+            Store::File(file, path) => {
+                let (offset, mut bytes) = (at as u64 * 8, Vec::new());
+                bits::to_bytes(words, &mut bytes);
+                file.write_all_at(&bytes, offset).map_err(DumpError::writing(path, offset))
+            }
+        }
+    }
+}
+
+/// Returns the numbers of the blocks in which there is memory.
+fn blocks(dump: &Dump, block_pages: u64) -> Result<Vec<u64>, DumpError> {
+    /// Most blocks: 64 TiB in sections of 128 MiB, twice.
+    const BLOCKS_MAX: u64 = 1 << 20;
+    let mut blocks: Vec<u64> = Vec::new();
+    for extent in dump.extents().into_iter().filter(|extent| extent.start < extent.end) {
+        let first = (extent.start / block_pages).max(blocks.last().map_or(0, |last| last + 1));
+        let end = extent.end.div_ceil(block_pages);
+        if end.saturating_sub(first) > BLOCKS_MAX - blocks.len() as u64 {
+            let what =
+                format!("it speaks of {:#x} bytes of memory, more than any machine has", extent.end * dump.page_size());
+            return Err(DumpError::malformed(dump.path(), 0, what));
+        }
+        blocks.extend(first..end);
+    }
+    Ok(blocks)
+}
+
+impl Store {
+    fn new(dump: &Dump, size: u64, work: &Work) -> Result<Self, DumpError> {
+        if size <= work.memory / 2 {
+            let words = usize::try_from(size / 8).unwrap_or_default();
+            return Ok(Self::Memory(Mutex::new(vec![0; words])));
+        }
+        let Some(folder) = &work.folder else {
+            return Err(DumpError::Usage(format!(
+                "the bits of {} pages need {size} bytes: give --memory {}M, or a folder for them with --work-dir",
+                dump.pages(),
+                (size * 2).div_ceil(1 << 20),
+            )));
+        };
+        let (file, path) = scratch(folder)?;
+        file.set_len(size).map_err(DumpError::writing(&path, size))?;
+        Ok(Self::File(file, path))
+    }
+}
+
+/// Makes a file that is gone when it is closed.
+fn scratch(folder: &std::path::Path) -> Result<(File, PathBuf), DumpError> {
+    let path = folder.join(format!(".marvin-dump-{}", std::process::id()));
+    let options = File::options().read(true).write(true).create_new(true).to_owned();
+    let file = options.open(&path).map_err(DumpError::writing(&path, 0))?;
+    std::fs::remove_file(&path).map_err(DumpError::writing(&path, 0))?;
+    Ok((file, path))
+}
+
+/// Locks; what another thread left half-done when it panicked is thrown away with its panic.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Does the same in several threads; the first error is that of all.
+pub(crate) fn crew(threads: usize, work: impl Fn() -> Result<(), DumpError> + Sync) -> Result<(), DumpError> {
+    if threads <= 1 {
+        return work();
+    }
+    let first = Mutex::new(None);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                if let Err(error) = work() {
+                    locked(&first).get_or_insert(error);
+                }
+            });
+        }
+    });
+    first.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+}

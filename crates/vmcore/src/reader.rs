@@ -1,0 +1,177 @@
+//! Reads the physical memory of a dump, in pieces, whatever its format.
+//!
+//! Each thread has its own reader. Memory is not copied where the file can be mapped.
+
+use crate::dump::{Content, Dump};
+use crate::elf::{Segment, Segments};
+use crate::error::MemoryError;
+use crate::kdump::PageReader;
+use crate::storage::Storage;
+use crate::window::{PIECE_MAX, Windows};
+
+/// How bytes come from the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Io {
+    /// Mapped, in windows.
+    Map,
+    /// Copied, by read calls.
+    Read,
+}
+
+/// A reader of physical memory.
+#[derive(Debug)]
+pub struct Reader<'d> {
+    dump: &'d Dump,
+    windows: Option<Windows<'d>>,
+    buffer: Vec<u8>,
+    pages: PageReader,
+    /// Where the page begins that `buffer` holds, if it is one of a kdump file.
+    held: Option<u64>,
+}
+
+/// Where asked for bytes are.
+enum Place {
+    Window { offset: u64 },
+    Buffer,
+}
+
+impl<'d> Reader<'d> {
+    /// Makes a reader; a dump that cannot be mapped is read.
+    #[must_use]
+    pub fn new(dump: &'d Dump, io: Io) -> Self {
+        let windows = match (&dump.content, io) {
+            (Content::Segments { storage, .. }, Io::Map) => {
+                storage.plain().map(|file| Windows::new(file, storage.size()))
+            }
+            _ => None,
+        };
+        Self { dump, windows, buffer: Vec::new(), pages: PageReader::default(), held: None }
+    }
+
+    /// Returns the dump it reads.
+    #[must_use]
+    pub fn dump(&self) -> &'d Dump {
+        self.dump
+    }
+
+    /// Whether it maps the file.
+    pub(crate) fn maps(&self) -> bool {
+        self.windows.is_some()
+    }
+
+    /// Returns `length` bytes of memory from a physical address, at most 256 KiB. The part of a page that was no memory
+    /// is zero.
+    ///
+    /// # Errors
+    /// When one of their pages is not in the dump, or the file cannot be read.
+    pub fn bytes(&mut self, address: u64, length: usize) -> Result<&[u8], MemoryError> {
+        let length = length.min(PIECE_MAX);
+        let place = match &self.dump.content {
+            Content::Segments { storage, segments, .. } => self.segment(storage, segments, (address, length))?,
+            Content::Pages(_) => self.page(address, length)?,
+        };
+        match (place, &mut self.windows) {
+            (Place::Window { offset }, Some(windows)) => windows
+                .slice(offset, length)
+                .map_err(|error| MemoryError::Unreadable { address, offset, what: error.to_string() }),
+            _ => Ok(&self.buffer[..length]),
+        }
+    }
+
+    /// Finds bytes in an ELF file.
+    fn segment(
+        &mut self,
+        storage: &Storage,
+        segments: &Segments,
+        (address, length): (u64, usize),
+    ) -> Result<Place, MemoryError> {
+        let end = address.saturating_add(length as u64);
+        let whole = segments.from(address).filter(|s| s.start <= address && end - s.start <= s.stored);
+        if let Some(segment) = whole {
+            let offset = segment.offset + (address - segment.start);
+            // Where mapping is refused, as for some devices, reading is as good.
+            if self.windows.as_mut().is_some_and(|windows| windows.slice(offset, length).is_ok()) {
+                return Ok(Place::Window { offset });
+            }
+        }
+        self.buffer.resize(length.max(self.buffer.len()), 0);
+        let page = self.dump.page_size();
+        let mut at = address;
+        while at < end {
+            let rest = (end - at).min(page - at % page);
+            let within = usize::try_from(at - address).unwrap_or(length);
+            let rest = match whole {
+                // In one go.
+                Some(_) => length,
+                None => usize::try_from(rest).unwrap_or(length - within),
+            };
+            gather((storage, segments), (at, page), &mut self.buffer[within..within + rest])?;
+            at += rest as u64;
+        }
+        Ok(Place::Buffer)
+    }
+
+    /// Unpacks the pages of a kdump file that hold the bytes.
+    fn page(&mut self, address: u64, length: usize) -> Result<Place, MemoryError> {
+        let Content::Pages(pages) = &self.dump.content else { return Err(MemoryError::Absent(address)) };
+        let page = self.dump.page_size();
+        // Not more than a page: a usize.
+        let size = page as usize;
+        let (first, skip) = (address / page, (address % page) as usize);
+        if self.held == Some(first) && skip + length <= size {
+            self.buffer.copy_within(skip..skip + length, 0);
+            if skip > 0 {
+                self.held = None;
+            }
+            return Ok(Place::Buffer);
+        }
+        self.held = None;
+        let count = (skip + length).div_ceil(size);
+        self.buffer.resize((count * size).max(self.buffer.len()), 0);
+        for n in 0..count {
+            let place = &mut self.buffer[n * size..(n + 1) * size];
+            self.pages.read(pages, first + n as u64, place)?;
+        }
+        self.held = (count == 1 && skip == 0).then_some(first);
+        self.buffer.copy_within(skip..skip + length, 0);
+        Ok(Place::Buffer)
+    }
+
+    /// Returns the 64-bit number at a physical address.
+    pub(crate) fn u64(&mut self, address: u64) -> Result<u64, MemoryError> {
+        let bytes = self.bytes(address, 8)?;
+        Ok(bytes.try_into().map_or(0, u64::from_le_bytes))
+    }
+}
+
+/// Reads what lies within one page, or in one segment, into `buffer`; what of the page is no memory is zero.
+fn gather(
+    (storage, segments): (&Storage, &Segments),
+    (address, page): (u64, u64),
+    buffer: &mut [u8],
+) -> Result<(), MemoryError> {
+    let end = address + buffer.len() as u64;
+    let (page_start, page_end) = (address - address % page, end.next_multiple_of(page));
+    let mut any = false;
+    let mut at = page_start;
+    buffer.fill(0);
+    while let Some(segment) = segments.from(at).filter(|segment| segment.start < page_end) {
+        any |= segment.stored > 0 && segment.start.max(at) < segment.start + segment.stored;
+        fill(storage, segment, (address, buffer))?;
+        at = segment.start + segment.memory;
+    }
+    if any { Ok(()) } else { Err(MemoryError::Absent(address)) }
+}
+
+/// Copies what a segment has of the bytes from `address`.
+fn fill(storage: &Storage, segment: &Segment, (address, buffer): (u64, &mut [u8])) -> Result<(), MemoryError> {
+    let (start, end) = (segment.start.max(address), segment.start + segment.stored);
+    let end = end.min(address + buffer.len() as u64);
+    if start >= end {
+        return Ok(());
+    }
+    let offset = segment.offset + (start - segment.start);
+    let within = |at: u64| usize::try_from(at - address).unwrap_or(usize::MAX);
+    let place = buffer.get_mut(within(start)..within(end)).unwrap_or_default();
+    storage.fill(offset, place).map_err(|error| MemoryError::Unreadable { address, offset, what: error.to_string() })
+}

@@ -1,0 +1,89 @@
+//! Windows on a file: parts of it that are mapped, a few at a time.
+//!
+//! A file of another kind than a plain one, above all /proc/vmcore, gets its page tables filled when it is mapped, for
+//! the whole range at once; small windows keep that within bounds, and mapping few large ones costs less than many small
+//! ones (the table of window sizes in `docs/dump.md`). A plain file is mapped lazily, so its windows can be large.
+//!
+//! If a mapped file becomes shorter, touching what is gone ends the program by SIGBUS. The program says so before it
+//! ends (`command::guard`); who cannot rule it out takes `--io read`.
+
+use std::fs::File;
+use std::io;
+
+use memmap2::{Mmap, MmapOptions};
+
+/// Most bytes that are asked for at once.
+pub(crate) const PIECE_MAX: usize = 256 << 10;
+/// Windows that are mapped at the same time.
+const WINDOWS: usize = 8;
+/// Size of a window on a plain file, in bytes: its page tables are 2 MiB, once all of it was touched.
+const LAZY: u64 = 1 << 30;
+/// Size of a window on /proc/vmcore and its like, in bytes.
+const EAGER: u64 = 16 << 20;
+
+/// Windows on one file.
+#[derive(Debug)]
+pub(crate) struct Windows<'d> {
+    file: &'d File,
+    /// Bytes of the file.
+    size: u64,
+    window: u64,
+    slots: Vec<Slot>,
+    clock: u64,
+    last: usize,
+}
+
+#[derive(Debug)]
+struct Slot {
+    start: u64,
+    map: Mmap,
+    used: u64,
+}
+
+impl<'d> Windows<'d> {
+    /// Prepares windows on a file of `size` bytes; nothing is mapped yet.
+    pub(crate) fn new(file: &'d File, size: u64) -> Self {
+        let plain = file.metadata().is_ok_and(|data| {
+            use std::os::unix::fs::MetadataExt;
+            // Files of /proc have no blocks, and are not lazy.
+            data.is_file() && (data.blocks() > 0 || data.len() == 0)
+        });
+        Self { file, size, window: if plain { LAZY } else { EAGER }, slots: Vec::new(), clock: 0, last: 0 }
+    }
+
+    /// Returns `length` bytes from `offset`; at most `PIECE_MAX`, all in the file.
+    pub(crate) fn slice(&mut self, offset: u64, length: usize) -> io::Result<&[u8]> {
+        let start = offset - offset % self.window;
+        if self.slots.get(self.last).is_none_or(|slot| slot.start != start) {
+            self.last = match self.slots.iter().position(|slot| slot.start == start) {
+                Some(n) => n,
+                None => self.map(start)?,
+            };
+            self.clock += 1;
+        }
+        let slot = &mut self.slots[self.last];
+        slot.used = self.clock;
+        let at = usize::try_from(offset - start).unwrap_or(usize::MAX);
+        slot.map.get(at..at.saturating_add(length)).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+    }
+
+    /// Maps the window at `start`, in place of the one that was not used for longest.
+    fn map(&mut self, start: u64) -> io::Result<usize> {
+        // What begins at the end of a window is in it as well.
+        let length = (self.window + PIECE_MAX as u64).min(self.size.saturating_sub(start));
+        let length = usize::try_from(length).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        if length == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let oldest = self.slots.iter().enumerate().min_by_key(|(_, slot)| slot.used).map(|(n, _)| n);
+        let full = oldest.filter(|_| self.slots.len() >= WINDOWS);
+        if let Some(n) = full {
+            drop(self.slots.swap_remove(n));
+        }
+        // SAFETY: the mapping is read-only and its bytes are only copied, compared and compressed; every value of theirs
+        // is valid, also if someone writes to the file meanwhile, as happens to the memory of a running machine.
+        let map = unsafe { MmapOptions::new().offset(start).len(length).map(self.file) }?;
+        self.slots.push(Slot { start, map, used: self.clock });
+        Ok(self.slots.len() - 1)
+    }
+}
