@@ -29,6 +29,8 @@ mod plan;
 mod reader;
 mod rule;
 mod storage;
+#[cfg(any(test, feature = "synthetic"))]
+pub mod synthetic;
 mod system;
 mod twins;
 mod window;

@@ -121,6 +121,20 @@ impl Plan {
         &self.counts
     }
 
+    /// Returns the numbers of the pages that are kept.
+    ///
+    /// # Errors
+    /// When the bits cannot be read back.
+    pub fn kept_pages(&self) -> Result<Vec<u64>, DumpError> {
+        let (mut words, mut pages) = (vec![0; self.words()], Vec::new());
+        for n in 0..self.blocks() {
+            self.read(n, &mut words)?;
+            let first = self.pages(n).start;
+            pages.extend(bits::runs(&words).flatten().map(|bit| first + bit as u64));
+        }
+        Ok(pages)
+    }
+
     /// Returns how many words the bits of a block have.
     pub(crate) fn words(&self) -> usize {
         // Sections have at most 2^36 bytes.

@@ -165,7 +165,7 @@ impl Rule {
     /// Returns the address of a tail's head.
     pub(crate) fn head_address(&self, record: &Record) -> Option<u64> {
         let pointer = Self::long(record, self.layout.head_pointer?);
-        (pointer & 1 == 1).then_some(pointer - 1)
+        (pointer & 1 == 1).then(|| pointer - 1)
     }
 
     /// Whether the page speaks for pages behind it too: it needs a closer look.

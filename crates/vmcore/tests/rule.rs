@@ -1,0 +1,161 @@
+//! The exclusion rule on synthetic dumps: every kind of page, in every layout of records, at every level.
+
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::ops::Range;
+
+use vmcore::synthetic::{KERNELS, Synthetic};
+use vmcore::{Dump, Filter, Io, Level, Plan, Reader, Work};
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+/// One of each kind, in several orders; between them pages that nobody names, which are kept.
+const ALL: &str = "
+    0x010     anon
+    0x011     ksm
+    0x012     cache
+    0x013     private
+    0x014     swap
+    0x015     halfswap
+    0x016     slab
+    0x017     poisoned
+    0x018     offline
+    0x019     reserved
+    0x01a     kernel
+    0x01b     badorder
+    0x01c     free
+    0x020+4   anon     2
+    0x040+2   cache    3
+    0x060     private  4
+    0x080     free     5
+    0x0c0     slab     5
+    0x100+2   free     6
+    0x200     huge     9
+    0x400     anon     9
+    0x600     cache    9
+    0x9a0     anon     5
+    0x9f0+16  cache
+    0xa00+65  anon
+";
+
+/// Which levels drop a kind: the bits of which one is enough.
+fn dropped_by(kind: &str) -> u8 {
+    match kind {
+        "anon" | "ksm" | "huge" => 8,
+        "cache" => 2 | 4,
+        // Pages of the swap cache that hold anonymous data say so in their mapping; these do not.
+        "swap" => 2 | 4,
+        "private" => 4,
+        "free" | "unaccepted" => 16,
+        "poisoned" | "offline" => 2 | 4 | 8 | 16,
+        _ => 0,
+    }
+}
+
+fn work(io: Io, threads: usize) -> Work {
+    Work { threads, io, memory: 64 << 20, folder: None }
+}
+
+/// Returns the pages that a level drops.
+fn dropped(dump: &Dump, level: u8, work: &Work) -> Result<BTreeSet<u64>, Box<dyn Error>> {
+    let level = Level::new(level).ok_or("no level")?;
+    let filter = Filter::new(&mut Reader::new(dump, work.io), level)?;
+    let plan = Plan::make(dump, Some(&filter), work)?;
+    let all: u64 = plan.counts().dropped.iter().sum();
+    let memory: BTreeSet<u64> = Plan::make(dump, None, work)?.kept_pages()?.into_iter().collect();
+    let kept: BTreeSet<u64> = plan.kept_pages()?.into_iter().collect();
+    assert_eq!(memory.len() - kept.len(), usize::try_from(all)?, "what was counted is what was dropped");
+    assert_eq!(plan.counts().unknown, 0);
+    Ok(memory.difference(&kept).copied().collect())
+}
+
+fn expected(synthetic: &Synthetic, level: u8) -> Result<BTreeSet<u64>, Box<dyn Error>> {
+    let groups = synthetic.groups().ok_or("a wrong group")?;
+    let gone = groups.iter().filter(|group| dropped_by(&group.kind) & level != 0);
+    let pages: BTreeSet<u64> = gone.flat_map(|group| group.pages.clone()).collect();
+    Ok(pages.into_iter().filter(|page| synthetic.memory.iter().any(|range| range.contains(page))).collect())
+}
+
+fn check(synthetic: &Synthetic, levels: Range<u8>) -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("vmcore");
+    synthetic.write(&path)?;
+    let dump = Dump::open(&[path])?;
+    for level in levels {
+        let found = dropped(&dump, level, &work(Io::Map, 1))?;
+        let wanted = expected(synthetic, level)?;
+        let more: Vec<_> = found.difference(&wanted).map(|page| format!("{page:#x}")).collect();
+        let less: Vec<_> = wanted.difference(&found).map(|page| format!("{page:#x}")).collect();
+        let kernel = synthetic.kernel.release;
+        assert!(more.is_empty() && less.is_empty(), "{kernel} level {level}: dropped {more:?}, did not drop {less:?}");
+        assert_eq!(found, dropped(&dump, level, &work(Io::Read, 2))?, "by reading, with threads");
+    }
+    Ok(())
+}
+
+#[test]
+fn every_kind_is_dropped_at_its_levels_in_every_layout() -> Outcome {
+    for kernel in KERNELS {
+        let unaccepted = if kernel.has_unaccepted() { "\n 0xc00 unaccepted 9\n" } else { "" };
+        let groups = format!("{ALL}{unaccepted}");
+        check(&Synthetic { kernel, groups, ..Synthetic::default() }, 2..32)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn both_depths_of_page_tables_and_scattered_records_are_the_same() -> Outcome {
+    for levels in [4, 5] {
+        for scattered in [false, true] {
+            let groups = ALL.to_owned();
+            check(&Synthetic { levels, scattered, groups, ..Synthetic::default() }, 31..32)?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn memory_with_holes_is_filtered_around_them() -> Outcome {
+    // A hole inside a section, one of several sections, and an end inside a section and inside a word.
+    let memory = vec![0..0x12, 0x18..0x210, 0x700..0x9f5, 0x1000..0x1fe1];
+    let groups = ALL.to_owned();
+    check(&Synthetic { memory, groups, ..Synthetic::default() }, 2..32)
+}
+
+#[test]
+fn compound_pages_reach_over_sections() -> Outcome {
+    // Sections of 0x200 pages: one of 0x800 pages begins in a section and fills three more.
+    let groups = "0x800 huge 11\n 0x400 anon 10\n".to_owned();
+    for scattered in [false, true] {
+        check(&Synthetic { groups: groups.clone(), scattered, ..Synthetic::default() }, 8..9)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn the_image_is_kept_whatever_its_records_say() -> Outcome {
+    // 0x1000 + 1000 and the next two are mapped as the image, the topmost page table among them.
+    let groups = "0x13e8 garbage\n 0x13e9 anon\n 0x13ea free\n 0x1000 garbage\n 0x1ff0 garbage";
+    for (btf, gone) in [(true, vec![0x13e9, 0x13ea, 0x1ff0]), (false, vec![0x13ea, 0x1ff0])] {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("vmcore");
+        Synthetic { groups: groups.to_owned(), btf, ..Synthetic::default() }.write(&path)?;
+        let dump = Dump::open(&[path])?;
+        // Where BTF tells that a page is not reserved any more, one with an owner was given free by the kernel.
+        let found: Vec<u64> = dropped(&dump, 31, &work(Io::Map, 1))?.into_iter().collect();
+        assert_eq!(found, gone, "BTF {btf}");
+    }
+    Ok(())
+}
+
+#[test]
+fn reserved_pages_are_known_by_btf_only() -> Outcome {
+    for (btf, kept) in [(true, true), (false, false)] {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("vmcore");
+        Synthetic { groups: "0x19 reserved".to_owned(), btf, ..Synthetic::default() }.write(&path)?;
+        let dump = Dump::open(&[path])?;
+        assert_eq!(dropped(&dump, 31, &work(Io::Map, 1))?.is_empty(), kept);
+    }
+    Ok(())
+}
