@@ -1,0 +1,158 @@
+//! What was written reads back: every codec and form, and the same again from what was written.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+
+use vmcore::synthetic::Synthetic;
+use vmcore::{
+    Codec, Dump, FileSink, Filter, Flattened, Io, Level, MemoryError, Overwrite, Plan, Reader, Style, Work, Written,
+    write_kdump,
+};
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+const GROUPS: &str = "0x010+40 anon\n 0x080+3 cache 4\n 0x100 free 8\n 0x400+100 slab\n 0x600+700 kernel";
+
+fn work(threads: usize) -> Work {
+    Work { threads, io: Io::Map, memory: 64 << 20, folder: None }
+}
+
+fn style(codec: Codec, level: Level) -> Style {
+    Style {
+        codec,
+        effort: None,
+        level,
+        part: None,
+        limit: None,
+        names: <[String; 6]>::default().map(|_| "x86_64".to_owned()),
+    }
+}
+
+fn synthetic(folder: &Path) -> Result<Dump, Box<dyn Error>> {
+    let path = folder.join("vmcore");
+    let memory = vec![0..0x9f, 0x100..0x2000];
+    Synthetic { groups: GROUPS.to_owned(), memory, gap: 128, ..Synthetic::default() }.write(&path)?;
+    Ok(Dump::open(&[path])?)
+}
+
+fn plan(dump: &Dump, level: Level, work: &Work) -> Result<Plan, Box<dyn Error>> {
+    let filter = level.filters().then(|| Filter::new(&mut Reader::new(dump, work.io), level)).transpose()?;
+    Ok(Plan::make(dump, filter.as_ref(), work)?)
+}
+
+/// Writes a dump into a file; returns it, opened, and what was written.
+fn write(dump: &Dump, plan: &Plan, style: &Style, path: PathBuf) -> Result<(Dump, Written), Box<dyn Error>> {
+    let written = write_kdump((dump, plan), style, &work(2), &FileSink::create(&path, Overwrite::No)?)?;
+    assert_eq!(std::fs::metadata(&path)?.len(), written.bytes);
+    Ok((Dump::open(&[path])?, written))
+}
+
+/// Holds two dumps against each other: `copy` has the pages of the plan and no others.
+fn same(dump: &Dump, copy: &Dump, plan: &Plan) -> Outcome {
+    let kept = plan.kept_pages()?;
+    let (mut one, mut other) = (Reader::new(dump, Io::Read), Reader::new(copy, Io::Map));
+    for page in 0..dump.pages() {
+        let found = other.bytes(page * 4096, 4096).map(<[u8]>::to_vec);
+        match kept.binary_search(&page) {
+            Ok(_) => assert_eq!(found?, one.bytes(page * 4096, 4096)?, "page {page:#x}"),
+            Err(_) => assert_eq!(found, Err(MemoryError::Absent(page * 4096)), "page {page:#x}"),
+        }
+    }
+    assert_eq!(copy.info(), dump.info());
+    assert_eq!(copy.notes(), dump.notes());
+    assert_eq!(copy.pages(), dump.pages());
+    assert_eq!(copy.machine(), dump.machine());
+    assert!(!copy.incomplete());
+    Ok(())
+}
+
+#[test]
+fn what_was_written_reads_back() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let dump = synthetic(folder.path())?;
+    for codec in [Codec::None, Codec::Zlib, Codec::Snappy, Codec::Zstd] {
+        for level in [0, 1, 31] {
+            let level = Level::new(level).ok_or("no level")?;
+            let plan = plan(&dump, level, &work(1))?;
+            let path = folder.path().join(format!("{}{}", codec.name(), level.number()));
+            let (copy, written) = write(&dump, &plan, &style(codec, level), path)?;
+            same(&dump, &copy, &plan)?;
+            assert_eq!(written.pages, plan.kept());
+            assert!(written.zero > 0 && written.unreadable == 0 && !written.full);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn what_was_written_can_be_filtered_again() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let dump = synthetic(folder.path())?;
+    let all = plan(&dump, Level::new(0).ok_or("no level")?, &work(1))?;
+    let (whole, _) = write(&dump, &all, &style(Codec::Snappy, Level::MAX), folder.path().join("whole"))?;
+    let (direct, again) = (plan(&dump, Level::MAX, &work(1))?, plan(&whole, Level::MAX, &work(2))?);
+    assert_eq!(direct.kept_pages()?, again.kept_pages()?);
+    assert_eq!(direct.counts(), again.counts());
+    let (copy, _) = write(&whole, &again, &style(Codec::Zstd, Level::MAX), folder.path().join("again"))?;
+    same(&dump, &copy, &direct)
+}
+
+#[test]
+fn flattened_dumps_are_read_in_place() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let dump = synthetic(folder.path())?;
+    let plan = plan(&dump, Level::MAX, &work(1))?;
+    let path = folder.path().join("flat");
+    let sink = Flattened::begin(std::fs::File::create(&path)?)?;
+    write_kdump((&dump, &plan), &style(Codec::Zstd, Level::MAX), &work(2), &sink)?;
+    drop(sink);
+    let copy = Dump::open(&[path])?;
+    assert!(copy.flattened());
+    same(&dump, &copy, &plan)
+}
+
+#[test]
+fn equal_pages_are_stored_once() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("vmcore");
+    Synthetic::default().write(&path)?;
+    // Two pages of noise that are the same, behind each other in the file's last segment.
+    let file = std::fs::File::options().write(true).open(&path)?;
+    let noise: Vec<u8> = (0..1024_u32).flat_map(|n| n.wrapping_mul(0x9e37_79b9).to_be_bytes()).collect();
+    let end = file.metadata()?.len();
+    std::os::unix::fs::FileExt::write_all_at(&file, &noise, end - 8192)?;
+    std::os::unix::fs::FileExt::write_all_at(&file, &noise, end - 4096)?;
+    let dump = Dump::open(&[path])?;
+    let plan = plan(&dump, Level::new(0).ok_or("no level")?, &work(1))?;
+    let (copy, written) = write(&dump, &plan, &style(Codec::None, Level::MAX), folder.path().join("copy"))?;
+    assert!(written.twins >= 1, "{written:?}");
+    same(&dump, &copy, &plan)
+}
+
+#[test]
+fn a_limit_leaves_a_file_that_can_be_used() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let dump = synthetic(folder.path())?;
+    let plan = plan(&dump, Level::new(0).ok_or("no level")?, &work(1))?;
+    let path = folder.path().join("part");
+    let style = Style { limit: Some(1 << 20), ..style(Codec::None, Level::MAX) };
+    let written = write_kdump((&dump, &plan), &style, &work(1), &FileSink::create(&path, Overwrite::No)?)?;
+    assert!(written.full && written.bytes <= 1 << 20 && written.pages < plan.kept());
+    let copy = Dump::open(&[path])?;
+    assert!(copy.incomplete());
+    let mut reader = Reader::new(&copy, Io::Map);
+    let there = plan.kept_pages()?.into_iter().filter(|page| reader.bytes(page * 4096, 4096).is_ok()).count();
+    assert_eq!(there as u64, written.pages);
+    Ok(())
+}
+
+#[test]
+fn bits_that_do_not_fit_into_memory_go_into_a_file() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let dump = synthetic(folder.path())?;
+    let small = Work { memory: 64, folder: Some(folder.path().to_owned()), ..work(2) };
+    assert_eq!(plan(&dump, Level::MAX, &small)?.kept_pages()?, plan(&dump, Level::MAX, &work(1))?.kept_pages()?);
+    let nowhere = Plan::make(&dump, None, &Work { folder: None, ..small });
+    insta::assert_snapshot!(nowhere.unwrap_err(), @"the bits of 8192 pages need 4096 bytes: give --memory 1M, or a folder for them with --work-dir");
+    Ok(())
+}

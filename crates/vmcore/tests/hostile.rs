@@ -1,0 +1,200 @@
+//! Bad input: cut off anywhere, changed anywhere, full disks, closed pipes. An error or a usable dump, never a panic.
+
+use std::error::Error;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use proptest::prelude::{any, prop, proptest};
+use vmcore::synthetic::Synthetic;
+use vmcore::{
+    Codec, Dump, DumpError, FileSink, Filter, Flattened, Io, Level, Overwrite, Plan, Reader, Style, Work, write_kdump,
+};
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+const GROUPS: &str = "0x010+40 anon\n 0x080+3 cache 4\n 0x0c0 free 4\n 0x480 huge 5";
+
+fn small() -> Synthetic {
+    Synthetic { groups: GROUPS.to_owned(), own: 0x100, memory: vec![0..0x50, 0x58..0x4ec], ..Synthetic::default() }
+}
+
+fn work(io: Io) -> Work {
+    Work { threads: 1, io, memory: 64 << 20, folder: None }
+}
+
+fn style() -> Style {
+    let names = ["Linux", "", "", "", "x86_64", ""].map(str::to_owned);
+    Style { codec: Codec::Zstd, effort: None, level: Level::MAX, part: None, limit: None, names }
+}
+
+/// Does all that is done with a dump.
+fn use_all(path: &Path, out: &Path, io: Io) -> Result<(), DumpError> {
+    let dump = Dump::open(&[path.to_owned()])?;
+    let filter = Filter::new(&mut Reader::new(&dump, io), Level::MAX);
+    let plan = Plan::make(&dump, filter.as_ref().ok(), &work(io))?;
+    let written = write_kdump((&dump, &plan), &style(), &work(io), &FileSink::create(out, Overwrite::Yes)?)?;
+    let copy = Dump::open(&[out.to_owned()])?;
+    let mut reader = Reader::new(&copy, io);
+    let readable = (0..copy.pages()).filter(|page| reader.bytes(page * 4096, 4096).is_ok()).count() as u64;
+    assert_eq!(readable, written.pages, "all that was written, and no more, can be read");
+    assert_eq!(copy.incomplete(), dump.incomplete() || written.unreadable > 0);
+    filter.map(drop)
+}
+
+/// Returns the bytes of a dump, as it was made and as it was written.
+fn both(folder: &Path) -> Result<[Vec<u8>; 2], Box<dyn Error>> {
+    let (path, out) = (folder.join("vmcore"), folder.join("out"));
+    small().write(&path)?;
+    use_all(&path, &out, Io::Map)?;
+    Ok([std::fs::read(path)?, std::fs::read(out)?])
+}
+
+#[test]
+fn a_dump_that_is_cut_off_anywhere_is_an_error_or_incomplete() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let (path, out) = (folder.path().join("cut"), folder.path().join("copy"));
+    for bytes in both(folder.path())? {
+        let fine = (0..600).chain((600..12_000).step_by(97)).chain((12_000..bytes.len()).step_by(90_001));
+        for length in fine {
+            std::fs::write(&path, &bytes[..length])?;
+            let complete = Dump::open(std::slice::from_ref(&path)).is_ok_and(|dump| !dump.incomplete());
+            let elf = bytes.starts_with(b"\x7fELF");
+            assert!(!(complete && elf && length < bytes.len() - 4096), "{length}");
+            drop(use_all(&path, &out, Io::Read));
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig { cases: 200, ..Default::default() })]
+
+    /// Bytes are changed in headers, notes, page tables, records, bitmaps and descriptors.
+    #[test]
+    fn a_dump_that_is_changed_anywhere_does_no_harm(
+        which in 0_usize..2,
+        changes in prop::collection::vec((any::<prop::sample::Index>(), 0_u8..4, any::<[u8; 8]>()), 1..6),
+    ) {
+        thread_local! {
+            static BOTH: (tempfile::TempDir, [Vec<u8>; 2]) = {
+                let folder = tempfile::tempdir().unwrap();
+                let both = both(folder.path()).unwrap();
+                (folder, both)
+            };
+        }
+        BOTH.with(|(folder, both)| {
+            let (path, out) = (folder.path().join("changed"), folder.path().join("copy"));
+            std::fs::write(&path, &both[which]).unwrap();
+            let file = File::options().write(true).open(&path).unwrap();
+            // Half of the changes hit what is not zero: most bytes of a dump are, and mean nothing.
+            let full: Vec<usize> = (0..both[which].len()).step_by(8).filter(|at| both[which][*at..].iter().take(8).any(|byte| *byte != 0)).collect();
+            for (place, kind, bytes) in changes {
+                let at = if kind < 2 { full[place.index(full.len())] } else { place.index(8192.min(both[which].len())) };
+                let bytes = if kind == 1 { [0xff; 8] } else { bytes };
+                file.write_all_at(&bytes[..1 + usize::from(bytes[0]) % 8], at as u64).unwrap();
+            }
+            drop(use_all(&path, &out, Io::Read));
+        });
+    }
+}
+
+#[test]
+fn what_is_no_dump_is_told() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let told = |name: &str, bytes: &[u8]| -> Result<String, Box<dyn Error>> {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes)?;
+        let error = Dump::open(&[path]).map(drop).unwrap_err().to_string();
+        Ok(error.replace(&folder.path().display().to_string(), "FOLDER"))
+    };
+    let [elf, kdump] = both(folder.path())?;
+    let changed = |bytes: &[u8], at: usize, new: &[u8]| {
+        let mut bytes = bytes.to_vec();
+        bytes[at..at + new.len()].copy_from_slice(new);
+        bytes
+    };
+    let all = [
+        told("empty", b"")?,
+        told("text", &[b'a'; 1000])?,
+        told("short", &elf[..200])?,
+        told("narrow", &changed(&elf, 4, &[1]))?,
+        told("big-endian", &changed(&elf, 5, &[2]))?,
+        told("sparc", &changed(&elf, 18, &[43]))?,
+        told("program", &changed(&elf, 16, &[2]))?,
+        told("no-headers", &changed(&elf, 56, &[0, 0]))?,
+        told("far", &changed(&elf, 32, &[0xff; 8]))?,
+        told("huge", &changed(&elf, 64 + 56 + 40, &(1_u64 << 60).to_le_bytes()))?,
+        told("mips", &changed(&kdump, 12 + 4 * 65, b"mips64"))?,
+        told("odd-pages", &changed(&kdump, 428, &5000_u32.to_le_bytes()))?,
+        told("many-pages", &changed(&kdump, 4096 + 96, &(1_u64 << 60).to_le_bytes()))?,
+        told("few-bits", &changed(&kdump, 436, &0_u32.to_le_bytes()))?,
+        told("cut", &kdump[..9000])?,
+    ];
+    insta::assert_snapshot!(all.join("\n"));
+    Ok(())
+}
+
+#[test]
+fn notes_that_lie_are_told() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("vmcore");
+    small().write(&path)?;
+    let mut all = Vec::new();
+    let dump = Dump::open(std::slice::from_ref(&path))?;
+    let lines: Vec<String> = dump.info().lines().map(|(key, value)| format!("{key}={value}")).collect();
+    for (key, line) in [
+        ("SIZE(page)", ""),
+        ("SIZE(page)", "SIZE(page)=5000000000"),
+        ("NUMBER(phys_base)", "NUMBER(phys_base)=1152921504606846976"),
+        ("NUMBER(SECTION_SIZE_BITS)", "NUMBER(SECTION_SIZE_BITS)=-1"),
+        ("SYMBOL(mem_section)", "SYMBOL(mem_section)=ffff8880deadbeef"),
+        ("OFFSET(page.mapping)", "OFFSET(page.mapping)=4096"),
+        ("NUMBER(PG_lru)", "NUMBER(PG_lru)=64"),
+        ("SIZE(mem_section)", "SIZE(mem_section)=4"),
+        ("SYMBOL(init_top_pgt)", ""),
+    ] {
+        let text: Vec<&str> =
+            lines.iter().map(String::as_str).filter(|own| !own.starts_with(key)).chain(Some(line)).collect();
+        let dump = Dump::open(std::slice::from_ref(&path))?.with_info(text.join("\n").as_bytes());
+        all.push(Filter::new(&mut Reader::new(&dump, Io::Map), Level::MAX).map(drop).unwrap_err().to_string());
+    }
+    let none = Dump::open(std::slice::from_ref(&path))?.with_info(b"");
+    all.push(Filter::new(&mut Reader::new(&none, Io::Map), Level::MAX).map(drop).unwrap_err().to_string());
+    insta::assert_snapshot!(all.join("\n"));
+    Ok(())
+}
+
+#[test]
+fn a_full_disk_and_a_closed_pipe_are_told() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("vmcore");
+    small().write(&path)?;
+    let dump = Dump::open(&[path])?;
+    let plan = Plan::make(&dump, None, &work(Io::Map))?;
+    let full = FileSink::create(Path::new("/dev/full"), Overwrite::No)?;
+    let error = write_kdump((&dump, &plan), &style(), &work(Io::Map), &full).unwrap_err();
+    insta::assert_snapshot!(error, @"no space is left for /dev/full (at offset 0x0): make room, or drop more with a higher --level or a list such as --level 17,31; what was written is marked incomplete");
+    let (reader, writer) = std::io::pipe()?;
+    drop(reader);
+    let error = Flattened::begin(writer).map(drop).unwrap_err();
+    insta::assert_snapshot!(error, @"the reader of the output went away at offset 0x0: the dump there is not complete");
+    Ok(())
+}
+
+#[test]
+fn page_tables_that_lead_in_circles_come_to_an_end() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("vmcore");
+    small().write(&path)?;
+    let pages = Dump::open(std::slice::from_ref(&path))?.pages();
+    let end = std::fs::metadata(&path)?.len();
+    // The topmost table is page 0x100 of memory; the last page of memory is the last of the file.
+    let root = end - (pages - 0x100) * 4096;
+    let file = File::options().write(true).open(&path)?;
+    let circle: Vec<u8> = (0..512).flat_map(|_| 0x10_0063_u64.to_le_bytes()).collect();
+    file.write_all_at(&circle, root)?;
+    // All addresses are mapped, all to the same page: there is a result, whatever it is worth.
+    drop(use_all(&path, &folder.path().join("copy"), Io::Read));
+    Ok(())
+}
