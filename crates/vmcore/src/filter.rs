@@ -13,6 +13,7 @@ use crate::memmap::MemoryMap;
 use crate::paging::Walker;
 use crate::reader::Reader;
 use crate::rule::{Class, Evidence, Level, Record, Rule};
+use crate::table::Table;
 use crate::window::PIECE_MAX;
 
 /// What a filter found.
@@ -40,6 +41,7 @@ impl Counts {
 pub struct Filter {
     map: MemoryMap,
     rule: Rule,
+    table: Table,
     image: Vec<Range<u64>>,
 }
 
@@ -53,7 +55,8 @@ impl Filter {
         let image = image::pages(reader, &map);
         let reserved = image::enumerator(reader, &image, "PG_reserved");
         let layout = Layout::new(reader.dump().info(), reserved)?;
-        Ok(Self { map, rule: Rule::new(layout, level), image })
+        let rule = Rule::new(layout, level);
+        Ok(Self { map, table: Table::new(&rule), rule, image })
     }
 
     /// Returns the memory map.
@@ -130,6 +133,11 @@ struct Section<'s> {
 }
 
 impl Section<'_> {
+    /// Returns how many pages it has.
+    fn len(&self) -> usize {
+        self.drop.len() * 64
+    }
+
     /// Drops pages of a class, and returns how many that were.
     fn drop(&mut self, range: Range<usize>, (class, evidence): (Class, Evidence)) -> u64 {
         if class == Class::Kept {
@@ -217,7 +225,7 @@ impl<'f> Scanner<'f> {
 
     /// Filters as many pages from `at` as there are records at once; returns the next page to look at.
     fn piece(&mut self, section: &mut Section<'_>, at: usize) -> usize {
-        let count = section.drop.len() * 64;
+        let count = section.len();
         let size = self.filter.map.record();
         let rule = &self.filter.rule;
         let bytes = match self.records.fetch(at, 2) {
@@ -232,17 +240,19 @@ impl<'f> Scanner<'f> {
         let mut page = at;
         while page < end {
             let rest = &bytes[(page - at) * size..];
-            let Some(first) = record(rest, size) else { break };
-            if rule.is_special(&first) {
+            let count = (64 - page % 64).min(end - page);
+            let done = batch((self.filter, size), section, page, (&rest[..count * size], &mut self.counts));
+            page += done;
+            if done < count {
+                // One that speaks for others.
+                let rest = &rest[done * size..];
+                let Some(first) = record(rest, size) else { break };
                 let (class, pages) = rule.block(&first, section.pages.start + page as u64, rest);
-                let pages = usize::try_from(pages).unwrap_or(count).min(count - page);
-                self.counts.dropped[class as usize] +=
-                    section.drop(page..page + pages, (class, rule.evidence(&first, class)));
+                let pages = usize::try_from(pages).unwrap_or(section.len()).min(section.len() - page);
+                let evidence = rule.evidence(&first, class);
+                self.counts.dropped[class as usize] += section.drop(page..page + pages, (class, evidence));
                 page += pages;
-                continue;
             }
-            let batch = (64 - page % 64).min(end - page);
-            page += self::batch((rule, size), section, page, (&rest[..batch * size], &mut self.counts));
         }
         self.records.ahead = if page > end { AHEAD_MIN } else { (self.records.ahead * 2).min(PIECE_MAX) };
         page
@@ -251,16 +261,17 @@ impl<'f> Scanner<'f> {
 
 /// Filters pages of one word up to the first that speaks for others too; returns how many.
 fn batch(
-    (rule, size): (&Rule, usize),
+    (filter, size): (&Filter, usize),
     section: &mut Section<'_>,
     page: usize,
     (bytes, counts): (&[u8], &mut Counts),
 ) -> usize {
+    let (rule, table) = (&filter.rule, &filter.table);
     let batch = if size == RECORD {
-        scan(rule, bytes.as_chunks().0.iter())
+        table.scan(bytes.as_chunks().0)
     } else {
         let records: Vec<Record> = bytes.chunks_exact(size).filter_map(|bytes| record(bytes, size)).collect();
-        scan(rule, records.iter())
+        table.scan(&records)
     };
     let mask = batch.drop << (page % 64);
     let (memory, allowed) = (section.memory[page / 64], section.allowed[page / 64]);
@@ -274,7 +285,7 @@ fn batch(
     // Some of them may not be dropped: one by one.
     for (n, bytes) in bytes.chunks_exact(size).take(batch.done).enumerate() {
         let Some(record) = record(bytes, size) else { continue };
-        let class = rule.class(&record, 0);
+        let class = rule.class(&record);
         let may = match rule.evidence(&record, class) {
             Evidence::Strong => memory,
             Evidence::Weak => allowed,
@@ -350,31 +361,6 @@ impl Records<'_> {
         }
         Ok(&self.seam)
     }
-}
-
-/// What a row of records says.
-struct Batch {
-    /// How many were looked at.
-    done: usize,
-    /// The pages that are dropped.
-    drop: u64,
-    /// How many of each class, in eight bits each.
-    counts: u64,
-}
-
-#[inline]
-fn scan<'r>(rule: &Rule, records: impl Iterator<Item = &'r Record>) -> Batch {
-    let mut batch = Batch { done: 0, drop: 0, counts: 0 };
-    for record in records {
-        if rule.is_special(record) {
-            break;
-        }
-        let class = rule.class(record, 0) as u64;
-        batch.drop |= u64::from(class != 0) << batch.done;
-        batch.counts += 1 << (class * 8);
-        batch.done += 1;
-    }
-    batch
 }
 
 /// Returns the record at the beginning of bytes, as far as it is looked at.

@@ -98,6 +98,12 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
+    /// Whether types are told apart by their top byte.
+    pub(crate) fn types_are_top_bytes(&self) -> bool {
+        let tests = [self.buddy, self.unaccepted, self.offline, self.slab.kind];
+        tests.iter().all(|test| *test == TypeTest::NEVER || test.mask == 0xff00_0000)
+    }
+
     /// Reads the layout; `reserved` is the number of PG_reserved, if BTF told.
     pub(crate) fn new(info: &Info, reserved: Option<u32>) -> Result<Self, DumpError> {
         let record = info.need_size("SIZE", "page")?;

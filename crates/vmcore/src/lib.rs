@@ -32,6 +32,7 @@ mod storage;
 #[cfg(any(test, feature = "synthetic"))]
 pub mod synthetic;
 mod system;
+mod table;
 mod twins;
 mod window;
 

@@ -229,6 +229,8 @@ impl Store {
 
 /// Makes a file that is gone when it is closed.
 fn scratch(folder: &std::path::Path) -> Result<(File, PathBuf), DumpError> {
+    let here = std::path::Path::new(".");
+    let folder = if folder.as_os_str().is_empty() { here } else { folder };
     let path = folder.join(format!(".marvin-dump-{}", std::process::id()));
     let options = File::options().read(true).write(true).create_new(true).to_owned();
     let file = options.open(&path).map_err(DumpError::writing(&path, 0))?;

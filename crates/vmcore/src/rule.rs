@@ -106,125 +106,144 @@ pub(crate) enum Evidence {
 /// A record, as far as it is looked at.
 pub(crate) type Record = [u8; RECORD];
 
+/// What the type of a page says, as far as it matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    Other = 0,
+    Buddy = 1,
+    Unaccepted = 2,
+    Offline = 3,
+    Slab = 4,
+}
+
+impl Kind {
+    /// All of them, in order of their numbers.
+    pub(crate) const ALL: [Self; 5] = [Self::Other, Self::Buddy, Self::Unaccepted, Self::Offline, Self::Slab];
+}
+
+/// What of a record decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Facts {
+    pub(crate) flags: u64,
+    pub(crate) tail: bool,
+    /// The lowest bit of `mapping`.
+    pub(crate) anon: bool,
+    pub(crate) kind: Kind,
+    /// `private` is not zero: in a free block, its order.
+    pub(crate) order: bool,
+}
+
 /// The rule for one kernel and level.
 #[derive(Debug, Clone)]
 pub(crate) struct Rule {
     layout: Layout,
-    /// Masks that are empty where the level keeps what they find.
-    cache: u8,
-    private_cache: u8,
-    user: u8,
-    free: u8,
+    level: Level,
 }
 
 impl Rule {
     pub(crate) fn new(layout: Layout, level: Level) -> Self {
-        Self {
-            layout,
-            cache: u8::from(level.cache()),
-            private_cache: u8::from(level.private_cache()),
-            user: u8::from(level.user()),
-            free: u8::from(level.free()),
-        }
+        Self { layout, level }
     }
 
     pub(crate) fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    #[inline]
-    fn long(record: &Record, at: usize) -> u64 {
-        // Offsets are multiples of eight within the record, which the mask tells the compiler.
-        let at = at & (RECORD - 8);
-        let bytes: [u8; 8] = [
-            record[at],
-            record[at + 1],
-            record[at + 2],
-            record[at + 3],
-            record[at + 4],
-            record[at + 5],
-            record[at + 6],
-            record[at + 7],
+    /// Returns the flags that decide.
+    pub(crate) fn flags(&self) -> u64 {
+        let layout = &self.layout;
+        layout.lru
+            | layout.swap_cache
+            | layout.private_data
+            | layout.head
+            | layout.poison
+            | layout.reserved
+            | layout.slab.flag
+    }
+
+    /// Returns what a type says.
+    pub(crate) fn kind(&self, page_type: u32) -> Kind {
+        let layout = &self.layout;
+        let tests = [
+            (layout.slab.kind, Kind::Slab),
+            (layout.buddy, Kind::Buddy),
+            (layout.unaccepted, Kind::Unaccepted),
+            (layout.offline, Kind::Offline),
         ];
-        u64::from_le_bytes(bytes)
+        tests.into_iter().find(|(test, _)| test.holds(page_type)).map_or(Kind::Other, |(_, kind)| kind)
     }
 
-    #[inline]
-    fn page_type(&self, record: &Record) -> u32 {
-        let at = self.layout.page_type;
-        // The half of eight bytes that the offset means.
-        (Self::long(record, at) >> (at % 8 * 8)) as u32
-    }
-
-    /// Whether a page is a tail: its compound page was decided by the head.
-    #[inline]
-    pub(crate) fn is_tail(&self, record: &Record) -> bool {
-        self.layout.head_pointer.is_some_and(|at| Self::long(record, at) & 1 == 1)
+    fn facts(&self, record: &Record) -> Facts {
+        let layout = &self.layout;
+        let page_type = (long(record, layout.page_type) >> (layout.page_type % 8 * 8)) as u32;
+        Facts {
+            flags: long(record, layout.flags),
+            tail: layout.head_pointer.is_some_and(|at| long(record, at) & 1 == 1),
+            anon: long(record, layout.mapping) & 1 == 1,
+            kind: self.kind(page_type),
+            order: long(record, layout.private) != 0,
+        }
     }
 
     /// Returns the address of a tail's head.
     pub(crate) fn head_address(&self, record: &Record) -> Option<u64> {
-        let pointer = Self::long(record, self.layout.head_pointer?);
+        let pointer = long(record, self.layout.head_pointer?);
         (pointer & 1 == 1).then(|| pointer - 1)
     }
 
-    /// Whether the page speaks for pages behind it too: it needs a closer look.
-    #[inline]
-    pub(crate) fn is_special(&self, record: &Record) -> bool {
-        let layout = &self.layout;
-        let page_type = self.page_type(record);
-        let head = Self::long(record, layout.flags) & layout.head != 0;
-        let block =
-            self.free & u8::from(layout.buddy.holds(page_type)) & u8::from(Self::long(record, layout.private) != 0);
-        let unaccepted = self.free & u8::from(layout.unaccepted.holds(page_type));
-        (u8::from(head) | block | unaccepted) & u8::from(!self.is_tail(record)) != 0
+    /// Whether a page speaks for pages behind it too.
+    pub(crate) fn speaks_for_others(&self, facts: &Facts) -> bool {
+        let head = facts.flags & self.layout.head != 0;
+        let block = self.level.free() && (facts.kind == Kind::Buddy && facts.order || facts.kind == Kind::Unaccepted);
+        !facts.tail && (head || block)
     }
 
-    /// Says what a page is by its record alone; `huge` says that it is a hugetlb page. Written without branches: in
-    /// mixed memory none of them could be foreseen.
-    #[inline]
-    pub(crate) fn class(&self, record: &Record, huge: u8) -> Class {
-        let layout = &self.layout;
-        let flags = Self::long(record, layout.flags);
-        let page_type = self.page_type(record);
-        let slab = u8::from(flags & layout.slab.flag != 0) | u8::from(layout.slab.kind.holds(page_type));
-        let anon = (Self::long(record, layout.mapping) & 1) as u8 & !slab;
-        let cache = u8::from(flags & layout.lru != 0) | u8::from(flags & layout.swap_cache == layout.swap_cache);
-        let private = u8::from(flags & layout.private_data != 0);
-        let select = |condition: u8, yes: u8, no: u8| if condition & 1 != 0 { yes } else { no };
-        let class = select(u8::from(layout.offline.holds(page_type)) & !slab, Class::Offline as u8, 0);
-        let class = select(u8::from(flags & layout.poison != 0), Class::Poisoned as u8, class);
-        let class = select(self.user & (anon | huge), Class::User as u8, class);
-        let class = select(self.private_cache & cache & !anon, Class::PrivateCache as u8, class);
-        let class = select(self.cache & cache & !private & !anon, Class::Cache as u8, class);
-        let free = u8::from(layout.buddy.holds(page_type)) & !slab | u8::from(layout.unaccepted.holds(page_type));
-        let class = select(self.free & free, Class::Free as u8, class);
-        let kept = u8::from(self.is_tail(record)) | u8::from(flags & layout.reserved != 0);
-        Class::ALL[usize::from(select(kept, 0, class)).min(Class::COUNT - 1)]
+    /// Says what a page is by its own record.
+    pub(crate) fn class(&self, record: &Record) -> Class {
+        self.decide(&self.facts(record), false)
     }
 
-    /// Says what a page is, and for how many pages: `tail` is the record behind it, `pages_left` how many pages there
-    /// are from here to the end of what can hold a block.
+    /// Says what a page is; `huge` says that it is a hugetlb page, which its own record may not tell.
+    pub(crate) fn decide(&self, facts: &Facts, huge: bool) -> Class {
+        let (layout, level) = (&self.layout, self.level);
+        let has = |flag: u64| facts.flags & flag != 0;
+        if facts.tail || has(layout.reserved) {
+            return Class::Kept;
+        }
+        let slab = facts.kind == Kind::Slab || has(layout.slab.flag);
+        let anon = facts.anon && !slab;
+        let cache = has(layout.lru) || facts.flags & layout.swap_cache == layout.swap_cache;
+        match facts.kind {
+            Kind::Buddy if level.free() && !slab => Class::Free,
+            Kind::Unaccepted if level.free() => Class::Free,
+            _ if level.cache() && cache && !has(layout.private_data) && !anon => Class::Cache,
+            _ if level.private_cache() && cache && !anon => Class::PrivateCache,
+            _ if level.user() && (anon || huge) => Class::User,
+            _ if has(layout.poison) => Class::Poisoned,
+            Kind::Offline if !slab => Class::Offline,
+            _ => Class::Kept,
+        }
+    }
+
+    /// Says what page number `page` is, and for how many pages that holds: `behind` are the bytes from its record on.
     pub(crate) fn block(&self, record: &Record, page: u64, behind: &[u8]) -> (Class, u64) {
         let layout = &self.layout;
-        if self.is_tail(record) {
-            return (Class::Kept, 1);
-        }
-        let class = self.class(record, 0);
+        let facts = self.facts(record);
+        let class = self.decide(&facts, false);
         if class == Class::Free {
-            let unaccepted = layout.unaccepted.holds(self.page_type(record));
-            let order = if unaccepted { layout.orders - 1 } else { Self::long(record, layout.private) };
+            let whole = layout.orders.saturating_sub(1);
+            let order = if facts.kind == Kind::Unaccepted { whole } else { long(record, layout.private) };
             // An order that cannot be is a broken record: it says nothing of any page.
             return if order < layout.orders { (Class::Free, 1 << order) } else { (Class::Kept, 1) };
         }
-        if Self::long(record, layout.flags) & layout.head == 0 {
+        if facts.tail || facts.flags & layout.head == 0 {
             return (class, 1);
         }
         let Some(order) = self.order(behind).filter(|order| *order < 40 && page.is_multiple_of(1 << order)) else {
             return (class, 1);
         };
-        let huge = u8::from(self.is_huge(record, behind));
-        (self.class(record, huge), 1 << order)
+        (self.decide(&facts, self.is_huge(record, behind)), 1 << order)
     }
 
     /// Returns the order of a compound page: `bytes` are the head's record and what is behind it.
@@ -237,7 +256,10 @@ impl Rule {
 
     fn is_huge(&self, record: &Record, bytes: &[u8]) -> bool {
         match self.layout.huge {
-            HugeRule::Type(test) => test.holds(self.page_type(record)),
+            HugeRule::Type(test) => {
+                let at = self.layout.page_type;
+                test.holds((long(record, at) >> (at % 8 * 8)) as u32)
+            }
             HugeRule::TailFlag(at, mask) => u64_at(bytes, at).is_some_and(|flags| flags & mask != 0),
             HugeRule::Destructor(at, number) => bytes.get(at) == Some(&number),
             HugeRule::Unknown => false,
@@ -249,8 +271,16 @@ impl Rule {
     /// was never written properly.
     pub(crate) fn evidence(&self, record: &Record, class: Class) -> Evidence {
         let layout = &self.layout;
-        let given = layout.reserved != 0 && Self::long(record, layout.flags) & layout.reserved == 0;
-        let owned = Self::long(record, layout.mapping) != 0;
+        let given = layout.reserved != 0 && long(record, layout.flags) & layout.reserved == 0;
+        let owned = long(record, layout.mapping) != 0;
         if class == Class::Free || given && owned { Evidence::Strong } else { Evidence::Weak }
     }
+}
+
+/// Returns the eight bytes of a record that `at` is in.
+#[inline(always)]
+pub(crate) fn long(record: &Record, at: usize) -> u64 {
+    // The mask tells the compiler that they are within the record.
+    let (words, _) = record.as_chunks::<8>();
+    u64::from_le_bytes(words[at / 8 % (RECORD / 8)])
 }

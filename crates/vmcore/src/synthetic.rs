@@ -13,6 +13,8 @@ use std::path::Path;
 
 use crate::note;
 
+pub mod large;
+
 const PAGE: u64 = 4096;
 /// Bytes of a record.
 const RECORD: u64 = 64;
@@ -23,6 +25,8 @@ const PER_ROOT: u64 = PAGE / MEM_SECTION;
 const IMAGE: u64 = 0xffff_ffff_8000_0000;
 const DIRECT: u64 = 0xffff_8880_0000_0000;
 const VMEMMAP: u64 = 0xffff_ea00_0000_0000;
+/// Pages for the kernel's own things, but for records.
+const OWN: u64 = 1024;
 /// Bytes of a header and of one program header.
 const ELF: u64 = 64;
 const PROGRAM_HEADER: u64 = 56;
@@ -159,6 +163,8 @@ pub struct Synthetic {
     pub gap: u64,
     /// Whether the image carries BTF.
     pub btf: bool,
+    /// Sections that have records of their own; those behind them have the same, page for page. A section of 128 MiB each.
+    pub distinct: Option<u64>,
 }
 
 impl Default for Synthetic {
@@ -173,6 +179,7 @@ impl Default for Synthetic {
             scattered: false,
             gap: 0,
             btf: true,
+            distinct: None,
         }
     }
 }
@@ -218,21 +225,23 @@ impl Synthetic {
         apart.then_some(groups)
     }
 
-    /// Writes the dump.
+    /// Writes the dump; returns where in the file the records begin, if they are in one piece.
     ///
     /// # Errors
     /// When the file cannot be written, or a group is wrong.
-    pub fn write(&self, path: &Path) -> io::Result<()> {
+    pub fn write(&self, path: &Path) -> io::Result<u64> {
         let wrong = || io::Error::from(io::ErrorKind::InvalidInput);
         let mut image = Image { wish: self, pages: BTreeMap::new(), next: self.own, root: 0 };
         image.root = image.page();
-        let info = image.kernel(&self.groups().ok_or_else(wrong)?);
+        let (info, records) = image.kernel(&self.groups().ok_or_else(wrong)?);
         let mut notes = note::encode("CORE", 1, &[0; 336]);
         notes.extend(note::encode("VMCOREINFO", 0, info.as_bytes()));
-        self.write_elf(path, &image, &notes)
+        let places = self.write_elf(path, &image, &notes)?;
+        let place = places.iter().find(|(range, _)| range.contains(&(records / PAGE)));
+        Ok(place.map_or(0, |(range, at)| at + records - range.start * PAGE))
     }
 
-    fn write_elf(&self, path: &Path, image: &Image<'_>, notes: &[u8]) -> io::Result<()> {
+    fn write_elf(&self, path: &Path, image: &Image<'_>, notes: &[u8]) -> io::Result<Vec<(Range<u64>, u64)>> {
         let count = self.memory.len() as u64 + 1;
         let table = ELF + self.gap;
         let notes_at = table + count * PROGRAM_HEADER;
@@ -266,7 +275,7 @@ impl Synthetic {
                 file.write_all_at(&bytes[..], at + (page - range.start) * PAGE)?;
             }
         }
-        Ok(())
+        Ok(places)
     }
 
     fn section_pages(&self) -> u64 {
@@ -314,12 +323,12 @@ impl Image<'_> {
         }
     }
 
-    /// Makes everything that the kernel keeps, and returns its note.
-    fn kernel(&mut self, groups: &[Group]) -> String {
+    /// Makes everything that the kernel keeps, and returns its note and where records begin.
+    fn kernel(&mut self, groups: &[Group]) -> (String, u64) {
         let base = self.sections();
         self.records(base, groups);
         self.image();
-        self.note()
+        (self.note(), base)
     }
 
     /// Makes the table of sections; returns the physical address of the first record.
@@ -339,7 +348,8 @@ impl Image<'_> {
                 }
             }
         }
-        let base = self.next.next_multiple_of(512);
+        let behind = if wish.distinct.is_some() { wish.own + OWN } else { self.next };
+        let base = behind.next_multiple_of(512);
         let pages = (count * wish.section_pages() * RECORD).div_ceil(PAGE);
         if wish.scattered {
             for n in 0..pages {
@@ -347,7 +357,8 @@ impl Image<'_> {
             }
         } else {
             for n in 0..pages.div_ceil(512) {
-                self.map(VMEMMAP + (n << 21), (base << 12) + (n << 21), 21);
+                let own = wish.distinct.map_or(n, |distinct| n % distinct);
+                self.map(VMEMMAP + (n << 21), (base << 12) + (own << 21), 21);
             }
         }
         base * PAGE

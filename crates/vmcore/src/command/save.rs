@@ -78,7 +78,10 @@ impl<'w> Task<'w> {
         };
         let io = if wish.non_mmap || wish.io == Access::Read { Io::Read } else { Io::Map };
         let memory = wish.cyclic_buffer.map_or(wish.memory, |kib| kib.saturating_mul(1024).max(wish.memory));
-        let work = Work { threads, io, memory, folder: wish.work_dir.clone() };
+        // What does not fit into memory goes beside the output, where there is room for more than that.
+        let beside = output.first().and_then(|path| path.parent()).map(|folder| folder.join(""));
+        let folder = wish.work_dir.clone().or(beside).or_else(|| wish.dry_run.then(std::env::temp_dir));
+        let work = Work { threads, io, memory, folder };
         Ok(Self { wish, input, output, codec: codec(wish), work })
     }
 
