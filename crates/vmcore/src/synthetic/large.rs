@@ -54,21 +54,25 @@ impl Large {
             bytes.clear();
             for page in 0..SECTION {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                bytes.extend(self.record(page, state >> 33));
+                bytes.extend(self.record((section, page), state >> 33));
             }
             file.write_all_at(&bytes, records + section * SECTION * RECORD)?;
         }
         Ok(())
     }
 
-    fn record(&self, page: u64, chance: u64) -> [u8; RECORD as usize] {
+    fn record(&self, (section, page): (u64, u64), chance: u64) -> [u8; RECORD as usize] {
         let (kind, at, order) = match self.mix {
+            // A dump of nothing is refused by makedumpfile.
+            Mix::Free if section == 0 && page < 1024 => ("kernel", 0, 0),
             Mix::Free => ("free", page % 1024, 10),
             Mix::Busy => (
-                match chance % 100 {
-                    0..48 => "anon",
-                    48..73 => "cache",
-                    73..78 => "private",
+                match chance % 10_000 {
+                    // Little is kept: its pages are holes of the file, and to copy them is not what is measured.
+                    0 => "slab",
+                    1..4800 => "anon",
+                    4800..7300 => "cache",
+                    7300..7800 => "private",
                     _ => "free",
                 },
                 0,

@@ -1,0 +1,191 @@
+//! Prints figures of `marvin-dump` beside makedumpfile's, in processor seconds: the same dumps, one program after the other.
+//!
+//! The environment says what is measured: `MAKEDUMPFILE` is the program to stand against, else the one in the path;
+//! `VMCORE` is a real dump for the figures that need one. Dumps of machines larger than this one are made in a temporary
+//! folder. Like the other benches it fails only when it cannot measure.
+
+#[path = "../cpu.rs"]
+mod cpu;
+#[path = "../figure.rs"]
+mod figure;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::Context;
+use figure::{Against, Figure, Figures};
+use vmcore::synthetic::large::{Large, Mix};
+
+/// Memory of the large machine, in bytes.
+const MEMORY: u64 = 2 << 40;
+/// Sections of it that have records of their own: 1 GiB of records, more than any cache holds.
+const DISTINCT: u64 = 512;
+/// Each is measured so often, and the least counts: what else runs can only add.
+const TIMES: usize = 3;
+
+fn main() -> ExitCode {
+    match figures() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // With nobody to tell, the exit code still does.
+            writeln!(std::io::stderr(), "benches: {error:#}").ok();
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn figures() -> anyhow::Result<()> {
+    let mut bench = Bench::new()?;
+    let load = cpu::load()?;
+    if load > 1.0 {
+        bench
+            .figures
+            .doubt(&format!("{load} processes want to run: processor seconds are larger than on a quiet host"))?;
+    }
+    bench.filter()?;
+    match std::env::var_os("VMCORE") {
+        Some(path) => bench.real(Path::new(&path))?,
+        None => writeln!(
+            std::io::stderr(),
+            "benches: no real dump: name one with VMCORE=FILE for the figures of -d 31 and -d 0"
+        )?,
+    }
+    Ok(())
+}
+
+struct Bench {
+    folder: tempfile::TempDir,
+    ours: PathBuf,
+    /// Nothing where it is not installed.
+    theirs: Option<PathBuf>,
+    figures: Figures,
+}
+
+impl Bench {
+    fn new() -> anyhow::Result<Self> {
+        let own = std::env::current_exe()?;
+        let ours = own.with_file_name("marvin-dump");
+        anyhow::ensure!(ours.exists(), "no {}: run `cargo build --release -p vmcore`", ours.display());
+        let theirs = PathBuf::from(std::env::var_os("MAKEDUMPFILE").unwrap_or_else(|| "makedumpfile".into()));
+        let known = Command::new(&theirs).arg("-v").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
+        if !known {
+            let name = theirs.display();
+            writeln!(
+                std::io::stderr(),
+                "benches: no {name} to stand against: install makedumpfile, or name it with MAKEDUMPFILE=FILE"
+            )?;
+        }
+        Ok(Self { folder: tempfile::tempdir()?, ours, theirs: known.then_some(theirs), figures: Figures })
+    }
+
+    /// The filter on machines of 2 TB.
+    fn filter(&mut self) -> anyhow::Result<()> {
+        for (mix, name, goal) in [(Mix::Busy, "busy", 2.5), (Mix::Free, "mostly free", 0.3)] {
+            let path = self.folder.path().join("large");
+            Large { memory: MEMORY, distinct: DISTINCT, mix }.write(&path)?;
+            let out = self.folder.path().join("out");
+            for io in ["mmap", "read"] {
+                let own = least(|| self.ours(&["-d", "31", "--threads", "1", "--io", io], &path, &out))?;
+                let name = format!("filter 2 TB, {name}, one thread, {io}");
+                self.print(name, own, Against::Goal(goal))?;
+            }
+            let own = least(|| self.ours(&["-d", "31", "--threads", "1"], &path, &out))?;
+            if let Some(theirs) = self.theirs(&["-l", "-d", "31"], &path, &out)? {
+                self.print(
+                    format!("filter 2 TB, {name}, against the default"),
+                    own,
+                    Against::Peer("makedumpfile", theirs),
+                )?;
+            }
+            // One pass of two: their buffer holds all bits, and still they count first and write then.
+            let bits = (MEMORY >> 12 >> 13).to_string();
+            if let Some(theirs) = self.theirs(&["-l", "-d", "31", "--cyclic-buffer", &bits], &path, &out)? {
+                let name = format!("filter 2 TB, {name}, against half of two passes");
+                self.print(name, own, Against::Peer("makedumpfile", theirs / 2.0))?;
+            }
+            std::fs::remove_file(&path)?;
+        }
+        let bandwidth = read_bandwidth();
+        self.print_unit("reading memory, one thread", bandwidth, "GB/s")
+    }
+
+    /// Filter, compression and writing of a real dump.
+    fn real(&mut self, path: &Path) -> anyhow::Result<()> {
+        let (out, other) = (self.folder.path().join("out"), self.folder.path().join("other"));
+        for (level, codec, flag) in
+            [("31", "zstd", "-z"), ("31", "snappy", "-p"), ("31", "zlib", "-c"), ("0", "zstd", "-z")]
+        {
+            let own = least(|| self.ours(&["-d", level, "--compress", codec, "--threads", "1"], path, &out))?;
+            let name = format!("-d {level}, {codec}, one thread");
+            match self.theirs(&[flag, "-d", level], path, &other)? {
+                Some(theirs) => self.print(name.clone(), own, Against::Peer("makedumpfile", theirs))?,
+                None => self.print(name.clone(), own, Against::Nothing)?,
+            }
+            let size = |path: &Path| Ok::<_, anyhow::Error>(std::fs::metadata(path)?.len() as f64 / 1e6);
+            let against = match size(&other) {
+                Ok(theirs) => Against::Peer("makedumpfile", theirs),
+                Err(_) => Against::Nothing,
+            };
+            let value = size(&out)?;
+            self.figures.print(&Figure { name: format!("{name}: size"), value, unit: "MB", against })?;
+        }
+        Ok(())
+    }
+
+    fn ours(&self, arguments: &[&str], path: &Path, out: &Path) -> anyhow::Result<f64> {
+        let mut command = Command::new(&self.ours);
+        command.args(arguments).args(["--message-level", "0", "--force"]).arg(path).arg(out);
+        cpu_s(&mut command)
+    }
+
+    fn theirs(&self, arguments: &[&str], path: &Path, out: &Path) -> anyhow::Result<Option<f64>> {
+        let Some(program) = &self.theirs else { return Ok(None) };
+        let mut command = Command::new(program);
+        command.args(arguments).args(["--message-level", "4", "-f"]).arg(path).arg(out);
+        match cpu_s(&mut command) {
+            Ok(seconds) => Ok(Some(seconds)),
+            Err(error) => {
+                // Older ones lack codecs.
+                writeln!(std::io::stderr(), "benches: nothing to stand against: {error:#}")?;
+                Ok(None)
+            }
+        }
+    }
+
+    fn print(&mut self, name: String, value: f64, against: Against) -> anyhow::Result<()> {
+        Ok(self.figures.print(&Figure { name, value, unit: "s CPU", against })?)
+    }
+
+    fn print_unit(&mut self, name: &str, value: f64, unit: &'static str) -> anyhow::Result<()> {
+        Ok(self.figures.print(&Figure { name: name.to_owned(), value, unit, against: Against::Nothing })?)
+    }
+}
+
+fn least(mut measure: impl FnMut() -> anyhow::Result<f64>) -> anyhow::Result<f64> {
+    (0..TIMES).try_fold(f64::MAX, |least, _| Ok(measure()?.min(least)))
+}
+
+/// Runs a program and returns its processor seconds.
+fn cpu_s(command: &mut Command) -> anyhow::Result<f64> {
+    let before = cpu::children_s()?;
+    let program = command.get_program().display().to_string();
+    let output = command.stdin(Stdio::null()).output().with_context(|| format!("{program} cannot be run"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    anyhow::ensure!(output.status.success(), "{program} ended with {}: {}", output.status, said.trim());
+    Ok(cpu::children_s()? - before)
+}
+
+/// Returns how fast one thread reads memory, one word of each cache line, in GB/s; the best of some.
+fn read_bandwidth() -> f64 {
+    let words = vec![1_u64; 64 << 20];
+    let best = (0..5)
+        .map(|_| {
+            let start = std::time::Instant::now();
+            let sum: u64 = words.iter().step_by(8).fold(0, |sum, word| sum.wrapping_add(*word));
+            std::hint::black_box(sum);
+            start.elapsed().as_secs_f64()
+        })
+        .fold(f64::MAX, f64::min);
+    (words.len() * 8) as f64 / best / 1e9
+}
