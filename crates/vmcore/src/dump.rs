@@ -212,6 +212,17 @@ impl Dump {
         }
     }
 
+    /// Returns the virtual address of physical memory in the kernel's map of all memory, as far as the dump tells it.
+    pub(crate) fn virtual_address(&self, physical: u64) -> u64 {
+        match &self.content {
+            Content::Segments { segments, .. } => {
+                let segment = segments.from(physical).filter(|segment| segment.start <= physical);
+                segment.map_or(0, |segment| segment.address.wrapping_add(physical - segment.start))
+            }
+            Content::Pages(_) => 0,
+        }
+    }
+
     /// Returns the path of the first file.
     pub(crate) fn path(&self) -> &Path {
         match &self.content {

@@ -122,6 +122,9 @@ impl Elf {
     }
 }
 
+/// Virtual addresses from here on are those of the kernel's text on x86-64 (`__START_KERNEL_map`).
+const TEXT: u64 = 0xffff_ffff_8000_0000;
+
 /// Physical memory of an ELF vmcore: its segments by address, none above another.
 #[derive(Debug, Default)]
 pub(crate) struct Segments {
@@ -129,11 +132,12 @@ pub(crate) struct Segments {
 }
 
 impl Segments {
-    /// Sorts segments. Where some lie above each other, as the kernel's text does above the memory it is in, the
-    /// first in the file counts.
+    /// Sorts segments. Where some lie above each other the first in the file counts, and the kernel's text, which lies
+    /// above the memory it is in, last: its addresses are not those of the map of all memory.
     pub(crate) fn new(loads: &[Segment]) -> Self {
         let mut list: Vec<Segment> = Vec::new();
-        for load in loads.iter().filter(|load| load.memory > 0) {
+        let (text, direct): (Vec<&Segment>, Vec<_>) = loads.iter().partition(|load| load.address >= TEXT);
+        for load in direct.into_iter().chain(text).filter(|load| load.memory > 0) {
             let mut rest = Some(load.clone());
             while let Some(segment) = rest.take() {
                 let n = list.partition_point(|other| other.end() <= segment.start);

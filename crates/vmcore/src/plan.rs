@@ -157,6 +157,19 @@ impl Plan {
         self.before.get(n).copied().unwrap_or_default()
     }
 
+    /// Returns the number of the `rank`th kept page, from 0; that behind the last page where there are fewer.
+    pub(crate) fn page_at(&self, rank: u64) -> Result<u64, DumpError> {
+        let n = self.before.partition_point(|before| *before <= rank).saturating_sub(1);
+        if n >= self.blocks() {
+            return Ok(self.blocks().checked_sub(1).map_or(0, |last| self.pages(last).end));
+        }
+        let mut words = vec![0; self.words()];
+        self.read(n, &mut words)?;
+        let skip = usize::try_from(rank - self.before(n)).unwrap_or(usize::MAX);
+        let bit = bits::runs(&words).flatten().nth(skip).unwrap_or_default();
+        Ok(self.pages(n).start + bit as u64)
+    }
+
     /// Reads the bits of the `n`th block.
     pub(crate) fn read(&self, n: usize, words: &mut [u64]) -> Result<(), DumpError> {
         let at = n * words.len();

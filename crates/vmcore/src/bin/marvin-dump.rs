@@ -15,9 +15,10 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     tell_of_bus_errors();
     let start = Instant::now();
+    let mut input = std::io::stdin();
     let (mut answers, mut messages) = (std::io::stdout(), std::io::stderr());
     let clock = || start.elapsed();
-    let mut host = Host { answers: &mut answers, messages: &mut messages, clock: &clock };
+    let mut host = Host { input: &mut input, answers: &mut answers, messages: &mut messages, clock: &clock };
     match guard(AssertUnwindSafe(|| run(&arguments, &mut host))) {
         Some(exit) => ExitCode::from(exit.code()),
         None => {

@@ -171,11 +171,8 @@ pub struct Save {
     pub work_dir: Option<PathBuf>,
 
     /// Write the kernel's log to the file
-    #[arg(long, alias = "dump-dmesg-to", conflicts_with = "mem_usage")]
-    pub dump_dmesg: bool,
-    /// Say how many pages are of which kind
     #[arg(long)]
-    pub mem_usage: bool,
+    pub dump_dmesg: bool,
     /// Do everything but write
     #[arg(long)]
     pub dry_run: bool,
@@ -235,7 +232,6 @@ mod tests {
             "-E -d 1,31 -f in out",
             "-L 1G --cyclic-buffer 1024 --non-mmap --work-dir / --num-threads 2 --show-stats --dry-run in out",
             "-i info -x vmlinux -d 31 in out",
-            "--mem-usage /proc/kcore",
         ] {
             let parsed = Arguments::try_parse_from(std::iter::once("marvin-dump").chain(line.split(' ')));
             assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());

@@ -8,7 +8,7 @@ mod report;
 mod save;
 mod size;
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::time::Duration;
 
 pub use arguments::{Arguments, Command};
@@ -56,6 +56,8 @@ impl Exit {
 
 /// What the calling program lends to a command.
 pub struct Host<'h> {
+    /// Where a stream comes from.
+    pub input: &'h mut (dyn Read + Send),
     /// Takes answers.
     pub answers: &'h mut (dyn Write + Send),
     /// Takes reports, progress and errors.

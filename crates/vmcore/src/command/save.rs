@@ -3,21 +3,30 @@
 use std::path::{Path, PathBuf};
 
 use crate::command::arguments::{Access, Compression, Save};
-use crate::command::report::{Facts, Report};
+use crate::command::report::{self, Facts, Report};
 use crate::command::{Exit, Host};
 use crate::compress::Codec;
 use crate::dump::Dump;
 use crate::error::DumpError;
 use crate::filter::Filter;
+use crate::log::log;
+use crate::output;
 use crate::output::kdump::{Style, Written, write};
 use crate::output::sink::{FileSink, Flattened, Overwrite, Sink};
 use crate::plan::{Plan, Work};
 use crate::reader::{Io, Reader};
 use crate::rule::Level;
 use crate::system;
+use crate::verify::verify;
 
 /// Carries out what is asked.
 pub(crate) fn run(wish: &Save, host: &mut Host<'_>) -> Result<Exit, DumpError> {
+    if wish.rearrange {
+        return rearrange(wish, host);
+    }
+    if wish.dump_dmesg {
+        return dmesg(wish);
+    }
     let task = Task::new(wish)?;
     let dump = open(&task.input, wish.vmcoreinfo.as_deref())?;
     let mut levels = wish.level.iter().peekable();
@@ -31,6 +40,37 @@ pub(crate) fn run(wish: &Save, host: &mut Host<'_>) -> Result<Exit, DumpError> {
         }
     }
     Err(DumpError::Usage("no level is named".to_owned()))
+}
+
+/// Turns a flattened stream into a file.
+fn rearrange(wish: &Save, host: &mut Host<'_>) -> Result<Exit, DumpError> {
+    let [path] = wish.files.as_slice() else {
+        return Err(DumpError::Usage(
+            "--rearrange reads standard input: name the file to write, and nothing else".to_owned(),
+        ));
+    };
+    let size = output::rearrange::rearrange(host.input, &FileSink::create(path, overwrite(wish))?)?;
+    if wish.message_level & 2 != 0 {
+        host.say(&format!("{} written", report::size(size)));
+    }
+    Ok(Exit::Fine)
+}
+
+/// Writes the log into a file.
+fn dmesg(wish: &Save) -> Result<Exit, DumpError> {
+    let [input, path] = wish.files.as_slice() else {
+        return Err(DumpError::Usage("--dump-dmesg needs a dump and the file to write".to_owned()));
+    };
+    let dump = open(std::slice::from_ref(input), wish.vmcoreinfo.as_deref())?;
+    let text = log(&mut Reader::new(&dump, Io::Read))?;
+    let sink = FileSink::create(path, overwrite(wish))?;
+    sink.write(0, text.as_bytes())?;
+    sink.finish(text.len() as u64)?;
+    Ok(Exit::Fine)
+}
+
+fn overwrite(wish: &Save) -> Overwrite {
+    if wish.force { Overwrite::Yes } else { Overwrite::No }
 }
 
 /// Opens a dump, with a note of its own if one is given.
@@ -66,6 +106,7 @@ impl<'w> Task<'w> {
                     "name the file to write behind the dump, or give --flattened to write to standard output",
                 );
             }
+            (2.., ..) if wish.split => (wish.files[..1].to_vec(), wish.files[1..].to_vec()),
             (2.., true, _) => return usage("--flattened writes to standard output: name the dump only"),
             (count, ..) => {
                 let (input, output) = wish.files.split_at(count - 1);
@@ -123,6 +164,12 @@ impl<'w> Task<'w> {
         } else if self.wish.message_level & 2 != 0 {
             host.say(&report.line());
         }
+        if self.wish.verify && !self.output.is_empty() && !self.wish.dry_run {
+            let verified = self.verify((dump, &plan), host)?;
+            if verified != Exit::Fine {
+                return Ok(verified);
+            }
+        }
         Ok(if complete { Exit::Fine } else { Exit::Incomplete })
     }
 
@@ -130,14 +177,55 @@ impl<'w> Task<'w> {
         if self.wish.dry_run {
             return Ok(Written { pages: plan.kept(), ..Written::default() });
         }
+        if self.wish.split {
+            return self.split((dump, plan), style);
+        }
         let sink: Box<dyn Sink + '_> = match self.output.first() {
             None => Box::new(Flattened::begin(&mut *host.answers)?),
-            Some(path) => {
-                let overwrite = if self.wish.force { Overwrite::Yes } else { Overwrite::No };
-                Box::new(FileSink::create(path, overwrite)?)
-            }
+            Some(path) => Box::new(FileSink::create(path, overwrite(self.wish))?),
         };
+        if self.wish.elf {
+            return output::elf::write((dump, plan), &self.work, &*sink);
+        }
         write((dump, plan), style, &self.work, &*sink)
+    }
+
+    /// Writes several files with about as many pages each.
+    fn split(&self, (dump, plan): (&Dump, &Plan), style: &Style) -> Result<Written, DumpError> {
+        let count = self.output.len() as u64;
+        let mut all = Written::default();
+        let mut start = 0;
+        for (n, path) in (1..).zip(&self.output) {
+            let end = if n == count { dump.pages() } else { plan.page_at(plan.kept() * n / count)? };
+            let style = Style { part: Some(start..end), ..style.clone() };
+            let written = write((dump, plan), &style, &self.work, &FileSink::create(path, overwrite(self.wish))?)?;
+            all.bytes += written.bytes;
+            all.pages += written.pages;
+            all.zero += written.zero;
+            all.twins += written.twins;
+            all.unreadable += written.unreadable;
+            all.full |= written.full;
+            all.why = all.why.or(written.why);
+            start = end;
+        }
+        Ok(all)
+    }
+
+    /// Reads what was written again.
+    fn verify(&self, (dump, plan): (&Dump, &Plan), host: &mut Host<'_>) -> Result<Exit, DumpError> {
+        let copy = Dump::open(&self.output)?;
+        let differences = verify((dump, plan), &copy, &self.work)?;
+        match differences.first {
+            None => {
+                host.say(&format!("verified: {} pages are as they were", plan.kept()));
+                Ok(Exit::Fine)
+            }
+            Some(first) => {
+                let count = differences.pages;
+                host.say(&format!("error: {count} pages differ from the dump that was read, first page {first:#x}"));
+                Ok(Exit::Differs)
+            }
+        }
     }
 }
 

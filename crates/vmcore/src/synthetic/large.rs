@@ -63,14 +63,13 @@ impl Large {
 
     fn record(&self, (section, page): (u64, u64), chance: u64) -> [u8; RECORD as usize] {
         let (kind, at, order) = match self.mix {
-            // A dump of nothing is refused by makedumpfile.
-            Mix::Free if section == 0 && page < 1024 => ("kernel", 0, 0),
+            // A dump of nothing is refused by makedumpfile; to copy pages is not what is measured, so they are few.
+            _ if section == 0 && page < 64 => ("kernel", 0, 0),
+            Mix::Free if section == 0 && page < 1024 => ("anon", 0, 0),
             Mix::Free => ("free", page % 1024, 10),
             Mix::Busy => (
                 match chance % 10_000 {
-                    // Little is kept: its pages are holes of the file, and to copy them is not what is measured.
-                    0 => "slab",
-                    1..4800 => "anon",
+                    0..4800 => "anon",
                     4800..7300 => "cache",
                     7300..7800 => "private",
                     _ => "free",

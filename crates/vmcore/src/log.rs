@@ -1,0 +1,155 @@
+//! The kernel's log, out of its ring buffer (`kernel/printk/printk_ringbuffer.h`): since 5.10 a ring of descriptors, each
+//! with the place of its text in a ring of bytes.
+
+use crate::bytes::{u16_at, u64_at};
+use crate::error::DumpError;
+use crate::note::Info;
+use crate::paging::{Walker, architecture};
+use crate::reader::Reader;
+
+/// Most bits of the number of descriptors: a log buffer has at most 2^31 bytes, and 32 of them for each record.
+const COUNT_BITS_MAX: u64 = 26;
+/// Most bits of the size of the ring of bytes (`LOG_BUF_LEN_MAX`).
+const SIZE_BITS_MAX: u64 = 31;
+/// States of a descriptor whose record is whole: committed and finalized, in the topmost two bits.
+const WHOLE: [u64; 2] = [1, 2];
+const STATE_SHIFT: u32 = 62;
+
+/// Reads structures by their virtual addresses.
+struct Memory<'r, 'd, 'w> {
+    reader: &'r mut Reader<'d>,
+    walker: Walker<'w>,
+}
+
+impl Memory<'_, '_, '_> {
+    fn read(&mut self, what: &'static str, address: u64, length: usize) -> Result<Vec<u8>, DumpError> {
+        let mut bytes = Vec::with_capacity(length);
+        while bytes.len() < length {
+            let at = address.wrapping_add(bytes.len() as u64);
+            let broken = |cause| DumpError::Structure { what, address: at, cause };
+            let place = self.walker.walk(self.reader, at).map_err(broken)?;
+            let count = (length - bytes.len()).min(usize::try_from(place.length).unwrap_or(length));
+            bytes.extend_from_slice(self.reader.bytes(place.physical, count).map_err(broken)?);
+        }
+        Ok(bytes)
+    }
+
+    fn number(&mut self, what: &'static str, address: u64) -> Result<u64, DumpError> {
+        Ok(u64_at(&self.read(what, address, 8)?, 0).unwrap_or_default())
+    }
+}
+
+/// The ring, with what is needed of its layout.
+struct Ring {
+    descriptors: u64,
+    infos: u64,
+    data: u64,
+    count: u64,
+    size: u64,
+    tail: u64,
+    head: u64,
+    descriptor_size: u64,
+    info_size: u64,
+}
+
+const WHAT: &str = "the log's ring buffer";
+
+/// Returns the log as `dmesg` prints it; records that are not whole are left out.
+///
+/// # Errors
+/// When the note does not tell where it is, or the dump lacks it.
+pub fn log(reader: &mut Reader<'_>) -> Result<String, DumpError> {
+    let dump = reader.dump();
+    let info = dump.info();
+    if info.is_empty() {
+        return Err(DumpError::NoNote);
+    }
+    let architecture = architecture(dump.machine(), info)?;
+    let mut memory = Memory { reader, walker: Walker::new(&*architecture) };
+    let ring = Ring::find(info, &mut memory)?;
+    let state = offset(info, "prb_desc.state_var")?;
+    let block = offset(info, "prb_desc.text_blk_lpos")?;
+    let (begin_at, next_at) = (offset(info, "prb_data_blk_lpos.begin")?, offset(info, "prb_data_blk_lpos.next")?);
+    let (time_at, length_at) = (offset(info, "printk_info.ts_nsec")?, offset(info, "printk_info.text_len")?);
+    let mut text = String::new();
+    // Ids wrap; there are no more than the ring holds.
+    let used = (ring.head.wrapping_sub(ring.tail) & ((1 << STATE_SHIFT) - 1)).min(ring.count - 1);
+    for n in 0..=used {
+        let id = ring.tail.wrapping_add(n) & ((1 << STATE_SHIFT) - 1);
+        let slot = id % ring.count;
+        let descriptor = ring.descriptors.wrapping_add(slot * ring.descriptor_size);
+        let held = memory.number(WHAT, descriptor.wrapping_add(state))?;
+        if !WHOLE.contains(&(held >> STATE_SHIFT)) || held & ((1 << STATE_SHIFT) - 1) != id {
+            continue;
+        }
+        let begin = memory.number(WHAT, descriptor.wrapping_add(block + begin_at))?;
+        let next = memory.number(WHAT, descriptor.wrapping_add(block + next_at))?;
+        let record = ring.infos.wrapping_add(slot * ring.info_size);
+        let time = memory.number(WHAT, record.wrapping_add(time_at))?;
+        let length = memory.read(WHAT, record.wrapping_add(length_at), 2)?;
+        let length = usize::from(u16_at(&length, 0).unwrap_or_default());
+        // An odd position says that there is no text.
+        let said = if begin & 1 == 1 { Vec::new() } else { ring.text(&mut memory, (begin, next), length)? };
+        append(&mut text, time, &said);
+    }
+    Ok(text)
+}
+
+impl Ring {
+    fn find(info: &Info, memory: &mut Memory<'_, '_, '_>) -> Result<Self, DumpError> {
+        let pointer = info.need_symbol("prb")?;
+        let ring = memory.number(WHAT, pointer)?;
+        let descriptors = ring.wrapping_add(offset(info, "printk_ringbuffer.desc_ring")?);
+        let data = ring.wrapping_add(offset(info, "printk_ringbuffer.text_data_ring")?);
+        let counter = offset(info, "atomic_long_t.counter")?;
+        let mut at =
+            |base: u64, name: &str, more: u64| memory.number(WHAT, base.wrapping_add(offset(info, name)? + more));
+        let count_bits = at(descriptors, "prb_desc_ring.count_bits", 0)? & 0xffff_ffff;
+        let size_bits = at(data, "prb_data_ring.size_bits", 0)? & 0xffff_ffff;
+        if count_bits > COUNT_BITS_MAX || size_bits > SIZE_BITS_MAX {
+            return Err(info.lies("SYMBOL(prb)".to_owned(), "there is no ring buffer of a sane size there"));
+        }
+        Ok(Self {
+            descriptors: at(descriptors, "prb_desc_ring.descs", 0)?,
+            infos: at(descriptors, "prb_desc_ring.infos", 0)?,
+            data: at(data, "prb_data_ring.data", 0)?,
+            count: 1 << count_bits,
+            size: 1 << size_bits,
+            tail: at(descriptors, "prb_desc_ring.tail_id", counter)?,
+            head: at(descriptors, "prb_desc_ring.head_id", counter)?,
+            descriptor_size: info.need_size("SIZE", "prb_desc")?.min(4096) as u64,
+            info_size: info.need_size("SIZE", "printk_info")?.min(4096) as u64,
+        })
+    }
+
+    /// Reads a text; a block that would go over the ring's end is at its start as a whole.
+    fn text(
+        &self,
+        memory: &mut Memory<'_, '_, '_>,
+        (begin, next): (u64, u64),
+        length: usize,
+    ) -> Result<Vec<u8>, DumpError> {
+        let wraps = begin / self.size != next.wrapping_sub(1) / self.size;
+        let start = if wraps { 0 } else { begin % self.size };
+        // The id of its descriptor is before the text.
+        let room = (self.size - start).saturating_sub(8);
+        let length = length.min(usize::try_from(room).unwrap_or(length));
+        memory.read(WHAT, self.data.wrapping_add(start + 8), length)
+    }
+}
+
+fn offset(info: &Info, name: &str) -> Result<u64, DumpError> {
+    // No structure of the log is larger.
+    Ok(info.need_size("OFFSET", name)?.min(1 << 20) as u64)
+}
+
+/// Adds the lines of a record, each with its time; what is not printable is escaped.
+fn append(text: &mut String, time: u64, said: &[u8]) {
+    for line in said.split(|byte| *byte == b'\n') {
+        let line: String = String::from_utf8_lossy(line)
+            .chars()
+            .flat_map(|c| if c.is_control() && c != '\t' { c.escape_default().collect::<Vec<_>>() } else { vec![c] })
+            .collect();
+        text.extend([format!("[{:>5}.{:06}] {line}\n", time / 1_000_000_000, time / 1000 % 1_000_000)]);
+    }
+}

@@ -1,0 +1,205 @@
+//! Writes ELF vmcores: no compression, for tools that know nothing else. Long runs of dropped pages are not in the file;
+//! short ones are, as they were, for each run costs a program header. Zero pages are holes of the file.
+
+use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::bits;
+use crate::bytes::{is_zero, put};
+use crate::dump::Dump;
+use crate::elf::{PN_XNUM, PROGRAM_HEADER};
+use crate::error::{DumpError, MemoryError};
+use crate::output::kdump::Written;
+use crate::output::sink::Sink;
+use crate::plan::{Plan, Work, crew, locked};
+use crate::reader::Reader;
+use crate::window::PIECE_MAX;
+
+/// Dropped pages behind each other that are worth a program header.
+const GAP: u64 = 256;
+/// Sizes of the ELF header and of a section header, in bytes.
+const HEADER: usize = 64;
+/// Where e_flags is; 1 says that the file is not complete, as in makedumpfile's files.
+const FLAGS: usize = 48;
+
+/// Pages that are in the file, and those behind them that are not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Part {
+    stored: Range<u64>,
+    /// The end of the memory.
+    end: u64,
+}
+
+/// Writes a dump.
+///
+/// # Errors
+/// When the dump cannot be read or the file cannot be written.
+pub(crate) fn write((dump, plan): (&Dump, &Plan), work: &Work, sink: &dyn Sink) -> Result<Written, DumpError> {
+    let page = dump.page_size();
+    let parts = parts(dump, plan)?;
+    let mut header = header(dump, &parts);
+    let mut at = (header.len() as u64).next_multiple_of(page);
+    let mut places = Vec::new();
+    for (n, part) in parts.iter().enumerate() {
+        program_header(&mut header, (n + 1, dump), part, at);
+        places.push(at);
+        at += (part.stored.end - part.stored.start) * page;
+    }
+    put(&mut header, FLAGS, 1_u32.to_le_bytes());
+    sink.write(0, &header)?;
+    let all = Mutex::new(Written { bytes: at, ..Written::default() });
+    let next = AtomicUsize::new(0);
+    crew(work.threads, || {
+        let mut copy = Copy { reader: Reader::new(dump, work.io), sink, page, written: Written::default() };
+        while let Some((part, place)) = {
+            let n = next.fetch_add(1, Ordering::Relaxed);
+            parts.get(n).zip(places.get(n))
+        } {
+            copy.part(&part.stored, *place)?;
+        }
+        let mut all = locked(&all);
+        all.pages += copy.written.pages;
+        all.zero += copy.written.zero;
+        all.unreadable += copy.written.unreadable;
+        all.why = all.why.take().or(copy.written.why);
+        Ok(())
+    })?;
+    let written = locked(&all).clone();
+    if written.unreadable == 0 && !dump.incomplete() {
+        put(&mut header, FLAGS, 0_u32.to_le_bytes());
+        sink.write(0, &header[..HEADER])?;
+    }
+    sink.finish(at)?;
+    Ok(written)
+}
+
+/// Divides memory into what is in the file and what is not.
+fn parts(dump: &Dump, plan: &Plan) -> Result<Vec<Part>, DumpError> {
+    let mut parts: Vec<Part> = Vec::new();
+    let (mut kept, mut memory) = (vec![0; plan.words()], vec![0; plan.words()]);
+    for n in 0..plan.blocks() {
+        let first = plan.pages(n).start;
+        plan.read(n, &mut kept)?;
+        dump.memory(first, &mut memory)?;
+        for run in bits::runs(&memory) {
+            let (start, end) = (first + run.start as u64, first + run.end as u64);
+            // Memory behind what was there, or behind a hole.
+            match parts.last_mut().filter(|part| part.end == start) {
+                Some(part) => part.end = end,
+                None => parts.push(Part { stored: start..start, end }),
+            }
+            let mut own = vec![0; kept.len()];
+            bits::set(&mut own, run);
+            own.iter_mut().zip(&kept).for_each(|(own, kept)| *own &= kept);
+            for run in bits::runs(&own) {
+                keep(&mut parts, first + run.start as u64..first + run.end as u64);
+            }
+        }
+    }
+    Ok(parts)
+}
+
+/// Puts a run of kept pages into the last part, or begins another behind a long gap.
+fn keep(parts: &mut Vec<Part>, run: Range<u64>) {
+    let Some(last) = parts.last_mut() else { return };
+    let end = last.end;
+    if last.stored.is_empty() && run.start > last.stored.start || run.start >= last.stored.end + GAP {
+        last.end = run.start;
+        parts.push(Part { stored: run, end });
+    } else {
+        last.stored.end = run.end;
+    }
+}
+
+/// Returns the header, room for the program headers, and the notes.
+fn header(dump: &Dump, parts: &[Part]) -> Vec<u8> {
+    let count = parts.len() + 1;
+    let many = count >= usize::from(PN_XNUM);
+    let sections = HEADER + count * PROGRAM_HEADER;
+    let notes = sections + if many { HEADER } else { 0 };
+    let mut bytes = b"\x7fELF\x02\x01\x01".to_vec();
+    bytes.resize(notes, 0);
+    bytes.extend(dump.notes());
+    put(&mut bytes, 16, 4_u16.to_le_bytes());
+    put(&mut bytes, 18, dump.machine().elf().to_le_bytes());
+    put(&mut bytes, 20, 1_u32.to_le_bytes());
+    put(&mut bytes, 32, (HEADER as u64).to_le_bytes());
+    put(&mut bytes, 52, (HEADER as u16).to_le_bytes());
+    put(&mut bytes, 54, (PROGRAM_HEADER as u16).to_le_bytes());
+    put(&mut bytes, 56, u16::try_from(count).unwrap_or(PN_XNUM).to_le_bytes());
+    if many {
+        put(&mut bytes, 40, (sections as u64).to_le_bytes());
+        put(&mut bytes, 58, (HEADER as u16).to_le_bytes());
+        put(&mut bytes, 60, 1_u16.to_le_bytes());
+        // sh_info; the plan has fewer parts than a 32-bit number can count.
+        put(&mut bytes, sections + 44, (count as u32).to_le_bytes());
+    }
+    put(&mut bytes, HEADER, 4_u32.to_le_bytes());
+    for (field, number) in [(8, notes), (32, dump.notes().len()), (40, dump.notes().len())] {
+        put(&mut bytes, HEADER + field, (number as u64).to_le_bytes());
+    }
+    bytes
+}
+
+fn program_header(bytes: &mut [u8], (n, dump): (usize, &Dump), part: &Part, at: u64) {
+    let (page, start) = (dump.page_size(), HEADER + n * PROGRAM_HEADER);
+    put(bytes, start, 1_u32.to_le_bytes());
+    let physical = part.stored.start * page;
+    let stored = (part.stored.end - part.stored.start) * page;
+    let numbers = [at, dump.virtual_address(physical), physical, stored, (part.end - part.stored.start) * page];
+    for (n, number) in numbers.into_iter().enumerate() {
+        put(bytes, start + 8 + n * 8, number.to_le_bytes());
+    }
+}
+
+/// One thread's work.
+struct Copy<'a> {
+    reader: Reader<'a>,
+    sink: &'a dyn Sink,
+    page: u64,
+    written: Written,
+}
+
+impl Copy<'_> {
+    fn part(&mut self, pages: &Range<u64>, place: u64) -> Result<(), DumpError> {
+        // At most 256 KiB.
+        let most = (PIECE_MAX as u64 / self.page).max(1);
+        let mut at = pages.start;
+        while at < pages.end {
+            let count = (pages.end - at).min(most);
+            let offset = place + (at - pages.start) * self.page;
+            let length = (count * self.page) as usize;
+            match self.reader.bytes(at * self.page, length) {
+                Ok(bytes) => {
+                    self.written.pages += count;
+                    let zero = bytes.chunks(self.page as usize).filter(|page| is_zero(page)).count() as u64;
+                    self.written.zero += zero;
+                    if zero < count {
+                        self.sink.write(offset, bytes)?;
+                    }
+                    at += count;
+                }
+                Err(_) => at += self.single(at, offset)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies one page of a piece that cannot be read as a whole.
+    fn single(&mut self, page: u64, offset: u64) -> Result<u64, DumpError> {
+        match self.reader.bytes(page * self.page, self.page as usize) {
+            Ok(bytes) => {
+                self.written.pages += 1;
+                self.sink.write(offset, bytes)?;
+            }
+            // In a short gap of dropped pages.
+            Err(MemoryError::Absent(_)) => {}
+            Err(error) => {
+                self.written.unreadable += 1;
+                self.written.why.get_or_insert(error);
+            }
+        }
+        Ok(1)
+    }
+}

@@ -1,0 +1,56 @@
+//! Holds a dump that was written against the one that was read: the pages that were kept, byte by byte.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::bits;
+use crate::dump::Dump;
+use crate::error::DumpError;
+use crate::plan::{Plan, Work, crew, locked};
+use crate::reader::Reader;
+
+/// How two dumps differ.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Differences {
+    /// Pages that are not the same, or missing.
+    pub pages: u64,
+    /// The number of one of them.
+    pub first: Option<u64>,
+}
+
+/// Compares all pages of a plan; pages that cannot be read in `dump` may be missing in `copy`.
+///
+/// # Errors
+/// When the plan cannot be read.
+pub fn verify((dump, plan): (&Dump, &Plan), copy: &Dump, work: &Work) -> Result<Differences, DumpError> {
+    let next = AtomicUsize::new(0);
+    let all = Mutex::new(Differences::default());
+    let size = dump.page_size();
+    crew(work.threads, || {
+        let (mut one, mut other) = (Reader::new(dump, work.io), Reader::new(copy, work.io));
+        let mut words = vec![0; plan.words()];
+        loop {
+            let block = next.fetch_add(1, Ordering::Relaxed);
+            if block >= plan.blocks() {
+                return Ok(());
+            }
+            plan.read(block, &mut words)?;
+            for bit in bits::runs(&words).flatten() {
+                let page = plan.pages(block).start + bit as u64;
+                // Pages have at most 1 MiB.
+                let length = size as usize;
+                let same = match (one.bytes(page * size, length), other.bytes(page * size, length)) {
+                    (Ok(one), Ok(other)) => one == other,
+                    (Err(_), Err(_)) => true,
+                    _ => false,
+                };
+                if !same {
+                    let mut all = locked(&all);
+                    all.pages += 1;
+                    all.first = Some(all.first.map_or(page, |first| first.min(page)));
+                }
+            }
+        }
+    })?;
+    Ok(locked(&all).clone())
+}
