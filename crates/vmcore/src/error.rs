@@ -82,7 +82,7 @@ pub enum DumpError {
     )]
     NoNote,
     /// A note without a line that is needed.
-    #[error("the VMCOREINFO note has no usable `{0}`: only --level 0 and 1 work without it")]
+    #[error("the VMCOREINFO note has no usable `{0}`, which is needed here; --level 0 and 1 work without it")]
     NoteLacks(String),
     /// A note whose numbers cannot be.
     #[error("the VMCOREINFO note says {key}={value}: {what}")]
@@ -140,6 +140,8 @@ impl DumpError {
     #[must_use]
     pub fn guilt(&self) -> Guilt {
         match self {
+            // A wrong name is the user's.
+            Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => Guilt::User,
             Self::Io { .. } | Self::NoSpace { .. } | Self::Closed { .. } => Guilt::Infra,
             _ => Guilt::User,
         }

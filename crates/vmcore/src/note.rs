@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(info.symbol("c"), Some(0xffff_ffff_8100_0000));
         assert_eq!(info.size("OFFSET", "d.e"), Some(8));
         assert_eq!(info.page_size(), None);
-        insta::assert_snapshot!(info.need_number("g").unwrap_err(), @"the VMCOREINFO note has no usable `NUMBER(g)`: only --level 0 and 1 work without it");
+        insta::assert_snapshot!(info.need_number("g").unwrap_err(), @"the VMCOREINFO note has no usable `NUMBER(g)`, which is needed here; --level 0 and 1 work without it");
     }
 
     proptest! {

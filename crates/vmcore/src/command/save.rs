@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::command::arguments::{Access, Compression, Save};
 use crate::command::report::{self, Facts, Report};
 use crate::command::{Exit, Host};
-use crate::compress::Codec;
+use crate::compress::{Codec, Compressor};
 use crate::dump::Dump;
 use crate::error::DumpError;
 use crate::filter::Filter;
@@ -113,6 +113,13 @@ impl<'w> Task<'w> {
                 (input.to_vec(), output.to_vec())
             }
         };
+        // Before a file is touched, and before long work.
+        let codec = codec(wish);
+        drop(Compressor::new(codec, wish.effort, 4096)?);
+        let taken = |path: &&PathBuf| std::fs::metadata(path).is_ok_and(|data| data.is_file());
+        if let (false, Some(path)) = (wish.force, output.iter().find(taken)) {
+            return Err(DumpError::Exists(path.clone()));
+        }
         let threads = match wish.threads {
             Some(threads) if threads > 0 => usize::from(threads),
             _ => std::thread::available_parallelism().map_or(1, usize::from),
@@ -123,14 +130,18 @@ impl<'w> Task<'w> {
         let beside = output.first().and_then(|path| path.parent()).map(|folder| folder.join(""));
         let folder = wish.work_dir.clone().or(beside).or_else(|| wish.dry_run.then(std::env::temp_dir));
         let work = Work { threads, io, memory, folder };
-        Ok(Self { wish, input, output, codec: codec(wish), work })
+        Ok(Self { wish, input, output, codec, work })
     }
 
     fn save(&self, dump: &Dump, level: Level, host: &mut Host<'_>) -> Result<Exit, DumpError> {
         let start = (host.clock)();
         let mut reader = Reader::new(dump, self.work.io);
         let filter = level.filters().then(|| Filter::new(&mut reader, level)).transpose()?;
-        let plan = Plan::make(dump, filter.as_ref(), &self.work)?;
+        let mut work = self.work.clone();
+        if let (Access::Auto, false, Some(filter)) = (self.wish.io, self.wish.non_mmap, &filter) {
+            work.io = Plan::faster(dump, filter, host.clock)?;
+        }
+        let plan = Plan::make(dump, filter.as_ref(), &work)?;
         let filtered = (host.clock)();
         let style = Style {
             codec: self.codec,

@@ -116,6 +116,10 @@ pub fn write((dump, plan): (&Dump, &Plan), style: &Style, work: &Work, sink: &dy
     let part = style.part.clone().unwrap_or(0..dump.pages());
     let shape = Shape::new(dump, plan, part.clone())?;
     let page = usize::try_from(shape.page).unwrap_or_default();
+    if let Some(limit) = style.limit.filter(|limit| *limit < shape.data + shape.page) {
+        let needed = shape.data + shape.page;
+        return Err(DumpError::Usage(format!("a limit of {limit} bytes: headers and bitmaps alone have {needed}")));
+    }
     // Fails before anything is written.
     drop(Compressor::new(style.codec, style.effort, page)?);
     let header = header(dump, style, &shape);

@@ -1,0 +1,148 @@
+//! The command line, as a user sees it: what is said, what is written, and the exit code.
+
+use std::error::Error;
+use std::io::Cursor;
+use std::path::Path;
+use std::time::Duration;
+
+use clap::Parser;
+use vmcore::command::{Arguments, Host, run};
+use vmcore::synthetic::Synthetic;
+use vmcore::{Dump, Io, Reader};
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+/// Runs a command line in a folder; returns all that can be seen, and the bytes of the answer.
+fn seen(folder: &Path, line: &str, input: &[u8]) -> Result<(String, Vec<u8>), Box<dyn Error>> {
+    let place = |word: &str| {
+        if word.starts_with('@') { folder.join(&word[1..]).display().to_string() } else { word.to_owned() }
+    };
+    let arguments =
+        Arguments::try_parse_from(std::iter::once("marvin-dump".to_owned()).chain(line.split(' ').map(place)))?;
+    let (mut answers, mut messages, mut input) = (Vec::new(), Vec::new(), Cursor::new(input.to_vec()));
+    let clock = || Duration::from_secs(7);
+    let mut host = Host { input: &mut input, answers: &mut answers, messages: &mut messages, clock: &clock };
+    let code = run(&arguments, &mut host).code();
+    let text = format!("$ marvin-dump {line}\n{}exit code {code}\n", String::from_utf8_lossy(&messages));
+    Ok((text.replace(&folder.display().to_string(), "FOLDER"), answers))
+}
+
+fn folder() -> Result<tempfile::TempDir, Box<dyn Error>> {
+    let folder = tempfile::tempdir()?;
+    let groups = "0x010+40 anon\n 0x080+3 cache 4\n 0x100 free 8\n 0x400+100 slab\n 0x600 poisoned".to_owned();
+    let memory = vec![0..0x9f, 0x100..0x2000];
+    Synthetic { groups, memory, ..Synthetic::default() }.write(&folder.path().join("vmcore"))?;
+    Ok(folder)
+}
+
+/// Holds two dumps against each other: every page of memory is the same, or missing, in both.
+fn same(one: &Path, other: &[&Path]) -> Outcome {
+    let one = Dump::open(&[one.to_owned()])?;
+    let other = Dump::open(&other.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>())?;
+    let (mut first, mut second) = (Reader::new(&one, Io::Map), Reader::new(&other, Io::Read));
+    for page in 0..one.pages() {
+        let both = [&mut first, &mut second].map(|reader| reader.bytes(page * 4096, 4096).map(<[u8]>::to_vec).ok());
+        assert_eq!(both[0], both[1], "page {page:#x}");
+    }
+    assert_eq!(one.notes(), other.notes());
+    Ok(())
+}
+
+#[test]
+fn what_is_said_of_a_dump_that_is_written() -> Outcome {
+    let folder = folder()?;
+    let mut all = String::new();
+    for line in [
+        "-d 31 --compress none --threads 1 --verify @vmcore @out",
+        "-d 31 @vmcore @out",
+        "-d 31 -f --compress none --threads 1 --show-stats @vmcore @out",
+        "-d 0 -L 100K @vmcore @small",
+        "-d 0 -L 600K --compress none --threads 1 @vmcore @part",
+        "-d 31 --dry-run @vmcore",
+        "-d 31 -l @vmcore @lzo",
+        "-d 31 --effort 77 -c @vmcore @effort",
+        "-d 31 @vmcore",
+        "-d 31 @nothing @out",
+        "-d 31 @vmcore /dev/full",
+        "-d 17,31 @vmcore /dev/full",
+        "--dump-dmesg @vmcore @log",
+        "-d 31 @vmcore @nowhere/out",
+        "info @part",
+        "dmesg @vmcore",
+    ] {
+        all += &seen(folder.path(), line, b"")?.0;
+    }
+    insta::assert_snapshot!(all);
+    Ok(())
+}
+
+#[test]
+fn answers_are_documents() -> Outcome {
+    let folder = folder()?;
+    let mut all = String::new();
+    for line in [
+        "-d 31 --compress none --threads 1 --message-level 0 --json @vmcore @out",
+        "info @out",
+        "info --json @out",
+        "estimate @vmcore",
+        "estimate --json @out",
+    ] {
+        let (said, answer) = seen(folder.path(), line, b"")?;
+        all += &format!("{said}{}", String::from_utf8(answer)?);
+    }
+    insta::assert_snapshot!(all);
+    Ok(())
+}
+
+#[test]
+fn all_forms_hold_the_same() -> Outcome {
+    let folder = folder()?;
+    let path = |name: &str| folder.path().join(name);
+    let fine = |line: &str, input: &[u8]| -> Result<Vec<u8>, Box<dyn Error>> {
+        let (said, answer) = seen(folder.path(), line, input)?;
+        assert!(said.ends_with("exit code 0\n"), "{said}");
+        Ok(answer)
+    };
+    fine("-d 31 -z --verify @vmcore @out", b"")?;
+    fine("-d 31 -p --split --verify @vmcore @s1 @s2 @s3", b"")?;
+    same(&path("out"), &[&path("s2"), &path("s3"), &path("s1")])?;
+    fine("--reassemble -c @s1 @s2 @s3 @whole", b"")?;
+    same(&path("out"), &[&path("whole")])?;
+    let stream = fine("-d 31 -F --threads 2 @vmcore", b"")?;
+    fine("-R @straight", &stream)?;
+    same(&path("out"), &[&path("straight")])?;
+    fine("-d 31 -E @vmcore @elf", b"")?;
+    fine("-d 31 @elf @again", b"")?;
+    same(&path("out"), &[&path("again")])?;
+    fine("-d 31 --io read @out @third", b"")?;
+    same(&path("out"), &[&path("third")])?;
+    fine("-d 0 -E @vmcore @all", b"")?;
+    same(&path("vmcore"), &[&path("all")])
+}
+
+#[test]
+fn a_stream_that_is_cut_off_is_told() -> Outcome {
+    let folder = folder()?;
+    let stream = seen(folder.path(), "-d 31 -F --compress none --threads 1 --message-level 0 @vmcore", b"")?.1;
+    let mut all = seen(folder.path(), "-R @cut", &stream[..stream.len() - 20])?.0;
+    all += &seen(folder.path(), "-R @text", &[b'a'; 5000])?.0;
+    all += &seen(folder.path(), "-R @empty", b"")?.0;
+    insta::assert_snapshot!(all);
+    Ok(())
+}
+
+#[test]
+fn a_copy_that_differs_is_found() -> Outcome {
+    let folder = folder()?;
+    seen(folder.path(), "-d 0 -E @vmcore @copy", b"")?;
+    let (one, copy) = (folder.path().join("vmcore"), folder.path().join("copy"));
+    let file = std::fs::File::options().write(true).open(&copy)?;
+    let end = file.metadata()?.len();
+    std::os::unix::fs::FileExt::write_all_at(&file, b"x", end - 4096)?;
+    let (dump, copy) = (Dump::open(&[one])?, Dump::open(&[copy])?);
+    let work = vmcore::Work { threads: 1, io: Io::Map, memory: 1 << 20, folder: None };
+    let plan = vmcore::Plan::make(&dump, None, &work)?;
+    let found = vmcore::verify((&dump, &plan), &copy, &work)?;
+    assert_eq!(found, vmcore::Differences { pages: 1, first: Some(0x1fff) });
+    Ok(())
+}
