@@ -15,7 +15,7 @@ type Outcome = Result<(), Box<dyn Error>>;
 /// Runs a command line in a folder; returns all that can be seen, and the bytes of the answer.
 fn seen(folder: &Path, line: &str, input: &[u8]) -> Result<(String, Vec<u8>), Box<dyn Error>> {
     let place = |word: &str| {
-        if word.starts_with('@') { folder.join(&word[1..]).display().to_string() } else { word.to_owned() }
+        word.strip_prefix('@').map_or_else(|| word.to_owned(), |name| folder.join(name).display().to_string())
     };
     let arguments =
         Arguments::try_parse_from(std::iter::once("marvin-dump".to_owned()).chain(line.split(' ').map(place)))?;
@@ -88,7 +88,8 @@ fn answers_are_documents() -> Outcome {
         "estimate --json @out",
     ] {
         let (said, answer) = seen(folder.path(), line, b"")?;
-        all += &format!("{said}{}", String::from_utf8(answer)?);
+        all.push_str(&said);
+        all.push_str(&String::from_utf8(answer)?);
     }
     insta::assert_snapshot!(all);
     Ok(())

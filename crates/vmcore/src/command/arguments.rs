@@ -99,7 +99,7 @@ pub struct Save {
     /// What to leave out, a sum: 1 zero pages, 2 page cache, 4 page cache with private data, 8 data of processes, 16 free
     /// pages; with several, the next is tried where the disk is full
     #[arg(
-        short = 'd', long, short_alias = 'D', value_name = "LEVELS", value_delimiter = ',', default_value = "0", value_parser = level
+        short = 'd', long, value_name = "LEVELS", value_delimiter = ',', default_value = "0", value_parser = level
     )]
     pub level: Vec<Level>,
 
@@ -147,6 +147,9 @@ pub struct Save {
     /// Text of the VMCOREINFO note, for a dump that lacks it
     #[arg(short = 'i', long, value_name = "FILE")]
     pub vmcoreinfo: Option<PathBuf>,
+    /// As with makedumpfile; without effect
+    #[arg(short = 'D', hide = true)]
+    pub debug: bool,
     /// A vmlinux; not needed, and so not read
     #[arg(short = 'x', value_name = "VMLINUX", hide = true)]
     pub vmlinux: Option<PathBuf>,
@@ -224,7 +227,7 @@ mod tests {
         for line in [
             "-d 31 -z /proc/vmcore out",
             "-c -d31 /proc/vmcore out",
-            "-F -p --message-level 7 -d 31 /proc/vmcore",
+            "-F -p --message-level 7 -D -d 31 /proc/vmcore",
             "--split -d 17 in a b c",
             "--reassemble a b c out",
             "-R out",
