@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use lab::{Event, Lab, Options, Plan, Reuse};
+use lab::{Dumps, Event, Lab, Options, Plan, Reuse};
 use model::{Build, MICRO, Outcome, Run, Workload};
 
 use crate::cpu;
@@ -81,6 +81,7 @@ impl Ready {
             seeds: vec![SEED],
             machines,
             reuse: Reuse::Nothing,
+            dumps: Dumps::Drop,
         };
         let (start, before_s) = (Instant::now(), cpu::children_s()?);
         let runs = self.lab.carry_out(&plan, &notify)?;

@@ -3,12 +3,13 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
-use machine::{Boot, Exact, MachineError, Snapshot};
+use machine::{Boot, Exact, MachineError, Snapshot, StillGuest};
 use model::{BuildId, Outcome, Run, Stage, Workload, WorkloadResult};
 use store::{Artefact, Store};
 
-use crate::job::{environment, with_retries, workload};
-use crate::plan::{Item, Plan, Reuse, interleaved};
+use crate::dump::{artefact, died, dump, is_death};
+use crate::job::{environment, job_of, with_retries, workload};
+use crate::plan::{Dumps, Item, Plan, Reuse, interleaved};
 use crate::symbols::{Known, SymbolCache};
 use crate::unit::Unit;
 use crate::{Event, LabError};
@@ -25,6 +26,7 @@ pub(crate) struct Bench<'a> {
 struct Shared<'a> {
     bench: &'a Bench<'a>,
     suite: &'static str,
+    dumps: Dumps,
     units: Vec<Unit<'a>>,
     queue: Mutex<VecDeque<Item>>,
     unbootable: Mutex<BTreeSet<BuildId>>,
@@ -42,6 +44,7 @@ pub(crate) fn carry_out(plan: &Plan<'_>, bench: &Bench<'_>) -> Result<Vec<Vec<Ru
     let shared = Shared {
         bench,
         suite: plan.suite.name,
+        dumps: plan.dumps,
         queue: Mutex::new(interleaved(&jobs, plan.sides.len()).into()),
         units,
         unbootable: Mutex::new(known_unbootable(&runs)),
@@ -85,9 +88,12 @@ fn stored(plan: &Plan<'_>, bench: &Bench<'_>) -> Result<Vec<Vec<Run>>, LabError>
         for run in &mut runs {
             let wanted = plan.seeds.contains(&run.seed);
             let seed = run.seed;
+            let kept = if plan.dumps == Dumps::Keep { store.artefact_names(&run.id)? } else { Vec::new() };
+            let has_dump = |name: &str| [name, "boot"].iter().any(|of| kept.contains(&artefact(of)));
             run.results.retain(|result| {
                 wanted
                     && plan.workloads.iter().any(|workload| answers(result, workload))
+                    && (plan.dumps == Dumps::Drop || !died(&result.outcome) || has_dump(&result.workload))
                     && seen.insert((seed, result.workload.clone()))
             });
         }
@@ -155,7 +161,10 @@ impl Shared<'_> {
             Boot::Ready(start) => self.measure(unit, item.job, start)?,
             Boot::Failed(failure, console) => {
                 unbootable().insert(unit.build.id.clone());
+                let dump = (item.job == 0 && is_death(&failure.reason))
+                    .then(|| self.dump(unit, "boot", || self.bench.exact.capture_boot(unit.build, unit.seed)));
                 let mut progress = unit.progress();
+                progress.consoles.extend(dump.flatten());
                 match item.job.checked_sub(1) {
                     None => progress.consoles.push(("boot.console".into(), console.clone())),
                     Some(n) => progress.results.push((n, Unit::not_booted(unit.workloads[n], failure))),
@@ -204,7 +213,10 @@ impl Shared<'_> {
                 let known = self.symbols(unit, start)?;
                 let named = known.as_ref().as_ref().ok();
                 let fetched = with_retries(&retrying, || workload(exact, start, (id, declared), named))?;
+                let dump = died(&fetched.value.outcome)
+                    .then(|| self.dump(unit, declared.name, || exact.capture_job(start, &job_of(id, declared, start))));
                 let mut progress = unit.progress();
+                progress.consoles.extend(dump.flatten());
                 progress.results.push((n, fetched.value));
                 progress.consoles.push((format!("{}.console", declared.name), fetched.console));
                 match fetched.profile {
@@ -218,6 +230,24 @@ impl Shared<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Returns the memory of a kernel that died, as an artefact. Without one the result is what it is.
+    fn dump(
+        &self,
+        unit: &Unit<'_>,
+        of: &str,
+        capture: impl Fn() -> Result<Option<StillGuest>, MachineError>,
+    ) -> Option<(String, Vec<u8>)> {
+        if self.dumps == Dumps::Drop {
+            return None;
+        }
+        let guest = with_retries(&|error| self.retrying(error), capture).map_err(|error| error.to_string());
+        let bytes = guest.and_then(|guest| dump(guest.ok_or("it did not die again")?));
+        let version = unit.build.version.clone();
+        let told = bytes.as_ref().map(Vec::len).map_err(Clone::clone);
+        (self.bench.notify)(Event::Dumped { version, of: of.to_owned(), bytes: told });
+        bytes.ok().map(|bytes| (artefact(of), bytes))
     }
 
     /// Returns the functions of a unit's kernel; without them there are results and no profile.

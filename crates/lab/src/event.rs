@@ -55,6 +55,15 @@ pub enum Event {
         /// Why.
         why: String,
     },
+    /// The memory of a kernel that died is kept, in so many bytes; or why it is not.
+    Dumped {
+        /// The build's version.
+        version: String,
+        /// The workload, or `boot`.
+        of: String,
+        /// How many bytes the dump has.
+        bytes: Result<usize, String>,
+    },
     /// A job will not be done, as its build does not boot.
     LeftOut,
     /// The lab failed and tries again.

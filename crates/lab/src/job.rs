@@ -53,6 +53,11 @@ pub(crate) fn environment(exact: &Exact, start: &Start, id: u64) -> Result<Fetch
     Ok(Fetched { value, console: end.console })
 }
 
+/// Returns the job of a workload.
+pub(crate) fn job_of(id: u64, workload: &Workload, start: &Start) -> Job {
+    Job { id, clock: Clock::Tsc, perturbation: perturbation(start.seed), task: task(workload, vec![]) }
+}
+
 /// Runs one workload; where the kernel's functions are known it is counted what they execute.
 pub(crate) fn workload(
     exact: &Exact,
@@ -60,7 +65,7 @@ pub(crate) fn workload(
     (id, workload): (u64, &Workload),
     named: Option<&Named>,
 ) -> Result<Measured, MachineError> {
-    let job = Job { id, clock: Clock::Tsc, perturbation: perturbation(start.seed), task: task(workload, vec![]) };
+    let job = job_of(id, workload, start);
     let trace = named.map_or(Trace::Nothing, |named| Trace::Counts(&named.marks));
     let end = exact.run(start, &job, trace)?;
     let (outcome, samples) = match end.stream {
@@ -103,7 +108,7 @@ pub(crate) fn calls(
     (id, workload): (u64, &Workload),
     named: &Named,
 ) -> Result<Result<Calls, String>, MachineError> {
-    let job = Job { id, clock: Clock::Tsc, perturbation: perturbation(start.seed), task: task(workload, vec![]) };
+    let job = job_of(id, workload, start);
     let end = exact.run(start, &job, Trace::Calls(&named.symbols.call_marks()))?;
     if let Err(failure) = end.stream {
         return Ok(Err(failure.reason.to_string()));
@@ -131,7 +136,7 @@ pub(crate) fn simulate(
     (id, workload): (u64, &Workload),
     (named, model): (&Named, &CostModel),
 ) -> Result<Result<Simulated, String>, MachineError> {
-    let job = Job { id, clock: Clock::Tsc, perturbation: perturbation(start.seed), task: task(workload, vec![]) };
+    let job = job_of(id, workload, start);
     let end = exact.run(start, &job, Trace::Model(&named.marks, model))?;
     if let Err(failure) = end.stream {
         return Ok(Err(failure.reason.to_string()));

@@ -12,6 +12,7 @@ use store::{HomeLock, Store};
 use wire::{Clock, Frame, Job, Perturbation};
 
 use crate::carry_out::{Bench, carry_out};
+use crate::dump::is_dump;
 use crate::job::{Calls, Simulated, calls, simulate, with_retries};
 use crate::perturb::conditions;
 use crate::symbols::{ANCHORS, Named, SymbolCache};
@@ -145,6 +146,23 @@ impl Lab {
         }
         let text = String::from_utf8_lossy(&store.artefact(run, &name)?).into_owned();
         ingest::profile_from_text(&text).map(Some).ok_or(LabError::BadProfile { run: run.clone(), name })
+    }
+
+    /// Returns the names of a run's artefacts that hold memory of kernels that died.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn dumps(&self, run: &RunId) -> Result<Vec<String>, LabError> {
+        let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(store.artefact_names(run)?.into_iter().filter(|name| is_dump(name)).collect())
+    }
+
+    /// Returns an artefact of a run.
+    ///
+    /// # Errors
+    /// When there is none, or the store fails.
+    pub fn artefact(&self, run: &RunId, name: &str) -> Result<Vec<u8>, LabError> {
+        Ok(self.store.lock().unwrap_or_else(PoisonError::into_inner).artefact(run, name)?)
     }
 
     /// Runs a workload once more and follows its calls; nothing is stored. The guest does what it did when the workload

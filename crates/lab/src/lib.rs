@@ -6,6 +6,7 @@
 
 mod carry_out;
 mod crash;
+mod dump;
 mod error;
 mod event;
 mod job;
@@ -16,10 +17,11 @@ mod symbols;
 mod unit;
 
 pub use crash::{CrashPlan, Crashed, DUMP_DISK, Ending, Filter, Placement, SCRATCH_DISK, VMCORE_DISK};
+pub use dump::is_dump;
 pub use error::{Guilt, LabError};
 pub use event::Event;
 pub use lab::{Followed, Lab, Options, Probed};
-pub use plan::{Plan, Reuse};
+pub use plan::{Dumps, Plan, Reuse};
 
 /// The agent: the static program that runs the workloads in every guest, built with the lab.
 pub const AGENT: &[u8] = include_bytes!(env!("MARVIN_AGENT"));

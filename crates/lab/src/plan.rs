@@ -11,6 +11,15 @@ pub enum Reuse {
     Nothing,
 }
 
+/// Whether memory is kept of kernels that die.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dumps {
+    /// It is not.
+    Drop,
+    /// A filtered dump is kept with the run: `WORKLOAD.vmcore`, or `boot.vmcore`.
+    Keep,
+}
+
 /// What is to be measured.
 #[derive(Debug, Clone)]
 pub struct Plan<'a> {
@@ -26,6 +35,8 @@ pub struct Plan<'a> {
     pub machines: usize,
     /// Whether results of earlier runs are used.
     pub reuse: Reuse,
+    /// Whether memory is kept of kernels that die.
+    pub dumps: Dumps,
 }
 
 /// One job of a unit: a run of one build with one seed is a unit.

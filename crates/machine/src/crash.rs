@@ -95,9 +95,7 @@ impl Exact {
         let budget = Budget { cpu_s: guest.cpu_s, wall_s: guest.cpu_s * WALL_FACTOR, console_bytes: CONSOLE_BYTES };
         let ended = process.watch(&budget)?;
         match ended {
-            Ended::Stopped | Ended::PoweredOff => {
-                Ok(Crash::Still(StillGuest { process, scratch, memory_mib: guest.memory_mib }))
-            }
+            Ended::Stopped | Ended::PoweredOff => Ok(Crash::Still(StillGuest::new(process, scratch, guest.memory_mib))),
             Ended::Deadline | Ended::ConsoleFull => {
                 let console = scratch.console();
                 Ok(Crash::Failed(failure(Stage::Workload, ended, &console), console))
@@ -107,6 +105,16 @@ impl Exact {
 }
 
 impl StillGuest {
+    pub(crate) fn new(process: Process, scratch: Scratch, memory_mib: u32) -> Self {
+        Self { process, scratch, memory_mib }
+    }
+
+    /// Returns a folder that is there as long as the guest is.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.scratch.folder()
+    }
+
     /// Returns what the guest has printed.
     #[must_use]
     pub fn console(&self) -> Vec<u8> {

@@ -183,6 +183,15 @@ impl Exact {
         &self.machine
     }
 
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.settings.limits
+    }
+
+    /// Returns the guest's memory in MiB.
+    pub(crate) fn memory_mib(&self) -> u32 {
+        self.settings.memory_mib
+    }
+
     /// Returns QEMU and the folder that scratch folders are made in, for guests that are not measured.
     pub(crate) fn qemu_and_scratch(&self) -> (&Path, &Path) {
         (&self.qemu.program, &self.scratch)
@@ -251,30 +260,16 @@ impl Exact {
         if let Trace::Counts(marks) | Trace::Calls(marks) | Trace::Model(marks, _) = trace {
             scratch.write(MARKS, marks.as_bytes())?;
         }
-        let limits = &self.settings.limits;
-        let restored = match &start.snapshot {
-            Snapshot::Saved(folder) => self.restored((folder, start.seed), &scratch, trace),
-            Snapshot::PlainBoot(_) => None,
-        };
-        let mut process = match restored {
-            Some(process) => process,
-            None => {
-                let mut arguments = self.arguments(start.seed, "quiet", trace);
-                arguments.extend(["-m".to_owned(), self.settings.memory_mib.to_string()]);
-                let mut process = Process::start(&self.qemu.program, &arguments, &scratch)?;
-                // The guest stops where a snapshot would be taken, and goes on from there: a machine that does not
-                // stop meets its timer some instructions apart from one that does, and the numbers would differ.
-                let ended = process.watch(&self.budget(limits.boot_cpu_s))?;
-                if ended != Ended::Stopped {
-                    let console = scratch.console();
-                    let stream = Err(failure(Stage::Boot, ended, &console));
-                    return Ok(JobEnd { stream, console, counts: None, calls: None });
-                }
-                process
+        let mut process = match self.at_start(start, &scratch, trace)? {
+            Ok(process) => process,
+            Err(ended) => {
+                let console = scratch.console();
+                let stream = Err(failure(Stage::Boot, ended, &console));
+                return Ok(JobEnd { stream, console, counts: None, calls: None });
             }
         };
         process.command("cont", json!({}))?;
-        let ended = process.watch(&self.budget(limits.job_cpu_s))?;
+        let ended = process.watch(&self.budget(self.settings.limits.job_cpu_s))?;
         if ended == Ended::PoweredOff {
             process.wait_for_end()?;
         } else {
@@ -291,6 +286,32 @@ impl Exact {
         };
         let written = |file| fs::read(scratch.path(file)).ok();
         Ok(JobEnd { stream, console, counts: written(COUNTS), calls: written(CALLS) })
+    }
+
+    /// Starts a machine that stands where jobs start; or says how it ended before it got there.
+    pub(crate) fn at_start(
+        &self,
+        start: &Start,
+        scratch: &Scratch,
+        trace: Trace<'_>,
+    ) -> Result<Result<Process, Ended>, MachineError> {
+        if let Snapshot::Saved(folder) = &start.snapshot
+            && let Some(process) = self.restored((folder, start.seed), scratch, trace)
+        {
+            return Ok(Ok(process));
+        }
+        let mut process = self.booting(start.seed, scratch, trace)?;
+        // The guest stops where a snapshot would be taken, and goes on from there: a machine that does not
+        // stop meets its timer some instructions apart from one that does, and the numbers would differ.
+        let ended = process.watch(&self.budget(self.settings.limits.boot_cpu_s))?;
+        Ok(if ended == Ended::Stopped { Ok(process) } else { Err(ended) })
+    }
+
+    /// Starts a machine that boots, for no snapshot.
+    pub(crate) fn booting(&self, seed: u64, scratch: &Scratch, trace: Trace<'_>) -> Result<Process, MachineError> {
+        let mut arguments = self.arguments(seed, "quiet", trace);
+        arguments.extend(["-m".to_owned(), self.settings.memory_mib.to_string()]);
+        Process::start(&self.qemu.program, &arguments, scratch)
     }
 
     /// Restores a snapshot; one that cannot be restored is forgotten, and the guest boots instead.
@@ -336,7 +357,8 @@ impl Exact {
         Some(scratch.console()).filter(|console| !console.is_empty())
     }
 
-    fn prepare(&self, kernel: &Path, job: &[u8]) -> Result<Scratch, MachineError> {
+    /// Makes a folder for a machine, with what each needs.
+    pub(crate) fn prepare(&self, kernel: &Path, job: &[u8]) -> Result<Scratch, MachineError> {
         let scratch = Scratch::new(&self.scratch)?;
         scratch.link("kernel", kernel)?;
         scratch.link("initrd", &self.initrd)?;
@@ -363,7 +385,8 @@ impl Exact {
         format!("machine={}\nimage.sha256={}\nseed={seed}\n", self.machine.id, file.sha256)
     }
 
-    fn budget(&self, cpu_s: u64) -> Budget {
+    /// Returns how long a machine may take that may use so many processor seconds.
+    pub(crate) fn budget(&self, cpu_s: u64) -> Budget {
         let limits = &self.settings.limits;
         Budget { cpu_s, wall_s: cpu_s * limits.wall_factor, console_bytes: limits.console_bytes }
     }

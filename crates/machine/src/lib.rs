@@ -4,6 +4,7 @@
 //! crash guests, which are not measured but captured. What a result means is
 //! left to `ingest` and `report`; which jobs are done in which order is left to `lab`.
 
+mod capture;
 mod console;
 mod crash;
 mod error;

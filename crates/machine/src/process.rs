@@ -44,6 +44,11 @@ impl Scratch {
         Ok(Self { folder })
     }
 
+    /// Returns the folder.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Returns the path of a file in it.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)

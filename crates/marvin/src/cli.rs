@@ -84,6 +84,13 @@ pub(crate) enum Command {
     Show(Show),
     /// Compare runs that are kept, without measuring
     Report(Report),
+    /// Filter and compress the memory dump of a crashed kernel: what marvin-dump does, with its options
+    #[command(disable_help_flag = true)]
+    Dump {
+        /// Options and files; --help explains them
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
+        words: Vec<std::ffi::OsString>,
+    },
     /// List the kernels that a name can stand for, newest first
     Kernels(Kernels),
     /// List the workloads: what each stresses, and what one operation is
@@ -135,6 +142,10 @@ pub(crate) struct Measure {
     /// Machines at the same time [default: 2, or 1 on a host with one processor]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=64))]
     pub(crate) jobs: Option<u16>,
+
+    /// Keep the memory of a guest whose kernel panics, filtered (level 31) and of at most 64 MiB: WORKLOAD.vmcore of its run
+    #[arg(long)]
+    pub(crate) keep_dump: bool,
 
     /// Boot for every workload rather than starting from a snapshot: slower, with the same numbers
     #[arg(long)]
@@ -286,6 +297,10 @@ pub(crate) struct Show {
     /// Print a raw artefact of it instead, such as getppid.console; `list` lists them
     #[arg(long, value_name = "NAME")]
     pub(crate) artefact: Option<String>,
+
+    /// Write it to a file rather than to standard output; an artefact as it is
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
 }
 
 /// `marvin report`.

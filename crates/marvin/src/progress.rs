@@ -62,6 +62,12 @@ impl Progress {
                 let what = workload.as_ref().map_or_else(String::new, |workload| format!(" {workload}"));
                 self.line(&format!("{version}{what}: no profile: {why}"));
             }
+            Event::Dumped { version, of, bytes: Ok(bytes) } => {
+                self.line(&format!("{version} {of}: its memory is kept, {:.1} MB", *bytes as f64 / 1e6));
+            }
+            Event::Dumped { version, of, bytes: Err(why) } => {
+                self.line(&format!("{version} {of}: no memory dump: {why}"));
+            }
             Event::LeftOut => self.done("left out"),
             Event::Retrying { error } => self.line(&format!("trying again: {error}")),
         }

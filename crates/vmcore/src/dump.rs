@@ -11,6 +11,7 @@ use crate::error::DumpError;
 use crate::kdump::{self, Header, Pages};
 use crate::machine::Machine;
 use crate::note::{self, Info};
+use crate::search;
 use crate::storage::Storage;
 
 /// The format of a dump.
@@ -121,6 +122,15 @@ impl Dump {
         let mut notes = self.notes;
         notes.extend(note::encode("VMCOREINFO", 0, text));
         Self { info, notes, ..self }
+    }
+
+    /// Takes the VMCOREINFO text that is found in memory, for a dump that has none; looks at every page.
+    #[must_use]
+    pub fn with_found_info(self) -> Self {
+        match search::find(&self) {
+            Some(text) if self.info.is_empty() => self.with_info(&text),
+            _ => self,
+        }
     }
 
     /// Returns its format.

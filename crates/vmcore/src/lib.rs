@@ -29,6 +29,7 @@ mod paging;
 mod plan;
 mod reader;
 mod rule;
+mod search;
 mod storage;
 #[cfg(any(test, feature = "synthetic"))]
 pub mod synthetic;
@@ -51,4 +52,5 @@ pub use output::sink::{FileSink, Flattened, Overwrite, Sink};
 pub use plan::{Plan, Work};
 pub use reader::{Io, Reader};
 pub use rule::{Class, Level};
+pub use system::names;
 pub use verify::{Differences, verify};

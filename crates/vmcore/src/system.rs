@@ -7,7 +7,8 @@ use crate::reader::Reader;
 const NAME: usize = 65;
 
 /// Returns system, node, release, version, machine and domain; what cannot be read is taken from the note, or empty.
-pub(crate) fn names(reader: &mut Reader<'_>) -> [String; 6] {
+#[must_use]
+pub fn names(reader: &mut Reader<'_>) -> [String; 6] {
     let dump = reader.dump();
     let mut names = <[String; 6]>::default();
     names[0] = "Linux".to_owned();

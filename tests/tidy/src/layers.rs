@@ -28,7 +28,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("store", &["model"]),
     ("machine", &["model", "wire"]),
     ("agent", &["wire"]),
-    ("lab", &["model", "stats", "wire", "ingest", "report", "kernel", "machine", "store"]),
+    ("lab", &["model", "stats", "wire", "vmcore", "ingest", "report", "kernel", "machine", "store"]),
     (
         "marvin",
         &["model", "stats", "wire", "vmcore", "tracer", "ingest", "report", "kernel", "machine", "store", "lab"],

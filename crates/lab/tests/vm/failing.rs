@@ -1,8 +1,8 @@
 //! Kernels that fail, each in its own way: the outcome says where and why, and the lab goes on.
 
-use lab::{Lab, Options};
+use lab::{Dumps, Lab, Options, Plan, Reuse};
 use machine::{Limits, Programs};
-use model::{Metric, Outcome, Workload};
+use model::{MICRO, Metric, Outcome, Workload};
 
 use crate::{build, folder, leaked, measure, same_build};
 
@@ -54,10 +54,28 @@ fn each_misbehaviour_is_told_from_the_others() {
 }
 
 #[test]
-fn a_panic_leaves_its_last_words() {
+fn a_panic_leaves_its_last_words_and_its_memory() {
     let lab = impatient("last-words-home");
     let build = same_build(&lab, &build("deb:6.1"));
-    let result = measure(&lab, &build, &[misbehaving("misbehave-panic")]).remove(0);
+    let plan = Plan {
+        sides: vec![&build],
+        suite: &MICRO,
+        workloads: vec![misbehaving("misbehave-panic"), misbehaving("getppid")],
+        seeds: vec![1],
+        machines: 1,
+        reuse: Reuse::Nothing,
+        dumps: Dumps::Keep,
+    };
+    let run = lab.carry_out(&plan, &|_| {}).unwrap().remove(0).remove(0);
+    // Only the one whose kernel died.
+    assert_eq!(lab.dumps(&run.id).unwrap(), ["misbehave-panic.vmcore"]);
+    let kept = folder("last-words-home").join("misbehave-panic.vmcore");
+    std::fs::write(&kept, lab.artefact(&run.id, "misbehave-panic.vmcore").unwrap()).unwrap();
+    let dump = vmcore::Dump::open(std::slice::from_ref(&kept)).unwrap();
+    assert!(!dump.incomplete());
+    let log = vmcore::log(&mut vmcore::Reader::new(&dump, vmcore::Io::Read)).unwrap();
+    assert!(log.contains("Kernel panic - not syncing: sysrq triggered crash"), "{log}");
+    let result = run.results.iter().find(|result| result.workload == "misbehave-panic").unwrap().clone();
     let Outcome::Failed(failure) = result.outcome else { panic!("{:?}", result.outcome) };
     assert!(failure.console_tail.contains("Kernel panic - not syncing: sysrq triggered crash"), "{failure:?}");
     assert!(failure.console_tail.lines().count() <= 40);

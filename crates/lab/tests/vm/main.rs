@@ -12,7 +12,7 @@ mod truthful;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use lab::{Event, Lab, LabError, Options, Plan, Reuse};
+use lab::{Dumps, Event, Lab, LabError, Options, Plan, Reuse};
 use model::{Build, KernelName, MICRO, Outcome, Run, Workload, WorkloadResult};
 
 /// Where the tests keep kernels and snapshots from one time to the next. Results are never taken from there.
@@ -60,6 +60,7 @@ fn measured_run(
         seeds: vec![1],
         machines: 2,
         reuse: Reuse::Nothing,
+        dumps: Dumps::Drop,
     };
     let mut runs = lab.carry_out(&plan, notify)?.remove(0);
     assert_eq!(runs.len(), 1);

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use lab::{Event, Guilt, Lab, LabError, Options, Plan, Reuse};
+use lab::{Dumps, Event, Guilt, Lab, LabError, Options, Plan, Reuse};
 use model::{MICRO, Outcome, Run};
 
 use crate::{build, declared, folder, measured_run, same_build};
@@ -30,6 +30,7 @@ fn run_with(name: &str, script: &str) -> (Result<Vec<Vec<Run>>, LabError>, Vec<S
         seeds: vec![1],
         machines: 1,
         reuse: Reuse::Nothing,
+        dumps: Dumps::Drop,
     };
     let retries = Mutex::new(Vec::new());
     let result = lab.carry_out(&plan, &|event| {

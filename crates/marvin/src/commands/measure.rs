@@ -1,7 +1,7 @@
 //! What `compare` and `run` have in common: names to builds, words to workloads, a lab with its progress.
 
 use anyhow::Context;
-use lab::{Lab, Options, Plan, Reuse};
+use lab::{Dumps, Lab, Options, Plan, Reuse};
 use machine::SnapshotUse;
 use model::{Build, KernelName, SelectionError, Suite, Workload};
 
@@ -72,6 +72,7 @@ pub(crate) fn plan<'a>(
         seeds: seeds.to_vec(),
         machines: machines(measure),
         reuse: reuse(measure),
+        dumps: if measure.keep_dump { Dumps::Keep } else { Dumps::Drop },
     }
 }
 

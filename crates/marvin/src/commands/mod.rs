@@ -3,6 +3,7 @@
 mod again;
 mod compare;
 mod doctor;
+mod dump;
 mod generate;
 mod kernels;
 mod listing;
@@ -25,6 +26,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Command::Workloads(command) => listing::workloads(arguments, command),
         Command::Show(command) => show::show(arguments, command),
         Command::Report(command) => report::report(arguments, command),
+        Command::Dump { words } => Ok(dump::dump(words)),
         Command::Kernels(command) => kernels::kernels(command),
         Command::Doctor => doctor::doctor(arguments),
         Command::Completions { shell } => generate::completions(*shell),

@@ -5,21 +5,29 @@ use store::Store;
 
 use crate::answer::Answer;
 use crate::cli::{Arguments, Show};
-use crate::exit::Exit;
+use crate::exit::{Exit, WrongInput};
 use crate::home::home;
 
 pub(crate) fn show(arguments: &Arguments, command: &Show) -> anyhow::Result<Exit> {
-    let answer = Answer::open(None)?;
+    let answer = Answer::open(command.output.as_deref())?;
     let store = Store::open_read_only(&home(arguments.home.as_deref())?)?;
     let id = store.find_run(&command.run)?;
     let text = match command.artefact.as_deref() {
         Some("list") => store.artefact_names(&id)?.iter().map(|name| format!("{name}\n")).collect(),
+        Some(name) if command.output.is_some() => {
+            answer.write(store.artefact(&id, name)?)?;
+            return Ok(Exit::Fine);
+        }
+        Some(name) if lab::is_dump(name) => {
+            return Err(WrongInput(format!("{name} is no text: name a file for it with --output")).into());
+        }
         // A console is the guest's: what is not text in it is shown as such, so that it cannot drive a terminal.
         Some(name) => printable(&String::from_utf8_lossy(&store.artefact(&id, name)?)),
         None => {
             let run = store.run(&id)?;
             let (build, machine) = (store.build(&run.build)?, store.machine(&run.machine)?);
-            let shown = Shown { run: &run, build: &build, machine: &machine };
+            let dumps: Vec<String> = store.artefact_names(&id)?.into_iter().filter(|name| lab::is_dump(name)).collect();
+            let shown = Shown { run: &run, build: &build, machine: &machine, dumps: &dumps };
             report::render::run(&shown, &answer.styles(arguments.color))
         }
     };

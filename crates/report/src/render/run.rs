@@ -18,12 +18,14 @@ pub struct Shown<'a> {
     pub build: &'a Build,
     /// Where.
     pub machine: &'a Machine,
+    /// The artefacts that hold memory of kernels that died.
+    pub dumps: &'a [String],
 }
 
 /// Renders one run as text.
 #[must_use]
 pub fn run(shown: &Shown<'_>, styles: &Styles) -> String {
-    let Shown { run, build, machine } = shown;
+    let Shown { run, build, machine, dumps } = shown;
     let mut page = Page::default();
     let headline = format!("{} on {}, seed {}: {}", plain(&run.suite), build.version, run.seed, endings(&run.results));
     for line in wrap(&headline, WIDTH) {
@@ -39,6 +41,12 @@ pub fn run(shown: &Shown<'_>, styles: &Styles) -> String {
     page.blank();
     values(&mut page, run, machine.kind);
     rest(&mut page, run, styles);
+    for name in *dumps {
+        page.blank();
+        page.words(0, "The memory of the kernel that died is kept, filtered; to look at it:");
+        page.line(format!("  marvin show {} --artefact {} --output FILE", run.id.short(), plain(name)));
+        page.line("  marvin dump info FILE");
+    }
     environment(&mut page, run, styles);
     page.finish()
 }
@@ -136,12 +144,15 @@ fn environment(page: &mut Page, run: &Run, styles: &Styles) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Shown, run};
+    use super::{Outcome, Shown, run};
     use crate::fixtures::{Subject, dead, new, old};
     use crate::render::styles::Styles;
 
     fn shown(subject: &Subject) -> String {
-        let shown = Shown { run: &subject.runs[0], build: &subject.build, machine: &subject.machine };
+        let (run_of, build, machine) = (&subject.runs[0], &subject.build, &subject.machine);
+        let dumps = ["fault-anon.vmcore".to_owned()];
+        let is_dead = run_of.results.iter().any(|result| matches!(result.outcome, Outcome::Failed(_)));
+        let shown = Shown { run: run_of, build, machine, dumps: if is_dead { &dumps } else { &[] } };
         let text = run(&shown, &Styles::plain());
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         assert!(!text.contains('\x1b'));

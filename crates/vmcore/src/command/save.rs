@@ -73,10 +73,11 @@ fn overwrite(wish: &Save) -> Overwrite {
     if wish.force { Overwrite::Yes } else { Overwrite::No }
 }
 
-/// Opens a dump, with a note of its own if one is given.
+/// Opens a dump, with a note of its own if one is given, or one that is found in memory if it has none.
 pub(crate) fn open(files: &[PathBuf], note: Option<&Path>) -> Result<Dump, DumpError> {
     let dump = Dump::open(files)?;
     match note {
+        None if dump.info().is_empty() => Ok(dump.with_found_info()),
         None => Ok(dump),
         Some(path) => {
             let text = std::fs::read(path).map_err(DumpError::reading(path, 0))?;

@@ -1,0 +1,69 @@
+//! Dumps: what is kept of the memory of a guest whose kernel died. Written by QEMU, filtered by `vmcore`.
+
+use machine::{StillGuest, VmcoreFormat};
+use model::{FailureReason, Outcome};
+use vmcore::{Codec, Dump, DumpError, FileSink, Filter, Io, Level, Overwrite, Plan, Reader, Style, Work};
+
+/// Most bytes of a dump; what is beyond is left out, and the dump says that it is not complete.
+const BYTES_MAX: u64 = 64 << 20;
+/// Memory for filtering, in bytes.
+const MEMORY: u64 = 64 << 20;
+
+/// Returns the name of the artefact that holds the dump of a workload, or of the boot.
+pub(crate) fn artefact(of: &str) -> String {
+    format!("{of}.vmcore")
+}
+
+/// Tells whether an artefact of this name holds a dump.
+#[must_use]
+pub fn is_dump(name: &str) -> bool {
+    name.ends_with(".vmcore")
+}
+
+/// Tells whether the kernel died, so that its memory may say why.
+pub(crate) fn died(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Failed(failure) if is_death(&failure.reason))
+}
+
+/// Tells whether a failure is the kernel's death.
+pub(crate) fn is_death(reason: &FailureReason) -> bool {
+    matches!(reason, FailureReason::Panicked | FailureReason::Oopsed)
+}
+
+/// Returns the memory of a guest without what belongs to processes, to the page cache and to nobody (level 31), as a
+/// kdump-compressed file; or why there is none.
+pub(crate) fn dump(mut guest: StillGuest) -> Result<Vec<u8>, String> {
+    let (whole, filtered) = (guest.folder().join("whole"), guest.folder().join("filtered"));
+    guest.write_vmcore(VmcoreFormat::Elf, &whole).map_err(|error| error.to_string())?;
+    filter(&whole, &filtered).map_err(|error| error.to_string())?;
+    std::fs::read(&filtered).map_err(|error| error.to_string())
+}
+
+fn filter(whole: &std::path::Path, filtered: &std::path::Path) -> Result<(), DumpError> {
+    // This machine hands no VMCOREINFO to QEMU, but it is in memory.
+    let dump = Dump::open(&[whole.to_owned()])?.with_found_info();
+    let mut reader = Reader::new(&dump, Io::Read);
+    let filter = Filter::new(&mut reader, Level::MAX)?;
+    let work = Work { threads: 1, io: Io::Read, memory: MEMORY, folder: None };
+    let plan = Plan::make(&dump, Some(&filter), &work)?;
+    let names = vmcore::names(&mut reader);
+    let limit = Some(BYTES_MAX);
+    let style = Style { codec: Codec::Zstd, effort: None, level: Level::MAX, part: None, limit, names };
+    let sink = FileSink::create(filtered, Overwrite::No)?;
+    vmcore::write_kdump((&dump, &plan), &style, &work, &sink).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::died;
+    use model::{FailureReason, Outcome, Stage, SubjectFailure};
+
+    #[test]
+    fn only_dead_kernels_are_dumped() {
+        let failed = |reason| {
+            died(&Outcome::Failed(SubjectFailure { stage: Stage::Workload, reason, console_tail: String::new() }))
+        };
+        assert!(failed(FailureReason::Panicked) && failed(FailureReason::Oopsed));
+        assert!(!failed(FailureReason::Hung) && !failed(FailureReason::OutOfMemory) && !died(&Outcome::Completed));
+    }
+}

@@ -1,0 +1,35 @@
+//! Finds VMCOREINFO in memory, for a dump whose maker was not given it: QEMU's, of a guest without the device for that.
+//!
+//! The kernel keeps the note in pages of its own, so it begins at a page's start (`crash_save_vmcoreinfo_init` in
+//! kernel/vmcore_info.c, kernel/crash_core.c before 6.9).
+
+use crate::bytes::u32_at;
+use crate::dump::Dump;
+use crate::reader::{Io, Reader};
+
+/// The note's name with the zero behind it, and where its text begins.
+const NAME: &[u8] = b"VMCOREINFO\0";
+const TEXT: usize = 24;
+/// Most bytes that the text is believed to have; the kernel has a page for it.
+const TEXT_MAX: usize = 64 << 10;
+/// Lines that no kernel leaves out.
+const LINES: [&[u8]; 2] = [b"OSRELEASE=", b"\nPAGESIZE="];
+
+/// Returns the text of the first note in memory; nothing where there is none.
+pub(crate) fn find(dump: &Dump) -> Option<Vec<u8>> {
+    let mut reader = Reader::new(dump, Io::Map);
+    let page = dump.page_size();
+    dump.extents().into_iter().flatten().find_map(|number| at(&mut reader, number.checked_mul(page)?))
+}
+
+fn at(reader: &mut Reader<'_>, address: u64) -> Option<Vec<u8>> {
+    let head = reader.bytes(address, TEXT).ok()?;
+    let is_note = u32_at(head, 0) == u32::try_from(NAME.len()).ok() && u32_at(head, 8) == Some(0);
+    if !is_note || !head[12..].starts_with(NAME) {
+        return None;
+    }
+    let size = usize::try_from(u32_at(head, 4)?).ok().filter(|size| *size <= TEXT_MAX)?;
+    let text = reader.bytes(address.checked_add(TEXT as u64)?, size).ok()?;
+    let has = |line: &[u8]| text.windows(line.len()).any(|window| window == line);
+    (text.starts_with(LINES[0]) && has(LINES[1])).then(|| text.to_vec())
+}
