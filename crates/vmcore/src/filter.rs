@@ -13,7 +13,7 @@ use crate::memmap::MemoryMap;
 use crate::paging::Walker;
 use crate::reader::Reader;
 use crate::rule::{Class, Evidence, Level, Record, Rule};
-use crate::table::Table;
+use crate::table::{Table, ahead};
 use crate::window::PIECE_MAX;
 
 /// What a filter found.
@@ -93,6 +93,8 @@ impl Filter {
     }
 }
 
+/// How many blocks ahead a record is asked for.
+const BLOCKS_AHEAD: usize = 6;
 /// Bytes of records that are read first where nothing is known of what follows: blocks may make most of it needless.
 const AHEAD_MIN: usize = 4096;
 
@@ -249,6 +251,8 @@ impl<'f> Scanner<'f> {
                 let Some(first) = record(rest, size) else { break };
                 let (class, pages) = rule.block(&first, section.pages.start + page as u64, rest);
                 let pages = usize::try_from(pages).unwrap_or(section.len()).min(section.len() - page);
+                // Free blocks come in rows, and of each only the first record is looked at.
+                ahead(rest, pages * size * BLOCKS_AHEAD);
                 let evidence = rule.evidence(&first, class);
                 self.counts.dropped[class as usize] += section.drop(page..page + pages, (class, evidence));
                 page += pages;

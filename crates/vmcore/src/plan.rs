@@ -196,9 +196,18 @@ impl Plan {
         Ok(self.pages(n).start + bit as u64)
     }
 
+    /// Whether the `n`th block has no kept page.
+    pub(crate) fn is_empty(&self, n: usize) -> bool {
+        self.before(n) == self.before(n + 1)
+    }
+
     /// Reads the bits of the `n`th block.
     pub(crate) fn read(&self, n: usize, words: &mut [u64]) -> Result<(), DumpError> {
         let at = n * words.len();
+        if self.is_empty(n) {
+            words.fill(0);
+            return Ok(());
+        }
         match &self.store {
             Store::Memory(all) => {
                 words.copy_from_slice(&locked(all)[at..at + words.len()]);
@@ -215,6 +224,10 @@ impl Plan {
 
     fn put(&self, n: usize, words: &[u64]) -> Result<(), DumpError> {
         let at = n * words.len();
+        if words.iter().all(|word| *word == 0) {
+            // As they are from the start.
+            return Ok(());
+        }
         match &self.store {
             Store::Memory(all) => {
                 locked(all)[at..at + words.len()].copy_from_slice(words);

@@ -103,7 +103,7 @@ impl Table {
     fn row<const FAST: bool>(&self, records: &[Record], kind: impl Fn(u32) -> u16 + Copy) -> Batch {
         let mut batch = Batch::default();
         for record in records {
-            ahead(record);
+            ahead(record, AHEAD);
             let verdict = self.look_up::<FAST>(record, kind);
             if verdict & SPEAKS != 0 {
                 break;
@@ -135,17 +135,17 @@ fn fast() -> bool {
     return false;
 }
 
-/// Asks for a record that is far ahead; where there is none, nothing happens.
+/// Asks for what is `distance` bytes ahead; where nothing is, nothing happens.
 #[inline(always)]
-fn ahead(record: &Record) {
+pub(crate) fn ahead(bytes: &[u8], distance: usize) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch reads nothing that the program could see, and never faults, wherever it points.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(record.as_ptr().wrapping_add(AHEAD).cast());
+        _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().wrapping_add(distance).cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = record;
+    let _ = (bytes, distance);
 }
 
 /// Gathers the bits of `value` that `mask` has, the lowest first.

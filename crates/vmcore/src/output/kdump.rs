@@ -285,6 +285,9 @@ impl<'a> Writer<'a> {
             if block >= plan.blocks() {
                 break;
             }
+            if plan.is_empty(block) {
+                continue;
+            }
             plan.read(block, &mut words)?;
             let first = plan.pages(block).start;
             // Pages before this file's are in the plan, but not in the file.
