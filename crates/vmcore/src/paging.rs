@@ -238,3 +238,60 @@ impl Architecture for Aarch64 {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Aarch64, Architecture, Entry, Level, X86_64};
+    use crate::note::Info;
+
+    fn arm(page: u32, bits: u32) -> Aarch64 {
+        let note = format!(
+            "PAGESIZE={page}\nNUMBER(VA_BITS)={bits}\nNUMBER(kimage_voffset)=0xffff7fc040000000\n\
+            SYMBOL(swapper_pg_dir)=ffff800080010000\n"
+        );
+        Aarch64::new(&Info::parse(note.as_bytes())).unwrap()
+    }
+
+    fn x86(more: &str) -> X86_64 {
+        let note = format!("SYMBOL(init_top_pgt)=ffffffff82a10000\nNUMBER(phys_base)=-4194304\n{more}");
+        X86_64::new(&Info::parse(note.as_bytes())).unwrap()
+    }
+
+    fn shifts(levels: &[Level]) -> Vec<(u32, u32)> {
+        levels.iter().map(|level| (level.shift, level.bits)).collect()
+    }
+
+    #[test]
+    fn levels_of_arm_divide_all_bits() {
+        assert_eq!(shifts(arm(4096, 48).levels()), [(39, 9), (30, 9), (21, 9), (12, 9)]);
+        assert_eq!(shifts(arm(4096, 39).levels()), [(30, 9), (21, 9), (12, 9)]);
+        assert_eq!(shifts(arm(16384, 47).levels()), [(36, 11), (25, 11), (14, 11)]);
+        assert_eq!(shifts(arm(65536, 52).levels()), [(42, 10), (29, 13), (16, 13)]);
+        assert_eq!(arm(4096, 48).root(), 0x40_4001_0000);
+    }
+
+    #[test]
+    fn entries_of_arm_are_tables_blocks_and_pages() {
+        let arm = arm(4096, 48);
+        assert_eq!(arm.entry(0x8000_1003, 1), Entry::Table(0x8000_1000));
+        assert_eq!(arm.entry(0x0068_0000_8020_0f11, 2), Entry::Memory(0x8020_0000));
+        assert_eq!(arm.entry(0x0068_0000_8020_1f13, 3), Entry::Memory(0x8020_1000));
+        assert_eq!(arm.entry(0x8020_1001, 3), Entry::Absent, "no block at the last level");
+        assert_eq!(arm.entry(0x8020_1002, 2), Entry::Absent);
+        // 64 KiB pages: bits 51 to 48 of the address are bits 15 to 12.
+        assert_eq!(self::arm(65536, 52).entry(0x8001_5003, 2), Entry::Memory(0x5_0000_8001_0000));
+    }
+
+    #[test]
+    fn entries_of_x86_leave_out_flags_and_the_mark_of_encryption() {
+        let plain = x86("");
+        assert_eq!(shifts(plain.levels()), [(39, 9), (30, 9), (21, 9), (12, 9)]);
+        assert_eq!(plain.root(), 0x0261_0000);
+        assert_eq!(plain.entry(0x8000_0000_1234_5067, 0), Entry::Table(0x1234_5000));
+        assert_eq!(plain.entry(0x8000_0000_1220_00e3, 2), Entry::Memory(0x1220_0000));
+        assert_eq!(plain.entry(0x1234_5066, 3), Entry::Absent);
+        let sealed = x86("NUMBER(pgtable_l5_enabled)=1\nNUMBER(sme_mask)=2251799813685248\n");
+        assert_eq!(shifts(sealed.levels())[0], (48, 9));
+        assert_eq!(sealed.entry(0x0008_0000_1234_5063, 4), Entry::Memory(0x1234_5000));
+    }
+}
