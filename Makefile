@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 CARGO ?= cargo
 
-.PHONY: help build demo test test-full bench bench-dump install clean
+.PHONY: help build dump demo test test-full bench bench-dump install clean
 
 help: ## Show this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -10,6 +10,9 @@ help: ## Show this
 build: ## Build target/release/marvin, with the agent in it
 	@scripts/needs.sh build
 	$(CARGO) build --release --locked -p marvin
+
+dump: ## Build target/release/marvin-dump, static: it runs in a capture initramfs as it is
+	$(CARGO) rustc --release --locked -p vmcore --bin marvin-dump -- -C target-feature=+crt-static
 
 demo: ## Compare the newest Debian 6.1 and 6.12: table here, page in demo/report.html
 	@scripts/needs.sh demo
