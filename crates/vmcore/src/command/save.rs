@@ -1,5 +1,6 @@
 //! Writes a dump.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 use crate::command::arguments::{Access, Compression, Save};
@@ -34,6 +35,7 @@ pub(crate) fn run(wish: &Save, host: &mut Host<'_>) -> Result<Exit, DumpError> {
         match task.save(&dump, *level, host) {
             Err(DumpError::NoSpace { path, offset }) if levels.peek().is_some() => {
                 let path = path.display();
+                task.begun.set(true);
                 host.say(&format!("no space is left for {path} at offset {offset:#x}: again, with the next level"));
             }
             done => return done,
@@ -94,6 +96,8 @@ struct Task<'w> {
     output: Vec<PathBuf>,
     codec: Codec,
     work: Work,
+    /// A level before this one has made files.
+    begun: Cell<bool>,
 }
 
 impl<'w> Task<'w> {
@@ -131,7 +135,7 @@ impl<'w> Task<'w> {
         let beside = output.first().and_then(|path| path.parent()).map(|folder| folder.join(""));
         let folder = wish.work_dir.clone().or(beside).or_else(|| wish.dry_run.then(std::env::temp_dir));
         let work = Work { threads, io, memory, folder };
-        Ok(Self { wish, input, output, codec, work })
+        Ok(Self { wish, input, output, codec, work, begun: Cell::new(false) })
     }
 
     fn save(&self, dump: &Dump, level: Level, host: &mut Host<'_>) -> Result<Exit, DumpError> {
@@ -194,12 +198,17 @@ impl<'w> Task<'w> {
         }
         let sink: Box<dyn Sink + '_> = match self.output.first() {
             None => Box::new(Flattened::begin(&mut *host.answers)?),
-            Some(path) => Box::new(FileSink::create(path, overwrite(self.wish))?),
+            Some(path) => Box::new(FileSink::create(path, self.overwrite())?),
         };
         if self.wish.elf {
             return output::elf::write((dump, plan), &self.work, &*sink);
         }
         write((dump, plan), style, &self.work, &*sink)
+    }
+
+    /// Whether files may be overwritten: those of the level before, which had no room, always.
+    fn overwrite(&self) -> Overwrite {
+        if self.begun.get() { Overwrite::Yes } else { overwrite(self.wish) }
     }
 
     /// Writes several files with about as many pages each.
@@ -210,7 +219,7 @@ impl<'w> Task<'w> {
         for (n, path) in (1..).zip(&self.output) {
             let end = if n == count { dump.pages() } else { plan.page_at(plan.kept() * n / count)? };
             let style = Style { part: Some(start..end), ..style.clone() };
-            let written = write((dump, plan), &style, &self.work, &FileSink::create(path, overwrite(self.wish))?)?;
+            let written = write((dump, plan), &style, &self.work, &FileSink::create(path, self.overwrite())?)?;
             all.bytes += written.bytes;
             all.pages += written.pages;
             all.zero += written.zero;
