@@ -4,6 +4,7 @@ use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, 
 
 use crate::error::DumpError;
 use crate::lzo;
+use crate::lzo_encoder::Encoder;
 
 /// How pages are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,7 +13,7 @@ pub enum Codec {
     None,
     /// zlib, which every reader knows.
     Zlib,
-    /// LZO1X; only read.
+    /// LZO1X.
     Lzo,
     /// Snappy.
     Snappy,
@@ -62,6 +63,7 @@ pub struct Compressor {
 enum Method {
     None,
     Zlib(Compress),
+    Lzo(Encoder),
     Snappy(Box<snap::raw::Encoder>),
     Zstd(zstd::bulk::Compressor<'static>),
     /// With a level for pages that hold little, and one for pages that hold much.
@@ -90,10 +92,7 @@ impl Compressor {
                 let level = level.ok_or_else(|| DumpError::Usage("zlib has the levels 1 to 9".to_owned()))?;
                 Method::Zlib(Compress::new(Compression::new(level), true))
             }
-            Codec::Lzo => {
-                let text = "LZO is read, but not written: use --compress zstd (smaller), snappy (as fast) or zlib (for old readers)";
-                return Err(DumpError::Usage(text.to_owned()));
-            }
+            Codec::Lzo => Method::Lzo(Encoder::new()),
             Codec::Snappy => Method::Snappy(Box::new(snap::raw::Encoder::new())),
             Codec::Zstd => {
                 let Some(level) = level else {
@@ -128,6 +127,8 @@ impl Compressor {
                 let size = usize::try_from(zlib.total_out()).ok()?;
                 (status == Status::StreamEnd).then_some((size, Codec::Zlib))?
             }
+            // What is not smaller need not be finished.
+            Method::Lzo(lzo) => (lzo.encode(page, self.output.get_mut(..page.len())?)?, Codec::Lzo),
             Method::Snappy(snappy) => (snappy.compress(page, &mut self.output).ok()?, Codec::Snappy),
             Method::Adaptive { lean, rich } => {
                 let zstd = match content(page) {
@@ -270,7 +271,6 @@ mod tests {
 
     #[test]
     fn what_cannot_be_written_is_told() {
-        insta::assert_snapshot!(Compressor::new(Codec::Lzo, None, 4096).unwrap_err(), @"LZO is read, but not written: use --compress zstd (smaller), snappy (as fast) or zlib (for old readers)");
         insta::assert_snapshot!(Compressor::new(Codec::Zlib, Some(0), 4096).unwrap_err(), @"zlib has the levels 1 to 9");
         insta::assert_snapshot!(Compressor::new(Codec::Zstd, Some(1 << 30), 4096).unwrap_err(), @"zstd has no level 1073741824: -7 to 19 are useful");
     }

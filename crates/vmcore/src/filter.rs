@@ -59,6 +59,18 @@ impl Filter {
         Ok(Self { map, table: Table::new(&rule), rule, image })
     }
 
+    /// Prepares to filter, as [`Filter::new`] does; nothing for a dump that cannot be understood where the level needs no
+    /// more than its pages. Otherwise broken and offline pages are left out at every level: to read them can end a capture.
+    ///
+    /// # Errors
+    /// When the level needs what cannot be found.
+    pub fn for_level(reader: &mut Reader<'_>, level: Level) -> Result<Option<Self>, DumpError> {
+        match Self::new(reader, level) {
+            Err(_) if !level.filters() => Ok(None),
+            made => made.map(Some),
+        }
+    }
+
     /// Returns the memory map.
     #[must_use]
     pub fn map(&self) -> &MemoryMap {

@@ -21,6 +21,7 @@ mod kdump;
 mod layout;
 mod log;
 mod lzo;
+mod lzo_encoder;
 mod machine;
 mod memmap;
 mod note;

@@ -1,5 +1,5 @@
 //! LZO1X, the fast compression of older dumps: a decoder, written from the format's description in the kernel
-//! (`Documentation/staging/lzo.rst`).
+//! (`Documentation/staging/lzo.rst`). The encoder is in `lzo_encoder.rs`.
 //!
 //! A stream is a row of instructions. Each copies earlier output, then up to three literal bytes that its lowest two
 //! bits count; what an instruction below 16 means depends on how many literals came before it.

@@ -29,7 +29,8 @@ impl Level {
         self.0 & 1 != 0
     }
 
-    /// Whether the memory map is looked at: anything but 0 and 1.
+    /// Whether a dump must be understood for it: anything but 0 and 1, where only memory that must not be touched is left
+    /// out.
     #[must_use]
     pub fn filters(self) -> bool {
         self.0 > 1

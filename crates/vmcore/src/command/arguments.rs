@@ -72,6 +72,8 @@ pub enum Compression {
     Zlib,
     /// Fastest
     Snappy,
+    /// As fast, for readers that know no snappy
+    Lzo,
     /// As it is
     None,
 }
@@ -112,8 +114,8 @@ pub struct Save {
     /// As --compress zlib
     #[arg(short = 'c', conflicts_with = "compress")]
     pub zlib: bool,
-    /// LZO is not written: tells what to take in its place
-    #[arg(short = 'l', conflicts_with = "compress", hide = true)]
+    /// As --compress lzo
+    #[arg(short = 'l', conflicts_with = "compress")]
     pub lzo: bool,
     /// As --compress snappy
     #[arg(short = 'p', conflicts_with = "compress")]

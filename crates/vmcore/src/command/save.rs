@@ -141,7 +141,7 @@ impl<'w> Task<'w> {
     fn save(&self, dump: &Dump, level: Level, host: &mut Host<'_>) -> Result<Exit, DumpError> {
         let start = (host.clock)();
         let mut reader = Reader::new(dump, self.work.io);
-        let filter = level.filters().then(|| Filter::new(&mut reader, level)).transpose()?;
+        let filter = Filter::for_level(&mut reader, level)?;
         let mut work = self.work.clone();
         if let (Access::Auto, false, Some(filter)) = (self.wish.io, self.wish.non_mmap, &filter) {
             work.io = Plan::faster(dump, filter, host.clock)?;
@@ -258,6 +258,7 @@ fn codec(wish: &Save) -> Codec {
         None | Some(Compression::Zstd) => Codec::Zstd,
         Some(Compression::Zlib) => Codec::Zlib,
         Some(Compression::Snappy) => Codec::Snappy,
+        Some(Compression::Lzo) => Codec::Lzo,
         Some(Compression::None) => Codec::None,
     }
 }
@@ -267,6 +268,9 @@ fn warnings(dump: &Dump, filter: Option<&Filter>, (plan, written): (&Plan, &Writ
     let mut all = Vec::new();
     if dump.incomplete() {
         all.push("the dump that was read is not complete; so is what was written".to_owned());
+    }
+    if filter.is_none() {
+        all.push("where broken and offline pages are is not known, so none are left out".to_owned());
     }
     if filter.is_some_and(|filter| !filter.knows_reserved()) {
         all.push(

@@ -59,7 +59,7 @@ pub(crate) fn run(wish: &Look, host: &mut Host<'_>) -> Result<Exit, DumpError> {
 fn row(dump: &Dump, number: u8) -> Result<Row, DumpError> {
     let level = Level::new(number).unwrap_or(Level::MAX);
     let mut reader = Reader::new(dump, Io::Map);
-    let filter = level.filters().then(|| Filter::new(&mut reader, level)).transpose()?;
+    let filter = Filter::for_level(&mut reader, level)?;
     let work = Work { threads: 1, io: Io::Map, memory: u64::MAX, folder: None };
     let plan = Plan::make(dump, filter.as_ref(), &work)?;
     let pages = plan.kept_pages()?;
