@@ -9,6 +9,9 @@ cargo=${CARGO:-cargo}
 if [ "${1:-}" = full ]; then
     step "$cargo" build --release --locked -q -p marvin
     step scripts/slowdown.sh
+    step "$cargo" rustc --release --locked -q -p vmcore --bin marvin-dump -- -C target-feature=+crt-static
+    MARVIN_DUMP=${MARVIN_DUMP:-$PWD/target/release/marvin-dump}
+    export MARVIN_DUMP
     # What could not be checked is among what the tests print.
     step "$cargo" test --locked -p lab --test dumps -- --nocapture --test-threads 2
     exit 0
