@@ -95,7 +95,8 @@ impl Dump {
         let elf = elf::read(&storage)?;
         let info = note::vmcoreinfo(&elf.notes).map(|range| Info::parse(&elf.notes[range])).unwrap_or_default();
         let page = info.page_size().unwrap_or(4096);
-        let segments = Segments::new(&elf.loads);
+        let wrong = |what: &str| DumpError::malformed(storage.path(), 0, what.to_owned());
+        let segments = Segments::new(&elf.loads).map_err(wrong)?;
         let memory = segments.pages(page, Which::Memory);
         let stored = segments.pages(page, Which::Stored);
         let content = Content::Segments { storage, segments, memory, stored };
@@ -195,6 +196,14 @@ impl Dump {
         match &self.content {
             Content::Segments { memory, .. } => memory.clone(),
             Content::Pages(_) => std::iter::once(0..self.pages()).collect(),
+        }
+    }
+
+    /// Returns the ranges of page numbers that an ELF file has bytes of; of a kdump file, those it may have.
+    pub(crate) fn in_file(&self) -> Vec<Range<u64>> {
+        match &self.content {
+            Content::Segments { stored, .. } => stored.clone(),
+            Content::Pages(_) => self.extents(),
         }
     }
 

@@ -2,6 +2,7 @@
 //!
 //! Also QEMU's, whose program headers are not behind the ELF header (`e_phoff`), and files with more than 65535 of them.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::bytes::{u16_at, u32_at, u64_at};
@@ -104,6 +105,9 @@ impl Elf {
         let number = |at| u64_at(header, at).unwrap_or_default();
         let (offset, stored, memory) = (number(8), number(32), number(40));
         match u32_at(header, 0) {
+            Some(PT_NOTE) if self.notes.len() as u64 + stored.min(NOTES_MAX + 1) > NOTES_MAX => {
+                return Err(DumpError::malformed(storage.path(), at, "more than 16 MiB of notes".to_owned()));
+            }
             Some(PT_NOTE) => self.notes.extend(storage.bytes(offset, stored, "the notes")?),
             Some(PT_LOAD) => {
                 let (start, memory) = (number(24), memory.max(stored));
@@ -122,6 +126,8 @@ impl Elf {
     }
 }
 
+/// Most bytes of all notes: those of thousands of processors.
+const NOTES_MAX: u64 = 16 << 20;
 /// Virtual addresses from here on are those of the kernel's text on x86-64 (`__START_KERNEL_map`).
 const TEXT: u64 = 0xffff_ffff_8000_0000;
 
@@ -131,22 +137,34 @@ pub(crate) struct Segments {
     list: Vec<Segment>,
 }
 
+/// Most pieces that are looked at while segments are put above each other.
+const PIECES_MAX: usize = 1 << 24;
+
 impl Segments {
     /// Sorts segments. Where some lie above each other the first in the file counts, and the kernel's text, which lies
     /// above the memory it is in, last: its addresses are not those of the map of all memory.
-    pub(crate) fn new(loads: &[Segment]) -> Self {
-        let mut list: Vec<Segment> = Vec::new();
+    ///
+    /// # Errors
+    /// When they overlap each other so often that nothing can have written them.
+    pub(crate) fn new(loads: &[Segment]) -> Result<Self, &'static str> {
+        // By the address behind each, so that what may lie above another is found at once.
+        let mut by_end: BTreeMap<u64, Segment> = BTreeMap::new();
         let (text, direct): (Vec<&Segment>, Vec<_>) = loads.iter().partition(|load| load.address >= TEXT);
+        let mut pieces = 0;
         for load in direct.into_iter().chain(text).filter(|load| load.memory > 0) {
             let mut rest = Some(load.clone());
             while let Some(segment) = rest.take() {
-                let n = list.partition_point(|other| other.end() <= segment.start);
-                match list.get(n).filter(|other| other.start < segment.end()) {
-                    None => list.insert(n, segment),
-                    Some(other) => {
-                        let (start, end) = (other.start, other.end());
+                pieces += 1;
+                if pieces > PIECES_MAX {
+                    return Err("segments that lie above each other without end");
+                }
+                let other = by_end.range(segment.start + 1..).next().map(|(end, other)| (other.start, *end));
+                match other.filter(|(start, _)| *start < segment.end()) {
+                    None => drop(by_end.insert(segment.end(), segment)),
+                    Some((start, end)) => {
                         if segment.start < start {
-                            list.insert(n, part(&segment, segment.start..start));
+                            let before = part(&segment, segment.start..start);
+                            by_end.insert(before.end(), before);
                         }
                         if end < segment.end() {
                             rest = Some(part(&segment, end..segment.end()));
@@ -155,7 +173,7 @@ impl Segments {
                 }
             }
         }
-        Self { list }
+        Ok(Self { list: by_end.into_values().collect() })
     }
 
     /// Returns the segment that holds `address`, or the next one above it.
@@ -222,7 +240,7 @@ mod tests {
                     Segment { start: *start, memory: *memory, stored: *memory, offset: 1000 * n as u64, address: 0 }
                 })
                 .collect();
-            let segments = Segments::new(&loads);
+            let segments = Segments::new(&loads).unwrap();
             for address in 0..140 {
                 let first = loads.iter().find(|s| s.start <= address && address < s.start + s.memory);
                 let found = segments.from(address).filter(|s| s.start <= address);

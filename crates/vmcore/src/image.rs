@@ -40,10 +40,14 @@ pub(crate) fn pages(reader: &mut Reader<'_>, map: &MemoryMap) -> Vec<Range<u64>>
     found
 }
 
+/// Places that look like the beginning of BTF and are looked at.
+const TRIES: u32 = 16;
+
 /// Returns the number of an enumerator of the kernel's types, where its image has BTF.
 pub(crate) fn enumerator(reader: &mut Reader<'_>, image: &[Range<u64>], name: &str) -> Option<u32> {
     let page = reader.dump().page_size();
     let finder = memchr::memmem::Finder::new(&BTF_START);
+    let mut tries = 0;
     for range in image {
         let (mut at, end) = (range.start * page, range.end * page);
         while at < end {
@@ -53,6 +57,10 @@ pub(crate) fn enumerator(reader: &mut Reader<'_>, image: &[Range<u64>], name: &s
                 let start = at + within as u64;
                 if let Some(number) = types(reader, start, end).and_then(|types| btf::enumerator(&types, name)) {
                     return Some(number);
+                }
+                tries += 1;
+                if tries == TRIES {
+                    return None;
                 }
                 at = start + 1;
             } else if length < PIECE_MAX {

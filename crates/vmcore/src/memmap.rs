@@ -39,6 +39,11 @@ struct Sections {
     roots: u64,
 }
 
+/// Smallest section that is believed, as a power of two of bytes: what one entry of the page tables maps.
+const SECTION_BITS_MIN: u32 = 21;
+/// Most sections that hold memory: four times those of 128 TiB.
+const SECTIONS_MAX: usize = 1 << 22;
+
 impl MemoryMap {
     /// Finds the memory map by what the note says.
     ///
@@ -57,7 +62,7 @@ impl MemoryMap {
         }
         let bits = info.need_number("SECTION_SIZE_BITS")?;
         let page_bits = dump.page_size().trailing_zeros();
-        let section_bits = u32::try_from(bits).ok().filter(|bits| (page_bits + 6..=36).contains(bits));
+        let section_bits = u32::try_from(bits).ok().filter(|bits| (SECTION_BITS_MIN..=36).contains(bits));
         let section_bits = section_bits
             .ok_or_else(|| info.lies("NUMBER(SECTION_SIZE_BITS)".to_owned(), "no section is that large"))?;
         let mut map =
@@ -111,6 +116,13 @@ impl MemoryMap {
                             usize::try_from(number % shape.per_root).unwrap_or_default() * shape.size + shape.offset;
                         let map = u64_at(&maps, at).unwrap_or_default();
                         if map & PRESENT != 0 && map & HAS_MEM_MAP != 0 {
+                            if found.len() == SECTIONS_MAX {
+                                let key = "NUMBER(SECTION_SIZE_BITS)".to_owned();
+                                return Err(reader
+                                    .dump()
+                                    .info()
+                                    .lies(key, "that makes more sections than any machine has"));
+                            }
                             found.push((number, map & !FLAGS));
                         }
                     }

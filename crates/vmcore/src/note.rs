@@ -9,6 +9,9 @@ use crate::error::DumpError;
 /// Type of the notes that hold a processor's registers (`include/uapi/linux/elf.h`).
 const NT_PRSTATUS: u32 = 1;
 
+/// Most bytes of VMCOREINFO that are read: the kernel has a page for it.
+const INFO_MAX: usize = 1 << 20;
+
 /// One ELF note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Note<'a> {
@@ -63,7 +66,7 @@ impl Info {
     /// Reads the text of a note; lines without `=` are passed over.
     #[must_use]
     pub fn parse(text: &[u8]) -> Self {
-        let text = String::from_utf8_lossy(text);
+        let text = String::from_utf8_lossy(&text[..text.len().min(INFO_MAX)]);
         let line = |line: &str| {
             let (key, value) = line.split_once('=')?;
             Some((key.trim().to_owned(), value.trim().trim_end_matches('\0').to_owned()))

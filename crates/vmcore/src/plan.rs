@@ -302,13 +302,18 @@ pub(crate) fn crew(threads: usize, work: impl Fn() -> Result<(), DumpError> + Sy
     }
     let first = Mutex::new(None);
     std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                if let Err(error) = work() {
-                    locked(&first).get_or_insert(error);
-                }
-            });
+        let one = || {
+            if let Err(error) = work() {
+                locked(&first).get_or_insert(error);
+            }
+        };
+        // Where the system gives no more threads, those that there are do it all.
+        for _ in 1..threads {
+            if std::thread::Builder::new().spawn_scoped(scope, one).is_err() {
+                break;
+            }
         }
+        one();
     });
     first.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }

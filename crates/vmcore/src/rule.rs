@@ -209,10 +209,17 @@ impl Rule {
     pub(crate) fn decide(&self, facts: &Facts, huge: bool) -> Class {
         let (layout, level) = (&self.layout, self.level);
         let has = |flag: u64| facts.flags & flag != 0;
+        let slab = facts.kind == Kind::Slab || has(layout.slab.flag);
+        // First of all, whoever has them: to read them can end the capture.
+        if has(layout.poison) {
+            return Class::Poisoned;
+        }
+        if facts.kind == Kind::Offline && !slab && !facts.tail {
+            return Class::Offline;
+        }
         if facts.tail || has(layout.reserved) {
             return Class::Kept;
         }
-        let slab = facts.kind == Kind::Slab || has(layout.slab.flag);
         let anon = facts.anon && !slab;
         let cache = has(layout.lru) || facts.flags & layout.swap_cache == layout.swap_cache;
         match facts.kind {
@@ -221,8 +228,6 @@ impl Rule {
             _ if level.cache() && cache && !has(layout.private_data) && !anon => Class::Cache,
             _ if level.private_cache() && cache && !anon => Class::PrivateCache,
             _ if level.user() && (anon || huge) => Class::User,
-            _ if has(layout.poison) => Class::Poisoned,
-            Kind::Offline if !slab => Class::Offline,
             _ => Class::Kept,
         }
     }
@@ -274,7 +279,8 @@ impl Rule {
         let layout = &self.layout;
         let given = layout.reserved != 0 && long(record, layout.flags) & layout.reserved == 0;
         let owned = long(record, layout.mapping) != 0;
-        if class == Class::Free || given && owned { Evidence::Strong } else { Evidence::Weak }
+        let must_go = matches!(class, Class::Free | Class::Poisoned | Class::Offline);
+        if must_go || given && owned { Evidence::Strong } else { Evidence::Weak }
     }
 }
 

@@ -19,7 +19,7 @@ const LINES: [&[u8]; 2] = [b"OSRELEASE=", b"\nPAGESIZE="];
 pub(crate) fn find(dump: &Dump) -> Option<Vec<u8>> {
     let mut reader = Reader::new(dump, Io::Map);
     let page = dump.page_size();
-    dump.extents().into_iter().flatten().find_map(|number| at(&mut reader, number.checked_mul(page)?))
+    dump.in_file().into_iter().flatten().find_map(|number| at(&mut reader, number.checked_mul(page)?))
 }
 
 fn at(reader: &mut Reader<'_>, address: u64) -> Option<Vec<u8>> {

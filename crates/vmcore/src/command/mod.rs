@@ -2,6 +2,7 @@
 //! too; it gives the streams and the clock, and gets the exit code.
 
 mod arguments;
+mod files;
 mod guard;
 mod info;
 mod report;

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 use crate::command::arguments::{Access, Compression, Save};
+use crate::command::files;
 use crate::command::report::{self, Facts, Report};
 use crate::command::{Exit, Host};
 use crate::compress::{Codec, Compressor};
@@ -51,6 +52,7 @@ fn rearrange(wish: &Save, host: &mut Host<'_>) -> Result<Exit, DumpError> {
             "--rearrange reads standard input: name the file to write, and nothing else".to_owned(),
         ));
     };
+    files::check_stream(path)?;
     let size = output::rearrange::rearrange(host.input, &FileSink::create(path, overwrite(wish))?)?;
     if wish.message_level & 2 != 0 {
         host.say(&format!("{} written", report::size(size)));
@@ -63,6 +65,7 @@ fn dmesg(wish: &Save) -> Result<Exit, DumpError> {
     let [input, path] = wish.files.as_slice() else {
         return Err(DumpError::Usage("--dump-dmesg needs a dump and the file to write".to_owned()));
     };
+    files::check(&inputs(std::slice::from_ref(input), wish), std::slice::from_ref(path))?;
     let dump = open(std::slice::from_ref(input), wish.vmcoreinfo.as_deref())?;
     let text = log(&mut Reader::new(&dump, Io::Read))?;
     let sink = FileSink::create(path, overwrite(wish))?;
@@ -75,16 +78,18 @@ fn overwrite(wish: &Save) -> Overwrite {
     if wish.force { Overwrite::Yes } else { Overwrite::No }
 }
 
+/// Returns all files that are read.
+fn inputs<'w>(dump: &'w [PathBuf], wish: &'w Save) -> Vec<&'w Path> {
+    dump.iter().map(PathBuf::as_path).chain(wish.vmcoreinfo.as_deref()).collect()
+}
+
 /// Opens a dump, with a note of its own if one is given, or one that is found in memory if it has none.
 pub(crate) fn open(files: &[PathBuf], note: Option<&Path>) -> Result<Dump, DumpError> {
     let dump = Dump::open(files)?;
     match note {
         None if dump.info().is_empty() => Ok(dump.with_found_info()),
         None => Ok(dump),
-        Some(path) => {
-            let text = std::fs::read(path).map_err(DumpError::reading(path, 0))?;
-            Ok(dump.with_info(&text))
-        }
+        Some(path) => Ok(dump.with_info(&files::note(path)?)),
     }
 }
 
@@ -118,6 +123,7 @@ impl<'w> Task<'w> {
                 (input.to_vec(), output.to_vec())
             }
         };
+        files::check(&inputs(&input, wish), &output)?;
         // Before a file is touched, and before long work.
         let codec = codec(wish);
         drop(Compressor::new(codec, wish.effort, 4096)?);

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -42,7 +42,10 @@ impl FileSink {
         if exists && overwrite == Overwrite::No {
             return Err(DumpError::Exists(path.to_owned()));
         }
-        let file = File::create(path).map_err(DumpError::writing(path, 0))?;
+        // Memory holds keys and passwords.
+        let mut options = File::options();
+        let file = options.write(true).create(true).truncate(true).mode(0o600).open(path);
+        let file = file.map_err(DumpError::writing(path, 0))?;
         Ok(Self { file, path: path.to_owned() })
     }
 }
@@ -65,6 +68,8 @@ impl Sink for FileSink {
         let plain = self.file.metadata().is_ok_and(|data| data.is_file());
         if plain {
             self.file.set_len(size).map_err(DumpError::writing(&self.path, size))?;
+            // Some file systems find out only now that there is no room.
+            self.file.sync_all().map_err(DumpError::writing(&self.path, size))?;
         }
         Ok(())
     }
