@@ -4,6 +4,7 @@
 //! The file says that it is incomplete until its last header is written, so that one whose writer was killed can be used
 //! as far as it goes.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -256,6 +257,8 @@ struct Writer<'a> {
     /// The end of what is reserved for this thread.
     limit: u64,
     descriptors: Vec<u8>,
+    /// Pages whose data is in the buffer, by their key: other threads may not point to them yet.
+    pending: BTreeMap<u64, Stored>,
 }
 
 impl<'a> Writer<'a> {
@@ -272,6 +275,7 @@ impl<'a> Writer<'a> {
             start: 0,
             limit: 0,
             descriptors: Vec::new(),
+            pending: BTreeMap::new(),
         })
     }
 
@@ -328,6 +332,8 @@ impl<'a> Writer<'a> {
         if self.descriptors.is_empty() {
             return Ok(());
         }
+        // A descriptor in the file says that the data is there, also if this process is killed now.
+        self.flush()?;
         let at = self.job.shape.descriptors + (rank - self.job.shape.skipped) * DESCRIPTOR as u64;
         self.job.sink.write(at, &self.descriptors)
     }
@@ -371,7 +377,7 @@ impl<'a> Writer<'a> {
             return Ok(());
         }
         let key = Twins::key(bytes);
-        if let Some(twin) = self.job.twins.find(key) {
+        if let Some(twin) = self.pending.get(&key).copied().or_else(|| self.job.twins.find(key)) {
             let same = self.again.bytes(twin.page * self.job.shape.page, self.page).is_ok_and(|other| other == bytes);
             if same {
                 self.written.twins += 1;
@@ -390,13 +396,25 @@ impl<'a> Writer<'a> {
             return Ok(());
         };
         // At most a page.
-        self.job.twins.insert(key, Stored { page: number, offset, size: size as u32, codec });
+        self.pending.insert(key, Stored { page: number, offset, size: size as u32, codec });
+        if self.buffer.is_empty() {
+            self.publish();
+        }
         self.descriptors.extend(descriptor(offset, size, codec));
         Ok(())
     }
 
     fn flush(&mut self) -> Result<(), DumpError> {
-        Place { job: self.job, buffer: &mut self.buffer, start: &mut self.start, limit: &mut self.limit }.flush()
+        Place { job: self.job, buffer: &mut self.buffer, start: &mut self.start, limit: &mut self.limit }.flush()?;
+        self.publish();
+        Ok(())
+    }
+
+    /// Lets all threads point to pages whose data was written.
+    fn publish(&mut self) {
+        while let Some((key, stored)) = self.pending.pop_first() {
+            self.job.twins.insert(key, stored);
+        }
     }
 }
 
