@@ -196,6 +196,14 @@ impl Plan {
         Ok(self.pages(n).start + bit as u64)
     }
 
+    /// Whether page `page` is kept.
+    pub(crate) fn keeps(&self, page: u64) -> Result<bool, DumpError> {
+        let Ok(n) = self.blocks.binary_search(&(page / self.block_pages)) else { return Ok(false) };
+        let mut words = vec![0; self.words()];
+        self.read(n, &mut words)?;
+        Ok(bits::has(&words, usize::try_from(page % self.block_pages).unwrap_or(usize::MAX)))
+    }
+
     /// Whether the `n`th block has no kept page.
     pub(crate) fn is_empty(&self, n: usize) -> bool {
         self.before(n) == self.before(n + 1)

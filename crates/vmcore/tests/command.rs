@@ -134,6 +134,25 @@ fn a_stream_that_is_cut_off_is_told() -> Outcome {
 }
 
 #[test]
+fn pages_that_an_incomplete_file_lacks_are_missing_in_elf_too() -> Outcome {
+    let folder = folder()?;
+    seen(folder.path(), "-d 0 --compress none --threads 1 @vmcore @whole", b"")?;
+    let path = folder.path().join("whole");
+    let file = std::fs::File::options().read(true).write(true).open(&path)?;
+    let mut head = [0; 464];
+    std::os::unix::fs::FileExt::read_exact_at(&file, &mut head, 0)?;
+    let number = |at: usize| u64::from(u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]));
+    // The descriptor of the tenth page, which its writer did not come to.
+    let at = (1 + number(432) + number(436)) * 4096 + 10 * 24;
+    std::os::unix::fs::FileExt::write_all_at(&file, &[0; 24], at)?;
+    let said = seen(folder.path(), "-d 0 -E @whole @elf", b"")?.0;
+    assert!(said.contains("1 pages cannot be read and are missing"), "{said}");
+    assert!(said.ends_with("exit code 3\n"), "{said}");
+    assert!(Dump::open(&[folder.path().join("elf")])?.incomplete());
+    Ok(())
+}
+
+#[test]
 fn a_copy_that_differs_is_found() -> Outcome {
     let folder = folder()?;
     seen(folder.path(), "-d 0 -E @vmcore @copy", b"")?;

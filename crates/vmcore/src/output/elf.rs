@@ -51,7 +51,8 @@ pub(crate) fn write((dump, plan): (&Dump, &Plan), work: &Work, sink: &dyn Sink) 
     let all = Mutex::new(Written { bytes: at, ..Written::default() });
     let next = AtomicUsize::new(0);
     crew(work.threads, || {
-        let mut copy = Copy { reader: Reader::new(dump, work.io), sink, page, written: Written::default() };
+        let (reader, written) = (Reader::new(dump, work.io), Written::default());
+        let mut copy = Copy { reader, plan, sink, page, written };
         while let Some((part, place)) = {
             let n = next.fetch_add(1, Ordering::Relaxed);
             parts.get(n).zip(places.get(n))
@@ -156,6 +157,7 @@ fn program_header(bytes: &mut [u8], (n, dump): (usize, &Dump), part: &Part, at: 
 /// One thread's work.
 struct Copy<'a> {
     reader: Reader<'a>,
+    plan: &'a Plan,
     sink: &'a dyn Sink,
     page: u64,
     written: Written,
@@ -193,8 +195,8 @@ impl Copy<'_> {
                 self.written.pages += 1;
                 self.sink.write(offset, bytes)?;
             }
-            // In a short gap of dropped pages.
-            Err(MemoryError::Absent(_)) => {}
+            // In a short gap of dropped pages; a kept page that is not there is one that cannot be read.
+            Err(MemoryError::Absent(_)) if !self.plan.keeps(page)? => {}
             Err(error) => {
                 self.written.unreadable += 1;
                 self.written.why.get_or_insert(error);
