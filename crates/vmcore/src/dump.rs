@@ -94,7 +94,8 @@ impl Dump {
     fn of_elf(storage: Storage) -> Result<Self, DumpError> {
         let elf = elf::read(&storage)?;
         let info = note::vmcoreinfo(&elf.notes).map(|range| Info::parse(&elf.notes[range])).unwrap_or_default();
-        let page = info.page_size().unwrap_or(4096);
+        // A note that says another size is not of this machine's kernel; what needs the note says so.
+        let page = info.page_size().filter(|page| elf.machine.has_pages_of(*page)).unwrap_or(4096);
         let wrong = |what: &str| DumpError::malformed(storage.path(), 0, what.to_owned());
         let segments = Segments::new(&elf.loads).map_err(wrong)?;
         let memory = segments.pages(page, Which::Memory);

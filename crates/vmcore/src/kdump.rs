@@ -84,8 +84,9 @@ impl Header {
             DumpError::Unknown { path: path.to_owned(), what }
         })?;
         let page = u64::from(number(field::BLOCK_SIZE));
-        if !page.is_power_of_two() || !(1 << 10..=1 << 20).contains(&page) {
-            return Err(DumpError::malformed(path, field::BLOCK_SIZE as u64, format!("pages of {page} bytes")));
+        if !machine.has_pages_of(page) {
+            let what = format!("pages of {page} bytes, which {} does not have", machine.name());
+            return Err(DumpError::malformed(path, field::BLOCK_SIZE as u64, what));
         }
         let mut header = Self {
             version: number(field::VERSION),

@@ -28,6 +28,14 @@ impl Machine {
         [Self::X86_64, Self::Aarch64].into_iter().find(|machine| machine.name() == name)
     }
 
+    /// Whether its kernels can have pages of `size` bytes.
+    pub(crate) fn has_pages_of(self, size: u64) -> bool {
+        match self {
+            Self::X86_64 => size == 4 << 10,
+            Self::Aarch64 => [4 << 10, 16 << 10, 64 << 10].contains(&size),
+        }
+    }
+
     /// Returns its name as `uname -m` prints it.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -41,6 +41,9 @@ pub(crate) trait Architecture: std::fmt::Debug + Send + Sync {
 
 /// Returns the page tables of a dump's machine.
 pub(crate) fn architecture(machine: Machine, info: &Info) -> Result<Box<dyn Architecture>, DumpError> {
+    if info.text("PAGESIZE").is_some() && !info.page_size().is_some_and(|page| machine.has_pages_of(page)) {
+        return Err(info.lies("PAGESIZE".to_owned(), "the machine has no pages of that size"));
+    }
     Ok(match machine {
         Machine::X86_64 => Box::new(X86_64::new(info)?),
         Machine::Aarch64 => Box::new(Aarch64::new(info)?),

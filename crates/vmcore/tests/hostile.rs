@@ -134,6 +134,8 @@ fn what_is_no_dump_is_told() -> Outcome {
         told("huge", &changed(&elf, 64 + 56 + 40, &(1_u64 << 60).to_le_bytes()))?,
         told("mips", &changed(&kdump, 12 + 4 * 65, b"mips64"))?,
         told("odd-pages", &changed(&kdump, 428, &5000_u32.to_le_bytes()))?,
+        told("huge-pages", &changed(&kdump, 428, &(512_u32 << 10).to_le_bytes()))?,
+        told("pages-of-arm", &changed(&kdump, 428, &(64_u32 << 10).to_le_bytes()))?,
         told("many-pages", &changed(&kdump, 4096 + 96, &(1_u64 << 60).to_le_bytes()))?,
         told("few-bits", &changed(&kdump, 436, &0_u32.to_le_bytes()))?,
         told("cut", &kdump[..9000])?,
@@ -169,6 +171,23 @@ fn notes_that_lie_are_told() -> Outcome {
     let none = Dump::open(std::slice::from_ref(&path))?.with_info(b"");
     all.push(Filter::new(&mut Reader::new(&none, Io::Map), Level::MAX).map(drop).unwrap_err().to_string());
     insta::assert_snapshot!(all.join("\n"));
+    Ok(())
+}
+
+#[test]
+fn a_note_cannot_change_the_size_of_pages() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let [elf, _] = both(folder.path())?;
+    let path = folder.path().join("changed");
+    let at = elf.windows(13).position(|bytes| bytes == b"PAGESIZE=4096").ok_or("no line")?;
+    for size in ["8192", "1024", "9999"] {
+        let mut bytes = elf.clone();
+        bytes[at + 9..at + 13].copy_from_slice(size.as_bytes());
+        std::fs::write(&path, bytes)?;
+        let dump = Dump::open(std::slice::from_ref(&path))?;
+        assert_eq!((dump.page_size(), dump.pages()), (4096, 0x4ec), "{size}");
+        assert!(Filter::new(&mut Reader::new(&dump, Io::Map), Level::MAX).is_err(), "{size}");
+    }
     Ok(())
 }
 
