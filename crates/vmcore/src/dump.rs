@@ -100,8 +100,9 @@ impl Dump {
         let segments = Segments::new(&elf.loads).map_err(wrong)?;
         let memory = segments.pages(page, Which::Memory);
         let stored = segments.pages(page, Which::Stored);
+        let incomplete = elf.incomplete || storage.cut();
         let content = Content::Segments { storage, segments, memory, stored };
-        Ok(Self { content, machine: elf.machine, page, notes: elf.notes, info, incomplete: elf.incomplete })
+        Ok(Self { content, machine: elf.machine, page, notes: elf.notes, info, incomplete })
     }
 
     fn of_pages(mut files: Vec<(Storage, Header)>) -> Result<Self, DumpError> {
@@ -112,8 +113,11 @@ impl Dump {
         let notes = std::mem::take(&mut header.notes);
         let within = note::vmcoreinfo(&notes).map(|range| Info::parse(&notes[range]));
         let info = within.unwrap_or_else(|| Info::parse(&header.info));
-        let incomplete = files.iter().any(|(_, header)| header.status & kdump::INCOMPLETE != 0);
-        let content = Content::Pages(Pages::new(files)?);
+        let cut = |(storage, header): &(Storage, Header)| storage.cut() || header.status & kdump::INCOMPLETE != 0;
+        let cut = files.iter().any(cut);
+        let pages = Pages::new(files)?;
+        let incomplete = cut || !pages.cover_all();
+        let content = Content::Pages(pages);
         Ok(Self { content, machine, page, notes, info, incomplete })
     }
 
@@ -177,7 +181,7 @@ impl Dump {
         &self.info
     }
 
-    /// Whether the file ends early or says that it is not complete.
+    /// Whether the file ends early or says that it is not complete, or a file of its set is missing.
     #[must_use]
     pub fn incomplete(&self) -> bool {
         self.incomplete

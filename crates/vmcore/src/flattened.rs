@@ -33,6 +33,8 @@ pub(crate) fn is_flattened(storage: &Storage) -> Result<bool, DumpError> {
 pub(crate) struct Index {
     /// Offset in the real file, to length and place in the flattened one. They do not overlap.
     pieces: BTreeMap<u64, (u64, u64)>,
+    /// The end mark is there.
+    ended: bool,
 }
 
 /// A part of what was asked for.
@@ -56,6 +58,7 @@ impl Index {
             };
             let (Ok(offset), Ok(size)) = (u64::try_from(head.0), u64::try_from(head.1)) else {
                 if head == (-1, -1) {
+                    index.ended = true;
                     return Ok(index);
                 }
                 let what = format!("a record for offset {} of {} bytes", head.0, head.1);
@@ -70,6 +73,7 @@ impl Index {
                 return Err(DumpError::malformed(storage.path(), at, "too many records: rearrange it with -R first"));
             }
             if size >= end - data {
+                // Without an end mark.
                 return Ok(index);
             }
             at = data + size;
@@ -99,6 +103,11 @@ impl Index {
             }
         }
         self.pieces.insert(offset, (length, at));
+    }
+
+    /// Whether its end mark was found: no record is missing.
+    pub(crate) fn ended(&self) -> bool {
+        self.ended
     }
 
     /// Returns the size of the real file in bytes.

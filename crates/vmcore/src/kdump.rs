@@ -198,6 +198,18 @@ impl Pages {
         Ok(Self { parts })
     }
 
+    /// Whether the files have all pages between them: no file of a split set is missing.
+    pub(crate) fn cover_all(&self) -> bool {
+        let mut end = 0;
+        for part in &self.parts {
+            if part.range.start > end {
+                return false;
+            }
+            end = part.range.end;
+        }
+        self.header().is_none_or(|header| end >= header.pages)
+    }
+
     /// Returns the header of the first file.
     pub(crate) fn header(&self) -> Option<&Header> {
         self.parts.first().map(|part| &part.header)

@@ -53,6 +53,11 @@ impl Storage {
         self.index.is_some()
     }
 
+    /// Whether it is a flattened file whose end mark is missing.
+    pub(crate) fn cut(&self) -> bool {
+        self.index.as_ref().is_some_and(|index| !index.ended())
+    }
+
     /// Returns the file if its bytes are the content, and so can be mapped.
     pub(crate) fn plain(&self) -> Option<&File> {
         self.index.is_none().then_some(&self.file)

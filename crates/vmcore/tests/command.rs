@@ -153,6 +153,32 @@ fn pages_that_an_incomplete_file_lacks_are_missing_in_elf_too() -> Outcome {
 }
 
 #[test]
+fn a_flattened_file_without_its_end_is_incomplete() -> Outcome {
+    let folder = folder()?;
+    let stream = seen(folder.path(), "-d 31 -F --message-level 0 @vmcore", b"")?.1;
+    for (length, incomplete) in [(stream.len(), false), (stream.len() - 16, true), (stream.len() - 100, true)] {
+        let path = folder.path().join("flat");
+        std::fs::write(&path, &stream[..length])?;
+        assert_eq!(Dump::open(&[path])?.incomplete(), incomplete, "{length}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_split_set_without_one_of_its_files_is_incomplete() -> Outcome {
+    let folder = folder()?;
+    seen(folder.path(), "-d 31 --split @vmcore @s1 @s2 @s3", b"")?;
+    for (names, incomplete) in [("s1 s2 s3", false), ("s1 s3", true), ("s1 s2", true), ("s2 s3", true), ("s1", true)] {
+        let paths: Vec<_> = names.split(' ').map(|name| folder.path().join(name)).collect();
+        assert_eq!(Dump::open(&paths)?.incomplete(), incomplete, "{names}");
+    }
+    let said = seen(folder.path(), "--reassemble @s1 @s3 @whole", b"")?.0;
+    assert!(said.ends_with("exit code 3\n"), "{said}");
+    assert!(Dump::open(&[folder.path().join("whole")])?.incomplete());
+    Ok(())
+}
+
+#[test]
 fn a_copy_that_differs_is_found() -> Outcome {
     let folder = folder()?;
     seen(folder.path(), "-d 0 -E @vmcore @copy", b"")?;
