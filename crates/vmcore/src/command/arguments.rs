@@ -128,7 +128,7 @@ pub struct Save {
     #[arg(short = 'E', long)]
     pub elf: bool,
     /// Write flattened to standard output, for a pipe
-    #[arg(short = 'F', long)]
+    #[arg(short = 'F', long, conflicts_with_all = ["json", "verify"])]
     pub flattened: bool,
     /// Turn a flattened dump on standard input into the file it stands for
     #[arg(short = 'R', long)]
@@ -143,7 +143,7 @@ pub struct Save {
     #[arg(short = 'f', long)]
     pub force: bool,
     /// Stop before the file is larger; what was written can be used
-    #[arg(short = 'L', long, value_name = "SIZE", value_parser = bytes)]
+    #[arg(short = 'L', long, value_name = "SIZE", value_parser = bytes, conflicts_with = "elf")]
     pub size_limit: Option<u64>,
 
     /// Text of the VMCOREINFO note, for a dump that lacks it
@@ -240,6 +240,14 @@ mod tests {
         ] {
             let parsed = Arguments::try_parse_from(std::iter::once("marvin-dump").chain(line.split(' ')));
             assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_done_together_is_told() {
+        for line in ["-E -L 2M in out", "-F --json in", "-F --verify in"] {
+            let parsed = Arguments::try_parse_from(std::iter::once("marvin-dump").chain(line.split(' ')));
+            assert!(parsed.unwrap_err().to_string().contains("cannot be used with"), "{line}");
         }
     }
 
