@@ -196,6 +196,14 @@ impl Dump {
         }
     }
 
+    /// Returns the level that its writer noted; 0 for ELF, which has no place for it.
+    pub(crate) fn level(&self) -> u32 {
+        match &self.content {
+            Content::Segments { .. } => 0,
+            Content::Pages(pages) => pages.header().map_or(0, |header| header.level),
+        }
+    }
+
     /// Returns the ranges of page numbers outside of which there is no memory.
     pub(crate) fn extents(&self) -> Vec<Range<u64>> {
         match &self.content {

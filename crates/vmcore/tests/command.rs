@@ -175,6 +175,20 @@ fn a_split_set_without_one_of_its_files_is_incomplete() -> Outcome {
     let said = seen(folder.path(), "--reassemble @s1 @s3 @whole", b"")?.0;
     assert!(said.ends_with("exit code 3\n"), "{said}");
     assert!(Dump::open(&[folder.path().join("whole")])?.incomplete());
+    let answer = String::from_utf8(seen(folder.path(), "-d 0 --json @whole @again", b"")?.1)?;
+    assert!(answer.contains("\"complete\": false"), "{answer}");
+    let answer = String::from_utf8(seen(folder.path(), "info --json @again", b"")?.1)?;
+    assert!(answer.contains("\"level\": 31"), "{answer}");
+    Ok(())
+}
+
+#[test]
+fn a_dump_that_the_limit_cut_is_incomplete_and_not_different() -> Outcome {
+    let folder = folder()?;
+    let line = "-d 0 -L 600K --compress none --threads 1 --verify @vmcore @part";
+    let said = seen(folder.path(), line, b"")?.0;
+    assert!(said.contains("not verified"), "{said}");
+    assert!(said.ends_with("exit code 3\n"), "{said}");
     Ok(())
 }
 

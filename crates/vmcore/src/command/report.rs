@@ -63,6 +63,7 @@ pub(crate) struct Facts<'f> {
     pub(crate) page: u64,
     pub(crate) plan: &'f Plan,
     pub(crate) written: &'f Written,
+    pub(crate) complete: bool,
     pub(crate) filter: Duration,
     pub(crate) write: Duration,
     pub(crate) warnings: Vec<String>,
@@ -93,7 +94,7 @@ impl Report {
                 unreadable: written.unreadable,
             },
             output_bytes: written.bytes,
-            complete: written.unreadable == 0 && !written.full,
+            complete: facts.complete,
             seconds: Seconds { filter: facts.filter.as_secs_f64(), write: facts.write.as_secs_f64() },
             warnings: facts.warnings,
         }

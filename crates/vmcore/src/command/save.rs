@@ -174,6 +174,7 @@ impl<'w> Task<'w> {
             page: dump.page_size(),
             plan: &plan,
             written: &written,
+            complete,
             filter: filtered - start,
             write: (host.clock)() - filtered,
             warnings,
@@ -186,7 +187,9 @@ impl<'w> Task<'w> {
         } else if self.wish.message_level & 2 != 0 {
             host.say(&report.line());
         }
-        if self.wish.verify && !self.output.is_empty() && !self.wish.dry_run {
+        if self.wish.verify && written.full {
+            host.say("not verified: the size limit left pages out");
+        } else if self.wish.verify && !self.output.is_empty() && !self.wish.dry_run {
             let verified = self.verify((dump, &plan), host)?;
             if verified != Exit::Fine {
                 return Ok(verified);

@@ -177,7 +177,8 @@ fn header(dump: &Dump, style: &Style, shape: &Shape) -> Vec<u8> {
     let second = &mut bytes[page..];
     let base = dump.info().number("phys_base").unwrap_or_default();
     put(second, field::PHYS_BASE, base.to_le_bytes());
-    put(second, field::LEVEL, u32::from(style.level.number()).to_le_bytes());
+    // What an earlier pass left out is missing here too.
+    put(second, field::LEVEL, (dump.level() | u32::from(style.level.number())).to_le_bytes());
     if let Some(part) = &style.part {
         put(second, field::SPLIT, 1_u32.to_le_bytes());
         for (old, new, number) in
