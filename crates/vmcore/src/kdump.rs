@@ -8,7 +8,6 @@ use std::path::Path;
 use crate::bits;
 use crate::bytes::{array, put, u32_at, u64_at};
 use crate::compress::{Codec, Decompressor};
-use crate::elf::ADDRESS_MAX;
 use crate::error::{DumpError, MemoryError};
 use crate::machine::Machine;
 use crate::storage::Storage;
@@ -46,6 +45,8 @@ pub(crate) mod field {
     pub(crate) const MAX_MAPNR_64: usize = 96;
 }
 
+/// Most bytes of memory: each page has a bit, which is counted.
+const MEMORY_MAX: u64 = 128 << 40;
 /// How many pages are looked up together: their bits and descriptors are kept.
 const CHUNK: u64 = 4096;
 
@@ -132,7 +133,7 @@ impl Header {
 
     fn check(&self, path: &Path) -> Result<(), DumpError> {
         let wrong = |at: usize, what: String| Err(DumpError::malformed(path, at as u64, what));
-        if self.pages > ADDRESS_MAX / self.page {
+        if self.pages > MEMORY_MAX / self.page {
             return wrong(field::MAX_MAPNR, format!("{} pages, beyond any machine's", self.pages));
         }
         if self.pages > self.bitmap_blocks * self.page * 8 {

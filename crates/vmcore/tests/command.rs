@@ -183,6 +183,20 @@ fn a_split_set_without_one_of_its_files_is_incomplete() -> Outcome {
 }
 
 #[test]
+fn a_dump_without_memory_is_an_error() -> Outcome {
+    let folder = folder()?;
+    let path = folder.path().join("vmcore");
+    let mut bytes = std::fs::read(&path)?;
+    // One program header: that of the notes.
+    bytes[56] = 1;
+    std::fs::write(&path, bytes)?;
+    let said = seen(folder.path(), "-d 0 @vmcore @out", b"")?.0;
+    assert!(said.contains("there is no memory in it") && said.ends_with("exit code 2\n"), "{said}");
+    assert!(!folder.path().join("out").exists());
+    Ok(())
+}
+
+#[test]
 fn a_dump_that_the_limit_cut_is_incomplete_and_not_different() -> Outcome {
     let folder = folder()?;
     let line = "-d 0 -L 600K --compress none --threads 1 --verify @vmcore @part";

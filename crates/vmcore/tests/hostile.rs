@@ -137,6 +137,7 @@ fn what_is_no_dump_is_told() -> Outcome {
         told("huge-pages", &changed(&kdump, 428, &(512_u32 << 10).to_le_bytes()))?,
         told("pages-of-arm", &changed(&kdump, 428, &(64_u32 << 10).to_le_bytes()))?,
         told("many-pages", &changed(&kdump, 4096 + 96, &(1_u64 << 60).to_le_bytes()))?,
+        told("sparse", &changed(&kdump, 4096 + 96, &(1_u64 << 38).to_le_bytes()))?,
         told("few-bits", &changed(&kdump, 436, &0_u32.to_le_bytes()))?,
         told("cut", &kdump[..9000])?,
     ];

@@ -153,6 +153,9 @@ impl<'w> Task<'w> {
             work.io = Plan::faster(dump, filter, host.clock)?;
         }
         let plan = Plan::make(dump, filter.as_ref(), &work)?;
+        if plan.memory() == 0 {
+            return Err(DumpError::malformed(dump.path(), 0, "there is no memory in it"));
+        }
         let filtered = (host.clock)();
         let style = Style {
             codec: self.codec,
