@@ -121,13 +121,19 @@ impl Dump {
         Ok(Self { content, machine, page, notes, info, incomplete })
     }
 
-    /// Takes another VMCOREINFO text, for a dump without one.
+    /// Takes another VMCOREINFO text, in place of the dump's own if it has one.
     #[must_use]
-    pub fn with_info(self, text: &[u8]) -> Self {
-        let info = Info::parse(text);
-        let mut notes = self.notes;
-        notes.extend(note::encode("VMCOREINFO", 0, text));
-        Self { info, notes, ..self }
+    pub fn with_info(mut self, text: &[u8]) -> Self {
+        self.info = Info::parse(text);
+        self.notes = note::without(&self.notes, "VMCOREINFO");
+        self.notes.extend(note::encode("VMCOREINFO", 0, text));
+        if let Content::Segments { segments, memory, stored, .. } = &mut self.content {
+            let said = self.info.page_size().filter(|page| self.machine.has_pages_of(*page));
+            self.page = said.unwrap_or(4096);
+            *memory = segments.pages(self.page, Which::Memory);
+            *stored = segments.pages(self.page, Which::Stored);
+        }
+        self
     }
 
     /// Takes the VMCOREINFO text that is found in memory, for a dump that has none; looks at every page.

@@ -56,6 +56,12 @@ pub(crate) fn vmcoreinfo(bytes: &[u8]) -> Option<Range<usize>> {
     notes(bytes).into_iter().find(|note| note.owner == "VMCOREINFO").map(|note| note.content)
 }
 
+/// Returns the bytes of all notes but those of an owner.
+pub(crate) fn without(bytes: &[u8], owner: &str) -> Vec<u8> {
+    let others = notes(bytes).into_iter().filter(|note| note.owner != owner);
+    others.flat_map(|note| encode(note.owner, note.kind, &bytes[note.content])).collect()
+}
+
 /// The kernel's own words on its layout.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Info {
@@ -174,6 +180,13 @@ mod tests {
         assert_eq!(Info::parse(text).page_size(), Some(4096));
         assert_eq!(notes(&bytes[..bytes.len() - 1]).len(), 3, "padding may be missing");
         assert_eq!(notes(&bytes[..bytes.len() - 4]).len(), 2);
+    }
+
+    #[test]
+    fn a_note_can_be_taken_out() {
+        let (first, last) = (encode("CORE", 1, &[7; 336]), encode("CORE", 1, &[8; 33]));
+        let all = [&first[..], &encode("VMCOREINFO", 0, b"PAGESIZE=1"), &last].concat();
+        assert_eq!(super::without(&all, "VMCOREINFO"), [first, last].concat());
     }
 
     #[test]

@@ -193,6 +193,21 @@ fn a_note_cannot_change_the_size_of_pages() -> Outcome {
 }
 
 #[test]
+fn a_note_that_is_given_takes_the_place_of_the_own() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let [mut elf, _] = both(folder.path())?;
+    let path = folder.path().join("arm");
+    elf[18] = 183;
+    std::fs::write(&path, elf)?;
+    let dump = Dump::open(std::slice::from_ref(&path))?;
+    assert_eq!((dump.page_size(), dump.pages()), (4096, 0x4ec));
+    let dump = dump.with_info(b"PAGESIZE=65536\n");
+    assert_eq!((dump.page_size(), dump.pages()), (65536, 0x4f));
+    assert_eq!(dump.notes().windows(9).filter(|bytes| bytes == b"PAGESIZE=").count(), 1);
+    Ok(())
+}
+
+#[test]
 fn a_full_disk_and_a_closed_pipe_are_told() -> Outcome {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("vmcore");
