@@ -53,7 +53,13 @@ fn rearrange(wish: &Save, host: &mut Host<'_>) -> Result<Exit, DumpError> {
         ));
     };
     files::check_stream(path)?;
-    let size = output::rearrange::rearrange(host.input, &FileSink::create(path, overwrite(wish))?)?;
+    let sink = FileSink::create(path, overwrite(wish))?;
+    let size = output::rearrange::rearrange(host.input, &sink).inspect_err(|_| {
+        // Half a stream may look like a whole dump; nothing of it stays, where anything was made.
+        if path.is_file() {
+            drop(std::fs::remove_file(path));
+        }
+    })?;
     if wish.message_level & 2 != 0 {
         host.say(&format!("{} written", report::size(size)));
     }
