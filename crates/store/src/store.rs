@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use model::RunId;
-use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
 use crate::StoreError;
 use crate::home::Home;
@@ -127,9 +127,27 @@ fn connect(home: &Home, flags: OpenFlags) -> Result<Connection, StoreError> {
 
 /// Sets what a writing connection needs. The journal is the kind that lets others read meanwhile.
 fn prepare(connection: &Connection) -> rusqlite::Result<()> {
-    connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
+    journal(connection)?;
     connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "foreign_keys", true)
+}
+
+/// How often the journal is asked for, and how long is waited in between, while others open the same new home.
+const JOURNAL_TRIES: u32 = 500;
+const JOURNAL_WAIT: Duration = Duration::from_millis(20);
+
+/// Chooses the journal. SQLite waits for other locks by itself, but not always for the one that this needs.
+fn journal(connection: &Connection) -> rusqlite::Result<()> {
+    let choose = || connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()));
+    for _ in 1..JOURNAL_TRIES {
+        match choose() {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
+                std::thread::sleep(JOURNAL_WAIT);
+            }
+            chosen => return chosen,
+        }
+    }
+    choose()
 }
 
 #[cfg(test)]
