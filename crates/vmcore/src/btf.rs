@@ -1,4 +1,5 @@
-//! BTF, the kernel's types in short form, as the kernel carries them in its own image: here, numbers of enumerators.
+//! BTF, the kernel's types in short form, as the kernel carries them in its own image: here, numbers of
+//! enumerators and places of fields.
 //!
 //! The format is the kernel's `Documentation/bpf/btf.rst`.
 
@@ -23,31 +24,115 @@ pub(crate) fn size(start: &[u8]) -> Option<usize> {
     (size > HEADER && size <= SIZE_MAX && number(16)? == types).then_some(size)
 }
 
-/// Returns the number of an enumerator, of any enumeration.
-pub(crate) fn enumerator(btf: &[u8], name: &str) -> Option<u32> {
-    let number = |at| u32_at(btf, at).and_then(|number| usize::try_from(number).ok());
-    let types = HEADER.checked_add(number(8)?)?;
-    let end = types.checked_add(number(12)?)?;
-    let strings = btf.get(HEADER.checked_add(number(16)?)?..)?;
-    let is_named = |at: u32| {
-        let text = usize::try_from(at).ok().and_then(|at| strings.get(at..)).unwrap_or_default();
-        text.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&0))
-    };
-    let mut at = types;
-    while at.checked_add(12)? <= end {
-        let info = u32_at(btf, at + 4)?;
-        let (kind, count) = (info >> 24 & 0x1f, (info & 0xffff) as usize);
-        at += 12;
-        if kind == ENUM {
-            for n in 0..count {
-                if is_named(u32_at(btf, at + n * 8)?) {
-                    return u32_at(btf, at + n * 8 + 4);
-                }
+/// The types.
+#[derive(Debug)]
+pub(crate) struct Types {
+    bytes: Vec<u8>,
+    /// Where each type begins; the first is number 1, number 0 is `void`.
+    at: Vec<u32>,
+    strings: usize,
+}
+
+/// A field of a structure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Member {
+    /// Bytes before it.
+    pub(crate) offset: usize,
+    /// Number of its type.
+    pub(crate) kind: u32,
+}
+
+const ARRAY: u32 = 3;
+const STRUCT: u32 = 4;
+const UNION: u32 = 5;
+/// Most fields that are looked at to find one: types that hold each other end there.
+const FIELDS_MAX: u32 = 1 << 16;
+
+impl Types {
+    /// Takes all of BTF; nothing where it is cut off.
+    pub(crate) fn new(bytes: Vec<u8>) -> Option<Self> {
+        size(&bytes).filter(|size| *size <= bytes.len())?;
+        let number = |at| u32_at(&bytes, at).and_then(|number| usize::try_from(number).ok());
+        let first = HEADER + number(8)?;
+        let end = first + number(12)?;
+        let strings = HEADER + number(16)?;
+        let (mut at, mut next) = (Vec::new(), first);
+        while next + 12 <= end {
+            at.push(u32::try_from(next).ok()?);
+            let info = u32_at(&bytes, next + 4)?;
+            next = (next + 12).checked_add(behind(info >> 24 & 0x1f, (info & 0xffff) as usize)?)?;
+        }
+        Some(Self { bytes, at, strings })
+    }
+
+    /// Returns the number of an enumerator, of any enumeration.
+    pub(crate) fn enumerator(&self, name: &str) -> Option<u32> {
+        self.at.iter().find_map(|at| {
+            let (kind, count) = self.info(*at)?;
+            let values = *at as usize + 12;
+            let found = (kind == ENUM).then_some(0..count)?.find(|n| self.is_named(values + n * 8, name))?;
+            u32_at(&self.bytes, values + found * 8 + 4)
+        })
+    }
+
+    /// Returns the number of a structure.
+    pub(crate) fn structure(&self, name: &str) -> Option<u32> {
+        let is = |at: &u32| self.info(*at).is_some_and(|(kind, _)| kind == STRUCT) && self.is_named(*at as usize, name);
+        u32::try_from(self.at.iter().position(is)? + 1).ok()
+    }
+
+    /// Returns a field of a structure, also one of a structure or union without a name in it.
+    pub(crate) fn member(&self, structure: u32, name: &str) -> Option<Member> {
+        self.member_within(structure, name, &mut FIELDS_MAX.clone())
+    }
+
+    fn member_within(&self, structure: u32, name: &str, left: &mut u32) -> Option<Member> {
+        let at = self.place(structure)?;
+        let (kind, count) = self.info(at)?;
+        if !matches!(kind, STRUCT | UNION) {
+            return None;
+        }
+        // With bit fields the upper byte of an offset is a size.
+        let mask = if u32_at(&self.bytes, at as usize + 4)? >> 31 == 1 { 0x00ff_ffff } else { u32::MAX };
+        for n in 0..count {
+            *left = left.checked_sub(1)?;
+            let field = at as usize + 12 + n * 12;
+            let kind = u32_at(&self.bytes, field + 4)?;
+            let offset = (u32_at(&self.bytes, field + 8)? & mask) as usize / 8;
+            if self.is_named(field, name) {
+                return Some(Member { offset, kind });
+            }
+            let within = (u32_at(&self.bytes, field)? == 0).then(|| self.member_within(kind, name, left)).flatten();
+            if let Some(within) = within {
+                return Some(Member { offset: offset.checked_add(within.offset)?, kind: within.kind });
             }
         }
-        at = at.checked_add(behind(kind, count)?)?;
+        None
     }
-    None
+
+    /// Returns how many items an array has.
+    pub(crate) fn length(&self, array: u32) -> Option<usize> {
+        let at = self.place(array)?;
+        let (kind, _) = self.info(at)?;
+        usize::try_from((kind == ARRAY).then(|| u32_at(&self.bytes, at as usize + 20))??).ok()
+    }
+
+    fn place(&self, kind: u32) -> Option<u32> {
+        self.at.get(usize::try_from(kind).ok()?.checked_sub(1)?).copied()
+    }
+
+    /// Returns the kind of a type and how many fields or values it has.
+    fn info(&self, at: u32) -> Option<(u32, usize)> {
+        let info = u32_at(&self.bytes, at as usize + 4)?;
+        Some((info >> 24 & 0x1f, (info & 0xffff) as usize))
+    }
+
+    /// Whether what is at `at` begins with the place of this name.
+    fn is_named(&self, at: usize, name: &str) -> bool {
+        let start = u32_at(&self.bytes, at).and_then(|at| usize::try_from(at).ok());
+        let text = start.and_then(|start| self.bytes.get(self.strings.checked_add(start)?..)).unwrap_or_default();
+        text.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&0))
+    }
 }
 
 const ENUM: u32 = 6;
@@ -73,12 +158,49 @@ fn behind(kind: u32, count: usize) -> Option<usize> {
 mod tests {
     use proptest::prelude::{any, prop, proptest};
 
-    use super::{HEADER, MAGIC, enumerator, size};
+    use super::{HEADER, MAGIC, Member, Types, size};
 
-    /// An int, then an enumeration with two names.
+    /// An int (1), an enumeration with two names (2), an array of three (3), a union without a name (4), which holds it, and a
+    /// structure around that (5).
     fn small() -> Vec<u8> {
-        let types: [u32; 11] = [1, 1 << 24, 4, 0x20, 5, 6 << 24 | 2, 4, 9, 0, 19, 7];
-        let strings = b"\0int\0all\0PG_locked\0PG_reserved\0";
+        let types: [u32; 35] = [
+            1,
+            1 << 24,
+            4,
+            0x20, // int
+            5,
+            6 << 24 | 2,
+            4,
+            9,
+            0,
+            19,
+            7, // enum
+            0,
+            3 << 24,
+            0,
+            1,
+            1,
+            3, // array
+            0,
+            5 << 24 | 1,
+            12,
+            31,
+            3,
+            0, // union { lists }
+            37,
+            4 << 24 | 2,
+            16,
+            1,
+            1,
+            0,
+            0,
+            4,
+            32, // struct zone { int; union }
+            0,
+            2 << 24,
+            5,
+        ];
+        let strings = b"\0int\0all\0PG_locked\0PG_reserved\0lists\0zone\0";
         let mut bytes = MAGIC.to_le_bytes().to_vec();
         bytes.extend([1, 0]);
         for number in [HEADER as u32, 0, types.len() as u32 * 4, types.len() as u32 * 4, strings.len() as u32] {
@@ -93,15 +215,26 @@ mod tests {
     fn enumerators_are_found_by_their_whole_names() {
         let btf = small();
         assert_eq!(size(&btf), Some(btf.len()));
-        assert_eq!(enumerator(&btf, "PG_reserved"), Some(7));
-        assert_eq!(enumerator(&btf, "PG_locked"), Some(0));
-        assert_eq!(enumerator(&btf, "PG_lock"), None);
+        let types = Types::new(btf).unwrap();
+        assert_eq!(types.enumerator("PG_reserved"), Some(7));
+        assert_eq!(types.enumerator("PG_locked"), Some(0));
+        assert_eq!(types.enumerator("PG_lock"), None);
         assert_eq!(size(b"\x7fELF"), None);
+    }
+
+    #[test]
+    fn fields_are_found_in_what_has_no_name_too() {
+        let types = Types::new(small()).unwrap();
+        let zone = types.structure("zone").unwrap();
+        assert_eq!(types.member(zone, "int"), Some(Member { offset: 0, kind: 1 }));
+        let lists = types.member(zone, "lists").unwrap();
+        assert_eq!((lists.offset, types.length(lists.kind)), (4, Some(3)));
+        assert_eq!((types.member(zone, "list"), types.structure("zon"), types.length(zone)), (None, None, None));
     }
 
     proptest! {
         #[test]
-        fn no_types_are_too_strange(bytes in prop::collection::vec(any::<u8>(), 0..100), at in 0_usize..90) {
+        fn no_types_are_too_strange(bytes in prop::collection::vec(any::<u8>(), 0..100), at in 0_usize..200) {
             let mut btf = small();
             for (n, byte) in bytes.iter().enumerate() {
                 if let Some(place) = btf.get_mut(at + n) {
@@ -109,8 +242,12 @@ mod tests {
                 }
             }
             size(&btf);
-            enumerator(&btf, "PG_reserved");
-            enumerator(&bytes, "PG_reserved");
+            for types in [Types::new(btf), Types::new(bytes)].into_iter().flatten() {
+                types.enumerator("PG_reserved");
+                if let Some(zone) = types.structure("zone") {
+                    types.member(zone, "lists").map(|lists| types.length(lists.kind));
+                }
+            }
         }
     }
 }

@@ -66,11 +66,6 @@ enum Method {
     Lzo(Encoder),
     Snappy(Box<snap::raw::Encoder>),
     Zstd(zstd::bulk::Compressor<'static>),
-    /// With a level for pages that hold little, and one for pages that hold much.
-    Adaptive {
-        lean: zstd::bulk::Compressor<'static>,
-        rich: zstd::bulk::Compressor<'static>,
-    },
 }
 
 impl std::fmt::Debug for Compressor {
@@ -95,9 +90,7 @@ impl Compressor {
             Codec::Lzo => Method::Lzo(Encoder::new()),
             Codec::Snappy => Method::Snappy(Box::new(snap::raw::Encoder::new())),
             Codec::Zstd => {
-                let Some(level) = level else {
-                    return Self::adaptive(page);
-                };
+                let level = level.unwrap_or(FAST);
                 let wrong = |_| DumpError::Usage(format!("zstd has no level {level}: -7 to 19 are useful"));
                 if !zstd::compression_level_range().contains(&level) {
                     return Err(wrong(()));
@@ -106,14 +99,6 @@ impl Compressor {
             }
         };
         // The worst any of them makes of a page: snappy's 32 + n + n/6.
-        Ok(Self { method, output: vec![0; page * 2 + 1024] })
-    }
-
-    /// zstd, at the level that is worth its time for each page.
-    fn adaptive(page: usize) -> Result<Self, DumpError> {
-        let make = |level| zstd::bulk::Compressor::new(level);
-        let failed = |_| DumpError::Usage("zstd has no memory to work with".to_owned());
-        let method = Method::Adaptive { lean: make(LEAN).map_err(failed)?, rich: make(RICH).map_err(failed)? };
         Ok(Self { method, output: vec![0; page * 2 + 1024] })
     }
 
@@ -130,68 +115,14 @@ impl Compressor {
             // What is not smaller need not be finished.
             Method::Lzo(lzo) => (lzo.encode(page, self.output.get_mut(..page.len())?)?, Codec::Lzo),
             Method::Snappy(snappy) => (snappy.compress(page, &mut self.output).ok()?, Codec::Snappy),
-            Method::Adaptive { lean, rich } => {
-                let zstd = match content(page) {
-                    Content::Noise => return None,
-                    Content::Little => lean,
-                    Content::Much => rich,
-                };
-                (zstd.compress_to_buffer(page, &mut self.output[..]).ok()?, Codec::Zstd)
-            }
             Method::Zstd(zstd) => (zstd.compress_to_buffer(page, &mut self.output[..]).ok()?, Codec::Zstd),
         };
         (size < page.len()).then(|| (&self.output[..size], codec))
     }
 }
 
-/// Level for pages that hold little: without entropy coding of literals, which takes longest and gains little there.
-const LEAN: i32 = -1;
-/// Level for other pages.
-const RICH: i32 = 1;
-
-/// How much a page seems to hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Content {
-    /// Nothing that a compressor finds.
-    Noise,
-    Little,
-    Much,
-}
-
-/// Looks at every fourth byte. A wrong guess costs some bytes or some time, never more.
-fn content(page: &[u8]) -> Content {
-    let mut counts = [[0_u16; 256]; 2];
-    let mut sampled = 0;
-    for pair in page.chunks_exact(16) {
-        // Two of each eight bytes, at other places in odd words than in even ones: fields of structures are aligned.
-        counts[0][usize::from(pair[0])] += 1;
-        counts[1][usize::from(pair[3])] += 1;
-        counts[0][usize::from(pair[9])] += 1;
-        counts[1][usize::from(pair[14])] += 1;
-        sampled += 4_u64;
-    }
-    let both = |n: usize| u64::from(counts[0][n]) + u64::from(counts[1][n]);
-    // For bytes that are equally likely this is n + n²/256, give or take; for one byte only, n².
-    let squares: u64 = (0..256).map(|n| both(n) * both(n)).sum();
-    let even = sampled + sampled * sampled / 256;
-    if squares * 10 < even * 11 && !repeats(page) {
-        Content::Noise
-    } else if squares * 2 < sampled * sampled {
-        Content::Much
-    } else {
-        Content::Little
-    }
-}
-
-/// Whether some eight bytes occur twice, as far as a small table tells.
-fn repeats(page: &[u8]) -> bool {
-    let mut seen = [0_u64; 256];
-    page.chunks_exact(8).any(|bytes| {
-        let word = bytes.try_into().map_or(0, u64::from_le_bytes);
-        let slot = (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize;
-        std::mem::replace(&mut seen[slot], word) == word
-    })
-}
+/// Level of zstd unless one is named: without entropy coding of literals, for which a page of memory is too short to gain much.
+const FAST: i32 = -1;
 
 /// Decompresses pages, one after the other.
 pub struct Decompressor {

@@ -11,6 +11,7 @@ use crate::image;
 use crate::layout::{Layout, RECORD};
 use crate::memmap::MemoryMap;
 use crate::paging::Walker;
+use crate::per_cpu::Lists;
 use crate::reader::Reader;
 use crate::rule::{Class, Evidence, Level, Record, Rule};
 use crate::table::{Table, ahead};
@@ -21,6 +22,8 @@ use crate::window::PIECE_MAX;
 pub struct Counts {
     /// Pages dropped, by the number of their class.
     pub dropped: [u64; Class::COUNT],
+    /// Free pages on lists of processors, which are among those dropped.
+    pub listed: u64,
     /// Pages of memory whose records could not be read; they are kept.
     pub unknown: u64,
     /// Why, for the first of them.
@@ -31,6 +34,7 @@ impl Counts {
     /// Adds what another thread found.
     pub fn add(&mut self, other: &Self) {
         self.dropped.iter_mut().zip(other.dropped).for_each(|(own, other)| *own += other);
+        self.listed += other.listed;
         self.unknown += other.unknown;
         self.why = self.why.take().or_else(|| other.why.clone());
     }
@@ -43,6 +47,7 @@ pub struct Filter {
     rule: Rule,
     table: Table,
     image: Vec<Range<u64>>,
+    lists: Lists,
 }
 
 impl Filter {
@@ -53,10 +58,13 @@ impl Filter {
     pub fn new(reader: &mut Reader<'_>, level: Level) -> Result<Self, DumpError> {
         let map = MemoryMap::find(reader)?;
         let image = image::pages(reader, &map);
-        let reserved = image::enumerator(reader, &image, "PG_reserved");
+        let types = image::types(reader, &image, RESERVED);
+        let reserved = types.as_ref().and_then(|types| types.enumerator(RESERVED));
         let layout = Layout::new(reader.dump().info(), reserved)?;
         let rule = Rule::new(layout, level);
-        Ok(Self { map, table: Table::new(&rule), rule, image })
+        let types = types.filter(|_| level.free());
+        let lists = types.map(|types| Lists::find(reader, &map, &types)).unwrap_or_default();
+        Ok(Self { map, table: Table::new(&rule), rule, image, lists })
     }
 
     /// Prepares to filter, as [`Filter::new`] does; nothing for a dump that cannot be understood where the level needs no
@@ -69,6 +77,15 @@ impl Filter {
             Err(_) if !level.filters() => Ok(None),
             made => made.map(Some),
         }
+    }
+
+    /// Calls `each` with the free pages on lists of processors, whose records do not tell that they are free.
+    pub(crate) fn listed(&self, reader: &mut Reader<'_>, mut each: impl FnMut(u64)) {
+        self.lists.walk(reader, &self.map, &mut |page, bytes| {
+            if record(bytes, self.map.record()).is_some_and(|record| self.rule.may_be_free(&record)) {
+                each(page);
+            }
+        });
     }
 
     /// Returns the memory map.
@@ -105,6 +122,8 @@ impl Filter {
     }
 }
 
+/// The flag whose number the note does not have; types without it are not the kernel's.
+const RESERVED: &str = "PG_reserved";
 /// How many blocks ahead a record is asked for.
 const BLOCKS_AHEAD: usize = 6;
 /// Bytes of records that are read first where nothing is known of what follows: blocks may make most of it needless.

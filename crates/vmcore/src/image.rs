@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::btf;
+use crate::btf::{self, Types};
 use crate::memmap::MemoryMap;
 use crate::paging::Walker;
 use crate::reader::Reader;
@@ -43,8 +43,8 @@ pub(crate) fn pages(reader: &mut Reader<'_>, map: &MemoryMap) -> Vec<Range<u64>>
 /// Places that look like the beginning of BTF and are looked at.
 const TRIES: u32 = 16;
 
-/// Returns the number of an enumerator of the kernel's types, where its image has BTF.
-pub(crate) fn enumerator(reader: &mut Reader<'_>, image: &[Range<u64>], name: &str) -> Option<u32> {
+/// Returns the kernel's types, where its image has them: those that know this enumerator.
+pub(crate) fn types(reader: &mut Reader<'_>, image: &[Range<u64>], enumerator: &str) -> Option<Types> {
     let page = reader.dump().page_size();
     let finder = memchr::memmem::Finder::new(&BTF_START);
     let mut tries = 0;
@@ -55,8 +55,9 @@ pub(crate) fn enumerator(reader: &mut Reader<'_>, image: &[Range<u64>], name: &s
             let found = reader.bytes(at, length).ok().and_then(|bytes| finder.find(bytes));
             if let Some(within) = found {
                 let start = at + within as u64;
-                if let Some(number) = types(reader, start, end).and_then(|types| btf::enumerator(&types, name)) {
-                    return Some(number);
+                let types = types_at(reader, start, end).filter(|types| types.enumerator(enumerator).is_some());
+                if types.is_some() {
+                    return types;
                 }
                 tries += 1;
                 if tries == TRIES {
@@ -75,7 +76,7 @@ pub(crate) fn enumerator(reader: &mut Reader<'_>, image: &[Range<u64>], name: &s
 }
 
 /// Reads all of BTF that begins at a physical address.
-fn types(reader: &mut Reader<'_>, start: u64, end: u64) -> Option<Vec<u8>> {
+fn types_at(reader: &mut Reader<'_>, start: u64, end: u64) -> Option<Types> {
     let header = reader.bytes(start, btf::HEADER).ok()?;
     let size = btf::size(header).filter(|size| *size as u64 <= end - start)?;
     let mut bytes = Vec::with_capacity(size);
@@ -83,5 +84,5 @@ fn types(reader: &mut Reader<'_>, start: u64, end: u64) -> Option<Vec<u8>> {
         let rest = (size - bytes.len()).min(PIECE_MAX);
         bytes.extend_from_slice(reader.bytes(start + bytes.len() as u64, rest).ok()?);
     }
-    Some(bytes)
+    Types::new(bytes)
 }

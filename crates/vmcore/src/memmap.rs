@@ -170,6 +170,13 @@ impl MemoryMap {
         distance.is_multiple_of(self.record).then_some(distance / self.record)
     }
 
+    /// Returns the page whose record is at a virtual address, wherever it is: of maps that are one array (vmemmap).
+    pub(crate) fn page_at(&self, address: u64) -> Option<u64> {
+        let (first, _) = *self.sections.first()?;
+        let page = self.page_of(first, address)?;
+        (self.address(page >> self.section_bits, page) == Some(address)).then_some(page)
+    }
+
     /// Returns the pages of section `number`.
     pub(crate) fn pages(&self, number: u64) -> Range<u64> {
         number << self.section_bits..(number + 1) << self.section_bits
@@ -188,14 +195,7 @@ fn read_root(
         return Err(MemoryError::Unmapped(root));
     }
     // At most a page.
-    let length = shape.per_root as usize * shape.size;
-    let mut bytes = Vec::new();
-    while bytes.len() < length {
-        let mapping = walker.walk(reader, root.wrapping_add(bytes.len() as u64))?;
-        let rest = (length - bytes.len()).min(usize::try_from(mapping.length).unwrap_or(length));
-        bytes.extend_from_slice(reader.bytes(mapping.physical, rest)?);
-    }
-    Ok(bytes)
+    walker.read(reader, root, shape.per_root as usize * shape.size)
 }
 
 impl Sections {

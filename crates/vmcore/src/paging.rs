@@ -6,6 +6,7 @@ use crate::error::{DumpError, MemoryError};
 use crate::machine::Machine;
 use crate::note::Info;
 use crate::reader::Reader;
+use crate::window::PIECE_MAX;
 
 /// What an entry of a page table says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +81,28 @@ impl<'a> Walker<'a> {
             }
             _ => Err(MemoryError::Unmapped(address)),
         }
+    }
+
+    /// Reads virtual memory.
+    pub(crate) fn read(
+        &mut self,
+        reader: &mut Reader<'_>,
+        address: u64,
+        length: usize,
+    ) -> Result<Vec<u8>, MemoryError> {
+        let mut bytes = Vec::new();
+        while bytes.len() < length {
+            let mapping = self.walk(reader, address.wrapping_add(bytes.len() as u64))?;
+            let rest = (length - bytes.len()).min(usize::try_from(mapping.length).unwrap_or(length)).min(PIECE_MAX);
+            bytes.extend_from_slice(reader.bytes(mapping.physical, rest)?);
+        }
+        Ok(bytes)
+    }
+
+    /// Returns the 64-bit number at a virtual address.
+    pub(crate) fn u64(&mut self, reader: &mut Reader<'_>, address: u64) -> Result<u64, MemoryError> {
+        let bytes = self.read(reader, address, 8)?;
+        u64_at(&bytes, 0).ok_or(MemoryError::Unmapped(address))
     }
 
     /// Follows the tables as far as they go; returns the last entry and how many bytes it speaks of.

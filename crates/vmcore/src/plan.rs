@@ -16,11 +16,15 @@ use crate::dump::Dump;
 use crate::error::DumpError;
 use crate::filter::{Counts, Filter};
 use crate::reader::{Io, Reader};
+use crate::rule::Class;
 
 /// Pages of a block where no memory map says how large a section is.
 const BLOCK_PAGES: u64 = 32768;
 /// Blocks that a thread takes at once.
 const CLAIM: usize = 16;
+
+/// The part of the memory in which pages of lists are gathered.
+const LISTED_PART: u64 = 16;
 
 /// Sections that are filtered to find out how it is fastest.
 const PROBES: usize = 64;
@@ -99,12 +103,50 @@ impl Plan {
             }
         })?;
         let (kept, counts, memory) = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let mut before = vec![0];
-        before.extend(kept.iter().scan(0, |sum, kept| {
-            *sum += kept;
-            Some(*sum)
-        }));
-        Ok(Self { before, counts, memory, ..plan })
+        let mut plan = Self { before: sums(kept), counts, memory, ..plan };
+        if let Some(filter) = filter {
+            plan.drop_listed((dump, filter), work)?;
+        }
+        Ok(plan)
+    }
+
+    /// Drops the free pages that processors keep for themselves. They come in no order; so that blocks are not read again
+    /// and again, as many as there is memory for are sorted first.
+    fn drop_listed(&mut self, (dump, filter): (&Dump, &Filter), work: &Work) -> Result<(), DumpError> {
+        let most = usize::try_from(work.memory / LISTED_PART / 8).unwrap_or(usize::MAX).max(1 << 10);
+        let (mut pages, mut done) = (Vec::new(), Ok(()));
+        filter.listed(&mut Reader::new(dump, work.io), |page| {
+            pages.push(page);
+            if pages.len() >= most && done.is_ok() {
+                done = self.drop_free(&mut pages);
+            }
+        });
+        done?;
+        self.drop_free(&mut pages)
+    }
+
+    /// Drops these pages, which are free, where they are still kept; none of them are left in the list.
+    fn drop_free(&mut self, pages: &mut Vec<u64>) -> Result<(), DumpError> {
+        pages.sort_unstable();
+        let mut kept: Vec<u64> = self.before.windows(2).map(|sums| sums[1] - sums[0]).collect();
+        let mut words = vec![0; self.words()];
+        for pages in pages.chunk_by(|one, other| one / self.block_pages == other / self.block_pages) {
+            let Ok(n) = self.blocks.binary_search(&(pages[0] / self.block_pages)) else { continue };
+            self.read(n, &mut words)?;
+            for page in pages {
+                let bit = usize::try_from(page % self.block_pages).unwrap_or(usize::MAX);
+                bits::clear(&mut words, bit..bit.saturating_add(1));
+            }
+            self.put(n, &words)?;
+            let left = bits::count(&words);
+            let dropped = kept[n] - left;
+            self.counts.listed += dropped;
+            self.counts.dropped[Class::Free as usize] += dropped;
+            kept[n] = left;
+        }
+        self.before = sums(kept);
+        pages.clear();
+        Ok(())
     }
 
     /// Finds out whether this dump is filtered faster mapped or read: some sections in one way, as many in the other.
@@ -248,6 +290,16 @@ impl Plan {
             }
         }
     }
+}
+
+/// Returns the sums of what is before each number, and of all.
+fn sums(numbers: Vec<u64>) -> Vec<u64> {
+    let mut sums = vec![0];
+    sums.extend(numbers.iter().scan(0, |sum, number| {
+        *sum += number;
+        Some(*sum)
+    }));
+    sums
 }
 
 /// Returns the numbers of the blocks in which there is memory.

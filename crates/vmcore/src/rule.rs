@@ -187,6 +187,16 @@ impl Rule {
         }
     }
 
+    /// Whether nothing in a record speaks against its page being free: no flag that decides, no type, no owner.
+    pub(crate) fn may_be_free(&self, record: &Record) -> bool {
+        let facts = self.facts(record);
+        let page_type = (long(record, self.layout.page_type) >> (self.layout.page_type % 8 * 8)) as u32;
+        facts.flags & self.flags() == 0
+            && !facts.tail
+            && long(record, self.layout.mapping) == 0
+            && page_type == u32::MAX
+    }
+
     /// Returns the address of a tail's head.
     pub(crate) fn head_address(&self, record: &Record) -> Option<u64> {
         let pointer = long(record, self.layout.head_pointer?);

@@ -14,6 +14,7 @@ use std::path::Path;
 use crate::note;
 
 pub mod large;
+mod per_cpu;
 
 const PAGE: u64 = 4096;
 /// Bytes of a record.
@@ -328,6 +329,7 @@ impl Image<'_> {
         let base = self.sections();
         self.records(base, groups);
         self.image();
+        per_cpu::put(self, base, groups);
         (self.note(), base)
     }
 
@@ -402,7 +404,7 @@ impl Image<'_> {
         self.put((own + 1000) * PAGE + 4 + 2 * 65, self.wish.kernel.release.as_bytes());
         self.put((own + 1000) * PAGE + 4 + 4 * 65, b"x86_64");
         if self.wish.btf {
-            self.put((own + 1001) * PAGE + 40, &btf());
+            self.put((own + 1001) * PAGE + 40, &per_cpu::btf());
         }
     }
 
@@ -427,6 +429,7 @@ impl Image<'_> {
             format!("SIZE(page)={RECORD}"),
             "OFFSET(page.flags)=0\nOFFSET(page.lru)=8\nOFFSET(page.mapping)=24\nOFFSET(page.private)=40".to_owned(),
             "OFFSET(page._mapcount)=48\nOFFSET(page._refcount)=52".to_owned(),
+            per_cpu::note(),
             format!("OFFSET(page.{})=8", kernel.head),
             format!("LENGTH(zone.free_area)={}", (wish.section_bits - 11).min(11)),
             "NUMBER(PG_lru)=5\nNUMBER(PG_private)=14\nNUMBER(PG_swapcache)=10\nNUMBER(PG_swapbacked)=17".to_owned(),
@@ -462,9 +465,13 @@ impl Kernel {
         let (buddy, offline, unaccepted) = (self.types[0], self.types[1], self.types[4]);
         let cache = flag::LRU | flag::REFERENCED;
         let pointer = DIRECT + 0x1000;
-        let head = if order > 0 && !matches!(kind, "free" | "unaccepted") { flag::HEAD } else { 0 };
+        let listed = matches!(kind, "listed" | "taken");
+        let head = if order > 0 && !listed && !matches!(kind, "free" | "unaccepted") { flag::HEAD } else { 0 };
         if n > 0 && head == 0 {
-            // Inside a free block: whatever the last owner left.
+            // Inside a free block: whatever the last owner left; on lists, as prepared to be given out again.
+            if listed {
+                put(48, u64::from(u32::MAX));
+            }
             return record;
         }
         if n > 0 {
@@ -474,6 +481,7 @@ impl Kernel {
             }
             return record;
         }
+        let on_list = kind == "listed";
         let (flags, mapping, private, kind) = match kind {
             "free" => (0, 0, u64::from(order), buddy),
             "unaccepted" => (0, 0, 0, unaccepted),
@@ -496,7 +504,7 @@ impl Kernel {
         put(24, mapping);
         put(40, private);
         // Not mapped: -1, as the kernel counts.
-        put(48, u64::from(kind.unwrap_or(u32::MAX)) | 1 << 32);
+        put(48, u64::from(kind.unwrap_or(u32::MAX)) | u64::from(!on_list) << 32);
         record
     }
 
@@ -511,17 +519,4 @@ impl Kernel {
             record[..8].copy_from_slice(&flags.to_le_bytes());
         }
     }
-}
-
-/// BTF with one enumeration.
-fn btf() -> Vec<u8> {
-    let types: [u32; 5] = [1, 6 << 24 | 1, 4, 1, RESERVED_BIT];
-    let strings = b"\0PG_reserved\0";
-    let mut bytes = vec![0x9f, 0xeb, 1, 0];
-    for number in [24, 0, types.len() as u32 * 4, types.len() as u32 * 4, strings.len() as u32] {
-        bytes.extend(number.to_le_bytes());
-    }
-    bytes.extend(types.iter().flat_map(|number| number.to_le_bytes()));
-    bytes.extend(strings);
-    bytes
 }

@@ -24,6 +24,8 @@ const ALL: &str = "
     0x01a     kernel
     0x01b     badorder
     0x01c     free
+    0x01d+3   listed
+    0x030+2   listed   1
     0x020+4   anon     2
     0x040+2   cache    3
     0x060     private  4
@@ -33,9 +35,11 @@ const ALL: &str = "
     0x200     huge     9
     0x400     anon     9
     0x600     cache    9
+    0x980+4   listed   3
     0x9a0     anon     5
     0x9f0+16  cache
     0xa00+65  anon
+    0xe00     listed   9
 ";
 
 /// Which levels drop a kind: the bits of which one is enough.
@@ -46,7 +50,7 @@ fn dropped_by(kind: &str) -> u8 {
         // Pages of the swap cache that hold anonymous data say so in their mapping; these do not.
         "swap" => 2 | 4,
         "private" => 4,
-        "free" | "unaccepted" => 16,
+        "free" | "unaccepted" | "listed" => 16,
         "poisoned" | "offline" => 2 | 4 | 8 | 16,
         _ => 0,
     }
@@ -156,6 +160,25 @@ fn reserved_pages_are_known_by_btf_only() -> Outcome {
         Synthetic { groups: "0x19 reserved".to_owned(), btf, ..Synthetic::default() }.write(&path)?;
         let dump = Dump::open(&[path])?;
         assert_eq!(dropped(&dump, 31, &work(Io::Map, 1))?.is_empty(), kept);
+    }
+    Ok(())
+}
+
+#[test]
+fn lists_of_processors_are_believed_as_far_as_their_links_hold() -> Outcome {
+    // Two processors and three kinds of each order: every sixth page is on the same list. The seventh is just being taken.
+    let groups = "0x100+6 listed\n 0x106 taken\n 0x107+24 listed".to_owned();
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("vmcore");
+    for (btf, gone) in [
+        (true, (0x100..0x11f).filter(|page| *page < 0x106 || *page > 0x106 && (page - 0x107) % 6 != 0).collect()),
+        (false, Vec::new()),
+    ] {
+        Synthetic { groups: groups.clone(), btf, ..Synthetic::default() }.write(&path)?;
+        let dump = Dump::open(std::slice::from_ref(&path))?;
+        let found: Vec<u64> = dropped(&dump, 16, &work(Io::Map, 1))?.into_iter().collect();
+        assert_eq!(found, gone, "without types nothing leads to the lists");
+        assert!(dropped(&dump, 15, &work(Io::Map, 1))?.is_empty());
     }
     Ok(())
 }

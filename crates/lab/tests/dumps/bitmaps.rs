@@ -73,6 +73,11 @@ impl Difference {
     pub(crate) fn is_none(&self) -> bool {
         self.first.is_none()
     }
+
+    /// Tells whether exactly so many pages are missing, and none is there that should not be.
+    pub(crate) fn is_less_by(&self, pages: u64) -> bool {
+        self.more == 0 && self.less == pages
+    }
 }
 
 impl fmt::Display for Difference {

@@ -22,6 +22,26 @@ tasks = sum(1 for task in for_each_task(program) if task.comm.string_())
 print(tasks, 'tasks,', sum(1 for _ in for_each_slab_cache(program)), 'slab caches')
 ";
 
+/// Counts the free pages on the lists of all processors.
+const LISTED: &str = "
+import drgn, sys
+from drgn.helpers.linux.cpumask import for_each_possible_cpu
+from drgn.helpers.linux.list import list_for_each
+from drgn.helpers.linux.mmzone import for_each_online_pgdat
+from drgn.helpers.linux.percpu import per_cpu_ptr
+program = drgn.Program()
+program.set_core_dump(sys.argv[1])
+program.load_debug_info([sys.argv[2]])
+pages = 0
+for node in for_each_online_pgdat(program):
+    for zone in node.node_zones:
+        for cpu in for_each_possible_cpu(program):
+            for n, head in enumerate(per_cpu_ptr(zone.per_cpu_pageset, cpu).lists):
+                order = n // 3 if n < 12 else 9
+                pages += sum(1 << order for _ in list_for_each(head.address_of_()))
+print(pages)
+";
+
 /// A program that filters a vmcore.
 pub(crate) struct Program {
     /// Where it is.
@@ -46,7 +66,7 @@ impl Program {
         if path.is_none() {
             println!("not checked: our own filter, for MARVIN_DUMP names none");
         }
-        path.map(|path| Self { path, words: &["-f"] })
+        path.map(|path| Self { path, words: &["-f", "--json"] })
     }
 
     fn run(&self, level: u32, from: &Path, to: &Path) -> Output {
@@ -56,12 +76,15 @@ impl Program {
     }
 }
 
-/// Filters a vmcore and returns which pages are left.
-pub(crate) fn dumped(program: &Program, level: u32, from: &Path, to: &Path) -> Bitmap {
+/// Filters a vmcore and returns which pages are left, and how many our own filter found on lists of processors, which
+/// makedumpfile does not look at.
+pub(crate) fn dumped(program: &Program, level: u32, from: &Path, to: &Path) -> (Bitmap, u64) {
     let output = program.run(level, from, to);
     let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{} -d {level} {}: {said}", program.path.display(), from.display());
-    Bitmap::of(to)
+    let listed =
+        said.lines().find_map(|line| line.trim().strip_prefix("\"free_listed\": ")?.trim_end_matches(',').parse().ok());
+    (Bitmap::of(to), listed.unwrap_or_default())
 }
 
 /// Tells whether makedumpfile says that it knows the kernel. Of one that it does not know it takes too much or too
@@ -78,23 +101,33 @@ pub(crate) fn knows(makedumpfile: &Program, vmcore: &Path, scratch: &Path) -> bo
 
 /// Has drgn walk through a dump, where there are drgn and the kernel's debug information.
 pub(crate) fn walk(dump: &Path, release: &str) {
+    let Some(said) = drgn(WALK, dump, release) else { return };
+    println!("{}: {}", dump.display(), said.trim());
+    let tasks: u32 = said.split(' ').next().unwrap().parse().unwrap();
+    // The processes that hold memory, and the kernel's own.
+    assert!(tasks > 20, "{said}");
+}
+
+/// Has drgn count the free pages on lists of processors in a vmcore.
+pub(crate) fn listed(vmcore: &Path, release: &str) -> Option<u64> {
+    drgn(LISTED, vmcore, release).map(|said| said.trim().parse().unwrap())
+}
+
+/// Runs a script of drgn's, or says why not.
+fn drgn(script: &str, dump: &Path, release: &str) -> Option<String> {
     let python = std::env::var_os("DRGN").map_or_else(|| PathBuf::from("python3"), PathBuf::from);
     let Some(vmlinux) = std::env::var_os("DRGN_VMLINUX") else {
         println!("not checked: reading with drgn, for DRGN_VMLINUX names no vmlinux with debug information");
-        return;
+        return None;
     };
     if !vmlinux.to_string_lossy().ends_with(release) {
         println!(
             "not checked: reading with drgn, for the vmlinux that DRGN_VMLINUX names is not called vmlinux-{release}"
         );
-        return;
+        return None;
     }
-    let output = Command::new("timeout").arg(PATIENCE_S).arg(python).args(["-c", WALK]).arg(dump).arg(vmlinux).output();
-    let output = output.unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut command = Command::new("timeout");
+    let output = command.arg(PATIENCE_S).arg(python).args(["-c", script]).arg(dump).arg(vmlinux).output().unwrap();
     assert!(output.status.success(), "drgn {}: {}", dump.display(), String::from_utf8_lossy(&output.stderr));
-    println!("{}: {}", dump.display(), said.trim());
-    let tasks: u32 = said.split(' ').next().unwrap().parse().unwrap();
-    // The processes that hold memory, and the kernel's own.
-    assert!(tasks > 20, "{said}");
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -36,6 +36,8 @@ struct Pages {
     private_cache: u64,
     user: u64,
     free: u64,
+    /// Of those free, on lists of processors.
+    free_listed: u64,
     poisoned: u64,
     offline: u64,
     /// Their records could not be read; kept.
@@ -85,6 +87,7 @@ impl Report {
                 private_cache: of(Class::PrivateCache),
                 user: of(Class::User),
                 free: of(Class::Free),
+                free_listed: counts.listed,
                 poisoned: of(Class::Poisoned),
                 offline: of(Class::Offline),
                 unknown: counts.unknown,
@@ -128,6 +131,7 @@ impl Report {
             ("left out: page cache, private", pages.private_cache),
             ("left out: data of processes", pages.user),
             ("left out: free", pages.free),
+            ("  of these on processors' lists", pages.free_listed),
             ("left out: poisoned", pages.poisoned),
             ("left out: offline", pages.offline),
             ("kept: no record to be read", pages.unknown),

@@ -1,0 +1,182 @@
+//! Free pages that each processor keeps for itself, on lists of its own (`struct per_cpu_pages`, `include/linux/mmzone.h`).
+//!
+//! Their records do not say so: no flag, no type, nobody who has them, as many pages of drivers. Only the lists tell, so they are
+//! walked, and believed as far as each link leads back to where it came from. No other filter looks at them, and where much was
+//! freed at once they hold an eighth of all memory.
+
+use std::ops::Range;
+
+use crate::btf::Types;
+use crate::bytes::{u32_at, u64_at};
+use crate::dump::Dump;
+use crate::kallsyms;
+use crate::memmap::MemoryMap;
+use crate::paging::Walker;
+use crate::reader::Reader;
+
+/// Most lists' heads that are looked at: those of the largest machines.
+const SETS_MAX: usize = 1 << 20;
+const PROCESSORS_MAX: u64 = 8192;
+const NODES_MAX: usize = 1024;
+const ZONES_MAX: u32 = 8;
+const LISTS_MAX: usize = 64;
+/// Bytes of a list's head: two pointers.
+const HEAD: usize = 16;
+/// Lists are by order and mobility: those of orders 0 to 3 (`PAGE_ALLOC_COSTLY_ORDER`), then those of huge pages.
+const LOW_ORDERS: usize = 4;
+
+/// Where the lists are.
+#[derive(Debug, Default)]
+pub(crate) struct Lists {
+    /// The virtual address of each `struct per_cpu_pages`.
+    sets: Vec<u64>,
+    /// Where the lists' heads are in it.
+    heads: Range<usize>,
+    /// How many lists there are for each order.
+    kinds: usize,
+    lru: usize,
+    references: usize,
+}
+
+/// What of the kernel's structures matters here.
+struct Shape {
+    node_zones: usize,
+    zone_count: usize,
+    zone_size: usize,
+    /// Where a zone has its sets.
+    sets: usize,
+    lists: Lists,
+}
+
+impl Shape {
+    fn new(dump: &Dump, types: &Types) -> Option<Self> {
+        let info = dump.info();
+        let zone = types.structure("zone")?;
+        let pages = types.structure("per_cpu_pages")?;
+        // Since Linux kernel commit 28f836b6777b ("mm/page_alloc: split per cpu page lists and zone stats") (in v5.14) the set
+        // itself is the zone's; before, it was the first field of another structure.
+        let (sets, first) = match types.member(zone, "per_cpu_pageset") {
+            Some(sets) => (sets, 0),
+            None => (types.member(zone, "pageset")?, types.member(types.structure("per_cpu_pageset")?, "pcp")?.offset),
+        };
+        let lists = types.member(pages, "lists")?;
+        let count = types.length(lists.kind).filter(|count| *count <= LISTS_MAX)?;
+        let start = first.checked_add(lists.offset).filter(|start| *start < 4096)?;
+        let kinds =
+            usize::try_from(types.enumerator("MIGRATE_PCPTYPES")?).ok().filter(|kinds| (1..=8).contains(kinds))?;
+        Some(Self {
+            node_zones: info.size("OFFSET", "pglist_data.node_zones")?,
+            zone_count: info.size("OFFSET", "pglist_data.nr_zones")?,
+            zone_size: info.size("SIZE", "zone")?,
+            sets: sets.offset,
+            lists: Lists {
+                sets: Vec::new(),
+                heads: start..start + count * HEAD,
+                kinds,
+                lru: info.size("OFFSET", "page.lru")?,
+                references: info.size("OFFSET", "page._refcount").or_else(|| info.size("OFFSET", "page._count"))?,
+            },
+        })
+    }
+}
+
+impl Lists {
+    /// Finds the lists of all processors; none where the dump does not tell where they are.
+    pub(crate) fn find(reader: &mut Reader<'_>, map: &MemoryMap, types: &Types) -> Self {
+        let mut walker = Walker::new(map.architecture());
+        Self::look(reader, &mut walker, types).unwrap_or_default()
+    }
+
+    fn look(reader: &mut Reader<'_>, walker: &mut Walker<'_>, types: &Types) -> Option<Self> {
+        let shape = Shape::new(reader.dump(), types)?;
+        let distances = distances(reader, walker)?;
+        let mut sets = Vec::new();
+        for node in nodes(reader, walker) {
+            let count = walker.read(reader, node.wrapping_add(shape.zone_count as u64), 4);
+            let count = count.ok().and_then(|bytes| u32_at(&bytes, 0)).unwrap_or_default().min(ZONES_MAX);
+            for zone in 0..u64::from(count) {
+                let zone = node.wrapping_add(shape.node_zones as u64 + zone * shape.zone_size as u64);
+                let Ok(set) = walker.u64(reader, zone.wrapping_add(shape.sets as u64)) else { continue };
+                sets.extend(distances.iter().map(|distance| set.wrapping_add(*distance)));
+                if sets.len() > SETS_MAX {
+                    return None;
+                }
+            }
+        }
+        Some(Self { sets, ..shape.lists })
+    }
+
+    /// Calls `each` with every page of the blocks on the lists, and its record.
+    pub(crate) fn walk(&self, reader: &mut Reader<'_>, map: &MemoryMap, each: &mut dyn FnMut(u64, &[u8])) {
+        let mut walker = Walker::new(map.architecture());
+        let page_bits = reader.dump().page_size().trailing_zeros();
+        for set in &self.sets {
+            let first = set.wrapping_add(self.heads.start as u64);
+            let Ok(heads) = walker.read(reader, first, self.heads.len()) else { continue };
+            for (n, head) in heads.chunks_exact(HEAD).enumerate() {
+                let order = match n / self.kinds {
+                    order if order < LOW_ORDERS => order as u32,
+                    // Those of huge pages: as large as one table of page tables maps.
+                    _ => page_bits - 3,
+                };
+                let list = first.wrapping_add((n * HEAD) as u64);
+                let next = u64_at(head, 0).unwrap_or(list);
+                self.list((reader, &mut walker, map), (list, next, order), each);
+            }
+        }
+    }
+
+    /// Follows one list from its head at `list`, as long as each record leads back to the one before.
+    fn list(
+        &self,
+        (reader, walker, map): (&mut Reader<'_>, &mut Walker<'_>, &MemoryMap),
+        (list, first, order): (u64, u64, u32),
+        each: &mut dyn FnMut(u64, &[u8]),
+    ) {
+        let (mut last, mut at) = (list, first);
+        while at != list {
+            let address = at.wrapping_sub(self.lru as u64);
+            let Some(page) = map.page_at(address) else { return };
+            let mut next = None;
+            for n in 0..1 << order {
+                let Ok(place) = walker.walk(reader, address.wrapping_add(n * map.record() as u64)) else { return };
+                let Ok(record) = reader.bytes(place.physical, map.record()) else { return };
+                // One with references was taken, or is just being put here.
+                let unused = u32_at(record, self.references) == Some(0);
+                if n == 0 {
+                    if !unused || u64_at(record, self.lru + 8) != Some(last) {
+                        return;
+                    }
+                    next = u64_at(record, self.lru);
+                }
+                if unused {
+                    each(page + n, record);
+                }
+            }
+            let Some(next) = next else { return };
+            (last, at) = (at, next);
+        }
+    }
+}
+
+/// Returns the address of each node's `pglist_data`.
+fn nodes(reader: &mut Reader<'_>, walker: &mut Walker<'_>) -> Vec<u64> {
+    let info = reader.dump().info();
+    if let Some(node) = info.symbol("contig_page_data") {
+        return vec![node];
+    }
+    let (Some(table), Some(count)) = (info.symbol("node_data"), info.size("LENGTH", "node_data")) else {
+        return Vec::new();
+    };
+    let Ok(nodes) = walker.read(reader, table, count.min(NODES_MAX) * 8) else { return Vec::new() };
+    nodes.chunks_exact(8).filter_map(|node| u64_at(node, 0)).filter(|node| *node != 0).collect()
+}
+
+/// Returns what is added to the address of a variable for each processor's own one.
+fn distances(reader: &mut Reader<'_>, walker: &mut Walker<'_>) -> Option<Vec<u64>> {
+    let [table, count] = kallsyms::addresses(reader, walker, ["__per_cpu_offset", "nr_cpu_ids"]);
+    let count = walker.read(reader, count?, 4).ok().and_then(|bytes| u32_at(&bytes, 0))?;
+    let length = u64::from(count).min(PROCESSORS_MAX) * 8;
+    let distances = walker.read(reader, table?, usize::try_from(length).ok()?).ok()?;
+    Some(distances.chunks_exact(8).filter_map(|distance| u64_at(distance, 0)).collect())
+}
