@@ -17,18 +17,22 @@ const BTF_START: [u8; 8] = [0x9f, 0xeb, 1, 0, 24, 0, 0, 0];
 /// Memory of the image that the kernel gave free after boot is still mapped there on some machines, and in use for other
 /// things: see `Rule::evidence`.
 pub(crate) fn pages(reader: &mut Reader<'_>, map: &MemoryMap) -> Vec<Range<u64>> {
-    let Some(image) = map.architecture().image() else { return Vec::new() };
     let (page, end) = (reader.dump().page_size(), reader.dump().pages());
     let mut walker = Walker::new(map.architecture());
     let mut found: Vec<Range<u64>> = Vec::new();
-    walker.range(reader, image, |physical, length| {
-        let range = physical / page..((physical + length) / page).min(end);
-        match found.last_mut().filter(|last| last.end == range.start) {
-            Some(last) => last.end = range.end,
-            None if range.start < range.end => found.push(range),
-            None => {}
-        }
-    });
+    for area in map.architecture().image() {
+        walker.range(reader, area.addresses, |address, physical, length| {
+            let range = physical / page..((physical + length) / page).min(end);
+            if area.above.is_some_and(|above| address.wrapping_sub(above) != physical) {
+                return;
+            }
+            match found.last_mut().filter(|last| last.end == range.start) {
+                Some(last) => last.end = range.end,
+                None if range.start < range.end => found.push(range),
+                None => {}
+            }
+        });
+    }
     found.sort_by_key(|range| range.start);
     found.dedup_by(|next, last| {
         let meets = next.start <= last.end;

@@ -36,8 +36,16 @@ pub(crate) trait Architecture: std::fmt::Debug + Send + Sync {
     fn levels(&self) -> &[Level];
     /// Reads an entry of a table of a level, 0 being the topmost.
     fn entry(&self, value: u64, level: usize) -> Entry;
-    /// Returns the virtual addresses that map the kernel's image and modules, where they have a place of their own.
-    fn image(&self) -> Option<std::ops::RangeInclusive<u64>>;
+    /// Returns the virtual addresses that map the kernel's image and modules.
+    fn image(&self) -> Vec<Area>;
+}
+
+/// Virtual addresses that belong to the kernel's image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Area {
+    pub(crate) addresses: std::ops::RangeInclusive<u64>,
+    /// Where other things may be mapped there too: how far those of the image are above their physical addresses.
+    pub(crate) above: Option<u64>,
 }
 
 /// Returns the page tables of a dump's machine.
@@ -126,19 +134,19 @@ impl<'a> Walker<'a> {
         Ok(last)
     }
 
-    /// Calls `each` with the physical pieces that a range of virtual addresses maps.
+    /// Calls `each` with the pieces that a range of virtual addresses maps: their virtual address, physical address and length.
     pub(crate) fn range(
         &mut self,
         reader: &mut Reader<'_>,
         range: std::ops::RangeInclusive<u64>,
-        mut each: impl FnMut(u64, u64),
+        mut each: impl FnMut(u64, u64, u64),
     ) {
         let mut at = *range.start();
         loop {
             // What cannot be read is as good as not mapped: nothing more can be known of it.
             let (entry, size) = self.step(reader, at).unwrap_or((Entry::Absent, 1 << 21));
             if let Entry::Memory(physical) = entry {
-                each(physical + (at & (size - 1)), size - (at & (size - 1)));
+                each(at, physical + (at & (size - 1)), size - (at & (size - 1)));
             }
             match (at | (size - 1)).checked_add(1).filter(|next| range.contains(next)) {
                 Some(next) => at = next,
@@ -200,8 +208,8 @@ impl Architecture for X86_64 {
         }
     }
 
-    fn image(&self) -> Option<std::ops::RangeInclusive<u64>> {
-        Some(IMAGE..=IMAGE_LAST)
+    fn image(&self) -> Vec<Area> {
+        vec![Area { addresses: IMAGE..=IMAGE_LAST, above: None }]
     }
 }
 
@@ -210,7 +218,11 @@ impl Architecture for X86_64 {
 pub(crate) struct Aarch64 {
     root: u64,
     levels: Vec<Level>,
+    image: Vec<Area>,
 }
+
+/// How far from the beginning of its text the image may reach: several times the size of any.
+const ARM_IMAGE_MAX: u64 = 256 << 20;
 
 impl Aarch64 {
     fn new(info: &Info) -> Result<Self, DumpError> {
@@ -233,8 +245,20 @@ impl Aarch64 {
             shift += page_bits - 3;
         }
         levels.reverse();
-        Ok(Self { root, levels })
+        Ok(Self { root, levels, image: arm_image(info, offset) })
     }
+}
+
+/// Returns where image and modules are mapped, as far as the note tells. The image lies among other mappings.
+fn arm_image(info: &Info, offset: u64) -> Vec<Area> {
+    // What was there before the text is given free, or boot code.
+    let text = info.symbol("_stext").map(|text| text & !0xffff);
+    let last = |text: u64| text.checked_add(ARM_IMAGE_MAX - 1);
+    let text = text.and_then(|text| Some(Area { addresses: text..=last(text)?, above: Some(offset) }));
+    let number = |name| info.number(name).map(i64::cast_unsigned);
+    let modules = number("MODULES_VADDR").zip(number("MODULES_END")).filter(|(start, end)| start < end);
+    let modules = modules.map(|(start, end)| Area { addresses: start..=end - 1, above: None });
+    text.into_iter().chain(modules).collect()
 }
 
 impl Architecture for Aarch64 {
@@ -260,8 +284,8 @@ impl Architecture for Aarch64 {
         }
     }
 
-    fn image(&self) -> Option<std::ops::RangeInclusive<u64>> {
-        None
+    fn image(&self) -> Vec<Area> {
+        self.image.clone()
     }
 }
 

@@ -17,7 +17,7 @@ use crate::reader::Reader;
 /// Most lists' heads that are looked at: those of the largest machines.
 const SETS_MAX: usize = 1 << 20;
 const PROCESSORS_MAX: u64 = 8192;
-const NODES_MAX: usize = 1024;
+const NODES_MAX: u64 = 1024;
 const ZONES_MAX: u32 = 8;
 const LISTS_MAX: usize = 64;
 /// Bytes of a list's head: two pointers.
@@ -89,11 +89,12 @@ impl Lists {
 
     fn look(reader: &mut Reader<'_>, walker: &mut Walker<'_>, types: &Types) -> Option<Self> {
         let shape = Shape::new(reader.dump(), types)?;
-        let distances = distances(reader, walker)?;
+        let variables = Variables::find(reader, walker)?;
+        let distances = variables.distances(reader, walker);
         let mut sets = Vec::new();
-        for node in nodes(reader, walker) {
-            let count = walker.read(reader, node.wrapping_add(shape.zone_count as u64), 4);
-            let count = count.ok().and_then(|bytes| u32_at(&bytes, 0)).unwrap_or_default().min(ZONES_MAX);
+        for node in variables.nodes(reader, walker) {
+            let count =
+                number(reader, walker, node.wrapping_add(shape.zone_count as u64)).unwrap_or_default().min(ZONES_MAX);
             for zone in 0..u64::from(count) {
                 let zone = node.wrapping_add(shape.node_zones as u64 + zone * shape.zone_size as u64);
                 let Ok(set) = walker.u64(reader, zone.wrapping_add(shape.sets as u64)) else { continue };
@@ -159,24 +160,45 @@ impl Lists {
     }
 }
 
-/// Returns the address of each node's `pglist_data`.
-fn nodes(reader: &mut Reader<'_>, walker: &mut Walker<'_>) -> Vec<u64> {
-    let info = reader.dump().info();
-    if let Some(node) = info.symbol("contig_page_data") {
-        return vec![node];
-    }
-    let (Some(table), Some(count)) = (info.symbol("node_data"), info.size("LENGTH", "node_data")) else {
-        return Vec::new();
-    };
-    let Ok(nodes) = walker.read(reader, table, count.min(NODES_MAX) * 8) else { return Vec::new() };
-    nodes.chunks_exact(8).filter_map(|node| u64_at(node, 0)).filter(|node| *node != 0).collect()
+/// Where the kernel's variables are that lead to the lists; not all kernels have all.
+struct Variables {
+    /// What is added to the address of a variable for each processor's own one.
+    distances: u64,
+    processors: u64,
+    node: Option<u64>,
+    nodes: Option<u64>,
+    node_count: Option<u64>,
 }
 
-/// Returns what is added to the address of a variable for each processor's own one.
-fn distances(reader: &mut Reader<'_>, walker: &mut Walker<'_>) -> Option<Vec<u64>> {
-    let [table, count] = kallsyms::addresses(reader, walker, ["__per_cpu_offset", "nr_cpu_ids"]);
-    let count = walker.read(reader, count?, 4).ok().and_then(|bytes| u32_at(&bytes, 0))?;
-    let length = u64::from(count).min(PROCESSORS_MAX) * 8;
-    let distances = walker.read(reader, table?, usize::try_from(length).ok()?).ok()?;
-    Some(distances.chunks_exact(8).filter_map(|distance| u64_at(distance, 0)).collect())
+impl Variables {
+    fn find(reader: &mut Reader<'_>, walker: &mut Walker<'_>) -> Option<Self> {
+        let names = ["__per_cpu_offset", "nr_cpu_ids", "contig_page_data", "node_data", "nr_node_ids"];
+        let [distances, processors, node, nodes, node_count] = kallsyms::addresses(reader, walker, names);
+        Some(Self { distances: distances?, processors: processors?, node, nodes, node_count })
+    }
+
+    /// Returns the address of each node's `pglist_data`.
+    fn nodes(&self, reader: &mut Reader<'_>, walker: &mut Walker<'_>) -> Vec<u64> {
+        if let Some(node) = self.node {
+            return vec![node];
+        }
+        let Some(table) = self.nodes else { return Vec::new() };
+        let count = self.node_count.and_then(|at| number(reader, walker, at)).map_or(1, u64::from);
+        numbers(reader, walker, table, count.min(NODES_MAX)).into_iter().filter(|node| *node != 0).collect()
+    }
+
+    fn distances(&self, reader: &mut Reader<'_>, walker: &mut Walker<'_>) -> Vec<u64> {
+        let count = number(reader, walker, self.processors).map_or(0, u64::from);
+        numbers(reader, walker, self.distances, count.min(PROCESSORS_MAX))
+    }
+}
+
+fn number(reader: &mut Reader<'_>, walker: &mut Walker<'_>, address: u64) -> Option<u32> {
+    u32_at(&walker.read(reader, address, 4).ok()?, 0)
+}
+
+/// Reads a table of addresses; none where it cannot be read.
+fn numbers(reader: &mut Reader<'_>, walker: &mut Walker<'_>, address: u64, count: u64) -> Vec<u64> {
+    let bytes = walker.read(reader, address, usize::try_from(count * 8).unwrap_or_default()).unwrap_or_default();
+    bytes.chunks_exact(8).filter_map(|number| u64_at(number, 0)).collect()
 }

@@ -11,6 +11,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use crate::machine::Machine;
 use crate::note;
 
 pub mod large;
@@ -148,7 +149,9 @@ const RESERVED_BIT: u32 = 12;
 pub struct Synthetic {
     /// How records look.
     pub kernel: Kernel,
-    /// Levels of page tables: 4 or 5.
+    /// Whose memory it is; on Arm with pages of 4 KiB.
+    pub machine: Machine,
+    /// Levels of page tables: 4, or 5 on x86-64.
     pub levels: u8,
     /// Pages of memory.
     pub memory: Vec<Range<u64>>,
@@ -172,6 +175,7 @@ impl Default for Synthetic {
     fn default() -> Self {
         Self {
             kernel: KERNELS[5],
+            machine: Machine::X86_64,
             levels: 4,
             memory: std::iter::once(0..0x2000).collect(),
             section_bits: 21,
@@ -249,7 +253,7 @@ impl Synthetic {
         let mut at = (notes_at + notes.len() as u64).next_multiple_of(PAGE);
         let mut head = b"\x7fELF\x02\x01\x01".to_vec();
         head.resize(notes_at as usize, 0);
-        head[16..20].copy_from_slice(&[4, 0, 62, 0]);
+        head[16..20].copy_from_slice(&[4, 0, self.machine.elf() as u8, 0]);
         head[32..40].copy_from_slice(&table.to_le_bytes());
         head[52..58].copy_from_slice(&[64, 0, 56, 0, count as u8, (count >> 8) as u8]);
         let mut header = |n: u64, kind: u32, numbers: [u64; 5]| {
@@ -312,13 +316,19 @@ impl Image<'_> {
         for level in (shift..=top).rev().step_by(9).collect::<Vec<_>>() {
             let entry = table + (address >> level & 511) * 8;
             if level == shift {
-                let large = if shift > 12 { 0x80 } else { 0 };
-                self.put(entry, &(physical | 0x63 | large).to_le_bytes());
+                let bits = match (self.wish.machine, shift > 12) {
+                    (Machine::X86_64, false) => 0x63,
+                    (Machine::X86_64, true) => 0xe3,
+                    (Machine::Aarch64, false) => 0x703,
+                    (Machine::Aarch64, true) => 0x701,
+                };
+                self.put(entry, &(physical | bits).to_le_bytes());
                 return;
             }
             if self.get(entry) == 0 {
                 let next = self.page() * PAGE;
-                self.put(entry, &(next | 0x63).to_le_bytes());
+                let bits = if self.wish.machine == Machine::X86_64 { 0x63 } else { 3 };
+                self.put(entry, &(next | bits).to_le_bytes());
             }
             table = self.get(entry) & !(PAGE - 1);
         }
@@ -402,24 +412,40 @@ impl Image<'_> {
         self.put((own + 1000) * PAGE, b"\0\0\0\0Linux\0");
         self.put((own + 1000) * PAGE + 4 + 65, b"synthetic\0");
         self.put((own + 1000) * PAGE + 4 + 2 * 65, self.wish.kernel.release.as_bytes());
-        self.put((own + 1000) * PAGE + 4 + 4 * 65, b"x86_64");
+        self.put((own + 1000) * PAGE + 4 + 4 * 65, self.wish.machine.name().as_bytes());
         if self.wish.btf {
             self.put((own + 1001) * PAGE + 40, &per_cpu::btf());
         }
     }
 
+    /// Returns the lines of the note that lead to the page tables.
+    fn tables(&self) -> String {
+        let root = self.root * PAGE;
+        match self.wish.machine {
+            // The image is mapped so that its third page is the topmost page table.
+            Machine::X86_64 => format!(
+                "SYMBOL(init_top_pgt)={:x}\nNUMBER(phys_base)={}\nNUMBER(pgtable_l5_enabled)={}",
+                IMAGE + 0x100_2000,
+                root.wrapping_sub(0x100_2000).cast_signed(),
+                u8::from(self.wish.levels == 5)
+            ),
+            // The image's first two pages are as far above their physical addresses as all of it.
+            Machine::Aarch64 => {
+                let above = IMAGE + 0x100_0000 - (self.wish.own + 1000) * PAGE;
+                let table = root.wrapping_add(above);
+                format!("SYMBOL(swapper_pg_dir)={table:x}\nNUMBER(kimage_voffset)={above:#x}\nNUMBER(VA_BITS)=48")
+            }
+        }
+    }
+
     fn note(&self) -> String {
         let (wish, kernel) = (self.wish, &self.wish.kernel);
-        // The image is mapped so that its third page is the topmost page table.
-        let base = (self.root * PAGE).wrapping_sub(0x100_2000).cast_signed();
         let mut lines = vec![
             format!("OSRELEASE={}", kernel.release),
             format!("PAGESIZE={PAGE}"),
-            format!("SYMBOL(init_top_pgt)={:x}", IMAGE + 0x100_2000),
+            self.tables(),
             format!("SYMBOL(init_uts_ns)={:x}", IMAGE + 0x100_0000),
             format!("SYMBOL(_stext)={:x}", IMAGE + 0x100_0000),
-            format!("NUMBER(phys_base)={base}"),
-            format!("NUMBER(pgtable_l5_enabled)={}", u8::from(wish.levels == 5)),
             // The table is the page behind the topmost page table.
             format!("SYMBOL(mem_section)={:x}", DIRECT + (self.root + 1) * PAGE),
             format!("LENGTH(mem_section)={}", 2048),

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::ops::Range;
 
 use vmcore::synthetic::{KERNELS, Synthetic};
-use vmcore::{Dump, Filter, Io, Level, Plan, Reader, Work};
+use vmcore::{Dump, Filter, Io, Level, Machine, Plan, Reader, Work};
 
 type Outcome = Result<(), Box<dyn Error>>;
 
@@ -115,6 +115,22 @@ fn both_depths_of_page_tables_and_scattered_records_are_the_same() -> Outcome {
             check(&Synthetic { levels, scattered, groups, ..Synthetic::default() }, 31..32)?;
         }
     }
+    Ok(())
+}
+
+#[test]
+fn memory_of_arm_is_filtered_too() -> Outcome {
+    for scattered in [false, true] {
+        let groups = ALL.to_owned();
+        check(&Synthetic { machine: Machine::Aarch64, scattered, groups, ..Synthetic::default() }, 2..32)?;
+    }
+    // The first two pages of the image; the third is mapped among it, but is not of it.
+    let groups = "0x13e8 garbage\n 0x13e9 garbage\n 0x1ff0 garbage".to_owned();
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("vmcore");
+    Synthetic { machine: Machine::Aarch64, groups, ..Synthetic::default() }.write(&path)?;
+    let dump = Dump::open(&[path])?;
+    assert_eq!(dropped(&dump, 31, &work(Io::Map, 1))?.into_iter().collect::<Vec<_>>(), [0x1ff0]);
     Ok(())
 }
 

@@ -75,6 +75,7 @@ fn link(image: &mut Image<'_>, records: u64, blocks: &[u64], head: u64) {
 fn symbols(image: &mut Image<'_>, data: u64) {
     let all = [
         ("T_stext", IMAGE + 0x100_0000),
+        ("Dcontig_page_data", IMAGE + DATA),
         ("d__per_cpu_offset", IMAGE + DATA + DISTANCES),
         ("dnr_cpu_ids", IMAGE + DATA + PROCESSORS_AT),
     ];
@@ -97,8 +98,7 @@ fn symbols(image: &mut Image<'_>, data: u64) {
 
 /// Returns the lines of the note that lead to the lists.
 pub(super) fn note() -> String {
-    let symbols = [
-        ("contig_page_data", 0),
+    let symbols: [(&str, u64); 6] = [
         ("kallsyms_num_syms", SYMBOL_COUNT),
         ("kallsyms_names", NAMES),
         ("kallsyms_token_table", TOKENS),
