@@ -4,21 +4,28 @@ use std::ops::Range;
 
 /// Sets the bits of `range`, as far as there are words.
 pub(crate) fn set(words: &mut [u64], range: Range<usize>) {
-    change(words, range, |word, mask| *word |= mask);
+    change(words, range, u64::MAX);
 }
 
 /// Clears the bits of `range`, as far as there are words.
 pub(crate) fn clear(words: &mut [u64], range: Range<usize>) {
-    change(words, range, |word, mask| *word &= !mask);
+    change(words, range, 0);
 }
 
-fn change(words: &mut [u64], range: Range<usize>, each: impl Fn(&mut u64, u64)) {
+/// Makes the bits of `range` those of `value`.
+fn change(words: &mut [u64], range: Range<usize>, value: u64) {
     let end = range.end.min(words.len() * 64);
     let mut at = range.start;
     while at < end {
         let (word, bit) = (at / 64, at % 64);
+        if bit == 0 && end - at >= 64 {
+            words[word..end / 64].fill(value);
+            at = end - end % 64;
+            continue;
+        }
         let count = (64 - bit).min(end - at);
-        each(&mut words[word], (u64::MAX >> (64 - count)) << bit);
+        let mask = (u64::MAX >> (64 - count)) << bit;
+        words[word] = words[word] & !mask | value & mask;
         at += count;
     }
 }

@@ -118,7 +118,7 @@ impl Filter {
             seam: Vec::new(),
             ahead: AHEAD_MIN,
         };
-        Scanner { filter: self, records, counts: Counts::default() }
+        Scanner { filter: self, records, section: Section::default(), counts: Counts::default() }
     }
 }
 
@@ -134,6 +134,7 @@ const AHEAD_MIN: usize = 4096;
 pub struct Scanner<'f> {
     filter: &'f Filter,
     records: Records<'f>,
+    section: Section,
     counts: Counts,
 }
 
@@ -153,19 +154,42 @@ struct Records<'f> {
     ahead: usize,
 }
 
-/// A section that is being filtered.
-struct Section<'s> {
+/// A section that is being filtered; its memory is used again for the next one.
+#[derive(Debug, Default)]
+struct Section {
     pages: Range<u64>,
-    /// Pages of memory.
-    memory: &'s [u64],
-    /// Those that are not of the kernel's image: it needs strong evidence to drop one that is.
+    /// Pages of memory; not filled where the section is plain.
+    memory: Vec<u64>,
+    /// Those that are not of the kernel's image: it needs strong evidence to drop one that is. Not filled where plain.
     allowed: Vec<u64>,
     /// Everything in it is memory, and may be dropped.
     plain: bool,
     drop: Vec<u64>,
 }
 
-impl Section<'_> {
+impl Section {
+    /// Begins with the pages of a section, of which those in `memory` are memory and those in `image` are the kernel's image.
+    fn begin(&mut self, pages: Range<u64>, memory: &[u64], image: &[Range<u64>]) {
+        self.drop.clear();
+        self.drop.resize(memory.len(), 0);
+        self.plain = memory.iter().fold(u64::MAX, |all, word| all & word) == u64::MAX
+            && !image.iter().any(|range| range.start < pages.end && pages.start < range.end);
+        if !self.plain {
+            self.memory.clear();
+            self.memory.extend(memory);
+            self.allowed.clear();
+            self.allowed.resize(memory.len(), 0);
+            bits::set_ranges(&mut self.allowed, pages.start, image);
+            self.allowed.iter_mut().zip(memory).for_each(|(word, memory)| *word = memory & !*word);
+        }
+        self.pages = pages;
+    }
+
+    /// Whether a page is memory.
+    fn is_memory(&self, page: usize) -> bool {
+        self.plain || bits::has(&self.memory, page)
+    }
+
     /// Returns how many pages it has.
     fn len(&self) -> usize {
         self.drop.len() * 64
@@ -182,7 +206,7 @@ impl Section<'_> {
             return range.len() as u64;
         }
         let may = match evidence {
-            Evidence::Strong => self.memory,
+            Evidence::Strong => &self.memory,
             Evidence::Weak => &self.allowed,
         };
         let mut wanted = vec![0; self.drop.len()];
@@ -209,13 +233,8 @@ impl<'f> Scanner<'f> {
         if self.filter.map.address(number, pages.start).is_none() {
             return;
         }
-        let memory = keep.to_vec();
-        let mut image = vec![0; keep.len()];
-        bits::set_ranges(&mut image, pages.start, &self.filter.image);
-        let allowed: Vec<u64> = memory.iter().zip(&image).map(|(memory, image)| memory & !image).collect();
-        let plain = allowed.iter().all(|word| *word == u64::MAX);
-        let drop = vec![0; keep.len()];
-        let mut section = Section { pages, memory: &memory, allowed, plain, drop };
+        let mut section = std::mem::take(&mut self.section);
+        section.begin(pages, keep, &self.filter.image);
         let first = self.filter.map.address(number, section.pages.start).unwrap_or_default();
         self.records.find(first, section.drop.len() * 64);
         let mut at = self.leading(number, &mut section);
@@ -224,10 +243,11 @@ impl<'f> Scanner<'f> {
             at = self.piece(&mut section, at);
         }
         keep.iter_mut().zip(&section.drop).for_each(|(keep, drop)| *keep &= !drop);
+        self.section = section;
     }
 
     /// Handles a compound page that begins in an earlier section; returns the first page behind it.
-    fn leading(&mut self, number: u64, section: &mut Section<'_>) -> usize {
+    fn leading(&mut self, number: u64, section: &mut Section) -> usize {
         let map = &self.filter.map;
         let rule = &self.filter.rule;
         let size = map.record();
@@ -257,7 +277,7 @@ impl<'f> Scanner<'f> {
     }
 
     /// Filters as many pages from `at` as there are records at once; returns the next page to look at.
-    fn piece(&mut self, section: &mut Section<'_>, at: usize) -> usize {
+    fn piece(&mut self, section: &mut Section, at: usize) -> usize {
         let count = section.len();
         let size = self.filter.map.record();
         let rule = &self.filter.rule;
@@ -297,7 +317,7 @@ impl<'f> Scanner<'f> {
 /// Filters pages of one word up to the first that speaks for others too; returns how many.
 fn batch(
     (filter, size): (&Filter, usize),
-    section: &mut Section<'_>,
+    section: &mut Section,
     page: usize,
     (bytes, counts): (&[u8], &mut Counts),
 ) -> usize {
@@ -309,8 +329,7 @@ fn batch(
         table.scan(&records)
     };
     let mask = batch.drop << (page % 64);
-    let (memory, allowed) = (section.memory[page / 64], section.allowed[page / 64]);
-    if section.plain || mask & !allowed == 0 {
+    if section.plain || mask & !section.allowed[page / 64] == 0 {
         section.drop[page / 64] |= mask;
         for (class, dropped) in counts.dropped.iter_mut().enumerate().skip(1) {
             *dropped += batch.counts >> (class * 8) & 0xff;
@@ -318,6 +337,7 @@ fn batch(
         return batch.done;
     }
     // Some of them may not be dropped: one by one.
+    let (memory, allowed) = (section.memory[page / 64], section.allowed[page / 64]);
     for (n, bytes) in bytes.chunks_exact(size).take(batch.done).enumerate() {
         let Some(record) = record(bytes, size) else { continue };
         let class = rule.class(&record);
@@ -334,10 +354,10 @@ fn batch(
 }
 
 /// Passes over records that cannot be read: their pages are kept.
-fn skip_unknown(section: &Section<'_>, at: usize, (why, counts): (MemoryError, &mut Counts)) -> usize {
+fn skip_unknown(section: &Section, at: usize, (why, counts): (MemoryError, &mut Counts)) -> usize {
     // To where the next page of records may begin.
     let next = (at + 64 - at % 64).min(section.drop.len() * 64);
-    let unknown = (at..next).filter(|page| bits::has(section.memory, *page)).count() as u64;
+    let unknown = (at..next).filter(|page| section.is_memory(*page)).count() as u64;
     counts.unknown += unknown;
     if unknown > 0 {
         counts.why.get_or_insert(why);
