@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::bits;
-use crate::elf::{self, Segments, Which};
+use crate::elf::{self, Segment, Segments, Which};
 use crate::error::DumpError;
 use crate::kdump::{self, Header, Pages};
 use crate::machine::Machine;
@@ -21,6 +21,8 @@ pub enum Format {
     Elf,
     /// A kdump-compressed file.
     Kdump,
+    /// The file that holds a guest's memory.
+    Memory,
 }
 
 impl Format {
@@ -30,6 +32,7 @@ impl Format {
         match self {
             Self::Elf => "elf",
             Self::Kdump => "kdump-compressed",
+            Self::Memory => "a guest's memory",
         }
     }
 }
@@ -38,6 +41,7 @@ impl Format {
 #[derive(Debug)]
 pub struct Dump {
     pub(crate) content: Content,
+    format: Format,
     machine: Machine,
     page: u64,
     notes: Vec<u8>,
@@ -102,7 +106,26 @@ impl Dump {
         let stored = segments.pages(page, Which::Stored);
         let incomplete = elf.incomplete || storage.cut();
         let content = Content::Segments { storage, segments, memory, stored };
-        Ok(Self { content, machine: elf.machine, page, notes: elf.notes, info, incomplete })
+        Ok(Self { content, format: Format::Elf, machine: elf.machine, page, notes: elf.notes, info, incomplete })
+    }
+
+    /// Makes a dump of a guest's memory, which has no notes.
+    pub(crate) fn of_memory(storage: Storage, machine: Machine, loads: &[Segment]) -> Result<Self, DumpError> {
+        let content =
+            Content::Segments { storage, segments: Segments::default(), memory: Vec::new(), stored: Vec::new() };
+        let (notes, info) = (Vec::new(), Info::default());
+        Self { content, format: Format::Memory, machine, page: 4096, notes, info, incomplete: false }.laid(loads)
+    }
+
+    /// Lays a guest's memory out in another way.
+    pub(crate) fn laid(mut self, loads: &[Segment]) -> Result<Self, DumpError> {
+        if let Content::Segments { storage, segments, memory, stored } = &mut self.content {
+            *segments =
+                Segments::new(loads).map_err(|what| DumpError::malformed(storage.path(), 0, what.to_owned()))?;
+            *memory = segments.pages(self.page, Which::Memory);
+            *stored = segments.pages(self.page, Which::Stored);
+        }
+        Ok(self)
     }
 
     fn of_pages(mut files: Vec<(Storage, Header)>) -> Result<Self, DumpError> {
@@ -118,7 +141,7 @@ impl Dump {
         let pages = Pages::new(files)?;
         let incomplete = cut || !pages.cover_all();
         let content = Content::Pages(pages);
-        Ok(Self { content, machine, page, notes, info, incomplete })
+        Ok(Self { content, format: Format::Kdump, machine, page, notes, info, incomplete })
     }
 
     /// Takes another VMCOREINFO text, in place of the dump's own if it has one.
@@ -148,10 +171,7 @@ impl Dump {
     /// Returns its format.
     #[must_use]
     pub fn format(&self) -> Format {
-        match &self.content {
-            Content::Segments { .. } => Format::Elf,
-            Content::Pages(_) => Format::Kdump,
-        }
+        self.format
     }
 
     /// Whether it is a flattened file.

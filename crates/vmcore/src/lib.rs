@@ -30,6 +30,7 @@ mod output;
 mod paging;
 mod per_cpu;
 mod plan;
+pub mod ram;
 mod reader;
 mod rule;
 mod search;

@@ -17,9 +17,16 @@ const LINES: [&[u8]; 2] = [b"OSRELEASE=", b"\nPAGESIZE="];
 
 /// Returns the text of the first note in memory; nothing where there is none.
 pub(crate) fn find(dump: &Dump) -> Option<Vec<u8>> {
+    next(dump, 0).map(|(_, text)| text)
+}
+
+/// Returns the page and the text of the first note from page `from`: a kernel that ran there before may have left one too.
+pub(crate) fn next(dump: &Dump, from: u64) -> Option<(u64, Vec<u8>)> {
     let mut reader = Reader::new(dump, Io::Map);
     let page = dump.page_size();
-    dump.in_file().into_iter().flatten().find_map(|number| at(&mut reader, number.checked_mul(page)?))
+    let numbers = dump.in_file().into_iter().flat_map(|range| range.start.max(from)..range.end);
+    let mut found = |number: u64| Some((number, at(&mut reader, number.checked_mul(page)?)?));
+    numbers.into_iter().find_map(&mut found)
 }
 
 fn at(reader: &mut Reader<'_>, address: u64) -> Option<Vec<u8>> {

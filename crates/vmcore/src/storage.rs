@@ -18,6 +18,8 @@ pub(crate) struct Storage {
     size: u64,
     /// Where the records of a flattened file are; nothing for a plain one.
     index: Option<Index>,
+    /// It is the memory of a guest.
+    memory: bool,
 }
 
 impl Storage {
@@ -26,16 +28,28 @@ impl Storage {
     /// # Errors
     /// When it cannot be opened, or its records are wrong.
     pub(crate) fn open(path: &Path) -> Result<Self, DumpError> {
-        let mut file = File::open(path).map_err(DumpError::reading(path, 0))?;
-        // The length of a device is where its end is; a folder has none, and reading it fails below.
-        let size = file.seek(SeekFrom::End(0)).map_err(DumpError::reading(path, 0))?;
-        let mut storage = Self { path: path.to_owned(), file, size, index: None };
+        let mut storage = Self::plainly(path)?;
         if flattened::is_flattened(&storage)? {
             let index = Index::read(&storage)?;
             storage.size = index.size();
             storage.index = Some(index);
         }
         Ok(storage)
+    }
+
+    /// Opens a guest's memory: it begins with whatever the guest put there.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub(crate) fn of_memory(path: &Path) -> Result<Self, DumpError> {
+        Ok(Self { memory: true, ..Self::plainly(path)? })
+    }
+
+    fn plainly(path: &Path) -> Result<Self, DumpError> {
+        let mut file = File::open(path).map_err(DumpError::reading(path, 0))?;
+        // The length of a device is where its end is; a folder has none, and reading it fails later.
+        let size = file.seek(SeekFrom::End(0)).map_err(DumpError::reading(path, 0))?;
+        Ok(Self { path: path.to_owned(), file, size, index: None, memory: false })
     }
 
     /// Returns the path it was opened by.
@@ -58,9 +72,10 @@ impl Storage {
         self.index.as_ref().is_some_and(|index| !index.ended())
     }
 
-    /// Returns the file if its bytes are the content, and so can be mapped.
+    /// Returns the file if its bytes are the content, and so can be mapped. A guest's memory is not: to touch a mapped page
+    /// that the guest never did would give it memory, and a page must not change while it is compressed.
     pub(crate) fn plain(&self) -> Option<&File> {
-        self.index.is_none().then_some(&self.file)
+        (self.index.is_none() && !self.memory).then_some(&self.file)
     }
 
     /// Fills `buffer` with the content from `offset`.

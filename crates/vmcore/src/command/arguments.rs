@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 
 use crate::command::EXIT_CODES;
+use crate::ram::Part;
 use crate::rule::Level;
 
 const EXAMPLES: &str = "Examples:
@@ -53,8 +54,11 @@ pub enum Command {
 #[derive(Debug, Args)]
 pub struct Look {
     /// The dump; several files for a split set
-    #[arg(required = true, value_name = "VMCORE")]
+    #[arg(required_unless_present = "ram", value_name = "VMCORE")]
     pub files: Vec<PathBuf>,
+    /// In place of a dump, the file of a guest's memory, and where it is in the guest: FILE[@ADDRESS[+SIZE][:OFFSET]]
+    #[arg(long, value_name = "FILE", conflicts_with = "files")]
+    pub ram: Vec<Part>,
     /// The answer as JSON
     #[arg(long)]
     pub json: bool,
@@ -97,6 +101,10 @@ pub struct Save {
     /// The dump, or several files of a split set, and then the file to write, unless it goes to standard output
     #[arg(value_name = "VMCORE… OUT")]
     pub files: Vec<PathBuf>,
+
+    /// In place of a dump, the file of a guest's memory, and where it is in the guest: FILE[@ADDRESS[+SIZE][:OFFSET]]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["rearrange", "reassemble"])]
+    pub ram: Vec<Part>,
 
     /// What to leave out, a sum: 1 zero pages, 2 page cache, 4 page cache with private data, 8 data of processes, 16 free
     /// pages; with several, the next is tried where the disk is full

@@ -43,7 +43,7 @@ struct Answer {
 
 /// Carries out `info`.
 pub(crate) fn run(wish: &Look, host: &mut Host<'_>) -> Result<Exit, DumpError> {
-    let dump = open(&wish.files, wish.vmcoreinfo.as_deref())?;
+    let dump = open((&wish.files, &wish.ram), wish.vmcoreinfo.as_deref())?;
     let answer = Answer::new(&dump)?;
     let text = if wish.json {
         // Numbers and strings only: it cannot fail.
@@ -57,7 +57,7 @@ pub(crate) fn run(wish: &Look, host: &mut Host<'_>) -> Result<Exit, DumpError> {
 
 /// Carries out `dmesg`.
 pub(crate) fn dmesg(wish: &Look, host: &mut Host<'_>) -> Result<Exit, DumpError> {
-    let dump = open(&wish.files, wish.vmcoreinfo.as_deref())?;
+    let dump = open((&wish.files, &wish.ram), wish.vmcoreinfo.as_deref())?;
     let text = log(&mut Reader::new(&dump, Io::Read))?;
     if wish.json {
         let lines: Vec<&str> = text.lines().collect();

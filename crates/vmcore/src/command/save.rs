@@ -16,6 +16,7 @@ use crate::output;
 use crate::output::kdump::{Style, Written, write};
 use crate::output::sink::{FileSink, Flattened, Overwrite, Sink};
 use crate::plan::{Plan, Work};
+use crate::ram::{self, Part};
 use crate::reader::{Io, Reader};
 use crate::rule::Level;
 use crate::system;
@@ -30,7 +31,7 @@ pub(crate) fn run(wish: &Save, host: &mut Host<'_>) -> Result<Exit, DumpError> {
         return dmesg(wish);
     }
     let task = Task::new(wish)?;
-    let dump = open(&task.input, wish.vmcoreinfo.as_deref())?;
+    let dump = open((&task.input, &wish.ram), wish.vmcoreinfo.as_deref())?;
     let mut levels = wish.level.iter().peekable();
     while let Some(level) = levels.next() {
         match task.save(&dump, *level, host) {
@@ -68,11 +69,13 @@ fn rearrange(wish: &Save, host: &mut Host<'_>) -> Result<Exit, DumpError> {
 
 /// Writes the log into a file.
 fn dmesg(wish: &Save) -> Result<Exit, DumpError> {
-    let [input, path] = wish.files.as_slice() else {
-        return Err(DumpError::Usage("--dump-dmesg needs a dump and the file to write".to_owned()));
+    let (input, path) = match wish.files.as_slice() {
+        [input, path] if wish.ram.is_empty() => (std::slice::from_ref(input), path),
+        [path] if !wish.ram.is_empty() => (&[][..], path),
+        _ => return Err(DumpError::Usage("--dump-dmesg needs a dump and the file to write".to_owned())),
     };
-    files::check(&inputs(std::slice::from_ref(input), wish), std::slice::from_ref(path))?;
-    let dump = open(std::slice::from_ref(input), wish.vmcoreinfo.as_deref())?;
+    files::check(&inputs(input, wish), std::slice::from_ref(path))?;
+    let dump = open((input, &wish.ram), wish.vmcoreinfo.as_deref())?;
     let text = log(&mut Reader::new(&dump, Io::Read))?;
     let sink = FileSink::create(path, overwrite(wish))?;
     sink.write(0, text.as_bytes())?;
@@ -86,11 +89,16 @@ fn overwrite(wish: &Save) -> Overwrite {
 
 /// Returns all files that are read.
 fn inputs<'w>(dump: &'w [PathBuf], wish: &'w Save) -> Vec<&'w Path> {
-    dump.iter().map(PathBuf::as_path).chain(wish.vmcoreinfo.as_deref()).collect()
+    let ram = wish.ram.iter().map(|part| part.path.as_path());
+    dump.iter().map(PathBuf::as_path).chain(ram).chain(wish.vmcoreinfo.as_deref()).collect()
 }
 
-/// Opens a dump, with a note of its own if one is given, or one that is found in memory if it has none.
-pub(crate) fn open(files: &[PathBuf], note: Option<&Path>) -> Result<Dump, DumpError> {
+/// Opens a dump or a guest's memory, with a note of its own if one is given, or one that is found in memory if it has none.
+pub(crate) fn open((files, ram): (&[PathBuf], &[Part]), note: Option<&Path>) -> Result<Dump, DumpError> {
+    if !ram.is_empty() {
+        let note = note.map(files::note).transpose()?;
+        return ram::open(ram, note.as_deref());
+    }
     let dump = Dump::open(files)?;
     match note {
         None if dump.info().is_empty() => Ok(dump.with_found_info()),
@@ -115,6 +123,7 @@ impl<'w> Task<'w> {
     fn new(wish: &'w Save) -> Result<Self, DumpError> {
         let usage = |text: &str| Err(DumpError::Usage(text.to_owned()));
         let (input, output) = match (wish.files.len(), wish.flattened, wish.dry_run) {
+            _ if !wish.ram.is_empty() => (Vec::new(), Self::outputs(wish)?),
             (0, ..) => return usage("name the dump to read, and the file to write: marvin-dump -d 31 VMCORE OUT"),
             (1, true, _) | (1, _, true) => (wish.files.clone(), Vec::new()),
             (1, ..) => {
@@ -150,12 +159,24 @@ impl<'w> Task<'w> {
         Ok(Self { wish, input, output, codec, work, begun: Cell::new(false) })
     }
 
+    /// Returns the files to write where none is read.
+    fn outputs(wish: &Save) -> Result<Vec<PathBuf>, DumpError> {
+        let stream = wish.flattened || wish.dry_run;
+        let told = match wish.files.len() {
+            0 if !stream => "name the file to write: marvin-dump --ram FILE -d 31 OUT",
+            1.. if wish.flattened => "--flattened writes to standard output: name no file beside that of --ram",
+            2.. if !wish.split => "with --ram nothing else is read: name the file to write, and no other",
+            _ => return Ok(wish.files.clone()),
+        };
+        Err(DumpError::Usage(told.to_owned()))
+    }
+
     fn save(&self, dump: &Dump, level: Level, host: &mut Host<'_>) -> Result<Exit, DumpError> {
         let start = (host.clock)();
         let mut reader = Reader::new(dump, self.work.io);
         let filter = Filter::for_level(&mut reader, level)?;
         let mut work = self.work.clone();
-        if let (Access::Auto, false, Some(filter)) = (self.wish.io, self.wish.non_mmap, &filter) {
+        if let (Access::Auto, false, true, Some(filter)) = (self.wish.io, self.wish.non_mmap, reader.maps(), &filter) {
             work.io = Plan::faster(dump, filter, host.clock)?;
         }
         let plan = Plan::make(dump, filter.as_ref(), &work)?;

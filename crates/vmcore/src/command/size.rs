@@ -43,7 +43,7 @@ struct Row {
 
 /// Carries out `estimate`.
 pub(crate) fn run(wish: &Look, host: &mut Host<'_>) -> Result<Exit, DumpError> {
-    let dump = open(&wish.files, wish.vmcoreinfo.as_deref())?;
+    let dump = open((&wish.files, &wish.ram), wish.vmcoreinfo.as_deref())?;
     let rows = LEVELS.into_iter().map(|level| row(&dump, level)).collect::<Result<_, _>>()?;
     let answer = Answer { schema_version: SCHEMA_VERSION, sampled_pages: SAMPLE, rows };
     let text = if wish.json {

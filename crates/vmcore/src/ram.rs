@@ -1,0 +1,298 @@
+//! The file that holds a guest's memory, as QEMU's `memory-backend-file` makes it, read as a dump: no header is in it, so
+//! where its bytes are in the guest is given, or found out.
+//!
+//! Nothing is written into the file. Registers are not in it, and so not in what is made of it.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use crate::dump::Dump;
+use crate::elf::{ADDRESS_MAX, Segment};
+use crate::error::DumpError;
+use crate::machine::Machine;
+use crate::memmap::MemoryMap;
+use crate::reader::{Io, Reader};
+use crate::search;
+use crate::storage::Storage;
+
+/// Where QEMU's PCs end their memory below 4 GiB if they have more: q35 and microvm with much and with little of it, pc with
+/// much and with little (`pc_q35_init`, `pc_init1`, `microvm_memory_init`). Which of them it is shows in the guest.
+const LOW_ENDS: [u64; 4] = [0x8000_0000, 0xb000_0000, 0xc000_0000, 0xe000_0000];
+/// Where the rest of it begins.
+const HIGH: u64 = 1 << 32;
+/// Notes of kernels that ran there one after the other, at most so many of which are tried.
+const NOTES_MAX: usize = 8;
+/// Parts of a guest's memory, at most: those of the nodes of a large one.
+const PARTS_MAX: usize = 1024;
+/// What parts are multiples of.
+const PAGE: u64 = 4096;
+/// What a file begins with that is a dump already.
+const DUMPS: [&[u8]; 3] = [b"\x7fELF", b"KDUMP   ", b"makedumpfile"];
+
+/// A part of a guest's memory: `FILE`, or `FILE@ADDRESS[+SIZE][:OFFSET]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// The file.
+    pub path: PathBuf,
+    place: Option<Place>,
+}
+
+/// Where a part is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Place {
+    /// Physical address in the guest.
+    address: u64,
+    /// Bytes; nothing for all up to the file's end.
+    size: Option<u64>,
+    /// Where in the file.
+    offset: u64,
+}
+
+impl FromStr for Part {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.is_empty() {
+            return Err("name the file of the guest's memory".to_owned());
+        }
+        // A name may have the sign too.
+        let split = text.rsplit_once('@').and_then(|(path, place)| Some((path, Place::parse(place)?)));
+        Ok(match split.filter(|(path, _)| !path.is_empty()) {
+            Some((path, place)) => Self { path: path.into(), place: Some(place) },
+            None => Self { path: text.into(), place: None },
+        })
+    }
+}
+
+impl Place {
+    fn parse(text: &str) -> Option<Self> {
+        let (span, offset) = text.split_once(':').unwrap_or((text, "0"));
+        let (address, size) = match span.split_once('+') {
+            Some((address, size)) => (address, Some(number(size)?)),
+            None => (span, None),
+        };
+        Some(Self { address: number(address)?, size, offset: number(offset)? })
+    }
+}
+
+/// Reads a number of bytes: `0x1000`, `4096`, `4K`, `2G`.
+fn number(text: &str) -> Option<u64> {
+    if let Some(digits) = text.strip_prefix("0x") {
+        return u64::from_str_radix(digits, 16).ok();
+    }
+    let units = [('K', 10), ('M', 20), ('G', 30), ('T', 40)];
+    let unit = units.into_iter().find_map(|(letter, shift)| Some((text.strip_suffix(letter)?, shift)));
+    let (digits, shift) = unit.unwrap_or((text, 0));
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+/// Opens a guest's memory, with its VMCOREINFO if it is given, else with the one that is found in it.
+///
+/// # Errors
+/// When the file cannot be read, its parts are not in it, or nothing tells where its parts are in the guest.
+pub fn open(parts: &[Part], note: Option<&[u8]>) -> Result<Dump, DumpError> {
+    let usage = |text: String| Err(DumpError::Usage(text));
+    let Some(Part { path, .. }) = parts.first() else {
+        return usage("no file of a guest's memory is named".to_owned());
+    };
+    if let Some(other) = parts.iter().find(|part| part.path != *path) {
+        let (one, other) = (path.display(), other.path.display());
+        return usage(format!("{one} and {other}: the memory of a guest is read from one file only"));
+    }
+    let storage = Storage::of_memory(path)?;
+    let size = storage.size() - storage.size() % PAGE;
+    check_file(&storage, size)?;
+    let places: Option<Vec<Place>> = parts.iter().map(|part| part.place.clone()).collect();
+    let machine = Machine::X86_64;
+    match places {
+        Some(places) => with_note(Dump::of_memory(storage, machine, &given((path, size), &places)?)?, note),
+        None if parts.len() > 1 => usage(format!(
+            "{} has several parts: say for each where it is, as in {0}@0+2G and {0}@4G:2G",
+            path.display()
+        )),
+        None => {
+            let layouts = layouts(size);
+            let first = layouts.first().map(Vec::as_slice).unwrap_or_default();
+            let dump = Dump::of_memory(storage, machine, first)?;
+            if layouts.len() == 1 { with_note(dump, note) } else { guessed(dump, &layouts, note) }
+        }
+    }
+}
+
+fn with_note(dump: Dump, note: Option<&[u8]>) -> Result<Dump, DumpError> {
+    match note {
+        Some(text) => Ok(dump.with_info(text)),
+        None => {
+            let tables = |dump: &Dump| MemoryMap::find(&mut Reader::new(dump, Io::Read)).is_ok();
+            let (dump, _) = believed(dump, |dump, text| {
+                let dump = dump.with_info(text);
+                let found = tables(&dump);
+                Ok((dump, found))
+            })?;
+            Ok(dump)
+        }
+    }
+}
+
+/// Tries the notes in memory, one after the other, up to one that is found right; says whether one was.
+fn believed(
+    mut dump: Dump,
+    mut attempt: impl FnMut(Dump, &[u8]) -> Result<(Dump, bool), DumpError>,
+) -> Result<(Dump, bool), DumpError> {
+    let mut from = 0;
+    for _ in 0..NOTES_MAX {
+        let Some((page, text)) = search::next(&dump, from) else { break };
+        let right;
+        (dump, right) = attempt(dump, &text)?;
+        if right {
+            return Ok((dump, true));
+        }
+        from = page + 1;
+    }
+    Ok((dump, false))
+}
+
+/// Takes the layout that the kernel's own memory map agrees with.
+fn guessed(dump: Dump, layouts: &[Vec<Segment>], note: Option<&[u8]>) -> Result<Dump, DumpError> {
+    let attempt = |dump: Dump, text: &[u8]| {
+        let mut dump = dump.with_info(text);
+        // The first one at last: notes are searched for in that.
+        for layout in layouts.iter().rev() {
+            dump = dump.laid(layout)?;
+            if fits(&dump) {
+                return Ok((dump, true));
+            }
+        }
+        Ok((dump, false))
+    };
+    let (dump, right) = match note {
+        Some(text) => attempt(dump, text)?,
+        None => believed(dump, attempt)?,
+    };
+    if right {
+        return Ok(dump);
+    }
+    let why = if dump.info().is_empty() {
+        "there is no VMCOREINFO in it (--vmcoreinfo FILE gives one)"
+    } else {
+        "its kernel's memory map agrees with none that QEMU's PCs have"
+    };
+    let path = dump.path().display();
+    Err(DumpError::Usage(format!(
+        "where {path} is in the guest cannot be told: {why}; say it for each part, as in --ram {path}@0+2G --ram {path}@4G:2G"
+    )))
+}
+
+/// Whether the kernel keeps records of all this memory, and of no other above it.
+fn fits(dump: &Dump) -> bool {
+    let Ok(map) = MemoryMap::find(&mut Reader::new(dump, Io::Read)) else { return false };
+    let pages = map.section_pages();
+    let sections = |extent: Range<u64>| extent.start / pages..extent.end.div_ceil(pages);
+    dump.extents().into_iter().flat_map(sections).all(|number| map.address(number, number * pages).is_some())
+}
+
+/// Returns all layouts that a PC with so much memory may have.
+fn layouts(size: u64) -> Vec<Vec<Segment>> {
+    let whole = (size <= LOW_ENDS[3]).then(|| vec![segment(0, 0, size)]);
+    let split = LOW_ENDS.into_iter().filter(|end| *end < size);
+    let split = split.map(|end| vec![segment(0, 0, end), segment(HIGH, end, size - end)]);
+    whole.into_iter().chain(split).collect()
+}
+
+fn segment(start: u64, offset: u64, size: u64) -> Segment {
+    Segment { start, memory: size, stored: size, offset, address: 0 }
+}
+
+/// Refuses what is no guest's memory.
+fn check_file(storage: &Storage, size: u64) -> Result<(), DumpError> {
+    let path = storage.path();
+    if size == 0 {
+        let what = format!("it has {} bytes, less than a page of memory", storage.size());
+        return Err(DumpError::Unknown { path: path.to_owned(), what });
+    }
+    let mut start = [0; 12];
+    storage.fill(0, &mut start)?;
+    if DUMPS.iter().any(|dump| start.starts_with(dump)) {
+        return Err(DumpError::Usage(format!("{} is a dump: name it without --ram", path.display())));
+    }
+    Ok(())
+}
+
+/// Returns the parts as they are given.
+fn given((path, size): (&Path, u64), places: &[Place]) -> Result<Vec<Segment>, DumpError> {
+    let wrong = |place: &Place, what: &str| {
+        let Place { address, offset, .. } = place;
+        Err(DumpError::Usage(format!("--ram {}@{address:#x} at offset {offset:#x}: {what}", path.display())))
+    };
+    let mut loads: Vec<Segment> = Vec::new();
+    for place in places {
+        let length = place.size.unwrap_or(size.saturating_sub(place.offset));
+        if length == 0 || place.offset.checked_add(length).is_none_or(|end| end > size) {
+            return wrong(place, &format!("the file has only {size:#x} bytes"));
+        }
+        if [place.address, place.offset, length].iter().any(|number| number % PAGE != 0) {
+            return wrong(place, "addresses, sizes and offsets are multiples of 4096");
+        }
+        if place.address.checked_add(length).is_none_or(|end| end > ADDRESS_MAX) {
+            return wrong(place, "no machine has such addresses");
+        }
+        let meets = |load: &Segment| load.start < place.address + length && place.address < load.start + load.memory;
+        if loads.iter().any(meets) {
+            return wrong(place, "another part is there already");
+        }
+        if loads.len() == PARTS_MAX {
+            return wrong(place, "that are too many parts");
+        }
+        loads.push(segment(place.address, place.offset, length));
+    }
+    Ok(loads)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::proptest;
+
+    use super::{Part, Place, layouts};
+
+    fn place(text: &str) -> Option<(u64, Option<u64>, u64)> {
+        let part: Part = text.parse().unwrap();
+        part.place.map(|Place { address, size, offset }| (address, size, offset))
+    }
+
+    #[test]
+    fn places_are_read() {
+        assert_eq!(place("ram"), None);
+        assert_eq!(place("ram@4G"), Some((4 << 30, None, 0)));
+        assert_eq!(place("a@b@0+2G"), Some((0, Some(2 << 30), 0)));
+        assert_eq!(place("ram@0x100000000+4096:2G"), Some((4 << 30, Some(4096), 2 << 30)));
+        for name in ["a@b", "ram@", "ram@4X", "ram@1+2+3", "ram@99999999T", "@4G"] {
+            let part: Part = name.parse().unwrap();
+            assert_eq!((part.path.to_str(), part.place), (Some(name), None));
+        }
+    }
+
+    #[test]
+    fn layouts_hold_each_byte_once() {
+        for (size, count) in [(1 << 30, 1), (0xb000_0000, 2), (0xe000_0000, 4), (8 << 30, 4)] {
+            let layouts = layouts(size);
+            assert_eq!(layouts.len(), count, "{size:#x}");
+            for layout in layouts {
+                let mut end = 0;
+                for load in &layout {
+                    assert_eq!(load.offset, end);
+                    end += load.memory;
+                }
+                assert_eq!(end, size);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_word_is_too_strange(text in ".{1,40}") {
+            let part: Part = text.parse().unwrap();
+            assert!(text.starts_with(part.path.to_str().unwrap()));
+        }
+    }
+}
