@@ -159,6 +159,13 @@ impl Dump {
         self
     }
 
+    /// Takes one more note.
+    #[must_use]
+    pub(crate) fn with_note(mut self, owner: &str, kind: u32, text: &[u8]) -> Self {
+        self.notes.extend(note::encode(owner, kind, text));
+        self
+    }
+
     /// Takes the VMCOREINFO text that is found in memory, for a dump that has none; looks at every page.
     #[must_use]
     pub fn with_found_info(self) -> Self {

@@ -106,6 +106,16 @@ pub enum DumpError {
         /// Why not.
         cause: MemoryError,
     },
+    /// A running guest did not do what it was told.
+    #[error("the guest at {} did not {name}: {what}", socket.display())]
+    Guest {
+        /// Its control socket.
+        socket: PathBuf,
+        /// What it was told.
+        name: String,
+        /// What it did instead.
+        what: String,
+    },
     /// A file that would be overwritten.
     #[error("{} exists already: give --force to overwrite it", .0.display())]
     Exists(PathBuf),
@@ -142,7 +152,7 @@ impl DumpError {
         match self {
             // A wrong name is the user's.
             Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => Guilt::User,
-            Self::Io { .. } | Self::NoSpace { .. } | Self::Closed { .. } => Guilt::Infra,
+            Self::Io { .. } | Self::NoSpace { .. } | Self::Closed { .. } | Self::Guest { .. } => Guilt::Infra,
             _ => Guilt::User,
         }
     }

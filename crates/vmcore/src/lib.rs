@@ -20,6 +20,7 @@ mod image;
 mod kallsyms;
 mod kdump;
 mod layout;
+mod live;
 mod log;
 mod lzo;
 mod lzo_encoder;

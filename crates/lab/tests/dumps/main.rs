@@ -8,6 +8,7 @@
 
 mod bitmaps;
 mod elf;
+mod live;
 mod pages;
 mod readers;
 
@@ -217,4 +218,14 @@ fn a_crash_kernel_of_61_brings_the_vmcore_out() {
 #[test]
 fn a_crash_kernel_of_612_brings_the_vmcore_out() {
     kdump_story("kd612", "deb:6.12", &FILL);
+}
+
+#[test]
+fn a_guest_that_runs_is_filtered_and_goes_on() {
+    live::story("live-q35", "deb:6.12", "q35");
+}
+
+#[test]
+fn a_small_pc_that_runs_is_filtered_and_goes_on() {
+    live::story("live-microvm", "deb:6.1", "microvm");
 }

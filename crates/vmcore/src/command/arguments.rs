@@ -105,6 +105,9 @@ pub struct Save {
     /// In place of a dump, the file of a guest's memory, and where it is in the guest: FILE[@ADDRESS[+SIZE][:OFFSET]]
     #[arg(long, value_name = "FILE", conflicts_with_all = ["rearrange", "reassemble"])]
     pub ram: Vec<Part>,
+    /// Control socket (QMP) of the guest, which runs: it stands still while its memory is scanned, and not while it is copied
+    #[arg(long, value_name = "SOCKET", requires = "ram", conflicts_with_all = ["verify", "dump_dmesg"])]
+    pub qmp: Option<PathBuf>,
 
     /// What to leave out, a sum: 1 zero pages, 2 page cache, 4 page cache with private data, 8 data of processes, 16 free
     /// pages; with several, the next is tried where the disk is full

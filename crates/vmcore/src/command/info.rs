@@ -8,6 +8,7 @@ use crate::command::save::open;
 use crate::command::{Exit, Host};
 use crate::dump::{Content, Dump};
 use crate::error::DumpError;
+use crate::live;
 use crate::log::log;
 use crate::memmap::MemoryMap;
 use crate::note;
@@ -37,6 +38,9 @@ struct Answer {
     stored_pages: u64,
     /// The level that its writer noted; nothing for ELF.
     level: Option<u32>,
+    /// Its pages were copied while the guest ran; left out where they were not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    live: bool,
     /// Why it cannot be filtered, if it cannot.
     not_filterable: Option<String>,
 }
@@ -94,6 +98,7 @@ impl Answer {
             memory_pages: plan.memory(),
             stored_pages: plan.kept(),
             level,
+            live: live::is_live(dump),
             not_filterable: MemoryMap::find(&mut reader).err().map(|error| error.to_string()),
         })
     }
@@ -113,6 +118,7 @@ impl Answer {
         ];
         rows.extend(self.crash_time.map(|time| ("crashed", format!("{time} s after 1970"))));
         rows.extend(self.level.map(|level| ("level", level.to_string())));
+        rows.extend(self.live.then(|| ("live", "yes: its pages were copied while the guest ran".to_owned())));
         let filter = self.not_filterable.as_ref().map_or_else(|| "yes".to_owned(), |why| format!("no: {why}"));
         rows.push(("can be filtered", filter));
         rows.into_iter().map(|(name, value)| format!("{name:<16} {value}\n")).collect()

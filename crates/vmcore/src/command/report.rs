@@ -25,6 +25,9 @@ pub(crate) struct Report {
     output_bytes: u64,
     complete: bool,
     seconds: Seconds,
+    /// How long a running guest stood still, in milliseconds; left out where none did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stood_still_ms: Option<u64>,
     warnings: Vec<String>,
 }
 
@@ -68,6 +71,8 @@ pub(crate) struct Facts<'f> {
     pub(crate) complete: bool,
     pub(crate) filter: Duration,
     pub(crate) write: Duration,
+    /// How long a running guest stood still.
+    pub(crate) stood_still: Option<Duration>,
     pub(crate) warnings: Vec<String>,
 }
 
@@ -99,6 +104,7 @@ impl Report {
             output_bytes: written.bytes,
             complete: facts.complete,
             seconds: Seconds { filter: facts.filter.as_secs_f64(), write: facts.write.as_secs_f64() },
+            stood_still_ms: facts.stood_still.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
             warnings: facts.warnings,
         }
     }
@@ -113,13 +119,18 @@ impl Report {
     pub(crate) fn line(&self) -> String {
         let pages = &self.pages;
         format!(
-            "{} of {} pages written, {} of memory into {}{}",
+            "{} of {} pages written, {} of memory into {}{}{}",
             pages.written,
             pages.memory,
             size(pages.memory * self.page_bytes),
             size(self.output_bytes),
+            self.stood_still(),
             if self.complete { "" } else { "; the file says that it is INCOMPLETE" },
         )
+    }
+
+    fn stood_still(&self) -> String {
+        self.stood_still_ms.map(|time| format!("; the guest stood still for {time} ms")).unwrap_or_default()
     }
 
     /// Returns a table of what became of the pages.
@@ -145,8 +156,12 @@ impl Report {
             text.extend([format!("{name:<32} {count:>14} pages {:>12}\n", size(count * self.page_bytes))]);
         }
         text + &format!(
-            "level {}, compression {}; filter {:.3} s, write {:.3} s\n",
-            self.level, self.compression, self.seconds.filter, self.seconds.write
+            "level {}, compression {}; filter {:.3} s, write {:.3} s{}\n",
+            self.level,
+            self.compression,
+            self.seconds.filter,
+            self.seconds.write,
+            self.stood_still(),
         )
     }
 }

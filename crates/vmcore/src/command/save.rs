@@ -1,7 +1,8 @@
 //! Writes a dump.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::command::arguments::{Access, Compression, Save};
 use crate::command::files;
@@ -11,6 +12,7 @@ use crate::compress::{Codec, Compressor};
 use crate::dump::Dump;
 use crate::error::DumpError;
 use crate::filter::Filter;
+use crate::live::{self, Clock, Guest, PATIENCE, Stopped};
 use crate::log::log;
 use crate::output;
 use crate::output::kdump::{Style, Written, write};
@@ -31,7 +33,17 @@ pub(crate) fn run(wish: &Save, host: &mut Host<'_>) -> Result<Exit, DumpError> {
         return dmesg(wish);
     }
     let task = Task::new(wish)?;
-    let dump = open((&task.input, &wish.ram), wish.vmcoreinfo.as_deref())?;
+    let mut guest = wish.qmp.as_deref().map(|socket| Guest::connect(socket, PATIENCE, host.clock)).transpose()?;
+    let mut dump = open((&task.input, &wish.ram), wish.vmcoreinfo.as_deref())?;
+    if let Some(guest) = &mut guest {
+        guest.check_memory(host.clock)?;
+        if guest.runs(host.clock)? {
+            dump = live::marked(dump);
+        } else {
+            host.say("the guest stands still already, and is left so");
+        }
+    }
+    let task = Task { guest: RefCell::new(guest), ..task };
     let mut levels = wish.level.iter().peekable();
     while let Some(level) = levels.next() {
         match task.save(&dump, *level, host) {
@@ -117,6 +129,14 @@ struct Task<'w> {
     work: Work,
     /// A level before this one has made files.
     begun: Cell<bool>,
+    /// The guest whose memory it is.
+    guest: RefCell<Option<Guest>>,
+}
+
+/// What a scan of the memory map found.
+struct Scan {
+    filter: Option<Filter>,
+    plan: Plan,
 }
 
 impl<'w> Task<'w> {
@@ -156,7 +176,7 @@ impl<'w> Task<'w> {
         let beside = output.first().and_then(|path| path.parent()).map(|folder| folder.join(""));
         let folder = wish.work_dir.clone().or(beside).or_else(|| wish.dry_run.then(std::env::temp_dir));
         let work = Work { threads, io, memory, folder };
-        Ok(Self { wish, input, output, codec, work, begun: Cell::new(false) })
+        Ok(Self { wish, input, output, codec, work, begun: Cell::new(false), guest: RefCell::new(None) })
     }
 
     /// Returns the files to write where none is read.
@@ -174,12 +194,7 @@ impl<'w> Task<'w> {
     fn save(&self, dump: &Dump, level: Level, host: &mut Host<'_>) -> Result<Exit, DumpError> {
         let start = (host.clock)();
         let mut reader = Reader::new(dump, self.work.io);
-        let filter = Filter::for_level(&mut reader, level)?;
-        let mut work = self.work.clone();
-        if let (Access::Auto, false, true, Some(filter)) = (self.wish.io, self.wish.non_mmap, reader.maps(), &filter) {
-            work.io = Plan::faster(dump, filter, host.clock)?;
-        }
-        let plan = Plan::make(dump, filter.as_ref(), &work)?;
+        let (Scan { filter, plan }, stood_still) = self.scan(&mut reader, level, host.clock)?;
         if plan.memory() == 0 {
             return Err(DumpError::malformed(dump.path(), 0, "there is no memory in it"));
         }
@@ -207,6 +222,7 @@ impl<'w> Task<'w> {
             complete,
             filter: filtered - start,
             write: (host.clock)() - filtered,
+            stood_still,
             warnings,
         });
         if self.wish.json {
@@ -226,6 +242,33 @@ impl<'w> Task<'w> {
             }
         }
         Ok(if complete { Exit::Fine } else { Exit::Incomplete })
+    }
+
+    /// Finds out which pages are kept; a guest that runs stands still meanwhile. Returns for how long it did.
+    fn scan(
+        &self,
+        reader: &mut Reader<'_>,
+        level: Level,
+        clock: Clock<'_>,
+    ) -> Result<(Scan, Option<Duration>), DumpError> {
+        let mut guest = self.guest.borrow_mut();
+        let running = guest.as_mut().filter(|_| live::is_live(reader.dump()));
+        let stopped = running.map(|guest| guest.stop(clock)).transpose()?;
+        let scan = self.filter(reader, level, clock);
+        // A guest that cannot go on is worse than a scan that failed.
+        let stood_still = stopped.map(Stopped::go_on).transpose()?;
+        Ok((scan?, stood_still))
+    }
+
+    fn filter(&self, reader: &mut Reader<'_>, level: Level, clock: Clock<'_>) -> Result<Scan, DumpError> {
+        let dump = reader.dump();
+        let filter = Filter::for_level(reader, level)?;
+        let mut work = self.work.clone();
+        if let (Access::Auto, false, true, Some(filter)) = (self.wish.io, self.wish.non_mmap, reader.maps(), &filter) {
+            work.io = Plan::faster(dump, filter, clock)?;
+        }
+        let plan = Plan::make(dump, filter.as_ref(), &work)?;
+        Ok(Scan { filter, plan })
     }
 
     fn write(&self, (dump, plan): (&Dump, &Plan), style: &Style, host: &mut Host<'_>) -> Result<Written, DumpError> {
@@ -307,6 +350,11 @@ fn warnings(dump: &Dump, filter: Option<&Filter>, (plan, written): (&Plan, &Writ
     let mut all = Vec::new();
     if dump.incomplete() {
         all.push("the dump that was read is not complete; so is what was written".to_owned());
+    }
+    if live::is_live(dump) {
+        all.push(
+            "the guest ran while its pages were copied: they are not of one moment, and the dump says so".to_owned(),
+        );
     }
     if filter.is_none() {
         all.push("where broken and offline pages are is not known, so none are left out".to_owned());
