@@ -28,7 +28,10 @@ const PARTS_MAX: usize = 1024;
 /// What parts are multiples of.
 const PAGE: u64 = 4096;
 /// What a file begins with that is a dump already.
-const DUMPS: [&[u8]; 3] = [b"\x7fELF", b"KDUMP   ", b"makedumpfile"];
+const DUMPS: [&[u8]; 2] = [b"KDUMP   ", b"makedumpfile"];
+const ELF: &[u8] = b"\x7fELF";
+/// Type of an ELF core, and where the type is. A microvm's memory begins with the headers of its vmlinux, of another type.
+const CORE: (usize, &[u8]) = (16, &[4, 0]);
 
 /// A part of a guest's memory: `FILE`, or `FILE@ADDRESS[+SIZE][:OFFSET]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -211,9 +214,10 @@ fn check_file(storage: &Storage, size: u64) -> Result<(), DumpError> {
         let what = format!("it has {} bytes, less than a page of memory", storage.size());
         return Err(DumpError::Unknown { path: path.to_owned(), what });
     }
-    let mut start = [0; 12];
+    let mut start = [0; 18];
     storage.fill(0, &mut start)?;
-    if DUMPS.iter().any(|dump| start.starts_with(dump)) {
+    let is_core = start.starts_with(ELF) && start[CORE.0..] == *CORE.1;
+    if is_core || DUMPS.iter().any(|dump| start.starts_with(dump)) {
         return Err(DumpError::Usage(format!("{} is a dump: name it without --ram", path.display())));
     }
     Ok(())

@@ -95,6 +95,10 @@ fn a_small_guest_needs_no_kernel_to_say() -> Outcome {
     let dump = guest(folder.path(), std::iter::once(0..0x8000).collect())?;
     let found = ram::open(&[part(folder.path(), "")], None)?;
     assert_eq!(kept(&found)?, kept(&dump)?);
+    // As a microvm's memory begins, with its vmlinux.
+    let file = File::options().write(true).open(folder.path().join("ram"))?;
+    file.write_all_at(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0", 0)?;
+    assert_eq!(kept(&ram::open(&[part(folder.path(), "")], None)?)?, kept(&dump)?);
     std::fs::write(folder.path().join("ram"), [7; 8192])?;
     let silent = ram::open(&[part(folder.path(), "")], None)?;
     assert_eq!((silent.pages(), silent.info().is_empty()), (2, true));

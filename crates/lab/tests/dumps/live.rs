@@ -91,6 +91,8 @@ pub(crate) fn story(name: &str, kernel: &str, machine: &str) {
     let (build, folder) = (build(kernel), folder(name));
     let image = build.boot_file().path.clone();
     let image = if machine == "q35" { build.image.path.clone() } else { image };
+    // The console of a guest that failed here before would say that this one is ready.
+    drop(std::fs::remove_file(folder.join("console")));
     let running = boot(&folder, &image, machine);
     let said = dumped(&filter, &folder, "live");
     let time = said.lines().find(|line| line.contains("stood_still_ms"));
