@@ -6,8 +6,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// Signals that end a program from outside.
-const SIGNALS: [libc::c_int; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
+/// Signals that end a program from outside, and the one by which it ends without memory.
+const SIGNALS: [libc::c_int; 5] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGABRT];
 const GO_ON: &[u8] = b"{\"execute\":\"cont\",\"id\":\"signal\"}\n";
 /// What the answer to it holds.
 const ANSWER: &[u8] = b"\"signal\"";
