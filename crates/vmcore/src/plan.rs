@@ -15,6 +15,7 @@ use crate::bits;
 use crate::dump::Dump;
 use crate::error::DumpError;
 use crate::filter::{Counts, Filter};
+use crate::progress::Progress;
 use crate::reader::{Io, Reader};
 
 /// Pages of a block where no memory map says how large a section is.
@@ -64,10 +65,23 @@ impl Plan {
     /// # Errors
     /// When the dump cannot be read, or the bits fit neither into the memory nor into the folder.
     pub fn make(dump: &Dump, filter: Option<&Filter>, work: &Work) -> Result<Self, DumpError> {
+        Self::make_watched((dump, filter), work, &Progress::default())
+    }
+
+    /// Makes a plan as [`Plan::make`] does, and tells how far it is.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn make_watched(
+        (dump, filter): (&Dump, Option<&Filter>),
+        work: &Work,
+        progress: &Progress,
+    ) -> Result<Self, DumpError> {
         let block_pages = filter.map_or(BLOCK_PAGES, |filter| filter.map().section_pages());
         let blocks = blocks(dump, block_pages)?;
         let store = Store::new(dump, blocks.len() as u64 * (block_pages / 8), work)?;
         let plan = Self { block_pages, blocks, before: Vec::new(), store, counts: Counts::default(), memory: 0 };
+        progress.expect(plan.blocks.len() as u64 * block_pages * dump.page_size());
         let next = AtomicUsize::new(0);
         let done = Mutex::new((vec![0; plan.blocks.len()], Counts::default(), 0));
         crew(work.threads, || {
@@ -88,6 +102,7 @@ impl Plan {
                     plan.put(n, &keep)?;
                     locked(&done).0[n] = bits::count(&keep);
                 }
+                progress.add(last.saturating_sub(first) as u64 * block_pages * dump.page_size());
                 if last >= plan.blocks.len() {
                     let mut done = locked(&done);
                     done.2 += memory;

@@ -1,7 +1,9 @@
 //! Writes a dump.
 
-use std::cell::Cell;
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use crate::command::arguments::{Access, Compression, Save};
 use crate::command::files;
@@ -14,29 +16,30 @@ use crate::filter::Filter;
 use crate::log::log;
 use crate::output;
 use crate::output::kdump::{Style, Written, write};
-use crate::output::sink::{FileSink, Flattened, Overwrite, Sink};
+use crate::output::sink::{FileSink, Flattened, Overwrite, Sink, Watched};
 use crate::plan::{Plan, Work};
+use crate::progress::{Progress, Screen, Watch};
 use crate::reader::{Io, Reader};
 use crate::rule::Level;
 use crate::system;
 use crate::verify::verify;
 
 /// Carries out what is asked.
-pub(crate) fn run(wish: &Save, host: &mut Host<'_>) -> Result<Exit, DumpError> {
+pub(crate) fn run(wish: &Save, screen: Screen, host: &mut Host<'_>) -> Result<Exit, DumpError> {
     if wish.rearrange {
         return rearrange(wish, host);
     }
     if wish.dump_dmesg {
         return dmesg(wish);
     }
-    let task = Task::new(wish)?;
+    let task = Task::new(wish, screen)?;
     let dump = open(&task.input, wish.vmcoreinfo.as_deref())?;
     let mut levels = wish.level.iter().peekable();
     while let Some(level) = levels.next() {
         match task.save(&dump, *level, host) {
             Err(DumpError::NoSpace { path, offset }) if levels.peek().is_some() => {
                 let path = path.display();
-                task.begun.set(true);
+                task.begun.store(true, Ordering::Relaxed);
                 host.say(&format!("no space is left for {path} at offset {offset:#x}: again, with the next level"));
             }
             done => return done,
@@ -108,11 +111,13 @@ struct Task<'w> {
     codec: Codec,
     work: Work,
     /// A level before this one has made files.
-    begun: Cell<bool>,
+    begun: AtomicBool,
+    /// Where progress is shown.
+    screen: Screen,
 }
 
 impl<'w> Task<'w> {
-    fn new(wish: &'w Save) -> Result<Self, DumpError> {
+    fn new(wish: &'w Save, screen: Screen) -> Result<Self, DumpError> {
         let usage = |text: &str| Err(DumpError::Usage(text.to_owned()));
         let (input, output) = match (wish.files.len(), wish.flattened, wish.dry_run) {
             (0, ..) => return usage("name the dump to read, and the file to write: marvin-dump -d 31 VMCORE OUT"),
@@ -147,7 +152,8 @@ impl<'w> Task<'w> {
         let beside = output.first().and_then(|path| path.parent()).map(|folder| folder.join(""));
         let folder = wish.work_dir.clone().or(beside).or_else(|| wish.dry_run.then(std::env::temp_dir));
         let work = Work { threads, io, memory, folder };
-        Ok(Self { wish, input, output, codec, work, begun: Cell::new(false) })
+        let screen = if wish.message_level & 1 == 0 { Screen::Off } else { screen };
+        Ok(Self { wish, input, output, codec, work, begun: AtomicBool::new(false), screen })
     }
 
     fn save(&self, dump: &Dump, level: Level, host: &mut Host<'_>) -> Result<Exit, DumpError> {
@@ -158,7 +164,9 @@ impl<'w> Task<'w> {
         if let (Access::Auto, false, Some(filter)) = (self.wish.io, self.wish.non_mmap, &filter) {
             work.io = Plan::faster(dump, filter, host.clock)?;
         }
-        let plan = Plan::make(dump, filter.as_ref(), &work)?;
+        let progress = Progress::default();
+        let plan = || Plan::make_watched((dump, filter.as_ref()), &work, &progress);
+        let plan = self.watch(host.messages, host.clock).during("filtering", &progress, plan)?;
         if plan.memory() == 0 {
             return Err(DumpError::malformed(dump.path(), 0, "there is no memory in it"));
         }
@@ -171,7 +179,10 @@ impl<'w> Task<'w> {
             limit: self.wish.size_limit,
             names: system::names(&mut reader),
         };
-        let written = self.write((dump, &plan), &style, host)?;
+        let progress = Progress::default();
+        progress.expect(plan.kept() * dump.page_size());
+        let write = || self.write((dump, &plan), &style, (host.answers, &progress));
+        let written = self.watch(host.messages, host.clock).during("writing", &progress, write)?;
         let warnings = warnings(dump, filter.as_ref(), (&plan, &written));
         for warning in &warnings {
             host.say(&format!("warning: {warning}"));
@@ -207,37 +218,49 @@ impl<'w> Task<'w> {
         Ok(if complete { Exit::Fine } else { Exit::Incomplete })
     }
 
-    fn write(&self, (dump, plan): (&Dump, &Plan), style: &Style, host: &mut Host<'_>) -> Result<Written, DumpError> {
+    /// Makes what says how far the work is.
+    fn watch<'h>(&self, messages: &'h mut (dyn Write + Send), clock: &'h dyn Fn() -> Duration) -> Watch<'h> {
+        Watch { screen: self.screen, messages, clock }
+    }
+
+    fn write(
+        &self,
+        (dump, plan): (&Dump, &Plan),
+        style: &Style,
+        (answers, progress): (&mut (dyn Write + Send), &Progress),
+    ) -> Result<Written, DumpError> {
         if self.wish.dry_run {
             return Ok(Written { pages: plan.kept(), ..Written::default() });
         }
         if self.wish.split {
-            return self.split((dump, plan), style);
+            return self.split((dump, plan), style, progress);
         }
         let sink: Box<dyn Sink + '_> = match self.output.first() {
-            None => Box::new(Flattened::begin(&mut *host.answers)?),
+            None => Box::new(Flattened::begin(answers)?),
             Some(path) => Box::new(FileSink::create(path, self.overwrite())?),
         };
+        let sink = Watched { sink, progress };
         if self.wish.elf {
-            return output::elf::write((dump, plan), &self.work, &*sink);
+            return output::elf::write((dump, plan), &self.work, &sink);
         }
-        write((dump, plan), style, &self.work, &*sink)
+        write((dump, plan), style, &self.work, &sink)
     }
 
     /// Whether files may be overwritten: those of the level before, which had no room, always.
     fn overwrite(&self) -> Overwrite {
-        if self.begun.get() { Overwrite::Yes } else { overwrite(self.wish) }
+        if self.begun.load(Ordering::Relaxed) { Overwrite::Yes } else { overwrite(self.wish) }
     }
 
     /// Writes several files with about as many pages each.
-    fn split(&self, (dump, plan): (&Dump, &Plan), style: &Style) -> Result<Written, DumpError> {
+    fn split(&self, (dump, plan): (&Dump, &Plan), style: &Style, progress: &Progress) -> Result<Written, DumpError> {
         let count = self.output.len() as u64;
         let mut all = Written::default();
         let mut start = 0;
         for (n, path) in (1..).zip(&self.output) {
             let end = if n == count { dump.pages() } else { plan.page_at(plan.kept() * n / count)? };
             let style = Style { part: Some(start..end), ..style.clone() };
-            let written = write((dump, plan), &style, &self.work, &FileSink::create(path, self.overwrite())?)?;
+            let sink = Box::new(FileSink::create(path, self.overwrite())?);
+            let written = write((dump, plan), &style, &self.work, &Watched { sink, progress })?;
             all.bytes += written.bytes;
             all.pages += written.pages;
             all.zero += written.zero;

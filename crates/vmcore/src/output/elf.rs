@@ -171,7 +171,7 @@ impl Copy<'_> {
         while at < pages.end {
             let count = (pages.end - at).min(most);
             let offset = place + (at - pages.start) * self.page;
-            let length = (count * self.page) as usize;
+            let (length, before) = ((count * self.page) as usize, at);
             match self.reader.bytes(at * self.page, length) {
                 Ok(bytes) => {
                     self.written.pages += count;
@@ -184,6 +184,7 @@ impl Copy<'_> {
                 }
                 Err(_) => at += self.single(at, offset)?,
             }
+            self.sink.dealt((at - before) * self.page);
         }
         Ok(())
     }

@@ -335,6 +335,7 @@ impl<'a> Writer<'a> {
         }
         // A descriptor in the file says that the data is there, also if this process is killed now.
         self.flush()?;
+        self.job.sink.dealt((self.descriptors.len() / DESCRIPTOR) as u64 * self.job.shape.page);
         let at = self.job.shape.descriptors + (rank - self.job.shape.skipped) * DESCRIPTOR as u64;
         self.job.sink.write(at, &self.descriptors)
     }
