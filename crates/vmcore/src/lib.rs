@@ -38,6 +38,7 @@ pub mod synthetic;
 mod system;
 mod table;
 mod twins;
+mod usage;
 mod verify;
 mod window;
 
@@ -56,4 +57,5 @@ pub use progress::{Progress, Screen};
 pub use reader::{Io, Reader};
 pub use rule::{Class, Level};
 pub use system::names;
+pub use usage::Usage;
 pub use verify::{Differences, verify};

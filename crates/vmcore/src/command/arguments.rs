@@ -45,6 +45,8 @@ pub enum Command {
     Info(Look),
     /// Print the kernel's log
     Dmesg(Look),
+    /// Count pages by what they were used for, in a dump or the running kernel's /proc/kcore
+    Usage(Look),
     /// Say how large the result would be, at each level and compression, from a sample
     Estimate(Look),
 }
@@ -178,6 +180,9 @@ pub struct Save {
     /// Write the kernel's log to the file
     #[arg(long)]
     pub dump_dmesg: bool,
+    /// Count pages by what they were used for: as `marvin-dump usage`
+    #[arg(long)]
+    pub mem_usage: bool,
     /// Do everything but write
     #[arg(long)]
     pub dry_run: bool,
@@ -237,6 +242,8 @@ mod tests {
             "-E -d 1,31 -f in out",
             "-L 1G --cyclic-buffer 1024 --non-mmap --work-dir / --num-threads 2 --show-stats --dry-run in out",
             "-i info -x vmlinux -d 31 in out",
+            "--mem-usage /proc/kcore",
+            "-f --mem-usage --message-level 31 /proc/kcore",
         ] {
             let parsed = Arguments::try_parse_from(std::iter::once("marvin-dump").chain(line.split(' ')));
             assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());

@@ -8,6 +8,7 @@ mod info;
 mod report;
 mod save;
 mod size;
+mod usage;
 
 use std::io::{Read, Write};
 use std::time::Duration;
@@ -98,6 +99,7 @@ pub fn run(arguments: &Arguments, host: &mut Host<'_>) -> Exit {
 pub fn run_on(screen: Screen, arguments: &Arguments, host: &mut Host<'_>) -> Exit {
     let done = match &arguments.command {
         None => save::run(&arguments.save, screen, host),
+        Some(Command::Usage(wish)) => usage::run(wish, screen, host),
         Some(Command::Info(wish)) => info::run(wish, host),
         Some(Command::Dmesg(wish)) => info::dmesg(wish, host),
         Some(Command::Estimate(wish)) => size::run(wish, host),

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::command::arguments::{Access, Compression, Save};
-use crate::command::files;
+use crate::command::arguments::{Access, Compression, Look, Save};
 use crate::command::report::{self, Facts, Report};
 use crate::command::{Exit, Host};
+use crate::command::{files, usage};
 use crate::compress::{Codec, Compressor};
 use crate::dump::Dump;
 use crate::error::DumpError;
@@ -31,6 +31,13 @@ pub(crate) fn run(wish: &Save, screen: Screen, host: &mut Host<'_>) -> Result<Ex
     }
     if wish.dump_dmesg {
         return dmesg(wish);
+    }
+    if wish.mem_usage {
+        if wish.files.is_empty() {
+            return Err(DumpError::Usage("--mem-usage needs a dump, or /proc/kcore".to_owned()));
+        }
+        let look = Look { files: wish.files.clone(), json: wish.json, vmcoreinfo: wish.vmcoreinfo.clone() };
+        return usage::run(&look, if wish.message_level & 1 == 0 { Screen::Off } else { screen }, host);
     }
     let task = Task::new(wish, screen)?;
     let dump = open(&task.input, wish.vmcoreinfo.as_deref())?;
