@@ -38,8 +38,11 @@ pub mod synthetic;
 mod system;
 mod table;
 mod twins;
+mod types;
 mod usage;
 mod verify;
+mod vmcoreinfo;
+mod vmlinux;
 mod window;
 
 pub use compress::{Codec, Compressor, Decompressor};

@@ -14,6 +14,7 @@ use std::path::Path;
 use crate::note;
 
 pub mod large;
+pub mod vmlinux;
 
 const PAGE: u64 = 4096;
 /// Bytes of a record.

@@ -154,8 +154,11 @@ pub struct Save {
     /// As with makedumpfile; without effect
     #[arg(short = 'D', hide = true)]
     pub debug: bool,
-    /// A vmlinux; not needed, and so not read
-    #[arg(short = 'x', value_name = "VMLINUX", hide = true)]
+    /// Write a VMCOREINFO text to the file: out of the vmlinux that -x names, or the note of a dump
+    #[arg(short = 'g', long, value_name = "FILE")]
+    pub generate: Option<PathBuf>,
+    /// The kernel's vmlinux; only --generate needs it
+    #[arg(short = 'x', long, value_name = "VMLINUX")]
     pub vmlinux: Option<PathBuf>,
 
     /// How the dump is read
@@ -242,6 +245,7 @@ mod tests {
             "-E -d 1,31 -f in out",
             "-L 1G --cyclic-buffer 1024 --non-mmap --work-dir / --num-threads 2 --show-stats --dry-run in out",
             "-i info -x vmlinux -d 31 in out",
+            "-g info -x vmlinux",
             "--mem-usage /proc/kcore",
             "-f --mem-usage --message-level 31 /proc/kcore",
         ] {

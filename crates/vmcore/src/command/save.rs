@@ -23,6 +23,8 @@ use crate::reader::{Io, Reader};
 use crate::rule::Level;
 use crate::system;
 use crate::verify::verify;
+use crate::vmcoreinfo;
+use crate::vmlinux::Vmlinux;
 
 /// Carries out what is asked.
 pub(crate) fn run(wish: &Save, screen: Screen, host: &mut Host<'_>) -> Result<Exit, DumpError> {
@@ -31,6 +33,9 @@ pub(crate) fn run(wish: &Save, screen: Screen, host: &mut Host<'_>) -> Result<Ex
     }
     if wish.dump_dmesg {
         return dmesg(wish);
+    }
+    if let Some(path) = &wish.generate {
+        return generate(wish, path);
     }
     if wish.mem_usage {
         if wish.files.is_empty() {
@@ -73,6 +78,29 @@ fn rearrange(wish: &Save, host: &mut Host<'_>) -> Result<Exit, DumpError> {
     if wish.message_level & 2 != 0 {
         host.say(&format!("{} written", report::size(size)));
     }
+    Ok(Exit::Fine)
+}
+
+/// Writes a VMCOREINFO text into a file.
+fn generate(wish: &Save, path: &Path) -> Result<Exit, DumpError> {
+    let text = match (&wish.vmlinux, wish.files.as_slice()) {
+        (Some(vmlinux), []) => {
+            files::check(&[vmlinux], &[path.to_owned()])?;
+            vmcoreinfo::of_vmlinux(&Vmlinux::open(vmlinux)?)?.into_bytes()
+        }
+        (None, [_, ..]) => {
+            files::check(&inputs(&wish.files, wish), &[path.to_owned()])?;
+            vmcoreinfo::of_dump(&open(&wish.files, wish.vmcoreinfo.as_deref())?)?
+        }
+        _ => {
+            return Err(DumpError::Usage(
+                "--generate FILE needs either -x VMLINUX or a dump to take the text from".to_owned(),
+            ));
+        }
+    };
+    let sink = FileSink::create(path, overwrite(wish))?;
+    sink.write(0, &text)?;
+    sink.finish(text.len() as u64)?;
     Ok(Exit::Fine)
 }
 

@@ -144,7 +144,7 @@ mod tests {
         let told = |name: &str, kind: ErrorKind| {
             let path = PathBuf::from(name);
             let source = Error::from(kind);
-            explained(&[path.clone()], DumpError::Io { path, action: "read", offset: 0, source }).to_string()
+            explained(&[name], DumpError::Io { path, action: "read", offset: 0, source }).to_string()
         };
         insta::assert_snapshot!(told(LIVE, ErrorKind::NotFound), @"/proc/kcore cannot be read: this kernel has none (CONFIG_PROC_KCORE), or it is hidden in a container; name a dump instead");
         insta::assert_snapshot!(told(LIVE, ErrorKind::PermissionDenied), @"/proc/kcore cannot be read: only root may read it (CAP_SYS_RAWIO), and nobody on a kernel that is locked down; name a dump instead");
