@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::bits;
 use crate::elf::{self, Segments, Which};
+use crate::erase::Erasure;
 use crate::error::DumpError;
 use crate::kdump::{self, Header, Pages};
 use crate::machine::Machine;
@@ -43,6 +44,8 @@ pub struct Dump {
     notes: Vec<u8>,
     info: Info,
     incomplete: bool,
+    /// What is erased from what is read.
+    erasure: Erasure,
 }
 
 /// Where the memory is.
@@ -102,7 +105,8 @@ impl Dump {
         let stored = segments.pages(page, Which::Stored);
         let incomplete = elf.incomplete || storage.cut();
         let content = Content::Segments { storage, segments, memory, stored };
-        Ok(Self { content, machine: elf.machine, page, notes: elf.notes, info, incomplete })
+        let erasure = Erasure::default();
+        Ok(Self { content, machine: elf.machine, page, notes: elf.notes, info, incomplete, erasure })
     }
 
     fn of_pages(mut files: Vec<(Storage, Header)>) -> Result<Self, DumpError> {
@@ -113,12 +117,13 @@ impl Dump {
         let notes = std::mem::take(&mut header.notes);
         let within = note::vmcoreinfo(&notes).map(|range| Info::parse(&notes[range]));
         let info = within.unwrap_or_else(|| Info::parse(&header.info));
+        let erasure = Erasure::of_earlier(std::mem::take(&mut header.erased));
         let cut = |(storage, header): &(Storage, Header)| storage.cut() || header.status & kdump::INCOMPLETE != 0;
         let cut = files.iter().any(cut);
         let pages = Pages::new(files)?;
         let incomplete = cut || !pages.cover_all();
         let content = Content::Pages(pages);
-        Ok(Self { content, machine, page, notes, info, incomplete })
+        Ok(Self { content, machine, page, notes, info, incomplete, erasure })
     }
 
     /// Takes another VMCOREINFO text, in place of the dump's own if it has one.
@@ -143,6 +148,17 @@ impl Dump {
             Some(text) if self.info.is_empty() => self.with_info(&text),
             _ => self,
         }
+    }
+
+    /// Erases data: readers give what it becomes. What was erased before it was written stays known.
+    pub(crate) fn with_erased(mut self, erasure: Erasure) -> Self {
+        self.erasure = erasure.behind(&self.erasure);
+        self
+    }
+
+    /// Returns what is erased from it.
+    pub(crate) fn erasure(&self) -> &Erasure {
+        &self.erasure
     }
 
     /// Returns its format.

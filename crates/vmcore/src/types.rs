@@ -20,6 +20,7 @@ mod kind {
     pub(super) const CONST: u32 = 10;
     pub(super) const RESTRICT: u32 = 11;
     pub(super) const FLOAT: u32 = 16;
+    pub(super) const VARIABLE: u32 = 14;
     pub(super) const TYPE_TAG: u32 = 18;
     pub(super) const ENUM64: u32 = 19;
 }
@@ -121,6 +122,19 @@ impl Types {
             })
         };
         of(&[kind::STRUCT, kind::UNION]).or_else(|| of(&[kind::TYPEDEF]))
+    }
+
+    /// Returns the type of a variable, where BTF has it: of most kernels it has only those that each processor has its own of.
+    pub(crate) fn variable(&self, name: &str) -> Option<TypeId> {
+        self.starts.iter().find_map(|at| {
+            let head = self.at(*at).filter(|head| head.kind == kind::VARIABLE)?;
+            (self.name(head.name) == name.as_bytes()).then_some(head.third)
+        })
+    }
+
+    /// Whether a type has a name, behind all its other names.
+    pub(crate) fn is_called(&self, id: TypeId, name: &str) -> bool {
+        self.plain(id).is_some_and(|(_, head)| self.name(head.name) == name.as_bytes())
     }
 
     /// Returns the type behind names and qualifiers.

@@ -157,7 +157,13 @@ pub struct Save {
     /// Write a VMCOREINFO text to the file: out of the vmlinux that -x names, or the note of a dump
     #[arg(short = 'g', long, value_name = "FILE")]
     pub generate: Option<PathBuf>,
-    /// The kernel's vmlinux; only --generate needs it
+    /// Erase the data that this file names, in the language of makedumpfile.conf(5); needs -x
+    #[arg(
+        long, alias = "config", value_name = "FILE", requires = "vmlinux",
+        conflicts_with_all = ["rearrange", "dump_dmesg", "generate"]
+    )]
+    pub erase: Option<PathBuf>,
+    /// The kernel's vmlinux; only --generate and --erase need it
     #[arg(short = 'x', long, value_name = "VMLINUX")]
     pub vmlinux: Option<PathBuf>,
 
@@ -246,6 +252,7 @@ mod tests {
             "-L 1G --cyclic-buffer 1024 --non-mmap --work-dir / --num-threads 2 --show-stats --dry-run in out",
             "-i info -x vmlinux -d 31 in out",
             "-g info -x vmlinux",
+            "-d 31 --config makedumpfile.conf -x vmlinux in out",
             "--mem-usage /proc/kcore",
             "-f --mem-usage --message-level 31 /proc/kcore",
         ] {
@@ -256,7 +263,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_done_together_is_told() {
-        for line in ["-E -L 2M in out", "-F --json in", "-F --verify in"] {
+        for line in ["-E -L 2M in out", "-R --erase a -x b out", "-F --json in", "-F --verify in"] {
             let parsed = Arguments::try_parse_from(std::iter::once("marvin-dump").chain(line.split(' ')));
             assert!(parsed.unwrap_err().to_string().contains("cannot be used with"), "{line}");
         }

@@ -11,6 +11,7 @@ use crate::command::{Exit, Host};
 use crate::command::{files, usage};
 use crate::compress::{Codec, Compressor};
 use crate::dump::Dump;
+use crate::erase::Erasure;
 use crate::error::DumpError;
 use crate::filter::Filter;
 use crate::log::log;
@@ -45,7 +46,14 @@ pub(crate) fn run(wish: &Save, screen: Screen, host: &mut Host<'_>) -> Result<Ex
         return usage::run(&look, if wish.message_level & 1 == 0 { Screen::Off } else { screen }, host);
     }
     let task = Task::new(wish, screen)?;
-    let dump = open(&task.input, wish.vmcoreinfo.as_deref())?;
+    let mut dump = open(&task.input, wish.vmcoreinfo.as_deref())?;
+    if let Some(path) = &wish.erase {
+        let erasure = erasure(path, &dump, wish)?;
+        for warning in &erasure.warnings {
+            host.say(&format!("warning: {}: {warning}", path.display()));
+        }
+        dump = dump.with_erased(erasure);
+    }
     let mut levels = wish.level.iter().peekable();
     while let Some(level) = levels.next() {
         match task.save(&dump, *level, host) {
@@ -79,6 +87,15 @@ fn rearrange(wish: &Save, host: &mut Host<'_>) -> Result<Exit, DumpError> {
         host.say(&format!("{} written", report::size(size)));
     }
     Ok(Exit::Fine)
+}
+
+/// Finds what is to be erased.
+fn erasure(path: &Path, dump: &Dump, wish: &Save) -> Result<Erasure, DumpError> {
+    let text = files::text(path)?;
+    let Some(vmlinux) = &wish.vmlinux else {
+        return Err(DumpError::Usage("--erase needs the kernel's vmlinux: name it with -x".to_owned()));
+    };
+    Erasure::find((path, &text), &Vmlinux::open(vmlinux)?, &mut Reader::new(dump, Io::Read))
 }
 
 /// Writes a VMCOREINFO text into a file.
@@ -124,7 +141,8 @@ fn overwrite(wish: &Save) -> Overwrite {
 
 /// Returns all files that are read.
 fn inputs<'w>(dump: &'w [PathBuf], wish: &'w Save) -> Vec<&'w Path> {
-    dump.iter().map(PathBuf::as_path).chain(wish.vmcoreinfo.as_deref()).collect()
+    let others = [&wish.vmcoreinfo, &wish.vmlinux, &wish.erase].into_iter().flatten();
+    dump.iter().chain(others).map(PathBuf::as_path).collect()
 }
 
 /// Opens a dump, with a note of its own if one is given, or one that is found in memory if it has none.

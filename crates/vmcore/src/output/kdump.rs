@@ -117,13 +117,14 @@ pub fn write((dump, plan): (&Dump, &Plan), style: &Style, work: &Work, sink: &dy
     let part = style.part.clone().unwrap_or(0..dump.pages());
     let shape = Shape::new(dump, plan, part.clone())?;
     let page = usize::try_from(shape.page).unwrap_or_default();
-    if let Some(limit) = style.limit.filter(|limit| *limit < shape.data + shape.page) {
-        let needed = shape.data + shape.page;
+    let told = &dump.erasure().text;
+    let needed = shape.data + shape.page + told.len() as u64;
+    if let Some(limit) = style.limit.filter(|limit| *limit < needed) {
         return Err(DumpError::Usage(format!("a limit of {limit} bytes: headers and bitmaps alone have {needed}")));
     }
     // Fails before anything is written.
     drop(Compressor::new(style.codec, style.effort, page)?);
-    let header = header(dump, style, &shape);
+    let mut header = header(dump, style, &shape);
     sink.write(0, &header)?;
     write_bitmaps((dump, plan), &shape, sink)?;
     sink.write(shape.data, &vec![0; page])?;
@@ -135,6 +136,7 @@ pub fn write((dump, plan): (&Dump, &Plan), style: &Style, work: &Work, sink: &dy
         sink,
         part,
         next: AtomicUsize::new(0),
+        limit: style.limit.map(|limit| limit - told.len() as u64),
         end: AtomicU64::new(shape.data + shape.page),
         used: AtomicU64::new(shape.data + shape.page),
         twins: Twins::new(work.memory / 16),
@@ -143,13 +145,18 @@ pub fn write((dump, plan): (&Dump, &Plan), style: &Style, work: &Work, sink: &dy
     crew(work.threads, || Writer::new(&job, work)?.run())?;
     let size = job.used.load(Ordering::Relaxed);
     let mut written = locked(&job.written).clone();
-    written.bytes = size;
+    written.bytes = size + told.len() as u64;
+    if !told.is_empty() {
+        sink.write(size, told)?;
+        put(&mut header[page..], field::ERASED, size.to_le_bytes());
+        put(&mut header[page..], field::ERASED + 8, (told.len() as u64).to_le_bytes());
+        sink.write(page as u64, &header[page..page + SUB_HEADER])?;
+    }
     if written.unreadable == 0 && !written.full && !dump.incomplete() {
-        let mut header = header;
         put(&mut header, field::STATUS, style.codec.flag().to_le_bytes());
         sink.write(0, &header[..page])?;
     }
-    sink.finish(size)?;
+    sink.finish(written.bytes)?;
     Ok(written)
 }
 
@@ -234,6 +241,8 @@ struct Job<'a> {
     part: Range<u64>,
     /// The next piece of work.
     next: AtomicUsize,
+    /// Most bytes of the file, without what is told of erased data.
+    limit: Option<u64>,
     /// The end of what was reserved.
     end: AtomicU64,
     /// The end of what was written.
@@ -446,7 +455,7 @@ impl Place<'_, '_> {
     /// Reserves more; where that follows what this thread has, no byte is lost between them.
     fn reserve(&mut self) -> Result<bool, DumpError> {
         let got = self.job.end.fetch_add(EXTENT, Ordering::Relaxed);
-        if self.job.style.limit.is_some_and(|limit| got + EXTENT > limit) {
+        if self.job.limit.is_some_and(|limit| got + EXTENT > limit) {
             return Ok(false);
         }
         if got != *self.limit {

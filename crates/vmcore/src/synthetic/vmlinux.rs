@@ -53,6 +53,11 @@ impl Btf {
         self.add(name, &[8 << 24, of])
     }
 
+    /// Adds a variable.
+    pub fn variable(&mut self, name: &str, of: u32) -> u32 {
+        self.add(name, &[14 << 24, of, 1])
+    }
+
     /// Adds a structure; members are a name, a type and a place in bytes.
     pub fn record(&mut self, name: &str, size: u32, members: &[(&str, u32, u32)]) -> u32 {
         let mut words = vec![4 << 24 | members.len() as u32, size];
