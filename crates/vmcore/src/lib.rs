@@ -38,6 +38,7 @@ mod storage;
 pub mod synthetic;
 mod system;
 mod table;
+mod thin;
 mod twins;
 mod types;
 mod usage;

@@ -107,6 +107,9 @@ pub struct Save {
     )]
     pub level: Vec<Level>,
 
+    /// Keep next to nothing of the memory map where it speaks of dropped pages only; readers find records all the same
+    #[arg(short = 'e', long, conflicts_with = "elf")]
+    pub exclude_vmemmap: bool,
     /// How pages are compressed [default: zstd]
     #[arg(long, value_name = "HOW", value_enum)]
     pub compress: Option<Compression>,
@@ -251,6 +254,7 @@ mod tests {
             "-E -d 1,31 -f in out",
             "-L 1G --cyclic-buffer 1024 --non-mmap --work-dir / --num-threads 2 --show-stats --dry-run in out",
             "-i info -x vmlinux -d 31 in out",
+            "-e -d 31 --work-dir / in out",
             "-g info -x vmlinux",
             "-d 31 --config makedumpfile.conf -x vmlinux in out",
             "--mem-usage /proc/kcore",

@@ -220,6 +220,10 @@ impl<'w> Task<'w> {
         let progress = Progress::default();
         let plan = || Plan::make_watched((dump, filter.as_ref()), &work, &progress);
         let plan = self.watch(host.messages, host.clock).during("filtering", &progress, plan)?;
+        let plan = match (&filter, self.wish.exclude_vmemmap) {
+            (Some(filter), true) => plan.with_thin_map(&mut reader, filter)?,
+            _ => plan,
+        };
         if plan.memory() == 0 {
             return Err(DumpError::malformed(dump.path(), 0, "there is no memory in it"));
         }

@@ -381,6 +381,8 @@ impl<'a> Writer<'a> {
             self.descriptors.extend([0; DESCRIPTOR]);
             return Ok(());
         }
+        let instead = self.job.plan.instead(self.job.dump, number, bytes)?;
+        let bytes = instead.as_deref().unwrap_or(bytes);
         self.written.pages += 1;
         if is_zero(bytes) {
             self.written.zero += 1;
@@ -388,13 +390,12 @@ impl<'a> Writer<'a> {
             return Ok(());
         }
         let key = Twins::key(bytes);
-        if let Some(twin) = self.pending.get(&key).copied().or_else(|| self.job.twins.find(key)) {
-            let same = self.again.bytes(twin.page * self.job.shape.page, self.page).is_ok_and(|other| other == bytes);
-            if same {
-                self.written.twins += 1;
-                self.descriptors.extend(descriptor(twin.offset, twin.size as usize, twin.codec));
-                return Ok(());
-            }
+        if let Some(twin) = self.pending.get(&key).copied().or_else(|| self.job.twins.find(key))
+            && self.is_twin(twin.page, bytes)?
+        {
+            self.written.twins += 1;
+            self.descriptors.extend(descriptor(twin.offset, twin.size as usize, twin.codec));
+            return Ok(());
         }
         let compressor = &mut self.compressor;
         let (packed, codec) = compressor.compress(bytes).unwrap_or((bytes, Codec::None));
@@ -413,6 +414,13 @@ impl<'a> Writer<'a> {
         }
         self.descriptors.extend(descriptor(offset, size, codec));
         Ok(())
+    }
+
+    /// Whether what is stored of another page is the same.
+    fn is_twin(&mut self, page: u64, bytes: &[u8]) -> Result<bool, DumpError> {
+        let Ok(other) = self.again.bytes(page * self.job.shape.page, self.page) else { return Ok(false) };
+        let instead = self.job.plan.instead(self.job.dump, page, other)?;
+        Ok(instead.as_deref().unwrap_or(other) == bytes)
     }
 
     fn flush(&mut self) -> Result<(), DumpError> {
