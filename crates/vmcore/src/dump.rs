@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::bits;
 use crate::elf::{self, Segment, Segments, Which};
+use crate::erase::Erasure;
 use crate::error::DumpError;
 use crate::kdump::{self, Header, Pages};
 use crate::machine::Machine;
@@ -47,6 +48,8 @@ pub struct Dump {
     notes: Vec<u8>,
     info: Info,
     incomplete: bool,
+    /// What is erased from what is read.
+    erasure: Erasure,
 }
 
 /// Where the memory is.
@@ -106,15 +109,17 @@ impl Dump {
         let stored = segments.pages(page, Which::Stored);
         let incomplete = elf.incomplete || storage.cut();
         let content = Content::Segments { storage, segments, memory, stored };
-        Ok(Self { content, format: Format::Elf, machine: elf.machine, page, notes: elf.notes, info, incomplete })
+        let (format, erasure) = (Format::Elf, Erasure::default());
+        Ok(Self { content, format, machine: elf.machine, page, notes: elf.notes, info, incomplete, erasure })
     }
 
     /// Makes a dump of a guest's memory, which has no notes.
     pub(crate) fn of_memory(storage: Storage, machine: Machine, loads: &[Segment]) -> Result<Self, DumpError> {
         let content =
             Content::Segments { storage, segments: Segments::default(), memory: Vec::new(), stored: Vec::new() };
+        let (format, erasure) = (Format::Memory, Erasure::default());
         let (notes, info) = (Vec::new(), Info::default());
-        Self { content, format: Format::Memory, machine, page: 4096, notes, info, incomplete: false }.laid(loads)
+        Self { content, format, machine, page: 4096, notes, info, incomplete: false, erasure }.laid(loads)
     }
 
     /// Lays a guest's memory out in another way.
@@ -136,12 +141,13 @@ impl Dump {
         let notes = std::mem::take(&mut header.notes);
         let within = note::vmcoreinfo(&notes).map(|range| Info::parse(&notes[range]));
         let info = within.unwrap_or_else(|| Info::parse(&header.info));
+        let erasure = Erasure::of_earlier(std::mem::take(&mut header.erased));
         let cut = |(storage, header): &(Storage, Header)| storage.cut() || header.status & kdump::INCOMPLETE != 0;
         let cut = files.iter().any(cut);
         let pages = Pages::new(files)?;
         let incomplete = cut || !pages.cover_all();
         let content = Content::Pages(pages);
-        Ok(Self { content, format: Format::Kdump, machine, page, notes, info, incomplete })
+        Ok(Self { content, format: Format::Kdump, machine, page, notes, info, incomplete, erasure })
     }
 
     /// Takes another VMCOREINFO text, in place of the dump's own if it has one.
@@ -173,6 +179,17 @@ impl Dump {
             Some(text) if self.info.is_empty() => self.with_info(&text),
             _ => self,
         }
+    }
+
+    /// Erases data: readers give what it becomes. What was erased before it was written stays known.
+    pub(crate) fn with_erased(mut self, erasure: Erasure) -> Self {
+        self.erasure = erasure.behind(&self.erasure);
+        self
+    }
+
+    /// Returns what is erased from it.
+    pub(crate) fn erasure(&self) -> &Erasure {
+        &self.erasure
     }
 
     /// Returns its format.

@@ -111,6 +111,11 @@ impl Elf {
             Some(PT_NOTE) => self.notes.extend(storage.bytes(offset, stored, "the notes")?),
             Some(PT_LOAD) => {
                 let (start, memory) = (number(24), memory.max(stored));
+                if start == u64::MAX {
+                    // Virtual memory of /proc/kcore, which has no one physical address (`update_kcore_size` and
+                    // `read_kcore_iter` in fs/proc/kcore.c).
+                    return Ok(());
+                }
                 if start.checked_add(memory).is_none_or(|end| end > ADDRESS_MAX) {
                     let what = format!("memory from {start:#x} of {memory:#x} bytes, beyond any machine's");
                     return Err(DumpError::malformed(storage.path(), at, what));

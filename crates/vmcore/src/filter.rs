@@ -94,6 +94,11 @@ impl Filter {
         &self.map
     }
 
+    /// Returns the layout of records.
+    pub(crate) fn layout(&self) -> &Layout {
+        self.rule.layout()
+    }
+
     /// Whether reserved pages are known, and so are kept.
     #[must_use]
     pub fn knows_reserved(&self) -> bool {

@@ -40,6 +40,7 @@ pub(crate) mod field {
     pub(crate) const END_PFN: usize = 24;
     pub(crate) const INFO: usize = 32;
     pub(crate) const NOTES: usize = 48;
+    pub(crate) const ERASED: usize = 64;
     pub(crate) const START_PFN_64: usize = 80;
     pub(crate) const END_PFN_64: usize = 88;
     pub(crate) const MAX_MAPNR_64: usize = 96;
@@ -67,6 +68,8 @@ pub(crate) struct Header {
     pub(crate) notes: Vec<u8>,
     /// The text of the note, where it does not stand among the notes.
     pub(crate) info: Vec<u8>,
+    /// What was erased before it was written, in words.
+    pub(crate) erased: Vec<u8>,
 }
 
 impl Header {
@@ -101,6 +104,7 @@ impl Header {
             split: None,
             notes: Vec::new(),
             info: Vec::new(),
+            erased: Vec::new(),
         };
         header.read_second(storage)?;
         header.check(path)?;
@@ -127,6 +131,11 @@ impl Header {
         }
         if self.version >= 3 && number(field::INFO) > 0 {
             self.info = storage.bytes(number(field::INFO), number(field::INFO + 8), "the VMCOREINFO text")?;
+        }
+        let (at, size) = (number(field::ERASED), number(field::ERASED + 8));
+        // It is the last of the file, and of no use but to tell: one that was cut off is nothing to stop for.
+        if self.version >= 5 && size > 0 && at.checked_add(size).is_some_and(|end| end <= storage.size()) {
+            self.erased = storage.bytes(at, size, "the text on what was erased")?;
         }
         Ok(())
     }

@@ -15,8 +15,10 @@ use crate::bits;
 use crate::dump::Dump;
 use crate::error::DumpError;
 use crate::filter::{Counts, Filter};
+use crate::progress::Progress;
 use crate::reader::{Io, Reader};
 use crate::rule::Class;
+use crate::thin::Thin;
 
 /// Pages of a block where no memory map says how large a section is.
 const BLOCK_PAGES: u64 = 32768;
@@ -53,6 +55,8 @@ pub struct Plan {
     store: Store,
     counts: Counts,
     memory: u64,
+    /// What becomes of the memory map, where not all of it is needed.
+    thin: Option<Thin>,
 }
 
 /// Where the bits are, block behind block.
@@ -68,10 +72,24 @@ impl Plan {
     /// # Errors
     /// When the dump cannot be read, or the bits fit neither into the memory nor into the folder.
     pub fn make(dump: &Dump, filter: Option<&Filter>, work: &Work) -> Result<Self, DumpError> {
+        Self::make_watched((dump, filter), work, &Progress::default())
+    }
+
+    /// Makes a plan as [`Plan::make`] does, and tells how far it is.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn make_watched(
+        (dump, filter): (&Dump, Option<&Filter>),
+        work: &Work,
+        progress: &Progress,
+    ) -> Result<Self, DumpError> {
         let block_pages = filter.map_or(BLOCK_PAGES, |filter| filter.map().section_pages());
         let blocks = blocks(dump, block_pages)?;
         let store = Store::new(dump, blocks.len() as u64 * (block_pages / 8), work)?;
-        let plan = Self { block_pages, blocks, before: Vec::new(), store, counts: Counts::default(), memory: 0 };
+        let plan =
+            Self { block_pages, blocks, before: Vec::new(), store, counts: Counts::default(), memory: 0, thin: None };
+        progress.expect(plan.blocks.len() as u64 * block_pages * dump.page_size());
         let next = AtomicUsize::new(0);
         let done = Mutex::new((vec![0; plan.blocks.len()], Counts::default(), 0));
         crew(work.threads, || {
@@ -92,6 +110,7 @@ impl Plan {
                     plan.put(n, &keep)?;
                     locked(&done).0[n] = bits::count(&keep);
                 }
+                progress.add(last.saturating_sub(first) as u64 * block_pages * dump.page_size());
                 if last >= plan.blocks.len() {
                     let mut done = locked(&done);
                     done.2 += memory;
@@ -171,6 +190,20 @@ impl Plan {
         Ok(if spent[1] < spent[0] { Io::Read } else { Io::Map })
     }
 
+    /// Leaves out of the memory map what speaks of dropped pages only.
+    ///
+    /// # Errors
+    /// When its records are of another shape than on machines that this was made for.
+    pub(crate) fn with_thin_map(self, reader: &mut Reader<'_>, filter: &Filter) -> Result<Self, DumpError> {
+        let thin = Some(Thin::new(reader, filter, &self)?);
+        Ok(Self { thin, ..self })
+    }
+
+    /// Returns what the new dump has instead of a page; nothing where it has the page.
+    pub(crate) fn instead(&self, dump: &Dump, page: u64, bytes: &[u8]) -> Result<Option<Vec<u8>>, DumpError> {
+        self.thin.as_ref().map_or(Ok(None), |thin| thin.page((dump, self), page, bytes))
+    }
+
     /// Returns how many pages are kept.
     #[must_use]
     pub fn kept(&self) -> u64 {
@@ -244,6 +277,20 @@ impl Plan {
         let mut words = vec![0; self.words()];
         self.read(n, &mut words)?;
         Ok(bits::has(&words, usize::try_from(page % self.block_pages).unwrap_or(usize::MAX)))
+    }
+
+    /// Returns the bits of 64 pages from `page`, a multiple of 64.
+    pub(crate) fn word(&self, page: u64) -> Result<u64, DumpError> {
+        let Ok(n) = self.blocks.binary_search(&(page / self.block_pages)) else { return Ok(0) };
+        let at = n * self.words() + usize::try_from(page % self.block_pages / 64).unwrap_or_default();
+        match &self.store {
+            Store::Memory(all) => Ok(locked(all).get(at).copied().unwrap_or_default()),
+            Store::File(file, path) => {
+                let (offset, mut bytes) = (at as u64 * 8, [0; 8]);
+                file.read_exact_at(&mut bytes, offset).map_err(DumpError::reading(path, offset))?;
+                Ok(u64::from_le_bytes(bytes))
+            }
+        }
     }
 
     /// Whether the `n`th block has no kept page.

@@ -4,6 +4,7 @@
 
 use crate::dump::{Content, Dump};
 use crate::elf::{Segment, Segments};
+use crate::erase;
 use crate::error::MemoryError;
 use crate::kdump::PageReader;
 use crate::storage::Storage;
@@ -27,6 +28,8 @@ pub struct Reader<'d> {
     pages: PageReader,
     /// Where the page begins that `buffer` holds, if it is one of a kdump file.
     held: Option<u64>,
+    /// Bytes from which something was erased.
+    erased: Vec<u8>,
 }
 
 /// Where asked for bytes are.
@@ -45,7 +48,7 @@ impl<'d> Reader<'d> {
             }
             _ => None,
         };
-        Self { dump, windows, buffer: Vec::new(), pages: PageReader::default(), held: None }
+        Self { dump, windows, buffer: Vec::new(), pages: PageReader::default(), held: None, erased: Vec::new() }
     }
 
     /// Returns the dump it reads.
@@ -65,6 +68,20 @@ impl<'d> Reader<'d> {
     /// # Errors
     /// When one of their pages is not in the dump, or the file cannot be read.
     pub fn bytes(&mut self, address: u64, length: usize) -> Result<&[u8], MemoryError> {
+        let pieces = self.dump.erasure().within(address, length.min(PIECE_MAX));
+        if pieces.is_empty() {
+            return self.as_they_are(address, length);
+        }
+        let mut bytes = std::mem::take(&mut self.erased);
+        bytes.clear();
+        bytes.extend_from_slice(self.as_they_are(address, length)?);
+        erase::apply(pieces, address, &mut bytes);
+        self.erased = bytes;
+        Ok(&self.erased)
+    }
+
+    /// Returns bytes of memory, with what is erased.
+    fn as_they_are(&mut self, address: u64, length: usize) -> Result<&[u8], MemoryError> {
         let length = length.min(PIECE_MAX);
         let place = match &self.dump.content {
             Content::Segments { storage, segments, .. } => self.segment(storage, segments, (address, length))?,

@@ -10,6 +10,7 @@ use crate::bytes::{is_zero, put};
 use crate::dump::Dump;
 use crate::elf::{PN_XNUM, PROGRAM_HEADER};
 use crate::error::{DumpError, MemoryError};
+use crate::note;
 use crate::output::kdump::Written;
 use crate::output::sink::Sink;
 use crate::plan::{Plan, Work, crew, locked};
@@ -121,7 +122,11 @@ fn header(dump: &Dump, parts: &[Part]) -> Vec<u8> {
     let notes = sections + if many { HEADER } else { 0 };
     let mut bytes = b"\x7fELF\x02\x01\x01".to_vec();
     bytes.resize(notes, 0);
-    bytes.extend(dump.notes());
+    let mut own = dump.notes().to_vec();
+    if !dump.erasure().text.is_empty() {
+        own.extend(note::encode("ERASEINFO", 0, &dump.erasure().text));
+    }
+    bytes.extend(&own);
     put(&mut bytes, 16, 4_u16.to_le_bytes());
     put(&mut bytes, 18, dump.machine().elf().to_le_bytes());
     put(&mut bytes, 20, 1_u32.to_le_bytes());
@@ -137,7 +142,7 @@ fn header(dump: &Dump, parts: &[Part]) -> Vec<u8> {
         put(&mut bytes, sections + 44, (count as u32).to_le_bytes());
     }
     put(&mut bytes, HEADER, 4_u32.to_le_bytes());
-    for (field, number) in [(8, notes), (32, dump.notes().len()), (40, dump.notes().len())] {
+    for (field, number) in [(8, notes), (32, own.len()), (40, own.len())] {
         put(&mut bytes, HEADER + field, (number as u64).to_le_bytes());
     }
     bytes
@@ -171,7 +176,7 @@ impl Copy<'_> {
         while at < pages.end {
             let count = (pages.end - at).min(most);
             let offset = place + (at - pages.start) * self.page;
-            let length = (count * self.page) as usize;
+            let (length, before) = ((count * self.page) as usize, at);
             match self.reader.bytes(at * self.page, length) {
                 Ok(bytes) => {
                     self.written.pages += count;
@@ -184,6 +189,7 @@ impl Copy<'_> {
                 }
                 Err(_) => at += self.single(at, offset)?,
             }
+            self.sink.dealt((at - before) * self.page);
         }
         Ok(())
     }

@@ -9,6 +9,7 @@ use std::sync::Mutex;
 use crate::error::DumpError;
 use crate::flattened;
 use crate::plan::locked;
+use crate::progress::Progress;
 
 /// Takes bytes at offsets, from several threads.
 pub trait Sink: Sync {
@@ -23,6 +24,29 @@ pub trait Sink: Sync {
     /// # Errors
     /// When what was written cannot be kept.
     fn finish(&self, size: u64) -> Result<(), DumpError>;
+
+    /// Hears that bytes of memory were dealt with, whatever became of them.
+    fn dealt(&self, _bytes: u64) {}
+}
+
+/// A sink whose writers tell how far they are.
+pub(crate) struct Watched<'w> {
+    pub(crate) sink: Box<dyn Sink + 'w>,
+    pub(crate) progress: &'w Progress,
+}
+
+impl Sink for Watched<'_> {
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), DumpError> {
+        self.sink.write(offset, bytes)
+    }
+
+    fn finish(&self, size: u64) -> Result<(), DumpError> {
+        self.sink.finish(size)
+    }
+
+    fn dealt(&self, bytes: u64) {
+        self.progress.add(bytes);
+    }
 }
 
 /// A file.
