@@ -105,18 +105,18 @@ impl Dump {
         Ok(Self { content, machine: elf.machine, page, notes: elf.notes, info, incomplete })
     }
 
-    fn of_pages(mut files: Vec<(Storage, Header)>) -> Result<Self, DumpError> {
-        let Some((_, header)) = files.first_mut() else {
+    fn of_pages(files: Vec<(Storage, Header)>) -> Result<Self, DumpError> {
+        let Some((_, header)) = files.first() else {
             return Err(DumpError::Usage("no dump is named".to_owned()));
         };
         let (machine, page) = (header.machine, header.page);
-        let notes = std::mem::take(&mut header.notes);
+        let notes = header.notes.clone();
         let within = note::vmcoreinfo(&notes).map(|range| Info::parse(&notes[range]));
         let info = within.unwrap_or_else(|| Info::parse(&header.info));
         let cut = |(storage, header): &(Storage, Header)| storage.cut() || header.status & kdump::INCOMPLETE != 0;
         let cut = files.iter().any(cut);
         let pages = Pages::new(files)?;
-        let incomplete = cut || !pages.cover_all();
+        let incomplete = cut || pages.missing().is_some();
         let content = Content::Pages(pages);
         Ok(Self { content, machine, page, notes, info, incomplete })
     }
@@ -191,6 +191,14 @@ impl Dump {
     #[must_use]
     pub fn incomplete(&self) -> bool {
         self.incomplete
+    }
+
+    /// Returns pages that are of no file, where one of a split set is missing.
+    pub(crate) fn missing(&self) -> Option<Range<u64>> {
+        match &self.content {
+            Content::Segments { .. } => None,
+            Content::Pages(pages) => pages.missing(),
+        }
     }
 
     /// Returns the number behind the last page of memory.

@@ -196,12 +196,15 @@ impl Plan {
         Ok(self.pages(n).start + bit as u64)
     }
 
-    /// Whether page `page` is kept.
-    pub(crate) fn keeps(&self, page: u64) -> Result<bool, DumpError> {
-        let Ok(n) = self.blocks.binary_search(&(page / self.block_pages)) else { return Ok(false) };
-        let mut words = vec![0; self.words()];
-        self.read(n, &mut words)?;
-        Ok(bits::has(&words, usize::try_from(page % self.block_pages).unwrap_or(usize::MAX)))
+    /// Reads the bits of the block that holds page `page`, and returns its pages.
+    pub(crate) fn read_around(&self, page: u64, words: &mut [u64]) -> Result<Range<u64>, DumpError> {
+        let number = page / self.block_pages;
+        match self.blocks.binary_search(&number) {
+            Ok(n) => self.read(n, words)?,
+            // No memory, so nothing is kept.
+            Err(_) => words.fill(0),
+        }
+        Ok(number * self.block_pages..(number + 1) * self.block_pages)
     }
 
     /// Whether the `n`th block has no kept page.

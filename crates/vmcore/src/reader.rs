@@ -4,7 +4,7 @@
 
 use crate::dump::{Content, Dump};
 use crate::elf::{Segment, Segments};
-use crate::error::MemoryError;
+use crate::error::{DumpError, MemoryError};
 use crate::kdump::PageReader;
 use crate::storage::Storage;
 use crate::window::{PIECE_MAX, Windows};
@@ -173,5 +173,7 @@ fn fill(storage: &Storage, segment: &Segment, (address, buffer): (u64, &mut [u8]
     let offset = segment.offset + (start - segment.start);
     let within = |at: u64| usize::try_from(at - address).unwrap_or(usize::MAX);
     let place = buffer.get_mut(within(start)..within(end)).unwrap_or_default();
-    storage.fill(offset, place).map_err(|error| MemoryError::Unreadable { address, offset, what: error.to_string() })
+    let broken =
+        |error: DumpError| MemoryError::Unreadable { address, offset: storage.place(offset), what: error.to_string() };
+    storage.fill(offset, place).map_err(broken)
 }
