@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::bits;
+use crate::calls::Counted;
 use crate::elf::{self, Segments, Which};
 use crate::error::DumpError;
 use crate::kdump::{self, Header, Pages};
@@ -266,6 +267,15 @@ impl Dump {
                 segment.map_or(0, |segment| segment.address.wrapping_add(physical - segment.start))
             }
             Content::Pages(_) => 0,
+        }
+    }
+
+    /// Returns how many system calls its bytes took so far.
+    #[must_use]
+    pub fn calls(&self) -> Counted {
+        match &self.content {
+            Content::Segments { storage, .. } => storage.calls().counted(),
+            Content::Pages(pages) => pages.calls(),
         }
     }
 

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use crate::bits;
 use crate::bytes::{array, put, u32_at, u64_at};
+use crate::calls::Counted;
 use crate::compress::{Codec, Decompressor};
 use crate::error::{DumpError, MemoryError};
 use crate::machine::Machine;
@@ -218,6 +219,11 @@ impl Pages {
     /// Whether the first file is a flattened one.
     pub(crate) fn flattened(&self) -> bool {
         self.parts.first().is_some_and(|part| part.storage.flattened())
+    }
+
+    /// Returns how many system calls the files took.
+    pub(crate) fn calls(&self) -> Counted {
+        self.parts.iter().fold(Counted::default(), |sum, part| sum.plus(part.storage.calls().counted()))
     }
 
     /// Returns the path of the first file.

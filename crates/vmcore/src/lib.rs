@@ -9,6 +9,7 @@
 mod bits;
 mod btf;
 mod bytes;
+mod calls;
 pub mod command;
 mod compress;
 mod dump;
@@ -40,6 +41,7 @@ mod twins;
 mod verify;
 mod window;
 
+pub use calls::Counted;
 pub use compress::{Codec, Compressor, Decompressor};
 pub use dump::{Dump, Format};
 pub use error::{DumpError, Guilt, MemoryError};

@@ -254,7 +254,7 @@ impl Plan {
 }
 
 /// Returns the numbers of the blocks in which there is memory.
-fn blocks(dump: &Dump, block_pages: u64) -> Result<Vec<u64>, DumpError> {
+pub(crate) fn blocks(dump: &Dump, block_pages: u64) -> Result<Vec<u64>, DumpError> {
     /// Most blocks: 64 TiB in sections of 128 MiB, twice.
     const BLOCKS_MAX: u64 = 1 << 20;
     let mut blocks: Vec<u64> = Vec::new();

@@ -14,6 +14,8 @@ use crate::window::{PIECE_MAX, Windows};
 pub enum Io {
     /// Mapped, in windows.
     Map,
+    /// Mapped, in windows of so many bytes, a multiple of 4096; for experiments.
+    Windows(u64),
     /// Copied, by read calls.
     Read,
 }
@@ -39,9 +41,14 @@ impl<'d> Reader<'d> {
     /// Makes a reader; a dump that cannot be mapped is read.
     #[must_use]
     pub fn new(dump: &'d Dump, io: Io) -> Self {
-        let windows = match (&dump.content, io) {
-            (Content::Segments { storage, .. }, Io::Map) => {
-                storage.plain().map(|file| Windows::new(file, storage.size()))
+        let window = match io {
+            Io::Map => Some(None),
+            Io::Windows(size) => Some(Some(size)),
+            Io::Read => None,
+        };
+        let windows = match (&dump.content, window) {
+            (Content::Segments { storage, .. }, Some(window)) => {
+                storage.plain().map(|file| Windows::new(file, (storage.size(), window), storage.calls()))
             }
             _ => None,
         };
@@ -57,6 +64,18 @@ impl<'d> Reader<'d> {
     /// Whether it maps the file.
     pub(crate) fn maps(&self) -> bool {
         self.windows.is_some()
+    }
+
+    /// Returns how many bytes from a physical address are best asked for at once, where more than `least` are wanted.
+    pub(crate) fn piece(&self, address: u64, least: usize) -> usize {
+        match &self.windows {
+            Some(windows) if windows.piece() < PIECE_MAX => {
+                // Not beyond the window.
+                let piece = windows.piece();
+                (piece - (address % piece as u64) as usize).max(least)
+            }
+            _ => PIECE_MAX,
+        }
     }
 
     /// Returns `length` bytes of memory from a physical address, at most 256 KiB. The part of a page that was no memory

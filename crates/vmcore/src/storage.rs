@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use crate::calls::Calls;
 use crate::error::DumpError;
 use crate::flattened::{self, Index};
 
@@ -19,6 +20,7 @@ pub(crate) struct Storage {
     size: u64,
     /// Where the records of a flattened file are; nothing for a plain one.
     index: Option<Index>,
+    calls: Calls,
 }
 
 impl Storage {
@@ -30,7 +32,7 @@ impl Storage {
         let mut file = File::open(path).map_err(DumpError::reading(path, 0))?;
         // The length of a device is where its end is; a folder has none, and reading it fails below.
         let size = file.seek(SeekFrom::End(0)).map_err(DumpError::reading(path, 0))?;
-        let mut storage = Self { path: path.to_owned(), file, size, index: None };
+        let mut storage = Self { path: path.to_owned(), file, size, index: None, calls: Calls::default() };
         if flattened::is_flattened(&storage)? {
             let index = Index::read(&storage)?;
             storage.size = index.size();
@@ -42,6 +44,11 @@ impl Storage {
     /// Returns the path it was opened by.
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Returns the counters of system calls.
+    pub(crate) fn calls(&self) -> &Calls {
+        &self.calls
     }
 
     /// Returns the size of its content in bytes.
@@ -103,6 +110,7 @@ impl Storage {
 
     /// Fills `buffer` with bytes of the file itself.
     pub(crate) fn fill_raw(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DumpError> {
+        self.calls.read();
         self.file.read_exact_at(buffer, offset).map_err(DumpError::reading(&self.path, offset))
     }
 

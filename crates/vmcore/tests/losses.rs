@@ -95,16 +95,18 @@ fn parts_of_different_dumps_are_not_put_together() -> Outcome {
     Ok(())
 }
 
-/// Where each record of a stream begins, and for which offset it is.
-fn records(stream: &[u8]) -> Vec<(usize, u64, usize)> {
-    let number = |at: usize| u64::from_be_bytes(stream[at..at + 8].try_into().unwrap());
+/// Where each record of a stream begins, for which offset it is, and its size.
+type Records = Vec<(usize, u64, usize)>;
+
+fn records(stream: &[u8]) -> Result<Records, Box<dyn Error>> {
+    let number = |at: usize| stream[at..at + 8].try_into().map(u64::from_be_bytes);
     let (mut at, mut found) = (4096, Vec::new());
-    while number(at) != u64::MAX {
-        let size = usize::try_from(number(at + 8)).unwrap();
-        found.push((at, number(at), size));
+    while number(at)? != u64::MAX {
+        let size = usize::try_from(number(at + 8)?)?;
+        found.push((at, number(at)?, size));
         at += 16 + size;
     }
-    found
+    Ok(found)
 }
 
 #[test]
@@ -112,7 +114,7 @@ fn what_no_record_has_is_not_taken_for_zeros() -> Outcome {
     let folder = folder()?;
     let stream = seen(folder.path(), "-d 31 -F --compress none --threads 1 --message-level 0 @vmcore", b"")?.1;
     let path = folder.path().join("flat");
-    let all = records(&stream);
+    let all = records(&stream)?;
     let mut fine = Vec::new();
     let count = all.len();
     for (at, _, size) in all {
@@ -127,7 +129,7 @@ fn what_no_record_has_is_not_taken_for_zeros() -> Outcome {
     // Only the rest of both bitmaps, behind the bits of the last page, means nothing.
     assert_eq!(fine, [4096 - 0x2000 / 8; 2]);
     assert!(count > 7, "{count}");
-    let (at, _, size) = records(&stream)[2];
+    let (at, _, size) = records(&stream)?[2];
     let strange = [&stream[..at + 8], &u64::MAX.to_be_bytes(), &stream[at + 16 + size..]].concat();
     std::fs::write(&path, &strange)?;
     let said = seen(folder.path(), "info @flat", b"")?.0 + &seen(folder.path(), "-R @out", &strange)?.0;

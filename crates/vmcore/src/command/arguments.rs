@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 
 use crate::command::EXIT_CODES;
+use crate::command::experiment::Experiment;
 use crate::rule::Level;
 
 const EXAMPLES: &str = "Examples:
@@ -47,6 +48,8 @@ pub enum Command {
     Dmesg(Look),
     /// Say how large the result would be, at each level and compression, from a sample
     Estimate(Look),
+    /// Measure how a dump is filtered fastest, and print a table
+    Experiment(Experiment),
 }
 
 /// A dump to look at.
@@ -195,7 +198,7 @@ pub struct Save {
     pub message_level: u8,
 }
 
-fn level(text: &str) -> Result<Level, String> {
+pub(super) fn level(text: &str) -> Result<Level, String> {
     text.parse().ok().and_then(Level::new).ok_or_else(|| "levels are 0 to 31".to_owned())
 }
 
