@@ -233,10 +233,13 @@ impl Pages {
 
     /// Sets the bits of pages that were memory, from page `first`.
     pub(crate) fn memory(&self, first: u64, words: &mut [u64]) -> Result<(), DumpError> {
-        match self.parts.first() {
-            Some(part) => part.bitmap(Bitmap::Memory, first, words),
-            None => Ok(()),
-        }
+        let Some(part) = self.parts.first() else { return Ok(()) };
+        // A page that is stored was memory, whatever the other bitmap says.
+        self.stored(first, words)?;
+        let mut own = vec![0; words.len()];
+        part.bitmap(Bitmap::Memory, first, &mut own)?;
+        words.iter_mut().zip(own).for_each(|(word, own)| *word |= own);
+        Ok(())
     }
 
     /// Sets the bits of pages that are stored, from page `first`.

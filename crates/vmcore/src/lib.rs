@@ -17,6 +17,8 @@ mod elf;
 mod error;
 mod filter;
 mod flattened;
+#[cfg(any(test, feature = "synthetic"))]
+pub mod fuzzing;
 mod image;
 mod kdump;
 mod layout;

@@ -71,7 +71,8 @@ pub fn log(reader: &mut Reader<'_>) -> Result<String, DumpError> {
     }
     let architecture = architecture(dump.machine(), info)?;
     let mut memory = Memory { reader, walker: Walker::new(&*architecture) };
-    let ring = Ring::find(info, &mut memory, dump.pages().saturating_mul(dump.page_size()))?;
+    let there: u64 = dump.in_file().iter().map(|range| range.end - range.start).sum();
+    let ring = Ring::find(info, &mut memory, there.saturating_mul(dump.page_size()))?;
     let state = offset(info, "prb_desc.state_var")?;
     let block = offset(info, "prb_desc.text_blk_lpos")?;
     let (begin_at, next_at) = (offset(info, "prb_data_blk_lpos.begin")?, offset(info, "prb_data_blk_lpos.next")?);

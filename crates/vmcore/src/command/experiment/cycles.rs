@@ -1,8 +1,6 @@
 //! Filter time against the number of cycles: the memory holds the bits of a part of the pages only, so the filter begins
 //! anew for each part. `marvin-dump` itself never does that; what it does, one pass with the bits in a file, stands beside.
 
-use std::time::Duration;
-
 use serde::Serialize;
 
 use crate::command::Host;
@@ -36,8 +34,7 @@ struct Mode {
 struct Row {
     /// Memory for bits, in bytes.
     buffer_bytes: u64,
-    /// Wall time of each cycle.
-    cycle_s: Vec<f64>,
+    cycles: Vec<Spent>,
     total: Spent,
 }
 
@@ -62,11 +59,11 @@ pub(super) fn run(dump: &Dump, wish: &Experiment, host: &Host<'_>) -> Result<Cyc
 }
 
 fn row(dump: &Dump, parts: &Parts<'_>, size: usize, (wish, host): (&Experiment, &Host<'_>)) -> Result<Row, DumpError> {
-    let mut best: Option<(Spent, Vec<f64>)> = None;
+    let mut best: Option<(Spent, Vec<Spent>)> = None;
     for _ in 0..wish.times {
         let mut cycles = Vec::new();
         let spent = measure(dump, host, || {
-            cycles = parts.filter(dump, size, host.clock)?.0;
+            cycles = parts.filter(dump, size, host)?.0;
             Ok(())
         })?;
         if best.as_ref().is_none_or(|best| spent.cpu_s() < best.0.cpu_s()) {
@@ -75,7 +72,7 @@ fn row(dump: &Dump, parts: &Parts<'_>, size: usize, (wish, host): (&Experiment, 
     }
     let (total, cycles) = best.unwrap_or_default();
     let buffer_bytes = size as u64 * parts.filter.map().section_pages() / 8;
-    Ok(Row { buffer_bytes, cycle_s: cycles, total })
+    Ok(Row { buffer_bytes, cycles, total })
 }
 
 /// A dump in parts, each filtered for itself.
@@ -95,21 +92,22 @@ impl Parts<'_> {
         sizes
     }
 
-    /// Filters all parts of `size` blocks one by one, each with the same memory; returns the seconds of each.
-    fn filter(&self, dump: &Dump, size: usize, clock: &dyn Fn() -> Duration) -> Result<(Vec<f64>, Counts), DumpError> {
+    /// Filters all parts of `size` blocks one by one, each with the same memory; returns what each took.
+    fn filter(&self, dump: &Dump, size: usize, host: &Host<'_>) -> Result<(Vec<Spent>, Counts), DumpError> {
         let pages = self.filter.map().section_pages();
         let words = usize::try_from(pages / 64).unwrap_or_default();
         let mut bits = vec![0; size * words];
         let (mut cycles, mut counts) = (Vec::new(), Counts::default());
         for part in self.blocks.chunks(size) {
-            let start = clock();
-            let mut scanner = self.filter.scanner(Reader::new(dump, self.io));
-            for (number, keep) in part.iter().zip(bits.chunks_exact_mut(words)) {
-                dump.stored(number * pages, keep)?;
-                scanner.section(*number, keep);
-            }
-            counts.add(scanner.counts());
-            cycles.push(clock().saturating_sub(start).as_secs_f64());
+            cycles.push(measure(dump, host, || {
+                let mut scanner = self.filter.scanner(Reader::new(dump, self.io));
+                for (number, keep) in part.iter().zip(bits.chunks_exact_mut(words)) {
+                    dump.stored(number * pages, keep)?;
+                    scanner.section(*number, keep);
+                }
+                counts.add(scanner.counts());
+                Ok(())
+            })?);
         }
         Ok((cycles, counts))
     }
@@ -118,37 +116,38 @@ impl Parts<'_> {
 impl Outcome for Cycles {
     fn table(&self) -> String {
         // Small dumps take less than a second.
-        let longest = self.modes.iter().flat_map(|mode| &mode.rows).map(|row| row.total.wall_s).fold(0.0, f64::max);
+        let longest = self.modes.iter().flat_map(|mode| &mode.rows).map(|row| row.total.cpu_s()).fold(0.0, f64::max);
         let (unit, factor) = if longest < 1.0 { ("milliseconds", 1000.0) } else { ("seconds", 1.0) };
         let mut text =
-            format!("Filter time against the number of cycles, level 31, in {unit}\n{}\n", self.subject.lines());
+            format!("Filter time against the number of cycles, level 31, processor {unit}\n{}\n", self.subject.lines());
         for mode in &self.modes {
             text.extend([format!("\n{}\n\n|  buf size | cycles |", mode.io)]);
-            let most = mode.rows.iter().map(|row| row.cycle_s.len()).max().unwrap_or_default();
+            let most = mode.rows.iter().map(|row| row.cycles.len()).max().unwrap_or_default();
             text.extend((1..=most).map(|n| format!("{n:>5}|")));
             text += "  total |\n|-----------+--------+";
             text.extend((1..=most).map(|_| "-----+"));
             text += "--------|\n";
             for row in &mode.rows {
-                text.extend([format!("| {:>5} KiB | {:>6} |", row.buffer_bytes.div_ceil(1024), row.cycle_s.len())]);
+                text.extend([format!("| {:>5} KiB | {:>6} |", row.buffer_bytes.div_ceil(1024), row.cycles.len())]);
                 for n in 0..most {
-                    let cell = row.cycle_s.get(n).map_or_else(|| "-".to_owned(), |spent| short(*spent * factor, 5));
+                    let cell =
+                        row.cycles.get(n).map_or_else(|| "-".to_owned(), |spent| short(spent.cpu_s() * factor, 5));
                     text.extend([format!("{cell:>5}|")]);
                 }
-                text.extend([format!(" {:>6} |\n", short(row.total.wall_s * factor, 6))]);
+                text.extend([format!(" {:>6} |\n", short(row.total.cpu_s() * factor, 6))]);
             }
             text.extend([format!(
                 "one pass, bits in a file, whatever the memory: {}\n",
-                short(mode.in_file.wall_s * factor, 6)
+                short(mode.in_file.cpu_s() * factor, 6)
             )]);
         }
-        text + "\nmarvin-dump goes the way of the last line, never in cycles. Buf size: one bit\nfor each page. All times are those on the wall.\n"
+        text + "\nmarvin-dump goes the way of the last line, never in cycles. Buf size: one bit\nfor each page. All times are those of the processor.\n"
     }
 
     fn plot(&self) -> Plot {
         let mut series = Vec::new();
         for mode in &self.modes {
-            let points = mode.rows.iter().map(|row| (row.cycle_s.len() as f64, row.total.cpu_s())).collect();
+            let points = mode.rows.iter().map(|row| (row.cycles.len() as f64, row.total.cpu_s())).collect();
             series.push(Series { name: format!("{}, cycles", mode.io), points, level: false });
         }
         for mode in &self.modes {
@@ -156,7 +155,7 @@ impl Outcome for Cycles {
             series.push(Series { name: format!("{}, one pass, file", mode.io), points, level: true });
         }
         let mut counts: Vec<usize> =
-            self.modes.iter().flat_map(|mode| &mode.rows).map(|row| row.cycle_s.len()).collect();
+            self.modes.iter().flat_map(|mode| &mode.rows).map(|row| row.cycles.len()).collect();
         counts.sort_unstable();
         counts.dedup();
         let marks = counts.into_iter().map(|count| (count as f64, count.to_string())).collect();
@@ -182,6 +181,7 @@ mod tests {
     use std::time::Duration;
 
     use super::Parts;
+    use crate::command::Host;
     use crate::dump::Dump;
     use crate::filter::Filter;
     use crate::plan::{Plan, Work, blocks};
@@ -203,7 +203,10 @@ mod tests {
             Parts { filter: &filter, io: Io::Read, blocks: blocks(&dump, filter.map().section_pages()).unwrap() };
         assert_eq!(parts.sizes(), [2, 3, 4, 6, 8, 16]);
         for size in parts.sizes() {
-            let (cycles, counts) = parts.filter(&dump, size, &|| Duration::ZERO).unwrap();
+            let clock = || Duration::ZERO;
+            let (mut input, mut answers, mut messages) = (std::io::empty(), Vec::new(), Vec::new());
+            let host = Host { input: &mut input, answers: &mut answers, messages: &mut messages, clock: &clock };
+            let (cycles, counts) = parts.filter(&dump, size, &host).unwrap();
             assert_eq!(cycles.len(), 16_usize.div_ceil(size));
             assert_eq!(&counts, plan.counts());
         }
