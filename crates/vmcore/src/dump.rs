@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::bits;
+use crate::calls::Counted;
 use crate::elf::{self, Segment, Segments, Which};
 use crate::erase::Erasure;
 use crate::error::DumpError;
@@ -138,14 +139,14 @@ impl Dump {
             return Err(DumpError::Usage("no dump is named".to_owned()));
         };
         let (machine, page) = (header.machine, header.page);
-        let notes = std::mem::take(&mut header.notes);
+        let notes = header.notes.clone();
         let within = note::vmcoreinfo(&notes).map(|range| Info::parse(&notes[range]));
         let info = within.unwrap_or_else(|| Info::parse(&header.info));
         let erasure = Erasure::of_earlier(std::mem::take(&mut header.erased));
         let cut = |(storage, header): &(Storage, Header)| storage.cut() || header.status & kdump::INCOMPLETE != 0;
         let cut = files.iter().any(cut);
         let pages = Pages::new(files)?;
-        let incomplete = cut || !pages.cover_all();
+        let incomplete = cut || pages.missing().is_some();
         let content = Content::Pages(pages);
         Ok(Self { content, format: Format::Kdump, machine, page, notes, info, incomplete, erasure })
     }
@@ -237,6 +238,14 @@ impl Dump {
         self.incomplete
     }
 
+    /// Returns pages that are of no file, where one of a split set is missing.
+    pub(crate) fn missing(&self) -> Option<Range<u64>> {
+        match &self.content {
+            Content::Segments { .. } => None,
+            Content::Pages(pages) => pages.missing(),
+        }
+    }
+
     /// Returns the number behind the last page of memory.
     #[must_use]
     pub fn pages(&self) -> u64 {
@@ -302,6 +311,15 @@ impl Dump {
                 segment.map_or(0, |segment| segment.address.wrapping_add(physical - segment.start))
             }
             Content::Pages(_) => 0,
+        }
+    }
+
+    /// Returns how many system calls its bytes took so far.
+    #[must_use]
+    pub fn calls(&self) -> Counted {
+        match &self.content {
+            Content::Segments { storage, .. } => storage.calls().counted(),
+            Content::Pages(pages) => pages.calls(),
         }
     }
 

@@ -9,6 +9,7 @@
 mod bits;
 mod btf;
 mod bytes;
+mod calls;
 pub mod command;
 mod compress;
 mod dump;
@@ -17,6 +18,8 @@ mod erase;
 mod error;
 mod filter;
 mod flattened;
+#[cfg(any(test, feature = "synthetic"))]
+pub mod fuzzing;
 mod image;
 mod kallsyms;
 mod kdump;
@@ -52,6 +55,7 @@ mod vmcoreinfo;
 mod vmlinux;
 mod window;
 
+pub use calls::Counted;
 pub use compress::{Codec, Compressor, Decompressor};
 pub use dump::{Dump, Format};
 pub use error::{DumpError, Guilt, MemoryError};

@@ -5,7 +5,7 @@
 use crate::dump::{Content, Dump};
 use crate::elf::{Segment, Segments};
 use crate::erase;
-use crate::error::MemoryError;
+use crate::error::{DumpError, MemoryError};
 use crate::kdump::PageReader;
 use crate::storage::Storage;
 use crate::window::{PIECE_MAX, Windows};
@@ -15,6 +15,8 @@ use crate::window::{PIECE_MAX, Windows};
 pub enum Io {
     /// Mapped, in windows.
     Map,
+    /// Mapped, in windows of so many bytes, a multiple of 4096; for experiments.
+    Windows(u64),
     /// Copied, by read calls.
     Read,
 }
@@ -42,9 +44,14 @@ impl<'d> Reader<'d> {
     /// Makes a reader; a dump that cannot be mapped is read.
     #[must_use]
     pub fn new(dump: &'d Dump, io: Io) -> Self {
-        let windows = match (&dump.content, io) {
-            (Content::Segments { storage, .. }, Io::Map) => {
-                storage.plain().map(|file| Windows::new(file, storage.size()))
+        let window = match io {
+            Io::Map => Some(None),
+            Io::Windows(size) => Some(Some(size)),
+            Io::Read => None,
+        };
+        let windows = match (&dump.content, window) {
+            (Content::Segments { storage, .. }, Some(window)) => {
+                storage.plain().map(|file| Windows::new(file, (storage.size(), window), storage.calls()))
             }
             _ => None,
         };
@@ -60,6 +67,18 @@ impl<'d> Reader<'d> {
     /// Whether it maps the file.
     pub(crate) fn maps(&self) -> bool {
         self.windows.is_some()
+    }
+
+    /// Returns how many bytes from a physical address are best asked for at once, where more than `least` are wanted.
+    pub(crate) fn piece(&self, address: u64, least: usize) -> usize {
+        match &self.windows {
+            Some(windows) if windows.piece() < PIECE_MAX => {
+                // Not beyond the window.
+                let piece = windows.piece();
+                (piece - (address % piece as u64) as usize).max(least)
+            }
+            _ => PIECE_MAX,
+        }
     }
 
     /// Returns `length` bytes of memory from a physical address, at most 256 KiB. The part of a page that was no memory
@@ -190,5 +209,7 @@ fn fill(storage: &Storage, segment: &Segment, (address, buffer): (u64, &mut [u8]
     let offset = segment.offset + (start - segment.start);
     let within = |at: u64| usize::try_from(at - address).unwrap_or(usize::MAX);
     let place = buffer.get_mut(within(start)..within(end)).unwrap_or_default();
-    storage.fill(offset, place).map_err(|error| MemoryError::Unreadable { address, offset, what: error.to_string() })
+    let broken =
+        |error: DumpError| MemoryError::Unreadable { address, offset: storage.place(offset), what: error.to_string() };
+    storage.fill(offset, place).map_err(broken)
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 
 use crate::command::EXIT_CODES;
+use crate::command::experiment::Experiment;
 use crate::ram::Part;
 use crate::rule::Level;
 
@@ -50,6 +51,8 @@ pub enum Command {
     Usage(Look),
     /// Say how large the result would be, at each level and compression, from a sample
     Estimate(Look),
+    /// Measure how a dump is filtered fastest, and print a table
+    Experiment(Experiment),
 }
 
 /// A dump to look at.
@@ -223,7 +226,7 @@ pub struct Save {
     pub message_level: u8,
 }
 
-fn level(text: &str) -> Result<Level, String> {
+pub(super) fn level(text: &str) -> Result<Level, String> {
     text.parse().ok().and_then(Level::new).ok_or_else(|| "levels are 0 to 31".to_owned())
 }
 

@@ -2,9 +2,11 @@
 //! too; it gives the streams and the clock, and gets the exit code.
 
 mod arguments;
+mod experiment;
 mod files;
 mod guard;
 mod info;
+mod plot;
 mod report;
 mod save;
 mod size;
@@ -103,6 +105,7 @@ pub fn run_on(screen: Screen, arguments: &Arguments, host: &mut Host<'_>) -> Exi
         Some(Command::Info(wish)) => info::run(wish, host),
         Some(Command::Dmesg(wish)) => info::dmesg(wish, host),
         Some(Command::Estimate(wish)) => size::run(wish, host),
+        Some(Command::Experiment(wish)) => experiment::run(wish, host),
     };
     match done {
         Ok(exit) => exit,

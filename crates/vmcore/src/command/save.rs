@@ -56,6 +56,12 @@ pub(crate) fn run(wish: &Save, screen: Screen, host: &mut Host<'_>) -> Result<Ex
     let task = Task::new(wish, screen)?;
     let (guest, dump) = opened(&task, host)?;
     let task = Task { guest: Mutex::new(guest), ..task };
+    if let (true, Some(pages)) = (wish.reassemble, dump.missing()) {
+        return Err(DumpError::Usage(format!(
+            "pages {:#x} to {:#x} are in none of these files: name all files of the set, or leave --reassemble away to write what there is",
+            pages.start, pages.end
+        )));
+    }
     let mut levels = wish.level.iter().peekable();
     while let Some(level) = levels.next() {
         match task.save(&dump, *level, host) {
@@ -101,13 +107,9 @@ fn rearrange(wish: &Save, host: &mut Host<'_>) -> Result<Exit, DumpError> {
         ));
     };
     files::check_stream(path)?;
-    let sink = FileSink::create(path, overwrite(wish))?;
-    let size = output::rearrange::rearrange(host.input, &sink).inspect_err(|_| {
-        // Half a stream may look like a whole dump; nothing of it stays, where anything was made.
-        if path.is_file() {
-            drop(std::fs::remove_file(path));
-        }
-    })?;
+    // Half a stream may look like a whole dump: nothing of it stays, and what was there before does.
+    let sink = FileSink::replacing(path, overwrite(wish))?;
+    let size = output::rearrange::rearrange(host.input, &sink)?;
     if wish.message_level & 2 != 0 {
         host.say(&format!("{} written", report::size(size)));
     }

@@ -1,5 +1,6 @@
 //! Writes ELF vmcores: no compression, for tools that know nothing else. Long runs of dropped pages are not in the file;
-//! short ones are, as they were, for each run costs a program header. Zero pages are holes of the file.
+//! short ones have room there, for each run costs a program header. They are never read, for broken pages may be among
+//! them: they and zero pages are holes of the file.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -9,7 +10,7 @@ use crate::bits;
 use crate::bytes::{is_zero, put};
 use crate::dump::Dump;
 use crate::elf::{PN_XNUM, PROGRAM_HEADER};
-use crate::error::{DumpError, MemoryError};
+use crate::error::DumpError;
 use crate::note;
 use crate::output::kdump::Written;
 use crate::output::sink::Sink;
@@ -53,7 +54,7 @@ pub(crate) fn write((dump, plan): (&Dump, &Plan), work: &Work, sink: &dyn Sink) 
     let next = AtomicUsize::new(0);
     crew(work.threads, || {
         let (reader, written) = (Reader::new(dump, work.io), Written::default());
-        let mut copy = Copy { reader, plan, sink, page, written };
+        let mut copy = Copy { reader, plan, sink, page, written, block: 0..0, words: vec![0; plan.words()] };
         while let Some((part, place)) = {
             let n = next.fetch_add(1, Ordering::Relaxed);
             parts.get(n).zip(places.get(n))
@@ -166,10 +167,48 @@ struct Copy<'a> {
     sink: &'a dyn Sink,
     page: u64,
     written: Written,
+    /// The block whose bits are in `words`.
+    block: Range<u64>,
+    words: Vec<u64>,
 }
 
 impl Copy<'_> {
+    /// Copies the kept pages of a part to `place`, which is that of its first.
     fn part(&mut self, pages: &Range<u64>, place: u64) -> Result<(), DumpError> {
+        let mut at = pages.start;
+        while at < pages.end {
+            if !self.block.contains(&at) {
+                self.block = self.plan.read_around(at, &mut self.words)?;
+            }
+            let within = |page: u64| usize::try_from(page - self.block.start).unwrap_or(usize::MAX);
+            let end = pages.end.min(self.block.end);
+            let mut own = vec![0; self.words.len()];
+            bits::set(&mut own, within(at)..within(end));
+            own.iter_mut().zip(&self.words).for_each(|(own, kept)| *own &= kept);
+            let first = self.block.start;
+            for run in bits::runs(&own) {
+                let run = first + run.start as u64..first + run.end as u64;
+                self.zeros(at..run.start, (pages.start, place))?;
+                self.run(&run, place + (run.start - pages.start) * self.page)?;
+                at = run.end;
+            }
+            self.zeros(at..end, (pages.start, place))?;
+            at = end;
+        }
+        Ok(())
+    }
+
+    /// Makes room for dropped pages of a part that begins with page `first` at `place`.
+    fn zeros(&self, pages: Range<u64>, (first, place): (u64, u64)) -> Result<(), DumpError> {
+        let count = pages.end.saturating_sub(pages.start);
+        if count == 0 {
+            return Ok(());
+        }
+        self.sink.zeros(place + (pages.start - first) * self.page, count * self.page)
+    }
+
+    /// Copies kept pages that lie behind each other.
+    fn run(&mut self, pages: &Range<u64>, place: u64) -> Result<(), DumpError> {
         // At most 256 KiB.
         let most = (PIECE_MAX as u64 / self.page).max(1);
         let mut at = pages.start;
@@ -184,10 +223,15 @@ impl Copy<'_> {
                     self.written.zero += zero;
                     if zero < count {
                         self.sink.write(offset, bytes)?;
+                    } else {
+                        self.sink.zeros(offset, count * self.page)?;
                     }
                     at += count;
                 }
-                Err(_) => at += self.single(at, offset)?,
+                Err(_) => {
+                    self.single(at, offset)?;
+                    at += 1;
+                }
             }
             self.sink.dealt((at - before) * self.page);
         }
@@ -195,19 +239,17 @@ impl Copy<'_> {
     }
 
     /// Copies one page of a piece that cannot be read as a whole.
-    fn single(&mut self, page: u64, offset: u64) -> Result<u64, DumpError> {
+    fn single(&mut self, page: u64, offset: u64) -> Result<(), DumpError> {
         match self.reader.bytes(page * self.page, self.page as usize) {
             Ok(bytes) => {
                 self.written.pages += 1;
                 self.sink.write(offset, bytes)?;
             }
-            // In a short gap of dropped pages; a kept page that is not there is one that cannot be read.
-            Err(MemoryError::Absent(_)) if !self.plan.keeps(page)? => {}
             Err(error) => {
                 self.written.unreadable += 1;
                 self.written.why.get_or_insert(error);
             }
         }
-        Ok(1)
+        Ok(())
     }
 }

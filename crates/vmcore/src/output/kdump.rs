@@ -214,8 +214,8 @@ fn write_bitmaps((dump, plan): (&Dump, &Plan), shape: &Shape, sink: &dyn Sink) -
     let (mut words, mut bytes) = (vec![0; plan.words()], Vec::new());
     let end = shape.bitmap_blocks * shape.page;
     for (at, stored) in [(shape.bitmap(), false), (shape.bitmap() + end, true)] {
-        // Where there is no memory the file has a hole, or the stream nothing: the last byte tells how far it goes.
-        sink.write(at + end - 1, &[0])?;
+        // Where there is no memory nothing is set.
+        let mut done = 0;
         for n in 0..plan.blocks() {
             let first = plan.pages(n).start;
             if stored {
@@ -225,8 +225,11 @@ fn write_bitmaps((dump, plan): (&Dump, &Plan), shape: &Shape, sink: &dyn Sink) -
             }
             bits::to_bytes(&words, &mut bytes);
             let room = usize::try_from(end.saturating_sub(first / 8)).unwrap_or(usize::MAX).min(bytes.len());
+            sink.zeros(at + done, (first / 8).saturating_sub(done))?;
             sink.write(at + first / 8, &bytes[..room])?;
+            done = first / 8 + room as u64;
         }
+        sink.zeros(at + done, end.saturating_sub(done))?;
     }
     Ok(())
 }
