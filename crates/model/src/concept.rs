@@ -148,12 +148,7 @@ const STATES: &str = "include/linux/mmzone.h; mm/vmstat.c";
 pub const CONCEPTS: &[Concept] = &[
     line(("Minor Faults", "faults"), &[Form("", &[Key("pgfault"), Less("pgmajfault")])], EVENT),
     line(("Major Faults", "faults"), &[Form("", &[Key("pgmajfault")])], EVENT),
-    split(
-        ("Swap Ins", "pages"),
-        &[Form("", &[Key("pswpin")])],
-        (&["swpin_zero"], "Swap ins with zero pages"),
-        ZERO,
-    ),
+    split(("Swap Ins", "pages"), &[Form("", &[Key("pswpin")])], (&["swpin_zero"], "Swap ins with zero pages"), ZERO),
     split(
         ("Swap Outs", "pages"),
         &[Form("", &[Key("pswpout")])],
