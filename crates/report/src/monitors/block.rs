@@ -85,11 +85,13 @@ pub struct BlockRow {
     pub of_nothing: Option<f64>,
     /// Whether tables of 2013 have it, even where no kernel counts it.
     pub original: bool,
+    /// Whether all kernels count the same; a note of the block says why not.
+    pub comparable: bool,
 }
 
 impl BlockRow {
     pub(super) fn new(name: impl Into<String>, form: Form, values: Vec<Value>) -> Self {
-        Self { name: name.into(), form, values, of_nothing: None, original: true }
+        Self { name: name.into(), form, values, of_nothing: None, original: true, comparable: true }
     }
 
     /// Returns whether any kernel has a number.

@@ -17,7 +17,7 @@ pub struct Plot {
     /// What it shows.
     pub title: String,
     /// The unit of its values.
-    pub unit: &'static str,
+    pub unit: String,
     /// A line for each kernel that has it.
     pub lines: Vec<Line>,
 }
@@ -46,19 +46,18 @@ pub(super) fn plots(seen: &[&Observation]) -> Vec<Plot> {
     for name in CONCEPTS {
         let Some(concept) = concept(name) else { continue };
         let value = |reading: &Reading| Some(concept.value(reading.whole()?)? as f64);
-        plots.push(plot(seen, (name, concept.unit), &|observation| rates(observation, MonitorFile::Vmstat, &value)));
+        plots.push(plot(seen, (name, format!("{}/s", concept.unit)), &|observation| {
+            rates(observation, MonitorFile::Vmstat, &value)
+        }));
     }
     let free = |reading: &Reading| Some(reading.whole()?.get("nr_free_pages")? as f64);
-    plots.push(plot(seen, ("Free pages", "pages"), &|observation| states(observation, MonitorFile::Vmstat, &free)));
+    plots.push(plot(seen, ("Free pages", "pages".to_owned()), &|observation| {
+        states(observation, MonitorFile::Vmstat, &free)
+    }));
     for (file, title) in STALLS {
         // 1e-4: from us to percent of a second.
         let total = |reading: &Reading| Some(reading.group("some")?.get("total_us")? as f64 * 1e-4);
-        plots.push(plot(seen, (title, "%"), &|observation| rates(observation, file, &total)));
-    }
-    for plot in &mut plots {
-        if CONCEPTS.contains(&plot.title.as_str()) {
-            plot.title += " each second";
-        }
+        plots.push(plot(seen, (title, "%".to_owned()), &|observation| rates(observation, file, &total)));
     }
     plots.retain(|plot| plot.lines.iter().any(|line| line.points.iter().any(|(_, value)| *value > 0.0)));
     plots
@@ -69,7 +68,7 @@ type Points<'a> = dyn Fn(&Observation) -> Vec<(f64, f64)> + 'a;
 /// A value of a reading.
 type Of<'a> = dyn Fn(&Reading) -> Option<f64> + 'a;
 
-fn plot(seen: &[&Observation], (title, unit): (&str, &'static str), points: &Points<'_>) -> Plot {
+fn plot(seen: &[&Observation], (title, unit): (&str, String), points: &Points<'_>) -> Plot {
     let line = |(kernel, observation): (usize, &&Observation)| {
         let points = points(observation);
         (!points.is_empty()).then_some(Line { kernel, points })

@@ -18,6 +18,8 @@ enum Of {
     Zone(&'static str),
     /// How many percent of all scans were direct.
     DirectScans,
+    /// How many percent of all scans were not kswapd's.
+    OutsideScans,
     /// Page writes that were not of anonymous pages.
     WritesFile,
     /// What compaction cost, by MMTests' model.
@@ -26,7 +28,11 @@ enum Of {
     Numa,
 }
 
-use Of::{Compaction, DirectScans, Numa, Percent, Velocity, WritesFile, Zone};
+use Of::{Compaction, DirectScans, Numa, OutsideScans, Percent, Velocity, WritesFile, Zone};
+
+const DIRECT: &str = "Direct pages scanned";
+const KSWAPD: &str = "Kswapd pages scanned";
+const OUTSIDE: &str = "Pages scanned outside kswapd";
 
 /// The rows of 2013.
 const ORIGINAL: &[(&str, Form, Of)] = &[
@@ -58,6 +64,12 @@ const ORIGINAL: &[(&str, Form, Of)] = &[
     ("Kswapd inode steals", Form::Count, Of::Concept),
     ("Kswapd skipped wait", Form::Count, Of::Concept),
 ];
+/// Rows with a formula that stand in for those that cannot be compared.
+const COARSER: &[(&str, Form, Of)] = &[
+    ("Efficiency outside kswapd", Form::Percent, Percent("Pages reclaimed outside kswapd", OUTSIDE)),
+    ("Velocity outside kswapd", Form::PerSecond, Velocity(OUTSIDE)),
+    ("Percentage scans outside kswapd", Form::Percent, OutsideScans),
+];
 /// Rows with a formula that came later.
 const LATER: &[(&str, Form, Of)] = &[
     ("Compaction cost", Form::Mean, Compaction),
@@ -65,10 +77,29 @@ const LATER: &[(&str, Form, Of)] = &[
     ("AutoNUMA cost", Form::Mean, Numa),
 ];
 
+impl Of {
+    /// Returns whether a row of that name is made of a concept.
+    fn is_of(&self, name: &str, concept: &str) -> bool {
+        match self {
+            Of::Concept => name == concept,
+            Percent(part, whole) => [*part, *whole].contains(&concept),
+            Velocity(of) => *of == concept,
+            DirectScans => [DIRECT, KSWAPD].contains(&concept),
+            OutsideScans => [OUTSIDE, KSWAPD].contains(&concept),
+            WritesFile => ["Page writes by reclaim", "Page writes anon"].contains(&concept),
+            Zone(_) => false,
+            Compaction => COMPACTION.iter().any(|(_, of)| *of == concept),
+            Numa => NUMA.iter().any(|(_, of)| *of == concept),
+        }
+    }
+}
+
 /// What monitors saw of /proc/vmstat from start to end.
 #[derive(Debug, Default)]
 struct Side {
     grew: Counters,
+    /// The counters at the end: which ones the kernel has.
+    end: Counters,
     seconds: Option<f64>,
 }
 
@@ -83,10 +114,8 @@ impl Side {
             Percent(part, whole) => Value::quotient(100.0, (self.count(part), self.count(whole))),
             Velocity(name) => Value::quotient(1.0, (self.count(name), self.seconds)),
             Zone(zone) => Value::quotient(1.0, (self.zone(zone), self.seconds)),
-            DirectScans => {
-                let (direct, kswapd) = (self.count("Direct pages scanned"), self.count("Kswapd pages scanned"));
-                Value::quotient(100.0, (direct, direct.zip(kswapd).map(|(direct, kswapd)| direct + kswapd)))
-            }
+            DirectScans => self.part_of_scans(DIRECT),
+            OutsideScans => self.part_of_scans(OUTSIDE),
             WritesFile => {
                 let writes = self.count("Page writes by reclaim").zip(self.count("Page writes anon"));
                 // Writing compressed pages back counts them twice: then the rest would be less than nothing.
@@ -96,6 +125,11 @@ impl Side {
             Compaction => self.cost(&COMPACTION),
             Numa => self.cost(&NUMA),
         }
+    }
+
+    fn part_of_scans(&self, name: &str) -> Value {
+        let (part, kswapd) = (self.count(name), self.count(KSWAPD));
+        Value::quotient(100.0, (part, part.zip(kswapd).map(|(part, kswapd)| part + kswapd)))
     }
 
     fn zone(&self, zone: &str) -> Option<f64> {
@@ -129,22 +163,24 @@ const NUMA: [(f64, &str); 4] = [
 /// Returns the block.
 pub(super) fn block(seen: &[&Observation], names: &[String]) -> Block {
     let sides: Vec<Side> = seen.iter().map(|observation| side(observation)).collect();
+    let differing = comparability(&sides, names);
     let row = |(name, form, of): &(&'static str, Form, Of)| {
         let values: Vec<Value> = sides.iter().map(|side| side.value((name, of))).collect();
         let of_nothing = match of {
             Percent(..) => Some(100.0),
-            DirectScans => Some(0.0),
+            DirectScans | OutsideScans => Some(0.0),
             _ => None,
         };
-        BlockRow { of_nothing, ..BlockRow::new(*name, *form, values) }
+        let comparable = !differing.iter().any(|differing| of.is_of(name, differing.concept.name));
+        BlockRow { of_nothing, comparable, ..BlockRow::new(*name, *form, values) }
     };
     let mut rows: Vec<BlockRow> = ORIGINAL.iter().map(row).collect();
     if !rows.iter().any(BlockRow::is_counted) {
         return Block::new("Memory management", "Ops", Vec::new());
     }
-    let (notes, instead) = comparability(&sides, names);
+    let instead = |name: &str| differing.iter().any(|differing| differing.concept.coarser == Some(name));
     for concept in CONCEPTS.iter().filter(|concept| ORIGINAL.iter().all(|(name, ..)| *name != concept.name)) {
-        let original = instead.contains(&concept.name);
+        let original = instead(concept.name);
         // What a coarser concept says is news only where the finer ones cannot be compared.
         let coarser = CONCEPTS.iter().any(|finer| finer.coarser == Some(concept.name));
         let row = BlockRow { original, ..row(&(concept.name, Form::Count, Of::Concept)) };
@@ -152,48 +188,54 @@ pub(super) fn block(seen: &[&Observation], names: &[String]) -> Block {
             rows.push(row);
         }
     }
+    if instead(OUTSIDE) {
+        rows.extend(COARSER.iter().map(row));
+    }
     rows.extend(LATER.iter().map(row).filter(BlockRow::has_news).map(|row| BlockRow { original: false, ..row }));
+    let notes = differing.into_iter().map(|differing| differing.note).collect();
     Block { notes, ..Block::new("Memory management", "Ops", rows) }
 }
 
 fn side(observation: &Observation) -> Side {
+    let end = observation.ends(MonitorFile::Vmstat).and_then(|(_, last)| last.reading.whole().cloned());
     let grew = observation.growth(MonitorFile::Vmstat, Reading::WHOLE).unwrap_or_default();
-    Side { grew, seconds: observation.seconds(MonitorFile::Vmstat) }
+    Side { grew, end: end.unwrap_or_default(), seconds: observation.seconds(MonitorFile::Vmstat) }
 }
 
-/// Returns a sentence for each concept that kernels count in different ways, and what can be compared instead.
-fn comparability(sides: &[Side], names: &[String]) -> (Vec<String>, Vec<&'static str>) {
-    let (mut notes, mut coarser) = (Vec::new(), Vec::new());
-    let Some((base, others)) = sides.split_first() else {
-        return (notes, coarser);
-    };
-    for concept in CONCEPTS {
-        let differing =
-            others.iter().enumerate().find_map(|(place, other)| match concept.comparability(&base.grew, &other.grew) {
-                Comparability::Differs { apart, instead } => Some((place + 1, apart, instead)),
-                _ => None,
-            });
-        let Some((place, apart, instead)) = differing.filter(|_| counts(sides, concept)) else {
-            continue;
-        };
-        let (mut with, mut without) = (&names[0], &names[place]);
-        let mut note = format!("{} cannot be compared: ", concept.name);
-        match apart {
-            Some(key) => {
-                if base.grew.get(key).is_none() {
-                    (with, without) = (without, with);
-                }
-                note += &format!("{with} keeps {key} apart, {without} counts that within or not at all.");
+/// A concept that kernels count in different ways.
+struct Differing {
+    concept: &'static Concept,
+    /// Who counts what, and what can be compared instead.
+    note: String,
+}
+
+/// Returns the concepts that count anything and that not all kernels count as the base does.
+fn comparability(sides: &[Side], names: &[String]) -> Vec<Differing> {
+    let Some((base, others)) = sides.split_first() else { return Vec::new() };
+    let differing = |concept: &&'static Concept| {
+        let with = others.iter().zip(names.iter().skip(1)).find_map(|(other, name)| {
+            match concept.comparability(&base.end, &other.end) {
+                Comparability::Differs { apart, .. } => Some((name, apart)),
+                Comparability::Same | Comparability::Lacking => None,
             }
-            None => note += &format!("{with} and {without} count different things."),
-        }
-        if let Some(instead) = instead {
-            note += &format!(" {instead} can.");
-            coarser.push(instead);
-        }
-        notes.push(note);
-    }
-    (notes, coarser)
+        });
+        let (name, apart) = with.filter(|_| counts(sides, concept))?;
+        let reason = match apart {
+            Some(key) if base.end.get(key).is_none() => within(key, (name, &names[0])),
+            Some(key) => within(key, (&names[0], name)),
+            None => format!("{} and {name} count different things.", names[0]),
+        };
+        let made_of = |(row, _, of): &&(&str, Form, Of)| *row != concept.name && of.is_of(row, concept.name);
+        let made: Vec<&str> = ORIGINAL.iter().chain(LATER).filter(made_of).map(|(row, ..)| *row).collect();
+        let made = if made.is_empty() { String::new() } else { format!(", and so {},", made.join(", ")) };
+        let instead = concept.coarser.map_or_else(String::new, |coarser| format!(" {coarser} can."));
+        Some(Differing { concept, note: format!("{}{made} cannot be compared: {reason}{instead}", concept.name) })
+    };
+    CONCEPTS.iter().filter_map(|concept| differing(&concept)).collect()
+}
+
+fn within(key: &str, (with, without): (&str, &str)) -> String {
+    format!("{with} keeps {key} apart, {without} counts that within or not at all.")
 }
 
 /// Returns whether any kernel counted anything, the parts that it keeps apart included.

@@ -38,7 +38,7 @@ pub(super) struct Change {
     pub(super) percent: String,
     /// Whether MMTests would put stars.
     pub(super) starred: bool,
-    /// `better`, `worse` or nothing, of a change that is marked.
+    /// `better` or `worse` of a change that has stars, else nothing: a colour is a judgement.
     pub(super) word: &'static str,
 }
 
@@ -62,20 +62,18 @@ fn of_block(block: &Block, style: Style) -> Grid {
         label: plain(&block_label(block, row, style)),
         cells: row.values.iter().map(|value| Cell { value: written(*value, row, style), change: None }).collect(),
     };
+    let mark = if style == Style::Marvin { "~ " } else { "" };
+    let notes: Vec<String> = block.notes.iter().map(|note| format!("{mark}{}", plain(note))).collect();
     let rows = block.rows.iter().filter(shown).map(row).collect();
-    Grid {
-        title: block.title.to_owned(),
-        compared: false,
-        rows,
-        notes: block.notes.iter().map(|note| plain(note)).collect(),
-    }
+    Grid { title: block.title.to_owned(), compared: false, rows, notes }
 }
 
 fn block_label(block: &Block, row: &BlockRow, style: Style) -> String {
     let name = match style {
         Style::Y2013 => row.name.replace("-avgqu-sz", "-avgqz"),
         Style::Mmtests => row.name.replace("-avgqu-sz", "-avgqusz"),
-        Style::Marvin => return row.name.clone(),
+        Style::Marvin if row.comparable => return row.name.clone(),
+        Style::Marvin => return format!("{} ~", row.name),
     };
     // The tables of 2013 have a word before Duration only.
     let word = if style == Style::Mmtests || block.word == "Duration" { block.word } else { "" };
@@ -215,6 +213,10 @@ fn stars(row: &SampleRow, line: &mut GridRow) {
             continue;
         };
         change.starred = (mean - base).abs() > width + new_width;
+        if change.starred {
+            let better = (mean > base) == (row.direction == Direction::HigherIsBetter);
+            change.word = if better { "better" } else { "worse" };
+        }
     }
 }
 
@@ -225,12 +227,7 @@ fn compared((label, direction): (String, Direction), values: &[Option<f64>], sty
         value: value.map_or_else(|| "-".to_owned(), two),
         change: value.zip(base).and_then(|(value, base)| {
             let difference = if place == 0 { Some(0.0) } else { percent(direction, (base, value), style) };
-            let word = match difference {
-                Some(difference) if difference >= 0.005 => "better",
-                Some(difference) if difference <= -0.005 => "worse",
-                _ => "",
-            };
-            Some(Change { percent: two(difference?), starred: false, word })
+            Some(Change { percent: two(difference?), starred: false, word: "" })
         }),
     };
     GridRow { label: plain(&label), cells: values.iter().enumerate().map(cell).collect() }

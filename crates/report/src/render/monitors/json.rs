@@ -43,6 +43,8 @@ struct BlockDocument<'a> {
 struct RowDocument<'a> {
     name: &'a str,
     unit: &'static str,
+    /// Whether all kernels count the same.
+    comparable: bool,
     /// Nothing where the kernel does not count it, and for a part of nothing.
     values: Vec<Option<f64>>,
 }
@@ -50,7 +52,7 @@ struct RowDocument<'a> {
 #[derive(Serialize)]
 struct PlotDocument<'a> {
     title: &'a str,
-    unit: &'static str,
+    unit: &'a str,
     lines: Vec<LineDocument<'a>>,
 }
 
@@ -90,6 +92,7 @@ fn block(block: &Block) -> BlockDocument<'_> {
     let rows = block.rows.iter().filter(|row| row.is_counted()).map(|row| RowDocument {
         name: &row.name,
         unit: row.form.unit(),
+        comparable: row.comparable,
         values: row.values.iter().map(|value| value.number()).collect(),
     });
     BlockDocument { title: block.title, rows: rows.collect(), notes: &block.notes }
@@ -97,5 +100,5 @@ fn block(block: &Block) -> BlockDocument<'_> {
 
 fn plot(plot: &Plot) -> PlotDocument<'_> {
     let lines = plot.lines.iter().map(|line| LineDocument { kernel: line.kernel, points: &line.points });
-    PlotDocument { title: &plot.title, unit: plot.unit, lines: lines.collect() }
+    PlotDocument { title: &plot.title, unit: &plot.unit, lines: lines.collect() }
 }

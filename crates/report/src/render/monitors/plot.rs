@@ -3,12 +3,12 @@
 use crate::monitors::{Monitored, Plot, title};
 
 /// The picture, and the plot within it, in pixels.
-pub(super) const WIDTH: f64 = 620.0;
-pub(super) const HEIGHT: f64 = 190.0;
-const LEFT: f64 = 64.0;
+pub(super) const WIDTH: f64 = 340.0;
+pub(super) const HEIGHT: f64 = 130.0;
+const LEFT: f64 = 40.0;
 const RIGHT: f64 = 8.0;
 const TOP: f64 = 8.0;
-const BOTTOM: f64 = 24.0;
+const BOTTOM: f64 = 20.0;
 /// Most points of a line that are drawn; more are no wider than a pixel.
 const POINTS_MAX: usize = 600;
 /// Most ticks of an axis.
@@ -17,7 +17,7 @@ const TICKS_MAX: f64 = 5.0;
 /// A plot as texts.
 pub(super) struct Picture {
     pub(super) title: String,
-    pub(super) unit: &'static str,
+    pub(super) unit: String,
     /// What a reader hears who cannot see it.
     pub(super) told: String,
     pub(super) lines: Vec<PictureLine>,
@@ -59,7 +59,7 @@ fn picture(plot: &Plot, heads: &[[String; 2]]) -> Option<Picture> {
     let told: Vec<String> = plot.lines.iter().map(largest).collect();
     Some(Picture {
         title: plot.title.clone(),
-        unit: plot.unit,
+        unit: plot.unit.clone(),
         told: format!("{} over {} s: {}", plot.title, short(far), told.join(", ")),
         lines: lines.collect(),
         across: ticks(high, step_y).map(|tick| (format!("{:.1}", y(tick)), short(tick))).collect(),

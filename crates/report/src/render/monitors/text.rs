@@ -46,7 +46,8 @@ pub fn relative_text(row: &SampleRow, heads: &[[String; 2]]) -> String {
 
 fn table(page: &mut Page, grid: &Grid, (heads, style): (&[[String; 2]], Style), styles: &Styles) {
     let widest = grid.rows.iter().map(|row| row.label.trim_end().chars().count()).max().unwrap_or(0);
-    let columns = Columns::new(grid, (widest.min(LABEL_MAX), heads.len()), style);
+    let title = if style == Style::Marvin { grid.title.chars().count() } else { 0 };
+    let columns = Columns::new(grid, (widest.max(title).min(LABEL_MAX), heads.len()), style);
     // Ours have their title beside the kernels; MMTests writes what is compared above, and of counters nothing.
     let title = match style {
         Style::Marvin => cut_middle(&grid.title, columns.label),
