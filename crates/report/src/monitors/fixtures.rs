@@ -185,103 +185,93 @@ pub(crate) fn multibuild() -> SampleTable {
     SampleTable { title: "multibuild".to_owned(), rows: MULTIBUILD.map(row).to_vec() }
 }
 
+/// Returns the run of a kernel that keeps scans of khugepaged apart, or of one that does not.
+fn run(khugepaged: bool) -> Observation {
+    let mut files: BTreeMap<MonitorFile, Vec<(u64, Reading)>> = BTreeMap::new();
+    let mut put = |file, ms, groups: &[(&str, &[(&str, u64)])]| {
+        files.entry(file).or_default().push((ms, reading(groups)));
+    };
+    let strength = if khugepaged { 2 } else { 3 };
+    let mut done = 0;
+    for second in 0..60_u64 {
+        let ms = 20 + second * 1000;
+        let load = if (15..45).contains(&second) { 2 + second % 5 } else { 0 };
+        done += load * strength;
+        let mut counters = counters(second, done);
+        counters.push(("nr_free_pages", 60_000 - load * 8000));
+        if khugepaged {
+            counters.extend([("pgscan_khugepaged", done * 200), ("pgsteal_khugepaged", 0)]);
+        }
+        put(MonitorFile::Vmstat, ms, &[(Reading::WHOLE, &counters)]);
+        let stalled: [&[(&str, u64)]; 2] = [&[("total_us", done * 24_000)], &[("total_us", done * 12_000)]];
+        put(MonitorFile::PressureMemory, ms, &[("some", stalled[0]), ("full", stalled[1])]);
+        let cpu = [
+            ("user", 500 + second * 60),
+            ("nice", 0),
+            ("system", 100 + second * 70),
+            ("idle", 900 + second * 60),
+            ("iowait", second * 10),
+            ("softirq", second),
+        ];
+        put(MonitorFile::Stat, ms, &[("cpu", &cpu)]);
+        let disk = [
+            ("reads", done * 70),
+            ("read_ms", done * 210),
+            ("writes", done * 210),
+            ("write_ms", done * 840 * strength),
+            ("queue_ms", done * 2940),
+        ];
+        put(MonitorFile::Diskstats, ms, &[("vda", &disk)]);
+    }
+    let more = if khugepaged { 3 } else { 1 };
+    let cache = |objects: u64, all: u64| {
+        [("active_objs", objects), ("num_objs", all), ("pagesperslab", 1), ("num_slabs", all / 16)]
+    };
+    let hostile = "<b>|`x`\x1b[2J\u{202e}";
+    let caches =
+        [("anon_vma", cache(4000 * more, 16_000)), (hostile, cache(1, 32)), ("vm_area_struct", cache(9000, 9600))];
+    let caches: Vec<(&str, &[(&str, u64)])> = caches.iter().map(|(name, cache)| (*name, cache.as_slice())).collect();
+    put(MonitorFile::Slabinfo, 60_000, &caches);
+    let status = [("RssAnon", 40_000), ("RssFile", 8000), ("RssShmem", 0), ("VmPTE", 160 * more)];
+    put(MonitorFile::Status, 60_000, &[(Reading::WHOLE, &status)]);
+    let readings = files.into_iter().flat_map(|(file, readings)| timed(file, readings));
+    Observation { readings: readings.collect() }
+}
+
+/// Counters of memory management after so much was done.
+fn counters(second: u64, done: u64) -> Vec<(&'static str, u64)> {
+    let (scanned, swapped) = (1000 + done * 4000, 50 + done * 210);
+    vec![
+        ("pgscan_kswapd", scanned),
+        ("pgscan_direct", scanned / 9),
+        ("pgsteal_kswapd", scanned / 2),
+        ("pgsteal_direct", scanned / 20),
+        ("pswpin", swapped / 3),
+        ("pswpout", swapped),
+        ("nr_vmscan_write", swapped),
+        ("pgfault", 90_000 + second * 800),
+        ("pgmajfault", 30 + swapped / 90),
+        ("allocstall_normal", scanned / 5000),
+        ("allocstall_movable", scanned / 700),
+        ("workingset_refault_anon", swapped / 4),
+        ("workingset_refault_file", scanned / 11),
+        ("pgpgin", swapped * 9),
+        ("pgpgout", swapped * 16),
+    ]
+}
+
 /// Returns two newer kernels under a load that comes and goes, with all files, and a hostile cache.
 pub(crate) fn newer() -> Monitored {
-    let run = |khugepaged: bool| {
-        let mut files: BTreeMap<MonitorFile, Vec<(u64, Reading)>> = BTreeMap::new();
-        let (mut scanned, mut swapped, mut stalled) = (1000, 50, 700);
-        for second in 0..60_u64 {
-            let ms = 20 + second * 1000;
-            let load = if (15..45).contains(&second) { 2 + second % 5 } else { 0 };
-            let strength = if khugepaged { 2 } else { 3 };
-            scanned += load * strength * 4000;
-            swapped += load * strength * 210;
-            stalled += load * strength * 24_000;
-            let apart: &[(&str, u64)] =
-                if khugepaged { &[("pgscan_khugepaged", scanned / 20), ("pgsteal_khugepaged", 0)] } else { &[] };
-            let mut vmstat = vec![
-                ("nr_free_pages", 60_000 - load * 8000),
-                ("pgscan_kswapd", scanned),
-                ("pgscan_direct", scanned / 9),
-                ("pgsteal_kswapd", scanned / 2),
-                ("pgsteal_direct", scanned / 20),
-                ("pswpin", swapped / 3),
-                ("pswpout", swapped),
-                ("nr_vmscan_write", swapped),
-                ("pgfault", 90_000 + second * 800),
-                ("pgmajfault", 30 + swapped / 90),
-                ("allocstall_normal", scanned / 5000),
-                ("allocstall_movable", scanned / 700),
-                ("workingset_refault_anon", swapped / 4),
-                ("workingset_refault_file", scanned / 11),
-                ("pgpgin", swapped * 9),
-                ("pgpgout", swapped * 16),
-            ];
-            vmstat.extend(apart);
-            files.entry(MonitorFile::Vmstat).or_default().push((ms, reading(&[(Reading::WHOLE, &vmstat)])));
-            let memory: &[(&str, u64)] = &[("total_us", stalled)];
-            let half: &[(&str, u64)] = &[("total_us", stalled / 2)];
-            files
-                .entry(MonitorFile::PressureMemory)
-                .or_default()
-                .push((ms, reading(&[("some", memory), ("full", half)])));
-            let cpu: &[(&str, u64)] = &[
-                ("user", 500 + second * 60),
-                ("nice", 0),
-                ("system", 100 + second * 70),
-                ("idle", 900 + second * 60),
-                ("iowait", second * 10),
-                ("irq", 0),
-                ("softirq", second),
-                ("steal", 0),
-                ("guest", 0),
-            ];
-            files.entry(MonitorFile::Stat).or_default().push((ms, reading(&[("cpu", cpu)])));
-            let disk: &[(&str, u64)] = &[
-                ("reads", swapped / 3),
-                ("read_ms", swapped),
-                ("writes", swapped),
-                ("write_ms", swapped * strength * 4),
-                ("discards", 0),
-                ("discard_ms", 0),
-                ("queue_ms", swapped * 14),
-            ];
-            files.entry(MonitorFile::Diskstats).or_default().push((ms, reading(&[("vda", disk)])));
-        }
-        let cache = |objects: u64, total: u64, size: u64| {
-            [
-                ("active_objs", objects),
-                ("num_objs", total),
-                ("objsize", size),
-                ("pagesperslab", 1),
-                ("num_slabs", total / 16),
-            ]
-        };
-        let more = if khugepaged { 3 } else { 1 };
-        let slabs = reading(&[
-            ("anon_vma", &cache(4000 * more, 16_000, 104)),
-            ("<b>|`x`\x1b[2J\u{202e}", &cache(1, 32, 64)),
-            ("vm_area_struct", &cache(9000, 9600, 152)),
-        ]);
-        files.entry(MonitorFile::Slabinfo).or_default().push((60_000, slabs));
-        let status: &[(&str, u64)] = &[("RssAnon", 40_000), ("RssFile", 8000), ("RssShmem", 0), ("VmPTE", 160 * more)];
-        files.entry(MonitorFile::Status).or_default().push((60_000, reading(&[(Reading::WHOLE, status)])));
-        let readings = files.into_iter().flat_map(|(file, readings)| timed(file, readings));
-        Observation { readings: readings.collect() }
-    };
     let (old, new) = (run(false), run(true));
     let samples = |scale: f64| [0.0, 2.0, 1.0, 4.0].map(|more| scale + more * 0.25).to_vec();
+    let row = |name: &str, direction, scales: [f64; 2]| SampleRow {
+        name: name.to_owned(),
+        direction,
+        samples: scales.map(samples).to_vec(),
+    };
     let rows = vec![
-        SampleRow {
-            name: "Elapsed-4".to_owned(),
-            direction: Direction::LowerIsBetter,
-            samples: vec![samples(42.0), samples(47.0)],
-        },
-        SampleRow {
-            name: "ops-4".to_owned(),
-            direction: Direction::HigherIsBetter,
-            samples: vec![samples(900.0), samples(900.25)],
-        },
+        row("Elapsed-4", Direction::LowerIsBetter, [42.0, 47.0]),
+        row("ops-4", Direction::HigherIsBetter, [900.0, 900.25]),
     ];
     let kernel = |head: &str, observation| Watched { head: [head.to_owned(), String::new()], observation };
     let table = SampleTable { title: "kernbench".to_owned(), rows };

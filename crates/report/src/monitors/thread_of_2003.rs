@@ -13,6 +13,11 @@ fn row(monitored: &Monitored, name: &str) -> [f64; 2] {
     [0, 1].map(|kernel: usize| row.values[kernel].number().unwrap())
 }
 
+/// Returns a row's values with two decimals.
+fn told(monitored: &Monitored, name: &str) -> [String; 2] {
+    row(monitored, name).map(|number| format!("{number:.2}"))
+}
+
 /// Of each kernel two samples, with the mean and the standard deviation that Martin Bligh's tables give. That these are
 /// in percent of the kernel's own mean is our reading: the mail does not say.
 #[test]
@@ -47,8 +52,8 @@ fn pte_chains_fall_from_24116_to_716() {
         Observation { readings: timed(MonitorFile::Slabinfo, readings) }
     };
     let monitored = two(&seen(24_116), &seen(716));
-    assert_eq!(row(&monitored, "pte_chain objects"), [24_116.0, 716.0]);
-    assert_eq!(row(&monitored, "pte_chain size"), [760.0, 24.0]);
+    assert_eq!(told(&monitored, "pte_chain objects"), ["24116.00", "716.00"]);
+    assert_eq!(told(&monitored, "pte_chain size"), ["760.00", "24.00"]);
 }
 
 /// William Lee Irwin's caches, with objects of which his KiB and percent are made.
@@ -105,9 +110,9 @@ fn the_processors_of_the_ebizzy_story() {
         Observation { readings: timed(MonitorFile::Stat, vec![(0, at(1)), (1000, at(2))]) }
     };
     let monitored = two(&seen(48, 534, 4170), &seen(338, 4463, 0));
-    let told = |name: &str| row(&monitored, name).map(|number| format!("{number:.2}"));
+    let told = |name: &str| told(&monitored, name);
     assert_eq!([told("usr"), told("sys"), told("idle")], [["1.01", "7.04"], ["11.24", "92.96"], ["87.75", "0.00"]]);
-    assert_eq!(row(&monitored, "System"), [5.34, 44.63]);
+    assert_eq!(told("System"), ["5.34", "44.63"]);
 }
 
 /// Huge pages need no entries, and KiB of what is resident are no pages.
@@ -116,7 +121,7 @@ fn page_tables_of_processes_are_told() {
     let status = [("RssAnon", 40_000), ("RssFile", 8000), ("RssShmem", 0), ("VmPTE", 160)];
     let seen = Observation { readings: timed(MonitorFile::Status, vec![(0, reading(&[("all", &status)]))]) };
     let monitored = two(&seen, &seen);
-    assert_eq!(row(&monitored, "Page-table pages"), [40.0; 2]);
-    assert_eq!(row(&monitored, "PTEs per page-table page"), [300.0; 2]);
-    assert_eq!(row(&monitored, "Page-table utilisation"), [300.0 / 5.12; 2]);
+    assert_eq!(told(&monitored, "Page-table pages"), ["40.00"; 2]);
+    assert_eq!(told(&monitored, "PTEs per page-table page"), ["300.00"; 2]);
+    assert_eq!(told(&monitored, "Page-table utilisation"), ["58.59"; 2]);
 }

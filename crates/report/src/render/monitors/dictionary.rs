@@ -44,13 +44,14 @@ pub fn dictionary() -> String {
 fn form(Form(class, terms): &Form) -> String {
     let mut text = String::new();
     for term in *terms {
-        text += &match term {
+        let term = match term {
             Term::Key(key) if text.is_empty() => format!("`{key}`"),
             Term::Key(key) => format!(" + `{key}`"),
             Term::Zones(prefix) => format!("`{prefix}_ZONE`"),
             Term::IfThere(key) => format!(" [+ `{key}`]"),
             Term::Less(key) => format!(" - `{key}`"),
         };
+        text.push_str(&term);
     }
     if class.is_empty() { text } else { format!("{text} ({class})") }
 }

@@ -103,16 +103,18 @@ impl Columns {
     fn row(&self, row: &GridRow, style: Style) -> String {
         let mut line = format!("{:<1$}", cut_middle(&row.label, self.label), self.label);
         for Cell { value, change } in &row.cells {
-            line += &format!("{value:>0$}", self.value);
+            let value = format!("{value:>0$}", self.value);
+            line.push_str(&value);
             if self.change == 0 {
                 continue;
             }
             let width = self.change - " (%)".len();
-            line += &match change {
+            let change = match change {
                 Some(change) if change.starred && style == Style::Mmtests => format!(" *{:>width$}%*", change.percent),
                 Some(change) => format!(" ({:>width$}%)", change.percent),
                 None => " ".repeat(self.change),
             };
+            line.push_str(&change);
         }
         line
     }
