@@ -265,10 +265,13 @@ impl Observation {
         (last.at_ns > first.at_ns).then_some((first, last))
     }
 
-    /// Returns by how much a group's counters grew from the first to the last reading of a file.
+    /// Returns by how much a group's counters grew from the first to the last reading of a file that has the group: files
+    /// of threads are many, and disks come and go.
     #[must_use]
     pub fn growth(&self, file: MonitorFile, group: &str) -> Option<Counters> {
-        let (first, last) = self.ends(file)?;
+        let mut having = self.of(file).filter(|timed| timed.reading.group(group).is_some());
+        let first = having.next()?;
+        let last = having.last().filter(|last| last.at_ns > first.at_ns)?;
         Some(last.reading.group(group)?.since(first.reading.group(group)?))
     }
 
@@ -322,6 +325,10 @@ mod tests {
         let growth = |o: &Observation| o.growth(MonitorFile::Vmstat, Reading::WHOLE).and_then(|c| c.get("pgfault"));
         let two = seen(vec![at(1_000_000_000, 5), at(3_500_000_000, 9)]);
         assert_eq!((growth(&two), two.seconds(MonitorFile::Vmstat)), (Some(4), Some(2.5)));
+        let mut other = at(9_000_000_000, 0);
+        other.reading = Reading::default();
+        let two = seen(vec![two.readings[0].clone(), two.readings[1].clone(), other]);
+        assert_eq!(growth(&two), Some(4));
         for none in [seen(vec![]), seen(vec![at(1, 5)]), seen(vec![at(1, 5), at(1, 9)])] {
             assert_eq!((growth(&none), none.seconds(MonitorFile::Vmstat)), (None, None));
         }

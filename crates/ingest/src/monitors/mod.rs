@@ -39,10 +39,12 @@ pub fn observation(copies: &[MonitorCopy]) -> Observation {
 pub fn reading(path: &str, bytes: &[u8]) -> Option<Reading> {
     let file = MonitorFile::of_path(path)?;
     let text = String::from_utf8_lossy(bytes.get(..BYTES_MAX).unwrap_or(bytes));
+    let thread = thread_of(path).unwrap_or_default().to_string();
     let mut taken = Taken::default();
     match file {
         MonitorFile::Vmstat => words::pairs(&text, &mut taken),
-        MonitorFile::Meminfo | MonitorFile::Status => words::fields(&text, &mut taken),
+        MonitorFile::Meminfo => words::fields(&text, Reading::WHOLE, &mut taken),
+        MonitorFile::Status => words::fields(&text, &thread, &mut taken),
         MonitorFile::PressureCpu | MonitorFile::PressureIo | MonitorFile::PressureMemory | MonitorFile::PressureIrq => {
             words::pressure(&text, &mut taken);
         }
@@ -50,7 +52,7 @@ pub fn reading(path: &str, bytes: &[u8]) -> Option<Reading> {
         MonitorFile::Schedstat => processors::schedstat(&text, &mut taken),
         MonitorFile::Interrupts | MonitorFile::Softirqs => processors::interrupts(&text, &mut taken),
         MonitorFile::ThreadStat => processors::thread(&text, &mut taken),
-        MonitorFile::ThreadSchedstat => processors::thread_schedstat(&text, thread_of(path), &mut taken),
+        MonitorFile::ThreadSchedstat => processors::thread_schedstat(&text, &thread, &mut taken),
         MonitorFile::Zoneinfo => memory::zoneinfo(&text, &mut taken),
         MonitorFile::Buddyinfo => memory::buddyinfo(&text, &mut taken),
         MonitorFile::Slabinfo => memory::slabinfo(&text, &mut taken),

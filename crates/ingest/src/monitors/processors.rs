@@ -167,12 +167,10 @@ pub(super) fn thread(text: &str, taken: &mut Taken) {
 }
 
 /// Reads /proc/TID/schedstat: one group, called as the thread.
-pub(super) fn thread_schedstat(text: &str, thread: Option<u32>, taken: &mut Taken) {
+pub(super) fn thread_schedstat(text: &str, thread: &str, taken: &mut Taken) {
     let line = text.lines().next().unwrap_or_default();
-    match (numbers(line.split_whitespace()), thread) {
-        (Some(counts), Some(thread)) if !counts.is_empty() => {
-            taken.put_row(&thread.to_string(), &SLICES, &counts);
-        }
+    match numbers(line.split_whitespace()) {
+        Some(counts) if !counts.is_empty() => taken.put_row(thread, &SLICES, &counts),
         _ => taken.unread(),
     }
 }

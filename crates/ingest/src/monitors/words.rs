@@ -16,7 +16,7 @@ pub(super) fn pairs(text: &str, taken: &mut Taken) {
 }
 
 /// Reads `Name: value kB`. What is not a number, such as a process's name, is of no use here and no mistake.
-pub(super) fn fields(text: &str, taken: &mut Taken) {
+pub(super) fn fields(text: &str, group: &str, taken: &mut Taken) {
     for line in text.lines() {
         let Some((key, rest)) = line.split_once(':') else {
             taken.unread();
@@ -25,7 +25,7 @@ pub(super) fn fields(text: &str, taken: &mut Taken) {
         let mut words = rest.split_whitespace();
         let value = words.next().and_then(|word| word.parse().ok());
         if let (Some(value), None | Some("kB"), None) = (value, words.next(), words.next()) {
-            taken.put(Reading::WHOLE, key.trim(), value);
+            taken.put(group, key.trim(), value);
         }
     }
 }

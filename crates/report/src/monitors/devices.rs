@@ -1,6 +1,6 @@
 //! The block of /proc/diskstats, as iostat has it: requests under way and how long they took, mean and largest.
 //!
-//! Formulas: Documentation/admin-guide/iostats.rst, and `rd_stats.c` of sysstat for the queue. A mean wait is that of
+//! Formulas: Documentation/admin-guide/iostats.rst, and iostat(1) of sysstat for the queue. A mean wait is that of
 //! all requests, not the mean of intervals with few and with many; MMTests takes `(r_await + w_await) / 2` for new
 //! versions of iostat.
 

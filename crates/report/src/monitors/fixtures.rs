@@ -233,7 +233,13 @@ fn run(khugepaged: bool) -> Observation {
     let caches: Vec<(&str, &[(&str, u64)])> = caches.iter().map(|(name, cache)| (*name, cache.as_slice())).collect();
     put(MonitorFile::Slabinfo, 60_000, &caches);
     let status = [("RssAnon", 40_000), ("RssFile", 8000), ("RssShmem", 0), ("VmPTE", 160 * more)];
-    put(MonitorFile::Status, 60_000, &[(Reading::WHOLE, &status)]);
+    put(MonitorFile::Status, 60_000, &[("1", &status)]);
+    for (ms, running) in [(21, 0), (59_021, 420)] {
+        put(MonitorFile::ThreadStat, ms, &[("kswapd0/45", &[("utime", 0), ("stime", 10 + running * more)])]);
+        put(MonitorFile::ThreadStat, ms + 1, &[("cc1/90", &[("utime", 700 + running), ("stime", 0)])]);
+        put(MonitorFile::ThreadStat, ms + 2, &[("cc1/91", &[("utime", 700 + running), ("stime", 0)])]);
+        put(MonitorFile::ThreadSchedstat, ms + 3, &[("45", &[("wait_ns", running * 900_000)])]);
+    }
     let readings = files.into_iter().flat_map(|(file, readings)| timed(file, readings));
     Observation { readings: readings.collect() }
 }

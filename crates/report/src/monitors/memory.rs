@@ -93,16 +93,17 @@ pub(super) fn page_table_block(seen: &[&Observation]) -> Block {
     Block::new("Page tables", "", rows.into_iter().filter(BlockRow::is_counted).collect())
 }
 
-/// Returns entries in use and pages of page tables, over all processes whose status was copied last. Huge pages need no
-/// entry; status does not tell them apart, so that with them this is too large.
+/// Returns entries in use and pages of page tables, over all processes that were there at the last of the copies. Huge
+/// pages need no entry; status does not tell them apart, so that with them this is too large.
 fn mapped(observation: &Observation) -> Option<(u64, u64)> {
-    let last = observation.of(MonitorFile::Status).last()?.at_ns;
-    let (mut resident, mut tables) = (0, 0);
-    for timed in observation.of(MonitorFile::Status).filter(|timed| timed.at_ns == last) {
-        let Some(status) = timed.reading.whole() else { continue };
-        resident += ["RssAnon", "RssFile", "RssShmem"].iter().filter_map(|key| status.get(key)).sum::<u64>();
-        tables += status.get("VmPTE").unwrap_or(0);
-    }
+    let phase = observation.of(MonitorFile::Status).last()?.phase;
+    let at_last = observation.of(MonitorFile::Status).filter(|timed| timed.phase == phase);
+    // The last copy of each process.
+    let processes: BTreeMap<&str, &Counters> = at_last.flat_map(|timed| timed.reading.groups()).collect();
+    let sum = |keys: &[&str]| -> u64 {
+        processes.values().flat_map(|status| keys.iter().filter_map(|key| status.get(key))).sum()
+    };
     let page = PAGE_KIB as u64;
+    let (resident, tables) = (sum(&["RssAnon", "RssFile", "RssShmem"]), sum(&["VmPTE"]));
     (tables > 0).then_some((resident / page, tables / page))
 }

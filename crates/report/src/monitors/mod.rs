@@ -62,6 +62,7 @@ impl Monitored {
             memory::slabs(&seen),
             memory::page_table_block(&seen),
             processors::pressure(&seen),
+            processors::threads(&seen),
             processors::processors(&seen),
         ];
         let blocks = blocks.into_iter().filter(|block| !block.rows.is_empty()).collect();

@@ -5,6 +5,8 @@
 use model::Direction;
 use stats::percent_change;
 
+use crate::comparison::{Comparison, Measured, Row};
+
 /// One operation on several kernels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SampleRow {
@@ -23,6 +25,27 @@ pub struct SampleTable {
     pub title: String,
     /// Its operations.
     pub rows: Vec<SampleRow>,
+}
+
+impl SampleTable {
+    /// Returns the samples of a comparison: those of all seeds together, of each seed without the first, which its value
+    /// leaves out as well.
+    #[must_use]
+    pub fn of(comparison: &Comparison) -> Self {
+        let samples = |measured: &Measured| {
+            let seeds = measured.seeds.iter().filter_map(|seed| seed.value.as_ref().ok());
+            seeds.flat_map(|sampled| sampled.samples.iter().skip(1).copied()).collect()
+        };
+        let row = |row: &Row| SampleRow {
+            name: row.workload.name.to_owned(),
+            direction: row.workload.metric.direction,
+            samples: std::iter::once(&row.base)
+                .chain(row.cells.iter().map(|cell| &cell.measured))
+                .map(samples)
+                .collect(),
+        };
+        Self { title: comparison.suite.clone(), rows: comparison.rows.iter().map(row).collect() }
+    }
 }
 
 /// Returns how much better a value is than the base's, in percent of it; nothing where there is no such percentage.

@@ -119,7 +119,7 @@ fn the_processors_of_the_ebizzy_story() {
 #[test]
 fn page_tables_of_processes_are_told() {
     let status = [("RssAnon", 40_000), ("RssFile", 8000), ("RssShmem", 0), ("VmPTE", 160)];
-    let seen = Observation { readings: timed(MonitorFile::Status, vec![(0, reading(&[("all", &status)]))]) };
+    let seen = Observation { readings: timed(MonitorFile::Status, vec![(0, reading(&[("7", &status)]))]) };
     let monitored = two(&seen, &seen);
     assert_eq!(told(&monitored, "Page-table pages"), ["40.00"; 2]);
     assert_eq!(told(&monitored, "PTEs per page-table page"), ["300.00"; 2]);

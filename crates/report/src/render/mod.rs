@@ -26,7 +26,7 @@ pub use run::{Shown, run};
 pub use runs::{Listed, runs};
 pub use style::{Style, StyleError};
 pub use styles::Styles;
-pub use text::text;
+pub use text::{text, text_in};
 pub use words::headlines;
 pub use workloads::workloads;
 

@@ -109,7 +109,8 @@ pub(super) fn two(number: f64) -> String {
     if text == "-0.00" { "0.00".to_owned() } else { text }
 }
 
-fn of_samples(table: &SampleTable, style: Style) -> Grid {
+/// Returns a table of samples.
+pub(super) fn of_samples(table: &SampleTable, style: Style) -> Grid {
     let mut rows = Vec::new();
     match style {
         Style::Mmtests => by_statistic(table, &mut rows),
@@ -222,6 +223,8 @@ fn stars(row: &SampleRow, line: &mut GridRow) {
 
 /// Returns a row of values with how much better than the base they are.
 fn compared((label, direction): (String, Direction), values: &[Option<f64>], style: Style) -> GridRow {
+    // A deviation of nothing around nothing is no number.
+    let values: Vec<Option<f64>> = values.iter().map(|value| value.filter(|value| value.is_finite())).collect();
     let base = values.first().copied().flatten();
     let cell = |(place, value): (usize, &Option<f64>)| Cell {
         value: value.map_or_else(|| "-".to_owned(), two),

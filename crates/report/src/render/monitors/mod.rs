@@ -15,4 +15,5 @@ pub use dictionary::dictionary;
 pub use html::html;
 pub use json::json;
 pub use markdown::markdown;
+pub(crate) use text::sample_table;
 pub use text::{relative_text, text};

@@ -4,7 +4,7 @@ use proptest::prelude::{prop, prop_assert, proptest};
 
 use super::{html, json, markdown, text};
 use crate::monitors::Monitored;
-use crate::monitors::fixtures::{monitored_of_2013, multibuild, newer, parallelio};
+use crate::monitors::fixtures::{self, monitored_of_2013, multibuild, newer, parallelio};
 use crate::render::{Style, Styles};
 
 fn plain(monitored: &Monitored, style: Style) -> String {
@@ -97,7 +97,56 @@ fn nothing_to_tell_is_nothing() {
     }
 }
 
+/// A comparison as developers of memory management read them; the verdicts are above and below as in ours.
+#[test]
+fn a_comparison_in_other_styles() {
+    let two = crate::fixtures::two(&[1, 2, 3]);
+    for style in [Style::Y2013, Style::Mmtests] {
+        let text = crate::render::text_in(&two, style, &Styles::plain());
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        insta::assert_snapshot!(text);
+    }
+    let ours = crate::render::text(&two, &Styles::plain());
+    assert_eq!(ours, crate::render::text_in(&two, Style::Marvin, &Styles::plain()));
+}
+
+#[test]
+fn samples_of_nothing_have_no_variation() {
+    let mut monitored = newer();
+    monitored.blocks.clear();
+    for row in &mut monitored.tables[0].rows {
+        row.samples = vec![vec![0.0, 0.0], vec![0.0, 0.0]];
+    }
+    let text = plain(&monitored, Style::Mmtests);
+    let row = text.lines().find(|line| line.starts_with("CoeffVar  Elapsed-4")).unwrap();
+    assert_eq!(row.split_whitespace().skip(2).collect::<Vec<_>>(), ["-", "-"]);
+    assert!(!text.contains("NaN"));
+}
+
 proptest! {
+    /// Whatever counters there are, no number is none.
+    #[test]
+    fn any_counters_can_be_told(
+        counts in prop::collection::vec((0_usize..400, 0_u64..u64::MAX), 0..60),
+        ms in 0_u64..1_000_000_000,
+    ) {
+        let terms = model::CONCEPTS.iter().flat_map(|concept| concept.forms).flat_map(|form| form.1);
+        let keys: Vec<&str> = terms.map(|term| match term {
+            model::Term::Key(key) | model::Term::IfThere(key) | model::Term::Less(key) => key,
+            model::Term::Zones("pgscan_direct") => "pgscan_direct_normal",
+            model::Term::Zones(_) => "allocstall_movable",
+        }).collect();
+        let counts: Vec<(&str, u64)> = counts.iter().map(|(key, count)| (keys[key % keys.len()], *count)).collect();
+        let (half, all) = counts.split_at(counts.len() / 2);
+        let (base, new) = (fixtures::vmstat(ms, half), fixtures::vmstat(ms, all));
+        let monitored = fixtures::two(&base, &new);
+        for style in Style::ALL {
+            let text = plain(&monitored, style);
+            prop_assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+        }
+        prop_assert!(json(&monitored).is_ok());
+    }
+
     /// Whatever samples there are, no style fails, and the base lies at 0.00 %.
     #[test]
     fn any_samples_can_be_told(samples in prop::collection::vec(prop::collection::vec(-1e9..1e12, 0..4), 1..4)) {

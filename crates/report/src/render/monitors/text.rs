@@ -1,15 +1,17 @@
 //! What monitors saw as text: two or three kernels in 80 columns, as mails have them.
 
 use super::super::style::Style;
-use super::grid::{Cell, Grid, GridRow, grids};
+use super::grid::{Cell, Grid, GridRow, grids, of_samples};
 use crate::label::cut_middle;
-use crate::monitors::{Monitored, SampleRow, title};
+use crate::monitors::{Monitored, SampleRow, SampleTable, title};
 use crate::plain::plain;
 use crate::render::Styles;
 use crate::render::layout::{Page, WIDTH};
 
 /// The narrowest and the widest column of counters.
 const COLUMN: (usize, usize) = (13, 19);
+/// What is around a percentage: ` (%)`, or ` *%*`.
+const BRACKETS: usize = 4;
 /// The widest column of labels.
 const LABEL_MAX: usize = 36;
 
@@ -20,11 +22,18 @@ pub fn text(monitored: &Monitored, style: Style, styles: &Styles) -> String {
     for grid in grids(monitored, style) {
         page.blank();
         table(&mut page, &grid, (&monitored.heads, style), styles);
-        for note in &grid.notes {
-            page.words(0, note);
-        }
     }
     page.finish()
+}
+
+/// Adds a table of samples to a page.
+pub(crate) fn sample_table(
+    page: &mut Page,
+    samples: &SampleTable,
+    (heads, style): (&[[String; 2]], Style),
+    styles: &Styles,
+) {
+    table(page, &of_samples(samples, style), (heads, style), styles);
 }
 
 /// Renders samples in percent of the base, a kernel a line: how results of SDET are given, which may not be published
@@ -67,6 +76,9 @@ fn table(page: &mut Page, grid: &Grid, (heads, style): (&[[String; 2]], Style), 
     for row in &grid.rows {
         page.line(columns.row(row, style).trim_end());
     }
+    for note in &grid.notes {
+        page.words(0, note);
+    }
 }
 
 /// How wide columns are.
@@ -79,16 +91,18 @@ struct Columns {
 
 impl Columns {
     fn new(grid: &Grid, (label, kernels): (usize, usize), style: Style) -> Self {
+        let percents = grid.rows.iter().flat_map(|row| &row.cells).filter_map(|cell| cell.change.as_ref());
+        let percent = percents.map(|change| change.percent.len()).max().unwrap_or(0);
         let change = match style {
             _ if !grid.compared => 0,
-            Style::Mmtests => " (   0.00%)".len(),
-            Style::Y2013 | Style::Marvin => " (  0.00%)".len(),
+            Style::Mmtests => percent.max("-99.99".len() + 1) + BRACKETS,
+            Style::Y2013 | Style::Marvin => percent.max("-99.99".len()) + BRACKETS,
         };
         let room = WIDTH.saturating_sub(label) / kernels.max(1);
         let value = match style {
             _ if !grid.compared => room.clamp(COLUMN.0, COLUMN.1),
-            Style::Mmtests => room.saturating_sub(change).clamp(12, 18),
-            Style::Y2013 | Style::Marvin => 12,
+            Style::Mmtests => room.saturating_sub(change).clamp(9, 18),
+            Style::Y2013 | Style::Marvin => room.saturating_sub(change).clamp(9, 12),
         };
         // A number is never cut: what is wider widens the column.
         let widest = grid.rows.iter().flat_map(|row| &row.cells).map(|cell| cell.value.len() + 1).max().unwrap_or(0);
@@ -108,7 +122,7 @@ impl Columns {
             if self.change == 0 {
                 continue;
             }
-            let width = self.change - " (%)".len();
+            let width = self.change - BRACKETS;
             let change = match change {
                 Some(change) if change.starred && style == Style::Mmtests => format!(" *{:>width$}%*", change.percent),
                 Some(change) => format!(" ({:>width$}%)", change.percent),
