@@ -87,9 +87,12 @@ fn mean(observation: &Observation, disk: &str, formula: Formula) -> Value {
     grew.map_or(Value::Absent, |(grew, seconds)| formula(&grew, seconds))
 }
 
-/// Returns the largest value of any interval.
+/// Returns the largest value of any interval; of one interval alone it would be the mean once more.
 fn largest(observation: &Observation, disk: &str, formula: Formula) -> Value {
     let readings: Vec<_> = observation.of(MonitorFile::Diskstats).collect();
+    if readings.len() < 3 {
+        return Value::Absent;
+    }
     let values = readings.windows(2).filter_map(|pair| {
         let seconds = pair[1].at_ns.checked_sub(pair[0].at_ns).filter(|ns| *ns > 0)? as f64 / 1e9;
         formula(&pair[1].reading.group(disk)?.since(pair[0].reading.group(disk)?), seconds).number()

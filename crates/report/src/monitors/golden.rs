@@ -163,6 +163,7 @@ fn the_mean_wait_is_that_of_requests() {
     let readings = vec![(0, disk(0, 0, 0, 0)), (1000, disk(990, 990, 10, 1000))];
     let seen = Observation { readings: timed(MonitorFile::Diskstats, readings) };
     assert_eq!(numbers(&two(&seen, &seen), "Mean sda-await"), [Some(1.99); 2]);
+    assert!(numbers(&two(&seen, &seen), "Max sda-await").is_empty());
 }
 
 /// MMTests divides by an elapsed time of zero, and prints an efficiency of 100 % where nothing was scanned.
