@@ -78,7 +78,7 @@ fn block_label(block: &Block, row: &BlockRow, style: Style) -> String {
     // The tables of 2013 have a word before Duration only.
     let word = if style == Style::Mmtests || block.word == "Duration" { block.word } else { "" };
     let percent =
-        if style == Style::Mmtests && row.form == Form::Percent && !name.starts_with("Perc") { " %" } else { "" };
+        if style == Style::Mmtests && row.form == Form::Percent && !name.contains("ercent") { " %" } else { "" };
     format!("{word} {name}{percent}").trim_start().to_owned()
 }
 
