@@ -173,19 +173,19 @@ impl Plan {
     }
 
     /// Finds out whether this dump is filtered faster mapped or read: some rows of sections in one way, as many in the other.
-    /// A small dump is mapped: to find out would take longer than it can save.
+    /// A small dump is mapped: to find out would take longer than it can save. `mapped` says how it is mapped then.
     ///
     /// # Errors
     /// When the dump cannot be read.
-    pub fn faster(dump: &Dump, filter: &Filter, clock: &dyn Fn() -> Duration) -> Result<Io, DumpError> {
+    pub fn faster((dump, mapped): (&Dump, Io), filter: &Filter, clock: &dyn Fn() -> Duration) -> Result<Io, DumpError> {
         let block_pages = filter.map().section_pages();
         let blocks = blocks(dump, block_pages)?;
         if blocks.len() < PROBES * ROW * PROBED {
-            return Ok(Io::Map);
+            return Ok(mapped);
         }
         let mut keep = vec![0; usize::try_from(block_pages / 64).unwrap_or_default()];
         let mut spent = [Vec::new(), Vec::new()];
-        let mut scanners = [Io::Map, Io::Read].map(|io| filter.scanner(Reader::new(dump, io)));
+        let mut scanners = [mapped, Io::Read].map(|io| filter.scanner(Reader::new(dump, io)));
         for (n, row) in blocks.chunks(blocks.len() / PROBES).take(PROBES).enumerate() {
             let start = clock();
             for number in row.iter().take(ROW) {
@@ -194,13 +194,13 @@ impl Plan {
             }
             spent[n % 2].push(clock().saturating_sub(start));
         }
-        let [mapped, read] = spent.map(|mut spent| {
+        let [map, read] = spent.map(|mut spent| {
             spent.sort_unstable();
             // Not the sum: once something else ran in between it would say nothing.
             spent.get(spent.len() / 2).copied().unwrap_or_default()
         });
         // Where they are about equal it is mapped: what is touched again, as by the copying of pages, costs less then.
-        Ok(if read * 10 < mapped * 9 { Io::Read } else { Io::Map })
+        Ok(if read * 10 < map * 9 { Io::Read } else { mapped })
     }
 
     /// Leaves out of the memory map what speaks of dropped pages only.
@@ -468,7 +468,7 @@ mod tests {
             }
             Duration::from_micros(now.get())
         };
-        (Plan::faster(&dump, &filter, &clock).unwrap(), asked.get())
+        (Plan::faster((&dump, Io::Map), &filter, &clock).unwrap(), asked.get())
     }
 
     #[test]

@@ -8,18 +8,33 @@ use crate::erase;
 use crate::error::{DumpError, MemoryError};
 use crate::kdump::PageReader;
 use crate::storage::Storage;
-use crate::window::{PIECE_MAX, Windows};
+use crate::window::{PIECE_MAX, WINDOWS, Windows};
 
 /// How bytes come from the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Io {
     /// Mapped, in windows.
     Map,
-    /// Mapped, in windows of so many bytes, a multiple of 4096; for experiments.
+    /// Mapped, in windows of so many bytes, a multiple of 4096.
     Windows(u64),
     /// Copied, by read calls.
     Read,
 }
+
+impl Io {
+    /// Returns windows of which all threads together map no more than half of `memory`; each thread has two readers.
+    ///
+    /// Larger ones than 4 MiB gain nothing, and below 64 KiB mapping costs more than reading (`marvin-dump experiment map-size`).
+    #[must_use]
+    pub fn within(memory: u64, threads: usize) -> Self {
+        let readers = 2 * threads.max(1) as u64 * WINDOWS as u64;
+        let window = (memory / 2 / readers).clamp(WINDOW_MIN, WINDOW_MAX);
+        Self::Windows(window - window % WINDOW_MIN)
+    }
+}
+
+const WINDOW_MIN: u64 = 64 << 10;
+const WINDOW_MAX: u64 = 4 << 20;
 
 /// A reader of physical memory.
 #[derive(Debug)]

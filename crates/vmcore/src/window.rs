@@ -1,8 +1,8 @@
 //! Windows on a file: parts of it that are mapped, a few at a time.
 //!
-//! A file of another kind than a plain one, above all /proc/vmcore, gets its page tables filled when it is mapped, for
-//! the whole range at once; small windows keep that within bounds, and mapping few large ones costs less than many small
-//! ones (the table of window sizes in `docs/dump.md`). A plain file is mapped lazily, so its windows can be large.
+//! /proc/vmcore gets its page tables filled when it is mapped, for the whole range at once; a plain file is mapped lazily, and
+//! what was touched counts as the program's memory. So windows are small, but not so small that mapping them costs more than
+//! reading (`marvin-dump experiment map-size`).
 //!
 //! If a mapped file becomes shorter, touching what is gone ends the program by SIGBUS. The program says so before it
 //! ends (`command::guard`); who cannot rule it out takes `--io read`.
@@ -17,11 +17,9 @@ use crate::calls::Calls;
 /// Most bytes that are asked for at once.
 pub(crate) const PIECE_MAX: usize = 256 << 10;
 /// Windows that are mapped at the same time.
-const WINDOWS: usize = 8;
-/// Size of a window on a plain file, in bytes: its page tables are 2 MiB, once all of it was touched.
-const LAZY: u64 = 1 << 30;
-/// Size of a window on /proc/vmcore and its like, in bytes.
-const EAGER: u64 = 16 << 20;
+pub(crate) const WINDOWS: usize = 4;
+/// Size of a window, in bytes, where nobody says what memory there is.
+const WINDOW: u64 = 4 << 20;
 
 /// Windows on one file.
 #[derive(Debug)]
@@ -47,12 +45,7 @@ impl<'d> Windows<'d> {
     /// Prepares windows on a file of `size` bytes; nothing is mapped yet. Each has `window` bytes, a multiple of a page, or
     /// as many as are good for the file.
     pub(crate) fn new(file: &'d File, (size, window): (u64, Option<u64>), calls: &'d Calls) -> Self {
-        let plain = file.metadata().is_ok_and(|data| {
-            use std::os::unix::fs::MetadataExt;
-            // Files of /proc have no blocks, and are not lazy.
-            data.is_file() && (data.blocks() > 0 || data.len() == 0)
-        });
-        let window = window.unwrap_or(if plain { LAZY } else { EAGER });
+        let window = window.unwrap_or(WINDOW);
         Self { file, size, window, slots: Vec::new(), clock: 0, last: 0, calls }
     }
 

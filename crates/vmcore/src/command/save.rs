@@ -242,8 +242,9 @@ impl<'w> Task<'w> {
             Some(threads) if threads > 0 => usize::from(threads),
             _ => std::thread::available_parallelism().map_or(1, usize::from),
         };
-        let io = if wish.non_mmap || wish.io == Access::Read { Io::Read } else { Io::Map };
         let memory = wish.cyclic_buffer.map_or(wish.memory, |kib| kib.saturating_mul(1024).max(wish.memory));
+        let read = wish.non_mmap || wish.io == Access::Read;
+        let io = if read { Io::Read } else { Io::within(memory, threads) };
         // What does not fit into memory goes beside the output, where there is room for more than that.
         let beside = output.first().and_then(|path| path.parent()).map(|folder| folder.join(""));
         let folder = wish.work_dir.clone().or(beside).or_else(|| wish.dry_run.then(std::env::temp_dir));
@@ -342,7 +343,7 @@ impl<'w> Task<'w> {
         let filter = Filter::for_level(reader, level)?;
         let mut work = self.work.clone();
         if let (Access::Auto, false, true, Some(filter)) = (self.wish.io, self.wish.non_mmap, reader.maps(), &filter) {
-            work.io = Plan::faster(dump, filter, host.clock)?;
+            work.io = Plan::faster((dump, work.io), filter, host.clock)?;
         }
         let progress = Progress::default();
         let plan = || Plan::make_watched((dump, filter.as_ref()), &work, &progress);
