@@ -2,7 +2,7 @@
 //!
 //! `tests/golden.rs` holds them against SciPy.
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use statrs::distribution::{Continuous, ContinuousCDF, StudentsT};
 use statrs::function::beta::checked_beta_reg;
 use statrs::function::erf::{erfc, erfc_inv};
 
@@ -22,10 +22,20 @@ pub(crate) fn student_two_sided(t: f64, degrees: f64) -> f64 {
     checked_beta_reg(degrees / 2.0, 0.5, degrees / (degrees + t * t)).unwrap_or(f64::NAN)
 }
 
-/// Returns the number that Student's t exceeds with a chance; none for what is no chance between 0 and 1.
+/// Returns the number that Student's t exceeds with a chance; none for what is no chance above 0 and at most a half.
 pub(crate) fn student_upper_quantile(chance: f64, degrees: f64) -> Option<f64> {
     let student = StudentsT::new(0.0, 1.0, degrees).ok()?;
-    (chance > 0.0 && chance < 1.0).then(|| -student.inverse_cdf(chance))
+    if !(chance > 0.0 && chance <= 0.5) {
+        return None;
+    }
+    let mut t = -student.inverse_cdf(chance);
+    // Far out, statrs gives six digits. Newton's steps on logarithms of both, where the tail is nearly a line.
+    for _ in 0..2 {
+        let tail = student_two_sided(t, degrees) / 2.0;
+        let step = (tail / chance).ln() * tail / (t * student.pdf(t));
+        t *= if step.is_finite() { step.exp() } else { 1.0 };
+    }
+    Some(t)
 }
 
 /// Returns the chance of Fisher's F at least so large, with two degrees of freedom above zero.

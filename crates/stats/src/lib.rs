@@ -8,6 +8,8 @@ mod average;
 mod change;
 mod distribution;
 mod families;
+#[cfg(test)]
+mod golden;
 mod noise;
 mod ranks;
 mod rated;

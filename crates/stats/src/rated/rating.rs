@@ -227,3 +227,224 @@ impl Rating {
 fn ratio(effect: f64) -> f64 {
     effect.exp().clamp(f64::MIN_POSITIVE, f64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{Strategy, any, prop, prop_assert, prop_assert_eq, proptest};
+
+    use super::{Basis, History, Rating, Scores, Unclear, Verdict, rate};
+    use crate::Better;
+
+    /// One value for each group.
+    fn side(values: &[f64]) -> Scores {
+        Scores::of(&values.iter().map(|value| [*value]).collect::<Vec<_>>(), Better::Higher).unwrap()
+    }
+
+    fn history(sets: &[&[f64]]) -> History {
+        let mut history = History::default();
+        sets.iter().for_each(|set| history.add(&side(set)));
+        history
+    }
+
+    fn rated(base: &[f64], new: &[f64], before: &History) -> Rating {
+        rate(&side(base), &side(new), before)
+    }
+
+    /// With a margin of 2 % and its own p.
+    fn verdict(rating: &Rating) -> Verdict {
+        rating.verdict(0.02, rating.precision.map_or(1.0, |precision| precision.p)).unwrap()
+    }
+
+    fn mirrored(verdict: Verdict) -> Verdict {
+        match verdict {
+            Verdict::Better => Verdict::Worse,
+            Verdict::Worse => Verdict::Better,
+            other => other,
+        }
+    }
+
+    #[test]
+    fn each_verdict_has_its_case() {
+        let none = History::default();
+        let base = [100.0, 101.0, 99.0, 100.5, 99.5];
+        assert_eq!(verdict(&rated(&base, &base.map(|v| v * 1.1), &none)), Verdict::Better);
+        assert_eq!(verdict(&rated(&base, &base.map(|v| v / 1.1), &none)), Verdict::Worse);
+        assert_eq!(verdict(&rated(&base, &base.map(|v| v * 1.001), &none)), Verdict::Same);
+        let wide = [100.0, 120.0, 80.0];
+        let unclear = rated(&wide, &wide.map(|v| v * 1.05), &none);
+        assert!(matches!(verdict(&unclear), Verdict::Unclear(Unclear::MoreGroups(n)) if n > 1000));
+        assert_eq!(verdict(&rated(&[100.0], &[200.0], &none)), Verdict::Unclear(Unclear::Unrated));
+    }
+
+    #[test]
+    fn a_sure_difference_below_the_margin_is_the_same() {
+        let base = [100.0, 100.01, 99.99, 100.005, 99.995];
+        let rating = rated(&base, &base.map(|v| v * 1.01), &History::default());
+        assert!(rating.precision.unwrap().p < 1e-6);
+        assert_eq!(verdict(&rating), Verdict::Same);
+    }
+
+    #[test]
+    fn the_groups_that_are_missing_are_those_of_the_formula() {
+        // A variance of (2 tau)²: 15.7 times 4 are 62.8, and 63 less one group are missing.
+        let tau = 1.02_f64.ln();
+        let past: Vec<f64> = [0.0, 2.0 * tau * 2.0_f64.sqrt()].iter().map(|log| log.exp()).collect();
+        let sets: Vec<&[f64]> = vec![&past; 5];
+        let rating = rated(&[1.0], &[1.0], &history(&sets));
+        assert_eq!(verdict(&rating), Verdict::Unclear(Unclear::MoreGroups(62)));
+    }
+
+    #[test]
+    fn a_history_rates_one_group_on_each_side() {
+        let past: [&[f64]; 10] = [&[100.0, 100.5]; 10];
+        let rating = rated(&[100.0], &[110.0], &history(&past));
+        let precision = rating.precision.unwrap();
+        assert_eq!((precision.basis, precision.degrees), (Basis::Moderated, 10.0));
+        assert_eq!(verdict(&rating), Verdict::Better);
+    }
+
+    #[test]
+    fn sides_noisier_than_their_history_speak_for_themselves() {
+        let past: [&[f64]; 10] = [&[100.0, 100.1]; 10];
+        let rating = rated(&[100.0, 120.0, 80.0], &[130.0, 90.0, 110.0], &history(&past));
+        assert_eq!(rating.precision.unwrap().basis, Basis::Noisier);
+        let one = rated(&[100.0, 120.0, 80.0], &[130.0], &history(&past));
+        assert_eq!(one.precision.unwrap().basis, Basis::Noisier);
+        assert!((one.precision.unwrap().degrees - 2.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_long_history_does_not_outweigh_everything() {
+        let past: Vec<&[f64]> = vec![&[100.0, 100.5]; 500];
+        let rating = rated(&[100.0, 100.4], &[100.0, 100.4], &history(&past));
+        assert!((rating.precision.unwrap().degrees - 32.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_never_scatters_is_judged_by_how_often_it_was_seen() {
+        let p = |count: usize, before: &History| {
+            let rating = rated(&vec![100.0; count], &vec![110.0; count], before);
+            assert_eq!(rating.precision.unwrap().basis, Basis::Constant);
+            rating.precision.unwrap().p
+        };
+        let none = History::default();
+        assert!((p(2, &none) - 2.0 / 6.0).abs() < 1e-12);
+        assert!((p(4, &none) - 2.0 / 70.0).abs() < 1e-12);
+        let past: [&[f64]; 30] = [&[5.0, 5.0]; 30];
+        assert!((p(1, &history(&past)) - 1.0 / 31.0).abs() < 1e-12);
+        let equal = rated(&[100.0; 3], &[100.0; 3], &none);
+        assert!((equal.precision.unwrap().p - 1.0).abs() < 1e-12);
+        assert_eq!(verdict(&equal), Verdict::Same);
+        assert!(p(2000, &none) < 1e-300);
+    }
+
+    #[test]
+    fn what_is_no_margin_and_no_chance_gives_no_verdict() {
+        let rating = rated(&[100.0, 101.0], &[150.0, 151.0], &History::default());
+        for margin in [f64::NAN, 0.0, -0.1, f64::INFINITY, -2.0] {
+            assert_eq!(rating.verdict(margin, 0.01), None);
+        }
+        for q in [f64::NAN, -0.1, 1.1] {
+            assert_eq!(rating.verdict(0.02, q), None);
+        }
+        for level in [f64::NAN, 0.0, 1.0, 2.0] {
+            assert_eq!(rating.interval(level), None);
+        }
+    }
+
+    #[test]
+    fn the_widest_ratio_is_a_number() {
+        let rating = rated(&[f64::MIN_POSITIVE], &[f64::MAX], &History::default());
+        assert!(rating.ratio().is_finite() && rating.ratio() > 1e300);
+        let rating = rated(&[f64::MAX], &[f64::MIN_POSITIVE], &History::default());
+        assert!(rating.ratio() > 0.0);
+    }
+
+    fn values() -> impl Strategy<Value = Vec<f64>> {
+        let near = prop::collection::vec(95.0..105.0, 1..7);
+        let wide = prop::collection::vec(1e-3..1e3, 1..7);
+        let coarse = prop::collection::vec((1..4_u8).prop_map(f64::from), 1..7);
+        proptest::prop_oneof![near, wide, coarse]
+    }
+
+    fn histories() -> impl Strategy<Value = History> {
+        prop::collection::vec(values(), 0..6).prop_map(|sets| {
+            let sets: Vec<&[f64]> = sets.iter().map(Vec::as_slice).collect();
+            history(&sets)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn swapped_sides_mirror_the_verdict(base in values(), new in values(), before in histories()) {
+            let (one, other) = (rated(&base, &new, &before), rated(&new, &base, &before));
+            prop_assert!((one.effect + other.effect).abs() < 1e-12);
+            let p = one.precision.map_or(1.0, |precision| precision.p);
+            prop_assert_eq!(one.verdict(0.02, p).map(mirrored), other.verdict(0.02, p));
+        }
+
+        #[test]
+        fn the_unit_and_the_way_it_is_written_are_no_matter(
+            base in values(), new in values(), before in histories(), unit in 1e-6..1e6,
+        ) {
+            let one = rated(&base, &new, &before);
+            let of = |values: &[f64], better, unit: &dyn Fn(f64) -> f64| {
+                Scores::of(&values.iter().map(|value| [unit(*value)]).collect::<Vec<_>>(), better).unwrap()
+            };
+            let scaled = |value: f64| value * unit;
+            let inverse = |value: f64| 1.0 / value;
+            for other in [
+                rate(&of(&base, Better::Higher, &scaled), &of(&new, Better::Higher, &scaled), &before),
+                rate(&of(&base, Better::Lower, &inverse), &of(&new, Better::Lower, &inverse), &before),
+            ] {
+                prop_assert!((one.effect - other.effect).abs() < 1e-9);
+                prop_assert_eq!(one.precision.is_some(), other.precision.is_some());
+                let p = |rating: &Rating| rating.precision.map_or(1.0, |precision| precision.p);
+                prop_assert!((p(&one) - p(&other)).abs() < 1e-6, "{one:?} {other:?}");
+            }
+        }
+
+        #[test]
+        fn more_of_the_same_never_turns_better_into_worse(
+            base in values(), new in values(), before in histories(), times in 2_usize..5,
+        ) {
+            let first = verdict(&rated(&base, &new, &before));
+            let again = verdict(&rated(&base.repeat(times), &new.repeat(times), &before));
+            prop_assert!(first != Verdict::Better || again != Verdict::Worse);
+            prop_assert!(first != Verdict::Worse || again != Verdict::Better);
+        }
+
+        #[test]
+        fn groups_that_do_not_differ_never_turn_better_into_worse(
+            pairs in prop::collection::vec((95.0..105.0, 95.0..105.0), 1..6),
+            equal in prop::collection::vec(95.0..105.0, 1..6),
+            before in histories(),
+        ) {
+            let (mut base, mut new): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
+            let first = verdict(&rated(&base, &new, &before));
+            base.extend(&equal);
+            new.extend(&equal);
+            let then = verdict(&rated(&base, &new, &before));
+            prop_assert!(first != Verdict::Better || then != Verdict::Worse);
+            prop_assert!(first != Verdict::Worse || then != Verdict::Better);
+        }
+
+        #[test]
+        fn nothing_that_is_not_finite_comes_out(
+            base in prop::collection::vec(prop::num::f64::POSITIVE | prop::num::f64::NORMAL | prop::num::f64::SUBNORMAL, 1..5),
+            new in prop::collection::vec(any::<f64>(), 1..5),
+            before in histories(),
+        ) {
+            let groups = |values: &[f64]| values.iter().map(|value| [*value]).collect::<Vec<_>>();
+            let sides = Scores::of(&groups(&base), Better::Lower).and_then(|a| Ok((a, Scores::of(&groups(&new), Better::Lower)?)));
+            if let Ok((base, new)) = sides {
+                let rating = rate(&base, &new, &before);
+                prop_assert!(rating.ratio().is_finite() && rating.ratio() > 0.0);
+                if let Some(ends) = rating.interval(0.95) {
+                    prop_assert!(ends.low <= rating.ratio() && rating.ratio() <= ends.high && ends.high.is_finite());
+                }
+                prop_assert!(rating.precision.is_none_or(|found| (0.0..=1.0).contains(&found.p) && found.error.is_finite()));
+            }
+        }
+    }
+}

@@ -1,6 +1,12 @@
 //! Seeded noise of known kinds, by which error rates are measured. For tests and benches only: nothing that judges draws
 //! a number.
 
+mod calibration;
+mod detection;
+
+pub use calibration::{Calibration, Design, Kind};
+pub use detection::{Quality, Trials};
+
 /// A stream of pseudo-random numbers; the same seed gives the same numbers.
 ///
 /// SplitMix64 (Steele, Lea and Flood 2014, "Fast splittable pseudorandom number generators").
