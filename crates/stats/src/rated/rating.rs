@@ -190,7 +190,7 @@ impl Rating {
     /// Returns what it comes to.
     ///
     /// `margin` is the least difference that is news, as a part of one: 0.02 are 2 %. `q` is the rating's p, or what became
-    /// of it among many ([`families`](crate::families)). Better and worse: `q <= 0.05` and the ratio is a margin away from 1
+    /// of it among many ([`families`](crate::families())). Better and worse: `q <= 0.05` and the ratio is a margin away from 1
     /// or more. Same: the interval of 90 % lies within the margin (two one-sided tests, Schuirmann 1987). Groups wanted:
     /// `2 (z(.975) + z(.80))² s² / ln(1 + margin)²` on each side.
     ///
