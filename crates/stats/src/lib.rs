@@ -23,6 +23,8 @@ pub use change::percent_change;
 pub use families::{Family, benjamini_hochberg, families, simes};
 pub use noise::{NoiseProfile, noise_profile};
 pub use ranks::{RankTest, rank_test};
-pub use rated::{Basis, Fault, History, Interval, Precision, Rating, Scores, Unclear, Verdict, rate};
+pub use rated::{
+    Basis, CrossCheck, Fault, History, Interval, Precision, Rating, Scores, Unclear, Verdict, cross_check, rate,
+};
 pub use series::{Change, Criteria, FollowUp, Group, Span, Watch, changes, follow_up, groups};
 pub use summary::{Better, Summary};

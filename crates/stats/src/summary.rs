@@ -167,7 +167,10 @@ fn amean(values: &[f64]) -> Option<f64> {
 
 fn hmean(values: &[f64]) -> Option<f64> {
     let positive = values.iter().all(|x| *x > 0.0);
-    positive.then(|| values.len() as f64 / values.iter().map(|x| 1.0 / x).sum::<f64>()).and_then(some)
+    positive
+        .then(|| values.len() as f64 / values.iter().map(|x| 1.0 / x).sum::<f64>())
+        .filter(|mean| *mean > 0.0)
+        .and_then(some)
 }
 
 /// Lets no number out that is not finite.
@@ -204,6 +207,8 @@ mod tests {
         assert_eq!((zero.hmean(), zero.gmean(), zero.coeffvar(), zero.hcoeffvar()), (None, None, None, None));
         let large = Summary::of(&[f64::MAX, f64::MAX], Better::Higher).unwrap();
         assert_eq!(large.amean(), None);
+        let small = Summary::of(&[f64::MIN_POSITIVE * f64::EPSILON], Better::Higher).unwrap();
+        assert_eq!(small.hmean(), None);
     }
 
     proptest! {

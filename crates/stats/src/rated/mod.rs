@@ -8,10 +8,12 @@
 //!
 //! Which series is which, and which sides are worth comparing, is left to the callers.
 
+mod cross;
 mod history;
 mod rating;
 mod scores;
 
+pub use cross::{CrossCheck, cross_check};
 pub use history::History;
 pub use rating::{Basis, Interval, Precision, Rating, Unclear, Verdict, rate};
 pub use scores::{Fault, Scores};

@@ -38,7 +38,7 @@ impl Scale {
         let middle = distances.len() / 2;
         let (_, median, _) = distances.select_nth_unstable_by(middle, f64::total_cmp);
         let deviation = if *median > 0.0 { OF_MEDIAN * *median } else { OF_MEAN * mean };
-        Some(Self { middle: low.midpoint(high), deviation: deviation.max(range * SHARE_MIN) })
+        Some(Self { middle: low.midpoint(high), deviation: deviation.max(range * SHARE_MIN).max(f64::MIN_POSITIVE) })
     }
 
     /// Tells whether a point is near enough for squares of its distance to be counted.

@@ -25,7 +25,7 @@ pub struct Criteria {
     pub segment_min: usize,
     /// Least difference of the levels, in the points' unit: for points that are logarithms, the logarithm of a ratio.
     pub magnitude_min: f64,
-    /// Largest p of the rank test.
+    /// Largest p of the rank test, above 0 and at most 1; with what is no such chance nothing is found.
     pub p_max: f64,
 }
 
@@ -99,7 +99,7 @@ fn fit(points: &[f64]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
+    use proptest::prelude::{Strategy, prop, prop_assert, prop_assert_eq, proptest};
 
     use super::{Criteria, changes};
     use crate::synthetic::{Chance, Noise};
@@ -108,6 +108,12 @@ mod tests {
         let mut points = noise.values(200, &mut Chance::new(seed));
         points[120..].iter_mut().for_each(|point| *point += step);
         points
+    }
+
+    /// Huge ones, the smallest ones, and both.
+    fn any_finite() -> impl Strategy<Value = f64> {
+        let small = prop::num::f64::SUBNORMAL | prop::num::f64::ZERO;
+        proptest::prop_oneof![small, prop::num::f64::NORMAL, -1.0..1.0]
     }
 
     fn places(points: &[f64]) -> Vec<usize> {
@@ -141,6 +147,13 @@ mod tests {
     }
 
     #[test]
+    fn numbers_too_small_to_be_reckoned_with_have_no_changes() {
+        let mut points = [0.0; 60];
+        points[40..].fill(f64::MIN_POSITIVE * f64::EPSILON);
+        assert!(places(&points).is_empty());
+    }
+
+    #[test]
     fn one_wild_point_or_two_are_no_change() {
         let mut points = Noise::Normal.values(200, &mut Chance::new(4));
         points[100] = 500.0;
@@ -157,6 +170,7 @@ mod tests {
         assert_eq!(with(Criteria { magnitude_min: f64::NAN, ..Criteria::default() }), 0);
         assert_eq!(with(Criteria { p_max: f64::NAN, ..Criteria::default() }), 0);
         assert_eq!(with(Criteria { segment_min: 101, ..Criteria::default() }), 0);
+        assert_eq!(with(Criteria { segment_min: usize::MAX, ..Criteria::default() }), 0);
         assert_eq!(with(Criteria { segment_min: 0, ..Criteria::default() }), 1);
     }
 
@@ -188,7 +202,7 @@ mod tests {
 
         #[test]
         fn any_finite_points_get_an_answer_in_order(
-            points in prop::collection::vec(prop::num::f64::NORMAL | prop::num::f64::ZERO, 0..80),
+            points in prop::collection::vec(any_finite(), 0..80),
             segment_min in 0_usize..9,
         ) {
             let criteria = Criteria { segment_min, p_max: 0.5, ..Criteria::default() };

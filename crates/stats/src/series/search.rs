@@ -100,7 +100,7 @@ impl Series<'_> {
     /// With levels `a` and `b` and memory `r`, what is new in a point is `(x(t) - m(t)) - r (x(t-1) - m(t-1))` (Cochrane and
     /// Orcutt 1949); the less of it a place leaves, the likelier it is, by the normal distribution.
     fn place(&self, (begin, cut, end): (usize, usize, usize), segment_min: usize) -> (usize, Span) {
-        let first = (begin + segment_min).max(cut.saturating_sub(SHIFT_MAX)).max(1);
+        let first = begin.saturating_add(segment_min).max(cut.saturating_sub(SHIFT_MAX)).max(1);
         let last = end.saturating_sub(segment_min).min(cut + SHIFT_MAX);
         if first >= last {
             return (cut, Span::new(cut, cut));
