@@ -17,7 +17,7 @@ pub use calls::{CallsError, call_tree};
 pub use environment::environment;
 pub use kept::{profile_from_text, profile_to_text};
 pub use modelled::modelled;
-pub use monitors::{observation, reading};
+pub use monitors::{copies, observation, reading};
 pub use probes::{ProbeHits, probe_hits};
 pub use profile::{ProfileError, profile, profile_by};
 pub use samples::{IngestError, outcome};

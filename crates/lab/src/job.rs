@@ -2,8 +2,8 @@
 
 use machine::{Exact, MachineError, Start, Trace};
 use model::{
-    CallTree, CostModel, Environment, FailureReason, Modelled, Outcome, Profile, Stage, SubjectFailure, Workload,
-    WorkloadResult,
+    CallTree, CostModel, Environment, FailureReason, Modelled, Observation, Outcome, Profile, Stage, SubjectFailure,
+    Workload, WorkloadResult,
 };
 use wire::{Clock, Job, Task};
 
@@ -90,6 +90,31 @@ pub(crate) fn workload(
     };
     let profile = profile.map(|profile| profile.map(|profile| ingest::profile_to_text(&profile)));
     Ok(Measured { value, console: end.console, profile })
+}
+
+/// Runs one workload and copies what the kernel counts, around it and every `interval_ms` milliseconds, 0 for not.
+pub(crate) fn observe(
+    exact: &Exact,
+    start: &Start,
+    (id, workload): (u64, &Workload),
+    interval_ms: u64,
+) -> Result<Result<Observation, String>, MachineError> {
+    let mut job = job_of(id, workload, start);
+    if let Task::Workload { monitors, .. } = &mut job.task {
+        *monitors = Some(interval_ms);
+    }
+    let end = exact.run(start, &job, Trace::Nothing)?;
+    let stream = match end.stream {
+        Ok(stream) => stream,
+        Err(failure) => return Ok(Err(failure.reason.to_string())),
+    };
+    // What was seen of a workload that did not end well says nothing of it.
+    match ingest::outcome(&stream, workload.operations, workload.iterations) {
+        Ok((Outcome::Completed, _)) => Ok(Ok(ingest::observation(&ingest::copies(&stream)))),
+        Ok((Outcome::Unsupported(why), _)) => Ok(Err(format!("not supported: {why}"))),
+        Ok((Outcome::Failed(failure), _)) => Ok(Err(failure.reason.to_string())),
+        Err(error) => Ok(Err(error.to_string())),
+    }
 }
 
 /// What following calls brought.

@@ -7,13 +7,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use kernel::{BuildCache, Step};
 use machine::{Boot, Exact, Limits, MachineError, Programs, Settings, SnapshotUse, Start, Trace};
-use model::{Build, CallTree, CostModel, KernelName, Machine, Modelled, Profile, Run, RunId, SourcePlace, Workload};
+use model::{
+    Build, CallTree, CostModel, KernelName, Machine, Modelled, Observation, Profile, Run, RunId, SourcePlace, Workload,
+};
 use store::{HomeLock, Store};
 use wire::{Clock, Frame, Job, Perturbation};
 
 use crate::carry_out::{Bench, carry_out};
 use crate::dump::is_dump;
-use crate::job::{Calls, Simulated, calls, simulate, with_retries};
+use crate::job::{Calls, Simulated, calls, observe, simulate, with_retries};
 use crate::perturb::conditions;
 use crate::symbols::{ANCHORS, Named, SymbolCache};
 use crate::unit::job_id;
@@ -202,6 +204,23 @@ impl Lab {
             same(&profile, kept)?;
             Ok(modelled)
         }))
+    }
+
+    /// Runs a workload and says what the kernel counted meanwhile: copies of its files before and after, and every
+    /// `interval_ms` milliseconds of guest time, 0 for not. A run of its own, so that measurements have no monitors; nothing is
+    /// stored.
+    ///
+    /// # Errors
+    /// When the lab fails. Inside, why nothing was seen.
+    pub fn observe(
+        &self,
+        build: &Build,
+        (workload, seed): (&Workload, u64),
+        interval_ms: u64,
+    ) -> Result<Result<Observation, String>, LabError> {
+        let Boot::Ready(start) = self.exact.boot(build, seed)? else { return Ok(Err("it does not boot".to_owned())) };
+        let id = job_id((&build.id, &self.machine().id, seed), workload.name);
+        with_retries(&|_| {}, || observe(&self.exact, &start, (id, workload), interval_ms))
     }
 
     /// Does a workload's job again, from the boot that it was measured from.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 use model::CostModel;
+use report::render::Style;
 
 use crate::exit::EXIT_CODES;
 
@@ -76,6 +77,8 @@ pub(crate) enum Command {
     Compare(Compare),
     /// Show which functions of the kernel a difference comes from, to the last instruction
     Profile(Box<Profile>),
+    /// Show what kernels count while a workload runs: reclaim, faults, disks, slabs, stalls, kernel beside kernel
+    Monitors(Box<Monitors>),
     /// Run a suite on one kernel and keep the results
     Run(Run),
     /// List the runs that are kept, newest first
@@ -122,6 +125,8 @@ pub(crate) enum Page {
     Cli,
     /// docs/workloads.md
     Workloads,
+    /// docs/counters.md
+    Counters,
 }
 
 /// What is measured.
@@ -162,6 +167,10 @@ pub(crate) struct Write {
     /// Write it to a file rather than to standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+
+    /// Layout of the tables in text: 2013 and mmtests as MMTests wrote and writes them, or ours
+    #[arg(long, value_name = "STYLE", default_value = "marvin")]
+    pub(crate) style: Style,
 
     /// Differences up to this many percent are no news [default: each metric's own, 1 for the micro suite]
     #[arg(long, value_name = "PERCENT", value_parser = margin, allow_negative_numbers = true)]
@@ -263,6 +272,42 @@ impl Profile {
     pub(crate) fn seed_count(&self) -> u64 {
         self.seeds.unwrap_or(if self.model.is_some() { 4 } else { 1 })
     }
+}
+
+const MONITORS_EXAMPLES: &str = "Examples:
+  marvin monitors deb:6.1 deb:6.12 --workload fault-anon
+  marvin monitors deb:6.1 deb:6.12 --workload file-create --interval 100 --format html -o counted.html";
+
+/// `marvin monitors`.
+#[derive(Debug, Args)]
+#[command(after_help = format!("{KERNELS}{MONITORS_EXAMPLES}"))]
+pub(crate) struct Monitors {
+    /// Kernels, the base first
+    #[arg(required = true, value_name = "KERNEL")]
+    pub(crate) kernels: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) measure: Measure,
+
+    /// Seed of the run
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u64).range(1..=1000))]
+    pub(crate) seed: u64,
+
+    /// Also copy the counters every so many milliseconds of guest time while the workload runs, for plots; 0 for not
+    #[arg(long, value_name = "MS", default_value_t = 0, value_parser = value_parser!(u64).range(0..=3_600_000))]
+    pub(crate) interval: u64,
+
+    /// Names and layout of the rows: 2013 as in Mel Gorman's mails of that year, mmtests as its compare today, or ours
+    #[arg(long, value_name = "STYLE", default_value = "marvin")]
+    pub(crate) style: Style,
+
+    /// How it is written
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+
+    /// Write it to a file rather than to standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
 }
 
 /// `marvin run`.

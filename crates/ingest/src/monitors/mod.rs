@@ -9,7 +9,8 @@ mod memory;
 mod processors;
 mod words;
 
-use model::{MonitorCopy, MonitorFile, Observation, Reading, TimedReading, thread_of};
+use model::{MonitorCopy, MonitorFile, Observation, Phase, Reading, TimedReading, thread_of};
+use wire::{Frame, Stream};
 
 /// Most bytes of a copy that are read: /proc/interrupts of some thousand processors is smaller.
 const BYTES_MAX: usize = 16 << 20;
@@ -17,6 +18,35 @@ const BYTES_MAX: usize = 16 << 20;
 const COUNTERS_MAX: usize = 200_000;
 /// Longest name of a counter or a group, in bytes.
 const NAME_MAX: usize = 96;
+
+/// Returns the copies that a job's stream brought, in its order. The agent names them `PHASE BEGUN ENDED PATH`.
+#[must_use]
+pub fn copies(stream: &Stream) -> Vec<MonitorCopy> {
+    let mut all: Vec<MonitorCopy> = Vec::new();
+    let mut last = "";
+    for frame in &stream.frames {
+        let Frame::File { name, bytes } = frame else { continue };
+        match all.last_mut().filter(|_| last == name) {
+            // The next piece of the same.
+            Some(copy) => copy.bytes.extend(bytes.iter().take(BYTES_MAX.saturating_sub(copy.bytes.len()))),
+            None => all.extend(copy(name, bytes)),
+        }
+        last = name;
+    }
+    all
+}
+
+fn copy(name: &str, bytes: &[u8]) -> Option<MonitorCopy> {
+    let mut words = name.splitn(4, ' ');
+    let phase = match words.next()? {
+        "start" => Phase::Start,
+        "interval" => Phase::Interval,
+        "end" => Phase::End,
+        _ => return None,
+    };
+    let (begun_ns, ended_ns) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    Some(MonitorCopy { path: words.next()?.to_owned(), begun_ns, ended_ns, phase, bytes: bytes.to_vec() })
+}
 
 /// Returns what copies say, those of files that no monitor is known for left out.
 #[must_use]

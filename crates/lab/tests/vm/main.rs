@@ -4,6 +4,7 @@
 
 mod failing;
 mod independent;
+mod monitors;
 mod probes;
 mod profiled;
 mod qemu;

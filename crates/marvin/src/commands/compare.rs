@@ -85,7 +85,7 @@ pub(crate) fn write(
     (answer, arguments): (Answer, &Arguments),
 ) -> anyhow::Result<()> {
     let text = match how.format {
-        Format::Text => report::render::text(comparison, &answer.styles(arguments.color)),
+        Format::Text => report::render::text_in(comparison, how.style, &answer.styles(arguments.color)),
         Format::Markdown => report::render::markdown(comparison),
         Format::Html => report::render::html(comparison)?,
         Format::Json => report::render::json(comparison)?,

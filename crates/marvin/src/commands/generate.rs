@@ -28,6 +28,7 @@ pub(crate) fn reference(page: Page) -> anyhow::Result<Exit> {
     let text = match page {
         Page::Cli => cli(),
         Page::Workloads => workloads(),
+        Page::Counters => report::render::monitors::dictionary(),
     };
     Answer::open(None)?.write(&text)?;
     Ok(Exit::Fine)

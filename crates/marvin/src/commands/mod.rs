@@ -8,6 +8,7 @@ mod generate;
 mod kernels;
 mod listing;
 mod measure;
+mod monitors;
 mod profile;
 mod report;
 mod run;
@@ -21,6 +22,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     match &arguments.command {
         Command::Compare(command) => compare::compare(arguments, command),
         Command::Profile(command) => profile::profile(arguments, command),
+        Command::Monitors(command) => monitors::monitors(arguments, command),
         Command::Run(command) => run::run(arguments, command),
         Command::Runs(command) => listing::runs(arguments, command),
         Command::Workloads(command) => listing::workloads(arguments, command),

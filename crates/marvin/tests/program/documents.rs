@@ -9,7 +9,7 @@ fn page(name: &str) -> String {
 
 #[test]
 fn the_pages_in_docs_are_up_to_date() {
-    for name in ["cli", "workloads"] {
+    for name in ["cli", "workloads", "counters"] {
         let path = format!("{}/../../docs/{name}.md", env!("CARGO_MANIFEST_DIR"));
         let there = std::fs::read_to_string(&path).unwrap();
         assert!(there == page(name), "docs/{name}.md is old: marvin reference {name} > docs/{name}.md");

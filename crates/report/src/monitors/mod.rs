@@ -18,7 +18,9 @@ mod samples;
 mod thread_of_2003;
 mod vmstat;
 
-use model::Observation;
+use model::{Build, Machine, Observation};
+
+use crate::label::labels;
 
 pub use block::{Block, BlockRow, Form, Value};
 pub use memory::{PageTables, page_tables};
@@ -33,6 +35,12 @@ pub struct Watched<'a> {
     pub head: [String; 2],
     /// What monitors saw.
     pub observation: &'a Observation,
+}
+
+/// Returns what kernels are called over their columns, in two lines each; no two are called the same.
+#[must_use]
+pub fn heads(kernels: &[(&Build, &Machine)]) -> Vec<[String; 2]> {
+    labels(kernels).into_iter().map(|label| label.head).collect()
 }
 
 /// Kernels side by side, the base first.

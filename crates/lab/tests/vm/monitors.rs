@@ -1,0 +1,43 @@
+//! Monitors: what the kernel counts while a workload runs, and nothing of them in a measurement.
+
+use model::{MonitorFile, Observation, Phase, Reading};
+
+use crate::{build, declared, lab, measure, samples};
+
+/// Returns by how much a counter of /proc/vmstat grew.
+fn grown(observation: &Observation, key: &str) -> u64 {
+    let counters = observation.growth(MonitorFile::Vmstat, Reading::WHOLE).unwrap();
+    counters.get(key).unwrap()
+}
+
+#[test]
+fn monitors_see_the_workload_and_measurements_do_not_see_them() {
+    for kernel in ["deb:6.1", "deb:6.12"] {
+        let build = build(kernel);
+        let faults = declared("fault-anon");
+        let before = measure(lab(), &build, &[faults]);
+        let seen = lab().observe(&build, (faults, 1), 0).unwrap().unwrap();
+        // Each operation is a fault.
+        let operations = faults.operations * u64::from(faults.warm_up + faults.iterations);
+        let counted = grown(&seen, "pgfault");
+        assert!((operations..operations + operations / 10).contains(&counted), "{kernel}: {counted} of {operations}");
+        // Where nothing takes memory, there are none.
+        let calls = lab().observe(&build, (declared("getppid"), 1), 0).unwrap().unwrap();
+        assert!(grown(&calls, "pgfault") < operations / 10, "{kernel}");
+        assert_eq!(lab().observe(&build, (faults, 1), 0).unwrap().unwrap(), seen, "{kernel}: the same again");
+        let after = measure(lab(), &build, &[faults]);
+        assert_eq!(samples(&before[0]), samples(&after[0]), "{kernel}");
+    }
+}
+
+#[test]
+fn an_interval_shows_what_happens_in_between() {
+    let build = build("deb:6.12");
+    let seen = lab().observe(&build, (declared("file-create"), 1), 50).unwrap().unwrap();
+    let between = |timed: &&model::TimedReading| timed.file == MonitorFile::Vmstat && timed.phase == Phase::Interval;
+    let times: Vec<u64> = seen.readings.iter().filter(between).map(|timed| timed.at_ns).collect();
+    assert!(times.len() > 3, "{times:?}");
+    assert!(times.windows(2).all(|pair| pair[1] - pair[0] >= 50_000_000), "{times:?}");
+    let threads = |timed: &&model::TimedReading| timed.file == MonitorFile::ThreadSchedstat;
+    assert!(seen.readings.iter().any(|timed| threads(&timed)), "kswapd is watched");
+}

@@ -1,0 +1,79 @@
+//! `marvin monitors`: what kernels counted while a workload ran.
+
+use lab::Lab;
+use model::{Build, Observation, Workload};
+use report::monitors::{Monitored, Watched, heads};
+use report::render::{self, Styles};
+
+use super::measure::{build, kernel_name, open, suite, workloads};
+use crate::answer::Answer;
+use crate::cli::{Arguments, Format, Monitors};
+use crate::exit::{Exit, WrongInput};
+use crate::progress::Progress;
+
+pub(crate) fn monitors(arguments: &Arguments, command: &Monitors) -> anyhow::Result<Exit> {
+    let measure = &command.measure;
+    let workloads = workloads(suite(&measure.suite)?, &measure.workload)?;
+    if workloads.len() > 1 && matches!(command.format, Format::Html | Format::Json) {
+        let text = "a page or a document is about one workload: name it with --workload, or take --format text";
+        return Err(WrongInput(text.to_owned()).into());
+    }
+    let names = command.kernels.iter().map(|name| kernel_name(name)).collect::<Result<Vec<_>, _>>()?;
+    let answer = Answer::open(command.output.as_deref())?;
+    let lab = open(arguments, measure)?;
+    let progress = Progress::new(arguments.quiet);
+    let builds = names.iter().map(|name| build(&lab, name, &progress)).collect::<Result<Vec<_>, _>>()?;
+    progress.again("watching", workloads.len() * builds.len());
+    let mut texts = Vec::new();
+    let mut failed = false;
+    for workload in workloads {
+        let seen = watch(&lab, &builds, workload, (command, &progress))?;
+        let title = format!("{}: {}, seed {}", workload.name, workload.stresses, command.seed);
+        texts.push(match seen {
+            Ok(seen) => rendered(&title, (&lab, &builds), &seen, (command, &answer.styles(arguments.color)))?,
+            Err(why) => {
+                failed = true;
+                format!("{title}\n\n{why}\n")
+            }
+        });
+    }
+    progress.end();
+    answer.write(texts.join("\n"))?;
+    Ok(if failed { Exit::Subject } else { Exit::Fine })
+}
+
+/// Runs a workload on each kernel; inside, why one of them shows nothing.
+fn watch(
+    lab: &Lab,
+    builds: &[Build],
+    workload: &Workload,
+    (command, progress): (&Monitors, &Progress),
+) -> anyhow::Result<Result<Vec<Observation>, String>> {
+    let mut seen = Vec::new();
+    for build in builds {
+        match lab.observe(build, (workload, command.seed), command.interval)? {
+            Ok(observation) => seen.push(observation),
+            Err(why) => return Ok(Err(format!("{}: {why}", build.version))),
+        }
+        progress.one_more(&format!("{} {}", build.version, workload.name));
+    }
+    Ok(Ok(seen))
+}
+
+fn rendered(
+    title: &str,
+    (lab, builds): (&Lab, &[Build]),
+    seen: &[Observation],
+    (command, styles): (&Monitors, &Styles),
+) -> anyhow::Result<String> {
+    let kernels: Vec<_> = builds.iter().map(|build| (build, lab.machine())).collect();
+    let watched: Vec<Watched<'_>> =
+        heads(&kernels).into_iter().zip(seen).map(|(head, observation)| Watched { head, observation }).collect();
+    let monitored = Monitored::new(&watched, Vec::new());
+    Ok(match command.format {
+        Format::Text => format!("{title}\n\n{}", render::monitors::text(&monitored, command.style, styles)),
+        Format::Markdown => format!("## {title}\n\n{}", render::monitors::markdown(&monitored, command.style)),
+        Format::Html => render::monitors::html(&monitored, command.style)?,
+        Format::Json => render::monitors::json(&monitored)?,
+    })
+}
