@@ -69,7 +69,7 @@ fn rendered(
     let kernels: Vec<_> = builds.iter().map(|build| (build, lab.machine())).collect();
     let watched: Vec<Watched<'_>> =
         heads(&kernels).into_iter().zip(seen).map(|(head, observation)| Watched { head, observation }).collect();
-    let monitored = Monitored::new(&watched, Vec::new());
+    let monitored = Monitored { subject: title.to_owned(), ..Monitored::new(&watched, Vec::new()) };
     Ok(match command.format {
         Format::Text => format!("{title}\n\n{}", render::monitors::text(&monitored, command.style, styles)),
         Format::Markdown => format!("## {title}\n\n{}", render::monitors::markdown(&monitored, command.style)),

@@ -46,6 +46,8 @@ pub fn heads(kernels: &[(&Build, &Machine)]) -> Vec<[String; 2]> {
 /// Kernels side by side, the base first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Monitored {
+    /// What they did meanwhile; empty where nobody says.
+    pub subject: String,
     /// What they are called, in two lines.
     pub heads: Vec<[String; 2]>,
     /// Samples of workloads.
@@ -74,7 +76,7 @@ impl Monitored {
             processors::processors(&seen),
         ];
         let blocks = blocks.into_iter().filter(|block| !block.rows.is_empty()).collect();
-        Self { heads, tables, blocks, plots: plots::plots(&seen) }
+        Self { subject: String::new(), heads, tables, blocks, plots: plots::plots(&seen) }
     }
 }
 

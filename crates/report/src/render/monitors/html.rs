@@ -27,7 +27,10 @@ struct PageOfMonitors {
 pub fn html(monitored: &Monitored, style: Style) -> Result<String, RenderError> {
     let kernels: Vec<String> = monitored.heads.iter().map(|head| plain(&title(head))).collect();
     let page = PageOfMonitors {
-        title: format!("What monitors saw: {}", kernels.join(", ")),
+        title: match plain(&monitored.subject) {
+            subject if subject.is_empty() => format!("What monitors saw: {}", kernels.join(", ")),
+            subject => format!("{subject}: {}", kernels.join(", ")),
+        },
         kernels,
         pictures: pictures(monitored),
         grids: grids(monitored, style),

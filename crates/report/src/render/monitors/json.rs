@@ -12,6 +12,9 @@ const SCHEMA_VERSION: u32 = 1;
 struct Document<'a> {
     schema_version: u32,
     kind: &'static str,
+    /// What was done meanwhile.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    subject: &'a str,
     /// The base first; all lists of values are in this order.
     kernels: Vec<String>,
     samples: Vec<Samples<'a>>,
@@ -71,6 +74,7 @@ pub fn json(monitored: &Monitored) -> Result<String, RenderError> {
     let document = Document {
         schema_version: SCHEMA_VERSION,
         kind: "monitors",
+        subject: &monitored.subject,
         kernels: monitored.heads.iter().map(title).collect(),
         samples: monitored.tables.iter().map(samples).collect(),
         blocks: monitored.blocks.iter().map(block).collect(),

@@ -89,8 +89,13 @@ fn pages_are_whole_and_hostile_words_stay_words() {
 
 #[test]
 fn nothing_to_tell_is_nothing() {
-    let nothing =
-        Monitored { heads: vec![["6.1".to_owned(), String::new()]], tables: vec![], blocks: vec![], plots: vec![] };
+    let nothing = Monitored {
+        subject: String::new(),
+        heads: vec![["6.1".to_owned(), String::new()]],
+        tables: vec![],
+        blocks: vec![],
+        plots: vec![],
+    };
     for style in Style::ALL {
         assert_eq!(plain(&nothing, style), "");
         assert!(html(&nothing, style).unwrap().contains("6.1"));
