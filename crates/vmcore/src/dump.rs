@@ -5,6 +5,7 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use crate::archive::{self, Archive};
 use crate::bits;
 use crate::elf::{self, Segment, Segments, Which};
 use crate::error::DumpError;
@@ -21,6 +22,8 @@ pub enum Format {
     Elf,
     /// A kdump-compressed file.
     Kdump,
+    /// An archive.
+    Archive,
     /// The file that holds a guest's memory.
     Memory,
 }
@@ -32,6 +35,7 @@ impl Format {
         match self {
             Self::Elf => "elf",
             Self::Kdump => "kdump-compressed",
+            Self::Archive => "archive",
             Self::Memory => "a guest's memory",
         }
     }
@@ -65,6 +69,8 @@ pub(crate) enum Content {
     },
     /// In a kdump file or a set of them.
     Pages(Pages),
+    /// In an archive.
+    Archive(Archive),
 }
 
 impl Dump {
@@ -82,6 +88,9 @@ impl Dump {
             }
             if start.starts_with(b"\x7fELF") && paths.len() == 1 {
                 return Self::of_elf(storage);
+            }
+            if start == *archive::SIGNATURE && paths.len() == 1 {
+                return Archive::open(storage).map(Self::of_archive);
             }
             if start != *kdump::SIGNATURE {
                 return Err(unknown(path, &storage, start));
@@ -126,6 +135,14 @@ impl Dump {
             *stored = segments.pages(self.page, Which::Stored);
         }
         Ok(self)
+    }
+
+    fn of_archive(mut archive: Archive) -> Self {
+        let (machine, page) = (archive.header.machine, archive.header.page);
+        let notes = std::mem::take(&mut archive.header.notes);
+        let info = note::vmcoreinfo(&notes).map(|range| Info::parse(&notes[range])).unwrap_or_default();
+        let incomplete = archive.incomplete || archive.storage.cut();
+        Self { content: Content::Archive(archive), format: Format::Archive, machine, page, notes, info, incomplete }
     }
 
     fn of_pages(mut files: Vec<(Storage, Header)>) -> Result<Self, DumpError> {
@@ -187,6 +204,7 @@ impl Dump {
         match &self.content {
             Content::Segments { storage, .. } => storage.flattened(),
             Content::Pages(pages) => pages.flattened(),
+            Content::Archive(archive) => archive.storage.flattened(),
         }
     }
 
@@ -226,6 +244,7 @@ impl Dump {
         match &self.content {
             Content::Segments { memory, .. } => memory.last().map_or(0, |range| range.end),
             Content::Pages(pages) => pages.header().map_or(0, |header| header.pages),
+            Content::Archive(archive) => archive.header.pages,
         }
     }
 
@@ -234,6 +253,7 @@ impl Dump {
         match &self.content {
             Content::Segments { .. } => 0,
             Content::Pages(pages) => pages.header().map_or(0, |header| header.level),
+            Content::Archive(archive) => archive.header.level,
         }
     }
 
@@ -242,6 +262,7 @@ impl Dump {
         match &self.content {
             Content::Segments { memory, .. } => memory.clone(),
             Content::Pages(_) => std::iter::once(0..self.pages()).collect(),
+            Content::Archive(archive) => archive.header.memory.clone(),
         }
     }
 
@@ -249,7 +270,7 @@ impl Dump {
     pub(crate) fn in_file(&self) -> Vec<Range<u64>> {
         match &self.content {
             Content::Segments { stored, .. } => stored.clone(),
-            Content::Pages(_) => self.extents(),
+            Content::Pages(_) | Content::Archive(_) => self.extents(),
         }
     }
 
@@ -262,6 +283,10 @@ impl Dump {
                 Ok(())
             }
             Content::Pages(pages) => pages.memory(first, words),
+            Content::Archive(archive) => {
+                archive.memory(first, words);
+                Ok(())
+            }
         }
     }
 
@@ -274,6 +299,10 @@ impl Dump {
                 Ok(())
             }
             Content::Pages(pages) => pages.stored(first, words),
+            Content::Archive(archive) => {
+                archive.stored(first, words);
+                Ok(())
+            }
         }
     }
 
@@ -284,7 +313,7 @@ impl Dump {
                 let segment = segments.from(physical).filter(|segment| segment.start <= physical);
                 segment.map_or(0, |segment| segment.address.wrapping_add(physical - segment.start))
             }
-            Content::Pages(_) => 0,
+            Content::Pages(_) | Content::Archive(_) => 0,
         }
     }
 
@@ -293,6 +322,7 @@ impl Dump {
         match &self.content {
             Content::Segments { storage, .. } => storage.path(),
             Content::Pages(pages) => pages.path(),
+            Content::Archive(archive) => archive.path(),
         }
     }
 }
