@@ -55,7 +55,7 @@ pub fn write((dump, plan): (&Dump, &Plan), style: &Style, work: &Work, sink: &dy
         file: Mutex::new(Output { end: header.len() as u64, places: Vec::new() }),
         written: Mutex::new(Written::default()),
     };
-    crew(work.threads, || Packer::new(&job, work)?.run())?;
+    crew(threads(style, work), || Packer::new(&job, work)?.run())?;
     let mut written = locked(&job.written).clone();
     let mut file = locked(&job.file);
     file.places.sort_unstable_by_key(|place| place.first);
@@ -69,6 +69,17 @@ pub fn write((dump, plan): (&Dump, &Plan), style: &Style, work: &Work, sink: &dy
 
 fn compressor(style: &Style) -> Result<Compressor, DumpError> {
     Compressor::new(Codec::Zstd, Some(style.effort.unwrap_or(EFFORT)), BLOCK as usize)
+}
+
+/// Returns how many threads may work: all of them together need no more than half of the memory.
+fn threads(style: &Style, work: &Work) -> usize {
+    // A block, the same packed, and the tables of zstd, which grow with the effort.
+    let each = match style.effort.unwrap_or(EFFORT) {
+        ..=3 => 4 << 20,
+        4..=6 => 6 << 20,
+        _ => 16 << 20,
+    };
+    usize::try_from(work.memory / 2 / each).unwrap_or(usize::MAX).clamp(1, work.threads.max(1))
 }
 
 /// Returns how many bytes the index of so many blocks has, with the end behind it.
