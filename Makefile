@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 CARGO ?= cargo
 
-.PHONY: help build dump demo test test-full bench bench-dump install clean
+.PHONY: help build dump demo test test-full bench bench-dump bench-stats install clean
 
 help: ## Show this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -31,10 +31,14 @@ bench: ## Print one line per figure
 	@scripts/needs.sh demo
 	$(CARGO) build --release --locked -p marvin
 	@$(CARGO) run --release --locked -q -p benches
+	@$(CARGO) run --release --locked -q -p benches --bin stats
 
 bench-dump: ## Print figures of marvin-dump beside makedumpfile's (MAKEDUMPFILE=program, VMCORE=real dump)
 	$(CARGO) build --release --locked -p vmcore
 	@$(CARGO) run --release --locked -q -p benches --bin dump
+
+bench-stats: ## Print speed and error rates of the statistics beside Otava's (OTAVA=python that has apache-otava)
+	@$(CARGO) run --release --locked -q -p benches --bin stats
 
 install: build ## Install program, man pages and completions below PREFIX (default /usr/local)
 	install -D -m 755 target/release/marvin $(DESTDIR)$(PREFIX)/bin/marvin

@@ -9,6 +9,7 @@ use guest::{JOB, VERSION, console, die_saying, in_child, power_off};
 use wire::{Frame, Job, Task};
 
 use crate::measure::{self, Plan};
+use crate::monitors::Monitors;
 use crate::workloads::Failure;
 use crate::{environment, probes, symbols};
 
@@ -42,7 +43,7 @@ fn work(job: &Job) -> io::Result<Vec<Frame>> {
     match &job.task {
         Task::Environment => Ok(environment::copy().into_iter().map(file).collect()),
         Task::Symbols => Ok(vec![file(("symbols".to_owned(), symbols::copy()?))]),
-        Task::Workload { name, operations, warm_up, iterations, probes } => {
+        Task::Workload { name, operations, warm_up, iterations, probes, monitors } => {
             if !probes.is_empty()
                 && let Err(error) = probes::set(probes)
             {
@@ -57,7 +58,11 @@ fn work(job: &Job) -> io::Result<Vec<Frame>> {
                 delay_us: job.perturbation.delay_us,
                 spins: job.perturbation.spins,
             };
+            let monitors = monitors.map(Monitors::start).transpose()?;
             let mut frames = vec![in_worker(name, &plan)?];
+            if let Some(monitors) = monitors {
+                frames.extend(monitors.end()?.into_iter().map(file));
+            }
             if !probes.is_empty() {
                 frames.push(file(("kprobe_profile".to_owned(), probes::profile()?)));
             }

@@ -8,6 +8,7 @@
 mod environment;
 mod init;
 mod measure;
+mod monitors;
 mod probes;
 mod region;
 mod resident;

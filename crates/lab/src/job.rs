@@ -165,6 +165,7 @@ pub(crate) fn task(workload: &Workload, probes: Vec<String>) -> Task {
         warm_up: workload.warm_up,
         iterations: workload.iterations,
         probes,
+        monitors: None,
     }
 }
 

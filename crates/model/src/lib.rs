@@ -5,12 +5,14 @@
 
 mod build;
 mod calls;
+mod concept;
 mod cost;
 mod ids;
 mod kernel;
 mod machine;
 mod metric;
 mod micro;
+mod monitor;
 mod profile;
 mod run;
 mod selection;
@@ -20,12 +22,14 @@ mod workload;
 
 pub use build::{Build, BuildFile};
 pub use calls::{CallPath, CallTree};
+pub use concept::{CONCEPTS, Comparability, Concept, Form, Term, ZONES, concept};
 pub use cost::{CostEvent, CostEvents, CostModel, CostModelError, Modelled, ModelledLine};
 pub use ids::{BuildId, IdError, MachineId, RunId};
 pub use kernel::{DebQuery, KernelName, KernelNameError};
 pub use machine::{Machine, MachineKind};
 pub use metric::{Direction, Metric, Unit};
 pub use micro::MICRO;
+pub use monitor::{Counters, MonitorCopy, MonitorFile, Observation, Phase, Reading, TimedReading, thread_of};
 pub use profile::{Profile, ProfileLine, Region, Share};
 pub use run::{Environment, FailureReason, Outcome, Run, Stage, SubjectFailure, WorkloadResult};
 pub use selection::{SelectionError, group_of, select, suite};

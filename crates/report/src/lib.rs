@@ -20,6 +20,7 @@ mod label;
 pub mod ledger;
 mod missing;
 pub mod modelled;
+pub mod monitors;
 mod plain;
 mod question;
 pub mod render;

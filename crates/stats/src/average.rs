@@ -10,7 +10,7 @@ pub struct Spread {
 }
 
 /// Returns the values if there are any and all are finite: the one gate that NaN and infinities do not pass.
-fn finite(values: &[f64]) -> Option<&[f64]> {
+pub(crate) fn finite(values: &[f64]) -> Option<&[f64]> {
     (!values.is_empty() && values.iter().all(|v| v.is_finite())).then_some(values)
 }
 

@@ -1,11 +1,30 @@
-//! Numbers in, medians, means and intervals out; knows no word of the domain.
+//! Numbers in, averages, ratings, verdicts and change points out; knows no word of the domain.
 //!
-//! Pure and total: every function answers `None` where the question has no answer (no values, a value that is not
-//! finite, a logarithm of nothing), so that NaN can neither enter nor leave. What the numbers mean, which way is good
-//! and how much is news is left to the callers.
+//! Pure and total: a function answers `None`, or says which fault it found, where the question has no answer (no values, a
+//! value that is not finite, a logarithm of nothing), so that NaN can neither enter nor leave. What the numbers mean, which
+//! of them belong together and how much is news is left to the callers.
 
 mod average;
 mod change;
+mod distribution;
+mod families;
+#[cfg(test)]
+mod golden;
+mod noise;
+mod ranks;
+mod rated;
+mod series;
+mod summary;
+#[cfg(any(test, feature = "synthetic"))]
+pub mod synthetic;
 
 pub use average::{Spread, geometric_mean, median, median_without_first, spread};
 pub use change::percent_change;
+pub use families::{Family, benjamini_hochberg, families, simes};
+pub use noise::{NoiseProfile, noise_profile};
+pub use ranks::{RankTest, rank_test};
+pub use rated::{
+    Basis, CrossCheck, Fault, History, Interval, Precision, Rating, Scores, Unclear, Verdict, cross_check, rate,
+};
+pub use series::{Change, Criteria, FollowUp, Group, Span, Watch, changes, follow_up, groups};
+pub use summary::{Better, Summary};

@@ -43,6 +43,7 @@ mod field {
     pub(super) const NOTES: usize = 40;
     pub(super) const RANGES: usize = 44;
     pub(super) const NAMES: usize = 48;
+    pub(super) const ERASED: usize = 440;
     pub(super) const NAME: usize = 65;
     pub(super) const SUM: usize = 508;
 }
@@ -50,9 +51,9 @@ mod field {
 const MEMORY_MAX: u64 = 128 << 40;
 /// Most bytes that a block may have unpacked.
 const BLOCK_MAX: u64 = 4 << 20;
-/// Most ranges of memory, and bytes of all notes.
+/// Most ranges of memory, and bytes of all notes, and of what is told of erased data.
 pub(crate) const RANGES_MAX: usize = 1 << 20;
-const NOTES_MAX: usize = 32 << 20;
+pub(crate) const NOTES_MAX: usize = 16 << 20;
 /// Most bytes of a block's table.
 const TABLE_MAX: u32 = 1 << 20;
 /// Most blocks.
@@ -71,6 +72,8 @@ pub(crate) struct Header {
     /// Names of the system, as `uname` has them.
     pub(crate) names: [String; 6],
     pub(crate) notes: Vec<u8>,
+    /// What was erased before it was written, in words.
+    pub(crate) erased: Vec<u8>,
     /// The pages that were memory, in order.
     pub(crate) memory: Vec<Range<u64>>,
 }
@@ -81,6 +84,7 @@ impl Header {
         let mut bytes = SIGNATURE.to_vec();
         bytes.resize(HEADER, 0);
         bytes.extend(&self.notes);
+        bytes.extend(&self.erased);
         bytes
             .extend(self.memory.iter().flat_map(|range| [range.start.to_le_bytes(), range.end.to_le_bytes()].concat()));
         // Notes and ranges are bounded: all of these are small.
@@ -92,6 +96,7 @@ impl Header {
             (field::LEVEL, u64::from(self.level)),
             (field::BLOCK, self.block),
             (field::NOTES, self.notes.len() as u64),
+            (field::ERASED, self.erased.len() as u64),
             (field::RANGES, self.memory.len() as u64),
         ] {
             put(&mut bytes, at, (number as u32).to_le_bytes());
@@ -117,13 +122,17 @@ impl Header {
         let own = storage.bytes(0, HEADER as u64, what)?;
         let number = |at| u32_at(&own, at).unwrap_or_default();
         let wrong = |at: usize, what: String| DumpError::malformed(storage.path(), at as u64, what);
-        let (notes, ranges) = (number(field::NOTES) as usize, number(field::RANGES) as usize);
-        let size = number(field::SIZE) as usize;
+        let [size, notes, erased, ranges] =
+            [field::SIZE, field::NOTES, field::ERASED, field::RANGES].map(|at| number(at) as usize);
         if number(field::VERSION) != VERSION {
             let what = format!("an archive of version {}; this program knows {VERSION}", number(field::VERSION));
             return Err(wrong(field::VERSION, what));
         }
-        if notes > NOTES_MAX || ranges > RANGES_MAX || size != HEADER + notes + ranges * 16 {
+        if notes > NOTES_MAX
+            || erased > NOTES_MAX
+            || ranges > RANGES_MAX
+            || size != HEADER + notes + erased + ranges * 16
+        {
             return Err(wrong(
                 field::SIZE,
                 format!("a header of {size} bytes, with {notes} of notes and {ranges} ranges"),
@@ -150,7 +159,8 @@ impl Header {
             block: u64::from(number(field::BLOCK)),
             names,
             notes: bytes[HEADER..HEADER + notes].to_vec(),
-            memory: bytes[HEADER + notes..].chunks_exact(16).filter_map(range).collect(),
+            erased: bytes[HEADER + notes..HEADER + notes + erased].to_vec(),
+            memory: bytes[HEADER + notes + erased..].chunks_exact(16).filter_map(range).collect(),
         };
         header.check().map_err(|(at, what)| wrong(at, what))?;
         Ok((header, size as u64))
@@ -169,7 +179,7 @@ impl Header {
         let mut end = 0;
         for range in &self.memory {
             if range.start < end || range.end <= range.start || range.end > self.pages {
-                let at = HEADER + self.notes.len();
+                let at = HEADER + self.notes.len() + self.erased.len();
                 return Err((at, format!("memory in pages {} to {} of {}", range.start, range.end, self.pages)));
             }
             end = range.end;

@@ -138,7 +138,7 @@ impl Types {
 const ENUM: u32 = 6;
 
 /// Returns how many bytes follow the head of a type.
-fn behind(kind: u32, count: usize) -> Option<usize> {
+pub(crate) fn behind(kind: u32, count: usize) -> Option<usize> {
     Some(match kind {
         // Int, variable, tag of a declaration.
         1 | 14 | 17 => 4,

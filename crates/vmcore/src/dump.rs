@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use crate::archive::{self, Archive};
 use crate::bits;
+use crate::calls::Counted;
 use crate::elf::{self, Segment, Segments, Which};
+use crate::erase::Erasure;
 use crate::error::DumpError;
 use crate::kdump::{self, Header, Pages};
 use crate::machine::Machine;
@@ -51,6 +53,8 @@ pub struct Dump {
     notes: Vec<u8>,
     info: Info,
     incomplete: bool,
+    /// What is erased from what is read.
+    erasure: Erasure,
 }
 
 /// Where the memory is.
@@ -70,7 +74,7 @@ pub(crate) enum Content {
     /// In a kdump file or a set of them.
     Pages(Pages),
     /// In an archive.
-    Archive(Archive),
+    Archive(Box<Archive>),
 }
 
 impl Dump {
@@ -90,7 +94,7 @@ impl Dump {
                 return Self::of_elf(storage);
             }
             if start == *archive::SIGNATURE && paths.len() == 1 {
-                return Archive::open(storage).map(Self::of_archive);
+                return Archive::open(storage).map(|archive| Self::of_archive(Box::new(archive)));
             }
             if start != *kdump::SIGNATURE {
                 return Err(unknown(path, &storage, start));
@@ -115,15 +119,17 @@ impl Dump {
         let stored = segments.pages(page, Which::Stored);
         let incomplete = elf.incomplete || storage.cut();
         let content = Content::Segments { storage, segments, memory, stored };
-        Ok(Self { content, format: Format::Elf, machine: elf.machine, page, notes: elf.notes, info, incomplete })
+        let (format, erasure) = (Format::Elf, Erasure::default());
+        Ok(Self { content, format, machine: elf.machine, page, notes: elf.notes, info, incomplete, erasure })
     }
 
     /// Makes a dump of a guest's memory, which has no notes.
     pub(crate) fn of_memory(storage: Storage, machine: Machine, loads: &[Segment]) -> Result<Self, DumpError> {
         let content =
             Content::Segments { storage, segments: Segments::default(), memory: Vec::new(), stored: Vec::new() };
+        let (format, erasure) = (Format::Memory, Erasure::default());
         let (notes, info) = (Vec::new(), Info::default());
-        Self { content, format: Format::Memory, machine, page: 4096, notes, info, incomplete: false }.laid(loads)
+        Self { content, format, machine, page: 4096, notes, info, incomplete: false, erasure }.laid(loads)
     }
 
     /// Lays a guest's memory out in another way.
@@ -137,12 +143,14 @@ impl Dump {
         Ok(self)
     }
 
-    fn of_archive(mut archive: Archive) -> Self {
+    fn of_archive(mut archive: Box<Archive>) -> Self {
         let (machine, page) = (archive.header.machine, archive.header.page);
         let notes = std::mem::take(&mut archive.header.notes);
         let info = note::vmcoreinfo(&notes).map(|range| Info::parse(&notes[range])).unwrap_or_default();
         let incomplete = archive.incomplete || archive.storage.cut();
-        Self { content: Content::Archive(archive), format: Format::Archive, machine, page, notes, info, incomplete }
+        let erasure = Erasure::of_earlier(std::mem::take(&mut archive.header.erased));
+        let (content, format) = (Content::Archive(archive), Format::Archive);
+        Self { content, format, machine, page, notes, info, incomplete, erasure }
     }
 
     fn of_pages(mut files: Vec<(Storage, Header)>) -> Result<Self, DumpError> {
@@ -150,15 +158,16 @@ impl Dump {
             return Err(DumpError::Usage("no dump is named".to_owned()));
         };
         let (machine, page) = (header.machine, header.page);
-        let notes = std::mem::take(&mut header.notes);
+        let notes = header.notes.clone();
         let within = note::vmcoreinfo(&notes).map(|range| Info::parse(&notes[range]));
         let info = within.unwrap_or_else(|| Info::parse(&header.info));
+        let erasure = Erasure::of_earlier(std::mem::take(&mut header.erased));
         let cut = |(storage, header): &(Storage, Header)| storage.cut() || header.status & kdump::INCOMPLETE != 0;
         let cut = files.iter().any(cut);
         let pages = Pages::new(files)?;
-        let incomplete = cut || !pages.cover_all();
+        let incomplete = cut || pages.missing().is_some();
         let content = Content::Pages(pages);
-        Ok(Self { content, format: Format::Kdump, machine, page, notes, info, incomplete })
+        Ok(Self { content, format: Format::Kdump, machine, page, notes, info, incomplete, erasure })
     }
 
     /// Takes another VMCOREINFO text, in place of the dump's own if it has one.
@@ -190,6 +199,17 @@ impl Dump {
             Some(text) if self.info.is_empty() => self.with_info(&text),
             _ => self,
         }
+    }
+
+    /// Erases data: readers give what it becomes. What was erased before it was written stays known.
+    pub(crate) fn with_erased(mut self, erasure: Erasure) -> Self {
+        self.erasure = erasure.behind(&self.erasure);
+        self
+    }
+
+    /// Returns what is erased from it.
+    pub(crate) fn erasure(&self) -> &Erasure {
+        &self.erasure
     }
 
     /// Returns its format.
@@ -236,6 +256,14 @@ impl Dump {
     #[must_use]
     pub fn incomplete(&self) -> bool {
         self.incomplete
+    }
+
+    /// Returns pages that are of no file, where one of a split set is missing.
+    pub(crate) fn missing(&self) -> Option<Range<u64>> {
+        match &self.content {
+            Content::Segments { .. } | Content::Archive(_) => None,
+            Content::Pages(pages) => pages.missing(),
+        }
     }
 
     /// Returns the number behind the last page of memory.
@@ -314,6 +342,16 @@ impl Dump {
                 segment.map_or(0, |segment| segment.address.wrapping_add(physical - segment.start))
             }
             Content::Pages(_) | Content::Archive(_) => 0,
+        }
+    }
+
+    /// Returns how many system calls its bytes took so far.
+    #[must_use]
+    pub fn calls(&self) -> Counted {
+        match &self.content {
+            Content::Segments { storage, .. } => storage.calls().counted(),
+            Content::Pages(pages) => pages.calls(),
+            Content::Archive(archive) => archive.storage.calls().counted(),
         }
     }
 

@@ -74,7 +74,7 @@ pub(crate) fn read(storage: &Storage) -> Result<Elf, DumpError> {
     let count = headers(storage, half(56), number(40))?;
     let (table, size) = (number(32), half(54));
     if usize::from(size) < PROGRAM_HEADER {
-        return Err(DumpError::malformed(storage.path(), 54, format!("program headers of {size} bytes")));
+        return Err(storage.malformed(54, format!("program headers of {size} bytes")));
     }
     let mut elf = Elf { machine, loads: Vec::new(), notes: Vec::new(), incomplete: u32_at(&header, 48) == Some(1) };
     let bytes = storage.bytes(table, count * u64::from(size), "the table of program headers")?;
@@ -95,7 +95,7 @@ fn headers(storage: &Storage, count: u16, sections: u64) -> Result<u64, DumpErro
         u64::from(count)
     };
     if count == 0 || count > HEADERS_MAX {
-        return Err(DumpError::malformed(storage.path(), 56, format!("{count} program headers")));
+        return Err(storage.malformed(56, format!("{count} program headers")));
     }
     Ok(count)
 }
@@ -106,14 +106,19 @@ impl Elf {
         let (offset, stored, memory) = (number(8), number(32), number(40));
         match u32_at(header, 0) {
             Some(PT_NOTE) if self.notes.len() as u64 + stored.min(NOTES_MAX + 1) > NOTES_MAX => {
-                return Err(DumpError::malformed(storage.path(), at, "more than 16 MiB of notes".to_owned()));
+                return Err(storage.malformed(at, "more than 16 MiB of notes".to_owned()));
             }
             Some(PT_NOTE) => self.notes.extend(storage.bytes(offset, stored, "the notes")?),
             Some(PT_LOAD) => {
                 let (start, memory) = (number(24), memory.max(stored));
+                if start == u64::MAX {
+                    // Virtual memory of /proc/kcore, which has no one physical address (`update_kcore_size` and
+                    // `read_kcore_iter` in fs/proc/kcore.c).
+                    return Ok(());
+                }
                 if start.checked_add(memory).is_none_or(|end| end > ADDRESS_MAX) {
                     let what = format!("memory from {start:#x} of {memory:#x} bytes, beyond any machine's");
-                    return Err(DumpError::malformed(storage.path(), at, what));
+                    return Err(storage.malformed(at, what));
                 }
                 // A dump that was cut off is used as far as it goes: it may be all there is of a crash.
                 let there = storage.size().saturating_sub(offset).min(stored);

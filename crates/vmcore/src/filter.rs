@@ -94,6 +94,11 @@ impl Filter {
         &self.map
     }
 
+    /// Returns the layout of records.
+    pub(crate) fn layout(&self) -> &Layout {
+        self.rule.layout()
+    }
+
     /// Whether reserved pages are known, and so are kept.
     #[must_use]
     pub fn knows_reserved(&self) -> bool {
@@ -401,11 +406,12 @@ impl Records<'_> {
             return Err(MemoryError::Unmapped(start as u64));
         };
         let there = range.end - start;
-        let wanted = if self.mapped { PIECE_MAX } else { self.ahead };
+        let from = physical + (start - range.start) as u64;
+        let wanted = if self.mapped { self.reader.piece(from, least * size) } else { self.ahead };
         if there >= least * size {
             let length = there.min(wanted.max(least * size));
             let whole = length - length % size;
-            return self.reader.bytes(physical + (start - range.start) as u64, whole);
+            return self.reader.bytes(from, whole);
         }
         // The records lie in two pieces; what is not mapped behind the first is not there.
         self.seam.clear();

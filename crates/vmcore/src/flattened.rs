@@ -61,8 +61,7 @@ impl Index {
                     index.ended = true;
                     return Ok(index);
                 }
-                let what = format!("a record for offset {} of {} bytes", head.0, head.1);
-                return Err(DumpError::malformed(storage.path(), at, what));
+                return Err(DumpError::malformed(storage.path(), at, strange(head)));
             };
             let data = at + RECORD;
             if offset.checked_add(size).is_none() {
@@ -147,6 +146,11 @@ fn head(storage: &Storage, at: u64) -> Result<Option<(i64, i64)>, DumpError> {
     storage.fill_raw(at, &mut bytes)?;
     let both = u128::from_be_bytes(bytes);
     Ok(Some(((both >> 64) as i64, both as i64)))
+}
+
+/// Says what is wrong with a record's head that is no end mark.
+pub(crate) fn strange((offset, size): (i64, i64)) -> String {
+    format!("the record there says that it has {size} bytes for offset {offset:#x} of the file it stands for")
 }
 
 /// Returns the header of a flattened file.

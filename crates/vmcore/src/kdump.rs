@@ -7,6 +7,7 @@ use std::path::Path;
 
 use crate::bits;
 use crate::bytes::{array, put, u32_at, u64_at};
+use crate::calls::Counted;
 use crate::compress::{Codec, Decompressor};
 use crate::error::{DumpError, MemoryError};
 use crate::machine::Machine;
@@ -40,6 +41,7 @@ pub(crate) mod field {
     pub(crate) const END_PFN: usize = 24;
     pub(crate) const INFO: usize = 32;
     pub(crate) const NOTES: usize = 48;
+    pub(crate) const ERASED: usize = 64;
     pub(crate) const START_PFN_64: usize = 80;
     pub(crate) const END_PFN_64: usize = 88;
     pub(crate) const MAX_MAPNR_64: usize = 96;
@@ -55,6 +57,8 @@ const CHUNK: u64 = 4096;
 pub(crate) struct Header {
     pub(crate) version: u32,
     pub(crate) machine: Machine,
+    /// What uname says, as it stands in the file.
+    names: Vec<u8>,
     pub(crate) status: u32,
     pub(crate) page: u64,
     pub(crate) sub_blocks: u64,
@@ -67,6 +71,8 @@ pub(crate) struct Header {
     pub(crate) notes: Vec<u8>,
     /// The text of the note, where it does not stand among the notes.
     pub(crate) info: Vec<u8>,
+    /// What was erased before it was written, in words.
+    pub(crate) erased: Vec<u8>,
 }
 
 impl Header {
@@ -87,11 +93,12 @@ impl Header {
         let page = u64::from(number(field::BLOCK_SIZE));
         if !machine.has_pages_of(page) {
             let what = format!("pages of {page} bytes, which {} does not have", machine.name());
-            return Err(DumpError::malformed(path, field::BLOCK_SIZE as u64, what));
+            return Err(storage.malformed(field::BLOCK_SIZE as u64, what));
         }
         let mut header = Self {
             version: number(field::VERSION),
             machine,
+            names: first.get(field::UTSNAME..field::UTSNAME + 6 * field::UTSNAME_PART).unwrap_or_default().to_vec(),
             status: number(field::STATUS),
             page,
             sub_blocks: u64::from(number(field::SUB_BLOCKS)),
@@ -101,9 +108,10 @@ impl Header {
             split: None,
             notes: Vec::new(),
             info: Vec::new(),
+            erased: Vec::new(),
         };
         header.read_second(storage)?;
-        header.check(path)?;
+        header.check(storage)?;
         Ok(header)
     }
 
@@ -128,11 +136,16 @@ impl Header {
         if self.version >= 3 && number(field::INFO) > 0 {
             self.info = storage.bytes(number(field::INFO), number(field::INFO + 8), "the VMCOREINFO text")?;
         }
+        let (at, size) = (number(field::ERASED), number(field::ERASED + 8));
+        // It is the last of the file, and of no use but to tell: one that was cut off is nothing to stop for.
+        if self.version >= 5 && size > 0 && at.checked_add(size).is_some_and(|end| end <= storage.size()) {
+            self.erased = storage.bytes(at, size, "the text on what was erased")?;
+        }
         Ok(())
     }
 
-    fn check(&self, path: &Path) -> Result<(), DumpError> {
-        let wrong = |at: usize, what: String| Err(DumpError::malformed(path, at as u64, what));
+    fn check(&self, storage: &Storage) -> Result<(), DumpError> {
+        let wrong = |at: usize, what: String| Err(storage.malformed(at as u64, what));
         if self.pages > MEMORY_MAX / self.page {
             return wrong(field::MAX_MAPNR, format!("{} pages, beyond any machine's", self.pages));
         }
@@ -182,7 +195,7 @@ impl Pages {
             let range = header.split.clone().unwrap_or(0..header.pages);
             if range.start > range.end || range.end > header.pages {
                 let what = format!("pages {} to {} of {}", range.start, range.end, header.pages);
-                return Err(DumpError::malformed(storage.path(), header.page + field::START_PFN_64 as u64, what));
+                return Err(storage.malformed(header.page + field::START_PFN_64 as u64, what));
             }
             let mut part = Part { storage, header, range, ranks: Vec::new() };
             part.rank()?;
@@ -191,7 +204,8 @@ impl Pages {
         parts.sort_by_key(|part| part.range.start);
         for pair in parts.windows(2) {
             let (one, other) = (&pair[0], &pair[1]);
-            if one.range.end > other.range.start || one.header.page != other.header.page {
+            one.belongs_to(other)?;
+            if one.range.end > other.range.start {
                 let what = format!("holds pages that {} holds too", one.storage.path().display());
                 return Err(DumpError::malformed(other.storage.path(), 0, what));
             }
@@ -199,16 +213,11 @@ impl Pages {
         Ok(Self { parts })
     }
 
-    /// Whether the files have all pages between them: no file of a split set is missing.
-    pub(crate) fn cover_all(&self) -> bool {
-        let mut end = 0;
-        for part in &self.parts {
-            if part.range.start > end {
-                return false;
-            }
-            end = part.range.end;
-        }
-        self.header().is_none_or(|header| end >= header.pages)
+    /// Returns the first pages that are of none of the files: one of a split set is missing.
+    pub(crate) fn missing(&self) -> Option<Range<u64>> {
+        let starts = self.parts.iter().map(|part| part.range.start).chain(self.header().map(|header| header.pages));
+        let ends = std::iter::once(0).chain(self.parts.iter().map(|part| part.range.end));
+        ends.zip(starts).map(|(end, start)| end..start).find(|range| range.start < range.end)
     }
 
     /// Returns the header of the first file.
@@ -221,6 +230,11 @@ impl Pages {
         self.parts.first().is_some_and(|part| part.storage.flattened())
     }
 
+    /// Returns how many system calls the files took.
+    pub(crate) fn calls(&self) -> Counted {
+        self.parts.iter().fold(Counted::default(), |sum, part| sum.plus(part.storage.calls().counted()))
+    }
+
     /// Returns the path of the first file.
     pub(crate) fn path(&self) -> &Path {
         self.parts.first().map_or(Path::new(""), |part| part.storage.path())
@@ -228,10 +242,13 @@ impl Pages {
 
     /// Sets the bits of pages that were memory, from page `first`.
     pub(crate) fn memory(&self, first: u64, words: &mut [u64]) -> Result<(), DumpError> {
-        match self.parts.first() {
-            Some(part) => part.bitmap(Bitmap::Memory, first, words),
-            None => Ok(()),
-        }
+        let Some(part) = self.parts.first() else { return Ok(()) };
+        // A page that is stored was memory, whatever the other bitmap says.
+        self.stored(first, words)?;
+        let mut own = vec![0; words.len()];
+        part.bitmap(Bitmap::Memory, first, &mut own)?;
+        words.iter_mut().zip(own).for_each(|(word, own)| *word |= own);
+        Ok(())
     }
 
     /// Sets the bits of pages that are stored, from page `first`.
@@ -281,6 +298,41 @@ impl Part {
             at += CHUNK;
         }
         Ok(())
+    }
+
+    /// Refuses another file of a set that is of another dump.
+    fn belongs_to(&self, other: &Self) -> Result<(), DumpError> {
+        let (one, two) = (&self.header, &other.header);
+        let what = if (one.page, one.pages, one.bitmap_blocks) != (two.page, two.pages, two.bitmap_blocks) {
+            "sizes"
+        } else if one.names != two.names {
+            "names of the system"
+        } else if one.notes != two.notes || one.info != two.info {
+            "notes"
+        } else if !self.has_bitmaps_of(other)? {
+            "bitmaps"
+        } else {
+            return Ok(());
+        };
+        let what = format!("is of another dump than {}: their {what} differ", self.storage.path().display());
+        Err(DumpError::malformed(other.storage.path(), 0, what))
+    }
+
+    /// Tells whether both bitmaps are those of another file, which has as many pages.
+    fn has_bitmaps_of(&self, other: &Self) -> Result<bool, DumpError> {
+        let mut words = [[0; CHUNK as usize / 64]; 2];
+        for which in [Bitmap::Memory, Bitmap::Stored] {
+            let mut at = 0;
+            while at < self.header.pages {
+                self.bitmap(which, at, &mut words[0])?;
+                other.bitmap(which, at, &mut words[1])?;
+                if words[0] != words[1] {
+                    return Ok(false);
+                }
+                at += CHUNK;
+            }
+        }
+        Ok(true)
     }
 
     /// Reads bits from page `first`, at any multiple of 8 and, for split files, any number.
@@ -356,7 +408,7 @@ impl PageReader {
         let there = usize::try_from(part.storage.size().saturating_sub(at)).unwrap_or(usize::MAX).min(length);
         // Descriptors that are cut off are like those that an incomplete file lacks: zero.
         self.descriptors[there..].fill(0);
-        part.storage.fill(at, &mut self.descriptors[..there])
+        part.storage.fill_known(at, &mut self.descriptors[..there]).map(drop)
     }
 
     fn unpack(
@@ -367,7 +419,7 @@ impl PageReader {
     ) -> Result<(), MemoryError> {
         let offset = u64_at(descriptor, 0).unwrap_or_default();
         let (size, flags) = (u32_at(descriptor, 8).unwrap_or_default(), u32_at(descriptor, 12).unwrap_or_default());
-        let wrong = |what: String| MemoryError::Unreadable { address, offset, what };
+        let wrong = |what: String| MemoryError::Unreadable { address, offset: part.storage.place(offset), what };
         if offset == 0 {
             // An incomplete file: its writer did not come to this page.
             return Err(MemoryError::Absent(address));
@@ -385,7 +437,7 @@ impl PageReader {
             )));
         }
         self.packed.resize(size, 0);
-        part.storage.fill(offset, &mut self.packed).map_err(|error| unreadable(address, offset, &error))?;
+        part.storage.fill(offset, &mut self.packed).map_err(|error| wrong(error.to_string()))?;
         let unpacked = self.decompressor.decompress(codec, &self.packed, buffer);
         unpacked.ok_or_else(|| wrong(format!("a page that {} cannot unpack to {} bytes", codec.name(), buffer.len())))
     }

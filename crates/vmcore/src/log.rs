@@ -11,6 +11,10 @@ use crate::reader::Reader;
 const COUNT_BITS_MAX: u64 = 26;
 /// Most bits of the size of the ring of bytes (`LOG_BUF_LEN_MAX`).
 const SIZE_BITS_MAX: u64 = 31;
+/// Most bytes that are returned: a kernel's log is seldom larger than one.
+const LOG_MAX: usize = 128 << 20;
+/// Stands behind what is returned, where there would be more.
+const CUT: &str = "... the rest is left out: it is more than the ring of the log can hold, or than 128 MiB\n";
 /// States of a descriptor whose record is whole: committed and finalized, in the topmost two bits.
 const WHOLE: [u64; 2] = [1, 2];
 const STATE_SHIFT: u32 = 62;
@@ -54,7 +58,8 @@ struct Ring {
 
 const WHAT: &str = "the log's ring buffer";
 
-/// Returns the log as `dmesg` prints it; records that are not whole are left out.
+/// Returns the log as `dmesg` prints it; records that are not whole are left out. The last line tells where a log that
+/// contradicts itself, or is larger than 128 MiB, was cut off.
 ///
 /// # Errors
 /// When the note does not tell where it is, or the dump lacks it.
@@ -66,12 +71,13 @@ pub fn log(reader: &mut Reader<'_>) -> Result<String, DumpError> {
     }
     let architecture = architecture(dump.machine(), info)?;
     let mut memory = Memory { reader, walker: Walker::new(&*architecture) };
-    let ring = Ring::find(info, &mut memory)?;
+    let there: u64 = dump.in_file().iter().map(|range| range.end - range.start).sum();
+    let ring = Ring::find(info, &mut memory, there.saturating_mul(dump.page_size()))?;
     let state = offset(info, "prb_desc.state_var")?;
     let block = offset(info, "prb_desc.text_blk_lpos")?;
     let (begin_at, next_at) = (offset(info, "prb_data_blk_lpos.begin")?, offset(info, "prb_data_blk_lpos.next")?);
     let (time_at, length_at) = (offset(info, "printk_info.ts_nsec")?, offset(info, "printk_info.text_len")?);
-    let mut text = String::new();
+    let (mut text, mut room) = (String::new(), ring.size);
     // Ids wrap; there are no more than the ring holds.
     let used = (ring.head.wrapping_sub(ring.tail) & ((1 << STATE_SHIFT) - 1)).min(ring.count - 1);
     for n in 0..=used {
@@ -90,13 +96,20 @@ pub fn log(reader: &mut Reader<'_>) -> Result<String, DumpError> {
         let length = usize::from(u16_at(&length, 0).unwrap_or_default());
         // An odd position says that there is no text.
         let said = if begin & 1 == 1 { Vec::new() } else { ring.text(&mut memory, (begin, next), length)? };
+        // Each byte of the ring is of one record only.
+        room = room.saturating_sub(said.len() as u64);
+        if room == 0 || text.len() > LOG_MAX {
+            text.push_str(CUT);
+            break;
+        }
         append(&mut text, time, &said);
     }
     Ok(text)
 }
 
 impl Ring {
-    fn find(info: &Info, memory: &mut Memory<'_, '_, '_>) -> Result<Self, DumpError> {
+    /// Finds the ring in `size` bytes of memory.
+    fn find(info: &Info, memory: &mut Memory<'_, '_, '_>, size: u64) -> Result<Self, DumpError> {
         let pointer = info.need_symbol("prb")?;
         let ring = memory.number(WHAT, pointer)?;
         let descriptors = ring.wrapping_add(offset(info, "printk_ringbuffer.desc_ring")?);
@@ -106,7 +119,9 @@ impl Ring {
             |base: u64, name: &str, more: u64| memory.number(WHAT, base.wrapping_add(offset(info, name)? + more));
         let count_bits = at(descriptors, "prb_desc_ring.count_bits", 0)? & 0xffff_ffff;
         let size_bits = at(data, "prb_data_ring.size_bits", 0)? & 0xffff_ffff;
-        if count_bits > COUNT_BITS_MAX || size_bits > SIZE_BITS_MAX {
+        let sane = count_bits <= COUNT_BITS_MAX && size_bits <= SIZE_BITS_MAX;
+        // A record has more than one byte, and all of it is in memory.
+        if !sane || count_bits > size_bits || 1 << size_bits > size {
             return Err(info.lies("SYMBOL(prb)".to_owned(), "there is no ring buffer of a sane size there"));
         }
         Ok(Self {

@@ -15,8 +15,10 @@ use crate::bits;
 use crate::dump::Dump;
 use crate::error::DumpError;
 use crate::filter::{Counts, Filter};
+use crate::progress::Progress;
 use crate::reader::{Io, Reader};
 use crate::rule::Class;
+use crate::thin::Thin;
 
 /// Pages of a block where no memory map says how large a section is.
 const BLOCK_PAGES: u64 = 32768;
@@ -26,8 +28,12 @@ const CLAIM: usize = 16;
 /// The part of the memory in which pages of lists are gathered.
 const LISTED_PART: u64 = 16;
 
-/// Sections that are filtered to find out how it is fastest.
-const PROBES: usize = 64;
+/// Rows of sections that are filtered to find out how it is fastest.
+const PROBES: usize = 16;
+/// Sections of a row: a window on /proc/vmcore is mapped as a whole, and holds the records of so many.
+const ROW: usize = 8;
+/// No more than one section of so many is filtered twice.
+const PROBED: usize = 16;
 
 /// How work is done.
 #[derive(Debug, Clone)]
@@ -53,6 +59,8 @@ pub struct Plan {
     store: Store,
     counts: Counts,
     memory: u64,
+    /// What becomes of the memory map, where not all of it is needed.
+    thin: Option<Thin>,
 }
 
 /// Where the bits are, block behind block.
@@ -68,10 +76,24 @@ impl Plan {
     /// # Errors
     /// When the dump cannot be read, or the bits fit neither into the memory nor into the folder.
     pub fn make(dump: &Dump, filter: Option<&Filter>, work: &Work) -> Result<Self, DumpError> {
+        Self::make_watched((dump, filter), work, &Progress::default())
+    }
+
+    /// Makes a plan as [`Plan::make`] does, and tells how far it is.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn make_watched(
+        (dump, filter): (&Dump, Option<&Filter>),
+        work: &Work,
+        progress: &Progress,
+    ) -> Result<Self, DumpError> {
         let block_pages = filter.map_or(BLOCK_PAGES, |filter| filter.map().section_pages());
         let blocks = blocks(dump, block_pages)?;
         let store = Store::new(dump, blocks.len() as u64 * (block_pages / 8), work)?;
-        let plan = Self { block_pages, blocks, before: Vec::new(), store, counts: Counts::default(), memory: 0 };
+        let plan =
+            Self { block_pages, blocks, before: Vec::new(), store, counts: Counts::default(), memory: 0, thin: None };
+        progress.expect(plan.blocks.len() as u64 * block_pages * dump.page_size());
         let next = AtomicUsize::new(0);
         let done = Mutex::new((vec![0; plan.blocks.len()], Counts::default(), 0));
         crew(work.threads, || {
@@ -92,6 +114,7 @@ impl Plan {
                     plan.put(n, &keep)?;
                     locked(&done).0[n] = bits::count(&keep);
                 }
+                progress.add(last.saturating_sub(first) as u64 * block_pages * dump.page_size());
                 if last >= plan.blocks.len() {
                     let mut done = locked(&done);
                     done.2 += memory;
@@ -149,26 +172,49 @@ impl Plan {
         Ok(())
     }
 
-    /// Finds out whether this dump is filtered faster mapped or read: some sections in one way, as many in the other.
+    /// Finds out whether this dump is filtered faster mapped or read: some rows of sections in one way, as many in the other.
+    /// A small dump is mapped: to find out would take longer than it can save. `mapped` says how it is mapped then.
     ///
     /// # Errors
     /// When the dump cannot be read.
-    pub fn faster(dump: &Dump, filter: &Filter, clock: &dyn Fn() -> Duration) -> Result<Io, DumpError> {
+    pub fn faster((dump, mapped): (&Dump, Io), filter: &Filter, clock: &dyn Fn() -> Duration) -> Result<Io, DumpError> {
         let block_pages = filter.map().section_pages();
         let blocks = blocks(dump, block_pages)?;
-        let mut keep = vec![0; usize::try_from(block_pages / 64).unwrap_or_default()];
-        let mut spent = [Duration::ZERO; 2];
-        let mut scanners = [Io::Map, Io::Read].map(|io| filter.scanner(Reader::new(dump, io)));
-        for (n, number) in blocks.iter().step_by((blocks.len() / PROBES).max(1)).enumerate() {
-            dump.memory(number * block_pages, &mut keep)?;
-            let start = clock();
-            scanners[n % 2].section(*number, &mut keep);
-            // The first of each pays for what the others have then.
-            if n > 1 {
-                spent[n % 2] += clock() - start;
-            }
+        if blocks.len() < PROBES * ROW * PROBED {
+            return Ok(mapped);
         }
-        Ok(if spent[1] < spent[0] { Io::Read } else { Io::Map })
+        let mut keep = vec![0; usize::try_from(block_pages / 64).unwrap_or_default()];
+        let mut spent = [Vec::new(), Vec::new()];
+        let mut scanners = [mapped, Io::Read].map(|io| filter.scanner(Reader::new(dump, io)));
+        for (n, row) in blocks.chunks(blocks.len() / PROBES).take(PROBES).enumerate() {
+            let start = clock();
+            for number in row.iter().take(ROW) {
+                dump.memory(number * block_pages, &mut keep)?;
+                scanners[n % 2].section(*number, &mut keep);
+            }
+            spent[n % 2].push(clock().saturating_sub(start));
+        }
+        let [map, read] = spent.map(|mut spent| {
+            spent.sort_unstable();
+            // Not the sum: once something else ran in between it would say nothing.
+            spent.get(spent.len() / 2).copied().unwrap_or_default()
+        });
+        // Where they are about equal it is mapped: what is touched again, as by the copying of pages, costs less then.
+        Ok(if read * 10 < map * 9 { Io::Read } else { mapped })
+    }
+
+    /// Leaves out of the memory map what speaks of dropped pages only.
+    ///
+    /// # Errors
+    /// When its records are of another shape than on machines that this was made for.
+    pub(crate) fn with_thin_map(self, reader: &mut Reader<'_>, filter: &Filter) -> Result<Self, DumpError> {
+        let thin = Some(Thin::new(reader, filter, &self)?);
+        Ok(Self { thin, ..self })
+    }
+
+    /// Returns what the new dump has instead of a page; nothing where it has the page.
+    pub(crate) fn instead(&self, dump: &Dump, page: u64, bytes: &[u8]) -> Result<Option<Vec<u8>>, DumpError> {
+        self.thin.as_ref().map_or(Ok(None), |thin| thin.page((dump, self), page, bytes))
     }
 
     /// Returns how many pages are kept.
@@ -243,12 +289,29 @@ impl Plan {
         Ok(self.pages(n).start + bit as u64)
     }
 
-    /// Whether page `page` is kept.
-    pub(crate) fn keeps(&self, page: u64) -> Result<bool, DumpError> {
-        let Ok(n) = self.blocks.binary_search(&(page / self.block_pages)) else { return Ok(false) };
-        let mut words = vec![0; self.words()];
-        self.read(n, &mut words)?;
-        Ok(bits::has(&words, usize::try_from(page % self.block_pages).unwrap_or(usize::MAX)))
+    /// Reads the bits of the block that holds page `page`, and returns its pages.
+    pub(crate) fn read_around(&self, page: u64, words: &mut [u64]) -> Result<Range<u64>, DumpError> {
+        let number = page / self.block_pages;
+        match self.blocks.binary_search(&number) {
+            Ok(n) => self.read(n, words)?,
+            // No memory, so nothing is kept.
+            Err(_) => words.fill(0),
+        }
+        Ok(number * self.block_pages..(number + 1) * self.block_pages)
+    }
+
+    /// Returns the bits of 64 pages from `page`, a multiple of 64.
+    pub(crate) fn word(&self, page: u64) -> Result<u64, DumpError> {
+        let Ok(n) = self.blocks.binary_search(&(page / self.block_pages)) else { return Ok(0) };
+        let at = n * self.words() + usize::try_from(page % self.block_pages / 64).unwrap_or_default();
+        match &self.store {
+            Store::Memory(all) => Ok(locked(all).get(at).copied().unwrap_or_default()),
+            Store::File(file, path) => {
+                let (offset, mut bytes) = (at as u64 * 8, [0; 8]);
+                file.read_exact_at(&mut bytes, offset).map_err(DumpError::reading(path, offset))?;
+                Ok(u64::from_le_bytes(bytes))
+            }
+        }
     }
 
     /// Whether the `n`th block has no kept page.
@@ -308,7 +371,7 @@ fn sums(numbers: Vec<u64>) -> Vec<u64> {
 }
 
 /// Returns the numbers of the blocks in which there is memory.
-fn blocks(dump: &Dump, block_pages: u64) -> Result<Vec<u64>, DumpError> {
+pub(crate) fn blocks(dump: &Dump, block_pages: u64) -> Result<Vec<u64>, DumpError> {
     /// Most blocks: 64 TiB in sections of 128 MiB, twice.
     const BLOCKS_MAX: u64 = 1 << 20;
     let mut blocks: Vec<u64> = Vec::new();
@@ -381,4 +444,46 @@ pub(crate) fn crew(threads: usize, work: impl Fn() -> Result<(), DumpError> + Sy
         one();
     });
     first.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::time::Duration;
+
+    use super::Plan;
+    use crate::dump::Dump;
+    use crate::filter::Filter;
+    use crate::reader::{Io, Reader};
+    use crate::rule::Level;
+    use crate::synthetic::large::{Large, Mix};
+
+    /// Returns what is chosen where each measured row takes as long as `times` says, one after the other.
+    fn chosen(memory: u64, times: &[u64]) -> (Io, u64) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("vmcore");
+        Large { memory, distinct: 8, mix: Mix::Free }.write(&path).unwrap();
+        let dump = Dump::open(&[path]).unwrap();
+        let filter = Filter::new(&mut Reader::new(&dump, Io::Map), Level::MAX).unwrap();
+        let (asked, now) = (Cell::new(0), Cell::new(0));
+        let clock = || {
+            let n = asked.replace(asked.get() + 1);
+            if n % 2 == 1 {
+                now.set(now.get() + times[(n / 2) as usize % times.len()]);
+            }
+            Duration::from_micros(now.get())
+        };
+        (Plan::faster((&dump, Io::Map), &filter, &clock).unwrap(), asked.get())
+    }
+
+    #[test]
+    fn the_faster_way_is_chosen_whatever_comes_in_between() {
+        const LARGE: u64 = 1 << 40;
+        assert_eq!(chosen(LARGE, &[100, 50]), (Io::Read, 32));
+        assert_eq!(chosen(LARGE, &[50, 100]).0, Io::Map);
+        assert_eq!(chosen(LARGE, &[100, 95]).0, Io::Map, "about equal");
+        // Something else ran during one of eight rows.
+        assert_eq!(chosen(LARGE, &[50, 100, 50, 100, 9999, 100, 50, 100]).0, Io::Map);
+        assert_eq!(chosen(8 << 30, &[100, 50]), (Io::Map, 0), "a small one is not tried");
+    }
 }

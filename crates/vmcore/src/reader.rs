@@ -5,19 +5,37 @@
 use crate::archive::blocks::BlockReader;
 use crate::dump::{Content, Dump};
 use crate::elf::{Segment, Segments};
-use crate::error::MemoryError;
+use crate::erase;
+use crate::error::{DumpError, MemoryError};
 use crate::kdump::PageReader;
 use crate::storage::Storage;
-use crate::window::{PIECE_MAX, Windows};
+use crate::window::{PIECE_MAX, WINDOWS, Windows};
 
 /// How bytes come from the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Io {
     /// Mapped, in windows.
     Map,
+    /// Mapped, in windows of so many bytes, a multiple of 4096.
+    Windows(u64),
     /// Copied, by read calls.
     Read,
 }
+
+impl Io {
+    /// Returns windows of which all threads together map no more than half of `memory`; each thread has two readers.
+    ///
+    /// Larger ones than 4 MiB gain nothing, and below 64 KiB mapping costs more than reading (`marvin-dump experiment map-size`).
+    #[must_use]
+    pub fn within(memory: u64, threads: usize) -> Self {
+        let readers = 2 * threads.max(1) as u64 * WINDOWS as u64;
+        let window = (memory / 2 / readers).clamp(WINDOW_MIN, WINDOW_MAX);
+        Self::Windows(window - window % WINDOW_MIN)
+    }
+}
+
+const WINDOW_MIN: u64 = 64 << 10;
+const WINDOW_MAX: u64 = 4 << 20;
 
 /// A reader of physical memory.
 #[derive(Debug)]
@@ -29,6 +47,8 @@ pub struct Reader<'d> {
     blocks: BlockReader,
     /// Where the page begins that `buffer` holds, if it is one of a kdump file or an archive.
     held: Option<u64>,
+    /// Bytes from which something was erased.
+    erased: Vec<u8>,
 }
 
 /// Where asked for bytes are.
@@ -41,14 +61,19 @@ impl<'d> Reader<'d> {
     /// Makes a reader; a dump that cannot be mapped is read.
     #[must_use]
     pub fn new(dump: &'d Dump, io: Io) -> Self {
-        let windows = match (&dump.content, io) {
-            (Content::Segments { storage, .. }, Io::Map) => {
-                storage.plain().map(|file| Windows::new(file, storage.size()))
+        let window = match io {
+            Io::Map => Some(None),
+            Io::Windows(size) => Some(Some(size)),
+            Io::Read => None,
+        };
+        let windows = match (&dump.content, window) {
+            (Content::Segments { storage, .. }, Some(window)) => {
+                storage.plain().map(|file| Windows::new(file, (storage.size(), window), storage.calls()))
             }
             _ => None,
         };
         let (pages, blocks) = (PageReader::default(), BlockReader::default());
-        Self { dump, windows, buffer: Vec::new(), pages, blocks, held: None }
+        Self { dump, windows, buffer: Vec::new(), pages, blocks, held: None, erased: Vec::new() }
     }
 
     /// Returns the dump it reads.
@@ -62,12 +87,38 @@ impl<'d> Reader<'d> {
         self.windows.is_some()
     }
 
+    /// Returns how many bytes from a physical address are best asked for at once, where more than `least` are wanted.
+    pub(crate) fn piece(&self, address: u64, least: usize) -> usize {
+        match &self.windows {
+            Some(windows) if windows.piece() < PIECE_MAX => {
+                // Not beyond the window.
+                let piece = windows.piece();
+                (piece - (address % piece as u64) as usize).max(least)
+            }
+            _ => PIECE_MAX,
+        }
+    }
+
     /// Returns `length` bytes of memory from a physical address, at most 256 KiB. The part of a page that was no memory
     /// is zero.
     ///
     /// # Errors
     /// When one of their pages is not in the dump, or the file cannot be read.
     pub fn bytes(&mut self, address: u64, length: usize) -> Result<&[u8], MemoryError> {
+        let pieces = self.dump.erasure().within(address, length.min(PIECE_MAX));
+        if pieces.is_empty() {
+            return self.as_they_are(address, length);
+        }
+        let mut bytes = std::mem::take(&mut self.erased);
+        bytes.clear();
+        bytes.extend_from_slice(self.as_they_are(address, length)?);
+        erase::apply(pieces, address, &mut bytes);
+        self.erased = bytes;
+        Ok(&self.erased)
+    }
+
+    /// Returns bytes of memory, with what is erased.
+    fn as_they_are(&mut self, address: u64, length: usize) -> Result<&[u8], MemoryError> {
         let length = length.min(PIECE_MAX);
         let place = match &self.dump.content {
             Content::Segments { storage, segments, .. } => self.segment(storage, segments, (address, length))?,
@@ -179,5 +230,7 @@ fn fill(storage: &Storage, segment: &Segment, (address, buffer): (u64, &mut [u8]
     let offset = segment.offset + (start - segment.start);
     let within = |at: u64| usize::try_from(at - address).unwrap_or(usize::MAX);
     let place = buffer.get_mut(within(start)..within(end)).unwrap_or_default();
-    storage.fill(offset, place).map_err(|error| MemoryError::Unreadable { address, offset, what: error.to_string() })
+    let broken =
+        |error: DumpError| MemoryError::Unreadable { address, offset: storage.place(offset), what: error.to_string() };
+    storage.fill(offset, place).map_err(broken)
 }

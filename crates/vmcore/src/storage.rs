@@ -4,9 +4,11 @@
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use crate::calls::Calls;
 use crate::error::DumpError;
 use crate::flattened::{self, Index};
 
@@ -20,6 +22,7 @@ pub(crate) struct Storage {
     index: Option<Index>,
     /// It is the memory of a guest.
     memory: bool,
+    calls: Calls,
 }
 
 impl Storage {
@@ -49,12 +52,17 @@ impl Storage {
         let mut file = File::open(path).map_err(DumpError::reading(path, 0))?;
         // The length of a device is where its end is; a folder has none, and reading it fails later.
         let size = file.seek(SeekFrom::End(0)).map_err(DumpError::reading(path, 0))?;
-        Ok(Self { path: path.to_owned(), file, size, index: None, memory: false })
+        Ok(Self { path: path.to_owned(), file, size, index: None, memory: false, calls: Calls::default() })
     }
 
     /// Returns the path it was opened by.
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Returns the counters of system calls.
+    pub(crate) fn calls(&self) -> &Calls {
+        &self.calls
     }
 
     /// Returns the size of its content in bytes.
@@ -78,23 +86,46 @@ impl Storage {
         (self.index.is_none() && !self.memory).then_some(&self.file)
     }
 
-    /// Fills `buffer` with the content from `offset`.
+    /// Fills `buffer` with the content from `offset`; what no record of a flattened file has is an error.
     pub(crate) fn fill(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DumpError> {
+        let Some(hole) = self.fill_known(offset, buffer)? else { return Ok(()) };
+        let what = format!("no record of this flattened file has the {} bytes that belong there", hole.len());
+        Err(DumpError::malformed(&self.path, offset + hole.start as u64, what))
+    }
+
+    /// Fills `buffer` with the content from `offset`, and with zeros where no record of a flattened file has it; returns
+    /// the first such hole.
+    pub(crate) fn fill_known(&self, offset: u64, buffer: &mut [u8]) -> Result<Option<Range<usize>>, DumpError> {
         let Some(index) = &self.index else {
-            return self.fill_raw(offset, buffer);
+            return self.fill_raw(offset, buffer).map(|()| None);
         };
+        let mut hole = None;
         for piece in index.pieces(offset, buffer.len()) {
-            let place = &mut buffer[piece.within];
             match piece.at {
-                Some(at) => self.fill_raw(at, place)?,
-                None => place.fill(0),
+                Some(at) => self.fill_raw(at, &mut buffer[piece.within])?,
+                None => {
+                    buffer[piece.within.clone()].fill(0);
+                    hole = hole.or(Some(piece.within));
+                }
             }
         }
-        Ok(())
+        Ok(hole)
+    }
+
+    /// Returns where in the file itself a byte of the content is: in a flattened file somewhere else, if anywhere.
+    pub(crate) fn place(&self, offset: u64) -> u64 {
+        let piece = self.index.as_ref().and_then(|index| index.pieces(offset, 1).pop());
+        piece.and_then(|piece| piece.at).unwrap_or(offset)
+    }
+
+    /// Makes an error of what stands at an offset of the content.
+    pub(crate) fn malformed(&self, offset: u64, what: impl Into<String>) -> DumpError {
+        DumpError::malformed(&self.path, self.place(offset), what)
     }
 
     /// Fills `buffer` with bytes of the file itself.
     pub(crate) fn fill_raw(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DumpError> {
+        self.calls.read();
         self.file.read_exact_at(buffer, offset).map_err(DumpError::reading(&self.path, offset))
     }
 
@@ -107,7 +138,7 @@ impl Storage {
             return Err(DumpError::Truncated { path: self.path.clone(), what, end, size: self.size });
         }
         let length = usize::try_from(length).ok().filter(|_| length <= LENGTH_MAX);
-        let length = length.ok_or_else(|| DumpError::malformed(&self.path, offset, format!("{what} is too large")))?;
+        let length = length.ok_or_else(|| self.malformed(offset, format!("{what} is too large")))?;
         let mut bytes = vec![0; length];
         self.fill(offset, &mut bytes)?;
         Ok(bytes)

@@ -16,6 +16,7 @@ use crate::note;
 
 pub mod large;
 mod per_cpu;
+pub mod vmlinux;
 
 const PAGE: u64 = 4096;
 /// Bytes of a record.
@@ -360,9 +361,11 @@ impl Image<'_> {
                 }
             }
         }
-        let behind = if wish.distinct.is_some() { wish.own + OWN } else { self.next };
-        let base = behind.next_multiple_of(512);
         let pages = (count * wish.section_pages() * RECORD).div_ceil(PAGE);
+        // Before the image where there is room.
+        let base = self.next.next_multiple_of(512);
+        let fits = wish.distinct.is_none() && base + pages <= wish.own + 1000;
+        let base = if fits { base } else { (wish.own + OWN).next_multiple_of(512) };
         if wish.scattered {
             for n in 0..pages {
                 self.map(VMEMMAP + n * PAGE, (base + pages - 1 - n) * PAGE, 12);

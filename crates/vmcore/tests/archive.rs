@@ -385,3 +385,13 @@ proptest! {
         });
     }
 }
+
+#[test]
+fn what_is_erased_is_not_in_an_archive() -> Outcome {
+    let folder = folder()?;
+    let path = |name: &str| folder.path().join(name);
+    fine(folder.path(), "-d 31 --exclude-vmemmap @vmcore @kdump")?;
+    fine(folder.path(), "-d 31 --exclude-vmemmap --archive @vmcore @archive")?;
+    assert!(pages(&path("kdump"))? == pages(&path("archive"))?);
+    Ok(())
+}

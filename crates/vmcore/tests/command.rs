@@ -119,7 +119,9 @@ fn all_forms_hold_the_same() -> Outcome {
     fine("-d 31 --io read @out @third", b"")?;
     same(&path("out"), &[&path("third")])?;
     fine("-d 0 -E @vmcore @all", b"")?;
-    same(&path("vmcore"), &[&path("all")])
+    fine("-d 0 @vmcore @direct", b"")?;
+    fine("-d 0 @all @around", b"")?;
+    same(&path("direct"), &[&path("around")])
 }
 
 #[test]
@@ -172,7 +174,7 @@ fn a_split_set_without_one_of_its_files_is_incomplete() -> Outcome {
         let paths: Vec<_> = names.split(' ').map(|name| folder.path().join(name)).collect();
         assert_eq!(Dump::open(&paths)?.incomplete(), incomplete, "{names}");
     }
-    let said = seen(folder.path(), "--reassemble @s1 @s3 @whole", b"")?.0;
+    let said = seen(folder.path(), "-d 0 @s1 @s3 @whole", b"")?.0;
     assert!(said.ends_with("exit code 3\n"), "{said}");
     assert!(Dump::open(&[folder.path().join("whole")])?.incomplete());
     let answer = String::from_utf8(seen(folder.path(), "-d 0 --json @whole @again", b"")?.1)?;
@@ -216,7 +218,8 @@ fn a_copy_that_differs_is_found() -> Outcome {
     std::os::unix::fs::FileExt::write_all_at(&file, b"x", end - 4096)?;
     let (dump, copy) = (Dump::open(&[one])?, Dump::open(&[copy])?);
     let work = vmcore::Work { threads: 1, io: Io::Map, memory: 1 << 20, folder: None };
-    let plan = vmcore::Plan::make(&dump, None, &work)?;
+    let filter = vmcore::Filter::for_level(&mut Reader::new(&dump, Io::Map), vmcore::Level::new(0).ok_or("no level")?)?;
+    let plan = vmcore::Plan::make(&dump, filter.as_ref(), &work)?;
     let found = vmcore::verify((&dump, &plan), &copy, &work)?;
     assert_eq!(found, vmcore::Differences { pages: 1, first: Some(0x1fff) });
     Ok(())

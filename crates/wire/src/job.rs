@@ -52,6 +52,8 @@ pub enum Task {
         iterations: u32,
         /// Kernel functions to count entries of with kprobes; empty for a measurement.
         probes: Vec<String>,
+        /// Milliseconds between copies of what the kernel counts, 0 for copies before and after only; none for a measurement.
+        monitors: Option<u64>,
     },
 }
 
@@ -104,12 +106,13 @@ impl Job {
         match &self.task {
             Task::Environment => words.push("task=environment".into()),
             Task::Symbols => words.push("task=symbols".into()),
-            Task::Workload { name, operations, warm_up, iterations, probes } => {
+            Task::Workload { name, operations, warm_up, iterations, probes, monitors } => {
                 words.push("task=workload".into());
                 words.push(format!("name={}", escape(name.as_bytes())));
                 words.push(format!("operations={operations}"));
                 words.push(format!("warm_up={warm_up}"));
                 words.push(format!("iterations={iterations}"));
+                words.extend(monitors.map(|interval_ms| format!("monitors={interval_ms}")));
                 words.extend(probes.iter().map(|probe| format!("probe={}", escape(probe.as_bytes()))));
             }
         }
@@ -185,6 +188,10 @@ impl<'a> Fields<'a> {
                     warm_up: self.number("warm_up")?,
                     iterations: self.number("iterations")?,
                     probes: self.all("probe").map(Self::text).collect::<Option<_>>()?,
+                    monitors: match self.all("monitors").next() {
+                        Some(interval_ms) => Some(interval_ms.parse().ok()?),
+                        None => None,
+                    },
                 },
                 _ => return None,
             },
@@ -207,6 +214,7 @@ mod tests {
                 warm_up: 2,
                 iterations: 16,
                 probes: vec!["do_anonymous_page".into(), "odd name".into()],
+                monitors: Some(250),
             },
         }
     }
@@ -235,8 +243,14 @@ mod tests {
     #[test]
     fn a_job_that_does_not_fit_is_refused() {
         let mut long = job();
-        long.task =
-            Task::Workload { name: "x".repeat(JOB_SIZE), operations: 1, warm_up: 0, iterations: 1, probes: vec![] };
+        long.task = Task::Workload {
+            name: "x".repeat(JOB_SIZE),
+            operations: 1,
+            warm_up: 0,
+            iterations: 1,
+            probes: vec![],
+            monitors: None,
+        };
         assert!(matches!(long.encode(), Err(JobError::TooLong(_))));
     }
 

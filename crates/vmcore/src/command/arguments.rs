@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 
 use crate::command::EXIT_CODES;
+use crate::command::experiment::Experiment;
 use crate::ram::Part;
 use crate::rule::Level;
 
@@ -46,8 +47,12 @@ pub enum Command {
     Info(Look),
     /// Print the kernel's log
     Dmesg(Look),
+    /// Count pages by what they were used for, in a dump or the running kernel's /proc/kcore
+    Usage(Look),
     /// Say how large the result would be, at each level and compression, from a sample
     Estimate(Look),
+    /// Measure how a dump is filtered fastest, and print a table
+    Experiment(Experiment),
 }
 
 /// A dump to look at.
@@ -116,6 +121,9 @@ pub struct Save {
     )]
     pub level: Vec<Level>,
 
+    /// Keep next to nothing of the memory map where it speaks of dropped pages only; readers find records all the same
+    #[arg(short = 'e', long, conflicts_with = "elf")]
+    pub exclude_vmemmap: bool,
     /// How pages are compressed [default: zstd]
     #[arg(long, value_name = "HOW", value_enum)]
     pub compress: Option<Compression>,
@@ -166,8 +174,17 @@ pub struct Save {
     /// As with makedumpfile; without effect
     #[arg(short = 'D', hide = true)]
     pub debug: bool,
-    /// A vmlinux; not needed, and so not read
-    #[arg(short = 'x', value_name = "VMLINUX", hide = true)]
+    /// Write a VMCOREINFO text to the file: out of the vmlinux that -x names, or the note of a dump
+    #[arg(short = 'g', long, value_name = "FILE")]
+    pub generate: Option<PathBuf>,
+    /// Erase the data that this file names, in the language of makedumpfile.conf(5); needs -x
+    #[arg(
+        long, alias = "config", value_name = "FILE", requires = "vmlinux",
+        conflicts_with_all = ["rearrange", "dump_dmesg", "generate"]
+    )]
+    pub erase: Option<PathBuf>,
+    /// The kernel's vmlinux; only --generate and --erase need it
+    #[arg(short = 'x', long, value_name = "VMLINUX")]
     pub vmlinux: Option<PathBuf>,
 
     /// How the dump is read
@@ -192,6 +209,9 @@ pub struct Save {
     /// Write the kernel's log to the file
     #[arg(long)]
     pub dump_dmesg: bool,
+    /// Count pages by what they were used for: as `marvin-dump usage`
+    #[arg(long)]
+    pub mem_usage: bool,
     /// Do everything but write
     #[arg(long)]
     pub dry_run: bool,
@@ -209,7 +229,7 @@ pub struct Save {
     pub message_level: u8,
 }
 
-fn level(text: &str) -> Result<Level, String> {
+pub(super) fn level(text: &str) -> Result<Level, String> {
     text.parse().ok().and_then(Level::new).ok_or_else(|| "levels are 0 to 31".to_owned())
 }
 
@@ -251,6 +271,11 @@ mod tests {
             "-E -d 1,31 -f in out",
             "-L 1G --cyclic-buffer 1024 --non-mmap --work-dir / --num-threads 2 --show-stats --dry-run in out",
             "-i info -x vmlinux -d 31 in out",
+            "-e -d 31 --work-dir / in out",
+            "-g info -x vmlinux",
+            "-d 31 --config makedumpfile.conf -x vmlinux in out",
+            "--mem-usage /proc/kcore",
+            "-f --mem-usage --message-level 31 /proc/kcore",
         ] {
             let parsed = Arguments::try_parse_from(std::iter::once("marvin-dump").chain(line.split(' ')));
             assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
@@ -259,7 +284,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_done_together_is_told() {
-        for line in ["-E -L 2M in out", "-F --json in", "-F --verify in"] {
+        for line in ["-E -L 2M in out", "-R --erase a -x b out", "-F --json in", "-F --verify in"] {
             let parsed = Arguments::try_parse_from(std::iter::once("marvin-dump").chain(line.split(' ')));
             assert!(parsed.unwrap_err().to_string().contains("cannot be used with"), "{line}");
         }

@@ -70,6 +70,20 @@ pub(super) fn note(path: &Path) -> Result<Vec<u8>, DumpError> {
     Ok(text)
 }
 
+/// Reads a file that says what to erase.
+///
+/// # Errors
+/// When it cannot be read, is larger than any, or is no text.
+pub(super) fn text(path: &Path) -> Result<String, DumpError> {
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(DumpError::reading(path, 0))?;
+    file.take(NOTE_MAX + 1).read_to_end(&mut bytes).map_err(DumpError::reading(path, 0))?;
+    if bytes.len() as u64 > NOTE_MAX {
+        return usage(format!("{} is larger than any list of data to erase", path.display()));
+    }
+    String::from_utf8(bytes).or_else(|_| usage(format!("{} is no text", path.display())))
+}
+
 /// Tells whether these are of one file. Devices such as /dev/null hold nothing.
 fn is_same(one: &Metadata, other: &Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino()) && !one.file_type().is_char_device()

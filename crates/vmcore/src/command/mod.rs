@@ -2,12 +2,15 @@
 //! too; it gives the streams and the clock, and gets the exit code.
 
 mod arguments;
+mod experiment;
 mod files;
 mod guard;
 mod info;
+mod plot;
 mod report;
 mod save;
 mod size;
+mod usage;
 
 use std::io::{Read, Write};
 use std::time::Duration;
@@ -16,6 +19,7 @@ pub use arguments::{Arguments, Command};
 pub use guard::{guard, tell_of_bus_errors};
 
 use crate::error::{DumpError, Guilt};
+use crate::progress::Screen;
 
 /// What the exit code says. The codes are those of `marvin`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,14 +90,22 @@ impl Host<'_> {
     }
 }
 
-/// Carries out a command.
+/// Carries out a command; messages go anywhere but to a terminal.
 #[must_use]
 pub fn run(arguments: &Arguments, host: &mut Host<'_>) -> Exit {
+    run_on(Screen::Plain, arguments, host)
+}
+
+/// Carries out a command; `screen` is where messages go.
+#[must_use]
+pub fn run_on(screen: Screen, arguments: &Arguments, host: &mut Host<'_>) -> Exit {
     let done = match &arguments.command {
-        None => save::run(&arguments.save, host),
+        None => save::run(&arguments.save, screen, host),
+        Some(Command::Usage(wish)) => usage::run(wish, screen, host),
         Some(Command::Info(wish)) => info::run(wish, host),
         Some(Command::Dmesg(wish)) => info::dmesg(wish, host),
         Some(Command::Estimate(wish)) => size::run(wish, host),
+        Some(Command::Experiment(wish)) => experiment::run(wish, host),
     };
     match done {
         Ok(exit) => exit,

@@ -1,41 +1,94 @@
 //! Writes a dump.
 
-use std::cell::{Cell, RefCell};
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::command::arguments::{Access, Compression, Save};
-use crate::command::files;
+use crate::command::arguments::{Access, Compression, Look, Save};
 use crate::command::report::{self, Facts, Report};
 use crate::command::{Exit, Host};
+use crate::command::{files, usage};
 use crate::compress::{Codec, Compressor};
 use crate::dump::Dump;
+use crate::erase::Erasure;
 use crate::error::DumpError;
 use crate::filter::Filter;
-use crate::live::{self, Clock, Guest, PATIENCE, Stopped};
+use crate::live::{self, Guest, PATIENCE, Stopped};
 use crate::log::log;
 use crate::output;
 use crate::output::archive::Stream;
 use crate::output::kdump::{Style, Written, write};
-use crate::output::sink::{FileSink, Flattened, Overwrite, Sink};
-use crate::plan::{Plan, Work};
+use crate::output::sink::{FileSink, Flattened, Overwrite, Sink, Watched};
+use crate::plan::{Plan, Work, locked};
+use crate::progress::{Progress, Screen, Watch};
 use crate::ram::{self, Part};
 use crate::reader::{Io, Reader};
 use crate::rule::Level;
 use crate::system;
 use crate::verify::verify;
+use crate::vmcoreinfo;
+use crate::vmlinux::Vmlinux;
 
 /// Carries out what is asked.
-pub(crate) fn run(wish: &Save, host: &mut Host<'_>) -> Result<Exit, DumpError> {
+pub(crate) fn run(wish: &Save, screen: Screen, host: &mut Host<'_>) -> Result<Exit, DumpError> {
     if wish.rearrange {
         return rearrange(wish, host);
     }
     if wish.dump_dmesg {
         return dmesg(wish);
     }
-    let task = Task::new(wish)?;
+    if let Some(path) = &wish.generate {
+        return generate(wish, path);
+    }
+    if wish.mem_usage {
+        if wish.files.is_empty() {
+            return Err(DumpError::Usage("--mem-usage needs a dump, or /proc/kcore".to_owned()));
+        }
+        let look = Look {
+            files: wish.files.clone(),
+            ram: wish.ram.clone(),
+            json: wish.json,
+            vmcoreinfo: wish.vmcoreinfo.clone(),
+        };
+        return usage::run(&look, if wish.message_level & 1 == 0 { Screen::Off } else { screen }, host);
+    }
+    let task = Task::new(wish, screen)?;
+    let (guest, dump) = opened(&task, host)?;
+    let task = Task { guest: Mutex::new(guest), ..task };
+    if let (true, Some(pages)) = (wish.reassemble, dump.missing()) {
+        return Err(DumpError::Usage(format!(
+            "pages {:#x} to {:#x} are in none of these files: name all files of the set, or leave --reassemble away to write what there is",
+            pages.start, pages.end
+        )));
+    }
+    let mut levels = wish.level.iter().peekable();
+    while let Some(level) = levels.next() {
+        match task.save(&dump, *level, host) {
+            Err(DumpError::NoSpace { path, offset }) if levels.peek().is_some() => {
+                let path = path.display();
+                task.begun.store(true, Ordering::Relaxed);
+                host.say(&format!("no space is left for {path} at offset {offset:#x}: again, with the next level"));
+            }
+            done => return done,
+        }
+    }
+    Err(DumpError::Usage("no level is named".to_owned()))
+}
+
+/// Opens what is to be read, and connects to the guest whose memory it is.
+fn opened(task: &Task<'_>, host: &mut Host<'_>) -> Result<(Option<Guest>, Dump), DumpError> {
+    let wish = task.wish;
     let mut guest = wish.qmp.as_deref().map(|socket| Guest::connect(socket, PATIENCE, host.clock)).transpose()?;
     let mut dump = open((&task.input, &wish.ram), wish.vmcoreinfo.as_deref())?;
+    if let Some(path) = &wish.erase {
+        let erasure = erasure(path, &dump, wish)?;
+        for warning in &erasure.warnings {
+            host.say(&format!("warning: {}: {warning}", path.display()));
+        }
+        dump = dump.with_erased(erasure);
+    }
     if let Some(guest) = &mut guest {
         guest.check_memory(host.clock)?;
         if guest.runs(host.clock)? {
@@ -44,19 +97,7 @@ pub(crate) fn run(wish: &Save, host: &mut Host<'_>) -> Result<Exit, DumpError> {
             host.say("the guest stands still already, and is left so");
         }
     }
-    let task = Task { guest: RefCell::new(guest), ..task };
-    let mut levels = wish.level.iter().peekable();
-    while let Some(level) = levels.next() {
-        match task.save(&dump, *level, host) {
-            Err(DumpError::NoSpace { path, offset }) if levels.peek().is_some() => {
-                let path = path.display();
-                task.begun.set(true);
-                host.say(&format!("no space is left for {path} at offset {offset:#x}: again, with the next level"));
-            }
-            done => return done,
-        }
-    }
-    Err(DumpError::Usage("no level is named".to_owned()))
+    Ok((guest, dump))
 }
 
 /// Turns a flattened stream into a file.
@@ -67,16 +108,44 @@ fn rearrange(wish: &Save, host: &mut Host<'_>) -> Result<Exit, DumpError> {
         ));
     };
     files::check_stream(path)?;
-    let sink = FileSink::create(path, overwrite(wish))?;
-    let size = output::rearrange::rearrange(host.input, &sink).inspect_err(|_| {
-        // Half a stream may look like a whole dump; nothing of it stays, where anything was made.
-        if path.is_file() {
-            drop(std::fs::remove_file(path));
-        }
-    })?;
+    // Half a stream may look like a whole dump: nothing of it stays, and what was there before does.
+    let sink = FileSink::replacing(path, overwrite(wish))?;
+    let size = output::rearrange::rearrange(host.input, &sink)?;
     if wish.message_level & 2 != 0 {
         host.say(&format!("{} written", report::size(size)));
     }
+    Ok(Exit::Fine)
+}
+
+/// Finds what is to be erased.
+fn erasure(path: &Path, dump: &Dump, wish: &Save) -> Result<Erasure, DumpError> {
+    let text = files::text(path)?;
+    let Some(vmlinux) = &wish.vmlinux else {
+        return Err(DumpError::Usage("--erase needs the kernel's vmlinux: name it with -x".to_owned()));
+    };
+    Erasure::find((path, &text), &Vmlinux::open(vmlinux)?, &mut Reader::new(dump, Io::Read))
+}
+
+/// Writes a VMCOREINFO text into a file.
+fn generate(wish: &Save, path: &Path) -> Result<Exit, DumpError> {
+    let text = match (&wish.vmlinux, wish.files.as_slice()) {
+        (Some(vmlinux), []) => {
+            files::check(&[vmlinux], &[path.to_owned()])?;
+            vmcoreinfo::of_vmlinux(&Vmlinux::open(vmlinux)?)?.into_bytes()
+        }
+        (None, [_, ..]) => {
+            files::check(&inputs(&wish.files, wish), &[path.to_owned()])?;
+            vmcoreinfo::of_dump(&open((&wish.files, &wish.ram), wish.vmcoreinfo.as_deref())?)?
+        }
+        _ => {
+            return Err(DumpError::Usage(
+                "--generate FILE needs either -x VMLINUX or a dump to take the text from".to_owned(),
+            ));
+        }
+    };
+    let sink = FileSink::create(path, overwrite(wish))?;
+    sink.write(0, &text)?;
+    sink.finish(text.len() as u64)?;
     Ok(Exit::Fine)
 }
 
@@ -103,7 +172,8 @@ fn overwrite(wish: &Save) -> Overwrite {
 /// Returns all files that are read.
 fn inputs<'w>(dump: &'w [PathBuf], wish: &'w Save) -> Vec<&'w Path> {
     let ram = wish.ram.iter().map(|part| part.path.as_path());
-    dump.iter().map(PathBuf::as_path).chain(ram).chain(wish.vmcoreinfo.as_deref()).collect()
+    let others = [&wish.vmcoreinfo, &wish.vmlinux, &wish.erase].into_iter().flatten();
+    dump.iter().chain(others).map(PathBuf::as_path).chain(ram).collect()
 }
 
 /// Opens a dump or a guest's memory, with a note of its own if one is given, or one that is found in memory if it has none.
@@ -129,9 +199,11 @@ struct Task<'w> {
     codec: Codec,
     work: Work,
     /// A level before this one has made files.
-    begun: Cell<bool>,
+    begun: AtomicBool,
+    /// Where progress is shown.
+    screen: Screen,
     /// The guest whose memory it is.
-    guest: RefCell<Option<Guest>>,
+    guest: Mutex<Option<Guest>>,
 }
 
 /// What a scan of the memory map found.
@@ -141,7 +213,7 @@ struct Scan {
 }
 
 impl<'w> Task<'w> {
-    fn new(wish: &'w Save) -> Result<Self, DumpError> {
+    fn new(wish: &'w Save, screen: Screen) -> Result<Self, DumpError> {
         let usage = |text: &str| Err(DumpError::Usage(text.to_owned()));
         let (input, output) =
             match (wish.files.len(), wish.flattened || wish.archive && wish.files.len() == 1, wish.dry_run) {
@@ -175,13 +247,16 @@ impl<'w> Task<'w> {
             Some(threads) if threads > 0 => usize::from(threads),
             _ => std::thread::available_parallelism().map_or(1, usize::from),
         };
-        let io = if wish.non_mmap || wish.io == Access::Read { Io::Read } else { Io::Map };
         let memory = wish.cyclic_buffer.map_or(wish.memory, |kib| kib.saturating_mul(1024).max(wish.memory));
+        let read = wish.non_mmap || wish.io == Access::Read;
+        let io = if read { Io::Read } else { Io::within(memory, threads) };
         // What does not fit into memory goes beside the output, where there is room for more than that.
         let beside = output.first().and_then(|path| path.parent()).map(|folder| folder.join(""));
         let folder = wish.work_dir.clone().or(beside).or_else(|| wish.dry_run.then(std::env::temp_dir));
         let work = Work { threads, io, memory, folder };
-        Ok(Self { wish, input, output, codec, work, begun: Cell::new(false), guest: RefCell::new(None) })
+        let screen = if wish.message_level & 1 == 0 { Screen::Off } else { screen };
+        let begun = AtomicBool::new(false);
+        Ok(Self { wish, input, output, codec, work, begun, screen, guest: Mutex::new(None) })
     }
 
     /// Returns the files to write where none is read.
@@ -199,7 +274,7 @@ impl<'w> Task<'w> {
     fn save(&self, dump: &Dump, level: Level, host: &mut Host<'_>) -> Result<Exit, DumpError> {
         let start = (host.clock)();
         let mut reader = Reader::new(dump, self.work.io);
-        let (Scan { filter, plan }, stood_still) = self.scan(&mut reader, level, host.clock)?;
+        let (Scan { filter, plan }, stood_still) = self.scan(&mut reader, level, host)?;
         if plan.memory() == 0 {
             return Err(DumpError::malformed(dump.path(), 0, "there is no memory in it"));
         }
@@ -212,7 +287,10 @@ impl<'w> Task<'w> {
             limit: self.wish.size_limit,
             names: system::names(&mut reader),
         };
-        let written = self.write((dump, &plan), &style, host)?;
+        let progress = Progress::default();
+        progress.expect(plan.kept() * dump.page_size());
+        let write = || self.write((dump, &plan), &style, (host.answers, &progress));
+        let written = self.watch(host.messages, host.clock).during("writing", &progress, write)?;
         let warnings = warnings(dump, filter.as_ref(), (&plan, &written));
         for warning in &warnings {
             host.say(&format!("warning: {warning}"));
@@ -254,63 +332,81 @@ impl<'w> Task<'w> {
         &self,
         reader: &mut Reader<'_>,
         level: Level,
-        clock: Clock<'_>,
+        host: &mut Host<'_>,
     ) -> Result<(Scan, Option<Duration>), DumpError> {
-        let mut guest = self.guest.borrow_mut();
+        let mut guest = locked(&self.guest);
         let running = guest.as_mut().filter(|_| live::is_live(reader.dump()));
-        let stopped = running.map(|guest| guest.stop(clock)).transpose()?;
-        let scan = self.filter(reader, level, clock);
+        let stopped = running.map(|guest| guest.stop(host.clock)).transpose()?;
+        let scan = self.filter(reader, level, host);
         // A guest that cannot go on is worse than a scan that failed.
         let stood_still = stopped.map(Stopped::go_on).transpose()?;
         Ok((scan?, stood_still))
     }
 
-    fn filter(&self, reader: &mut Reader<'_>, level: Level, clock: Clock<'_>) -> Result<Scan, DumpError> {
+    fn filter(&self, reader: &mut Reader<'_>, level: Level, host: &mut Host<'_>) -> Result<Scan, DumpError> {
         let dump = reader.dump();
         let filter = Filter::for_level(reader, level)?;
         let mut work = self.work.clone();
         if let (Access::Auto, false, true, Some(filter)) = (self.wish.io, self.wish.non_mmap, reader.maps(), &filter) {
-            work.io = Plan::faster(dump, filter, clock)?;
+            work.io = Plan::faster((dump, work.io), filter, host.clock)?;
         }
-        let plan = Plan::make(dump, filter.as_ref(), &work)?;
+        let progress = Progress::default();
+        let plan = || Plan::make_watched((dump, filter.as_ref()), &work, &progress);
+        let plan = self.watch(host.messages, host.clock).during("filtering", &progress, plan)?;
+        let plan = match (&filter, self.wish.exclude_vmemmap) {
+            (Some(filter), true) => plan.with_thin_map(reader, filter)?,
+            _ => plan,
+        };
         Ok(Scan { filter, plan })
     }
 
-    fn write(&self, (dump, plan): (&Dump, &Plan), style: &Style, host: &mut Host<'_>) -> Result<Written, DumpError> {
+    /// Makes what says how far the work is.
+    fn watch<'h>(&self, messages: &'h mut (dyn Write + Send), clock: &'h dyn Fn() -> Duration) -> Watch<'h> {
+        Watch { screen: self.screen, messages, clock }
+    }
+
+    fn write(
+        &self,
+        (dump, plan): (&Dump, &Plan),
+        style: &Style,
+        (answers, progress): (&mut (dyn Write + Send), &Progress),
+    ) -> Result<Written, DumpError> {
         if self.wish.dry_run {
             return Ok(Written { pages: plan.kept(), ..Written::default() });
         }
         if self.wish.split {
-            return self.split((dump, plan), style);
+            return self.split((dump, plan), style, progress);
         }
         let sink: Box<dyn Sink + '_> = match self.output.first() {
-            None if self.wish.archive => Box::new(Stream::new(&mut *host.answers)),
-            None => Box::new(Flattened::begin(&mut *host.answers)?),
+            None if self.wish.archive => Box::new(Stream::new(answers)),
+            None => Box::new(Flattened::begin(answers)?),
             Some(path) => Box::new(FileSink::create(path, self.overwrite())?),
         };
+        let sink = Watched { sink, progress };
         if self.wish.archive {
-            return output::archive::write((dump, plan), style, &self.work, &*sink);
+            return output::archive::write((dump, plan), style, &self.work, &sink);
         }
         if self.wish.elf {
-            return output::elf::write((dump, plan), &self.work, &*sink);
+            return output::elf::write((dump, plan), &self.work, &sink);
         }
-        write((dump, plan), style, &self.work, &*sink)
+        write((dump, plan), style, &self.work, &sink)
     }
 
     /// Whether files may be overwritten: those of the level before, which had no room, always.
     fn overwrite(&self) -> Overwrite {
-        if self.begun.get() { Overwrite::Yes } else { overwrite(self.wish) }
+        if self.begun.load(Ordering::Relaxed) { Overwrite::Yes } else { overwrite(self.wish) }
     }
 
     /// Writes several files with about as many pages each.
-    fn split(&self, (dump, plan): (&Dump, &Plan), style: &Style) -> Result<Written, DumpError> {
+    fn split(&self, (dump, plan): (&Dump, &Plan), style: &Style, progress: &Progress) -> Result<Written, DumpError> {
         let count = self.output.len() as u64;
         let mut all = Written::default();
         let mut start = 0;
         for (n, path) in (1..).zip(&self.output) {
             let end = if n == count { dump.pages() } else { plan.page_at(plan.kept() * n / count)? };
             let style = Style { part: Some(start..end), ..style.clone() };
-            let written = write((dump, plan), &style, &self.work, &FileSink::create(path, self.overwrite())?)?;
+            let sink = Box::new(FileSink::create(path, self.overwrite())?);
+            let written = write((dump, plan), &style, &self.work, &Watched { sink, progress })?;
             all.bytes += written.bytes;
             all.pages += written.pages;
             all.zero += written.zero;

@@ -20,14 +20,16 @@ const SCHEMA_VERSION: u32 = 1;
 const LEVELS: [u8; 4] = [0, 1, 17, 31];
 const CODECS: [Codec; 4] = [Codec::Zstd, Codec::Zlib, Codec::Snappy, Codec::None];
 /// Pages that are compressed for each.
-const SAMPLE: usize = 2000;
+const SAMPLE: u64 = 2000;
+/// Bytes of memory for the bits of all pages; more go into a file.
+const MEMORY: u64 = 64 << 20;
 /// Bytes of a page's descriptor.
 const DESCRIPTOR: u64 = 24;
 
 #[derive(Debug, Serialize)]
 struct Answer {
     schema_version: u32,
-    sampled_pages: usize,
+    sampled_pages: u64,
     rows: Vec<Row>,
 }
 
@@ -60,11 +62,12 @@ fn row(dump: &Dump, number: u8) -> Result<Row, DumpError> {
     let level = Level::new(number).unwrap_or(Level::MAX);
     let mut reader = Reader::new(dump, Io::Map);
     let filter = Filter::for_level(&mut reader, level)?;
-    let work = Work { threads: 1, io: Io::Map, memory: u64::MAX, folder: None };
+    let work = Work { threads: 1, io: Io::Map, memory: MEMORY, folder: Some(std::env::temp_dir()) };
     let plan = Plan::make(dump, filter.as_ref(), &work)?;
-    let pages = plan.kept_pages()?;
-    let step = (pages.len() / SAMPLE).max(1);
-    let sample: Vec<u64> = pages.into_iter().skip(step / 2).step_by(step).collect();
+    let count = plan.kept().min(SAMPLE);
+    // The middle of each of as many parts.
+    let rank = |n: u64| plan.page_at((u128::from(2 * n + 1) * u128::from(plan.kept()) / u128::from(2 * count)) as u64);
+    let sample = (0..count).map(rank).collect::<Result<Vec<u64>, _>>()?;
     let page = dump.page_size();
     let length = usize::try_from(page).unwrap_or_default();
     let mut bytes = [0; CODECS.len()];

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::archive::table::{self, Entry, Slot};
-use crate::archive::{self, Head, Header, PLACE, Place, RANGES_MAX, TRAILER};
+use crate::archive::{self, Head, Header, NOTES_MAX, PLACE, Place, RANGES_MAX, TRAILER};
 use crate::bits;
 use crate::bytes::is_zero;
 use crate::compress::{Codec, Compressor};
@@ -103,6 +103,9 @@ fn header((dump, plan): (&Dump, &Plan), style: &Style, block: u64) -> Result<Hea
             return Err(DumpError::Usage(format!("memory is in more than {RANGES_MAX} pieces: not for an archive")));
         }
     }
+    if dump.notes().len().max(dump.erasure().text.len()) > NOTES_MAX {
+        return Err(DumpError::Usage(format!("notes of more than {NOTES_MAX} bytes: not for an archive")));
+    }
     Ok(Header {
         machine: dump.machine(),
         page: dump.page_size(),
@@ -112,6 +115,7 @@ fn header((dump, plan): (&Dump, &Plan), style: &Style, block: u64) -> Result<Hea
         block,
         names: style.names.clone(),
         notes: dump.notes().to_vec(),
+        erased: dump.erasure().text.clone(),
         memory,
     })
 }
@@ -257,12 +261,15 @@ impl<'a> Packer<'a> {
             }),
         };
         self.reader = Some(reader);
+        self.job.sink.dealt(count as u64 * size);
         done
     }
 
     /// Puts a page into the block; one that is full is written.
     fn put(&mut self, page: u64, bytes: &[u8]) -> Result<(), DumpError> {
-        let slot = self.slot(page, bytes);
+        let instead = self.job.plan.instead(self.job.dump, page, bytes)?;
+        let bytes = instead.as_deref().unwrap_or(bytes);
+        let slot = self.slot(page, bytes)?;
         match slot {
             Slot::Zero => self.zero += 1,
             Slot::Twin(_) => self.twins += 1,
@@ -272,20 +279,27 @@ impl<'a> Packer<'a> {
         if self.data.len() as u64 >= self.job.block * self.job.dump.page_size() { self.flush() } else { Ok(()) }
     }
 
-    fn slot(&mut self, page: u64, bytes: &[u8]) -> Slot {
+    /// Finds out what the block has to have of a page.
+    fn slot(&mut self, page: u64, bytes: &[u8]) -> Result<Slot, DumpError> {
         if is_zero(bytes) {
-            return Slot::Zero;
+            return Ok(Slot::Zero);
         }
         let key = Twins::key(bytes);
-        if let Some(twin) = self.pending.get(&key).copied().or_else(|| self.job.twins.find(key)) {
-            let other = self.again.bytes(twin.page * self.job.dump.page_size(), self.page);
-            if other.is_ok_and(|other| other == bytes) {
-                return Slot::Twin(twin.page);
-            }
+        if let Some(twin) = self.pending.get(&key).copied().or_else(|| self.job.twins.find(key))
+            && self.is_twin(twin.page, bytes)?
+        {
+            return Ok(Slot::Twin(twin.page));
         }
         self.pending.insert(key, Stored { page, offset: 0, size: 0, codec: Codec::None });
         // A block has few pages.
-        Slot::Data((self.data.len() / self.page) as u32)
+        Ok(Slot::Data((self.data.len() / self.page) as u32))
+    }
+
+    /// Whether what is stored of another page is the same.
+    fn is_twin(&mut self, page: u64, bytes: &[u8]) -> Result<bool, DumpError> {
+        let Ok(other) = self.again.bytes(page * self.job.dump.page_size(), self.page) else { return Ok(false) };
+        let instead = self.job.plan.instead(self.job.dump, page, other)?;
+        Ok(instead.as_deref().unwrap_or(other) == bytes)
     }
 
     /// Compresses and writes what is in the block.

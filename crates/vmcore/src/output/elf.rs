@@ -1,5 +1,6 @@
 //! Writes ELF vmcores: no compression, for tools that know nothing else. Long runs of dropped pages are not in the file;
-//! short ones are, as they were, for each run costs a program header. Zero pages are holes of the file.
+//! short ones have room there, for each run costs a program header. They are never read, for broken pages may be among
+//! them: they and zero pages are holes of the file.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -9,7 +10,8 @@ use crate::bits;
 use crate::bytes::{is_zero, put};
 use crate::dump::Dump;
 use crate::elf::{PN_XNUM, PROGRAM_HEADER};
-use crate::error::{DumpError, MemoryError};
+use crate::error::DumpError;
+use crate::note;
 use crate::output::kdump::Written;
 use crate::output::sink::Sink;
 use crate::plan::{Plan, Work, crew, locked};
@@ -52,7 +54,7 @@ pub(crate) fn write((dump, plan): (&Dump, &Plan), work: &Work, sink: &dyn Sink) 
     let next = AtomicUsize::new(0);
     crew(work.threads, || {
         let (reader, written) = (Reader::new(dump, work.io), Written::default());
-        let mut copy = Copy { reader, plan, sink, page, written };
+        let mut copy = Copy { reader, plan, sink, page, written, block: 0..0, words: vec![0; plan.words()] };
         while let Some((part, place)) = {
             let n = next.fetch_add(1, Ordering::Relaxed);
             parts.get(n).zip(places.get(n))
@@ -121,7 +123,11 @@ fn header(dump: &Dump, parts: &[Part]) -> Vec<u8> {
     let notes = sections + if many { HEADER } else { 0 };
     let mut bytes = b"\x7fELF\x02\x01\x01".to_vec();
     bytes.resize(notes, 0);
-    bytes.extend(dump.notes());
+    let mut own = dump.notes().to_vec();
+    if !dump.erasure().text.is_empty() {
+        own.extend(note::encode("ERASEINFO", 0, &dump.erasure().text));
+    }
+    bytes.extend(&own);
     put(&mut bytes, 16, 4_u16.to_le_bytes());
     put(&mut bytes, 18, dump.machine().elf().to_le_bytes());
     put(&mut bytes, 20, 1_u32.to_le_bytes());
@@ -137,7 +143,7 @@ fn header(dump: &Dump, parts: &[Part]) -> Vec<u8> {
         put(&mut bytes, sections + 44, (count as u32).to_le_bytes());
     }
     put(&mut bytes, HEADER, 4_u32.to_le_bytes());
-    for (field, number) in [(8, notes), (32, dump.notes().len()), (40, dump.notes().len())] {
+    for (field, number) in [(8, notes), (32, own.len()), (40, own.len())] {
         put(&mut bytes, HEADER + field, (number as u64).to_le_bytes());
     }
     bytes
@@ -161,17 +167,55 @@ struct Copy<'a> {
     sink: &'a dyn Sink,
     page: u64,
     written: Written,
+    /// The block whose bits are in `words`.
+    block: Range<u64>,
+    words: Vec<u64>,
 }
 
 impl Copy<'_> {
+    /// Copies the kept pages of a part to `place`, which is that of its first.
     fn part(&mut self, pages: &Range<u64>, place: u64) -> Result<(), DumpError> {
+        let mut at = pages.start;
+        while at < pages.end {
+            if !self.block.contains(&at) {
+                self.block = self.plan.read_around(at, &mut self.words)?;
+            }
+            let within = |page: u64| usize::try_from(page - self.block.start).unwrap_or(usize::MAX);
+            let end = pages.end.min(self.block.end);
+            let mut own = vec![0; self.words.len()];
+            bits::set(&mut own, within(at)..within(end));
+            own.iter_mut().zip(&self.words).for_each(|(own, kept)| *own &= kept);
+            let first = self.block.start;
+            for run in bits::runs(&own) {
+                let run = first + run.start as u64..first + run.end as u64;
+                self.zeros(at..run.start, (pages.start, place))?;
+                self.run(&run, place + (run.start - pages.start) * self.page)?;
+                at = run.end;
+            }
+            self.zeros(at..end, (pages.start, place))?;
+            at = end;
+        }
+        Ok(())
+    }
+
+    /// Makes room for dropped pages of a part that begins with page `first` at `place`.
+    fn zeros(&self, pages: Range<u64>, (first, place): (u64, u64)) -> Result<(), DumpError> {
+        let count = pages.end.saturating_sub(pages.start);
+        if count == 0 {
+            return Ok(());
+        }
+        self.sink.zeros(place + (pages.start - first) * self.page, count * self.page)
+    }
+
+    /// Copies kept pages that lie behind each other.
+    fn run(&mut self, pages: &Range<u64>, place: u64) -> Result<(), DumpError> {
         // At most 256 KiB.
         let most = (PIECE_MAX as u64 / self.page).max(1);
         let mut at = pages.start;
         while at < pages.end {
             let count = (pages.end - at).min(most);
             let offset = place + (at - pages.start) * self.page;
-            let length = (count * self.page) as usize;
+            let (length, before) = ((count * self.page) as usize, at);
             match self.reader.bytes(at * self.page, length) {
                 Ok(bytes) => {
                     self.written.pages += count;
@@ -179,29 +223,33 @@ impl Copy<'_> {
                     self.written.zero += zero;
                     if zero < count {
                         self.sink.write(offset, bytes)?;
+                    } else {
+                        self.sink.zeros(offset, count * self.page)?;
                     }
                     at += count;
                 }
-                Err(_) => at += self.single(at, offset)?,
+                Err(_) => {
+                    self.single(at, offset)?;
+                    at += 1;
+                }
             }
+            self.sink.dealt((at - before) * self.page);
         }
         Ok(())
     }
 
     /// Copies one page of a piece that cannot be read as a whole.
-    fn single(&mut self, page: u64, offset: u64) -> Result<u64, DumpError> {
+    fn single(&mut self, page: u64, offset: u64) -> Result<(), DumpError> {
         match self.reader.bytes(page * self.page, self.page as usize) {
             Ok(bytes) => {
                 self.written.pages += 1;
                 self.sink.write(offset, bytes)?;
             }
-            // In a short gap of dropped pages; a kept page that is not there is one that cannot be read.
-            Err(MemoryError::Absent(_)) if !self.plan.keeps(page)? => {}
             Err(error) => {
                 self.written.unreadable += 1;
                 self.written.why.get_or_insert(error);
             }
         }
-        Ok(1)
+        Ok(())
     }
 }

@@ -117,13 +117,14 @@ pub fn write((dump, plan): (&Dump, &Plan), style: &Style, work: &Work, sink: &dy
     let part = style.part.clone().unwrap_or(0..dump.pages());
     let shape = Shape::new(dump, plan, part.clone())?;
     let page = usize::try_from(shape.page).unwrap_or_default();
-    if let Some(limit) = style.limit.filter(|limit| *limit < shape.data + shape.page) {
-        let needed = shape.data + shape.page;
+    let told = &dump.erasure().text;
+    let needed = shape.data + shape.page + told.len() as u64;
+    if let Some(limit) = style.limit.filter(|limit| *limit < needed) {
         return Err(DumpError::Usage(format!("a limit of {limit} bytes: headers and bitmaps alone have {needed}")));
     }
     // Fails before anything is written.
     drop(Compressor::new(style.codec, style.effort, page)?);
-    let header = header(dump, style, &shape);
+    let mut header = header(dump, style, &shape);
     sink.write(0, &header)?;
     write_bitmaps((dump, plan), &shape, sink)?;
     sink.write(shape.data, &vec![0; page])?;
@@ -135,6 +136,7 @@ pub fn write((dump, plan): (&Dump, &Plan), style: &Style, work: &Work, sink: &dy
         sink,
         part,
         next: AtomicUsize::new(0),
+        limit: style.limit.map(|limit| limit - told.len() as u64),
         end: AtomicU64::new(shape.data + shape.page),
         used: AtomicU64::new(shape.data + shape.page),
         twins: Twins::new(work.memory / 16),
@@ -143,13 +145,18 @@ pub fn write((dump, plan): (&Dump, &Plan), style: &Style, work: &Work, sink: &dy
     crew(work.threads, || Writer::new(&job, work)?.run())?;
     let size = job.used.load(Ordering::Relaxed);
     let mut written = locked(&job.written).clone();
-    written.bytes = size;
+    written.bytes = size + told.len() as u64;
+    if !told.is_empty() {
+        sink.write(size, told)?;
+        put(&mut header[page..], field::ERASED, size.to_le_bytes());
+        put(&mut header[page..], field::ERASED + 8, (told.len() as u64).to_le_bytes());
+        sink.write(page as u64, &header[page..page + SUB_HEADER])?;
+    }
     if written.unreadable == 0 && !written.full && !dump.incomplete() {
-        let mut header = header;
         put(&mut header, field::STATUS, style.codec.flag().to_le_bytes());
         sink.write(0, &header[..page])?;
     }
-    sink.finish(size)?;
+    sink.finish(written.bytes)?;
     Ok(written)
 }
 
@@ -207,8 +214,8 @@ fn write_bitmaps((dump, plan): (&Dump, &Plan), shape: &Shape, sink: &dyn Sink) -
     let (mut words, mut bytes) = (vec![0; plan.words()], Vec::new());
     let end = shape.bitmap_blocks * shape.page;
     for (at, stored) in [(shape.bitmap(), false), (shape.bitmap() + end, true)] {
-        // Where there is no memory the file has a hole, or the stream nothing: the last byte tells how far it goes.
-        sink.write(at + end - 1, &[0])?;
+        // Where there is no memory nothing is set.
+        let mut done = 0;
         for n in 0..plan.blocks() {
             let first = plan.pages(n).start;
             if stored {
@@ -218,8 +225,11 @@ fn write_bitmaps((dump, plan): (&Dump, &Plan), shape: &Shape, sink: &dyn Sink) -
             }
             bits::to_bytes(&words, &mut bytes);
             let room = usize::try_from(end.saturating_sub(first / 8)).unwrap_or(usize::MAX).min(bytes.len());
+            sink.zeros(at + done, (first / 8).saturating_sub(done))?;
             sink.write(at + first / 8, &bytes[..room])?;
+            done = first / 8 + room as u64;
         }
+        sink.zeros(at + done, end.saturating_sub(done))?;
     }
     Ok(())
 }
@@ -234,6 +244,8 @@ struct Job<'a> {
     part: Range<u64>,
     /// The next piece of work.
     next: AtomicUsize,
+    /// Most bytes of the file, without what is told of erased data.
+    limit: Option<u64>,
     /// The end of what was reserved.
     end: AtomicU64,
     /// The end of what was written.
@@ -335,6 +347,7 @@ impl<'a> Writer<'a> {
         }
         // A descriptor in the file says that the data is there, also if this process is killed now.
         self.flush()?;
+        self.job.sink.dealt((self.descriptors.len() / DESCRIPTOR) as u64 * self.job.shape.page);
         let at = self.job.shape.descriptors + (rank - self.job.shape.skipped) * DESCRIPTOR as u64;
         self.job.sink.write(at, &self.descriptors)
     }
@@ -371,6 +384,8 @@ impl<'a> Writer<'a> {
             self.descriptors.extend([0; DESCRIPTOR]);
             return Ok(());
         }
+        let instead = self.job.plan.instead(self.job.dump, number, bytes)?;
+        let bytes = instead.as_deref().unwrap_or(bytes);
         self.written.pages += 1;
         if is_zero(bytes) {
             self.written.zero += 1;
@@ -378,13 +393,12 @@ impl<'a> Writer<'a> {
             return Ok(());
         }
         let key = Twins::key(bytes);
-        if let Some(twin) = self.pending.get(&key).copied().or_else(|| self.job.twins.find(key)) {
-            let same = self.again.bytes(twin.page * self.job.shape.page, self.page).is_ok_and(|other| other == bytes);
-            if same {
-                self.written.twins += 1;
-                self.descriptors.extend(descriptor(twin.offset, twin.size as usize, twin.codec));
-                return Ok(());
-            }
+        if let Some(twin) = self.pending.get(&key).copied().or_else(|| self.job.twins.find(key))
+            && self.is_twin(twin.page, bytes)?
+        {
+            self.written.twins += 1;
+            self.descriptors.extend(descriptor(twin.offset, twin.size as usize, twin.codec));
+            return Ok(());
         }
         let compressor = &mut self.compressor;
         let (packed, codec) = compressor.compress(bytes).unwrap_or((bytes, Codec::None));
@@ -403,6 +417,13 @@ impl<'a> Writer<'a> {
         }
         self.descriptors.extend(descriptor(offset, size, codec));
         Ok(())
+    }
+
+    /// Whether what is stored of another page is the same.
+    fn is_twin(&mut self, page: u64, bytes: &[u8]) -> Result<bool, DumpError> {
+        let Ok(other) = self.again.bytes(page * self.job.shape.page, self.page) else { return Ok(false) };
+        let instead = self.job.plan.instead(self.job.dump, page, other)?;
+        Ok(instead.as_deref().unwrap_or(other) == bytes)
     }
 
     fn flush(&mut self) -> Result<(), DumpError> {
@@ -445,7 +466,7 @@ impl Place<'_, '_> {
     /// Reserves more; where that follows what this thread has, no byte is lost between them.
     fn reserve(&mut self) -> Result<bool, DumpError> {
         let got = self.job.end.fetch_add(EXTENT, Ordering::Relaxed);
-        if self.job.style.limit.is_some_and(|limit| got + EXTENT > limit) {
+        if self.job.limit.is_some_and(|limit| got + EXTENT > limit) {
             return Ok(false);
         }
         if got != *self.limit {

@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use crate::error::DumpError;
-use crate::flattened::{HEADER, SIGNATURE};
+use crate::flattened::{self, HEADER, SIGNATURE};
 use crate::output::sink::Sink;
 
 /// Bytes that are copied at once.
@@ -35,7 +35,7 @@ pub(crate) fn rearrange(stream: &mut dyn Read, sink: &dyn Sink) -> Result<u64, D
         let place = u64::try_from(offset).ok().zip(u64::try_from(length).ok());
         let place = place.and_then(|(offset, length)| Some((offset, length, offset.checked_add(length)?)));
         let Some((mut offset, mut length, end)) = place else {
-            let what = format!("a record for offset {offset} of {length} bytes");
+            let what = flattened::strange((offset, length));
             return Err(DumpError::malformed(Path::new("standard input"), source.at - 16, what));
         };
         size = size.max(end);

@@ -9,6 +9,7 @@ use std::sync::Mutex;
 use crate::error::DumpError;
 use crate::flattened;
 use crate::plan::locked;
+use crate::progress::Progress;
 
 /// Takes bytes at offsets, from several threads.
 pub trait Sink: Sync {
@@ -18,11 +19,50 @@ pub trait Sink: Sync {
     /// When they cannot be written.
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), DumpError>;
 
+    /// Makes `length` bytes zero where nothing was written; files have a hole there.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    fn zeros(&self, offset: u64, length: u64) -> Result<(), DumpError> {
+        static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+        let mut done = 0;
+        while done < length {
+            let count = (length - done).min(ZEROS.len() as u64);
+            // At most 64 KiB.
+            self.write(offset + done, &ZEROS[..count as usize])?;
+            done += count;
+        }
+        Ok(())
+    }
+
     /// Ends the file, which has `size` bytes.
     ///
     /// # Errors
     /// When what was written cannot be kept.
     fn finish(&self, size: u64) -> Result<(), DumpError>;
+
+    /// Hears that bytes of memory were dealt with, whatever became of them.
+    fn dealt(&self, _bytes: u64) {}
+}
+
+/// A sink whose writers tell how far they are.
+pub(crate) struct Watched<'w> {
+    pub(crate) sink: Box<dyn Sink + 'w>,
+    pub(crate) progress: &'w Progress,
+}
+
+impl Sink for Watched<'_> {
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), DumpError> {
+        self.sink.write(offset, bytes)
+    }
+
+    fn finish(&self, size: u64) -> Result<(), DumpError> {
+        self.sink.finish(size)
+    }
+
+    fn dealt(&self, bytes: u64) {
+        self.progress.add(bytes);
+    }
 }
 
 /// A file.
@@ -30,6 +70,8 @@ pub trait Sink: Sync {
 pub struct FileSink {
     file: File,
     path: PathBuf,
+    /// The name it gets when it is finished, in place of `path`.
+    target: Mutex<Option<PathBuf>>,
 }
 
 impl FileSink {
@@ -46,7 +88,41 @@ impl FileSink {
         let mut options = File::options();
         let file = options.write(true).create(true).truncate(true).mode(0o600).open(path);
         let file = file.map_err(DumpError::writing(path, 0))?;
-        Ok(Self { file, path: path.to_owned() })
+        Ok(Self { file, path: path.to_owned(), target: Mutex::new(None) })
+    }
+
+    /// Creates a file under another name, beside the one that it gets when it is finished; if it never is, it is removed,
+    /// and what was there before stays. A device is written as it is.
+    ///
+    /// # Errors
+    /// When it exists and may not be overwritten, or cannot be created.
+    pub fn replacing(path: &Path, overwrite: Overwrite) -> Result<Self, DumpError> {
+        // Where a link leads.
+        let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let (Some(name), data) = (path.file_name(), std::fs::metadata(path)) else {
+            return Self::create(path, overwrite);
+        };
+        match data {
+            Ok(data) if !data.is_file() => return Self::create(path, overwrite),
+            Ok(_) if overwrite == Overwrite::No => return Err(DumpError::Exists(path.clone())),
+            _ => {}
+        }
+        let mut other = std::ffi::OsString::from(".");
+        other.push(name);
+        other.push(format!(".{}", std::process::id()));
+        // One that is there was left by a program of this number that was killed.
+        let sink = Self::create(&path.with_file_name(other), Overwrite::Yes)?;
+        *locked(&sink.target) = Some(path.clone());
+        Ok(sink)
+    }
+}
+
+impl Drop for FileSink {
+    fn drop(&mut self) {
+        if locked(&self.target).is_some() {
+            // It is of no use, and there is nobody to tell.
+            drop(std::fs::remove_file(&self.path));
+        }
     }
 }
 
@@ -64,12 +140,21 @@ impl Sink for FileSink {
         self.file.write_all_at(bytes, offset).map_err(DumpError::writing(&self.path, offset))
     }
 
+    fn zeros(&self, _offset: u64, _length: u64) -> Result<(), DumpError> {
+        Ok(())
+    }
+
     fn finish(&self, size: u64) -> Result<(), DumpError> {
         let plain = self.file.metadata().is_ok_and(|data| data.is_file());
         if plain {
             self.file.set_len(size).map_err(DumpError::writing(&self.path, size))?;
             // Some file systems find out only now that there is no room.
             self.file.sync_all().map_err(DumpError::writing(&self.path, size))?;
+        }
+        let mut target = locked(&self.target);
+        if let Some(path) = target.as_ref() {
+            std::fs::rename(&self.path, path).map_err(DumpError::writing(path, size))?;
+            *target = None;
         }
         Ok(())
     }

@@ -2,14 +2,18 @@
 
 mod table;
 
+use model::Verdict;
+
 use crate::comparison::{Comparison, Failure, Kernel};
 use crate::environment::Difference;
 use crate::label::cut_middle;
+use crate::monitors::SampleTable;
 use crate::plain::plain_lines;
 use crate::render::layout::{Page, WIDTH, broken, command_lines, wrap};
 use crate::render::number::{date, value};
+use crate::render::style::Style;
 use crate::render::styles::Styles;
-use crate::render::{counted, findings, words};
+use crate::render::{counted, findings, monitors, words};
 
 /// Lines of a console that a mail has room for; the page has all that were kept.
 const CONSOLE_LINES: usize = 16;
@@ -17,11 +21,28 @@ const CONSOLE_LINES: usize = 16;
 /// Renders a comparison as text.
 #[must_use]
 pub fn text(comparison: &Comparison, styles: &Styles) -> String {
+    text_in(comparison, Style::Marvin, styles)
+}
+
+/// Renders a comparison as text, its tables in a style. What is decided, and all that is said around the tables, is the
+/// same in all styles.
+#[must_use]
+pub fn text_in(comparison: &Comparison, style: Style, styles: &Styles) -> String {
     let mut page = Page::default();
     opening(&mut page, comparison, styles);
-    for section in words::sections(comparison) {
-        page.blank();
-        table::table(&mut page, comparison, &section, styles);
+    match style {
+        Style::Marvin => {
+            for section in words::sections(comparison) {
+                page.blank();
+                table::table(&mut page, comparison, &section, styles);
+            }
+        }
+        Style::Y2013 | Style::Mmtests => {
+            let heads: Vec<[String; 2]> = comparison.kernels().map(|kernel| kernel.head.clone()).collect();
+            page.blank();
+            monitors::sample_table(&mut page, &SampleTable::of(comparison), (&heads, style), styles);
+            letters(&mut page, comparison);
+        }
     }
     closing(&mut page, comparison);
     apart(&mut page, comparison, styles);
@@ -31,6 +52,23 @@ pub fn text(comparison: &Comparison, styles: &Styles) -> String {
     environment(&mut page, comparison, styles);
     origin(&mut page, comparison, styles);
     page.finish()
+}
+
+/// What is better and what is worse, for tables that have no column for that. What is unclear has its own part below.
+fn letters(page: &mut Page, comparison: &Comparison) {
+    page.blank();
+    for (position, other) in comparison.others.iter().enumerate() {
+        for verdict in [Verdict::Better, Verdict::Worse] {
+            let rows = comparison.rows.iter().filter(|row| row.cells[position].verdict == verdict);
+            let names: Vec<&str> = rows.map(|row| row.workload.name).collect();
+            if !names.is_empty() {
+                page.hanging(
+                    &format!("{} ", verdict.letter()),
+                    &format!("{}: {}", other.kernel.title, names.join(", ")),
+                );
+            }
+        }
+    }
 }
 
 fn opening(page: &mut Page, comparison: &Comparison, styles: &Styles) {

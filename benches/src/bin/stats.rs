@@ -1,0 +1,293 @@
+//! Prints figures of the statistics: how fast change points are found, how well, beside other rules, and how often ratings
+//! are wrong.
+//!
+//! `OTAVA` names a Python that has the package apache-otava, else it is the one in the path. All noise is seeded: but for the
+//! seconds, each run prints the same. Like the other benches it fails only when it cannot measure.
+
+#[path = "../cpu.rs"]
+#[expect(dead_code, reason = "other benches measure their children")]
+mod cpu;
+#[path = "../figure.rs"]
+mod figure;
+#[path = "../perfherder.rs"]
+mod perfherder;
+
+use std::hint::black_box;
+use std::io::Write;
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::Context;
+use figure::{Against, Figure, Figures};
+use stats::synthetic::{Calibration, Chance, Design, Kind, Noise, Quality, Trials};
+use stats::{Better, Criteria, History, Scores, Watch, changes, families, rate};
+
+const SEED: u64 = 20_261_121;
+/// Each is measured so often, and the least counts: what else runs can only add.
+const TIMES: usize = 7;
+/// Series of each cell of the table of detection; Otava takes the first of them.
+const SERIES: usize = 2000;
+const SERIES_OTAVA: usize = 100;
+/// Steps of the table, in deviations of the noise.
+const STEPS: [f64; 4] = [1.0, 2.0, 3.0, 5.0];
+const TRIALS: usize = 10_000;
+
+fn main() -> ExitCode {
+    match figures() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // With nobody to tell, the exit code still does.
+            writeln!(std::io::stderr(), "benches: {error:#}").ok();
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn figures() -> anyhow::Result<()> {
+    let mut figures = Figures;
+    let load = cpu::load()?;
+    if load > 1.0 {
+        figures.doubt(&format!("{load} processes want to run: processor seconds are larger than on a quiet host"))?;
+    }
+    let otava = Otava::find()?;
+    speed(&mut figures, otava.as_ref())?;
+    growth(&mut figures)?;
+    append(&mut figures)?;
+    ratings(&mut figures)?;
+    detection(otava.as_ref())?;
+    calibration()
+}
+
+/// Series at 100 with a deviation of 1 and three steps of 5.
+fn stepped(count: usize, points: usize, chance: &mut Chance) -> Vec<Vec<f64>> {
+    let series = |chance: &mut Chance| {
+        let noise = Noise::Normal.values(points, chance).into_iter().enumerate();
+        noise.map(|(at, value)| 100.0 + value + 5.0 * (4 * at / points) as f64).collect()
+    };
+    (0..count).map(|_| series(chance)).collect()
+}
+
+fn places(points: &[f64]) -> Vec<usize> {
+    // What is made here is finite.
+    let found = changes(points, &Criteria::default()).unwrap_or_default();
+    found.into_iter().map(|change| change.at).collect()
+}
+
+fn speed(figures: &mut Figures, otava: Option<&Otava>) -> anyhow::Result<()> {
+    let mut chance = Chance::new(SEED);
+    let long = stepped(100, 500, &mut chance);
+    let own = least(10, || long.iter().for_each(|points| drop(black_box(places(points)))))? * 1e3;
+    print(figures, ("change points, 100 series × 500 points", own, "ms CPU"), Against::Goal(15.0))?;
+    if let Some(otava) = otava {
+        let (seconds, _) = otava.places(&long)?;
+        print(figures, ("the same beside Otava", own, "ms CPU"), Against::Peer("Otava", seconds * 1e3))?;
+    }
+    let short = stepped(5000, 60, &mut chance);
+    let own = least(1, || short.iter().for_each(|points| drop(black_box(places(points)))))? * 1e3;
+    print(figures, ("change points, 5,000 series × 60 points", own, "ms CPU"), Against::Goal(500.0))
+}
+
+/// Time over n log2 n: does not grow where time grows as that.
+fn growth(figures: &mut Figures) -> anyhow::Result<()> {
+    let mut chance = Chance::new(SEED);
+    let mut first: Option<f64> = None;
+    for points in [1000_usize, 10_000, 100_000] {
+        for (steps, name) in [(0, "no change"), (points / 200, "a change in 200")] {
+            let mut series = Noise::Normal.values(points, &mut chance);
+            let length = points / (steps + 1);
+            series.iter_mut().enumerate().for_each(|(at, v)| *v += if at / length % 2 == 1 { 5.0 } else { 0.0 });
+            let seconds = least(100_000 / points, || drop(black_box(places(&series))))?;
+            let share = seconds * 1e9 / (points as f64 * (points as f64).log2());
+            let against = first.map_or(Against::Nothing, |first| Against::Peer("n = 1000", first));
+            first = first.or(Some(share));
+            let name = format!("n = {points}, {name}: time over n log n");
+            print(figures, (&name, share, "ns CPU"), against)?;
+        }
+    }
+    Ok(())
+}
+
+fn append(figures: &mut Figures) -> anyhow::Result<()> {
+    let series = stepped(100, 600, &mut Chance::new(SEED));
+    let start = series.iter().map(|points| Watch::new(&points[..500], Criteria::default()));
+    let start: Vec<Watch> = start.collect::<Option<_>>().context("series that are not finite")?;
+    let copying = least(1, || drop(black_box(start.clone())))?;
+    let appending = least(1, || {
+        let mut watches = start.clone();
+        for (watch, points) in watches.iter_mut().zip(&series) {
+            for point in &points[500..] {
+                black_box(watch.append(*point));
+            }
+        }
+    })?;
+    let each = (appending - copying) * 1e6 / (100.0 * 100.0);
+    print(figures, ("append of a point to 500 to 600 points, mean", each, "us CPU"), Against::Goal(20.0))
+}
+
+/// A comparison of many rows, with q over all.
+fn ratings(figures: &mut Figures) -> anyhow::Result<()> {
+    let mut chance = Chance::new(SEED);
+    let mut side = || -> Vec<Vec<f64>> { (0..5).map(|_| (0..10).map(|_| 100.0 + chance.normal()).collect()).collect() };
+    let rows: Vec<_> = (0..1000).map(|_| (side(), side())).collect();
+    let seconds = least(10, || {
+        let rate = |(base, new): &(Vec<Vec<f64>>, Vec<Vec<f64>>)| {
+            let (base, new) = (Scores::of(base, Better::Lower).ok()?, Scores::of(new, Better::Lower).ok()?);
+            Some(rate(&base, &new, &History::default()))
+        };
+        let rated: Vec<_> = rows.iter().filter_map(rate).collect();
+        let p: Vec<[f64; 1]> = rated.iter().map(|rating| [rating.precision.map_or(1.0, |found| found.p)]).collect();
+        let q = families(&p, 0.05).unwrap_or_default();
+        let verdict = |(rating, family): (&stats::Rating, &stats::Family)| rating.verdict(0.02, family.q);
+        black_box(rated.iter().zip(&q).map(verdict).collect::<Vec<_>>());
+    })?;
+    let name = "1,000 rows of 2 × 5 groups of 10 values, rated";
+    print(figures, (name, seconds * 1e3, "ms CPU"), Against::Goal(20.0))
+}
+
+/// A rule that finds change points in many series, and how many it is given.
+type Rule<'a> = (&'static str, usize, &'a dyn Fn(&[Vec<f64>]) -> anyhow::Result<Vec<Vec<usize>>>);
+
+fn detection(otava: Option<&Otava>) -> anyhow::Result<()> {
+    let ours = |series: &[Vec<f64>]| Ok(series.iter().map(|points| places(points)).collect());
+    let theirs = |series: &[Vec<f64>]| Ok(series.iter().map(|points| perfherder::changes(points)).collect());
+    let from_otava =
+        |series: &[Vec<f64>]| Ok(otava.map(|otava| otava.places(series)).transpose()?.unwrap_or_default().1);
+    let mut rules: Vec<Rule<'_>> = vec![("marvin", SERIES, &ours), ("Perfherder rule", SERIES, &theirs)];
+    if otava.is_some() {
+        rules.push(("Otava", SERIES_OTAVA, &from_otava));
+    }
+    let mut out = std::io::stdout().lock();
+    writeln!(
+        out,
+        "\nChange points in series of 200 points: false alarms without a step; recall / precision (within 3 points)"
+    )?;
+    write!(out, "{:<15} {:<16} {:>6} {:>8}", "noise", "rule", "series", "alarms")?;
+    STEPS.iter().try_for_each(|step| write!(out, " {:>13}", format!("step of {step}")))?;
+    writeln!(out)?;
+    for noise in Noise::ALL {
+        for (name, count, rule) in &rules {
+            let measure = |step| {
+                let trials = Trials::of((noise, step), *count, SEED);
+                Ok::<_, anyhow::Error>(Quality::of(&trials, &rule(&trials.series)?))
+            };
+            write!(out, "{:<15} {name:<16} {count:>6} {:>8.4}", noise.name(), measure(0.0)?.found)?;
+            for step in STEPS {
+                let Quality { recall, precision, .. } = measure(step)?;
+                write!(out, " {:>13}", format!("{recall:.3} / {precision:.3}"))?;
+            }
+            writeln!(out)?;
+        }
+    }
+    Ok(())
+}
+
+fn calibration() -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(
+        out,
+        "\nRatings, {TRIALS} trials each: shares of what is claimed to be at most 5 %, of 95 %, and of what is hoped for"
+    )?;
+    writeln!(
+        out,
+        "{:<15} {:>6} {:>6} {:>7} {:>13} {:>9} {:>11} {:>6} {:>6}",
+        "noise", "groups", "values", "history", "false alarms", "coverage", "false same", "power", "same"
+    )?;
+    let designs = [
+        (3, 10, 0),
+        (5, 10, 0),
+        (10, 10, 0),
+        (1, 10, 10),
+        (1, 10, 30),
+        (3, 10, 10),
+        (5, 10, 30),
+        (5, 1, 0),
+        (5, 1, 30),
+    ];
+    for (groups, values, history) in designs {
+        for kind in Kind::ALL {
+            let design = Design { groups, values, history };
+            let Calibration { false_alarms, coverage, power, false_same, same, .. } =
+                Calibration::measure((kind, design), TRIALS, SEED);
+            writeln!(
+                out,
+                "{:<15} {groups:>6} {values:>6} {history:>7} {false_alarms:>13.4} {coverage:>9.4} {false_same:>11.4} {power:>6.3} {same:>6.3}",
+                kind.name()
+            )?;
+        }
+    }
+    Ok(())
+}
+
+fn print(
+    figures: &mut Figures,
+    (name, value, unit): (&str, f64, &'static str),
+    against: Against,
+) -> anyhow::Result<()> {
+    Ok(figures.print(&Figure { name: name.to_owned(), value, unit, against })?)
+}
+
+/// Returns the least processor seconds of a piece of work, which is repeated so often that the clock's step is small.
+fn least(repeat: usize, mut work: impl FnMut()) -> anyhow::Result<f64> {
+    let mut best = f64::MAX;
+    for _ in 0..TIMES {
+        let start = own_s()?;
+        (0..repeat).for_each(|_| work());
+        best = best.min((own_s()? - start) / repeat as f64);
+    }
+    Ok(best)
+}
+
+/// Returns the processor seconds of this thread: the first field of schedstat, in ns (`Documentation/scheduler/sched-stats.rst`).
+fn own_s() -> anyhow::Result<f64> {
+    // Giving the processor away brings the field up to date.
+    std::thread::yield_now();
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat")?;
+    let spent: f64 = stat.split(' ').next().unwrap_or_default().parse()?;
+    Ok(spent / 1e9)
+}
+
+/// Apache Otava, in a Python of its own.
+struct Otava {
+    python: std::ffi::OsString,
+}
+
+impl Otava {
+    /// Nothing where it is not installed, which is told.
+    fn find() -> anyhow::Result<Option<Self>> {
+        let python = std::env::var_os("OTAVA").unwrap_or_else(|| "python3".into());
+        let mut command = Command::new(&python);
+        command.args(["-c", "import otava"]).stdout(Stdio::null()).stderr(Stdio::null());
+        if command.status().is_ok_and(|status| status.success()) {
+            return Ok(Some(Self { python }));
+        }
+        writeln!(
+            std::io::stderr(),
+            "benches: no Otava to stand against: {} has no module otava; `pip install apache-otava` in a venv and name \
+             its python with OTAVA=FILE",
+            python.display()
+        )?;
+        Ok(None)
+    }
+
+    /// Returns the processor seconds of the search alone, and the changes of each series.
+    fn places(&self, series: &[Vec<f64>]) -> anyhow::Result<(f64, Vec<Vec<usize>>)> {
+        let mut child = Command::new(&self.python)
+            .args(["-c", include_str!("otava.py")])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        // It reads all before it says anything, so neither waits for the other.
+        let mut input = child.stdin.take().context("no way to tell Otava the series")?;
+        for points in series {
+            let line: Vec<String> = points.iter().map(f64::to_string).collect();
+            writeln!(input, "{}", line.join(" "))?;
+        }
+        drop(input);
+        let output = child.wait_with_output()?;
+        anyhow::ensure!(output.status.success(), "Otava ended with {}", output.status);
+        let said = String::from_utf8(output.stdout)?;
+        let mut lines = said.lines();
+        let seconds = lines.next().context("Otava said nothing")?.parse()?;
+        let places = lines.map(|line| line.split(' ').filter(|at| !at.is_empty()).map(str::parse).collect());
+        Ok((seconds, places.collect::<Result<_, _>>()?))
+    }
+}

@@ -1,0 +1,106 @@
+//! Copies of the kernel's own counters to readings: /proc/vmstat, diskstats and their like, from 2.5 to 6.18.
+//!
+//! Total: any bytes give a reading, and lines that make no sense are counted in it. Keys are kept as the kernel writes
+//! them, known or not; columns without a name get that of the kernel's documentation, and `fieldN` beyond it. What grew
+//! and what it means is for `report` to say.
+
+mod devices;
+mod memory;
+mod processors;
+mod words;
+
+use model::{MonitorCopy, MonitorFile, Observation, Reading, TimedReading, thread_of};
+
+/// Most bytes of a copy that are read: /proc/interrupts of some thousand processors is smaller.
+const BYTES_MAX: usize = 16 << 20;
+/// Most counters of a copy.
+const COUNTERS_MAX: usize = 200_000;
+/// Longest name of a counter or a group, in bytes.
+const NAME_MAX: usize = 96;
+
+/// Returns what copies say, those of files that no monitor is known for left out.
+#[must_use]
+pub fn observation(copies: &[MonitorCopy]) -> Observation {
+    let timed = |copy: &MonitorCopy| {
+        Some(TimedReading {
+            file: MonitorFile::of_path(&copy.path)?,
+            at_ns: copy.begun_ns.midpoint(copy.ended_ns),
+            phase: copy.phase,
+            reading: reading(&copy.path, &copy.bytes)?,
+        })
+    };
+    let mut readings: Vec<TimedReading> = copies.iter().filter_map(timed).collect();
+    readings.sort_by_key(|timed| timed.at_ns);
+    Observation { readings }
+}
+
+/// Returns what a copy of the file at `path` says; nothing for a file that no monitor is known for.
+#[must_use]
+pub fn reading(path: &str, bytes: &[u8]) -> Option<Reading> {
+    let file = MonitorFile::of_path(path)?;
+    let text = String::from_utf8_lossy(bytes.get(..BYTES_MAX).unwrap_or(bytes));
+    let thread = thread_of(path).unwrap_or_default().to_string();
+    let mut taken = Taken::default();
+    match file {
+        MonitorFile::Vmstat => words::pairs(&text, &mut taken),
+        MonitorFile::Meminfo => words::fields(&text, Reading::WHOLE, &mut taken),
+        MonitorFile::Status => words::fields(&text, &thread, &mut taken),
+        MonitorFile::PressureCpu | MonitorFile::PressureIo | MonitorFile::PressureMemory | MonitorFile::PressureIrq => {
+            words::pressure(&text, &mut taken);
+        }
+        MonitorFile::Stat => processors::stat(&text, &mut taken),
+        MonitorFile::Schedstat => processors::schedstat(&text, &mut taken),
+        MonitorFile::Interrupts | MonitorFile::Softirqs => processors::interrupts(&text, &mut taken),
+        MonitorFile::ThreadStat => processors::thread(&text, &mut taken),
+        MonitorFile::ThreadSchedstat => processors::thread_schedstat(&text, &thread, &mut taken),
+        MonitorFile::Zoneinfo => memory::zoneinfo(&text, &mut taken),
+        MonitorFile::Buddyinfo => memory::buddyinfo(&text, &mut taken),
+        MonitorFile::Slabinfo => memory::slabinfo(&text, &mut taken),
+        MonitorFile::Diskstats => devices::diskstats(&text, &mut taken),
+        MonitorFile::NetDev => devices::net_dev(&text, &mut taken),
+        MonitorFile::NetSnmp | MonitorFile::NetNetstat => devices::protocols(&text, &mut taken),
+    }
+    Some(taken.reading)
+}
+
+/// A reading in the making, within limits.
+#[derive(Debug, Default)]
+struct Taken {
+    reading: Reading,
+    counters: usize,
+}
+
+impl Taken {
+    /// Sets a counter; one too many, or with a name that no kernel gives, is an unread line.
+    fn put(&mut self, group: &str, key: &str, value: u64) {
+        let fits = |name: &str| !name.is_empty() && name.len() <= NAME_MAX && !name.chars().any(char::is_control);
+        if self.counters >= COUNTERS_MAX || !fits(group) || !fits(key) {
+            return self.unread();
+        }
+        self.counters += 1;
+        self.reading.put(group, key, value);
+    }
+
+    /// Sets the counters of a row with names; those beyond them are called by their place, counted from 1.
+    fn put_row(&mut self, group: &str, names: &[&str], values: &[u64]) {
+        for (place, value) in values.iter().enumerate() {
+            match names.get(place) {
+                Some(name) => self.put(group, name, *value),
+                None => self.put(group, &format!("field{}", place + 1), *value),
+            }
+        }
+    }
+
+    /// Counts a line that makes no sense.
+    fn unread(&mut self) {
+        self.reading.unread_lines += 1;
+    }
+}
+
+/// Returns the numbers of all words, if all are.
+fn numbers<'a>(words: impl Iterator<Item = &'a str>) -> Option<Vec<u64>> {
+    words.map(|word| word.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests;

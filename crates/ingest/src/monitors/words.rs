@@ -1,0 +1,44 @@
+//! Files whose lines begin with a name: vmstat, meminfo, status, pressure.
+
+use model::Reading;
+
+use super::Taken;
+
+/// Reads `name value`.
+pub(super) fn pairs(text: &str, taken: &mut Taken) {
+    for line in text.lines() {
+        let value = line.split_once(' ').and_then(|(key, value)| Some((key, value.trim().parse().ok()?)));
+        match value {
+            Some((key, value)) => taken.put(Reading::WHOLE, key, value),
+            None => taken.unread(),
+        }
+    }
+}
+
+/// Reads `Name: value kB`. What is not a number, such as a process's name, is of no use here and no mistake.
+pub(super) fn fields(text: &str, group: &str, taken: &mut Taken) {
+    for line in text.lines() {
+        let Some((key, rest)) = line.split_once(':') else {
+            taken.unread();
+            continue;
+        };
+        let mut words = rest.split_whitespace();
+        let value = words.next().and_then(|word| word.parse().ok());
+        if let (Some(value), None | Some("kB"), None) = (value, words.next(), words.next()) {
+            taken.put(group, key.trim(), value);
+        }
+    }
+}
+
+/// Reads `some avg10=0.00 avg60=0.00 avg300=0.00 total=63209204`: the total, in us. The averages are the kernel's own
+/// smoothing of it; over an interval of our choice the growth of the total is exact (Documentation/accounting/psi.rst).
+pub(super) fn pressure(text: &str, taken: &mut Taken) {
+    for line in text.lines() {
+        let (kind, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let total = rest.split(' ').find_map(|word| word.strip_prefix("total=")?.parse().ok());
+        match total {
+            Some(total) => taken.put(kind, "total_us", total),
+            None => taken.unread(),
+        }
+    }
+}

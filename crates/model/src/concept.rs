@@ -1,0 +1,388 @@
+//! The counter dictionary: what a concept is called in which kernels, and whether two kernels count the same thing.
+//!
+//! One line for each concept of /proc/vmstat, with the source of each renaming. Decided by which keys are there, never
+//! by a version: vendors move counters from one kernel to another. `docs/counters.md` is made of this table.
+
+use crate::Counters;
+use Term::{IfThere, Key, Less, Zones};
+
+/// Zones that counters are kept for apart (`zone_names` in mm/page_alloc.c, in lower case as mm/vmstat.c prints them).
+/// `pgscan_direct_throttle` is no zone: a prefix alone would count it in.
+pub const ZONES: [&str; 6] = ["dma", "dma32", "normal", "high", "movable", "device"];
+
+/// A part of a sum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Term {
+    /// A key that must be there.
+    Key(&'static str),
+    /// The keys `prefix_ZONE` of all zones that are there, one at least.
+    Zones(&'static str),
+    /// A key that counts if it is there.
+    IfThere(&'static str),
+    /// A key that must be there and is taken away.
+    Less(&'static str),
+}
+
+/// How some kernels write a concept down: which of them counts the same (forms of one class do), and what to add up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Form(pub &'static str, pub &'static [Term]);
+
+/// A concept: what is counted, whatever it is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Concept {
+    /// Its name: that of the row in reports, as in MMTests where it has one.
+    pub name: &'static str,
+    /// What is counted.
+    pub unit: &'static str,
+    /// How kernels write it down; the first whose keys are there is used.
+    pub forms: &'static [Form],
+    /// Keys that hold a part of it in kernels that have them, and that the others count within it.
+    pub apart: &'static [&'static str],
+    /// What can be compared where this cannot.
+    pub coarser: Option<&'static str>,
+    /// Where that is written.
+    pub source: &'static str,
+}
+
+/// Whether a concept can be held against the same of another kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Comparability {
+    /// Both count the same.
+    Same,
+    /// At least one kernel does not count it.
+    Lacking,
+    /// They count different things; what can be compared instead, if anything.
+    Differs {
+        /// What one of the kernels keeps apart.
+        apart: Option<&'static str>,
+        /// The coarser concept.
+        instead: Option<&'static str>,
+    },
+}
+
+impl Concept {
+    /// Returns the value, and the class of the form that gave it.
+    #[must_use]
+    pub fn read(&self, counters: &Counters) -> Option<(u64, &'static str)> {
+        self.forms.iter().find_map(|Form(class, terms)| Some((sum(terms, counters)?, *class)))
+    }
+
+    /// Returns the value; nothing where the kernel does not count it.
+    #[must_use]
+    pub fn value(&self, counters: &Counters) -> Option<u64> {
+        self.read(counters).map(|(value, _)| value)
+    }
+
+    /// Returns whether two kernels count the same.
+    #[must_use]
+    pub fn comparability(&self, base: &Counters, new: &Counters) -> Comparability {
+        let (Some((_, class)), Some((_, other))) = (self.read(base), self.read(new)) else {
+            return Comparability::Lacking;
+        };
+        let differs = |key: &&&str| base.get(key).is_some() != new.get(key).is_some();
+        match self.apart.iter().find(differs) {
+            Some(key) => Comparability::Differs { apart: Some(key), instead: self.coarser },
+            None if class != other => Comparability::Differs { apart: None, instead: self.coarser },
+            None => Comparability::Same,
+        }
+    }
+}
+
+/// Returns the concept of a name.
+#[must_use]
+pub fn concept(name: &str) -> Option<&'static Concept> {
+    CONCEPTS.iter().find(|concept| concept.name == name)
+}
+
+fn sum(terms: &[Term], counters: &Counters) -> Option<u64> {
+    terms.iter().try_fold(0_u64, |sum, term| match term {
+        Key(key) => Some(sum.saturating_add(counters.get(key)?)),
+        Zones(prefix) => Some(sum.saturating_add(zones(prefix, counters)?)),
+        IfThere(key) => Some(sum.saturating_add(counters.get(key).unwrap_or(0))),
+        Less(key) => sum.checked_sub(counters.get(key)?),
+    })
+}
+
+fn zones(prefix: &str, counters: &Counters) -> Option<u64> {
+    let of = |zone: &&str| counters.get(&format!("{prefix}_{zone}"));
+    ZONES.iter().filter_map(of).fold(None, |sum: Option<u64>, value| Some(sum.unwrap_or(0).saturating_add(value)))
+}
+
+const fn line((name, unit): (&'static str, &'static str), forms: &'static [Form], source: &'static str) -> Concept {
+    Concept { name, unit, forms, apart: &[], coarser: None, source }
+}
+
+/// As `line`, for what newer kernels split.
+const fn split(
+    (name, unit): (&'static str, &'static str),
+    forms: &'static [Form],
+    (apart, coarser): (&'static [&'static str], &'static str),
+    source: &'static str,
+) -> Concept {
+    Concept { name, unit, forms, apart, coarser: Some(coarser), source }
+}
+
+/// The forms of a scan or a reclaim: per zone up to 4.7, per node since.
+const EVENT: &str = "include/linux/vm_event_item.h";
+const NODE: &str = "per node since 599d0c954f91 (\"mm, vmscan: move LRU lists to node\")";
+const SPLIT: &str = "khugepaged apart since 57e9cc50f4dd (\"mm: vmscan: split khugepaged stats from direct reclaim stats\"), \
+                     proactive since e452872b40e3 (\"mm: vmscan: split proactive reclaim statistics from direct reclaim statistics\")";
+const STEAL: &str = "\"mm: fix up the vmscan stat in vmstat\" (Ying Han, 2012) split pgsteal_ZONE by who reclaims; \
+                     kswapd_steal before; per node since 599d0c954f91";
+const STALLS: &str =
+    "per zone since \"mm: vmstat: account per-zone stalls and pages skipped during reclaim\" (Mel Gorman, 2016)";
+const MIGRATE: &str =
+    "5647bc293ab1 (\"mm: compaction: Move migration fail/success stats to migrate.c\"); before, compaction's only";
+const COMPACT: &str = "397487db696c (\"mm: compaction: Add scanned and isolated counters for compaction\")";
+const WORKING: &str = "170b04b7ae49 (\"mm/workingset: prepare the workingset detection infrastructure for anon LRU\"): \
+                       files only before, both apart since";
+const TYPES: &str = "497a6c1b0990 (\"mm: keep separate anon and file statistics on page reclaim activity\")";
+const THP_SPLIT: &str =
+    "\"mm, vmstats: new THP splitting event\" (Kirill Shutemov, 2015): before, splitting a page split its mappings too";
+const ZERO: &str = "mm/page_io.c: swap_writepage() counts pages of zeros in swpout_zero and compressed ones in zswpout, \
+                    where the kernel has these, not in pswpout; nr_vmscan_write counts all";
+const GONE: &str = "in no kernel of today; include/linux/vm_event_item.h or vmstat.h of its time";
+const STATES: &str = "include/linux/mmzone.h; mm/vmstat.c";
+
+/// All concepts, in the order of reports.
+pub const CONCEPTS: &[Concept] = &[
+    line(("Minor Faults", "faults"), &[Form("", &[Key("pgfault"), Less("pgmajfault")])], EVENT),
+    line(("Major Faults", "faults"), &[Form("", &[Key("pgmajfault")])], EVENT),
+    split(("Swap Ins", "pages"), &[Form("", &[Key("pswpin")])], (&["swpin_zero"], "Swap ins with zero pages"), ZERO),
+    split(
+        ("Swap Outs", "pages"),
+        &[Form("", &[Key("pswpout")])],
+        (&["swpout_zero"], "Swap outs with zero pages"),
+        ZERO,
+    ),
+    line(("Swap ins with zero pages", "pages"), &[Form("", &[Key("pswpin"), IfThere("swpin_zero")])], ZERO),
+    line(("Swap outs with zero pages", "pages"), &[Form("", &[Key("pswpout"), IfThere("swpout_zero")])], ZERO),
+    split(
+        ("Direct pages scanned", "pages"),
+        &[Form("", &[Key("pgscan_direct")]), Form("", &[Zones("pgscan_direct")])],
+        (&["pgscan_khugepaged", "pgscan_proactive"], "Pages scanned outside kswapd"),
+        SPLIT,
+    ),
+    line(
+        ("Kswapd pages scanned", "pages"),
+        &[Form("", &[Key("pgscan_kswapd")]), Form("", &[Zones("pgscan_kswapd")])],
+        NODE,
+    ),
+    line(
+        ("Kswapd pages reclaimed", "pages"),
+        &[Form("", &[Key("pgsteal_kswapd")]), Form("", &[Zones("pgsteal_kswapd")]), Form("", &[Key("kswapd_steal")])],
+        STEAL,
+    ),
+    split(
+        ("Direct pages reclaimed", "pages"),
+        &[
+            Form("", &[Key("pgsteal_direct")]),
+            Form("", &[Zones("pgsteal_direct")]),
+            Form("", &[Zones("pgsteal"), Less("kswapd_steal")]),
+            Form("", &[Key("pgsteal"), Less("kswapd_steal")]),
+        ],
+        (&["pgsteal_khugepaged", "pgsteal_proactive"], "Pages reclaimed outside kswapd"),
+        STEAL,
+    ),
+    line(
+        ("Pages scanned outside kswapd", "pages"),
+        &[
+            Form("", &[Key("pgscan_direct"), IfThere("pgscan_khugepaged"), IfThere("pgscan_proactive")]),
+            Form("", &[Zones("pgscan_direct")]),
+        ],
+        SPLIT,
+    ),
+    line(
+        ("Pages reclaimed outside kswapd", "pages"),
+        &[
+            Form("", &[Key("pgsteal_direct"), IfThere("pgsteal_khugepaged"), IfThere("pgsteal_proactive")]),
+            Form("", &[Zones("pgsteal_direct")]),
+            Form("", &[Zones("pgsteal"), Less("kswapd_steal")]),
+            Form("", &[Key("pgsteal"), Less("kswapd_steal")]),
+        ],
+        SPLIT,
+    ),
+    line(("Khugepaged pages scanned", "pages"), &[Form("", &[Key("pgscan_khugepaged")])], SPLIT),
+    line(("Khugepaged pages reclaimed", "pages"), &[Form("", &[Key("pgsteal_khugepaged")])], SPLIT),
+    line(("Proactive pages scanned", "pages"), &[Form("", &[Key("pgscan_proactive")])], SPLIT),
+    line(("Proactive pages reclaimed", "pages"), &[Form("", &[Key("pgsteal_proactive")])], SPLIT),
+    line(("Anon pages scanned", "pages"), &[Form("", &[Key("pgscan_anon")])], TYPES),
+    line(("File pages scanned", "pages"), &[Form("", &[Key("pgscan_file")])], TYPES),
+    line(("Anon pages reclaimed", "pages"), &[Form("", &[Key("pgsteal_anon")])], TYPES),
+    line(("File pages reclaimed", "pages"), &[Form("", &[Key("pgsteal_file")])], TYPES),
+    line(("Page writes by reclaim", "pages"), &[Form("", &[Key("nr_vmscan_write")])], STATES),
+    line(
+        ("Page writes anon", "pages"),
+        &[Form("", &[Key("pswpout"), IfThere("swpout_zero"), IfThere("zswpout")])],
+        ZERO,
+    ),
+    line(("Page reclaim immediate", "pages"), &[Form("", &[Key("nr_vmscan_immediate_reclaim")])], STATES),
+    line(
+        ("Sector Reads", "KiB"),
+        &[Form("", &[Key("pgpgin")])],
+        "KiB whatever MMTests calls it: mm/vmstat.c halves sectors",
+    ),
+    line(
+        ("Sector Writes", "KiB"),
+        &[Form("", &[Key("pgpgout")])],
+        "KiB whatever MMTests calls it: mm/vmstat.c halves sectors",
+    ),
+    line(("Page rescued immediate", "pages"), &[Form("", &[Key("pgrescued")])], GONE),
+    line(("Slabs scanned", "objects"), &[Form("", &[Key("slabs_scanned")])], EVENT),
+    line(("Direct inode steals", "pages"), &[Form("", &[Key("pginodesteal")])], "fs/inode.c"),
+    line(("Kswapd inode steals", "pages"), &[Form("", &[Key("kswapd_inodesteal")])], "fs/inode.c"),
+    line(("Kswapd skipped wait", "waits"), &[Form("", &[Key("kswapd_skip_congestion_wait")])], GONE),
+    line(("Allocation stalls", "stalls"), &[Form("", &[Zones("allocstall")]), Form("", &[Key("allocstall")])], STALLS),
+    line(("Direct reclaim throttled", "waits"), &[Form("", &[Key("pgscan_direct_throttle")])], EVENT),
+    line(("Pages skipped", "pages"), &[Form("", &[Zones("pgskip")])], STALLS),
+    line(("Pages deactivated by scan", "pages"), &[Form("", &[Key("pgrefill")]), Form("", &[Zones("pgrefill")])], NODE),
+    line(
+        ("File refaults", "pages"),
+        &[Form("", &[Key("workingset_refault_file")]), Form("", &[Key("workingset_refault")])],
+        WORKING,
+    ),
+    line(("Anon refaults", "pages"), &[Form("", &[Key("workingset_refault_anon")])], WORKING),
+    line(
+        ("File activations by refault", "pages"),
+        &[Form("", &[Key("workingset_activate_file")]), Form("", &[Key("workingset_activate")])],
+        WORKING,
+    ),
+    line(
+        ("File refaults of the working set", "pages"),
+        &[Form("", &[Key("workingset_restore_file")]), Form("", &[Key("workingset_restore")])],
+        WORKING,
+    ),
+    line(("Shadow nodes reclaimed", "nodes"), &[Form("", &[Key("workingset_nodereclaim")])], STATES),
+    line(("THP fault alloc", "pages"), &[Form("", &[Key("thp_fault_alloc")])], EVENT),
+    line(("THP fault fallback", "pages"), &[Form("", &[Key("thp_fault_fallback")])], EVENT),
+    line(("THP collapse alloc", "pages"), &[Form("", &[Key("thp_collapse_alloc")])], EVENT),
+    line(("THP collapse fail", "pages"), &[Form("", &[Key("thp_collapse_alloc_failed")])], EVENT),
+    line(
+        ("THP split", "pages"),
+        &[Form("pages", &[Key("thp_split_page")]), Form("pages with their mappings", &[Key("thp_split")])],
+        THP_SPLIT,
+    ),
+    line(("THP split failed", "pages"), &[Form("", &[Key("thp_split_page_failed")])], THP_SPLIT),
+    line(("Compaction stalls", "stalls"), &[Form("", &[Key("compact_stall")])], EVENT),
+    line(("Compaction success", "stalls"), &[Form("", &[Key("compact_success")])], EVENT),
+    line(("Compaction failures", "stalls"), &[Form("", &[Key("compact_fail")])], EVENT),
+    line(
+        ("Page migrate success", "pages"),
+        &[Form("all", &[Key("pgmigrate_success")]), Form("compaction's", &[Key("compact_pages_moved")])],
+        MIGRATE,
+    ),
+    line(
+        ("Page migrate failure", "pages"),
+        &[Form("all", &[Key("pgmigrate_fail")]), Form("compaction's", &[Key("compact_pagemigrate_failed")])],
+        MIGRATE,
+    ),
+    line(("Compaction pages isolated", "pages"), &[Form("", &[Key("compact_isolated")])], COMPACT),
+    line(("Compaction migrate scanned", "pages"), &[Form("", &[Key("compact_migrate_scanned")])], COMPACT),
+    line(("Compaction free scanned", "pages"), &[Form("", &[Key("compact_free_scanned")])], COMPACT),
+    line(("Kcompactd wake", "times"), &[Form("", &[Key("compact_daemon_wake")])], EVENT),
+    line(("Kcompactd migrate scanned", "pages"), &[Form("", &[Key("compact_daemon_migrate_scanned")])], EVENT),
+    line(("Kcompactd free scanned", "pages"), &[Form("", &[Key("compact_daemon_free_scanned")])], EVENT),
+    line(("NUMA alloc hit", "pages"), &[Form("", &[Key("numa_hit")])], STATES),
+    line(("NUMA alloc miss", "pages"), &[Form("", &[Key("numa_miss")])], STATES),
+    line(("NUMA alloc local", "pages"), &[Form("", &[Key("numa_local")])], STATES),
+    line(("NUMA base-page range updates", "PTEs"), &[Form("", &[Key("numa_pte_updates")])], EVENT),
+    line(("NUMA PMD updates", "PMDs"), &[Form("", &[Key("numa_huge_pte_updates")])], EVENT),
+    line(("NUMA hint faults", "faults"), &[Form("", &[Key("numa_hint_faults")])], EVENT),
+    line(("NUMA hint local faults", "faults"), &[Form("", &[Key("numa_hint_faults_local")])], EVENT),
+    line(("NUMA pages migrated", "pages"), &[Form("", &[Key("numa_pages_migrated")])], EVENT),
+    line(("OOM kills", "processes"), &[Form("", &[Key("oom_kill")])], EVENT),
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::{CONCEPTS, Comparability, Form, Term, concept};
+    use crate::Counters;
+
+    fn counters(of: &[(&str, u64)]) -> Counters {
+        of.iter().map(|(key, value)| ((*key).to_owned(), *value)).collect()
+    }
+
+    fn value(name: &str, of: &[(&str, u64)]) -> Option<u64> {
+        concept(name).unwrap().value(&counters(of))
+    }
+
+    /// MMTests 638401e0 lets the last zone win: it says 7.
+    #[test]
+    fn stalls_are_summed_over_zones() {
+        let zones = [("allocstall_dma32", 0), ("allocstall_normal", 5000), ("allocstall_movable", 7)];
+        assert_eq!(value("Allocation stalls", &zones), Some(5007));
+        assert_eq!(value("Allocation stalls", &[("allocstall", 4830)]), Some(4830));
+        assert_eq!(value("Allocation stalls", &[("pgfault", 1)]), None);
+    }
+
+    /// Of the zones, MMTests looks for `highmem`, and sysstat takes the throttling for a zone (its pull request 424).
+    #[test]
+    fn scans_are_summed_over_the_zones_and_nothing_else() {
+        let keys = [("pgscan_direct_high", 3), ("pgscan_direct_normal", 4), ("pgscan_direct_throttle", 100)];
+        assert_eq!(value("Direct pages scanned", &keys), Some(7));
+    }
+
+    #[test]
+    fn reclaim_by_kswapd_and_direct_goes_back_to_the_first_kernels_that_count_it() {
+        let old = [("pgsteal_normal", 1_043_923), ("pgsteal_dma", 424_170), ("kswapd_steal", 1_298_184)];
+        assert_eq!(value("Kswapd pages reclaimed", &old), Some(1_298_184));
+        assert_eq!(value("Direct pages reclaimed", &old), Some(1_043_923 + 424_170 - 1_298_184));
+        let oldest = [("pgsteal", 146_188_093), ("kswapd_steal", 105_403_604)];
+        assert_eq!(value("Direct pages reclaimed", &oldest), Some(40_784_489));
+        let torn = [("pgsteal", 5), ("kswapd_steal", 6)];
+        assert_eq!(value("Direct pages reclaimed", &torn), None);
+    }
+
+    /// MMTests ignores the new keys: 500 pages more are invisible to it, and that direct scans fall from 6.1 to 6.12 can
+    /// be nothing but another name.
+    #[test]
+    fn what_newer_kernels_keep_apart_is_seen_and_not_compared() {
+        let old = counters(&[("pgscan_direct", 1500)]);
+        let new = counters(&[("pgscan_direct", 1000), ("pgscan_khugepaged", 500)]);
+        let newest = counters(&[("pgscan_direct", 900), ("pgscan_khugepaged", 500), ("pgscan_proactive", 100)]);
+        let direct = concept("Direct pages scanned").unwrap();
+        let coarser = concept("Pages scanned outside kswapd").unwrap();
+        for (base, other, key) in [(&old, &new, "pgscan_khugepaged"), (&new, &newest, "pgscan_proactive")] {
+            let differs = Comparability::Differs { apart: Some(key), instead: Some(coarser.name) };
+            assert_eq!(direct.comparability(base, other), differs);
+            assert_eq!(direct.comparability(other, base), differs);
+            assert_eq!(coarser.comparability(base, other), Comparability::Same);
+            assert_eq!((coarser.value(base), coarser.value(other)), (Some(1500), Some(1500)));
+        }
+        assert_eq!(direct.comparability(&new, &new), Comparability::Same);
+        let zones = counters(&[("pgscan_direct_normal", 1)]);
+        assert_eq!(direct.comparability(&zones, &old), Comparability::Same);
+        assert_eq!(direct.comparability(&zones, &counters(&[])), Comparability::Lacking);
+    }
+
+    /// MMTests looks for `pgmigrate_failure` and `pgmigrate_failed`.
+    #[test]
+    fn failed_migrations_have_the_name_that_the_kernel_gives_them() {
+        assert_eq!(value("Page migrate failure", &[("pgmigrate_fail", 507_313)]), Some(507_313));
+        let failures = concept("Page migrate failure").unwrap();
+        let (new, old) = (counters(&[("pgmigrate_fail", 1)]), counters(&[("compact_pagemigrate_failed", 1)]));
+        assert_eq!(failures.comparability(&old, &new), Comparability::Differs { apart: None, instead: None });
+    }
+
+    #[test]
+    fn faults_of_one_kind_do_not_count_for_the_other() {
+        assert_eq!(value("Minor Faults", &[("pgfault", 10), ("pgmajfault", 3)]), Some(7));
+        assert_eq!(value("Minor Faults", &[("pgfault", 10)]), None);
+    }
+
+    #[test]
+    fn the_table_is_sound() {
+        let names: BTreeSet<&str> = CONCEPTS.iter().map(|c| c.name).collect();
+        assert_eq!(names.len(), CONCEPTS.len());
+        for concept in CONCEPTS {
+            assert!(!concept.forms.is_empty() && !concept.source.is_empty() && !concept.unit.is_empty());
+            assert!(concept.coarser.is_none_or(|name| names.contains(name)), "{}", concept.name);
+            assert_eq!(concept.coarser.is_some(), !concept.apart.is_empty());
+            for Form(_, terms) in concept.forms {
+                assert!(matches!(terms.first(), Some(Term::Key(_) | Term::Zones(_))), "{}", concept.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Blocks about memory that is held: caches of the slab allocator, pages of page tables.
+
+use std::collections::BTreeMap;
+
+use model::{Counters, MonitorFile, Observation};
+
+use super::block::{Block, BlockRow, Form, Value};
+
+/// Caches of a block: those that hold the most.
+const CACHES_MAX: usize = 6;
+/// KiB of a page; and entries of a page of a page table, on x86-64 as on arm64 with such pages.
+const PAGE_KIB: f64 = 4.0;
+const ENTRIES: u64 = 512;
+
+/// Returns the caches that hold the most at the end: objects in use, KiB of their slabs, and which part of the objects
+/// that are there is in use. What is no object, at the end of a slab, is in the KiB and not in the part.
+pub(super) fn slabs(seen: &[&Observation]) -> Block {
+    let ends: Vec<Option<BTreeMap<&str, &Counters>>> = seen
+        .iter()
+        .map(|observation| {
+            let last = observation.of(MonitorFile::Slabinfo).last()?;
+            Some(last.reading.groups().collect())
+        })
+        .collect();
+    let mut largest: BTreeMap<&str, f64> = BTreeMap::new();
+    for (name, cache) in ends.iter().flatten().flatten() {
+        let held = largest.entry(name).or_default();
+        *held = held.max(held_kib(cache).unwrap_or(0.0));
+    }
+    let mut caches: Vec<(&str, f64)> = largest.into_iter().collect();
+    caches.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+    let mut rows = Vec::new();
+    for (name, _) in caches.into_iter().take(CACHES_MAX) {
+        let values = |of: &dyn Fn(&Counters) -> Value| {
+            let value = |end: &Option<BTreeMap<&str, &Counters>>| {
+                end.as_ref().and_then(|caches| caches.get(name)).map_or(Value::Absent, |cache| of(cache))
+            };
+            ends.iter().map(value).collect()
+        };
+        let key = |cache: &Counters, key| cache.get(key).map(|value| value as f64);
+        let used = |cache: &Counters| Value::quotient(100.0, (key(cache, "active_objs"), key(cache, "num_objs")));
+        rows.push(BlockRow::new(format!("{name} objects"), Form::Count, values(&|c| Value::of(c.get("active_objs")))));
+        let kib = values(&|cache| held_kib(cache).map_or(Value::Absent, Value::Number));
+        rows.push(BlockRow::new(format!("{name} size"), Form::Kib, kib));
+        rows.push(BlockRow::new(format!("{name} utilisation"), Form::Share, values(&used)));
+    }
+    Block::new("Slabs", "Slab", rows)
+}
+
+/// Returns the KiB of the pages of a cache.
+fn held_kib(cache: &Counters) -> Option<f64> {
+    Some(cache.get("num_slabs")? as f64 * cache.get("pagesperslab")? as f64 * PAGE_KIB)
+}
+
+/// How full the lowest pages of page tables are.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PageTables {
+    /// Entries in use for each page.
+    pub entries_per_page: f64,
+    /// Which part of the entries that have room is in use, in percent.
+    pub utilisation_percent: f64,
+}
+
+/// Returns how full page tables are: entries in use, pages of entries, and how many entries a page has room for (512 on
+/// x86-64; 1024 on i386 without PAE, as in the thread of 2003 where William Lee Irwin gives this formula).
+#[must_use]
+pub fn page_tables(entries: u64, pages: u64, room: u64) -> Option<PageTables> {
+    let per_page = (pages > 0).then(|| entries as f64 / pages as f64)?;
+    (room > 0).then(|| PageTables { entries_per_page: per_page, utilisation_percent: 100.0 * per_page / room as f64 })
+}
+
+/// Returns the block of page tables: of the processes whose status was copied at the end.
+pub(super) fn page_table_block(seen: &[&Observation]) -> Block {
+    let tables: Vec<Option<(u64, u64)>> = seen.iter().map(|observation| mapped(observation)).collect();
+    let use_of = |tables: &Option<(u64, u64)>| tables.and_then(|(entries, pages)| page_tables(entries, pages, ENTRIES));
+    let rows = vec![
+        BlockRow::new(
+            "Page-table pages",
+            Form::Count,
+            tables.iter().map(|tables| Value::of(tables.map(|(_, pages)| pages))).collect(),
+        ),
+        BlockRow::new(
+            "PTEs per page-table page",
+            Form::Mean,
+            tables.iter().map(|t| use_of(t).map_or(Value::Absent, |u| Value::Number(u.entries_per_page))).collect(),
+        ),
+        BlockRow::new(
+            "Page-table utilisation",
+            Form::Share,
+            tables.iter().map(|t| use_of(t).map_or(Value::Absent, |u| Value::Number(u.utilisation_percent))).collect(),
+        ),
+    ];
+    Block::new("Page tables", "", rows.into_iter().filter(BlockRow::is_counted).collect())
+}
+
+/// Returns entries in use and pages of page tables, over all processes that were there at the last of the copies. Huge
+/// pages need no entry; status does not tell them apart, so that with them this is too large.
+fn mapped(observation: &Observation) -> Option<(u64, u64)> {
+    let phase = observation.of(MonitorFile::Status).last()?.phase;
+    let at_last = observation.of(MonitorFile::Status).filter(|timed| timed.phase == phase);
+    // The last copy of each process.
+    let processes: BTreeMap<&str, &Counters> = at_last.flat_map(|timed| timed.reading.groups()).collect();
+    let sum = |keys: &[&str]| -> u64 {
+        processes.values().flat_map(|status| keys.iter().filter_map(|key| status.get(key))).sum()
+    };
+    let page = PAGE_KIB as u64;
+    let (resident, tables) = (sum(&["RssAnon", "RssFile", "RssShmem"]), sum(&["VmPTE"]));
+    (tables > 0).then_some((resident / page, tables / page))
+}

@@ -1,0 +1,101 @@
+//! What changed with time, as lines of points: for plots. How they are drawn is in `render/monitors`.
+
+use model::{MonitorFile, Observation, Reading, TimedReading, concept};
+
+/// A line of a plot: one kernel's points, seconds since its first copy and value.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Line {
+    /// Which kernel, counted from the base, which is 0.
+    pub kernel: usize,
+    /// The points in the order of time.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// A plot: one value of all kernels over time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plot {
+    /// What it shows.
+    pub title: String,
+    /// The unit of its values.
+    pub unit: String,
+    /// A line for each kernel that has it.
+    pub lines: Vec<Line>,
+}
+
+/// Fewest copies that make a line; two are a start and an end, of which the blocks tell all.
+const COPIES_MIN: usize = 3;
+/// Concepts that are drawn, in units each second.
+const CONCEPTS: [&str; 6] = [
+    "Kswapd pages scanned",
+    "Pages scanned outside kswapd",
+    "Swap Ins",
+    "Swap Outs",
+    "Major Faults",
+    "Allocation stalls",
+];
+/// Stalls that are drawn, in percent of the time.
+const STALLS: [(MonitorFile, &str); 3] = [
+    (MonitorFile::PressureCpu, "Stalled for a processor"),
+    (MonitorFile::PressureIo, "Stalled for block devices"),
+    (MonitorFile::PressureMemory, "Stalled for memory"),
+];
+
+/// Returns all plots that have anything to show.
+pub(super) fn plots(seen: &[&Observation]) -> Vec<Plot> {
+    let mut plots = Vec::new();
+    for name in CONCEPTS {
+        let Some(concept) = concept(name) else { continue };
+        let value = |reading: &Reading| Some(concept.value(reading.whole()?)? as f64);
+        plots.push(plot(seen, (name, format!("{}/s", concept.unit)), &|observation| {
+            rates(observation, MonitorFile::Vmstat, &value)
+        }));
+    }
+    let free = |reading: &Reading| Some(reading.whole()?.get("nr_free_pages")? as f64);
+    plots.push(plot(seen, ("Free pages", "pages".to_owned()), &|observation| {
+        states(observation, MonitorFile::Vmstat, &free)
+    }));
+    for (file, title) in STALLS {
+        // 1e-4: from us to percent of a second.
+        let total = |reading: &Reading| Some(reading.group("some")?.get("total_us")? as f64 * 1e-4);
+        plots.push(plot(seen, (title, "%".to_owned()), &|observation| rates(observation, file, &total)));
+    }
+    plots.retain(|plot| plot.lines.iter().any(|line| line.points.iter().any(|(_, value)| *value > 0.0)));
+    plots
+}
+
+/// What a line is made of.
+type Points<'a> = dyn Fn(&Observation) -> Vec<(f64, f64)> + 'a;
+/// A value of a reading.
+type Of<'a> = dyn Fn(&Reading) -> Option<f64> + 'a;
+
+fn plot(seen: &[&Observation], (title, unit): (&str, String), points: &Points<'_>) -> Plot {
+    let line = |(kernel, observation): (usize, &&Observation)| {
+        let points = points(observation);
+        (!points.is_empty()).then_some(Line { kernel, points })
+    };
+    Plot { title: title.to_owned(), unit, lines: seen.iter().enumerate().filter_map(line).collect() }
+}
+
+/// Returns growth each second between copies, at the later copy.
+fn rates(observation: &Observation, file: MonitorFile, of: &Of<'_>) -> Vec<(f64, f64)> {
+    let readings: Vec<&TimedReading> = observation.of(file).collect();
+    let Some(first) = readings.first().filter(|_| readings.len() >= COPIES_MIN) else { return Vec::new() };
+    let rate = |pair: &[&TimedReading]| {
+        let seconds = seconds(pair[0], pair[1]).filter(|seconds| *seconds > 0.0)?;
+        let grew = of(&pair[1].reading)? - of(&pair[0].reading)?;
+        // What fell was reset: nothing is known of that interval.
+        (grew >= 0.0).then_some((self::seconds(first, pair[1])?, grew / seconds))
+    };
+    readings.windows(2).filter_map(rate).collect()
+}
+
+/// Returns values as they are.
+fn states(observation: &Observation, file: MonitorFile, of: &Of<'_>) -> Vec<(f64, f64)> {
+    let readings: Vec<&TimedReading> = observation.of(file).collect();
+    let Some(first) = readings.first().filter(|_| readings.len() >= COPIES_MIN) else { return Vec::new() };
+    readings.iter().filter_map(|timed| Some((seconds(first, timed)?, of(&timed.reading)?))).collect()
+}
+
+fn seconds(from: &TimedReading, to: &TimedReading) -> Option<f64> {
+    Some(to.at_ns.checked_sub(from.at_ns)? as f64 / 1e9)
+}

@@ -1,0 +1,145 @@
+//! Samples of several kernels side by side, and the statistics that MMTests prints of them.
+//!
+//! Formulas: `bin/lib/MMTests/Stat.pm`. No verdict is made here: that is for `verdict` and needs seeds and margins.
+
+use model::Direction;
+use stats::percent_change;
+
+use crate::comparison::{Comparison, Measured, Row};
+
+/// One operation on several kernels.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SampleRow {
+    /// What was done.
+    pub name: String,
+    /// Which way is good.
+    pub direction: Direction,
+    /// The samples of each kernel, the base's first.
+    pub samples: Vec<Vec<f64>>,
+}
+
+/// Operations of one workload.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SampleTable {
+    /// The workload.
+    pub title: String,
+    /// Its operations.
+    pub rows: Vec<SampleRow>,
+}
+
+impl SampleTable {
+    /// Returns the samples of a comparison: those of all seeds together, of each seed without the first, which its value
+    /// leaves out as well.
+    #[must_use]
+    pub fn of(comparison: &Comparison) -> Self {
+        let samples = |measured: &Measured| {
+            let seeds = measured.seeds.iter().filter_map(|seed| seed.value.as_ref().ok());
+            seeds.flat_map(|sampled| sampled.samples.iter().skip(1).copied()).collect()
+        };
+        let row = |row: &Row| SampleRow {
+            name: row.workload.name.to_owned(),
+            direction: row.workload.metric.direction,
+            samples: std::iter::once(&row.base)
+                .chain(row.cells.iter().map(|cell| &cell.measured))
+                .map(samples)
+                .collect(),
+        };
+        Self { title: comparison.suite.clone(), rows: comparison.rows.iter().map(row).collect() }
+    }
+}
+
+/// Returns how much better a value is than the base's, in percent of it; nothing where there is no such percentage.
+#[must_use]
+pub fn difference_percent(direction: Direction, base: f64, new: f64) -> Option<f64> {
+    let change = percent_change(base, new)?;
+    // Not -0.0 for what is equal.
+    Some(match direction {
+        Direction::LowerIsBetter => 0.0 - change,
+        Direction::HigherIsBetter => change,
+    })
+}
+
+/// Returns the samples, the best first: the order in which MMTests takes the best 95 of 100.
+fn best_first(samples: &[f64], direction: Direction) -> Vec<f64> {
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    if direction == Direction::HigherIsBetter {
+        sorted.reverse();
+    }
+    sorted
+}
+
+/// Returns the arithmetic mean.
+pub(crate) fn amean(samples: &[f64]) -> Option<f64> {
+    (!samples.is_empty()).then(|| samples.iter().sum::<f64>() / samples.len() as f64)
+}
+
+/// Returns the harmonic mean, of samples above zero.
+pub(crate) fn hmean(samples: &[f64]) -> Option<f64> {
+    let fine = !samples.is_empty() && samples.iter().all(|sample| *sample > 0.0);
+    fine.then(|| samples.len() as f64 / samples.iter().map(|sample| 1.0 / sample).sum::<f64>())
+}
+
+/// Returns the standard deviation of a sample, of two or more.
+pub(crate) fn stddev(samples: &[f64]) -> Option<f64> {
+    let mean = amean(samples).filter(|_| samples.len() > 1)?;
+    let squares: f64 = samples.iter().map(|sample| (sample - mean).powi(2)).sum();
+    Some((squares / (samples.len() - 1) as f64).sqrt())
+}
+
+/// Returns what MMTests calls the standard deviation about the harmonic mean, of two or more samples above zero.
+pub(crate) fn hstddev(samples: &[f64]) -> Option<f64> {
+    let mean = hmean(samples).filter(|_| samples.len() > 1)?;
+    let squares: f64 = samples.iter().map(|sample| (1.0 / sample - 1.0 / mean).powi(2)).sum();
+    Some((squares * mean.powi(4) / samples.len() as f64).sqrt())
+}
+
+/// How a kernel's mean lies to that of the base, and how far its own samples spread.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Relative {
+    /// The mean in percent of the base's: 100 for the base.
+    pub percent: f64,
+    /// The standard deviation in percent of the kernel's own mean.
+    pub deviation_percent: f64,
+}
+
+impl SampleRow {
+    /// Returns each kernel in percent of the base, as results of SDET are given; nothing for one without two samples.
+    #[must_use]
+    pub fn relative(&self) -> Vec<Option<Relative>> {
+        let base = self.samples.first().and_then(|samples| amean(samples)).filter(|mean| *mean > 0.0);
+        let of = |samples: &Vec<f64>| {
+            let (mean, base) = (amean(samples).filter(|mean| *mean > 0.0)?, base?);
+            Some(Relative { percent: 100.0 * mean / base, deviation_percent: 100.0 * stddev(samples)? / mean })
+        };
+        self.samples.iter().map(of).collect()
+    }
+
+    /// Returns whether no kernel has more than one sample.
+    pub(crate) fn is_single(&self) -> bool {
+        self.samples.iter().all(|samples| samples.len() <= 1)
+    }
+
+    /// Returns the mean that fits the direction: rates are averaged by their inverse.
+    pub(crate) fn mean(&self, samples: &[f64]) -> Option<f64> {
+        match self.direction {
+            Direction::LowerIsBetter => amean(samples),
+            Direction::HigherIsBetter => hmean(samples),
+        }
+    }
+
+    /// Returns the standard deviation about that mean.
+    pub(crate) fn deviation(&self, samples: &[f64]) -> Option<f64> {
+        match self.direction {
+            Direction::LowerIsBetter => stddev(samples),
+            Direction::HigherIsBetter => hstddev(samples),
+        }
+    }
+
+    /// Returns the mean of the best 95 of 100 samples, of one at least.
+    pub(crate) fn best_mean(&self, samples: &[f64]) -> Option<f64> {
+        let sorted = best_first(samples, self.direction);
+        let best = (sorted.len() * 95 / 100).max(1);
+        self.mean(sorted.get(..best)?)
+    }
+}

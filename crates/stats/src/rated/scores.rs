@@ -1,0 +1,160 @@
+//! From values to one score for each group.
+
+use crate::Better;
+
+/// Share of a group's values that is cut off at each end.
+const TRIM: f64 = 0.2;
+/// Fewer values are not trimmed.
+const TRIM_COUNT_MIN: usize = 5;
+
+/// Why values have no score. Groups are counted from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// There is no group.
+    #[error("no group of values: at least one is needed")]
+    NoGroups,
+    /// A group has no values.
+    #[error("group {group} has no values: leave it out")]
+    Empty {
+        /// Which.
+        group: usize,
+    },
+    /// A value is NaN or infinite.
+    #[error("group {group} has a value that is not finite: it cannot be judged")]
+    NotFinite {
+        /// Which group.
+        group: usize,
+    },
+    /// A value is negative or zero, and has no logarithm.
+    #[error("group {group} has a value that is not above zero: no ratio exists")]
+    NotPositive {
+        /// Which group.
+        group: usize,
+    },
+    /// Sets of scores that are to be put together differ in their number of groups.
+    #[error("{one} groups and {other} groups cannot be put together: each must have measured everything")]
+    Uneven {
+        /// Groups of the first set.
+        one: usize,
+        /// Groups of the one that differs.
+        other: usize,
+    },
+}
+
+/// One score for each group: the mean logarithm of its values, turned so that more is better. At least one; all finite.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scores(Vec<f64>);
+
+impl Scores {
+    /// Scores groups: the 20 % trimmed mean of logarithms (Tukey and McLaughlin 1963), of fewer than five values the mean.
+    ///
+    /// # Errors
+    /// When there is no group, a group is empty, or a value is not finite or not above zero.
+    pub fn of<G: AsRef<[f64]>>(groups: &[G], better: Better) -> Result<Self, Fault> {
+        let scores = groups.iter().enumerate().map(|(group, values)| score((group, values.as_ref()), better));
+        let scores = scores.collect::<Result<Vec<f64>, Fault>>()?;
+        if scores.is_empty() { Err(Fault::NoGroups) } else { Ok(Self(scores)) }
+    }
+
+    /// Puts several questions to the same groups together: the mean of scores within each group, which is the logarithm of
+    /// the geometric mean. Done group by group, what the questions share through their group is accounted for.
+    ///
+    /// # Errors
+    /// When there is nothing to put together, or the numbers of groups differ.
+    pub fn together(parts: &[Self]) -> Result<Self, Fault> {
+        let first = parts.first().ok_or(Fault::NoGroups)?;
+        let (one, count) = (first.0.len(), parts.len() as f64);
+        if let Some(uneven) = parts.iter().find(|part| part.0.len() != one) {
+            return Err(Fault::Uneven { one, other: uneven.0.len() });
+        }
+        // Divided before they are added: sums of finite numbers stay finite.
+        Ok(Self((0..one).map(|group| parts.iter().map(|part| part.0[group] / count).sum()).collect()))
+    }
+
+    /// Returns the scores, one for each group.
+    #[must_use]
+    pub fn as_slice(&self) -> &[f64] {
+        &self.0
+    }
+
+    /// Returns how many groups there are; at least one.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn mean(&self) -> f64 {
+        self.0.iter().sum::<f64>() / self.0.len() as f64
+    }
+
+    /// Returns the sum of squares around the mean.
+    pub(crate) fn squares(&self) -> f64 {
+        let mean = self.mean();
+        self.0.iter().map(|score| (score - mean).powi(2)).sum()
+    }
+}
+
+fn score((group, values): (usize, &[f64]), better: Better) -> Result<f64, Fault> {
+    if values.is_empty() {
+        return Err(Fault::Empty { group });
+    }
+    if !values.iter().all(|value| value.is_finite()) {
+        return Err(Fault::NotFinite { group });
+    }
+    if !values.iter().all(|value| *value > 0.0) {
+        return Err(Fault::NotPositive { group });
+    }
+    let mut logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+    logs.sort_unstable_by(f64::total_cmp);
+    let cut = if logs.len() < TRIM_COUNT_MIN { 0 } else { (TRIM * logs.len() as f64) as usize };
+    let kept = &logs[cut..logs.len() - cut];
+    let mean = kept.iter().sum::<f64>() / kept.len() as f64;
+    Ok(match better {
+        Better::Higher => mean,
+        Better::Lower => -mean,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Fault, Scores};
+    use crate::Better;
+
+    #[test]
+    fn a_wild_value_among_five_does_not_count() {
+        let scores = Scores::of(&[vec![1.0, 1.0, 1.0, 1.0, 1e9], vec![1.0, 1.0, 1.0, 16.0]], Better::Higher).unwrap();
+        assert!(scores.as_slice()[0].abs() < 1e-12);
+        assert!((scores.as_slice()[1] - 2.0_f64.ln()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn more_is_better_whatever_was_measured() {
+        let of = |better| Scores::of(&[[8.0]], better).unwrap().as_slice()[0];
+        assert!((of(Better::Higher) - 8.0_f64.ln()).abs() < 1e-12);
+        assert!((of(Better::Lower) + 8.0_f64.ln()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn values_put_together_give_the_geometric_mean_of_each_group() {
+        let of = |groups: [f64; 2]| Scores::of(&groups.map(|v| [v]), Better::Higher).unwrap();
+        let both = Scores::together(&[of([2.0, 3.0]), of([8.0, 12.0])]).unwrap();
+        assert!((both.as_slice()[0] - 4.0_f64.ln()).abs() < 1e-12);
+        assert!((both.as_slice()[1] - 6.0_f64.ln()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_has_no_score_says_why() {
+        let of = |groups: &[Vec<f64>]| Scores::of(groups, Better::Lower).unwrap_err();
+        assert_eq!(of(&[]), Fault::NoGroups);
+        assert_eq!(of(&[vec![1.0], vec![]]), Fault::Empty { group: 1 });
+        assert_eq!(of(&[vec![f64::NAN]]), Fault::NotFinite { group: 0 });
+        assert_eq!(of(&[vec![f64::INFINITY]]), Fault::NotFinite { group: 0 });
+        assert_eq!(of(&[vec![0.0]]), Fault::NotPositive { group: 0 });
+        assert_eq!(of(&[vec![-3.0]]), Fault::NotPositive { group: 0 });
+        assert_eq!(Scores::together(&[]), Err(Fault::NoGroups));
+        let (one, two) = (Scores(vec![1.0]), Scores(vec![1.0, 2.0]));
+        assert_eq!(Scores::together(&[one, two]), Err(Fault::Uneven { one: 1, other: 2 }));
+        let told = Fault::NotPositive { group: 3 }.to_string();
+        assert_eq!(told, "group 3 has a value that is not above zero: no ratio exists");
+    }
+}

@@ -1,0 +1,78 @@
+//! How well change points are found: by whatever finds them.
+
+use super::{Chance, Noise};
+
+/// Level of a series; its noise has a deviation of 1.
+const LEVEL: f64 = 100.0;
+/// Points of a series.
+const POINTS: usize = 200;
+/// A step lies so far from the ends at least.
+const EDGE: usize = 40;
+/// A change so near a step has found it.
+const NEAR: usize = 3;
+
+/// Series with one step each, and the places of the steps; or without any.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trials {
+    /// The series.
+    pub series: Vec<Vec<f64>>,
+    /// The first point after each step; beyond the end where there is none.
+    pub steps: Vec<usize>,
+}
+
+impl Trials {
+    /// Returns series of 200 points around 100 with noise of a kind (deviation 1), each with a step of a height somewhere from
+    /// 40 to 160; a height of 0 is no step.
+    #[must_use]
+    pub fn of((noise, height): (Noise, f64), count: usize, seed: u64) -> Self {
+        let mut chance = Chance::new(seed);
+        let mut trials = Self { series: Vec::new(), steps: Vec::new() };
+        for _ in 0..count {
+            let mut points: Vec<f64> = noise.values(POINTS, &mut chance).into_iter().map(|v| LEVEL + v).collect();
+            let step = EDGE + chance.below(POINTS - 2 * EDGE + 1);
+            points[step..].iter_mut().for_each(|point| *point += height);
+            trials.series.push(points);
+            trials.steps.push(if height.abs() > 0.0 { step } else { POINTS * 2 });
+        }
+        trials
+    }
+}
+
+/// How well steps were found.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Quality {
+    /// Share of the steps that were found within 3 points.
+    pub recall: f64,
+    /// Share of the changes found that are such a step, each step counted once; 1 where none was found.
+    pub precision: f64,
+    /// Changes found for each series: for series without a step, false alarms.
+    pub found: f64,
+}
+
+impl Quality {
+    /// Holds the changes that were found in each series against its step.
+    #[must_use]
+    pub fn of(trials: &Trials, found: &[Vec<usize>]) -> Self {
+        let hit = |(step, found): &(&usize, &Vec<usize>)| found.iter().any(|at| at.abs_diff(**step) <= NEAR);
+        let hits = trials.steps.iter().zip(found).filter(hit).count() as f64;
+        let (all, series) = (found.iter().map(Vec::len).sum::<usize>() as f64, trials.steps.len().max(1) as f64);
+        Self { recall: hits / series, precision: if all > 0.0 { hits / all } else { 1.0 }, found: all / series }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Noise, Quality, Trials};
+
+    #[test]
+    fn what_is_found_is_held_against_the_steps() {
+        let trials = Trials::of((Noise::Normal, 5.0), 4, 1);
+        let at = |n: usize| trials.steps[n];
+        let found = [vec![at(0)], vec![at(1) + 3, at(1) + 20], vec![at(2) + 4], vec![]];
+        let quality = Quality::of(&trials, &found);
+        assert_eq!(quality, Quality { recall: 0.5, precision: 0.5, found: 1.0 });
+        let none = Trials::of((Noise::Normal, 0.0), 2, 1);
+        let quality = Quality::of(&none, &[vec![7], vec![]]);
+        assert_eq!(quality, Quality { recall: 0.0, precision: 0.0, found: 0.5 });
+    }
+}

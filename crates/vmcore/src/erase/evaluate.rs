@@ -1,0 +1,387 @@
+//! Finds what the commands name, in the memory of a dump: symbols and types come from the vmlinux, values from the dump.
+
+use std::collections::HashSet;
+
+use crate::dump::Dump;
+use crate::erase::config::{Amount, Command, ConfigError, Erase, Expression, Way};
+use crate::erase::{ERASED, Erasure, Piece};
+use crate::error::{DumpError, MemoryError};
+use crate::paging::{Walker, architecture};
+use crate::reader::Reader;
+use crate::variables::{Kind, Variables};
+use crate::vmlinux::Vmlinux;
+
+/// Most bytes that are erased at one place.
+const SIZE_MAX: u64 = 1 << 30;
+/// Most bytes of a text behind a `char *`, as with makedumpfile.
+const TEXT_MAX: u64 = 1024;
+/// Most elements of a list or an array, and most places in all.
+const ELEMENTS_MAX: usize = 1 << 20;
+const PIECES_MAX: usize = 1 << 22;
+
+/// Something in memory.
+#[derive(Debug, Clone)]
+struct Value {
+    address: u64,
+    kind: Kind,
+}
+
+/// What is being worked with.
+struct Evaluation<'r, 'd, 'w> {
+    reader: &'r mut Reader<'d>,
+    walker: Walker<'w>,
+    vmlinux: &'w Vmlinux,
+    variables: Variables<'w>,
+    /// What addresses are above those that were linked.
+    moved: u64,
+    pieces: Vec<Piece>,
+    text: String,
+    warnings: Vec<String>,
+}
+
+/// Carries out commands.
+pub(super) fn run(commands: &[Command], vmlinux: &Vmlinux, reader: &mut Reader<'_>) -> Result<Erasure, ConfigError> {
+    let dump = reader.dump();
+    let moved = moved(dump, vmlinux).map_err(ConfigError::Other)?;
+    let architecture = architecture(dump.machine(), dump.info()).map_err(ConfigError::Other)?;
+    let types = vmlinux.types().map_err(ConfigError::Other)?;
+    let mut evaluation = Evaluation {
+        reader,
+        walker: Walker::new(&*architecture),
+        vmlinux,
+        variables: Variables::new(vmlinux, &types),
+        moved,
+        pieces: Vec::new(),
+        text: String::new(),
+        warnings: Vec::new(),
+    };
+    for command in commands {
+        evaluation.command(command)?;
+    }
+    let Evaluation { pieces, text, warnings, .. } = evaluation;
+    let mut erasure = Erasure { text: text.into_bytes(), warnings, ..Erasure::default() };
+    erasure.set(pieces);
+    Ok(erasure)
+}
+
+/// Returns how far the kernel was moved from where it was linked to, if the vmlinux is its.
+fn moved(dump: &Dump, vmlinux: &Vmlinux) -> Result<u64, DumpError> {
+    let info = dump.info();
+    if info.is_empty() {
+        return Err(DumpError::NoNote);
+    }
+    let both = [
+        ("BUILD-ID", info.text("BUILD-ID"), vmlinux.build_id()),
+        ("OSRELEASE", info.text("OSRELEASE"), vmlinux.release()),
+    ];
+    for (key, note, own) in both {
+        if let (Some(note), Some(own)) = (note, own)
+            && note != own
+        {
+            return Err(DumpError::Usage(format!(
+                "the vmlinux is not this dump's: {key} is {own} in it and {note} in the dump"
+            )));
+        }
+    }
+    let start =
+        vmlinux.symbol("_stext").ok_or_else(|| DumpError::Usage("the vmlinux has no symbol _stext".to_owned()))?;
+    Ok(info.need_symbol("_stext")?.wrapping_sub(start.address))
+}
+
+impl Evaluation<'_, '_, '_> {
+    fn command(&mut self, command: &Command) -> Result<(), ConfigError> {
+        match command {
+            Command::Erase(erase) => self.erase(erase, None),
+            Command::For { variable, list, way, body } => {
+                for element in self.elements(list, way)? {
+                    for erase in body {
+                        self.erase(erase, Some((variable, &element)))?;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn warn(&mut self, at: &Expression, what: &str) {
+        /// Enough to see what is wrong.
+        const WARNINGS_MAX: usize = 10;
+        if self.warnings.len() < WARNINGS_MAX {
+            self.warnings.push(format!("line {}: `{}` {what}", at.at.line, at.text()));
+        }
+    }
+
+    /// Finds something; nothing where a pointer on the way leads nowhere.
+    fn find(&mut self, what: &Expression, own: Option<(&String, &Value)>) -> Result<Option<Value>, ConfigError> {
+        let wrong = |text: String| ConfigError::Wrong(what.at, text);
+        let Some((name, members)) = what.names.split_first() else { return Ok(None) };
+        let mut value = match own.filter(|own| own.0 == name) {
+            Some((_, value)) => value.clone(),
+            None => {
+                let symbol =
+                    self.vmlinux.symbol(name).ok_or_else(|| wrong(format!("the kernel has no symbol `{name}`")))?;
+                let kind = self.variables.kind(name, symbol.address);
+                let kind = kind.ok_or_else(|| {
+                    wrong(format!("the type of `{name}` is not known: the vmlinux has no DWARF for it (.debug_info)"))
+                })?;
+                Value { address: symbol.address.wrapping_add(self.moved), kind }
+            }
+        };
+        for member in members {
+            if let Kind::Pointer(target) = &value.kind {
+                let kind = self.variables.expand(target);
+                match self.pointer(value.address) {
+                    Ok(0) => return Ok(None),
+                    Ok(address) => value = Value { address, kind },
+                    Err(error) => {
+                        self.warn(what, &format!("cannot be followed: {error}"));
+                        return Ok(None);
+                    }
+                }
+            }
+            let found = self.variables.member(&value.kind, member);
+            let (offset, kind) =
+                found.ok_or_else(|| wrong(format!("there is no member `{member}` in `{}`", what.text())))?;
+            value = Value { address: value.address.wrapping_add(offset), kind };
+        }
+        Ok(Some(value))
+    }
+
+    fn erase(&mut self, erase: &Erase, own: Option<(&String, &Value)>) -> Result<(), ConfigError> {
+        let wrong = |text: &str| ConfigError::Wrong(erase.what.at, format!("`{}` {text}", erase.what.text()));
+        let Some(value) = self.find(&erase.what, own)? else { return Ok(()) };
+        let target = match &value.kind {
+            Kind::Pointer(target) => Some(self.variables.expand(target)),
+            _ => None,
+        };
+        if erase.amount == Amount::Nullify {
+            if target.is_none() {
+                return Err(wrong("is no pointer: `nullify` is for these only"));
+            }
+            return self.add(&erase.what, (value.address, 8, 0));
+        }
+        let (address, kind) = match target {
+            None => (value.address, value.kind),
+            Some(target) => match self.pointer(value.address) {
+                Ok(0) => return Ok(()),
+                Ok(address) => (address, target),
+                Err(error) => {
+                    self.warn(&erase.what, &format!("cannot be followed: {error}"));
+                    return Ok(());
+                }
+            },
+        };
+        let is_text = address != value.address && kind == Kind::Char;
+        let size = match &erase.amount {
+            Amount::Bytes(size) => *size,
+            Amount::Of(size) => match self.find(size, own)? {
+                Some(value) => self.number(size, &value)?,
+                None => 0,
+            },
+            _ if is_text => self.text_length(address),
+            _ => self.variables.size(&kind).ok_or_else(|| {
+                wrong("has no size of its own: say how much with `size`, or erase the pointer with `nullify`")
+            })?,
+        };
+        self.add(&erase.what, (address, size, ERASED))
+    }
+
+    /// Notes that bytes at a virtual address become something else.
+    fn add(&mut self, what: &Expression, (address, size, byte): (u64, u64, u8)) -> Result<(), ConfigError> {
+        if size > SIZE_MAX || self.pieces.len() > PIECES_MAX {
+            let text = format!("`{}`: {size:#x} bytes more are more than can be erased", what.text());
+            return Err(ConfigError::Wrong(what.at, text));
+        }
+        let mut done = 0;
+        while done < size {
+            let at = address.wrapping_add(done);
+            match self.walker.walk(self.reader, at) {
+                Ok(mapping) => {
+                    let length = mapping.length.min(size - done);
+                    self.pieces.push(Piece { range: mapping.physical..mapping.physical + length, byte });
+                    done += length;
+                }
+                Err(error) => {
+                    self.warn(what, &format!("is not all there: {error}"));
+                    // Whatever maps it, it is no less than 4 KiB.
+                    done += 4096 - at % 4096;
+                }
+            }
+        }
+        if size > 0 {
+            let amount = if byte == ERASED { format!("size {size}") } else { "nullify".to_owned() };
+            self.text.extend([format!("erase {} {amount}\n", what.text())]);
+        }
+        Ok(())
+    }
+
+    /// Returns the elements of a list or an array.
+    fn elements(&mut self, list: &Expression, way: &Way) -> Result<Vec<Value>, ConfigError> {
+        if let Way::Within(record, member) = way {
+            return self.linked(list, (record, member));
+        }
+        let Some(value) = self.find(list, None)? else { return Ok(Vec::new()) };
+        match (way, &value.kind) {
+            (_, Kind::Array(element, count)) => self.array(list, (&value, element), *count),
+            (Way::Via(member), _) => self.chain(list, (value, member)),
+            (_, kind) if self.variables.is_named(kind, "list_head") => {
+                let text = "is a list_head: say of what, with `within STRUCTURE:MEMBER`";
+                Err(ConfigError::Wrong(list.at, format!("`{}` {text}", list.text())))
+            }
+            _ => self.chain(list, (value, &Expression { at: list.at, names: vec!["next".to_owned()] })),
+        }
+    }
+
+    fn array(
+        &mut self,
+        list: &Expression,
+        (value, element): (&Value, &Kind),
+        count: u64,
+    ) -> Result<Vec<Value>, ConfigError> {
+        let kind = self.variables.expand(element);
+        let size = self.variables.size(&kind).unwrap_or_default();
+        if count > ELEMENTS_MAX as u64 {
+            return Err(ConfigError::Wrong(list.at, format!("`{}` has {count} elements, too many", list.text())));
+        }
+        Ok((0..count).map(|n| Value { address: value.address.wrapping_add(n * size), kind: kind.clone() }).collect())
+    }
+
+    /// Follows a member from structure to structure, to the first or to nothing.
+    fn chain(&mut self, list: &Expression, (first, member): (Value, &Expression)) -> Result<Vec<Value>, ConfigError> {
+        let mut value = match &first.kind {
+            Kind::Pointer(target) => {
+                Value { address: self.follow(list, first.address), kind: self.variables.expand(target) }
+            }
+            _ => first,
+        };
+        let (mut found, mut seen) = (Vec::new(), HashSet::new());
+        while value.address != 0 && seen.insert(value.address) {
+            self.check_count(list, found.len())?;
+            let mut next = Some(value.clone());
+            for name in &member.names {
+                let Some(value) = next.take() else { break };
+                let (offset, kind) = self.variables.member(&value.kind, name).ok_or_else(|| {
+                    ConfigError::Wrong(
+                        member.at,
+                        format!("there is no member `{name}` in elements of `{}`", list.text()),
+                    )
+                })?;
+                next = Some(Value { address: value.address.wrapping_add(offset), kind });
+            }
+            let Some(next) = next.filter(
+                |next| matches!(&next.kind, Kind::Pointer(target) if self.variables.expand(target) == value.kind),
+            ) else {
+                return Err(ConfigError::Wrong(
+                    member.at,
+                    format!("`{}` is no pointer to the next element", member.text()),
+                ));
+            };
+            let address = self.follow(list, next.address);
+            let kind = value.kind.clone();
+            found.push(value);
+            value = Value { address, kind };
+        }
+        Ok(found)
+    }
+
+    /// Follows a `list_head` around; the head itself is in no element.
+    fn linked(
+        &mut self,
+        list: &Expression,
+        (record, member): (&Expression, &String),
+    ) -> Result<Vec<Value>, ConfigError> {
+        let wrong = |text: String| ConfigError::Wrong(record.at, text);
+        let name = record.text();
+        let kind = self.variables.named(&name).ok_or_else(|| wrong(format!("the kernel has no structure `{name}`")))?;
+        let found = self.variables.member(&kind, member);
+        let (offset, link) = found.ok_or_else(|| wrong(format!("there is no member `{member}` in `{name}`")))?;
+        if !self.variables.is_named(&link, "list_head") {
+            return Err(wrong(format!("`{name}.{member}` is no list_head")));
+        }
+        // `head.next` stands for the list of `head`, as with makedumpfile; `head.prev` for the same backwards.
+        let (mut head, mut backwards) = (list.clone(), false);
+        if let Some(last @ ("next" | "prev")) = list.names.last().map(String::as_str) {
+            backwards = last == "prev";
+            head.names.pop();
+        }
+        let Some(value) = self.find(&head, None)? else { return Ok(Vec::new()) };
+        let value = match &value.kind {
+            Kind::Pointer(target) => {
+                Value { address: self.follow(list, value.address), kind: self.variables.expand(target) }
+            }
+            _ => value,
+        };
+        if !self.variables.is_named(&value.kind, "list_head") {
+            return Err(ConfigError::Wrong(list.at, format!("`{}` is no list_head", list.text())));
+        }
+        let place = if backwards { 8 } else { 0 };
+        let (mut found, mut seen) = (Vec::new(), HashSet::from([value.address, 0]));
+        let mut at = self.follow(list, value.address.wrapping_add(place));
+        while seen.insert(at) {
+            self.check_count(list, found.len())?;
+            found.push(Value { address: at.wrapping_sub(offset), kind: kind.clone() });
+            at = self.follow(list, at.wrapping_add(place));
+        }
+        if at != value.address {
+            self.warn(list, "does not lead back to its head");
+        }
+        Ok(found)
+    }
+
+    fn check_count(&self, list: &Expression, count: usize) -> Result<(), ConfigError> {
+        if count < ELEMENTS_MAX {
+            return Ok(());
+        }
+        Err(ConfigError::Wrong(list.at, format!("`{}` has more than {ELEMENTS_MAX} elements", list.text())))
+    }
+
+    /// Reads a pointer; one that cannot be read ends a list, with a warning.
+    fn follow(&mut self, list: &Expression, address: u64) -> u64 {
+        match self.pointer(address) {
+            Ok(next) => next,
+            Err(error) => {
+                self.warn(list, &format!("ends early: {error}"));
+                0
+            }
+        }
+    }
+
+    fn pointer(&mut self, address: u64) -> Result<u64, MemoryError> {
+        self.read(address, 8).map(|bytes| bytes.try_into().map_or(0, u64::from_le_bytes))
+    }
+
+    /// Reads a number that says how much is erased.
+    fn number(&mut self, what: &Expression, value: &Value) -> Result<u64, ConfigError> {
+        let size = match value.kind {
+            Kind::Number(size @ (1 | 2 | 4 | 8)) => size,
+            Kind::Char => 1,
+            _ => return Err(ConfigError::Wrong(what.at, format!("`{}` is no number", what.text()))),
+        };
+        match self.read(value.address, size as usize) {
+            Ok(bytes) => {
+                let mut wide = [0; 8];
+                wide[..bytes.len()].copy_from_slice(&bytes);
+                Ok(u64::from_le_bytes(wide))
+            }
+            Err(error) => {
+                self.warn(what, &format!("cannot be read: {error}"));
+                Ok(0)
+            }
+        }
+    }
+
+    fn text_length(&mut self, address: u64) -> u64 {
+        let end = |at: &u64| self.read(address.wrapping_add(*at), 1).map_or(true, |byte| byte == [0]);
+        (0..TEXT_MAX).find(end).unwrap_or(TEXT_MAX)
+    }
+
+    fn read(&mut self, address: u64, length: usize) -> Result<Vec<u8>, MemoryError> {
+        let mut bytes = Vec::with_capacity(length);
+        while bytes.len() < length {
+            let mapping = self.walker.walk(self.reader, address.wrapping_add(bytes.len() as u64))?;
+            let rest = (length - bytes.len()).min(usize::try_from(mapping.length).unwrap_or(length));
+            bytes.extend_from_slice(self.reader.bytes(mapping.physical, rest)?);
+        }
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,138 @@
+//! Erases data that must not leave the machine, such as keys and passwords, from a dump: which, says a file in the language
+//! of makedumpfile.conf(5).
+//!
+//! Everything is decided before anything is written; what cannot be found is an error, for a dump that should not have been
+//! made cannot be called back.
+
+mod config;
+mod evaluate;
+
+use std::ops::Range;
+use std::path::Path;
+
+use crate::error::DumpError;
+use crate::reader::Reader;
+use crate::vmlinux::Vmlinux;
+
+/// What erased bytes become.
+const ERASED: u8 = b'X';
+
+/// Physical memory that becomes something else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub(crate) range: Range<u64>,
+    /// What each byte becomes.
+    pub(crate) byte: u8,
+}
+
+/// What is erased from a dump.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Erasure {
+    /// By address, none above another.
+    pieces: Vec<Piece>,
+    /// What was erased, in words: a line for each place.
+    pub(crate) text: Vec<u8>,
+    /// What could not be erased, because it is nowhere.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Erasure {
+    /// Returns what is told of data that was erased before.
+    pub(crate) fn of_earlier(text: Vec<u8>) -> Self {
+        Self { text, ..Self::default() }
+    }
+
+    /// Puts what is told of an earlier one before what is told of this one.
+    pub(crate) fn behind(self, earlier: &Self) -> Self {
+        Self { text: [&earlier.text[..], &self.text].concat(), ..self }
+    }
+
+    /// Finds everything that a file wants erased.
+    ///
+    /// # Errors
+    /// When the file is wrong, its names are not those of the kernel, or the vmlinux is another kernel's.
+    pub(crate) fn find(
+        (path, text): (&Path, &str),
+        vmlinux: &Vmlinux,
+        reader: &mut Reader<'_>,
+    ) -> Result<Self, DumpError> {
+        let commands = config::parse(text).map_err(|error| error.within(path))?;
+        evaluate::run(&commands, vmlinux, reader).map_err(|error| error.within(path))
+    }
+
+    /// Adds the pieces, in any order. Of those that begin at one address the longest counts, and of others the later one,
+    /// as with makedumpfile.
+    fn set(&mut self, mut pieces: Vec<Piece>) {
+        pieces.sort_by(|one, other| {
+            (one.range.start, std::cmp::Reverse(one.range.end))
+                .cmp(&(other.range.start, std::cmp::Reverse(other.range.end)))
+        });
+        pieces.dedup_by_key(|piece| piece.range.start);
+        let mut done: Vec<Piece> = Vec::new();
+        for piece in pieces.into_iter().filter(|piece| !piece.range.is_empty()) {
+            let from = done.partition_point(|other| other.range.end <= piece.range.start);
+            let above = done.split_off(from);
+            let part = |other: &Piece, range: Range<u64>| Piece { range, byte: other.byte };
+            let before =
+                above.iter().map(|other| part(other, other.range.start..other.range.end.min(piece.range.start)));
+            done.extend(before.filter(|part| !part.range.is_empty()));
+            let end = piece.range.end;
+            done.push(piece);
+            let behind = above.iter().map(|other| part(other, other.range.start.max(end)..other.range.end));
+            done.extend(behind.filter(|part| !part.range.is_empty()));
+        }
+        self.pieces = done;
+    }
+
+    /// Returns the pieces that lie in a range of addresses.
+    pub(crate) fn within(&self, address: u64, length: usize) -> &[Piece] {
+        let end = address.saturating_add(length as u64);
+        let from = self.pieces.partition_point(|piece| piece.range.end <= address);
+        let count = self.pieces[from..].partition_point(|piece| piece.range.start < end);
+        &self.pieces[from..from + count]
+    }
+}
+
+/// Erases pieces from the bytes that begin at an address.
+pub(crate) fn apply(pieces: &[Piece], address: u64, bytes: &mut [u8]) {
+    for piece in pieces {
+        let within = |at: u64| usize::try_from(at.saturating_sub(address)).unwrap_or(usize::MAX).min(bytes.len());
+        let (start, end) = (within(piece.range.start), within(piece.range.end));
+        bytes[start..end].fill(piece.byte);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{prop, proptest};
+
+    use super::{Erasure, Piece, apply};
+
+    proptest! {
+        /// However pieces lie, each byte becomes what the last one above it says, by the address it begins at.
+        #[test]
+        fn the_later_piece_counts(list in prop::collection::vec((0_u64..60, 0_u64..20), 0..10), from in 0_u64..80) {
+            let pieces: Vec<Piece> = list
+                .iter()
+                .enumerate()
+                .map(|(n, (start, length))| Piece { range: *start..start + length, byte: n as u8 + 1 })
+                .collect();
+            let mut erasure = Erasure::default();
+            erasure.set(pieces.clone());
+            let mut bytes = [0; 20];
+            apply(erasure.within(from, bytes.len()), from, &mut bytes);
+            for (n, byte) in bytes.iter().enumerate() {
+                let at = from + n as u64;
+                let longest = |piece: &&Piece| {
+                    !pieces.iter().any(|other| other.range.start == piece.range.start && other.range.end > piece.range.end)
+                };
+                let above = pieces.iter().filter(longest).filter(|piece| piece.range.contains(&at));
+                let last = above.map(|piece| piece.range.start).max();
+                match last {
+                    None => assert_eq!(*byte, 0),
+                    Some(start) => assert_eq!(pieces[usize::from(*byte) - 1].range.start, start),
+                }
+            }
+        }
+    }
+}

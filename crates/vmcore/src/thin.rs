@@ -1,0 +1,146 @@
+//! Makes the memory map of a new dump small: a page of it whose every record speaks of a dropped page is replaced by one that
+//! says nothing of them, and as such pages are equal, they share one place in the file.
+//!
+//! They are not dropped, as with makedumpfile's `-e`: a reader that walks all records finds one for each page, and what it
+//! finds is true of a page that nobody has.
+
+use std::ops::Range;
+
+use crate::bytes::{put, u32_at, u64_at};
+use crate::dump::Dump;
+use crate::error::DumpError;
+use crate::filter::Filter;
+use crate::layout::TypeTest;
+use crate::paging::Walker;
+use crate::plan::Plan;
+use crate::reader::Reader;
+
+/// Where the records are, and what is left of those that nobody needs.
+#[derive(Debug)]
+pub(crate) struct Thin {
+    /// Physical addresses of records, by address, none above another; and the page that the first record is of.
+    extents: Vec<(Range<u64>, u64)>,
+    /// Bytes of a record.
+    record: usize,
+    flags: usize,
+    page_type: usize,
+    buddy: TypeTest,
+    /// The bits of the flags that tell node and zone.
+    place: u64,
+}
+
+/// Bits that tell the zone, at most (`ZONES_SHIFT` in include/linux/page-flags-layout.h); they and those of the node are the
+/// topmost of the flags.
+const ZONE_BITS: u32 = 3;
+
+impl Thin {
+    /// Finds the records.
+    ///
+    /// # Errors
+    /// When records are not as they are on machines that this was made for.
+    pub(crate) fn new(reader: &mut Reader<'_>, filter: &Filter, plan: &Plan) -> Result<Self, DumpError> {
+        let (map, layout) = (filter.map(), filter.layout());
+        let (page, record) = (reader.dump().page_size(), map.record() as u64);
+        if page % (record * 64) != 0 {
+            return Err(DumpError::Usage(format!(
+                "--exclude-vmemmap: records of {record} bytes do not fill pages of {page} in rows of 64"
+            )));
+        }
+        let nodes = reader.dump().info().size("LENGTH", "node_data").unwrap_or(1).clamp(1, 1 << 16);
+        let node_bits = nodes.next_power_of_two().trailing_zeros();
+        let mut extents = Vec::new();
+        let mut walker = Walker::new(map.architecture());
+        for n in 0..plan.blocks() {
+            let pages = plan.pages(n);
+            let Some(start) = map.address(pages.start / map.section_pages(), pages.start) else { continue };
+            let size = map.section_pages() * record;
+            let mut at = 0;
+            while at < size {
+                // What is not mapped has no physical place.
+                match walker.walk(reader, start.wrapping_add(at)) {
+                    Ok(found) if found.physical % page == 0 => {
+                        let length = found.length.min(size - at);
+                        extents.push((found.physical..found.physical + length, pages.start + at / record));
+                        at += length;
+                    }
+                    _ => at += page,
+                }
+            }
+        }
+        let place = u64::MAX << (64 - node_bits - ZONE_BITS);
+        let extents = apart(extents);
+        let (flags, page_type, buddy) = (layout.flags, layout.page_type, layout.buddy);
+        Ok(Self { extents, record: record as usize, flags, page_type, buddy, place })
+    }
+
+    /// Returns what becomes of a page; nothing for one that stays as it is.
+    pub(crate) fn page(
+        &self,
+        (dump, plan): (&Dump, &Plan),
+        number: u64,
+        bytes: &[u8],
+    ) -> Result<Option<Vec<u8>>, DumpError> {
+        let address = number * dump.page_size();
+        let n = self.extents.partition_point(|(range, _)| range.end <= address);
+        let Some((range, first)) = self.extents.get(n).filter(|(range, _)| range.start <= address) else {
+            return Ok(None);
+        };
+        let first = first + (address - range.start) / self.record as u64;
+        let count = bytes.len() / self.record;
+        let mut memory = [0];
+        for at in (first..first + count as u64).step_by(64) {
+            dump.memory(at, &mut memory)?;
+            // Where there was no memory a record may say why.
+            if memory != [u64::MAX] || plan.word(at)? != 0 {
+                return Ok(None);
+            }
+        }
+        Ok(Some(bytes.chunks_exact(self.record).flat_map(|record| self.rest(record)).collect()))
+    }
+
+    /// Returns what is left of a record: free blocks stay as they are, for they are in lists that readers walk.
+    fn rest(&self, record: &[u8]) -> Vec<u8> {
+        if u32_at(record, self.page_type).is_some_and(|page_type| self.buddy.holds(page_type)) {
+            return record.to_vec();
+        }
+        let mut rest = vec![0; record.len()];
+        let flags = u64_at(record, self.flags).unwrap_or_default() & self.place;
+        put(&mut rest, self.flags, flags.to_le_bytes());
+        // Mapped nowhere, as the kernel counts, and of no type.
+        put(&mut rest, self.page_type, u32::MAX.to_le_bytes());
+        rest
+    }
+}
+
+/// Takes out what lies above each other: records of large pages that were given back share pages of records (HVO), and what
+/// is true of one is not of all.
+fn apart(mut extents: Vec<(Range<u64>, u64)>) -> Vec<(Range<u64>, u64)> {
+    extents.sort_by_key(|(range, _)| range.start);
+    let (mut done, mut end): (Vec<(Range<u64>, u64)>, u64) = (Vec::new(), 0);
+    for (range, first) in extents {
+        if range.start >= end {
+            end = range.end;
+            done.push((range, first));
+            continue;
+        }
+        // From here on nothing of the one before counts, nor of this one what it covers: that can only leave out too little.
+        if let Some((last, _)) = done.last_mut() {
+            last.end = last.end.min(range.start);
+        }
+        end = end.max(range.end);
+    }
+    done.retain(|(range, _)| !range.is_empty());
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::apart;
+
+    #[test]
+    fn shared_pages_of_records_are_nobodys() {
+        assert_eq!(apart(vec![(20..30, 7), (0..10, 1)]), [(0..10, 1), (20..30, 7)]);
+        assert_eq!(apart(vec![(0..10, 1), (5..7, 2), (6..12, 3), (12..14, 4)]), [(0..5, 1), (12..14, 4)]);
+        assert_eq!(apart(vec![(0..10, 1), (0..10, 2)]), []);
+    }
+}

@@ -1,0 +1,85 @@
+//! What the memory of a dump was used for, in pages of each kind: what each level would leave out.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::bits;
+use crate::bytes::is_zero;
+use crate::dump::Dump;
+use crate::error::{DumpError, MemoryError};
+use crate::filter::{Counts, Filter};
+use crate::plan::{Plan, Work, crew, locked};
+use crate::progress::Progress;
+use crate::reader::Reader;
+use crate::rule::Level;
+
+/// Pages of each kind.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// All pages of memory.
+    pub memory: u64,
+    /// What the filter found at the highest level.
+    pub counts: Counts,
+    /// Of what is left then, pages that hold zeros.
+    pub zero: u64,
+    /// Of what is left, pages that cannot be read.
+    pub unreadable: u64,
+    /// Why, for the first of them.
+    pub why: Option<MemoryError>,
+    /// Of what is left, all others: the kernel's own data.
+    pub kernel: u64,
+    /// Pages of memory that the dump lacks.
+    pub missing: u64,
+}
+
+impl Usage {
+    /// Counts the pages of a dump by their kinds; tells how far it is.
+    ///
+    /// # Errors
+    /// When the memory map cannot be found or the dump cannot be read.
+    pub fn of(dump: &Dump, work: &Work, progress: &Progress) -> Result<Self, DumpError> {
+        let filter = Filter::new(&mut Reader::new(dump, work.io), Level::MAX)?;
+        let plan = Plan::make(dump, Some(&filter), work)?;
+        progress.expect(plan.kept() * dump.page_size());
+        let (next, all) = (AtomicUsize::new(0), Mutex::new(Self::default()));
+        crew(work.threads, || {
+            let (mut reader, mut own) = (Reader::new(dump, work.io), Self::default());
+            let mut words = vec![0; plan.words()];
+            loop {
+                let block = next.fetch_add(1, Ordering::Relaxed);
+                if block >= plan.blocks() {
+                    break;
+                }
+                plan.read(block, &mut words)?;
+                for bit in bits::runs(&words).flatten() {
+                    own.page(&mut reader, plan.pages(block).start + bit as u64);
+                }
+                progress.add(bits::count(&words) * dump.page_size());
+            }
+            let mut all = locked(&all);
+            all.zero += own.zero;
+            all.kernel += own.kernel;
+            all.unreadable += own.unreadable;
+            all.why = all.why.take().or(own.why);
+            Ok(())
+        })?;
+        let usage = locked(&all).clone();
+        let dropped: u64 = plan.counts().dropped.iter().sum();
+        let missing = plan.memory().saturating_sub(plan.kept() + dropped);
+        Ok(Self { memory: plan.memory(), counts: plan.counts().clone(), missing, ..usage })
+    }
+
+    /// Looks at a page that no level leaves out for what it is.
+    fn page(&mut self, reader: &mut Reader<'_>, page: u64) {
+        let size = reader.dump().page_size();
+        // Pages have at most 64 KiB.
+        match reader.bytes(page * size, size as usize) {
+            Ok(bytes) if is_zero(bytes) => self.zero += 1,
+            Ok(_) => self.kernel += 1,
+            Err(error) => {
+                self.unreadable += 1;
+                self.why.get_or_insert(error);
+            }
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! A bounded run of what fuzzing does (`fuzz/` has no end): small valid files, changed by numbers that are always the same;
+//! and each format cut off at every byte. No panic, no memory that the input decides, a result that is right or an error.
+#![expect(unsafe_code, reason = "an allocator that counts")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::error::Error;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Parser;
+use vmcore::command::{Arguments, Host, run};
+use vmcore::synthetic::Synthetic;
+use vmcore::{Dump, Io, Reader, fuzzing};
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+thread_local! {
+    /// Bytes that this thread has now, and the most that it had.
+    static USED: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
+}
+
+struct Counting;
+
+fn count(change: impl Fn(usize) -> usize) {
+    // While a thread ends it is not counted.
+    USED.try_with(|used| {
+        let now = change(used.get().0);
+        used.set((now, used.get().1.max(now)));
+    })
+    .ok();
+}
+
+// SAFETY: it does what the system's allocator does; counting does not allocate, for the counters are const.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(|used| used + layout.size());
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count(|used| used + layout.size());
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count(|used| (used + size).saturating_sub(layout.size()));
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.realloc(place, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        count(|used| used.saturating_sub(layout.size()));
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.dealloc(place, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// Most bytes that a body may have at once beside its input: what a dump of the largest size that is taken needs.
+const MEMORY_MAX: usize = 48 << 20;
+
+/// Does something and says what it was if it took too much memory.
+fn bounded(what: &str, body: impl FnOnce()) {
+    let before = USED.get().0;
+    USED.set((before, before));
+    body();
+    let most = USED.get().1 - before;
+    assert!(most <= MEMORY_MAX, "{what}: {most} bytes");
+}
+
+/// Numbers that nobody can foresee, but always the same (xorshift64*).
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end.max(1) as u64) as usize
+    }
+}
+
+/// Numbers at which programs go wrong.
+const ODD: [u64; 10] = [0, 1, 0x7f, 0xffff, 0x1_0000, 0x7fff_ffff, 0xffff_ffff, 1 << 52, i64::MAX as u64, u64::MAX];
+
+/// Changes a few places; half of them among bytes that are not zero.
+fn changed(seed: &[u8], numbers: &mut Numbers) -> Vec<u8> {
+    let mut bytes = seed.to_vec();
+    let full: Vec<usize> = (0..seed.len()).filter(|at| seed[*at] != 0).collect();
+    for _ in 0..1 + numbers.below(4) {
+        let any = numbers.below(bytes.len());
+        let at = if numbers.below(2) == 0 { any } else { full.get(numbers.below(full.len())).copied().unwrap_or(any) };
+        match numbers.below(6) {
+            0 => bytes.truncate(at),
+            1 => {
+                let number = ODD[numbers.below(ODD.len())];
+                let both = [number.to_le_bytes(), number.to_be_bytes()][numbers.below(2)];
+                let (start, length) = (at - at % 8, [1, 2, 4, 8][numbers.below(4)]);
+                let from = if numbers.below(2) == 0 { 0 } else { 8 - length };
+                bytes.iter_mut().skip(start).zip(&both[from..from + length]).for_each(|(byte, new)| *byte = *new);
+            }
+            2 => {
+                let (from, length) = (numbers.below(bytes.len()), numbers.below(64));
+                let part: Vec<u8> = bytes.iter().skip(from).take(length).copied().collect();
+                bytes.iter_mut().skip(at).zip(part).for_each(|(byte, new)| *byte = new);
+            }
+            kind => {
+                let new = numbers.next();
+                if let Some(byte) = bytes.get_mut(at) {
+                    *byte = if kind == 3 { *byte ^ 1 << (new % 8) } else { new as u8 };
+                }
+            }
+        }
+    }
+    bytes
+}
+
+/// Runs a body on changed seeds.
+fn fuzz(what: &str, (seeds, times): (&[Vec<u8>], usize), mut body: impl FnMut(&[u8])) {
+    for (n, seed) in seeds.iter().enumerate() {
+        let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15 ^ n as u64);
+        for round in 0..times {
+            let bytes = if round == 0 { seed.clone() } else { changed(seed, &mut numbers) };
+            bounded(&format!("{what}, seed {n}, round {round}"), || body(&bytes));
+        }
+    }
+}
+
+/// Carries out a command; returns its answer.
+fn answer(folder: &Path, line: &str) -> Result<Vec<u8>, Box<dyn Error>> {
+    let place = |word: &str| {
+        word.strip_prefix('@').map_or_else(|| word.to_owned(), |name| folder.join(name).display().to_string())
+    };
+    let words = std::iter::once("marvin-dump".to_owned()).chain(line.split(' ').map(place));
+    let arguments = Arguments::try_parse_from(words)?;
+    let (mut answers, mut messages, mut input) = (Vec::new(), Vec::new(), std::io::empty());
+    let clock = || Duration::ZERO;
+    let mut host = Host { input: &mut input, answers: &mut answers, messages: &mut messages, clock: &clock };
+    let code = run(&arguments, &mut host).code();
+    if code != 0 {
+        return Err(format!("{line}: {code}: {}", String::from_utf8_lossy(&messages)).into());
+    }
+    Ok(answers)
+}
+
+/// A folder with small valid files.
+struct Seeds {
+    folder: tempfile::TempDir,
+}
+
+impl Seeds {
+    fn new() -> Result<Self, Box<dyn Error>> {
+        let folder = tempfile::tempdir()?;
+        std::fs::write(folder.path().join("tiny"), tiny())?;
+        Ok(Self { folder })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Returns what a command makes of the tiny dump.
+    fn made(&self, options: &str) -> Result<Vec<u8>, Box<dyn Error>> {
+        if options.contains("-F") {
+            return answer(self.folder.path(), &format!("{options} --message-level 0 --threads 1 @tiny"));
+        }
+        answer(self.folder.path(), &format!("{options} --message-level 0 --threads 1 -f @tiny @made"))?;
+        Ok(std::fs::read(self.path("made"))?)
+    }
+}
+
+/// Returns an ELF vmcore of five pages in two segments, with a note.
+fn tiny() -> Vec<u8> {
+    let mut bytes = b"\x7fELF\x02\x01\x01".to_vec();
+    bytes.resize(64, 0);
+    bytes[16..20].copy_from_slice(&[4, 0, 62, 0]);
+    bytes[32] = 64;
+    bytes[54..58].copy_from_slice(&[56, 0, 3, 0]);
+    let note =
+        [&[11, 0, 0, 0, 29, 0, 0, 0, 0, 0, 0, 0][..], b"VMCOREINFO\0\0OSRELEASE=6.12\nPAGESIZE=4096\n\0\0\0"].concat();
+    let places = [(4, 232, 0, note.len() as u64), (1, 4096, 4096, 3 * 4096), (1, 4 * 4096, 6 * 4096, 2 * 4096)];
+    for (kind, offset, start, size) in places {
+        let direct = 0xffff_8880_0000_0000_u64;
+        for number in [kind, offset, direct + start, start, size, size, 0] {
+            bytes.extend(number.to_le_bytes());
+        }
+    }
+    bytes.extend(note);
+    bytes.resize(4096, 0);
+    for page in 0..5_u32 {
+        bytes.extend((0..1024_u32).flat_map(|n| (n / 7 * (page + 1)).to_le_bytes()));
+    }
+    bytes
+}
+
+/// A small dump with a memory map; as a file, its zeros are many.
+fn mapped(path: &Path) -> Result<Vec<u8>, Box<dyn Error>> {
+    let groups = "0x010+40 anon\n 0x080+3 cache 4\n 0x0c0 free 4\n 0x480 huge 5".to_owned();
+    Synthetic { groups, own: 0x100, memory: vec![0..0x50, 0x58..0x4ec], ..Synthetic::default() }.write(path)?;
+    Ok(std::fs::read(path)?)
+}
+
+#[test]
+fn files_of_all_formats() -> Outcome {
+    let seeds = Seeds::new()?;
+    let scratch = seeds.path("scratch");
+    let elf = [tiny(), seeds.made("-d 0 -E")?];
+    fuzz("elf", (&elf, 1500), |bytes| fuzzing::elf(bytes, &scratch));
+    let kdump = ["-z", "-c", "-p", "-l"].map(|codec| seeds.made(&format!("-d 0 {codec}")));
+    let kdump = kdump.into_iter().collect::<Result<Vec<_>, _>>()?;
+    fuzz("kdump", (&kdump, 700), |bytes| fuzzing::kdump(bytes, &scratch));
+    let archive = [seeds.made("-d 0 --archive")?];
+    fuzz("archive", (&archive, 1500), |bytes| fuzzing::archive(bytes, &scratch));
+    let flattened = [seeds.made("-F -d 0 -z")?, seeds.made("-F -E -d 0")?];
+    fuzz("flattened", (&flattened, 1000), |bytes| fuzzing::flattened(bytes, &scratch));
+    Ok(())
+}
+
+#[test]
+fn maps_that_lie() -> Outcome {
+    let seeds = Seeds::new()?;
+    let (scratch, image) = (seeds.path("scratch"), mapped(&seeds.path("mapped"))?);
+    let mut numbers = Numbers(7);
+    for round in 0..60 {
+        let changes: Vec<u8> = (0..1 + numbers.below(6))
+            .flat_map(|_| {
+                let odd = if numbers.below(2) == 0 { ODD[numbers.below(ODD.len())] } else { numbers.next() };
+                [&(numbers.next() as u32).to_le_bytes()[..], &odd.to_le_bytes()].concat()
+            })
+            .collect();
+        bounded(&format!("image, round {round}"), || fuzzing::image(&image, &changes, &scratch));
+    }
+    Ok(())
+}
+
+#[test]
+fn notes_types_and_streams() -> Outcome {
+    let seeds = Seeds::new()?;
+    mapped(&seeds.path("mapped"))?;
+    let dump = Dump::open(&[seeds.path("mapped")])?;
+    let text: String = dump.info().lines().map(|(key, value)| format!("{key}={value}\n")).collect();
+    fuzz("note", (&[dump.notes().to_vec(), text.into_bytes()], 4000), fuzzing::note);
+    let types: [u32; 13] = [0x0001_eb9f, 24, 0, 28, 28, 13, 1, 6 << 24 | 1, 4, 1, 12, 0, 0];
+    let mut btf: Vec<u8> = types[..11].iter().flat_map(|number| number.to_le_bytes()).collect();
+    btf.extend(b"\0PG_reserved\0");
+    fuzz("btf", (&[btf], 20_000), fuzzing::btf);
+    let lzo = [&b"\x15abcd\x6e\x00XY\x20\x00\x00\x01\x00\x00"[..], &[17, 0, 0]].concat();
+    fuzz("lzo", (&[lzo], 20_000), fuzzing::lzo);
+    Ok(())
+}
+
+/// Cuts a file off at every byte: what can be read is as it was, and what is not there is missed.
+fn cut(seeds: &Seeds, whole: &[u8], original: &[Option<Vec<u8>>]) -> Outcome {
+    let path = seeds.path("cut");
+    std::fs::write(&path, whole)?;
+    let file = File::options().write(true).open(&path)?;
+    let mut complete = 0;
+    for length in (0..=whole.len()).rev() {
+        file.set_len(length as u64)?;
+        let Ok(dump) = Dump::open(std::slice::from_ref(&path)) else { continue };
+        let mut reader = Reader::new(&dump, Io::Read);
+        let mut all = true;
+        for (page, content) in original.iter().enumerate() {
+            let Some(content) = content else { continue };
+            match reader.bytes(page as u64 * 4096, 4096) {
+                // A segment that ends within a page has zeros behind it, and says that it is not complete.
+                Ok(found) => {
+                    let same =
+                        found.iter().zip(content).all(|(found, was)| found == was || *found == 0 && dump.incomplete());
+                    assert!(same, "{length}: page {page}");
+                    all &= found == content;
+                }
+                Err(_) => all = false,
+            }
+        }
+        complete += usize::from(all && !dump.incomplete());
+        // A kdump file that was copied in part says so only where its pages are read.
+        let elf = whole.starts_with(b"\x7fELF");
+        assert!(!elf || all || dump.incomplete(), "{length}");
+    }
+    assert!((1..whole.len()).contains(&complete), "{complete}");
+    Ok(())
+}
+
+#[test]
+fn each_format_cut_off_at_every_byte() -> Outcome {
+    let seeds = Seeds::new()?;
+    let tiny = tiny();
+    let page = |n: usize| Some(tiny[n * 4096..][..4096].to_vec());
+    let original = [None, page(1), page(2), page(3), None, None, page(4), page(5)];
+    cut(&seeds, &tiny, &original)?;
+    for options in ["-d 0 -z", "-d 0 -l", "-F -d 0 -z", "-F -E -d 0", "-d 0 --archive"] {
+        cut(&seeds, &seeds.made(options)?, &original)?;
+    }
+    Ok(())
+}
