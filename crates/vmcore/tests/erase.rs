@@ -162,7 +162,7 @@ fn what_is_named_is_erased_in_every_format() -> Outcome {
     for line in [
         "-d 31 --threads 1 --compress none --verify --erase @conf -x @vmlinux @vmcore @out",
         "-d 31 --io read --config @conf -x @vmlinux -E @vmcore @elf",
-        "-d 31 -z -f @out @again",
+        "-d 31 -z --threads 1 -f @out @again",
         "-d 31 --message-level 0 -f -E @out @elf2",
         "-d 0 --split --message-level 0 --config @conf -x @vmlinux @vmcore @s1 @s2",
         "--reassemble --message-level 0 @s1 @s2 @whole",
