@@ -47,7 +47,10 @@ fn figures() -> anyhow::Result<()> {
     }
     bench.filter()?;
     match std::env::var_os("VMCORE") {
-        Some(path) => bench.real(Path::new(&path))?,
+        Some(path) => {
+            bench.real(Path::new(&path))?;
+            bench.archive(Path::new(&path))?;
+        }
         None => writeln!(
             std::io::stderr(),
             "benches: no real dump: name one with VMCORE=FILE for the figures of -d 31 and -d 0"
@@ -145,6 +148,25 @@ impl Bench {
             let value = size(&out)?;
             self.figures.print(&Figure { name: format!("{name}: size"), value, unit: "MB", against })?;
         }
+        Ok(())
+    }
+
+    /// The archive beside our own kdump-compressed file of the same pages.
+    fn archive(&mut self, path: &Path) -> anyhow::Result<()> {
+        let out = self.folder.path().join("out");
+        for level in ["31", "0"] {
+            let mut both = Vec::new();
+            for form in [&["--compress", "zstd"][..], &["--archive"]] {
+                let arguments = [&["-d", level, "--threads", "1"], form].concat();
+                let spent = least(|| self.ours(&arguments, path, &out))?;
+                both.push((spent, std::fs::metadata(&out)?.len() as f64 / 1e6));
+            }
+            let name = format!("-d {level}, archive, one thread");
+            self.print(name.clone(), both[1].0, Against::Peer("kdump-compressed", both[0].0))?;
+            let (value, against) = (both[1].1, Against::Peer("kdump-compressed", both[0].1));
+            self.figures.print(&Figure { name: format!("{name}: size"), value, unit: "MB", against })?;
+        }
+        std::fs::remove_file(&out)?;
         Ok(())
     }
 

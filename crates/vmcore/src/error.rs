@@ -46,7 +46,7 @@ pub enum DumpError {
     },
     /// No format that is known.
     #[error(
-        "{} is no memory dump that can be read: {what}. Known are ELF vmcores, kdump-compressed files and both flattened", path.display()
+        "{} is no memory dump that can be read: {what}. Known are ELF vmcores, kdump-compressed files, both flattened, and archives of marvin-dump", path.display()
     )]
     Unknown {
         /// The file.

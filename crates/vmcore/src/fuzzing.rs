@@ -38,6 +38,11 @@ pub fn kdump(bytes: &[u8], scratch: &Path) {
     file(b"KDUMP   ", bytes, scratch);
 }
 
+/// An archive.
+pub fn archive(bytes: &[u8], scratch: &Path) {
+    file(b"MDUMPARC", bytes, scratch);
+}
+
 /// A flattened file, in place and as a stream.
 pub fn flattened(bytes: &[u8], scratch: &Path) {
     file(b"makedumpfile\0\0\0\0", bytes, scratch);

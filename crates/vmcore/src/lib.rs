@@ -6,6 +6,7 @@
 
 #![expect(unsafe_code, reason = "files are mapped; each use says why it is sound")]
 
+mod archive;
 mod bits;
 mod btf;
 mod bytes;
@@ -64,6 +65,7 @@ pub use log::log;
 pub use machine::Machine;
 pub use memmap::MemoryMap;
 pub use note::Info;
+pub use output::archive::{Stream, write as write_archive};
 pub use output::kdump::{Style, Written, write as write_kdump};
 pub use output::sink::{FileSink, Flattened, Overwrite, Sink};
 pub use plan::{Plan, Work};

@@ -2,6 +2,7 @@
 //!
 //! Each thread has its own reader. Memory is not copied where the file can be mapped.
 
+use crate::archive::blocks::BlockReader;
 use crate::dump::{Content, Dump};
 use crate::elf::{Segment, Segments};
 use crate::erase;
@@ -43,7 +44,8 @@ pub struct Reader<'d> {
     windows: Option<Windows<'d>>,
     buffer: Vec<u8>,
     pages: PageReader,
-    /// Where the page begins that `buffer` holds, if it is one of a kdump file.
+    blocks: BlockReader,
+    /// Where the page begins that `buffer` holds, if it is one of a kdump file or an archive.
     held: Option<u64>,
     /// Bytes from which something was erased.
     erased: Vec<u8>,
@@ -70,7 +72,8 @@ impl<'d> Reader<'d> {
             }
             _ => None,
         };
-        Self { dump, windows, buffer: Vec::new(), pages: PageReader::default(), held: None, erased: Vec::new() }
+        let (pages, blocks) = (PageReader::default(), BlockReader::default());
+        Self { dump, windows, buffer: Vec::new(), pages, blocks, held: None, erased: Vec::new() }
     }
 
     /// Returns the dump it reads.
@@ -119,7 +122,7 @@ impl<'d> Reader<'d> {
         let length = length.min(PIECE_MAX);
         let place = match &self.dump.content {
             Content::Segments { storage, segments, .. } => self.segment(storage, segments, (address, length))?,
-            Content::Pages(_) => self.page(address, length)?,
+            Content::Pages(_) | Content::Archive(_) => self.page(address, length)?,
         };
         match (place, &mut self.windows) {
             (Place::Window { offset }, Some(windows)) => windows
@@ -162,9 +165,8 @@ impl<'d> Reader<'d> {
         Ok(Place::Buffer)
     }
 
-    /// Unpacks the pages of a kdump file that hold the bytes.
+    /// Unpacks the pages of a kdump file or an archive that hold the bytes.
     fn page(&mut self, address: u64, length: usize) -> Result<Place, MemoryError> {
-        let Content::Pages(pages) = &self.dump.content else { return Err(MemoryError::Absent(address)) };
         let page = self.dump.page_size();
         // Not more than a page: a usize.
         let size = page as usize;
@@ -181,7 +183,11 @@ impl<'d> Reader<'d> {
         self.buffer.resize((count * size).max(self.buffer.len()), 0);
         for n in 0..count {
             let place = &mut self.buffer[n * size..(n + 1) * size];
-            self.pages.read(pages, first + n as u64, place)?;
+            match &self.dump.content {
+                Content::Pages(pages) => self.pages.read(pages, first + n as u64, place)?,
+                Content::Archive(archive) => self.blocks.read(archive, first + n as u64, place)?,
+                Content::Segments { .. } => return Err(MemoryError::Absent(address)),
+            }
         }
         self.held = (count == 1 && skip == 0).then_some(first);
         self.buffer.copy_within(skip..skip + length, 0);

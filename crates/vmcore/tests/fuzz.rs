@@ -219,6 +219,8 @@ fn files_of_all_formats() -> Outcome {
     let kdump = ["-z", "-c", "-p", "-l"].map(|codec| seeds.made(&format!("-d 0 {codec}")));
     let kdump = kdump.into_iter().collect::<Result<Vec<_>, _>>()?;
     fuzz("kdump", (&kdump, 700), |bytes| fuzzing::kdump(bytes, &scratch));
+    let archive = [seeds.made("-d 0 --archive")?];
+    fuzz("archive", (&archive, 1500), |bytes| fuzzing::archive(bytes, &scratch));
     let flattened = [seeds.made("-F -d 0 -z")?, seeds.made("-F -E -d 0")?];
     fuzz("flattened", (&flattened, 1000), |bytes| fuzzing::flattened(bytes, &scratch));
     Ok(())
@@ -297,7 +299,7 @@ fn each_format_cut_off_at_every_byte() -> Outcome {
     let page = |n: usize| Some(tiny[n * 4096..][..4096].to_vec());
     let original = [None, page(1), page(2), page(3), None, None, page(4), page(5)];
     cut(&seeds, &tiny, &original)?;
-    for options in ["-d 0 -z", "-d 0 -l", "-F -d 0 -z", "-F -E -d 0"] {
+    for options in ["-d 0 -z", "-d 0 -l", "-F -d 0 -z", "-F -E -d 0", "-d 0 --archive"] {
         cut(&seeds, &seeds.made(options)?, &original)?;
     }
     Ok(())

@@ -149,6 +149,9 @@ pub struct Save {
     /// Write flattened to standard output, for a pipe
     #[arg(short = 'F', long, conflicts_with_all = ["json", "verify"])]
     pub flattened: bool,
+    /// Write an archive: smaller, only for this program to read; without a file to write, to standard output
+    #[arg(long, conflicts_with_all = ["compress", "zlib", "lzo", "snappy", "elf", "flattened", "split", "rearrange"])]
+    pub archive: bool,
     /// Turn a flattened dump on standard input into the file it stands for
     #[arg(short = 'R', long)]
     pub rearrange: bool,

@@ -82,6 +82,7 @@ impl Answer {
         let level = match &dump.content {
             Content::Segments { .. } => None,
             Content::Pages(pages) => pages.header().map(|header| header.level),
+            Content::Archive(archive) => Some(archive.header.level),
         };
         Ok(Self {
             schema_version: SCHEMA_VERSION,

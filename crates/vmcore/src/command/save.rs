@@ -18,6 +18,7 @@ use crate::filter::Filter;
 use crate::live::{self, Guest, PATIENCE, Stopped};
 use crate::log::log;
 use crate::output;
+use crate::output::archive::Stream;
 use crate::output::kdump::{Style, Written, write};
 use crate::output::sink::{FileSink, Flattened, Overwrite, Sink, Watched};
 use crate::plan::{Plan, Work, locked};
@@ -214,22 +215,26 @@ struct Scan {
 impl<'w> Task<'w> {
     fn new(wish: &'w Save, screen: Screen) -> Result<Self, DumpError> {
         let usage = |text: &str| Err(DumpError::Usage(text.to_owned()));
-        let (input, output) = match (wish.files.len(), wish.flattened, wish.dry_run) {
-            _ if !wish.ram.is_empty() => (Vec::new(), Self::outputs(wish)?),
-            (0, ..) => return usage("name the dump to read, and the file to write: marvin-dump -d 31 VMCORE OUT"),
-            (1, true, _) | (1, _, true) => (wish.files.clone(), Vec::new()),
-            (1, ..) => {
-                return usage(
-                    "name the file to write behind the dump, or give --flattened to write to standard output",
-                );
-            }
-            (2.., ..) if wish.split => (wish.files[..1].to_vec(), wish.files[1..].to_vec()),
-            (2.., true, _) => return usage("--flattened writes to standard output: name the dump only"),
-            (count, ..) => {
-                let (input, output) = wish.files.split_at(count - 1);
-                (input.to_vec(), output.to_vec())
-            }
-        };
+        let (input, output) =
+            match (wish.files.len(), wish.flattened || wish.archive && wish.files.len() == 1, wish.dry_run) {
+                _ if !wish.ram.is_empty() => (Vec::new(), Self::outputs(wish)?),
+                (0, ..) => return usage("name the dump to read, and the file to write: marvin-dump -d 31 VMCORE OUT"),
+                (1, true, _) | (1, _, true) => (wish.files.clone(), Vec::new()),
+                (1, ..) => {
+                    return usage(
+                        "name the file to write behind the dump, or give --flattened to write to standard output",
+                    );
+                }
+                (2.., ..) if wish.split => (wish.files[..1].to_vec(), wish.files[1..].to_vec()),
+                (2.., true, _) => return usage("--flattened writes to standard output: name the dump only"),
+                (count, ..) => {
+                    let (input, output) = wish.files.split_at(count - 1);
+                    (input.to_vec(), output.to_vec())
+                }
+            };
+        if wish.archive && output.is_empty() && !wish.dry_run && (wish.json || wish.verify) {
+            return usage("the archive goes to standard output: name a file for it to have --json or --verify");
+        }
         files::check(&inputs(&input, wish), &output)?;
         // Before a file is touched, and before long work.
         let codec = codec(wish);
@@ -256,7 +261,7 @@ impl<'w> Task<'w> {
 
     /// Returns the files to write where none is read.
     fn outputs(wish: &Save) -> Result<Vec<PathBuf>, DumpError> {
-        let stream = wish.flattened || wish.dry_run;
+        let stream = wish.flattened || wish.archive || wish.dry_run;
         let told = match wish.files.len() {
             0 if !stream => "name the file to write: marvin-dump --ram FILE -d 31 OUT",
             1.. if wish.flattened => "--flattened writes to standard output: name no file beside that of --ram",
@@ -373,10 +378,14 @@ impl<'w> Task<'w> {
             return self.split((dump, plan), style, progress);
         }
         let sink: Box<dyn Sink + '_> = match self.output.first() {
+            None if self.wish.archive => Box::new(Stream::new(answers)),
             None => Box::new(Flattened::begin(answers)?),
             Some(path) => Box::new(FileSink::create(path, self.overwrite())?),
         };
         let sink = Watched { sink, progress };
+        if self.wish.archive {
+            return output::archive::write((dump, plan), style, &self.work, &sink);
+        }
         if self.wish.elf {
             return output::elf::write((dump, plan), &self.work, &sink);
         }

@@ -1,5 +1,6 @@
 //! What is written: the formats, and where their bytes go.
 
+pub(crate) mod archive;
 pub(crate) mod elf;
 pub(crate) mod kdump;
 pub(crate) mod rearrange;
