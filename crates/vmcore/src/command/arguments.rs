@@ -210,7 +210,7 @@ pub struct Save {
     #[arg(long)]
     pub mem_usage: bool,
     /// Do everything but write
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["rearrange", "generate", "dump_dmesg"])]
     pub dry_run: bool,
     /// Read what was written again, and compare
     #[arg(long)]
@@ -281,7 +281,14 @@ mod tests {
 
     #[test]
     fn what_cannot_be_done_together_is_told() {
-        for line in ["-E -L 2M in out", "-R --erase a -x b out", "-F --json in", "-F --verify in"] {
+        for line in [
+            "-E -L 2M in out",
+            "-R --erase a -x b out",
+            "-F --json in",
+            "-F --verify in",
+            "--dry-run -R out",
+            "--dry-run --dump-dmesg in out",
+        ] {
             let parsed = Arguments::try_parse_from(std::iter::once("marvin-dump").chain(line.split(' ')));
             assert!(parsed.unwrap_err().to_string().contains("cannot be used with"), "{line}");
         }
