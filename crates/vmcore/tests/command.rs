@@ -253,3 +253,13 @@ fn a_file_that_may_not_grow_is_as_a_full_disk() -> Outcome {
     assert!(Dump::open(&[folder.path().join("out")])?.incomplete());
     Ok(())
 }
+
+#[test]
+fn a_folder_is_a_wrong_name() -> Outcome {
+    let folder = folder()?;
+    for line in ["info @", "-d 31 @ @out", "-d 31 -f @vmcore @", "-d 31 @vmcore/in @out"] {
+        let said = seen(folder.path(), line, b"")?.0;
+        assert!(said.contains("irectory (os error") && said.ends_with("exit code 2\n"), "{said}");
+    }
+    Ok(())
+}

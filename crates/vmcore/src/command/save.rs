@@ -41,7 +41,7 @@ pub(crate) fn run(wish: &Save, screen: Screen, host: &mut Host<'_>) -> Result<Ex
         return generate(wish, path);
     }
     if wish.mem_usage {
-        if wish.files.is_empty() {
+        if wish.files.is_empty() && wish.ram.is_empty() {
             return Err(DumpError::Usage("--mem-usage needs a dump, or /proc/kcore".to_owned()));
         }
         let look = Look {
@@ -132,12 +132,13 @@ fn erasure(path: &Path, dump: &Dump, wish: &Save) -> Result<Erasure, DumpError> 
 
 /// Writes a VMCOREINFO text into a file.
 fn generate(wish: &Save, path: &Path) -> Result<Exit, DumpError> {
-    let text = match (&wish.vmlinux, wish.files.as_slice()) {
-        (Some(vmlinux), []) => {
+    let is_dump = !wish.files.is_empty() || !wish.ram.is_empty();
+    let text = match (&wish.vmlinux, is_dump) {
+        (Some(vmlinux), false) => {
             files::check(&[vmlinux], &[path.to_owned()])?;
             vmcoreinfo::of_vmlinux(&Vmlinux::open(vmlinux)?)?.into_bytes()
         }
-        (None, [_, ..]) => {
+        (None, true) => {
             files::check(&inputs(&wish.files, wish), &[path.to_owned()])?;
             vmcoreinfo::of_dump(&open((&wish.files, &wish.ram), wish.vmcoreinfo.as_deref())?)?
         }
