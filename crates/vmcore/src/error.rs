@@ -151,7 +151,14 @@ impl DumpError {
     pub fn guilt(&self) -> Guilt {
         match self {
             // A wrong name is the user's.
-            Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => Guilt::User,
+            Self::Io { source, .. }
+                if matches!(
+                    source.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::IsADirectory | io::ErrorKind::NotADirectory
+                ) =>
+            {
+                Guilt::User
+            }
             Self::Io { .. } | Self::NoSpace { .. } | Self::Closed { .. } | Self::Guest { .. } => Guilt::Infra,
             _ => Guilt::User,
         }

@@ -79,6 +79,11 @@ impl Filter {
         }
     }
 
+    /// Returns a filter that keeps the free pages on lists of processors; for experiments.
+    pub(crate) fn without_lists(self) -> Self {
+        Self { lists: Lists::default(), ..self }
+    }
+
     /// Calls `each` with the free pages on lists of processors, whose records do not tell that they are free.
     pub(crate) fn listed(&self, reader: &mut Reader<'_>, mut each: impl FnMut(u64)) {
         self.lists.walk(reader, &self.map, &mut |page, bytes| {

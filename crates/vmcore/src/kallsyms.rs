@@ -127,7 +127,9 @@ impl Tables {
         for token in tokens {
             let start = u16_at(&self.index, usize::from(*token) * 2).map(usize::from);
             let Some(text) = start.and_then(|start| self.tokens.get(start..)) else { return false };
-            let text = &text[..text.iter().position(|byte| *byte == 0).unwrap_or(text.len())];
+            // One that is longer than the rest is not looked through: tables that lie may have no end in them.
+            let most = text.len().min(rest.len() + skip + 1);
+            let text = &text[..text[..most].iter().position(|byte| *byte == 0).unwrap_or(most)];
             let text = &text[skip.min(text.len())..];
             skip = 0;
             match rest.strip_prefix(text) {
@@ -154,6 +156,14 @@ mod tests {
         assert_eq!(tables.places(&["start_kernel", "start", "kernel", "sta"]), [Some(2), Some(0), Some(1), None]);
         let cut = Tables { count: u32::MAX, ..tables };
         assert_eq!(cut.places(&["other"]), [None]);
+    }
+
+    #[test]
+    fn texts_without_an_end_are_no_names() {
+        let (names, index) = (vec![1, 0, 1, 1], [0_u16, 4].iter().flat_map(|at| at.to_le_bytes()).collect());
+        let tables = Tables { names, tokens: b"Tend".repeat(1 << 14), index, count: 2 };
+        assert_eq!(tables.places(&["end", "endT", "endTend"]), [None; 3]);
+        assert_eq!(Tables { tokens: b"Tend".to_vec(), ..tables }.places(&["end"]), [Some(0)]);
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 const LINE_MAX: usize = 1 << 20;
 /// Most lines before an answer: events.
 const LINES_MAX: usize = 10_000;
+/// Most letters of QEMU's reasons that are told.
+const WHY_MAX: usize = 300;
 /// Owner and type of the note that says that a dump is live.
 const NOTE: (&str, u32) = ("MARVIN-DUMP", 1);
 const NOTE_TEXT: &[u8] = b"live: the guest ran while its pages were copied\n";
@@ -123,7 +125,9 @@ impl Guest {
                 continue;
             }
             if let Some(error) = value.get("error") {
-                return Err(self.failed(name, error["desc"].as_str().unwrap_or("no, and no reason")));
+                // Whoever answers there may send anything.
+                let why: String = error["desc"].as_str().unwrap_or("no, and no reason").chars().take(WHY_MAX).collect();
+                return Err(self.failed(name, &why.escape_debug().to_string()));
             }
             return Ok(value.get_mut("return").map(Value::take).unwrap_or_default());
         }

@@ -104,6 +104,9 @@ impl Lists {
                 }
             }
         }
+        // Tables that say one thing again and again lead to one set only.
+        sets.sort_unstable();
+        sets.dedup();
         Some(Self { sets, ..shape.lists })
     }
 
@@ -137,7 +140,8 @@ impl Lists {
         let (mut last, mut at) = (list, first);
         while at != list {
             let address = at.wrapping_sub(self.lru as u64);
-            let Some(page) = map.page_at(address) else { return };
+            // Blocks lie at multiples of their size, as all that the buddy allocator has.
+            let Some(page) = map.page_at(address).filter(|page| page % (1 << order) == 0) else { return };
             let mut next = None;
             for n in 0..1 << order {
                 let Ok(place) = walker.walk(reader, address.wrapping_add(n * map.record() as u64)) else { return };

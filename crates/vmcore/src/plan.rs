@@ -111,7 +111,10 @@ impl Plan {
                     if let Some(scanner) = &mut scanner {
                         scanner.section(number, &mut keep);
                     }
-                    plan.put(n, &keep)?;
+                    // Where nothing is kept they are as from the start.
+                    if keep.iter().any(|word| *word != 0) {
+                        plan.put(n, &keep)?;
+                    }
                     locked(&done).0[n] = bits::count(&keep);
                 }
                 progress.add(last.saturating_sub(first) as u64 * block_pages * dump.page_size());
@@ -340,12 +343,9 @@ impl Plan {
         }
     }
 
+    /// Writes the bits of the `n`th block.
     fn put(&self, n: usize, words: &[u64]) -> Result<(), DumpError> {
         let at = n * words.len();
-        if words.iter().all(|word| *word == 0) {
-            // As they are from the start.
-            return Ok(());
-        }
         match &self.store {
             Store::Memory(all) => {
                 locked(all)[at..at + words.len()].copy_from_slice(words);

@@ -5,7 +5,7 @@
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 
 use crate::calls::Calls;
@@ -49,6 +49,13 @@ impl Storage {
     }
 
     fn plainly(path: &Path) -> Result<Self, DumpError> {
+        if std::fs::metadata(path).is_ok_and(|data| data.file_type().is_fifo()) {
+            // To open one may wait without end.
+            let path = path.display();
+            return Err(DumpError::Usage(format!(
+                "{path} is a pipe: a dump is read in any order, so put it into a file first"
+            )));
+        }
         let mut file = File::open(path).map_err(DumpError::reading(path, 0))?;
         // The length of a device is where its end is; a folder has none, and reading it fails later.
         let size = file.seek(SeekFrom::End(0)).map_err(DumpError::reading(path, 0))?;

@@ -12,7 +12,7 @@ pub fn names(reader: &mut Reader<'_>) -> [String; 6] {
     let dump = reader.dump();
     let mut names = <[String; 6]>::default();
     names[0] = "Linux".to_owned();
-    names[2] = dump.info().text("OSRELEASE").unwrap_or_default().to_owned();
+    names[2] = dump.info().text("OSRELEASE").unwrap_or_default().escape_debug().to_string();
     names[4] = dump.machine().name().to_owned();
     read(reader).unwrap_or(names)
 }

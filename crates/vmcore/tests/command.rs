@@ -224,3 +224,42 @@ fn a_copy_that_differs_is_found() -> Outcome {
     assert_eq!(found, vmcore::Differences { pages: 1, first: Some(0x1fff) });
     Ok(())
 }
+
+#[test]
+fn pipes_that_nobody_writes_or_reads_are_not_waited_for() -> Outcome {
+    let folder = folder()?;
+    assert!(std::process::Command::new("mkfifo").arg(folder.path().join("pipe")).status()?.success());
+    for line in
+        ["info @pipe", "info --ram @pipe", "usage @pipe", "-d 31 @pipe @out", "-d 31 @vmcore @pipe", "-f -R @pipe"]
+    {
+        let said = seen(folder.path(), line, b"")?.0;
+        assert!(said.contains("FOLDER/pipe is a pipe") && said.ends_with("exit code 2\n"), "{said}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_file_that_may_not_grow_is_as_a_full_disk() -> Outcome {
+    let folder = folder()?;
+    // As the program is run, for the system would end it by a signal.
+    let line = format!(
+        "ulimit -f 1000 && exec {} --threads 1 -d 0,31 --compress none vmcore out",
+        env!("CARGO_BIN_EXE_marvin-dump")
+    );
+    let output = std::process::Command::new("sh").args(["-c", &line]).current_dir(folder.path()).output()?;
+    let said = String::from_utf8(output.stderr)?;
+    assert!(said.contains("again, with the next level"), "{said}");
+    assert!(said.contains("error: no space is left for out") && output.status.code() == Some(5), "{said}");
+    assert!(Dump::open(&[folder.path().join("out")])?.incomplete());
+    Ok(())
+}
+
+#[test]
+fn a_folder_is_a_wrong_name() -> Outcome {
+    let folder = folder()?;
+    for line in ["info @", "-d 31 @ @out", "-d 31 -f @vmcore @", "-d 31 @vmcore/in @out"] {
+        let said = seen(folder.path(), line, b"")?.0;
+        assert!(said.contains("irectory (os error") && said.ends_with("exit code 2\n"), "{said}");
+    }
+    Ok(())
+}

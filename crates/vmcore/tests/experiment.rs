@@ -81,6 +81,9 @@ fn tables_are_readable_and_drawn() -> Outcome {
     assert_eq!(code, 2);
     insta::assert_snapshot!(said, @"error: FOLDER/calls.svg exists already: give --force to overwrite it");
     insta::assert_snapshot!(all);
+    let (code, _, said) = answer(folder.path(), "experiment calls @vmcore -f --svg @vmcore")?;
+    assert!(code == 2 && said.contains("writing it would destroy it"), "{said}");
+    Dump::open(&[folder.path().join("vmcore")])?;
     Ok(())
 }
 

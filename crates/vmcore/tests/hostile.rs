@@ -240,3 +240,45 @@ fn page_tables_that_lead_in_circles_come_to_an_end() -> Outcome {
     drop(use_all(&path, &folder.path().join("copy"), Io::Read));
     Ok(())
 }
+
+proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig { cases: 300, ..Default::default() })]
+
+    /// Numbers are changed in the kernel's tables of symbols, nodes and processors, in lists' heads, and in the types.
+    #[test]
+    fn lists_of_processors_that_lie_come_to_an_end(
+        changes in prop::collection::vec((0_u64..3, 0_u64..512, 0_usize..8, any::<u64>()), 1..5),
+    ) {
+        thread_local! {
+            static DUMP: (tempfile::TempDir, Vec<u8>) = {
+                let folder = tempfile::tempdir().unwrap();
+                let path = folder.path().join("vmcore");
+                let groups = "0x010+8 listed\n 0x040+4 listed 2".to_owned();
+                Synthetic { groups, own: 0x100, memory: std::iter::once(0..0x500).collect(), ..Synthetic::default() }
+                    .write(&path)
+                    .unwrap();
+                let bytes = std::fs::read(path).unwrap();
+                (folder, bytes)
+            };
+        }
+        DUMP.with(|(folder, bytes)| {
+            let path = folder.path().join("changed");
+            std::fs::write(&path, bytes).unwrap();
+            let file = File::options().write(true).open(&path).unwrap();
+            // The kernel's data, and the sets of two processors behind it: only the first bytes of each are used.
+            let data = bytes.len() as u64 - (0x500 - 0x100 - 1002) * 4096;
+            let likely = [0, u64::MAX, u64::MAX / 2, 1 << 12, 0x1000_0000_0010, 16, 0xffff_8880_0000_0000];
+            for (page, place, which, number) in changes {
+                let at = data + page * 4096 + place % if page == 0 { 280 } else { 34 } * 8;
+                let number = likely.get(which).copied().unwrap_or(number);
+                file.write_all_at(&number.to_le_bytes(), at).unwrap();
+            }
+            let dump = Dump::open(&[path]).unwrap();
+            let filter = Filter::new(&mut Reader::new(&dump, Io::Read), Level::MAX).unwrap();
+            let plan = Plan::make(&dump, Some(&filter), &work(Io::Read)).unwrap();
+            let free = 0x500 - plan.kept();
+            // Only pages whose links lead back and forth are believed: those that are on lists.
+            assert!(free == plan.counts().listed && free <= 8 + 4 * 4, "{free}");
+        });
+    }
+}

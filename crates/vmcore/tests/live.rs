@@ -148,3 +148,15 @@ fn a_guest_goes_on_when_a_signal_ends_the_program() -> Outcome {
     assert!(!folder.path().join("out").exists());
     Ok(())
 }
+
+#[test]
+fn nothing_is_erased_from_a_guest_that_runs() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    guest(folder.path())?;
+    let qemu = qemu(folder.path(), true, Stop::Answered)?;
+    let output = start(folder.path(), &["--erase", "secrets", "-x", "vmlinux", "out"])?.wait_with_output()?;
+    assert_eq!(qemu.join().unwrap_or_default(), ALL[..3]);
+    assert!(said(&output).contains("let it stand still first") && output.status.code() == Some(2));
+    assert!(!folder.path().join("out").exists());
+    Ok(())
+}

@@ -4,7 +4,7 @@
 use std::error::Error;
 use std::fs::File;
 use std::io::Cursor;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::time::Duration;
 
@@ -53,6 +53,8 @@ fn elf_output_has_no_dropped_page_in_it() -> Outcome {
         // Pages of the dump hold their number.
         assert_eq!(reader.bytes(0x602 * 4096, 2)?, [2, 6]);
         assert_eq!(reader.bytes(0x600 * 4096, 8192)?, [0; 8192], "{line}");
+        let data = std::fs::metadata(folder.path().join("elf"))?;
+        assert!(data.blocks() * 512 < data.len(), "{line}: dropped pages are holes");
     }
     Ok(())
 }

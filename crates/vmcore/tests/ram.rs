@@ -182,3 +182,23 @@ fn a_large_guest_that_says_nothing_is_not_guessed_at() -> Outcome {
     assert!(Dump::open(&paths).is_err(), "without --ram it is no dump");
     Ok(())
 }
+
+#[test]
+fn what_else_is_asked_of_a_dump_is_answered_of_memory() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let dump = guest(folder.path(), std::iter::once(0..0x8000).collect())?;
+    let usage = seen(folder.path(), "--mem-usage --ram @ram")?;
+    assert_eq!(
+        usage.lines().skip(1).collect::<Vec<_>>(),
+        seen(folder.path(), "usage --ram @ram")?.lines().skip(1).collect::<Vec<_>>()
+    );
+    let said = seen(folder.path(), "-g @text --ram @ram")?;
+    assert!(said.ends_with("exit code 0\n"), "{said}");
+    assert_eq!(&vmcore::Info::parse(&std::fs::read(folder.path().join("text"))?), dump.info());
+    // It is never mapped.
+    for which in ["calls", "cycles"] {
+        let said = seen(folder.path(), &format!("experiment {which} --times 1 --ram @ram"))?;
+        assert!(said.contains("read") && !said.contains("mmap -d") && !said.contains("\nmmap\n"), "{said}");
+    }
+    Ok(())
+}

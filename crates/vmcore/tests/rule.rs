@@ -198,3 +198,15 @@ fn lists_of_processors_are_believed_as_far_as_their_links_hold() -> Outcome {
     }
     Ok(())
 }
+
+#[test]
+fn blocks_on_lists_that_lie_askew_are_not_believed() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("vmcore");
+    for (start, gone) in [(0x108, 0x108..0x110), (0x10c, 0..0)] {
+        Synthetic { groups: format!("{start:#x} listed 3"), ..Synthetic::default() }.write(&path)?;
+        let dump = Dump::open(std::slice::from_ref(&path))?;
+        assert!(dropped(&dump, 16, &work(Io::Map, 1))?.into_iter().eq(gone), "{start:#x}");
+    }
+    Ok(())
+}

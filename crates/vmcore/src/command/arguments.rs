@@ -12,7 +12,7 @@ use crate::rule::Level;
 
 const EXAMPLES: &str = "Examples:
   marvin-dump --level 31 /proc/vmcore /var/crash/vmcore
-  marvin-dump -l 17,31 --compress snappy --force vmcore smaller
+  marvin-dump -d 17,31 --compress snappy --force vmcore smaller
   marvin-dump -d 31 --flattened /proc/vmcore | ssh host 'cat > vmcore.flat'
   marvin-dump info smaller
 
@@ -111,7 +111,7 @@ pub struct Save {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["rearrange", "reassemble"])]
     pub ram: Vec<Part>,
     /// Control socket (QMP) of the guest, which runs: it stands still while its memory is scanned, and not while it is copied
-    #[arg(long, value_name = "SOCKET", requires = "ram", conflicts_with_all = ["verify", "dump_dmesg"])]
+    #[arg(long, value_name = "SOCKET", requires = "ram", conflicts_with_all = ["verify", "dump_dmesg", "generate", "mem_usage"])]
     pub qmp: Option<PathBuf>,
 
     /// What to leave out, a sum: 1 zero pages, 2 page cache, 4 page cache with private data, 8 data of processes, 16 free
@@ -156,7 +156,7 @@ pub struct Save {
     #[arg(short = 'R', long)]
     pub rearrange: bool,
     /// Write several files, each with a part of the pages: all names but the first are such files
-    #[arg(long, conflicts_with_all = ["elf", "flattened"])]
+    #[arg(long, conflicts_with_all = ["elf", "flattened", "reassemble"])]
     pub split: bool,
     /// Put the files of a split set together: the last name is the new file
     #[arg(long)]
@@ -180,7 +180,7 @@ pub struct Save {
     /// Erase the data that this file names, in the language of makedumpfile.conf(5); needs -x
     #[arg(
         long, alias = "config", value_name = "FILE", requires = "vmlinux",
-        conflicts_with_all = ["rearrange", "dump_dmesg", "generate"]
+        conflicts_with_all = ["rearrange", "dump_dmesg", "generate", "mem_usage"]
     )]
     pub erase: Option<PathBuf>,
     /// The kernel's vmlinux; only --generate and --erase need it
@@ -213,7 +213,7 @@ pub struct Save {
     #[arg(long)]
     pub mem_usage: bool,
     /// Do everything but write
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["rearrange", "generate", "dump_dmesg"])]
     pub dry_run: bool,
     /// Read what was written again, and compare
     #[arg(long)]
@@ -259,6 +259,15 @@ mod tests {
     }
 
     #[test]
+    fn examples_are_understood() {
+        for line in super::EXAMPLES.lines().filter_map(|line| line.trim().strip_prefix("marvin-dump ")) {
+            let words = line.split(" | ").next().unwrap_or_default();
+            let parsed = Arguments::try_parse_from(std::iter::once("marvin-dump").chain(words.split(' ')));
+            assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+        }
+    }
+
+    #[test]
     fn habits_of_makedumpfile_are_understood() {
         for line in [
             "-d 31 -z /proc/vmcore out",
@@ -284,7 +293,16 @@ mod tests {
 
     #[test]
     fn what_cannot_be_done_together_is_told() {
-        for line in ["-E -L 2M in out", "-R --erase a -x b out", "-F --json in", "-F --verify in"] {
+        for line in [
+            "-E -L 2M in out",
+            "-R --erase a -x b out",
+            "-F --json in",
+            "-F --verify in",
+            "--dry-run -R out",
+            "--dry-run --dump-dmesg in out",
+            "--split --reassemble a b c",
+            "--mem-usage --qmp s --ram r",
+        ] {
             let parsed = Arguments::try_parse_from(std::iter::once("marvin-dump").chain(line.split(' ')));
             assert!(parsed.unwrap_err().to_string().contains("cannot be used with"), "{line}");
         }

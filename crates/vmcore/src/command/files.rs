@@ -29,6 +29,12 @@ pub(super) fn check(inputs: &[&Path], outputs: &[PathBuf]) -> Result<(), DumpErr
     for path in outputs {
         // What is not there yet is no other file.
         let Ok(data) = path.metadata() else { continue };
+        if data.file_type().is_fifo() || data.file_type().is_socket() {
+            return usage(format!(
+                "{} is a pipe, and a dump is written in any order: give --flattened, which writes to standard output",
+                path.display()
+            ));
+        }
         if data.file_type().is_block_device() {
             return usage(format!("{} is a disk: what was on it would show through; name a file", path.display()));
         }

@@ -15,12 +15,17 @@ extern "C" fn on_bus_error(_: libc::c_int) {
     }
 }
 
-/// Has SIGBUS say what happened before the program ends. For programs, not for libraries: it is for the whole process.
+/// Has SIGBUS say what happened before the program ends, and has a file that may not grow (`ulimit -f`) be an error as a full
+/// disk is, not an end without a word. For programs, not for libraries: it is for the whole process.
 pub fn tell_of_bus_errors() {
     let handler: extern "C" fn(libc::c_int) = on_bus_error;
     // SAFETY: the handler does only what a handler may do, and lives as long as the program.
     unsafe {
         libc::signal(libc::SIGBUS, handler as libc::sighandler_t);
+    }
+    // SAFETY: no handler of ours is given.
+    unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
     }
 }
 

@@ -115,7 +115,7 @@ impl Answer {
             ("node", self.node.clone()),
             ("processors", self.processors.to_string()),
             ("memory", pages(self.memory_pages)),
-            ("in the file", pages(self.stored_pages)),
+            ("in the file", format!("{}{}", if self.complete { "" } else { "at most " }, pages(self.stored_pages))),
         ];
         rows.extend(self.crash_time.map(|time| ("crashed", format!("{time} s after 1970"))));
         rows.extend(self.level.map(|level| ("level", level.to_string())));

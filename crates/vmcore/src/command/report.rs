@@ -118,12 +118,17 @@ impl Report {
     /// Returns one line on the whole.
     pub(crate) fn line(&self) -> String {
         let pages = &self.pages;
+        // With --dry-run there is no file.
+        let into = match self.output_bytes {
+            0 => String::new(),
+            bytes => format!(" into {}", size(bytes)),
+        };
         format!(
-            "{} of {} pages written, {} of memory into {}{}{}",
+            "{} of {} pages {}written, {} of memory{into}{}{}",
             pages.written,
             pages.memory,
+            if into.is_empty() { "would be " } else { "" },
             size(pages.memory * self.page_bytes),
-            size(self.output_bytes),
             self.stood_still(),
             if self.complete { "" } else { "; the file says that it is INCOMPLETE" },
         )

@@ -3,7 +3,6 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::command::arguments::{Access, Compression, Look, Save};
@@ -43,7 +42,7 @@ pub(crate) fn run(wish: &Save, screen: Screen, host: &mut Host<'_>) -> Result<Ex
         return generate(wish, path);
     }
     if wish.mem_usage {
-        if wish.files.is_empty() {
+        if wish.files.is_empty() && wish.ram.is_empty() {
             return Err(DumpError::Usage("--mem-usage needs a dump, or /proc/kcore".to_owned()));
         }
         let look = Look {
@@ -68,7 +67,7 @@ pub(crate) fn run(wish: &Save, screen: Screen, host: &mut Host<'_>) -> Result<Ex
         match task.save(&dump, *level, host) {
             Err(DumpError::NoSpace { path, offset }) if levels.peek().is_some() => {
                 let path = path.display();
-                task.begun.store(true, Ordering::Relaxed);
+                task.make_room()?;
                 host.say(&format!("no space is left for {path} at offset {offset:#x}: again, with the next level"));
             }
             done => return done,
@@ -82,20 +81,26 @@ fn opened(task: &Task<'_>, host: &mut Host<'_>) -> Result<(Option<Guest>, Dump),
     let wish = task.wish;
     let mut guest = wish.qmp.as_deref().map(|socket| Guest::connect(socket, PATIENCE, host.clock)).transpose()?;
     let mut dump = open((&task.input, &wish.ram), wish.vmcoreinfo.as_deref())?;
+    if let Some(guest) = &mut guest {
+        guest.check_memory(host.clock)?;
+        if guest.runs(host.clock)? {
+            if wish.erase.is_some() {
+                // Data that moves between the search and the copy would be in the dump.
+                return Err(DumpError::Usage(
+                    "--erase: the guest runs, and what is to be erased may move while its pages are copied: let it stand still first (QMP `stop`)".to_owned(),
+                ));
+            }
+            dump = live::marked(dump);
+        } else {
+            host.say("the guest stands still already, and is left so");
+        }
+    }
     if let Some(path) = &wish.erase {
         let erasure = erasure(path, &dump, wish)?;
         for warning in &erasure.warnings {
             host.say(&format!("warning: {}: {warning}", path.display()));
         }
         dump = dump.with_erased(erasure);
-    }
-    if let Some(guest) = &mut guest {
-        guest.check_memory(host.clock)?;
-        if guest.runs(host.clock)? {
-            dump = live::marked(dump);
-        } else {
-            host.say("the guest stands still already, and is left so");
-        }
     }
     Ok((guest, dump))
 }
@@ -128,12 +133,13 @@ fn erasure(path: &Path, dump: &Dump, wish: &Save) -> Result<Erasure, DumpError> 
 
 /// Writes a VMCOREINFO text into a file.
 fn generate(wish: &Save, path: &Path) -> Result<Exit, DumpError> {
-    let text = match (&wish.vmlinux, wish.files.as_slice()) {
-        (Some(vmlinux), []) => {
+    let is_dump = !wish.files.is_empty() || !wish.ram.is_empty();
+    let text = match (&wish.vmlinux, is_dump) {
+        (Some(vmlinux), false) => {
             files::check(&[vmlinux], &[path.to_owned()])?;
             vmcoreinfo::of_vmlinux(&Vmlinux::open(vmlinux)?)?.into_bytes()
         }
-        (None, [_, ..]) => {
+        (None, true) => {
             files::check(&inputs(&wish.files, wish), &[path.to_owned()])?;
             vmcoreinfo::of_dump(&open((&wish.files, &wish.ram), wish.vmcoreinfo.as_deref())?)?
         }
@@ -198,8 +204,8 @@ struct Task<'w> {
     output: Vec<PathBuf>,
     codec: Codec,
     work: Work,
-    /// A level before this one has made files.
-    begun: AtomicBool,
+    /// Files that were made, by this level or one before it.
+    made: Mutex<Vec<PathBuf>>,
     /// Where progress is shown.
     screen: Screen,
     /// The guest whose memory it is.
@@ -255,8 +261,7 @@ impl<'w> Task<'w> {
         let folder = wish.work_dir.clone().or(beside).or_else(|| wish.dry_run.then(std::env::temp_dir));
         let work = Work { threads, io, memory, folder };
         let screen = if wish.message_level & 1 == 0 { Screen::Off } else { screen };
-        let begun = AtomicBool::new(false);
-        Ok(Self { wish, input, output, codec, work, begun, screen, guest: Mutex::new(None) })
+        Ok(Self { wish, input, output, codec, work, screen, made: Mutex::default(), guest: Mutex::default() })
     }
 
     /// Returns the files to write where none is read.
@@ -380,7 +385,7 @@ impl<'w> Task<'w> {
         let sink: Box<dyn Sink + '_> = match self.output.first() {
             None if self.wish.archive => Box::new(Stream::new(answers)),
             None => Box::new(Flattened::begin(answers)?),
-            Some(path) => Box::new(FileSink::create(path, self.overwrite())?),
+            Some(path) => self.create(path)?,
         };
         let sink = Watched { sink, progress };
         if self.wish.archive {
@@ -392,9 +397,20 @@ impl<'w> Task<'w> {
         write((dump, plan), style, &self.work, &sink)
     }
 
-    /// Whether files may be overwritten: those of the level before, which had no room, always.
-    fn overwrite(&self) -> Overwrite {
-        if self.begun.load(Ordering::Relaxed) { Overwrite::Yes } else { overwrite(self.wish) }
+    /// Empties the files that the level before wrote: the bits of the next one may have to go to the same disk.
+    fn make_room(&self) -> Result<(), DumpError> {
+        locked(&self.made).iter().try_for_each(|path| FileSink::create(path, Overwrite::Yes).map(drop))
+    }
+
+    /// Creates a file to write; those of the level before, which had no room, may be overwritten.
+    fn create(&self, path: &Path) -> Result<Box<dyn Sink>, DumpError> {
+        let mut made = locked(&self.made);
+        if made.iter().any(|other| other == path) {
+            return Ok(Box::new(FileSink::create(path, Overwrite::Yes)?));
+        }
+        let sink = FileSink::create(path, overwrite(self.wish))?;
+        made.push(path.to_owned());
+        Ok(Box::new(sink))
     }
 
     /// Writes several files with about as many pages each.
@@ -405,7 +421,7 @@ impl<'w> Task<'w> {
         for (n, path) in (1..).zip(&self.output) {
             let end = if n == count { dump.pages() } else { plan.page_at(plan.kept() * n / count)? };
             let style = Style { part: Some(start..end), ..style.clone() };
-            let sink = Box::new(FileSink::create(path, self.overwrite())?);
+            let sink = self.create(path)?;
             let written = write((dump, plan), &style, &self.work, &Watched { sink, progress })?;
             all.bytes += written.bytes;
             all.pages += written.pages;

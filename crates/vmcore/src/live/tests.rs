@@ -118,7 +118,7 @@ fn what_goes_wrong_is_told() {
         wrong("SSH-2.0\n", fine),
         wrong("{}\n", fine),
         wrong(GREETING, stop("")),
-        wrong(GREETING, stop("{\"error\": {\"desc\": \"not now\"}, \"id\": ID}\n")),
+        wrong(GREETING, stop("{\"error\": {\"desc\": \"not \\u001bnow\"}, \"id\": ID}\n")),
         wrong(GREETING, stop("{\"error\": 7, \"id\": ID}\n")),
         wrong(GREETING, |name| match name {
             "stop" => Some("x".repeat(3 << 20)),

@@ -56,6 +56,10 @@ impl Sink for Watched<'_> {
         self.sink.write(offset, bytes)
     }
 
+    fn zeros(&self, offset: u64, length: u64) -> Result<(), DumpError> {
+        self.sink.zeros(offset, length)
+    }
+
     fn finish(&self, size: u64) -> Result<(), DumpError> {
         self.sink.finish(size)
     }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::calls::Counted;
 use crate::command::Host;
-use crate::command::experiment::{Experiment, Outcome, Spent, Subject, least, seconds};
+use crate::command::experiment::{Experiment, Outcome, Spent, Subject, least, seconds, ways};
 use crate::command::plot::{Axis, Plot, Series};
 use crate::compress::Codec;
 use crate::dump::Dump;
@@ -52,7 +52,7 @@ pub(super) fn run(dump: &Dump, wish: &Experiment, host: &Host<'_>) -> Result<Cal
         };
         // What was never read before is in the page cache then.
         save(Io::Read)?;
-        for (name, io) in [("mmap", Io::Map), ("read", Io::Read)] {
+        for (name, io) in ways(dump) {
             let spent = least((dump, wish), host, || save(io))?;
             rows.push(Row { io: name, level: level.number(), spent });
         }

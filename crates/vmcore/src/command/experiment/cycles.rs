@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use crate::command::Host;
-use crate::command::experiment::{Experiment, Outcome, Spent, Subject, least, measure};
+use crate::command::experiment::{Experiment, Outcome, Spent, Subject, least, measure, ways};
 use crate::command::plot::{Axis, Plot, Series};
 use crate::dump::Dump;
 use crate::error::DumpError;
@@ -39,7 +39,8 @@ struct Row {
 }
 
 pub(super) fn run(dump: &Dump, wish: &Experiment, host: &Host<'_>) -> Result<Cycles, DumpError> {
-    let filter = Filter::new(&mut Reader::new(dump, Io::Map), Level::MAX)?;
+    // Lists of processors are followed once behind all cycles; what they take would hide the cycles.
+    let filter = Filter::new(&mut Reader::new(dump, Io::Map), Level::MAX)?.without_lists();
     let folder = wish.work_dir.clone().unwrap_or_else(std::env::temp_dir);
     let plan = |io: Io| {
         let work = Work { threads: 1, io, memory: 0, folder: Some(folder.clone()) };
@@ -48,7 +49,7 @@ pub(super) fn run(dump: &Dump, wish: &Experiment, host: &Host<'_>) -> Result<Cyc
     // What was never read before is in the page cache then.
     let pages = plan(Io::Read)?.memory();
     let mut modes = Vec::new();
-    for (name, io) in [("mmap", Io::Map), ("read", Io::Read)] {
+    for (name, io) in ways(dump) {
         let parts = Parts { filter: &filter, io, blocks: blocks(dump, filter.map().section_pages())? };
         let rows =
             parts.sizes().into_iter().map(|size| row(dump, &parts, size, (wish, host))).collect::<Result<_, _>>()?;

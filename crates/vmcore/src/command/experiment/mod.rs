@@ -17,10 +17,11 @@ use crate::command::arguments::{Look, level};
 use crate::command::plot::Plot;
 use crate::command::report::size;
 use crate::command::save::open;
-use crate::command::{Exit, Host};
+use crate::command::{Exit, Host, files};
 use crate::dump::Dump;
 use crate::error::DumpError;
 use crate::output::sink::{FileSink, Overwrite, Sink};
+use crate::reader::{Io, Reader};
 use crate::rule::Level;
 
 /// Version of the JSON documents: raised when a field changes its meaning or goes.
@@ -116,6 +117,9 @@ impl Subject {
 
 /// Carries out an experiment.
 pub(crate) fn run(wish: &Experiment, host: &mut Host<'_>) -> Result<Exit, DumpError> {
+    let look = &wish.look;
+    let inputs = look.files.iter().chain(look.ram.iter().map(|part| &part.path)).chain(&look.vmcoreinfo);
+    files::check(&inputs.map(PathBuf::as_path).collect::<Vec<_>>(), wish.svg.as_slice())?;
     let sink = wish.svg.as_ref().map(|path| {
         let overwrite = if wish.force { Overwrite::Yes } else { Overwrite::No };
         FileSink::replacing(path, overwrite)
@@ -206,6 +210,12 @@ impl Usage {
 /// Returns seconds with four digits: an hour and a tenth of a millisecond find room in the tables.
 fn seconds(seconds: f64) -> String {
     format!("{seconds:.4}").chars().take(6).collect()
+}
+
+/// The ways to read a dump that are compared: one that cannot be mapped is only read.
+fn ways(dump: &Dump) -> impl Iterator<Item = (&'static str, Io)> {
+    let maps = Reader::new(dump, Io::Map).maps();
+    [("mmap", Io::Map), ("read", Io::Read)].into_iter().filter(move |(_, io)| maps || *io == Io::Read)
 }
 
 /// The windows of the first table, in bytes.
