@@ -15,6 +15,7 @@ mod profile;
 mod run;
 mod selection;
 mod source;
+mod suites;
 mod verdict;
 mod workload;
 
@@ -28,7 +29,8 @@ pub use metric::{Direction, Metric, Unit};
 pub use micro::MICRO;
 pub use profile::{Profile, ProfileLine, Region, Share};
 pub use run::{Environment, FailureReason, Outcome, Run, Stage, SubjectFailure, WorkloadResult};
-pub use selection::{SelectionError, group_of, select, suite};
+pub use selection::{SelectionError, group_of, select, suite, workloads};
 pub use source::SourcePlace;
+pub use suites::{IO, MM, NET, SCHED, SEEDS, SMOKE, SUITES};
 pub use verdict::{Uncertainty, Verdict};
 pub use workload::{Suite, Workload};

@@ -1,6 +1,6 @@
 //! Workloads exercise what they say: the kernel functions that each declares are entered, once per operation or more.
 
-use model::{MICRO, Workload};
+use model::Workload;
 
 use crate::{build, lab};
 
@@ -9,7 +9,7 @@ fn workloads_enter_the_functions_they_declare() {
     let mut wrong = Vec::new();
     for kernel in ["deb:6.1", "deb:6.12"] {
         let build = build(kernel);
-        for declared in MICRO.workloads.iter().filter(|workload| !workload.exercises.is_empty()) {
+        for declared in model::workloads().into_iter().filter(|workload| !workload.exercises.is_empty()) {
             // Probes are slow, and a tenth of the operations shows the same.
             let short =
                 Workload { operations: declared.operations.div_ceil(10), warm_up: 0, iterations: 1, ..*declared };
