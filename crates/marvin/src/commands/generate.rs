@@ -56,10 +56,10 @@ fn workloads() -> String {
     );
     let mut shown = BTreeSet::new();
     for suite in SUITES {
-        text.push_str(&format!("\n## {}\n\n{}.\n\n", suite.name, capitalised(suite.purpose)));
+        text.extend(["\n## ", suite.name, "\n\n", &capitalised(suite.purpose), ".\n\n"]);
         if suite.workloads.iter().all(|workload| shown.contains(workload.name)) {
             let names: Vec<String> = suite.workloads.iter().map(|workload| format!("`{}`", workload.name)).collect();
-            text.push_str(&format!("These of the suites above: {}.\n", names.join(", ")));
+            text.extend(["These of the suites above: ", &names.join(", "), ".\n"]);
         } else {
             text.push_str(&table(suite));
         }

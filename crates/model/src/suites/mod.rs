@@ -1,8 +1,8 @@
 //! The suites made after older tests, and the selections from all suites.
 //!
 //! Sizes follow one rule: what the original scales with memory or processors is scaled to a guest with 256 MiB and one
-//! processor, everything together takes at most a quarter of that memory, and an iteration is between about 2 and 20
-//! million instructions, so that it is long against a timer tick and a job takes about a second of the host.
+//! processor, everything together takes at most a quarter of that memory, and an iteration is between about one and
+//! fifty million instructions, so that it is long against the orders that it begins with.
 
 mod io;
 mod mm;
