@@ -33,6 +33,16 @@ fn two_homes_give_the_same_samples() {
     }
 }
 
+#[test]
+fn twice_the_operations_of_a_suite_take_twice_the_time() {
+    crate::truthful::doubled(some());
+}
+
+#[test]
+fn workloads_of_a_suite_enter_the_functions_they_declare() {
+    crate::probes::entered(some());
+}
+
 /// Workloads, what each stresses, and what others do: kernel functions that a probe makes dearer.
 const HARDER: &[(&str, &str, &str)] = &[
     ("aim9-page", "handle_mm_fault", "tcp_sendmsg"),
