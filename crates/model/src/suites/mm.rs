@@ -10,12 +10,12 @@ const PAGES: &[&str] = &["__alloc_pages", "__alloc_pages_noprof", "free_unref_pa
 const BLOCKS: &[&str] = &["__kmalloc_large_node", "___kmalloc_large_node", "free_large_kmalloc", "__alloc_pages"];
 
 const PFT: &str = "pft 0.12 (MMTests until 2013), faults over processes (-n) and threads (-t). Kept: base pages, each \
-    member writes once to each page of its own mapping. Differs: 16 MiB in all instead of a fifth of memory; members \
+    member writes once to each page of its own mapping. Differs: 8 MiB in all instead of a fifth of memory; members \
     take turns on one processor; cost per fault instead of faults/s and faults/cpu/s";
 
 const fn pft(name: &'static str, members: &'static str) -> Workload {
     let texts = Texts { stresses: members, operation: "the first write to a page", source: PFT };
-    workload(name, texts, 4_096, &[ANON_FAULT])
+    workload(name, texts, 2_048, &[ANON_FAULT])
 }
 
 const STREAM: &str = "vmr-stream of MMTests (STREAM over working sets of 2^17 to 2^31 bytes). Kept: copy, scale, add \
