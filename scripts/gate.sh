@@ -12,6 +12,7 @@ if [ "${1:-}" = full ]; then
     step "$cargo" rustc --release --locked -q -p vmcore --bin marvin-dump -- -C target-feature=+crt-static
     MARVIN_DUMP=${MARVIN_DUMP:-$PWD/target/release/marvin-dump}
     export MARVIN_DUMP
+    step env MARVIN_FULL=1 "$cargo" test --locked -p lab --test vm suites:: -- --test-threads 1
     # What could not be checked is among what the tests print.
     step "$cargo" test --locked -p lab --test dumps -- --nocapture --test-threads 2
     exit 0

@@ -115,6 +115,7 @@ fn workloads() -> Vec<&'static Workload> {
         warm_up: 2,
         exercises: &[],
         metric: Metric::COST,
+        source: "",
     };
     (0..ROWS).map(|number| &*Box::leak(Box::new(declare(number)))).collect()
 }

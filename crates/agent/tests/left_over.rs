@@ -47,13 +47,13 @@ fn a_workload_that_ends_leaves_nothing_behind() {
 
 #[test]
 fn a_workload_that_is_killed_leaves_no_process_behind() {
-    for name in ["pipe-pingpong", "switch-yield", "udp-rr"] {
+    for (name, processes) in [("pipe-pingpong", 2), ("switch-yield", 2), ("udp-rr", 2), ("hackbench-pipe", 21)] {
         let mut child = start(name, "1000000000");
-        until("the peer is there", || group_size(child.id()) == 2);
-        // The peer asks to be ended with its parent as the first thing it does.
+        until("the peers are there", || group_size(child.id()) == processes);
+        // A peer asks to be ended with its parent as the first thing it does.
         sleep(Duration::from_millis(50));
         child.kill().unwrap();
         child.wait().unwrap();
-        until("the peer is gone", || group_size(child.id()) == 0);
+        until("the peers are gone", || group_size(child.id()) == 0);
     }
 }

@@ -75,6 +75,8 @@ pub struct Probed {
     pub hits: Vec<(String, u64)>,
     /// Operations that were done, warm-up included.
     pub operations: u64,
+    /// Ticks of each measured iteration, what the probes cost included.
+    pub ticks: Vec<u64>,
 }
 
 /// Refuses a run that did not execute what the one before did.
@@ -264,19 +266,21 @@ impl Lab {
         let probes: Vec<String> =
             workload.exercises.iter().flat_map(|names| names.iter().copied()).map(str::to_owned).collect();
         let operations = workload.operations * u64::from(workload.warm_up + workload.iterations);
-        let Boot::Ready(start) = self.exact.boot(build, 1)? else { return Ok(Probed { hits: vec![], operations }) };
+        let Boot::Ready(start) = self.exact.boot(build, 1)? else {
+            return Ok(Probed { hits: vec![], operations, ticks: vec![] });
+        };
         let task = crate::job::task(workload, probes);
         let job = Job { id: 1, clock: Clock::Tsc, perturbation: Perturbation::default(), task };
         let frames =
             self.exact.run(&start, &job, Trace::Nothing)?.stream.map(|stream| stream.frames).unwrap_or_default();
-        let table: Vec<u8> = frames
-            .into_iter()
-            .filter_map(|frame| match frame {
-                Frame::File { bytes, .. } => Some(bytes),
-                _ => None,
-            })
-            .flatten()
-            .collect();
-        Ok(Probed { hits: ingest::probe_hits(&table), operations })
+        let (mut table, mut ticks) = (Vec::new(), Vec::new());
+        for frame in frames {
+            match frame {
+                Frame::File { bytes, .. } => table.extend(bytes),
+                Frame::Samples(of_iterations) => ticks = of_iterations,
+                _ => {}
+            }
+        }
+        Ok(Probed { hits: ingest::probe_hits(&table), operations, ticks })
     }
 }

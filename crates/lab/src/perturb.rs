@@ -22,7 +22,7 @@ pub(crate) fn perturbation(seed: u64) -> Perturbation {
 /// Returns everything about a measurement that is decided here, as part of the machine's identity: results taken in
 /// another way are not compared silently.
 pub(crate) fn conditions() -> Vec<(String, String)> {
-    let warm_ups: std::collections::BTreeSet<u32> = model::MICRO.workloads.iter().map(|w| w.warm_up).collect();
+    let warm_ups: std::collections::BTreeSet<u32> = model::workloads().iter().map(|w| w.warm_up).collect();
     vec![
         (
             "seeds".into(),

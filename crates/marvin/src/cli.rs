@@ -132,7 +132,7 @@ pub(crate) enum Page {
 /// What is measured.
 #[derive(Debug, Args)]
 pub(crate) struct Measure {
-    /// Suite to run
+    /// Suite to run: micro, mm, sched, net, io, smoke, seeds; `marvin workloads` shows what is in them
     #[arg(long, value_name = "SUITE", default_value = "micro")]
     pub(crate) suite: String,
 
@@ -378,9 +378,9 @@ pub(crate) struct Kernels {
 /// `marvin workloads`.
 #[derive(Debug, Args)]
 pub(crate) struct Workloads {
-    /// Suite to list
-    #[arg(long, value_name = "SUITE", default_value = "micro")]
-    pub(crate) suite: String,
+    /// Suite to list [default: all]
+    #[arg(long, value_name = "SUITE")]
+    pub(crate) suite: Option<String>,
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ mod profile;
 mod run;
 mod selection;
 mod source;
+mod suites;
 mod verdict;
 mod workload;
 
@@ -32,7 +33,8 @@ pub use micro::MICRO;
 pub use monitor::{Counters, MonitorCopy, MonitorFile, Observation, Phase, Reading, TimedReading, thread_of};
 pub use profile::{Profile, ProfileLine, Region, Share};
 pub use run::{Environment, FailureReason, Outcome, Run, Stage, SubjectFailure, WorkloadResult};
-pub use selection::{SelectionError, group_of, select, suite};
+pub use selection::{SelectionError, group_of, select, suite, workloads};
 pub use source::SourcePlace;
+pub use suites::{IO, MM, NET, SCHED, SEEDS, SMOKE, SUITES};
 pub use verdict::{Uncertainty, Verdict};
 pub use workload::{Suite, Workload};

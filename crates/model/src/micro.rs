@@ -20,6 +20,7 @@ const fn workload(
         warm_up: 2,
         exercises,
         metric: Metric::COST,
+        source: "",
     }
 }
 

@@ -1,6 +1,8 @@
 //! Finding a suite and choosing workloads of it by name or by group.
 
-use crate::{MICRO, Suite, Workload};
+use std::collections::BTreeSet;
+
+use crate::{SUITES, Suite, Workload};
 
 /// A selection that means nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -16,7 +18,14 @@ pub enum SelectionError {
 /// Returns the suite of that name.
 #[must_use]
 pub fn suite(name: &str) -> Option<&'static Suite> {
-    [&MICRO].into_iter().find(|suite| suite.name == name)
+    SUITES.iter().copied().find(|suite| suite.name == name)
+}
+
+/// Returns the workloads of all suites, each once, in the order of the suites.
+#[must_use]
+pub fn workloads() -> Vec<&'static Workload> {
+    let mut seen = BTreeSet::new();
+    SUITES.iter().flat_map(|suite| suite.workloads).filter(|workload| seen.insert(workload.name)).collect()
 }
 
 /// Returns the group of a workload: what stands before the first hyphen of its name.
@@ -45,8 +54,10 @@ pub fn select(suite: &'static Suite, words: &[String]) -> Result<Vec<&'static Wo
 
 #[cfg(test)]
 mod tests {
-    use super::{SelectionError, group_of, select};
-    use crate::MICRO;
+    use std::collections::BTreeSet;
+
+    use super::{SelectionError, group_of, select, suite, workloads};
+    use crate::{IO, MICRO, MM, NET, SCHED, SUITES, Workload};
 
     fn names(words: &[&str]) -> Vec<&'static str> {
         let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
@@ -68,13 +79,36 @@ mod tests {
     }
 
     #[test]
-    fn names_fit_a_row_and_are_unique() {
-        let mut seen = std::collections::BTreeSet::new();
-        for workload in MICRO.workloads {
-            assert!(workload.name.len() <= 18, "{}", workload.name);
-            assert!(seen.insert(workload.name), "{} twice", workload.name);
-            assert!(workload.iterations >= 16, "{}: 15 without the first", workload.name);
-            assert!(!group_of(workload).is_empty());
+    fn names_fit_a_row_and_stand_for_one_workload() {
+        for suite in SUITES {
+            let mut seen = BTreeSet::new();
+            for workload in suite.workloads {
+                assert!(workload.name.len() <= 18, "{}", workload.name);
+                assert!(seen.insert(workload.name), "{} twice in {}", workload.name, suite.name);
+                assert!(workload.iterations >= 16, "{}: 15 without the first", workload.name);
+                assert!(!group_of(workload).is_empty());
+                let first = workloads().into_iter().find(|known| known.name == workload.name).unwrap();
+                assert_eq!(workload, first, "{}: one name, two declarations", workload.name);
+            }
         }
+        let declared: usize = [MICRO, MM, SCHED, NET, IO].iter().map(|suite| suite.workloads.len()).sum();
+        assert_eq!(workloads().len(), declared, "a name is in two suites that declare");
+    }
+
+    #[test]
+    fn what_is_made_after_an_older_test_says_so() {
+        for suite in [MM, SCHED, NET, IO] {
+            for Workload { name, source, .. } in suite.workloads {
+                assert!(source.contains("Kept: ") && source.contains("Differs: "), "{name}: {source}");
+            }
+        }
+    }
+
+    #[test]
+    fn suites_are_found_by_their_names() {
+        for known in SUITES {
+            assert_eq!(suite(known.name), Some(*known));
+        }
+        assert_eq!(suite("macro"), None);
     }
 }

@@ -1,4 +1,5 @@
-//! What a workload and a suite are. The workloads themselves are declared in `micro.rs` and live in the agent.
+//! What a workload and a suite are. The workloads themselves are declared in `micro.rs` and `suites/`
+//! and live in the agent.
 
 use crate::Metric;
 
@@ -22,6 +23,8 @@ pub struct Workload {
     pub exercises: &'static [&'static [&'static str]],
     /// What it reports.
     pub metric: Metric,
+    /// Which older test it is made after, with what of its parameters was kept and what differs. Empty for our own.
+    pub source: &'static str,
 }
 
 /// A named list of workloads.

@@ -22,6 +22,7 @@ const fn workload(name: &'static str, stresses: &'static str, operation: &'stati
         warm_up: 2,
         exercises: &[],
         metric: Metric::COST,
+        source: "",
     }
 }
 

@@ -8,7 +8,7 @@ const LEAKS: Rule = Rule {
 };
 const WORKLOADS: Rule = Rule {
     name: "declarations and programs of the workloads are the same, in the same order",
-    remedy: "declare it in crates/model/src/micro.rs and write it in crates/agent/src/workloads/, in the same place",
+    remedy: "declare it in crates/model/src (micro.rs, suites/) and write it in crates/agent/src/workloads/, in the same place",
 };
 const DECLARATIONS: &str = "crates/model/src/micro.rs";
 const PROGRAMS: &str = "crates/agent/src/workloads/mod.rs";

@@ -9,12 +9,16 @@ use std::ffi::CString;
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::ptr::null;
 
 use super::region::{PAGE, Region};
 use super::scratch::Folder;
 use super::{Between, Made, Workload};
 use crate::sys::{c, check};
+
+/// Memory of a process that has some.
+const MEMORY: usize = 1024 * 1024;
 
 /// The loop: number of operations, clone flags, what to execute or null, where to put the wait status. Returns 0, a
 /// negative error number, or 1 when a child ended badly.
@@ -129,19 +133,24 @@ fn smallest_program() -> Vec<u8> {
 }
 
 /// A program to execute, and what execve is given.
-struct Executable {
+pub(super) struct Executable {
     program: Box<Program>,
     _path: CString,
     _arguments: Box<[*const libc::c_char; 2]>,
-    _folder: Folder,
+    _folder: Option<Folder>,
 }
 
 impl Executable {
     fn new() -> io::Result<Self> {
         let folder = Folder::new()?;
-        let path = folder.path("program");
-        fs::write(&path, smallest_program())?;
-        fs::set_permissions(&path, Permissions::from_mode(0o700))?;
+        let program = Self::at(&folder.path("program"))?;
+        Ok(Self { _folder: Some(folder), ..program })
+    }
+
+    /// Writes the program to a path in a folder of the caller's.
+    pub(super) fn at(path: &Path) -> io::Result<Self> {
+        fs::write(path, smallest_program())?;
+        fs::set_permissions(path, Permissions::from_mode(0o700))?;
         let path = c(path.to_str().unwrap_or_default())?;
         let arguments = Box::new([path.as_ptr(), null()]);
         let program = Box::new(Program {
@@ -150,7 +159,15 @@ impl Executable {
             // An empty list is the null at the end of the other one.
             environment: &raw const arguments[1],
         });
-        Ok(Self { program, _path: path, _arguments: arguments, _folder: folder })
+        Ok(Self { program, _path: path, _arguments: arguments, _folder: None })
+    }
+
+    /// Executes it in the place of this process, and returns only to say why that failed.
+    pub(super) fn execute(&self) -> io::Error {
+        let Program { path, arguments, environment } = *self.program;
+        // SAFETY: all three point to strings and lists that live as long as `self`.
+        unsafe { libc::execve(path, arguments, environment) };
+        io::Error::last_os_error()
     }
 }
 
@@ -160,6 +177,8 @@ struct Make {
     status: Region,
     flags: u64,
     executable: Option<Executable>,
+    /// What the parent has beside, and a child gets a copy of.
+    _memory: Option<Region>,
 }
 
 impl Workload for Make {
@@ -186,6 +205,17 @@ impl Workload for Make {
 }
 
 fn make(flags: i32, executable: Option<Executable>) -> Made {
+    Ok(Box::new(new_make(flags, executable)?))
+}
+
+/// The same with memory that a child gets a copy of.
+fn make_large(executable: Option<Executable>) -> Made {
+    let memory = Region::small_pages(1, MEMORY)?;
+    memory.touch(PAGE);
+    Ok(Box::new(Make { _memory: Some(memory), ..new_make(0, executable)? }))
+}
+
+fn new_make(flags: i32, executable: Option<Executable>) -> io::Result<Make> {
     let code = Region::anonymous(PAGE, libc::MAP_PRIVATE)?;
     let (start, end) = (&raw const marvin_fork_loop, &raw const marvin_fork_loop_end);
     // SAFETY: both labels are in the same section, the second behind the first and less than a page away; the
@@ -196,7 +226,7 @@ fn make(flags: i32, executable: Option<Executable>) -> Made {
     check(unsafe { libc::mprotect(code.start().cast(), PAGE, protection) })?;
     let status = Region::anonymous(PAGE, libc::MAP_SHARED)?;
     status.touch(PAGE);
-    Ok(Box::new(Make { code, status, flags: (flags | libc::SIGCHLD) as u64, executable }))
+    Ok(Make { code, status, flags: (flags | libc::SIGCHLD) as u64, executable, _memory: None })
 }
 
 /// fork-exit: make a process that ends at once, and wait for it.
@@ -212,4 +242,14 @@ pub(super) fn fork_exec() -> Made {
 /// fork-vfork-exec: the same without a copy of the address space.
 pub(super) fn vfork_exec() -> Made {
     make(libc::CLONE_VM | libc::CLONE_VFORK, Some(Executable::new()?))
+}
+
+/// aim9-fork: as fork-exit, from a process that has memory.
+pub(super) fn fork_exit_large() -> Made {
+    make_large(None)
+}
+
+/// aim9-exec: as fork-exec, from a process that has memory.
+pub(super) fn fork_exec_large() -> Made {
+    make_large(Some(Executable::new()?))
 }

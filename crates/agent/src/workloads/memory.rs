@@ -69,13 +69,12 @@ struct Brk {
     end: usize,
 }
 
-impl Brk {
-    fn set(address: usize) -> io::Result<usize> {
-        // SAFETY: moving the end of the heap up takes nothing from anybody; it is moved down only to where it was,
-        // and nothing was allocated in between.
-        let end = check(unsafe { libc::syscall(libc::SYS_brk, address) })?;
-        usize::try_from(end).map_err(io::Error::other)
-    }
+/// Moves the end of the heap and returns where it is then; it is left alone for 0 or when the kernel refuses. Workloads
+/// move it down only to where it was, and allocate nothing in between.
+pub(super) fn set_end_of_heap(address: usize) -> io::Result<usize> {
+    // SAFETY: moving the end of the heap up takes nothing from anybody, and what is below where it was stays.
+    let end = check(unsafe { libc::syscall(libc::SYS_brk, address) })?;
+    usize::try_from(end).map_err(io::Error::other)
 }
 
 impl Workload for Brk {
@@ -86,17 +85,17 @@ impl Workload for Brk {
 
     /// The allocator may have moved the end since the last iteration.
     fn prepare(&mut self, _operations: u64) -> io::Result<()> {
-        self.end = Self::set(0)?;
+        self.end = set_end_of_heap(0)?;
         Ok(())
     }
 
     fn run(&mut self, operations: u64) -> io::Result<()> {
         for _ in 0..operations {
             // The system call has no error code: a refusal leaves the end where it was.
-            if Self::set(self.end + PIECE)? == self.end {
+            if set_end_of_heap(self.end + PIECE)? == self.end {
                 return Err(io::Error::from_raw_os_error(libc::ENOMEM));
             }
-            Self::set(self.end)?;
+            set_end_of_heap(self.end)?;
         }
         Ok(())
     }

@@ -7,22 +7,37 @@
 //! * Nothing depends on the agent itself: not on its size, nor on what other workloads it holds.
 //! * No system call newer than Linux 3.10 is needed.
 
+mod ebizzy;
 mod event;
 mod exec;
 mod fault;
 mod file;
+mod hackbench;
+mod heap;
 mod memory;
 mod misbehave;
 mod mutex;
+mod netperf;
+mod pages;
 mod peer;
+mod pft;
 mod process;
 mod region;
 mod scratch;
+mod scripts;
 mod socket;
+mod stream;
 mod syscall;
+mod tbench;
+mod team;
 mod thread;
+mod tiobench;
 
 use std::io;
+
+use hackbench::{Channel, hackbench};
+use team::Kind;
+use tiobench::Order;
 
 /// What is done between two iterations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,6 +141,75 @@ const WORKLOADS: &[(&str, Create)] = &[
     ("sem-sysv", syscall::semaphore),
     ("mutex-uncontended", mutex::uncontended),
     ("mutex-contended", mutex::contended),
+    ("aim9-page", heap::page),
+    ("aim9-brk", heap::brk),
+    ("aim9-exec", exec::fork_exec_large),
+    ("aim9-fork", exec::fork_exit_large),
+    ("pft-proc-1", || pft::faults(Kind::Process, 1)),
+    ("pft-proc-4", || pft::faults(Kind::Process, 4)),
+    ("pft-thr-4", || pft::faults(Kind::Thread, 4)),
+    ("stream-2-17", || stream::stream(17)),
+    ("stream-2-19", || stream::stream(19)),
+    ("stream-2-21", || stream::stream(21)),
+    ("stream-2-23", || stream::stream(23)),
+    ("stream-2-25", || stream::stream(25)),
+    ("pagealloc-0-16", || pages::pages(16)),
+    ("pagealloc-0-64", || pages::pages(64)),
+    ("pagealloc-0-256", || pages::pages(256)),
+    ("pagealloc-2-1", || pages::blocks(2, 1)),
+    ("pagealloc-2-16", || pages::blocks(2, 16)),
+    ("pagealloc-3-1", || pages::blocks(3, 1)),
+    ("pagealloc-3-16", || pages::blocks(3, 16)),
+    ("pagealloc-4-1", || pages::blocks(4, 1)),
+    ("pagealloc-4-16", || pages::blocks(4, 16)),
+    ("ebizzy", ebizzy::ebizzy),
+    ("hackbench-pipe", || hackbench(Kind::Process, Channel::Pipe)),
+    ("hackbench-sock", || hackbench(Kind::Process, Channel::Socket)),
+    ("hackbench-thr-pipe", || hackbench(Kind::Thread, Channel::Pipe)),
+    ("hackbench-thr-sock", || hackbench(Kind::Thread, Channel::Socket)),
+    ("sdet-like-1", || scripts::sdet(1)),
+    ("sdet-like-4", || scripts::sdet(4)),
+    ("sdet-like-16", || scripts::sdet(16)),
+    ("build-like-1", || scripts::build(1)),
+    ("build-like-2", || scripts::build(2)),
+    ("build-like-12", || scripts::build(12)),
+    ("tcp-stream-64", || netperf::tcp_stream(64)),
+    ("tcp-stream-128", || netperf::tcp_stream(128)),
+    ("tcp-stream-256", || netperf::tcp_stream(256)),
+    ("tcp-stream-1024", || netperf::tcp_stream(1024)),
+    ("tcp-stream-2048", || netperf::tcp_stream(2048)),
+    ("tcp-stream-3312", || netperf::tcp_stream(3312)),
+    ("tcp-stream-4096", || netperf::tcp_stream(4096)),
+    ("tcp-stream-8192", || netperf::tcp_stream(8192)),
+    ("tcp-stream-16384", || netperf::tcp_stream(16384)),
+    ("udp-send-64", || netperf::udp_send(64)),
+    ("udp-send-128", || netperf::udp_send(128)),
+    ("udp-send-256", || netperf::udp_send(256)),
+    ("udp-send-1024", || netperf::udp_send(1024)),
+    ("udp-send-2048", || netperf::udp_send(2048)),
+    ("udp-send-3312", || netperf::udp_send(3312)),
+    ("udp-send-4096", || netperf::udp_send(4096)),
+    ("udp-send-8192", || netperf::udp_send(8192)),
+    ("udp-send-16384", || netperf::udp_send(16384)),
+    ("udp-recv-64", || netperf::udp_receive(64)),
+    ("udp-recv-128", || netperf::udp_receive(128)),
+    ("udp-recv-256", || netperf::udp_receive(256)),
+    ("udp-recv-1024", || netperf::udp_receive(1024)),
+    ("udp-recv-2048", || netperf::udp_receive(2048)),
+    ("udp-recv-3312", || netperf::udp_receive(3312)),
+    ("udp-recv-4096", || netperf::udp_receive(4096)),
+    ("udp-recv-8192", || netperf::udp_receive(8192)),
+    ("udp-recv-16384", || netperf::udp_receive(16384)),
+    ("tbench-like-1", || tbench::tbench(1)),
+    ("tbench-like-4", || tbench::tbench(4)),
+    ("tio-like-seqrd-1", || tiobench::read(Order::Sequential, 1)),
+    ("tio-like-seqrd-4", || tiobench::read(Order::Sequential, 4)),
+    ("tio-like-rndrd-1", || tiobench::read(Order::Random, 1)),
+    ("tio-like-rndrd-4", || tiobench::read(Order::Random, 4)),
+    ("tio-like-seqwr-1", || tiobench::write(Order::Sequential, 1)),
+    ("tio-like-seqwr-4", || tiobench::write(Order::Sequential, 4)),
+    ("tio-like-rndwr-1", || tiobench::write(Order::Random, 1)),
+    ("tio-like-rndwr-4", || tiobench::write(Order::Random, 4)),
 ];
 
 /// Misbehaviours, for the tests of the host side. Not listed.

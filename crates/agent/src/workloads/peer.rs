@@ -14,13 +14,7 @@ impl Peer {
     /// What `work` owns is closed in this process, so that the end of the peer shows as the end of a stream.
     pub(super) fn start(work: impl FnOnce() -> io::Result<()>) -> io::Result<Self> {
         match sys::fork()? {
-            Fork::Child => {
-                // The peer must not outlive a parent that is killed and so drops nothing.
-                // SAFETY: the call takes no memory of ours.
-                let result = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-                let done = sys::check(result).and_then(|_| work());
-                sys::exit_now(i32::from(done.is_err()))
-            }
+            Fork::Child => live(work),
             Fork::Parent(pid) => Ok(Self(pid)),
         }
     }
@@ -31,6 +25,28 @@ impl Drop for Peer {
         // A peer that is gone already is what is wanted.
         sys::kill_and_wait(self.0).ok();
     }
+}
+
+/// Lives the life of a child process: does its work and ends.
+fn live(work: impl FnOnce() -> io::Result<()>) -> ! {
+    // It must not outlive a parent that is killed and so waits for nobody.
+    // SAFETY: the call takes no memory of ours.
+    let result = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+    let done = sys::check(result).and_then(|_| work());
+    sys::exit_now(i32::from(done.is_err()))
+}
+
+/// Starts so many processes that do something, each knowing its number, and waits for all of them.
+pub(super) fn together(count: usize, work: impl Fn(usize) -> io::Result<()>) -> io::Result<()> {
+    let mut children = Vec::with_capacity(count);
+    for number in 0..count {
+        match sys::fork()? {
+            Fork::Child => live(|| work(number)),
+            Fork::Parent(pid) => children.push(pid),
+        }
+    }
+    let ends = children.into_iter().map(sys::wait_for).collect::<io::Result<Vec<_>>>()?;
+    ends.into_iter().find_map(sys::bad_end).map_or(Ok(()), |how| Err(io::Error::other(format!("a child: {how}"))))
 }
 
 /// Sends back each byte that comes.

@@ -18,6 +18,9 @@ pub(super) struct Region {
     bytes: usize,
 }
 
+// SAFETY: a mapping is the whole process's; whichever thread holds the value may use and unmap it.
+unsafe impl Send for Region {}
+
 impl Region {
     /// Maps anonymous memory, private or shared by `flags`.
     pub(super) fn anonymous(bytes: usize, flags: i32) -> io::Result<Self> {

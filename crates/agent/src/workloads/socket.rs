@@ -26,14 +26,14 @@ pub(super) fn unix_pingpong() -> Made {
 }
 
 /// Binds to the fixed port, or to any when the port is taken, which never happens in the guest.
-fn bind<T>(bind: impl Fn((Ipv4Addr, u16)) -> io::Result<T>) -> io::Result<T> {
+pub(super) fn bind<T>(bind: impl Fn((Ipv4Addr, u16)) -> io::Result<T>) -> io::Result<T> {
     bind((Ipv4Addr::LOCALHOST, PORT)).or_else(|error| match error.kind() {
         io::ErrorKind::AddrInUse => bind((Ipv4Addr::LOCALHOST, 0)),
         _ => Err(error),
     })
 }
 
-fn tcp_pair() -> io::Result<(TcpStream, TcpStream)> {
+pub(super) fn tcp_pair() -> io::Result<(TcpStream, TcpStream)> {
     let listener = bind(TcpListener::bind)?;
     let own = TcpStream::connect(listener.local_addr()?)?;
     let (other, _) = listener.accept()?;
@@ -51,17 +51,17 @@ fn close_with_reset(stream: &TcpStream) -> io::Result<()> {
 }
 
 /// Gives a connection buffers of a fixed size, which otherwise grow with what was sent so far.
-fn fix_buffers(stream: &TcpStream) -> io::Result<()> {
+pub(super) fn fix_buffers(stream: &TcpStream) -> io::Result<()> {
     set_option(stream, libc::SO_SNDBUF, &BUFFER)?;
     set_option(stream, libc::SO_RCVBUF, &BUFFER)
 }
 
 /// Sets an option of a socket; the type must be the one that the option has in C.
-fn set_option<T>(stream: &TcpStream, name: i32, value: &T) -> io::Result<()> {
+pub(super) fn set_option<T>(socket: &impl AsRawFd, name: i32, value: &T) -> io::Result<()> {
     // SAFETY: the value is valid for the call and of the size given, so the kernel reads nothing else.
     check(unsafe {
         libc::setsockopt(
-            stream.as_raw_fd(),
+            socket.as_raw_fd(),
             libc::SOL_SOCKET,
             name,
             (&raw const *value).cast(),

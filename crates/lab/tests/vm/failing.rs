@@ -22,6 +22,7 @@ fn misbehaving(name: &'static str) -> &'static Workload {
         warm_up: 0,
         exercises: &[],
         metric: Metric::COST,
+        source: "",
     })
 }
 

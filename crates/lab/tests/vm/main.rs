@@ -8,6 +8,7 @@ mod monitors;
 mod probes;
 mod profiled;
 mod qemu;
+mod suites;
 mod truthful;
 
 use std::path::{Path, PathBuf};
@@ -39,7 +40,7 @@ fn same_build(other: &Lab, build: &Build) -> Build {
 }
 
 fn declared(name: &str) -> &'static Workload {
-    MICRO.workloads.iter().find(|workload| workload.name == name).unwrap()
+    model::workloads().into_iter().find(|workload| workload.name == name).unwrap()
 }
 
 /// A workload that is not in the suite, for as long as the test runs.

@@ -9,8 +9,12 @@ const TOLERANCE: f64 = 0.02;
 
 #[test]
 fn twice_the_operations_take_twice_the_time() {
+    doubled(MICRO.workloads.iter().collect());
+}
+
+/// Measures workloads with their operations and with twice as many.
+pub(crate) fn doubled(once: Vec<&'static Workload>) {
     let build = build("deb:6.12");
-    let once: Vec<&'static Workload> = MICRO.workloads.iter().collect();
     let twice: Vec<&'static Workload> =
         once.iter().map(|w| leaked(Workload { operations: w.operations * 2, ..**w })).collect();
     let (once, twice) = (measure(lab(), &build, &once), measure(lab(), &build, &twice));

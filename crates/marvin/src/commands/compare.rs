@@ -97,6 +97,9 @@ pub(crate) fn write(
 fn reproducer(command: &Compare, builds: &[Build]) -> String {
     let mut words = vec!["marvin".to_owned(), "compare".to_owned()];
     words.extend(builds.iter().map(exact_name));
+    if command.measure.suite != model::MICRO.name {
+        words.extend(["--suite".into(), command.measure.suite.clone()]);
+    }
     if !command.measure.workload.is_empty() {
         words.extend(["--workload".into(), command.measure.workload.join(",")]);
     }

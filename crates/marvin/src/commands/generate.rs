@@ -1,10 +1,11 @@
 //! Completions, man pages and the reference: everything that is generated from the command line's definition.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::Context;
 use clap::{Command, CommandFactory};
-use model::{MICRO, MachineKind, Metric, Workload};
+use model::{MachineKind, Metric, SUITES, Suite, Workload};
 
 use crate::answer::Answer;
 use crate::cli::{Arguments, Page};
@@ -44,27 +45,56 @@ fn cli() -> String {
 }
 
 fn workloads() -> String {
-    let row = |workload: &Workload| {
-        let functions: Vec<String> =
-            workload.exercises.iter().map(|names| format!("`{}`", names.join("` or `"))).collect();
-        let functions =
-            if functions.is_empty() { "none: it stays in user space".to_owned() } else { functions.join(", ") };
-        let Workload { name, stresses, operation, operations, .. } = workload;
-        format!("| `{name}` | {stresses} | {operation} | {operations} | {functions} |\n")
-    };
-    let rows: String = MICRO.workloads.iter().map(row).collect();
-    format!(
+    let mut text = format!(
         "# Workloads\n\nMade by `marvin reference workloads` from the declarations; a test holds it to them.\n\n\
-         The `{}` suite shows {}. Each workload reports its cost: the median over its iterations without the first, \
-         in {} on the exact machine, {}; differences up to {} % are no news. That a workload enters the kernel \
-         functions it is meant to exercise, once per operation or more, is tested with kprobes in real kernels.\n\n\
-         | workload | stresses | one operation | operations per iteration | enters |\n|---|---|---|---|---|\n{rows}",
-        MICRO.name,
-        MICRO.purpose,
+         Each workload reports its cost: the median over its iterations without the first, in {} on the exact machine, \
+         {}; differences up to {} % are no news. That a workload enters the kernel functions it is meant to exercise, \
+         once per operation or more, is tested with kprobes in real kernels. All are exact: on the exact machine the \
+         same kernel and seed give the same samples.\n",
         Metric::COST.unit(MachineKind::Exact),
         Metric::COST.direction,
         Metric::COST.margin_percent,
-    )
+    );
+    let mut shown = BTreeSet::new();
+    for suite in SUITES {
+        text.extend(["\n## ", suite.name, "\n\n", &capitalised(suite.purpose), ".\n\n"]);
+        if suite.workloads.iter().all(|workload| shown.contains(workload.name)) {
+            let names: Vec<String> = suite.workloads.iter().map(|workload| format!("`{}`", workload.name)).collect();
+            text.extend(["These of the suites above: ", &names.join(", "), ".\n"]);
+        } else {
+            text.push_str(&table(suite));
+        }
+        shown.extend(suite.workloads.iter().map(|workload| workload.name));
+    }
+    text
+}
+
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// A suite's workloads, and below what they are made after.
+fn table(suite: &Suite) -> String {
+    let rows: String = suite.workloads.iter().map(row).collect();
+    let head = "| workload | stresses | one operation | operations per iteration | enters |\n|---|---|---|---|---|\n";
+    let mut sources: Vec<(&str, Vec<String>)> = Vec::new();
+    for Workload { name, source, .. } in suite.workloads.iter().filter(|workload| !workload.source.is_empty()) {
+        match sources.iter_mut().find(|(known, _)| known == source) {
+            Some((_, names)) => names.push(format!("`{name}`")),
+            None => sources.push((source, vec![format!("`{name}`")])),
+        }
+    }
+    let notes: String =
+        sources.iter().map(|(source, names)| format!("- {}: after {source}.\n", names.join(", "))).collect();
+    if notes.is_empty() { format!("{head}{rows}") } else { format!("{head}{rows}\n{notes}") }
+}
+
+fn row(workload: &Workload) -> String {
+    let functions: Vec<String> = workload.exercises.iter().map(|names| format!("`{}`", names.join("` or `"))).collect();
+    let functions = if functions.is_empty() { "none: it stays in user space".to_owned() } else { functions.join(", ") };
+    let Workload { name, stresses, operation, operations, .. } = workload;
+    format!("| `{name}` | {stresses} | {operation} | {operations} | {functions} |\n")
 }
 
 fn section(command: &mut Command, parents: &str, text: &mut String) {

@@ -1,5 +1,6 @@
 //! `marvin runs` and `marvin workloads`: what is there.
 
+use model::SUITES;
 use report::render::Listed;
 use store::Store;
 
@@ -23,7 +24,11 @@ pub(crate) fn runs(arguments: &Arguments, command: &Runs) -> anyhow::Result<Exit
 
 pub(crate) fn workloads(arguments: &Arguments, command: &Workloads) -> anyhow::Result<Exit> {
     let answer = Answer::open(None)?;
-    let text = report::render::workloads(suite(&command.suite)?, &answer.styles(arguments.color));
+    let suites = match &command.suite {
+        Some(name) => vec![suite(name)?],
+        None => SUITES.to_vec(),
+    };
+    let text = report::render::workloads(&suites, &answer.styles(arguments.color));
     answer.write(&text)?;
     Ok(Exit::Fine)
 }

@@ -3,7 +3,7 @@
 use anyhow::Context;
 use lab::{Dumps, Lab, Options, Plan, Reuse};
 use machine::SnapshotUse;
-use model::{Build, KernelName, SelectionError, Suite, Workload};
+use model::{Build, KernelName, SUITES, SelectionError, Suite, Workload};
 
 use crate::cli::{Arguments, Measure};
 use crate::exit::WrongInput;
@@ -17,7 +17,11 @@ pub(crate) fn kernel_name(text: &str) -> anyhow::Result<KernelName> {
 
 /// Finds a suite.
 pub(crate) fn suite(name: &str) -> anyhow::Result<&'static Suite> {
-    model::suite(name).ok_or_else(|| WrongInput(format!("no suite `{name}`; there is `micro`")).into())
+    model::suite(name).ok_or_else(|| {
+        let names: Vec<&str> = SUITES.iter().map(|suite| suite.name).collect();
+        let guess = did_you_mean(names.iter().copied(), name);
+        WrongInput(format!("no suite `{name}`{guess}; there are {}", names.join(", "))).into()
+    })
 }
 
 /// Chooses workloads, with a suggestion for a word that names none.
@@ -25,7 +29,7 @@ pub(crate) fn workloads(suite: &'static Suite, words: &[String]) -> anyhow::Resu
     model::select(suite, words).map_err(|error| {
         let text = match &error {
             SelectionError::UnknownWorkload(word) => {
-                format!("{error}{}; `marvin workloads` lists them", did_you_mean(suite, word))
+                format!("{error}{}; `marvin workloads` lists them", did_you_mean(names(suite), word))
             }
             SelectionError::Nothing => format!("{error}: --workload wants names, such as fault,fork"),
         };
@@ -33,8 +37,12 @@ pub(crate) fn workloads(suite: &'static Suite, words: &[String]) -> anyhow::Resu
     })
 }
 
-fn did_you_mean(suite: &'static Suite, word: &str) -> String {
-    let names = suite.workloads.iter().flat_map(|workload| [workload.name, model::group_of(workload)]);
+/// Returns what stands for workloads of a suite.
+fn names(suite: &Suite) -> impl Iterator<Item = &'static str> {
+    suite.workloads.iter().flat_map(|workload| [workload.name, model::group_of(workload)])
+}
+
+fn did_you_mean<'a>(names: impl Iterator<Item = &'a str>, word: &str) -> String {
     let nearest = names
         .map(|name| (strsim::damerau_levenshtein(name, word), name))
         .min()

@@ -126,6 +126,9 @@ pub(crate) fn ledger(lab: &Lab, runs: &[Vec<Run>], workload: &str) -> anyhow::Re
 fn reproducer(command: &Profile, builds: &[Build]) -> String {
     let mut words = vec!["marvin".to_owned(), "profile".to_owned()];
     words.extend(builds.iter().map(exact_name));
+    if command.measure.suite != model::MICRO.name {
+        words.extend(["--suite".into(), command.measure.suite.clone()]);
+    }
     if !command.measure.workload.is_empty() {
         words.extend(["--workload".into(), command.measure.workload.join(",")]);
     }

@@ -1,4 +1,6 @@
-//! The workloads of a suite as text: `marvin workloads`.
+//! The workloads of suites as text: `marvin workloads`.
+
+use std::collections::BTreeSet;
 
 use model::{Suite, Workload};
 
@@ -9,17 +11,43 @@ use crate::render::styles::Styles;
 /// Where the second column begins: behind the longest name that a suite may have.
 const INDENT: usize = 20;
 
-/// Renders a suite's workloads as text: what each stresses, what one operation is, what it reports.
+/// Renders the workloads of suites as text: what each stresses, what one operation is, which older test it is made
+/// after, what it reports. Of a suite whose workloads are all in those before it only their names are shown.
 #[must_use]
-pub fn workloads(suite: &Suite, styles: &Styles) -> String {
+pub fn workloads(suites: &[&Suite], styles: &Styles) -> String {
+    let mut shown = BTreeSet::new();
+    let mut texts = Vec::new();
+    for suite in suites {
+        let names: Vec<&str> = suite.workloads.iter().map(|workload| workload.name).collect();
+        texts.push(if names.iter().all(|name| shown.contains(name)) {
+            let mut page = Page::default();
+            page.hanging("", &format!("{}: {}", suite.name, suite.purpose));
+            page.blank();
+            page.words(0, &names.join(" "));
+            page.finish()
+        } else {
+            of_suite(suite, styles)
+        });
+        shown.extend(names);
+    }
+    texts.join("\n")
+}
+
+fn of_suite(suite: &Suite, styles: &Styles) -> String {
     let mut page = Page::default();
     page.hanging("", &format!("{}: {}", suite.name, suite.purpose));
     page.blank();
+    let mut source = "";
     for workload in suite.workloads {
         let name = format!("{:<INDENT$}", workload.name);
         let mut lines = Page::default();
         lines.hanging(&name, workload.stresses);
         lines.words(INDENT, &operation(workload));
+        if !workload.source.is_empty() {
+            let same = workload.source == source;
+            lines.words(INDENT, &format!("after {}", if same { "the same" } else { workload.source }));
+        }
+        source = workload.source;
         let text = lines.finish();
         // Coloured after wrapping: colours have no width.
         page.line(text.trim_end().replacen(workload.name, &styles.strong(workload.name), 1));
@@ -74,16 +102,21 @@ mod tests {
             purpose: "what single paths of the kernel cost: system calls, processes, memory, files, sockets, locks",
             workloads: &WORKLOADS,
         };
-        let text = workloads(&suite, &Styles::plain());
+        let text = workloads(&[&suite], &Styles::plain());
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         insta::assert_snapshot!(text);
-        let coloured = workloads(&suite, &Styles::ansi());
+        let coloured = workloads(&[&suite], &Styles::ansi());
         assert_eq!(coloured.replace("\x1b[1m", "").replace("\x1b[0m", ""), text);
     }
 
     #[test]
-    fn the_micro_suite_fits_a_mail() {
-        let text = workloads(&model::MICRO, &Styles::plain());
+    fn all_suites_fit_a_mail_and_show_each_workload_once() {
+        let text = workloads(model::SUITES, &Styles::plain());
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        for workload in model::workloads() {
+            let heads =
+                text.lines().filter(|line| line.strip_prefix(workload.name).is_some_and(|l| l.starts_with("  ")));
+            assert_eq!(heads.count(), 1, "{}", workload.name);
+        }
     }
 }

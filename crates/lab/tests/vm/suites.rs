@@ -1,0 +1,103 @@
+//! The suites made after older tests: exact, and about what they say.
+
+use lab::{Lab, Options};
+use model::Workload;
+
+use crate::{build, declared, folder, lab, measure, same_build, samples};
+
+/// One of each group; all of them for whoever sets MARVIN_FULL, as `make test-full` does.
+fn some() -> Vec<&'static Workload> {
+    let new = model::workloads().into_iter().filter(|workload| !workload.source.is_empty());
+    if std::env::var_os("MARVIN_FULL").is_some() {
+        return new.collect();
+    }
+    let mut groups = std::collections::BTreeSet::new();
+    let several = ["pft-thr-4", "hackbench-thr-sock", "sdet-like-16", "build-like-12", "tbench-like-4", "udp-recv-64"];
+    new.filter(|workload| groups.insert(model::group_of(workload)) || several.contains(&workload.name)).collect()
+}
+
+#[test]
+fn two_homes_give_the_same_samples() {
+    for kernel in ["deb:6.1", "deb:6.12"] {
+        let build = build(kernel);
+        let workloads = some();
+        let first = measure(lab(), &build, &workloads);
+        let home = folder(&format!("second-home-{}", &kernel[4..]));
+        drop(std::fs::remove_dir_all(&home));
+        let other = Lab::open(Options::new(home)).unwrap();
+        let second = measure(&other, &same_build(&other, &build), &workloads);
+        let pairs = first.iter().zip(&second);
+        let differ =
+            pairs.filter(|(first, second)| samples(first) != samples(second)).map(|(first, _)| &first.workload);
+        assert_eq!(differ.collect::<Vec<_>>(), Vec::<&String>::new(), "{kernel}");
+    }
+}
+
+#[test]
+fn twice_the_operations_of_a_suite_take_twice_the_time() {
+    crate::truthful::doubled(some());
+}
+
+#[test]
+fn workloads_of_a_suite_enter_the_functions_they_declare() {
+    crate::probes::entered(some());
+}
+
+/// Workloads, what each stresses, and what others do: kernel functions that a probe makes dearer.
+const HARDER: &[(&str, &str, &str)] = &[
+    ("aim9-page", "handle_mm_fault", "tcp_sendmsg"),
+    ("aim9-brk", "__x64_sys_brk", "handle_mm_fault"),
+    ("aim9-exec", "begin_new_exec", "pipe_write"),
+    ("aim9-fork", "do_exit", "begin_new_exec"),
+    ("pft-proc-4", "handle_mm_fault", "__x64_sys_brk"),
+    ("pft-thr-4", "handle_mm_fault", "__x64_sys_brk"),
+    ("pagealloc-0-64", "pipe_write", "handle_mm_fault"),
+    ("pagealloc-3-16", "pipe_resize_ring", "pipe_write"),
+    ("ebizzy", "handle_mm_fault", "pipe_resize_ring"),
+    ("hackbench-pipe", "pipe_write", "unix_stream_sendmsg"),
+    ("hackbench-sock", "unix_stream_sendmsg", "tcp_sendmsg"),
+    ("hackbench-thr-pipe", "pipe_write", "unix_stream_sendmsg"),
+    ("sdet-like-4", "handle_mm_fault", "tcp_sendmsg"),
+    ("build-like-2", "handle_mm_fault", "tcp_sendmsg"),
+    ("tcp-stream-1024", "tcp_sendmsg", "udp_sendmsg"),
+    ("udp-send-1024", "udp_sendmsg", "udp_recvmsg"),
+    ("udp-recv-1024", "udp_recvmsg", "udp_sendmsg"),
+    ("tbench-like-4", "tcp_sendmsg", "udp_sendmsg"),
+    ("tio-like-seqrd-4", "filemap_read", "generic_perform_write"),
+    ("tio-like-rndwr-1", "generic_perform_write", "filemap_read"),
+];
+
+/// The fewest instructions that a probe takes: saving the registers, its handler, the way back.
+const PROBE: f64 = 50.0;
+/// How far a cost may move when something else is made harder, as a part of it. A probe takes memory and time of the
+/// guest: where many processes come and go the cost moves by nearly the margin, elsewhere by much less.
+const TOLERANCE: f64 = 0.02;
+
+#[test]
+fn a_cost_follows_what_is_stressed_and_nothing_else() {
+    let build = build("deb:6.12");
+    let mut wrong = Vec::new();
+    for (name, stressed, other) in HARDER {
+        let cost = |probed: &'static str| {
+            let functions: &'static [&'static str] = Vec::leak(vec![probed]);
+            let exercises: &'static [&'static [&'static str]] =
+                if probed.is_empty() { &[] } else { Vec::leak(vec![functions]) };
+            let workload = Workload { exercises, ..*declared(name) };
+            let probed = lab().probe(&build, &workload).unwrap();
+            let ticks: Vec<f64> = probed.ticks.iter().map(|ticks| *ticks as f64).collect();
+            let median = stats::median_without_first(&ticks).unwrap() / workload.operations as f64;
+            let hits: u64 = probed.hits.iter().map(|(_, hits)| hits).sum();
+            (median, hits as f64 / probed.operations as f64)
+        };
+        let ((plain, _), (harder, hits), (beside, _)) = (cost(""), cost(stressed), cost(other));
+        let least = PROBE * hits;
+        println!("{name:<20} {plain:.0}, {stressed} {harder:.0} ({hits:.1} times), {other} {beside:.0}");
+        if hits < 0.9 || harder - plain < least {
+            wrong.push(format!("{name}: {plain} became {harder} with {stressed} {hits} times dearer"));
+        }
+        if (beside / plain - 1.0).abs() > TOLERANCE {
+            wrong.push(format!("{name}: {plain} became {beside} with {other} dearer"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

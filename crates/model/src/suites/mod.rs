@@ -1,0 +1,46 @@
+//! The suites made after older tests, and the selections from all suites.
+//!
+//! Sizes follow one rule: what the original scales with memory or processors is scaled to a guest with 256 MiB and one
+//! processor, everything together takes at most a quarter of that memory, and an iteration is between about one and
+//! fifty million instructions, so that it is long against the orders that it begins with.
+
+mod io;
+mod mm;
+mod net;
+mod sched;
+mod selections;
+
+pub use io::IO;
+pub use mm::MM;
+pub use net::NET;
+pub use sched::SCHED;
+pub use selections::{SEEDS, SMOKE};
+
+use crate::{MICRO, Metric, Suite, Workload};
+
+/// All suites. The last two declare nothing of their own: they choose from the others.
+pub const SUITES: &[&Suite] = &[&MICRO, &MM, &SCHED, &NET, &IO, &SMOKE, &SEEDS];
+
+/// What is said of a workload.
+struct Texts {
+    stresses: &'static str,
+    operation: &'static str,
+    source: &'static str,
+}
+
+type Functions = &'static [&'static [&'static str]];
+
+/// Returns a declaration.
+const fn workload(name: &'static str, texts: Texts, operations: u64, exercises: Functions) -> Workload {
+    Workload {
+        name,
+        stresses: texts.stresses,
+        operation: texts.operation,
+        operations,
+        iterations: 16,
+        warm_up: 2,
+        exercises,
+        metric: Metric::COST,
+        source: texts.source,
+    }
+}
