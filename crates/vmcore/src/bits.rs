@@ -40,6 +40,25 @@ pub(crate) fn count(words: &[u64]) -> u64 {
     words.iter().map(|word| u64::from(word.count_ones())).sum()
 }
 
+/// Counts the bits that are set before a bit.
+pub(crate) fn count_before(words: &[u64], bit: usize) -> u64 {
+    let rest = words.get(bit / 64).map_or(0, |word| u64::from((word & !(u64::MAX << (bit % 64))).count_ones()));
+    count(&words[..(bit / 64).min(words.len())]) + rest
+}
+
+/// Returns ranges sorted, and those that meet as one.
+pub(crate) fn merged(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    ranges.sort_by_key(|range| range.start);
+    ranges.dedup_by(|next, last| {
+        let meets = next.start <= last.end;
+        if meets {
+            last.end = last.end.max(next.end);
+        }
+        meets
+    });
+    ranges
+}
+
 /// Sets the bits of the numbers from `first` that lie in `ranges`, which are sorted.
 pub(crate) fn set_ranges(words: &mut [u64], first: u64, ranges: &[Range<u64>]) {
     let end = first + words.len() as u64 * 64;
@@ -90,7 +109,7 @@ pub(crate) fn from_bytes(bytes: &[u8], words: &mut [u64]) {
 mod tests {
     use proptest::prelude::{prop, proptest};
 
-    use super::{clear, count, has, runs, set, set_ranges};
+    use super::{clear, count, count_before, has, runs, set, set_ranges};
 
     proptest! {
         #[test]
@@ -106,6 +125,9 @@ mod tests {
                 assert_eq!(has(&words, bit), *on);
             }
             assert_eq!(count(&words), plain.iter().filter(|on| **on).count() as u64);
+            for bit in 0..=256 {
+                assert_eq!(count_before(&words, bit), plain[..bit].iter().filter(|on| **on).count() as u64);
+            }
             let mut again = [0; 4];
             let mut last = None;
             for run in runs(&words) {

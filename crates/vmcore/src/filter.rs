@@ -110,6 +110,12 @@ impl Filter {
         self.rule.layout().reserved != 0
     }
 
+    /// Returns pages without which nothing else of a dump can be found: tables of pages and sections, then the image.
+    pub(crate) fn first(&self, reader: &mut Reader<'_>) -> [Vec<Range<u64>>; 2] {
+        let tables = self.map.tables(reader).into_iter().map(|page| page..page + 1);
+        [tables.collect(), self.image.clone()]
+    }
+
     /// Returns how many pages the kernel's image and modules have.
     #[must_use]
     pub fn image_pages(&self) -> u64 {

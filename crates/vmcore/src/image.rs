@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use crate::bits;
 use crate::btf::{self, Types};
 use crate::memmap::MemoryMap;
 use crate::paging::Walker;
@@ -33,15 +34,7 @@ pub(crate) fn pages(reader: &mut Reader<'_>, map: &MemoryMap) -> Vec<Range<u64>>
             }
         });
     }
-    found.sort_by_key(|range| range.start);
-    found.dedup_by(|next, last| {
-        let meets = next.start <= last.end;
-        if meets {
-            last.end = last.end.max(next.end);
-        }
-        meets
-    });
-    found
+    bits::merged(found)
 }
 
 /// Places that look like the beginning of BTF and are looked at.

@@ -25,6 +25,8 @@ pub struct MemoryMap {
     section_bits: u32,
     /// Number of each section that has a map, and the address that the map of page 0 would have; by number.
     sections: Vec<(u64, u64)>,
+    /// Physical addresses of the tables that say so.
+    tables: Vec<u64>,
 }
 
 /// How the sections are kept.
@@ -41,6 +43,8 @@ struct Sections {
 
 /// Smallest section that is believed, as a power of two of bytes: what one entry of the page tables maps.
 const SECTION_BITS_MIN: u32 = 21;
+/// Most tables of pages that are looked for.
+const TABLES_MAX: usize = 1 << 16;
 /// Most sections that hold memory: four times those of 128 TiB.
 const SECTIONS_MAX: usize = 1 << 22;
 
@@ -65,27 +69,32 @@ impl MemoryMap {
         let section_bits = u32::try_from(bits).ok().filter(|bits| (SECTION_BITS_MIN..=36).contains(bits));
         let section_bits = section_bits
             .ok_or_else(|| info.lies("NUMBER(SECTION_SIZE_BITS)".to_owned(), "no section is that large"))?;
-        let mut map =
-            Self { architecture, record: record as u64, section_bits: section_bits - page_bits, sections: Vec::new() };
-        map.sections = map.read_sections(reader, &Sections::new(info, dump)?)?;
+        let mut map = Self {
+            architecture,
+            record: record as u64,
+            section_bits: section_bits - page_bits,
+            sections: Vec::new(),
+            tables: Vec::new(),
+        };
+        (map.sections, map.tables) = map.read_sections(reader, &Sections::new(info, dump)?)?;
         Ok(map)
     }
 
     /// Reads the table of sections, which `SYMBOL(mem_section)` names: by its address, or, in kernels of a while, by the
     /// address of the pointer to it (Linux kernel commit a0b128034e0a ("kdump: write correct address of mem_section into
     /// vmcoreinfo") (in v4.15)). The one that holds maps is right.
-    fn read_sections(&self, reader: &mut Reader<'_>, shape: &Sections) -> Result<Vec<(u64, u64)>, DumpError> {
+    fn read_sections(&self, reader: &mut Reader<'_>, shape: &Sections) -> Result<Found, DumpError> {
         let symbol = reader.dump().info().need_symbol("mem_section")?;
         let found = self.sections_at(reader, shape, symbol)?;
-        if !found.is_empty() {
+        if !found.0.is_empty() {
             return Ok(found);
         }
         let pointer = self.walk(reader, symbol).and_then(|at| reader.u64(at));
         let found = match pointer {
             Ok(table) => self.sections_at(reader, shape, table)?,
-            Err(_) => Vec::new(),
+            Err(_) => Found::default(),
         };
-        if found.is_empty() {
+        if found.0.is_empty() {
             let cause = self.walk(reader, symbol).err().unwrap_or(MemoryError::Unmapped(symbol));
             return Err(DumpError::Structure { what: "the table of memory sections", address: symbol, cause });
         }
@@ -97,9 +106,9 @@ impl MemoryMap {
     }
 
     /// Reads the sections that hold memory, from the table at `table`.
-    fn sections_at(&self, reader: &mut Reader<'_>, shape: &Sections, table: u64) -> Result<Vec<(u64, u64)>, DumpError> {
+    fn sections_at(&self, reader: &mut Reader<'_>, shape: &Sections, table: u64) -> Result<Found, DumpError> {
         let mut walker = Walker::new(&*self.architecture);
-        let mut found: Vec<(u64, u64)> = Vec::new();
+        let (mut found, mut tables): Found = (Vec::new(), Vec::new());
         for extent in reader.dump().extents() {
             let numbers = extent.start >> self.section_bits..((extent.end - 1) >> self.section_bits) + 1;
             let from = found.last().map_or(0, |last| last.0 + 1).max(numbers.start);
@@ -107,10 +116,13 @@ impl MemoryMap {
             while number < numbers.end {
                 let root = number / shape.per_root;
                 if root >= shape.roots {
-                    return Ok(found);
+                    return Ok((found, tables));
                 }
                 let last = ((root + 1) * shape.per_root).min(numbers.end);
-                if let Ok(maps) = read_root(reader, (&mut walker, shape), table.wrapping_add(root * 8)) {
+                let pointer = table.wrapping_add(root * 8);
+                if let Ok((at, maps)) = read_root(reader, (&mut walker, shape), pointer) {
+                    tables.extend(walker.walk(reader, pointer).map(|mapping| mapping.physical));
+                    tables.push(at);
                     for number in number..last {
                         let at =
                             usize::try_from(number % shape.per_root).unwrap_or_default() * shape.size + shape.offset;
@@ -130,7 +142,7 @@ impl MemoryMap {
                 number = last;
             }
         }
-        Ok(found)
+        Ok((found, tables))
     }
 
     /// Returns bytes of a `struct page`.
@@ -177,25 +189,37 @@ impl MemoryMap {
         (self.address(page >> self.section_bits, page) == Some(address)).then_some(page)
     }
 
+    /// Returns the pages without which nothing else of the dump can be found: tables of pages and of sections.
+    pub(crate) fn tables(&self, reader: &mut Reader<'_>) -> Vec<u64> {
+        let page = reader.dump().page_size();
+        let walker = Walker::new(&*self.architecture);
+        let all = self.tables.iter().copied().chain(walker.tables(reader, TABLES_MAX));
+        all.map(|address| address / page).collect()
+    }
+
     /// Returns the pages of section `number`.
     pub(crate) fn pages(&self, number: u64) -> Range<u64> {
         number << self.section_bits..(number + 1) << self.section_bits
     }
 }
 
-/// Reads a table of sections, to which the pointer at virtual address `pointer` leads.
+/// Sections, and the physical addresses of the tables that they came from.
+type Found = (Vec<(u64, u64)>, Vec<u64>);
+
+/// Reads a table of sections and tells where it is, to which the pointer at virtual address `pointer` leads.
 fn read_root(
     reader: &mut Reader<'_>,
     (walker, shape): (&mut Walker<'_>, &Sections),
     pointer: u64,
-) -> Result<Vec<u8>, MemoryError> {
+) -> Result<(u64, Vec<u8>), MemoryError> {
     let at = walker.walk(reader, pointer)?.physical;
     let root = reader.u64(at)?;
     if root == 0 {
         return Err(MemoryError::Unmapped(root));
     }
     // At most a page.
-    walker.read(reader, root, shape.per_root as usize * shape.size)
+    let bytes = walker.read(reader, root, shape.per_root as usize * shape.size)?;
+    Ok((walker.walk(reader, root)?.physical, bytes))
 }
 
 impl Sections {

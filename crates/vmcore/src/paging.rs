@@ -113,6 +113,27 @@ impl<'a> Walker<'a> {
         u64_at(&bytes, 0).ok_or(MemoryError::Unmapped(address))
     }
 
+    /// Returns the physical addresses of all tables, as far as they can be read and at most so many.
+    pub(crate) fn tables(&self, reader: &mut Reader<'_>, most: usize) -> Vec<u64> {
+        let mut tables = vec![self.architecture.root()];
+        let mut from = 0;
+        for (n, level) in self.architecture.levels().iter().enumerate() {
+            let end = tables.len();
+            for at in from..end {
+                let Ok(bytes) = reader.bytes(tables[at], 8 << level.bits) else { continue };
+                let values = bytes.chunks_exact(8).filter_map(|value| u64_at(value, 0));
+                let next = values.filter_map(|value| match self.architecture.entry(value, n) {
+                    Entry::Table(next) => Some(next),
+                    Entry::Absent | Entry::Memory(_) => None,
+                });
+                tables.extend(next.take(most.saturating_sub(at)));
+                tables.truncate(most);
+            }
+            from = end;
+        }
+        tables
+    }
+
     /// Follows the tables as far as they go; returns the last entry and how many bytes it speaks of.
     fn step(&mut self, reader: &mut Reader<'_>, address: u64) -> Result<(Entry, u64), MemoryError> {
         let mut table = self.architecture.root();

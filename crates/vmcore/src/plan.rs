@@ -3,6 +3,7 @@
 //! The bits are kept in memory as long as they fit into the limit, else in a file: then memory of any size is filtered in
 //! one pass and in bounded memory.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -24,6 +25,44 @@ use crate::thin::Thin;
 const BLOCK_PAGES: u64 = 32768;
 /// Blocks that a thread takes at once.
 const CLAIM: usize = 16;
+
+/// Pages that a thread writes at once.
+const PIECE_PAGES: u64 = 4096;
+
+/// When a page is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// With this group, before the others.
+    Group(usize),
+    /// With the others.
+    Rest,
+}
+
+/// Pages that are written together, sorted and apart, and the pieces that they lie in.
+#[derive(Debug)]
+struct Group {
+    pages: Vec<Range<u64>>,
+    pieces: Vec<usize>,
+}
+
+/// Returns what of a range lies in `ranges`, which are sorted and apart.
+fn common(pages: &Range<u64>, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
+    let skip = ranges.partition_point(|range| range.end <= pages.start);
+    let within = ranges[skip..].iter().take_while(|range| range.start < pages.end);
+    within.map(|range| range.start.max(pages.start)..range.end.min(pages.end)).collect()
+}
+
+/// Returns what of a range does not lie in `ranges`, which are sorted and apart.
+fn without(pages: Range<u64>, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
+    let (mut rest, mut at) = (Vec::new(), pages.start);
+    for range in common(&pages, ranges) {
+        rest.push(at..range.start);
+        at = range.end;
+    }
+    rest.push(at..pages.end);
+    rest.retain(|range| range.start < range.end);
+    rest
+}
 
 /// The part of the memory in which pages of lists are gathered.
 const LISTED_PART: u64 = 16;
@@ -61,6 +100,10 @@ pub struct Plan {
     memory: u64,
     /// What becomes of the memory map, where not all of it is needed.
     thin: Option<Thin>,
+    /// What is to be written before the other pages, one after the other.
+    groups: Vec<Group>,
+    /// All pages of groups, sorted and apart.
+    grouped: Vec<Range<u64>>,
 }
 
 /// Where the bits are, block behind block.
@@ -91,8 +134,17 @@ impl Plan {
         let block_pages = filter.map_or(BLOCK_PAGES, |filter| filter.map().section_pages());
         let blocks = blocks(dump, block_pages)?;
         let store = Store::new(dump, blocks.len() as u64 * (block_pages / 8), work)?;
-        let plan =
-            Self { block_pages, blocks, before: Vec::new(), store, counts: Counts::default(), memory: 0, thin: None };
+        let plan = Self {
+            block_pages,
+            blocks,
+            before: Vec::new(),
+            store,
+            counts: Counts::default(),
+            memory: 0,
+            thin: None,
+            groups: Vec::new(),
+            grouped: Vec::new(),
+        };
         progress.expect(plan.blocks.len() as u64 * block_pages * dump.page_size());
         let next = AtomicUsize::new(0);
         let done = Mutex::new((vec![0; plan.blocks.len()], Counts::default(), 0));
@@ -132,8 +184,65 @@ impl Plan {
         let mut plan = Self { before: sums(kept), counts, memory, ..plan };
         if let Some(filter) = filter {
             plan.drop_listed((dump, filter), work)?;
+            plan.group(filter.first(&mut Reader::new(dump, work.io)));
         }
         Ok(plan)
+    }
+
+    /// Has groups of pages written before the others; the last pages of each come first.
+    fn group(&mut self, groups: [Vec<Range<u64>>; 2]) {
+        for group in groups {
+            let pages: Vec<Range<u64>> =
+                bits::merged(group).into_iter().flat_map(|range| without(range, &self.grouped)).collect();
+            let pieces = self.pieces_of(&pages);
+            self.grouped = bits::merged(self.grouped.iter().chain(&pages).cloned().collect());
+            self.groups.push(Group { pages, pieces });
+        }
+    }
+
+    /// Returns the pieces in which pages lie, the last first.
+    fn pieces_of(&self, pages: &[Range<u64>]) -> Vec<usize> {
+        let steps = |range: &Range<u64>| range.clone().step_by(PIECE_PAGES as usize).chain(range.end.checked_sub(1));
+        let piece = |page: u64| {
+            let n = self.blocks.binary_search(&(page / self.block_pages)).ok()?;
+            Some(n * self.pieces() + usize::try_from(page % self.block_pages / PIECE_PAGES).ok()?)
+        };
+        let pieces: BTreeSet<usize> = pages.iter().flat_map(steps).filter_map(piece).collect();
+        pieces.into_iter().rev().collect()
+    }
+
+    /// Returns how many pieces a block has.
+    fn pieces(&self) -> usize {
+        usize::try_from(self.block_pages.div_ceil(PIECE_PAGES)).unwrap_or(1)
+    }
+
+    /// Returns the `n`th piece to be written: its block, its pages in that, and which of these; nothing behind the last.
+    ///
+    /// First come the pages without which nothing else can be found, so that a dump that stays incomplete can be read as far
+    /// as it goes.
+    pub(crate) fn piece(&self, n: usize) -> Option<(usize, Range<usize>, Turn)> {
+        let (mut piece, mut turn) = (n, Turn::Rest);
+        for (number, group) in self.groups.iter().enumerate() {
+            match group.pieces.get(piece) {
+                Some(own) => {
+                    (piece, turn) = (*own, Turn::Group(number));
+                    break;
+                }
+                None => piece -= group.pieces.len(),
+            }
+        }
+        let block = piece / self.pieces();
+        let start = piece % self.pieces() * PIECE_PAGES as usize;
+        let end = (start + PIECE_PAGES as usize).min(self.words() * 64);
+        (block < self.blocks()).then_some((block, start..end, turn))
+    }
+
+    /// Returns those of some pages whose turn it is, in ranges.
+    pub(crate) fn spans(&self, pages: Range<u64>, turn: Turn) -> Vec<Range<u64>> {
+        match turn {
+            Turn::Group(number) => self.groups.get(number).map_or_else(Vec::new, |group| common(&pages, &group.pages)),
+            Turn::Rest => without(pages, &self.grouped),
+        }
     }
 
     /// Drops the free pages that processors keep for themselves. They come in no order; so that blocks are not read again

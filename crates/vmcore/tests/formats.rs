@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 
 use vmcore::synthetic::Synthetic;
 use vmcore::{
-    Codec, Dump, DumpError, FileSink, Filter, Flattened, Io, Level, MemoryError, Overwrite, Plan, Reader, Sink, Style,
-    Work, Written, write_kdump,
+    Codec, Dump, DumpError, FileSink, Filter, Flattened, Io, Level, MemoryError, MemoryMap, Overwrite, Plan, Reader,
+    Sink, Style, Work, Written, write_kdump,
 };
 
 type Outcome = Result<(), Box<dyn Error>>;
@@ -177,7 +177,7 @@ fn a_descriptor_is_written_behind_its_data() -> Outcome {
 fn a_limit_leaves_a_file_that_can_be_used() -> Outcome {
     let folder = tempfile::tempdir()?;
     let dump = synthetic(folder.path())?;
-    let plan = plan(&dump, Level::new(0).ok_or("no level")?, &work(1))?;
+    let plan = plan(&dump, Level::new(16).ok_or("no level")?, &work(1))?;
     let path = folder.path().join("part");
     let style = Style { limit: Some(1 << 20), ..style(Codec::None, Level::MAX) };
     let written = write_kdump((&dump, &plan), &style, &work(1), &FileSink::create(&path, Overwrite::No)?)?;
@@ -187,6 +187,8 @@ fn a_limit_leaves_a_file_that_can_be_used() -> Outcome {
     let mut reader = Reader::new(&copy, Io::Map);
     let there = plan.kept_pages()?.into_iter().filter(|page| reader.bytes(page * 4096, 4096).is_ok()).count();
     assert_eq!(there as u64, written.pages);
+    // What leads to all the rest came first, though it lies behind.
+    MemoryMap::find(&mut reader)?;
     Ok(())
 }
 

@@ -61,8 +61,8 @@ pub struct Look {
     /// The dump; several files for a split set
     #[arg(required_unless_present = "ram", value_name = "VMCORE")]
     pub files: Vec<PathBuf>,
-    /// In place of a dump, the file of a guest's memory, and where it is in the guest: FILE[@ADDRESS[+SIZE][:OFFSET]]
-    #[arg(long, value_name = "FILE", conflicts_with = "files")]
+    /// In place of a dump, the file of a guest's memory, and where it is in the guest
+    #[arg(long, value_name = "FILE[@ADDRESS[+SIZE][:OFFSET]]", conflicts_with = "files")]
     pub ram: Vec<Part>,
     /// The answer as JSON
     #[arg(long)]
@@ -107,8 +107,8 @@ pub struct Save {
     #[arg(value_name = "VMCORE… OUT")]
     pub files: Vec<PathBuf>,
 
-    /// In place of a dump, the file of a guest's memory, and where it is in the guest: FILE[@ADDRESS[+SIZE][:OFFSET]]
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["rearrange", "reassemble"])]
+    /// In place of a dump, the file of a guest's memory, and where it is in the guest
+    #[arg(long, value_name = "FILE[@ADDRESS[+SIZE][:OFFSET]]", conflicts_with_all = ["rearrange", "reassemble"])]
     pub ram: Vec<Part>,
     /// Control socket (QMP) of the guest, which runs: it stands still while its memory is scanned, and not while it is copied
     #[arg(long, value_name = "SOCKET", requires = "ram", conflicts_with_all = ["verify", "dump_dmesg", "generate", "mem_usage"])]

@@ -23,8 +23,6 @@ use crate::rule::Level;
 use crate::twins::{Stored, Twins};
 use crate::window::PIECE_MAX;
 
-/// Pages that a thread takes at once.
-const CLAIM: u64 = 4096;
 /// Bytes that a thread reserves and writes at once.
 const EXTENT: u64 = 256 << 10;
 
@@ -294,30 +292,26 @@ impl<'a> Writer<'a> {
 
     fn run(mut self) -> Result<(), DumpError> {
         let plan = self.job.plan;
-        let claims = usize::try_from((plan.words() as u64 * 64).div_ceil(CLAIM)).unwrap_or(1);
         let mut words = vec![0; plan.words()];
         while !self.written.full {
-            let claim = self.job.next.fetch_add(1, Ordering::Relaxed);
-            let (block, piece) = (claim / claims, claim % claims);
-            if block >= plan.blocks() {
-                break;
-            }
+            let next = plan.piece(self.job.next.fetch_add(1, Ordering::Relaxed));
+            let Some((block, piece, turn)) = next else { break };
             if plan.is_empty(block) {
                 continue;
             }
             plan.read(block, &mut words)?;
             let first = plan.pages(block).start;
             // Pages before this file's are in the plan, but not in the file.
-            let skip = usize::try_from(self.job.part.start.saturating_sub(first)).unwrap_or(usize::MAX);
-            let end = usize::try_from(self.job.part.end.saturating_sub(first)).unwrap_or(usize::MAX);
-            let from = piece * (CLAIM as usize / 64);
-            let mut rank = plan.before(block) + bits::count(&words[..from]);
-            let own = &mut words[from..(from + CLAIM as usize / 64).min(plan.words())];
-            let mut cut = own.to_vec();
-            bits::clear(&mut cut, 0..skip.saturating_sub(from * 64));
-            rank += bits::count(own) - bits::count(&cut);
-            bits::clear(&mut cut, end.saturating_sub(from * 64)..usize::MAX);
-            self.piece(first + from as u64 * 64, &cut, rank)?;
+            let part = &self.job.part;
+            let own = (first + piece.start as u64).max(part.start)..(first + piece.end as u64).min(part.end);
+            for span in plan.spans(own, turn) {
+                let within = |page: u64| usize::try_from(page - first).unwrap_or(usize::MAX);
+                let mut cut = words[piece.start / 64..piece.end / 64].to_vec();
+                bits::clear(&mut cut, 0..within(span.start) - piece.start);
+                bits::clear(&mut cut, within(span.end) - piece.start..usize::MAX);
+                let rank = plan.before(block) + bits::count_before(&words, within(span.start));
+                self.piece(first + piece.start as u64, &cut, rank)?;
+            }
         }
         self.flush()?;
         let mut all = locked(&self.job.written);
