@@ -127,7 +127,7 @@ pub struct Save {
     /// How pages are compressed [default: zstd]
     #[arg(long, value_name = "HOW", value_enum)]
     pub compress: Option<Compression>,
-    /// How hard: zlib 1 to 9, zstd -7 to 19
+    /// How hard: zlib 1 to 9, zstd -7 to 19 [default: 1 and -1; 3 in archives]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub effort: Option<i32>,
     /// As --compress zlib
