@@ -99,7 +99,7 @@ impl Bench {
             }
             let own = least(|| self.ours(&["-d", "31", "--threads", "1"], &path, &out))?;
             let title = format!("filter 2 TB, {name}, one thread, --io auto");
-            self.print(title, own, Against::Goal(better * AUTO))?;
+            self.print(title, own, Against::Goal((better * AUTO * 100.0).round() / 100.0))?;
             if let Some(theirs) = self.theirs(&["-l", "-d", "31"], &path, &out)? {
                 self.print(
                     format!("filter 2 TB, {name}, against the default"),
@@ -129,7 +129,7 @@ impl Bench {
             };
             let (better, own) = (taken("mmap")?.min(taken("read")?), taken("auto")?);
             let name = format!("-d {level}, not compressed, one thread, --io auto");
-            self.print(name, own, Against::Goal(better * AUTO))?;
+            self.print(name, own, Against::Goal((better * AUTO * 100.0).round() / 100.0))?;
         }
         for (level, codec, flag) in
             [("31", "zstd", "-z"), ("31", "snappy", "-p"), ("31", "zlib", "-c"), ("0", "zstd", "-z")]
