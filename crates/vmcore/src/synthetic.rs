@@ -16,6 +16,7 @@ use crate::note;
 
 pub mod large;
 mod per_cpu;
+pub mod told;
 pub mod vmlinux;
 
 const PAGE: u64 = 4096;

@@ -1,14 +1,13 @@
 //! Archives: what was written reads back, through files and streams; cut off or damaged they are read as far as they go.
 
 use std::error::Error;
-use std::io::Cursor;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use clap::Parser;
 use proptest::prelude::{any, prop, proptest};
-use vmcore::command::{Arguments, Host, run};
+use vmcore::command::Arguments;
 use vmcore::synthetic::Synthetic;
+use vmcore::synthetic::told::Told;
 use vmcore::{
     Codec, Dump, DumpError, FileSink, Format, Io, Level, MemoryError, Overwrite, Plan, Reader, Stream, Style, Work,
     Written, write_archive,
@@ -22,17 +21,8 @@ const HEAD: usize = 64;
 
 /// Runs a command line in a folder; returns all that can be seen, and the bytes of the answer.
 fn seen(folder: &Path, line: &str) -> Result<(String, Vec<u8>), Box<dyn Error>> {
-    let place = |word: &str| {
-        word.strip_prefix('@').map_or_else(|| word.to_owned(), |name| folder.join(name).display().to_string())
-    };
-    let arguments =
-        Arguments::try_parse_from(std::iter::once("marvin-dump".to_owned()).chain(line.split(' ').map(place)))?;
-    let (mut answers, mut messages, mut input) = (Vec::new(), Vec::new(), Cursor::new(Vec::new()));
-    let clock = || Duration::from_secs(7);
-    let mut host = Host { input: &mut input, answers: &mut answers, messages: &mut messages, clock: &clock };
-    let code = run(&arguments, &mut host).code();
-    let text = format!("$ marvin-dump {line}\n{}exit code {code}\n", String::from_utf8_lossy(&messages));
-    Ok((text.replace(&folder.display().to_string(), "FOLDER"), answers))
+    let told = Told::of(folder, line, &[])?;
+    Ok((told.said(), told.answer))
 }
 
 fn fine(folder: &Path, line: &str) -> Result<Vec<u8>, Box<dyn Error>> {

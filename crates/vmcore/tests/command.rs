@@ -1,30 +1,18 @@
 //! The command line, as a user sees it: what is said, what is written, and the exit code.
 
 use std::error::Error;
-use std::io::Cursor;
 use std::path::Path;
-use std::time::Duration;
 
-use clap::Parser;
-use vmcore::command::{Arguments, Host, run};
 use vmcore::synthetic::Synthetic;
+use vmcore::synthetic::told::Told;
 use vmcore::{Dump, Io, Reader};
 
 type Outcome = Result<(), Box<dyn Error>>;
 
 /// Runs a command line in a folder; returns all that can be seen, and the bytes of the answer.
 fn seen(folder: &Path, line: &str, input: &[u8]) -> Result<(String, Vec<u8>), Box<dyn Error>> {
-    let place = |word: &str| {
-        word.strip_prefix('@').map_or_else(|| word.to_owned(), |name| folder.join(name).display().to_string())
-    };
-    let arguments =
-        Arguments::try_parse_from(std::iter::once("marvin-dump".to_owned()).chain(line.split(' ').map(place)))?;
-    let (mut answers, mut messages, mut input) = (Vec::new(), Vec::new(), Cursor::new(input.to_vec()));
-    let clock = || Duration::from_secs(7);
-    let mut host = Host { input: &mut input, answers: &mut answers, messages: &mut messages, clock: &clock };
-    let code = run(&arguments, &mut host).code();
-    let text = format!("$ marvin-dump {line}\n{}exit code {code}\n", String::from_utf8_lossy(&messages));
-    Ok((text.replace(&folder.display().to_string(), "FOLDER"), answers))
+    let told = Told::of(folder, line, input)?;
+    Ok((told.said(), told.answer))
 }
 
 fn folder() -> Result<tempfile::TempDir, Box<dyn Error>> {

@@ -1,14 +1,13 @@
 //! Data that is erased from a dump, and what is said of it.
 
 use std::error::Error;
-use std::io::Cursor;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::time::Duration;
 
 use clap::Parser;
-use vmcore::command::{Arguments, Host, run};
+use vmcore::command::Arguments;
 use vmcore::synthetic::Synthetic;
+use vmcore::synthetic::told::Told;
 use vmcore::synthetic::vmlinux::{Btf, Vmlinux};
 use vmcore::{Dump, Io, Reader};
 
@@ -20,17 +19,7 @@ const LINKED: u64 = 0xffff_ffff_8080_0000;
 
 /// Runs a command line in a folder; returns all that can be seen.
 fn seen(folder: &Path, line: &str) -> Result<String, Box<dyn Error>> {
-    let place = |word: &str| {
-        word.strip_prefix('@').map_or_else(|| word.to_owned(), |name| folder.join(name).display().to_string())
-    };
-    let arguments =
-        Arguments::try_parse_from(std::iter::once("marvin-dump".to_owned()).chain(line.split(' ').map(place)))?;
-    let (mut answers, mut messages, mut input) = (Vec::new(), Vec::new(), Cursor::new(Vec::new()));
-    let clock = || Duration::from_secs(7);
-    let mut host = Host { input: &mut input, answers: &mut answers, messages: &mut messages, clock: &clock };
-    let code = run(&arguments, &mut host).code();
-    let text = format!("$ marvin-dump {line}\n{}exit code {code}\n", String::from_utf8(messages)?);
-    Ok(text.replace(&folder.display().to_string(), "FOLDER"))
+    Ok(Told::of(folder, line, &[])?.said())
 }
 
 fn vmlinux(release: &str) -> Vmlinux {

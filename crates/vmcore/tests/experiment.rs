@@ -6,11 +6,9 @@ use std::error::Error;
 use std::io::Write;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
-use clap::Parser;
 use serde_json::Value;
-use vmcore::command::{Arguments, Host, run};
+use vmcore::synthetic::told::Told;
 use vmcore::synthetic::{KERNELS, Synthetic};
 use vmcore::{Dump, Filter, Io, Level, Plan, Reader, Work};
 
@@ -30,17 +28,8 @@ fn folder() -> Result<tempfile::TempDir, Box<dyn Error>> {
 
 /// Carries out a command; returns exit code, answer and messages.
 fn answer(folder: &Path, line: &str) -> Result<(u8, String, String), Box<dyn Error>> {
-    let place = |word: &str| {
-        word.strip_prefix('@').map_or_else(|| word.to_owned(), |name| folder.join(name).display().to_string())
-    };
-    let words = std::iter::once("marvin-dump".to_owned()).chain(line.split(' ').map(place));
-    let arguments = Arguments::try_parse_from(words)?;
-    let (mut answers, mut messages, mut input) = (Vec::new(), Vec::new(), std::io::empty());
-    let clock = || Duration::from_secs(7);
-    let mut host = Host { input: &mut input, answers: &mut answers, messages: &mut messages, clock: &clock };
-    let code = run(&arguments, &mut host).code();
-    let said = String::from_utf8(messages)?.replace(&folder.display().to_string(), "FOLDER");
-    Ok((code, String::from_utf8(answers)?, said))
+    let told = Told::of(folder, line, &[])?;
+    Ok((told.code, String::from_utf8(told.answer)?, told.messages))
 }
 
 #[test]

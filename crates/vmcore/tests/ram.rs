@@ -2,16 +2,13 @@
 
 use std::error::Error;
 use std::fs::File;
-use std::io::Cursor;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use clap::Parser;
-use vmcore::command::{Arguments, Host, run};
 use vmcore::ram::Part;
 use vmcore::synthetic::Synthetic;
+use vmcore::synthetic::told::Told;
 use vmcore::{Dump, Filter, Format, Io, Level, Plan, Reader, Work, ram};
 
 type Outcome = Result<(), Box<dyn Error>>;
@@ -122,18 +119,7 @@ fn a_kernel_that_ran_before_is_not_believed() -> Outcome {
 
 /// Runs a command line in a folder; returns all that can be seen.
 fn seen(folder: &Path, line: &str) -> Result<String, Box<dyn Error>> {
-    let place = |word: &str| {
-        word.strip_prefix('@').map_or_else(|| word.to_owned(), |name| folder.join(name).display().to_string())
-    };
-    let words = std::iter::once("marvin-dump".to_owned()).chain(line.split(' ').map(place));
-    let arguments = Arguments::try_parse_from(words)?;
-    let (mut answers, mut messages, mut input) = (Vec::new(), Vec::new(), Cursor::new(Vec::new()));
-    let clock = || Duration::from_secs(7);
-    let mut host = Host { input: &mut input, answers: &mut answers, messages: &mut messages, clock: &clock };
-    let code = run(&arguments, &mut host).code();
-    let said = [answers, messages].concat();
-    let text = format!("$ marvin-dump {line}\n{}exit code {code}\n", String::from_utf8_lossy(&said));
-    Ok(text.replace(&folder.display().to_string(), "FOLDER"))
+    Ok(Told::of(folder, line, &[])?.all())
 }
 
 #[test]

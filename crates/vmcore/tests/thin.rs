@@ -1,13 +1,12 @@
 //! The memory map without what it says of dropped pages (`--exclude-vmemmap`).
 
 use std::error::Error;
-use std::io::Cursor;
 use std::path::Path;
-use std::time::Duration;
 
 use clap::Parser;
-use vmcore::command::{Arguments, Host, run};
+use vmcore::command::Arguments;
 use vmcore::synthetic::Synthetic;
+use vmcore::synthetic::told::Told;
 use vmcore::{Dump, Io, Reader};
 
 type Outcome = Result<(), Box<dyn Error>>;
@@ -18,17 +17,7 @@ const RECORDS: u64 = 64;
 
 /// Runs a command line in a folder; returns all that can be seen.
 fn seen(folder: &Path, line: &str) -> Result<String, Box<dyn Error>> {
-    let place = |word: &str| {
-        word.strip_prefix('@').map_or_else(|| word.to_owned(), |name| folder.join(name).display().to_string())
-    };
-    let arguments =
-        Arguments::try_parse_from(std::iter::once("marvin-dump".to_owned()).chain(line.split(' ').map(place)))?;
-    let (mut answers, mut messages, mut input) = (Vec::new(), Vec::new(), Cursor::new(Vec::new()));
-    let clock = || Duration::from_secs(7);
-    let mut host = Host { input: &mut input, answers: &mut answers, messages: &mut messages, clock: &clock };
-    let code = run(&arguments, &mut host).code();
-    let text = format!("$ marvin-dump {line}\n{}exit code {code}\n", String::from_utf8(messages)?);
-    Ok(text.replace(&folder.display().to_string(), "FOLDER"))
+    Ok(Told::of(folder, line, &[])?.said())
 }
 
 /// A page's number and its bytes.

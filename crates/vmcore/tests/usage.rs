@@ -1,29 +1,15 @@
 //! What memory was used for, as a user sees it.
 
 use std::error::Error;
-use std::io::Cursor;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::time::Duration;
 
-use clap::Parser;
-use vmcore::command::{Arguments, Host, run};
 use vmcore::synthetic::Synthetic;
+use vmcore::synthetic::told::Told;
 
 /// Runs a command line in a folder; returns all that can be seen.
 fn seen(folder: &Path, line: &str) -> Result<String, Box<dyn Error>> {
-    let place = |word: &str| {
-        word.strip_prefix('@').map_or_else(|| word.to_owned(), |name| folder.join(name).display().to_string())
-    };
-    let arguments =
-        Arguments::try_parse_from(std::iter::once("marvin-dump".to_owned()).chain(line.split(' ').map(place)))?;
-    let (mut answers, mut messages, mut input) = (Vec::new(), Vec::new(), Cursor::new(Vec::new()));
-    let clock = || Duration::from_secs(7);
-    let mut host = Host { input: &mut input, answers: &mut answers, messages: &mut messages, clock: &clock };
-    let code = run(&arguments, &mut host).code();
-    let (said, answer) = (String::from_utf8(messages)?, String::from_utf8(answers)?);
-    let text = format!("$ marvin-dump {line}\n{answer}{said}exit code {code}\n");
-    Ok(text.replace(&folder.display().to_string(), "FOLDER"))
+    Ok(Told::of(folder, line, &[])?.all())
 }
 
 fn folder() -> Result<tempfile::TempDir, Box<dyn Error>> {
