@@ -1,7 +1,7 @@
-//! Memory of the machines on the host: the peak of each QEMU that this process has running.
+//! Memory of programs on the host: the peak of each child of this process that has a certain name.
 //!
 //! It is what Linux calls VmHWM: the most pages that were resident at any time, those of shared libraries and of the
-//! page cache that the guest's memory is read from included. That is more than the machine costs the host.
+//! page cache that files are mapped from included. That is more than a machine costs the host.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,17 +9,16 @@ use std::time::Duration;
 
 /// How often is looked. The peak itself is kept by Linux: only what is new in a process's last moments is missed.
 const PAUSE: Duration = Duration::from_millis(20);
-/// QEMU's name in `/proc/PID/status`, which is cut there (proc(5)).
-const NAME: &str = "qemu-system-x86";
 
-/// Does a piece of work and returns the peak of the largest QEMU that it started, in bytes; none if none was seen.
-pub(crate) fn peak_during<T>(work: impl FnOnce() -> T) -> (T, Option<u64>) {
+/// Does a piece of work and returns the peak of the largest program of this name that it started, in bytes; none if none
+/// was seen. The name is that of `/proc/PID/status`: 15 characters at most (proc(5)).
+pub(crate) fn peak_during<T>(name: &str, work: impl FnOnce() -> T) -> (T, Option<u64>) {
     let (done, peak) = (AtomicBool::new(false), AtomicU64::new(0));
     let result = std::thread::scope(|scope| {
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
                 peak.fetch_max(
-                    children().iter().filter_map(|child| peak_of(child)).max().unwrap_or(0),
+                    children().iter().filter_map(|child| peak_of(child, name)).max().unwrap_or(0),
                     Ordering::Relaxed,
                 );
                 std::thread::sleep(PAUSE);
@@ -39,13 +38,13 @@ fn children() -> Vec<String> {
     lists.flat_map(|list| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
-fn peak_of(process: &str) -> Option<u64> {
-    peak_in(&fs::read_to_string(format!("/proc/{process}/status")).ok()?)
+fn peak_of(process: &str, name: &str) -> Option<u64> {
+    peak_in(&fs::read_to_string(format!("/proc/{process}/status")).ok()?, name)
 }
 
-fn peak_in(status: &str) -> Option<u64> {
+fn peak_in(status: &str, wanted: &str) -> Option<u64> {
     let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-    let kib = field("VmHWM:").filter(|_| field("Name:") == Some(NAME))?.strip_suffix("kB")?;
+    let kib = field("VmHWM:").filter(|_| field("Name:") == Some(wanted))?.strip_suffix("kB")?;
     Some(kib.trim().parse::<u64>().ok()? * 1024)
 }
 
@@ -53,16 +52,18 @@ fn peak_in(status: &str) -> Option<u64> {
 mod tests {
     use super::{peak_during, peak_in};
 
+    const QEMU: &str = "qemu-system-x86";
+
     #[test]
     fn the_peak_of_a_qemu_is_read_and_no_other() {
         let status = "Name:\tqemu-system-x86\nState:\tR (running)\nVmPeak:\t  99999 kB\nVmHWM:\t  2048 kB\n";
-        assert_eq!(peak_in(status), Some(2 << 20));
-        assert_eq!(peak_in(&status.replace("qemu-system-x86", "setpriv")), None);
-        assert_eq!(peak_in("Name:\tqemu-system-x86\n"), None);
+        assert_eq!(peak_in(status, QEMU), Some(2 << 20));
+        assert_eq!(peak_in(&status.replace("qemu-system-x86", "setpriv"), QEMU), None);
+        assert_eq!(peak_in("Name:\tqemu-system-x86\n", QEMU), None);
     }
 
     #[test]
     fn work_without_a_machine_has_no_peak() {
-        assert_eq!(peak_during(|| 7), (7, None));
+        assert_eq!(peak_during(QEMU, || 7), (7, None));
     }
 }

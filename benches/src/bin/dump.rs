@@ -8,23 +8,36 @@
 mod cpu;
 #[path = "../figure.rs"]
 mod figure;
+#[path = "../memory.rs"]
+mod memory;
 
+use std::fs::File;
 use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use anyhow::Context;
 use figure::{Against, Figure, Figures};
+use memory::peak_during;
 use vmcore::synthetic::large::{Large, Mix};
 
 /// Memory of the large machine, in bytes.
 const MEMORY: u64 = 2 << 40;
 /// Sections of it that have records of their own: 1 GiB of records, more than any cache holds.
 const DISTINCT: u64 = 512;
+/// Bytes of a page, of the kernel's record of one, and pages of the largest free block (`MAX_ORDER`, 4 MiB).
+const PAGE: u64 = 4096;
+const RECORD: u64 = 64;
+const BLOCK: u64 = 1024;
 /// What --io auto may take of what the better of its two choices takes.
 const AUTO: f64 = 1.1;
 /// Each is measured so often, and the least counts: what else runs can only add.
 const TIMES: usize = 3;
+/// What --memory is by default, and 16 MiB.
+const MEMORY_GOAL_MIB: f64 = 80.0;
 
 fn main() -> ExitCode {
     match figures() {
@@ -49,6 +62,8 @@ fn figures() -> anyhow::Result<()> {
     match std::env::var_os("VMCORE") {
         Some(path) => {
             bench.real(Path::new(&path))?;
+            bench.threads(Path::new(&path))?;
+            bench.memory(Path::new(&path))?;
             bench.archive(Path::new(&path))?;
         }
         None => writeln!(
@@ -113,10 +128,17 @@ impl Bench {
                 let name = format!("filter 2 TB, {name}, against half of two passes");
                 self.print(name, own, Against::Peer("makedumpfile", theirs / 2.0))?;
             }
+            if mix == Mix::Free {
+                let name = "limit of mostly free: one read for each free block".to_owned();
+                self.print(name, least(|| one_by_one(&path))?, Against::Nothing)?;
+            }
             std::fs::remove_file(&path)?;
         }
         let bandwidth = read_bandwidth()?;
-        self.print_unit("reading memory, one thread", bandwidth, "GB/s")
+        self.print_unit("reading memory, one thread", bandwidth, "GB/s")?;
+        let records = (MEMORY / PAGE * RECORD) as f64;
+        let name = "limit of busy: reading as many records, one thread".to_owned();
+        self.print(name, records / 1e9 / bandwidth, Against::Nothing)
     }
 
     /// Filter, compression and writing of a real dump.
@@ -147,6 +169,46 @@ impl Bench {
             };
             let value = size(&out)?;
             self.figures.print(&Figure { name: format!("{name}: size"), value, unit: "MB", against })?;
+        }
+        Ok(())
+    }
+
+    /// Two threads beside one, on the wall; then the same with something else on two processors.
+    fn threads(&mut self, path: &Path) -> anyhow::Result<()> {
+        let out = self.folder.path().join("out");
+        for busy in [false, true] {
+            let stop = AtomicBool::new(false);
+            let (one, two) = std::thread::scope(|scope| {
+                for _ in 0..if busy { 2 } else { 0 } {
+                    scope.spawn(|| while !stop.load(Ordering::Relaxed) {});
+                }
+                let both = ["1", "2"].map(|threads| {
+                    least(|| {
+                        let start = Instant::now();
+                        self.ours(&["-d", "31", "--compress", "zstd", "--threads", threads], path, &out)?;
+                        Ok(start.elapsed().as_secs_f64())
+                    })
+                });
+                stop.store(true, Ordering::Relaxed);
+                both.into()
+            });
+            let beside = if busy { ", processors busy" } else { "" };
+            let name = format!("-d 31, zstd, two threads, wall{beside}");
+            let against = Against::Peer("one thread", one?);
+            self.figures.print(&Figure { name, value: two?, unit: "s", against })?;
+        }
+        Ok(())
+    }
+
+    /// The most that is resident with the memory that is allowed by default.
+    fn memory(&mut self, path: &Path) -> anyhow::Result<()> {
+        let out = self.folder.path().join("out");
+        for level in ["31", "0"] {
+            let (done, peak) = peak_during("marvin-dump", || self.ours(&["-d", level], path, &out));
+            done?;
+            let value = peak.context("it ended before its memory was seen")? as f64 / f64::from(1 << 20);
+            let name = format!("-d {level}, zstd: peak memory");
+            self.figures.print(&Figure { name, value, unit: "MiB", against: Against::Goal(MEMORY_GOAL_MIB) })?;
         }
         Ok(())
     }
@@ -225,6 +287,20 @@ fn read_bandwidth() -> anyhow::Result<f64> {
         best = best.min(own_s()? - start);
     }
     Ok((words.len() * 8) as f64 / best / 1e9)
+}
+
+/// Reads one record for each free block that so much memory may consist of, and returns the processor seconds.
+fn one_by_one(path: &Path) -> anyhow::Result<f64> {
+    let file = File::open(path)?;
+    let places = file.metadata()?.len() / (BLOCK * RECORD);
+    anyhow::ensure!(places > 0, "{} is too short", path.display());
+    let mut record = [0; RECORD as usize];
+    let start = own_s()?;
+    for block in 0..MEMORY / PAGE / BLOCK {
+        file.read_exact_at(&mut record, block % places * BLOCK * RECORD)?;
+        std::hint::black_box(&record);
+    }
+    Ok(own_s()? - start)
 }
 
 /// Returns the processor seconds of this thread: the first field of schedstat, in ns (`Documentation/scheduler/sched-stats.rst`).
