@@ -325,7 +325,12 @@ impl<'f> Scanner<'f> {
                 page += pages;
             }
         }
-        self.records.ahead = if page > end { AHEAD_MIN } else { (self.records.ahead * 2).min(PIECE_MAX) };
+        self.records.ahead = match page.saturating_sub(end) * size {
+            0 => (self.records.ahead * 2).clamp(AHEAD_MIN, PIECE_MAX),
+            1..AHEAD_MIN => AHEAD_MIN,
+            // Behind a large block there is often another, of which no more than the head is looked at.
+            _ => 0,
+        };
         page
     }
 }
