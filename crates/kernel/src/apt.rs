@@ -18,6 +18,11 @@ pub(crate) fn records() -> Result<String, KernelError> {
     run("apt-cache", &args, Path::new("/"))
 }
 
+/// Returns the records of all versions of a package.
+pub(crate) fn show(package: &str) -> Result<String, KernelError> {
+    run("apt-cache", &["show", package], Path::new("/"))
+}
+
 /// Downloads a package into a folder of its own and checks that it is the one apt's lists describe.
 pub(crate) fn download(offer: &Offer, into: &Path) -> Result<PathBuf, KernelError> {
     let package = format!("{}={}", offer.package, offer.version);

@@ -15,14 +15,15 @@ use crate::catalogue::{Offer, offers};
 use crate::folder::{self, Folder, build_id, sha256};
 use crate::image::{self, Image, Vmlinux};
 use crate::scratch::{self, Scratch};
-use crate::{KernelError, apt};
+use crate::{KernelError, SourceSettings, apt};
 
 /// A cache of builds below a home folder.
 #[derive(Debug, Clone)]
 pub struct BuildCache {
-    home: PathBuf,
-    builds: PathBuf,
-    downloads: PathBuf,
+    pub(crate) home: PathBuf,
+    pub(crate) builds: PathBuf,
+    pub(crate) downloads: PathBuf,
+    pub(crate) settings: SourceSettings,
 }
 
 /// What is being done for a kernel's name, for those who wait.
@@ -42,6 +43,20 @@ pub enum Step {
         /// The package or the file.
         what: String,
     },
+    /// Building a kernel from its source.
+    Building {
+        /// The commit or the folder, and the configuration.
+        what: String,
+        /// How many seconds the last build of this configuration took.
+        estimate_s: Option<u64>,
+    },
+    /// Options that were asked for and that the source has otherwise, each as `CONFIG_X=y`.
+    NotKept {
+        /// The commit or the folder.
+        what: String,
+        /// The options.
+        options: Vec<String>,
+    },
     /// Nothing to do: the build was there.
     Cached {
         /// The package or the file.
@@ -50,14 +65,14 @@ pub enum Step {
 }
 
 /// An image that lies somewhere and is to become a build.
-struct Found<'a> {
-    name: &'a KernelName,
-    file: &'a Path,
-    origin: String,
+pub(crate) struct Found<'a> {
+    pub(crate) name: &'a KernelName,
+    pub(crate) file: &'a Path,
+    pub(crate) origin: String,
     /// The version, where it is known from elsewhere than the image.
-    version: Option<String>,
+    pub(crate) version: Option<String>,
     /// Whether the folders around the image are ours to take.
-    ours: bool,
+    pub(crate) ours: bool,
 }
 
 impl BuildCache {
@@ -66,8 +81,10 @@ impl BuildCache {
     /// # Errors
     /// When `home` cannot be used.
     pub fn open(home: &Path) -> Result<Self, KernelError> {
-        let cache = Self { home: home.to_owned(), builds: home.join("builds"), downloads: home.join("downloads") };
+        let (builds, downloads) = (home.join("builds"), home.join("downloads"));
+        let cache = Self { home: home.to_owned(), builds, downloads, settings: SourceSettings::default() };
         fs::create_dir_all(cache.builds.join("by-name"))
+            .and_then(|()| fs::create_dir_all(cache.builds.join("by-recipe")))
             .and_then(|()| fs::create_dir_all(&cache.downloads))
             .and_then(|()| fs::read_dir(&cache.builds).map(drop))
             .map_err(|source| match KernelError::at(home)(source) {
@@ -75,6 +92,11 @@ impl BuildCache {
                 full => full,
             })?;
         Ok(cache)
+    }
+
+    /// Has sources built in this way from now on.
+    pub fn set_sources(&mut self, settings: SourceSettings) {
+        self.settings = settings;
     }
 
     /// Returns the build that a name stands for, making it where it is not in the cache.
@@ -89,6 +111,7 @@ impl BuildCache {
                 let found = Found { name, file, origin: file.display().to_string(), version: None, ours: false };
                 self.keep(found, notify)
             }
+            KernelName::Git(_) | KernelName::Tree(_) | KernelName::DebSrc(_) => self.built(name, notify),
         }
         .map_err(|error| match error {
             // Scratch folders are gone by the time somebody reads this.
@@ -147,7 +170,7 @@ impl BuildCache {
     }
 
     /// Makes a build of an image, or adds to the one that there is.
-    fn keep(&self, found: Found<'_>, notify: &dyn Fn(Step)) -> Result<Build, KernelError> {
+    pub(crate) fn keep(&self, found: Found<'_>, notify: &dyn Fn(Step)) -> Result<Build, KernelError> {
         let refuse = |fault| KernelError::Image { what: found.origin.clone(), fault };
         let bytes = image::load(found.file).map_err(refuse)?;
         let image = Image::read(&bytes).map_err(refuse)?;
@@ -239,7 +262,7 @@ fn vmlinuz(boot: &Path) -> Option<PathBuf> {
     entries.flatten().map(|entry| entry.path()).find(is_image)
 }
 
-fn build(
+pub(crate) fn build(
     id: BuildId,
     name: &KernelName,
     (version, origin): (String, String),
@@ -365,7 +388,7 @@ mod tests {
         let error = error.to_string().replace(home.path().to_str().unwrap(), "HOME");
         insta::assert_snapshot!(error, @"HOME/bzImage: the compressed kernel in it is damaged: it is not an ELF file; copy or build it again");
         let builds = fs::read_dir(home.path().join("home/builds")).unwrap();
-        assert_eq!(builds.count(), 1, "by-name");
+        assert_eq!(builds.count(), 2, "by-name and by-recipe");
     }
 
     #[test]

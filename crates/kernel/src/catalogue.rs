@@ -131,7 +131,7 @@ impl Catalogue {
 }
 
 /// Returns the content of a one-line field.
-fn field<'a>(record: &'a str, name: &str) -> Option<&'a str> {
+pub(crate) fn field<'a>(record: &'a str, name: &str) -> Option<&'a str> {
     record.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
 }
 

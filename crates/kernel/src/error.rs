@@ -104,6 +104,9 @@ pub enum KernelError {
         /// Why not.
         source: io::Error,
     },
+    /// A source that did not become an image.
+    #[error(transparent)]
+    Source(#[from] crate::source::SourceError),
     /// A hash that is no id.
     #[error(transparent)]
     Id(#[from] model::IdError),
@@ -120,6 +123,7 @@ impl KernelError {
             | Self::Image { .. }
             | Self::Module { .. }
             | Self::Home { .. } => Guilt::User,
+            Self::Source(error) => error.guilt(),
             Self::NoKernels
             | Self::Program { .. }
             | Self::Download { .. }

@@ -1,6 +1,7 @@
-//! From the name of a kernel to a build of it that can be booted: Debian packages, files, the build cache.
+//! From the name of a kernel to a build of it that can be booted: Debian packages, files, sources, the build cache.
 //!
-//! `deb:` names stand for what apt offers at the moment, `path:` names for a file. Either ends in a folder of the
+//! `deb:` names stand for what apt offers at the moment, `path:` names for a file; `git:`, `tree:` and `deb-src:` names for
+//! sources, which are built (`source/`). Either ends in a folder of the
 //! build cache whose name is the hash of what is booted. How a name is written is `model`'s work, drawing progress
 //! and choosing the home folder is the callers', booting is `machine`'s.
 
@@ -13,17 +14,21 @@ mod catalogue;
 mod elf;
 mod error;
 mod folder;
+mod from_source;
 mod image;
 mod modules;
 mod nearest;
 mod payload;
 mod scratch;
+mod source;
 mod sources;
 mod version;
 
 pub use cache::{BuildCache, Step};
 pub use catalogue::{Offer, offers};
 pub use error::{Guilt, KernelError};
+pub use from_source::Sources;
 pub use image::ImageFault;
 pub use modules::{Module, is_built_in, modules};
+pub use source::{Commit, Compiled, Configuration, Headline, History, Place, Repository, SourceError, SourceSettings};
 pub use sources::{Inlines, source_places};

@@ -41,6 +41,13 @@ impl Progress {
                 self.line(&format!("{name}: downloading {package}, {:.1} MB", *bytes as f64 / 1e6));
             }
             Step::Unpacking { what } => self.message(&format!("{name}: unpacking {what}")),
+            Step::Building { what, estimate_s } => {
+                let last = estimate_s.map_or_else(String::new, |seconds| format!(", the last one took {seconds} s"));
+                self.line(&format!("{name}: building {what}{last}"));
+            }
+            Step::NotKept { what, options } => {
+                self.line(&format!("{name}: {what} has otherwise: {}", options.join(" ")));
+            }
             Step::Cached { what } => self.message(&format!("{name}: {what} is there already")),
         }
     }

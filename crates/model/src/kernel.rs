@@ -1,4 +1,4 @@
-//! How a user names a kernel: `deb:6.12`, `deb:6.12+amd64`, `path:/boot/vmlinuz-6.12`.
+//! How a user names a kernel: `deb:6.12`, `deb:6.12+amd64`, `path:/boot/vmlinuz-6.12`, `git:v6.12`, `tree:linux`.
 //!
 //! Only the words are read here; what stands behind them is found by the `kernel` crate.
 
@@ -16,6 +16,12 @@ pub enum KernelName {
     Deb(DebQuery),
     /// An image file, bzImage or vmlinux.
     Path(PathBuf),
+    /// A revision of the git tree that is configured.
+    Git(String),
+    /// A folder of sources as it stands.
+    Tree(PathBuf),
+    /// The newest Debian source package whose upstream version begins with these numbers.
+    DebSrc(String),
 }
 
 /// What is asked of the Debian archive.
@@ -37,7 +43,7 @@ pub enum DebQuery {
 pub enum KernelNameError {
     /// No known source before the colon.
     #[error(
-        "`{0}` names no kernel: expected deb:VERSION, deb:PACKAGE or path:FILE, for example deb:6.12 or path:/boot/vmlinuz"
+        "`{0}` names no kernel: expected deb:VERSION, deb:PACKAGE, path:FILE, git:REVISION, tree:FOLDER or deb-src:VERSION, for example deb:6.12 or path:/boot/vmlinuz"
     )]
     Source(String),
     /// A `deb:` name that is neither a version nor a package.
@@ -46,6 +52,15 @@ pub enum KernelNameError {
     /// `path:` with nothing behind it.
     #[error("`path:` needs a file, for example path:/boot/vmlinuz")]
     EmptyPath,
+    /// `git:` with nothing behind it.
+    #[error("`git:` needs a revision, for example git:v6.12 or git:HEAD~3")]
+    EmptyRevision,
+    /// `tree:` with nothing behind it.
+    #[error("`tree:` needs a folder, for example tree:linux")]
+    EmptyTree,
+    /// `deb-src:` with something that is no version of a series.
+    #[error("`{0}` is no version of a source package: expected deb-src:6.12 or deb-src:6.12.117")]
+    DebSrc(String),
 }
 
 impl FromStr for KernelName {
@@ -55,6 +70,14 @@ impl FromStr for KernelName {
         match text.split_once(':') {
             Some(("path", "")) => Err(KernelNameError::EmptyPath),
             Some(("path", file)) => Ok(Self::Path(PathBuf::from(file))),
+            Some(("git", "")) => Err(KernelNameError::EmptyRevision),
+            Some(("git", revision)) => Ok(Self::Git(revision.to_owned())),
+            Some(("tree", "")) => Err(KernelNameError::EmptyTree),
+            Some(("tree", folder)) => Ok(Self::Tree(PathBuf::from(folder))),
+            Some(("deb-src", version)) if is_version(version) && version.contains('.') => {
+                Ok(Self::DebSrc(version.to_owned()))
+            }
+            Some(("deb-src", _)) => Err(KernelNameError::DebSrc(text.to_owned())),
             Some(("deb", query)) => {
                 deb_query(query).map(Self::Deb).ok_or_else(|| KernelNameError::Deb(text.to_owned()))
             }
@@ -72,14 +95,22 @@ fn deb_query(query: &str) -> Option<DebQuery> {
         return Some(DebQuery::Package(query.to_owned()));
     }
     let (version, flavour) = query.split_once('+').unwrap_or((query, DEFAULT_FLAVOUR));
-    let numbers = version.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()));
-    (numbers && word(flavour)).then(|| DebQuery::Version { version: version.to_owned(), flavour: flavour.to_owned() })
+    (is_version(version) && word(flavour))
+        .then(|| DebQuery::Version { version: version.to_owned(), flavour: flavour.to_owned() })
+}
+
+/// Tells whether it is numbers with points between.
+fn is_version(text: &str) -> bool {
+    text.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
 }
 
 impl fmt::Display for KernelName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Path(file) => write!(f, "path:{}", file.display()),
+            Self::Git(revision) => write!(f, "git:{revision}"),
+            Self::Tree(folder) => write!(f, "tree:{}", folder.display()),
+            Self::DebSrc(version) => write!(f, "deb-src:{version}"),
             Self::Deb(DebQuery::Package(package)) => write!(f, "deb:{package}"),
             Self::Deb(DebQuery::Version { version, flavour }) if flavour == DEFAULT_FLAVOUR => {
                 write!(f, "deb:{version}")
@@ -104,6 +135,10 @@ mod tests {
             "deb:linux-image-6.12.117+deb12-cloud-amd64",
             "path:/boot/vmlinuz-6.1",
             "path:a:b",
+            "git:HEAD~3",
+            "tree:../linux",
+            "deb-src:6.12",
+            "deb-src:6.12.117",
         ] {
             assert_eq!(name.parse::<KernelName>().unwrap().to_string(), name);
         }
@@ -116,9 +151,23 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for name in
-            ["", "6.1", "deb:", "deb:six", "deb:6..1", "deb:6.1+", "deb:6.1+-x", "path:", "rpm:6.1", "deb:6.1 -o x"]
-        {
+        for name in [
+            "",
+            "6.1",
+            "deb:",
+            "deb:six",
+            "deb:6..1",
+            "deb:6.1+",
+            "deb:6.1+-x",
+            "path:",
+            "rpm:6.1",
+            "deb:6.1 -o x",
+            "git:",
+            "tree:",
+            "deb-src:6",
+            "deb-src:",
+            "deb-src:6.12-1",
+        ] {
             assert!(name.parse::<KernelName>().is_err(), "{name}");
         }
     }

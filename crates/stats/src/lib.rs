@@ -1,4 +1,4 @@
-//! Numbers in, averages, ratings, verdicts and change points out; knows no word of the domain.
+//! Numbers in, averages, ratings, verdicts, change points and what to measure next out; knows no word of the domain.
 //!
 //! Pure and total: a function answers `None`, or says which fault it found, where the question has no answer (no values, a
 //! value that is not finite, a logarithm of nothing), so that NaN can neither enter nor leave. What the numbers mean, which
@@ -13,6 +13,7 @@ mod golden;
 mod noise;
 mod ranks;
 mod rated;
+mod search;
 mod series;
 mod summary;
 #[cfg(any(test, feature = "synthetic"))]
@@ -25,6 +26,9 @@ pub use noise::{NoiseProfile, noise_profile};
 pub use ranks::{RankTest, rank_test};
 pub use rated::{
     Basis, CrossCheck, Fault, History, Interval, Precision, Rating, Scores, Unclear, Verdict, cross_check, rate,
+};
+pub use search::{
+    Cost, Criteria as SearchCriteria, Found, Levels, Next, Pair, Refusal, Search, Step, Steps, Tolerance, Wanted,
 };
 pub use series::{Change, Criteria, FollowUp, Group, Span, Watch, changes, follow_up, groups};
 pub use summary::{Better, Summary};

@@ -102,6 +102,8 @@ fn file(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<BuildFile>> {
 fn name_bytes(name: &KernelName) -> Vec<u8> {
     match name {
         KernelName::Path(path) => [b"path:", path.as_os_str().as_bytes()].concat(),
+        KernelName::Tree(folder) => [b"tree:", folder.as_os_str().as_bytes()].concat(),
+        KernelName::Git(_) | KernelName::DebSrc(_) => name.to_string().into_bytes(),
         KernelName::Deb(DebQuery::Version { version, flavour }) => format!("deb:{version}+{flavour}").into_bytes(),
         KernelName::Deb(DebQuery::Package(package)) => format!("deb:{package}").into_bytes(),
     }
@@ -114,6 +116,9 @@ impl FromSql for Name {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         if let Some(path) = value.as_bytes()?.strip_prefix(b"path:") {
             return Ok(Self(KernelName::Path(OsStr::from_bytes(path).into())));
+        }
+        if let Some(folder) = value.as_bytes()?.strip_prefix(b"tree:") {
+            return Ok(Self(KernelName::Tree(OsStr::from_bytes(folder).into())));
         }
         let text = value.as_str()?;
         text.parse().map(Self).map_err(|_| UnknownCode::error("kernel name", text))
@@ -141,7 +146,11 @@ mod tests {
         of_a_path.name = KernelName::Path(OsStr::from_bytes(b"/boot/\xff").into());
         let mut of_a_package = build("cc");
         of_a_package.name = "deb:linux-image-6.12.117+deb12-cloud-amd64".parse().unwrap();
-        for build in [with_all, of_a_path, of_a_package] {
+        let mut of_a_tree = build("dd");
+        of_a_tree.name = KernelName::Tree(OsStr::from_bytes(b"/linux/\xff").into());
+        let mut of_a_commit = build("ee");
+        of_a_commit.name = "git:v6.12~3".parse().unwrap();
+        for build in [with_all, of_a_path, of_a_package, of_a_tree, of_a_commit] {
             store.save_build(&build).unwrap();
             assert_eq!(store.build(&build.id).unwrap(), build);
         }

@@ -1,9 +1,11 @@
 //! Seeded noise of known kinds, by which error rates are measured. For tests and benches only: nothing that judges draws
 //! a number.
 
+mod bisection;
 mod calibration;
 mod detection;
 
+pub use bisection::{Line, PLACES, Severals, Singles, Start};
 pub use calibration::{Calibration, Design, Kind};
 pub use detection::{Quality, Trials};
 

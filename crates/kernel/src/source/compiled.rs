@@ -1,0 +1,156 @@
+//! Which files of a source a build used, and which changes can therefore not have changed it.
+//!
+//! make writes down for each object what it was made from (`scripts/basic/fixdep.c`, files `.NAME.cmd`).
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use crate::KernelError;
+
+/// Folders whose files no image of ours is made from.
+const NEVER: [&str; 5] = ["Documentation/", "LICENSES/", "samples/", "tools/testing/", "tools/perf/"];
+/// Endings of files that are only ever used where make writes it down; others, such as scripts and tables, are used unseen.
+const WRITTEN_DOWN: [&str; 4] = [".c", ".h", ".S", ".rs"];
+/// Files that no build reads.
+const WORDS: [&str; 4] = [".rst", ".yaml", ".md", ".dts"];
+/// Folders of programs that take part in building, whose own building is not always written down.
+const TOOLS: [&str; 2] = ["scripts/", "tools/"];
+/// Deepest folder that is looked into.
+const DEPTH_MAX: usize = 24;
+
+/// The files of a source that a build used, by their paths from its top.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Compiled {
+    files: BTreeSet<String>,
+}
+
+impl Compiled {
+    /// Reads what a build in `out` of the source in `source` wrote down.
+    pub(crate) fn read(out: &Path, source: &Path) -> Result<Self, KernelError> {
+        let mut compiled = Self::default();
+        let prefix = format!("{}/", source.display());
+        compiled.folder(out, &prefix, DEPTH_MAX)?;
+        Ok(compiled)
+    }
+
+    fn folder(&mut self, folder: &Path, prefix: &str, depth: usize) -> Result<(), KernelError> {
+        for entry in fs::read_dir(folder).map_err(KernelError::at(folder))? {
+            let entry = entry.map_err(KernelError::at(folder))?;
+            let (path, kind) = (entry.path(), entry.file_type().map_err(KernelError::at(folder))?);
+            if kind.is_dir() && depth > 0 {
+                self.folder(&path, prefix, depth - 1)?;
+            } else if kind.is_file() && path.extension().is_some_and(|end| end == "cmd") {
+                let text = fs::read(&path).map_err(KernelError::at(&path))?;
+                self.add(&String::from_utf8_lossy(&text), prefix);
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, text: &str, prefix: &str) {
+        let files = text.split_whitespace().filter_map(|word| word.strip_prefix(prefix));
+        self.files.extend(files.filter(|file| !file.is_empty()).map(plain));
+    }
+
+    /// Returns lines, one for each file.
+    pub(crate) fn to_text(&self) -> String {
+        self.files.iter().map(|file| format!("{file}\n")).collect()
+    }
+
+    /// Reads what [`to_text`](Self::to_text) wrote.
+    pub(crate) fn from_text(text: &str) -> Self {
+        Self { files: text.lines().map(str::to_owned).collect() }
+    }
+
+    /// Returns how many files there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.files.len()
+    }
+
+    /// Adds the files of another build.
+    pub fn join(&mut self, other: Self) {
+        self.files.extend(other.files);
+    }
+
+    /// Tells whether a change of a file may change the build: certainly not where make would have written its use down and
+    /// did not.
+    #[must_use]
+    pub fn may_use(&self, file: &str) -> bool {
+        if self.files.contains(file) {
+            return true;
+        }
+        if NEVER.iter().any(|folder| file.starts_with(folder)) || WORDS.iter().any(|end| file.ends_with(end)) {
+            return false;
+        }
+        // Other processors' folders are not even entered.
+        let foreign = file.strip_prefix("arch/").is_some_and(|rest| rest.contains('/') && !rest.starts_with("x86/"));
+        let tool = TOOLS.iter().any(|folder| file.starts_with(folder));
+        !foreign && (tool || !WRITTEN_DOWN.iter().any(|end| file.ends_with(end)))
+    }
+}
+
+/// Takes `..` out of a path: `a/b/../c` is `a/c`.
+fn plain(file: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in file.split('/') {
+        match part {
+            ".." => drop(parts.pop()),
+            "." | "" => {}
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Compiled;
+
+    #[test]
+    fn what_make_wrote_down_is_read() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(home.path().join("mm")).unwrap();
+        let text = "savedcmd_mm/memory.o := gcc -I/src/include -c -o mm/memory.o /src/mm/memory.c\n\n\
+                    source_mm/memory.o := /src/mm/memory.c\n\ndeps_mm/memory.o := \\\n    $(wildcard include/config/NUMA) \\\n  \
+                    /src/include/linux/mm.h \\\n  /src/arch/x86/include/../lib/x.h \\\n  /usr/include/elf.h \\\n";
+        std::fs::write(home.path().join("mm/.memory.o.cmd"), text).unwrap();
+        std::fs::write(home.path().join("mm/other"), "/src/mm/slab.c").unwrap();
+        let compiled = Compiled::read(home.path(), "/src".as_ref()).unwrap();
+        assert_eq!(compiled.to_text(), "arch/x86/lib/x.h\ninclude/linux/mm.h\nmm/memory.c\n");
+        assert_eq!(Compiled::from_text(&compiled.to_text()), compiled);
+    }
+
+    #[test]
+    fn only_what_would_have_been_written_down_is_ruled_out() {
+        let compiled = Compiled::from_text("mm/memory.c\ninclude/linux/mm.h\n");
+        for used in [
+            "mm/memory.c",
+            "include/linux/mm.h",
+            "mm/Makefile",
+            "mm/Kconfig",
+            "Makefile",
+            "arch/Kconfig",
+            "arch/x86/entry/syscalls/syscall_64.tbl",
+            "scripts/link-vmlinux.sh",
+            "usr/gen_init_cpio.pl",
+            "tools/objtool/check.c",
+            "arch/x86/lib/x86-opcode-map.txt",
+        ] {
+            assert!(compiled.may_use(used), "{used}");
+        }
+        for unused in [
+            "mm/slab.c",
+            "include/linux/fs.h",
+            "drivers/net/x.S",
+            "Documentation/Makefile",
+            "tools/perf/Makefile",
+            "arch/arm64/Kconfig",
+            "arch/arm64/mm/fault.c",
+            "lib/readme.rst",
+        ] {
+            assert!(!compiled.may_use(unused), "{unused}");
+        }
+    }
+}

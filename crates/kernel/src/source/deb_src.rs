@@ -1,0 +1,247 @@
+//! Debian's source packages as a git history: one commit per release, tagged with its version.
+//!
+//! The archive holds a few releases of each series. Each that is asked for is imported once; the commits of a series are in the
+//! order of their versions.
+
+use std::fs::{self, File};
+use std::io::{BufReader, Write};
+use std::path::{Path, PathBuf};
+
+use liblzma::read::XzDecoder;
+
+use super::SourceError;
+use super::git::{Repository, git};
+use super::program::Program;
+use super::tar::{Archive, Entry, Kind};
+use crate::catalogue::{Offer, field};
+use crate::scratch::Scratch;
+use crate::version::{debian, upstream};
+use crate::{KernelError, Step, apt};
+
+/// What every source package of a kernel begins with.
+const PREFIX: &str = "linux-source-";
+/// The date of the oldest commit of a series; the others follow a day apart.
+const FIRST_DAY: u64 = 1_577_836_800;
+
+/// Where things are.
+pub(crate) struct Places<'a> {
+    /// Where the history lies or is to lie.
+    pub(crate) repository: PathBuf,
+    /// For packages and what is in them.
+    pub(crate) downloads: &'a Path,
+}
+
+/// A release that was imported.
+#[derive(Debug)]
+pub(crate) struct Imported {
+    pub(crate) repository: Repository,
+    /// Its tag.
+    pub(crate) tag: String,
+}
+
+/// Imports the newest release that a version means, unless it is there.
+pub(crate) fn import(version: &str, places: &Places<'_>, notify: &dyn Fn(Step)) -> Result<Imported, KernelError> {
+    let offer = newest(version)?;
+    let tag = tag(&offer.version);
+    if !places.repository.join("HEAD").exists() {
+        fs::create_dir_all(&places.repository).map_err(KernelError::at(&places.repository))?;
+        git(&places.repository).args(["init", "--quiet", "--bare"]).run()?;
+    }
+    let repository = Repository::open(&places.repository)?;
+    if repository.commit(&format!("refs/tags/{tag}")).is_err() {
+        let scratch = Scratch::new(places.downloads)?;
+        notify(Step::Downloading { package: offer.package.clone(), bytes: offer.bytes });
+        let deb = apt::download(&offer, scratch.path())?;
+        notify(Step::Unpacking { what: offer.origin() });
+        let root = scratch.path().join("root");
+        apt::unpack(&deb, &root)?;
+        fs::remove_file(&deb).map_err(KernelError::at(&deb))?;
+        let archive = root.join("usr/src").join(format!("{}.tar.xz", offer.package));
+        store(&repository, &archive, &offer)?;
+        chain(&repository, &offer, &tag)?;
+    }
+    Ok(Imported { repository, tag })
+}
+
+/// Returns the newest source package of a version.
+fn newest(version: &str) -> Result<Offer, KernelError> {
+    let series: Vec<&str> = version.split('.').take(2).collect();
+    let package = format!("{PREFIX}{}", series.join("."));
+    let unknown = |instead: String| SourceError::NoSourcePackage { asked: format!("deb-src:{version}"), instead };
+    let all = match apt::show(&package) {
+        Ok(records) => offers(&records, &package),
+        Err(KernelError::Program { .. }) => Vec::new(),
+        Err(other) => return Err(other),
+    };
+    let fitting = all.iter().filter(|offer| offer.is_version(version)).max_by_key(|offer| debian(&offer.version));
+    let has = || all.iter().map(|offer| format!("deb-src:{}", offer.upstream)).collect::<Vec<_>>().join(", ");
+    fitting.cloned().ok_or_else(|| {
+        let instead =
+            if all.is_empty() { format!("it has no package {package}") } else { format!("there are {}", has()) };
+        unknown(instead).into()
+    })
+}
+
+fn offers(records: &str, package: &str) -> Vec<Offer> {
+    let offer = |record: &str| {
+        let version = field(record, "Version")?.to_owned();
+        (field(record, "Package")? == package).then_some(())?;
+        Some(Offer {
+            package: package.to_owned(),
+            upstream: upstream(&version).to_owned(),
+            flavour: String::new(),
+            bytes: field(record, "Size")?.parse().ok()?,
+            sha256: field(record, "SHA256")?.to_owned(),
+            version,
+        })
+    };
+    records.split("\n\n").filter_map(offer).collect()
+}
+
+/// Returns the tag of a version: git allows no tilde and no colon, which Debian writes as these.
+fn tag(version: &str) -> String {
+    version.replace('~', "_").replace(':', "%")
+}
+
+/// Reads an archive of sources into the repository, as a commit under a name of its own.
+fn store(repository: &Repository, archive: &Path, offer: &Offer) -> Result<(), KernelError> {
+    let file = File::open(archive).map_err(KernelError::at(archive))?;
+    let mut files = Archive::new(XzDecoder::new(BufReader::new(file)));
+    let damaged = |said: String| SourceError::Archive { what: offer.origin(), said };
+    let pipe = KernelError::at;
+    let import = git(repository.folder()).args(["fast-import", "--quiet", "--done", "--force"]).deadline_s(1800);
+    let ended = import.fed(|input| {
+        let mut input = std::io::BufWriter::with_capacity(1 << 16, input);
+        let at = repository.folder();
+        begin(&mut input).map_err(pipe(at))?;
+        while let Some(entry) = files.next().map_err(|error| damaged(error.to_string()))? {
+            add(&mut input, &entry).map_err(pipe(at))?;
+        }
+        input.write_all(b"done\n").and_then(|()| input.flush()).map_err(pipe(at))
+    })?;
+    match ended.code {
+        Some(0) => Ok(()),
+        _ => Err(damaged(ended.reason()).into()),
+    }
+}
+
+fn begin(input: &mut impl Write) -> std::io::Result<()> {
+    let head = format!(
+        "commit refs/marvin/imported\ncommitter marvin <marvin@localhost> {FIRST_DAY} +0000\ndata 0\n\ndeleteall\n"
+    );
+    input.write_all(head.as_bytes())
+}
+
+fn add(input: &mut impl Write, entry: &Entry) -> std::io::Result<()> {
+    let mode = match entry.kind {
+        Kind::File => "100644",
+        Kind::Program => "100755",
+        Kind::Link => "120000",
+    };
+    write!(input, "M {mode} inline {}\ndata {}\n", entry.path, entry.content.len())?;
+    input.write_all(&entry.content)?;
+    input.write_all(b"\n")
+}
+
+/// Makes the commits of the release's series anew, in the order of their versions, with the one that was just imported.
+fn chain(repository: &Repository, offer: &Offer, new: &str) -> Result<(), KernelError> {
+    let folder = repository.folder();
+    let series = offer.package.trim_start_matches(PREFIX);
+    let list = git(folder).args(["tag", "--list", &format!("{series}.*")]).run()?;
+    let mut releases: Vec<(String, String)> = Vec::new();
+    for tag in list.lines() {
+        releases.push((tag.to_owned(), repository.tree(&format!("refs/tags/{tag}"))?));
+    }
+    releases.push((new.to_owned(), repository.tree("refs/marvin/imported")?));
+    releases.sort_by_key(|(tag, _)| debian(&tag.replace('_', "~").replace('%', ":")));
+    let mut parent: Option<String> = None;
+    for (day, (tag, tree)) in (0_u64..).zip(&releases) {
+        let message = format!("Linux {}\n\nDebian's {} {tag}", upstream(&tag.replace('_', "~")), offer.package);
+        let mut arguments = vec!["commit-tree".to_owned(), tree.clone(), "-m".to_owned(), message];
+        arguments.extend(parent.iter().flat_map(|parent| ["-p".to_owned(), parent.clone()]));
+        let commit = dated(git(folder), day).args(arguments).run()?.trim().to_owned();
+        git(folder).args(["update-ref", &format!("refs/tags/{tag}"), &commit]).run()?;
+        parent = Some(commit);
+    }
+    if let Some(last) = parent {
+        git(folder).args(["update-ref", &format!("refs/heads/{series}"), &last]).run()?;
+    }
+    git(folder).args(["update-ref", "-d", "refs/marvin/imported"]).run().map(drop)
+}
+
+fn dated(mut git: Program, day: u64) -> Program {
+    let date = format!("{} +0000", FIRST_DAY + day * 86_400);
+    for who in ["AUTHOR", "COMMITTER"] {
+        let [name, email, when] = match who {
+            "AUTHOR" => ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"],
+            _ => ["GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "GIT_COMMITTER_DATE"],
+        };
+        git = git.variable(name, "marvin").variable(email, "marvin@localhost").variable(when, &date);
+    }
+    git
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::{chain, offers, store, tag};
+    use crate::catalogue::Offer;
+    use crate::source::git::{Repository, git};
+    use crate::source::tar::tests::archive;
+
+    fn offer(version: &str) -> Offer {
+        let text = |text: &str| text.to_owned();
+        Offer {
+            package: text("linux-source-6.12"),
+            version: text(version),
+            upstream: text(version.split('-').next().unwrap()),
+            flavour: String::new(),
+            bytes: 1,
+            sha256: String::new(),
+        }
+    }
+
+    #[test]
+    fn releases_become_commits_in_the_order_of_their_versions() {
+        let home = tempfile::tempdir().unwrap();
+        git(home.path()).args(["init", "--quiet", "--bare"]).run().unwrap();
+        let repository = Repository::open(home.path()).unwrap();
+        for (version, content) in [("6.12.9-1", "nine"), ("6.12.117-1~deb12u1", "last"), ("6.12.10-2", "ten")] {
+            let file = home.path().join("source.tar.xz");
+            let mut xz = liblzma::write::XzEncoder::new(std::fs::File::create(&file).unwrap(), 0);
+            xz.write_all(&archive(&[("Kbuild", content), ("a link", "-> Kbuild"), ("only", version)], &[])).unwrap();
+            xz.finish().unwrap();
+            let offer = offer(version);
+            store(&repository, &file, &offer).unwrap();
+            chain(&repository, &offer, &tag(version)).unwrap();
+        }
+        let log = git(home.path()).args(["log", "--format=%s|%ad", "--date=short", "6.12"]).run().unwrap();
+        assert_eq!(log, "Linux 6.12.117|2020-01-03\nLinux 6.12.10|2020-01-02\nLinux 6.12.9|2020-01-01\n");
+        let show = |what: &str| git(home.path()).args(["show", what]).run().unwrap();
+        assert_eq!(show("6.12.10-2:Kbuild"), "ten");
+        assert_eq!(show("6.12.117-1_deb12u1:a link"), "Kbuild");
+        let history = repository.history("6.12.9-1", "6.12.117-1_deb12u1").unwrap();
+        assert_eq!(history.trunk().len(), 2);
+    }
+
+    #[test]
+    fn a_damaged_archive_is_said_and_leaves_no_release() {
+        let home = tempfile::tempdir().unwrap();
+        git(home.path()).args(["init", "--quiet", "--bare"]).run().unwrap();
+        let repository = Repository::open(home.path()).unwrap();
+        let file = home.path().join("source.tar.xz");
+        std::fs::write(&file, "no xz").unwrap();
+        let error = store(&repository, &file, &offer("6.12.9-1")).unwrap_err().to_string();
+        assert!(error.starts_with("linux-source-6.12 6.12.9-1 is damaged: "), "{error}");
+        assert!(repository.commit("refs/marvin/imported").is_err());
+    }
+
+    #[test]
+    fn records_are_read() {
+        let records = "Package: linux-source-6.12\nVersion: 6.12.117-1~deb12u1\nSize: 153476148\nSHA256: ab\n\nPackage: other\nVersion: 1\n\n";
+        let found = offers(records, "linux-source-6.12");
+        assert_eq!(found.len(), 1);
+        assert_eq!((&*found[0].upstream, found[0].bytes), ("6.12.117", 153_476_148));
+    }
+}

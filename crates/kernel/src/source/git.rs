@@ -1,0 +1,214 @@
+//! A tree's history through the git program: revisions, ranges, changed files, merges that nobody made.
+//!
+//! Which commit to look at next is not asked of git: see `history`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::SourceError;
+use super::history::{Commit, History};
+use super::program::{Ended, Program};
+use crate::KernelError;
+
+/// A user's git repository. It is read and never written to.
+#[derive(Debug, Clone)]
+pub struct Repository {
+    folder: PathBuf,
+    /// Its git folder.
+    git: PathBuf,
+}
+
+/// What a commit says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Headline {
+    /// First line of its message.
+    pub subject: String,
+    /// Author, with the address.
+    pub author: String,
+}
+
+/// Runs git with settings that cannot change what it answers, and without the caller's hooks.
+pub(crate) fn git(folder: &Path) -> Program {
+    let fixed = ["core.hooksPath=/dev/null", "core.fsmonitor=false", "core.quotePath=true", "log.showSignature=false"];
+    Program::new("git", folder)
+        .args(fixed.iter().flat_map(|setting| ["-c", setting]))
+        .variable("GIT_OPTIONAL_LOCKS", "0")
+        .variable("GIT_TERMINAL_PROMPT", "0")
+        .variable("GIT_NO_LAZY_FETCH", "1")
+        .variable("GIT_NO_REPLACE_OBJECTS", "1")
+}
+
+fn is_hash(text: &str) -> bool {
+    (40..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+impl Repository {
+    /// Opens the repository that a folder is in.
+    ///
+    /// # Errors
+    /// When it is in none, or git is missing.
+    pub fn open(folder: &Path) -> Result<Self, KernelError> {
+        let refuse = |said: String| SourceError::NotARepository { folder: folder.to_owned(), said };
+        let folder = fs::canonicalize(folder).map_err(|error| refuse(error.to_string()))?;
+        if !folder.is_dir() {
+            return Err(refuse("it is not a folder".to_owned()).into());
+        }
+        let ended = git(&folder).args(["rev-parse", "--absolute-git-dir"]).end()?;
+        if ended.code != Some(0) {
+            let said = ended.reason();
+            return Err(refuse(said.trim_start_matches("fatal: ").to_owned()).into());
+        }
+        let git = PathBuf::from(ended.text().trim_end_matches('\n'));
+        Ok(Self { folder, git })
+    }
+
+    /// Returns where it is.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Returns the folder of its objects.
+    pub(crate) fn objects(&self) -> Result<PathBuf, KernelError> {
+        let path = git(&self.folder).args(["rev-parse", "--git-path", "objects"]).run()?;
+        Ok(self.folder.join(path.trim_end_matches('\n')))
+    }
+
+    /// Returns the index of its work tree, if it has one.
+    pub(crate) fn index(&self) -> PathBuf {
+        self.git.join("index")
+    }
+
+    /// Returns the commit that a revision names.
+    ///
+    /// # Errors
+    /// When it names none.
+    pub fn commit(&self, revision: &str) -> Result<String, KernelError> {
+        self.object(revision, "commit")
+    }
+
+    /// Returns the tree of files of a revision.
+    ///
+    /// # Errors
+    /// When there is no such revision.
+    pub fn tree(&self, revision: &str) -> Result<String, KernelError> {
+        self.object(revision, "tree")
+    }
+
+    fn object(&self, revision: &str, kind: &str) -> Result<String, KernelError> {
+        let unknown =
+            || SourceError::UnknownRevision { revision: revision.to_owned(), folder: self.folder.clone() }.into();
+        if revision.is_empty() || revision.starts_with('-') || revision.contains(['\n', '\0']) {
+            return Err(unknown());
+        }
+        let name = format!("{revision}^{{{kind}}}");
+        let ended = git(&self.folder).args(["rev-parse", "--verify", "--quiet", "--end-of-options", &name]).end()?;
+        let text = ended.text();
+        let hash = text.lines().last().unwrap_or_default();
+        if ended.code == Some(0) && is_hash(hash) { Ok(hash.to_owned()) } else { Err(unknown()) }
+    }
+
+    /// Reads the history after GOOD up to BAD, once.
+    ///
+    /// # Errors
+    /// When there is no way from one to the other: swapped ends, other branches, a shallow clone.
+    pub fn history(&self, good: &str, bad: &str) -> Result<History, KernelError> {
+        let (from, to) = (self.commit(good)?, self.commit(bad)?);
+        let (good, bad) = (good.to_owned(), bad.to_owned());
+        if from == to {
+            return Err(SourceError::SameCommit { good, bad }.into());
+        }
+        if !self.is_ancestor(&from, &to)? {
+            return Err(self.no_way((good, &from), (bad, &to))?);
+        }
+        let except = format!("^{from}");
+        let list = ["rev-list", "--topo-order", "--reverse", "--parents", &to, &except, "--"];
+        let text = git(&self.folder).args(list).run()?;
+        let commits: Vec<Commit> = text.lines().filter_map(commit).collect();
+        let shallow = self.shallow()?;
+        if commits.iter().any(|commit| shallow.contains(&commit.id)) {
+            return Err(SourceError::Shallow { folder: self.folder.clone() }.into());
+        }
+        History::new(&from, commits).ok_or_else(|| {
+            SourceError::Program { command: "git rev-list".into(), said: "what it printed is no history".into() }.into()
+        })
+    }
+
+    fn is_ancestor(&self, old: &str, new: &str) -> Result<bool, KernelError> {
+        Ok(git(&self.folder).args(["merge-base", "--is-ancestor", old, new]).end()?.code == Some(0))
+    }
+
+    fn no_way(&self, (good, from): (String, &str), (bad, to): (String, &str)) -> Result<KernelError, KernelError> {
+        if self.is_ancestor(to, from)? {
+            return Ok(SourceError::Swapped { good, bad }.into());
+        }
+        if !self.shallow()?.is_empty() {
+            return Ok(SourceError::Shallow { folder: self.folder.clone() }.into());
+        }
+        let ended = git(&self.folder).args(["merge-base", from, to]).end()?;
+        let base = ended.text().trim().to_owned();
+        if base.is_empty() {
+            return Ok(SourceError::Unrelated { good, bad }.into());
+        }
+        Ok(SourceError::NotAncestor { good, bad, base: base.chars().take(12).collect() }.into())
+    }
+
+    /// Returns the commits at which a shallow clone ends.
+    fn shallow(&self) -> Result<BTreeSet<String>, KernelError> {
+        let path = git(&self.folder).args(["rev-parse", "--git-path", "shallow"]).run()?;
+        let text = fs::read_to_string(self.folder.join(path.trim_end_matches('\n'))).unwrap_or_default();
+        Ok(text.lines().map(str::to_owned).collect())
+    }
+
+    /// Returns the files that each commit of a range changed; of a merge, those that are as in none of its parents.
+    ///
+    /// # Errors
+    /// When git fails.
+    pub fn changed_files(&self, history: &History) -> Result<BTreeMap<String, Vec<String>>, KernelError> {
+        let except = format!("^{}", history.good());
+        let list =
+            ["log", "--format=%x01%H", "--name-only", "-c", "--no-renames", "--no-color", history.bad(), &except, "--"];
+        let text = git(&self.folder).args(list).run()?;
+        Ok(changed(&text))
+    }
+
+    /// Returns what a commit says of itself.
+    ///
+    /// # Errors
+    /// When there is no such commit.
+    pub fn headline(&self, commit: &str) -> Result<Headline, KernelError> {
+        let text =
+            git(&self.folder).args(["show", "-s", "--no-color", "--format=%s%n%an <%ae>", commit, "--"]).run()?;
+        let mut lines = text.lines().map(str::to_owned);
+        Ok(Headline { subject: lines.next().unwrap_or_default(), author: lines.next().unwrap_or_default() })
+    }
+}
+
+/// Reads a line of `rev-list --parents`.
+fn commit(line: &str) -> Option<Commit> {
+    let mut words = line.split(' ').map(str::to_owned);
+    let id = words.next().filter(|id| is_hash(id))?;
+    Some(Commit { id, parents: words.collect() })
+}
+
+/// Reads what `log --name-only` printed; names that git quotes are those of no kernel and left as they are.
+fn changed(text: &str) -> BTreeMap<String, Vec<String>> {
+    let mut files: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut current = None;
+    for line in text.lines() {
+        if let Some(id) = line.strip_prefix('\u{1}') {
+            current = Some(files.entry(id.to_owned()).or_default());
+        } else if let Some(files) = current.as_mut().filter(|_| !line.is_empty()) {
+            files.push(line.to_owned());
+        }
+    }
+    files
+}
+
+/// Tells of a merge that nobody made whether it could be.
+pub(crate) fn merged(ended: &Ended) -> Option<String> {
+    let text = ended.text();
+    let tree = text.lines().next().unwrap_or_default();
+    (ended.code == Some(0) && is_hash(tree)).then(|| tree.to_owned())
+}

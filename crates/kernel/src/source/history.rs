@@ -1,0 +1,280 @@
+//! The commits of a range as a graph, and the lines of it that are searched: the trunk first, then what a merge brought.
+//!
+//! Pure: read once by `git`, chosen from here without asking it again.
+
+use std::collections::HashMap;
+
+/// A commit as git lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Commit {
+    /// Its hash.
+    pub id: String,
+    /// Hashes of its parents, the first first.
+    pub parents: Vec<String>,
+}
+
+/// All commits that BAD has and GOOD does not.
+#[derive(Debug, Clone)]
+pub struct History {
+    good: String,
+    ids: Vec<String>,
+    /// Parents within the range; GOOD is none of these.
+    parents: Vec<Vec<Parent>>,
+    /// Whether GOOD is among its ancestors.
+    holds_good: Vec<bool>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Parent {
+    Good,
+    /// By its place in the list.
+    Within(usize),
+    /// An ancestor of GOOD.
+    Older,
+}
+
+/// One place of a line that is searched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Number of the commit in the history.
+    pub commit: usize,
+    /// Numbers of all commits that are new here, itself included.
+    pub brings: Vec<usize>,
+}
+
+impl History {
+    /// Makes the graph of a range; commits come after their parents and the last one is BAD.
+    ///
+    /// Nothing where BAD does not come from GOOD, or a parent comes after its child.
+    #[must_use]
+    pub fn new(good: &str, commits: Vec<Commit>) -> Option<Self> {
+        let mut numbers: HashMap<String, usize> = HashMap::with_capacity(commits.len());
+        let (mut ids, mut parents, mut holds_good) = (Vec::new(), Vec::new(), Vec::new());
+        for (number, commit) in commits.into_iter().enumerate() {
+            let kind = |id: &String| match numbers.get(id) {
+                _ if id == good => Parent::Good,
+                Some(parent) => Parent::Within(*parent),
+                None => Parent::Older,
+            };
+            let of: Vec<Parent> = commit.parents.iter().map(kind).collect();
+            let holds = of.iter().any(|parent| match parent {
+                Parent::Good => true,
+                Parent::Within(parent) => holds_good[*parent],
+                Parent::Older => false,
+            });
+            numbers.insert(commit.id.clone(), number);
+            ids.push(commit.id);
+            parents.push(of);
+            holds_good.push(holds);
+        }
+        holds_good.last().filter(|holds| **holds)?;
+        Some(Self { good: good.to_owned(), ids, parents, holds_good })
+    }
+
+    /// Returns the hash of GOOD.
+    #[must_use]
+    pub fn good(&self) -> &str {
+        &self.good
+    }
+
+    /// Returns the hash of BAD.
+    #[must_use]
+    pub fn bad(&self) -> &str {
+        self.ids.last().map_or("", String::as_str)
+    }
+
+    /// Returns the hash of a commit by its number.
+    #[must_use]
+    pub fn id(&self, commit: usize) -> &str {
+        self.ids.get(commit).map_or("", String::as_str)
+    }
+
+    /// Returns the number of commits.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Returns the number of merges.
+    #[must_use]
+    pub fn merges(&self) -> usize {
+        self.parents.iter().filter(|parents| parents.len() > 1).count()
+    }
+
+    /// Returns the trunk, oldest first: from BAD by first parents back to GOOD. Where GOOD came in by another parent of a merge,
+    /// that one is followed, so that each place of the line has all of the one before.
+    #[must_use]
+    pub fn trunk(&self) -> Vec<Place> {
+        let mut line = Vec::new();
+        let mut at = self.ids.len().checked_sub(1);
+        while let Some(commit) = at {
+            line.push(commit);
+            at = self.parents[commit]
+                .iter()
+                .find_map(|parent| match parent {
+                    Parent::Good => Some(None),
+                    Parent::Within(parent) if self.holds_good[*parent] => Some(Some(*parent)),
+                    Parent::Within(_) | Parent::Older => None,
+                })
+                .flatten();
+        }
+        line.reverse();
+        let mut seen = vec![false; self.ids.len()];
+        line.into_iter().map(|commit| self.place(commit, &mut seen)).collect()
+    }
+
+    /// Returns what the merge at a place brought, oldest first, if it is one: the first parents of each of its other parents,
+    /// of which the merge itself is not one. All that the place brings is in it, but the merge.
+    #[must_use]
+    pub fn sides(&self, place: &Place) -> Vec<Place> {
+        let mut seen = vec![true; self.ids.len()];
+        place.brings.iter().for_each(|commit| seen[*commit] = false);
+        let mut line = Vec::new();
+        for parent in &self.parents[place.commit] {
+            let mut side = Vec::new();
+            let mut at = *parent;
+            while let Parent::Within(commit) = at {
+                if seen[commit] {
+                    break;
+                }
+                side.push(commit);
+                at = self.parents[commit].first().copied().unwrap_or(Parent::Older);
+            }
+            side.reverse();
+            for commit in side {
+                line.push(self.place(commit, &mut seen));
+            }
+        }
+        line
+    }
+
+    /// Marks all that a commit has and was not seen before.
+    fn place(&self, commit: usize, seen: &mut [bool]) -> Place {
+        let mut brings = Vec::new();
+        let mut open = vec![commit];
+        while let Some(at) = open.pop() {
+            if std::mem::replace(&mut seen[at], true) {
+                continue;
+            }
+            brings.push(at);
+            for parent in &self.parents[at] {
+                if let Parent::Within(parent) = parent {
+                    open.push(*parent);
+                }
+            }
+        }
+        Place { commit, brings }
+    }
+}
+
+impl Place {
+    /// Tells whether more came in here than the commit itself.
+    #[must_use]
+    pub fn is_merge(&self) -> bool {
+        self.brings.len() > 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{Strategy, prop, prop_assert_eq, proptest};
+
+    use super::{Commit, History, Place};
+
+    fn history(good: &str, commits: &[(&str, &[&str])]) -> Option<History> {
+        let commit = |(id, parents): &(&str, &[&str])| Commit {
+            id: (*id).to_owned(),
+            parents: parents.iter().map(|parent| (*parent).to_owned()).collect(),
+        };
+        History::new(good, commits.iter().map(commit).collect())
+    }
+
+    fn told(history: &History, line: &[Place]) -> Vec<String> {
+        let name = |place: &Place| {
+            let mut brings: Vec<&str> = place.brings.iter().map(|commit| history.id(*commit)).collect();
+            brings.sort_unstable();
+            format!("{}: {}", history.id(place.commit), brings.join(" "))
+        };
+        line.iter().map(name).collect()
+    }
+
+    #[test]
+    fn the_trunk_follows_first_parents_and_merges_bring_their_sides() {
+        let all = history(
+            "g",
+            &[("a", &["g"]), ("x", &["old"]), ("y", &["x"]), ("b", &["a"]), ("m", &["b", "y"]), ("c", &["m"])],
+        );
+        let all = all.unwrap();
+        assert_eq!((all.count(), all.merges(), all.good(), all.bad()), (6, 1, "g", "c"));
+        let trunk = all.trunk();
+        assert_eq!(told(&all, &trunk), ["a: a", "b: b", "m: m x y", "c: c"]);
+        assert!(trunk[2].is_merge() && !trunk[3].is_merge());
+        assert_eq!(told(&all, &all.sides(&trunk[2])), ["x: x", "y: y"]);
+        assert!(all.sides(&trunk[0]).is_empty());
+    }
+
+    #[test]
+    fn where_good_came_in_by_a_merge_that_side_is_the_trunk() {
+        let all = history("g", &[("t", &["old"]), ("s", &["g"]), ("m", &["t", "s"]), ("c", &["m"])]).unwrap();
+        let trunk = all.trunk();
+        assert_eq!(told(&all, &trunk), ["s: s", "m: m t", "c: c"]);
+        assert_eq!(told(&all, &all.sides(&trunk[1])), ["t: t"]);
+    }
+
+    #[test]
+    fn merges_within_sides_and_octopuses_are_followed() {
+        let all = history(
+            "g",
+            &[("a", &["g"]), ("x", &["g"]), ("z", &["g"]), ("y", &["x", "z"]), ("w", &["g"]), ("m", &["a", "y", "w"])],
+        );
+        let all = all.unwrap();
+        let trunk = all.trunk();
+        assert_eq!(told(&all, &trunk), ["a: a", "m: m w x y z"]);
+        let sides = all.sides(&trunk[1]);
+        assert_eq!(told(&all, &sides), ["x: x", "y: y z", "w: w"]);
+        assert_eq!(told(&all, &all.sides(&sides[1])), ["z: z"]);
+    }
+
+    #[test]
+    fn what_does_not_come_from_good_is_no_history() {
+        assert!(history("g", &[]).is_none());
+        assert!(history("g", &[("a", &["old"])]).is_none());
+        assert!(history("g", &[("a", &["b"]), ("b", &["g"]), ("c", &["a"])]).is_none(), "a child before its parent");
+    }
+
+    /// Commits whose parents are any earlier ones; the last one has all loose ends.
+    fn graphs() -> impl Strategy<Value = Vec<Commit>> {
+        prop::collection::vec(prop::collection::vec(0..40_usize, 1..4), 1..40).prop_map(|all| {
+            let name = |number: usize| if number == 0 { "g".to_owned() } else { format!("c{number}") };
+            let mut commits: Vec<Commit> = Vec::new();
+            for (number, parents) in all.iter().enumerate() {
+                let parents = parents.iter().map(|parent| name(parent % (number + 1))).collect();
+                commits.push(Commit { id: name(number + 1), parents });
+            }
+            let has_child = |id: &String| commits.iter().any(|commit| commit.parents.contains(id));
+            let ends = commits.iter().map(|commit| commit.id.clone()).filter(|id| !has_child(id)).collect();
+            commits.push(Commit { id: "bad".to_owned(), parents: ends });
+            commits
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn every_commit_is_brought_once(commits in graphs()) {
+            let count = commits.len();
+            let history = History::new("g", commits).unwrap();
+            let trunk = history.trunk();
+            let mut brought: Vec<usize> = trunk.iter().flat_map(|place| place.brings.clone()).collect();
+            brought.sort_unstable();
+            prop_assert_eq!(brought, (0..count).collect::<Vec<_>>());
+            for place in &trunk {
+                let mut sides: Vec<usize> = history.sides(place).iter().flat_map(|side| side.brings.clone()).collect();
+                sides.push(place.commit);
+                sides.sort_unstable();
+                let mut all = place.brings.clone();
+                all.sort_unstable();
+                prop_assert_eq!(sides, all);
+            }
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! make: a source in the work tree becomes a vmlinux, bit for bit the same whatever was built before.
+//!
+//! Each configuration has a folder of objects that stays, so that only what changed is built again.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::SourceError;
+use super::compiled::Compiled;
+use super::config::{Base, Configuration};
+use super::program::Program;
+use super::workshop::Workshop;
+use crate::KernelError;
+use crate::folder::sha256;
+
+/// What would otherwise differ between builds of the same source: the kernel's banner, and with it the seed of its random
+/// numbers. A version that is set, even to nothing, keeps git's word out of the release.
+const FIXED: [&str; 5] = [
+    "KBUILD_BUILD_TIMESTAMP=2020-01-01",
+    "KBUILD_BUILD_USER=marvin",
+    "KBUILD_BUILD_HOST=lab",
+    "KBUILD_BUILD_VERSION=1",
+    "LOCALVERSION=",
+];
+/// Programs that make needs, and their packages.
+const PROGRAMS: [(&str, &str); 6] =
+    [("make", "make"), ("gcc", "gcc"), ("ld", "binutils"), ("flex", "flex"), ("bison", "bison"), ("bc", "bc")];
+/// Folders of objects that are kept.
+const FOLDERS_MAX: usize = 3;
+
+/// How kernels are built.
+#[derive(Debug, Clone)]
+pub struct SourceSettings {
+    /// The tree of `git:` names.
+    pub tree: Option<PathBuf>,
+    /// How they are configured.
+    pub configuration: Configuration,
+    /// Compilers at the same time.
+    pub jobs: usize,
+    /// How long a build may take, in seconds.
+    pub deadline_s: u64,
+    /// Bytes of built kernels that are kept; of more, those that were used longest ago go.
+    pub bytes_max: u64,
+}
+
+impl Default for SourceSettings {
+    /// No tree, micro, a compiler for each processor, an hour, 4 GB.
+    fn default() -> Self {
+        let jobs = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let configuration = Configuration::default();
+        Self { tree: None, configuration, jobs, deadline_s: 3600, bytes_max: 4_000_000_000 }
+    }
+}
+
+/// What came of a build.
+#[derive(Debug)]
+pub(crate) struct Made {
+    pub(crate) vmlinux: PathBuf,
+    pub(crate) compiled: Compiled,
+    /// Options that were asked for and are otherwise.
+    pub(crate) not_kept: Vec<String>,
+}
+
+/// Returns what tells the compiler from others; a missing program is said.
+pub(crate) fn compiler() -> Result<String, KernelError> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    for (program, package) in PROGRAMS {
+        if !std::env::split_paths(&path).any(|folder| folder.join(program).is_file()) {
+            return Err(SourceError::NoProgram { program: program.into(), package: package.into() }.into());
+        }
+    }
+    let version = |name| {
+        let text = Program::new(name, Path::new("/")).args(["--version"]).run()?;
+        Ok::<_, KernelError>(text.lines().next().unwrap_or_default().to_owned())
+    };
+    Ok(format!("{}, {}", version("gcc")?, version("ld")?))
+}
+
+/// A folder of objects.
+pub(crate) struct Objects<'a> {
+    workshop: &'a Workshop,
+    settings: &'a SourceSettings,
+    out: PathBuf,
+    compiler: &'a str,
+}
+
+impl<'a> Objects<'a> {
+    /// Opens the folder of objects for a configuration and a compiler, removing those that were not used for longest.
+    pub(crate) fn open(
+        workshop: &'a Workshop,
+        settings: &'a SourceSettings,
+        compiler: &'a str,
+    ) -> Result<Self, KernelError> {
+        let key = sha256(format!("{}\n{compiler}", settings.configuration.identity()).as_bytes());
+        let out = workshop.folder().join(format!("objects-{}", &key[..12]));
+        fs::create_dir_all(&out).map_err(KernelError::at(&out))?;
+        let used = out.join("marvin.used");
+        fs::write(&used, "").map_err(KernelError::at(&used))?;
+        sweep(workshop.folder())?;
+        Ok(Self { workshop, settings, out, compiler })
+    }
+
+    /// Returns how many seconds the last build here took.
+    pub(crate) fn estimate_s(&self) -> Option<u64> {
+        fs::read_to_string(self.out.join("marvin.seconds")).ok()?.trim().parse().ok()
+    }
+
+    /// Builds what the work tree holds.
+    pub(crate) fn make(&self, tree: &str, what: &str) -> Result<Made, KernelError> {
+        let configuration = &self.settings.configuration;
+        let begun = self.out.join("marvin.begun");
+        fs::write(&begun, "").map_err(KernelError::at(&begun))?;
+        self.configure(tree, what)?;
+        let config = self.out.join(".config");
+        let resolved = fs::read(&config).map_err(KernelError::at(&config))?;
+        let not_kept = configuration.not_kept(&String::from_utf8_lossy(&resolved));
+        let vmlinux = self.out.join("vmlinux");
+        self.run("vmlinux", what)?;
+        let seconds = elapsed(&begun, &self.out.join("marvin.log")).as_secs();
+        let file = self.out.join("marvin.seconds");
+        fs::write(&file, seconds.to_string()).map_err(KernelError::at(&file))?;
+        let compiled = Compiled::read(&self.out, &self.workshop.source())?;
+        Ok(Made { vmlinux, compiled, not_kept })
+    }
+
+    /// Makes the configuration, unless nothing that it comes from has changed.
+    fn configure(&self, tree: &str, what: &str) -> Result<(), KernelError> {
+        let Configuration { text, base, .. } = &self.settings.configuration;
+        let key = sha256(format!("{}\n{}", self.compiler, of_kconfig(&self.workshop.list(tree)?)).as_bytes());
+        let (mark, config) = (self.out.join("marvin.configured"), self.out.join(".config"));
+        if fs::read_to_string(&mark).is_ok_and(|old| old == key) && config.exists() {
+            return Ok(());
+        }
+        drop(fs::remove_file(&mark));
+        let mut lines = String::new();
+        if *base == Base::Tiny {
+            self.run("tinyconfig", what)?;
+            lines = fs::read_to_string(&config).map_err(KernelError::at(&config))?;
+        }
+        // Of two lines about an option the last one counts.
+        lines.push_str(text);
+        fs::write(&config, lines).map_err(KernelError::at(&config))?;
+        self.run("olddefconfig", what)?;
+        fs::write(&mark, key).map_err(KernelError::at(&mark))
+    }
+
+    fn run(&self, target: &str, what: &str) -> Result<(), KernelError> {
+        let log = self.out.join("marvin.log");
+        let jobs = format!("-j{}", self.settings.jobs.max(1));
+        let out = format!("O={}", self.out.display());
+        let mut arguments = vec!["-n", "10", "make", "--no-print-directory", "ARCH=x86", &jobs, &out];
+        arguments.extend(FIXED);
+        if has_ccache() {
+            arguments.push("CC=ccache gcc");
+        }
+        arguments.push(target);
+        let program = Program::new("nice", &self.workshop.source())
+            .args(arguments)
+            .deadline_s(self.settings.deadline_s)
+            .log(&log);
+        let ended = program.end()?;
+        if ended.code == Some(0) {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&fs::read(&log).map_err(KernelError::at(&log))?).into_owned();
+        if said.contains("No space left on device") {
+            return Err(KernelError::NoSpace { folder: self.out.clone() });
+        }
+        let first_error = first_error(&said);
+        if ended.code.is_none() || first_error.contains("Killed signal") {
+            // Somebody ended it, such as a kernel without memory: that is not the source's fault.
+            return Err(SourceError::Program { command: format!("make {target}"), said: first_error }.into());
+        }
+        Err(SourceError::DoesNotBuild { what: what.to_owned(), first_error, log }.into())
+    }
+}
+
+fn has_ccache() -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join("ccache").is_file())
+}
+
+/// Returns the time between two files were written; nothing where the host's clock was set meanwhile.
+fn elapsed(first: &Path, last: &Path) -> Duration {
+    let written = |file: &Path| fs::metadata(file).and_then(|found| found.modified()).ok();
+    let between = written(first).zip(written(last)).and_then(|(first, last)| last.duration_since(first).ok());
+    between.unwrap_or_default()
+}
+
+/// Keeps the lines of a list of files that a configuration can come from.
+fn of_kconfig(list: &str) -> String {
+    let counts = |line: &&str| {
+        let file = line.split_once('\t').map_or("", |(_, file)| file);
+        let name = file.rsplit('/').next().unwrap_or_default();
+        let folders = ["scripts/", "arch/x86/configs/", "kernel/configs/"];
+        name.starts_with("Kconfig")
+            || ["Makefile", "arch/x86/Makefile"].contains(&file)
+            || folders.iter().any(|folder| file.starts_with(folder))
+    };
+    list.lines().filter(counts).flat_map(|line| [line, "\n"]).collect()
+}
+
+/// Picks the first line that says what is wrong, not what came of it.
+fn first_error(said: &str) -> String {
+    let is_error = |line: &&str| {
+        let of_tool = ["error:", "undefined reference", "Killed signal", "not found", "No such file"];
+        of_tool.iter().any(|word| line.contains(word)) && !line.starts_with("make")
+    };
+    let of_make = |line: &&str| line.contains("***");
+    let found = said.lines().find(is_error).or_else(|| said.lines().find(of_make));
+    let line = found.or_else(|| said.lines().rfind(|line| !line.trim().is_empty())).unwrap_or("it said nothing");
+    line.trim().chars().filter(|c| !c.is_control()).take(400).collect()
+}
+
+/// Removes the folders of objects that were not used for longest.
+fn sweep(workshop: &Path) -> Result<(), KernelError> {
+    let mut folders = Vec::new();
+    for entry in fs::read_dir(workshop).map_err(KernelError::at(workshop))? {
+        let path = entry.map_err(KernelError::at(workshop))?.path();
+        if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("objects-")) {
+            let used = fs::metadata(path.join("marvin.used")).and_then(|found| found.modified()).ok();
+            folders.push((used, path));
+        }
+    }
+    folders.sort();
+    let surplus = folders.len().saturating_sub(FOLDERS_MAX);
+    for (_, path) in &folders[..surplus] {
+        fs::remove_dir_all(path).map_err(KernelError::at(path))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{first_error, of_kconfig, sweep};
+
+    #[test]
+    fn the_first_error_is_the_cause() {
+        let said = "  CC      mm/memory.o\n../mm/memory.c:12:1: error: unknown type name 'x'\nmm/slab.c:1: error: other\n\
+                    make[3]: *** [scripts/Makefile.build:229: mm/memory.o] Error 1\n";
+        assert_eq!(first_error(said), "../mm/memory.c:12:1: error: unknown type name 'x'");
+        assert_eq!(
+            first_error("make: *** No rule to make target 'vmlinux'.  Stop.\n"),
+            "make: *** No rule to make target 'vmlinux'.  Stop."
+        );
+        assert_eq!(first_error("a\nb\n\n"), "b");
+        assert_eq!(first_error(""), "it said nothing");
+    }
+
+    #[test]
+    fn a_configuration_comes_from_few_files() {
+        let list = "100644 blob aa\tmm/Kconfig\n100644 blob bb\tmm/memory.c\n100644 blob cc\tMakefile\n\
+                    100644 blob dd\tmm/Makefile\n100755 blob ee\tscripts/cc-version.sh\n100644 blob ff\tmm/Kconfig.debug\n";
+        assert_eq!(of_kconfig(list).lines().count(), 4);
+    }
+
+    #[test]
+    fn few_folders_of_objects_are_kept() {
+        let home = tempfile::tempdir().unwrap();
+        for name in ["objects-1", "objects-2", "objects-3", "objects-4", "linux"] {
+            std::fs::create_dir(home.path().join(name)).unwrap();
+            if name != "objects-2" {
+                std::fs::write(home.path().join(name).join("marvin.used"), "").unwrap();
+            }
+        }
+        sweep(home.path()).unwrap();
+        assert!(!home.path().join("objects-2").exists(), "never used");
+        assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 4);
+    }
+}

@@ -1,0 +1,22 @@
+//! From a source to an image: git trees, working trees, Debian's source packages, and make.
+
+mod compiled;
+mod config;
+mod deb_src;
+mod error;
+mod git;
+mod history;
+mod make;
+mod program;
+mod tar;
+mod workshop;
+
+pub use compiled::Compiled;
+pub use config::Configuration;
+pub(crate) use deb_src::{Places, import};
+pub use error::SourceError;
+pub use git::{Headline, Repository};
+pub use history::{Commit, History, Place};
+pub use make::SourceSettings;
+pub(crate) use make::{Objects, compiler};
+pub(crate) use workshop::Workshop;

@@ -1,0 +1,149 @@
+//! The workshop of a home: one work tree that changes from source to source, so that only what changed is built again.
+//!
+//! Trees of users are read, never written to: the workshop has a repository of its own that borrows their objects. One process
+//! works here at a time. What is done with a work tree is `make`'s to know.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use super::SourceError;
+use super::git::{Repository, git, merged};
+use super::program::Program;
+use crate::{KernelError, scratch};
+
+/// Who made the commits that only the workshop has, and when: always the same, so that they are.
+const NOBODY: [(&str, &str); 6] = [
+    ("GIT_AUTHOR_NAME", "marvin"),
+    ("GIT_AUTHOR_EMAIL", "marvin@localhost"),
+    ("GIT_AUTHOR_DATE", "1577836800 +0000"),
+    ("GIT_COMMITTER_NAME", "marvin"),
+    ("GIT_COMMITTER_EMAIL", "marvin@localhost"),
+    ("GIT_COMMITTER_DATE", "1577836800 +0000"),
+];
+
+/// The workshop, ours until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Workshop {
+    folder: PathBuf,
+    _lock: File,
+}
+
+impl Workshop {
+    /// Opens the workshop below a home, waiting for whoever works in it.
+    pub(crate) fn open(home: &Path) -> Result<Self, KernelError> {
+        let folder = home.join("workshop");
+        fs::create_dir_all(folder.join("linux")).map_err(KernelError::at(&folder))?;
+        // Paths end up in what make writes down.
+        let folder = fs::canonicalize(&folder).map_err(KernelError::at(&folder))?;
+        let workshop = Self { _lock: scratch::lock(&folder)?, folder };
+        if !workshop.repository().join("HEAD").exists() {
+            workshop.git(&workshop.source()).args(["init", "--quiet"]).run()?;
+        }
+        // Nobody else works here: what is left of a lock is of somebody who was killed.
+        for left in ["index.lock", "snapshot.index.lock", "HEAD.lock"] {
+            drop(fs::remove_file(workshop.repository().join(left)));
+        }
+        Ok(workshop)
+    }
+
+    /// Returns the folder of the work tree.
+    pub(crate) fn source(&self) -> PathBuf {
+        self.folder.join("linux")
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    fn repository(&self) -> PathBuf {
+        self.folder.join("repository")
+    }
+
+    /// Returns git for the workshop's repository and any work tree.
+    fn git(&self, tree: &Path) -> Program {
+        let settings = ["core.autocrlf=false", "core.splitIndex=false", "core.untrackedCache=false", "gc.auto=0"];
+        git(tree)
+            .args(settings.iter().flat_map(|setting| ["-c", setting]))
+            .variable("GIT_DIR", self.repository())
+            .variable("GIT_WORK_TREE", tree)
+            .deadline_s(1800)
+    }
+
+    /// Lets the workshop use the objects of a repository.
+    pub(crate) fn borrow(&self, from: &Repository) -> Result<(), KernelError> {
+        let line = format!("{}\n", from.objects()?.display());
+        let file = self.repository().join("objects/info/alternates");
+        let mut text = fs::read_to_string(&file).unwrap_or_default();
+        if !text.contains(&line) {
+            text.push_str(&line);
+            fs::write(&file, text).map_err(KernelError::at(&file))?;
+        }
+        Ok(())
+    }
+
+    /// Returns the tree of files that a folder holds as it stands, what was not committed included and what git ignores not.
+    pub(crate) fn snapshot(&self, folder: &Path) -> Result<String, KernelError> {
+        let index = self.repository().join("snapshot.index");
+        drop(fs::remove_file(&index));
+        if let Ok(repository) = Repository::open(folder) {
+            self.borrow(&repository)?;
+            // Where it is there, files that did not change need not be read.
+            drop(fs::copy(repository.index(), &index));
+        }
+        let add = || self.git(folder).variable("GIT_INDEX_FILE", &index).args(["add", "--all", "."]).run();
+        if add().is_err() {
+            // The folder may be a part of a repository, or its index of a kind that is of no use here.
+            drop(fs::remove_file(&index));
+            add()?;
+        }
+        let tree = self.git(folder).variable("GIT_INDEX_FILE", &index).args(["write-tree"]).run()?;
+        Ok(tree.trim().to_owned())
+    }
+
+    /// Makes the work tree hold a tree of files. Files that are the same stay as they are.
+    pub(crate) fn check_out(&self, tree: &str, what: &str) -> Result<(), KernelError> {
+        let has = git(&self.source()).variable("GIT_DIR", self.repository()).args([
+            "cat-file",
+            "-e",
+            &format!("{tree}:Kbuild"),
+        ]);
+        if has.end()?.code != Some(0) {
+            return Err(SourceError::NotLinux { what: what.to_owned() }.into());
+        }
+        let (mark, source) = (self.folder.join("checking-out"), self.source());
+        if mark.exists() {
+            // Cut short: nobody knows which files are of which tree.
+            fs::remove_dir_all(&source).and_then(|()| fs::create_dir(&source)).map_err(KernelError::at(&source))?;
+            drop(fs::remove_file(self.repository().join("index")));
+        }
+        fs::write(&mark, tree).map_err(KernelError::at(&mark))?;
+        self.git(&source).args(["read-tree", "--reset", "-u", tree]).run()?;
+        fs::remove_file(&mark).map_err(KernelError::at(&mark))
+    }
+
+    /// Returns the list of the files of a tree, with the hashes of their contents.
+    pub(crate) fn list(&self, tree: &str) -> Result<String, KernelError> {
+        self.git(&self.source()).args(["ls-tree", "-r", tree]).run()
+    }
+
+    /// Returns the commit of merging two, which only the workshop has; nothing where they conflict.
+    pub(crate) fn merge(&self, ours: &str, theirs: &str) -> Result<Option<String>, KernelError> {
+        let source = self.source();
+        let ended = self.git(&source).args(["merge-tree", "--write-tree", ours, theirs]).end()?;
+        let Some(tree) = merged(&ended) else { return Ok(None) };
+        let mut commit = self.git(&source);
+        for (name, value) in NOBODY {
+            commit = commit.variable(name, value);
+        }
+        let parents = ["commit-tree", &tree, "-p", ours, "-p", theirs, "-m", "merged to look between"];
+        Ok(Some(commit.args(parents).run()?.trim().to_owned()))
+    }
+
+    /// Returns the tree of files of a commit, which may be one that only the workshop has.
+    pub(crate) fn tree_of(&self, commit: &str) -> Result<String, KernelError> {
+        let name = format!("{commit}^{{tree}}");
+        let tree =
+            self.git(&self.source()).args(["rev-parse", "--verify", "--quiet", "--end-of-options", &name]).run()?;
+        Ok(tree.trim().to_owned())
+    }
+}

@@ -1,0 +1,98 @@
+//! The gate: before anything is searched, the two ends must be seen to differ.
+
+use super::tally::{Tally, pooled, weight};
+use crate::distribution::student_two_sided;
+
+/// Runs of each end after which it is looked at them.
+const LOOKS: [usize; 12] = [4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 200];
+/// Chance of one look to take noise for a difference. All looks together stay below ten of these.
+const P_MAX: f64 = 1e-4;
+
+/// What the gate says.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Gate {
+    /// So many more runs of this end, 0 or 1.
+    More { end: usize, runs: usize },
+    /// They differ.
+    Open,
+    /// The difference is not there.
+    Shut,
+}
+
+/// Judges two ends; `bias` is the variance of a place in variances of a run, `effect_min` a difference that is no news.
+pub(crate) fn gate(ends: [&Tally; 2], bias: f64, effect_min: f64) -> Gate {
+    let fewest = ends[0].count.min(ends[1].count);
+    let behind = usize::from(ends[1].count < ends[0].count);
+    let Some(look) = LOOKS.iter().copied().find(|look| *look > fewest) else {
+        return if seen(ends, bias) == Some(true) { Gate::Open } else { Gate::Shut };
+    };
+    let more = Gate::More { end: behind, runs: look - ends[behind].count };
+    // Looked at only where both ends have come to the same look: else there would be more looks than counted.
+    if ends[0].count != ends[1].count || !LOOKS.contains(&fewest) {
+        return more;
+    }
+    match seen(ends, bias) {
+        Some(true) => Gate::Open,
+        _ if excluded(ends, bias, effect_min) => Gate::Shut,
+        _ => more,
+    }
+}
+
+/// Returns difference and standard error.
+fn difference(ends: [&Tally; 2], bias: f64) -> Option<(f64, f64, f64)> {
+    let (variance, degrees) = pooled(ends.into_iter())?;
+    let error = variance * ends.iter().map(|end| 1.0 / weight(end.count, bias)).sum::<f64>();
+    Some(((ends[1].mean - ends[0].mean).abs(), error.sqrt(), degrees))
+}
+
+fn seen(ends: [&Tally; 2], bias: f64) -> Option<bool> {
+    let (difference, error, degrees) = difference(ends, bias)?;
+    if error <= 0.0 {
+        return Some(difference > 0.0);
+    }
+    Some(student_two_sided(difference / error, degrees) < P_MAX)
+}
+
+/// Tells whether a difference as large as asked for would have been seen.
+fn excluded(ends: [&Tally; 2], bias: f64, effect_min: f64) -> bool {
+    difference(ends, bias).is_some_and(|(difference, error, degrees)| {
+        let room = effect_min - difference;
+        room > 0.0 && (error <= 0.0 || student_two_sided(room / error, degrees) < P_MAX)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Gate, gate};
+    use crate::search::tally::Tally;
+
+    fn end(values: &[f64]) -> Tally {
+        let mut tally = Tally::default();
+        values.iter().for_each(|value| tally.add(*value));
+        tally
+    }
+
+    #[test]
+    fn nothing_is_said_before_both_ends_have_their_runs() {
+        let (none, four) = (Tally::default(), end(&[1.0, 2.0, 1.0, 2.0]));
+        assert_eq!(gate([&none, &none], 0.0, 0.0), Gate::More { end: 0, runs: 4 });
+        assert_eq!(gate([&four, &none], 0.0, 0.0), Gate::More { end: 1, runs: 4 });
+        assert_eq!(gate([&four, &four], 0.0, 0.0), Gate::More { end: 0, runs: 2 });
+    }
+
+    #[test]
+    fn a_clear_difference_opens_and_a_place_that_is_off_by_itself_does_not() {
+        let (low, high) = (end(&[1.0, 1.1, 0.9, 1.0]), end(&[9.0, 9.1, 8.9, 9.0]));
+        assert_eq!(gate([&low, &high], 0.0, 0.0), Gate::Open);
+        assert_eq!(gate([&low, &high], 1e4, 0.0), Gate::More { end: 0, runs: 2 });
+        let (same, other) = (end(&[1.0; 4]), end(&[2.0; 4]));
+        assert_eq!(gate([&same, &other], 0.0, 0.0), Gate::Open);
+        assert_eq!(gate([&low, &low], 0.0, 5.0), Gate::Shut);
+    }
+
+    #[test]
+    fn patience_ends() {
+        let many: Vec<f64> = (0..200).map(|n| f64::from(n % 7)).collect();
+        assert_eq!(gate([&end(&many), &end(&many)], 0.0, 0.0), Gate::Shut);
+    }
+}

@@ -1,0 +1,112 @@
+//! A judge of noisy places: whether two differ, and how many more runs it takes to say.
+
+use super::Pair;
+use super::tally::{Tally, pooled};
+
+/// Standard errors beyond which a difference is one.
+const SURE: f64 = 2.9;
+/// Standard errors within which a difference is too small.
+const ABSENT: f64 = 2.3;
+/// Share of the least effect that a sure difference must exceed: less may be what remains of steps that nearly cancel.
+const SHARE: f64 = 0.25;
+
+/// What a judge goes by.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Tolerance {
+    /// Steps smaller than this, in the values' unit, are not looked for.
+    pub effect_min: f64,
+    /// Variance of a place, the same in all its runs, in variances of a run; as in [`Criteria`](super::Criteria).
+    pub bias: f64,
+    /// Runs of a place at first.
+    pub runs: usize,
+    /// Most runs of a place.
+    pub runs_max: usize,
+}
+
+/// Values of places.
+#[derive(Debug, Clone)]
+pub struct Levels {
+    tallies: Vec<Tally>,
+    tolerance: Tolerance,
+}
+
+impl Levels {
+    /// Begins with no values of any of so many places.
+    #[must_use]
+    pub fn new(places: usize, tolerance: Tolerance) -> Self {
+        Self { tallies: vec![Tally::default(); places], tolerance }
+    }
+
+    /// Takes what was measured of a place. Values that are not finite, and places that are none, are passed over.
+    pub fn told(&mut self, place: usize, values: &[f64]) {
+        if let Some(tally) = self.tallies.get_mut(place) {
+            values.iter().filter(|value| value.is_finite()).for_each(|value| tally.add(*value));
+        }
+    }
+
+    /// Returns the level of a place, if it has one.
+    #[must_use]
+    pub fn level(&self, place: usize) -> Option<f64> {
+        self.tallies.get(place).filter(|tally| tally.count > 0).map(|tally| tally.mean)
+    }
+
+    /// Judges two places.
+    #[must_use]
+    pub fn judge(&self, a: usize, b: usize) -> Pair {
+        let Tolerance { effect_min, bias, runs, runs_max } = self.tolerance;
+        let of = |place: usize| self.tallies.get(place).copied().unwrap_or_default();
+        let (first, second) = (of(a), of(b));
+        let (place, fewer) = if second.count < first.count { (b, second.count) } else { (a, first.count) };
+        let Some((variance, _)) = pooled(self.tallies.iter()).filter(|_| fewer > 0) else {
+            // Without any scatter known, one run tells nothing.
+            return if fewer < runs_max.max(2) { Pair::Open { place, runs: runs.max(1) } } else { Pair::Same };
+        };
+        let error = (variance * (1.0 / first.weight(bias) + 1.0 / second.weight(bias))).sqrt();
+        let difference = (second.mean - first.mean).abs();
+        if difference > SHARE * effect_min + SURE * error {
+            Pair::Differs
+        } else if difference + ABSENT * error < effect_min || fewer >= runs_max {
+            Pair::Same
+        } else {
+            Pair::Open { place, runs: runs.clamp(1, runs_max - fewer) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Levels, Tolerance};
+    use crate::search::Pair;
+
+    const TOLERANCE: Tolerance = Tolerance { effect_min: 3.0, bias: 0.0, runs: 2, runs_max: 8 };
+
+    #[test]
+    fn places_differ_or_not_or_need_more_runs() {
+        let mut levels = Levels::new(3, TOLERANCE);
+        assert_eq!(levels.judge(0, 1), Pair::Open { place: 0, runs: 2 });
+        levels.told(0, &[1.0, 3.0, 1.0, 3.0]);
+        assert_eq!(levels.judge(0, 1), Pair::Open { place: 1, runs: 2 });
+        levels.told(1, &[9.0, 11.0]);
+        assert_eq!(levels.judge(0, 1), Pair::Differs);
+        levels.told(2, &[3.0, 5.0]);
+        assert_eq!(levels.judge(0, 2), Pair::Open { place: 2, runs: 2 });
+        levels.told(2, &[1.0, 3.0, 1.0, 3.0, 1.0, 3.0]);
+        assert!((levels.level(2).unwrap() - 2.5).abs() < 1e-12);
+        levels.told(0, &[1.0, 3.0, 1.0, 3.0]);
+        assert_eq!(levels.judge(0, 2), Pair::Same);
+    }
+
+    #[test]
+    fn values_without_scatter_are_judged_and_patience_ends() {
+        let mut levels = Levels::new(2, TOLERANCE);
+        levels.told(0, &[1.0, 1.0]);
+        levels.told(1, &[5.0, f64::NAN, 5.0]);
+        assert_eq!(levels.judge(0, 1), Pair::Differs);
+        let wild = [0.0, 9.0].repeat(4);
+        let mut levels = Levels::new(2, TOLERANCE);
+        levels.told(0, &wild);
+        levels.told(1, &wild);
+        assert_eq!(levels.judge(0, 1), Pair::Same);
+        assert_eq!(levels.judge(7, 8), Pair::Open { place: 7, runs: 2 });
+    }
+}

@@ -1,0 +1,198 @@
+//! How often searches for steps are right, and what they cost: played on a made-up line with seeded noise.
+
+use super::Chance;
+use crate::search::{Cost, Criteria, Levels, Next, Search, Steps, Tolerance, Wanted};
+
+/// Places of a line, the first end not counted.
+pub const PLACES: usize = 1024;
+/// Making a place ready costs as much as so many runs.
+const READY: f64 = 5.0;
+/// Intervals at the start of a search for several steps.
+const INTERVALS: usize = 16;
+
+/// What the values of a line are made of; the deviation of a run is 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Line {
+    /// Height of the step; 0 for none.
+    pub height: f64,
+    /// Deviation between starts of the same place.
+    pub bias: f64,
+    /// Whether each run has a fresh start, or a place one for all its runs.
+    pub start: Start,
+}
+
+/// When a place is started anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// For each run.
+    EachRun,
+    /// Once.
+    Once,
+    /// Once, and the search believes that it is for each run.
+    OnceUntold,
+}
+
+/// What came of many searches for one step.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Singles {
+    /// How many there were.
+    pub trials: usize,
+    /// The step was named, and no other place with it.
+    pub right: usize,
+    /// Sum of the chances that the answers claimed.
+    pub claimed: f64,
+    /// The gate refused.
+    pub refused: usize,
+    /// Runs in all.
+    pub runs: usize,
+    /// Places made ready in all.
+    pub places: usize,
+}
+
+/// What came of many searches for several steps.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Severals {
+    /// Steps there were.
+    pub steps: usize,
+    /// Steps that were named exactly.
+    pub hits: usize,
+    /// Places that were named.
+    pub named: usize,
+    /// Searches.
+    pub trials: usize,
+    /// Runs in all.
+    pub runs: usize,
+    /// Places made ready in all.
+    pub places: usize,
+}
+
+impl Severals {
+    /// Returns the share of the steps that were found.
+    #[must_use]
+    pub fn recall(&self) -> f64 {
+        self.hits as f64 / self.steps.max(1) as f64
+    }
+
+    /// Returns the share of what was named that is a step; 1 where nothing was.
+    #[must_use]
+    pub fn precision(&self) -> f64 {
+        if self.named == 0 { 1.0 } else { self.hits as f64 / self.named as f64 }
+    }
+}
+
+/// The values of a line.
+struct Oracle<'a> {
+    line: Line,
+    steps: &'a [(usize, f64)],
+    starts: Vec<Option<f64>>,
+    chance: Chance,
+}
+
+impl Oracle<'_> {
+    fn values(&mut self, place: usize, runs: usize) -> Vec<f64> {
+        let level: f64 = self.steps.iter().filter(|(at, _)| *at <= place).map(|(_, height)| height).sum();
+        let Self { line, starts, chance, .. } = self;
+        let once = *starts[place].get_or_insert_with(|| line.bias * chance.normal());
+        let mut value = |_| {
+            let start = if line.start == Start::EachRun { line.bias * chance.normal() } else { once };
+            100.0 + level + start + chance.normal()
+        };
+        (0..runs).map(&mut value).collect()
+    }
+
+    fn ready(&self) -> usize {
+        self.starts.iter().flatten().count()
+    }
+}
+
+fn cost() -> Cost {
+    Cost { place: vec![READY; PLACES + 1], run: 1.0 }
+}
+
+impl Singles {
+    /// Plays searches for a step that lies anywhere.
+    ///
+    /// # Panics
+    /// Never: there is more than one place.
+    #[must_use]
+    #[expect(clippy::expect_used, reason = "the line has two places; not part of what judges")]
+    pub fn play(line: Line, trials: usize, seed: u64) -> Self {
+        let mut sum = Self { trials, ..Self::default() };
+        let cost = cost();
+        let mut seeds = Chance::new(seed);
+        for _ in 0..trials {
+            let mut chance = Chance::new(seeds.bits());
+            let at = 1 + chance.below(PLACES);
+            let steps = [(at, line.height)];
+            let mut oracle = Oracle { line, steps: &steps, starts: vec![None; PLACES + 1], chance };
+            let bias = if line.start == Start::Once { line.bias * line.bias } else { 0.0 };
+            let criteria = Criteria { bias, ..Criteria::default() };
+            let mut search = Search::new(&[1.0; PLACES + 1], criteria).expect("two places");
+            loop {
+                match search.next(&cost) {
+                    Next::Measure { place, runs } => {
+                        let values = oracle.values(place, runs);
+                        search.told(place, &values);
+                    }
+                    Next::Found(found) => {
+                        sum.claimed += found.chance;
+                        sum.right += usize::from(found.first == at && found.last == at);
+                        break;
+                    }
+                    Next::Refused(_) => {
+                        sum.refused += 1;
+                        break;
+                    }
+                }
+            }
+            sum.runs += search.runs();
+            sum.places += oracle.ready();
+        }
+        sum
+    }
+}
+
+impl Severals {
+    /// Plays searches for so many steps of 4 or 6 up or 4 down that lie anywhere.
+    ///
+    /// # Panics
+    /// Never: there is more than one place.
+    #[must_use]
+    #[expect(clippy::expect_used, reason = "the line has two places; not part of what judges")]
+    pub fn play(count: usize, trials: usize, seed: u64) -> Self {
+        let mut sum = Self { trials, ..Self::default() };
+        let cost = cost();
+        let line = Line { height: 0.0, bias: 0.0, start: Start::EachRun };
+        let tolerance = Tolerance { effect_min: 3.0, bias: 0.0, runs: 6, runs_max: 60 };
+        let mut seeds = Chance::new(seed);
+        for _ in 0..trials {
+            let mut chance = Chance::new(seeds.bits());
+            let mut steps: Vec<(usize, f64)> = Vec::new();
+            while steps.len() < count {
+                let at = 1 + chance.below(PLACES);
+                if steps.iter().all(|(other, _)| *other != at) {
+                    steps.push((at, [4.0, 6.0, -4.0][chance.below(3)]));
+                }
+            }
+            let mut oracle = Oracle { line, steps: &steps, starts: vec![None; PLACES + 1], chance };
+            let mut levels = Levels::new(PLACES + 1, tolerance);
+            let mut search = Steps::new(&[1.0; PLACES + 1], INTERVALS).expect("two places");
+            let found = loop {
+                match search.next(&cost, &|a, b| levels.judge(a, b)) {
+                    Wanted::Measure { place, runs } => {
+                        let runs = if runs == 0 { tolerance.runs } else { runs };
+                        levels.told(place, &oracle.values(place, runs));
+                        search.measured(place);
+                        sum.runs += runs;
+                    }
+                    Wanted::Done(found) => break found,
+                }
+            };
+            sum.steps += count;
+            sum.named += found.len();
+            sum.hits += found.iter().filter(|found| steps.iter().any(|(at, _)| *at == found.last)).count();
+            sum.places += oracle.ready();
+        }
+        sum
+    }
+}
