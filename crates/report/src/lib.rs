@@ -15,6 +15,7 @@ mod error;
 mod failures;
 #[cfg(test)]
 mod fixtures;
+pub mod history;
 mod index;
 mod label;
 pub mod ledger;

@@ -2,7 +2,7 @@
 //!
 //! A code that is not listed here was written by a newer Marvin and is an error, never a guess.
 
-use model::{FailureReason, MachineKind, Outcome, Stage, SubjectFailure};
+use model::{FailureReason, MachineKind, Outcome, Stage, SubjectFailure, Triage};
 use rusqlite::Row;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 
@@ -23,6 +23,29 @@ impl FromSql for Code<MachineKind> {
             "exact" => Ok(Self(MachineKind::Exact)),
             other => Err(UnknownCode::error("kind of machine", other)),
         }
+    }
+}
+
+pub(crate) fn triage(triage: Triage) -> &'static str {
+    match triage {
+        Triage::Real => "real",
+        Triage::Apparent => "apparent",
+        Triage::TradeOff => "trade-off",
+        Triage::Fixed => "fixed",
+        Triage::Ignored => "ignored",
+    }
+}
+
+impl FromSql for Code<Triage> {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        Ok(Self(match value.as_str()? {
+            "real" => Triage::Real,
+            "apparent" => Triage::Apparent,
+            "trade-off" => Triage::TradeOff,
+            "fixed" => Triage::Fixed,
+            "ignored" => Triage::Ignored,
+            other => return Err(UnknownCode::error("outcome of a triage", other)),
+        }))
     }
 }
 

@@ -8,7 +8,9 @@ mod artefacts;
 mod builds;
 mod codes;
 mod columns;
+mod decisions;
 mod error;
+mod growth;
 mod home;
 mod kernels;
 mod lock;
@@ -24,6 +26,7 @@ mod store;
 mod testing;
 
 pub use artefacts::Artefact;
+pub use decisions::Decision;
 pub use error::{Guilt, StoreError};
 pub use kernels::SeenKernel;
 pub use lock::HomeLock;

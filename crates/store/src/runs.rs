@@ -180,7 +180,7 @@ fn insert(connection: &Connection, run: &Run, packed: &[Packed<'_>]) -> rusqlite
 }
 
 /// Reads a run's own row, and the number by which the rest of it is found.
-fn head(row: &Row<'_>) -> rusqlite::Result<(i64, Run)> {
+pub(crate) fn head(row: &Row<'_>) -> rusqlite::Result<(i64, Run)> {
     let run = Run {
         id: row.get::<_, Id<RunId>>(1)?.0,
         build: row.get::<_, Id<BuildId>>(2)?.0,
@@ -194,7 +194,7 @@ fn head(row: &Row<'_>) -> rusqlite::Result<(i64, Run)> {
     Ok((row.get(0)?, run))
 }
 
-fn complete(connection: &Connection, head: (i64, Run)) -> rusqlite::Result<Run> {
+pub(crate) fn complete(connection: &Connection, head: (i64, Run)) -> rusqlite::Result<Run> {
     let (number, run) = head;
     Ok(Run {
         environment: ENVIRONMENTS.load(connection, &number)?,

@@ -8,7 +8,8 @@ use crate::StoreError;
 use crate::home::Home;
 use crate::store::write;
 
-const STEPS: &[&str] = &[include_str!("../schema/001.sql"), include_str!("../schema/002.sql")];
+const STEPS: &[&str] =
+    &[include_str!("../schema/001.sql"), include_str!("../schema/002.sql"), include_str!("../schema/003.sql")];
 
 /// Says how far a database is: the number of steps it has taken.
 ///
@@ -49,4 +50,75 @@ fn take(transaction: &Transaction<'_>, taken: usize) -> rusqlite::Result<()> {
         transaction.execute_batch(step)?;
     }
     transaction.pragma_update(None, "user_version", STEPS.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use model::Triage;
+    use rusqlite::Connection;
+
+    use super::STEPS;
+    use crate::testing::{decision, run, saved, store};
+    use crate::{Guilt, Store};
+
+    /// Writes what a Marvin that knew so many steps would have left: a home with a run, without what came later.
+    fn home_of_step(steps: usize) -> tempfile::TempDir {
+        let (home, new) = store();
+        saved(&new, &run("aa", "01", 1));
+        drop(new);
+        let file = home.path().join("marvin.db");
+        let old = home.path().join("old.db");
+        let connection = Connection::open(&old).unwrap();
+        STEPS[..steps].iter().for_each(|step| connection.execute_batch(step).unwrap());
+        connection.pragma_update(None, "user_version", steps).unwrap();
+        connection.execute("ATTACH ?1 AS new", [file.to_str().unwrap()]).unwrap();
+        for table in ["builds", "machines", "fingerprints", "runs", "environments", "results", "artefacts", "kernels"] {
+            let columns: Vec<String> = connection
+                .prepare(&format!("SELECT name FROM pragma_table_info('{table}', 'main')"))
+                .unwrap()
+                .query_map([], |row| row.get(0))
+                .unwrap()
+                .collect::<Result<_, _>>()
+                .unwrap();
+            let columns = columns.join(", ");
+            connection
+                .execute_batch(&format!("INSERT INTO main.{table} ({columns}) SELECT {columns} FROM new.{table}"))
+                .unwrap();
+        }
+        connection.execute_batch("DETACH new").unwrap();
+        drop(connection);
+        drop(fs::remove_file(home.path().join("marvin.db-wal")));
+        drop(fs::remove_file(home.path().join("marvin.db-shm")));
+        fs::rename(old, file).unwrap();
+        home
+    }
+
+    #[test]
+    fn a_home_of_each_earlier_step_is_brought_up_to_date_with_all_that_is_in_it() {
+        for steps in 1..STEPS.len() {
+            let home = home_of_step(steps);
+            let mut expected = run("aa", "01", 1);
+            let reader = Store::open_read_only(home.path()).unwrap();
+            if steps < 2 {
+                expected.results.iter_mut().for_each(|result| result.counted.clear());
+            }
+            assert_eq!(reader.run(&expected.id).unwrap(), expected, "step {steps}");
+            assert!(reader.decisions().unwrap().is_empty());
+            drop(reader);
+            let writer = Store::open(home.path()).unwrap();
+            writer.decide(&decision("6.12.117", Triage::Real)).unwrap();
+            assert_eq!(writer.decisions().unwrap().len(), 1);
+        }
+    }
+
+    #[test]
+    fn decisions_are_never_changed() {
+        let (_home, store) = store();
+        store.decide(&decision("6.12.117", Triage::Real)).unwrap();
+        let error = store.ask(|connection| connection.execute("UPDATE decisions SET note = 'x'", [])).unwrap_err();
+        assert_eq!(error.guilt(), Guilt::Infra);
+        assert!(error.to_string().contains("a decision is never changed"), "{error}");
+    }
 }

@@ -2,11 +2,11 @@
 
 use model::{
     Build, BuildFile, BuildId, FailureReason, Machine, MachineId, MachineKind, Outcome, Run, RunId, Stage,
-    SubjectFailure, WorkloadResult,
+    SubjectFailure, Triage, WorkloadResult,
 };
 use tempfile::TempDir;
 
-use crate::Store;
+use crate::{Decision, Store};
 
 /// A store in a new home, which lasts as long as the folder is held.
 pub(crate) fn store() -> (TempDir, Store) {
@@ -78,4 +78,17 @@ pub(crate) fn parents(store: &Store, run: &Run) {
 pub(crate) fn saved(store: &Store, run: &Run) {
     parents(store, run);
     store.save_run(run, &[]).unwrap();
+}
+
+/// What somebody thought of an alert.
+pub(crate) fn decision(at: &str, triage: Triage) -> Decision {
+    Decision {
+        track: "cloud-amd64".into(),
+        after: "6.1.192".into(),
+        at: at.into(),
+        triage,
+        note: "seen by two".into(),
+        worse: 3,
+        decided_unix: 1_760_000_000,
+    }
 }

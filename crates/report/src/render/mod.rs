@@ -5,7 +5,7 @@ mod counted;
 pub(crate) mod findings;
 mod html;
 mod json;
-mod layout;
+pub(crate) mod layout;
 pub mod ledger;
 mod markdown;
 pub mod monitors;

@@ -1,0 +1,230 @@
+//! Kernels in the order of their releases: what a version says, which line it belongs to, whose kernels follow each other.
+//!
+//! A version is only read to put kernels in order; what a kernel can do is never concluded from it.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::str::FromStr;
+
+use crate::{DebQuery, KernelName};
+
+/// A version in the order of releases: 6.1, 6.1.192, 6.12-rc4, 6.12, 6.12.117. Any text has a place; one without numbers
+/// comes before all others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Release {
+    numbers: [u64; 3],
+    /// Which release candidate; a release follows all of its candidates.
+    candidate: u64,
+    text: String,
+}
+
+impl Release {
+    /// Reads a version, whatever it is.
+    #[must_use]
+    pub fn of(version: &str) -> Self {
+        let end = version.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(version.len());
+        let (head, rest) = version.split_at(end);
+        let mut numbers = [0; 3];
+        for (number, part) in numbers.iter_mut().zip(head.split('.')) {
+            *number = whole(part);
+        }
+        let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+        let candidate = rest.strip_prefix("-rc").filter(|rest| digits(rest) > 0);
+        let candidate = candidate.map_or(u64::MAX, |rest| whole(&rest[..digits(rest)]));
+        Self { numbers, candidate, text: version.to_owned() }
+    }
+
+    /// Returns the first two numbers: what a stable series is named by.
+    #[must_use]
+    pub fn series(&self) -> (u64, u64) {
+        (self.numbers[0], self.numbers[1])
+    }
+
+    /// Returns the version as it was given.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    fn key(&self) -> ([u64; 3], u64) {
+        (self.numbers, self.candidate)
+    }
+}
+
+/// Reads digits; none are zero, too many the largest number.
+fn whole(digits: &str) -> u64 {
+    if digits.is_empty() { 0 } else { digits.parse().unwrap_or(u64::MAX) }
+}
+
+impl PartialOrd for Release {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Release {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let texts = || natural(&self.text).cmp(&natural(&other.text)).then_with(|| self.text.cmp(&other.text));
+        self.key().cmp(&other.key()).then_with(texts)
+    }
+}
+
+impl fmt::Display for Release {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// Takes a text apart into words and numbers, so that `deb9` comes before `deb12`.
+fn natural(text: &str) -> Vec<(String, u64)> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let word = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
+        let (before, behind) = rest.split_at(word);
+        let number = behind.find(|c: char| !c.is_ascii_digit()).unwrap_or(behind.len());
+        pieces.push((before.to_owned(), whole(&behind[..number])));
+        rest = &behind[number..];
+    }
+    pieces
+}
+
+/// Which releases follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Line {
+    /// All, by their versions.
+    #[default]
+    All,
+    /// Mainline: releases and candidates, no stable updates.
+    Mainline,
+    /// A release and its stable updates, named by its first two numbers.
+    Stable(u64, u64),
+}
+
+/// A line that is none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no line of releases: expected all, mainline, or a stable series such as 6.12")]
+pub struct LineError(String);
+
+impl Line {
+    /// Tells whether a release is of this line.
+    #[must_use]
+    pub fn has(&self, release: &Release) -> bool {
+        match *self {
+            Self::All => true,
+            Self::Mainline => release.numbers[2] == 0,
+            Self::Stable(major, minor) => release.series() == (major, minor) && release.candidate == u64::MAX,
+        }
+    }
+}
+
+impl FromStr for Line {
+    type Err = LineError;
+
+    fn from_str(text: &str) -> Result<Self, LineError> {
+        let numbers = || {
+            let (major, minor) = text.split_once('.')?;
+            let fit = |part: &str| part.bytes().all(|b| b.is_ascii_digit()).then(|| part.parse().ok()).flatten();
+            Some(Self::Stable(fit(major)?, fit(minor)?))
+        };
+        match text {
+            "all" => Ok(Self::All),
+            "mainline" => Ok(Self::Mainline),
+            _ => numbers().ok_or_else(|| LineError(text.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => f.write_str("all"),
+            Self::Mainline => f.write_str("mainline"),
+            Self::Stable(major, minor) => write!(f, "{major}.{minor}"),
+        }
+    }
+}
+
+/// Returns whose kernels follow each other: those of one configuration. Of Debian's packages the flavour, of others the
+/// word that their names begin with.
+#[must_use]
+pub fn track_of(name: &KernelName) -> String {
+    match name {
+        KernelName::Deb(DebQuery::Version { flavour, .. }) => flavour.clone(),
+        KernelName::Deb(DebQuery::Package(package)) => flavour_of(package),
+        other => other.to_string().split(':').next().unwrap_or_default().to_owned(),
+    }
+}
+
+/// Returns the flavour in a package's name: `linux-image-6.12.117+deb12-cloud-amd64` is of `cloud-amd64`.
+fn flavour_of(package: &str) -> String {
+    let name = package.trim_start_matches("linux-image-").trim_end_matches("-unsigned");
+    let is_version = |part: &&str| part.starts_with(|c: char| c.is_ascii_digit()) || part.starts_with("rc");
+    let words: Vec<&str> = name.split('-').skip_while(is_version).collect();
+    if words.is_empty() { name.to_owned() } else { words.join("-") }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{any, prop_assert_eq, proptest};
+
+    use super::{Line, Release, track_of};
+
+    #[test]
+    fn releases_follow_their_candidates_and_stable_updates_their_release() {
+        let ordered = [
+            "",
+            "mystery",
+            "3.10",
+            "6.1-rc1",
+            "6.1",
+            "6.1.9",
+            "6.1.90",
+            "6.1.192",
+            "6.12.0-rc4",
+            "6.12.0-rc10",
+            "6.12",
+            "6.12.0-39-cloud-amd64",
+            "6.12.117",
+            "6.12.117+deb9",
+            "6.12.117+deb12",
+            "99999999999999999999.1",
+        ];
+        for pair in ordered.windows(2) {
+            assert!(Release::of(pair[0]) < Release::of(pair[1]), "{} < {}", pair[0], pair[1]);
+        }
+    }
+
+    #[test]
+    fn lines_have_their_releases() {
+        let of = |line: &str, version: &str| line.parse::<Line>().unwrap().has(&Release::of(version));
+        assert!(of("all", "6.1.5") && of("mainline", "6.1") && of("mainline", "6.2-rc1") && !of("mainline", "6.1.5"));
+        assert!(of("6.1", "6.1") && of("6.1", "6.1.5") && !of("6.1", "6.1-rc2") && !of("6.1", "6.12.5"));
+        assert_eq!("6.12".parse::<Line>().unwrap().to_string(), "6.12");
+        for wrong in ["", "6", "6.", ".1", "6.1.2", "+6.1", "stable"] {
+            assert!(wrong.parse::<Line>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn kernels_of_one_configuration_are_on_one_track() {
+        for (name, track) in [
+            ("deb:6.12", "cloud-amd64"),
+            ("deb:6.12+rt-amd64", "rt-amd64"),
+            ("deb:linux-image-6.12.117+deb12-cloud-amd64", "cloud-amd64"),
+            ("deb:linux-image-6.1.0-39-amd64-unsigned", "amd64"),
+            ("path:/boot/vmlinuz-6.1", "path"),
+        ] {
+            assert_eq!(track_of(&name.parse().unwrap()), track);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_has_its_place(one in any::<String>(), other in any::<String>()) {
+            let (one, other) = (Release::of(&one), Release::of(&other));
+            prop_assert_eq!(one.cmp(&other), other.cmp(&one).reverse());
+            prop_assert_eq!(one.cmp(&other).is_eq(), one == other);
+        }
+    }
+}

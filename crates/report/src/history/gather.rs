@@ -1,0 +1,240 @@
+//! Taking runs in: which series they belong to, and which of two runs counts.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use model::{Build, BuildId, Line, Machine, MachineId, Metric, Run, RunId, WorkloadResult};
+
+use super::kernels::{Kernel, Kernels};
+use super::series::{Key, Point, Seen, Series, Value};
+
+/// Everything that was measured.
+#[derive(Debug, Clone, Default)]
+pub struct History {
+    kernels: Kernels,
+    machines: Vec<Machine>,
+    runs: Vec<RunMark>,
+    repeats: Vec<Repeats>,
+    names: BTreeSet<Arc<str>>,
+    series: BTreeMap<Key, Arc<Series>>,
+    touched: BTreeSet<Key>,
+}
+
+/// A run that was taken in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunMark {
+    /// Its id.
+    pub id: RunId,
+    /// When it began, in seconds since 1970-01-01 UTC.
+    pub started_unix: i64,
+}
+
+/// How often a machine measured the same build, workload and seed again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Repeats {
+    /// Results that were there already.
+    pub again: usize,
+    /// Those of them that are equal in every sample, to the last bit.
+    pub agree: usize,
+}
+
+/// A run of something that the history was not told of.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{run} is of a build or machine that the history was not told of (a bug in the caller)")]
+pub struct NotKnown {
+    run: RunId,
+}
+
+/// Where a run's results go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    kernel: usize,
+    machine: usize,
+    run: usize,
+    seed: u64,
+}
+
+impl History {
+    /// Takes in what a build is, if it is not known.
+    pub fn know_build(&mut self, build: &Build) {
+        self.kernels.add(build);
+    }
+
+    /// Takes in what a machine is, if it is not known.
+    pub fn know_machine(&mut self, machine: &Machine) {
+        if self.machine_number(&machine.id).is_none() {
+            self.machines.push(machine.clone());
+            self.repeats.push(Repeats::default());
+        }
+    }
+
+    /// Tells whether a build is known.
+    #[must_use]
+    pub fn knows_build(&self, build: &BuildId) -> bool {
+        self.kernels.find(build).is_some()
+    }
+
+    /// Returns the number of a machine.
+    #[must_use]
+    pub fn machine_number(&self, machine: &MachineId) -> Option<usize> {
+        self.machines.iter().position(|known| known.id == *machine)
+    }
+
+    /// Takes a run in. Of two with the same build, machine, workload and seed the one that began later counts.
+    ///
+    /// # Errors
+    /// When its build or machine is not known.
+    pub fn take(&mut self, run: &Run) -> Result<(), NotKnown> {
+        let places = self.kernels.find(&run.build).zip(self.machine_number(&run.machine));
+        let (kernel, machine) = places.ok_or_else(|| NotKnown { run: run.id.clone() })?;
+        self.runs.push(RunMark { id: run.id.clone(), started_unix: run.started_unix });
+        let place = Place { kernel, machine, run: self.runs.len() - 1, seed: run.seed };
+        let track: Arc<str> = self.name(&self.kernels.get(kernel).track.clone());
+        let mut reasons: HashMap<String, Arc<str>> = HashMap::new();
+        for result in &run.results {
+            let key = Key { workload: self.name(&result.workload), machine, track: Arc::clone(&track) };
+            let value = Value::of(result).map_err(|why| {
+                Arc::clone(reasons.entry(why).or_insert_with_key(|why| Arc::from(crate::plain::plain(why))))
+            });
+            self.put(key, place, (result, value));
+        }
+        Ok(())
+    }
+
+    /// Returns the one copy of a name.
+    fn name(&mut self, name: &str) -> Arc<str> {
+        if let Some(known) = self.names.get(name) {
+            return Arc::clone(known);
+        }
+        let new: Arc<str> = Arc::from(name);
+        self.names.insert(Arc::clone(&new));
+        new
+    }
+
+    fn put(&mut self, key: Key, place: Place, (result, value): (&WorkloadResult, Result<Value, Arc<str>>)) {
+        let Place { kernel, machine, run, seed } = place;
+        let new = || Arc::new(Series::new(metric_of(&key.workload)));
+        let series = Arc::make_mut(self.series.entry(key.clone()).or_insert_with(new));
+        self.touched.insert(key);
+        let rank = |number: usize| self.kernels.rank(number);
+        let at = series.points.partition_point(|point| rank(point.kernel) < rank(kernel));
+        if series.points.get(at).is_none_or(|point| point.kernel != kernel) {
+            series.points.insert(at, Point { kernel, seeds: Vec::new(), value: None });
+        }
+        let seeds = &mut series.points[at].seeds;
+        let seen = Seen { seed, run, operations: result.operations, value };
+        match seeds.binary_search_by_key(&seed, |seen| seen.seed) {
+            Err(at) => seeds.insert(at, seen),
+            Ok(at) => {
+                if let (Ok(one), Ok(other)) = (&seeds[at].value, &seen.value)
+                    && seeds[at].operations == seen.operations
+                {
+                    self.repeats[machine].again += 1;
+                    self.repeats[machine].agree += usize::from(one.mark == other.mark);
+                }
+                if self.runs[seen.run].started_unix >= self.runs[seeds[at].run].started_unix {
+                    seeds[at] = seen;
+                }
+            }
+        }
+    }
+
+    /// Works out what the runs since the last time touched.
+    pub fn settle(&mut self) {
+        if let Some(machine) = self.machines.first() {
+            self.kernels.name(machine);
+        }
+        let runs = &self.runs;
+        for key in std::mem::take(&mut self.touched) {
+            if let Some(series) = self.series.get_mut(&key) {
+                Arc::make_mut(series).settle(|run| (runs[run].started_unix, run));
+            }
+        }
+    }
+
+    /// Returns the numbers of all kernels in the order of their releases.
+    #[must_use]
+    pub fn order(&self) -> &[usize] {
+        self.kernels.order()
+    }
+
+    /// Returns a kernel by its number.
+    #[must_use]
+    pub fn kernel(&self, number: usize) -> &Kernel {
+        self.kernels.get(number)
+    }
+
+    /// Returns the kernel that somebody means: by its title, version, or the beginning of its build's id.
+    #[must_use]
+    pub fn kernel_named(&self, text: &str) -> Option<usize> {
+        self.kernels.named(text)
+    }
+
+    /// Returns a kernel's place in the order of all.
+    #[must_use]
+    pub fn rank(&self, kernel: usize) -> usize {
+        self.kernels.rank(kernel)
+    }
+
+    /// Returns the kernels of a track that are of a line, in order.
+    #[must_use]
+    pub fn of_track(&self, track: &str, line: Line) -> Vec<usize> {
+        self.kernels.of_track(track, line)
+    }
+
+    /// Returns the tracks, each once.
+    #[must_use]
+    pub fn tracks(&self) -> Vec<&str> {
+        self.kernels.tracks()
+    }
+
+    /// Returns the machines, in the order in which they were met.
+    #[must_use]
+    pub fn machines(&self) -> &[Machine] {
+        &self.machines
+    }
+
+    /// Returns how often each machine repeated itself.
+    #[must_use]
+    pub fn repeats(&self) -> &[Repeats] {
+        &self.repeats
+    }
+
+    /// Returns a run by its number.
+    #[must_use]
+    pub fn run(&self, number: usize) -> &RunMark {
+        &self.runs[number]
+    }
+
+    /// Returns how many runs there are.
+    #[must_use]
+    pub fn run_count(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// Returns all series, by workload, machine and track.
+    pub fn series(&self) -> impl Iterator<Item = (&Key, &Series)> {
+        self.series.iter().map(|(key, series)| (key, series.as_ref()))
+    }
+
+    /// Returns the series of a workload on a machine over the kernels of the same track as a kernel.
+    #[must_use]
+    pub fn series_of(&self, workload: &Arc<str>, machine: usize, kernel: usize) -> Option<&Series> {
+        let track = self.names.get(self.kernel(kernel).track.as_str())?;
+        let key = Key { workload: Arc::clone(workload), machine, track: Arc::clone(track) };
+        self.series.get(&key).map(AsRef::as_ref)
+    }
+
+    /// Returns the workloads, each once, by name.
+    #[must_use]
+    pub fn workloads(&self) -> Vec<Arc<str>> {
+        let mut names: Vec<Arc<str>> = self.series.keys().map(|key| Arc::clone(&key.workload)).collect();
+        names.dedup();
+        names
+    }
+}
+
+/// Returns the metric of a workload. What is not declared any more, or not yet, was stored as what all workloads report.
+fn metric_of(workload: &str) -> Metric {
+    model::workloads().into_iter().find(|known| known.name == workload).map_or(Metric::COST, |known| known.metric)
+}

@@ -1,0 +1,96 @@
+//! The kernels of a history, in the order of their releases.
+
+use model::{Build, BuildId, Line, Machine, Release, track_of};
+
+use crate::label::labels;
+
+/// A kernel that something was measured of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Kernel {
+    /// What was booted.
+    pub build: Build,
+    /// Its place in the order.
+    pub release: Release,
+    /// Whose kernels it follows: those of one configuration.
+    pub track: String,
+    /// What it is called: the version, and more where that is not unique.
+    pub title: String,
+}
+
+/// Kernels, numbered as they came, and their order.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Kernels {
+    all: Vec<Kernel>,
+    /// Numbers in the order of releases.
+    order: Vec<usize>,
+    /// Each number's place in that order.
+    rank: Vec<usize>,
+}
+
+impl Kernels {
+    /// Takes one in, if it is not there.
+    pub(super) fn add(&mut self, build: &Build) {
+        if self.find(&build.id).is_some() {
+            return;
+        }
+        let release = Release::of(&build.version);
+        let track = track_of(&build.name);
+        self.all.push(Kernel { build: build.clone(), release, track, title: String::new() });
+        self.order = (0..self.all.len()).collect();
+        let all = &self.all;
+        let key = |n: usize| (&all[n].release, &all[n].track, &all[n].build.id);
+        self.order.sort_by(|a, b| key(*a).cmp(&key(*b)));
+        self.rank = vec![0; self.all.len()];
+        for (place, number) in self.order.iter().enumerate() {
+            self.rank[*number] = place;
+        }
+    }
+
+    /// Gives each kernel what it is called; what tells two of one version apart may need a machine.
+    pub(super) fn name(&mut self, machine: &Machine) {
+        let pairs: Vec<_> = self.all.iter().map(|kernel| (&kernel.build, machine)).collect();
+        let titles: Vec<String> = labels(&pairs).into_iter().map(|label| label.title).collect();
+        for (kernel, title) in self.all.iter_mut().zip(titles) {
+            kernel.title = title;
+        }
+    }
+
+    pub(super) fn find(&self, build: &BuildId) -> Option<usize> {
+        self.all.iter().position(|kernel| kernel.build.id == *build)
+    }
+
+    pub(super) fn get(&self, number: usize) -> &Kernel {
+        &self.all[number]
+    }
+
+    pub(super) fn order(&self) -> &[usize] {
+        &self.order
+    }
+
+    pub(super) fn rank(&self, number: usize) -> usize {
+        self.rank[number]
+    }
+
+    /// Returns the kernels of a track that are of a line, in order.
+    pub(super) fn of_track(&self, track: &str, line: Line) -> Vec<usize> {
+        let fits = |n: &&usize| self.all[**n].track == track && line.has(&self.all[**n].release);
+        self.order.iter().filter(fits).copied().collect()
+    }
+
+    /// Returns the tracks, each once.
+    pub(super) fn tracks(&self) -> Vec<&str> {
+        let mut tracks: Vec<&str> = self.all.iter().map(|kernel| kernel.track.as_str()).collect();
+        tracks.sort_unstable();
+        tracks.dedup();
+        tracks
+    }
+
+    /// Returns the kernel that somebody means: by its title, by the beginning of its build's id, or by its version, of which
+    /// the last in order is taken.
+    pub(super) fn named(&self, text: &str) -> Option<usize> {
+        let last = |is: &dyn Fn(&Kernel) -> bool| self.order.iter().rev().copied().find(|n| is(&self.all[*n]));
+        last(&|kernel| kernel.title == text)
+            .or_else(|| last(&|kernel| kernel.release.as_str() == text))
+            .or_else(|| last(&|kernel| text.len() > 6 && kernel.build.id.to_string().starts_with(text)))
+    }
+}

@@ -1,0 +1,37 @@
+//! What was measured of many kernels: series over their releases, the places where they change, the changes that may have one
+//! cause, and a table of everything for two kernels.
+//!
+//! Runs are taken in one after the other ([`History::take`]), and [`History::settle`] works out anew what they touched: a
+//! lab that grows is not read twice. Of a build, machine, workload and seed the newest run counts.
+//!
+//! A change is a verdict. On the exact machine values have no noise, so a kernel is held against the first one of the level
+//! that it continues, seed by seed, by [`verdict()`](crate::verdict()): where all seeds agree, the level ends. Where they do
+//! not, because the layout of memory matters more than the kernel, or because a machine has noise, the medians over the
+//! seeds are a noisy series, and `stats::changes` finds the levels of that. So both kinds of machines meet in one list of
+//! changes, each saying what it rests on. What triage says of a change is kept by the `store`.
+
+mod alerts;
+mod changes;
+mod gather;
+mod kernels;
+mod overview;
+mod pair;
+mod render;
+mod series;
+#[cfg(test)]
+mod tests;
+mod triaged;
+
+pub use alerts::{Alert, Member, alerts};
+pub use changes::{Basis, Change};
+pub use gather::{History, NotKnown, Place, Repeats, RunMark};
+pub use kernels::Kernel;
+pub use overview::{Card, Counts, Group, Mean, Overview, Row, overview};
+pub use pair::{Pair, State};
+pub use render::{
+    AlertDocument, ChangeDocument, HistoryDocument, MemberDocument, PointDocument, SeedDocument, SeriesDocument,
+    TriageDocument, alert_document, alerts_text, basis_words, documents, history_json, history_text, series_document,
+    sparkline,
+};
+pub use series::{Key, Point, Seen, Series, Value};
+pub use triaged::{Decided, Triaged, triaged};

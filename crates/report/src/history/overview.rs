@@ -1,0 +1,191 @@
+//! Two kernels in everything that was measured: counts, one mean, where to look first, and a table of workloads by machines.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use stats::Spread;
+
+use super::gather::History;
+use super::pair::{Pair, State};
+use super::triaged::Triaged;
+
+/// The most places to look at first.
+const CARDS_MAX: usize = 10;
+
+/// How many cells are in which state.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Worse for all seeds.
+    pub worse: usize,
+    /// Better for all seeds.
+    pub better: usize,
+    /// Within the margin for all seeds.
+    pub same: usize,
+    /// Nothing can be said.
+    pub unclear: usize,
+    /// A kernel failed or does not support it.
+    pub failed: usize,
+    /// Not measured on one of the kernels.
+    pub missing: usize,
+}
+
+impl Counts {
+    fn add(&mut self, state: State) {
+        *match state {
+            State::Worse => &mut self.worse,
+            State::Better => &mut self.better,
+            State::Same => &mut self.same,
+            State::Unclear => &mut self.unclear,
+            State::Failed => &mut self.failed,
+            State::Missing => &mut self.missing,
+        } += 1;
+    }
+}
+
+/// The geometric mean over all cells that have a ratio.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Mean {
+    /// Above one is better.
+    pub ratio: f64,
+    /// How many cells.
+    pub cells: usize,
+    /// The smallest and the largest mean of one seed, where all cells have several seeds in common.
+    pub seeds: Option<Spread>,
+}
+
+/// One workload on all machines.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// The workload.
+    pub workload: Arc<str>,
+    /// One for each machine of the overview.
+    pub cells: Vec<Pair>,
+}
+
+/// The workloads of one subsystem.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Group {
+    /// The subsystem.
+    pub name: String,
+    /// Its rows, by name.
+    pub rows: Vec<Row>,
+}
+
+/// A place to look at first.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Card {
+    /// Changes that came with the same kernels: which of the alerts.
+    Alert(usize),
+    /// What is worse between the two kernels although no series shows when it came: machine by number, and workloads, the
+    /// worst first.
+    Rest(Vec<(usize, Arc<str>, Pair)>),
+}
+
+/// Two kernels in everything that was measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Overview {
+    /// What is compared with.
+    pub base: usize,
+    /// What is compared.
+    pub target: usize,
+    /// The machines that measured one of them: the columns.
+    pub machines: Vec<usize>,
+    /// The rows.
+    pub groups: Vec<Group>,
+    /// How many cells are in which state.
+    pub counts: Counts,
+    /// One number for all.
+    pub mean: Option<Mean>,
+    /// Where to look first, the heaviest first.
+    pub cards: Vec<Card>,
+}
+
+/// Puts two kernels side by side, with the open alerts between them.
+#[must_use]
+pub fn overview(history: &History, (base, target): (usize, usize), alerts: &[Triaged]) -> Overview {
+    let machines = columns(history, base, target);
+    let mut groups: BTreeMap<String, Vec<Row>> = BTreeMap::new();
+    let mut counts = Counts::default();
+    for workload in history.workloads() {
+        let cells: Vec<Pair> =
+            machines.iter().map(|machine| cell(history, (&workload, *machine), (base, target))).collect();
+        if cells.iter().all(|cell| cell.state == State::Missing) {
+            continue;
+        }
+        cells.iter().for_each(|cell| counts.add(cell.state));
+        let subsystem = model::subsystem_of(&workload).to_owned();
+        groups.entry(subsystem).or_default().push(Row { workload, cells });
+    }
+    let groups: Vec<Group> = groups.into_iter().map(|(name, rows)| Group { name, rows }).collect();
+    let mean = mean(groups.iter().flat_map(|group| &group.rows).flat_map(|row| &row.cells));
+    let mut overview = Overview { base, target, machines, groups, counts, mean, cards: Vec::new() };
+    overview.cards = cards(history, &overview, alerts);
+    overview
+}
+
+/// Returns the machines that measured one of the kernels.
+fn columns(history: &History, base: usize, target: usize) -> Vec<usize> {
+    let mut found = BTreeSet::new();
+    for (key, series) in history.series() {
+        if !found.contains(&key.machine) && series.points.iter().any(|p| p.kernel == base || p.kernel == target) {
+            found.insert(key.machine);
+        }
+    }
+    found.into_iter().collect()
+}
+
+fn cell(history: &History, (workload, machine): (&Arc<str>, usize), (base, target): (usize, usize)) -> Pair {
+    let of = |kernel: usize| history.series_of(workload, machine, kernel);
+    let (old, new) = (of(base), of(target));
+    let metric = new.or(old).map_or(model::Metric::COST, |series| series.metric);
+    Pair::of(&metric, old.and_then(|series| series.point(base)), new.and_then(|series| series.point(target)))
+}
+
+fn mean<'a>(cells: impl Iterator<Item = &'a Pair>) -> Option<Mean> {
+    let cells: Vec<&Pair> = cells.filter(|cell| cell.ratio.is_some()).collect();
+    let ratios: Vec<f64> = cells.iter().filter_map(|cell| cell.ratio).collect();
+    let ratio = stats::geometric_mean(&ratios)?;
+    let of = |cell: &&Pair| cell.ratios.iter().map(|(seed, _)| *seed).collect::<BTreeSet<u64>>();
+    let common = cells.iter().map(of).reduce(|a, b| a.intersection(&b).copied().collect()).unwrap_or_default();
+    let of_seed = |seed: &u64| {
+        let ratios: Vec<f64> =
+            cells.iter().filter_map(|cell| Some(cell.ratios.iter().find(|(known, _)| known == seed)?.1)).collect();
+        stats::geometric_mean(&ratios)
+    };
+    let means: Vec<f64> = common.iter().filter_map(of_seed).collect();
+    Some(Mean { ratio, cells: ratios.len(), seeds: stats::spread(&means).filter(|_| means.len() > 1) })
+}
+
+/// Chooses where to look first: alerts between the kernels, and what is worse without one.
+fn cards(history: &History, overview: &Overview, alerts: &[Triaged]) -> Vec<Card> {
+    let track = &history.kernel(overview.target).track;
+    let (from, to) = (history.rank(overview.base), history.rank(overview.target));
+    let between = |triaged: &Triaged| {
+        let alert = &triaged.alert;
+        alert.track == *track && history.rank(alert.at) <= to && history.rank(alert.after) >= from
+    };
+    let mut chosen: Vec<usize> = (0..alerts.len()).filter(|n| alerts[*n].is_open() && between(&alerts[*n])).collect();
+    chosen.sort_by(|a, b| alerts[*b].alert.weight().total_cmp(&alerts[*a].alert.weight()));
+    let known: BTreeSet<(usize, &str)> = alerts
+        .iter()
+        .filter(|triaged| between(triaged))
+        .flat_map(|triaged| triaged.alert.members.iter().map(|member| (member.key.machine, &*member.key.workload)))
+        .collect();
+    let mut rest: Vec<(usize, Arc<str>, Pair)> = overview
+        .groups
+        .iter()
+        .flat_map(|group| &group.rows)
+        .flat_map(|row| row.cells.iter().zip(&overview.machines).map(move |(cell, machine)| (row, cell, *machine)))
+        .filter(|(row, cell, machine)| cell.state == State::Worse && !known.contains(&(*machine, &*row.workload)))
+        .map(|(row, cell, machine)| (machine, Arc::clone(&row.workload), cell.clone()))
+        .collect();
+    rest.sort_by(|a, b| {
+        a.2.difference_percent.unwrap_or_default().total_cmp(&b.2.difference_percent.unwrap_or_default())
+    });
+    let room = if rest.is_empty() { CARDS_MAX } else { CARDS_MAX - 1 };
+    let mut cards: Vec<Card> = chosen.into_iter().take(room).map(Card::Alert).collect();
+    if !rest.is_empty() {
+        cards.push(Card::Rest(rest));
+    }
+    cards
+}

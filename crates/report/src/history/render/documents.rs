@@ -1,0 +1,248 @@
+//! JSON documents. Their shape is a promise of this crate, as that of a comparison is.
+
+use model::Line;
+use serde::Serialize;
+
+use crate::history::{Basis, Change, History, Key, Point, Series, Triaged};
+use crate::render::{RenderError, SCHEMA_VERSION};
+
+/// Several series.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HistoryDocument {
+    /// The version of the document's shape.
+    pub schema_version: u32,
+    /// The series, by workload, machine and track.
+    pub series: Vec<SeriesDocument>,
+}
+
+/// A series.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SeriesDocument {
+    /// The workload.
+    pub workload: String,
+    /// The metric's name.
+    pub metric: String,
+    /// Its unit.
+    pub unit: String,
+    /// Which way is good.
+    pub direction: String,
+    /// A difference up to this many percent is no news.
+    pub margin_percent: f64,
+    /// The machine's id.
+    pub machine: String,
+    /// Whose kernels follow each other.
+    pub track: String,
+    /// Whether instructions were counted; else values are guest time.
+    pub counted: bool,
+    /// In the order of releases.
+    pub points: Vec<PointDocument>,
+    /// Where the level changes.
+    pub changes: Vec<ChangeDocument>,
+}
+
+/// What was measured of one kernel.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PointDocument {
+    /// What the kernel is called.
+    pub kernel: String,
+    /// Its build's id.
+    pub build: String,
+    /// The median over the seeds.
+    pub value: Option<f64>,
+    /// Why there is none.
+    pub absent: Option<String>,
+    /// What each seed gave.
+    pub seeds: Vec<SeedDocument>,
+}
+
+/// What a seed gave.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SeedDocument {
+    /// The seed.
+    pub seed: u64,
+    /// The value.
+    pub value: Option<f64>,
+    /// The run's id.
+    pub run: String,
+}
+
+/// A change of level.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ChangeDocument {
+    /// The last kernel that surely lacks it.
+    pub after: String,
+    /// The first kernel that surely has it.
+    pub at: String,
+    /// Better or worse.
+    pub verdict: String,
+    /// How much; positive is better.
+    pub difference_percent: f64,
+    /// What it rests on: `every-seed` or `levels`.
+    pub basis: String,
+    /// How many seeds agree.
+    pub seeds: Option<usize>,
+    /// Chance of such levels without a change.
+    pub p: Option<f64>,
+    /// The kernel at which the old level was there again.
+    pub went_away: Option<String>,
+}
+
+/// An alert.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AlertDocument {
+    /// Its name.
+    pub name: String,
+    /// Whose kernels follow each other.
+    pub track: String,
+    /// The last kernel that none of its changes had.
+    pub after: String,
+    /// The first kernel that has all of them.
+    pub at: String,
+    /// Whether somebody should look at it.
+    pub open: bool,
+    /// How many series are worse.
+    pub worse: usize,
+    /// How many are better.
+    pub better: usize,
+    /// How many changed and are back.
+    pub gone: usize,
+    /// The series, the worst first.
+    pub members: Vec<MemberDocument>,
+    /// What was decided.
+    pub triage: Option<TriageDocument>,
+}
+
+/// A series of an alert.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MemberDocument {
+    /// The workload.
+    pub workload: String,
+    /// The machine's id.
+    pub machine: String,
+    /// Better or worse.
+    pub verdict: String,
+    /// How much; positive is better.
+    pub difference_percent: f64,
+    /// The kernel at which the old level was there again.
+    pub went_away: Option<String>,
+}
+
+/// A decision.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TriageDocument {
+    /// What it turned out to be.
+    pub outcome: String,
+    /// Why.
+    pub note: String,
+    /// When, in seconds since 1970-01-01 UTC.
+    pub decided_unix: i64,
+    /// How many series became worse since.
+    pub worse_since: usize,
+}
+
+/// Returns the documents of all series that fit, over the kernels of a line.
+#[must_use]
+pub fn documents(history: &History, line: Line, fits: impl Fn(&Key) -> bool) -> HistoryDocument {
+    let chosen = history.series().filter(|(key, _)| fits(key));
+    let series = chosen.map(|(key, series)| series_document(history, (key, series), line)).collect();
+    HistoryDocument { schema_version: SCHEMA_VERSION, series }
+}
+
+/// Returns the document of a series over the kernels of a line.
+#[must_use]
+pub fn series_document(history: &History, (key, series): (&Key, &Series), line: Line) -> SeriesDocument {
+    let machine = &history.machines()[key.machine];
+    let of_line = |point: &&Point| line.has(&history.kernel(point.kernel).release);
+    SeriesDocument {
+        workload: key.workload.to_string(),
+        metric: series.metric.name.to_owned(),
+        unit: series.metric.unit(machine.kind).to_string(),
+        direction: series.metric.direction.to_string(),
+        margin_percent: series.metric.margin_percent,
+        machine: machine.id.to_string(),
+        track: key.track.to_string(),
+        counted: series.is_counted,
+        points: series.points.iter().filter(of_line).map(|point| self::point(history, series, point)).collect(),
+        changes: series.changes.iter().map(|found| change(history, series, found)).collect(),
+    }
+}
+
+fn point(history: &History, series: &Series, point: &Point) -> PointDocument {
+    let kernel = history.kernel(point.kernel);
+    PointDocument {
+        kernel: kernel.title.clone(),
+        build: kernel.build.id.to_string(),
+        value: point.value,
+        absent: point.absent().map(str::to_owned),
+        seeds: point
+            .seeds
+            .iter()
+            .map(|seen| SeedDocument {
+                seed: seen.seed,
+                value: series.value(seen),
+                run: history.run(seen.run).id.to_string(),
+            })
+            .collect(),
+    }
+}
+
+fn change(history: &History, series: &Series, change: &Change) -> ChangeDocument {
+    let title = |point: &Point| history.kernel(point.kernel).title.clone();
+    let (basis, seeds, p) = match change.basis {
+        Basis::EverySeed { seeds } => ("every-seed", Some(seeds), None),
+        Basis::Levels { p } => ("levels", None, Some(p)),
+    };
+    ChangeDocument {
+        after: title(series.before(change)),
+        at: title(&series.points[change.at]),
+        verdict: change.verdict.word().to_owned(),
+        difference_percent: change.difference_percent,
+        basis: basis.to_owned(),
+        seeds,
+        p,
+        went_away: change.went_away.map(|at| title(&series.points[at])),
+    }
+}
+
+/// Returns the document of an alert.
+#[must_use]
+pub fn alert_document(history: &History, triaged: &Triaged) -> AlertDocument {
+    let alert = &triaged.alert;
+    let title = |kernel: usize| history.kernel(kernel).title.clone();
+    let (worse, better, gone) = alert.counts();
+    AlertDocument {
+        name: alert.name.clone(),
+        track: alert.track.clone(),
+        after: title(alert.after),
+        at: title(alert.at),
+        open: triaged.is_open(),
+        worse,
+        better,
+        gone,
+        members: alert
+            .members
+            .iter()
+            .map(|member| MemberDocument {
+                workload: member.key.workload.to_string(),
+                machine: history.machines()[member.key.machine].id.to_string(),
+                verdict: member.verdict.word().to_owned(),
+                difference_percent: member.difference_percent,
+                went_away: member.gone.map(title),
+            })
+            .collect(),
+        triage: triaged.decided.as_ref().map(|decided| TriageDocument {
+            outcome: decided.triage.word().to_owned(),
+            note: decided.note.clone(),
+            decided_unix: decided.decided_unix,
+            worse_since: triaged.more_since(),
+        }),
+    }
+}
+
+/// Renders series as a JSON document that ends in a line break.
+///
+/// # Errors
+/// Never in practice: everything is in memory and every key is a string.
+pub fn history_json(document: &impl Serialize) -> Result<String, RenderError> {
+    Ok(serde_json::to_string_pretty(document)? + "\n")
+}

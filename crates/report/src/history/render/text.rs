@@ -1,0 +1,179 @@
+//! Histories and alerts for terminals and mails: 80 columns, letters for those who see no colours.
+
+use model::{Line, Verdict};
+
+use crate::difference::difference_percent;
+use crate::history::{Alert, Basis, Change, History, Key, Point, Series, Triaged};
+use crate::label::cut_middle;
+use crate::plain::plain;
+use crate::render::Styles;
+use crate::render::layout::{Page, WIDTH};
+use crate::render::number::{count, date, interval, percent, signed_percent, value};
+
+/// The most series of an alert that a text names.
+const NAMED_MAX: usize = 8;
+
+/// Renders the series that fit, over the kernels of a line.
+#[must_use]
+pub fn history_text(history: &History, line: Line, fits: impl Fn(&Key) -> bool, styles: &Styles) -> String {
+    let mut page = Page::default();
+    for (key, series) in history.series().filter(|(key, _)| fits(key)) {
+        page.blank();
+        one(&mut page, history, (key, series, line), styles);
+    }
+    page.finish()
+}
+
+fn one(page: &mut Page, history: &History, (key, series, line): (&Key, &Series, Line), styles: &Styles) {
+    let machine = &history.machines()[key.machine];
+    let metric = &series.metric;
+    let head = format!("{}: {} in {}", plain(&key.workload), metric.name, metric.unit(machine.kind));
+    page.line(styles.strong(&head));
+    let by = if series.is_counted { "counted" } else { "by the guest's clock" };
+    page.words(
+        0,
+        &format!(
+            "{by}; {}; margin {}%; {} on {} {}",
+            metric.direction,
+            metric.margin_percent,
+            key.track,
+            machine.kind,
+            machine.id.short()
+        ),
+    );
+    let points: Vec<(usize, &Point)> =
+        series.points.iter().enumerate().filter(|(_, p)| line.has(&history.kernel(p.kernel).release)).collect();
+    let values: Vec<Option<f64>> = points.iter().map(|(_, point)| point.value).collect();
+    page.line(format!("{}  (low to high)", sparkline(&values)));
+    page.line(styles.strong(&format!(
+        "  {:<26} {:>12} {:>9} {:>9} {:>5}  min..max %",
+        "kernel", "value", "to first", "to prev.", "seeds"
+    )));
+    let first = values.iter().flatten().next().copied();
+    let mut last = None;
+    for (place, point) in points {
+        let title = &history.kernel(point.kernel).title;
+        let change = series.changes.iter().find(|change| change.at == place);
+        let line = row(series, (title, point), change, (first, last));
+        page.line(change.map_or(line.clone(), |change| styles.verdict(&change.verdict, &line)));
+        last = point.value.or(last);
+    }
+    for change in &series.changes {
+        page.hanging(&format!("{} ", change.verdict.letter()), &change_words(history, series, change));
+    }
+    if series.changes.is_empty() {
+        page.line("no change");
+    }
+}
+
+fn row(
+    series: &Series,
+    (title, point): (&str, &Point),
+    change: Option<&Change>,
+    (first, last): (Option<f64>, Option<f64>),
+) -> String {
+    let name = cut_middle(&plain(title), 26);
+    let Some(now) = point.value else {
+        let why = point.absent().unwrap_or("measured with other operations");
+        return cut_middle(&format!("  {name:<26} {:>12} {}", "-", plain(why)), WIDTH);
+    };
+    let to = |base: Option<f64>| {
+        let difference = base.and_then(|base| difference_percent(series.direction(), base, now));
+        difference.map_or("-".to_owned(), |difference| percent(difference, 9))
+    };
+    let differences: Vec<f64> =
+        point.seeds.iter().filter_map(|seen| stats::percent_change(now, series.value(seen)?)).collect();
+    let ends = stats::spread(&differences).filter(|_| differences.len() > 1);
+    let ends = ends.map_or_else(String::new, |ends| interval(ends, 14));
+    let letter = change.map_or(' ', |change| change.verdict.letter());
+    let (first, last, seeds) = (to(first), to(last), differences.len());
+    let line = format!("{letter} {name:<26} {:>12} {first:>9} {last:>9} {seeds:>5}  {ends}", value(now, 12));
+    line.trim_end().to_owned()
+}
+
+/// Says what a change rests on.
+#[must_use]
+pub fn basis_words(basis: Basis) -> String {
+    match basis {
+        Basis::EverySeed { seeds: 1 } => "one seed only: it may be the layout of memory".to_owned(),
+        Basis::EverySeed { seeds } => format!("all {seeds} seeds agree"),
+        Basis::Levels { p } => format!("another level of the medians, p = {p:.1e}"),
+    }
+}
+
+fn change_words(history: &History, series: &Series, change: &Change) -> String {
+    let title = |point: &Point| history.kernel(point.kernel).title.clone();
+    let gone = change.went_away.map_or_else(String::new, |at| format!("; went away at {}", title(&series.points[at])));
+    format!(
+        "{}, {}, between {} and {} ({}){gone}",
+        change.verdict.word(),
+        signed_percent(change.difference_percent),
+        title(series.before(change)),
+        title(&series.points[change.at]),
+        basis_words(change.basis)
+    )
+}
+
+/// Returns a line of bars, one for each value, from the lowest to the highest; a dot where there is none.
+#[must_use]
+pub fn sparkline(values: &[Option<f64>]) -> String {
+    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let known: Vec<f64> = values.iter().flatten().copied().filter(|value| value.is_finite()).collect();
+    let Some(ends) = stats::spread(&known) else { return "·".repeat(values.len()) };
+    let bar = |value: f64| {
+        let part = if ends.max > ends.min { (value - ends.min) / (ends.max - ends.min) } else { 0.5 };
+        BARS[((part * 7.0).round() as usize).min(7)]
+    };
+    values.iter().map(|value| value.filter(|value| value.is_finite()).map_or('·', bar)).collect()
+}
+
+/// Renders alerts, in the order given.
+#[must_use]
+pub fn alerts_text(history: &History, alerts: &[Triaged], styles: &Styles) -> String {
+    let mut page = Page::default();
+    let open = alerts.iter().filter(|triaged| triaged.is_open()).count();
+    page.line(styles.strong(&format!("{}, {open} to look at", count(alerts.len(), "alert"))));
+    for triaged in alerts {
+        page.blank();
+        alert(&mut page, history, triaged, styles);
+    }
+    page.finish()
+}
+
+fn alert(page: &mut Page, history: &History, triaged: &Triaged, styles: &Styles) {
+    let Alert { name, members, after, at, .. } = &triaged.alert;
+    let (worse, better, gone) = triaged.alert.counts();
+    let head = format!("{}: {worse} worse, {better} better, {gone} gone again", plain(name));
+    page.line(if triaged.is_open() { styles.alarm(&head) } else { styles.strong(&head) });
+    let title = |kernel: usize| &history.kernel(kernel).title;
+    page.words(2, &format!("came between {} and {}", title(*after), title(*at)));
+    for member in members.iter().take(NAMED_MAX) {
+        let machine = history.machines()[member.key.machine].id.short();
+        let gone = member.gone.map_or_else(String::new, |at| format!(", went away at {}", title(at)));
+        let text = format!(
+            "{} {:<18} {:>9}  {machine}{gone}",
+            member.verdict.letter(),
+            cut_middle(&plain(&member.key.workload), 18),
+            signed_percent(member.difference_percent)
+        );
+        let is_gone = member.gone.is_some();
+        page.line(format!(
+            "  {}",
+            if is_gone { styles.faint(&text) } else { coloured(styles, &member.verdict, &text) }
+        ));
+    }
+    if members.len() > NAMED_MAX {
+        page.words(2, &format!("and {} more", members.len() - NAMED_MAX));
+    }
+    if let Some(decided) = &triaged.decided {
+        let since = match triaged.more_since() {
+            0 => String::new(),
+            more => format!("; {more} more are worse since"),
+        };
+        page.words(2, &format!("{} ({}): {}{since}", decided.triage, date(decided.decided_unix), decided.note));
+    }
+}
+
+fn coloured(styles: &Styles, verdict: &Verdict, text: &str) -> String {
+    styles.verdict(verdict, text)
+}

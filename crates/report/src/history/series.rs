@@ -1,0 +1,136 @@
+//! One series: a workload's metric on a machine, over the kernels of one track in the order of their releases.
+
+use std::sync::Arc;
+
+use model::{Metric, Outcome, WorkloadResult};
+
+use super::changes::{Change, find};
+
+/// Which series: machines are numbered as a history met them, tracks are named.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    /// The workload's name.
+    pub workload: Arc<str>,
+    /// The machine.
+    pub machine: usize,
+    /// Whose kernels follow each other.
+    pub track: Arc<str>,
+}
+
+/// A run's value of a workload: medians over the iterations without the first.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Value {
+    /// By the guest's clock.
+    pub time: f64,
+    /// Counted instructions of kernel and user code, where they were counted.
+    pub counted: Option<f64>,
+    /// Tells one list of samples from another.
+    pub(super) mark: u64,
+}
+
+impl Value {
+    /// Reads it from a result, or says why there is none.
+    pub(super) fn of(result: &WorkloadResult) -> Result<Self, String> {
+        match &result.outcome {
+            Outcome::Unsupported(what) => return Err(format!("not supported: {what}")),
+            Outcome::Failed(failure) => return Err(format!("failed: {} ({} stage)", failure.reason, failure.stage)),
+            Outcome::Completed => {}
+        }
+        if result.samples.iter().any(|sample| !(sample.is_finite() && *sample >= 0.0)) {
+            return Err("an iteration's value is not a number".to_owned());
+        }
+        let time = stats::median_without_first(&result.samples).ok_or("too few iterations")?;
+        let is_counted = !result.counted.is_empty() && result.counted.len() == result.samples.len();
+        let of = |region: &model::Region| (region.kernel + region.user) as f64 / result.operations.max(1) as f64;
+        let counts: Vec<f64> = result.counted.iter().map(of).collect();
+        let counted = if is_counted { stats::median_without_first(&counts) } else { None };
+        Ok(Self { time, counted, mark: mark(&result.samples) })
+    }
+}
+
+/// Returns the FNV-1a hash of the samples' bits: two lists that agree to the last bit have one mark.
+fn mark(samples: &[f64]) -> u64 {
+    let bytes = samples.iter().flat_map(|sample| sample.to_bits().to_le_bytes());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// What was seen with one seed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Seen {
+    /// The seed.
+    pub seed: u64,
+    /// Which of the history's runs.
+    pub run: usize,
+    /// Operations in one iteration.
+    pub operations: u64,
+    /// The value, or why there is none.
+    pub value: Result<Value, Arc<str>>,
+}
+
+/// What was seen of one kernel.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Point {
+    /// Which of the history's kernels.
+    pub kernel: usize,
+    /// One for each seed, in rising order.
+    pub seeds: Vec<Seen>,
+    /// The median over the seeds that have a value, on the series' scale.
+    pub value: Option<f64>,
+}
+
+impl Point {
+    /// Returns why there is no value, where something was measured and gave none.
+    #[must_use]
+    pub fn absent(&self) -> Option<&str> {
+        self.seeds.iter().find_map(|seen| seen.value.as_ref().err()).map(AsRef::as_ref)
+    }
+}
+
+/// A series.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    /// What is measured.
+    pub metric: Metric,
+    /// Whether its values are counted instructions, or guest time because not all of them were counted.
+    pub is_counted: bool,
+    /// In the order of releases.
+    pub points: Vec<Point>,
+    /// Where its level changes, in order.
+    pub changes: Vec<Change>,
+    /// Operations in one iteration: those of the newest run. What was measured with others is another experiment.
+    pub operations: u64,
+}
+
+impl Series {
+    pub(super) fn new(metric: Metric) -> Self {
+        Self { metric, is_counted: false, points: Vec::new(), changes: Vec::new(), operations: 0 }
+    }
+
+    /// Returns the point of a kernel.
+    #[must_use]
+    pub fn point(&self, kernel: usize) -> Option<&Point> {
+        self.points.iter().find(|point| point.kernel == kernel)
+    }
+
+    /// Returns what a seed gave, on the series' scale.
+    #[must_use]
+    pub fn value(&self, seen: &Seen) -> Option<f64> {
+        let value = seen.value.as_ref().ok().filter(|_| seen.operations == self.operations)?;
+        if self.is_counted { value.counted } else { Some(value.time) }
+    }
+
+    /// Works out scale, values and changes. `newest` is the newest run.
+    pub(super) fn settle(&mut self, started: impl Fn(usize) -> (i64, usize)) {
+        let all = || self.points.iter().flat_map(|point| &point.seeds);
+        let newest = all().max_by_key(|seen| started(seen.run));
+        self.operations = newest.map_or(0, |seen| seen.operations);
+        let operations = self.operations;
+        let mut values = all().filter(|seen| seen.operations == operations).filter_map(|seen| seen.value.as_ref().ok());
+        self.is_counted = values.all(|value| value.counted.is_some());
+        for n in 0..self.points.len() {
+            let values: Vec<f64> = self.points[n].seeds.iter().filter_map(|seen| self.value(seen)).collect();
+            self.points[n].value = stats::median(&values);
+        }
+        self.changes = find(self);
+    }
+}

@@ -1,0 +1,65 @@
+//! Alerts with what people decided about them.
+
+use model::{Release, Triage};
+
+use super::alerts::Alert;
+use super::gather::History;
+
+/// What somebody decided about the changes between two kernels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decided {
+    /// Whose kernels follow each other.
+    pub track: String,
+    /// Version of the last kernel without the change.
+    pub after: String,
+    /// Version of the first kernel that has it.
+    pub at: String,
+    /// What it turned out to be.
+    pub triage: Triage,
+    /// Why.
+    pub note: String,
+    /// How many series were worse then.
+    pub worse: usize,
+    /// When, in seconds since 1970-01-01 UTC.
+    pub decided_unix: i64,
+}
+
+/// An alert and the newest decision about it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Triaged {
+    /// The alert.
+    pub alert: Alert,
+    /// The decision.
+    pub decided: Option<Decided>,
+}
+
+impl Triaged {
+    /// Tells whether somebody should look at it: something is worse, and nobody said that it may stay so.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        let grew = self.decided.as_ref().is_some_and(|decided| self.alert.worse().count() > decided.worse);
+        let is_open = self.decided.as_ref().is_none_or(|decided| decided.triage.is_open());
+        self.alert.worse().next().is_some() && (is_open || grew)
+    }
+
+    /// Returns how many series became worse since the decision.
+    #[must_use]
+    pub fn more_since(&self) -> usize {
+        self.decided.as_ref().map_or(0, |decided| self.alert.worse().count().saturating_sub(decided.worse))
+    }
+}
+
+/// Finds the newest decision about each alert: one that was about its kernels, or about a wider range of them, for kernels
+/// that were measured since make ranges narrower.
+#[must_use]
+pub fn triaged(history: &History, alerts: Vec<Alert>, decisions: &[Decided]) -> Vec<Triaged> {
+    let about = |alert: &Alert, decided: &&Decided| {
+        let (after, at) = (&history.kernel(alert.after).release, &history.kernel(alert.at).release);
+        decided.track == alert.track && Release::of(&decided.after) <= *after && *at <= Release::of(&decided.at)
+    };
+    let with = |alert: Alert| {
+        let decided = decisions.iter().rev().find(|decided| about(&alert, decided)).cloned();
+        Triaged { alert, decided }
+    };
+    alerts.into_iter().map(with).collect()
+}

@@ -1,0 +1,102 @@
+//! What people decided about alerts: added, never changed. Which alert a decision is about is others' to find out: kernels
+//! that are measured later make the range of a change narrower, so only the range that was known is kept.
+
+use model::Triage;
+use rusqlite::params;
+
+use crate::codes::{self, Code};
+use crate::{Store, StoreError};
+
+/// What somebody decided about a change between two kernels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    /// Whose kernels follow each other: `cloud-amd64`.
+    pub track: String,
+    /// Version of the last kernel without the change.
+    pub after: String,
+    /// Version of the first kernel that surely has it.
+    pub at: String,
+    /// What it turned out to be.
+    pub triage: Triage,
+    /// Why.
+    pub note: String,
+    /// How many series were worse when it was decided.
+    pub worse: usize,
+    /// When, in seconds since 1970-01-01 UTC.
+    pub decided_unix: i64,
+}
+
+impl Store {
+    /// Keeps a decision.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub fn decide(&self, decision: &Decision) -> Result<(), StoreError> {
+        let Decision { track, after, at, triage, note, worse, decided_unix } = decision;
+        self.ask(|connection| {
+            connection
+                .prepare_cached(
+                    "INSERT INTO decisions (track, after, at, triage, note, worse, decided_unix)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                )?
+                .execute(params![track, after, at, codes::triage(*triage), note, worse, decided_unix])
+                .map(drop)
+        })
+    }
+
+    /// Lists all decisions, the oldest first.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn decisions(&self) -> Result<Vec<Decision>, StoreError> {
+        self.ask(|connection| {
+            connection
+                .prepare_cached(
+                    "SELECT track, after, at, triage, note, worse, decided_unix FROM decisions ORDER BY number",
+                )?
+                .query_map([], |row| {
+                    Ok(Decision {
+                        track: row.get(0)?,
+                        after: row.get(1)?,
+                        at: row.get(2)?,
+                        triage: row.get::<_, Code<Triage>>(3)?.0,
+                        note: row.get(4)?,
+                        worse: row.get(5)?,
+                        decided_unix: row.get(6)?,
+                    })
+                })?
+                .collect()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Triage;
+
+    use crate::Guilt;
+    use crate::testing::{decision, store};
+
+    #[test]
+    fn decisions_come_back_in_the_order_they_were_made() {
+        let (_home, store) = store();
+        let all: Vec<_> = Triage::ALL.into_iter().map(|triage| decision("6.12.117", triage)).collect();
+        all.iter().for_each(|decision| store.decide(decision).unwrap());
+        assert_eq!(store.decisions().unwrap(), all);
+    }
+
+    #[test]
+    fn an_outcome_from_the_future_is_an_error() {
+        let (home, store) = store();
+        store
+            .connection
+            .execute_batch("INSERT INTO decisions VALUES (1, 't', 'a', 'b', 'pondered', '', 0, 0)")
+            .unwrap();
+        let error = store.decisions().unwrap_err();
+        assert_eq!(error.guilt(), Guilt::User);
+        insta::assert_snapshot!(
+            error.to_string().replace(home.path().to_str().unwrap(), "HOME"),
+            @"HOME/marvin.db was written by a newer Marvin (it has the outcome of a triage `pondered`, which this one does not know): use the newer one"
+        );
+    }
+}

@@ -1,0 +1,53 @@
+//! Reading what came since one looked last: runs are only ever added, so who keeps the number of the last one that was read
+//! needs to read no run twice.
+
+use model::Run;
+use rusqlite::params;
+
+use crate::runs::{complete, head};
+use crate::{Store, StoreError};
+
+impl Store {
+    /// Returns at most `limit` runs in the order of saving, each with its number, that were saved after the run of that
+    /// number; 0 for all.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn runs_after(&self, number: i64, limit: usize) -> Result<Vec<(i64, Run)>, StoreError> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.ask(|connection| {
+            connection
+                .prepare_cached(
+                    "SELECT number, id, build, machine, suite, seed, started_unix FROM runs
+                     WHERE number > ?1 ORDER BY number LIMIT ?2",
+                )?
+                .query_map(params![number, limit], head)?
+                .map(|found| {
+                    let (number, run) = found?;
+                    Ok((number, complete(connection, (number, run))?))
+                })
+                .collect()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{run, saved, store};
+
+    #[test]
+    fn every_run_is_read_once() {
+        let (_home, store) = store();
+        let runs = ["01", "02", "03"].map(|id| run("aa", id, 1));
+        saved(&store, &runs[0]);
+        saved(&store, &runs[1]);
+        let first = store.runs_after(0, 1).unwrap();
+        assert_eq!(first[0].1, runs[0]);
+        let rest = store.runs_after(first[0].0, 10).unwrap();
+        assert_eq!(rest[0].1, runs[1]);
+        let last = rest[0].0;
+        assert!(store.runs_after(last, 10).unwrap().is_empty());
+        saved(&store, &runs[2]);
+        assert_eq!(store.runs_after(last, 10).unwrap()[0].1, runs[2]);
+    }
+}
