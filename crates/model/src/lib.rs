@@ -18,6 +18,7 @@ mod run;
 mod selection;
 mod source;
 mod suites;
+mod tool;
 mod verdict;
 mod workload;
 
@@ -36,5 +37,6 @@ pub use run::{Environment, FailureReason, Outcome, Run, Stage, SubjectFailure, W
 pub use selection::{SelectionError, group_of, select, suite, workloads};
 pub use source::SourcePlace;
 pub use suites::{IO, MM, NET, SCHED, SEEDS, SMOKE, SUITES};
+pub use tool::{Column, Find, Pick, Reader, Server, Source, Table, Tool, ToolMetric, ToolWorkload};
 pub use verdict::{Uncertainty, Verdict};
 pub use workload::{Suite, Workload};
