@@ -19,6 +19,7 @@ mod nearest;
 mod payload;
 mod scratch;
 mod sources;
+mod userland;
 mod version;
 
 pub use cache::{BuildCache, Step};
@@ -27,3 +28,4 @@ pub use error::{Guilt, KernelError};
 pub use image::ImageFault;
 pub use modules::{Module, modules};
 pub use sources::{Inlines, source_places};
+pub use userland::{Resolved, Userland, UserlandFile, Wanted};
