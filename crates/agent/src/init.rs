@@ -11,7 +11,7 @@ use wire::{Frame, Job, Task};
 use crate::measure::{self, Plan};
 use crate::monitors::Monitors;
 use crate::workloads::Failure;
-use crate::{environment, probes, symbols};
+use crate::{environment, probes, symbols, tool};
 
 /// Lives the rest of PID 1's life; ends with the machine.
 pub(crate) fn main() -> ! {
@@ -43,6 +43,11 @@ fn work(job: &Job) -> io::Result<Vec<Frame>> {
     match &job.task {
         Task::Environment => Ok(environment::copy().into_iter().map(file).collect()),
         Task::Symbols => Ok(vec![file(("symbols".to_owned(), symbols::copy()?))]),
+        Task::Tool(tool) => {
+            let pause = || sleep_to_round_point(job.perturbation.delay_us, job.perturbation.spins);
+            let (end, files) = tool::run(tool, job.clock, &pause)?;
+            Ok(files.into_iter().map(file).chain([end]).collect())
+        }
         Task::Workload { name, operations, warm_up, iterations, probes, monitors } => {
             if let Some(why) = equipment::failure() {
                 return Ok(vec![Frame::Unsupported(why)]);

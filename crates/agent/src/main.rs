@@ -13,6 +13,7 @@ mod probes;
 mod region;
 mod resident;
 mod symbols;
+mod tool;
 mod workloads;
 
 use std::io::Write;

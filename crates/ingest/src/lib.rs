@@ -12,6 +12,7 @@ mod probes;
 mod profile;
 mod samples;
 mod symbols;
+mod tools;
 
 pub use calls::{CallsError, call_tree};
 pub use environment::environment;
@@ -22,3 +23,4 @@ pub use probes::{ProbeHits, probe_hits};
 pub use profile::{ProfileError, profile, profile_by};
 pub use samples::{IngestError, outcome};
 pub use symbols::{Symbols, SymbolsError, symbols_text};
+pub use tools::{ManifestError, OUTPUT_MAX, OutputError, SHIPPED, ToolOutput, tool, tool_samples};

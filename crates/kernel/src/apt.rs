@@ -61,6 +61,79 @@ pub(crate) fn unpack(deb: &Path, into: &Path) -> Result<(), KernelError> {
     run("dpkg-deb", &["-x", &relative(deb), &relative(into)], folder).map(drop)
 }
 
+/// A package that is needed, as apt would fetch it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Needed {
+    /// Its name.
+    pub(crate) package: String,
+    /// Its version.
+    pub(crate) version: String,
+    /// Its file in the archive.
+    pub(crate) file: String,
+    /// How much there is to download.
+    pub(crate) bytes: u64,
+    /// Its hash in apt's lists, with the kind in front.
+    pub(crate) hash: String,
+}
+
+/// Returns packages with all that they depend on, whatever is installed on this host, in the order of their files.
+pub(crate) fn closure(packages: &[String], scratch: &Path) -> Result<Vec<Needed>, KernelError> {
+    let status = scratch.join("status");
+    fs::write(&status, "").map_err(KernelError::at(&status))?;
+    let nothing_installed = format!("Dir::State::status={}", status.display());
+    let mut args = vec!["-qq", "--print-uris", "--no-install-recommends", "-o", &nothing_installed];
+    args.extend(["-o", "Debug::NoLocking=1", "-o", "Acquire::ForceHash=SHA256", "install", "--"]);
+    args.extend(packages.iter().map(String::as_str));
+    let said = run("apt-get", &args, scratch).map_err(|error| match error {
+        KernelError::Program { said, .. } if is_unknown(&said) => {
+            KernelError::NoPackage { packages: packages.join(", "), said }
+        }
+        other => other,
+    })?;
+    let mut needed: Vec<Needed> = said.lines().filter_map(needed).collect();
+    needed.sort_by(|a, b| a.file.cmp(&b.file));
+    Ok(needed)
+}
+
+/// Tells whether apt does not have a package.
+fn is_unknown(said: &str) -> bool {
+    ["Unable to locate package", "has no installation candidate", "Couldn't find any package"]
+        .iter()
+        .any(|words| said.contains(words))
+}
+
+/// Reads `'URI' NAME_VERSION_ARCHITECTURE.deb BYTES HASH`.
+fn needed(line: &str) -> Option<Needed> {
+    let mut words = line.strip_prefix('\'')?.split_once("' ")?.1.split(' ');
+    let (file, bytes, hash) = (words.next()?, words.next()?, words.next()?);
+    let mut parts = file.strip_suffix(".deb")?.split('_');
+    let (package, version) = (parts.next()?.to_owned(), parts.next()?.replace("%3a", ":"));
+    Some(Needed { package, version, file: file.to_owned(), bytes: bytes.parse().ok()?, hash: hash.to_owned() })
+}
+
+/// Downloads packages into a folder of their own; apt checks them against its lists.
+pub(crate) fn download_all(needed: &[Needed], into: &Path) -> Result<Vec<PathBuf>, KernelError> {
+    let words: Vec<String> = needed.iter().map(|n| format!("{}={}", n.package, n.version)).collect();
+    let mut args = vec!["-qq", "-o", "APT::Sandbox::User=root", "download", "--"];
+    args.extend(words.iter().map(String::as_str));
+    run("apt-get", &args, into).map_err(|error| match error {
+        KernelError::Program { said, .. } => KernelError::Download { package: words.join(" "), said },
+        other => other,
+    })?;
+    needed
+        .iter()
+        .map(|n| {
+            let deb = into.join(&n.file);
+            let found = fs::metadata(&deb).map_err(KernelError::at(&deb))?.len();
+            if found == n.bytes {
+                return Ok(deb);
+            }
+            let (expected, got) = (format!("{} bytes", n.bytes), format!("{found} bytes"));
+            Err(KernelError::Checksum { package: format!("{} {}", n.package, n.version), expected, got })
+        })
+        .collect()
+}
+
 /// How long a program of the distribution may take, in seconds: a download over a slow line included.
 const DEADLINE_S: &str = "900";
 
@@ -108,7 +181,7 @@ fn reason(said: &str) -> Option<&str> {
 mod tests {
     use std::path::Path;
 
-    use super::{reason, run};
+    use super::{closure, is_unknown, needed, reason, run};
 
     #[test]
     fn a_missing_program_means_no_debian() {
@@ -124,6 +197,25 @@ mod tests {
         insta::assert_snapshot!(error, @"`false` failed: exit status: 1");
         let full = run("sh", &["-c", "head -c 1 /dev/zero > /dev/full"], Path::new("/tmp")).unwrap_err();
         insta::assert_snapshot!(full, @"no space is left on the device of /tmp: make room there and try again");
+    }
+
+    #[test]
+    fn what_apt_would_fetch_is_read() {
+        let line = "'http://archive/x/zlib1g_1%3a1.2.13.dfsg-1_amd64.deb' zlib1g_1%3a1.2.13.dfsg-1_amd64.deb 86720 SHA256:d7dd";
+        let found = needed(line).unwrap();
+        assert_eq!((&*found.package, &*found.version, found.bytes), ("zlib1g", "1:1.2.13.dfsg-1", 86_720));
+        assert_eq!(found.hash, "SHA256:d7dd");
+        for line in ["", "'", "' ", "'x' y 1 z", "'x' a_b_c.deb many z", "E: x"] {
+            assert_eq!(needed(line), None, "{line}");
+        }
+        assert!(is_unknown("Unable to locate package nonesuch"));
+    }
+
+    #[test]
+    fn a_package_that_apt_does_not_have_is_named() {
+        let scratch = tempfile::tempdir().unwrap();
+        let error = closure(&["marvin-nonesuch".to_owned()], scratch.path()).unwrap_err();
+        insta::assert_snapshot!(error, @"no userland of marvin-nonesuch: apt says `Unable to locate package marvin-nonesuch`; correct the manifest, or run `sudo apt-get update`");
     }
 
     #[test]

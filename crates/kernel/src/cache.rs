@@ -144,6 +144,11 @@ impl BuildCache {
         Ok(build)
     }
 
+    /// Returns the folder for work under way.
+    pub(crate) fn downloads(&self) -> &Path {
+        &self.downloads
+    }
+
     fn by_name(&self, offer: &Offer) -> PathBuf {
         let name = format!("{}_{}", offer.package, offer.version);
         self.builds.join("by-name").join(name)

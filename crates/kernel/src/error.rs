@@ -63,6 +63,20 @@ pub enum KernelError {
         /// The hash of the file.
         got: String,
     },
+    /// Packages of a userland that apt does not have.
+    #[error("no userland of {packages}: apt says `{said}`; correct the manifest, or run `sudo apt-get update`")]
+    NoPackage {
+        /// What was asked for.
+        packages: String,
+        /// What apt said.
+        said: String,
+    },
+    /// A userland that no guest could hold.
+    #[error("the files of a userland have more than {bytes_max} bytes: name fewer in `files`")]
+    LargeUserland {
+        /// The most that there may be.
+        bytes_max: u64,
+    },
     /// A package without a kernel in it.
     #[error("package {0} holds no boot/vmlinuz-*: name another one")]
     NoImage(String),
@@ -119,6 +133,8 @@ impl KernelError {
         match self {
             Self::NoApt(_)
             | Self::Unknown { .. }
+            | Self::NoPackage { .. }
+            | Self::LargeUserland { .. }
             | Self::NoImage(_)
             | Self::Image { .. }
             | Self::Module { .. }

@@ -22,6 +22,7 @@ mod payload;
 mod scratch;
 mod source;
 mod sources;
+mod userland;
 mod version;
 
 pub use cache::{BuildCache, Step};
@@ -32,3 +33,4 @@ pub use image::ImageFault;
 pub use modules::{Module, is_built_in, modules};
 pub use source::{Commit, Compiled, Configuration, Headline, History, Place, Repository, SourceError, SourceSettings};
 pub use sources::{Inlines, source_places};
+pub use userland::{Resolved, Userland, UserlandFile, Wanted};

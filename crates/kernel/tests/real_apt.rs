@@ -5,7 +5,7 @@
 use std::cell::RefCell;
 use std::path::Path;
 
-use kernel::{BuildCache, Guilt, Step, offers};
+use kernel::{BuildCache, Guilt, Step, Wanted, offers};
 use model::{Build, DebQuery, KernelName};
 
 fn resolve(home: &Path, name: &str) -> (Build, Vec<Step>) {
@@ -70,4 +70,26 @@ fn a_metapackage_is_followed() {
     let found = offers(&query).unwrap();
     assert_eq!(found[0].flavour, "cloud-amd64");
     assert!(found[0].bytes > 1_000_000);
+}
+
+#[test]
+fn a_userland_made_twice_is_the_same() {
+    let wanted = Wanted {
+        packages: vec!["dbench".to_owned()],
+        paths: ["/usr/bin/tbench", "/usr/share/dbench", "/usr/bin/nonesuch"].map(str::to_owned).to_vec(),
+    };
+    let make = || {
+        let home = tempfile::tempdir().unwrap();
+        let cache = BuildCache::open(home.path()).unwrap();
+        let resolved = cache.resolve_userland(&wanted).unwrap();
+        assert!(resolved.version("dbench").unwrap().starts_with(|c: char| c.is_ascii_digit()));
+        (resolved.key(), cache.userland(&resolved, &|_| {}).unwrap())
+    };
+    let (key, userland) = make();
+    assert_eq!(make(), (key, userland.clone()));
+    assert_eq!(userland.missing, ["/usr/bin/nonesuch"]);
+    let has = |path: &str| userland.files.iter().any(|file| file.path == path);
+    assert!(has("/lib64/ld-linux-x86-64.so.2") && has("/usr/bin/tbench") && has("/usr/share/dbench/client.txt"));
+    assert!(userland.files.iter().any(|file| file.path.ends_with("/libc.so.6")));
+    assert!(!has("/usr/bin/dbench"), "only what is asked for");
 }

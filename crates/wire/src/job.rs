@@ -4,6 +4,7 @@
 use crate::PROTOCOL;
 use crate::checksum::crc32;
 use crate::escape::{escape, unescape};
+use crate::tool::ToolTask;
 
 /// Size of an encoded job in bytes, padding included.
 pub const JOB_SIZE: usize = 4096;
@@ -55,6 +56,9 @@ pub enum Task {
         /// Milliseconds between copies of what the kernel counts, 0 for copies before and after only; none for a measurement.
         monitors: Option<u64>,
     },
+    /// Run an external tool. Samples are the ticks of each run; what it printed comes as files, `0/stdout`, `0/stderr` and
+    /// so on for each run.
+    Tool(ToolTask),
 }
 
 /// A job for the agent.
@@ -106,6 +110,10 @@ impl Job {
         match &self.task {
             Task::Environment => words.push("task=environment".into()),
             Task::Symbols => words.push("task=symbols".into()),
+            Task::Tool(tool) => {
+                words.push("task=tool".into());
+                words.extend(tool.lines());
+            }
             Task::Workload { name, operations, warm_up, iterations, probes, monitors } => {
                 words.push("task=workload".into());
                 words.push(format!("name={}", escape(name.as_bytes())));
@@ -182,6 +190,7 @@ impl<'a> Fields<'a> {
             task: match self.all("task").next()? {
                 "environment" => Task::Environment,
                 "symbols" => Task::Symbols,
+                "tool" => Task::Tool(ToolTask::from_body(self.0)?),
                 "workload" => Task::Workload {
                     name: Self::text(self.all("name").next()?)?,
                     operations: self.number("operations")?,
@@ -201,7 +210,7 @@ impl<'a> Fields<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Clock, JOB_SIZE, Job, JobError, Perturbation, Task};
+    use super::{Clock, JOB_SIZE, Job, JobError, Perturbation, Task, ToolTask};
 
     fn job() -> Job {
         Job {
@@ -226,6 +235,9 @@ mod tests {
         assert_eq!(Job::decode(&bytes), Ok(job()));
         let environment = Job { task: Task::Environment, clock: Clock::Monotonic, ..job() };
         assert_eq!(Job::decode(&environment.encode().unwrap()), Ok(environment));
+        let command = vec!["/bin/true".to_owned()];
+        let tool = Job { task: Task::Tool(ToolTask { command, runs: 2, ..ToolTask::default() }), ..job() };
+        assert_eq!(Job::decode(&tool.encode().unwrap()), Ok(tool));
     }
 
     #[test]

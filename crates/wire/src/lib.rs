@@ -7,9 +7,11 @@ mod checksum;
 mod escape;
 mod job;
 mod stream;
+mod tool;
 
 pub use job::{Clock, JOB_SIZE, Job, JobError, Perturbation, Task};
 pub use stream::{Frame, MARK, Stream, StreamError, decode, encode, find_hello, find_last_words};
+pub use tool::{Command, ToolTask};
 
 /// Version of job and stream. Raised when either changes so that the other side must know.
 pub const PROTOCOL: u32 = 1;

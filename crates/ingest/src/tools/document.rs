@@ -1,0 +1,207 @@
+//! Strict reading of TOML: each table with the keys that it may have, each error with its place.
+//!
+//! What the keys mean is `manifest`'s to say.
+
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// Longest text that a value may be, in bytes.
+const TEXT_MAX: usize = 2048;
+/// Most elements of a list.
+const LIST_MAX: usize = 64;
+
+/// What is wrong with a manifest, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, column {column}: {what}")]
+pub struct ManifestError {
+    /// Its line, from 1.
+    pub line: usize,
+    /// Its column in characters, from 1.
+    pub column: usize,
+    /// What it is.
+    pub what: String,
+}
+
+/// A fault at a place of the text, in bytes.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    at: usize,
+    what: String,
+}
+
+impl Fault {
+    pub(crate) fn new(span: &Range<usize>, what: impl Into<String>) -> Self {
+        Self { at: span.start, what: what.into() }
+    }
+
+    /// Returns the error, with line and column for the place.
+    pub(crate) fn in_text(self, text: &str) -> ManifestError {
+        let before = text.get(..self.at.min(text.len())).unwrap_or(text);
+        let line = before.rsplit('\n').next().unwrap_or_default();
+        ManifestError { line: before.matches('\n').count() + 1, column: line.chars().count() + 1, what: self.what }
+    }
+}
+
+/// A table whose keys are all known.
+pub(crate) struct Section<'a> {
+    table: &'a DeTable<'a>,
+    span: Range<usize>,
+    /// What it is, for messages: `workload`.
+    what: &'static str,
+}
+
+/// A value with its place.
+pub(crate) type Value<'a> = Spanned<DeValue<'a>>;
+
+impl<'a> Section<'a> {
+    /// Takes a table that may have these keys.
+    pub(crate) fn of(
+        table: &'a DeTable<'a>,
+        span: Range<usize>,
+        (what, keys): (&'static str, &[&str]),
+    ) -> Result<Self, Fault> {
+        match table.keys().filter(|key| !keys.contains(&&**key.get_ref())).min_by_key(|key| key.span().start) {
+            None => Ok(Self { table, span, what }),
+            Some(key) => {
+                let name = key.get_ref();
+                let guess = did_you_mean(keys, name);
+                let what = format!("unknown key `{}` in {what}{guess}", name.escape_debug());
+                Err(Fault::new(&key.span(), what))
+            }
+        }
+    }
+
+    /// Takes a value that is a table with these keys.
+    pub(crate) fn from_value(value: &'a Value<'a>, kind: (&'static str, &[&str])) -> Result<Self, Fault> {
+        match value.get_ref().as_table() {
+            Some(table) => Section::of(table, value.span(), kind),
+            None => Err(other_type(value, "a table")),
+        }
+    }
+
+    /// Returns where it is.
+    pub(crate) fn span(&self) -> &Range<usize> {
+        &self.span
+    }
+
+    /// Returns the value of a key, if it is there.
+    pub(crate) fn get(&self, key: &str) -> Option<&'a Value<'a>> {
+        self.table.get(key)
+    }
+
+    /// Returns all keys with their values, in the order of the keys.
+    pub(crate) fn all(table: &'a DeTable<'a>) -> impl Iterator<Item = (&'a str, Range<usize>, &'a Value<'a>)> {
+        table.iter().map(|(key, value)| (&**key.get_ref(), key.span(), value))
+    }
+
+    fn need(&self, key: &str) -> Result<&'a Value<'a>, Fault> {
+        self.get(key).ok_or_else(|| Fault::new(&self.span, format!("{} without `{key}`", self.what)))
+    }
+
+    /// Returns a text that has to be there.
+    pub(crate) fn text(&self, key: &str) -> Result<&'a str, Fault> {
+        text(self.need(key)?)
+    }
+
+    /// Returns a text that may be there.
+    pub(crate) fn text_if_any(&self, key: &str) -> Result<Option<&'a str>, Fault> {
+        self.get(key).map(text).transpose()
+    }
+
+    /// Returns a name: small letters, digits and hyphens.
+    pub(crate) fn name(&self, key: &str, most: usize) -> Result<String, Fault> {
+        let value = self.need(key)?;
+        let name = text(value)?;
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if name.len() <= most && name.chars().all(fits) && !name.starts_with('-') && !name.ends_with('-') {
+            return Ok(name.to_owned());
+        }
+        let what = format!("`{key}` must be small letters, digits and hyphens, at most {most} of them");
+        Err(Fault::new(&value.span(), what))
+    }
+
+    /// Returns the elements of a list; none where there is no such key.
+    pub(crate) fn list(&self, key: &str) -> Result<Vec<&'a Value<'a>>, Fault> {
+        self.get(key).map_or_else(|| Ok(Vec::new()), |value| Ok(list(value)?.collect()))
+    }
+
+    /// Returns a whole number within a range, if there is one.
+    pub(crate) fn integer(&self, key: &str, range: std::ops::RangeInclusive<u64>) -> Result<Option<u64>, Fault> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        let number = value.get_ref().as_integer().filter(|integer| integer.radix() == 10);
+        match number.and_then(|integer| integer.as_str().parse().ok()).filter(|number| range.contains(number)) {
+            Some(number) => Ok(Some(number)),
+            None => Err(expected(value, &format!("a whole number from {} to {}", range.start(), range.end()))),
+        }
+    }
+
+    /// Returns a finite number that is not negative, if there is one.
+    pub(crate) fn number(&self, key: &str) -> Result<Option<f64>, Fault> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        let digits = match value.get_ref() {
+            DeValue::Float(float) => Some(float.as_str()),
+            DeValue::Integer(integer) if integer.radix() == 10 => Some(integer.as_str()),
+            _ => None,
+        };
+        match digits.and_then(|digits| digits.parse::<f64>().ok()).filter(|n| n.is_finite() && *n >= 0.0) {
+            Some(number) => Ok(Some(number)),
+            None => Err(expected(value, "a number from 0 on")),
+        }
+    }
+
+    /// Returns what one of these words stands for; nothing where there is no such key.
+    pub(crate) fn choice<T: Copy>(&self, key: &str, words: &[(&str, T)]) -> Result<Option<T>, Fault> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        let word = text(value)?;
+        match words.iter().find(|(known, _)| *known == word) {
+            Some((_, meaning)) => Ok(Some(*meaning)),
+            None => {
+                let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+                let what = format!("`{key}` is one of {}, not `{}`", known.join(", "), word.escape_debug());
+                Err(Fault::new(&value.span(), what))
+            }
+        }
+    }
+}
+
+/// Returns a value as text: of one line, without control characters, not empty.
+pub(crate) fn text<'a>(value: &'a Value<'a>) -> Result<&'a str, Fault> {
+    let text = value.get_ref().as_str().ok_or_else(|| other_type(value, "a text"))?;
+    if text.is_empty() || text.len() > TEXT_MAX || text.chars().any(char::is_control) {
+        return Err(expected(value, &format!("one line of text, at most {TEXT_MAX} bytes")));
+    }
+    Ok(text)
+}
+
+/// Returns the elements of a list.
+pub(crate) fn list<'a>(value: &'a Value<'a>) -> Result<impl Iterator<Item = &'a Value<'a>>, Fault> {
+    let array = value.get_ref().as_array().ok_or_else(|| other_type(value, "a list"))?;
+    if array.len() > LIST_MAX {
+        return Err(expected(value, &format!("at most {LIST_MAX} elements")));
+    }
+    Ok(array.iter())
+}
+
+/// Returns the fault of a value that should be something else.
+pub(crate) fn expected(value: &Value<'_>, what: &str) -> Fault {
+    Fault::new(&value.span(), format!("expected {what}"))
+}
+
+/// Returns the fault of a value of another type.
+fn other_type(value: &Value<'_>, what: &str) -> Fault {
+    Fault::new(&value.span(), format!("expected {what}, found TOML of type {}", value.get_ref().type_str()))
+}
+
+/// Returns a suggestion in parentheses, or nothing.
+pub(crate) fn did_you_mean(known: &[&str], word: &str) -> String {
+    // A key may be long: the distance costs the product of both lengths.
+    let word: String = word.chars().take(64).collect();
+    let nearest = known
+        .iter()
+        .map(|name| (strsim::damerau_levenshtein(name, &word), name))
+        .min()
+        .filter(|(distance, name)| distance * 3 <= name.len().max(word.len()) + 2);
+    nearest.map_or_else(String::new, |(_, name)| format!(" (did you mean `{name}`?)"))
+}

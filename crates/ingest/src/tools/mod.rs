@@ -1,0 +1,15 @@
+//! External tools: manifests to tools, and what tools printed to samples. Pure: nothing is run here.
+
+mod document;
+mod json;
+mod manifest;
+mod output;
+mod pattern;
+mod shipped;
+#[cfg(test)]
+mod tests;
+
+pub use document::ManifestError;
+pub use manifest::tool;
+pub use output::{OUTPUT_MAX, OutputError, ToolOutput, tool_samples};
+pub use shipped::SHIPPED;

@@ -1,0 +1,339 @@
+//! What a tool printed to samples: as its manifest says, or an error that names the line.
+
+use model::{Column, Find, Pick, Reader, Source, Table, ToolMetric, ToolWorkload};
+
+use super::json;
+use super::pattern::Pattern;
+
+/// Most bytes of one output that are read.
+pub const OUTPUT_MAX: usize = 1 << 20;
+/// Longest line that is looked at in full, in bytes.
+const LINE_MAX: usize = 16 << 10;
+/// Most samples of one metric.
+const SAMPLES_MAX: usize = 10_000;
+/// Largest number that is believed: sums and products with a factor stay finite.
+const NUMBER_MAX: f64 = 1e100;
+/// How much of a line an error quotes, in characters.
+const QUOTED_MAX: usize = 60;
+
+/// What a tool left behind.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ToolOutput<'a> {
+    /// Its standard output.
+    pub stdout: &'a [u8],
+    /// Its standard error.
+    pub stderr: &'a [u8],
+    /// Files that its manifest names, by their paths.
+    pub files: &'a [(String, Vec<u8>)],
+}
+
+/// Why what a tool printed gives no samples.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OutputError {
+    /// It said that it failed.
+    #[error("the tool failed: line {line} of its {place}: {quoted}")]
+    Refused {
+        /// Which output.
+        place: String,
+        /// The line, from 1.
+        line: usize,
+        /// The beginning of it.
+        quoted: String,
+    },
+    /// It is none of the versions that the manifest knows.
+    #[error("unknown output: line {line}, {quoted}, is of no version that the manifest knows")]
+    UnknownVersion {
+        /// The first line with anything in it, from 1.
+        line: usize,
+        /// The beginning of it.
+        quoted: String,
+    },
+    /// It is empty.
+    #[error("unknown output: nothing was printed")]
+    Nothing,
+    /// There is no value where the manifest says.
+    #[error("unknown output: line {line} is the last of its {place}, and `{metric}` was not there: {sought}")]
+    NotFound {
+        /// The metric.
+        metric: String,
+        /// Which output.
+        place: String,
+        /// The last line, from 1; 0 of an empty output.
+        line: usize,
+        /// What was looked for.
+        sought: String,
+    },
+    /// There are several values where the manifest says one.
+    #[error("unknown output: line {line} has a second value of `{metric}`")]
+    Several {
+        /// The metric.
+        metric: String,
+        /// The line, from 1.
+        line: usize,
+    },
+    /// What is there is no number.
+    #[error("unknown output: line {line} has {quoted} for `{metric}`, which is no number")]
+    NotANumber {
+        /// The metric.
+        metric: String,
+        /// The line, from 1.
+        line: usize,
+        /// What is there.
+        quoted: String,
+    },
+    /// It is not the JSON that it should be.
+    #[error("unknown output: line {line} is not JSON: {why}")]
+    NotJson {
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong.
+        why: String,
+    },
+    /// There is more of it than is read.
+    #[error("unknown output: more than {OUTPUT_MAX} bytes on its {place}")]
+    TooLong {
+        /// Which output.
+        place: String,
+    },
+    /// A pattern or path of the manifest cannot be used; reading the manifest would have said so.
+    #[error("bad manifest: {0}")]
+    BadManifest(String),
+}
+
+/// Reads what a tool printed: for each metric of the workload, in order, its samples.
+///
+/// # Errors
+/// When the tool said that it failed, or a metric is not there as the manifest says.
+pub fn tool_samples(workload: &ToolWorkload, output: &ToolOutput<'_>) -> Result<Vec<Vec<f64>>, OutputError> {
+    refuse(workload, output)?;
+    known(workload, output)?;
+    workload.metrics.iter().map(|metric| samples(metric, output)).collect()
+}
+
+fn compiled(written: &str) -> Result<Pattern, OutputError> {
+    Pattern::new(written).map_err(OutputError::BadManifest)
+}
+
+/// A line with its number.
+type Line<'a> = (usize, &'a str);
+
+/// Splits text into lines; what a carriage return begins anew is a line of the same number.
+fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
+    text.split('\n').enumerate().flat_map(|(index, line)| {
+        let whole = line.trim_end();
+        let end = (0..=LINE_MAX.min(whole.len())).rev().find(|&end| whole.is_char_boundary(end)).unwrap_or(0);
+        whole[..end].split('\r').map(move |part| (index + 1, part.trim_end()))
+    })
+}
+
+fn quoted(line: &str) -> String {
+    let mut quoted: String = line.trim().chars().take(QUOTED_MAX).collect();
+    if quoted.len() < line.trim().len() {
+        quoted.push('…');
+    }
+    format!("`{}`", quoted.escape_debug())
+}
+
+/// The text of one output.
+fn content<'a>(output: &ToolOutput<'a>, source: &Source) -> Result<std::borrow::Cow<'a, str>, OutputError> {
+    let bytes = match source {
+        Source::Stdout => output.stdout,
+        Source::Stderr => output.stderr,
+        Source::File(path) => {
+            output.files.iter().find(|(name, _)| name == path).map_or(&[][..], |(_, bytes)| bytes.as_slice())
+        }
+    };
+    if bytes.len() > OUTPUT_MAX {
+        return Err(OutputError::TooLong { place: place(source) });
+    }
+    Ok(String::from_utf8_lossy(bytes))
+}
+
+fn place(source: &Source) -> String {
+    match source {
+        Source::Stdout => "standard output".to_owned(),
+        Source::Stderr => "standard error".to_owned(),
+        Source::File(path) => format!("file {path}"),
+    }
+}
+
+fn refuse(workload: &ToolWorkload, output: &ToolOutput<'_>) -> Result<(), OutputError> {
+    for written in &workload.refuse {
+        let pattern = compiled(written)?;
+        for source in [Source::Stdout, Source::Stderr] {
+            let text = content(output, &source)?;
+            if let Some((line, text)) = lines(&text).find(|(_, line)| pattern.is_in(line)) {
+                return Err(OutputError::Refused { place: place(&source), line, quoted: quoted(text) });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn known(workload: &ToolWorkload, output: &ToolOutput<'_>) -> Result<(), OutputError> {
+    if workload.known.is_empty() {
+        return Ok(());
+    }
+    let patterns = workload.known.iter().map(|written| compiled(written)).collect::<Result<Vec<_>, _>>()?;
+    let mut first = None;
+    for source in [Source::Stdout, Source::Stderr] {
+        let text = content(output, &source)?;
+        if lines(&text).any(|(_, line)| patterns.iter().any(|pattern| pattern.is_in(line))) {
+            return Ok(());
+        }
+        first = first.or_else(|| {
+            let (line, text) = lines(&text).find(|(_, line)| !line.is_empty())?;
+            Some((line, quoted(text)))
+        });
+    }
+    Err(first.map_or(OutputError::Nothing, |(line, quoted)| OutputError::UnknownVersion { line, quoted }))
+}
+
+fn samples(metric: &ToolMetric, output: &ToolOutput<'_>) -> Result<Vec<f64>, OutputError> {
+    let Reader { source, after, find, pick, factor } = &metric.reader;
+    let text = content(output, source)?;
+    let mut rest: Vec<Line<'_>> = lines(&text).collect();
+    if let Some(after) = after {
+        let pattern = compiled(after)?;
+        let from = rest.iter().position(|(_, line)| pattern.is_in(line)).map_or(rest.len(), |at| at + 1);
+        rest.drain(..from);
+    }
+    let found = match find {
+        Find::Line(written) => in_lines(&compiled(written)?, &rest, metric)?,
+        Find::Key(key) => behind_key(key, &rest, metric)?,
+        Find::Table(table) => in_table(table, &rest, metric)?,
+        Find::Json(path) => in_json(path, (&text, &rest), metric)?,
+    };
+    let values = picked(*pick, found, metric)?;
+    if values.is_empty() {
+        let line = text.trim_end().lines().count();
+        let sought = sought(metric);
+        return Err(OutputError::NotFound { metric: metric.name.clone(), place: place(source), line, sought });
+    }
+    Ok(values.into_iter().map(|value| value * factor).collect())
+}
+
+fn sought(metric: &ToolMetric) -> String {
+    let what = match &metric.reader.find {
+        Find::Line(pattern) => format!("a line with `{pattern}`"),
+        Find::Key(key) => format!("a line `{key}: …`"),
+        Find::Json(path) => format!("a number at {path}"),
+        Find::Table(table) => {
+            let column = |column: &Column| match column {
+                Column::Named(name) => format!("`{name}`"),
+                Column::Number(number) => number.to_string(),
+            };
+            format!("column {} of row `{}` of column {}", column(&table.column), table.row, column(&table.row_column))
+        }
+    };
+    match &metric.reader.after {
+        Some(after) => format!("{what}, after one with `{after}`"),
+        None => what,
+    }
+}
+
+/// Values with the lines that they are in.
+type Found = Vec<(usize, f64)>;
+
+fn number(word: &str, line: usize, metric: &ToolMetric) -> Result<(usize, f64), OutputError> {
+    match word.trim().parse::<f64>() {
+        Ok(number) if number.abs() <= NUMBER_MAX => Ok((line, number)),
+        _ => Err(OutputError::NotANumber { metric: metric.name.clone(), line, quoted: quoted(word) }),
+    }
+}
+
+fn in_lines(pattern: &Pattern, lines: &[Line<'_>], metric: &ToolMetric) -> Result<Found, OutputError> {
+    lines.iter().filter_map(|&(line, text)| Some(number(pattern.value(text)?, line, metric))).collect()
+}
+
+fn behind_key(key: &str, lines: &[Line<'_>], metric: &ToolMetric) -> Result<Found, OutputError> {
+    let value = |text: &str| {
+        let text = text.trim_start();
+        let text = text.strip_prefix("- ").unwrap_or(text);
+        let behind = text.strip_prefix(key)?.trim_start().strip_prefix(':')?;
+        // The unit may stand right behind the number.
+        let word = behind.split_whitespace().next().unwrap_or_default();
+        let unit = word.rfind(|c: char| c.is_ascii_digit()).map_or(word.len(), |last| last + 1);
+        Some(word[..unit].to_owned())
+    };
+    lines.iter().filter_map(|&(line, text)| Some(number(&value(text)?, line, metric))).collect()
+}
+
+fn in_table(table: &Table, lines: &[Line<'_>], metric: &ToolMetric) -> Result<Found, OutputError> {
+    let cells = |text: &str| -> Vec<String> {
+        let unquoted = |cell: &str| cell.trim().trim_matches('"').to_owned();
+        match table.separator {
+            Some(separator) => text.split(separator).map(unquoted).collect(),
+            None => text.split_whitespace().map(str::to_owned).collect(),
+        }
+    };
+    let mut places = match (&table.column, &table.row_column) {
+        (Column::Number(column), Column::Number(row)) => Some((column - 1, row - 1)),
+        _ => None,
+    };
+    let mut found = Found::new();
+    for &(line, text) in lines {
+        let cells = cells(text);
+        let Some((column, row)) = places else {
+            places = headings(table, &cells);
+            continue;
+        };
+        if cells.get(row).is_some_and(|cell| *cell == table.row)
+            && let Some(cell) = cells.get(column)
+        {
+            found.push(number(cell, line, metric)?);
+        }
+    }
+    Ok(found)
+}
+
+/// Returns where the columns are, if these are the headings.
+fn headings(table: &Table, cells: &[String]) -> Option<(usize, usize)> {
+    let at = |column: &Column| match column {
+        Column::Named(name) => cells.iter().position(|cell| cell == name),
+        Column::Number(number) => number.checked_sub(1),
+    };
+    Some((at(&table.column)?, at(&table.row_column)?))
+}
+
+/// JSON begins at the first line that begins like it: some tools print warnings before.
+fn in_json(path: &str, (text, lines): (&str, &[Line<'_>]), metric: &ToolMetric) -> Result<Found, OutputError> {
+    let steps = json::steps(path).map_err(OutputError::BadManifest)?;
+    let Some(&(first, _)) = lines.iter().find(|(_, line)| line.starts_with(['{', '['])) else {
+        return Ok(Found::new());
+    };
+    let end_of = |line: usize| text.match_indices('\n').nth(line - 1).map_or(0, |(at, _)| at + 1);
+    let begin = if first == 1 { 0 } else { end_of(first - 1) };
+    let document = serde_json::Deserializer::from_str(&text[begin..]).into_iter().next();
+    let not_json = |error: serde_json::Error| OutputError::NotJson {
+        line: first - 1 + error.line(),
+        why: error.to_string().split(" at line").next().unwrap_or_default().to_owned(),
+    };
+    let document: serde_json::Value = document.transpose().map_err(not_json)?.unwrap_or_default();
+    json::at(&document, &steps)
+        .into_iter()
+        .map(|value| match value.as_f64() {
+            Some(number) if number.abs() <= NUMBER_MAX => Ok((first, number)),
+            _ => Err(OutputError::NotANumber {
+                metric: metric.name.clone(),
+                line: first,
+                quoted: quoted(&value.to_string()),
+            }),
+        })
+        .collect()
+}
+
+fn picked(pick: Pick, found: Found, metric: &ToolMetric) -> Result<Vec<f64>, OutputError> {
+    let line = found.get(1).map(|(line, _)| *line);
+    let mut values = found.into_iter().map(|(_, value)| value);
+    Ok(match (pick, line) {
+        (Pick::Only, Some(line)) => return Err(OutputError::Several { metric: metric.name.clone(), line }),
+        (Pick::Only | Pick::First, _) => values.take(1).collect(),
+        (Pick::Last, _) => values.next_back().into_iter().collect(),
+        (Pick::All, _) => values.take(SAMPLES_MAX).collect(),
+        (Pick::Sum, _) => {
+            let values: Vec<f64> = values.collect();
+            if values.is_empty() { Vec::new() } else { vec![values.iter().sum()] }
+        }
+    })
+}

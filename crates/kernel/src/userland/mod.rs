@@ -1,0 +1,206 @@
+//! Userlands: programs of Debian packages with all they are linked to, for the root of a guest.
+//!
+//! Made without root: packages are downloaded with what they depend on, unpacked, and only what is needed is taken.
+//! Writing it as an archive is left to `machine`, keeping it to `lab`.
+
+mod linked;
+mod root;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::folder::sha256;
+use crate::scratch::Scratch;
+use crate::{BuildCache, KernelError, Step, apt};
+use linked::linked;
+use root::Root;
+
+/// Most bytes that the files of a userland may have together.
+const USERLAND_MAX: u64 = 1 << 30;
+/// Where libraries are looked for when a program does not say where: the dynamic linker's own folders.
+const LIBRARY_FOLDERS: [&str; 4] = ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib", "/usr/lib"];
+/// What belongs to every userland: names of users and of this host, for programs that look them up.
+const FACTS: [(&str, &str); 4] = [
+    ("/etc/group", "root:x:0:\nnogroup:x:65534:\n"),
+    ("/etc/hosts", "127.0.0.1 localhost\n"),
+    ("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\nservices: files\nprotocols: files\n"),
+    ("/etc/passwd", "root:x:0:0:root:/run:/bin/sh\nnobody:x:65534:65534:nobody:/run:/bin/sh\n"),
+];
+/// Changes whenever the same packages give other files.
+const MADE: &str = "userland 1";
+
+/// What a userland is to hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// Debian packages.
+    pub packages: Vec<String>,
+    /// Paths of programs, and of other files or folders, in these packages.
+    pub paths: Vec<String>,
+}
+
+/// The packages that a userland is made from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resolved {
+    wanted: Wanted,
+    /// Packages with their versions.
+    packages: Vec<apt::Needed>,
+}
+
+/// A file of a userland.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserlandFile {
+    /// Its path, from `/` on.
+    pub path: String,
+    /// Its content.
+    pub bytes: Vec<u8>,
+}
+
+/// The files of a userland.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Userland {
+    /// Its files, in the order of their paths.
+    pub files: Vec<UserlandFile>,
+    /// What was wanted, or linked to, and is in none of the packages.
+    pub missing: Vec<String>,
+}
+
+impl Resolved {
+    /// Returns what the userland's content depends on, as a hash.
+    #[must_use]
+    pub fn key(&self) -> String {
+        let packages = self.packages.iter().map(|needed| format!("{} {}\n", needed.file, needed.hash));
+        let paths = self.wanted.paths.iter().map(|path| format!("{path}\n"));
+        sha256(format!("{MADE}\n{}{}", packages.collect::<String>(), paths.collect::<String>()).as_bytes())
+    }
+
+    /// Returns the version of one of the packages.
+    #[must_use]
+    pub fn version(&self, package: &str) -> Option<&str> {
+        self.packages.iter().find(|needed| needed.package == package).map(|needed| needed.version.as_str())
+    }
+}
+
+impl BuildCache {
+    /// Finds out which packages a userland is made from: those that are wanted, and what they depend on.
+    ///
+    /// # Errors
+    /// When apt does not offer one, or cannot be asked.
+    pub fn resolve_userland(&self, wanted: &Wanted) -> Result<Resolved, KernelError> {
+        let scratch = Scratch::new(self.downloads())?;
+        let packages = apt::closure(&wanted.packages, scratch.path())?;
+        Ok(Resolved { wanted: wanted.clone(), packages })
+    }
+
+    /// Downloads the packages and returns the userland's files.
+    ///
+    /// # Errors
+    /// When a package cannot be had or unpacked, or the files are too large.
+    pub fn userland(&self, resolved: &Resolved, notify: &dyn Fn(Step)) -> Result<Userland, KernelError> {
+        let scratch = Scratch::new(self.downloads())?;
+        let what = resolved.wanted.packages.join(", ");
+        let bytes = resolved.packages.iter().map(|needed| needed.bytes).sum();
+        notify(Step::Downloading { package: what.clone(), bytes });
+        let debs = apt::download_all(&resolved.packages, scratch.path())?;
+        notify(Step::Unpacking { what });
+        let root = scratch.path().join("root");
+        for deb in debs {
+            apt::unpack(&deb, &root)?;
+            // Not needed any more, but its room may be.
+            fs::remove_file(&deb).map_err(KernelError::at(&deb))?;
+        }
+        collect(&root, &resolved.wanted.paths)
+    }
+}
+
+/// Takes from a root what is wanted and what that is linked to.
+fn collect(root: &Path, wanted: &[String]) -> Result<Userland, KernelError> {
+    let root = Root(root);
+    let mut files: BTreeMap<String, Vec<u8>> =
+        FACTS.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec())).collect();
+    let mut missing = Vec::new();
+    let mut room = USERLAND_MAX;
+    let mut open: Vec<String> = Vec::new();
+    for path in wanted {
+        let found = root.files(path);
+        if found.is_empty() {
+            missing.push(path.clone());
+        }
+        open.extend(found);
+    }
+    while let Some(path) = open.pop() {
+        if files.contains_key(&path) {
+            continue;
+        }
+        let Some(place) = root.file(&path) else {
+            missing.push(path);
+            continue;
+        };
+        let size = fs::metadata(&place).map_err(KernelError::at(&place))?.len();
+        room = room.checked_sub(size).ok_or(KernelError::LargeUserland { bytes_max: USERLAND_MAX })?;
+        let bytes = fs::read(&place).map_err(KernelError::at(&place))?;
+        if let Some(linked) = linked(&bytes) {
+            open.extend(linked.interpreter);
+            let origin = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            let folders: Vec<String> = linked.folders.iter().map(|folder| at_origin(folder, origin)).collect();
+            for name in linked.needed {
+                match library(&root, &name, &folders) {
+                    Some(path) => open.push(path),
+                    None => missing.push(name),
+                }
+            }
+        }
+        files.insert(path, bytes);
+    }
+    missing.sort();
+    missing.dedup();
+    let files = files.into_iter().map(|(path, bytes)| UserlandFile { path, bytes }).collect();
+    Ok(Userland { files, missing })
+}
+
+fn at_origin(folder: &str, origin: &str) -> String {
+    folder.replace("${ORIGIN}", origin).replace("$ORIGIN", origin)
+}
+
+/// Returns the path of a library, where the dynamic linker will look for it.
+fn library(root: &Root<'_>, name: &str, folders: &[String]) -> Option<String> {
+    let folders = folders.iter().map(String::as_str).chain(LIBRARY_FOLDERS);
+    let path = |folder: &str| PathBuf::from(folder).join(name).to_str().map(str::to_owned);
+    folders.filter_map(path).find(|path| root.find(path).is_some_and(|found| found.is_file()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::collect;
+
+    #[test]
+    fn programs_come_with_their_libraries_and_missing_files_are_named() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().join(path);
+        fs::create_dir_all(at("usr/bin")).unwrap();
+        fs::create_dir_all(at("lib64")).unwrap();
+        fs::create_dir_all(at("usr/lib/x86_64-linux-gnu")).unwrap();
+        fs::copy("/proc/self/exe", at("usr/bin/tool")).unwrap();
+        fs::write(at("lib64/ld-linux-x86-64.so.2"), "linker").unwrap();
+        fs::write(at("usr/lib/x86_64-linux-gnu/libc.so.6"), "libc").unwrap();
+        let wanted = ["/usr/bin/tool", "/usr/bin/none"].map(str::to_owned);
+        let userland = collect(root.path(), &wanted).unwrap();
+        let paths: Vec<&str> = userland.files.iter().map(|file| file.path.as_str()).collect();
+        assert_eq!(
+            paths,
+            [
+                "/etc/group",
+                "/etc/hosts",
+                "/etc/nsswitch.conf",
+                "/etc/passwd",
+                "/lib64/ld-linux-x86-64.so.2",
+                "/usr/bin/tool",
+                "/usr/lib/x86_64-linux-gnu/libc.so.6",
+            ]
+        );
+        assert!(userland.missing.contains(&"/usr/bin/none".to_owned()), "{:?}", userland.missing);
+        assert_eq!(collect(root.path(), &wanted).unwrap(), userland);
+    }
+}

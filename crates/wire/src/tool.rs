@@ -1,0 +1,113 @@
+//! What the agent is told about an external tool, as lines of a job.
+
+use crate::escape::{escape, unescape};
+
+/// A program and its arguments.
+pub type Command = Vec<String>;
+
+/// Running an external tool: everything that has to be known of it in the guest.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ToolTask {
+    /// Its environment, in order.
+    pub environment: Vec<(String, String)>,
+    /// Programs that are run first.
+    pub setup: Vec<Command>,
+    /// A program that runs beside it, and the TCP port that it listens on.
+    pub server: Option<(Command, u16)>,
+    /// Programs that are run once the server listens.
+    pub prepare: Vec<Command>,
+    /// What is measured.
+    pub command: Command,
+    /// How often.
+    pub runs: u32,
+    /// Files that it writes and that are to be sent.
+    pub files: Vec<String>,
+    /// Seconds of guest time for everything together.
+    pub limit_s: u32,
+}
+
+impl ToolTask {
+    /// Returns it as lines of a job.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let text = |word: &String| escape(word.as_bytes());
+        let line = |key: &str, command: &Command| {
+            let words: Vec<String> = command.iter().map(text).collect();
+            format!("{key}={}", words.join(" "))
+        };
+        let mut lines: Vec<String> =
+            self.environment.iter().map(|(name, value)| format!("env={} {}", text(name), text(value))).collect();
+        lines.extend(self.setup.iter().map(|command| line("setup", command)));
+        if let Some((command, port)) = &self.server {
+            lines.push(line("server", command));
+            lines.push(format!("port={port}"));
+        }
+        lines.extend(self.prepare.iter().map(|command| line("prepare", command)));
+        lines.push(line("command", &self.command));
+        lines.push(format!("runs={}", self.runs));
+        lines.extend(self.files.iter().map(|file| format!("file={}", text(file))));
+        lines.push(format!("limit_s={}", self.limit_s));
+        lines
+    }
+
+    /// Reads it from a job's body.
+    pub(crate) fn from_body(body: &str) -> Option<Self> {
+        let all = |key: &'static str| {
+            body.lines().filter_map(move |line| line.strip_prefix(key)?.strip_prefix('=')).map(words)
+        };
+        let number = |key: &'static str| all(key).next()??.pop()?.parse::<u32>().ok();
+        let pair = |words: Option<Command>| <[String; 2]>::try_from(words?).ok().map(|[name, value]| (name, value));
+        let server = match all("server").next() {
+            Some(command) => Some((command?, u16::try_from(number("port")?).ok()?)),
+            None => None,
+        };
+        Some(Self {
+            environment: all("env").map(pair).collect::<Option<_>>()?,
+            setup: all("setup").collect::<Option<_>>()?,
+            server,
+            prepare: all("prepare").collect::<Option<_>>()?,
+            command: all("command").next()??,
+            runs: number("runs")?,
+            files: all("file").map(|words| words?.pop()).collect::<Option<_>>()?,
+            limit_s: number("limit_s")?,
+        })
+    }
+}
+
+fn words(line: &str) -> Option<Command> {
+    line.split(' ').map(|word| String::from_utf8(unescape(word)?).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::ToolTask;
+
+    proptest! {
+        #[test]
+        fn a_task_comes_back(
+            words in prop::collection::vec("\\PC{0,12}", 1..5),
+            pairs in prop::collection::vec(("[A-Z]{1,4}", any::<String>()), 0..3),
+            port in prop::option::of(any::<u16>()),
+            runs: u32,
+        ) {
+            let task = ToolTask {
+                environment: pairs,
+                setup: vec![words.clone(); 2],
+                server: port.map(|port| (words.clone(), port)),
+                prepare: vec![words.clone()],
+                command: words.clone(),
+                runs,
+                files: words,
+                limit_s: 7,
+            };
+            let body = task.lines().join("\n");
+            prop_assert_eq!(ToolTask::from_body(&body), Some(task));
+        }
+
+        #[test]
+        fn garbage_never_panics(body: String) {
+            let _either = ToolTask::from_body(&body).is_some();
+        }
+    }
+}
