@@ -382,10 +382,12 @@ mod tests {
         let linux = tree.home.path().join("workshop/linux");
         assert!(!linux.join("new.c").exists(), "v1 has none");
         assert!(!is_building(&tree.resolve(&name).1));
-        // What is no repository is built as well.
+        // What is no repository is built as well, even if git were to ignore all of it.
         fs::remove_dir_all(tree.folder.path().join(".git")).unwrap();
+        tree.write(".gitignore", "/*\n");
         let (other, _) = tree.resolve(&name);
         assert_eq!(other.unwrap().id, build.id);
+        assert!(linux.join("new.c").exists() && !linux.join("old.o").exists());
         assert!(tree.resolve("tree:/nonesuch").0.unwrap_err().to_string().contains("holds no Linux source"));
     }
 
