@@ -13,6 +13,8 @@ if [ "${1:-}" = full ]; then
     MARVIN_DUMP=${MARVIN_DUMP:-$PWD/target/release/marvin-dump}
     export MARVIN_DUMP
     step env MARVIN_FULL=1 "$cargo" test --locked -p lab --test vm suites:: -- --test-threads 1
+    # Builds a kernel from its source, which takes minutes the first time.
+    step env MARVIN_FULL=1 "$cargo" test --locked -p marvin --test program bisected:: -- --nocapture
     # What could not be checked is among what the tests print.
     step "$cargo" test --locked -p lab --test dumps -- --nocapture --test-threads 2
     exit 0

@@ -42,6 +42,11 @@ if [ "${1:-}" = test-full ]; then
 fi
 if [ "${1:-}" = test ] || [ "${1:-}" = test-full ]; then
     want cpio cpio
+    # A make-believe kernel is built from its source, and test-full builds a real one.
+    for program in git make flex bison bc; do
+        want $program $program
+    done
+    want ld binutils
     want python3 python3
     cargo fmt --version >/dev/null 2>&1 || packages="$packages rustfmt-web"
     cargo clippy --version >/dev/null 2>&1 || packages="$packages rust-web-clippy"

@@ -1,11 +1,20 @@
-//! Prints figures of searches for steps: how often they are right on seeded noise, and for how many runs.
+//! Prints figures of searches for steps: how often they are right on seeded noise, for how many runs, and how fast the next
+//! commit of a large history is chosen.
 //!
 //! But for the seconds, each run prints the same. Like the other benches it fails only when it cannot print.
 
+#[path = "../figure.rs"]
+mod figure;
+
+use std::hint::black_box;
 use std::io::Write;
 use std::process::ExitCode;
 
+use anyhow::Context;
+use figure::{Against, Figure, Figures};
+use kernel::{Commit, History};
 use stats::synthetic::{Line, PLACES, Severals, Singles, Start};
+use stats::{Pair, SearchCost, Steps, Wanted};
 
 const SEED: u64 = 20_261_122;
 const TRIALS: usize = 1000;
@@ -25,7 +34,74 @@ fn main() -> ExitCode {
 
 fn figures() -> anyhow::Result<()> {
     singles()?;
-    severals()
+    severals()?;
+    selection()
+}
+
+/// Commits of the history that the next is chosen in.
+const COMMITS: usize = 10_000;
+/// Every so manieth trunk commit is a merge.
+const MERGE_EVERY: usize = 2;
+/// Commits on the side of each merge.
+const SIDE: usize = 2;
+
+/// A history as a kernel's: a trunk of which every second commit merges a side of two.
+fn history() -> Option<History> {
+    let name = |number: usize| format!("{number:040x}");
+    let mut commits: Vec<Commit> = Vec::new();
+    let mut trunk = name(0);
+    let mut turn = 0;
+    while commits.len() < COMMITS {
+        let mut parents = vec![trunk.clone()];
+        if turn % MERGE_EVERY == 1 {
+            let mut side = trunk.clone();
+            for _ in 0..SIDE {
+                let id = name(commits.len() + 1);
+                commits.push(Commit { id: id.clone(), parents: vec![side] });
+                side = id;
+            }
+            parents.push(side);
+        }
+        turn += 1;
+        trunk = name(commits.len() + 1);
+        commits.push(Commit { id: trunk.clone(), parents });
+    }
+    History::new(&name(0), commits)
+}
+
+/// Chooses the first commit of a history that was read: the trunk, what each place of it brings, the place that tells most.
+fn choose(history: &History) -> Option<Wanted> {
+    let trunk = history.trunk();
+    let weights: Vec<f64> = std::iter::once(0.0).chain(trunk.iter().map(|place| place.brings.len() as f64)).collect();
+    let mut steps = Steps::new(&weights, 1)?;
+    let last = weights.len() - 1;
+    let cost = SearchCost { place: vec![1.0; weights.len()], run: 0.01 };
+    [0, last].into_iter().for_each(|end| steps.measured(end));
+    Some(steps.next(&cost, &|_, _| Pair::Differs))
+}
+
+fn selection() -> anyhow::Result<()> {
+    let history = history().context("no history")?;
+    let mut best = f64::MAX;
+    for _ in 0..20 {
+        let start = own_s()?;
+        black_box(choose(&history));
+        best = best.min(own_s()? - start);
+    }
+    let mut figures = Figures;
+    let name = format!("next of {} commits, {} merges, chosen", history.count(), history.merges());
+    writeln!(std::io::stdout())?;
+    figures.print(&Figure { name, value: best * 1e3, unit: "ms CPU", against: Against::Goal(20.0) })?;
+    Ok(())
+}
+
+/// Returns the processor seconds of this thread: the first field of schedstat, in ns (`Documentation/scheduler/sched-stats.rst`).
+fn own_s() -> anyhow::Result<f64> {
+    // Giving the processor away brings the field up to date.
+    std::thread::yield_now();
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat")?;
+    let spent: f64 = stat.split(' ').next().unwrap_or_default().parse()?;
+    Ok(spent / 1e9)
 }
 
 /// What is asked of a search for one step: share that is right, and runs.

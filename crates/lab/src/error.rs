@@ -44,6 +44,20 @@ pub enum LabError {
     /// A crash guest did not come to its end, or could not be made; the text says how far it got.
     #[error("the crash guest failed: {0}")]
     CrashGuest(String),
+    /// The log of a bisection could not be read or written.
+    #[error("{}: {error}", file.display())]
+    Bisection {
+        /// The file or folder.
+        file: std::path::PathBuf,
+        /// Why not.
+        error: std::io::Error,
+    },
+    /// The log of a bisection is not one.
+    #[error("{} is not the log of this bisection: remove it, or give --force", file.display())]
+    BadBisection {
+        /// The file.
+        file: std::path::PathBuf,
+    },
     /// There is nothing to do.
     #[error("nothing to do: the plan has no {0}")]
     Empty(&'static str),
@@ -58,6 +72,7 @@ impl LabError {
             Self::Machine(error) => error.guilt() == machine::Guilt::User,
             Self::Store(error) => error.guilt() == store::Guilt::User,
             Self::GaveUp { .. } | Self::BadProfile { .. } | Self::CrashGuest(_) => false,
+            Self::Bisection { .. } | Self::BadBisection { .. } => false,
             Self::Empty(_) => true,
         };
         if user { Guilt::User } else { Guilt::Infra }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use kernel::{BuildCache, Step};
+use kernel::{BuildCache, SourceSettings, Sources, Step};
 use machine::{Boot, Exact, Limits, MachineError, Programs, Settings, SnapshotUse, Start, Trace};
 use model::{
     Build, CallTree, CostModel, Equipment, KernelName, Machine, Modelled, Observation, Profile, Run, RunId,
@@ -126,6 +126,19 @@ impl Lab {
 
     pub(crate) fn exact(&self) -> &Exact {
         self.fleet.plain()
+    }
+
+    /// Has sources built in this way from now on.
+    pub fn set_sources(&mut self, settings: SourceSettings) {
+        self.cache.set_sources(settings);
+    }
+
+    /// Returns the sources of the tree that the settings name.
+    ///
+    /// # Errors
+    /// When they name none, or it is no git repository.
+    pub fn sources(&self) -> Result<Sources, LabError> {
+        Ok(Sources::open(&self.cache)?)
     }
 
     /// Finds the build behind a name and remembers that the name means it now.

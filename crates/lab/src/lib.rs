@@ -4,6 +4,7 @@
 //! This is the lowest layer that reads the clock. What the results mean is left to `report`; how a machine works to
 //! `machine`.
 
+mod bisect;
 mod carry_out;
 mod crash;
 mod dump;
@@ -17,6 +18,10 @@ mod plan;
 mod symbols;
 mod unit;
 
+pub use bisect::{
+    Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Change, Culprit, Entry, Findings, LabProber, Probe,
+    Prober, Refused, bisect,
+};
 pub use crash::{CrashPlan, Crashed, DUMP_DISK, Ending, Filter, Placement, SCRATCH_DISK, VMCORE_DISK};
 pub use dump::is_dump;
 pub use error::{Guilt, LabError};

@@ -1,5 +1,6 @@
 //! Exit codes, and errors in words.
 
+use kernel::{KernelError, SourceError};
 use lab::{Guilt, LabError};
 use report::Conclusion;
 
@@ -30,7 +31,7 @@ pub(crate) const EXIT_CODES: &str = "Exit codes:
   1   at least one row is worse
   2   wrong usage or configuration
   3   nothing is worse, but not everything is clear
-  4   a kernel did not boot or failed a workload
+  4   a kernel did not build, boot or bear a workload
   5   the lab failed (QEMU, disk, network, home in use): it may work later
   70  a bug in marvin";
 
@@ -82,8 +83,21 @@ pub(crate) fn explain(error: &anyhow::Error) -> Exit {
     guilt(error)
 }
 
+/// Tells whether it is a kernel that does not build, which is nobody's fault here.
+fn does_not_build(cause: &(dyn std::error::Error + 'static)) -> bool {
+    let of_lab = cause.downcast_ref::<LabError>().and_then(|error| match error {
+        LabError::Kernel(error) => Some(error),
+        _ => None,
+    });
+    let error = of_lab.or_else(|| cause.downcast_ref::<KernelError>());
+    matches!(error, Some(KernelError::Source(SourceError::DoesNotBuild { .. })))
+}
+
 fn guilt(error: &anyhow::Error) -> Exit {
     for cause in error.chain() {
+        if does_not_build(cause) {
+            return Exit::Subject;
+        }
         let user = if cause.is::<WrongInput>() || cause.is::<report::CompareError>() {
             true
         } else if let Some(error) = cause.downcast_ref::<LabError>() {

@@ -2,6 +2,7 @@
 //! says what came out. What is measured and how it is judged is the libraries' business.
 
 mod answer;
+mod bisection;
 mod cli;
 mod commands;
 mod exit;

@@ -80,6 +80,11 @@ impl Progress {
         }
     }
 
+    /// Says something that is worth a line of its own.
+    pub(crate) fn say(&self, text: &str) {
+        self.line(text);
+    }
+
     /// Shows that so many jobs are done again, and what for.
     pub(crate) fn again(&self, what: &str, jobs: usize) {
         self.message(&format!("{what} {jobs} jobs"));

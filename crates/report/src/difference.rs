@@ -12,7 +12,8 @@ const NO_LONGER_NOTHING_PERCENT: f64 = 100.0;
 
 /// Returns the difference in percent: `100 - 100 * new / base` where lower is better, `100 * new / base - 100` where
 /// higher is. `None` where a value is negative or not finite.
-pub(crate) fn difference_percent(direction: Direction, base: f64, new: f64) -> Option<f64> {
+#[must_use]
+pub fn difference_percent(direction: Direction, base: f64, new: f64) -> Option<f64> {
     let born = base.abs() <= 0.0 && new.is_finite() && new > 0.0;
     match direction {
         Direction::LowerIsBetter if born => Some(NO_LONGER_FREE_PERCENT),

@@ -32,6 +32,7 @@ pub use comparison::{
     Absent, Against, Cell, Comparison, Conclusion, Counted, Counts, Failure, GeometricMean, Images, Kernel, Measured,
     Occurrence, Row, RunMark, Sampled, SeedDifference, SeedValue, Warning,
 };
+pub use difference::difference_percent;
 pub use environment::{Difference, Differing};
 pub use error::CompareError;
 pub use question::{Machines, Question, Side};

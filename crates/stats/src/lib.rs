@@ -28,7 +28,8 @@ pub use rated::{
     Basis, CrossCheck, Fault, History, Interval, Precision, Rating, Scores, Unclear, Verdict, cross_check, rate,
 };
 pub use search::{
-    Cost, Criteria as SearchCriteria, Found, Levels, Next, Pair, Refusal, Search, Step, Steps, Tolerance, Wanted,
+    Cost as SearchCost, Criteria as SearchCriteria, Found, Levels, Next, Pair, Refusal, Search, Step, Steps, Tolerance,
+    Wanted,
 };
 pub use series::{Change, Criteria, FollowUp, Group, Span, Watch, changes, follow_up, groups};
 pub use summary::{Better, Summary};

@@ -26,8 +26,11 @@ pub struct Compiled {
 }
 
 impl Compiled {
-    /// Reads what a build in `out` of the source in `source` wrote down.
-    pub(crate) fn read(out: &Path, source: &Path) -> Result<Self, KernelError> {
+    /// Reads what a build in the folder `out` of the source in the folder `source` wrote down.
+    ///
+    /// # Errors
+    /// When a folder or a file cannot be read.
+    pub fn of_build(out: &Path, source: &Path) -> Result<Self, KernelError> {
         let mut compiled = Self::default();
         let prefix = format!("{}/", source.display());
         compiled.folder(out, &prefix, DEPTH_MAX)?;
@@ -117,7 +120,7 @@ mod tests {
                     /src/include/linux/mm.h \\\n  /src/arch/x86/include/../lib/x.h \\\n  /usr/include/elf.h \\\n";
         std::fs::write(home.path().join("mm/.memory.o.cmd"), text).unwrap();
         std::fs::write(home.path().join("mm/other"), "/src/mm/slab.c").unwrap();
-        let compiled = Compiled::read(home.path(), "/src".as_ref()).unwrap();
+        let compiled = Compiled::of_build(home.path(), "/src".as_ref()).unwrap();
         assert_eq!(compiled.to_text(), "arch/x86/lib/x.h\ninclude/linux/mm.h\nmm/memory.c\n");
         assert_eq!(Compiled::from_text(&compiled.to_text()), compiled);
     }

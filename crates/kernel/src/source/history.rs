@@ -123,13 +123,13 @@ impl History {
         line.into_iter().map(|commit| self.place(commit, &mut seen)).collect()
     }
 
-    /// Returns what the merge at a place brought, oldest first, if it is one: the first parents of each of its other parents,
-    /// of which the merge itself is not one. All that the place brings is in it, but the merge.
+    /// Returns what the merge at a place brought, if it is one: for each of its other parents the first parents of that, oldest
+    /// first. All that the place brings is in them, but the merge.
     #[must_use]
-    pub fn sides(&self, place: &Place) -> Vec<Place> {
+    pub fn sides(&self, place: &Place) -> Vec<Vec<Place>> {
         let mut seen = vec![true; self.ids.len()];
         place.brings.iter().for_each(|commit| seen[*commit] = false);
-        let mut line = Vec::new();
+        let mut sides = Vec::new();
         for parent in &self.parents[place.commit] {
             let mut side = Vec::new();
             let mut at = *parent;
@@ -141,11 +141,10 @@ impl History {
                 at = self.parents[commit].first().copied().unwrap_or(Parent::Older);
             }
             side.reverse();
-            for commit in side {
-                line.push(self.place(commit, &mut seen));
-            }
+            let line: Vec<Place> = side.into_iter().map(|commit| self.place(commit, &mut seen)).collect();
+            sides.extend((!line.is_empty()).then_some(line));
         }
-        line
+        sides
     }
 
     /// Marks all that a commit has and was not seen before.
@@ -209,7 +208,7 @@ mod tests {
         let trunk = all.trunk();
         assert_eq!(told(&all, &trunk), ["a: a", "b: b", "m: m x y", "c: c"]);
         assert!(trunk[2].is_merge() && !trunk[3].is_merge());
-        assert_eq!(told(&all, &all.sides(&trunk[2])), ["x: x", "y: y"]);
+        assert_eq!(told(&all, &all.sides(&trunk[2]).concat()), ["x: x", "y: y"]);
         assert!(all.sides(&trunk[0]).is_empty());
     }
 
@@ -218,7 +217,7 @@ mod tests {
         let all = history("g", &[("t", &["old"]), ("s", &["g"]), ("m", &["t", "s"]), ("c", &["m"])]).unwrap();
         let trunk = all.trunk();
         assert_eq!(told(&all, &trunk), ["s: s", "m: m t", "c: c"]);
-        assert_eq!(told(&all, &all.sides(&trunk[1])), ["t: t"]);
+        assert_eq!(told(&all, &all.sides(&trunk[1]).concat()), ["t: t"]);
     }
 
     #[test]
@@ -231,8 +230,9 @@ mod tests {
         let trunk = all.trunk();
         assert_eq!(told(&all, &trunk), ["a: a", "m: m w x y z"]);
         let sides = all.sides(&trunk[1]);
-        assert_eq!(told(&all, &sides), ["x: x", "y: y z", "w: w"]);
-        assert_eq!(told(&all, &all.sides(&sides[1])), ["z: z"]);
+        assert_eq!(told(&all, &sides[0]), ["x: x", "y: y z"]);
+        assert_eq!(told(&all, &sides[1]), ["w: w"]);
+        assert_eq!(told(&all, &all.sides(&sides[0][1]).concat()), ["z: z"]);
     }
 
     #[test]
@@ -268,7 +268,7 @@ mod tests {
             brought.sort_unstable();
             prop_assert_eq!(brought, (0..count).collect::<Vec<_>>());
             for place in &trunk {
-                let mut sides: Vec<usize> = history.sides(place).iter().flat_map(|side| side.brings.clone()).collect();
+                let mut sides: Vec<usize> = history.sides(place).concat().iter().flat_map(|side| side.brings.clone()).collect();
                 sides.push(place.commit);
                 sides.sort_unstable();
                 let mut all = place.brings.clone();

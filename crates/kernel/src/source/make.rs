@@ -120,7 +120,7 @@ impl<'a> Objects<'a> {
         let seconds = elapsed(&begun, &self.out.join("marvin.log")).as_secs();
         let file = self.out.join("marvin.seconds");
         fs::write(&file, seconds.to_string()).map_err(KernelError::at(&file))?;
-        let compiled = Compiled::read(&self.out, &self.workshop.source())?;
+        let compiled = Compiled::of_build(&self.out, &self.workshop.source())?;
         Ok(Made { vmlinux, compiled, not_kept })
     }
 

@@ -15,6 +15,8 @@ pub use compiled::Compiled;
 pub use config::Configuration;
 pub(crate) use deb_src::{Places, import};
 pub use error::SourceError;
+#[cfg(test)]
+pub(crate) use git::git as program;
 pub use git::{Headline, Repository};
 pub use history::{Commit, History, Place};
 pub use make::SourceSettings;

@@ -21,6 +21,18 @@ const NOBODY: [(&str, &str); 6] = [
     ("GIT_COMMITTER_DATE", "1577836800 +0000"),
 ];
 
+/// What make leaves behind where it was called without a folder for it.
+const LEFT_BEHIND: [&str; 8] = [
+    "**/*.o",
+    "**/*.a",
+    "**/*.cmd",
+    ".config",
+    "vmlinux",
+    "include/config/**",
+    "include/generated/**",
+    "arch/*/include/generated/**",
+];
+
 /// The workshop, ours until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Workshop {
@@ -81,20 +93,28 @@ impl Workshop {
         Ok(())
     }
 
-    /// Returns the tree of files that a folder holds as it stands, what was not committed included and what git ignores not.
+    /// Returns the tree of files that a folder holds as it stands, what was not committed included. Of a repository what git
+    /// ignores is left out, of other folders what make leaves behind: Debian's sources have git ignore all that is upstream's.
     pub(crate) fn snapshot(&self, folder: &Path) -> Result<String, KernelError> {
         let index = self.repository().join("snapshot.index");
         drop(fs::remove_file(&index));
-        if let Ok(repository) = Repository::open(folder) {
-            self.borrow(&repository)?;
-            // Where it is there, files that did not change need not be read.
-            drop(fs::copy(repository.index(), &index));
-        }
-        let add = || self.git(folder).variable("GIT_INDEX_FILE", &index).args(["add", "--all", "."]).run();
-        if add().is_err() {
-            // The folder may be a part of a repository, or its index of a kind that is of no use here.
+        let add =
+            |what: &[&str]| self.git(folder).variable("GIT_INDEX_FILE", &index).args(["add", "--all"]).args(what).run();
+        let known = match Repository::open(folder) {
+            Ok(repository) if folder.join(".git").exists() => {
+                self.borrow(&repository)?;
+                // What it knows need not be read again where it did not change, and is taken even if git ignores it.
+                fs::copy(repository.index(), &index).is_ok() && add(&["."]).is_ok()
+            }
+            _ => false,
+        };
+        if !known {
+            // Its index may also have been of a kind that is of no use here.
             drop(fs::remove_file(&index));
-            add()?;
+            let excluded = LEFT_BEHIND.map(|left| format!(":(exclude,glob){left}"));
+            let mut what = vec!["--force", "."];
+            what.extend(excluded.iter().map(String::as_str));
+            add(&what)?;
         }
         let tree = self.git(folder).variable("GIT_INDEX_FILE", &index).args(["write-tree"]).run()?;
         Ok(tree.trim().to_owned())

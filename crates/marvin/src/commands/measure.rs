@@ -1,11 +1,12 @@
 //! What `compare` and `run` have in common: names to builds, words to workloads, a lab with its progress.
 
 use anyhow::Context;
+use kernel::{Configuration, SourceSettings};
 use lab::{Dumps, Lab, Options, Plan, Reuse};
 use machine::SnapshotUse;
 use model::{Build, KernelName, SUITES, SelectionError, Suite, Workload};
 
-use crate::cli::{Arguments, Measure};
+use crate::cli::{Arguments, Measure, SourceWords};
 use crate::exit::WrongInput;
 use crate::home::home;
 use crate::progress::Progress;
@@ -42,6 +43,17 @@ fn names(suite: &Suite) -> impl Iterator<Item = &'static str> {
     suite.workloads.iter().flat_map(|workload| [workload.name, model::group_of(workload)])
 }
 
+/// Chooses one workload.
+pub(crate) fn workload(suite: &'static Suite, word: &str) -> anyhow::Result<&'static Workload> {
+    match workloads(suite, &[word.to_owned()])?.as_slice() {
+        [one] => Ok(one),
+        many => {
+            let names: Vec<&str> = many.iter().map(|workload| workload.name).collect();
+            Err(WrongInput(format!("`{word}` stands for several workloads; name one: {}", names.join(", "))).into())
+        }
+    }
+}
+
 fn did_you_mean<'a>(names: impl Iterator<Item = &'a str>, word: &str) -> String {
     let nearest = names
         .map(|name| (strsim::damerau_levenshtein(name, word), name))
@@ -57,7 +69,15 @@ pub(crate) fn open(arguments: &Arguments, measure: &Measure) -> anyhow::Result<L
     if measure.no_snapshots {
         options.snapshots = SnapshotUse::Never;
     }
-    Ok(Lab::open(options)?)
+    let mut lab = Lab::open(options)?;
+    lab.set_sources(settings(&measure.sources)?);
+    Ok(lab)
+}
+
+/// Returns how sources are built.
+pub(crate) fn settings(words: &SourceWords) -> anyhow::Result<SourceSettings> {
+    let configuration = Configuration::named(&words.config)?;
+    Ok(SourceSettings { tree: words.tree.clone(), configuration, ..SourceSettings::default() })
 }
 
 /// Finds a build.
@@ -86,8 +106,13 @@ pub(crate) fn plan<'a>(
 
 /// Returns how many machines run at the same time.
 pub(crate) fn machines(measure: &Measure) -> usize {
+    machines_of(measure.jobs)
+}
+
+/// Returns how many machines run at the same time, as said or as fits the host.
+pub(crate) fn machines_of(jobs: Option<u16>) -> usize {
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    measure.jobs.map_or(processors.min(2), usize::from)
+    jobs.map_or(processors.min(2), usize::from)
 }
 
 /// Returns whether earlier results are used.

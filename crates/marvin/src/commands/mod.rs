@@ -1,6 +1,8 @@
 //! One file per command.
 
 mod again;
+mod bisect;
+mod build;
 mod compare;
 mod doctor;
 mod dump;
@@ -24,6 +26,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Command::Profile(command) => profile::profile(arguments, command),
         Command::Monitors(command) => monitors::monitors(arguments, command),
         Command::Run(command) => run::run(arguments, command),
+        Command::Build(command) => build::build(arguments, command),
+        Command::Bisect(command) => bisect::bisect(arguments, command),
         Command::Runs(command) => listing::runs(arguments, command),
         Command::Workloads(command) => listing::workloads(arguments, command),
         Command::Show(command) => show::show(arguments, command),

@@ -1,0 +1,185 @@
+//! What was measured, in order, kept in a file that is whole after each step: what is there is not measured again.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use super::Probe;
+use crate::LabError;
+
+/// The first line of such a file.
+const HEAD: &str = "marvin bisection 1";
+/// A larger file is none of ours.
+const BYTES_MAX: u64 = 16 << 20;
+
+/// A commit and what came of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// The commit, or a merge that nobody made.
+    pub commit: String,
+    /// The commit that it stands for: itself, or what was merged.
+    pub of: String,
+    /// What came of measuring it.
+    pub probe: Probe,
+}
+
+/// The log of a bisection.
+#[derive(Debug)]
+pub struct BisectionLog {
+    file: Option<PathBuf>,
+    question: String,
+    known: BTreeMap<String, Probe>,
+    entries: Vec<Entry>,
+    resumed: usize,
+}
+
+impl BisectionLog {
+    /// Returns a log that is in no file.
+    #[must_use]
+    pub fn nowhere() -> Self {
+        Self { file: None, question: String::new(), known: BTreeMap::new(), entries: Vec::new(), resumed: 0 }
+    }
+
+    /// Opens the log of a question, of one line, below a home: with what an earlier attempt measured, unless that is to be
+    /// measured anew.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is not of this question.
+    pub fn open(home: &Path, question: &str, reuse: crate::Reuse) -> Result<Self, LabError> {
+        let question: String = question.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let folder = home.join("bisections");
+        fs::create_dir_all(&folder).map_err(failed(&folder))?;
+        let name: String = Sha256::digest(&question).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let file = folder.join(name);
+        let mut known = BTreeMap::new();
+        if reuse == crate::Reuse::Stored && file.exists() {
+            if fs::metadata(&file).map_err(failed(&file))?.len() > BYTES_MAX {
+                return Err(LabError::BadBisection { file });
+            }
+            let text = String::from_utf8_lossy(&fs::read(&file).map_err(failed(&file))?).into_owned();
+            known = read(&text, &question).ok_or_else(|| LabError::BadBisection { file: file.clone() })?;
+        }
+        let resumed = known.len();
+        Ok(Self { file: Some(file), question, known, entries: Vec::new(), resumed })
+    }
+
+    /// Returns how many commits an earlier attempt had measured.
+    #[must_use]
+    pub fn resumed(&self) -> usize {
+        self.resumed
+    }
+
+    /// Returns what was looked at, in order.
+    #[must_use]
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Returns what is known of a commit.
+    pub(super) fn known(&self, commit: &str) -> Option<&Probe> {
+        self.known.get(commit)
+    }
+
+    /// Notes what was looked at, and keeps it.
+    pub(super) fn note(&mut self, entry: Entry) -> Result<(), LabError> {
+        let is_new = self.known.insert(entry.commit.clone(), entry.probe.clone()).is_none();
+        self.entries.push(entry);
+        match &self.file {
+            Some(file) if is_new => {
+                let new = file.with_extension("new");
+                fs::write(&new, self.text()).and_then(|()| fs::rename(&new, file)).map_err(failed(file))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut text = format!("{HEAD}\n{}\n", self.question);
+        for (commit, probe) in &self.known {
+            let line = match probe {
+                Probe::Measured { build, values } => {
+                    // All digits of a number, or what is read differs from what was measured.
+                    let values: Vec<String> = values.iter().map(|value| format!("{value:?}")).collect();
+                    format!("measured {commit} {build} {}\n", values.join(" "))
+                }
+                Probe::Failed(why) => format!("failed {commit} {}\n", why.replace(char::is_control, " ")),
+            };
+            text.push_str(&line);
+        }
+        text
+    }
+}
+
+fn failed(path: &Path) -> impl FnOnce(io::Error) -> LabError {
+    move |error| LabError::Bisection { file: path.to_owned(), error }
+}
+
+fn read(text: &str, question: &str) -> Option<BTreeMap<String, Probe>> {
+    let mut lines = text.lines();
+    (lines.next()? == HEAD && lines.next()? == question).then_some(())?;
+    lines.map(line).collect()
+}
+
+fn line(line: &str) -> Option<(String, Probe)> {
+    let mut words = line.splitn(3, ' ');
+    let (kind, commit, rest) = (words.next()?, words.next()?, words.next().unwrap_or_default());
+    let probe = match kind {
+        "measured" => {
+            let mut words = rest.split(' ');
+            let build = words.next()?.to_owned();
+            let values: Option<Vec<f64>> =
+                words.map(|word| word.parse().ok().filter(|value: &f64| value.is_finite())).collect();
+            Probe::Measured { build, values: values? }
+        }
+        "failed" => Probe::Failed(rest.to_owned()),
+        _ => return None,
+    };
+    Some((commit.to_owned(), probe))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BisectionLog, Entry, Probe};
+    use crate::Reuse;
+
+    fn entry(commit: &str, probe: Probe) -> Entry {
+        Entry { commit: commit.to_owned(), of: commit.to_owned(), probe }
+    }
+
+    #[test]
+    fn what_was_measured_is_there_after_a_kill() {
+        let home = tempfile::tempdir().unwrap();
+        let measured = Probe::Measured { build: "build_aa".to_owned(), values: vec![0.1 + 0.2, 1e-300, 6105.0] };
+        let failed = Probe::Failed("does not build:\nerror".to_owned());
+        let mut log = BisectionLog::open(home.path(), "a..b", Reuse::Stored).unwrap();
+        log.note(entry("c1", measured.clone())).unwrap();
+        log.note(entry("c2", failed)).unwrap();
+        let again = BisectionLog::open(home.path(), "a..b", Reuse::Stored).unwrap();
+        assert_eq!((again.resumed(), again.entries().len()), (2, 0));
+        assert_eq!(again.known("c1"), Some(&measured));
+        assert_eq!(again.known("c2"), Some(&Probe::Failed("does not build: error".to_owned())));
+        assert_eq!(BisectionLog::open(home.path(), "a..b", Reuse::Nothing).unwrap().resumed(), 0);
+        assert_eq!(BisectionLog::open(home.path(), "a..c", Reuse::Stored).unwrap().resumed(), 0);
+    }
+
+    #[test]
+    fn a_damaged_log_is_said() {
+        let home = tempfile::tempdir().unwrap();
+        let mut log = BisectionLog::open(home.path(), "a..b", Reuse::Stored).unwrap();
+        log.note(entry("c1", Probe::Failed("x".to_owned()))).unwrap();
+        let file = std::fs::read_dir(home.path().join("bisections")).unwrap().next().unwrap().unwrap().path();
+        for damage in [
+            "",
+            "marvin bisection 1\nother\n",
+            "marvin bisection 1\na..b\nmeasured c1 b NaN\n",
+            "marvin bisection 1\na..b\nx\n",
+        ] {
+            std::fs::write(&file, damage).unwrap();
+            let error = BisectionLog::open(home.path(), "a..b", Reuse::Stored).unwrap_err();
+            assert!(error.to_string().contains("remove it"), "{error}");
+        }
+    }
+}

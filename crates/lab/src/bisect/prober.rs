@@ -1,0 +1,99 @@
+//! The lab as a prober: commits are built from their source and measured on the lab's machine.
+
+use kernel::{History, KernelError, SourceError, Sources, Step};
+use model::{Outcome, Run, Suite, Workload};
+
+use super::{Probe, Prober};
+use crate::{Dumps, Event, Lab, LabError, Plan, Reuse};
+
+/// What is measured of each commit, and with what.
+#[derive(Debug)]
+pub struct LabProber<'a, S: Fn(Step), E: Fn(Event) + Sync> {
+    /// The lab.
+    pub lab: &'a Lab,
+    /// The tree that the commits are of.
+    pub sources: &'a Sources,
+    /// The suite that the workload is of.
+    pub suite: &'static Suite,
+    /// The workload.
+    pub workload: &'static Workload,
+    /// The seeds.
+    pub seeds: Vec<u64>,
+    /// Machines at the same time.
+    pub machines: usize,
+    /// Whether results of earlier runs are used.
+    pub reuse: Reuse,
+    /// Told of steps on the way to a build.
+    pub step: S,
+    /// Told of what happens while it is measured.
+    pub event: E,
+}
+
+impl<S: Fn(Step), E: Fn(Event) + Sync> Prober for LabProber<'_, S, E> {
+    fn probe(&mut self, commit: &str) -> Result<Probe, LabError> {
+        let build = match self.sources.build(commit, &self.step) {
+            Ok(build) => build,
+            Err(KernelError::Source(SourceError::DoesNotBuild { first_error, .. })) => {
+                return Ok(Probe::Failed(format!("does not build: {first_error}")));
+            }
+            // Such as a vmlinux that nothing boots: also the commit's own doing.
+            Err(KernelError::Image { fault, .. }) => return Ok(Probe::Failed(format!("no kernel: {fault}"))),
+            Err(error) => return Err(error.into()),
+        };
+        let plan = Plan {
+            sides: vec![&build],
+            suite: self.suite,
+            workloads: vec![self.workload],
+            seeds: self.seeds.clone(),
+            machines: self.machines,
+            reuse: self.reuse,
+            dumps: Dumps::Drop,
+        };
+        let runs = self.lab.carry_out(&plan, &self.event)?.concat();
+        let mut values = Vec::new();
+        for seed in &self.seeds {
+            match value(&runs, *seed, self.workload.name) {
+                Ok(value) => values.push(value),
+                Err(why) => return Ok(Probe::Failed(why)),
+            }
+        }
+        Ok(Probe::Measured { build: build.id.short(), values })
+    }
+
+    fn merge(&mut self, ours: &str, theirs: &str) -> Result<Option<String>, LabError> {
+        Ok(self.sources.merge(ours, theirs)?)
+    }
+
+    fn matters(&mut self, history: &History) -> Result<Vec<bool>, LabError> {
+        let mut compiled = None;
+        for end in [history.good(), history.bad()] {
+            let Some(of_end) = self.sources.compiled(end)? else { return Ok(vec![true; history.count()]) };
+            match &mut compiled {
+                None => compiled = Some(of_end),
+                Some(all) => all.join(of_end),
+            }
+        }
+        let changed = self.sources.changed_files(history)?;
+        let matters = |commit: usize| {
+            let files = changed.get(history.id(commit));
+            let compiled = compiled.as_ref();
+            // A commit without files is one that git did not list: better looked at.
+            files.zip(compiled).is_none_or(|(files, compiled)| files.iter().any(|file| compiled.may_use(file)))
+        };
+        Ok((0..history.count()).map(matters).collect())
+    }
+}
+
+/// Returns the value of a seed: the median of its iterations without the first.
+fn value(runs: &[Run], seed: u64, workload: &str) -> Result<f64, String> {
+    let results = runs.iter().filter(|run| run.seed == seed).flat_map(|run| &run.results);
+    let result = results.into_iter().find(|result| result.workload == workload);
+    let result = result.ok_or_else(|| "does not boot".to_owned())?;
+    match &result.outcome {
+        Outcome::Completed => {
+            stats::median_without_first(&result.samples).ok_or_else(|| "it gave no samples".to_owned())
+        }
+        Outcome::Unsupported(why) => Err(format!("unsupported: {why}")),
+        Outcome::Failed(failure) => Err(format!("{} ({} stage)", failure.reason, failure.stage)),
+    }
+}

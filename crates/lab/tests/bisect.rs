@@ -1,0 +1,355 @@
+//! Bisections over real git histories with a make-believe builder: the value of a commit is what its files say.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::cell::RefCell;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use kernel::{Compiled, History, Repository};
+use lab::{
+    Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Findings, LabError, Probe, Prober, Refused, Reuse,
+    bisect,
+};
+use model::Metric;
+
+const QUESTION: BisectionQuestion = BisectionQuestion { metric: Metric::COST, margin_percent: None, intervals: 1 };
+
+/// A repository in which `costs/NAME` holds what NAME adds to the cost; other files cost nothing.
+struct Tree {
+    folder: tempfile::TempDir,
+}
+
+impl Tree {
+    fn new() -> Self {
+        let tree = Self { folder: tempfile::tempdir().unwrap() };
+        tree.git(&["init", "-q", "-b", "main"]);
+        tree.commit("costs/base", "1000");
+        tree.git(&["tag", "good"]);
+        tree
+    }
+
+    fn git(&self, arguments: &[&str]) -> String {
+        let output = Command::new("git")
+            .args(["-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "commit.gpgsign=false"])
+            .args(arguments)
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_AUTHOR_DATE", "1577836800 +0000")
+            .env("GIT_COMMITTER_DATE", "1577836800 +0000")
+            .current_dir(self.folder.path())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    fn commit(&self, file: &str, content: &str) -> String {
+        let path = self.folder.path().join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "-qm", &format!("{file} is {content}")]);
+        self.git(&["rev-parse", "HEAD"])
+    }
+
+    fn noise(&self, count: usize, name: &str) {
+        (0..count).for_each(|n| drop(self.commit(&format!("costs/{name}{n}"), "0")));
+    }
+
+    fn history(&self) -> History {
+        self.repository().history("good", "HEAD").unwrap()
+    }
+
+    fn repository(&self) -> Repository {
+        Repository::open(self.folder.path()).unwrap()
+    }
+
+    fn bisect(&self, question: &BisectionQuestion, prober: &mut FakeProber<'_>) -> Bisected {
+        bisect((&self.history(), question), prober, &mut BisectionLog::nowhere(), &|_| {}).unwrap()
+    }
+}
+
+struct FakeProber<'a> {
+    tree: &'a Tree,
+    compiled: Compiled,
+    probed: Vec<String>,
+    /// After so many the lab fails.
+    fails_after: usize,
+}
+
+impl<'a> FakeProber<'a> {
+    fn new(tree: &'a Tree) -> Self {
+        Self { tree, compiled: Compiled::default(), probed: Vec::new(), fails_after: usize::MAX }
+    }
+}
+
+impl Prober for FakeProber<'_> {
+    fn probe(&mut self, commit: &str) -> Result<Probe, LabError> {
+        if self.probed.len() >= self.fails_after {
+            return Err(LabError::Empty("electricity"));
+        }
+        self.probed.push(commit.to_owned());
+        let mut cost = 0.0;
+        for file in self.tree.git(&["ls-tree", "--name-only", commit, "costs/"]).lines() {
+            match self.tree.git(&["show", &format!("{commit}:{file}")]).parse::<f64>() {
+                Ok(more) => cost += more,
+                Err(_) => return Ok(Probe::Failed("does not build: error: no number".to_owned())),
+            }
+        }
+        // Seeds differ by layout, as much in each commit.
+        Ok(Probe::Measured { build: format!("build_{cost}"), values: vec![cost, cost + 3.0] })
+    }
+
+    fn merge(&mut self, ours: &str, theirs: &str) -> Result<Option<String>, LabError> {
+        let git = Command::new("git")
+            .args(["merge-tree", "--write-tree", ours, theirs])
+            .current_dir(self.tree.folder.path())
+            .output()
+            .unwrap();
+        if !git.status.success() {
+            return Ok(None);
+        }
+        let tree = String::from_utf8(git.stdout).unwrap();
+        Ok(Some(self.tree.git(&[
+            "commit-tree",
+            tree.lines().next().unwrap(),
+            "-p",
+            ours,
+            "-p",
+            theirs,
+            "-m",
+            "between",
+        ])))
+    }
+
+    fn matters(&mut self, history: &History) -> Result<Vec<bool>, LabError> {
+        if self.compiled.count() == 0 {
+            return Ok(vec![true; history.count()]);
+        }
+        let changed = self.tree.repository().changed_files(history)?;
+        let used = |files: &Vec<String>| files.iter().any(|file| self.compiled.may_use(file));
+        Ok((0..history.count()).map(|commit| changed.get(history.id(commit)).is_none_or(used)).collect())
+    }
+}
+
+fn found(bisected: Bisected) -> Findings {
+    match bisected {
+        Bisected::Found(findings) => findings,
+        Bisected::Refused(why) => panic!("{why:?}"),
+    }
+}
+
+fn culprits(findings: &Findings) -> Vec<&str> {
+    findings.culprits.iter().map(|culprit| &*culprit.commit).collect()
+}
+
+#[test]
+fn the_commit_is_found_with_as_many_builds_as_a_bisection_needs() {
+    let tree = Tree::new();
+    tree.noise(20, "a");
+    let guilty = tree.commit("costs/slow", "100");
+    tree.noise(42, "b");
+    let mut prober = FakeProber::new(&tree);
+    let findings = found(tree.bisect(&QUESTION, &mut prober));
+    assert_eq!(culprits(&findings), [guilty]);
+    assert!(prober.probed.len() <= 6 + 2, "{}", prober.probed.len());
+    let change = &findings.culprits[0].change;
+    assert_eq!((change.before, change.after), (1001.5, 1101.5));
+    assert!((change.percent().unwrap() + 9.985).abs() < 0.01, "{change:?}");
+    assert!((findings.explained_percent() - 100.0).abs() < 1e-9);
+    assert_eq!((findings.commits, findings.commits_kept), (63, 63));
+}
+
+#[test]
+fn several_steps_are_found_and_the_rest_is_told() {
+    let tree = Tree::new();
+    let mut guilty = Vec::new();
+    for (n, cost) in ["300", "-80", "200"].into_iter().enumerate() {
+        tree.noise(9, &format!("n{n}-"));
+        guilty.push(tree.commit(&format!("costs/step{n}"), cost));
+    }
+    tree.commit("costs/little", "5");
+    let margin = BisectionQuestion { margin_percent: Some(1.0), ..QUESTION };
+    let findings = found(tree.bisect(&margin, &mut FakeProber::new(&tree)));
+    assert_eq!(culprits(&findings), guilty);
+    assert!((findings.explained_percent() - 100.0 * 420.0 / 425.0).abs() < 1e-9);
+}
+
+#[test]
+fn steps_that_cancel_are_seen_by_more_intervals() {
+    let tree = Tree::new();
+    let mut guilty = Vec::new();
+    for (n, cost) in ["300", "-300", "40"].into_iter().enumerate() {
+        tree.noise(15, &format!("n{n}-"));
+        guilty.push(tree.commit(&format!("costs/step{n}"), cost));
+    }
+    let findings = found(tree.bisect(&BisectionQuestion { intervals: 4, ..QUESTION }, &mut FakeProber::new(&tree)));
+    assert_eq!(culprits(&findings), guilty);
+}
+
+#[test]
+fn a_guilty_merge_is_searched_on_top_of_the_trunk() {
+    let tree = Tree::new();
+    tree.noise(5, "a");
+    tree.git(&["checkout", "-qb", "side", "good"]);
+    tree.noise(6, "s");
+    let guilty = tree.commit("costs/slow", "100");
+    tree.noise(3, "t");
+    tree.git(&["checkout", "-q", "main"]);
+    // The trunk moves on in what the side does not have: the step is there in both ways only when they are merged.
+    tree.commit("costs/fast", "-400");
+    tree.git(&["merge", "-q", "--no-ff", "-m", "merge the side", "side"]);
+    let merge = tree.git(&["rev-parse", "HEAD"]);
+    tree.noise(5, "b");
+    let findings = found(tree.bisect(&QUESTION, &mut FakeProber::new(&tree)));
+    let slow = findings.culprits.iter().find(|culprit| culprit.commit == guilty).unwrap();
+    assert_eq!(slow.merge, Some(merge));
+    assert_eq!((slow.change.before, slow.change.after), (601.5, 701.5));
+    assert_eq!(findings.culprits.len(), 2, "{:?}", culprits(&findings));
+}
+
+#[test]
+fn a_merge_that_is_guilty_itself_is_named() {
+    let tree = Tree::new();
+    tree.git(&["checkout", "-qb", "side", "good"]);
+    tree.noise(3, "s");
+    tree.git(&["checkout", "-q", "main"]);
+    tree.noise(3, "a");
+    tree.git(&["merge", "-q", "--no-ff", "--no-commit", "side"]);
+    let merge = tree.commit("costs/evil", "100");
+    tree.noise(3, "b");
+    let findings = found(tree.bisect(&QUESTION, &mut FakeProber::new(&tree)));
+    assert_eq!(culprits(&findings), [merge]);
+    assert_eq!(findings.culprits[0].merge, None);
+}
+
+#[test]
+fn what_is_not_compiled_is_left_out_unless_that_was_wrong() {
+    let tree = Tree::new();
+    let mut used = vec!["costs/base".to_owned()];
+    let mut guilty = String::new();
+    for n in 0..64 {
+        let file = format!("costs/f{n}.c");
+        let commit = tree.commit(&file, if n == 40 { "100" } else { "0" });
+        if n % 8 == 0 {
+            used.push(file);
+        }
+        if n == 40 {
+            guilty = commit;
+        }
+    }
+    let compiled = |files: &[String]| {
+        let home = tempfile::tempdir().unwrap();
+        let words: Vec<String> = files.iter().map(|file| format!("/src/{file}")).collect();
+        fs::write(home.path().join(".x.o.cmd"), words.join(" ")).unwrap();
+        Compiled::of_build(home.path(), Path::new("/src")).unwrap()
+    };
+    let mut prober = FakeProber::new(&tree);
+    prober.compiled = compiled(&used);
+    let findings = found(tree.bisect(&QUESTION, &mut prober));
+    assert_eq!(culprits(&findings), [&*guilty]);
+    assert_eq!((findings.commits, findings.commits_kept), (64, 8));
+    assert!(
+        prober.probed.len() <= 3 + 2 + 1,
+        "ends, three steps among eight, the culprit's parent: {}",
+        prober.probed.len()
+    );
+
+    // The list lacks what did it: its neighbour is not believed.
+    let mut prober = FakeProber::new(&tree);
+    used.retain(|file| !file.ends_with("f40.c"));
+    prober.compiled = compiled(&used);
+    let unpruned = RefCell::new(0);
+    let count = |event: BisectionEvent<'_>| {
+        if matches!(event, BisectionEvent::Unpruned(_)) {
+            *unpruned.borrow_mut() += 1;
+        }
+    };
+    let bisected = bisect((&tree.history(), &QUESTION), &mut prober, &mut BisectionLog::nowhere(), &count).unwrap();
+    assert_eq!(culprits(&found(bisected)), [&*guilty]);
+    assert_eq!(unpruned.into_inner(), 1);
+}
+
+#[test]
+fn what_does_not_build_stays_a_candidate() {
+    let tree = Tree::new();
+    tree.noise(10, "a");
+    let broken = tree.commit("costs/broken", "x");
+    let guilty = tree.commit("costs/slow", "100");
+    let mended = tree.commit("costs/broken", "0");
+    tree.noise(10, "b");
+    let findings = found(tree.bisect(&QUESTION, &mut FakeProber::new(&tree)));
+    assert_eq!(findings.culprits.len(), 1);
+    assert_eq!(findings.culprits[0].candidates, [broken, guilty, mended]);
+}
+
+#[test]
+fn ends_that_do_not_differ_or_build_are_refused() {
+    let tree = Tree::new();
+    tree.noise(10, "a");
+    tree.commit("costs/little", "1");
+    let mut prober = FakeProber::new(&tree);
+    assert!(matches!(
+        tree.bisect(&BisectionQuestion { margin_percent: Some(1.0), ..QUESTION }, &mut prober),
+        Bisected::Refused(Refused::NoDifference { .. })
+    ));
+    assert_eq!(prober.probed.len(), 2);
+    let broken = tree.commit("costs/broken", "x");
+    let refused = tree.bisect(&QUESTION, &mut FakeProber::new(&tree));
+    assert!(matches!(refused, Bisected::Refused(Refused::End { commit, .. }) if commit == broken));
+}
+
+#[test]
+fn a_bisection_that_was_cut_short_goes_on_where_it_was() {
+    let tree = Tree::new();
+    tree.noise(20, "a");
+    let guilty = tree.commit("costs/slow", "100");
+    tree.noise(20, "b");
+    let home = tempfile::tempdir().unwrap();
+    let open = || BisectionLog::open(home.path(), "good..HEAD", Reuse::Stored).unwrap();
+    let mut whole = FakeProber::new(&tree);
+    tree.bisect(&QUESTION, &mut whole);
+    let mut all = 0;
+    for turn in 0.. {
+        let mut prober = FakeProber { fails_after: 2, ..FakeProber::new(&tree) };
+        let mut log = open();
+        assert_eq!(log.resumed(), 2 * turn);
+        let end = bisect((&tree.history(), &QUESTION), &mut prober, &mut log, &|_| {});
+        all += prober.probed.len();
+        if let Ok(end) = end {
+            assert_eq!(culprits(&found(end)), [&*guilty]);
+            assert_eq!(log.entries().len(), all);
+            break;
+        }
+    }
+    assert!(all <= whole.probed.len() + 1, "{all} {}", whole.probed.len());
+}
+
+#[test]
+fn ranges_that_are_none_are_told_with_what_to_do() {
+    let tree = Tree::new();
+    tree.noise(3, "a");
+    tree.git(&["checkout", "-qb", "side", "good"]);
+    tree.noise(2, "s");
+    tree.git(&["checkout", "-q", "--orphan", "alone"]);
+    tree.commit("costs/base", "7");
+    let repository = tree.repository();
+    let short = |text: String| text.replace(&repository.folder().display().to_string(), "TREE");
+    let error = |good: &str, bad: &str| short(repository.history(good, bad).unwrap_err().to_string());
+    let mut said: Vec<String> =
+        [("main", "good"), ("main", "side"), ("good", "alone"), ("good", "v9.9"), ("good", "--all"), ("good", "good")]
+            .map(|(good, bad)| error(good, bad))
+            .to_vec();
+    let clone = tempfile::tempdir().unwrap();
+    let from = format!("file://{}", tree.folder.path().display());
+    let depth = ["clone", "-q", "--depth", "2", "--branch", "main", &from, clone.path().to_str().unwrap()];
+    tree.git(&depth);
+    let shallow = Repository::open(clone.path()).unwrap();
+    assert_eq!(shallow.history("HEAD~1", "HEAD").unwrap().count(), 1, "what is there can be searched");
+    let error = shallow.history("HEAD", &shallow.commit("HEAD").unwrap()).unwrap_err();
+    assert!(error.to_string().contains("are the same commit"), "{error}");
+    let nowhere = tempfile::tempdir().unwrap();
+    let error = Repository::open(nowhere.path()).unwrap_err().to_string();
+    said.push(error.replace(&nowhere.path().canonicalize().unwrap().display().to_string(), "FOLDER"));
+    insta::assert_snapshot!(said.join("\n"));
+}

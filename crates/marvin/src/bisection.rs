@@ -1,0 +1,267 @@
+//! A bisection in words: the report, and the mail to a list that regzbot reads.
+
+use std::fmt::{Arguments, Write};
+
+use kernel::Headline;
+use lab::{Change, Culprit, Entry, Findings, Probe};
+use model::{Direction, Workload};
+
+/// Everything there is to tell.
+pub(crate) struct Told<'a> {
+    pub(crate) findings: &'a Findings,
+    /// Of each culprit.
+    pub(crate) headlines: &'a [Headline],
+    pub(crate) entries: &'a [Entry],
+    pub(crate) workload: &'a Workload,
+    pub(crate) ends: (&'a str, &'a str),
+    pub(crate) machine: &'a str,
+    pub(crate) configuration: String,
+    pub(crate) command: String,
+}
+
+/// Returns the first twelve digits of a commit, as kernel people quote them.
+pub(crate) fn short(commit: &str) -> String {
+    commit.chars().take(12).collect()
+}
+
+/// Returns the values of the seeds.
+pub(crate) fn values(values: &[f64]) -> String {
+    values.iter().map(|value| format!("{value:.2}")).collect::<Vec<_>>().join(" ")
+}
+
+/// Adds to a text.
+pub(crate) fn add(text: &mut String, more: Arguments<'_>) {
+    // Only a writer other than a string may fail.
+    text.write_fmt(more).ok();
+}
+
+/// Returns the report.
+pub(crate) fn text(told: &Told<'_>) -> String {
+    let Told { findings, workload, .. } = told;
+    let mut text = format!("{}, {}\n", workload.name, workload.metric.direction);
+    add(&mut text, format_args!("whole difference  {}\n\n", change(&findings.total)));
+    if findings.culprits.is_empty() {
+        add(
+            &mut text,
+            format_args!(
+                "no single commit made a step of more than {:.3} %: it is spread over several; a smaller --margin finds smaller ones\n",
+                findings.margin_percent
+            ),
+        );
+    }
+    for (culprit, headline) in findings.culprits.iter().zip(told.headlines) {
+        add(
+            &mut text,
+            format_args!("{}  {} (\"{}\")\n", word(&culprit.change), short(&culprit.commit), headline.subject),
+        );
+        add(&mut text, format_args!("        by {}\n        {}\n", headline.author, change(&culprit.change)));
+        add(&mut text, format_args!("        against {}", short(&culprit.parent)));
+        if let Some(merge) = &culprit.merge {
+            add(&mut text, format_args!(", merged by {}", short(merge)));
+        }
+        text.push('\n');
+        if culprit.candidates.len() > 1 {
+            let all: Vec<String> = culprit.candidates.iter().map(|commit| short(commit)).collect();
+            add(
+                &mut text,
+                format_args!("        it may be any of {}: those between could not be measured\n", all.join(" ")),
+            );
+        }
+    }
+    add(&mut text, format_args!("\nexplained: {:.1} % of the whole difference\n", findings.explained_percent()));
+    add(
+        &mut text,
+        format_args!(
+            "{} commits, {} of which can change what is built; {} measured; steps up to {:.3} % are none\n\n",
+            findings.commits,
+            findings.commits_kept,
+            told.entries.len(),
+            findings.margin_percent
+        ),
+    );
+    text.push_str(&table(told.entries));
+    add(
+        &mut text,
+        format_args!("\nmachine:   {}\nconfig:    {}\nreproduce: {}\n", told.machine, told.configuration, told.command),
+    );
+    text
+}
+
+/// Returns the word for a change: positive is better.
+fn word(change: &Change) -> &'static str {
+    if change.percent().is_some_and(|percent| percent < 0.0) { "worse " } else { "better" }
+}
+
+fn change(change: &Change) -> String {
+    let (least, most) = change.range_percent().unwrap_or((0.0, 0.0));
+    format!(
+        "{:.2} -> {:.2} instructions/op: {:+.2} % ({least:+.2} to {most:+.2} by seed, positive is better)",
+        change.before,
+        change.after,
+        change.percent().unwrap_or(0.0)
+    )
+}
+
+/// The log: what was measured, in order, with the images that were seen before.
+fn table(entries: &[Entry]) -> String {
+    let mut text = format!("{:>3}  {:<12}  {:<18}  {}\n", "", "commit", "image", "values by seed");
+    let mut seen: Vec<(&str, usize)> = Vec::new();
+    for (number, entry) in (1..).zip(entries) {
+        let row = match &entry.probe {
+            Probe::Measured { build, values: of_seeds } => {
+                let known = seen.iter().find(|(other, _)| other == build).map(|(_, number)| *number);
+                seen.push((build, number));
+                let image = known.map_or_else(|| build.clone(), |known| format!("that of {known}"));
+                format!("{image:<18}  {}", values(of_seeds))
+            }
+            Probe::Failed(why) => format!("{:<18}  {why}", "-"),
+        };
+        let merged = if entry.commit == entry.of { "" } else { "  (merged onto the trunk)" };
+        add(&mut text, format_args!("{number:>3}  {:<12}  {row}{merged}\n", short(&entry.of)));
+    }
+    text
+}
+
+/// Returns a mail for the list about the largest regression; nothing where nothing became worse.
+///
+/// Its form is that of Documentation/admin-guide/reporting-regressions.rst and of regzbot's commands.
+pub(crate) fn mail(told: &Told<'_>) -> Option<String> {
+    let worst = |pair: &(&Culprit, &Headline)| pair.0.change.percent().unwrap_or(0.0);
+    let pairs = told.findings.culprits.iter().zip(told.headlines);
+    let (culprit, headline) = pairs.min_by(|a, b| worst(a).total_cmp(&worst(b)))?;
+    let percent = culprit.change.percent().filter(|percent| *percent < 0.0)?;
+    let commit = short(&culprit.commit);
+    let Workload { name, operation, .. } = told.workload;
+    let more = match told.workload.metric.direction {
+        Direction::LowerIsBetter => "more instructions per operation",
+        Direction::HigherIsBetter => "less",
+    };
+    let mut text = format!(
+        "To: {}\nCc: regressions@lists.linux.dev, linux-kernel@vger.kernel.org\nSubject: [REGRESSION] {name}: {:.1} % {more} since {commit} (\"{}\")\n\n",
+        headline.author,
+        percent.abs(),
+        headline.subject
+    );
+    let range = format!("{}..{}", short(told.ends.0), short(told.ends.1));
+    let several = culprit.candidates.len() > 1;
+    let or = if several { "\n(or a commit shortly before it: those between could not be measured)\n" } else { "" };
+    add(
+        &mut text,
+        format_args!(
+            "Hi,\n\nthe workload {name} costs {:.2} % {more} since\n\n  {commit} (\"{}\")\n{or}\nwhich a bisection of {range} found. \
+             One operation is: {operation}.\n\n",
+            percent.abs(),
+            headline.subject
+        ),
+    );
+    text.push_str("Instructions per operation, medians of the seeds:\n\n");
+    let introduced = if several { format!("{}..{commit}", short(&culprit.parent)) } else { commit.clone() };
+    add(&mut text, format_args!("  {:<14} {:>14} {:>14} {:>9}\n", "", "before", "after", "worse by"));
+    let row = |what: &str, change: &Change| {
+        let percent = -change.percent().unwrap_or(0.0);
+        format!("  {what:<14} {:>14.2} {:>14.2} {percent:>7.2} %\n", change.before, change.after)
+    };
+    text.push_str(&row(&commit, &culprit.change));
+    text.push_str(&row("whole range", &told.findings.total));
+    add(
+        &mut text,
+        format_args!(
+            "\nThe numbers are exact: {}. Configuration {}, to be had with\n`marvin build git:{commit} --tree linux --config {}`. To see it again:\n\n  {}\n\n#regzbot introduced: {introduced}\n",
+            told.machine, told.configuration, told.configuration, told.command
+        ),
+    );
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use kernel::Headline;
+    use lab::{Change, Culprit, Entry, Findings, Probe};
+
+    use super::{Told, mail, text};
+
+    fn change(before: f64, after: f64) -> Change {
+        let percent = 100.0 - 100.0 * after / before;
+        Change { before, after, differences_percent: vec![percent, percent + 0.1] }
+    }
+
+    fn commit(digit: char) -> String {
+        digit.to_string().repeat(40)
+    }
+
+    fn culprit(digit: char, of: Change) -> (Culprit, Headline) {
+        let culprit = Culprit {
+            commit: commit(digit),
+            candidates: vec![commit(digit)],
+            parent: commit('1'),
+            merge: None,
+            change: of,
+        };
+        let subject = format!("mm: change {digit}");
+        (culprit, Headline { subject, author: "Ada Lovelace <ada@example.org>".to_owned() })
+    }
+
+    fn entries() -> Vec<Entry> {
+        let measured = |digit: char, of: char, build: &str, value: f64| Entry {
+            commit: commit(digit),
+            of: commit(of),
+            probe: Probe::Measured { build: build.to_owned(), values: vec![value, value + 1.0] },
+        };
+        vec![
+            measured('0', '0', "build_000000000000", 6105.0),
+            measured('f', 'f', "build_ffffffffffff", 6205.0),
+            Entry {
+                commit: commit('7'),
+                of: commit('7'),
+                probe: Probe::Failed("does not build: mm.c:1: error: x".to_owned()),
+            },
+            measured('9', '8', "build_000000000000", 6105.0),
+        ]
+    }
+
+    fn with_told(findings: &Findings, headlines: &[Headline], use_it: &dyn Fn(&Told<'_>)) {
+        let (good, bad) = (commit('0'), commit('f'));
+        use_it(&Told {
+            findings,
+            headlines,
+            entries: &entries(),
+            workload: &model::MICRO.workloads[0],
+            ends: (&good, &bad),
+            machine: "exact machine, QEMU 7.2",
+            configuration: "micro".to_owned(),
+            command: "marvin bisect 000000000000 ffffffffffff --tree linux --workload x".to_owned(),
+        });
+    }
+
+    #[test]
+    fn culprits_are_told_with_the_log() {
+        let (mut first, of_first) = culprit('a', change(6105.0, 6305.0));
+        first.merge = Some(commit('c'));
+        let (mut second, of_second) = culprit('b', change(6305.0, 6205.0));
+        second.candidates.insert(0, commit('7'));
+        let total = change(6105.0, 6205.0);
+        let findings =
+            Findings { total, culprits: vec![first, second], margin_percent: 0.4, commits: 64, commits_kept: 22 };
+        with_told(&findings, &[of_first, of_second], &|told| {
+            insta::assert_snapshot!("report", text(told));
+            insta::assert_snapshot!("mail", mail(told).unwrap());
+        });
+    }
+
+    #[test]
+    fn what_is_spread_or_became_better_needs_no_mail() {
+        let findings = |culprits| Findings {
+            total: change(100.0, 103.0),
+            culprits,
+            margin_percent: 1.0,
+            commits: 5,
+            commits_kept: 5,
+        };
+        with_told(&findings(vec![]), &[], &|told| {
+            assert!(text(told).contains("no single commit made a step of more than 1.000 %"));
+            assert_eq!(mail(told), None);
+        });
+        let (better, headline) = culprit('b', change(100.0, 90.0));
+        with_told(&findings(vec![better]), &[headline], &|told| assert_eq!(mail(told), None));
+    }
+}

@@ -1,0 +1,189 @@
+//! `marvin bisect`: which commits between two made a workload better or worse.
+
+use std::cell::RefCell;
+use std::path::Path;
+
+use kernel::{BuildCache, History, SourceSettings, Sources};
+use lab::{
+    Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Culprit, Lab, LabProber, Options, Probe, Refused, Reuse,
+};
+use model::Workload;
+
+use super::measure::{machines_of, settings, suite, workload};
+use crate::answer::Answer;
+use crate::bisection::{self, Told, add};
+use crate::cli::{Arguments, Bisect};
+use crate::exit::{Exit, WrongInput};
+use crate::home::home;
+use crate::progress::Progress;
+
+pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<Exit> {
+    let suite = suite(&command.suite)?;
+    let workload = workload(suite, &command.workload)?;
+    let settings = settings(&command.sources)?;
+    if settings.tree.is_none() {
+        return Err(WrongInput("bisect needs a tree: say where it is with --tree FOLDER".into()).into());
+    }
+    let home = home(arguments.home.as_deref())?;
+    let answer = Answer::open(command.output.as_deref())?;
+    let mail = command.mail.as_deref().map(|path| Answer::file("--mail", path)).transpose()?;
+    let mut cache = BuildCache::open(&home)?;
+    cache.set_sources(settings.clone());
+    let sources = Sources::open(&cache)?;
+    let history = sources.repository().history(&command.good, &command.bad)?;
+    if command.dry_run {
+        answer.write(plan(&history, &sources)?)?;
+        return Ok(Exit::Fine);
+    }
+    let lab = open(&home, settings)?;
+    let progress = Progress::new(arguments.quiet);
+    let reuse = if command.force { Reuse::Nothing } else { Reuse::Stored };
+    let mut log = BisectionLog::open(&home, &identity(command, (&history, workload, &lab, &sources)), reuse)?;
+    if log.resumed() > 0 {
+        progress.say(&format!("{} commits were measured before; --force measures them again", log.resumed()));
+    }
+    let name = RefCell::new(String::new());
+    let notify = |event: BisectionEvent<'_>| {
+        if let BisectionEvent::Probing(commit) = &event {
+            name.replace(bisection::short(commit));
+        }
+        progress.say(&said(&event));
+    };
+    let mut prober = LabProber {
+        lab: &lab,
+        sources: &sources,
+        suite,
+        workload,
+        seeds: (1..=command.seeds).collect(),
+        machines: machines_of(command.jobs),
+        reuse,
+        step: |step| progress.step(&name.borrow(), &step),
+        event: |event| progress.event(&event),
+    };
+    let ended = lab::bisect((&history, &question(command, workload)), &mut prober, &mut log, &notify)?;
+    progress.end();
+    let findings = match ended {
+        Bisected::Refused(why) => return refused(&why),
+        Bisected::Found(findings) => findings,
+    };
+    let headline = |culprit: &Culprit| sources.headline(&culprit.commit);
+    let headlines = findings.culprits.iter().map(headline).collect::<Result<Vec<_>, _>>()?;
+    let told = Told {
+        findings: &findings,
+        headlines: &headlines,
+        entries: log.entries(),
+        workload,
+        ends: (history.good(), history.bad()),
+        machine: &lab.machine().summary,
+        configuration: command.sources.config.clone(),
+        command: reproducer(command, &history),
+    };
+    if let Some(file) = mail {
+        match bisection::mail(&told) {
+            Some(text) => file.write(text)?,
+            None => progress.say("nothing became worse: no mail is written"),
+        }
+    }
+    answer.write(bisection::text(&told))?;
+    Ok(if findings.culprits.is_empty() { Exit::Unclear } else { Exit::Fine })
+}
+
+fn open(home: &Path, settings: SourceSettings) -> anyhow::Result<Lab> {
+    let mut options = Options::new(home.to_owned());
+    options.qemu = std::env::var_os("MARVIN_QEMU").map(Into::into);
+    let mut lab = Lab::open(options)?;
+    lab.set_sources(settings);
+    Ok(lab)
+}
+
+fn question(command: &Bisect, workload: &Workload) -> BisectionQuestion {
+    let intervals = usize::from(command.parts);
+    BisectionQuestion { metric: workload.metric, margin_percent: command.margin, intervals }
+}
+
+/// What makes a bisection another one than those whose logs are kept.
+fn identity(command: &Bisect, (history, workload, lab, sources): (&History, &Workload, &Lab, &Sources)) -> String {
+    let machine = &lab.machine().id;
+    let (good, bad) = (history.good(), history.bad());
+    let (tree, config) = (sources.repository().folder().display(), &command.sources.config);
+    format!("{good}..{bad} {tree} {config} {} {} {} seeds {machine}", command.suite, workload.name, command.seeds)
+}
+
+/// Says what there is, without building anything.
+fn plan(history: &History, sources: &Sources) -> anyhow::Result<String> {
+    let trunk = history.trunk();
+    let ends = [history.good(), history.bad()];
+    let built = ends.iter().map(|end| sources.compiled(end)).collect::<Result<Vec<_>, _>>()?;
+    let built_count = built.iter().flatten().count();
+    let builds = (trunk.len() as f64).log2().ceil() as usize;
+    let mut text = format!(
+        "{}..{}: {} commits, {} of them merges; {} on the trunk\n",
+        bisection::short(ends[0]),
+        bisection::short(ends[1]),
+        history.count(),
+        history.merges(),
+        trunk.len()
+    );
+    add(
+        &mut text,
+        format_args!(
+            "first the two ends, of which {built_count} are built already; then at most {builds} commits of the trunk\n"
+        ),
+    );
+    text.push_str(
+        "for one step; fewer where commits touch nothing that is compiled, which the builds of the ends will tell;\n",
+    );
+    text.push_str("as many as its commits have binary digits more where the step is a merge\n");
+    Ok(text)
+}
+
+fn said(event: &BisectionEvent<'_>) -> String {
+    match event {
+        BisectionEvent::Range { places, commits, builds } => {
+            format!("{places} places to search, of {commits} commits: about {builds} builds for a step")
+        }
+        BisectionEvent::Probing(commit) => format!("next is {}", bisection::short(commit)),
+        BisectionEvent::Probed(entry) => match &entry.probe {
+            Probe::Measured { values, .. } => {
+                format!("{}: {}", bisection::short(&entry.of), bisection::values(values))
+            }
+            Probe::Failed(why) => format!("{}: {why}", bisection::short(&entry.of)),
+        },
+        BisectionEvent::Into(merge) => format!("the step is in the merge {}: into it", bisection::short(merge)),
+        BisectionEvent::Unpruned(commit) => {
+            format!("{} is as its parent: what was left out before it is looked at", bisection::short(commit))
+        }
+    }
+}
+
+fn refused(why: &Refused) -> anyhow::Result<Exit> {
+    match why {
+        Refused::End { commit, why } => {
+            crate::say(&format!("error: {} cannot be measured, and is an end: {why}", bisection::short(commit)));
+            Ok(Exit::Subject)
+        }
+        Refused::NoDifference { differences_percent, margin_percent } => {
+            let percents: Vec<String> = differences_percent.iter().map(|percent| format!("{percent:+.3} %")).collect();
+            crate::say(&format!(
+                "error: the difference is not there: {} by seed, and a step must exceed {margin_percent:.3} % in all of them; \
+                 name another workload, a smaller --margin, or ends that differ (`marvin compare` shows)",
+                percents.join(", ")
+            ));
+            Ok(Exit::Unclear)
+        }
+    }
+}
+
+/// Returns the command that gives the same answer: with commits by their hashes.
+fn reproducer(command: &Bisect, history: &History) -> String {
+    let (good, bad) = (bisection::short(history.good()), bisection::short(history.bad()));
+    let mut words = format!("marvin bisect {good} {bad} --tree linux --workload {}", command.workload);
+    if command.suite != model::MICRO.name {
+        add(&mut words, format_args!(" --suite {}", command.suite));
+    }
+    add(&mut words, format_args!(" --config {} --seeds {}", command.sources.config, command.seeds));
+    if let Some(margin) = command.margin {
+        add(&mut words, format_args!(" --margin {margin}"));
+    }
+    words
+}

@@ -1,0 +1,34 @@
+//! `marvin build`: a kernel by its name, built where it is a source, without measuring anything.
+
+use anyhow::Context;
+use kernel::BuildCache;
+
+use super::measure::{kernel_name, settings};
+use crate::answer::Answer;
+use crate::cli::{Arguments, Build};
+use crate::exit::Exit;
+use crate::home::home;
+use crate::progress::Progress;
+
+pub(crate) fn build(arguments: &Arguments, command: &Build) -> anyhow::Result<Exit> {
+    let name = kernel_name(&command.kernel)?;
+    let mut settings = settings(&command.sources)?;
+    settings.jobs = command.jobs.map_or(settings.jobs, usize::from);
+    let mut cache = BuildCache::open(&home(arguments.home.as_deref())?)?;
+    cache.set_sources(settings);
+    let progress = Progress::new(arguments.quiet);
+    let shown = name.to_string();
+    let built = cache.resolve(&name, &|step| progress.step(&shown, &step));
+    progress.end();
+    let build = built.with_context(|| format!("cannot get the kernel {name}"))?;
+    let config = build.config.as_ref().map_or_else(String::new, |file| format!("config   {}\n", file.path.display()));
+    let text = format!(
+        "build    {}\nversion  {}\norigin   {}\nimage    {}\n{config}",
+        build.id.short(),
+        build.version,
+        build.origin,
+        build.boot_file().path.display()
+    );
+    Answer::open(None)?.write(text)?;
+    Ok(Exit::Fine)
+}

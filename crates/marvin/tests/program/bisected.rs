@@ -1,0 +1,158 @@
+//! Bisections from the command line to the report: always with a make-believe source of two real kernels, and with a real
+//! source and a real build where `MARVIN_FULL` is set.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::{fresh, images, marvin, shown, told};
+
+/// A tree whose kernels are images that are there already: `choice` names one.
+const MAKEFILE: &str = "tinyconfig olddefconfig:\n\t@touch $(O)/.config\n\
+    vmlinux:\n\t@cp \"$$(cat choice)\" $(O)/vmlinux\n\t@echo $(CURDIR)/mm/memory.c >$(O)/.memory.o.cmd\n";
+
+struct Tree {
+    folder: PathBuf,
+}
+
+impl Tree {
+    fn new(name: &str) -> Self {
+        let tree = Self { folder: fresh(name) };
+        fs::create_dir_all(&tree.folder).unwrap();
+        tree.git(&["init", "-q", "-b", "main"]);
+        tree
+    }
+
+    fn git(&self, arguments: &[&str]) -> String {
+        let output = Command::new("git")
+            .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "commit.gpgsign=false"])
+            .args(arguments)
+            .env("GIT_AUTHOR_DATE", "1577836800 +0000")
+            .env("GIT_COMMITTER_DATE", "1577836800 +0000")
+            .current_dir(&self.folder)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    fn commit(&self, file: &str, content: &str) -> String {
+        let path = self.folder.join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "-qm", &format!("{file}: change it")]);
+        self.git(&["rev-parse", "HEAD"])
+    }
+
+    fn name(&self) -> String {
+        self.folder.display().to_string()
+    }
+}
+
+#[test]
+fn a_regression_is_bisected_from_the_command_line_to_the_mail() {
+    let (_, images) = images();
+    let tree = Tree::new("bisected-tree");
+    fs::write(tree.folder.join("Makefile"), MAKEFILE).unwrap();
+    fs::write(tree.folder.join("Kbuild"), "").unwrap();
+    tree.commit("choice", &images[0].display().to_string());
+    tree.git(&["tag", "good"]);
+    for n in 0..3 {
+        tree.commit("mm/memory.c", &format!("// {n}\n"));
+        tree.commit("Documentation/mm.rst", &format!("{n}\n"));
+    }
+    let guilty = tree.commit("choice", &images[1].display().to_string());
+    tree.commit("mm/memory.c", "// after\n");
+    tree.commit("mm/unused.c", "// after\n");
+    let (home, mail) = (fresh("bisected-home"), fresh("bisected-mail"));
+    let bisect = ["bisect", "good", "main", "--tree", &tree.name(), "--workload", "fault-anon", "--seeds", "1"];
+    let plan = told(&home, &[&bisect[..], &["--dry-run"]].concat());
+    assert!(plan.starts_with("exit 0") && plan.contains("9 commits, 0 of them merges; 9 on the trunk"), "{plan}");
+    let output = marvin(&home).args(bisect).args(["-q", "--mail"]).arg(&mail).output().unwrap();
+    let said = shown(&output, &home);
+    assert!(said.starts_with("exit 0"), "{said}");
+    let short = &guilty[..12];
+    assert!(said.contains(&format!("worse   {short} (\"choice: change it\")")), "{said}");
+    assert!(said.contains("explained: 100.0 %") && said.contains("9 commits, 5 of which can change"), "{said}");
+    assert!(said.contains("that of 1"), "equal images are told: {said}");
+    let mail = fs::read_to_string(&mail).unwrap();
+    assert!(
+        mail.contains("Subject: [REGRESSION] fault-anon: ") && mail.contains("To: Ada <ada@example.org>"),
+        "{mail}"
+    );
+    assert!(mail.ends_with(&format!("#regzbot introduced: {short}\n")), "{mail}");
+    // What is known is not measured again, and the answer is the same.
+    let again = told(&home, &bisect);
+    assert!(again.contains("commits were measured before") && !again.contains("next is"), "{again}");
+    assert_eq!(again.split("-- err").next(), said.split("-- err").next());
+
+    let refused = told(&home, &["bisect", "good", "good~0", "--tree", &tree.name(), "--workload", "getppid"]);
+    assert!(refused.starts_with("exit 2") && refused.contains("are the same commit"), "{refused}");
+    let swapped = told(&home, &["bisect", "main", "good", "--tree", &tree.name(), "--workload", "getppid"]);
+    assert!(swapped.starts_with("exit 2") && swapped.contains("the ends are swapped"), "{swapped}");
+    let same = told(
+        &home,
+        &["bisect", "good", &format!("{short}~1"), "--tree", &tree.name(), "--workload", "fault-anon", "-q"],
+    );
+    assert!(same.starts_with("exit 3") && same.contains("the difference is not there"), "{same}");
+}
+
+#[test]
+fn bisections_of_what_is_not_there_end_with_one_message() {
+    let home = fresh("no-bisection-home");
+    insta::assert_snapshot!(told(&home, &["bisect", "v1", "v2", "--workload", "getppid"]));
+    insta::assert_snapshot!(told(&home, &["bisect", "v1", "v2", "--workload", "fault", "--tree", "/"]));
+    insta::assert_snapshot!(told(&home, &["bisect", "v1", "v2", "--workload", "getppid", "--tree", "/proc"]));
+    insta::assert_snapshot!(told(&home, &["build", "git:v1"]));
+    insta::assert_snapshot!(told(&home, &["build", "git:v1", "--config", "mikro"]));
+    insta::assert_snapshot!(told(&home, &["build", "deb-src:6"]));
+}
+
+/// Plants 100 instructions in handle_mm_fault(), as `scripts/slowdown.sh` does.
+fn slowed(source: &str) -> String {
+    let function = source.find("vm_fault_t handle_mm_fault(").unwrap();
+    let at = function + source[function..].find("__set_current_state(TASK_RUNNING);").unwrap();
+    format!("{}asm volatile(\".rept 100\\n\\tnop\\n\\t.endr\");\n\t{}", &source[..at], &source[at..])
+}
+
+#[test]
+fn a_planted_regression_is_bisected_in_a_real_source() {
+    if std::env::var_os("MARVIN_FULL").is_none() {
+        println!("skipped: a real kernel is built only with MARVIN_FULL=1");
+        return;
+    }
+    let home = crate::folder("real-source-home");
+    let built = told(&home, &["build", "deb-src:6.12", "-q"]);
+    assert!(built.starts_with("exit 0"), "{built}");
+    let tree = Tree::new("real-source-tree");
+    let history: &Path = &home.join("workshop/debian");
+    tree.git(&["fetch", "-q", &history.display().to_string(), "6.12"]);
+    tree.git(&["sparse-checkout", "set", "--no-cone", "/mm/memory.c", "/kernel/sys.c", "/Documentation/mm/index.rst"]);
+    tree.git(&["reset", "-q", "--hard", "FETCH_HEAD"]);
+    tree.git(&["tag", "good"]);
+    let mut guilty = String::new();
+    let append = |file: &str, text: &str| {
+        let old = fs::read_to_string(tree.folder.join(file)).unwrap();
+        tree.commit(file, &format!("{old}{text}"))
+    };
+    for n in 0..16 {
+        let memory = fs::read_to_string(tree.folder.join("mm/memory.c")).unwrap();
+        match n {
+            9 => guilty = tree.commit("mm/memory.c", &slowed(&memory)),
+            3 | 12 => drop(append(
+                "kernel/sys.c",
+                &format!("int marvin_pad_{n}(void);\nint marvin_pad_{n}(void) {{ return {n}; }}\n"),
+            )),
+            5 => drop(append("mm/memory.c", "/* a comment */\n")),
+            7 => drop(append("mm/memory.c", "an error\n")),
+            8 => drop(tree.commit("mm/memory.c", memory.trim_end_matches("an error\n"))),
+            _ => drop(append("Documentation/mm/index.rst", &format!("{n}\n"))),
+        }
+    }
+    let name = tree.name();
+    let said = told(&home, &["bisect", "good", "main", "--tree", &name, "--workload", "fault-anon", "--seeds", "1"]);
+    assert!(said.starts_with("exit 0"), "{said}");
+    assert!(said.contains(&format!("worse   {} (", &guilty[..12])), "{said}");
+    assert!(said.contains("explained: 100.0 %"), "{said}");
+}
