@@ -11,7 +11,7 @@ use wire::{Frame, Job, Task};
 use crate::measure::{self, Plan};
 use crate::monitors::Monitors;
 use crate::workloads::Failure;
-use crate::{environment, probes, symbols};
+use crate::{environment, probes, rmap, symbols};
 
 /// Lives the rest of PID 1's life; ends with the machine.
 pub(crate) fn main() -> ! {
@@ -43,6 +43,14 @@ fn work(job: &Job) -> io::Result<Vec<Frame>> {
     match &job.task {
         Task::Environment => Ok(environment::copy().into_iter().map(file).collect()),
         Task::Symbols => Ok(vec![file(("symbols".to_owned(), symbols::copy()?))]),
+        Task::Rmap { case, processes, mappings } => rmap::frames(&rmap::Question {
+            case,
+            processes: *processes,
+            mappings: *mappings,
+            clock: job.clock,
+            delay_us: job.perturbation.delay_us,
+            spins: job.perturbation.spins,
+        }),
         Task::Workload { name, operations, warm_up, iterations, probes, monitors } => {
             if !probes.is_empty()
                 && let Err(error) = probes::set(probes)

@@ -10,6 +10,7 @@ mod modelled;
 mod monitors;
 mod probes;
 mod profile;
+mod rmap;
 mod samples;
 mod symbols;
 
@@ -20,5 +21,6 @@ pub use modelled::modelled;
 pub use monitors::{copies, observation, reading};
 pub use probes::{ProbeHits, probe_hits};
 pub use profile::{ProfileError, profile, profile_by};
+pub use rmap::rmap;
 pub use samples::{IngestError, outcome};
 pub use symbols::{Symbols, SymbolsError, symbols_text};

@@ -37,6 +37,8 @@ pub struct Options {
     pub snapshots: SnapshotUse,
     /// Limits of each machine.
     pub limits: Limits,
+    /// Guest memory in MiB.
+    pub memory_mib: u32,
 }
 
 impl Options {
@@ -45,7 +47,7 @@ impl Options {
     pub fn new(home: PathBuf) -> Self {
         let (snapshots, limits) = (SnapshotUse::Cached, Limits::default());
         let programs = Programs { init: INIT.to_vec(), agent: AGENT.to_vec() };
-        Self { home, qemu: None, programs, snapshots, limits }
+        Self { home, qemu: None, programs, snapshots, limits, memory_mib: MEMORY_MIB }
     }
 }
 
@@ -100,7 +102,7 @@ impl Lab {
             tracer: TRACER.to_vec(),
             home: options.home,
             conditions: conditions(),
-            memory_mib: MEMORY_MIB,
+            memory_mib: options.memory_mib,
             snapshots: options.snapshots,
             limits: options.limits,
         })?;

@@ -13,6 +13,7 @@ mod job;
 mod lab;
 mod perturb;
 mod plan;
+mod rmap;
 mod symbols;
 mod unit;
 

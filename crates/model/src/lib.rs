@@ -14,6 +14,7 @@ mod metric;
 mod micro;
 mod monitor;
 mod profile;
+mod rmap;
 mod run;
 mod selection;
 mod source;
@@ -32,9 +33,13 @@ pub use metric::{Direction, Metric, Unit};
 pub use micro::MICRO;
 pub use monitor::{Counters, MonitorCopy, MonitorFile, Observation, Phase, Reading, TimedReading, thread_of};
 pub use profile::{Profile, ProfileLine, Region, Share};
+pub use rmap::{
+    ENTRIES_PER_TABLE, RmapCase, RmapCaseError, RmapCell, RmapCost, RmapMeasured, RmapOperation, RmapOutcome, RmapSlab,
+    RmapSpace,
+};
 pub use run::{Environment, FailureReason, Outcome, Run, Stage, SubjectFailure, WorkloadResult};
 pub use selection::{SelectionError, group_of, select, suite, workloads};
 pub use source::SourcePlace;
-pub use suites::{IO, MM, NET, SCHED, SEEDS, SMOKE, SUITES};
+pub use suites::{IO, MM, NET, RMAP, SCHED, SEEDS, SMOKE, SUITES};
 pub use verdict::{Uncertainty, Verdict};
 pub use workload::{Suite, Workload};

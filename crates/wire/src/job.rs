@@ -40,6 +40,15 @@ pub enum Task {
     Environment,
     /// Copy out the names and addresses of the kernel's functions.
     Symbols,
+    /// Do one cell of the experiment on reverse mappings.
+    Rmap {
+        /// What is mapped, and how.
+        case: String,
+        /// How many processes map it.
+        processes: u32,
+        /// How often each does.
+        mappings: u32,
+    },
     /// Run one workload.
     Workload {
         /// Its name.
@@ -106,6 +115,12 @@ impl Job {
         match &self.task {
             Task::Environment => words.push("task=environment".into()),
             Task::Symbols => words.push("task=symbols".into()),
+            Task::Rmap { case, processes, mappings } => {
+                words.push("task=rmap".into());
+                words.push(format!("case={}", escape(case.as_bytes())));
+                words.push(format!("processes={processes}"));
+                words.push(format!("mappings={mappings}"));
+            }
             Task::Workload { name, operations, warm_up, iterations, probes, monitors } => {
                 words.push("task=workload".into());
                 words.push(format!("name={}", escape(name.as_bytes())));
@@ -182,6 +197,11 @@ impl<'a> Fields<'a> {
             task: match self.all("task").next()? {
                 "environment" => Task::Environment,
                 "symbols" => Task::Symbols,
+                "rmap" => Task::Rmap {
+                    case: Self::text(self.all("case").next()?)?,
+                    processes: self.number("processes")?,
+                    mappings: self.number("mappings")?,
+                },
                 "workload" => Task::Workload {
                     name: Self::text(self.all("name").next()?)?,
                     operations: self.number("operations")?,
@@ -224,6 +244,8 @@ mod tests {
         let bytes = job().encode().unwrap();
         assert_eq!(bytes.len(), JOB_SIZE);
         assert_eq!(Job::decode(&bytes), Ok(job()));
+        let cell = Job { task: Task::Rmap { case: "file".into(), processes: 10, mappings: 1000 }, ..job() };
+        assert_eq!(Job::decode(&cell.encode().unwrap()), Ok(cell));
         let environment = Job { task: Task::Environment, clock: Clock::Monotonic, ..job() };
         assert_eq!(Job::decode(&environment.encode().unwrap()), Ok(environment));
     }

@@ -4,6 +4,7 @@ mod again;
 mod compare;
 mod doctor;
 mod dump;
+mod experiment;
 mod generate;
 mod kernels;
 mod listing;
@@ -23,6 +24,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Command::Compare(command) => compare::compare(arguments, command),
         Command::Profile(command) => profile::profile(arguments, command),
         Command::Monitors(command) => monitors::monitors(arguments, command),
+        Command::Experiment(command) => experiment::experiment(arguments, command),
         Command::Run(command) => run::run(arguments, command),
         Command::Runs(command) => listing::runs(arguments, command),
         Command::Workloads(command) => listing::workloads(arguments, command),
