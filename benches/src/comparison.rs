@@ -70,7 +70,7 @@ fn round(
     let of = |build: &Build| store.runs_of(&build.id, &machine.id, MICRO.name);
     let runs = builds.iter().map(of).collect::<Result<Vec<_>, _>>()?;
     lap();
-    let side = |(build, runs)| Side { build, machine, runs: Vec::from_iter::<&Vec<Run>>(runs) };
+    let side = |(build, runs)| Side { build, machine, also: vec![], runs: Vec::from_iter::<&Vec<Run>>(runs) };
     let sides: Vec<Side<'_>> = builds.iter().zip(&runs).map(side).collect();
     let comparison = report::compare(&sides[0], &sides[1..], &question(workloads))?;
     lap();
@@ -114,6 +114,7 @@ fn workloads() -> Vec<&'static Workload> {
         iterations: SAMPLES,
         warm_up: 2,
         exercises: &[],
+        equipment: model::Equipment::PLAIN,
         metric: Metric::COST,
         source: "",
     };

@@ -5,7 +5,7 @@ use std::io;
 
 use guest::clock::sleep_to_round_point;
 use guest::stream::Sender;
-use guest::{JOB, VERSION, console, die_saying, in_child, power_off};
+use guest::{JOB, VERSION, console, die_saying, equipment, in_child, power_off};
 use wire::{Frame, Job, Task};
 
 use crate::measure::{self, Plan};
@@ -52,6 +52,9 @@ fn work(job: &Job) -> io::Result<Vec<Frame>> {
             spins: job.perturbation.spins,
         }),
         Task::Workload { name, operations, warm_up, iterations, probes, monitors } => {
+            if let Some(why) = equipment::failure() {
+                return Ok(vec![Frame::Unsupported(why)]);
+            }
             if !probes.is_empty()
                 && let Err(error) = probes::set(probes)
             {

@@ -25,5 +25,5 @@ pub use cache::{BuildCache, Step};
 pub use catalogue::{Offer, offers};
 pub use error::{Guilt, KernelError};
 pub use image::ImageFault;
-pub use modules::{Module, modules};
+pub use modules::{Module, is_built_in, modules};
 pub use sources::{Inlines, source_places};

@@ -24,6 +24,23 @@ pub struct Module {
     pub bytes: Vec<u8>,
 }
 
+/// Tells whether a build has something of this name built in, so that there is no module to load; without a list
+/// (`modules.builtin`) nobody knows.
+///
+/// # Errors
+/// When the list cannot be read.
+pub fn is_built_in(build: &Build, name: &str) -> Result<Option<bool>, KernelError> {
+    let Some(folder) = &build.modules else { return Ok(None) };
+    let list = folder.join("modules.builtin");
+    if !list.is_file() {
+        return Ok(None);
+    }
+    let text = fs::read_to_string(&list).map_err(KernelError::at(&list))?;
+    let wanted = name.replace('-', "_");
+    let name_of = |line: &str| Some(line.rsplit('/').next()?.strip_suffix(".ko")?.replace('-', "_"));
+    Ok(Some(text.lines().any(|line| name_of(line).is_some_and(|name| name == wanted))))
+}
+
 /// Returns the modules of these names and those that they need, in an order in which they can be loaded.
 ///
 /// # Errors
@@ -136,6 +153,16 @@ mod tests {
         assert_eq!(names(folder.path(), &["virtio_blk"]), ["virtio_ring", "virtio", "virtio_blk"]);
         assert_eq!(modules(&build(folder.path()), &["virtio_ring"]).unwrap()[1].bytes, packed);
         assert!(names(folder.path(), &["ext4"]).is_empty(), "built in, or not there at all");
+    }
+
+    #[test]
+    fn what_is_built_in_is_known_where_there_is_a_list() {
+        let folder = tempfile::tempdir().unwrap();
+        let built_in = |name: &str| super::is_built_in(&build(folder.path()), name).unwrap();
+        assert_eq!(built_in("lzo-rle"), None);
+        fs::write(folder.path().join("modules.builtin"), "kernel/fs/ext4/ext4.ko\nkernel/crypto/lzo-rle.ko\n").unwrap();
+        assert_eq!((built_in("lzo_rle"), built_in("ext4"), built_in("ext")), (Some(true), Some(true), Some(false)));
+        assert_eq!(super::is_built_in(&Build { modules: None, ..build(folder.path()) }, "ext4").unwrap(), None);
     }
 
     #[test]

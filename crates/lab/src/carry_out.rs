@@ -3,20 +3,24 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
-use machine::{Boot, Exact, MachineError, Snapshot, StillGuest};
-use model::{BuildId, Outcome, Run, Stage, Workload, WorkloadResult};
+use machine::{Boot, MachineError, Snapshot, StillGuest};
+use model::{Build, BuildId, MachineId, Outcome, Run, Stage, Workload, WorkloadResult};
 use store::{Artefact, Store};
 
 use crate::dump::{artefact, died, dump, is_death};
+use crate::fleet::{Berth, Fleet, equipments};
 use crate::job::{environment, job_of, with_retries, workload};
 use crate::plan::{Dumps, Item, Plan, Reuse, interleaved};
 use crate::symbols::{Known, SymbolCache};
 use crate::unit::Unit;
 use crate::{Event, LabError};
 
+/// What an environment calls the modules that a guest carried.
+const MODULES: &str = "modules sha256";
+
 /// Where the work is done and kept.
 pub(crate) struct Bench<'a> {
-    pub(crate) exact: &'a Exact,
+    pub(crate) fleet: &'a Fleet,
     pub(crate) store: &'a Mutex<Store>,
     pub(crate) symbols: &'a SymbolCache,
     pub(crate) notify: &'a (dyn Fn(Event) + Sync),
@@ -29,16 +33,17 @@ struct Shared<'a> {
     dumps: Dumps,
     units: Vec<Unit<'a>>,
     queue: Mutex<VecDeque<Item>>,
-    unbootable: Mutex<BTreeSet<BuildId>>,
+    unbootable: Mutex<BTreeSet<(BuildId, MachineId)>>,
     made: Mutex<Vec<(usize, Run)>>,
 }
 
 /// Carries out a plan and returns, for each side, its runs: the stored ones that are used again and the new ones.
 pub(crate) fn carry_out(plan: &Plan<'_>, bench: &Bench<'_>) -> Result<Vec<Vec<Run>>, LabError> {
     check(plan)?;
-    let mut runs = stored(plan, bench)?;
+    let berths = berths(plan, bench.fleet)?;
+    let mut runs = stored(plan, (&berths, bench))?;
     let reused = runs.iter().flatten().map(|run| run.results.len()).sum();
-    let units = missing(plan, &runs);
+    let units = missing(plan, &berths, &runs);
     let jobs: Vec<usize> = units.iter().map(Unit::jobs).collect();
     (bench.notify)(Event::Planned { jobs: jobs.iter().sum(), reused });
     let shared = Shared {
@@ -72,35 +77,59 @@ fn check(plan: &Plan<'_>) -> Result<(), LabError> {
     parts.into_iter().find(|(empty, _)| *empty).map_or(Ok(()), |(_, what)| Err(LabError::Empty(what)))
 }
 
+/// Returns where each side runs the plan's workloads: a machine for each equipment.
+fn berths(plan: &Plan<'_>, fleet: &Fleet) -> Result<Vec<Vec<Berth>>, LabError> {
+    let equipments = equipments(&plan.workloads);
+    let of_side = |build| equipments.iter().map(|equipment| fleet.berth(build, equipment)).collect();
+    plan.sides.iter().map(|build| of_side(build)).collect()
+}
+
 /// Runs of earlier plans with what this plan asks for, cut down to that.
-fn stored(plan: &Plan<'_>, bench: &Bench<'_>) -> Result<Vec<Vec<Run>>, LabError> {
+fn stored(plan: &Plan<'_>, (berths, bench): (&[Vec<Berth>], &Bench<'_>)) -> Result<Vec<Vec<Run>>, LabError> {
     let store = bench.store.lock().unwrap_or_else(PoisonError::into_inner);
-    let machine = bench.exact.machine();
-    store.save_machine(machine)?;
     let mut sides = Vec::new();
-    for build in &plan.sides {
+    for (build, berths) in plan.sides.iter().zip(berths) {
         store.save_build(build)?;
-        let mut runs = match plan.reuse {
-            Reuse::Stored => store.runs_of(&build.id, &machine.id, plan.suite.name)?.into_iter().rev().collect(),
-            Reuse::Nothing => Vec::new(),
-        };
-        let mut seen = BTreeSet::new();
-        for run in &mut runs {
-            let wanted = plan.seeds.contains(&run.seed);
-            let seed = run.seed;
-            let kept = if plan.dumps == Dumps::Keep { store.artefact_names(&run.id)? } else { Vec::new() };
-            let has_dump = |name: &str| [name, "boot"].iter().any(|of| kept.contains(&artefact(of)));
-            run.results.retain(|result| {
-                wanted
-                    && plan.workloads.iter().any(|workload| answers(result, workload))
-                    && (plan.dumps == Dumps::Drop || !died(&result.outcome) || has_dump(&result.workload))
-                    && seen.insert((seed, result.workload.clone()))
-            });
+        let mut found = Vec::new();
+        for berth in berths {
+            store.save_machine(berth.exact.machine())?;
+            if plan.reuse == Reuse::Stored {
+                found.extend(stored_on(plan, build, (berth, &store))?);
+            }
         }
-        runs.retain(|run| !run.results.is_empty());
-        sides.push(runs);
+        sides.push(found);
     }
     Ok(sides)
+}
+
+/// Those of a build on one machine.
+fn stored_on(plan: &Plan<'_>, build: &Build, (berth, store): (&Berth, &Store)) -> Result<Vec<Run>, LabError> {
+    let machine = &berth.exact.machine().id;
+    let mut runs: Vec<Run> = store.runs_of(&build.id, machine, plan.suite.name)?.into_iter().rev().collect();
+    let modules = berth.modules_hash();
+    runs.retain(|run| plan.seeds.contains(&run.seed) && same_modules(run, modules.as_deref()));
+    let wanted = |result: &WorkloadResult| {
+        plan.workloads.iter().any(|workload| workload.equipment == berth.equipment && answers(result, workload))
+    };
+    let mut seen = BTreeSet::new();
+    for run in &mut runs {
+        let seed = run.seed;
+        let kept = if plan.dumps == Dumps::Keep { store.artefact_names(&run.id)? } else { Vec::new() };
+        let has_dump = |name: &str| [name, "boot"].iter().any(|of| kept.contains(&artefact(of)));
+        run.results.retain(|result| {
+            wanted(result)
+                && (plan.dumps == Dumps::Drop || !died(&result.outcome) || has_dump(&result.workload))
+                && seen.insert((seed, result.workload.clone()))
+        });
+    }
+    runs.retain(|run| !run.results.is_empty());
+    Ok(runs)
+}
+
+/// Tells whether a run was made with these modules: a build's id does not say which it has.
+fn same_modules(run: &Run, modules: Option<&str>) -> bool {
+    let recorded = run.environment.iter().find(|(name, _)| name == MODULES).map(|(_, hash)| hash.as_str());
+    recorded == modules
 }
 
 /// Tells whether a stored result is what measuring a workload now would give.
@@ -112,24 +141,28 @@ fn answers(result: &WorkloadResult, workload: &Workload) -> bool {
 }
 
 /// Builds that earlier runs could not boot: their other seeds are left out, as they were then.
-fn known_unbootable(runs: &[Vec<Run>]) -> BTreeSet<BuildId> {
+fn known_unbootable(runs: &[Vec<Run>]) -> BTreeSet<(BuildId, MachineId)> {
     let never_ran = |run: &&Run| {
         let early = |stage| matches!(stage, Stage::Boot | Stage::Settle);
         run.results.iter().any(|r| matches!(&r.outcome, Outcome::Failed(failure) if early(failure.stage)))
     };
-    runs.iter().flatten().filter(never_ran).map(|run| run.build.clone()).collect()
+    runs.iter().flatten().filter(never_ran).map(|run| (run.build.clone(), run.machine.clone())).collect()
 }
 
-/// What is still to be measured: a unit per seed and side, seed by seed.
-fn missing<'a>(plan: &Plan<'a>, runs: &[Vec<Run>]) -> Vec<Unit<'a>> {
+/// What is still to be measured: a unit per seed, equipment and side, seed by seed and equipment by equipment.
+fn missing<'a>(plan: &Plan<'a>, berths: &[Vec<Berth>], runs: &[Vec<Run>]) -> Vec<Unit<'a>> {
     let mut units = Vec::new();
     for &seed in &plan.seeds {
-        for (side, build) in plan.sides.iter().enumerate() {
-            let there = |name: &str| {
-                runs[side].iter().any(|run| run.seed == seed && run.results.iter().any(|r| r.workload == name))
-            };
-            let workloads = plan.workloads.iter().copied().filter(|w| !there(w.name)).collect();
-            units.push(Unit::new(side, build, seed, workloads));
+        for equipment in equipments(&plan.workloads) {
+            for (side, build) in plan.sides.iter().enumerate() {
+                let Some(berth) = berths[side].iter().find(|berth| berth.equipment == equipment) else { continue };
+                let there = |name: &str| {
+                    runs[side].iter().any(|run| run.seed == seed && run.results.iter().any(|r| r.workload == name))
+                };
+                let here = plan.workloads.iter().copied().filter(|w| w.equipment == berth.equipment);
+                let workloads = here.filter(|w| !there(w.name)).collect();
+                units.push(Unit::new((side, build), seed, berth.clone(), workloads));
+            }
         }
     }
     units
@@ -152,17 +185,22 @@ impl Shared<'_> {
         let unit = &self.units[item.unit];
         let notify = self.bench.notify;
         let unbootable = || self.unbootable.lock().unwrap_or_else(PoisonError::into_inner);
-        if !unit.begin(|| !unbootable().contains(&unit.build.id)) {
+        let bootable = || !unbootable().contains(&(unit.build.id.clone(), unit.berth.exact.machine().id.clone()));
+        if !unit.begin(bootable) {
             notify(Event::LeftOut);
             return Ok(());
         }
         let boot = unit.boot(|| self.boot(unit))?;
         match &*boot {
-            Boot::Ready(start) => self.measure(unit, item.job, start)?,
-            Boot::Failed(failure, console) => {
-                unbootable().insert(unit.build.id.clone());
+            Ok(Boot::Ready(start)) => self.measure(unit, item.job, start)?,
+            Err(why) => {
+                let result = item.job.checked_sub(1).map(|n| (n, Unit::unsupported(unit.workloads[n], why)));
+                unit.progress().results.extend(result);
+            }
+            Ok(Boot::Failed(failure, console)) => {
+                unbootable().insert((unit.build.id.clone(), unit.berth.exact.machine().id.clone()));
                 let dump = (item.job == 0 && is_death(&failure.reason))
-                    .then(|| self.dump(unit, "boot", || self.bench.exact.capture_boot(unit.build, unit.seed)));
+                    .then(|| self.dump(unit, "boot", || unit.berth.capture_boot(unit.build, unit.seed)));
                 let mut progress = unit.progress();
                 progress.consoles.extend(dump.flatten());
                 match item.job.checked_sub(1) {
@@ -176,13 +214,21 @@ impl Shared<'_> {
         if unit.finish_one() { self.keep(unit) } else { Ok(()) }
     }
 
-    fn boot(&self, unit: &Unit<'_>) -> Result<Boot, LabError> {
+    /// Boots a unit's build; inside, why its workloads cannot be run.
+    fn boot(&self, unit: &Unit<'_>) -> Result<Result<Boot, String>, LabError> {
+        if let Some(hash) = unit.berth.modules_hash() {
+            unit.progress().environment.push((MODULES.into(), hash));
+        }
+        if let Err(why) = unit.berth.guest(unit.build) {
+            return Ok(Err(why));
+        }
         let (version, seed) = (unit.build.version.clone(), unit.seed);
         (self.bench.notify)(Event::Booting { version: version.clone(), seed });
-        let boot = with_retries(&|error| self.retrying(error), || self.bench.exact.boot(unit.build, seed))?;
+        let boot = with_retries(&|error| self.retrying(error), || unit.berth.boot(unit.build, seed))?;
         (self.bench.notify)(match &boot {
-            Boot::Failed(failure, _) => Event::BootFailed { version, seed, failure: failure.clone() },
-            Boot::Ready(start) => {
+            Err(_) => return Ok(boot),
+            Ok(Boot::Failed(failure, _)) => Event::BootFailed { version, seed, failure: failure.clone() },
+            Ok(Boot::Ready(start)) => {
                 let without_snapshot = match &start.snapshot {
                     Snapshot::PlainBoot(why) => Some(why.clone()),
                     Snapshot::Saved(_) => None,
@@ -194,7 +240,7 @@ impl Shared<'_> {
     }
 
     fn measure(&self, unit: &Unit<'_>, job: usize, start: &machine::Start) -> Result<(), LabError> {
-        let (exact, notify) = (self.bench.exact, self.bench.notify);
+        let (exact, notify) = (&*unit.berth.exact, self.bench.notify);
         let name = job.checked_sub(1).map_or("environment", |n| unit.workloads[n].name);
         let id = unit.job_id(&exact.machine().id, name);
         let retrying = |error: &MachineError| self.retrying(error);
@@ -202,7 +248,9 @@ impl Shared<'_> {
             None => {
                 let fetched = with_retries(&retrying, || environment(exact, start, id))?;
                 let mut progress = unit.progress();
-                progress.environment = fetched.value;
+                // What is known of it already comes last, as what is beside the image does.
+                let known = std::mem::replace(&mut progress.environment, fetched.value);
+                progress.environment.extend(known);
                 if let Some(config) = &unit.build.config {
                     progress.environment.push(("config sha256".into(), config.sha256.clone()));
                 }
@@ -253,7 +301,7 @@ impl Shared<'_> {
     /// Returns the functions of a unit's kernel; without them there are results and no profile.
     fn symbols(&self, unit: &Unit<'_>, start: &machine::Start) -> Result<Known, LabError> {
         let bench = self.bench;
-        let ask = || bench.symbols.of(bench.exact, unit.build, start);
+        let ask = || bench.symbols.of(&unit.berth.exact, unit.build, start);
         let (known, is_new) = with_retries(&|error| self.retrying(error), ask)?;
         if let (Err(why), true) = (known.as_ref(), is_new) {
             let version = unit.build.version.clone();
@@ -267,7 +315,7 @@ impl Shared<'_> {
     }
 
     fn keep(&self, unit: &Unit<'_>) -> Result<(), LabError> {
-        let Some((run, consoles)) = unit.run(&self.bench.exact.machine().id, self.suite) else { return Ok(()) };
+        let Some((run, consoles)) = unit.run(&unit.berth.exact.machine().id, self.suite) else { return Ok(()) };
         let artefacts: Vec<Artefact<'_>> = consoles.iter().map(|(name, bytes)| Artefact { name, bytes }).collect();
         self.bench.store.lock().unwrap_or_else(PoisonError::into_inner).save_run(&run, &artefacts)?;
         (self.bench.notify)(Event::Stored(run.id.clone()));

@@ -2,27 +2,26 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use kernel::{BuildCache, Step};
 use machine::{Boot, Exact, Limits, MachineError, Programs, Settings, SnapshotUse, Start, Trace};
 use model::{
-    Build, CallTree, CostModel, KernelName, Machine, Modelled, Observation, Profile, Run, RunId, SourcePlace, Workload,
+    Build, CallTree, CostModel, Equipment, KernelName, Machine, Modelled, Observation, Profile, Run, RunId,
+    SourcePlace, Workload,
 };
 use store::{HomeLock, Store};
 use wire::{Clock, Frame, Job, Perturbation};
 
 use crate::carry_out::{Bench, carry_out};
 use crate::dump::is_dump;
+use crate::fleet::{Fleet, equipments};
 use crate::job::{Calls, Simulated, calls, observe, simulate, with_retries};
 use crate::perturb::conditions;
 use crate::symbols::{ANCHORS, Named, SymbolCache};
 use crate::unit::job_id;
 use crate::{AGENT, Event, INIT, LabError, Plan, TRACER};
-
-/// Guest memory in MiB: enough for the micro suite, little enough to save and to restore quickly.
-const MEMORY_MIB: u32 = 256;
 
 /// How a lab is set up.
 #[derive(Debug, Clone)]
@@ -37,8 +36,8 @@ pub struct Options {
     pub snapshots: SnapshotUse,
     /// Limits of each machine.
     pub limits: Limits,
-    /// Guest memory in MiB.
-    pub memory_mib: u32,
+    /// A cpio archive of files for guests whose workloads ask for some ([`model::ExtraFiles::Image`]).
+    pub image: Option<PathBuf>,
 }
 
 impl Options {
@@ -47,7 +46,7 @@ impl Options {
     pub fn new(home: PathBuf) -> Self {
         let (snapshots, limits) = (SnapshotUse::Cached, Limits::default());
         let programs = Programs { init: INIT.to_vec(), agent: AGENT.to_vec() };
-        Self { home, qemu: None, programs, snapshots, limits, memory_mib: MEMORY_MIB }
+        Self { home, qemu: None, programs, snapshots, limits, image: None }
     }
 }
 
@@ -56,7 +55,7 @@ impl Options {
 pub struct Lab {
     store: Mutex<Store>,
     cache: BuildCache,
-    exact: Exact,
+    fleet: Fleet,
     symbols: SymbolCache,
     _lock: HomeLock,
 }
@@ -102,21 +101,35 @@ impl Lab {
             tracer: TRACER.to_vec(),
             home: options.home,
             conditions: conditions(),
-            memory_mib: options.memory_mib,
+            memory_mib: Equipment::PLAIN.memory_mib,
             snapshots: options.snapshots,
             limits: options.limits,
         })?;
-        Ok(Self { store: Mutex::new(store), cache, exact, symbols, _lock: lock })
+        let fleet = Fleet::new(exact, options.image);
+        Ok(Self { store: Mutex::new(store), cache, fleet, symbols, _lock: lock })
     }
 
-    /// Returns the machine that runs are made on.
+    /// Returns the machine that runs are made on of workloads that ask for no equipment.
     #[must_use]
     pub fn machine(&self) -> &Machine {
-        self.exact.machine()
+        self.fleet.plain().machine()
+    }
+
+    /// Returns the machines that runs of these workloads are made on: one for each equipment, in the workloads' order.
+    ///
+    /// # Errors
+    /// When a machine cannot be prepared.
+    pub fn machines(&self, workloads: &[&Workload]) -> Result<Vec<Machine>, LabError> {
+        let machine = |equipment| Ok(self.fleet.machine(&equipment)?.machine().clone());
+        equipments(workloads).into_iter().map(machine).collect()
+    }
+
+    pub(crate) fn fleet(&self) -> &Fleet {
+        &self.fleet
     }
 
     pub(crate) fn exact(&self) -> &Exact {
-        &self.exact
+        self.fleet.plain()
     }
 
     /// Finds the build behind a name and remembers that the name means it now.
@@ -137,7 +150,7 @@ impl Lab {
     /// # Errors
     /// When the lab fails; runs that were complete by then are stored, and the same plan goes on from there.
     pub fn carry_out(&self, plan: &Plan<'_>, notify: &(dyn Fn(Event) + Sync)) -> Result<Vec<Vec<Run>>, LabError> {
-        carry_out(plan, &Bench { exact: &self.exact, store: &self.store, symbols: &self.symbols, notify })
+        carry_out(plan, &Bench { fleet: &self.fleet, store: &self.store, symbols: &self.symbols, notify })
     }
 
     /// Returns the profile of a workload in a run, if it was counted.
@@ -183,7 +196,7 @@ impl Lab {
         kept: &Profile,
     ) -> Result<Result<Followed, String>, LabError> {
         let followed =
-            self.again(build, (workload, seed), |start, id, named| calls(&self.exact, start, (id, workload), named))?;
+            self.again(build, (workload, seed), |exact, start, id, named| calls(exact, start, (id, workload), named))?;
         Ok(followed.and_then(|Calls { profile, tree, expanded }| {
             same(&profile, kept)?;
             Ok(Followed { tree, expanded })
@@ -201,8 +214,8 @@ impl Lab {
         (workload, seed): (&Workload, u64),
         (kept, model): (&Profile, &CostModel),
     ) -> Result<Result<Modelled, String>, LabError> {
-        let simulated = self.again(build, (workload, seed), |start, id, named| {
-            simulate(&self.exact, start, (id, workload), (named, model))
+        let simulated = self.again(build, (workload, seed), |exact, start, id, named| {
+            simulate(exact, start, (id, workload), (named, model))
         })?;
         Ok(simulated.and_then(|Simulated { profile, modelled }| {
             same(&profile, kept)?;
@@ -222,9 +235,26 @@ impl Lab {
         (workload, seed): (&Workload, u64),
         interval_ms: u64,
     ) -> Result<Result<Observation, String>, LabError> {
-        let Boot::Ready(start) = self.exact.boot(build, seed)? else { return Ok(Err("it does not boot".to_owned())) };
-        let id = job_id((&build.id, &self.machine().id, seed), workload.name);
-        with_retries(&|_| {}, || observe(&self.exact, &start, (id, workload), interval_ms))
+        let (exact, start) = match self.ready(build, (workload, seed))? {
+            Ok(ready) => ready,
+            Err(why) => return Ok(Err(why)),
+        };
+        let id = job_id((&build.id, &exact.machine().id, seed), workload.name);
+        with_retries(&|_| {}, || observe(&exact, &start, (id, workload), interval_ms))
+    }
+
+    /// Boots a build on the machine of a workload; inside, why it cannot be run there.
+    fn ready(
+        &self,
+        build: &Build,
+        (workload, seed): (&Workload, u64),
+    ) -> Result<Result<(Arc<Exact>, Start), String>, LabError> {
+        let berth = self.fleet.berth(build, &workload.equipment)?;
+        Ok(match berth.boot(build, seed)? {
+            Ok(Boot::Ready(start)) => Ok((berth.exact, start)),
+            Ok(Boot::Failed(..)) => Err("it does not boot".to_owned()),
+            Err(why) => Err(format!("not supported: {why}")),
+        })
     }
 
     /// Does a workload's job again, from the boot that it was measured from.
@@ -232,16 +262,19 @@ impl Lab {
         &self,
         build: &Build,
         (workload, seed): (&Workload, u64),
-        job: impl Fn(&Start, u64, &Named) -> Result<Result<T, String>, MachineError>,
+        job: impl Fn(&Exact, &Start, u64, &Named) -> Result<Result<T, String>, MachineError>,
     ) -> Result<Result<T, String>, LabError> {
-        let Boot::Ready(start) = self.exact.boot(build, seed)? else { return Ok(Err("it does not boot".to_owned())) };
-        let (known, _) = self.symbols.of(&self.exact, build, &start)?;
+        let (exact, start) = match self.ready(build, (workload, seed))? {
+            Ok(ready) => ready,
+            Err(why) => return Ok(Err(why)),
+        };
+        let (known, _) = self.symbols.of(&exact, build, &start)?;
         let named = match known.as_ref() {
             Ok(named) => named,
             Err(why) => return Ok(Err(why.clone())),
         };
-        let id = job_id((&build.id, &self.machine().id, seed), workload.name);
-        with_retries(&|_| {}, || job(&start, id, named))
+        let id = job_id((&build.id, &exact.machine().id, seed), workload.name);
+        with_retries(&|_| {}, || job(&exact, &start, id, named))
     }
 
     /// Returns where functions of a build are in its source, by symbol; nothing without debug information, and without
@@ -268,13 +301,12 @@ impl Lab {
         let probes: Vec<String> =
             workload.exercises.iter().flat_map(|names| names.iter().copied()).map(str::to_owned).collect();
         let operations = workload.operations * u64::from(workload.warm_up + workload.iterations);
-        let Boot::Ready(start) = self.exact.boot(build, 1)? else {
+        let Ok((exact, start)) = self.ready(build, (workload, 1))? else {
             return Ok(Probed { hits: vec![], operations, ticks: vec![] });
         };
         let task = crate::job::task(workload, probes);
         let job = Job { id: 1, clock: Clock::Tsc, perturbation: Perturbation::default(), task };
-        let frames =
-            self.exact.run(&start, &job, Trace::Nothing)?.stream.map(|stream| stream.frames).unwrap_or_default();
+        let frames = exact.run(&start, &job, Trace::Nothing)?.stream.map(|stream| stream.frames).unwrap_or_default();
         let (mut table, mut ticks) = (Vec::new(), Vec::new());
         for frame in frames {
             match frame {

@@ -9,6 +9,7 @@ mod crash;
 mod dump;
 mod error;
 mod event;
+mod fleet;
 mod job;
 mod lab;
 mod perturb;
@@ -29,6 +30,9 @@ pub const AGENT: &[u8] = include_bytes!(env!("MARVIN_AGENT"));
 
 /// PID 1 of every guest up to the snapshot, built with the lab.
 pub const INIT: &[u8] = include_bytes!(env!("MARVIN_INIT"));
+
+/// PID 1 of guests that load modules, until it hands over to [`INIT`]; built with the lab.
+pub const EQUIP: &[u8] = include_bytes!(env!("MARVIN_EQUIP"));
 
 /// PID 1 of guests that are made to be dumped, built with the lab.
 pub const CRASH: &[u8] = include_bytes!(env!("MARVIN_CRASH"));

@@ -7,6 +7,8 @@ use machine::Boot;
 use model::{Build, BuildId, Environment, MachineId, Outcome, Run, RunId, SubjectFailure, Workload, WorkloadResult};
 use sha2::{Digest, Sha256};
 
+use crate::fleet::Berth;
+
 /// Consoles by the name of their artefact.
 pub(crate) type Consoles = Vec<(String, Vec<u8>)>;
 
@@ -16,9 +18,11 @@ pub(crate) struct Unit<'a> {
     pub(crate) side: usize,
     pub(crate) build: &'a Build,
     pub(crate) seed: u64,
+    /// Where it is measured.
+    pub(crate) berth: Berth,
     /// The workloads that are still missing; job 0 is the environment, job n + 1 is workload n.
     pub(crate) workloads: Vec<&'static Workload>,
-    boot: Mutex<Option<Arc<Boot>>>,
+    boot: Mutex<Option<Arc<Result<Boot, String>>>>,
     progress: Mutex<Progress>,
 }
 
@@ -54,8 +58,13 @@ impl Progress {
 }
 
 impl<'a> Unit<'a> {
-    pub(crate) fn new(side: usize, build: &'a Build, seed: u64, workloads: Vec<&'static Workload>) -> Self {
-        Self { side, build, seed, workloads, boot: Mutex::default(), progress: Mutex::default() }
+    pub(crate) fn new(
+        (side, build): (usize, &'a Build),
+        seed: u64,
+        berth: Berth,
+        workloads: Vec<&'static Workload>,
+    ) -> Self {
+        Self { side, build, seed, berth, workloads, boot: Mutex::default(), progress: Mutex::default() }
     }
 
     /// Number of jobs: the environment and the workloads.
@@ -63,8 +72,11 @@ impl<'a> Unit<'a> {
         if self.workloads.is_empty() { 0 } else { self.workloads.len() + 1 }
     }
 
-    /// Returns the boot, doing it if nobody has; others wait meanwhile.
-    pub(crate) fn boot<E>(&self, boot: impl FnOnce() -> Result<Boot, E>) -> Result<Arc<Boot>, E> {
+    /// Returns the boot, doing it if nobody has; others wait meanwhile. Inside, why its workloads cannot be run.
+    pub(crate) fn boot<E>(
+        &self,
+        boot: impl FnOnce() -> Result<Result<Boot, String>, E>,
+    ) -> Result<Arc<Result<Boot, String>>, E> {
         let mut slot = self.boot.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(boot) = &*slot {
             return Ok(Arc::clone(boot));
@@ -131,12 +143,21 @@ impl<'a> Unit<'a> {
         Some((run, std::mem::take(&mut progress.consoles)))
     }
 
+    /// Returns the result of a workload that the build lacks something for.
+    pub(crate) fn unsupported(workload: &Workload, why: &str) -> WorkloadResult {
+        Self::without_samples(workload, Outcome::Unsupported(why.to_owned()))
+    }
+
     /// Returns what a boot that failed means for a workload.
     pub(crate) fn not_booted(workload: &Workload, failure: &SubjectFailure) -> WorkloadResult {
+        Self::without_samples(workload, Outcome::Failed(failure.clone()))
+    }
+
+    fn without_samples(workload: &Workload, outcome: Outcome) -> WorkloadResult {
         WorkloadResult {
             workload: workload.name.to_owned(),
             operations: workload.operations,
-            outcome: Outcome::Failed(failure.clone()),
+            outcome,
             samples: Vec::new(),
             counted: Vec::new(),
         }

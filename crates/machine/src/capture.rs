@@ -3,13 +3,12 @@
 //! A guest that panics reboots and so ends QEMU, memory and all. But on the exact machine the same job dies in the same way
 //! each time, so it is done once more by a machine that stands still where the first one ended.
 
-use model::Build;
 use serde_json::json;
 use wire::Job;
 
 use crate::MachineError;
 use crate::crash::StillGuest;
-use crate::exact::{Exact, Start, Trace};
+use crate::exact::{Exact, Guest, Start, Trace};
 use crate::process::{Ended, Process};
 
 impl Exact {
@@ -20,7 +19,7 @@ impl Exact {
     /// When the lab fails.
     pub fn capture_job(&self, start: &Start, job: &Job) -> Result<Option<StillGuest>, MachineError> {
         self.check_space(self.memory_mib())?;
-        let scratch = self.prepare(&start.kernel, &job.encode()?)?;
+        let scratch = self.prepare((&start.kernel, &start.initrd), &job.encode()?)?;
         let Ok(mut process) = self.at_start(start, &scratch, Trace::Nothing)? else { return Ok(None) };
         stand_still(&mut process)?;
         process.command("cont", json!({}))?;
@@ -34,9 +33,10 @@ impl Exact {
     ///
     /// # Errors
     /// When the lab fails.
-    pub fn capture_boot(&self, build: &Build, seed: u64) -> Result<Option<StillGuest>, MachineError> {
+    pub fn capture_boot(&self, guest: &Guest<'_>, seed: u64) -> Result<Option<StillGuest>, MachineError> {
         self.check_space(self.memory_mib())?;
-        let scratch = self.prepare(&build.boot_file().path, &vec![0; wire::JOB_SIZE])?;
+        let scratch =
+            self.prepare((&guest.build.boot_file().path, &self.initrd_of(guest)?), &vec![0; wire::JOB_SIZE])?;
         let mut process = self.booting(seed, &scratch, Trace::Nothing)?;
         stand_still(&mut process)?;
         let ended = process.watch(&self.budget(self.limits().boot_cpu_s))?;

@@ -6,7 +6,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 use model::{Build, CostModel, FailureReason, Machine, MachineId, MachineKind, Stage, SubjectFailure};
 use serde_json::json;
@@ -14,7 +14,7 @@ use wire::{Job, Stream, StreamError};
 
 use crate::MachineError;
 use crate::console::{readable_tail, reason_in};
-use crate::initrd::{Programs, initrd};
+use crate::initrd::{InitrdFile, Programs, equipped, initrd};
 use crate::process::{Budget, CONSOLE, CONTROL, Ended, Process, Scratch};
 use crate::qemu::{Qemu, hash};
 use crate::snapshot::{RAM, STATE, Snapshot, Snapshots};
@@ -82,16 +82,36 @@ pub struct Settings {
     pub limits: Limits,
 }
 
+/// What a machine's guests have beyond their programs.
+#[derive(Debug, Clone, Default)]
+pub struct Fittings {
+    /// What loads modules, and which, as a text that tells this from other equipment; none for guests without.
+    pub loader: Option<(Vec<u8>, String)>,
+    /// A cpio archive that is unpacked into the guest's root first.
+    pub files: Option<PathBuf>,
+}
+
+/// What a guest boots and carries.
+#[derive(Debug, Clone, Copy)]
+pub struct Guest<'a> {
+    /// The build.
+    pub build: &'a Build,
+    /// Its modules and their list, as the machine's loader wants them; none where it has no loader.
+    pub modules: &'a [InitrdFile],
+}
+
 /// An exact machine, ready to boot builds. May be used by several threads at once.
 #[derive(Debug)]
 pub struct Exact {
     qemu: Qemu,
     machine: Machine,
+    /// What guests without modules have.
     initrd: PathBuf,
     tracer: PathBuf,
     scratch: PathBuf,
-    snapshots: Snapshots,
+    snapshots: Arc<Snapshots>,
     settings: Settings,
+    fittings: Fittings,
 }
 
 /// Where jobs start from.
@@ -101,6 +121,8 @@ pub struct Start {
     pub snapshot: Snapshot,
     /// The file that was booted.
     pub kernel: PathBuf,
+    /// What it was booted with.
+    pub initrd: PathBuf,
     /// The seed it was booted with.
     pub seed: u64,
 }
@@ -162,7 +184,7 @@ impl Exact {
     pub fn open(settings: Settings) -> Result<Self, MachineError> {
         let qemu = Qemu::find(settings.qemu.as_deref())?;
         let archive = initrd(&settings.programs);
-        let machine = identify(&qemu, &archive, &settings)?;
+        let machine = identify(&qemu, (&archive, &[]), &settings)?;
         let scratch = settings.home.join("scratch");
         if scratch.exists() {
             // Left by a killed Marvin; the home's lock says that nobody is using it now.
@@ -174,7 +196,56 @@ impl Exact {
         let tracer = scratch.join(TRACER);
         fs::write(&tracer, &settings.tracer).map_err(MachineError::io("write", &tracer))?;
         let snapshots = Snapshots::new(settings.home.join("snapshots"), settings.limits.snapshot_bytes)?;
-        Ok(Self { qemu, machine, initrd, tracer, scratch, snapshots, settings })
+        let (snapshots, fittings) = (Arc::new(snapshots), Fittings::default());
+        Ok(Self { qemu, machine, initrd, tracer, scratch, snapshots, settings, fittings })
+    }
+
+    /// Returns this machine with so much memory and other fittings: another machine, in the same folders.
+    ///
+    /// # Errors
+    /// When the archive of files cannot be read, or the scratch folder cannot be written.
+    pub fn equipped(&self, memory_mib: u32, fittings: Fittings) -> Result<Self, MachineError> {
+        let settings = Settings { memory_mib, ..self.settings.clone() };
+        let mut archive = match &fittings.files {
+            Some(path) => fs::read(path).map_err(MachineError::io("read", path))?,
+            None => Vec::new(),
+        };
+        let mut pairs = Vec::new();
+        if let Some((loader, modules)) = &fittings.loader {
+            pairs.push(("equipment.loader.sha256".to_owned(), hash(&[loader])));
+            pairs.push(("equipment.modules".to_owned(), modules.clone()));
+        }
+        if fittings.files.is_some() {
+            pairs.push(("equipment.files.sha256".to_owned(), hash(&[&archive])));
+        }
+        let own = initrd(&settings.programs);
+        let machine = identify(&self.qemu, (&own, &pairs), &settings)?;
+        archive.extend(own);
+        let initrd = self.keep_initrd(&archive)?;
+        let (qemu, tracer, scratch) = (self.qemu.clone(), self.tracer.clone(), self.scratch.clone());
+        Ok(Self { qemu, machine, initrd, tracer, scratch, snapshots: Arc::clone(&self.snapshots), settings, fittings })
+    }
+
+    /// Writes an initrd under the name of its content, where it stays as long as the lab is open.
+    fn keep_initrd(&self, archive: &[u8]) -> Result<PathBuf, MachineError> {
+        let path = self.scratch.join(format!("initrd-{}", hash(&[archive])));
+        if !path.exists() {
+            let folder = Scratch::new(&self.scratch)?;
+            folder.write("initrd", archive)?;
+            fs::rename(folder.path("initrd"), &path).map_err(MachineError::io("keep", &path))?;
+        }
+        Ok(path)
+    }
+
+    /// Returns the initrd of a guest.
+    pub(crate) fn initrd_of(&self, guest: &Guest<'_>) -> Result<PathBuf, MachineError> {
+        let Some((loader, _)) = &self.fittings.loader else { return Ok(self.initrd.clone()) };
+        let mut archive = match &self.fittings.files {
+            Some(path) => fs::read(path).map_err(MachineError::io("read", path))?,
+            None => Vec::new(),
+        };
+        archive.extend(equipped(&self.settings.programs, loader, guest.modules));
+        self.keep_initrd(&archive)
     }
 
     /// Returns the machine's identity.
@@ -207,19 +278,23 @@ impl Exact {
     ///
     /// # Errors
     /// When the lab fails. A kernel that fails is a result, see [`Boot::Failed`].
-    pub fn boot(&self, build: &Build, seed: u64) -> Result<Boot, MachineError> {
-        let ready = |snapshot| Boot::Ready(Start { snapshot, kernel: build.boot_file().path.clone(), seed });
+    pub fn boot(&self, guest: &Guest<'_>, seed: u64) -> Result<Boot, MachineError> {
+        let (build, initrd) = (guest.build, self.initrd_of(guest)?);
+        let ready = |snapshot| {
+            let (kernel, initrd) = (build.boot_file().path.clone(), initrd.clone());
+            Boot::Ready(Start { snapshot, kernel, initrd, seed })
+        };
         if self.settings.snapshots == SnapshotUse::Never {
             return Ok(ready(Snapshot::PlainBoot("snapshots are switched off".into())));
         }
-        let ingredients = self.ingredients(build, seed);
+        let ingredients = self.ingredients(guest, seed);
         let turn = self.snapshots.turn(&ingredients);
         let _mine = turn.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(folder) = self.snapshots.find(&ingredients) {
             return Ok(ready(Snapshot::Saved(folder)));
         }
         self.check_space(self.settings.memory_mib)?;
-        let scratch = self.prepare(&build.boot_file().path, &vec![0; wire::JOB_SIZE])?;
+        let scratch = self.prepare((&build.boot_file().path, &initrd), &vec![0; wire::JOB_SIZE])?;
         let mut arguments = self.arguments(seed, "quiet", Trace::Nothing);
         arguments.extend(memory(self.settings.memory_mib, "on"));
         let mut process = Process::start(&self.qemu.program, &arguments, &scratch)?;
@@ -227,7 +302,7 @@ impl Exact {
         let hello = wire::find_hello(&scratch.console()).is_some();
         if ended != Ended::Stopped || !hello {
             drop(process);
-            return Ok(self.failed_boot((build, seed), ended, &scratch));
+            return Ok(self.failed_boot((build, &initrd, seed), ended, &scratch));
         }
         match save(&mut process) {
             Ok(()) => {
@@ -241,13 +316,13 @@ impl Exact {
         }
     }
 
-    fn failed_boot(&self, (build, seed): (&Build, u64), ended: Ended, scratch: &Scratch) -> Boot {
+    fn failed_boot(&self, booted: (&Build, &Path, u64), ended: Ended, scratch: &Scratch) -> Boot {
         let console = scratch.console();
         if wire::find_hello(&console).is_some() {
             return Boot::Failed(failure(Stage::Settle, ended, &console), console);
         }
         // A quiet kernel that dies early leaves nothing behind; the same boot again with all its messages does.
-        let console = self.boot_aloud(build, seed).unwrap_or(console);
+        let console = self.boot_aloud(booted).unwrap_or(console);
         Boot::Failed(failure(Stage::Boot, ended, &console), console)
     }
 
@@ -256,7 +331,7 @@ impl Exact {
     /// # Errors
     /// When the lab fails. A kernel that fails is a result, see [`JobEnd::stream`].
     pub fn run(&self, start: &Start, job: &Job, trace: Trace<'_>) -> Result<JobEnd, MachineError> {
-        let scratch = self.prepare(&start.kernel, &job.encode()?)?;
+        let scratch = self.prepare((&start.kernel, &start.initrd), &job.encode()?)?;
         if let Trace::Counts(marks) | Trace::Calls(marks) | Trace::Model(marks, _) = trace {
             scratch.write(MARKS, marks.as_bytes())?;
         }
@@ -347,8 +422,8 @@ impl Exact {
     }
 
     /// Boots once more with all messages, and returns the console if there is more on it.
-    fn boot_aloud(&self, build: &Build, seed: u64) -> Option<Vec<u8>> {
-        let scratch = self.prepare(&build.boot_file().path, &vec![0; wire::JOB_SIZE]).ok()?;
+    fn boot_aloud(&self, (build, initrd, seed): (&Build, &Path, u64)) -> Option<Vec<u8>> {
+        let scratch = self.prepare((&build.boot_file().path, initrd), &vec![0; wire::JOB_SIZE]).ok()?;
         let mut arguments = self.arguments(seed, "ignore_loglevel earlyprintk=serial,ttyS0,115200", Trace::Nothing);
         arguments.extend(["-m".to_owned(), self.settings.memory_mib.to_string()]);
         let mut process = Process::start(&self.qemu.program, &arguments, &scratch).ok()?;
@@ -358,10 +433,10 @@ impl Exact {
     }
 
     /// Makes a folder for a machine, with what each needs.
-    pub(crate) fn prepare(&self, kernel: &Path, job: &[u8]) -> Result<Scratch, MachineError> {
+    pub(crate) fn prepare(&self, (kernel, initrd): (&Path, &Path), job: &[u8]) -> Result<Scratch, MachineError> {
         let scratch = Scratch::new(&self.scratch)?;
         scratch.link("kernel", kernel)?;
-        scratch.link("initrd", &self.initrd)?;
+        scratch.link("initrd", initrd)?;
         scratch.link(TRACER, &self.tracer)?;
         scratch.write("job", job)?;
         Ok(scratch)
@@ -380,9 +455,13 @@ impl Exact {
     }
 
     /// Everything that a snapshot depends on, as lines.
-    fn ingredients(&self, build: &Build, seed: u64) -> String {
-        let file = build.boot_file();
-        format!("machine={}\nimage.sha256={}\nseed={seed}\n", self.machine.id, file.sha256)
+    fn ingredients(&self, guest: &Guest<'_>, seed: u64) -> String {
+        let image = &guest.build.boot_file().sha256;
+        let modules = match guest.modules {
+            [] => String::new(),
+            modules => format!("modules.sha256={}\n", modules_hash(modules)),
+        };
+        format!("machine={}\nimage.sha256={image}\n{modules}seed={seed}\n", self.machine.id)
     }
 
     /// Returns how long a machine may take that may use so many processor seconds.
@@ -452,7 +531,19 @@ fn ignore_shared(process: &mut Process) -> Result<(), MachineError> {
     process.command("migrate-set-capabilities", capabilities).map(|_| ())
 }
 
-fn identify(qemu: &Qemu, archive: &[u8], settings: &Settings) -> Result<Machine, MachineError> {
+/// Returns a hash of what guests carry of a build's modules.
+#[must_use]
+pub fn modules_hash(modules: &[InitrdFile]) -> String {
+    let lengths: Vec<String> = modules.iter().map(|file| format!("{} {}\n", file.path, file.bytes.len())).collect();
+    let parts = lengths.iter().map(String::as_bytes).zip(modules.iter().map(|file| &*file.bytes));
+    hash(&parts.flat_map(|(name, bytes)| [name, bytes]).collect::<Vec<_>>())
+}
+
+fn identify(
+    qemu: &Qemu,
+    (archive, equipment): (&[u8], &[(String, String)]),
+    settings: &Settings,
+) -> Result<Machine, MachineError> {
     let memory_mib = settings.memory_mib;
     let mut fingerprint = vec![
         ("initrd.sha256".to_owned(), hash(&[archive])),
@@ -464,13 +555,15 @@ fn identify(qemu: &Qemu, archive: &[u8], settings: &Settings) -> Result<Machine,
         ("qemu.version".to_owned(), qemu.version.clone()),
     ];
     fingerprint.extend(qemu.hashes.iter().map(|(name, hash)| (format!("sha256.{name}"), hash.clone())));
-    fingerprint.extend(settings.conditions.iter().cloned());
+    fingerprint.extend(settings.conditions.iter().chain(equipment).cloned());
     fingerprint.sort();
     let text: String = fingerprint.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
     let digest = hash(&[b"exact\n", text.as_bytes()]);
     let id = MachineId::from_hex(&digest)
         .map_err(|error| MachineError::Refused { command: "sha256".into(), answer: error.to_string() })?;
-    let summary = format!("QEMU {}, microvm, -cpu {CPU}, {memory_mib} MiB, -icount shift=0", qemu.version);
+    let fitted = equipment.iter().find(|(name, _)| name == "equipment.modules");
+    let fitted = fitted.map_or_else(String::new, |(_, modules)| format!(", modules {modules}"));
+    let summary = format!("QEMU {}, microvm, -cpu {CPU}, {memory_mib} MiB{fitted}, -icount shift=0", qemu.version);
     Ok(Machine { id, kind: MachineKind::Exact, summary, fingerprint })
 }
 

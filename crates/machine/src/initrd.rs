@@ -35,6 +35,15 @@ pub(crate) fn initrd(programs: &Programs) -> Vec<u8> {
     archive.bytes
 }
 
+/// Returns the archive of a guest that loads modules before it settles: the loader is PID 1, and hands over to `first`.
+pub(crate) fn equipped(programs: &Programs, loader: &[u8], files: &[InitrdFile]) -> Vec<u8> {
+    let mut agent = programs.agent.clone();
+    agent.resize(agent.len().next_multiple_of(AGENT_SIZE), 0);
+    let own = [("init", loader.to_vec()), ("first", programs.init.clone()), ("agent", agent)];
+    let own = own.into_iter().map(|(path, bytes)| InitrdFile { path: path.to_owned(), bytes });
+    initrd_of(&own.chain(files.iter().cloned()).collect::<Vec<_>>())
+}
+
 /// A file for an initrd: its path without a slash in front, and what is in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InitrdFile {

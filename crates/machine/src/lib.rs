@@ -20,7 +20,7 @@ mod vmcore;
 pub use console::{readable_tail, reason_in};
 pub use crash::{Crash, CrashGuest, Disk, Paging, StillGuest};
 pub use error::{Guilt, MachineError};
-pub use exact::{Boot, Exact, JobEnd, Limits, Settings, SnapshotUse, Start, Trace};
+pub use exact::{Boot, Exact, Fittings, Guest, JobEnd, Limits, Settings, SnapshotUse, Start, Trace, modules_hash};
 pub use initrd::{InitrdFile, Programs, initrd_of};
 pub use qemu::{Qemu, QemuProblem};
 pub use snapshot::Snapshot;

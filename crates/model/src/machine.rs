@@ -4,6 +4,9 @@ use std::fmt;
 
 use crate::MachineId;
 
+/// What names of a fingerprint begin with that say what a guest is equipped with.
+const OF_EQUIPMENT: [&str; 2] = ["equipment", "memory_mib"];
+
 /// The kind of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MachineKind {
@@ -31,4 +34,38 @@ pub struct Machine {
     /// Everything that results depend on apart from the kernel, as sorted pairs: CPU model, memory, hashes of
     /// program and firmware, arguments, the agent.
     pub fingerprint: Vec<(String, String)>,
+}
+
+impl Machine {
+    /// Tells whether this is the other machine with other equipment, or the same: one lab has as many as its workloads
+    /// need.
+    #[must_use]
+    pub fn is_kin(&self, other: &Self) -> bool {
+        let rest = |machine: &Self| -> Vec<(String, String)> {
+            let is_rest = |(name, _): &&(String, String)| !OF_EQUIPMENT.iter().any(|start| name.starts_with(start));
+            machine.fingerprint.iter().filter(is_rest).cloned().collect()
+        };
+        self.kind == other.kind && rest(self) == rest(other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Machine, MachineKind};
+    use crate::MachineId;
+
+    #[test]
+    fn machines_of_one_lab_are_kin_and_others_are_not() {
+        let machine = |digit: &str, pairs: &[(&str, &str)]| Machine {
+            id: MachineId::from_hex(&digit.repeat(64)).unwrap(),
+            kind: MachineKind::Exact,
+            summary: String::new(),
+            fingerprint: pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+        };
+        let plain = machine("a", &[("cpu", "max"), ("memory_mib", "256")]);
+        let large = machine("b", &[("cpu", "max"), ("equipment.modules", "zram"), ("memory_mib", "1024")]);
+        let other = machine("c", &[("cpu", "min"), ("memory_mib", "256")]);
+        assert!(plain.is_kin(&large) && large.is_kin(&plain) && plain.is_kin(&plain));
+        assert!(!plain.is_kin(&other));
+    }
 }

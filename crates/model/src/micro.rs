@@ -3,7 +3,7 @@
 //! The programs are in the agent (`crates/agent/src/workloads/`), under the same names; a test holds the two together.
 //! The functions in `exercises` are checked in a real kernel with kprobes, by a test as well.
 
-use crate::{Metric, Suite, Workload};
+use crate::{Equipment, Metric, Suite, Workload};
 
 const fn workload(
     name: &'static str,
@@ -20,6 +20,7 @@ const fn workload(
         warm_up: 2,
         exercises,
         metric: Metric::COST,
+        equipment: Equipment::PLAIN,
         source: "",
     }
 }

@@ -83,6 +83,8 @@ pub enum RmapOperation {
     Map,
     /// Each process forks another that ends at once, and waits for it.
     Fork,
+    /// All pages are reclaimed: written to swap on zram, at the wish of a cgroup that only they are charged to.
+    Reclaim,
     /// One page is taken out of the object that all have it mapped of.
     DropOne,
     /// All pages are.
@@ -95,7 +97,8 @@ pub enum RmapOperation {
 
 impl RmapOperation {
     /// All operations, in the order in which they are done.
-    pub const ALL: [Self; 6] = [Self::Map, Self::Fork, Self::DropOne, Self::DropAll, Self::PageoutOne, Self::Unmap];
+    pub const ALL: [Self; 7] =
+        [Self::Map, Self::Fork, Self::Reclaim, Self::DropOne, Self::DropAll, Self::PageoutOne, Self::Unmap];
 
     /// Returns the word that the agent has for it.
     #[must_use]
@@ -103,6 +106,7 @@ impl RmapOperation {
         match self {
             Self::Map => "map",
             Self::Fork => "fork",
+            Self::Reclaim => "reclaim",
             Self::DropOne => "drop-one",
             Self::DropAll => "drop-all",
             Self::PageoutOne => "pageout-one",
@@ -116,6 +120,7 @@ impl RmapOperation {
         match self {
             Self::Map => "map and write to each page, or inherit it by fork(2)",
             Self::Fork => "fork(2), exit at once, wait4(2), of each process",
+            Self::Reclaim => "reclaim all pages by memory.reclaim, to swap on zram",
             Self::DropOne => "take one page out of the file: fallocate(2) or ftruncate(2)",
             Self::DropAll => "take all pages out of the file: ftruncate(2)",
             Self::PageoutOne => "madvise(MADV_PAGEOUT) of a page that one process uses and all have mapped",
@@ -128,14 +133,14 @@ impl RmapOperation {
     pub fn per(self) -> &'static str {
         match self {
             Self::Map | Self::Fork | Self::Unmap => "entry",
-            Self::DropOne | Self::DropAll | Self::PageoutOne => "page",
+            Self::Reclaim | Self::DropOne | Self::DropAll | Self::PageoutOne => "page",
         }
     }
 
     /// Says whether a case has it.
     #[must_use]
     pub fn is_of(self, case: RmapCase) -> bool {
-        case.has_object() || matches!(self, Self::Map | Self::Fork | Self::PageoutOne | Self::Unmap)
+        case.has_object() || !matches!(self, Self::DropOne | Self::DropAll)
     }
 }
 

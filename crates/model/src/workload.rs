@@ -1,7 +1,7 @@
 //! What a workload and a suite are. The workloads themselves are declared in `micro.rs` and `suites/`
 //! and live in the agent.
 
-use crate::Metric;
+use crate::{Equipment, Metric};
 
 /// A workload, declared once: the listing, the documents, the plan and the report are read from here.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -23,6 +23,8 @@ pub struct Workload {
     pub exercises: &'static [&'static [&'static str]],
     /// What it reports.
     pub metric: Metric,
+    /// What its guest needs beyond a kernel.
+    pub equipment: Equipment,
     /// Which older test it is made after, with what of its parameters was kept and what differs. Empty for our own.
     pub source: &'static str,
 }

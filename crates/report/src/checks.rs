@@ -41,7 +41,7 @@ pub(crate) fn check_runs(sides: &[&Side<'_>], labels: &[Label]) -> Result<(), Co
             if run.build != side.build.id {
                 return Err(foreign(run.build.short(), side.build.id.short()));
             }
-            if run.machine != side.machine.id {
+            if !side.machine_ids().contains(&run.machine) {
                 return Err(foreign(run.machine.short(), side.machine.id.short()));
             }
         }
@@ -56,7 +56,7 @@ pub(crate) fn check_machines(
     machines: Machines,
 ) -> Result<Option<Warning>, CompareError> {
     let base = sides[0];
-    let Some(strange) = sides.iter().position(|s| s.machine.id != base.machine.id) else {
+    let Some(strange) = sides.iter().position(|s| s.machine_ids() != base.machine_ids()) else {
         return Ok(None);
     };
     match machines {

@@ -21,6 +21,7 @@ const fn workload(name: &'static str, stresses: &'static str, operation: &'stati
         iterations: 16,
         warm_up: 2,
         exercises: &[],
+        equipment: model::Equipment::PLAIN,
         metric: Metric::COST,
         source: "",
     }
@@ -180,7 +181,7 @@ impl Subject {
     }
 
     pub(crate) fn side(&self) -> Side<'_> {
-        Side { build: &self.build, machine: &self.machine, runs: self.runs.iter().collect() }
+        Side { build: &self.build, machine: &self.machine, also: Vec::new(), runs: self.runs.iter().collect() }
     }
 }
 

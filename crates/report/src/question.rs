@@ -1,6 +1,8 @@
 //! What is asked: which kernels with which runs, which workloads, which margin. The answer is `comparison.rs`.
 
-use model::{Build, Machine, Run, Workload};
+use std::collections::BTreeSet;
+
+use model::{Build, Machine, MachineId, Run, Workload};
 
 /// One kernel and all runs of it that may answer the question.
 #[derive(Debug, Clone)]
@@ -9,6 +11,8 @@ pub struct Side<'a> {
     pub build: &'a Build,
     /// Where.
     pub machine: &'a Machine,
+    /// The same machine with other equipment, where some of the workloads ask for it.
+    pub also: Vec<&'a Machine>,
     /// Its runs, of any seeds. Several runs may hold the same seed with different workloads: their results are put
     /// together. Where two hold the same workload with the same seed, the first is taken.
     pub runs: Vec<&'a Run>,
@@ -41,4 +45,11 @@ pub struct Question {
     pub command: String,
     /// When it was asked, in seconds since 1970-01-01 UTC.
     pub created_unix: Option<i64>,
+}
+
+impl Side<'_> {
+    /// Returns the ids of all its machines, sorted.
+    pub(crate) fn machine_ids(&self) -> BTreeSet<&MachineId> {
+        std::iter::once(&self.machine).chain(&self.also).map(|machine| &machine.id).collect()
+    }
 }

@@ -5,6 +5,9 @@ const SPARE_POINTS: usize = 1;
 /// A pivot below this part of its diagonal means that one variable follows from the others, or does not vary.
 const INDEPENDENT: f64 = 1e-9;
 
+/// Two variables and what depends on them.
+type Point = ([f64; 2], f64);
+
 /// A power law `y = factor * a^exponents[0] * b^exponents[1]`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PowerLaw {
@@ -26,14 +29,14 @@ pub struct PowerLaw {
 /// `None` when a number is not finite or not positive, for fewer points than it takes, when neither variable varies, and
 /// when the two vary together, so that nobody can tell them apart.
 #[must_use]
-pub fn power_law(points: &[([f64; 2], f64)]) -> Option<PowerLaw> {
+pub fn power_law(points: &[Point]) -> Option<PowerLaw> {
     let logarithm = |value: f64| (value.is_finite() && value > 0.0).then(|| value.ln());
-    let logs: Vec<([f64; 2], f64)> = points
+    let logs: Vec<Point> = points
         .iter()
         .map(|([a, b], y)| Some(([logarithm(*a)?, logarithm(*b)?], logarithm(*y)?)))
         .collect::<Option<_>>()?;
     let count = logs.len() as f64;
-    let mean = |of: &dyn Fn(&([f64; 2], f64)) -> f64| logs.iter().map(of).sum::<f64>() / count;
+    let mean = |of: &dyn Fn(&Point) -> f64| logs.iter().map(of).sum::<f64>() / count;
     let means = [mean(&|point| point.0[0]), mean(&|point| point.0[1])];
     let mean_y = mean(&|point| point.1);
     let sum = |of: &dyn Fn([f64; 2], f64) -> f64| -> f64 {

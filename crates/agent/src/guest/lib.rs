@@ -5,6 +5,7 @@
 #![expect(unsafe_code, reason = "the guest's programs are made of system calls; each block says why it is sound")]
 
 pub mod clock;
+pub mod equipment;
 mod life;
 pub mod perturb;
 pub mod ports;

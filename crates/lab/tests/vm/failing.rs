@@ -21,6 +21,7 @@ fn misbehaving(name: &'static str) -> &'static Workload {
         iterations: 16,
         warm_up: 0,
         exercises: &[],
+        equipment: model::Equipment::PLAIN,
         metric: Metric::COST,
         source: "",
     })

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(clippy::print_stdout, reason = "figures for whoever runs the tests with --nocapture")]
 
+mod equipment;
 mod failing;
 mod independent;
 mod monitors;

@@ -24,10 +24,16 @@ pub(crate) fn compare(arguments: &Arguments, command: &Compare) -> anyhow::Resul
     let plan = plan(measure, (&builds, suite), &workloads, &seeds);
     let runs = measured(&lab, plan, &|event| progress.event(&event))?;
     progress.end();
+    let machines = lab.machines(&workloads)?;
     let sides: Vec<Side<'_>> = builds
         .iter()
         .zip(&runs)
-        .map(|(build, runs)| Side { build, machine: lab.machine(), runs: runs.iter().collect() })
+        .map(|(build, runs)| Side {
+            build,
+            machine: &machines[0],
+            also: machines[1..].iter().collect(),
+            runs: runs.iter().collect(),
+        })
         .collect();
     let question = Question {
         suite: suite.name.to_owned(),

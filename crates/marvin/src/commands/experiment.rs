@@ -27,13 +27,14 @@ pub(crate) fn experiment(arguments: &Arguments, command: &Experiment) -> anyhow:
     let (processes, mappings) = (axis(command, "--processes")?, axis(command, "--mappings")?);
     let cases = cases(command);
     let answer = Answer::open(command.output.as_deref())?;
-    let lab = open(arguments, command)?;
+    let lab = open(arguments)?;
     let progress = Progress::new(arguments.quiet);
     let builds = names.iter().map(|name| build(&lab, name, &progress)).collect::<Result<Vec<_>, _>>()?;
-    let kernels: Vec<_> = builds.iter().map(|build| (build, lab.machine())).collect();
+    let machine = lab.rmap_machine(command.memory)?;
+    let kernels: Vec<_> = builds.iter().map(|build| (build, &machine)).collect();
     let mut rmap = Rmap {
         kernels: report::monitors::heads(&kernels).iter().map(|head| head.join(" ").trim().to_owned()).collect(),
-        machine: lab.machine().summary.clone(),
+        machine: machine.summary.clone(),
         seed: command.seed,
         command: reproducer(command, &builds),
         cases,
@@ -72,11 +73,10 @@ fn cases(command: &RmapArguments) -> Vec<RmapCase> {
     RmapCase::ALL.into_iter().filter(|case| command.case.is_empty() || command.case.contains(case)).collect()
 }
 
-/// Opens a lab whose guests have the memory that was asked for, and the time that a large cell takes.
-fn open(arguments: &Arguments, command: &RmapArguments) -> anyhow::Result<Lab> {
+/// Opens a lab whose guests have the time that a large cell takes.
+fn open(arguments: &Arguments) -> anyhow::Result<Lab> {
     let mut options = Options::new(home(arguments.home.as_deref())?);
     options.qemu = std::env::var_os("MARVIN_QEMU").map(Into::into);
-    options.memory_mib = command.memory;
     options.limits.job_cpu_s = CELL_CPU_S;
     Ok(Lab::open(options)?)
 }
@@ -106,7 +106,7 @@ impl Grid<'_> {
             loop {
                 let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
                 let Some((kernel, cell)) = next else { return Ok(()) };
-                match self.lab.rmap(&self.builds[kernel], self.command.seed, cell) {
+                match self.lab.rmap(&self.builds[kernel], (self.command.seed, self.command.memory), cell) {
                     Ok(outcome) => {
                         done.lock().unwrap_or_else(PoisonError::into_inner).insert((kernel, cell), outcome);
                     }

@@ -1,7 +1,7 @@
 //! `marvin monitors`: what kernels counted while a workload ran.
 
 use lab::Lab;
-use model::{Build, Observation, Workload};
+use model::{Build, Machine, Observation, Workload};
 use report::monitors::{Monitored, Watched, heads};
 use report::render::{self, Styles};
 
@@ -27,10 +27,11 @@ pub(crate) fn monitors(arguments: &Arguments, command: &Monitors) -> anyhow::Res
     let mut texts = Vec::new();
     let mut failed = false;
     for workload in workloads {
+        let machine = &lab.machines(&[workload])?[0];
         let seen = watch(&lab, &builds, workload, (command, &progress))?;
         let title = format!("{}: {}, seed {}", workload.name, workload.stresses, command.seed);
         texts.push(match seen {
-            Ok(seen) => rendered(&title, (&lab, &builds), &seen, (command, &answer.styles(arguments.color)))?,
+            Ok(seen) => rendered(&title, (machine, &builds), &seen, (command, &answer.styles(arguments.color)))?,
             Err(why) => {
                 failed = true;
                 format!("{title}\n\n{why}\n")
@@ -62,11 +63,11 @@ fn watch(
 
 fn rendered(
     title: &str,
-    (lab, builds): (&Lab, &[Build]),
+    (machine, builds): (&Machine, &[Build]),
     seen: &[Observation],
     (command, styles): (&Monitors, &Styles),
 ) -> anyhow::Result<String> {
-    let kernels: Vec<_> = builds.iter().map(|build| (build, lab.machine())).collect();
+    let kernels: Vec<_> = builds.iter().map(|build| (build, machine)).collect();
     let watched: Vec<Watched<'_>> =
         heads(&kernels).into_iter().zip(seen).map(|(head, observation)| Watched { head, observation }).collect();
     let monitored = Monitored { subject: title.to_owned(), ..Monitored::new(&watched, Vec::new()) };

@@ -1,6 +1,6 @@
 //! `marvin report`: a comparison of runs that are kept.
 
-use model::{Build, BuildId, Machine, MachineId, Run};
+use model::{Build, BuildId, Machine, Run};
 use report::{Machines, Question, Side};
 use store::Store;
 
@@ -16,15 +16,20 @@ pub(crate) fn report(arguments: &Arguments, command: &Report) -> anyhow::Result<
     let store = Store::open_read_only(&home(arguments.home.as_deref())?)?;
     let ids = command.runs.iter().map(|run| store.find_run(run)).collect::<Result<Vec<_>, _>>()?;
     let runs = ids.iter().map(|id| store.run(id)).collect::<Result<Vec<_>, _>>()?;
-    let groups = grouped(runs)?;
+    let groups = grouped(runs, &store)?;
     let known = groups
         .iter()
-        .map(|group| Ok((store.build(&group.build)?, store.machine(&group.machine)?)))
-        .collect::<Result<Vec<(Build, Machine)>, store::StoreError>>()?;
+        .map(|group| Ok((store.build(&group.build)?, &*group.machines)))
+        .collect::<Result<Vec<(Build, &[Machine])>, store::StoreError>>()?;
     let sides: Vec<Side<'_>> = groups
         .iter()
         .zip(&known)
-        .map(|(group, (build, machine))| Side { build, machine, runs: group.runs.iter().collect() })
+        .map(|(group, (build, machines))| Side {
+            build,
+            machine: &machines[0],
+            also: machines[1..].iter().collect(),
+            runs: group.runs.iter().collect(),
+        })
         .collect();
     let suite = suite(&groups[0].runs[0].suite)?;
     let measured =
@@ -44,30 +49,49 @@ pub(crate) fn report(arguments: &Arguments, command: &Report) -> anyhow::Result<
     Ok(comparison.conclusion().into())
 }
 
-/// The runs of one kernel on one machine.
+/// The runs of one kernel on one machine, whatever its equipment.
 struct Group {
     build: BuildId,
-    machine: MachineId,
+    machines: Vec<Machine>,
     runs: Vec<Run>,
+}
+
+impl Group {
+    /// Takes a run that belongs here; returns others.
+    fn take(&mut self, run: Run, machine: &Machine) -> Option<Run> {
+        if self.build != run.build || !self.machines[0].is_kin(machine) {
+            return Some(run);
+        }
+        self.runs.push(run);
+        None
+    }
 }
 
 /// Puts runs of the same build and machine together, in the order in which they are named. When all are of one, the
 /// first stands against the rest: a kernel against itself.
-fn grouped(runs: Vec<Run>) -> anyhow::Result<Vec<Group>> {
-    let mut groups: Vec<Group> = Vec::new();
+fn grouped(runs: Vec<Run>, store: &Store) -> anyhow::Result<Vec<Group>> {
+    let (mut groups, mut known): (Vec<Group>, Vec<Machine>) = (Vec::new(), Vec::new());
     for run in runs {
-        match groups.iter_mut().find(|group| group.build == run.build && group.machine == run.machine) {
-            Some(group) => group.runs.push(run),
-            None => groups.push(Group { build: run.build.clone(), machine: run.machine.clone(), runs: vec![run] }),
+        let machine = store.machine(&run.machine)?;
+        if !known.iter().any(|known: &Machine| known.id == machine.id) {
+            known.push(machine.clone());
         }
+        if let Some(run) = groups.iter_mut().try_fold(run, |run, group| group.take(run, &machine)) {
+            groups.push(Group { build: run.build.clone(), machines: vec![machine], runs: vec![run] });
+        }
+    }
+    for group in &mut groups {
+        // Kin in one order on every side, also where a side has no runs on some of them.
+        let first = group.machines[0].clone();
+        group.machines = known.iter().filter(|machine| machine.is_kin(&first)).cloned().collect();
     }
     if let [only] = groups.as_mut_slice() {
         if only.runs.len() < 2 {
             return Err(WrongInput("a report needs at least two runs: `marvin runs` lists them".into()).into());
         }
         let rest = only.runs.split_off(1);
-        let (build, machine) = (only.build.clone(), only.machine.clone());
-        groups.push(Group { build, machine, runs: rest });
+        let (build, machines) = (only.build.clone(), only.machines.clone());
+        groups.push(Group { build, machines, runs: rest });
     }
     Ok(groups)
 }

@@ -20,13 +20,15 @@ pub(crate) fn run(arguments: &Arguments, command: &Run) -> anyhow::Result<Exit> 
     let [build] = &builds;
     let seeds: Vec<u64> = (1..=command.seeds).collect();
     let plan = plan(measure, (&builds, suite), &workloads, &seeds);
+    let machines = lab.machines(&workloads)?;
     let runs = lab.carry_out(&plan, &|event| progress.event(&event))?.concat();
     progress.end();
     let answer = Answer::open(None)?;
     let styles = answer.styles(arguments.color);
     let mut texts = Vec::new();
     for run in &runs {
-        let shown = Shown { run, build, machine: lab.machine(), dumps: &lab.dumps(&run.id)? };
+        let machine = machines.iter().find(|machine| machine.id == run.machine).unwrap_or(lab.machine());
+        let shown = Shown { run, build, machine, dumps: &lab.dumps(&run.id)? };
         texts.push(report::render::run(&shown, &styles));
     }
     answer.write(texts.join("\n"))?;

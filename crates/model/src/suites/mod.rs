@@ -18,7 +18,7 @@ pub use rmap::RMAP;
 pub use sched::SCHED;
 pub use selections::{SEEDS, SMOKE};
 
-use crate::{MICRO, Metric, Suite, Workload};
+use crate::{Equipment, MICRO, Metric, Suite, Workload};
 
 /// All suites. The last two declare nothing of their own: they choose from the others.
 pub const SUITES: &[&Suite] = &[&MICRO, &MM, &SCHED, &NET, &IO, &RMAP, &SMOKE, &SEEDS];
@@ -43,6 +43,7 @@ const fn workload(name: &'static str, texts: Texts, operations: u64, exercises: 
         warm_up: 2,
         exercises,
         metric: Metric::COST,
+        equipment: Equipment::PLAIN,
         source: texts.source,
     }
 }

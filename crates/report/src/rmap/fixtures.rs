@@ -49,6 +49,13 @@ fn measured(kernel: usize, cell: RmapCell, all: u64) -> RmapMeasured {
         |once: u64, each: u64| Ok(RmapCost { ticks: processes * once + all * each * tenth / 10, count: all });
     let mut costs =
         vec![(RmapOperation::Map, by_process(30_000, 6_000)), (RmapOperation::Fork, by_process(90_000, 1_200))];
+    costs.push((
+        RmapOperation::Reclaim,
+        match cell.case.has_object() {
+            true => walked(900, u64::from(cell.mappings.min(512))),
+            false => Err("memory.reclaim reclaims none of these pages".into()),
+        },
+    ));
     if cell.case.has_object() {
         costs.push((RmapOperation::DropOne, walked(310, 1)));
         costs.push((RmapOperation::DropAll, walked(400, u64::from(cell.mappings.min(512)))));

@@ -51,7 +51,7 @@ impl Mappings<'_> {
                 map(place.address, place.pages, how)?;
             }
         }
-        self.touch();
+        self.write();
         Ok(())
     }
 
@@ -71,8 +71,14 @@ impl Mappings<'_> {
         Ok(())
     }
 
-    /// Writes to each page that is to be in use.
+    /// Uses each page that is to be in use: writes to those of an object, only reads those that were inherited, as a write
+    /// would make them this process's own.
     pub(super) fn touch(&self) {
+        let touch = if self.layout.case.has_object() { write } else { read };
+        self.layout.places().for_each(|place| touch(place.address + place.used * PAGE));
+    }
+
+    fn write(&self) {
         self.layout.places().for_each(|place| write(place.address + place.used * PAGE));
     }
 
@@ -147,6 +153,12 @@ fn write(address: usize) {
     let byte = std::ptr::with_exposed_provenance_mut::<u8>(address);
     // SAFETY: only called for pages of ours that are mapped and writable, and that nobody has a reference to.
     unsafe { byte.write_volatile(1) };
+}
+
+fn read(address: usize) {
+    let byte = std::ptr::with_exposed_provenance::<u8>(address);
+    // SAFETY: as for writing.
+    unsafe { byte.read_volatile() };
 }
 
 fn unmap(start: usize, bytes: usize) -> io::Result<()> {

@@ -6,6 +6,7 @@
 mod board;
 mod layout;
 mod mappings;
+mod pool;
 
 use std::fs::File;
 use std::io;
@@ -24,9 +25,12 @@ use mappings::{Mappings, page_tables_kib};
 
 pub(crate) use board::Answer;
 pub(crate) use layout::Case;
+pub(crate) use pool::Pool;
 
 /// A guest that has less than this part of its memory left takes no more processes.
 const RESERVE: u64 = 32;
+/// The least that has to be used before it is extrapolated, in KiB.
+const USED_MIN_KIB: u64 = 8 * 1024;
 /// Between this many processes it is asked whether all will fit.
 const ASKED_EVERY: usize = 16;
 
@@ -77,11 +81,13 @@ pub(crate) struct World {
     children: Vec<libc::pid_t>,
     /// Those that are there.
     alive: usize,
+    /// What pages are charged to, where they are to be reclaimed.
+    pool: Option<Pool>,
 }
 
 impl World {
     /// Makes the object in memory, and the processes without mappings where they map by themselves.
-    pub(crate) fn new(cell: Cell) -> io::Result<Self> {
+    pub(crate) fn new(cell: Cell, pool: Option<Pool>) -> io::Result<Self> {
         sys::wake_up_politely()?;
         let layout = cell.layout();
         let mut object = match cell.case {
@@ -91,11 +97,11 @@ impl World {
             _ => None,
         };
         if let Some(object) = &mut object {
-            fill(object, layout.object_pages() * PAGE)?;
+            charged(pool.as_ref(), || fill(object, layout.object_pages() * PAGE))?;
         }
         Mappings::keep_upper_tables(layout)?;
         let board = Board::new(cell.processes)?;
-        let mut world = Self { cell, board, object, children: Vec::new(), alive: 0 };
+        let mut world = Self { cell, board, object, children: Vec::new(), alive: 0, pool };
         while cell.case.has_object() && world.alive < cell.processes {
             world.fork(world.alive)?;
         }
@@ -107,7 +113,7 @@ impl World {
         let (before_kib, total_kib) = free_kib()?;
         let mine = Mappings { layout: self.cell.layout(), object: self.object.as_ref() };
         if !self.cell.case.has_object() {
-            mine.make()?;
+            charged(self.pool.as_ref(), || mine.make())?;
         }
         let mut all = Answer::default();
         for number in 0..self.cell.processes {
@@ -125,6 +131,10 @@ impl World {
             if there.is_power_of_two() || there % ASKED_EVERY == 0 {
                 let (left_kib, _) = free_kib()?;
                 let used = before_kib.saturating_sub(left_kib);
+                // What is free counts without the processors' own lists: of little that says nothing.
+                if used < USED_MIN_KIB {
+                    continue;
+                }
                 // One process more, as each forks once later on.
                 let needed_kib = used * (self.cell.processes as u64 + 1) / there as u64 + total_kib / RESERVE;
                 if needed_kib > before_kib || left_kib < total_kib / RESERVE {
@@ -150,7 +160,7 @@ impl World {
         Ok(all)
     }
 
-    /// Has each process write to its pages again, where they have been taken away.
+    /// Has each process use its pages again, where they have been taken away.
     pub(crate) fn touch(&self) -> io::Result<()> {
         self.all(Step::Touch, 0).map(|_| ())
     }
@@ -179,11 +189,24 @@ impl World {
     pub(crate) fn drop_one(&self, clock: Clock) -> Result<u64, Failure> {
         let object = self.object()?;
         let pages = self.cell.layout().object_pages();
-        timed(clock, || match self.cell.case {
+        let ticks = timed(clock, || match self.cell.case {
             // Not every file system can have holes, but all can be cut: the last page is the first mapping's.
             Case::File => truncate(object, pages - 1),
             _ => punch(object, self.cell.layout().place(0).offset),
-        })
+        })?;
+        truncate(object, pages)?;
+        Ok(ticks)
+    }
+
+    /// Has the kernel reclaim all pages that are mapped, and returns the ticks and how many it reclaimed.
+    pub(crate) fn reclaim(&self, clock: Clock) -> Result<(u64, u64), Failure> {
+        let Some(pool) = &self.pool else { return Err(Failure::Unsupported("no pool of pages".to_owned())) };
+        let before = pool.swapped_out()?;
+        let ticks = timed(clock, || pool.reclaim(self.cell.layout().object_pages()))?;
+        match pool.swapped_out()?.saturating_sub(before) {
+            0 => Err(Failure::Unsupported("memory.reclaim reclaims none of these pages".to_owned())),
+            pages => Ok((ticks, pages)),
+        }
     }
 
     /// Takes a page out of the object.
@@ -304,6 +327,13 @@ fn stay_with_parent() -> io::Result<()> {
     check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) }).map(|_| ())
 }
 
+fn charged<T>(pool: Option<&Pool>, action: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    match pool {
+        Some(pool) => pool.charging(action),
+        None => action(),
+    }
+}
+
 fn timed(clock: Clock, action: impl FnOnce() -> io::Result<()>) -> Result<u64, Failure> {
     let start = now(clock);
     action()?;
@@ -364,7 +394,7 @@ impl Workload for Suite {
             Measured::Drop => operations,
         };
         let cell = Cell { case: self.case, processes: TEAM, mappings: mappings.max(1), clock: Clock::Tsc };
-        let world = self.world.insert(World::new(cell)?);
+        let world = self.world.insert(World::new(cell, None)?);
         match world.populate()? {
             Populated::All(_) => Ok(()),
             Populated::Not(_) => Err(io::Error::from_raw_os_error(libc::ENOMEM)),

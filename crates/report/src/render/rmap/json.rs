@@ -1,6 +1,6 @@
 //! The experiment as JSON: all cells with their numbers as they are, all laws, all space.
 
-use model::{RmapOutcome, RmapSlab, RmapSpace};
+use model::{RmapCell, RmapCost, RmapOperation, RmapOutcome, RmapSlab, RmapSpace};
 use serde::Serialize;
 use stats::PowerLaw;
 
@@ -105,49 +105,54 @@ pub fn json(rmap: &Rmap) -> Result<String, RenderError> {
 }
 
 fn cells(rmap: &Rmap) -> Vec<CellDocument<'_>> {
-    let document = |((kernel, cell), outcome): (&(usize, model::RmapCell), &RmapOutcome)| {
-        // Borrowed from the report, which outlives the document.
-        let empty = CellDocument {
-            case: cell.case.word(),
-            processes: cell.processes,
-            mappings: cell.mappings,
-            kernel: *kernel,
-            outcome: "measured",
-            why: None,
-            needed_kib: None,
-            available_kib: None,
-            costs: Vec::new(),
-            space: None,
-        };
-        (empty, outcome)
+    rmap.outcomes.iter().map(|((kernel, cell), outcome)| document(*kernel, *cell, outcome)).collect()
+}
+
+fn document(kernel: usize, cell: RmapCell, outcome: &RmapOutcome) -> CellDocument<'_> {
+    let mut document = CellDocument {
+        case: cell.case.word(),
+        processes: cell.processes,
+        mappings: cell.mappings,
+        kernel,
+        outcome: "measured",
+        why: None,
+        needed_kib: None,
+        available_kib: None,
+        costs: Vec::new(),
+        space: None,
     };
-    let filled = |(empty, outcome)| match outcome {
+    match outcome {
         RmapOutcome::Measured(measured) => {
-            let costs = measured.costs.iter().map(|(operation, cost)| CostDocument {
-                operation: operation.word(),
-                per: operation.per(),
-                ns_all: cost.as_ref().ok().map(|cost| cost.ticks),
-                count: cost.as_ref().ok().map(|cost| cost.count),
-                ns_each: cost.as_ref().ok().and_then(|cost| cost.each()),
-                unsupported: cost.as_ref().err().map(String::as_str),
-            });
-            CellDocument { costs: costs.collect(), space: Some(space(&measured.space)), ..empty }
+            document.costs = measured.costs.iter().map(|(operation, cost)| of_cost(*operation, cost)).collect();
+            document.space = Some(space(&measured.space));
         }
-        RmapOutcome::DoesNotFit { needed_kib, available_kib } => CellDocument {
-            outcome: "does_not_fit",
-            needed_kib: Some(*needed_kib),
-            available_kib: Some(*available_kib),
-            ..empty
-        },
-        RmapOutcome::Unsupported(why) => CellDocument { outcome: "unsupported", why: Some(why), ..empty },
-        RmapOutcome::Failed(how) => CellDocument { outcome: "failed", why: Some(how), ..empty },
-    };
-    rmap.outcomes.iter().map(document).map(filled).collect()
+        RmapOutcome::DoesNotFit { needed_kib, available_kib } => {
+            document.outcome = "does_not_fit";
+            (document.needed_kib, document.available_kib) = (Some(*needed_kib), Some(*available_kib));
+        }
+        RmapOutcome::Unsupported(why) => {
+            (document.outcome, document.why) = ("unsupported", Some(why.as_str()));
+        }
+        RmapOutcome::Failed(how) => (document.outcome, document.why) = ("failed", Some(how.as_str())),
+    }
+    document
+}
+
+fn of_cost(operation: RmapOperation, cost: &Result<RmapCost, String>) -> CostDocument<'_> {
+    let known = cost.as_ref().ok();
+    CostDocument {
+        operation: operation.word(),
+        per: operation.per(),
+        ns_all: known.map(|cost| cost.ticks),
+        count: known.map(|cost| cost.count),
+        ns_each: known.and_then(|cost| cost.each()),
+        unsupported: cost.as_ref().err().map(String::as_str),
+    }
 }
 
 fn space(space: &RmapSpace) -> SpaceDocument<'_> {
     let slab = |slab| {
-        let RmapSlab { name, objects, object_bytes } = slab;
+        let RmapSlab { name, objects, object_bytes }: &RmapSlab = slab;
         SlabDocument { name, objects: *objects, object_bytes: *object_bytes }
     };
     SpaceDocument {
@@ -162,7 +167,7 @@ fn space(space: &RmapSpace) -> SpaceDocument<'_> {
 fn laws(rmap: &Rmap) -> Vec<LawDocument> {
     let mut documents = Vec::new();
     for case in &rmap.cases {
-        for operation in model::RmapOperation::ALL {
+        for operation in RmapOperation::ALL {
             for kernel in 0..rmap.kernels.len() {
                 let Some(laws) = rmap.laws(kernel, *case, operation) else { continue };
                 let document = |cells, law: PowerLaw| LawDocument {

@@ -32,7 +32,6 @@ pub(super) struct CaseTables {
 
 /// An operation over the grid.
 pub(super) struct Table {
-    pub(super) operation: RmapOperation,
     /// What it is, and of what its cost is.
     pub(super) title: String,
     /// Numbers of mappings.
@@ -106,7 +105,6 @@ fn table(rmap: &Rmap, case: RmapCase, operation: RmapOperation) -> Option<Table>
         rmap.laws(kernel, case, operation).map(|laws| format!("{}: {}", plain(name), law(&laws)))
     };
     has_cost.then(|| Table {
-        operation,
         title: format!("{operation}, ns per {}", operation.per()),
         heads: rmap.mappings.iter().map(|mappings| format!("m={mappings}")).collect(),
         rows,
@@ -126,15 +124,12 @@ fn written(value: Value<'_>) -> String {
 
 /// Returns a law in words: `n^0.98 m^-0.02, R² 0.999`.
 fn law(Laws { all, large }: &Laws) -> String {
-    let mut text = powers(all);
-    if is_poor(all) {
-        text.push_str(&format!("; poor: a cell is {:.2} times off", all.worst_ratio));
-    }
-    if let Some(large) = large {
-        let poor = if is_poor(large) { format!(" ({:.2} times off)", large.worst_ratio) } else { String::new() };
-        text.push_str(&format!("; without the fewest: {}{poor}", powers(large)));
-    }
-    text
+    let off = is_poor(all).then(|| format!("; poor: a cell is {:.2} times off", all.worst_ratio)).unwrap_or_default();
+    let large = large.as_ref().map_or_else(String::new, |large| {
+        let poor = is_poor(large).then(|| format!(" ({:.2} times off)", large.worst_ratio)).unwrap_or_default();
+        format!("; without the fewest: {}{poor}", powers(large))
+    });
+    format!("{}{off}{large}", powers(all))
 }
 
 fn powers(law: &PowerLaw) -> String {

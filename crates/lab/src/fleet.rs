@@ -1,0 +1,190 @@
+//! The machines of a lab: one for each equipment that workloads ask for, opened when it is first needed; and what guests of
+//! a build carry on each.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kernel::{KernelError, is_built_in, modules};
+use machine::{Boot, Exact, Fittings, Guest, InitrdFile, MachineError, StillGuest, modules_hash};
+use model::{Build, BuildId, Equipment, ExtraFiles, GuestModule, Need, Workload};
+
+use crate::{EQUIP, LabError};
+
+/// The modules that a build has for an equipment, or why its workloads cannot be run.
+type Carried = Arc<Result<Vec<InitrdFile>, String>>;
+
+/// The machines of a lab.
+#[derive(Debug)]
+pub(crate) struct Fleet {
+    plain: Arc<Exact>,
+    /// The guest image: an archive of files for workloads that need some.
+    image: Option<PathBuf>,
+    others: Mutex<BTreeMap<Equipment, Arc<Exact>>>,
+    carried: Mutex<BTreeMap<(BuildId, Equipment), Carried>>,
+}
+
+/// A machine and what guests of one build carry on it.
+#[derive(Debug, Clone)]
+pub(crate) struct Berth {
+    pub(crate) equipment: Equipment,
+    pub(crate) exact: Arc<Exact>,
+    carried: Carried,
+}
+
+impl Fleet {
+    pub(crate) fn new(plain: Exact, image: Option<PathBuf>) -> Self {
+        Self { plain: Arc::new(plain), image, others: Mutex::default(), carried: Mutex::default() }
+    }
+
+    pub(crate) fn plain(&self) -> &Exact {
+        &self.plain
+    }
+
+    /// Returns the machine with this equipment.
+    pub(crate) fn machine(&self, equipment: &Equipment) -> Result<Arc<Exact>, LabError> {
+        if *equipment == Equipment::PLAIN {
+            return Ok(Arc::clone(&self.plain));
+        }
+        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(exact) = others.get(equipment) {
+            return Ok(Arc::clone(exact));
+        }
+        let names = equipment.modules.iter().map(spoken).collect::<Vec<_>>().join(", ");
+        let fittings = Fittings {
+            loader: (!equipment.modules.is_empty()).then(|| (EQUIP.to_vec(), names)),
+            files: self.image.clone().filter(|_| equipment.files == ExtraFiles::Image),
+        };
+        let exact = Arc::new(self.plain.equipped(equipment.memory_mib, fittings)?);
+        Ok(Arc::clone(others.entry(*equipment).or_insert(exact)))
+    }
+
+    /// Returns where a build runs workloads of an equipment.
+    pub(crate) fn berth(&self, build: &Build, equipment: &Equipment) -> Result<Berth, LabError> {
+        let exact = self.machine(equipment)?;
+        let mut known = self.carried.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (build.id.clone(), *equipment);
+        let carried = known.entry(key).or_insert_with(|| Arc::new(self.carry(build, equipment)));
+        Ok(Berth { equipment: *equipment, exact, carried: Arc::clone(carried) })
+    }
+
+    fn carry(&self, build: &Build, equipment: &Equipment) -> Result<Vec<InitrdFile>, String> {
+        if equipment.files == ExtraFiles::Image && self.image.is_none() {
+            return Err("the lab has no guest image".to_owned());
+        }
+        if equipment.modules.is_empty() { Ok(Vec::new()) } else { carried(build, equipment.modules) }
+    }
+}
+
+impl Berth {
+    /// Returns what a guest of this build boots and carries, or why it cannot have what it needs.
+    pub(crate) fn guest<'a>(&'a self, build: &'a Build) -> Result<Guest<'a>, String> {
+        let modules = self.carried.as_ref().as_ref().map_err(Clone::clone)?;
+        Ok(Guest { build, modules })
+    }
+
+    /// Returns a hash of the modules, where there are any to be loaded: part of what a result was measured with.
+    pub(crate) fn modules_hash(&self) -> Option<String> {
+        self.carried.as_ref().as_ref().ok().filter(|files| !files.is_empty()).map(|files| modules_hash(files))
+    }
+
+    /// Boots a build that can have what it needs.
+    pub(crate) fn boot(&self, build: &Build, seed: u64) -> Result<Result<Boot, String>, MachineError> {
+        self.guest(build).map_or_else(|why| Ok(Err(why)), |guest| self.exact.boot(&guest, seed).map(Ok))
+    }
+
+    /// Boots a build again that does not boot; see [`Exact::capture_boot`].
+    pub(crate) fn capture_boot(&self, build: &Build, seed: u64) -> Result<Option<StillGuest>, MachineError> {
+        self.guest(build).map_or(Ok(None), |guest| self.exact.capture_boot(&guest, seed))
+    }
+}
+
+/// Returns the equipments of workloads, each once, in the order in which they come.
+pub(crate) fn equipments(workloads: &[&Workload]) -> Vec<Equipment> {
+    let mut found = Vec::new();
+    for workload in workloads {
+        if !found.contains(&workload.equipment) {
+            found.push(workload.equipment);
+        }
+    }
+    found
+}
+
+fn spoken(module: &GuestModule) -> String {
+    let maybe = if module.need == Need::May { "?" } else { "" };
+    format!("{}{maybe} {}", module.name, module.parameters).trim_end().to_owned()
+}
+
+/// Returns a build's modules and the list that `marvin-equip` loads them by, or which one is missing.
+fn carried(build: &Build, wanted: &[GuestModule]) -> Result<Vec<InitrdFile>, String> {
+    let said = |error: KernelError| error.to_string();
+    let names: Vec<&str> = wanted.iter().map(|module| module.name).collect();
+    let found = modules(build, &names).map_err(said)?;
+    let is_named = |name: &str, module: &GuestModule| module.name.replace('-', "_") == name;
+    for module in wanted.iter().filter(|module| module.need == Need::Must) {
+        // Where nobody knows what is built in the workload finds out.
+        if !found.iter().any(|file| is_named(&file.name, module))
+            && is_built_in(build, module.name).map_err(said)? == Some(false)
+        {
+            return Err(format!("module {} not in the build", module.name));
+        }
+    }
+    let (mut files, mut list) = (Vec::new(), String::new());
+    for (at, module) in found.into_iter().enumerate() {
+        let asked = wanted.iter().find(|wanted| is_named(&module.name, wanted));
+        let need = if asked.is_some_and(|wanted| wanted.need == Need::Must) { "must" } else { "may" };
+        let file = format!("{at:02}-{}.ko", module.name);
+        list.extend([&*file, " ", need, " ", asked.map_or("", |wanted| wanted.parameters), "\n"]);
+        files.push(InitrdFile { path: format!("equipment/{file}"), bytes: module.bytes });
+    }
+    files.push(InitrdFile { path: "equipment/load".to_owned(), bytes: list.into_bytes() });
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use model::{Build, BuildFile, BuildId, GuestModule, KernelName};
+
+    use super::carried;
+
+    fn build(modules: Option<&Path>) -> Build {
+        let hash = "0".repeat(64);
+        Build {
+            id: BuildId::from_hex(&hash).unwrap(),
+            name: KernelName::Path("vmlinuz".into()),
+            version: "6.9".into(),
+            origin: "vmlinuz".into(),
+            image: BuildFile { path: "vmlinuz".into(), sha256: hash },
+            vmlinux: None,
+            config: None,
+            symbols: None,
+            modules: modules.map(Path::to_owned),
+        }
+    }
+
+    const WANTED: &[GuestModule] =
+        &[GuestModule::may("lzo"), GuestModule::must("zram", "num_devices=1"), GuestModule::must("ext4", "")];
+
+    #[test]
+    fn modules_come_with_what_they_need_and_how_they_are_loaded() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("kernel")).unwrap();
+        fs::write(folder.path().join("modules.builtin"), "kernel/fs/ext4/ext4.ko\n").unwrap();
+        let why = carried(&build(Some(folder.path())), WANTED).unwrap_err();
+        assert_eq!(why, "module zram not in the build");
+        fs::write(folder.path().join("kernel/zsmalloc.ko"), b"\x7fELF\0depends=\0").unwrap();
+        fs::write(folder.path().join("kernel/zram.ko"), b"\x7fELF\0depends=zsmalloc\0").unwrap();
+        let files = carried(&build(Some(folder.path())), WANTED).unwrap();
+        let list = files.last().unwrap();
+        assert_eq!(list.path, "equipment/load");
+        assert_eq!(String::from_utf8_lossy(&list.bytes), "00-zsmalloc.ko may \n01-zram.ko must num_devices=1\n");
+    }
+
+    #[test]
+    fn a_build_without_modules_is_asked_in_the_guest() {
+        assert_eq!(carried(&build(None), WANTED).unwrap().len(), 1);
+    }
+}

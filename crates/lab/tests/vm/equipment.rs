@@ -1,0 +1,56 @@
+//! Equipment: other memory, modules that are loaded before the guest settles, and what comes of those that cannot be.
+
+use std::sync::LazyLock;
+
+use lab::{Dumps, Plan, Reuse};
+use model::{Equipment, GuestModule, MICRO, Outcome, Run, Workload};
+
+use crate::{build, declared, lab, leaked, measure, samples};
+
+const ZRAM: &[GuestModule] = &[GuestModule::may("lzo"), GuestModule::may("lzo_rle"), GuestModule::must("zram", "")];
+const ABSENT: &[GuestModule] = &[GuestModule::must("no_such_module", "")];
+const REFUSED: &[GuestModule] = &[GuestModule::must("zram", "num_devices=many")];
+
+static ON: LazyLock<[&Workload; 4]> = LazyLock::new(|| {
+    let on = |memory_mib, modules| {
+        let equipment = Equipment { modules, ..Equipment::with_memory(memory_mib) };
+        leaked(Workload { equipment, ..*declared("getppid") })
+    };
+    [on(128, &[]), on(512, ZRAM), on(256, ABSENT), on(256, REFUSED)]
+});
+
+fn run(kernel: &str, workloads: &[&'static Workload]) -> Vec<Run> {
+    let build = build(kernel);
+    let (suite, workloads) = (&MICRO, workloads.to_vec());
+    let (seeds, reuse, dumps) = (vec![1], Reuse::Nothing, Dumps::Drop);
+    let plan = Plan { sides: vec![&build], suite, workloads, seeds, machines: 2, reuse, dumps };
+    lab().carry_out(&plan, &|_| {}).unwrap().remove(0)
+}
+
+#[test]
+fn one_plan_holds_several_equipments_and_each_has_a_machine_of_its_own() {
+    for kernel in ["deb:6.1", "deb:6.12"] {
+        let plain = declared("getppid");
+        let [small, zram, absent, refused] = *ON;
+        let asked = [plain, small, zram, absent, refused];
+        let machines = lab().machines(&asked).unwrap();
+        assert!(machines.iter().all(|machine| machine.is_kin(&machines[0])));
+        let runs = run(kernel, &asked);
+        let outcome = |at: usize| {
+            let run = runs.iter().find(|run| run.machine == machines[at].id).unwrap();
+            (&run.results[0], &run.environment)
+        };
+        // Nobody else's number moves for it.
+        assert_eq!(samples(outcome(0).0), samples(&measure(lab(), &build(kernel), &[plain])[0]), "{kernel}");
+        assert_eq!(outcome(1).0.outcome, Outcome::Completed, "{kernel}");
+        assert_eq!(outcome(2).0.outcome, Outcome::Completed, "{kernel}");
+        let has_modules = |at: usize| outcome(at).1.iter().any(|(name, _)| name == "modules sha256");
+        assert!(has_modules(2) && !has_modules(0) && !has_modules(1), "{kernel}");
+        let unsupported = |text: &str| Outcome::Unsupported(text.to_owned());
+        assert_eq!(outcome(3).0.outcome, unsupported("module no_such_module not in the build"), "{kernel}");
+        let why = "module zram cannot be loaded: Invalid argument (os error 22)";
+        assert_eq!(outcome(4).0.outcome, unsupported(why), "{kernel}");
+        let again = run(kernel, &[zram]);
+        assert_eq!(samples(&again[0].results[0]), samples(outcome(2).0), "{kernel}");
+    }
+}
