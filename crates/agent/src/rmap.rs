@@ -145,10 +145,12 @@ fn counted(world: &World, report: &mut Report, phase: &str) -> io::Result<Answer
 
 /// Takes pages away from the other end, by what they are of: the kernel has to find who has them mapped.
 fn from_the_object(world: &World, clock: Clock, report: &mut Report) -> io::Result<()> {
-    report.cost("drop-one", world.drop_one(clock).map(|ticks| (ticks, 1)))?;
-    world.touch()?;
-    report.cost("drop-all", world.drop_all(clock))?;
-    // Now the mappings are there, and no page is: the first process alone takes some, and one of them is asked back.
+    if world.has_object() {
+        report.cost("drop-one", world.drop_one(clock).map(|ticks| (ticks, 1)))?;
+        world.touch()?;
+        report.cost("drop-all", world.drop_all(clock))?;
+    }
+    // Now the mappings of an object are there, and no page is: one process alone takes some, and one of them is asked back.
     let asked = match world.page_out() {
         Ok(answer) if answer.entries == 0 => Ok((answer.ticks, 1)),
         Ok(_) => Err(Failure::Unsupported("MADV_PAGEOUT leaves the page where it is".to_owned())),

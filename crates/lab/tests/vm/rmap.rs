@@ -1,7 +1,9 @@
 //! The experiment on reverse mappings: costs that move with what they stress, space that is what arithmetic says.
 
 use lab::Lab;
-use model::{Build, ENTRIES_PER_TABLE, RmapCase, RmapCell, RmapCost, RmapMeasured, RmapOperation, RmapOutcome};
+use model::{
+    Build, ENTRIES_PER_TABLE, RMAP, RmapCase, RmapCell, RmapCost, RmapMeasured, RmapOperation, RmapOutcome, Workload,
+};
 
 use crate::{build, lab};
 
@@ -39,6 +41,13 @@ fn costs_follow_processes_and_mappings() {
         let ratio = each(&wide) / each(&few);
         println!("{case:<10} unmap        8 times the processes: {ratio:.2} times as much each");
         assert!((0.4..1.6).contains(&ratio), "{case}: {ratio}");
+        if case == RmapCase::Sparse {
+            // The page is one mapping's, and all the others are looked at in vain.
+            let one = |measured| cost(measured, RmapOperation::PageoutOne).ticks as f64;
+            let ratio = one(&many) / one(&few);
+            println!("{case:<10} pageout-one  16 times the mappings: {ratio:.2} times the time");
+            assert!(ratio > 4.0, "{case}: {ratio}");
+        }
         if case.has_object() {
             let one = |measured| cost(measured, RmapOperation::DropOne).ticks as f64;
             // Each process that has the page is to be found: eight times as many.
@@ -92,4 +101,35 @@ fn what_does_not_fit_says_so() {
     assert!(needed_kib > 39 * 1000 * 100 && needed_kib < 8 * 1000 * 1000, "{needed_kib}");
     let all_kib = u64::from(MEMORY_MIB) * 1024;
     assert!(available_kib > 16 * 1024 && available_kib < all_kib, "{available_kib}");
+}
+
+/// Some of the suite; all of it for whoever sets MARVIN_FULL, as `make test-full` does.
+fn some() -> Vec<&'static Workload> {
+    let few = ["rmap-anon-unmap", "rmap-file-fork", "rmap-shm-punch"];
+    let full = std::env::var_os("MARVIN_FULL").is_some();
+    RMAP.workloads.iter().filter(|workload| full || few.contains(&workload.name)).collect()
+}
+
+#[test]
+fn twice_the_operations_of_the_suite_take_twice_the_time() {
+    crate::truthful::doubled(some());
+}
+
+#[test]
+fn workloads_of_the_suite_enter_the_functions_they_declare() {
+    crate::probes::entered(some());
+}
+
+/// Of all memory that can be reclaimed a page is dearer the more processes have it mapped.
+#[test]
+fn reclaim_finds_all_that_have_a_page_mapped() {
+    for kernel in ["deb:6.1", "deb:6.12"] {
+        let build = build(kernel);
+        let each =
+            |processes| cost(&measured(lab(), &build, cell(RmapCase::Shared, processes, 64)), RmapOperation::Reclaim);
+        let (few, many) = (each(2), each(32));
+        let ratio = many.each().unwrap() / few.each().unwrap();
+        println!("{kernel} reclaim for 16 times the processes: {ratio:.2} times as much a page, {} pages", many.count);
+        assert!(ratio > 2.0, "{kernel}: {few:?} {many:?}");
+    }
 }

@@ -81,6 +81,11 @@ impl Layout {
         }
     }
 
+    /// Returns the mapping that was made last.
+    pub(super) fn last(self) -> Place {
+        self.place(self.mappings - 1)
+    }
+
     /// Returns all mappings.
     pub(super) fn places(self) -> impl Iterator<Item = Place> {
         (0..self.mappings).map(move |number| self.place(number))

@@ -99,9 +99,9 @@ impl Mappings<'_> {
         Ok(present)
     }
 
-    /// Asks the kernel to reclaim the used page of the first mapping.
+    /// Asks the kernel to reclaim the used page of the last mapping.
     pub(super) fn page_out(&self) -> io::Result<()> {
-        let place = self.layout.place(0);
+        let place = self.layout.last();
         let page = std::ptr::with_exposed_provenance_mut::<libc::c_void>(place.address + place.used * PAGE);
         // SAFETY: the page is mapped, and nobody has a reference to it; what it holds is of no use to anybody.
         check(unsafe { libc::madvise(page, PAGE, MADV_PAGEOUT) }).map(|_| ())
@@ -109,7 +109,7 @@ impl Mappings<'_> {
 
     /// Says whether that page is still mapped.
     pub(super) fn is_there(&self) -> io::Result<bool> {
-        let place = self.layout.place(0);
+        let place = self.layout.last();
         let mut entry = [0; 8];
         let page = place.address / PAGE + place.used;
         File::open("/proc/self/pagemap")?.read_exact_at(&mut entry, (page * 8) as u64)?;

@@ -11,11 +11,12 @@ mod pool;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
 
 use wire::Clock;
 
 use super::region::PAGE;
-use super::scratch::{Folder, fill, page_cache_file};
+use super::scratch::{Folder, page_cache_file};
 use super::{Between, Failure, Made, Workload};
 use crate::sys::{self, Fork, check};
 use board::{Board, Step};
@@ -90,14 +91,14 @@ impl World {
     pub(crate) fn new(cell: Cell, pool: Option<Pool>) -> io::Result<Self> {
         sys::wake_up_politely()?;
         let layout = cell.layout();
-        let mut object = match cell.case {
+        let object = match cell.case {
             Case::File => Some(page_cache_file()?),
             // A file of tmpfs is what shared anonymous memory is of, with a name to map it by more than once.
             _ if cell.case.has_object() => Some(Folder::new()?.file("object")?),
             _ => None,
         };
-        if let Some(object) = &mut object {
-            charged(pool.as_ref(), || fill(object, layout.object_pages() * PAGE))?;
+        if let Some(object) = &object {
+            charged(pool.as_ref(), || fill(object, layout))?;
         }
         Mappings::keep_upper_tables(layout)?;
         let board = Board::new(cell.processes)?;
@@ -180,9 +181,11 @@ impl World {
         self.all(Step::Count, 0)
     }
 
-    /// Has the first process ask for its first page to be reclaimed; one entry is left if it is still there then.
+    /// Has the last process ask for the page of its last mapping to be reclaimed; one entry is left if it is still there
+    /// then. The kernel looks at mappings of the same pages in the order in which they were made, and stops at the last that
+    /// has the page in use: it must not be the first.
     pub(crate) fn page_out(&self) -> io::Result<Answer> {
-        self.board.ask(0, Step::PageOut, 0)
+        self.board.ask(self.alive - 1, Step::PageOut, 0)
     }
 
     /// Takes one page that all processes have mapped out of the object, and returns the ticks.
@@ -202,7 +205,7 @@ impl World {
     pub(crate) fn reclaim(&self, clock: Clock) -> Result<(u64, u64), Failure> {
         let Some(pool) = &self.pool else { return Err(Failure::Unsupported("no pool of pages".to_owned())) };
         let before = pool.swapped_out()?;
-        let ticks = timed(clock, || pool.reclaim(self.cell.layout().object_pages()))?;
+        let ticks = timed(clock, || pool.reclaim(self.cell.layout().used_pages()))?;
         match pool.swapped_out()?.saturating_sub(before) {
             0 => Err(Failure::Unsupported("memory.reclaim reclaims none of these pages".to_owned())),
             pages => Ok((ticks, pages)),
@@ -222,6 +225,11 @@ impl World {
         let ticks = timed(clock, || truncate(object, 0))?;
         truncate(object, layout.object_pages())?;
         Ok((ticks, layout.used_pages() as u64))
+    }
+
+    /// Says whether pages can be taken out of what is mapped.
+    pub(crate) fn has_object(&self) -> bool {
+        self.object.is_some()
     }
 
     fn object(&self) -> Result<&File, Failure> {
@@ -338,6 +346,13 @@ fn timed(clock: Clock, action: impl FnOnce() -> io::Result<()>) -> Result<u64, F
     let start = now(clock);
     action()?;
     Ok(now(clock).saturating_sub(start))
+}
+
+/// Gives an object its length, and has the pages in memory that will be in use; not of zeroes, which kernels may leave out
+/// when they write to swap.
+fn fill(object: &File, layout: Layout) -> io::Result<()> {
+    truncate(object, layout.object_pages())?;
+    (0..layout.used_pages()).try_for_each(|page| object.write_all_at(&[1], (page * PAGE) as u64))
 }
 
 fn truncate(object: &File, pages: usize) -> io::Result<()> {

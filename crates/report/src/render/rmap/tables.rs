@@ -13,7 +13,7 @@ use crate::rmap::{Laws, Rmap, Value, is_poor};
 /// What a number is written with.
 const WIDTH: usize = 8;
 /// Caches that have a row of their own; the others are one row.
-const CACHES: [&str; 4] = ["vm_area_struct", "anon_vma", "anon_vma_chain", "maple_node"];
+const CACHES: [&str; 5] = ["vm_area_struct", "vma_lock", "anon_vma", "anon_vma_chain", "maple_node"];
 
 /// What is said under all tables.
 pub(super) const LEGEND: &str = "Costs are guest nanoseconds, which are instructions on this machine: those of all \
@@ -114,6 +114,8 @@ fn table(rmap: &Rmap, case: RmapCase, operation: RmapOperation) -> Option<Table>
 
 fn written(value: Value<'_>) -> String {
     match value {
+        // Digits behind the point of thousands are no news.
+        Value::Cost(cost) if cost >= 1000.0 => format!("{cost:.0}"),
         Value::Cost(cost) => number::value(cost, WIDTH),
         Value::NoRoom => "no room".to_owned(),
         Value::Unsupported(_) => "-".to_owned(),
