@@ -11,7 +11,7 @@ use wire::{Frame, Job, Task};
 use crate::measure::{self, Plan};
 use crate::monitors::Monitors;
 use crate::workloads::Failure;
-use crate::{environment, probes, symbols, tool};
+use crate::{environment, probes, rmap, symbols, tool};
 
 /// Lives the rest of PID 1's life; ends with the machine.
 pub(crate) fn main() -> ! {
@@ -48,6 +48,14 @@ fn work(job: &Job) -> io::Result<Vec<Frame>> {
             let (end, files) = tool::run(tool, job.clock, &pause)?;
             Ok(files.into_iter().map(file).chain([end]).collect())
         }
+        Task::Rmap { case, processes, mappings } => rmap::frames(&rmap::Question {
+            case,
+            processes: *processes,
+            mappings: *mappings,
+            clock: job.clock,
+            delay_us: job.perturbation.delay_us,
+            spins: job.perturbation.spins,
+        }),
         Task::Workload { name, operations, warm_up, iterations, probes, monitors } => {
             if let Some(why) = equipment::failure() {
                 return Ok(vec![Frame::Unsupported(why)]);

@@ -12,6 +12,7 @@ mod monitors;
 mod probes;
 mod region;
 mod resident;
+mod rmap;
 mod symbols;
 mod tool;
 mod workloads;

@@ -45,7 +45,7 @@ const THREADS: &[&str] = &["kswapd", "kcompactd", "khugepaged", SAMPLER];
 const SAMPLER: &str = "marvin-monitor";
 
 /// A copy: its name and the bytes.
-type Copy = (String, Vec<u8>);
+pub(crate) type Copy = (String, Vec<u8>);
 
 /// Monitors that are at work.
 pub(crate) struct Monitors {
@@ -131,7 +131,7 @@ fn sample(mut kept: File, interval_ms: u64) -> io::Result<()> {
 }
 
 /// Reads copies as the sampler keeps them; half a one at the end is left out.
-fn read_back(mut bytes: &[u8]) -> Vec<Copy> {
+pub(crate) fn read_back(mut bytes: &[u8]) -> Vec<Copy> {
     let mut copies = Vec::new();
     while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
         let head = String::from_utf8_lossy(&bytes[..end]).into_owned();

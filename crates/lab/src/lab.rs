@@ -124,6 +124,10 @@ impl Lab {
         equipments(workloads).into_iter().map(machine).collect()
     }
 
+    pub(crate) fn fleet(&self) -> &Fleet {
+        &self.fleet
+    }
+
     pub(crate) fn exact(&self) -> &Exact {
         self.fleet.plain()
     }

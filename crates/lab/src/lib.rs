@@ -15,6 +15,7 @@ mod job;
 mod lab;
 mod perturb;
 mod plan;
+mod rmap;
 mod symbols;
 mod unit;
 

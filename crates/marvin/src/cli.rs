@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
-use model::CostModel;
+use model::{CostModel, RmapCase};
 use report::render::Style;
 
 use crate::exit::EXIT_CODES;
@@ -82,6 +82,9 @@ pub(crate) enum Command {
     Profile(Box<Profile>),
     /// Show what kernels count while a workload runs: reclaim, faults, disks, slabs, stalls, kernel beside kernel
     Monitors(Box<Monitors>),
+    /// Ask kernels something that takes a grid of measurements
+    #[command(subcommand)]
+    Experiment(Experiment),
     /// Run a suite on one kernel and keep the results
     Run(Run),
     /// Build a kernel from its source, or fetch one, and say where it is
@@ -139,7 +142,7 @@ pub(crate) enum Page {
 /// What is measured.
 #[derive(Debug, Args)]
 pub(crate) struct Measure {
-    /// Suite to run: micro, mm, sched, net, io, smoke, seeds; `marvin workloads` shows what is in them
+    /// Suite to run: micro, mm, sched, net, io, rmap, smoke, seeds; `marvin workloads` shows what is in them
     #[arg(long, value_name = "SUITE", default_value = "micro")]
     pub(crate) suite: String,
 
@@ -395,6 +398,72 @@ pub(crate) struct Monitors {
     /// Names and layout of the rows: 2013 as in Mel Gorman's mails of that year, mmtests as its compare today, or ours
     #[arg(long, value_name = "STYLE", default_value = "marvin")]
     pub(crate) style: Style,
+
+    /// How it is written
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+
+    /// Write it to a file rather than to standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// `marvin experiment`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Experiment {
+    /// Ask what reverse mappings cost and take: n processes with m mappings each of the same memory
+    Rmap(RmapArguments),
+}
+
+const RMAP_EXAMPLES: &str = "Cases:
+  file       n processes map each of m pages of a file (ramfs) by itself
+  shared     the same with shared anonymous memory
+  sparse     shared anonymous memory of 2 MiB, mapped m times, a page of each in use
+  remapped   one mapping whose pages remap_file_pages(2) puts elsewhere one by one
+  inherited  private memory of a process that the others are forked from
+  chain      the same, each process forked from the one before
+
+Examples:
+  marvin experiment rmap deb:6.1 deb:6.12
+  marvin experiment rmap deb:6.12 --case sparse --processes 1,10,100 --mappings 1000
+  marvin experiment rmap deb:6.1 deb:6.12 --format html -o rmap.html";
+
+/// `marvin experiment rmap`.
+#[derive(Debug, Args)]
+#[command(after_help = format!("{KERNELS}{RMAP_EXAMPLES}"))]
+pub(crate) struct RmapArguments {
+    /// Kernels, the base first
+    #[arg(required = true, value_name = "KERNEL")]
+    pub(crate) kernels: Vec<String>,
+
+    /// Only these cases, separated by commas
+    #[arg(long, value_name = "CASES", value_delimiter = ',')]
+    pub(crate) case: Vec<RmapCase>,
+
+    /// Numbers of processes and of mappings, each with each; at most six, each from 1 to 10000
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', default_values_t = [1, 10, 100, 1000],
+          value_parser = value_parser!(u32).range(1..=10_000))]
+    pub(crate) grid: Vec<u32>,
+
+    /// Numbers of processes, if others than those of the grid
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', value_parser = value_parser!(u32).range(1..=10_000))]
+    pub(crate) processes: Vec<u32>,
+
+    /// Numbers of mappings of each process, if others than those of the grid
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', value_parser = value_parser!(u32).range(1..=10_000))]
+    pub(crate) mappings: Vec<u32>,
+
+    /// Memory of the guest in MiB: cells that do not fit are shown as such
+    #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = value_parser!(u32).range(256..=65_536))]
+    pub(crate) memory: u32,
+
+    /// Seed of the run
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u64).range(1..=1000))]
+    pub(crate) seed: u64,
+
+    /// Machines at the same time [default: 2, or 1 on a host with one processor]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=64))]
+    pub(crate) jobs: Option<u16>,
 
     /// How it is written
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]

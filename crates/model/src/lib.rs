@@ -16,6 +16,7 @@ mod micro;
 mod monitor;
 mod profile;
 mod release;
+mod rmap;
 mod run;
 mod selection;
 mod source;
@@ -39,12 +40,16 @@ pub use micro::MICRO;
 pub use monitor::{Counters, MonitorCopy, MonitorFile, Observation, Phase, Reading, TimedReading, thread_of};
 pub use profile::{Profile, ProfileLine, Region, Share};
 pub use release::{Line, LineError, Release, track_of};
+pub use rmap::{
+    ENTRIES_PER_TABLE, RmapCase, RmapCaseError, RmapCell, RmapCost, RmapMeasured, RmapOperation, RmapOutcome, RmapSlab,
+    RmapSpace,
+};
 pub use run::{Environment, FailureReason, Outcome, Run, Stage, SubjectFailure, WorkloadResult};
 pub use selection::{SelectionError, group_of, select, suite, workloads};
 pub use source::SourcePlace;
 pub use subsystem::subsystem_of;
-pub use suites::{IO, MM, NET, SCHED, SEEDS, SMOKE, SUITES};
-pub use triage::{Triage, TriageError};
+pub use suites::{IO, MM, NET, RMAP, SCHED, SEEDS, SMOKE, SUITES};
 pub use tool::{Column, Find, Pick, Reader, Server, Source, Table, Tool, ToolMetric, ToolWorkload};
+pub use triage::{Triage, TriageError};
 pub use verdict::{Uncertainty, Verdict};
 pub use workload::{Suite, Workload};

@@ -57,7 +57,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::{SelectionError, group_of, select, suite, workloads};
-    use crate::{IO, MICRO, MM, NET, SCHED, SUITES, Workload};
+    use crate::{IO, MICRO, MM, NET, RMAP, SCHED, SUITES, Workload};
 
     fn names(words: &[&str]) -> Vec<&'static str> {
         let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
@@ -91,13 +91,13 @@ mod tests {
                 assert_eq!(workload, first, "{}: one name, two declarations", workload.name);
             }
         }
-        let declared: usize = [MICRO, MM, SCHED, NET, IO].iter().map(|suite| suite.workloads.len()).sum();
+        let declared: usize = [MICRO, MM, SCHED, NET, IO, RMAP].iter().map(|suite| suite.workloads.len()).sum();
         assert_eq!(workloads().len(), declared, "a name is in two suites that declare");
     }
 
     #[test]
     fn what_is_made_after_an_older_test_says_so() {
-        for suite in [MM, SCHED, NET, IO] {
+        for suite in [MM, SCHED, NET, IO, RMAP] {
             for Workload { name, source, .. } in suite.workloads {
                 assert!(source.contains("Kept: ") && source.contains("Differs: "), "{name}: {source}");
             }

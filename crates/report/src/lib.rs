@@ -25,6 +25,7 @@ pub mod monitors;
 mod plain;
 mod question;
 pub mod render;
+pub mod rmap;
 mod verdict;
 
 pub use compare::compare;

@@ -8,6 +8,7 @@ mod average;
 mod change;
 mod distribution;
 mod families;
+mod fit;
 #[cfg(test)]
 mod golden;
 mod noise;
@@ -22,6 +23,7 @@ pub mod synthetic;
 pub use average::{Spread, geometric_mean, median, median_without_first, spread};
 pub use change::percent_change;
 pub use families::{Family, benjamini_hochberg, families, simes};
+pub use fit::{PowerLaw, power_law};
 pub use noise::{NoiseProfile, noise_profile};
 pub use ranks::{RankTest, rank_test};
 pub use rated::{

@@ -41,6 +41,15 @@ pub enum Task {
     Environment,
     /// Copy out the names and addresses of the kernel's functions.
     Symbols,
+    /// Do one cell of the experiment on reverse mappings.
+    Rmap {
+        /// What is mapped, and how.
+        case: String,
+        /// How many processes map it.
+        processes: u32,
+        /// How often each does.
+        mappings: u32,
+    },
     /// Run one workload.
     Workload {
         /// Its name.
@@ -113,6 +122,12 @@ impl Job {
             Task::Tool(tool) => {
                 words.push("task=tool".into());
                 words.extend(tool.lines());
+            }
+            Task::Rmap { case, processes, mappings } => {
+                words.push("task=rmap".into());
+                words.push(format!("case={}", escape(case.as_bytes())));
+                words.push(format!("processes={processes}"));
+                words.push(format!("mappings={mappings}"));
             }
             Task::Workload { name, operations, warm_up, iterations, probes, monitors } => {
                 words.push("task=workload".into());
@@ -191,6 +206,11 @@ impl<'a> Fields<'a> {
                 "environment" => Task::Environment,
                 "symbols" => Task::Symbols,
                 "tool" => Task::Tool(ToolTask::from_body(self.0)?),
+                "rmap" => Task::Rmap {
+                    case: Self::text(self.all("case").next()?)?,
+                    processes: self.number("processes")?,
+                    mappings: self.number("mappings")?,
+                },
                 "workload" => Task::Workload {
                     name: Self::text(self.all("name").next()?)?,
                     operations: self.number("operations")?,
@@ -233,6 +253,8 @@ mod tests {
         let bytes = job().encode().unwrap();
         assert_eq!(bytes.len(), JOB_SIZE);
         assert_eq!(Job::decode(&bytes), Ok(job()));
+        let cell = Job { task: Task::Rmap { case: "file".into(), processes: 10, mappings: 1000 }, ..job() };
+        assert_eq!(Job::decode(&cell.encode().unwrap()), Ok(cell));
         let environment = Job { task: Task::Environment, clock: Clock::Monotonic, ..job() };
         assert_eq!(Job::decode(&environment.encode().unwrap()), Ok(environment));
         let command = vec!["/bin/true".to_owned()];

@@ -23,6 +23,7 @@ mod peer;
 mod pft;
 mod process;
 mod region;
+pub(crate) mod rmap;
 mod scratch;
 mod scripts;
 mod socket;
@@ -36,6 +37,7 @@ mod tiobench;
 use std::io;
 
 use hackbench::{Channel, hackbench};
+use rmap::Case;
 use team::Kind;
 use tiobench::Order;
 
@@ -210,6 +212,15 @@ const WORKLOADS: &[(&str, Create)] = &[
     ("tio-like-seqwr-4", || tiobench::write(Order::Sequential, 4)),
     ("tio-like-rndwr-1", || tiobench::write(Order::Random, 1)),
     ("tio-like-rndwr-4", || tiobench::write(Order::Random, 4)),
+    ("rmap-file-unmap", || rmap::unmap(Case::File)),
+    ("rmap-shm-unmap", || rmap::unmap(Case::Shared)),
+    ("rmap-sparse-unmap", || rmap::unmap(Case::Sparse)),
+    ("rmap-remap-unmap", || rmap::unmap(Case::Remapped)),
+    ("rmap-anon-unmap", || rmap::unmap(Case::Inherited)),
+    ("rmap-chain-unmap", || rmap::unmap(Case::Chain)),
+    ("rmap-file-fork", || rmap::fork(Case::File)),
+    ("rmap-anon-fork", || rmap::fork(Case::Inherited)),
+    ("rmap-shm-punch", rmap::punch_out),
 ];
 
 /// Misbehaviours, for the tests of the host side. Not listed.

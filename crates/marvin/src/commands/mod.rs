@@ -6,6 +6,7 @@ mod build;
 mod compare;
 mod doctor;
 mod dump;
+mod experiment;
 mod generate;
 mod kernels;
 mod listing;
@@ -25,6 +26,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Command::Compare(command) => compare::compare(arguments, command),
         Command::Profile(command) => profile::profile(arguments, command),
         Command::Monitors(command) => monitors::monitors(arguments, command),
+        Command::Experiment(command) => experiment::experiment(arguments, command),
         Command::Run(command) => run::run(arguments, command),
         Command::Build(command) => build::build(arguments, command),
         Command::Bisect(command) => bisect::bisect(arguments, command),

@@ -7,19 +7,21 @@
 mod io;
 mod mm;
 mod net;
+mod rmap;
 mod sched;
 mod selections;
 
 pub use io::IO;
 pub use mm::MM;
 pub use net::NET;
+pub use rmap::RMAP;
 pub use sched::SCHED;
 pub use selections::{SEEDS, SMOKE};
 
 use crate::{Equipment, MICRO, Metric, Suite, Workload};
 
 /// All suites. The last two declare nothing of their own: they choose from the others.
-pub const SUITES: &[&Suite] = &[&MICRO, &MM, &SCHED, &NET, &IO, &SMOKE, &SEEDS];
+pub const SUITES: &[&Suite] = &[&MICRO, &MM, &SCHED, &NET, &IO, &RMAP, &SMOKE, &SEEDS];
 
 /// What is said of a workload.
 struct Texts {

@@ -1,6 +1,6 @@
 //! Suites that choose from the others. A name that is not there does not compile.
 
-use super::{IO, MM, NET, SCHED};
+use super::{IO, MM, NET, RMAP, SCHED};
 use crate::{MICRO, Suite, Workload};
 
 /// A few workloads of each suite, for an answer within two minutes on two processors.
@@ -23,10 +23,11 @@ pub const SMOKE: Suite = Suite {
 };
 
 /// Everything of these suites but the four of hackbench, which the source documents do not show.
-const SEED_COUNT: usize = MM.workloads.len() + SCHED.workloads.len() + NET.workloads.len() + IO.workloads.len() - 4;
+const SEED_COUNT: usize =
+    MM.workloads.len() + SCHED.workloads.len() + NET.workloads.len() + IO.workloads.len() + RMAP.workloads.len() - 4;
 
 const SEED_WORKLOADS: [Workload; SEED_COUNT] = {
-    let suites = [&MM, &SCHED, &NET, &IO];
+    let suites = [&MM, &SCHED, &NET, &IO, &RMAP];
     let mut chosen = [MM.workloads[0]; SEED_COUNT];
     let (mut suite, mut n) = (0, 0);
     while suite < suites.len() {

@@ -10,6 +10,7 @@ pub mod ledger;
 mod markdown;
 pub mod monitors;
 pub(crate) mod number;
+pub mod rmap;
 mod run;
 mod runs;
 mod scale;

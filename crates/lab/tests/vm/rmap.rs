@@ -1,0 +1,135 @@
+//! The experiment on reverse mappings: costs that move with what they stress, space that is what arithmetic says.
+
+use lab::Lab;
+use model::{
+    Build, ENTRIES_PER_TABLE, RMAP, RmapCase, RmapCell, RmapCost, RmapMeasured, RmapOperation, RmapOutcome, Workload,
+};
+
+use crate::{build, lab};
+
+const MEMORY_MIB: u32 = 256;
+
+fn cell(case: RmapCase, processes: u32, mappings: u32) -> RmapCell {
+    RmapCell { case, processes, mappings }
+}
+
+fn measured(lab: &Lab, build: &Build, cell: RmapCell) -> RmapMeasured {
+    match lab.rmap(build, (1, MEMORY_MIB), cell).unwrap() {
+        RmapOutcome::Measured(measured) => measured,
+        outcome => panic!("{cell:?}: {outcome:?}"),
+    }
+}
+
+fn cost(measured: &RmapMeasured, operation: RmapOperation) -> RmapCost {
+    let (_, cost) = measured.costs.iter().find(|(known, _)| *known == operation).unwrap();
+    cost.clone().unwrap()
+}
+
+#[test]
+fn costs_follow_processes_and_mappings() {
+    let build = build("deb:6.12");
+    for case in RmapCase::ALL {
+        let few = measured(lab(), &build, cell(case, 2, 32));
+        let many = measured(lab(), &build, cell(case, 2, 512));
+        let wide = measured(lab(), &build, cell(case, 16, 32));
+        for (operation, least, most) in [(RmapOperation::Unmap, 8.0, 32.0), (RmapOperation::Fork, 1.3, 16.0)] {
+            let ratio = cost(&many, operation).ticks as f64 / cost(&few, operation).ticks as f64;
+            println!("{case:<10} {operation:<12} 16 times the mappings: {ratio:.2} times the time");
+            assert!((least..most).contains(&ratio), "{case} {operation}: {ratio}");
+        }
+        let each = |measured| cost(measured, RmapOperation::Unmap).each().unwrap();
+        let ratio = each(&wide) / each(&few);
+        println!("{case:<10} unmap        8 times the processes: {ratio:.2} times as much each");
+        assert!((0.4..1.6).contains(&ratio), "{case}: {ratio}");
+        if case == RmapCase::Sparse {
+            // The page is one mapping's, and all the others are looked at in vain.
+            let one = |measured| cost(measured, RmapOperation::PageoutOne).ticks as f64;
+            let ratio = one(&many) / one(&few);
+            println!("{case:<10} pageout-one  16 times the mappings: {ratio:.2} times the time");
+            assert!(ratio > 4.0, "{case}: {ratio}");
+        }
+        if case.has_object() {
+            let one = |measured| cost(measured, RmapOperation::DropOne).ticks as f64;
+            // Each process that has the page is to be found: eight times as many.
+            let ratio = one(&wide) / one(&few);
+            println!("{case:<10} drop-one     8 times the processes: {ratio:.2} times the time");
+            assert!(ratio > 1.5, "{case}: {ratio}");
+        }
+    }
+}
+
+#[test]
+fn page_tables_are_used_as_arithmetic_says() {
+    for kernel in ["deb:6.1", "deb:6.12"] {
+        let build = build(kernel);
+        let mappings = 2 * u32::try_from(ENTRIES_PER_TABLE).unwrap();
+        for (case, percent) in [
+            (RmapCase::Sparse, 100.0 / ENTRIES_PER_TABLE as f64),
+            (RmapCase::File, 100.0),
+            (RmapCase::Shared, 100.0),
+            (RmapCase::Remapped, 100.0),
+            (RmapCase::Inherited, 100.0),
+            (RmapCase::Chain, 100.0),
+        ] {
+            let measured = measured(lab(), &build, cell(case, 2, mappings));
+            assert_eq!(measured.space.entries, 2 * u64::from(mappings), "{kernel} {case}");
+            assert_eq!(measured.space.utilisation_percent(), Some(percent), "{kernel} {case}: {:?}", measured.space);
+            let mapped = |slab: &&model::RmapSlab| slab.name == "vm_area_struct";
+            let slab = measured.space.slabs.iter().find(mapped).unwrap();
+            let each = slab.objects as f64 / f64::from(2 * mappings);
+            println!("{kernel} {case:<10} vm_area_struct for each mapping: {each:.2}");
+            assert!((0.9..1.1).contains(&each), "{kernel} {case}: {slab:?}");
+        }
+    }
+}
+
+#[test]
+fn the_same_cell_gives_the_same_answer() {
+    let build = build("deb:6.12");
+    for case in [RmapCase::Shared, RmapCase::Chain] {
+        let both = [(); 2].map(|()| measured(lab(), &build, cell(case, 3, 100)));
+        assert_eq!(both[0], both[1], "{case}");
+    }
+}
+
+#[test]
+fn what_does_not_fit_says_so() {
+    let build = build("deb:6.12");
+    let outcome = lab().rmap(&build, (1, MEMORY_MIB), cell(RmapCase::Sparse, 1000, 1000)).unwrap();
+    let RmapOutcome::DoesNotFit { needed_kib, available_kib } = outcome else { panic!("{outcome:?}") };
+    // Each mapping has a page table of its own.
+    assert!(needed_kib > 39 * 1000 * 100 && needed_kib < 8 * 1000 * 1000, "{needed_kib}");
+    let all_kib = u64::from(MEMORY_MIB) * 1024;
+    assert!(available_kib > 16 * 1024 && available_kib < all_kib, "{available_kib}");
+}
+
+/// Some of the suite; all of it for whoever sets MARVIN_FULL, as `make test-full` does.
+fn some() -> Vec<&'static Workload> {
+    let few = ["rmap-anon-unmap", "rmap-file-fork", "rmap-shm-punch"];
+    let full = std::env::var_os("MARVIN_FULL").is_some();
+    RMAP.workloads.iter().filter(|workload| full || few.contains(&workload.name)).collect()
+}
+
+#[test]
+fn twice_the_operations_of_the_suite_take_twice_the_time() {
+    crate::truthful::doubled(some());
+}
+
+#[test]
+fn workloads_of_the_suite_enter_the_functions_they_declare() {
+    crate::probes::entered(some());
+}
+
+/// Of all memory that can be reclaimed a page is dearer the more processes have it mapped.
+#[test]
+fn reclaim_finds_all_that_have_a_page_mapped() {
+    for kernel in ["deb:6.1", "deb:6.12"] {
+        let build = build(kernel);
+        let each =
+            |processes| cost(&measured(lab(), &build, cell(RmapCase::Shared, processes, 64)), RmapOperation::Reclaim);
+        let (few, many) = (each(2), each(32));
+        let ratio = many.each().unwrap() / few.each().unwrap();
+        println!("{kernel} reclaim for 16 times the processes: {ratio:.2} times as much a page, {} pages", many.count);
+        assert!(ratio > 2.0, "{kernel}: {few:?} {many:?}");
+    }
+}

@@ -1,0 +1,153 @@
+//! `marvin experiment`: questions that are a grid of measurements, not one workload.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, PoisonError};
+
+use lab::{Lab, Options};
+use model::{Build, KernelName, RmapCase, RmapCell, RmapOutcome};
+use report::render;
+use report::rmap::Rmap;
+
+use super::compare::exact_name;
+use super::measure::{build, kernel_name};
+use crate::answer::Answer;
+use crate::cli::{Arguments, Experiment, Format, RmapArguments};
+use crate::exit::{Exit, WrongInput};
+use crate::home::home;
+use crate::progress::Progress;
+
+/// Most numbers on an axis: what fits into a line of text.
+const AXIS_MAX: usize = 6;
+/// Processor seconds of QEMU for one cell: a million mappings take minutes.
+const CELL_CPU_S: u64 = 1_800;
+
+pub(crate) fn experiment(arguments: &Arguments, command: &Experiment) -> anyhow::Result<Exit> {
+    let Experiment::Rmap(command) = command;
+    let names = command.kernels.iter().map(|name| kernel_name(name)).collect::<Result<Vec<KernelName>, _>>()?;
+    let (processes, mappings) = (axis(command, "--processes")?, axis(command, "--mappings")?);
+    let cases = cases(command);
+    let answer = Answer::open(command.output.as_deref())?;
+    let lab = open(arguments)?;
+    let progress = Progress::new(arguments.quiet);
+    let builds = names.iter().map(|name| build(&lab, name, &progress)).collect::<Result<Vec<_>, _>>()?;
+    let machine = lab.rmap_machine(command.memory)?;
+    let kernels: Vec<_> = builds.iter().map(|build| (build, &machine)).collect();
+    let mut rmap = Rmap {
+        kernels: report::monitors::heads(&kernels).iter().map(|head| head.join(" ").trim().to_owned()).collect(),
+        machine: machine.summary.clone(),
+        seed: command.seed,
+        command: reproducer(command, &builds),
+        cases,
+        processes,
+        mappings,
+        outcomes: BTreeMap::new(),
+    };
+    rmap.outcomes = Grid { lab: &lab, builds: &builds, command, progress: &progress }.carry_out(&rmap)?;
+    progress.end();
+    let text = match command.format {
+        Format::Text => render::rmap::text(&rmap, &answer.styles(arguments.color)),
+        Format::Markdown => render::rmap::markdown(&rmap),
+        Format::Html => render::rmap::html(&rmap)?,
+        Format::Json => render::rmap::json(&rmap)?,
+    };
+    answer.write(&text)?;
+    Ok(if rmap.has_anything() { Exit::Fine } else { Exit::Subject })
+}
+
+/// Returns the numbers of an axis, rising and each once.
+fn axis(command: &RmapArguments, option: &str) -> anyhow::Result<Vec<u32>> {
+    let own = if option == "--processes" { &command.processes } else { &command.mappings };
+    let (option, numbers) = if own.is_empty() { ("--grid", &command.grid) } else { (option, own) };
+    let mut numbers = numbers.clone();
+    numbers.sort_unstable();
+    numbers.dedup();
+    if numbers.len() > AXIS_MAX {
+        let text = format!("{option} has {} numbers; a table has room for {AXIS_MAX}", numbers.len());
+        return Err(WrongInput(text).into());
+    }
+    Ok(numbers)
+}
+
+/// Returns the cases, each once and in the order of reports; all of them where none is named.
+fn cases(command: &RmapArguments) -> Vec<RmapCase> {
+    RmapCase::ALL.into_iter().filter(|case| command.case.is_empty() || command.case.contains(case)).collect()
+}
+
+/// Opens a lab whose guests have the time that a large cell takes.
+fn open(arguments: &Arguments) -> anyhow::Result<Lab> {
+    let mut options = Options::new(home(arguments.home.as_deref())?);
+    options.qemu = std::env::var_os("MARVIN_QEMU").map(Into::into);
+    options.limits.job_cpu_s = CELL_CPU_S;
+    Ok(Lab::open(options)?)
+}
+
+/// A cell on a kernel, by its number.
+type Item = (usize, RmapCell);
+/// What came of cells.
+type Outcomes = BTreeMap<Item, RmapOutcome>;
+
+/// The measuring of a grid.
+struct Grid<'a> {
+    lab: &'a Lab,
+    builds: &'a [Build],
+    command: &'a RmapArguments,
+    progress: &'a Progress,
+}
+
+impl Grid<'_> {
+    /// Measures all cells on all kernels, kernel by kernel within a cell, on several machines at a time.
+    fn carry_out(&self, rmap: &Rmap) -> anyhow::Result<Outcomes> {
+        let cells = rmap.cases.iter().flat_map(|case| rmap.cells(*case));
+        let items = cells.flat_map(|cell| (0..self.builds.len()).map(move |kernel| (kernel, cell)));
+        let queue: Mutex<VecDeque<Item>> = Mutex::new(items.collect());
+        self.progress.again("measuring", queue.lock().unwrap_or_else(PoisonError::into_inner).len());
+        let done: Mutex<Outcomes> = Mutex::default();
+        let work = || -> anyhow::Result<()> {
+            loop {
+                let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+                let Some((kernel, cell)) = next else { return Ok(()) };
+                match self.lab.rmap(&self.builds[kernel], (self.command.seed, self.command.memory), cell) {
+                    Ok(outcome) => {
+                        done.lock().unwrap_or_else(PoisonError::into_inner).insert((kernel, cell), outcome);
+                    }
+                    Err(error) => {
+                        // The others finish what they have begun.
+                        queue.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                        return Err(error.into());
+                    }
+                }
+                let RmapCell { case, processes, mappings } = cell;
+                let version = &self.builds[kernel].version;
+                self.progress.one_more(&format!("{version} {case} {processes} x {mappings}"));
+            }
+        };
+        std::thread::scope(|scope| {
+            let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+            let machines = self.command.jobs.map_or(processors.min(2), usize::from);
+            let workers: Vec<_> = (0..machines.max(1)).map(|_| scope.spawn(work)).collect();
+            workers
+                .into_iter()
+                .try_for_each(|worker| worker.join().unwrap_or_else(|bug| std::panic::resume_unwind(bug)))
+        })?;
+        Ok(done.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Returns the command that gives the same numbers: with packages by their whole names, as `deb:6.12` moves on.
+fn reproducer(command: &RmapArguments, builds: &[Build]) -> String {
+    let numbers = |numbers: &[u32]| numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+    let mut words = vec!["marvin experiment rmap".to_owned()];
+    words.extend(builds.iter().map(exact_name));
+    words.push(format!("--grid {}", numbers(&command.grid)));
+    for (option, own) in [("--processes", &command.processes), ("--mappings", &command.mappings)] {
+        if !own.is_empty() {
+            words.push(format!("{option} {}", numbers(own)));
+        }
+    }
+    if !command.case.is_empty() {
+        let cases: Vec<&str> = cases(command).into_iter().map(RmapCase::word).collect();
+        words.push(format!("--case {}", cases.join(",")));
+    }
+    words.push(format!("--memory {} --seed {}", command.memory, command.seed));
+    words.join(" ")
+}

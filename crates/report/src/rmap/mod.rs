@@ -1,0 +1,184 @@
+//! The experiment on reverse mappings, kernel beside kernel: costs over a grid of processes and mappings, power laws
+//! through them, and space. Numbers only; how they look is in `render/rmap`.
+
+#[cfg(test)]
+pub(crate) mod fixtures;
+
+use std::collections::BTreeMap;
+
+use model::{RmapCase, RmapCell, RmapMeasured, RmapOperation, RmapOutcome, RmapSpace};
+use stats::{PowerLaw, power_law};
+
+/// A law that misses a cell by more than this ratio is called poor.
+pub const POOR_RATIO: f64 = 1.25;
+
+/// What was asked of which kernels, and what came out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rmap {
+    /// What the kernels are called, the base first.
+    pub kernels: Vec<String>,
+    /// The machine, in one line.
+    pub machine: String,
+    /// The seed.
+    pub seed: u64,
+    /// The command that gives the same numbers.
+    pub command: String,
+    /// Cases, in the order of the report.
+    pub cases: Vec<RmapCase>,
+    /// Numbers of processes, rising.
+    pub processes: Vec<u32>,
+    /// Numbers of mappings, rising.
+    pub mappings: Vec<u32>,
+    /// What came of each cell, by kernel.
+    pub outcomes: BTreeMap<(usize, RmapCell), RmapOutcome>,
+}
+
+/// A cost, or why there is none.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value<'a> {
+    /// Guest nanoseconds for one entry or page.
+    Cost(f64),
+    /// The guest's memory does not suffice.
+    NoRoom,
+    /// The kernel cannot do it; the text says why.
+    Unsupported(&'a str),
+    /// The kernel failed at it; the text says how.
+    Failed(&'a str),
+    /// It was not asked for.
+    Missing,
+}
+
+impl Value<'_> {
+    /// Returns the cost.
+    #[must_use]
+    pub fn cost(self) -> Option<f64> {
+        if let Self::Cost(cost) = self { Some(cost) } else { None }
+    }
+}
+
+/// The laws of a kernel's costs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Laws {
+    /// Through all cells.
+    pub all: PowerLaw,
+    /// Where that one is poor: through the cells without the fewest processes and without the fewest mappings, where what
+    /// a process or a call takes once weighs less.
+    pub large: Option<PowerLaw>,
+}
+
+/// Says whether a law misses a cell by much.
+#[must_use]
+pub fn is_poor(law: &PowerLaw) -> bool {
+    law.worst_ratio > POOR_RATIO
+}
+
+impl Rmap {
+    /// Returns all cells of a case.
+    pub fn cells(&self, case: RmapCase) -> impl Iterator<Item = RmapCell> {
+        let cells = move |processes: &u32| {
+            let processes = *processes;
+            self.mappings.iter().map(move |mappings| RmapCell { case, processes, mappings: *mappings })
+        };
+        self.processes.iter().flat_map(cells)
+    }
+
+    fn measured(&self, kernel: usize, cell: RmapCell) -> Option<&RmapMeasured> {
+        match self.outcomes.get(&(kernel, cell)) {
+            Some(RmapOutcome::Measured(measured)) => Some(measured),
+            _ => None,
+        }
+    }
+
+    /// Returns what an operation costs a kernel in a cell.
+    #[must_use]
+    pub fn value(&self, kernel: usize, cell: RmapCell, operation: RmapOperation) -> Value<'_> {
+        match self.outcomes.get(&(kernel, cell)) {
+            None => Value::Missing,
+            Some(RmapOutcome::DoesNotFit { .. }) => Value::NoRoom,
+            Some(RmapOutcome::Unsupported(why)) => Value::Unsupported(why),
+            Some(RmapOutcome::Failed(how)) => Value::Failed(how),
+            Some(RmapOutcome::Measured(measured)) => {
+                match measured.costs.iter().find(|(known, _)| *known == operation) {
+                    Some((_, Ok(cost))) => cost.each().map_or(Value::Missing, Value::Cost),
+                    Some((_, Err(why))) => Value::Unsupported(why),
+                    None => Value::Missing,
+                }
+            }
+        }
+    }
+
+    /// Returns the laws of an operation's costs on a kernel; nothing where there are too few.
+    #[must_use]
+    pub fn laws(&self, kernel: usize, case: RmapCase, operation: RmapOperation) -> Option<Laws> {
+        let through = |from: [u32; 2]| {
+            let cells = self.cells(case).filter(|cell| cell.processes > from[0] && cell.mappings > from[1]);
+            let point = |cell: RmapCell| {
+                let cost = self.value(kernel, cell, operation).cost()?;
+                Some(([f64::from(cell.processes), f64::from(cell.mappings)], cost))
+            };
+            power_law(&cells.filter_map(point).collect::<Vec<_>>())
+        };
+        let all = through([0, 0])?;
+        let fewest = |numbers: &[u32]| numbers.first().copied().unwrap_or(0);
+        let large = is_poor(&all).then(|| through([fewest(&self.processes), fewest(&self.mappings)])).flatten();
+        Some(Laws { all, large })
+    }
+
+    /// Returns the largest cell of a case that all kernels have measured, and what the mappings take there.
+    #[must_use]
+    pub fn space(&self, case: RmapCase) -> Option<(RmapCell, Vec<&RmapSpace>)> {
+        let of = |cell: RmapCell| -> Option<Vec<&RmapSpace>> {
+            (0..self.kernels.len()).map(|kernel| Some(&self.measured(kernel, cell)?.space)).collect()
+        };
+        let cells = self.cells(case).filter_map(|cell| Some((cell, of(cell)?)));
+        cells.max_by_key(|(cell, _)| (u64::from(cell.processes) * u64::from(cell.mappings), cell.mappings))
+    }
+
+    /// Says whether any kernel has measured anything.
+    #[must_use]
+    pub fn has_anything(&self) -> bool {
+        self.outcomes.values().any(|outcome| matches!(outcome, RmapOutcome::Measured(_)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{RmapCase, RmapCell, RmapOperation};
+
+    use super::fixtures::two_kernels;
+    use super::{Value, is_poor};
+
+    const LARGEST: RmapCell = RmapCell { case: RmapCase::Sparse, processes: 1000, mappings: 1000 };
+
+    #[test]
+    fn laws_are_those_that_the_numbers_were_made_by() {
+        let rmap = two_kernels();
+        let law = rmap.laws(0, RmapCase::Sparse, RmapOperation::DropOne).unwrap();
+        let near = |found: Option<f64>, expected: f64| (found.unwrap() - expected).abs() < 0.01;
+        assert!(near(law.all.exponents[0], 1.0) && near(law.all.exponents[1], 1.0), "{law:?}");
+        assert!(!is_poor(&law.all) && law.large.is_none());
+        let law = rmap.laws(1, RmapCase::Sparse, RmapOperation::Unmap).unwrap();
+        let large = law.large.unwrap();
+        assert!(is_poor(&law.all) && large.worst_ratio < law.all.worst_ratio, "{law:?}");
+        assert_eq!(rmap.laws(0, RmapCase::Chain, RmapOperation::DropOne), None, "anonymous memory has none");
+    }
+
+    #[test]
+    fn what_was_not_measured_has_its_reason() {
+        let rmap = two_kernels();
+        assert_eq!(rmap.value(0, LARGEST, RmapOperation::Unmap), Value::NoRoom);
+        let small = RmapCell { case: RmapCase::Chain, processes: 1, mappings: 1 };
+        assert!(matches!(rmap.value(0, small, RmapOperation::PageoutOne), Value::Unsupported(_)));
+        assert_eq!(rmap.value(2, small, RmapOperation::Unmap), Value::Missing);
+        let failed = RmapCell { case: RmapCase::Chain, processes: 100, mappings: 100 };
+        assert!(matches!(rmap.value(1, failed, RmapOperation::Unmap), Value::Failed(_)));
+    }
+
+    #[test]
+    fn space_is_told_of_the_largest_cell_of_all_kernels() {
+        let rmap = two_kernels();
+        let (cell, spaces) = rmap.space(RmapCase::Sparse).unwrap();
+        assert_eq!((cell.processes, cell.mappings, spaces.len()), (100, 1000, 2));
+        assert_eq!(spaces[0].entries_per_table(), Some(1.0));
+    }
+}
