@@ -42,7 +42,7 @@ fn names(suite: &Suite) -> impl Iterator<Item = &'static str> {
     suite.workloads.iter().flat_map(|workload| [workload.name, model::group_of(workload)])
 }
 
-fn did_you_mean<'a>(names: impl Iterator<Item = &'a str>, word: &str) -> String {
+pub(crate) fn did_you_mean<'a>(names: impl Iterator<Item = &'a str>, word: &str) -> String {
     let nearest = names
         .map(|name| (strsim::damerau_levenshtein(name, word), name))
         .min()

@@ -1,10 +1,12 @@
 //! One file per command.
 
 mod again;
+mod alerts;
 mod compare;
 mod doctor;
 mod dump;
 mod generate;
+mod history;
 mod kernels;
 mod listing;
 mod measure;
@@ -12,6 +14,7 @@ mod monitors;
 mod profile;
 mod report;
 mod run;
+mod serve;
 mod show;
 
 use crate::cli::{Arguments, Command};
@@ -28,6 +31,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Command::Workloads(command) => listing::workloads(arguments, command),
         Command::Show(command) => show::show(arguments, command),
         Command::Report(command) => report::report(arguments, command),
+        Command::History(command) => history::history(arguments, command),
+        Command::Alerts(command) => alerts::alerts(arguments, command),
+        Command::Triage(command) => alerts::triage(arguments, command),
+        Command::Serve(command) => serve::serve(arguments, command),
+        Command::Publish(command) => serve::publish(arguments, command),
         Command::Dump { words } => Ok(dump::dump(words)),
         Command::Kernels(command) => kernels::kernels(command),
         Command::Doctor => doctor::doctor(arguments),
