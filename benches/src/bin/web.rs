@@ -7,6 +7,7 @@
 #[expect(dead_code, reason = "other benches measure their children")]
 mod cpu;
 #[path = "../figure.rs"]
+#[expect(dead_code, reason = "other benches have peers")]
 mod figure;
 
 use std::io::{Read, Write};

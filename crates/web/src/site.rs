@@ -281,11 +281,10 @@ impl Site {
         let sides = [side(old_build, old.iter().collect()), side(new_build, new.iter().collect())];
         let command =
             format!("marvin compare {} {}", pages::kernel_argument(old_build), pages::kernel_argument(new_build));
-        let question = asked_of(&old, &new, command).ok_or_else(|| {
-            Refusal::NotFound(
-                "The two kernels have no workload and seed in common that this Marvin declares.".to_owned(),
-            )
-        })?;
+        let Some(question) = asked_of(&old, &new, command) else {
+            let text = "The two kernels have no seed and workload in common that this Marvin declares.";
+            return html(pages::message(Frame::at(3, "No comparison"), text));
+        };
         let comparison =
             report::compare(&sides[0], &sides[1..], &question).map_err(|error| Refusal::Failed(error.to_string()))?;
         let page = report::render::html(&comparison).map_err(|error| Refusal::Failed(error.to_string()))?;

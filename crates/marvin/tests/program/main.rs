@@ -4,6 +4,7 @@
 
 mod documents;
 mod exact;
+mod history;
 mod interrupted;
 mod mistakes;
 
