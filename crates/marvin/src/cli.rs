@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
-use model::{CostModel, RmapCase};
+use model::{CostModel, Line, RmapCase};
 use report::render::Style;
 
 use crate::exit::EXIT_CODES;
@@ -97,6 +97,16 @@ pub(crate) enum Command {
     Show(Show),
     /// Compare runs that are kept, without measuring
     Report(Report),
+    /// Show how workloads did over many kernels, and where that changed
+    History(History),
+    /// List what changed over all kernels, those changes as one that came with the same kernels
+    Alerts(Alerts),
+    /// Keep what an alert turned out to be
+    Triage(Triage),
+    /// Serve the dashboard: all kernels, workloads and machines as web pages and JSON, only to read
+    Serve(Serve),
+    /// Write the dashboard as files that need no server
+    Publish(Publish),
     /// Filter and compress the memory dump of a crashed kernel: what marvin-dump does, with its options
     #[command(disable_help_flag = true)]
     Dump {
@@ -529,6 +539,110 @@ pub(crate) struct Report {
 
     #[command(flatten)]
     pub(crate) write: Write,
+}
+
+const LINE_HELP: &str = "Lines:
+  all        all releases by their versions
+  mainline   releases and candidates without stable updates
+  6.12       a release and its stable updates
+
+";
+
+/// `marvin history`.
+#[derive(Debug, Args)]
+#[command(after_help = format!("{LINE_HELP}Examples:
+  marvin history fault-anon
+  marvin history fault:cost --line 6.12 --format html -o fault.html"))]
+pub(crate) struct History {
+    /// Workload or group of them, with or without a metric: fault-anon, fault, fault-anon:cost
+    #[arg(value_name = "WORKLOAD[:METRIC]")]
+    pub(crate) what: String,
+
+    /// Only kernels of a line of releases
+    #[arg(long, value_name = "LINE", default_value_t = Line::All)]
+    pub(crate) line: Line,
+
+    /// How it is written
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = HistoryFormat::Text)]
+    pub(crate) format: HistoryFormat,
+
+    /// Write it to a file rather than to standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// How a history is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum HistoryFormat {
+    /// Tables of at most 80 columns
+    Text,
+    /// One page with nothing outside of it
+    Html,
+    /// Everything, with units, for programs
+    Json,
+}
+
+/// How alerts are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AlertsFormat {
+    /// For terminals and mails
+    Text,
+    /// Everything, for programs
+    Json,
+}
+
+/// `marvin alerts`.
+#[derive(Debug, Args)]
+#[command(after_help = format!("{LINE_HELP}The exit code is 1 where an alert is open: something is worse, and nobody said that it may stay so."))]
+pub(crate) struct Alerts {
+    /// Only kernels of a line of releases
+    #[arg(long, value_name = "LINE", default_value_t = Line::All)]
+    pub(crate) line: Line,
+
+    /// Only alerts that somebody should look at
+    #[arg(long)]
+    pub(crate) open: bool,
+
+    /// How they are written
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = AlertsFormat::Text)]
+    pub(crate) format: AlertsFormat,
+}
+
+/// `marvin triage`.
+#[derive(Debug, Args)]
+#[command(after_help = "Outcomes:
+  real        the kernel does cost more, and nobody gains by it: it stays open
+  apparent    the older kernel did less than it should have, or the measurement misleads
+  trade-off   something else gained, and that was worth it
+  fixed       a later kernel mended it
+  ignored     nobody is going to look at it
+
+An alert opens again when more series become worse with the same kernels.")]
+pub(crate) struct Triage {
+    /// Alert, by its name or the end of it: cloud-amd64@6.12.100, 6.12.100
+    pub(crate) alert: String,
+
+    /// What it turned out to be: real, apparent, trade-off, fixed, ignored
+    pub(crate) outcome: model::Triage,
+
+    /// Why
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub(crate) note: String,
+}
+
+/// `marvin serve`.
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// Address and port; port 0 takes one that is free
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
+    pub(crate) listen: std::net::SocketAddr,
+}
+
+/// `marvin publish`.
+#[derive(Debug, Args)]
+pub(crate) struct Publish {
+    /// Folder to write: new, empty, or published before
+    pub(crate) folder: PathBuf,
 }
 
 /// `marvin kernels`.

@@ -104,6 +104,10 @@ fn guilt(error: &anyhow::Error) -> Exit {
             error.guilt() == Guilt::User
         } else if let Some(error) = cause.downcast_ref::<store::StoreError>() {
             error.guilt() == store::Guilt::User
+        } else if let Some(web::PublishError::Foreign(_)) = cause.downcast_ref::<web::PublishError>() {
+            true
+        } else if let Some(web::SourceError::Store(error)) = cause.downcast_ref::<web::SourceError>() {
+            error.guilt() == store::Guilt::User
         } else if let Some(error) = cause.downcast_ref::<kernel::KernelError>() {
             error.guilt() == kernel::Guilt::User
         } else {

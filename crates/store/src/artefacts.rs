@@ -111,6 +111,25 @@ impl Store {
         })
     }
 
+    /// Lists a run's artefacts by name, each with its bytes when unpacked.
+    ///
+    /// # Errors
+    /// When there is no such run, or the database cannot be read.
+    pub fn artefact_sizes(&self, run: &RunId) -> Result<Vec<(String, usize)>, StoreError> {
+        if !self.ask(|connection| run_exists(connection, run))? {
+            return Err(unknown(&PLACE, run));
+        }
+        self.ask(|connection| {
+            connection
+                .prepare_cached(
+                    "SELECT name, size FROM artefacts
+                     WHERE run = (SELECT number FROM runs WHERE id = ?1) ORDER BY name",
+                )?
+                .query_map([run.hex()], |row| Ok((row.get(0)?, row.get(1)?)))?
+                .collect()
+        })
+    }
+
     fn unpack(&self, path: &Path, size: usize) -> Result<Vec<u8>, StoreError> {
         let damaged = |detail: String| StoreError::Damaged { file: path.to_owned(), detail };
         let file = File::open(path).map_err(|error| match error.kind() {
@@ -183,6 +202,8 @@ mod tests {
         assert_eq!(store.artefact(&run.id, "stream.txt").unwrap(), STREAM.bytes);
         assert_eq!(store.artefact(&run.id, "console").unwrap(), zeros);
         assert_eq!(store.artefact_names(&run.id).unwrap(), ["console", "stream.txt"]);
+        let sizes = [("console".to_owned(), zeros.len()), ("stream.txt".to_owned(), STREAM.bytes.len())];
+        assert_eq!(store.artefact_sizes(&run.id).unwrap(), sizes);
         let file = home.path().join("artefacts/01/console.zst");
         assert!(fs::metadata(file).unwrap().len() < 10_000);
         assert_eq!(fs::read_dir(home.path().join("incoming")).unwrap().count(), 0);

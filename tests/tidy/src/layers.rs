@@ -29,9 +29,10 @@ const TABLE: &[(&str, &[&str])] = &[
     ("machine", &["model", "wire"]),
     ("agent", &["wire"]),
     ("lab", &["model", "stats", "wire", "vmcore", "ingest", "report", "kernel", "machine", "store"]),
+    ("web", &["model", "report", "store"]),
     (
         "marvin",
-        &["model", "stats", "wire", "vmcore", "tracer", "ingest", "report", "kernel", "machine", "store", "lab"],
+        &["model", "stats", "wire", "vmcore", "tracer", "ingest", "report", "kernel", "machine", "store", "lab", "web"],
     ),
 ];
 

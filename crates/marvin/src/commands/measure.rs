@@ -54,7 +54,7 @@ pub(crate) fn workload(suite: &'static Suite, word: &str) -> anyhow::Result<&'st
     }
 }
 
-fn did_you_mean<'a>(names: impl Iterator<Item = &'a str>, word: &str) -> String {
+pub(crate) fn did_you_mean<'a>(names: impl Iterator<Item = &'a str>, word: &str) -> String {
     let nearest = names
         .map(|name| (strsim::damerau_levenshtein(name, word), name))
         .min()

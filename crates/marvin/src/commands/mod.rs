@@ -1,6 +1,7 @@
 //! One file per command.
 
 mod again;
+mod alerts;
 mod bisect;
 mod build;
 mod compare;
@@ -8,6 +9,7 @@ mod doctor;
 mod dump;
 mod experiment;
 mod generate;
+mod history;
 mod kernels;
 mod listing;
 mod measure;
@@ -15,6 +17,7 @@ mod monitors;
 mod profile;
 mod report;
 mod run;
+mod serve;
 mod show;
 
 use crate::cli::{Arguments, Command};
@@ -34,6 +37,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Command::Workloads(command) => listing::workloads(arguments, command),
         Command::Show(command) => show::show(arguments, command),
         Command::Report(command) => report::report(arguments, command),
+        Command::History(command) => history::history(arguments, command),
+        Command::Alerts(command) => alerts::alerts(arguments, command),
+        Command::Triage(command) => alerts::triage(arguments, command),
+        Command::Serve(command) => serve::serve(arguments, command),
+        Command::Publish(command) => serve::publish(arguments, command),
         Command::Dump { words } => Ok(dump::dump(words)),
         Command::Kernels(command) => kernels::kernels(command),
         Command::Doctor => doctor::doctor(arguments),

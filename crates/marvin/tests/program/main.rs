@@ -5,6 +5,7 @@
 mod bisected;
 mod documents;
 mod exact;
+mod history;
 mod interrupted;
 mod mistakes;
 

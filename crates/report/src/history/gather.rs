@@ -119,7 +119,7 @@ impl History {
         let rank = |number: usize| self.kernels.rank(number);
         let at = series.points.partition_point(|point| rank(point.kernel) < rank(kernel));
         if series.points.get(at).is_none_or(|point| point.kernel != kernel) {
-            series.points.insert(at, Point { kernel, seeds: Vec::new(), value: None });
+            series.points.insert(at, Point { kernel, seeds: Vec::with_capacity(1), value: None });
         }
         let seeds = &mut series.points[at].seeds;
         let seen = Seen { seed, run, operations: result.operations, value };
@@ -198,6 +198,19 @@ impl History {
     #[must_use]
     pub fn repeats(&self) -> &[Repeats] {
         &self.repeats
+    }
+
+    /// Returns what one wants to see first, a base and a new kernel: the last release, and before it on its track the last
+    /// one of another series (6.1.190 for 6.12.117), or else the one before.
+    #[must_use]
+    pub fn usual_pair(&self) -> Option<(usize, usize)> {
+        let target = *self.order().last()?;
+        let kernel = self.kernel(target);
+        let earlier = self.of_track(&kernel.track, Line::All);
+        let of_another = |n: &&usize| self.kernel(**n).release.series() != kernel.release.series();
+        let before = || earlier.iter().rev().find(|n| **n != target);
+        let base = earlier.iter().rev().find(of_another).or_else(before).or_else(|| self.order().iter().rev().nth(1));
+        Some((*base.unwrap_or(&target), target))
     }
 
     /// Returns a run by its number.

@@ -35,3 +35,17 @@ pub use render::{
 };
 pub use series::{Key, Point, Seen, Series, Value};
 pub use triaged::{Decided, Triaged, triaged};
+
+/// Returns how far a value lies from a base, in percent; positive is better. `None` where no percentage exists.
+#[must_use]
+pub fn difference(direction: model::Direction, base: f64, new: f64) -> Option<f64> {
+    crate::difference::difference_percent(direction, base, new)
+}
+
+/// Returns a text of several lines with everything replaced that a terminal would obey or that turns the direction of
+/// writing: what guests and packages say must not do either.
+#[must_use]
+pub fn printable(text: &str) -> String {
+    let lines: Vec<String> = text.split('\n').map(crate::plain::plain).collect();
+    lines.join("\n")
+}

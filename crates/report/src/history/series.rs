@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Metric, Outcome, WorkloadResult};
+use model::{Line, Metric, Outcome, Release, WorkloadResult};
 
 use super::changes::{Change, find};
 
@@ -119,7 +119,18 @@ impl Series {
         if self.is_counted { value.counted } else { Some(value.time) }
     }
 
-    /// Works out scale, values and changes. `newest` is the newest run.
+    /// Returns the series over the kernels of a line only, with the changes that it has then.
+    #[must_use]
+    pub fn of_line<'a>(&self, line: Line, release: impl Fn(usize) -> &'a Release) -> Self {
+        let mut series = self.clone();
+        if line != Line::All {
+            series.points.retain(|point| line.has(release(point.kernel)));
+            series.changes = find(&series);
+        }
+        series
+    }
+
+    /// Works out scale, values and changes; `started` says when a run began, and its number.
     pub(super) fn settle(&mut self, started: impl Fn(usize) -> (i64, usize)) {
         let all = || self.points.iter().flat_map(|point| &point.seeds);
         let newest = all().max_by_key(|seen| started(seen.run));

@@ -152,7 +152,7 @@ pub fn documents(history: &History, line: Line, fits: impl Fn(&Key) -> bool) -> 
 #[must_use]
 pub fn series_document(history: &History, (key, series): (&Key, &Series), line: Line) -> SeriesDocument {
     let machine = &history.machines()[key.machine];
-    let of_line = |point: &&Point| line.has(&history.kernel(point.kernel).release);
+    let series = &series.of_line(line, |kernel| &history.kernel(kernel).release);
     SeriesDocument {
         workload: key.workload.to_string(),
         metric: series.metric.name.to_owned(),
@@ -162,7 +162,7 @@ pub fn series_document(history: &History, (key, series): (&Key, &Series), line: 
         machine: machine.id.to_string(),
         track: key.track.to_string(),
         counted: series.is_counted,
-        points: series.points.iter().filter(of_line).map(|point| self::point(history, series, point)).collect(),
+        points: series.points.iter().map(|point| self::point(history, series, point)).collect(),
         changes: series.changes.iter().map(|found| change(history, series, found)).collect(),
     }
 }

@@ -19,12 +19,13 @@ pub fn history_text(history: &History, line: Line, fits: impl Fn(&Key) -> bool, 
     let mut page = Page::default();
     for (key, series) in history.series().filter(|(key, _)| fits(key)) {
         page.blank();
-        one(&mut page, history, (key, series, line), styles);
+        let series = series.of_line(line, |kernel| &history.kernel(kernel).release);
+        one(&mut page, history, (key, &series), styles);
     }
     page.finish()
 }
 
-fn one(page: &mut Page, history: &History, (key, series, line): (&Key, &Series, Line), styles: &Styles) {
+fn one(page: &mut Page, history: &History, (key, series): (&Key, &Series), styles: &Styles) {
     let machine = &history.machines()[key.machine];
     let metric = &series.metric;
     let head = format!("{}: {} in {}", plain(&key.workload), metric.name, metric.unit(machine.kind));
@@ -41,9 +42,7 @@ fn one(page: &mut Page, history: &History, (key, series, line): (&Key, &Series, 
             machine.id.short()
         ),
     );
-    let points: Vec<(usize, &Point)> =
-        series.points.iter().enumerate().filter(|(_, p)| line.has(&history.kernel(p.kernel).release)).collect();
-    let values: Vec<Option<f64>> = points.iter().map(|(_, point)| point.value).collect();
+    let values: Vec<Option<f64>> = series.points.iter().map(|point| point.value).collect();
     page.line(format!("{}  (low to high)", sparkline(&values)));
     page.line(styles.strong(&format!(
         "  {:<26} {:>12} {:>9} {:>9} {:>5}  min..max %",
@@ -51,7 +50,7 @@ fn one(page: &mut Page, history: &History, (key, series, line): (&Key, &Series, 
     )));
     let first = values.iter().flatten().next().copied();
     let mut last = None;
-    for (place, point) in points {
+    for (place, point) in series.points.iter().enumerate() {
         let title = &history.kernel(point.kernel).title;
         let change = series.changes.iter().find(|change| change.at == place);
         let line = row(series, (title, point), change, (first, last));

@@ -1,0 +1,242 @@
+//! Prints figures of the dashboard over a synthetic lab: how long its first screen takes while many read and one writes.
+//!
+//! The lab is seeded: 500 workloads on 10 machines over 60 kernels, 7 iterations each, levels that change, and layout that
+//! moves all values a little. `web HOME` writes it into a folder and measures nothing.
+
+#[path = "../cpu.rs"]
+#[expect(dead_code, reason = "other benches measure their children")]
+mod cpu;
+#[path = "../figure.rs"]
+#[expect(dead_code, reason = "other benches have peers")]
+mod figure;
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use figure::{Against, Figure, Figures};
+use model::{Build, BuildFile, BuildId, Machine, MachineId, MachineKind, Outcome, Run, RunId, WorkloadResult};
+use stats::synthetic::Chance;
+use store::Store;
+use web::{Limits, Site, Source};
+
+const SEED: u64 = 20_261_122;
+const WORKLOADS: usize = 500;
+const MACHINES: usize = 10;
+const KERNELS: usize = 60;
+const ITERATIONS: usize = 7;
+/// Who reads at the same time, and how long.
+const CLIENTS: usize = 16;
+const READING: Duration = Duration::from_secs(15);
+/// Pairs of kernels that readers look at.
+const PAIRS: usize = 6;
+
+fn main() -> ExitCode {
+    let done = match std::env::args_os().nth(1) {
+        Some(home) => write(Path::new(&home)).map(drop),
+        None => figures(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // With nobody to tell, the exit code still does.
+            writeln!(std::io::stderr(), "benches: {error:#}").ok();
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn figures() -> anyhow::Result<()> {
+    let mut figures = Figures;
+    let load = cpu::load()?;
+    if load > 1.0 {
+        figures.doubt(&format!("{load} processes want to run: waiting readers wait longer than on a quiet host"))?;
+    }
+    let home = tempfile::tempdir()?;
+    let mut lab = write(home.path())?;
+    let print = |figures: &mut Figures, name: &str, value: f64, unit, against| {
+        figures.print(&Figure { name: name.to_owned(), value, unit, against })
+    };
+    let start = own_s()?;
+    let mut source = Source::open(home.path())?;
+    source.refresh()?;
+    let samples = WORKLOADS * MACHINES * KERNELS * ITERATIONS;
+    print(&mut figures, &format!("reading a lab of {samples} samples"), own_s()? - start, "s CPU", Against::Nothing)?;
+    let start = own_s()?;
+    let site = Arc::new(Site::new(home.path(), source.snapshot(1)));
+    print(&mut figures, "a snapshot with all alerts", (own_s()? - start) * 1e3, "ms CPU", Against::Nothing)?;
+    let start = own_s()?;
+    let first = site.answer("/", "");
+    print(&mut figures, "first screen, worked out anew", (own_s()? - start) * 1e3, "ms CPU", Against::Goal(100.0))?;
+    let start = own_s()?;
+    let again = site.answer("/", "");
+    print(&mut figures, "first screen, again", (own_s()? - start) * 1e3, "ms CPU", Against::Nothing)?;
+    anyhow::ensure!(first == again && first.status == 200, "the first screen is {}", first.status);
+    print(&mut figures, "first screen, size", first.body.len() as f64 / 1e3, "kB", Against::Goal(100.0))?;
+    let (mut times, written) = under_load(&mut lab, (site, source))?;
+    times.sort_unstable();
+    let at = |part: f64| times[((times.len() as f64 * part) as usize).min(times.len() - 1)].as_secs_f64() * 1e3;
+    let name = format!("first screen, {CLIENTS} read and one writes, 99 %");
+    print(&mut figures, &name, at(0.99), "ms", Against::Goal(100.0))?;
+    print(&mut figures, "the same, 50 %", at(0.5), "ms", Against::Nothing)?;
+    print(&mut figures, "answers meanwhile", times.len() as f64, "", Against::Nothing)?;
+    print(&mut figures, "runs written meanwhile", written as f64, "", Against::Nothing)?;
+    Ok(())
+}
+
+/// Serves the lab while readers ask and a worker saves runs; returns how long each answer took, and the runs.
+fn under_load(lab: &mut Lab, (site, source): (Arc<Site>, Source)) -> anyhow::Result<(Vec<Duration>, usize)> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?;
+    std::thread::spawn(move || drop(web::serve(listener, (site, source), Limits::default())));
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let stop = &stop;
+        let readers: Vec<_> = (0..CLIENTS).map(|n| scope.spawn(move || read(address, n, stop))).collect();
+        let start = Instant::now();
+        let mut written = 0;
+        while start.elapsed() < READING {
+            lab.run((KERNELS + written / MACHINES, written % MACHINES))?;
+            written += 1;
+            std::thread::sleep(Duration::from_millis(500));
+        }
+        stop.store(true, Ordering::Relaxed);
+        let mut times = Vec::new();
+        for reader in readers {
+            times.extend(reader.join().map_err(|_| anyhow::anyhow!("a reader panicked"))??);
+        }
+        anyhow::ensure!(!times.is_empty(), "nobody got an answer");
+        Ok((times, written))
+    })
+}
+
+/// Asks for first screens over one connection after the other, with a pause as a person makes between two clicks, only
+/// shorter.
+fn read(address: SocketAddr, reader: usize, stop: &AtomicBool) -> anyhow::Result<Vec<Duration>> {
+    let mut times = Vec::new();
+    let mut turn = reader;
+    while !stop.load(Ordering::Relaxed) {
+        let base = version(turn % PAIRS);
+        turn += 1;
+        let start = Instant::now();
+        let mut stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+        write!(stream, "GET /?base={base} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer)?;
+        anyhow::ensure!(answer.starts_with(b"HTTP/1.1 200"), "no answer");
+        times.push(start.elapsed());
+        std::thread::sleep(Duration::from_millis(250));
+    }
+    Ok(times)
+}
+
+/// A lab that grows.
+struct Lab {
+    store: Store,
+    chance: Chance,
+    runs: usize,
+}
+
+/// Writes the lab.
+fn write(home: &Path) -> anyhow::Result<Lab> {
+    let store = Store::open(home)?;
+    let mut lab = Lab { store, chance: Chance::new(SEED), runs: 0 };
+    for machine in 0..MACHINES {
+        lab.store.save_machine(&self::machine(machine)?)?;
+    }
+    for kernel in 0..KERNELS {
+        for machine in 0..MACHINES {
+            lab.run((kernel, machine))?;
+        }
+    }
+    Ok(lab)
+}
+
+impl Lab {
+    /// Saves a run of all workloads.
+    fn run(&mut self, (kernel, machine): (usize, usize)) -> anyhow::Result<()> {
+        let (build, of) = (build(kernel)?, self::machine(machine)?);
+        self.store.save_build(&build)?;
+        self.runs += 1;
+        let run = Run {
+            id: RunId::from_hex(&format!("{:016x}", self.runs)).context("an id")?,
+            build: build.id,
+            machine: of.id,
+            suite: "synthetic".to_owned(),
+            seed: 1,
+            started_unix: 1_790_000_000 + self.runs as i64 * 60,
+            environment: Vec::new(),
+            results: (0..WORKLOADS).map(|workload| self.result(workload, (kernel, machine))).collect(),
+        };
+        Ok(self.store.save_run(&run, &[])?)
+    }
+
+    fn result(&mut self, workload: usize, place: (usize, usize)) -> WorkloadResult {
+        // Layout moves a value by some thousandths, and its iterations by less.
+        let value = level(workload, place) * (1.0 + 0.002 * self.chance.normal());
+        let samples = (0..ITERATIONS).map(|_| value * (1.0 + 1e-5 * self.chance.normal())).collect();
+        WorkloadResult {
+            workload: name(workload),
+            operations: 1000,
+            outcome: Outcome::Completed,
+            samples,
+            counted: Vec::new(),
+        }
+    }
+}
+
+/// What a workload costs: every seventh changes once, on all machines of an odd number, at one of five kernels.
+fn level(workload: usize, (kernel, machine): (usize, usize)) -> f64 {
+    let cost = 100.0 + workload as f64 * 3.0 + machine as f64 * 40.0;
+    let changes = workload % 7 == 3 && machine % 2 == 1 && kernel >= 10 * (1 + workload % 5);
+    let size = if workload.is_multiple_of(2) { 1.07 } else { 0.95 };
+    if changes { cost * size } else { cost }
+}
+
+fn name(workload: usize) -> String {
+    let groups = ["fault", "file", "fork", "futex", "pipe", "tcp", "udp", "mem", "signal", "event"];
+    format!("{}-{:03}", groups[workload % groups.len()], workload)
+}
+
+fn version(kernel: usize) -> String {
+    format!("6.{}.{}", 1 + kernel / 15, kernel % 15)
+}
+
+fn build(kernel: usize) -> anyhow::Result<Build> {
+    let version = version(kernel);
+    Ok(Build {
+        id: BuildId::from_hex(&format!("{kernel:016x}"))?,
+        name: "deb:6.12".parse()?,
+        origin: format!("linux-image-{version}-cloud-amd64 {version}-1"),
+        version,
+        image: BuildFile { path: "/nowhere/vmlinuz".into(), sha256: "00".into() },
+        vmlinux: None,
+        config: None,
+        symbols: None,
+        modules: None,
+    })
+}
+
+fn machine(machine: usize) -> anyhow::Result<Machine> {
+    Ok(Machine {
+        id: MachineId::from_hex(&format!("{machine:x}{:015x}", 0))?,
+        kind: MachineKind::Exact,
+        summary: format!("synthetic machine {machine}"),
+        fingerprint: vec![("synthetic".to_owned(), machine.to_string())],
+    })
+}
+
+/// Returns the processor seconds of this thread: the first field of schedstat, in ns (`Documentation/scheduler/sched-stats.rst`).
+fn own_s() -> anyhow::Result<f64> {
+    // Giving the processor away brings the field up to date.
+    std::thread::yield_now();
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat")?;
+    let spent: f64 = stat.split(' ').next().unwrap_or_default().parse()?;
+    Ok(spent / 1e9)
+}

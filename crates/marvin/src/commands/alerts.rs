@@ -1,0 +1,62 @@
+//! `marvin alerts` and `marvin triage`: what changed, and what people think of it.
+
+use report::history::{Triaged, alert_document, alerts_text, history_json};
+use store::{Decision, Store};
+
+use super::compare::now;
+use super::history::read;
+use crate::answer::Answer;
+use crate::cli::{self, AlertsFormat, Arguments};
+use crate::exit::{Exit, WrongInput};
+use crate::home::home;
+use crate::say;
+
+pub(crate) fn alerts(arguments: &Arguments, command: &cli::Alerts) -> anyhow::Result<Exit> {
+    let answer = Answer::open(None)?;
+    let snapshot = read(arguments)?;
+    let mut found = snapshot.alerts_of(command.line);
+    if command.open {
+        found.retain(Triaged::is_open);
+    }
+    let is_open = found.iter().any(Triaged::is_open);
+    let text = match command.format {
+        AlertsFormat::Text => alerts_text(&snapshot.history, &found, &answer.styles(arguments.color)),
+        AlertsFormat::Json => {
+            history_json(&found.iter().map(|one| alert_document(&snapshot.history, one)).collect::<Vec<_>>())?
+        }
+    };
+    answer.write(&text)?;
+    Ok(if is_open { Exit::Worse } else { Exit::Fine })
+}
+
+pub(crate) fn triage(arguments: &Arguments, command: &cli::Triage) -> anyhow::Result<Exit> {
+    let snapshot = read(arguments)?;
+    let found = &snapshot.alerts;
+    let is_meant = |one: &&Triaged| {
+        let name = &one.alert.name;
+        *name == command.alert || name.rsplit_once('@').is_some_and(|(_, kernel)| kernel == command.alert)
+    };
+    let meant: Vec<&Triaged> = found.iter().filter(is_meant).collect();
+    let [one] = meant.as_slice() else {
+        let names: Vec<&str> = meant.iter().map(|one| one.alert.name.as_str()).collect();
+        return Err(WrongInput(if names.is_empty() {
+            format!("no alert `{}`: `marvin alerts` lists them", command.alert)
+        } else {
+            format!("`{}` is the end of several names: {}", command.alert, names.join(", "))
+        })
+        .into());
+    };
+    let version = |kernel: usize| snapshot.history.kernel(kernel).release.as_str().to_owned();
+    let decision = Decision {
+        track: one.alert.track.clone(),
+        after: version(one.alert.after),
+        at: version(one.alert.at),
+        triage: command.outcome,
+        note: command.note.clone(),
+        worse: one.alert.worse().count(),
+        decided_unix: now(),
+    };
+    Store::open(&home(arguments.home.as_deref())?)?.decide(&decision)?;
+    say(&format!("{} is {} now", one.alert.name, command.outcome));
+    Ok(Exit::Fine)
+}

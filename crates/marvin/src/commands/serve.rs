@@ -1,0 +1,41 @@
+//! `marvin serve` and `marvin publish`: the dashboard.
+
+use std::net::TcpListener;
+use std::sync::Arc;
+
+use anyhow::Context;
+use web::{Limits, Site, Source};
+
+use super::history::read;
+use crate::answer::Answer;
+use crate::cli::{Arguments, Publish, Serve};
+use crate::exit::{Exit, WrongInput};
+use crate::home::home;
+use crate::say;
+
+pub(crate) fn serve(arguments: &Arguments, command: &Serve) -> anyhow::Result<Exit> {
+    let home = home(arguments.home.as_deref())?;
+    // Before anything is read: who cannot have the address need not wait.
+    let listener = TcpListener::bind(command.listen)
+        .map_err(|error| WrongInput(format!("cannot listen on {}: {error}", command.listen)))?;
+    let address = listener.local_addr().context("cannot tell the address")?;
+    let mut source = Source::open(&home)?;
+    source.refresh()?;
+    let site = Arc::new(Site::new(&home, source.snapshot(1)));
+    if !arguments.quiet {
+        say(&format!("serving http://{address}/ until it is stopped (Ctrl-C)"));
+        if !address.ip().is_loopback() {
+            say("note: everybody who reaches this address may read all results");
+        }
+    }
+    let Err(error) = web::serve(listener, (site, source), Limits::default());
+    Err(error.into())
+}
+
+pub(crate) fn publish(arguments: &Arguments, command: &Publish) -> anyhow::Result<Exit> {
+    let home = home(arguments.home.as_deref())?;
+    let site = Site::of_files(&home, read(arguments)?);
+    let published = web::publish(&site, &command.folder)?;
+    Answer::open(None)?.write(format!("{} files, {} bytes\n", published.files, published.bytes))?;
+    Ok(Exit::Fine)
+}

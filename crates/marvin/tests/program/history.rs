@@ -1,0 +1,124 @@
+//! Histories, alerts and the dashboard over a home with runs that nobody had to wait for.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use model::{Build, BuildFile, BuildId, Machine, MachineId, MachineKind, Outcome, Run, RunId, WorkloadResult};
+use store::Store;
+
+use crate::{fresh, marvin, told};
+
+/// A home in which faults cost more since 6.12.100.
+fn lab(name: &str) -> PathBuf {
+    let home = fresh(name);
+    std::fs::create_dir_all(&home).unwrap();
+    let store = Store::open(&home).unwrap();
+    let machine = Machine {
+        id: MachineId::from_hex("aa00aa00aa00aa00").unwrap(),
+        kind: MachineKind::Exact,
+        summary: "QEMU 7.2, 1 CPU".into(),
+        fingerprint: Vec::new(),
+    };
+    store.save_machine(&machine).unwrap();
+    for (n, (version, cost)) in [("6.1.170", 330.0), ("6.1.192", 330.5), ("6.12.100", 345.0)].into_iter().enumerate() {
+        let build = Build {
+            id: BuildId::from_hex(&format!("{n:016x}")).unwrap(),
+            name: "deb:6.12".parse().unwrap(),
+            version: version.into(),
+            origin: format!("linux-image-{version}-cloud-amd64 {version}-1"),
+            image: BuildFile { path: "/cache/vmlinuz".into(), sha256: "00".into() },
+            vmlinux: None,
+            config: None,
+            symbols: None,
+            modules: None,
+        };
+        store.save_build(&build).unwrap();
+        let result = |workload: &str, cost: f64| WorkloadResult {
+            workload: workload.into(),
+            operations: 1000,
+            outcome: Outcome::Completed,
+            samples: vec![cost * 2.0, cost, cost],
+            counted: Vec::new(),
+        };
+        let run = Run {
+            id: RunId::from_hex(&format!("{n:016x}")).unwrap(),
+            build: build.id,
+            machine: machine.id.clone(),
+            suite: "micro".into(),
+            seed: 1,
+            started_unix: 1_795_000_000,
+            environment: Vec::new(),
+            results: vec![result("fault-anon", cost), result("getppid", 100.0)],
+        };
+        store.save_run(&run, &[]).unwrap();
+    }
+    home
+}
+
+#[test]
+fn what_got_worse_is_told_decided_and_quiet_then() {
+    let home = lab("history-home");
+    let mut story = String::new();
+    for arguments in [
+        &["history", "fault"][..],
+        &["history", "fault-anon:cost", "--line", "6.1"],
+        &["alerts"],
+        &["triage", "6.12.100", "apparent", "--note", "6.1 did not zero what it gave"],
+        &["alerts"],
+        &["alerts", "--open"],
+    ] {
+        let told = told(&home, arguments);
+        // When it was decided is no matter here.
+        let told = told.split_inclusive('\n').map(|line| match line.split_once("apparent (") {
+            Some((before, rest)) => format!("{before}apparent (DATE{}", &rest[20..]),
+            None => line.to_owned(),
+        });
+        story.push_str(&format!("$ marvin {}\n{}\n", arguments.join(" "), told.collect::<String>()));
+    }
+    insta::assert_snapshot!(story);
+}
+
+#[test]
+fn questions_about_nothing_are_told_so() {
+    let home = lab("history-mistakes");
+    let mut story = String::new();
+    for arguments in [
+        &["history", "falut"][..],
+        &["history", "fault-anon:speed"],
+        &["history", "fault", "--line", "stable"],
+        &["triage", "6.13", "real"],
+        &["triage", "6.12.100", "good"],
+        &["serve", "--listen", "192.0.2.1:80"],
+    ] {
+        story.push_str(&format!("$ marvin {}\n{}\n", arguments.join(" "), told(&home, arguments)));
+    }
+    story.push_str(&told(&fresh("no-history"), &["alerts"]));
+    insta::assert_snapshot!(story);
+}
+
+#[test]
+fn the_dashboard_is_written_and_served() {
+    let home = lab("history-pages");
+    let folder = home.join("site");
+    let text = |path: &Path| std::fs::read_to_string(path).unwrap();
+    assert!(told(&home, &["publish", folder.to_str().unwrap()]).starts_with("exit 0"));
+    assert!(text(&folder.join("index.html")).contains("6.12.100 against 6.1.192"));
+    assert!(told(&home, &["publish", home.to_str().unwrap()]).contains("holds what marvin did not publish"));
+    let page = home.join("history.html");
+    assert!(told(&home, &["history", "fault", "--format", "html", "-o", page.to_str().unwrap()]).starts_with("exit 0"));
+    assert!(text(&page).contains("<svg") && !text(&page).contains("<script") && !text(&page).contains("href=\"r/"));
+
+    let mut server = marvin(&home).args(["serve", "--listen", "127.0.0.1:0"]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(server.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next()).map(str::to_owned);
+    let mut answer = String::new();
+    let mut stream = TcpStream::connect(address.unwrap()).unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+    stream.read_to_string(&mut answer).unwrap();
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.contains("came with 6.12.100"), "{answer}");
+}

@@ -1,0 +1,155 @@
+//! Addresses: names from outside as parts of a path that is good for servers and files alike, and questions behind `?`.
+
+/// The longest path or question that is looked at.
+pub(crate) const LENGTH_MAX: usize = 2048;
+
+/// The most names in a question.
+const NAMES_MAX: usize = 16;
+
+/// Writes a name as a part of a path: ASCII letters, digits, `.`, `_` and `-` stay, of all others each byte becomes `~` and
+/// two digits. A dot at the beginning is no exception, so that `..` is never a part.
+pub(crate) fn slug(name: &str) -> String {
+    let mut text = String::with_capacity(name.len());
+    for (place, byte) in name.bytes().enumerate() {
+        if byte.is_ascii_alphanumeric() || b"_-".contains(&byte) || (byte == b'.' && place > 0) {
+            text.push(char::from(byte));
+        } else {
+            let digit = |half: u8| char::from(b"0123456789abcdef"[usize::from(half)]);
+            text.extend(['~', digit(byte >> 4), digit(byte & 15)]);
+        }
+    }
+    if text.is_empty() { "~".to_owned() } else { text }
+}
+
+/// Reads what [`slug`] wrote; nothing else has a meaning.
+pub(crate) fn unslug(part: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(part.len());
+    let mut rest = part.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        if *first == b'~' && part != "~" {
+            let digits = std::str::from_utf8(behind.get(..2)?).ok()?;
+            bytes.push(u8::from_str_radix(digits, 16).ok()?);
+            rest = &behind[2..];
+        } else {
+            bytes.extend((*first != b'~').then_some(*first));
+            rest = behind;
+        }
+    }
+    String::from_utf8(bytes).ok().filter(|name| slug(name) == part)
+}
+
+/// What stands behind `?`: names and values, decoded.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Question(Vec<(String, String)>);
+
+impl Question {
+    /// Reads it; what is not UTF-8, too long or too much is left out.
+    pub(crate) fn read(text: &str) -> Self {
+        if text.len() > LENGTH_MAX {
+            return Self::default();
+        }
+        let pair = |pair: &str| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            Some((decoded(name)?, decoded(value)?))
+        };
+        Self(text.split('&').filter(|pair| !pair.is_empty()).take(NAMES_MAX).filter_map(pair).collect())
+    }
+
+    /// Returns a value that is not empty.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.0
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
+            .filter(|value| !value.is_empty())
+    }
+}
+
+/// Writes a value for a question.
+pub(crate) fn encoded(text: &str) -> String {
+    let mut written = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"._-~".contains(&byte) {
+            written.push(char::from(byte));
+        } else {
+            let digit = |half: u8| char::from(b"0123456789ABCDEF"[usize::from(half)]);
+            written.extend(['%', digit(byte >> 4), digit(byte & 15)]);
+        }
+    }
+    written
+}
+
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        rest = behind;
+        match first {
+            b'+' => bytes.push(b' '),
+            b'%' => {
+                let digits = std::str::from_utf8(behind.get(..2)?).ok().filter(|two| !two.starts_with('+'))?;
+                bytes.push(u8::from_str_radix(digits, 16).ok()?);
+                rest = &behind[2..];
+            }
+            other => bytes.push(*other),
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
+
+    use super::{Question, encoded, slug, unslug};
+
+    #[test]
+    fn names_are_no_paths() {
+        for (name, part) in [
+            ("fault-anon", "fault-anon"),
+            ("6.12.117", "6.12.117"),
+            ("..", "~2e."),
+            ("../etc", "~2e.~2fetc"),
+            ("a/b", "a~2fb"),
+            ("6.1 (rt)", "6.1~20~28rt~29"),
+            ("", "~"),
+            ("~", "~7e"),
+            ("ö", "~c3~b6"),
+        ] {
+            assert_eq!(slug(name), part);
+            assert_eq!(unslug(part).as_deref(), Some(name));
+        }
+        for wrong in ["..", ".hidden", "a/b", "~2", "~zz", "~61", "a%2fb", "~+1", "~C3~B6", "a~", "~~"] {
+            assert_eq!(unslug(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn questions_are_read_as_browsers_write_them() {
+        let question = Question::read("base=6.1.9&target=6.12+%28rt%29&filter=&x&&bad=%ff&base=no");
+        assert_eq!(question.get("base"), Some("6.1.9"));
+        assert_eq!(question.get("target"), Some("6.12 (rt)"));
+        assert_eq!((question.get("filter"), question.get("bad"), question.get("x")), (None, None, None));
+        assert_eq!(Question::read(&"a=b&".repeat(10_000)), Question::default());
+    }
+
+    proptest! {
+        #[test]
+        fn any_name_comes_back(name in any::<String>()) {
+            prop_assert_eq!(unslug(&slug(&name)), Some(name.clone()));
+            prop_assert!(!slug(&name).starts_with('.') && !slug(&name).contains('/'));
+            let question = format!("a={}", encoded(&name));
+            if question.len() < 2000 && !name.is_empty() {
+                prop_assert_eq!(Question::read(&question).get("a").map(str::to_owned), Some(name));
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(text in any::<String>()) {
+            let _ = Question::read(&text);
+            if let Some(name) = unslug(&text) {
+                prop_assert_eq!(slug(&name), text);
+            }
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! The JSON documents: what the pages show, for programs. Their shapes are promises; `openapi.rs` describes them.
+
+use model::Line;
+use report::history::{AlertDocument, History, Key, Overview, SeriesDocument, alert_document, series_document};
+use report::render::SCHEMA_VERSION;
+use serde::Serialize;
+use store::RunSummary;
+
+use crate::address::Question;
+use crate::openapi;
+use crate::site::Refusal;
+use crate::source::Snapshot;
+
+/// The most series in one answer.
+const SERIES_MAX: usize = 500;
+
+/// Two kernels in everything that was measured.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct OverviewDocument {
+    pub(crate) schema_version: u32,
+    pub(crate) base: String,
+    pub(crate) target: String,
+    pub(crate) counts: CountsDocument,
+    pub(crate) geometric_mean: Option<f64>,
+    pub(crate) cells: Vec<CellDocument>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct CountsDocument {
+    pub(crate) worse: usize,
+    pub(crate) better: usize,
+    pub(crate) same: usize,
+    pub(crate) unclear: usize,
+    pub(crate) failed: usize,
+    pub(crate) missing: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct CellDocument {
+    pub(crate) workload: String,
+    pub(crate) subsystem: String,
+    pub(crate) machine: String,
+    pub(crate) state: String,
+    pub(crate) ratio: Option<f64>,
+    pub(crate) difference_percent: Option<f64>,
+    pub(crate) seeds: usize,
+}
+
+/// All alerts.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct AlertsDocument {
+    pub(crate) schema_version: u32,
+    pub(crate) alerts: Vec<AlertDocument>,
+}
+
+/// Series, and whether there were more than one answer holds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct SeriesListDocument {
+    pub(crate) schema_version: u32,
+    pub(crate) complete: bool,
+    pub(crate) series: Vec<SeriesDocument>,
+}
+
+/// All kernels, in the order of their releases.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct KernelsDocument {
+    pub(crate) schema_version: u32,
+    pub(crate) kernels: Vec<KernelDocument>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct KernelDocument {
+    pub(crate) title: String,
+    pub(crate) build: String,
+    pub(crate) version: String,
+    pub(crate) track: String,
+    pub(crate) origin: String,
+}
+
+/// All machines.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct MachinesDocument {
+    pub(crate) schema_version: u32,
+    pub(crate) machines: Vec<MachineDocument>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct MachineDocument {
+    pub(crate) id: String,
+    pub(crate) kind: String,
+    pub(crate) summary: String,
+    pub(crate) results_again: usize,
+    pub(crate) results_agree: usize,
+}
+
+/// The newest runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct RunsDocument {
+    pub(crate) schema_version: u32,
+    pub(crate) runs: Vec<RunDocument>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct RunDocument {
+    pub(crate) id: String,
+    pub(crate) build: String,
+    pub(crate) version: String,
+    pub(crate) machine: String,
+    pub(crate) suite: String,
+    pub(crate) seed: u64,
+    pub(crate) started_unix: i64,
+    pub(crate) completed: usize,
+    pub(crate) unsupported: usize,
+    pub(crate) failed: usize,
+}
+
+pub(crate) type Document = Result<String, serde_json::Error>;
+
+/// Returns a document that needs no question; none where there is none of that name.
+pub(crate) fn document(snapshot: &Snapshot, name: &str) -> Result<Option<String>, Refusal> {
+    let history = &snapshot.history;
+    Ok(Some(match name {
+        "openapi.json" => serde_json::to_string_pretty(&openapi::document())?,
+        "alerts.json" => {
+            let alerts = snapshot.alerts.iter().map(|triaged| alert_document(history, triaged)).collect();
+            serde_json::to_string(&AlertsDocument { schema_version: SCHEMA_VERSION, alerts })?
+        }
+        "kernels.json" => serde_json::to_string(&kernels(history))?,
+        "machines.json" => serde_json::to_string(&machines(history))?,
+        _ => return Ok(None),
+    }))
+}
+
+/// Returns the document of an overview.
+pub(crate) fn overview(history: &History, seen: &Overview) -> Document {
+    let counts = &seen.counts;
+    let rows = seen.groups.iter().flat_map(|group| group.rows.iter().map(move |row| (group, row)));
+    let cells = rows.flat_map(|(group, row)| {
+        row.cells.iter().zip(&seen.machines).map(move |(pair, machine)| CellDocument {
+            workload: row.workload.to_string(),
+            subsystem: group.name.clone(),
+            machine: history.machines()[*machine].id.to_string(),
+            state: pair.state.word().to_owned(),
+            ratio: pair.ratio,
+            difference_percent: pair.difference_percent,
+            seeds: pair.ratios.len(),
+        })
+    });
+    serde_json::to_string(&OverviewDocument {
+        schema_version: SCHEMA_VERSION,
+        base: history.kernel(seen.base).title.clone(),
+        target: history.kernel(seen.target).title.clone(),
+        counts: CountsDocument {
+            worse: counts.worse,
+            better: counts.better,
+            same: counts.same,
+            unclear: counts.unclear,
+            failed: counts.failed,
+            missing: counts.missing,
+        },
+        geometric_mean: seen.mean.map(|mean| mean.ratio),
+        cells: cells.collect(),
+    })
+}
+
+/// Returns the series that a question is about.
+pub(crate) fn series(history: &History, question: &Question) -> Result<String, Refusal> {
+    let line: Line = question
+        .get("line")
+        .map_or(Ok(Line::All), str::parse)
+        .map_err(|error: model::LineError| Refusal::NotFound(error.to_string()))?;
+    let is = |name: &str, value: &str| question.get(name).is_none_or(|wanted| wanted == value);
+    let fits = |key: &&Key| {
+        is("workload", &key.workload)
+            && is("track", &key.track)
+            && is("machine", &history.machines()[key.machine].id.to_string())
+    };
+    let chosen: Vec<_> = history.series().filter(|(key, _)| fits(key)).take(SERIES_MAX + 1).collect();
+    let series = chosen.iter().take(SERIES_MAX).map(|found| series_document(history, *found, line)).collect();
+    let complete = chosen.len() <= SERIES_MAX;
+    Ok(serde_json::to_string(&SeriesListDocument { schema_version: SCHEMA_VERSION, complete, series })?)
+}
+
+/// Returns the document of runs.
+pub(crate) fn runs(newest: &[RunSummary]) -> Document {
+    let run = |run: &RunSummary| RunDocument {
+        id: run.id.to_string(),
+        build: run.build.to_string(),
+        version: run.version.clone(),
+        machine: run.machine.to_string(),
+        suite: run.suite.clone(),
+        seed: run.seed,
+        started_unix: run.started_unix,
+        completed: run.completed,
+        unsupported: run.unsupported,
+        failed: run.failed,
+    };
+    serde_json::to_string(&RunsDocument { schema_version: SCHEMA_VERSION, runs: newest.iter().map(run).collect() })
+}
+
+fn kernels(history: &History) -> KernelsDocument {
+    let kernel = |number: &usize| {
+        let kernel = history.kernel(*number);
+        KernelDocument {
+            title: kernel.title.clone(),
+            build: kernel.build.id.to_string(),
+            version: kernel.build.version.clone(),
+            track: kernel.track.clone(),
+            origin: kernel.build.origin.clone(),
+        }
+    };
+    KernelsDocument { schema_version: SCHEMA_VERSION, kernels: history.order().iter().map(kernel).collect() }
+}
+
+fn machines(history: &History) -> MachinesDocument {
+    let machine = |(machine, repeats): (&model::Machine, &report::history::Repeats)| MachineDocument {
+        id: machine.id.to_string(),
+        kind: machine.kind.to_string(),
+        summary: machine.summary.clone(),
+        results_again: repeats.again,
+        results_agree: repeats.agree,
+    };
+    MachinesDocument {
+        schema_version: SCHEMA_VERSION,
+        machines: history.machines().iter().zip(history.repeats()).map(machine).collect(),
+    }
+}

@@ -1,0 +1,30 @@
+//! What Prometheus may scrape: a few numbers about the lab, in its text format.
+
+use crate::source::Snapshot;
+
+/// Returns the numbers; `trouble` says that the store could not be read the last time.
+pub(crate) fn text(snapshot: &Snapshot, trouble: bool) -> String {
+    let history = &snapshot.history;
+    let sum = |of: fn(&report::history::Repeats) -> usize| history.repeats().iter().map(of).sum::<usize>();
+    let open = snapshot.alerts.iter().filter(|triaged| triaged.is_open()).count();
+    let numbers: [(&str, &str, &str, usize); 9] = [
+        ("marvin_runs_total", "counter", "Runs that were saved.", history.run_count()),
+        ("marvin_kernels", "gauge", "Builds that were measured.", history.order().len()),
+        ("marvin_machines", "gauge", "Machines that measured.", history.machines().len()),
+        ("marvin_series", "gauge", "Series of a workload on a machine.", history.series().count()),
+        ("marvin_alerts", "gauge", "Changes of level, those of the same kernels as one.", snapshot.alerts.len()),
+        ("marvin_alerts_open", "gauge", "Alerts that somebody should look at.", open),
+        ("marvin_results_repeated_total", "counter", "Results measured again with equal input.", sum(|r| r.again)),
+        ("marvin_results_agreeing_total", "counter", "Repeated results equal to the last bit.", sum(|r| r.agree)),
+        (
+            "marvin_store_unreadable",
+            "gauge",
+            "Whether the store could not be read the last time.",
+            usize::from(trouble),
+        ),
+    ];
+    let line = |(name, kind, help, value): (&str, &str, &str, usize)| {
+        format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n")
+    };
+    numbers.into_iter().map(line).collect()
+}

@@ -1,0 +1,224 @@
+//! The description of the JSON documents (OpenAPI 3.1), made from the documents themselves: one is filled, everything that
+//! may be absent is once there and once not, and what serde makes of both is the shape. So a description cannot say what the
+//! code does not do.
+
+use report::history::{
+    AlertDocument, ChangeDocument, MemberDocument, PointDocument, SeedDocument, SeriesDocument, TriageDocument,
+};
+use report::render::SCHEMA_VERSION;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::api::{
+    AlertsDocument, CellDocument, CountsDocument, KernelDocument, KernelsDocument, MachineDocument, MachinesDocument,
+    OverviewDocument, RunDocument, RunsDocument, SeriesListDocument,
+};
+
+/// A document: the name, what it is, and the names in the question with what they mean.
+type Asked = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+/// What can be asked for.
+pub(crate) const DOCUMENTS: [Asked; 6] = [
+    (
+        "overview.json",
+        "Two kernels in everything that was measured",
+        &[
+            ("base", "Title, version or beginning of the build's id of the kernel to compare with"),
+            ("target", "The same of the kernel to compare"),
+        ],
+    ),
+    ("alerts.json", "Changes of level, those that came with the same kernels as one alert", &[]),
+    (
+        "series.json",
+        "Series of a workload on a machine over kernels, with their changes",
+        &[
+            ("workload", "Only of this workload"),
+            ("machine", "Only of the machine of this id"),
+            ("track", "Only over the kernels of this track"),
+            ("line", "Only over kernels of a line: all, mainline, or a stable series such as 6.12"),
+        ],
+    ),
+    ("kernels.json", "Kernels, in the order of their releases", &[]),
+    ("machines.json", "Machines, and how often each repeated itself", &[]),
+    ("runs.json", "The newest runs", &[]),
+];
+
+/// Returns the description.
+pub(crate) fn document() -> Value {
+    let mut paths = Map::new();
+    for (name, summary, questions) in DOCUMENTS {
+        let parameter = |(name, text): &(&str, &str)| json!({"name": name, "in": "query", "required": false, "description": text, "schema": {"type": "string"}});
+        let answer = json!({"description": summary, "content": {"application/json": {"schema": schema_of(name)}}});
+        let get = json!({
+            "summary": summary,
+            "parameters": questions.iter().map(parameter).collect::<Vec<_>>(),
+            "responses": {"200": answer, "404": {"description": "Nothing fits the question"}},
+        });
+        paths.insert(format!("/api/v1/{name}"), json!({ "get": get }));
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {"title": "Marvin", "version": SCHEMA_VERSION.to_string(), "description": "Read only. Positive differences and ratios above one are better, whatever is measured."},
+        "paths": paths,
+    })
+}
+
+/// Returns the shape of a document.
+pub(crate) fn schema_of(name: &str) -> Value {
+    let shape = |full: bool| match name {
+        "overview.json" => value(&overview(full)),
+        "alerts.json" => value(&AlertsDocument { schema_version: SCHEMA_VERSION, alerts: vec![alert(full)] }),
+        "series.json" => {
+            value(&SeriesListDocument { schema_version: SCHEMA_VERSION, complete: true, series: vec![series(full)] })
+        }
+        "kernels.json" => value(&kernels()),
+        "machines.json" => value(&machines()),
+        _ => value(&runs()),
+    };
+    schema(&shape(true), &shape(false))
+}
+
+fn value(document: &impl Serialize) -> Value {
+    serde_json::to_value(document).unwrap_or_default()
+}
+
+/// Returns the schema of what is once full and once has nothing that may be absent.
+fn schema(full: &Value, sparse: &Value) -> Value {
+    let kind = match full {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(items) => {
+            let first = items.first().unwrap_or(&Value::Null);
+            let other = sparse.get(0).unwrap_or(first);
+            return json!({"type": "array", "items": schema(first, other)});
+        }
+        Value::Object(fields) => {
+            let property =
+                |(name, field): (&String, &Value)| (name.clone(), schema(field, sparse.get(name).unwrap_or(field)));
+            let properties: Map<String, Value> = fields.iter().map(property).collect();
+            let required: Vec<&String> = fields.keys().collect();
+            let kind = if sparse.is_null() { json!(["object", "null"]) } else { json!("object") };
+            return json!({"type": kind, "properties": properties, "required": required});
+        }
+    };
+    if sparse.is_null() { json!({"type": [kind, "null"]}) } else { json!({ "type": kind }) }
+}
+
+fn overview(full: bool) -> OverviewDocument {
+    OverviewDocument {
+        schema_version: SCHEMA_VERSION,
+        base: "6.1.190".to_owned(),
+        target: "6.12.117".to_owned(),
+        counts: CountsDocument { worse: 1, better: 0, same: 0, unclear: 0, failed: 0, missing: 0 },
+        geometric_mean: full.then_some(0.957),
+        cells: vec![CellDocument {
+            workload: "fault-anon".to_owned(),
+            subsystem: "mm".to_owned(),
+            machine: "machine_00".to_owned(),
+            state: "worse".to_owned(),
+            ratio: full.then_some(0.957),
+            difference_percent: full.then_some(-4.3),
+            seeds: 3,
+        }],
+    }
+}
+
+fn alert(full: bool) -> AlertDocument {
+    AlertDocument {
+        name: "cloud-amd64@6.12.100".to_owned(),
+        track: "cloud-amd64".to_owned(),
+        after: "6.1.190".to_owned(),
+        at: "6.12.100".to_owned(),
+        open: true,
+        worse: 1,
+        better: 0,
+        gone: 0,
+        members: vec![MemberDocument {
+            workload: "fault-anon".to_owned(),
+            machine: "machine_00".to_owned(),
+            verdict: "worse".to_owned(),
+            difference_percent: -4.3,
+            went_away: full.then(|| "6.12.117".to_owned()),
+        }],
+        triage: full.then(|| TriageDocument {
+            outcome: "trade-off".to_owned(),
+            note: "zeroes pages that were not zeroed".to_owned(),
+            decided_unix: 1_795_180_320,
+            worse_since: 0,
+        }),
+    }
+}
+
+fn series(full: bool) -> SeriesDocument {
+    SeriesDocument {
+        workload: "fault-anon".to_owned(),
+        metric: "cost".to_owned(),
+        unit: "instructions/op".to_owned(),
+        direction: "lower is better".to_owned(),
+        margin_percent: 1.5,
+        machine: "machine_00".to_owned(),
+        track: "cloud-amd64".to_owned(),
+        counted: true,
+        points: vec![PointDocument {
+            kernel: "6.12.117".to_owned(),
+            build: "build_00".to_owned(),
+            value: full.then_some(345.6),
+            absent: full.then(|| "failed: hung".to_owned()),
+            seeds: vec![SeedDocument { seed: 1, value: full.then_some(345.6), run: "run_00".to_owned() }],
+        }],
+        changes: vec![ChangeDocument {
+            after: "6.1.190".to_owned(),
+            at: "6.12.100".to_owned(),
+            verdict: "worse".to_owned(),
+            difference_percent: -4.3,
+            basis: "every-seed".to_owned(),
+            seeds: full.then_some(3),
+            p: full.then_some(0.0001),
+            went_away: full.then(|| "6.12.117".to_owned()),
+        }],
+    }
+}
+
+fn kernels() -> KernelsDocument {
+    let text = str::to_owned;
+    let kernel = KernelDocument {
+        title: text("6.12.117"),
+        build: text("build_00"),
+        version: text("6.12.117"),
+        track: text("cloud-amd64"),
+        origin: text("linux-image-6.12.117+deb12-cloud-amd64 6.12.117-1"),
+    };
+    KernelsDocument { schema_version: SCHEMA_VERSION, kernels: vec![kernel] }
+}
+
+fn machines() -> MachinesDocument {
+    let text = str::to_owned;
+    let machine = MachineDocument {
+        id: text("machine_00"),
+        kind: text("exact"),
+        summary: text("QEMU 7.2"),
+        results_again: 2,
+        results_agree: 2,
+    };
+    MachinesDocument { schema_version: SCHEMA_VERSION, machines: vec![machine] }
+}
+
+fn runs() -> RunsDocument {
+    let text = str::to_owned;
+    let run = RunDocument {
+        id: text("run_00"),
+        build: text("build_00"),
+        version: text("6.12.117"),
+        machine: text("machine_00"),
+        suite: text("micro"),
+        seed: 1,
+        started_unix: 1_795_180_320,
+        completed: 40,
+        unsupported: 1,
+        failed: 0,
+    };
+    RunsDocument { schema_version: SCHEMA_VERSION, runs: vec![run] }
+}

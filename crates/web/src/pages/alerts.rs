@@ -1,0 +1,100 @@
+//! All alerts, those that somebody should look at first.
+
+use askama::Template;
+use report::history::{History, Triaged};
+
+use super::{Frame, Rendered, compare_path, count, finished, machine_digits, percent, profile_command, series_path};
+use crate::address::slug;
+use crate::source::Snapshot;
+
+/// The most alerts on the page, and the most series of one: it is to stay below 100 kB.
+const ALERTS_MAX: usize = 40;
+const MEMBERS_MAX: usize = 12;
+
+#[derive(Template)]
+#[template(path = "alerts.html")]
+struct Page {
+    frame: Frame,
+    headline: String,
+    alerts: Vec<Shown>,
+    rest: Option<String>,
+}
+
+struct Shown {
+    anchor: String,
+    is_open: bool,
+    title: String,
+    words: String,
+    decided: Option<(String, String)>,
+    members: Vec<Member>,
+    more: Option<String>,
+    links: Vec<(String, String)>,
+    command: String,
+}
+
+struct Member {
+    class: &'static str,
+    letter: char,
+    name: String,
+    href: String,
+    percent: String,
+    machine: String,
+    note: String,
+}
+
+/// Renders the page of all alerts.
+pub(crate) fn alerts(frame: Frame, snapshot: &Snapshot) -> Rendered {
+    let mut ordered: Vec<&Triaged> = snapshot.alerts.iter().collect();
+    ordered.sort_by_key(|triaged| !triaged.is_open());
+    let open = ordered.iter().filter(|triaged| triaged.is_open()).count();
+    let rest = ordered.len().saturating_sub(ALERTS_MAX);
+    let page = Page {
+        headline: format!("{}, {open} to look at", count(ordered.len(), "alert")),
+        alerts: ordered.into_iter().take(ALERTS_MAX).map(|triaged| shown(&snapshot.history, triaged)).collect(),
+        rest: (rest > 0).then(|| format!("{} not shown here: marvin alerts lists all.", count(rest, "more alert"))),
+        frame,
+    };
+    finished(&page)
+}
+
+fn shown(history: &History, triaged: &Triaged) -> Shown {
+    let alert = &triaged.alert;
+    let (worse, better, gone) = alert.counts();
+    let title = |kernel: usize| history.kernel(kernel).title.as_str();
+    let member = |member: &report::history::Member| Member {
+        class: match (member.gone, member.verdict.letter()) {
+            (Some(_), _) => "faint",
+            (None, 'W') => "worse",
+            _ => "better",
+        },
+        letter: member.verdict.letter(),
+        name: member.key.workload.to_string(),
+        href: series_path(history, &member.key),
+        percent: percent(member.difference_percent),
+        machine: machine_digits(history, member.key.machine),
+        note: member.gone.map_or_else(String::new, |at| format!("went away at {}", title(at))),
+    };
+    let first = &alert.members[0].key;
+    let more = alert.members.len().saturating_sub(MEMBERS_MAX);
+    Shown {
+        anchor: slug(&alert.name),
+        is_open: triaged.is_open(),
+        title: alert.name.clone(),
+        words: format!(
+            "Came between {} and {}: {worse} worse, {better} better, {gone} gone again.",
+            title(alert.after),
+            title(alert.at)
+        ),
+        decided: triaged.decided.as_ref().map(|decided| {
+            let since = match triaged.more_since() {
+                0 => String::new(),
+                more => format!(" ({more} more are worse since)"),
+            };
+            (decided.triage.to_string(), format!("{}{since}", decided.note))
+        }),
+        members: alert.members.iter().take(MEMBERS_MAX).map(member).collect(),
+        more: (more > 0).then(|| format!("and {more} more")),
+        links: vec![("the two kernels".to_owned(), compare_path(history, (alert.after, alert.at), first.machine))],
+        command: profile_command(history, (alert.after, alert.at), &first.workload),
+    }
+}

@@ -1,0 +1,200 @@
+//! Drawings in SVG: a small line for a cell of a table, a plot of a series. Better is up in both, whatever is measured.
+
+use model::{Direction, Verdict};
+use report::history::{History, Series};
+
+/// The most kernels in a small line: the last ones.
+const SPARK_POINTS: usize = 20;
+/// Its size.
+const SPARK: (f64, f64) = (48.0, 12.0);
+/// The size of a plot, and of its margins: left, right, top, bottom.
+pub(crate) const PLOT: (f64, f64) = (960.0, 330.0);
+const LEFT: f64 = 78.0;
+const RIGHT: f64 = 14.0;
+const TOP: f64 = 12.0;
+const BOTTOM: f64 = 66.0;
+/// The most names below a plot.
+const NAMES_MAX: usize = 24;
+/// The most seeds that are drawn for a kernel.
+const DOTS_MAX: usize = 16;
+
+/// A small line.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Spark {
+    /// What the line is.
+    pub(crate) line: String,
+    /// Where it changes: the place and the class.
+    pub(crate) ticks: Vec<(f64, &'static str)>,
+}
+
+/// Draws the last points of a series; nothing for one point.
+pub(crate) fn spark(series: &Series) -> Option<Spark> {
+    let from = series.points.len().saturating_sub(SPARK_POINTS);
+    let points: Vec<Option<f64>> = series.points[from..].iter().map(|point| point.value).collect();
+    let scale = Scale::of(series, points.iter().flatten().copied())?;
+    if points.iter().flatten().count() < 2 {
+        return None;
+    }
+    let step = SPARK.0 / (points.len() - 1) as f64;
+    let place = |n: usize| ((n as f64) * step).round();
+    let mut pieces: Vec<String> = Vec::new();
+    let mut pen: Option<f64> = None;
+    for (n, value) in points.iter().enumerate() {
+        let Some(value) = value else { continue };
+        let (x, y) = (place(n), 1.0 + (scale.down(*value) * (SPARK.1 - 2.0)).round());
+        let is_level = pen.is_some_and(|before| (before - y).abs() < 0.5);
+        // Of level pieces only the last is needed.
+        if is_level && pieces.last().is_some_and(|last| last.starts_with('H')) {
+            pieces.pop();
+        }
+        pieces.push(match pen {
+            None => format!("M{x} {y}"),
+            Some(_) if is_level => format!("H{x}"),
+            Some(_) => format!("L{x} {y}"),
+        });
+        pen = Some(y);
+    }
+    let tick = |change: &report::history::Change| Some((place(change.at.checked_sub(from)?), class(&change.verdict)));
+    Some(Spark { line: pieces.concat(), ticks: series.changes.iter().filter_map(tick).collect() })
+}
+
+/// The class of a verdict.
+pub(crate) fn class(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Better => "b",
+        Verdict::Worse => "w",
+        Verdict::Same => "s",
+        Verdict::Unclear(_) => "u",
+    }
+}
+
+/// Where values lie between the top and the bottom of a drawing.
+#[derive(Debug, Clone, Copy)]
+struct Scale {
+    low: f64,
+    high: f64,
+    direction: Direction,
+}
+
+impl Scale {
+    /// Takes in all values; what lies within the margin is to look level.
+    fn of(series: &Series, values: impl Iterator<Item = f64>) -> Option<Self> {
+        let (low, high) = values
+            .filter(|value| value.is_finite())
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
+        if !(low.is_finite() && high.is_finite() && (high - low).is_finite()) {
+            return None;
+        }
+        let least = (high.abs().max(low.abs()) * series.metric.margin_percent / 100.0 * 2.0).max(f64::MIN_POSITIVE);
+        let lack = ((least - (high - low)) / 2.0).max(0.0);
+        Some(Self { low: low - lack, high: high + lack, direction: series.direction() })
+    }
+
+    /// Returns how far down a value lies, from 0 to 1.
+    fn down(&self, value: f64) -> f64 {
+        let part = ((value - self.low) / (self.high - self.low)).clamp(0.0, 1.0);
+        match self.direction {
+            Direction::LowerIsBetter => part,
+            Direction::HigherIsBetter => 1.0 - part,
+        }
+    }
+}
+
+/// A plot of a series.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Plot {
+    /// The line through the medians.
+    pub(crate) line: String,
+    /// The medians: place, height and what they say.
+    pub(crate) points: Vec<(String, String, String)>,
+    /// What single seeds gave: place and height.
+    pub(crate) dots: Vec<(String, String)>,
+    /// The values beside the plot: height and text.
+    pub(crate) values: Vec<(String, String)>,
+    /// The kernels below it: place and name.
+    pub(crate) names: Vec<(String, String)>,
+    /// The changes.
+    pub(crate) changes: Vec<Band>,
+    /// Its left and right edge.
+    pub(crate) edges: (f64, f64),
+    /// Its upper and lower edge.
+    pub(crate) heights: (f64, f64),
+}
+
+/// A change in a plot: the kernels that it may have come with.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Band {
+    /// Its left edge.
+    pub(crate) from: String,
+    /// Its width.
+    pub(crate) width: String,
+    /// Its class.
+    pub(crate) class: &'static str,
+    /// What it says.
+    pub(crate) title: String,
+    /// Its letter.
+    pub(crate) letter: char,
+}
+
+/// Draws a series; nothing where there is no value.
+pub(crate) fn plot(history: &History, series: &Series) -> Option<Plot> {
+    let seeds = series.points.iter().flat_map(|point| &point.seeds).filter_map(|seen| series.value(seen));
+    let scale = Scale::of(series, seeds)?;
+    let count = series.points.len();
+    let step = (PLOT.0 - LEFT - RIGHT) / count.saturating_sub(1).max(1) as f64;
+    let x = |n: usize| if count == 1 { f64::midpoint(LEFT, PLOT.0 - RIGHT) } else { LEFT + n as f64 * step };
+    let y = |value: f64| TOP + scale.down(value) * (PLOT.1 - TOP - BOTTOM);
+    let text = |number: f64| format!("{number:.1}");
+    let title = |n: usize| history.kernel(series.points[n].kernel).title.clone();
+    let mut plot = Plot { edges: (LEFT, PLOT.0 - RIGHT), heights: (TOP, PLOT.1 - BOTTOM), ..Plot::default() };
+    for (n, point) in series.points.iter().enumerate() {
+        let seeds = point.seeds.iter().filter_map(|seen| series.value(seen)).take(DOTS_MAX);
+        plot.dots.extend(seeds.map(|value| (text(x(n)), text(y(value)))));
+        if let Some(value) = point.value {
+            let pen = if plot.line.is_empty() { "M" } else { "L" };
+            plot.line.extend([pen, &text(x(n)), " ", &text(y(value))]);
+            plot.points.push((text(x(n)), text(y(value)), format!("{}: {}", title(n), number(value))));
+        }
+    }
+    let nth = count.div_ceil(NAMES_MAX).max(1);
+    plot.names = (0..count).step_by(nth).map(|n| (text(x(n)), short(&title(n)))).collect();
+    let steps = (0..=4).map(|n| scale.low + (scale.high - scale.low) * f64::from(n) / 4.0);
+    plot.values = steps.map(|value| (text(y(value)), number(value))).collect();
+    plot.changes = series
+        .changes
+        .iter()
+        .map(|change| {
+            let before = series.points.iter().position(|point| point.kernel == series.before(change).kernel);
+            let from = x(before.unwrap_or_default());
+            Band {
+                from: text(from),
+                width: text(x(change.at) - from),
+                class: class(&change.verdict),
+                title: format!(
+                    "{} {:+.2}% between {} and {}",
+                    change.verdict.word(),
+                    change.difference_percent,
+                    history.kernel(series.before(change).kernel).title,
+                    title(change.at)
+                ),
+                letter: change.verdict.letter(),
+            }
+        })
+        .collect();
+    Some(plot)
+}
+
+fn short(title: &str) -> String {
+    if title.chars().count() <= 16 { title.to_owned() } else { title.chars().take(15).chain(['…']).collect() }
+}
+
+/// Writes a value with about five digits.
+pub(crate) fn number(value: f64) -> String {
+    let size = value.abs();
+    match size {
+        _ if size >= 1e9 || (size > 0.0 && size < 1e-3) => format!("{value:.3e}"),
+        _ if size >= 1000.0 => format!("{value:.0}"),
+        _ if size >= 10.0 => format!("{value:.2}"),
+        _ => format!("{value:.4}"),
+    }
+}

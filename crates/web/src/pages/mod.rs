@@ -1,0 +1,110 @@
+//! Pages: values of `report` put into words and templates. Where a page lies is `site.rs`' business.
+
+mod alerts;
+mod draw;
+mod overview;
+mod runs;
+mod series;
+
+use askama::Template;
+use model::{Build, Line};
+use report::history::{History, Key};
+
+use crate::address::slug;
+
+pub(crate) use alerts::alerts;
+pub(crate) use overview::{Asked, overview};
+pub(crate) use runs::{RUNS_MAX, Shown, run, runs};
+pub(crate) use series::series;
+
+/// What all pages have.
+#[derive(Debug, Clone)]
+pub(crate) struct Frame {
+    /// What the page is about.
+    pub(crate) title: String,
+    /// The way to the top: `../` for each folder.
+    pub(crate) root: String,
+    /// Whether it stands alone: with its styles in it, and no way to other pages.
+    pub(crate) is_alone: bool,
+}
+
+impl Frame {
+    /// A page that lies so many folders below the top.
+    pub(crate) fn at(depth: usize, title: impl Into<String>) -> Self {
+        Self { title: title.into(), root: "../".repeat(depth), is_alone: false }
+    }
+}
+
+/// A page that could not be filled in: a bug of ours, as everything is in memory.
+pub(crate) type Rendered = Result<String, askama::Error>;
+
+/// Fills a page in. What came from guests and packages is escaped by the template; what a terminal would obey, for there are
+/// browsers in terminals, is taken out here, once for all pages.
+fn finished(page: &impl Template) -> Rendered {
+    Ok(report::history::printable(&page.render()?))
+}
+
+#[derive(Template)]
+#[template(path = "message.html")]
+struct Message {
+    frame: Frame,
+    text: String,
+}
+
+/// Renders a page that says one thing.
+pub(crate) fn message(frame: Frame, text: &str) -> Rendered {
+    finished(&Message { frame, text: text.to_owned() })
+}
+
+/// Renders all series that fit as one page with nothing outside of it.
+///
+/// # Errors
+/// Never in practice: everything is in memory.
+pub fn history_page(history: &History, line: Line, fits: impl Fn(&Key) -> bool) -> Result<String, askama::Error> {
+    let frame = Frame { title: "History".to_owned(), root: String::new(), is_alone: true };
+    let keys: Vec<Key> = history.series().map(|(key, _)| key.clone()).filter(|key| fits(key)).collect();
+    series(frame, (history, &[]), line, &keys)
+}
+
+/// Twelve digits of a machine's id: what addresses and heads say.
+pub(crate) fn machine_digits(history: &History, machine: usize) -> String {
+    history.machines()[machine].id.hex().chars().take(12).collect()
+}
+
+/// Where a series' page lies.
+pub(crate) fn series_path(history: &History, key: &Key) -> String {
+    format!("s/{}/{}/{}.html", machine_digits(history, key.machine), slug(&key.track), slug(&key.workload))
+}
+
+/// Where a comparison's page lies.
+pub(crate) fn compare_path(history: &History, (base, new): (usize, usize), machine: usize) -> String {
+    let name = |kernel: usize| slug(&history.kernel(kernel).title);
+    format!("c/{}/{}/{}.html", machine_digits(history, machine), name(base), name(new))
+}
+
+/// How a kernel is named on the command line, so that it stays the same one: packages by their whole names.
+pub(crate) fn kernel_argument(build: &Build) -> String {
+    match build.origin.split_once(' ') {
+        Some((package, _)) if package.starts_with("linux-image-") => format!("deb:{package}"),
+        _ => build.name.to_string(),
+    }
+}
+
+/// The command that says which functions a change comes from.
+pub(crate) fn profile_command(history: &History, (base, new): (usize, usize), workload: &str) -> String {
+    let of = |kernel: usize| kernel_argument(&history.kernel(kernel).build);
+    let declares = |suite: &&&model::Suite| suite.workloads.iter().any(|known| known.name == workload);
+    let suite = model::SUITES.iter().find(declares).filter(|suite| suite.name != model::MICRO.name);
+    let suite = suite.map_or_else(String::new, |suite| format!(" --suite {}", suite.name));
+    format!("marvin profile {} {}{suite} --workload {workload}", of(base), of(new))
+}
+
+/// Writes a difference with its sign.
+pub(crate) fn percent(number: f64) -> String {
+    if number.abs() < 0.005 { "0.00%".to_owned() } else { format!("{number:+.2}%") }
+}
+
+/// Writes a count with its noun.
+pub(crate) fn count(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}

@@ -1,0 +1,74 @@
+//! Runs: a list, and one in full with what it left behind.
+
+use askama::Template;
+use model::{Build, Machine, Run};
+use store::RunSummary;
+
+use super::{Frame, Rendered, count, finished};
+
+/// The most runs of the list.
+pub(crate) const RUNS_MAX: usize = 250;
+
+#[derive(Template)]
+#[template(path = "runs.html")]
+struct List {
+    frame: Frame,
+    headline: String,
+    runs: Vec<Listed>,
+}
+
+struct Listed {
+    id: String,
+    href: String,
+    kernel: String,
+    suite: String,
+    seed: u64,
+    completed: String,
+    machine: String,
+}
+
+/// Renders the newest runs.
+pub(crate) fn runs(frame: Frame, all: usize, newest: &[RunSummary]) -> Rendered {
+    let listed = |run: &RunSummary| Listed {
+        id: run.id.short(),
+        href: format!("r/{}/index.html", run.id.hex()),
+        kernel: run.version.clone(),
+        suite: run.suite.clone(),
+        seed: run.seed,
+        completed: format!("{} of {}", run.completed, run.completed + run.unsupported + run.failed),
+        machine: run.machine.hex().chars().take(12).collect(),
+    };
+    let shown = if newest.len() < all {
+        format!("The newest {} of {}", newest.len(), count(all, "run"))
+    } else {
+        count(all, "run")
+    };
+    finished(&List { frame, headline: shown, runs: newest.iter().map(listed).collect() })
+}
+
+#[derive(Template)]
+#[template(path = "run.html")]
+struct One {
+    frame: Frame,
+    artefacts: Vec<(String, String)>,
+    text: String,
+}
+
+/// A run with what it is of, and the names of what it left behind.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    pub(crate) run: Run,
+    pub(crate) build: Build,
+    pub(crate) machine: Machine,
+    pub(crate) artefacts: Vec<String>,
+}
+
+/// Renders one run.
+pub(crate) fn run(frame: Frame, shown: &Shown) -> Rendered {
+    let text = report::render::run(
+        &report::render::Shown { run: &shown.run, build: &shown.build, machine: &shown.machine, dumps: &[] },
+        &report::render::Styles::plain(),
+    );
+    let link = |name: &String| (name.clone(), format!("r/{}/{name}", shown.run.id.hex()));
+    finished(&One { frame, artefacts: shown.artefacts.iter().map(link).collect(), text })
+}

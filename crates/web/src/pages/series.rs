@@ -1,0 +1,150 @@
+//! A series: plot, changes and every value.
+
+use askama::Template;
+use model::Line;
+use report::history::{Change, History, Key, Series, Triaged, basis_words};
+
+use super::draw::{Plot, class, number, plot};
+use super::{Frame, Rendered, compare_path, finished, machine_digits, percent, profile_command};
+use crate::address::slug;
+
+#[derive(Template)]
+#[template(path = "series.html")]
+struct Page {
+    frame: Frame,
+    list: Vec<One>,
+}
+
+struct One {
+    name: String,
+    track: String,
+    machine: String,
+    about: String,
+    label: String,
+    unit: String,
+    plot: Option<Plot>,
+    changes: Vec<Changed>,
+    rows: Vec<Row>,
+}
+
+struct Changed {
+    class: &'static str,
+    letter: char,
+    words: String,
+    compare: Option<String>,
+    alert: Option<String>,
+    command: String,
+}
+
+struct Row {
+    class: &'static str,
+    mark: String,
+    kernel: String,
+    value: String,
+    difference: String,
+    seeds: usize,
+    runs: Vec<(String, String)>,
+    note: String,
+}
+
+/// The most runs that a row links to.
+const RUNS_MAX: usize = 8;
+
+/// Renders series over the kernels of a line.
+pub(crate) fn series(frame: Frame, (history, alerts): (&History, &[Triaged]), line: Line, keys: &[Key]) -> Rendered {
+    let of_line = |series: &Series| series.of_line(line, |kernel| &history.kernel(kernel).release);
+    let found = keys.iter().filter_map(|key| Some((key, history.series().find(|(known, _)| *known == key)?.1)));
+    let list = found.map(|(key, series)| one((history, alerts), key, &of_line(series), frame.is_alone)).collect();
+    finished(&Page { frame, list })
+}
+
+fn one((history, alerts): (&History, &[Triaged]), key: &Key, series: &Series, is_alone: bool) -> One {
+    let machine = &history.machines()[key.machine];
+    let unit = series.metric.unit(machine.kind);
+    let declared = model::workloads().into_iter().find(|workload| workload.name == &*key.workload);
+    let stresses = declared
+        .map_or_else(String::new, |workload| format!("{}; one operation: {}. ", workload.stresses, workload.operation));
+    let by = if series.is_counted { "counted instructions" } else { "guest time" };
+    One {
+        name: key.workload.to_string(),
+        track: key.track.to_string(),
+        machine: format!("{} {}", machine.kind, machine_digits(history, key.machine)),
+        about: format!(
+            "{stresses}{}: {by}, {unit}, {}; a difference up to {}% is no news.",
+            series.metric.name, series.metric.direction, series.metric.margin_percent
+        ),
+        label: format!(
+            "{} over {}, {} changes",
+            key.workload,
+            super::count(series.points.len(), "kernel"),
+            series.changes.len()
+        ),
+        unit: unit.to_string(),
+        plot: plot(history, series),
+        changes: series
+            .changes
+            .iter()
+            .map(|change| changed((history, alerts), (key, series, change), is_alone))
+            .collect(),
+        rows: rows(history, series, is_alone),
+    }
+}
+
+fn changed(
+    (history, alerts): (&History, &[Triaged]),
+    (key, series, change): (&Key, &Series, &Change),
+    is_alone: bool,
+) -> Changed {
+    let (before, at) = (series.before(change).kernel, series.points[change.at].kernel);
+    let title = |kernel: usize| history.kernel(kernel).title.as_str();
+    let gone = change
+        .went_away
+        .map_or_else(String::new, |point| format!("; went away at {}", title(series.points[point].kernel)));
+    let has = |triaged: &&Triaged| {
+        triaged.alert.members.iter().any(|member| member.key == *key)
+            && history.rank(triaged.alert.at) <= history.rank(at)
+            && history.rank(triaged.alert.after) >= history.rank(before)
+    };
+    Changed {
+        class: if class(&change.verdict) == "w" { "worse" } else { "better" },
+        letter: change.verdict.letter(),
+        words: format!(
+            "{} between {} and {} ({}){gone}",
+            percent(change.difference_percent),
+            title(before),
+            title(at),
+            basis_words(change.basis)
+        ),
+        compare: (!is_alone).then(|| compare_path(history, (before, at), key.machine)),
+        alert: alerts.iter().find(has).map(|triaged| format!("alerts.html#{}", slug(&triaged.alert.name))),
+        command: profile_command(history, (before, at), &key.workload),
+    }
+}
+
+fn rows(history: &History, series: &Series, is_alone: bool) -> Vec<Row> {
+    let mut last: Option<f64> = None;
+    let mut rows = Vec::new();
+    for (place, point) in series.points.iter().enumerate() {
+        let change = series.changes.iter().find(|change| change.at == place);
+        let difference = |now: f64| {
+            let change = report::history::difference(series.direction(), last?, now)?;
+            Some(percent(change))
+        };
+        let runs = point.seeds.iter().take(RUNS_MAX).map(|seen| {
+            let id = &history.run(seen.run).id;
+            (id.hex().chars().take(6).collect(), format!("r/{}/index.html", id.hex()))
+        });
+        rows.push(Row {
+            class: change.map_or("", |change| if class(&change.verdict) == "w" { "worse" } else { "better" }),
+            mark: change.map_or_else(String::new, |change| change.verdict.letter().to_string()),
+            kernel: history.kernel(point.kernel).title.clone(),
+            value: point.value.map_or_else(|| "-".to_owned(), number),
+            difference: point.value.and_then(difference).unwrap_or_default(),
+            seeds: point.seeds.iter().filter(|seen| series.value(seen).is_some()).count(),
+            runs: if is_alone { Vec::new() } else { runs.collect() },
+            note: point.absent().filter(|_| point.value.is_none()).unwrap_or_default().to_owned(),
+        });
+        last = point.value.or(last);
+    }
+    rows
+}

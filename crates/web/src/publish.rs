@@ -1,0 +1,137 @@
+//! The same pages as files: everything that the first page leads to, for any server, a mirror or a memory stick.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::site::{Kind, Site};
+
+/// The most files.
+const FILES_MAX: usize = 100_000;
+/// Marks a folder that was written by this.
+const MARK: &str = ".marvin";
+
+/// What was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Published {
+    /// Files.
+    pub files: usize,
+    /// Bytes in them.
+    pub bytes: u64,
+}
+
+/// Why nothing was written.
+#[derive(Debug, thiserror::Error)]
+pub enum PublishError {
+    /// The folder holds something else.
+    #[error("{folder} holds what marvin did not publish: give a new or an empty folder", folder = .0.display())]
+    Foreign(PathBuf),
+    /// Too much.
+    #[error("more than {FILES_MAX} files would be written: use marvin serve for a lab of this size")]
+    TooMuch,
+    /// The system.
+    #[error("cannot write {path}: {source}", path = .path.display())]
+    Io {
+        /// Where.
+        path: PathBuf,
+        /// What it said.
+        source: io::Error,
+    },
+}
+
+/// Writes the site into a folder, which is then there whole or as it was before.
+///
+/// # Errors
+/// When the folder holds something else, cannot be written, or would hold too much.
+pub fn publish(site: &Site, folder: &Path) -> Result<Published, PublishError> {
+    let at = |path: &Path| {
+        let path = path.to_owned();
+        move |source| PublishError::Io { path, source }
+    };
+    let is_ours = folder.join(MARK).exists();
+    let is_empty = || fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
+    if folder.exists() && !is_ours && !is_empty() {
+        return Err(PublishError::Foreign(folder.to_owned()));
+    }
+    let beside = |word: &str| {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        folder.with_file_name(format!(".{name}.{}.{word}", std::process::id()))
+    };
+    let (new, old) = (beside("new"), beside("old"));
+    let written = write_all(site, &new).and_then(|published| {
+        if folder.exists() {
+            fs::rename(folder, &old).map_err(at(folder))?;
+        }
+        fs::rename(&new, folder).map_err(at(folder))?;
+        Ok(published)
+    });
+    // What is left of these is in nobody's way, and an error above says more.
+    drop(fs::remove_dir_all(&old));
+    drop(fs::remove_dir_all(&new));
+    written
+}
+
+fn write_all(site: &Site, folder: &Path) -> Result<Published, PublishError> {
+    let mut published = Published { files: 0, bytes: 0 };
+    let mut known: BTreeSet<String> = BTreeSet::new();
+    let mut left: Vec<String> = ["index.html", "api/v1/openapi.json"].map(str::to_owned).to_vec();
+    left.extend(crate::openapi::DOCUMENTS.map(|(name, _, _)| format!("api/v1/{name}")));
+    while let Some(path) = left.pop() {
+        if !known.insert(path.clone()) {
+            continue;
+        }
+        if known.len() > FILES_MAX {
+            return Err(PublishError::TooMuch);
+        }
+        let reply = site.answer(&format!("/{path}"), "");
+        if reply.kind == Kind::Html {
+            left.extend(links(&path, &String::from_utf8_lossy(&reply.body)));
+        }
+        let file = folder.join(&path);
+        let write = || -> io::Result<()> {
+            fs::create_dir_all(file.parent().unwrap_or(folder))?;
+            fs::write(&file, &reply.body)
+        };
+        write().map_err(|source| PublishError::Io { path: file.clone(), source })?;
+        published.files += 1;
+        published.bytes += reply.body.len() as u64;
+    }
+    let mark = folder.join(MARK);
+    fs::write(&mark, "").map_err(|source| PublishError::Io { path: mark, source })?;
+    Ok(published)
+}
+
+/// Returns what a page leads to, as paths from the top. Links that lead out of it are none of ours.
+pub(crate) fn links(page: &str, html: &str) -> Vec<String> {
+    let folder: Vec<&str> = page.split('/').rev().skip(1).collect::<Vec<_>>().into_iter().rev().collect();
+    let starts = html.match_indices("href=\"").map(|(at, word)| at + word.len());
+    let scripts = html.match_indices("src=\"").map(|(at, word)| at + word.len());
+    let target = |start: usize| {
+        let link = html[start..].split('"').next()?.split(['#', '?']).next().filter(|link| !link.is_empty())?;
+        let mut parts = folder.clone();
+        for part in link.split('/') {
+            match part {
+                ".." => drop(parts.pop()?),
+                "." | "" => {}
+                other if other.contains(':') || other.starts_with('.') => return None,
+                other => parts.push(other),
+            }
+        }
+        Some(parts.join("/"))
+    };
+    starts.chain(scripts).filter_map(target).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::links;
+
+    #[test]
+    fn links_stay_below_the_top() {
+        let html = r##"<a href="../../index.html#x"> <a href="b.html?q=1"> <a href="../../../../etc/passwd"> <a href="http://x/y">
+                      <a href="#here"> <script src="../../script.js">"##;
+        assert_eq!(links("s/m/a.html", html), ["index.html", "s/m/b.html", "script.js"]);
+        assert_eq!(links("index.html", r#"<a href="s/m/~2e~2e.html">"#), ["s/m/~2e~2e.html"]);
+    }
+}

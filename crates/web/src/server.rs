@@ -1,0 +1,184 @@
+//! The server: HTTP/1.1, GET and HEAD, nothing that a request holds is kept or written. Everything has a limit.
+
+use std::convert::Infallible;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::Full;
+use hyper::body::{Body, Bytes, Incoming};
+use hyper::header::{self, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::sync::Semaphore;
+
+use crate::address::LENGTH_MAX;
+use crate::site::{Kind, Reply, Site};
+use crate::source::Source;
+
+/// What a server gives at most.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Connections at the same time; further ones wait in the system's queue.
+    pub connections: usize,
+    /// Bytes of a request's head.
+    pub head_bytes: usize,
+    /// From the first byte of a head, or from the last answer, to the end of the next head.
+    pub head_time: Duration,
+    /// From a request to its answer.
+    pub answer_time: Duration,
+    /// A connection's whole life: who reads too slowly is cut off.
+    pub connection_time: Duration,
+    /// Between two looks at the store.
+    pub refresh_time: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 64,
+            head_bytes: 16 << 10,
+            head_time: Duration::from_secs(10),
+            answer_time: Duration::from_secs(30),
+            connection_time: Duration::from_mins(5),
+            refresh_time: Duration::from_secs(1),
+        }
+    }
+}
+
+/// Why a server does not serve.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot serve: {0}")]
+pub struct ServeError(#[from] std::io::Error);
+
+/// Serves a site until the process ends, and shows what comes into its store meanwhile.
+///
+/// # Errors
+/// When the socket or threads cannot be used.
+pub fn serve(
+    listener: TcpListener,
+    (site, source): (Arc<Site>, Source),
+    limits: Limits,
+) -> Result<Infallible, ServeError> {
+    listener.set_nonblocking(true)?;
+    let followed = Arc::clone(&site);
+    std::thread::Builder::new().name("follow".to_owned()).spawn(move || follow(&followed, source, limits))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .max_blocking_threads(limits.connections.clamp(1, 8))
+        .enable_io()
+        .enable_time()
+        .build()?;
+    runtime.block_on(accept(listener, &site, limits))
+}
+
+/// Reads what comes into the store, as long as the process lives.
+fn follow(site: &Site, mut source: Source, limits: Limits) {
+    let mut generation = 1;
+    loop {
+        std::thread::sleep(limits.refresh_time);
+        let refreshed = source.refresh();
+        // What was read before is still true and still shown; the metrics say that the rest is missing.
+        site.note_trouble(refreshed.is_err());
+        if refreshed.is_ok_and(|changed| changed) {
+            generation += 1;
+            site.renew(source.snapshot(generation));
+        }
+    }
+}
+
+async fn accept(listener: TcpListener, site: &Arc<Site>, limits: Limits) -> Result<Infallible, ServeError> {
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    let address = listener.local_addr()?;
+    let room = Arc::new(Semaphore::new(limits.connections));
+    loop {
+        let Ok(place) = Arc::clone(&room).acquire_owned().await else { continue };
+        let Ok((stream, _)) = listener.accept().await else {
+            // Out of descriptors, or a connection that ended at once: neither is a reason to stop for good.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        let site = Arc::clone(site);
+        tokio::spawn(async move {
+            let service = service_fn(move |request| respond(Arc::clone(&site), request, (address, limits)));
+            let connection = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(limits.head_time)
+                .max_buf_size(limits.head_bytes.max(8 << 10))
+                .serve_connection(TokioIo::new(stream), service);
+            // How a connection ends is the other side's business.
+            drop(tokio::time::timeout(limits.connection_time, connection).await);
+            drop(place);
+        });
+    }
+}
+
+type Answer = Response<Full<Bytes>>;
+
+async fn respond(
+    site: Arc<Site>,
+    request: Request<Incoming>,
+    (address, limits): (SocketAddr, Limits),
+) -> Result<Answer, Infallible> {
+    if let Some((status, text)) = refused(&request, address) {
+        return Ok(plain(status, text));
+    }
+    let (path, question) = (request.uri().path().to_owned(), request.uri().query().unwrap_or_default().to_owned());
+    let work = tokio::task::spawn_blocking(move || site.answer(&path, &question));
+    Ok(match tokio::time::timeout(limits.answer_time, work).await {
+        Ok(Ok(reply)) => shown(reply),
+        Ok(Err(_)) => plain(StatusCode::INTERNAL_SERVER_ERROR, "a bug in marvin, please report it\n"),
+        Err(_) => plain(StatusCode::SERVICE_UNAVAILABLE, "the lab is too busy; try again later\n"),
+    })
+}
+
+/// Refuses what is not a question.
+fn refused(request: &Request<Incoming>, address: SocketAddr) -> Option<(StatusCode, &'static str)> {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return Some((StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD: nothing can be changed here\n"));
+    }
+    if !request.body().is_end_stream() {
+        return Some((StatusCode::PAYLOAD_TOO_LARGE, "a question has no body\n"));
+    }
+    if request.uri().path_and_query().is_some_and(|text| text.as_str().len() > LENGTH_MAX) {
+        return Some((StatusCode::URI_TOO_LONG, "the address is too long\n"));
+    }
+    if address.ip().is_loopback() && !is_local(request.headers().get(header::HOST)) {
+        // A page elsewhere may have given its own name this host's address, to read what is meant for this host only.
+        return Some((StatusCode::MISDIRECTED_REQUEST, "this server is for localhost only\n"));
+    }
+    None
+}
+
+fn is_local(host: Option<&HeaderValue>) -> bool {
+    let Some(Ok(host)) = host.map(HeaderValue::to_str) else { return true };
+    let name =
+        host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit())).map_or(host, |(n, _)| n);
+    ["localhost", "127.0.0.1", "[::1]"].contains(&name)
+}
+
+/// What pages may load: their own styles and script, nothing else from anywhere.
+const POLICY: &str = "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self'; img-src 'self' data:; \
+                      form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+fn shown(reply: Reply) -> Answer {
+    let mut answer = Response::new(Full::new(Bytes::from(reply.body)));
+    *answer.status_mut() = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = answer.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(reply.kind.mime()));
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    let keep = if matches!(reply.kind, Kind::Css | Kind::Script) { "max-age=300" } else { "no-cache" };
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(keep));
+    if reply.kind == Kind::Bytes {
+        headers.insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
+    }
+    answer
+}
+
+fn plain(status: StatusCode, text: &'static str) -> Answer {
+    shown(Reply { status: status.as_u16(), kind: Kind::Text, body: text.into() })
+}

@@ -1,0 +1,390 @@
+//! From an address to an answer: one function, whether a server asks or a page is written to a file.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use model::{Line, MachineId, Run, RunId};
+use report::history::{History, Key, Overview, overview};
+use report::{Machines, Question as Compared, Side};
+use store::{Store, StoreError};
+
+use crate::address::{LENGTH_MAX, Question, slug, unslug};
+use crate::pages::{self, Asked, Frame, machine_digits};
+use crate::source::Snapshot;
+use crate::{api, metrics};
+
+/// The largest artefact that is served.
+const ARTEFACT_BYTES_MAX: usize = 64 << 20;
+/// How many pairs of kernels are kept worked out.
+const OVERVIEWS: usize = 8;
+/// How many connections to the store are kept open.
+const STORES: usize = 8;
+
+/// What an answer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A page.
+    Html,
+    /// Its styles.
+    Css,
+    /// Its script.
+    Script,
+    /// A document for programs.
+    Json,
+    /// Text as it is.
+    Text,
+    /// Bytes to be kept as a file.
+    Bytes,
+}
+
+impl Kind {
+    /// Returns what HTTP calls it.
+    #[must_use]
+    pub fn mime(self) -> &'static str {
+        match self {
+            Self::Html => "text/html; charset=utf-8",
+            Self::Css => "text/css; charset=utf-8",
+            Self::Script => "text/javascript; charset=utf-8",
+            Self::Json => "application/json",
+            Self::Text => "text/plain; charset=utf-8",
+            Self::Bytes => "application/octet-stream",
+        }
+    }
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    /// As in HTTP: 200, 404, 500.
+    pub status: u16,
+    /// What it is.
+    pub kind: Kind,
+    /// What it holds.
+    pub body: Vec<u8>,
+}
+
+impl Reply {
+    fn ok(kind: Kind, body: impl Into<Vec<u8>>) -> Self {
+        Self { status: 200, kind, body: body.into() }
+    }
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// Nothing is there.
+    NotFound(String),
+    /// It is there, but too much.
+    TooLarge(String),
+    /// The lab failed, or a bug of ours.
+    Failed(String),
+}
+
+impl From<askama::Error> for Refusal {
+    fn from(error: askama::Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl From<serde_json::Error> for Refusal {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        match error {
+            // What a home is called is nobody's business on the other side.
+            StoreError::Unknown { noun, text } => Self::NotFound(format!("no {noun} {text}")),
+            StoreError::NoArtefact { name, .. } => Self::NotFound(format!("no artefact {name}")),
+            StoreError::BadId(error) => Self::NotFound(error.to_string()),
+            _ => Self::Failed("the store cannot be read; marvin on its host says why".to_owned()),
+        }
+    }
+}
+
+/// Everything that can be asked for.
+#[derive(Debug)]
+pub struct Site {
+    home: PathBuf,
+    snapshot: RwLock<Arc<Snapshot>>,
+    stores: Mutex<Vec<Store>>,
+    overviews: Mutex<Vec<Arc<(u64, Overview)>>>,
+    trouble: RwLock<bool>,
+    is_static: bool,
+}
+
+type Answered = Result<Reply, Refusal>;
+
+impl Site {
+    /// Makes the site of a home that was read.
+    #[must_use]
+    pub fn new(home: &Path, snapshot: Snapshot) -> Self {
+        Self {
+            home: home.to_owned(),
+            snapshot: RwLock::new(Arc::new(snapshot)),
+            stores: Mutex::default(),
+            overviews: Mutex::default(),
+            trouble: RwLock::new(false),
+            is_static: false,
+        }
+    }
+
+    /// Makes the site for files: its pages ask nothing.
+    #[must_use]
+    pub fn of_files(home: &Path, snapshot: Snapshot) -> Self {
+        Self { is_static: true, ..Self::new(home, snapshot) }
+    }
+
+    /// Shows what was read since.
+    pub fn renew(&self, snapshot: Snapshot) {
+        *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot);
+    }
+
+    /// Notes whether the home could be read the last time.
+    pub fn note_trouble(&self, is_there: bool) {
+        *self.trouble.write().unwrap_or_else(PoisonError::into_inner) = is_there;
+    }
+
+    /// Answers a path and what stands behind its `?`. Never fails: what cannot be answered is a page that says so.
+    #[must_use]
+    pub fn answer(&self, path: &str, question: &str) -> Reply {
+        let snapshot = Arc::clone(&self.snapshot.read().unwrap_or_else(PoisonError::into_inner));
+        let parts: Vec<&str> = path.strip_prefix('/').unwrap_or(path).split('/').collect();
+        if path.len() > LENGTH_MAX || question.len() > LENGTH_MAX {
+            return refusal(1, Refusal::NotFound("The address is too long.".to_owned()));
+        }
+        let question = Question::read(question);
+        let answered = self.route(&snapshot, &parts, &question);
+        answered.unwrap_or_else(|why| refusal(parts.len() - 1, why))
+    }
+
+    fn route(&self, snapshot: &Snapshot, parts: &[&str], question: &Question) -> Answered {
+        match parts {
+            ["" | "index.html"] => self.overview(snapshot, question, None),
+            ["alerts.html"] => html(pages::alerts(Frame::at(0, "Alerts"), snapshot)),
+            ["runs.html"] => self.runs(snapshot),
+            ["style.css"] => Ok(Reply::ok(Kind::Css, include_str!("../templates/style.css"))),
+            ["script.js"] => Ok(Reply::ok(Kind::Script, include_str!("../templates/script.js"))),
+            ["metrics"] => {
+                let trouble = *self.trouble.read().unwrap_or_else(PoisonError::into_inner);
+                Ok(Reply::ok(Kind::Text, metrics::text(snapshot, trouble)))
+            }
+            ["api", "v1", name] => self.api(snapshot, name, question),
+            ["s", machine, track, file] => series(snapshot, (machine, track, file), question),
+            ["c", machine, base, file] => self.compare(snapshot, (machine, base, file)),
+            ["r", run, "index.html"] => self.run(run),
+            ["r", run, name] => self.artefact(run, name),
+            [file] => match file.strip_prefix("all-").and_then(|rest| rest.strip_suffix(".html")) {
+                Some(page) => self.overview(snapshot, question, Some(page.parse().map_err(|_| nothing())?)),
+                None => Err(nothing()),
+            },
+            _ => Err(nothing()),
+        }
+    }
+
+    fn overview(&self, snapshot: &Snapshot, question: &Question, all: Option<usize>) -> Answered {
+        let Some(pair) = pair(&snapshot.history, question)? else {
+            let text = "Nothing was measured yet: marvin run KERNEL measures, and shows up here by itself.";
+            return html(pages::message(Frame::at(0, "Marvin"), text));
+        };
+        let page = question.get("page").and_then(|page| page.parse::<usize>().ok()).or(all).unwrap_or(1);
+        let asked = Asked {
+            only_changed: match question.get("show") {
+                Some("all") => Some(false),
+                Some("changed") => Some(true),
+                _ => all.map(|_| false),
+            },
+            filter: question.get("filter").unwrap_or_default().to_owned(),
+            page: page.saturating_sub(1),
+            is_static: self.is_static,
+        };
+        let seen = self.seen(snapshot, pair);
+        html(pages::overview(snapshot, &seen.1, &asked))
+    }
+
+    /// Returns the overview of two kernels, worked out once for each state of the store.
+    fn seen(&self, snapshot: &Snapshot, (base, target): (usize, usize)) -> Arc<(u64, Overview)> {
+        let kept = || self.overviews.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_it = |seen: &&Arc<(u64, Overview)>| {
+            seen.0 == snapshot.generation && (seen.1.base, seen.1.target) == (base, target)
+        };
+        if let Some(found) = kept().iter().find(is_it) {
+            return Arc::clone(found);
+        }
+        let new = Arc::new((snapshot.generation, overview(&snapshot.history, (base, target), &snapshot.alerts)));
+        let mut kept = kept();
+        kept.retain(|seen| seen.0 == snapshot.generation && !is_it(&seen));
+        kept.truncate(OVERVIEWS - 1);
+        kept.insert(0, Arc::clone(&new));
+        new
+    }
+
+    fn api(&self, snapshot: &Snapshot, name: &str, question: &Question) -> Answered {
+        let body = match name {
+            "overview.json" => match pair(&snapshot.history, question)? {
+                Some(pair) => api::overview(&snapshot.history, &self.seen(snapshot, pair).1)?,
+                None => return Err(Refusal::NotFound("Nothing was measured yet.".to_owned())),
+            },
+            "series.json" => api::series(&snapshot.history, question)?,
+            "runs.json" => api::runs(&self.with_store(|store| Ok(store.runs(pages::RUNS_MAX)?))?)?,
+            other => api::document(snapshot, other)?.ok_or_else(nothing)?,
+        };
+        Ok(Reply::ok(Kind::Json, body))
+    }
+
+    fn runs(&self, snapshot: &Snapshot) -> Answered {
+        let newest = self.with_store(|store| Ok(store.runs(pages::RUNS_MAX)?))?;
+        html(pages::runs(Frame::at(0, "Runs"), snapshot.history.run_count(), &newest))
+    }
+
+    fn run(&self, id: &str) -> Answered {
+        let shown = self.with_store(|store| {
+            let id: RunId = RunId::from_hex(id).map_err(|error| Refusal::NotFound(error.to_string()))?;
+            let run = store.run(&id)?;
+            let (build, machine) = (store.build(&run.build)?, store.machine(&run.machine)?);
+            Ok(pages::Shown { artefacts: store.artefact_names(&id)?, run, build, machine })
+        })?;
+        html(pages::run(Frame::at(2, format!("Run {}", shown.run.id.short())), &shown))
+    }
+
+    /// Returns an artefact. Only names that the store lists are looked up, so a path has no meaning here.
+    fn artefact(&self, id: &str, name: &str) -> Answered {
+        let bytes = self.with_store(|store| {
+            let id = RunId::from_hex(id).map_err(|error| Refusal::NotFound(error.to_string()))?;
+            let size = store.artefact_sizes(&id)?.into_iter().find(|(known, _)| known == name).ok_or_else(nothing)?.1;
+            if size > ARTEFACT_BYTES_MAX {
+                let how = format!("marvin show {} --artefact {name} --output FILE", id.short());
+                return Err(Refusal::TooLarge(format!("{name} is too large to be served: {how}")));
+            }
+            Ok(store.artefact(&id, name)?)
+        })?;
+        let kind = if name.ends_with(".console") { Kind::Text } else { Kind::Bytes };
+        Ok(Reply::ok(kind, bytes))
+    }
+
+    fn compare(&self, snapshot: &Snapshot, (machine, base, file): (&str, &str, &str)) -> Answered {
+        let history = &snapshot.history;
+        let machine = machine_named(history, machine).ok_or_else(nothing)?;
+        let named = |part: &str| history.kernel_named(&unslug(part)?);
+        let new = file.strip_suffix(".html").ok_or_else(nothing)?;
+        let (base, new) = named(base).zip(named(new)).ok_or_else(nothing)?;
+        let known = &history.machines()[machine];
+        let of = |kernel: usize| -> Result<_, Refusal> {
+            let build = &history.kernel(kernel).build;
+            Ok((build, self.with_store(|store| all_runs(store, build, &known.id))?))
+        };
+        let ((old_build, old), (new_build, new)) = (of(base)?, of(new)?);
+        let side = |build, runs| Side { build, machine: known, runs };
+        let sides = [side(old_build, old.iter().collect()), side(new_build, new.iter().collect())];
+        let command =
+            format!("marvin compare {} {}", pages::kernel_argument(old_build), pages::kernel_argument(new_build));
+        let Some(question) = asked_of(&old, &new, command) else {
+            let text = "The two kernels have no seed and workload in common that this Marvin declares.";
+            return html(pages::message(Frame::at(3, "No comparison"), text));
+        };
+        let comparison =
+            report::compare(&sides[0], &sides[1..], &question).map_err(|error| Refusal::Failed(error.to_string()))?;
+        let page = report::render::html(&comparison).map_err(|error| Refusal::Failed(error.to_string()))?;
+        let back = "<main>\n<p><a href=\"../../../index.html\">Overview</a></p>";
+        Ok(Reply::ok(Kind::Html, page.replacen("<main>", back, 1)))
+    }
+
+    fn with_store<T>(&self, work: impl FnOnce(&Store) -> Result<T, Refusal>) -> Result<T, Refusal> {
+        let stores = || self.stores.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = stores().pop();
+        let store = match kept {
+            Some(store) => store,
+            None => Store::open_read_only(&self.home)?,
+        };
+        let done = work(&store);
+        let mut stores = stores();
+        if stores.len() < STORES {
+            stores.push(store);
+        }
+        done
+    }
+}
+
+fn html(page: Result<String, askama::Error>) -> Answered {
+    Ok(Reply::ok(Kind::Html, page?))
+}
+
+fn nothing() -> Refusal {
+    Refusal::NotFound("Nothing is at this address.".to_owned())
+}
+
+/// Returns a page that says why there is none, for an address so many folders below the top.
+fn refusal(depth: usize, why: Refusal) -> Reply {
+    let (status, title, text) = match why {
+        Refusal::NotFound(text) => (404, "Not found", text),
+        Refusal::TooLarge(text) => (413, "Too large", text),
+        Refusal::Failed(text) => (500, "Failed", text),
+    };
+    let page = pages::message(Frame::at(depth.min(8), title), &text).unwrap_or_else(|_| title.to_owned());
+    Reply { status, kind: Kind::Html, body: page.into_bytes() }
+}
+
+/// Returns the kernels that were asked for, or the usual ones; none where nothing was measured.
+fn pair(history: &History, question: &Question) -> Result<Option<(usize, usize)>, Refusal> {
+    let Some((base, target)) = history.usual_pair() else { return Ok(None) };
+    let named = |name: &str, usual: usize| match question.get(name) {
+        Some(text) => {
+            history.kernel_named(text).ok_or_else(|| Refusal::NotFound(format!("No kernel {text} was measured.")))
+        }
+        None => Ok(usual),
+    };
+    Ok(Some((named("base", base)?, named("target", target)?)))
+}
+
+fn machine_named(history: &History, digits: &str) -> Option<usize> {
+    (0..history.machines().len()).find(|machine| machine_digits(history, *machine) == digits)
+}
+
+fn series(snapshot: &Snapshot, (machine, track, file): (&str, &str, &str), question: &Question) -> Answered {
+    let history = &snapshot.history;
+    let machine = machine_named(history, machine).ok_or_else(nothing)?;
+    let workload = file.strip_suffix(".html").ok_or_else(nothing)?;
+    let line: Line = question.get("line").map_or(Ok(Line::All), str::parse).map_err(|_| nothing())?;
+    let is_it = |key: &&Key| key.machine == machine && slug(&key.track) == track && slug(&key.workload) == workload;
+    let key = history.series().map(|(key, _)| key).find(is_it).ok_or_else(nothing)?.clone();
+    let frame = Frame::at(3, key.workload.to_string());
+    html(pages::series(frame, (history, &snapshot.alerts), line, &[key]))
+}
+
+/// Returns all runs of a build on a machine, the newest first, as of one suite: a workload's samples are its own, whatever
+/// suite it was measured with.
+fn all_runs(store: &Store, build: &model::Build, machine: &MachineId) -> Result<Vec<Run>, Refusal> {
+    let mut runs = Vec::new();
+    for suite in model::SUITES {
+        runs.extend(store.runs_of(&build.id, machine, suite.name)?);
+    }
+    runs.sort_by_key(|run| std::cmp::Reverse(run.started_unix));
+    for run in &mut runs {
+        ALL_SUITES.clone_into(&mut run.suite);
+    }
+    Ok(runs)
+}
+
+/// What runs of several suites together are called.
+const ALL_SUITES: &str = "all suites";
+
+/// Asks about the seeds and workloads that both have; none where there are none.
+fn asked_of(old: &[Run], new: &[Run], command: String) -> Option<Compared> {
+    let seeds = |runs: &[Run]| runs.iter().map(|run| run.seed).collect::<BTreeSet<u64>>();
+    let seeds: Vec<u64> = seeds(old).intersection(&seeds(new)).copied().collect();
+    let has = |runs: &[Run], name: &str| runs.iter().flat_map(|run| &run.results).any(|result| result.workload == name);
+    let workloads: Vec<&'static model::Workload> =
+        model::workloads().into_iter().filter(|w| has(old, w.name) && has(new, w.name)).collect();
+    (!seeds.is_empty() && !workloads.is_empty()).then(|| Compared {
+        suite: ALL_SUITES.to_owned(),
+        workloads,
+        seeds,
+        margin_percent: None,
+        machines: Machines::Equal,
+        command,
+        created_unix: None,
+    })
+}

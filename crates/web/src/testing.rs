@@ -1,0 +1,159 @@
+//! Labs for the tests of this crate: homes with runs of synthetic kernels.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::sync::Arc;
+
+use model::{
+    Build, BuildFile, BuildId, FailureReason, Machine, MachineId, MachineKind, Outcome, Run, RunId, Stage,
+    SubjectFailure, WorkloadResult,
+};
+use store::{Artefact, Store};
+use tempfile::TempDir;
+
+use crate::{Limits, Site, Source, serve};
+
+/// Names made to do harm, wherever they may stand.
+pub(crate) const HOSTILE: [&str; 6] = [
+    "<script>alert(1)</script>",
+    "\" onmouseover=\"alert(1)",
+    "'><img src=x onerror=alert(1)>",
+    "../../../etc/passwd",
+    "\u{1b}[2J\u{202e}{{7*7}}",
+    "&lt;b&gt; javascript:alert(1) %3Cscript%3E",
+];
+
+/// A home that is being filled.
+pub(crate) struct Lab {
+    pub(crate) home: TempDir,
+    pub(crate) store: Store,
+    runs: u64,
+}
+
+pub(crate) fn build(version: &str) -> Build {
+    let hex: String = version.bytes().map(|byte| format!("{byte:02x}")).collect();
+    Build {
+        id: BuildId::from_hex(&format!("{hex:0<16}").chars().take(60).collect::<String>()).unwrap(),
+        name: "deb:6.12".parse().unwrap(),
+        version: version.to_owned(),
+        origin: format!("linux-image-{version}-cloud-amd64 {version}-1"),
+        image: BuildFile { path: "/cache/vmlinuz".into(), sha256: "00".into() },
+        vmlinux: None,
+        config: None,
+        symbols: None,
+        modules: None,
+    }
+}
+
+pub(crate) fn machine(hex: &str) -> Machine {
+    Machine {
+        id: MachineId::from_hex(&format!("{hex:0<16}")).unwrap(),
+        kind: MachineKind::Exact,
+        summary: "QEMU 7.2, 1 CPU".to_owned(),
+        fingerprint: vec![("cpu".to_owned(), "max".to_owned())],
+    }
+}
+
+/// A result that costs so much, or one that failed where it costs nothing.
+pub(crate) fn result(workload: &str, cost: f64) -> WorkloadResult {
+    let failure = SubjectFailure {
+        stage: Stage::Workload,
+        reason: FailureReason::WorkloadFailed(HOSTILE[0].to_owned()),
+        console_tail: HOSTILE[2].to_owned(),
+    };
+    let completed = cost > 0.0;
+    WorkloadResult {
+        workload: workload.to_owned(),
+        operations: 1000,
+        outcome: if completed { Outcome::Completed } else { Outcome::Failed(failure) },
+        samples: if completed { vec![cost * 2.0, cost, cost] } else { Vec::new() },
+        counted: Vec::new(),
+    }
+}
+
+impl Lab {
+    pub(crate) fn new() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(home.path()).unwrap();
+        Self { home, store, runs: 0 }
+    }
+
+    /// Saves a run.
+    pub(crate) fn run(&mut self, (version, on, seed): (&str, &str, u64), results: Vec<WorkloadResult>) -> RunId {
+        let (build, machine) = (build(version), machine(on));
+        self.store.save_build(&build).unwrap();
+        self.store.save_machine(&machine).unwrap();
+        self.runs += 1;
+        let id = RunId::from_hex(&format!("{:016x}", self.runs)).unwrap();
+        let run = Run {
+            id: id.clone(),
+            build: build.id,
+            machine: machine.id,
+            suite: "micro".to_owned(),
+            seed,
+            started_unix: 1_795_000_000 + i64::try_from(self.runs).unwrap(),
+            environment: vec![("release".to_owned(), version.to_owned())],
+            results,
+        };
+        let console = format!("Linux version {version}\n{}\n", HOSTILE[2]);
+        let artefacts = [
+            Artefact { name: "getppid.console", bytes: console.as_bytes() },
+            Artefact { name: "getppid.vmcore", bytes: b"\x7fELF" },
+        ];
+        self.store.save_run(&run, &artefacts).unwrap();
+        id
+    }
+
+    /// Two machines, five kernels, three workloads, of which faults are worse since 6.12.100 and switches fail at last.
+    pub(crate) fn usual() -> Self {
+        let mut lab = Self::new();
+        for version in ["6.1.170", "6.1.192", "6.12.100", "6.12.107", "6.12.117"] {
+            for machine in ["aa", "bb"] {
+                for seed in [1, 2] {
+                    let fault = if version.starts_with("6.12") { 345.0 } else { 330.0 };
+                    let switch = if version == "6.12.117" { 0.0 } else { 50.0 };
+                    let results =
+                        vec![result("getppid", 100.0), result("fault-anon", fault), result("switch-yield", switch)];
+                    lab.run((version, machine, seed), results);
+                }
+            }
+        }
+        lab
+    }
+
+    /// Everything that has a name has a hostile one.
+    pub(crate) fn hostile() -> Self {
+        let mut lab = Self::new();
+        for (n, name) in HOSTILE.iter().enumerate() {
+            for version in ["6.1", "6.12"] {
+                let cost = if version == "6.1" { 100.0 } else { 130.0 };
+                let results = HOSTILE.iter().map(|workload| result(workload, cost)).collect();
+                lab.run((&format!("{version}.{n}{name}"), "aa", 1), results);
+            }
+        }
+        lab
+    }
+
+    pub(crate) fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    pub(crate) fn source(&self) -> Source {
+        let mut source = Source::open(self.home()).unwrap();
+        source.refresh().unwrap();
+        source
+    }
+
+    pub(crate) fn site(&self) -> Site {
+        Site::new(self.home(), self.source().snapshot(1))
+    }
+
+    /// Serves it as long as the tests run.
+    pub(crate) fn serve(&self, limits: Limits) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (site, source) = (Arc::new(self.site()), self.source());
+        std::thread::spawn(move || drop(serve(listener, (site, source), limits)));
+        address
+    }
+}

@@ -1,0 +1,368 @@
+//! The dashboard as a browser, a mirror, a program and an attacker meet it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use model::Triage;
+use proptest::prelude::{any, prop_assert, proptest};
+use serde_json::Value;
+use store::Decision;
+
+use crate::address::slug;
+use crate::openapi::{DOCUMENTS, document, schema_of};
+use crate::testing::{HOSTILE, Lab, result};
+use crate::{Kind, Limits, Reply, Site, publish};
+
+/// The largest page.
+const PAGE_BYTES_MAX: usize = 100_000;
+
+fn body(reply: &Reply) -> String {
+    String::from_utf8(reply.body.clone()).unwrap()
+}
+
+/// Returns all pages that the first one leads to, with their paths.
+fn pages(site: &Site) -> Vec<(String, Reply)> {
+    let mut left = vec!["index.html".to_owned()];
+    let mut known = BTreeSet::new();
+    let mut found = Vec::new();
+    while let Some(path) = left.pop() {
+        let (file, question) = path.split_once('?').unwrap_or((&path, ""));
+        if !known.insert(path.clone()) {
+            continue;
+        }
+        let reply = site.answer(&format!("/{file}"), question);
+        if reply.kind == Kind::Html {
+            left.extend(crate::publish::links(file, &body(&reply)));
+        }
+        found.push((path, reply));
+    }
+    found
+}
+
+#[test]
+fn every_link_leads_to_a_page_and_no_page_is_large() {
+    let lab = Lab::usual();
+    let found = pages(&lab.site());
+    assert!(found.len() > 30, "{}", found.len());
+    for (path, reply) in &found {
+        assert_eq!(reply.status, 200, "{path}");
+        assert!(reply.body.len() <= PAGE_BYTES_MAX, "{path}: {}", reply.body.len());
+    }
+    for kind in [Kind::Html, Kind::Css, Kind::Script, Kind::Json, Kind::Text, Kind::Bytes] {
+        assert!(found.iter().any(|(_, reply)| reply.kind == kind), "{kind:?}");
+    }
+}
+
+#[test]
+fn the_first_screen_says_what_got_worse_where_and_since_when() {
+    let lab = Lab::usual();
+    let page = body(&lab.site().answer("/", ""));
+    for text in [
+        "<h1>6.12.117 against 6.1.192</h1>",
+        "▼ 2 worse",
+        "= 2 same",
+        "✖ 2 failed",
+        "came with 6.12.100",
+        "2 worse, 0 better since 6.1.192.",
+        "-4.55%",
+        ">0.96 ▼</a>",
+    ] {
+        assert!(page.contains(text), "{text}\n{page}");
+    }
+    let other = body(&lab.site().answer("/", "base=6.1.170&target=6.1.192"));
+    assert!(other.contains("<h1>6.1.192 against 6.1.170</h1>") && other.contains("▼ 0 worse"));
+    let filtered = body(&lab.site().answer("/", "filter=FAULT"));
+    assert!(filtered.contains("1 of 3 workloads fit") && !filtered.contains(">getppid</th>"));
+    let news = body(&lab.site().answer("/", "show=changed"));
+    assert!(news.contains("2 of 3 workloads are not the same everywhere") && !news.contains(">getppid</th>"));
+    assert_eq!(lab.site().answer("/", "base=nonsense").status, 404);
+}
+
+#[test]
+fn a_series_says_since_when_and_what_else_came_with_it() {
+    let lab = Lab::usual();
+    let machine = "aa0000000000";
+    let page = body(&lab.site().answer(&format!("/s/{machine}/cloud-amd64/fault-anon.html"), ""));
+    for text in ["-4.55% between 6.1.192 and 6.12.100 (all 2 seeds agree)", "href=\"../../../alerts.html#", "<svg"] {
+        assert!(page.contains(text), "{text}\n{page}");
+    }
+    let stable = body(&lab.site().answer(&format!("/s/{machine}/cloud-amd64/fault-anon.html"), "line=6.12"));
+    assert!(stable.contains("None beyond the margin.") && !stable.contains("6.1.192"));
+}
+
+#[test]
+fn a_comparison_is_that_of_the_command_line() {
+    let lab = Lab::usual();
+    let page = body(&lab.site().answer("/c/aa0000000000/6.1.192/6.12.117.html", ""));
+    assert!(page.contains("marvin compare deb:linux-image-6.1.192-cloud-amd64 deb:linux-image-6.12.117-cloud-amd64"));
+    assert!(page.contains("fault-anon") && page.contains("-4.55"));
+}
+
+#[test]
+fn hostile_names_stay_names() {
+    let lab = Lab::hostile();
+    let found = pages(&lab.site());
+    assert!(found.len() > 20);
+    for (path, reply) in found.iter().filter(|(_, reply)| reply.kind == Kind::Html) {
+        let page = body(reply);
+        assert_eq!(reply.status, 200, "{path}");
+        assert!(!page.contains('\u{1b}'), "{path}");
+        for harm in ["<script>alert", "<img", "\" onmouseover", "'><"] {
+            assert!(!page.contains(harm), "{path}: {harm}");
+        }
+        for link in page.split("href=\"").skip(1) {
+            assert!(!link.starts_with("javascript:"), "{path}");
+        }
+    }
+    let path = format!("/s/aa0000000000/cloud-amd64/{}.html", slug(HOSTILE[3]));
+    let odd = lab.site().answer(&path, "");
+    assert_eq!(odd.status, 200, "it is the name of a workload, and of nothing else");
+}
+
+#[test]
+fn paths_lead_nowhere_else() {
+    let lab = Lab::usual();
+    let site = lab.site();
+    for path in [
+        "/marvin.db",
+        "/../marvin.db",
+        "/r/0000000000000001/../../marvin.db",
+        "/r/0000000000000001/..",
+        "/r/0000000000000001/getppid.console.zst",
+        "/r/../index.html",
+        "/r/%2e%2e/index.html",
+        "//etc/passwd",
+        "/c/aa0000000000/6.1.192/6.12.117",
+        "/c/../../../../etc/passwd.html",
+        "/s/aa0000000000/cloud-amd64/../../../index.html",
+        "/api/v1/../../marvin.db",
+        "/api/v2/alerts.json",
+        "/all-x.html",
+        "/index.html/",
+        "/\0",
+    ] {
+        assert_eq!(site.answer(path, "").status, 404, "{path}");
+    }
+    assert_eq!(site.answer(&"/a".repeat(5000), "").status, 404);
+    let home = lab.home().display().to_string();
+    drop(lab.store);
+    fs::remove_file(lab.home.path().join("marvin.db")).unwrap();
+    let failed = Site::answer(&site, "/runs.html", "");
+    assert!(!body(&failed).contains(&home), "paths of the host are nobody's business");
+}
+
+proptest! {
+    #[test]
+    fn any_address_gets_an_answer(path in any::<String>(), question in any::<String>()) {
+        thread_local!(static SITE: (Lab, Site) = { let lab = Lab::usual(); let site = lab.site(); (lab, site) });
+        SITE.with(|(_, site)| {
+            let reply = site.answer(&path, &question);
+            prop_assert!(matches!(reply.status, 200 | 404));
+            Ok(())
+        })?;
+    }
+}
+
+/// Holds a value against a schema of the kind that is made here.
+fn fits(value: &Value, schema: &Value, at: &str) {
+    let kinds: Vec<&str> = match &schema["type"] {
+        Value::String(kind) => vec![kind],
+        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
+        other => panic!("{at}: {other}"),
+    };
+    let kind = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(items) => {
+            items.iter().for_each(|item| fits(item, &schema["items"], at));
+            "array"
+        }
+        Value::Object(fields) => {
+            let known = schema["properties"].as_object().unwrap_or_else(|| panic!("{at}: no object"));
+            assert_eq!(fields.keys().collect::<BTreeSet<_>>(), known.keys().collect::<BTreeSet<_>>(), "{at}");
+            fields.iter().for_each(|(name, field)| fits(field, &known[name], &format!("{at}.{name}")));
+            "object"
+        }
+    };
+    assert!(kinds.contains(&kind), "{at}: {kind} is none of {kinds:?}");
+}
+
+#[test]
+fn documents_are_as_they_are_described() {
+    let lab = Lab::usual();
+    decide(&lab, "6.12.100", Triage::TradeOff);
+    let site = lab.site();
+    let described = document();
+    for (name, _, _) in DOCUMENTS {
+        let reply = site.answer(&format!("/api/v1/{name}"), "");
+        assert_eq!((reply.status, reply.kind), (200, Kind::Json), "{name}");
+        fits(&serde_json::from_slice(&reply.body).unwrap(), &schema_of(name), name);
+        let get = &described["paths"][format!("/api/v1/{name}")]["get"];
+        assert_eq!(get["responses"]["200"]["content"]["application/json"]["schema"], schema_of(name));
+    }
+    let of = |question: &str| -> Value {
+        serde_json::from_slice(&site.answer("/api/v1/series.json", question).body).unwrap()
+    };
+    assert_eq!(of("")["series"].as_array().unwrap().len(), 6);
+    assert_eq!(of("workload=getppid")["series"].as_array().unwrap().len(), 2);
+    assert_eq!(of("workload=getppid&line=6.1")["series"][0]["points"].as_array().unwrap().len(), 2);
+    insta::assert_snapshot!(serde_json::to_string_pretty(&described).unwrap());
+}
+
+#[test]
+fn prometheus_finds_numbers() {
+    let lab = Lab::usual();
+    let text = body(&lab.site().answer("/metrics", ""));
+    for line in ["marvin_runs_total 20\n", "marvin_alerts_open 1\n", "marvin_store_unreadable 0\n"] {
+        assert!(text.contains(line), "{text}");
+    }
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let (name, value) = line.split_once(' ').unwrap();
+        assert!(name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_') && value.parse::<u64>().is_ok(), "{line}");
+    }
+}
+
+fn decide(lab: &Lab, at: &str, triage: Triage) {
+    let decision = Decision {
+        track: "cloud-amd64".into(),
+        after: "6.1.192".into(),
+        at: at.into(),
+        triage,
+        note: HOSTILE[0].into(),
+        worse: 2,
+        decided_unix: 1_795_180_320,
+    };
+    lab.store.decide(&decision).unwrap();
+}
+
+#[test]
+fn what_comes_into_the_store_is_shown() {
+    let mut lab = Lab::usual();
+    let mut source = lab.source();
+    let site = Site::new(lab.home(), source.snapshot(1));
+    assert!(!source.refresh().unwrap());
+    lab.run(("6.12.119", "aa", 1), vec![result("fault-anon", 330.0)]);
+    assert!(source.refresh().unwrap());
+    site.renew(source.snapshot(2));
+    assert!(body(&site.answer("/", "")).contains("<h1>6.12.119 against 6.1.192</h1>"));
+    let open = |site: &Site| body(&site.answer("/metrics", "")).contains("marvin_alerts_open 1\n");
+    assert!(open(&site));
+    decide(&lab, "6.12.100", Triage::Apparent);
+    assert!(source.refresh().unwrap());
+    site.renew(source.snapshot(3));
+    assert!(!open(&site));
+    let page = body(&site.answer("/alerts.html", ""));
+    assert!(page.contains("<strong>apparent</strong>") && page.contains("&#60;script&#62;alert(1)"), "{page}");
+}
+
+#[test]
+fn a_store_without_runs_says_how_to_fill_it() {
+    let lab = Lab::new();
+    assert!(body(&lab.site().answer("/", "")).contains("Nothing was measured yet"));
+    assert_eq!(lab.site().answer("/api/v1/overview.json", "").status, 404);
+    assert_eq!(lab.site().answer("/alerts.html", "").status, 200);
+}
+
+#[test]
+fn files_are_the_same_pages_and_lead_to_each_other() {
+    let lab = Lab::usual();
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("site");
+    let site = Site::of_files(lab.home(), lab.source().snapshot(1));
+    let published = publish(&site, &target).unwrap();
+    let series = fs::read_to_string(target.join("s/aa0000000000/cloud-amd64/fault-anon.html")).unwrap();
+    assert_eq!(series, body(&lab.site().answer("/s/aa0000000000/cloud-amd64/fault-anon.html", "")));
+    let index = fs::read_to_string(target.join("index.html")).unwrap();
+    assert!(!index.contains("<form"));
+    for link in crate::publish::links("index.html", &index) {
+        assert!(target.join(&link).is_file(), "{link}");
+    }
+    // Again, in place of what is there.
+    assert_eq!(publish(&site, &target).unwrap(), published);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    let foreign = folder.path().join("photographs");
+    fs::create_dir(&foreign).unwrap();
+    fs::write(foreign.join("cat.jpg"), "").unwrap();
+    let error = publish(&site, &foreign).unwrap_err().to_string();
+    assert!(error.contains("holds what marvin did not publish"), "{error}");
+    assert!(foreign.join("cat.jpg").is_file());
+}
+
+fn sent(address: SocketAddr, request: &[u8]) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    // The other side may close before it has read all: that is an answer as well.
+    drop(stream.write_all(request));
+    let mut answer = Vec::new();
+    drop(stream.read_to_end(&mut answer));
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+fn first_line(answer: &str) -> &str {
+    answer.lines().next().unwrap_or("closed")
+}
+
+#[test]
+fn a_server_answers_questions_and_nothing_else() {
+    let lab = Lab::usual();
+    let address = lab.serve(Limits::default());
+    let with = |first: &str, rest: &str| {
+        sent(address, format!("{first} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{rest}\r\n").as_bytes())
+    };
+    let page = with("GET /?base=6.1.170", "");
+    assert_eq!(first_line(&page), "HTTP/1.1 200 OK");
+    for header in
+        ["content-security-policy: default-src 'none'", "x-content-type-options: nosniff", "text/html; charset=utf-8"]
+    {
+        assert!(page.contains(header), "{header}");
+    }
+    assert!(page.contains("6.12.117 against 6.1.170"));
+    let head = with("HEAD /", "");
+    assert!(head.starts_with("HTTP/1.1 200 OK") && head.ends_with("\r\n\r\n"), "{head}");
+    for (line, rest, expected) in [
+        ("POST /", "Content-Length: 0\r\n", "HTTP/1.1 405 Method Not Allowed"),
+        ("DELETE /alerts.html", "", "HTTP/1.1 405 Method Not Allowed"),
+        ("GET /", "Content-Length: 1000000000\r\n", "HTTP/1.1 413 Payload Too Large"),
+        ("GET /", "Transfer-Encoding: chunked\r\n", "HTTP/1.1 413 Payload Too Large"),
+        ("GET /marvin.db", "", "HTTP/1.1 404 Not Found"),
+        ("GET /../../../../etc/passwd", "", "HTTP/1.1 404 Not Found"),
+    ] {
+        assert_eq!(first_line(&with(line, rest)), expected, "{line} {rest}");
+    }
+    assert_eq!(first_line(&with(&format!("GET /?{}", "a".repeat(3000)), "")), "HTTP/1.1 414 URI Too Long");
+    let large = with("GET /", &format!("X: {}\r\n", "a".repeat(1 << 20)));
+    assert!(!large.contains("200 OK"), "{}", first_line(&large));
+    let many = with("GET /", &"X: a\r\n".repeat(1000));
+    assert!(!many.contains("200 OK"), "{}", first_line(&many));
+    let elsewhere = sent(address, b"GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n");
+    assert_eq!(first_line(&elsewhere), "HTTP/1.1 421 Misdirected Request");
+    assert!(!sent(address, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03").contains("200 OK"));
+}
+
+#[test]
+fn who_is_slow_is_cut_off_and_keeps_nobody_waiting() {
+    let lab = Lab::usual();
+    let limits = Limits {
+        connections: 2,
+        head_time: Duration::from_millis(300),
+        connection_time: Duration::from_millis(900),
+        ..Limits::default()
+    };
+    let address = lab.serve(limits);
+    let mut slow: Vec<TcpStream> = (0..2).map(|_| TcpStream::connect(address).unwrap()).collect();
+    slow.iter_mut().for_each(|stream| stream.write_all(b"GET / HTT").unwrap());
+    let answer = sent(address, b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    assert_eq!(first_line(&answer), "HTTP/1.1 200 OK");
+    for stream in &mut slow {
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let mut rest = Vec::new();
+        stream.read_to_end(&mut rest).unwrap();
+        assert!(!String::from_utf8_lossy(&rest).contains("200 OK"));
+    }
+}
