@@ -20,5 +20,5 @@ pub use modelled::modelled;
 pub use monitors::{copies, observation, reading};
 pub use probes::{ProbeHits, probe_hits};
 pub use profile::{ProfileError, profile, profile_by};
-pub use samples::{IngestError, outcome};
+pub use samples::{IngestError, outcome, rows};
 pub use symbols::{Symbols, SymbolsError, symbols_text};
