@@ -1,8 +1,8 @@
 //! The reclaim suite: guests with little memory, after parallelio, multibuild and kernbench, and reclaim on purpose.
 //!
 //! Sizes follow rules: a guest has 128 MiB, swap on zram of the same size, and a disk without content whose requests take a
-//! fixed time. The key-value server's pool is half of the guest's memory, background IO comes in even steps to four times
-//! the pool.
+//! fixed time. The key-value server's pool is four fifths of the guest's memory, background IO comes in even steps to four
+//! times the pool.
 
 use super::Functions;
 use crate::{Direction, Equipment, ExtraFiles, GuestModule, Metric, Quantity, Steadiness, Suite, Workload};
@@ -86,12 +86,12 @@ const fn row(name: &'static str, of: &'static str, metric: Metric, (stresses, jo
 
 const PARALLELIO: Job = Job {
     operation: "a request to the server, and its answer: two gets of 16 KiB to a set",
-    amount: Amount { operations: 2_000, iterations: 4 },
+    amount: Amount { operations: 6_000, iterations: 4 },
     exercises: &[&["tcp_sendmsg"], &["tcp_recvmsg"]],
-    source: "parallelio of MMTests (memcachetest with background IO). Kept: one client, values of 16 KiB, no IO and then IO \
-        in even steps, a sequential write with fdatasync at its end, a warm-up, rows and formulas. Differs: the server \
-        is ours (a hash table in anonymous memory, TCP over loopback), a pool of half of memory instead of four fifths, \
-        IO to 4 times the pool, a number of requests instead of 200 s, a bare disk instead of ext4",
+    source: "parallelio of MMTests (memcachetest with background IO). Kept: one client, values of 16 KiB, a pool of four fifths \
+        of memory, no IO and then IO in even steps, a sequential write with fdatasync at its end, a warm-up, rows and \
+        formulas. Differs: the server is ours (a hash table in anonymous memory, TCP over loopback), IO to 4 times the \
+        pool, a number of requests instead of 200 s, a bare disk instead of ext4",
     equipment: SMALL,
 };
 
@@ -129,7 +129,7 @@ macro_rules! compiler {
 
 const MULTIBUILD: Job = Job {
     operation: "12 builds, 2 at a time; a build is 6 compilations and a link in 40 MiB",
-    amount: Amount { operations: 1, iterations: 3 },
+    amount: Amount { operations: 1, iterations: 4 },
     exercises: &[&["kernel_clone"], &["begin_new_exec"]],
     source: compiler!("multibuild of MMTests. Kept: 12 builds with 2 at a time in little memory, rows and formulas"),
     equipment: SMALL,

@@ -100,12 +100,12 @@ fn forget(disk: &File) -> io::Result<()> {
     }
 }
 
-/// memcachetest-PERCENT: a pool of half of memory, and IO of so many percent of it beside.
+/// memcachetest-PERCENT: a pool of four fifths of memory, and IO of so many percent of it beside.
 pub(in crate::workloads) fn parallelio(percent: usize) -> Made {
     swap::ours_alone()?;
     swap::on_zram()?;
     let disk = swap::disk()?;
-    let pool = swap::memory()? / 2;
+    let pool = swap::memory()? / 5 * 4;
     let bytes = pool / 100 * percent / PIECE * PIECE;
     let client = Client::start(pool)?;
     let (before, rows) = (Counts::default(), Vec::new());
