@@ -67,16 +67,21 @@ const SLOWER: &[GuestModule] = &[
 ];
 
 #[test]
-fn a_slower_disk_moves_what_waits_for_it_and_nothing_else() {
-    let file = little("reclaim-file");
-    let anon = little("reclaim-anon");
-    let asked =
-        [leaked(file), with_modules("reclaim-file", SLOWER), leaked(anon), with_modules("reclaim-anon", SLOWER)];
+fn a_slower_disk_moves_what_waits_for_it_and_less_memory_what_swaps() {
+    let builds = little("kbuild-wall-2");
+    let smaller = Equipment { memory_mib: 88, ..builds.equipment };
+    let asked = [
+        leaked(little("reclaim-file")),
+        with_modules("reclaim-file", SLOWER),
+        leaked(builds),
+        with_modules("kbuild-wall-2", SLOWER),
+        leaked(Workload { equipment: smaller, ..builds }),
+    ];
     let found: Vec<f64> = results("deb:6.12", &asked).iter().map(value).collect();
-    println!("file {} slower {}, anonymous {} slower {}", found[0], found[1], found[2], found[3]);
+    println!("file {} slower {}, builds {} slower {} smaller {}", found[0], found[1], found[2], found[3], found[4]);
     assert!(found[1] > 1.5 * found[0], "a disk of ten times the latency: {} became {}", found[0], found[1]);
-    // Chaos has its part: the guest has other modules' parameters.
-    assert!((found[3] / found[2] - 1.0).abs() < 0.2, "no file is read: {} became {}", found[2], found[3]);
+    assert!((found[3] / found[2] - 1.0).abs() < 0.05, "builds wait for no disk: {} became {}", found[2], found[3]);
+    assert!(found[4] > 1.2 * found[2], "a link that does not fit swaps: {} became {}", found[2], found[4]);
 }
 
 #[test]
@@ -106,6 +111,20 @@ fn monitors_show_who_reclaims() {
         );
         assert!(grown("pgscan_kswapd") + grown("pgscan_direct") > 1000, "{name}");
         assert_eq!(grown("pswpout") > 1000, name == "reclaim-anon", "{name}: {}", grown("pswpout"));
+    }
+}
+
+#[test]
+fn reclaim_on_purpose_enters_what_it_declares() {
+    let build = build("deb:6.12");
+    for name in if is_full() { &["reclaim-anon", "reclaim-file", "reclaim-slow"][..] } else { &["reclaim-anon"] } {
+        let workload = little(name);
+        let probed = lab().probe(&build, &workload).unwrap();
+        for names in workload.exercises {
+            let hits: u64 = probed.hits.iter().filter(|(f, _)| names.contains(&f.as_str())).map(|(_, n)| n).sum();
+            println!("{name} {names:?} {hits} of {}", probed.operations);
+            assert!(hits > 0, "{name}: {names:?}");
+        }
     }
 }
 

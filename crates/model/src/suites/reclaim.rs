@@ -194,24 +194,25 @@ macro_rules! kernbench {
 
 const KERNBENCHES: [[Workload; 4]; 2] = [kernbench!("2"), kernbench!("16")];
 
+const RECLAIMING: &[&str] = &["shrink_node"];
 const FILE: Job = Job {
     operation: "1 MiB of a disk larger than memory read through the page cache, and 1 MiB of a mapped working set touched",
     amount: Amount { operations: 128, iterations: 6 },
-    exercises: &[],
+    exercises: &[&["filemap_read"], RECLAIMING],
     source: "",
     equipment: SMALL,
 };
 const ANON: Job = Job {
     operation: "a page written, of anonymous memory half as large again as the guest has, one after the other",
     amount: Amount { operations: 8_192, iterations: 6 },
-    exercises: &[],
+    exercises: &[&["handle_mm_fault"], &["do_swap_page"], RECLAIMING],
     source: "",
     equipment: SMALL,
 };
 const SLOW_ANON: Job = Job {
     operation: "a page written, of anonymous memory of 128 MiB, one after the other",
     amount: Amount { operations: 8_192, iterations: 6 },
-    exercises: &[],
+    exercises: &[&["handle_mm_fault"], &["do_swap_page"], RECLAIMING],
     source: "",
     equipment: SLOW,
 };
