@@ -152,7 +152,7 @@ pub(crate) enum Page {
 /// What is measured.
 #[derive(Debug, Args)]
 pub(crate) struct Measure {
-    /// Suite to run: micro, mm, sched, net, io, rmap, smoke, seeds; `marvin workloads` shows what is in them
+    /// Suite to run: micro, mm, sched, net, io, reclaim, rmap, smoke, seeds; `marvin workloads` shows what is in them
     #[arg(long, value_name = "SUITE", default_value = "micro")]
     pub(crate) suite: String,
 

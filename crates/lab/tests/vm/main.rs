@@ -9,6 +9,7 @@ mod monitors;
 mod probes;
 mod profiled;
 mod qemu;
+mod reclaim;
 mod rmap;
 mod suites;
 mod truthful;

@@ -50,7 +50,9 @@ fn workloads() -> String {
          Each workload reports its cost: the median over its iterations without the first, in {} on the exact machine, \
          {}; differences up to {} % are no news. That a workload enters the kernel functions it is meant to exercise, \
          once per operation or more, is tested with kprobes in real kernels. All are exact: on the exact machine the \
-         same kernel and seed give the same samples.\n",
+         same kernel and seed give the same samples. Those of the reclaim suite are robust beside that: which page is \
+         reclaimed decides what happens next, so a small cause may have a large effect; they run over seeds, their \
+         margins are wide, and they report more than a cost: `marvin workloads` says which.\n",
         Metric::COST.unit(MachineKind::Exact),
         Metric::COST.direction,
         Metric::COST.margin_percent,

@@ -1,6 +1,6 @@
 //! One run as text: `marvin show`.
 
-use model::{Build, Machine, MachineKind, Metric, Outcome, Run, SubjectFailure, WorkloadResult};
+use model::{Build, Machine, MachineKind, Metric, Outcome, Run, SubjectFailure, Unit, WorkloadResult};
 
 use crate::label::cut_middle;
 use crate::plain::{plain, plain_lines};
@@ -72,23 +72,37 @@ fn values(page: &mut Page, run: &Run, kind: MachineKind) {
     if completed.is_empty() {
         return;
     }
-    let unit = Metric::COST.unit(kind);
-    page.line(format!("{:<18} {:>12} {:>12} {:>12}  iterations", unit.to_string(), "median", "min", "max"));
+    let mut units: Vec<(Unit, Vec<&WorkloadResult>)> = Vec::new();
     for result in completed {
-        let rest = result.samples.get(1..).unwrap_or_default();
-        let number = |n: Option<f64>| n.map_or_else(|| "-".to_owned(), |n| value(n, 12));
-        let ends = stats::spread(rest);
-        page.line(format!(
-            "{:<18} {:>12} {:>12} {:>12}  {} x {}",
-            cut_middle(&plain(&result.workload), 18),
-            number(stats::median_without_first(&result.samples)),
-            number(ends.map(|e| e.min)),
-            number(ends.map(|e| e.max)),
-            rest.len(),
-            result.operations,
-        ));
+        let declared = model::workloads().into_iter().find(|workload| workload.name == result.workload);
+        let unit = declared.map_or(Metric::COST, |workload| workload.metric).unit(kind);
+        match units.iter_mut().find(|(known, _)| *known == unit) {
+            Some((_, results)) => results.push(result),
+            None => units.push((unit, vec![result])),
+        }
+    }
+    for (unit, results) in units {
+        page.line(format!("{:<18} {:>12} {:>12} {:>12}  iterations", unit.to_string(), "median", "min", "max"));
+        for result in results {
+            page.line(sampled(result));
+        }
     }
     page.words(0, "iterations: without the first, which is left out, x operations in each");
+}
+
+fn sampled(result: &WorkloadResult) -> String {
+    let rest = result.samples.get(1..).unwrap_or_default();
+    let number = |n: Option<f64>| n.map_or_else(|| "-".to_owned(), |n| value(n, 12));
+    let ends = stats::spread(rest);
+    format!(
+        "{:<18} {:>12} {:>12} {:>12}  {} x {}",
+        cut_middle(&plain(&result.workload), 18),
+        number(stats::median_without_first(&result.samples)),
+        number(ends.map(|e| e.min)),
+        number(ends.map(|e| e.max)),
+        rest.len(),
+        result.operations,
+    )
 }
 
 fn rest(page: &mut Page, run: &Run, styles: &Styles) {

@@ -61,6 +61,9 @@ fn of_suite(suite: &Suite, styles: &Styles) -> String {
 }
 
 fn operation(workload: &Workload) -> String {
+    if let Some(lead) = workload.row_of {
+        return format!("measured with {lead}");
+    }
     format!(
         "op: {}; {} x {}",
         workload.operation,

@@ -1,0 +1,151 @@
+//! The reclaim suite: the same again to the last bit, what moves its figures and what does not, and what is said where
+//! something is missing. Its costs per operation depend on how many operations there are: doubling them proves nothing.
+
+use lab::{Dumps, Plan, Reuse};
+use model::{Equipment, FailureReason, GuestModule, MonitorFile, Outcome, RECLAIM, Reading, Workload, WorkloadResult};
+
+use crate::{build, declared, lab, leaked, samples};
+
+/// A workload with as few operations and iterations as show something.
+fn little(name: &str) -> Workload {
+    let whole = declared(name);
+    Workload { operations: whole.operations.div_ceil(4), iterations: 3, warm_up: 0, ..*whole }
+}
+
+/// The same with another equipment.
+fn with_modules(name: &str, modules: &'static [GuestModule]) -> &'static Workload {
+    let little = little(name);
+    leaked(Workload { equipment: Equipment { modules, ..little.equipment }, ..little })
+}
+
+/// Measures with one seed; results in the order asked for, whatever machine they are from.
+fn results(kernel: &str, workloads: &[&'static Workload]) -> Vec<WorkloadResult> {
+    let build = build(kernel);
+    let (seeds, reuse, dumps) = (vec![1], Reuse::Nothing, Dumps::Drop);
+    let workloads = workloads.to_vec();
+    let plan = Plan { sides: vec![&build], suite: &RECLAIM, workloads, seeds, machines: 2, reuse, dumps };
+    let runs = lab().carry_out(&plan, &|_| {}).unwrap().remove(0);
+    let found = |wanted: &&Workload| {
+        let machine = lab().machines(&[wanted]).unwrap().remove(0);
+        let of_machine = runs.iter().filter(|run| run.machine == machine.id);
+        of_machine.flat_map(|run| &run.results).find(|result| result.workload == wanted.name).unwrap().clone()
+    };
+    plan.workloads.iter().map(found).collect()
+}
+
+fn value(result: &WorkloadResult) -> f64 {
+    stats::median_without_first(samples(result)).unwrap()
+}
+
+fn is_full() -> bool {
+    std::env::var_os("MARVIN_FULL").is_some()
+}
+
+#[test]
+fn the_same_seed_gives_the_same_samples_although_a_page_more_would_not() {
+    for kernel in ["deb:6.1", "deb:6.12"] {
+        let few = ["memcachetest-50", "io-duration-50", "swaptotal-50", "minorfaults-50", "reclaim-anon"];
+        let all: Vec<&'static Workload> = if is_full() {
+            RECLAIM.workloads.iter().map(|workload| leaked(little(workload.name))).collect()
+        } else {
+            few.iter().map(|name| leaked(little(name))).collect()
+        };
+        let (once, again) = (results(kernel, &all), results(kernel, &all));
+        for (once, again) in once.iter().zip(&again) {
+            println!("{kernel} {:<18} {:?}", once.workload, samples(once));
+            assert_eq!(samples(once), samples(again), "{kernel}: {}", once.workload);
+        }
+    }
+}
+
+const SLOWER: &[GuestModule] = &[
+    GuestModule::may("lzo"),
+    GuestModule::may("lzo_rle"),
+    GuestModule::may("lz4"),
+    GuestModule::must("zram", "num_devices=1"),
+    GuestModule::must("null_blk", "nr_devices=1 gb=4 bs=4096 irqmode=2 completion_nsec=4000000 hw_queue_depth=2"),
+];
+
+#[test]
+fn a_slower_disk_moves_what_waits_for_it_and_less_memory_what_swaps() {
+    let builds = little("kbuild-wall-2");
+    let smaller = Equipment { memory_mib: 88, ..builds.equipment };
+    let asked = [
+        leaked(little("reclaim-file")),
+        with_modules("reclaim-file", SLOWER),
+        leaked(builds),
+        with_modules("kbuild-wall-2", SLOWER),
+        leaked(Workload { equipment: smaller, ..builds }),
+    ];
+    let found: Vec<f64> = results("deb:6.12", &asked).iter().map(value).collect();
+    println!("file {} slower {}, builds {} slower {} smaller {}", found[0], found[1], found[2], found[3], found[4]);
+    assert!(found[1] > 1.5 * found[0], "a disk of ten times the latency: {} became {}", found[0], found[1]);
+    assert!((found[3] / found[2] - 1.0).abs() < 0.05, "builds wait for no disk: {} became {}", found[2], found[3]);
+    assert!(found[4] > 1.2 * found[2], "a link that does not fit swaps: {} became {}", found[2], found[4]);
+}
+
+#[test]
+fn more_io_takes_longer_and_faults_and_swaps_the_more() {
+    let names = ["io-duration-0", "io-duration-50", "io-duration-400", "memcachetest-0", "memcachetest-400"];
+    let asked: Vec<&'static Workload> = names.iter().map(|name| leaked(little(name))).collect();
+    let found: Vec<f64> = results("deb:6.12", &asked).iter().map(value).collect();
+    println!("{found:?}");
+    assert!(found[0].abs() < f64::EPSILON, "no IO takes no time");
+    assert!(found[2] > 4.0 * found[1], "eight times the IO: {} became {}", found[1], found[2]);
+    assert!(found[4] < found[3], "requests are served slower beside IO: {} became {}", found[3], found[4]);
+}
+
+#[test]
+fn monitors_show_who_reclaims() {
+    let build = build("deb:6.12");
+    for name in ["reclaim-file", "reclaim-anon"] {
+        let seen = lab().observe(&build, (&little(name), 1), 0).unwrap().unwrap();
+        let counters = seen.growth(MonitorFile::Vmstat, Reading::WHOLE).unwrap();
+        let grown = |key| counters.get(key).unwrap();
+        println!(
+            "{name}: kswapd {} of {}, direct {} of {}",
+            grown("pgsteal_kswapd"),
+            grown("pgscan_kswapd"),
+            grown("pgsteal_direct"),
+            grown("pgscan_direct")
+        );
+        assert!(grown("pgscan_kswapd") + grown("pgscan_direct") > 1000, "{name}");
+        assert_eq!(grown("pswpout") > 1000, name == "reclaim-anon", "{name}: {}", grown("pswpout"));
+    }
+}
+
+#[test]
+fn reclaim_on_purpose_enters_what_it_declares() {
+    let build = build("deb:6.12");
+    for name in if is_full() { &["reclaim-anon", "reclaim-file", "reclaim-slow"][..] } else { &["reclaim-anon"] } {
+        let workload = little(name);
+        let probed = lab().probe(&build, &workload).unwrap();
+        for names in workload.exercises {
+            let hits: u64 = probed.hits.iter().filter(|(f, _)| names.contains(&f.as_str())).map(|(_, n)| n).sum();
+            println!("{name} {names:?} {hits} of {}", probed.operations);
+            assert!(hits > 0, "{name}: {names:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_missing_is_said_of_the_workload_and_the_others_go_on() {
+    let bare = leaked(Workload { equipment: Equipment::PLAIN, ..little("reclaim-anon") });
+    let anon = little("reclaim-anon");
+    let only_zram = with_modules("reclaim-file", &anon.equipment.modules[..4]);
+    let asked = [bare, only_zram];
+    let found = results("deb:6.12", &asked);
+    let unsupported = |text: &str| Outcome::Unsupported(text.to_owned());
+    assert_eq!(found[0].outcome, unsupported("no zram: /sys/block/zram0 is not there"));
+    assert_eq!(found[1].outcome, unsupported("no null_blk: /dev/nullb0 is not there"));
+}
+
+#[test]
+fn a_guest_that_runs_out_of_memory_in_the_middle_says_so() {
+    // Two links at a time take more than the guest and a swap of the same size hold.
+    let builds = little("mbuild-all");
+    let small = Equipment { memory_mib: 80, ..builds.equipment };
+    let found = results("deb:6.12", &[leaked(Workload { equipment: small, ..builds })]);
+    let Outcome::Failed(failure) = &found[0].outcome else { panic!("{:?}", found[0].outcome) };
+    assert_eq!(failure.reason, FailureReason::OutOfMemory, "{}", failure.console_tail);
+}
