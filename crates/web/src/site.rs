@@ -277,7 +277,7 @@ impl Site {
             Ok((build, self.with_store(|store| all_runs(store, build, &known.id))?))
         };
         let ((old_build, old), (new_build, new)) = (of(base)?, of(new)?);
-        let side = |build, runs| Side { build, machine: known, runs };
+        let side = |build, runs| Side { build, machine: known, also: Vec::new(), runs };
         let sides = [side(old_build, old.iter().collect()), side(new_build, new.iter().collect())];
         let command =
             format!("marvin compare {} {}", pages::kernel_argument(old_build), pages::kernel_argument(new_build));
