@@ -7,9 +7,9 @@ use anyhow::Context;
 use lab::AGENT;
 use model::{MICRO, Workload};
 
-use crate::cpu;
-use crate::figure::{Against, Figure, Figures};
 use crate::suite::Ready;
+use figures::cpu;
+use figures::figure::{Against, Figure, Figures};
 
 const SIZE_GOAL_MB: f64 = 3.0;
 

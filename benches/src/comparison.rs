@@ -10,7 +10,7 @@ use report::render::Styles;
 use report::{Machines, Question, Side};
 use store::Store;
 
-use crate::figure::{Against, Figure, Figures};
+use figures::figure::{Against, Figure, Figures};
 
 const ROWS: u64 = 1_000;
 const KERNELS: u64 = 10;

@@ -6,13 +6,13 @@ use std::fs;
 const TICKS_PER_S: f64 = 100.0;
 
 /// Returns the processor seconds of the children that have ended.
-pub(crate) fn children_s() -> anyhow::Result<f64> {
+pub fn children_s() -> anyhow::Result<f64> {
     let stat = fs::read_to_string("/proc/self/stat")?;
     Ok(waited_ticks(&stat) as f64 / TICKS_PER_S)
 }
 
 /// Returns how many processes wanted to run in the last minute, on average.
-pub(crate) fn load() -> anyhow::Result<f64> {
+pub fn load() -> anyhow::Result<f64> {
     Ok(fs::read_to_string("/proc/loadavg")?.split(' ').next().unwrap_or_default().parse()?)
 }
 

@@ -4,7 +4,7 @@ use std::io::Write;
 
 /// What a figure stands against.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Against {
+pub enum Against {
     /// Nothing: it is for information.
     Nothing,
     /// Most that it should be, in the figure's unit.
@@ -15,15 +15,15 @@ pub(crate) enum Against {
 
 /// One measured figure.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Figure {
+pub struct Figure {
     /// What was measured.
-    pub(crate) name: String,
+    pub name: String,
     /// How much it was.
-    pub(crate) value: f64,
+    pub value: f64,
     /// Of what.
-    pub(crate) unit: &'static str,
+    pub unit: &'static str,
     /// What that is to be compared with.
-    pub(crate) against: Against,
+    pub against: Against,
 }
 
 impl Figure {
@@ -50,18 +50,18 @@ fn decimals(value: f64) -> usize {
 
 /// Prints figures as they come.
 #[derive(Debug)]
-pub(crate) struct Figures;
+pub struct Figures;
 
 impl Figures {
     /// Prints one.
-    pub(crate) fn print(&mut self, figure: &Figure) -> std::io::Result<()> {
+    pub fn print(&mut self, figure: &Figure) -> std::io::Result<()> {
         let mut out = std::io::stdout().lock();
         writeln!(out, "{}", figure.line())?;
         out.flush()
     }
 
     /// Says something that makes the figures mean less than they seem to.
-    pub(crate) fn doubt(&mut self, why: &str) -> std::io::Result<()> {
+    pub fn doubt(&mut self, why: &str) -> std::io::Result<()> {
         writeln!(std::io::stderr(), "benches: beware: {why}")
     }
 }

@@ -5,16 +5,13 @@
 
 mod agent;
 mod comparison;
-mod cpu;
-mod figure;
-mod memory;
 mod suite;
 mod tracing;
 
 use std::io::Write;
 use std::process::ExitCode;
 
-use figure::Figures;
+use figures::figure::Figures;
 
 fn main() -> ExitCode {
     match figures() {

@@ -12,7 +12,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// Does a piece of work and returns the peak of the largest program of this name that it started, in bytes; none if none
 /// was seen. The name is that of `/proc/PID/status`: 15 characters at most (proc(5)).
-pub(crate) fn peak_during<T>(name: &str, work: impl FnOnce() -> T) -> (T, Option<u64>) {
+pub fn peak_during<T>(name: &str, work: impl FnOnce() -> T) -> (T, Option<u64>) {
     let (done, peak) = (AtomicBool::new(false), AtomicU64::new(0));
     let result = std::thread::scope(|scope| {
         scope.spawn(|| {

@@ -9,7 +9,7 @@ const FORE: usize = 12;
 const T_MIN: f64 = 7.0;
 
 /// Returns the changes of a series: the first point of each new level.
-pub(crate) fn changes(points: &[f64]) -> Vec<usize> {
+pub fn changes(points: &[f64]) -> Vec<usize> {
     let t: Vec<f64> = (0..points.len()).map(|at| t(points, at)).collect();
     let around = |at: usize| &t[at.saturating_sub(FORE)..t.len().min(at + FORE + 1)];
     let top = |at: &usize| t[*at] > T_MIN && around(*at).iter().all(|other| *other <= t[*at]);

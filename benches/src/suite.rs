@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use lab::{Dumps, Event, Lab, Options, Plan, Reuse};
 use model::{Build, MICRO, Outcome, Run, Workload};
 
-use crate::cpu;
-use crate::figure::{Against, Figure, Figures};
-use crate::memory::peak_during;
+use figures::cpu;
+use figures::figure::{Against, Figure, Figures};
+use figures::memory::peak_during;
 
 const KERNEL: &str = "deb:6.12";
 /// What Linux calls a QEMU, cut after 15 characters.

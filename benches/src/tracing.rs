@@ -4,9 +4,9 @@ use anyhow::Context;
 use lab::Lab;
 use model::{Build, CostModel, MICRO, Workload};
 
-use crate::cpu;
-use crate::figure::{Against, Figure, Figures};
 use crate::suite::Ready;
+use figures::cpu;
+use figures::figure::{Against, Figure, Figures};
 
 /// A workload that is almost all kernel.
 const NAME: &str = "fault-anon";

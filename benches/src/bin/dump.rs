@@ -4,13 +4,6 @@
 //! `VMCORE` is a real dump for the figures that need one. Dumps of machines larger than this one are made in a temporary
 //! folder. Like the other benches it fails only when it cannot measure.
 
-#[path = "../cpu.rs"]
-mod cpu;
-#[path = "../figure.rs"]
-mod figure;
-#[path = "../memory.rs"]
-mod memory;
-
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
@@ -20,8 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::Context;
-use figure::{Against, Figure, Figures};
-use memory::peak_during;
+use figures::cpu;
+use figures::figure::{Against, Figure, Figures};
+use figures::memory::peak_during;
 use vmcore::synthetic::large::{Large, Mix};
 
 /// Memory of the large machine, in bytes.
@@ -180,7 +174,11 @@ impl Bench {
             let stop = AtomicBool::new(false);
             let (one, two) = std::thread::scope(|scope| {
                 for _ in 0..if busy { 2 } else { 0 } {
-                    scope.spawn(|| while !stop.load(Ordering::Relaxed) {});
+                    scope.spawn(|| {
+                        while !stop.load(Ordering::Relaxed) {
+                            std::hint::spin_loop()
+                        }
+                    });
                 }
                 let both = ["1", "2"].map(|threads| {
                     least(|| {

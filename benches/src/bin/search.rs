@@ -3,15 +3,12 @@
 //!
 //! But for the seconds, each run prints the same. Like the other benches it fails only when it cannot print.
 
-#[path = "../figure.rs"]
-mod figure;
-
 use std::hint::black_box;
 use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use figure::{Against, Figure, Figures};
+use figures::figure::{Against, Figure, Figures};
 use kernel::{Commit, History};
 use stats::synthetic::{Line, PLACES, Severals, Singles, Start};
 use stats::{Pair, SearchCost, Steps, Wanted};

@@ -4,20 +4,14 @@
 //! `OTAVA` names a Python that has the package apache-otava, else it is the one in the path. All noise is seeded: but for the
 //! seconds, each run prints the same. Like the other benches it fails only when it cannot measure.
 
-#[path = "../cpu.rs"]
-#[expect(dead_code, reason = "other benches measure their children")]
-mod cpu;
-#[path = "../figure.rs"]
-mod figure;
-#[path = "../perfherder.rs"]
-mod perfherder;
-
 use std::hint::black_box;
 use std::io::Write;
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::Context;
-use figure::{Against, Figure, Figures};
+use figures::cpu;
+use figures::figure::{Against, Figure, Figures};
+use figures::perfherder;
 use stats::synthetic::{Calibration, Chance, Design, Kind, Noise, Quality, Trials};
 use stats::{Better, Criteria, History, Scores, Watch, changes, families, rate};
 

@@ -3,13 +3,6 @@
 //! The lab is seeded: 500 workloads on 10 machines over 60 kernels, 7 iterations each, levels that change, and layout that
 //! moves all values a little. `web HOME` writes it into a folder and measures nothing.
 
-#[path = "../cpu.rs"]
-#[expect(dead_code, reason = "other benches measure their children")]
-mod cpu;
-#[path = "../figure.rs"]
-#[expect(dead_code, reason = "other benches have peers")]
-mod figure;
-
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
@@ -19,7 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use figure::{Against, Figure, Figures};
+use figures::cpu;
+use figures::figure::{Against, Figure, Figures};
 use model::{Build, BuildFile, BuildId, Machine, MachineId, MachineKind, Outcome, Run, RunId, WorkloadResult};
 use stats::synthetic::Chance;
 use store::Store;

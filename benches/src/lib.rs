@@ -1,0 +1,6 @@
+//! What all benches share: figures and their lines, processor time, memory, another rule for changes.
+
+pub mod cpu;
+pub mod figure;
+pub mod memory;
+pub mod perfherder;
