@@ -11,9 +11,8 @@ const SOURCE: &str = "the question of the thread \"Performance of partial object
     sparse and nonlinear mappings, deeply inherited memory. Differs: 4 processes instead of 1,000, and a fixed number of \
     mappings; `marvin experiment rmap` has the grid";
 
-const fn unmap(name: &'static str, stresses: &'static str) -> Workload {
-    let texts = Texts { stresses, operation: "munmap(2)'s part for one mapping with one page in use", source: SOURCE };
-    workload(name, texts, 2_048, &[REMOVE])
+const fn map(name: &'static str, stresses: &'static str, operation: &'static str) -> Workload {
+    workload(name, Texts { stresses, operation, source: SOURCE }, 512, &[REMOVE])
 }
 
 const fn fork(name: &'static str, stresses: &'static str, exercises: Functions) -> Workload {
@@ -28,16 +27,27 @@ const fn fork(name: &'static str, stresses: &'static str, exercises: Functions) 
 /// The rmap suite.
 pub const RMAP: Suite = Suite {
     name: "rmap",
-    purpose: "reverse mappings: processes that unmap, fork and lose memory that others have mapped as well",
+    purpose: "reverse mappings: processes that map, fork and lose memory that others have mapped as well",
     workloads: &[
-        unmap("rmap-file-unmap", "4 processes unmap the pages of one file, each in a mapping of its own"),
-        unmap("rmap-shm-unmap", "4 processes unmap shared anonymous memory, each page in a mapping of its own"),
-        unmap("rmap-sparse-unmap", "the same with mappings of 2 MiB: a page table for each page"),
-        unmap("rmap-remap-unmap", "the same where remap_file_pages(2) has changed the order"),
-        unmap("rmap-anon-unmap", "4 processes unmap the private memory that they were forked with"),
-        unmap("rmap-chain-unmap", "the same where each process was forked from the one before"),
+        map(
+            "rmap-file-map",
+            "mappings of a page each of a file, among 4 processes with 256 of them",
+            "munmap(2), mmap(2) and a write to the page",
+        ),
+        map("rmap-shm-map", "the same of shared anonymous memory", "munmap(2), mmap(2) and a write to the page"),
+        map(
+            "rmap-sparse-map",
+            "mappings of 2 MiB each of the same shared memory, a page of each in use",
+            "munmap(2), mmap(2) and a write to a page, with a page table for it",
+        ),
+        map(
+            "rmap-remap-map",
+            "shared memory whose pages are mapped in another order one by one",
+            "remap_file_pages(2) and a write to the page",
+        ),
         fork("rmap-file-fork", "copying mappings of a file", &[&["do_exit"]]),
-        fork("rmap-anon-fork", "copying private mappings, whose pages are shared from then on", &[&["anon_vma_fork"]]),
+        fork("rmap-anon-fork", "copying private mappings whose pages are inherited", &[&["anon_vma_fork"]]),
+        fork("rmap-chain-fork", "the same where each process was forked from the one before", &[&["anon_vma_fork"]]),
         workload(
             "rmap-shm-punch",
             Texts {

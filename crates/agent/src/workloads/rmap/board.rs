@@ -28,14 +28,25 @@ pub(super) enum Step {
     Count,
     /// Have one page reclaimed.
     PageOut,
+    /// Unmap mappings one by one, and map each again.
+    Cycle,
     /// Unmap all.
     Unmap,
     /// End.
     Leave,
 }
 
-const STEPS: [Step; 8] =
-    [Step::Map, Step::Touch, Step::Fork, Step::Spawn, Step::Count, Step::PageOut, Step::Unmap, Step::Leave];
+const STEPS: [Step; 9] = [
+    Step::Map,
+    Step::Touch,
+    Step::Fork,
+    Step::Spawn,
+    Step::Count,
+    Step::PageOut,
+    Step::Cycle,
+    Step::Unmap,
+    Step::Leave,
+];
 
 /// What a process answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -64,11 +64,7 @@ impl Mappings<'_> {
             let pages = (self.layout.mappings - first).min(ENTRIES);
             map(slot, pages, (libc::MAP_SHARED, object, first))?;
         }
-        for Place { address, offset, .. } in self.layout.places() {
-            // SAFETY: the page is within the mapping just made, which nobody has a reference to.
-            check(unsafe { libc::syscall(libc::SYS_remap_file_pages, address, PAGE, 0, offset, 0) })?;
-        }
-        Ok(())
+        self.layout.places().try_for_each(remap)
     }
 
     /// Uses each page that is to be in use: writes to those of an object, only reads those that were inherited, as a write
@@ -80,6 +76,22 @@ impl Mappings<'_> {
 
     fn write(&self) {
         self.layout.places().for_each(|place| write(place.address + place.used * PAGE));
+    }
+
+    /// Unmaps so many mappings one by one, from the first one on and round, and maps each again. Only of an object.
+    pub(super) fn cycle(&self, operations: u32) -> io::Result<()> {
+        let object = self.object.map_or(-1, AsRawFd::as_raw_fd);
+        for number in 0..operations as usize {
+            let place = self.layout.place(number % self.layout.mappings);
+            if self.layout.case == Case::Remapped {
+                remap(place)?;
+            } else {
+                unmap(place.address, place.pages * PAGE)?;
+                map(place.address, place.pages, (libc::MAP_SHARED, object, place.offset))?;
+            }
+            write(place.address + place.used * PAGE);
+        }
+        Ok(())
     }
 
     /// Unmaps everything.
@@ -147,6 +159,12 @@ fn map(address: usize, pages: usize, (flags, descriptor, offset): (i32, i32, usi
         return Err(io::Error::from_raw_os_error(libc::EEXIST));
     }
     Ok(())
+}
+
+/// Has a page of an object that is mapped in another order be that of a place.
+fn remap(place: Place) -> io::Result<()> {
+    // SAFETY: the page is one of our mappings', and nobody has a reference to it.
+    check(unsafe { libc::syscall(libc::SYS_remap_file_pages, place.address, PAGE, 0, place.offset, 0) }).map(|_| ())
 }
 
 fn write(address: usize) {

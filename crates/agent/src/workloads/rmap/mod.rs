@@ -307,6 +307,7 @@ fn follow(mappings: &Mappings<'_>, clock: Clock, (step, argument): (Step, u32)) 
     match step {
         Step::Map => mappings.make()?,
         Step::Unmap => mappings.unmap()?,
+        Step::Cycle => mappings.cycle(argument)?,
         Step::Fork => (0..argument).try_for_each(|_| fork_and_exit())?,
         Step::PageOut => {
             mappings.touch();
@@ -378,13 +379,15 @@ fn free_kib() -> io::Result<(u64, u64)> {
 
 /// Processes of the suite's workloads.
 const TEAM: usize = 4;
+/// Mappings of each of them.
+const MAPPED: usize = 256;
 /// Mappings of a process whose forks are measured.
 const FORKED: usize = 64;
 
 /// What a workload of the suite measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Measured {
-    Unmap,
+    Cycle,
     Fork,
     Drop,
 }
@@ -404,7 +407,7 @@ impl Workload for Suite {
     fn prepare(&mut self, operations: u64) -> io::Result<()> {
         let operations = usize::try_from(operations).map_err(io::Error::other)?;
         let mappings = match self.measured {
-            Measured::Unmap => operations.div_ceil(TEAM),
+            Measured::Cycle => MAPPED,
             Measured::Fork => FORKED,
             Measured::Drop => operations,
         };
@@ -419,10 +422,10 @@ impl Workload for Suite {
     fn run(&mut self, operations: u64) -> io::Result<()> {
         let Some(world) = &self.world else { return Ok(()) };
         match self.measured {
-            Measured::Unmap => world.unmap().map(|_| ()),
-            Measured::Fork => {
-                let forks = u32::try_from(operations).map_err(io::Error::other)?;
-                world.board.ask(0, Step::Fork, forks).map(|_| ())
+            Measured::Cycle | Measured::Fork => {
+                let step = if self.measured == Measured::Fork { Step::Fork } else { Step::Cycle };
+                let operations = u32::try_from(operations).map_err(io::Error::other)?;
+                world.board.ask(0, step, operations).map(|_| ())
             }
             Measured::Drop => (0..operations as usize).try_for_each(|page| match world.drop_page(page) {
                 Err(Failure::Error(error)) => Err(error),
@@ -442,9 +445,9 @@ fn made(case: Case, measured: Measured) -> Made {
     Ok(Box::new(Suite { case, measured, world: None }))
 }
 
-/// rmap-…-unmap: processes unmap what all of them have mapped.
-pub(super) fn unmap(case: Case) -> Made {
-    made(case, Measured::Unmap)
+/// rmap-…-map: a process unmaps one by one what others have mapped as well, and maps it again.
+pub(super) fn cycle(case: Case) -> Made {
+    made(case, Measured::Cycle)
 }
 
 /// rmap-…-fork: a process that has mappings forks others that end at once.

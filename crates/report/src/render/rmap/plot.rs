@@ -35,7 +35,7 @@ pub(super) struct PictureLine {
     pub(super) points: String,
     pub(super) dots: Vec<(String, String)>,
     /// `n=10`, and where it stands; nothing where the base's line says so already, or another name is in the way.
-    pub(super) name: Option<(String, String)>,
+    pub(super) name: Option<(String, String, String)>,
 }
 
 /// A line: kernel, the number that is fixed, points.
@@ -87,7 +87,7 @@ fn picture(rmap: &Rmap, case: RmapCase, operation: RmapOperation) -> Option<Pict
         lines: drawn(&lines, (&x, &y), word),
         across: decades(&y).map(|tick| (format!("{:.1}", y.at(tick)), short(tick))).collect(),
         down: along.iter().map(|tick| (format!("{:.1}", x.at(f64::from(*tick))), tick.to_string())).collect(),
-        axis: if over_mappings { "m mappings" } else { "n processes" },
+        axis: if over_mappings { "m" } else { "n" },
     })
 }
 
@@ -96,11 +96,11 @@ fn drawn(lines: &[Line], (x, y): (&Axis, &Axis), word: &str) -> Vec<PictureLine>
     let line = |(kernel, fixed, points): &Line| {
         let dots: Vec<(String, String)> =
             points.iter().map(|(px, py)| (format!("{:.1}", x.at(*px)), format!("{:.1}", y.at(*py)))).collect();
-        let height = points.last().map_or(0.0, |(_, py)| y.at(*py));
+        let (end, height) = points.last().map_or((0.0, 0.0), |(px, py)| (x.at(*px), y.at(*py)));
         let is_free = *kernel == 0 && named.iter().all(|other| (other - height).abs() >= NEAR);
         let name = is_free.then(|| {
             named.push(height);
-            (format!("{word}={fixed}"), format!("{height:.1}"))
+            (format!("{word}={fixed}"), format!("{:.1}", end + NEAR / 2.0), format!("{height:.1}"))
         });
         let points: Vec<String> = dots.iter().map(|(px, py)| format!("{px},{py}")).collect();
         PictureLine { kernel: *kernel, points: points.join(" "), dots, name }
