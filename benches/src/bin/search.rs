@@ -4,6 +4,7 @@
 //! But for the seconds, each run prints the same. Like the other benches it fails only when it cannot print.
 
 #[path = "../figure.rs"]
+#[expect(dead_code, reason = "other benches print more kinds of figures")]
 mod figure;
 
 use std::hint::black_box;
