@@ -138,8 +138,13 @@ impl Site {
         Self { is_static: true, ..Self::new(home, snapshot) }
     }
 
-    /// Shows what was read since.
+    /// Shows what was read since. What was looked at lately is worked out before, so that no reader waits for it.
     pub fn renew(&self, snapshot: Snapshot) {
+        let kept = || self.overviews.lock().unwrap_or_else(PoisonError::into_inner);
+        let pairs: Vec<(usize, usize)> = kept().iter().map(|seen| (seen.1.base, seen.1.target)).collect();
+        let anew = |pair| Arc::new((snapshot.generation, overview(&snapshot.history, pair, &snapshot.alerts)));
+        let seen: Vec<_> = pairs.into_iter().take(OVERVIEWS).map(anew).collect();
+        *kept() = seen;
         *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot);
     }
 
@@ -216,7 +221,7 @@ impl Site {
         }
         let new = Arc::new((snapshot.generation, overview(&snapshot.history, (base, target), &snapshot.alerts)));
         let mut kept = kept();
-        kept.retain(|seen| seen.0 == snapshot.generation && !is_it(&seen));
+        kept.retain(|seen| seen.0 >= snapshot.generation && !is_it(&seen));
         kept.truncate(OVERVIEWS - 1);
         kept.insert(0, Arc::clone(&new));
         new

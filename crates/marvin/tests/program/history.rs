@@ -75,7 +75,7 @@ fn what_got_worse_is_told_decided_and_quiet_then() {
             Some((before, rest)) => format!("{before}apparent (DATE{}", &rest[20..]),
             None => line.to_owned(),
         });
-        story.push_str(&format!("$ marvin {}\n{}\n", arguments.join(" "), told.collect::<String>()));
+        story.extend(["$ marvin ", &arguments.join(" "), "\n", &told.collect::<String>(), "\n"]);
     }
     insta::assert_snapshot!(story);
 }
@@ -92,7 +92,7 @@ fn questions_about_nothing_are_told_so() {
         &["triage", "6.12.100", "good"],
         &["serve", "--listen", "192.0.2.1:80"],
     ] {
-        story.push_str(&format!("$ marvin {}\n{}\n", arguments.join(" "), told(&home, arguments)));
+        story.extend(["$ marvin ", &arguments.join(" "), "\n", &told(&home, arguments), "\n"]);
     }
     story.push_str(&told(&fresh("no-history"), &["alerts"]));
     insta::assert_snapshot!(story);
