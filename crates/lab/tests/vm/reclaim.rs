@@ -116,8 +116,12 @@ fn monitors_show_who_reclaims() {
 
 #[test]
 fn reclaim_on_purpose_enters_what_it_declares() {
+    if !is_full() {
+        println!("left to MARVIN_FULL=1: probes are slow");
+        return;
+    }
     let build = build("deb:6.12");
-    for name in if is_full() { &["reclaim-anon", "reclaim-file", "reclaim-slow"][..] } else { &["reclaim-anon"] } {
+    for name in ["reclaim-anon", "reclaim-file", "reclaim-slow"] {
         let workload = little(name);
         let probed = lab().probe(&build, &workload).unwrap();
         for names in workload.exercises {

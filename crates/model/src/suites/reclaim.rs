@@ -86,7 +86,7 @@ const fn row(name: &'static str, of: &'static str, metric: Metric, (stresses, jo
 
 const PARALLELIO: Job = Job {
     operation: "a request to the server, and its answer: two gets of 16 KiB to a set",
-    amount: Amount { operations: 6_000, iterations: 4 },
+    amount: Amount { operations: 2_000, iterations: 4 },
     exercises: &[&["tcp_sendmsg"], &["tcp_recvmsg"]],
     source: "parallelio of MMTests (memcachetest with background IO). Kept: one client, values of 16 KiB, a pool of four fifths \
         of memory, no IO and then IO in even steps, a sequential write with fdatasync at its end, a warm-up, rows and \
