@@ -115,6 +115,8 @@ fn workloads() -> Vec<&'static Workload> {
         warm_up: 2,
         exercises: &[],
         equipment: model::Equipment::PLAIN,
+        steadiness: model::Steadiness::Steady,
+        row_of: None,
         metric: Metric::COST,
         source: "",
     };

@@ -67,7 +67,7 @@ fn work(job: &Job) -> io::Result<Vec<Frame>> {
                 spins: job.perturbation.spins,
             };
             let monitors = monitors.map(Monitors::start).transpose()?;
-            let mut frames = vec![in_worker(name, &plan)?];
+            let mut frames = in_worker(name, &plan)?;
             if let Some(monitors) = monitors {
                 frames.extend(monitors.end()?.into_iter().map(file));
             }
@@ -80,10 +80,13 @@ fn work(job: &Job) -> io::Result<Vec<Frame>> {
 }
 
 /// Runs the workload in a process of its own, so that its death is a result and not the end of PID 1.
-fn in_worker(name: &str, plan: &Plan) -> io::Result<Frame> {
+fn in_worker(name: &str, plan: &Plan) -> io::Result<Vec<Frame>> {
     let report = in_child(|| {
         let (tag, text) = match measure::measure(name, plan) {
-            Ok(ticks) => ('s', ticks.iter().map(u64::to_string).collect::<Vec<_>>().join(",")),
+            Ok(measured) => {
+                let rows = measured.rows.iter().map(|(name, values)| format!("\n{name} {}", list(values)));
+                ('s', list(&measured.ticks) + &rows.collect::<String>())
+            }
             Err(Failure::Unsupported(why)) => ('u', why),
             Err(Failure::Error(error)) => ('f', error.to_string()),
         };
@@ -92,12 +95,26 @@ fn in_worker(name: &str, plan: &Plan) -> io::Result<Frame> {
     let text = match report.map(String::from_utf8) {
         Ok(Ok(text)) => text,
         Ok(Err(error)) => return Err(io::Error::other(error)),
-        Err(error) => return Ok(Frame::Died(error.to_string())),
+        Err(error) => return Ok(vec![Frame::Died(error.to_string())]),
     };
     Ok(match text.split_at_checked(1) {
-        Some(("s", ticks)) => Frame::Samples(ticks.split(',').filter_map(|tick| tick.parse().ok()).collect()),
-        Some(("u", why)) => Frame::Unsupported(why.to_owned()),
-        Some(("f", what)) => Frame::Failed(what.to_owned()),
-        _ => Frame::Died("the workload left without a word".to_owned()),
+        Some(("s", said)) => {
+            let (ticks, rows) = said.split_once('\n').unwrap_or((said, ""));
+            let samples = Frame::Samples(ticks.split(',').filter_map(|tick| tick.parse().ok()).collect());
+            [samples].into_iter().chain(rows.lines().filter_map(row)).collect()
+        }
+        Some(("u", why)) => vec![Frame::Unsupported(why.to_owned())],
+        Some(("f", what)) => vec![Frame::Failed(what.to_owned())],
+        _ => vec![Frame::Died("the workload left without a word".to_owned())],
     })
+}
+
+fn list(numbers: &[u64]) -> String {
+    numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// What else a workload measured, as a file: `row NAME` with a number for each iteration.
+fn row(line: &str) -> Option<Frame> {
+    let (name, numbers) = line.split_once(' ')?;
+    Some(Frame::File { name: format!("row {name}"), bytes: numbers.as_bytes().to_vec() })
 }

@@ -56,9 +56,9 @@ fn try_out(name: &str, operations: &str) -> (String, ExitCode) {
         spins: 0,
     };
     match measure::measure(name, &plan) {
-        Ok(ticks) => {
+        Ok(measured) => {
             let line = |tick: &u64| format!("{name} {} ns/op\n", tick / plan.operations);
-            (ticks.iter().map(line).collect(), ExitCode::SUCCESS)
+            (measured.ticks.iter().map(line).collect(), ExitCode::SUCCESS)
         }
         Err(error) => (format!("{name}: {error}\n"), ExitCode::FAILURE),
     }

@@ -6,7 +6,7 @@ use wire::Clock;
 
 use crate::region;
 use crate::resident::touch_program;
-use crate::workloads::{self, Between, Failure};
+use crate::workloads::{self, Between, Failure, Row};
 use guest::clock::now;
 
 /// How a workload is measured.
@@ -27,13 +27,33 @@ pub(crate) struct Plan {
     pub(crate) spins: u64,
 }
 
-/// Runs a workload and returns the ticks of each measured iteration.
-pub(crate) fn measure(name: &str, plan: &Plan) -> Result<Vec<u64>, Failure> {
+/// What came of a workload.
+#[derive(Debug)]
+pub(crate) struct Measured {
+    /// The ticks of each measured iteration.
+    pub(crate) ticks: Vec<u64>,
+    /// What else it measured, by name: a number for each measured iteration.
+    pub(crate) rows: Vec<(String, Vec<u64>)>,
+}
+
+impl Measured {
+    fn add(&mut self, rows: Vec<Row>) {
+        for (name, value) in rows {
+            match self.rows.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, values)) => values.push(value),
+                None => self.rows.push((name, vec![value])),
+            }
+        }
+    }
+}
+
+/// Runs a workload and returns what each measured iteration took.
+pub(crate) fn measure(name: &str, plan: &Plan) -> Result<Measured, Failure> {
     touch_program()?;
     (plan.wait)(plan.delay_us, plan.spins)?;
     let mut workload = workloads::create(name)?;
     // All memory for results is there before the first iteration, so that recording one touches no allocator.
-    let mut ticks = Vec::with_capacity(plan.iterations as usize);
+    let mut measured = Measured { ticks: Vec::with_capacity(plan.iterations as usize), rows: Vec::new() };
     for iteration in 0..plan.warm_up + plan.iterations {
         workload.prepare(plan.operations)?;
         if workload.between() == Between::Rest {
@@ -48,9 +68,11 @@ pub(crate) fn measure(name: &str, plan: &Plan) -> Result<Vec<u64>, Failure> {
         region::close();
         let end = now(plan.clock);
         workload.clear(plan.operations)?;
+        let rows = workload.rows();
         if iteration >= plan.warm_up {
-            ticks.push(end.checked_sub(start).ok_or_else(|| io::Error::other("the clock went backwards"))?);
+            measured.ticks.push(end.checked_sub(start).ok_or_else(|| io::Error::other("the clock went backwards"))?);
+            measured.add(rows);
         }
     }
-    Ok(ticks)
+    Ok(measured)
 }

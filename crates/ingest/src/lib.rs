@@ -21,6 +21,6 @@ pub use modelled::modelled;
 pub use monitors::{copies, observation, reading};
 pub use probes::{ProbeHits, probe_hits};
 pub use profile::{ProfileError, profile, profile_by};
-pub use samples::{IngestError, outcome};
+pub use samples::{IngestError, outcome, rows};
 pub use symbols::{Symbols, SymbolsError, symbols_text};
 pub use tools::{ManifestError, OUTPUT_MAX, OutputError, SHIPPED, ToolOutput, tool, tool_samples};

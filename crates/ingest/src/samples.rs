@@ -1,5 +1,7 @@
 //! A workload's frames to its outcome and samples.
 
+use std::collections::BTreeMap;
+
 use model::{FailureReason, Outcome, Stage, SubjectFailure};
 use wire::{Frame, Stream};
 
@@ -49,9 +51,31 @@ pub fn outcome(stream: &Stream, operations: u64, iterations: u32) -> Result<(Out
     Err(IngestError::NoResult)
 }
 
+/// What the name of a file with a row's numbers begins with.
+const ROW: &str = "row ";
+
+/// Returns what a workload measured beside its samples: a number for each iteration, by the row's name. What is no list of
+/// numbers is passed over.
+#[must_use]
+pub fn rows(stream: &Stream) -> BTreeMap<String, Vec<u64>> {
+    let mut texts: BTreeMap<String, Vec<u8>> = BTreeMap::new();
+    for frame in &stream.frames {
+        if let Frame::File { name, bytes } = frame
+            && let Some(name) = name.strip_prefix(ROW)
+        {
+            texts.entry(name.to_owned()).or_default().extend(bytes);
+        }
+    }
+    let numbers = |bytes: &[u8]| {
+        let text = std::str::from_utf8(bytes).ok()?;
+        text.split(',').map(|number| number.parse().ok()).collect::<Option<Vec<u64>>>()
+    };
+    texts.into_iter().filter_map(|(name, bytes)| Some((name, numbers(&bytes)?))).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{IngestError, outcome};
+    use super::{IngestError, outcome, rows};
     use model::Outcome;
     use wire::{Frame, Stream};
 
@@ -70,6 +94,14 @@ mod tests {
         let few = outcome(&stream(Frame::Samples(vec![1])), 1, 16);
         assert_eq!(few, Err(IngestError::Iterations { found: 1, expected: 16 }));
         assert_eq!(outcome(&Stream::default(), 1, 16), Err(IngestError::NoResult));
+    }
+
+    #[test]
+    fn rows_are_put_together_and_nonsense_is_passed_over() {
+        let file = |name: &str, text: &str| Frame::File { name: name.into(), bytes: text.into() };
+        let frames = vec![file("row swapin", "1,2"), file("row swapin", "3"), file("row odd", "x"), file("other", "4")];
+        let found = rows(&Stream { frames });
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), [("swapin".to_owned(), vec![1, 23])]);
     }
 
     #[test]

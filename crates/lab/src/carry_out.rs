@@ -194,8 +194,8 @@ impl Shared<'_> {
         match &*boot {
             Ok(Boot::Ready(start)) => self.measure(unit, item.job, start)?,
             Err(why) => {
-                let result = item.job.checked_sub(1).map(|n| (n, Unit::unsupported(unit.workloads[n], why)));
-                unit.progress().results.extend(result);
+                let results = unit.brought(item.job).map(|(n, workload)| (n, Unit::unsupported(workload, why)));
+                unit.progress().results.extend(results);
             }
             Ok(Boot::Failed(failure, console)) => {
                 unbootable().insert((unit.build.id.clone(), unit.berth.exact.machine().id.clone()));
@@ -203,13 +203,14 @@ impl Shared<'_> {
                     .then(|| self.dump(unit, "boot", || unit.berth.capture_boot(unit.build, unit.seed)));
                 let mut progress = unit.progress();
                 progress.consoles.extend(dump.flatten());
-                match item.job.checked_sub(1) {
-                    None => progress.consoles.push(("boot.console".into(), console.clone())),
-                    Some(n) => progress.results.push((n, Unit::not_booted(unit.workloads[n], failure))),
+                if item.job == 0 {
+                    progress.consoles.push(("boot.console".into(), console.clone()));
                 }
+                let results = unit.brought(item.job).map(|(n, workload)| (n, Unit::not_booted(workload, failure)));
+                progress.results.extend(results);
             }
         }
-        let name = item.job.checked_sub(1).map_or("environment", |n| unit.workloads[n].name);
+        let name = unit.declared(item.job).map_or("environment", |workload| workload.name);
         notify(Event::Done { version: unit.build.version.clone(), seed: unit.seed, workload: name.to_owned() });
         if unit.finish_one() { self.keep(unit) } else { Ok(()) }
     }
@@ -241,10 +242,10 @@ impl Shared<'_> {
 
     fn measure(&self, unit: &Unit<'_>, job: usize, start: &machine::Start) -> Result<(), LabError> {
         let (exact, notify) = (&*unit.berth.exact, self.bench.notify);
-        let name = job.checked_sub(1).map_or("environment", |n| unit.workloads[n].name);
-        let id = unit.job_id(&exact.machine().id, name);
+        let declared = unit.declared(job);
+        let id = unit.job_id(&exact.machine().id, declared.map_or("environment", |workload| workload.name));
         let retrying = |error: &MachineError| self.retrying(error);
-        match job.checked_sub(1) {
+        match declared {
             None => {
                 let fetched = with_retries(&retrying, || environment(exact, start, id))?;
                 let mut progress = unit.progress();
@@ -256,16 +257,16 @@ impl Shared<'_> {
                 }
                 progress.consoles.push(("environment.console".into(), fetched.console));
             }
-            Some(n) => {
-                let declared = unit.workloads[n];
+            Some(declared) => {
                 let known = self.symbols(unit, start)?;
                 let named = known.as_ref().as_ref().ok();
-                let fetched = with_retries(&retrying, || workload(exact, start, (id, declared), named))?;
-                let dump = died(&fetched.value.outcome)
-                    .then(|| self.dump(unit, declared.name, || exact.capture_job(start, &job_of(id, declared, start))));
+                let fetched = with_retries(&retrying, || workload(exact, start, (id, &declared), named))?;
+                let dump = died(&fetched.value.outcome).then(|| {
+                    self.dump(unit, declared.name, || exact.capture_job(start, &job_of(id, &declared, start)))
+                });
                 let mut progress = unit.progress();
                 progress.consoles.extend(dump.flatten());
-                progress.results.push((n, fetched.value));
+                progress.results.extend(unit.brought(job).map(|(n, brought)| (n, fetched.result_of(brought))));
                 progress.consoles.push((format!("{}.console", declared.name), fetched.console));
                 match fetched.profile {
                     None => {}

@@ -1,9 +1,11 @@
 //! One job: from a workload's declaration to the agent, and from the agent's frames to a result.
 
+use std::collections::BTreeMap;
+
 use machine::{Exact, MachineError, Start, Trace};
 use model::{
-    CallTree, CostModel, Environment, FailureReason, Modelled, Observation, Outcome, Profile, Stage, SubjectFailure,
-    Workload, WorkloadResult,
+    CallTree, CostModel, Environment, FailureReason, Modelled, Observation, Outcome, Profile, Quantity, Stage,
+    SubjectFailure, Workload, WorkloadResult,
 };
 use wire::{Clock, Job, Task};
 
@@ -12,6 +14,8 @@ use crate::symbols::Named;
 
 /// How often a job or a boot is tried when the lab fails.
 const TRIES: u32 = 3;
+
+const NS_PER_S: f64 = 1e9;
 
 /// A function of every kernel that is written in C.
 const KNOWN: &str = "vfs_read";
@@ -25,6 +29,8 @@ pub(crate) struct Fetched<T> {
 /// What a workload brought.
 pub(crate) struct Measured {
     pub(crate) value: WorkloadResult,
+    /// What else it measured, by the names of the rows.
+    pub(crate) rows: BTreeMap<String, Vec<u64>>,
     pub(crate) console: Vec<u8>,
     /// Its profile as it is kept, or why there is none, where one was asked for.
     pub(crate) profile: Option<Result<String, String>>,
@@ -68,6 +74,7 @@ pub(crate) fn workload(
     let job = job_of(id, workload, start);
     let trace = named.map_or(Trace::Nothing, |named| Trace::Counts(&named.marks));
     let end = exact.run(start, &job, trace)?;
+    let rows = end.stream.as_ref().map(ingest::rows).unwrap_or_default();
     let (outcome, samples) = match end.stream {
         Err(failure) => (Outcome::Failed(failure), Vec::new()),
         Ok(stream) => ingest::outcome(&stream, workload.operations, workload.iterations)
@@ -89,7 +96,54 @@ pub(crate) fn workload(
         counted,
     };
     let profile = profile.map(|profile| profile.map(|profile| ingest::profile_to_text(&profile)));
-    Ok(Measured { value, console: end.console, profile })
+    Ok(Measured { value, rows, console: end.console, profile })
+}
+
+impl Measured {
+    /// Returns the result of a workload that this job brought: of the one that was run, or of a row of it.
+    pub(crate) fn result_of(&self, workload: &Workload) -> WorkloadResult {
+        let whole = WorkloadResult { workload: workload.name.to_owned(), ..self.value.clone() };
+        if whole.outcome != Outcome::Completed {
+            return whole;
+        }
+        let quantity = workload.metric.quantity;
+        if workload.row_of.is_none() {
+            let samples = whole.samples.iter().map(|ticks| of_operation(quantity, *ticks)).collect();
+            // Only a cost is what was executed: the others are by the clock.
+            let counted = if quantity == Quantity::Cost { whole.counted } else { Vec::new() };
+            return WorkloadResult { samples, counted, ..whole };
+        }
+        let counted = Vec::new();
+        match self.rows.get(workload.name).filter(|row| row.len() == whole.samples.len()) {
+            Some(row) => {
+                let samples = row.iter().map(|number| of_row(quantity, *number)).collect();
+                WorkloadResult { samples, counted, ..whole }
+            }
+            None => {
+                let reason = FailureReason::BadStream(format!("no row {}", workload.name));
+                let failure = SubjectFailure { stage: Stage::Results, reason, console_tail: String::new() };
+                WorkloadResult { outcome: Outcome::Failed(failure), samples: Vec::new(), counted, ..whole }
+            }
+        }
+    }
+}
+
+/// Returns what a metric says where an operation takes so many ticks, which are nanoseconds of the guest.
+fn of_operation(quantity: Quantity, ticks: f64) -> f64 {
+    match quantity {
+        Quantity::Rate => NS_PER_S / ticks.max(f64::MIN_POSITIVE),
+        Quantity::Duration => ticks / NS_PER_S,
+        Quantity::Cost | Quantity::Time | Quantity::Count | Quantity::Percent => ticks,
+    }
+}
+
+/// Returns what a metric says of the number that the agent sent for a row: nanoseconds, things, thousandths of a percent.
+fn of_row(quantity: Quantity, number: u64) -> f64 {
+    match quantity {
+        Quantity::Duration => number as f64 / NS_PER_S,
+        Quantity::Percent => number as f64 / 1000.0,
+        Quantity::Cost | Quantity::Time | Quantity::Rate | Quantity::Count => number as f64,
+    }
 }
 
 /// Runs one workload and copies what the kernel counts, around it and every `interval_ms` milliseconds, 0 for not.
@@ -206,7 +260,8 @@ fn damaged(error: &ingest::IngestError) -> Outcome {
 fn explained(outcome: Outcome, console: &[u8]) -> Outcome {
     match outcome {
         Outcome::Failed(mut failure) if failure.console_tail.is_empty() => {
-            if let FailureReason::AgentDied(_) = failure.reason
+            // Or of a process of the worker's.
+            if let FailureReason::AgentDied(_) | FailureReason::WorkloadFailed(_) = failure.reason
                 && let Some(reason) = machine::reason_in(console)
             {
                 failure.reason = reason;

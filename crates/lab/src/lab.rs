@@ -231,6 +231,7 @@ impl Lab {
         (workload, seed): (&Workload, u64),
         interval_ms: u64,
     ) -> Result<Result<Observation, String>, LabError> {
+        let workload = &workload.job();
         let (exact, start) = match self.ready(build, (workload, seed))? {
             Ok(ready) => ready,
             Err(why) => return Ok(Err(why)),

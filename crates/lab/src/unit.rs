@@ -20,8 +20,11 @@ pub(crate) struct Unit<'a> {
     pub(crate) seed: u64,
     /// Where it is measured.
     pub(crate) berth: Berth,
-    /// The workloads that are still missing; job 0 is the environment, job n + 1 is workload n.
+    /// The workloads that are still missing.
     pub(crate) workloads: Vec<&'static Workload>,
+    /// Indices of the workloads that each job brings: a workload, and those of its rows that are wanted. Job 0 is the
+    /// environment, job n + 1 is the n-th here.
+    groups: Vec<Vec<usize>>,
     boot: Mutex<Option<Arc<Result<Boot, String>>>>,
     progress: Mutex<Progress>,
 }
@@ -64,12 +67,24 @@ impl<'a> Unit<'a> {
         berth: Berth,
         workloads: Vec<&'static Workload>,
     ) -> Self {
-        Self { side, build, seed, berth, workloads, boot: Mutex::default(), progress: Mutex::default() }
+        let groups = groups(&workloads);
+        Self { side, build, seed, berth, workloads, groups, boot: Mutex::default(), progress: Mutex::default() }
     }
 
     /// Number of jobs: the environment and the workloads.
     pub(crate) fn jobs(&self) -> usize {
-        if self.workloads.is_empty() { 0 } else { self.workloads.len() + 1 }
+        if self.workloads.is_empty() { 0 } else { self.groups.len() + 1 }
+    }
+
+    /// Returns what is run for a job, the environment's aside.
+    pub(crate) fn declared(&self, job: usize) -> Option<Workload> {
+        Some(self.workloads[*self.groups.get(job.checked_sub(1)?)?.first()?].job())
+    }
+
+    /// Returns the workloads that a job brings, with their places.
+    pub(crate) fn brought(&self, job: usize) -> impl Iterator<Item = (usize, &'static Workload)> {
+        let group = job.checked_sub(1).and_then(|n| self.groups.get(n)).into_iter().flatten();
+        group.map(|&n| (n, self.workloads[n]))
     }
 
     /// Returns the boot, doing it if nobody has; others wait meanwhile. Inside, why its workloads cannot be run.
@@ -164,9 +179,38 @@ impl<'a> Unit<'a> {
     }
 }
 
+/// Puts workloads together that one job brings, in the order in which they come.
+fn groups(workloads: &[&Workload]) -> Vec<Vec<usize>> {
+    let mut groups: Vec<(&str, Vec<usize>)> = Vec::new();
+    for (n, workload) in workloads.iter().enumerate() {
+        let job = workload.job().name;
+        match groups.iter_mut().find(|(known, _)| *known == job) {
+            Some((_, group)) => group.push(n),
+            None => groups.push((job, vec![n])),
+        }
+    }
+    groups.into_iter().map(|(_, group)| group).collect()
+}
+
 /// Returns the id of a job of a build, a machine and a seed.
 pub(crate) fn job_id((build, machine, seed): (&BuildId, &MachineId, u64), job: &str) -> u64 {
     let digest = Sha256::digest(format!("{build}\n{machine}\n{seed}\n{job}"));
     // Job 0 is what the agent says outside any job.
     digest.iter().take(8).fold(0, |id, byte| id << 8 | u64::from(*byte)).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::groups;
+
+    #[test]
+    fn rows_come_with_the_job_that_brings_them() {
+        let of = |names: &[&str]| {
+            let all = model::workloads();
+            let chosen: Vec<_> = names.iter().map(|name| *all.iter().find(|w| w.name == *name).unwrap()).collect();
+            groups(&chosen)
+        };
+        assert_eq!(of(&["getppid", "signal"]), [[0], [1]]);
+        assert_eq!(of(&["swapin-0", "swapin-50", "memcachetest-0"]), [vec![0, 2], vec![1]]);
+    }
 }

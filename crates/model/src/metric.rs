@@ -30,6 +30,14 @@ pub enum Unit {
     InstructionsPerOperation,
     /// Seconds per operation.
     SecondsPerOperation,
+    /// Operations in a second of the guest.
+    OperationsPerSecond,
+    /// Seconds of the guest.
+    Seconds,
+    /// A number of things: faults, pages.
+    Count,
+    /// Parts of a hundred.
+    Percent,
 }
 
 impl fmt::Display for Unit {
@@ -37,8 +45,29 @@ impl fmt::Display for Unit {
         f.write_str(match self {
             Self::InstructionsPerOperation => "instructions/op",
             Self::SecondsPerOperation => "seconds/op",
+            Self::OperationsPerSecond => "ops/second",
+            Self::Seconds => "seconds",
+            Self::Count => "number",
+            Self::Percent => "percent",
         })
     }
+}
+
+/// What a metric is a measure of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quantity {
+    /// What an operation takes: instructions where they are counted.
+    Cost,
+    /// What an operation takes by the guest's clock, waiting for devices included.
+    Time,
+    /// How many operations there are in a second of the guest.
+    Rate,
+    /// How long something lasts.
+    Duration,
+    /// How often something happens.
+    Count,
+    /// A share.
+    Percent,
 }
 
 /// One declared metric of a workload. A run's value is the median over its iterations without the first.
@@ -46,6 +75,8 @@ impl fmt::Display for Unit {
 pub struct Metric {
     /// Its name within the workload.
     pub name: &'static str,
+    /// What it is a measure of.
+    pub quantity: Quantity,
     /// Which way is good.
     pub direction: Direction,
     /// A difference up to this many percent is no news.
@@ -54,13 +85,18 @@ pub struct Metric {
 
 impl Metric {
     /// The cost of one operation: what every micro workload reports.
-    pub const COST: Self = Self { name: "cost", direction: Direction::LowerIsBetter, margin_percent: 1.0 };
+    pub const COST: Self =
+        Self { name: "cost", quantity: Quantity::Cost, direction: Direction::LowerIsBetter, margin_percent: 1.0 };
 
     /// Returns the unit that this metric has on machines of a kind.
     #[must_use]
     pub fn unit(&self, kind: MachineKind) -> Unit {
-        match kind {
-            MachineKind::Exact => Unit::InstructionsPerOperation,
+        match (kind, self.quantity) {
+            (MachineKind::Exact, Quantity::Cost | Quantity::Time) => Unit::InstructionsPerOperation,
+            (_, Quantity::Rate) => Unit::OperationsPerSecond,
+            (_, Quantity::Duration) => Unit::Seconds,
+            (_, Quantity::Count) => Unit::Count,
+            (_, Quantity::Percent) => Unit::Percent,
         }
     }
 }

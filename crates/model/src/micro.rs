@@ -3,7 +3,7 @@
 //! The programs are in the agent (`crates/agent/src/workloads/`), under the same names; a test holds the two together.
 //! The functions in `exercises` are checked in a real kernel with kprobes, by a test as well.
 
-use crate::{Equipment, Metric, Suite, Workload};
+use crate::{Equipment, Metric, Steadiness, Suite, Workload};
 
 const fn workload(
     name: &'static str,
@@ -21,6 +21,8 @@ const fn workload(
         exercises,
         metric: Metric::COST,
         equipment: Equipment::PLAIN,
+        steadiness: Steadiness::Steady,
+        row_of: None,
         source: "",
     }
 }

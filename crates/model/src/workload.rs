@@ -25,8 +25,31 @@ pub struct Workload {
     pub metric: Metric,
     /// What its guest needs beyond a kernel.
     pub equipment: Equipment,
+    /// How far a small cause goes.
+    pub steadiness: Steadiness,
+    /// The workload that this is a row of: one job brings both, and this is never run by itself. None for a workload of its
+    /// own.
+    pub row_of: Option<&'static str>,
     /// Which older test it is made after, with what of its parameters was kept and what differs. Empty for our own.
     pub source: &'static str,
+}
+
+/// How far a small cause goes in a workload. The same kernel, machine and seed give the same samples either way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Steadiness {
+    /// As far as it should: what a workload does not touch does not move it by more than its margin.
+    Steady,
+    /// Anywhere: which page is reclaimed decides what happens next. Robust, not exact: its cost per operation depends on how
+    /// many there are, its margin is wide, and only what holds for all seeds is news.
+    Chaotic,
+}
+
+impl Workload {
+    /// Returns the workload that is run for this one: itself, or the one that it is a row of.
+    #[must_use]
+    pub fn job(&self) -> Self {
+        Self { name: self.row_of.unwrap_or(self.name), row_of: None, ..*self }
+    }
 }
 
 /// A named list of workloads.

@@ -22,6 +22,8 @@ const fn workload(name: &'static str, stresses: &'static str, operation: &'stati
         warm_up: 2,
         exercises: &[],
         equipment: model::Equipment::PLAIN,
+        steadiness: model::Steadiness::Steady,
+        row_of: None,
         metric: Metric::COST,
         source: "",
     }
@@ -45,7 +47,12 @@ pub(crate) static WORKLOADS: [Workload; 12] = [
 
 /// A throughput, for tests of the other direction.
 pub(crate) static THROUGHPUT: Workload = Workload {
-    metric: Metric { name: "rate", direction: Direction::HigherIsBetter, margin_percent: 5.0 },
+    metric: Metric {
+        name: "rate",
+        quantity: model::Quantity::Cost,
+        direction: Direction::HigherIsBetter,
+        margin_percent: 5.0,
+    },
     ..workload("copy-rate", "copying between processes", "one page copied")
 };
 

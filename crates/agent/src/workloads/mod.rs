@@ -22,6 +22,7 @@ mod pages;
 mod peer;
 mod pft;
 mod process;
+mod reclaim;
 mod region;
 mod scratch;
 mod scripts;
@@ -36,6 +37,7 @@ mod tiobench;
 use std::io;
 
 use hackbench::{Channel, hackbench};
+use reclaim::Generations;
 use team::Kind;
 use tiobench::Order;
 
@@ -49,6 +51,10 @@ pub(crate) enum Between {
     /// peers that spin: while we rest they would have the processor, and the scheduler would hold it against them.
     GoOn,
 }
+
+/// Something else that was measured in an iteration: its name, as declared, and a number: nanoseconds, things, or
+/// thousandths of a percent.
+pub(crate) type Row = (String, u64);
 
 /// A program that does a number of equal operations.
 pub(crate) trait Workload {
@@ -68,6 +74,11 @@ pub(crate) trait Workload {
     /// Clears up after an iteration, unmeasured.
     fn clear(&mut self, _operations: u64) -> io::Result<()> {
         Ok(())
+    }
+
+    /// Returns what else was measured in the iteration that has just been cleared up; the same names each time.
+    fn rows(&mut self) -> Vec<Row> {
+        Vec::new()
     }
 }
 
@@ -210,6 +221,22 @@ const WORKLOADS: &[(&str, Create)] = &[
     ("tio-like-seqwr-4", || tiobench::write(Order::Sequential, 4)),
     ("tio-like-rndwr-1", || tiobench::write(Order::Random, 1)),
     ("tio-like-rndwr-4", || tiobench::write(Order::Random, 4)),
+    ("memcachetest-0", || reclaim::parallelio(0)),
+    ("memcachetest-50", || reclaim::parallelio(50)),
+    ("memcachetest-225", || reclaim::parallelio(225)),
+    ("memcachetest-400", || reclaim::parallelio(400)),
+    ("mbuild-all", reclaim::multibuild),
+    ("kbuild-wall-2", || reclaim::kernbench(2)),
+    ("kbuild-wall-16", || reclaim::kernbench(16)),
+    ("reclaim-file", || reclaim::file(Generations::AsBooted)),
+    ("reclaim-file-gen", || reclaim::file(Generations::On)),
+    ("reclaim-file-lru", || reclaim::file(Generations::Off)),
+    ("reclaim-anon", || reclaim::anonymous(Generations::AsBooted)),
+    ("reclaim-anon-gen", || reclaim::anonymous(Generations::On)),
+    ("reclaim-anon-lru", || reclaim::anonymous(Generations::Off)),
+    ("reclaim-slow", || reclaim::slow(Generations::AsBooted)),
+    ("reclaim-slow-gen", || reclaim::slow(Generations::On)),
+    ("reclaim-slow-lru", || reclaim::slow(Generations::Off)),
 ];
 
 /// Misbehaviours, for the tests of the host side. Not listed.

@@ -22,7 +22,7 @@ const TOUCHED: usize = 1024 * 1024;
 const OBJECT: usize = 32 * 1024;
 
 /// What scripts work with.
-struct Place {
+pub(super) struct Place {
     folder: Folder,
     program: Executable,
 }
@@ -97,7 +97,7 @@ fn list(folder: &Path) -> io::Result<()> {
     fs::read_dir(folder)?.try_for_each(|entry| stat(&entry?.path()))
 }
 
-fn new_place() -> io::Result<Place> {
+pub(super) fn new_place() -> io::Result<Place> {
     let folder = Folder::new()?;
     for number in 0..FILES {
         write(&folder.path(&name(number)), &[b'x'; FILE_SIZE])?;
@@ -129,7 +129,7 @@ fn shell(place: &Place, number: usize) -> io::Result<()> {
 }
 
 /// A compilation: a driver that starts a compiler and an assembler.
-fn compile(place: &Place, number: usize) -> io::Result<()> {
+pub(super) fn compile(place: &Place, number: usize) -> io::Result<()> {
     let object = place.folder.path(&format!("object-{number:02}"));
     command(|| {
         for header in 0..HEADERS {

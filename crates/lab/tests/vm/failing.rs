@@ -22,6 +22,8 @@ fn misbehaving(name: &'static str) -> &'static Workload {
         warm_up: 0,
         exercises: &[],
         equipment: model::Equipment::PLAIN,
+        steadiness: model::Steadiness::Steady,
+        row_of: None,
         metric: Metric::COST,
         source: "",
     })

@@ -7,19 +7,21 @@
 mod io;
 mod mm;
 mod net;
+mod reclaim;
 mod sched;
 mod selections;
 
 pub use io::IO;
 pub use mm::MM;
 pub use net::NET;
+pub use reclaim::RECLAIM;
 pub use sched::SCHED;
 pub use selections::{SEEDS, SMOKE};
 
-use crate::{Equipment, MICRO, Metric, Suite, Workload};
+use crate::{Equipment, MICRO, Metric, Steadiness, Suite, Workload};
 
 /// All suites. The last two declare nothing of their own: they choose from the others.
-pub const SUITES: &[&Suite] = &[&MICRO, &MM, &SCHED, &NET, &IO, &SMOKE, &SEEDS];
+pub const SUITES: &[&Suite] = &[&MICRO, &MM, &SCHED, &NET, &IO, &RECLAIM, &SMOKE, &SEEDS];
 
 /// What is said of a workload.
 struct Texts {
@@ -42,6 +44,8 @@ const fn workload(name: &'static str, texts: Texts, operations: u64, exercises: 
         exercises,
         metric: Metric::COST,
         equipment: Equipment::PLAIN,
+        steadiness: Steadiness::Steady,
+        row_of: None,
         source: texts.source,
     }
 }

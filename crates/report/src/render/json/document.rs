@@ -255,6 +255,10 @@ fn row(row: &Row) -> RowDocument<'_> {
         unit: match row.unit {
             Unit::InstructionsPerOperation => "instructions/op",
             Unit::SecondsPerOperation => "seconds/op",
+            Unit::OperationsPerSecond => "ops/second",
+            Unit::Seconds => "seconds",
+            Unit::Count => "number",
+            Unit::Percent => "percent",
         },
         direction: match row.workload.metric.direction {
             Direction::LowerIsBetter => "lower is better",

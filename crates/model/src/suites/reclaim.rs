@@ -1,0 +1,268 @@
+//! The reclaim suite: guests with little memory, after parallelio, multibuild and kernbench, and reclaim on purpose.
+//!
+//! Sizes follow rules: a guest has 128 MiB, swap on zram of the same size, and a disk without content whose requests take a
+//! fixed time. The key-value server's pool is half of the guest's memory, background IO comes in even steps to four times
+//! the pool.
+
+use super::Functions;
+use crate::{Direction, Equipment, ExtraFiles, GuestModule, Metric, Quantity, Steadiness, Suite, Workload};
+
+/// Pages are compressed with lz4, which is built into zram in some kernels and comes as a module in others; lzo and lzo-rle
+/// must be there before zram in kernels that have them as modules (6.1).
+const COMPRESSORS: [GuestModule; 3] = [GuestModule::may("lzo"), GuestModule::may("lzo_rle"), GuestModule::may("lz4")];
+const ZRAM: GuestModule = GuestModule::must("zram", "num_devices=1");
+/// 4 GiB that keep nothing: what is written is gone, what is read is anything. A request takes 400 microseconds and 2 are
+/// under way at a time.
+const DISK: GuestModule =
+    GuestModule::must("null_blk", "nr_devices=1 gb=4 bs=4096 irqmode=2 completion_nsec=400000 hw_queue_depth=2");
+/// A disk in 96 MiB of the guest's own memory, with 50 microseconds for each request.
+const SLOW_DISK: GuestModule = GuestModule::must("scsi_debug", "dev_size_mb=96 ndelay=50000 max_queue=32");
+
+const MODULES: &[GuestModule] = &[COMPRESSORS[0], COMPRESSORS[1], COMPRESSORS[2], ZRAM, DISK];
+const SLOW_MODULES: &[GuestModule] = &[GuestModule::must("sd_mod", ""), SLOW_DISK];
+
+const fn equipped(memory_mib: u32, modules: &'static [GuestModule]) -> Equipment {
+    Equipment { memory_mib, modules, files: ExtraFiles::None }
+}
+
+const SMALL: Equipment = equipped(128, MODULES);
+const SLOW: Equipment = equipped(224, SLOW_MODULES);
+
+/// Differences that are no news: chaos moves these from seed to seed.
+const MARGIN_PERCENT: f64 = 5.0;
+const FEW_MARGIN_PERCENT: f64 = 20.0;
+
+const fn metric(name: &'static str, quantity: Quantity, margin_percent: f64) -> Metric {
+    let direction = match quantity {
+        Quantity::Rate => Direction::HigherIsBetter,
+        _ => Direction::LowerIsBetter,
+    };
+    Metric { name, quantity, direction, margin_percent }
+}
+
+const TIME: Metric = metric("time", Quantity::Time, MARGIN_PERCENT);
+const RATE: Metric = metric("rate", Quantity::Rate, MARGIN_PERCENT);
+const DURATION: Metric = metric("duration", Quantity::Duration, MARGIN_PERCENT);
+const SPREAD: Metric = metric("duration", Quantity::Duration, FEW_MARGIN_PERCENT);
+const COUNT: Metric = metric("count", Quantity::Count, FEW_MARGIN_PERCENT);
+const SPREAD_PERCENT: Metric = metric("percent", Quantity::Percent, FEW_MARGIN_PERCENT);
+const PERCENT: Metric = metric("percent", Quantity::Percent, MARGIN_PERCENT);
+
+/// How often a job does what.
+struct Amount {
+    operations: u64,
+    iterations: u32,
+}
+
+/// What a job is, for its own row and all others that it brings.
+struct Job {
+    operation: &'static str,
+    amount: Amount,
+    exercises: Functions,
+    source: &'static str,
+    equipment: Equipment,
+}
+
+const fn lead(name: &'static str, stresses: &'static str, metric: Metric, job: &Job) -> Workload {
+    Workload {
+        name,
+        stresses,
+        operation: job.operation,
+        operations: job.amount.operations,
+        iterations: job.amount.iterations,
+        warm_up: 1,
+        exercises: job.exercises,
+        metric,
+        equipment: job.equipment,
+        steadiness: Steadiness::Chaotic,
+        row_of: None,
+        source: job.source,
+    }
+}
+
+const fn row(name: &'static str, of: &'static str, metric: Metric, (stresses, job): (&'static str, &Job)) -> Workload {
+    Workload { row_of: Some(of), ..lead(name, stresses, metric, job) }
+}
+
+const PARALLELIO: Job = Job {
+    operation: "a request to the server, and its answer: two gets of 16 KiB to a set",
+    amount: Amount { operations: 2_000, iterations: 4 },
+    exercises: &[&["tcp_sendmsg"], &["tcp_recvmsg"]],
+    source: "parallelio of MMTests (memcachetest with background IO). Kept: one client, values of 16 KiB, no IO and then IO \
+        in even steps, a sequential write with fdatasync at its end, a warm-up, rows and formulas. Differs: the server \
+        is ours (a hash table in anonymous memory, TCP over loopback), a pool of half of memory instead of four fifths, \
+        IO to 4 times the pool, a number of requests instead of 200 s, a bare disk instead of ext4",
+    equipment: SMALL,
+};
+
+macro_rules! parallelio {
+    ($percent:literal) => {{
+        const LEAD: &str = concat!("memcachetest-", $percent);
+        [
+            lead(
+                LEAD,
+                concat!("a key-value server in memory, with IO of ", $percent, " % of its pool beside it"),
+                RATE,
+                &PARALLELIO,
+            ),
+            row(concat!("io-duration-", $percent), LEAD, DURATION, ("that IO, to its end on the disk", &PARALLELIO)),
+            row(concat!("swaptotal-", $percent), LEAD, COUNT, ("pages swapped in and out meanwhile", &PARALLELIO)),
+            row(concat!("swapin-", $percent), LEAD, COUNT, ("pages swapped in meanwhile", &PARALLELIO)),
+            row(concat!("minorfaults-", $percent), LEAD, COUNT, ("faults that read nothing meanwhile", &PARALLELIO)),
+            row(concat!("majorfaults-", $percent), LEAD, COUNT, ("faults that read a page meanwhile", &PARALLELIO)),
+        ]
+    }};
+}
+
+const STEPS: [[Workload; 6]; 4] = [parallelio!("0"), parallelio!("50"), parallelio!("225"), parallelio!("400")];
+
+macro_rules! compiler {
+    ($test:literal) => {
+        concat!(
+            $test,
+            "; what the kernel does for each compilation: fork, exec, search and read headers, allocate, write an object; \
+             a link in much memory at a build's end. Differs: no compiler and no make: what they compute, the same on \
+             every kernel, is left out, so user time says little; everything is in memory"
+        )
+    };
+}
+
+const MULTIBUILD: Job = Job {
+    operation: "12 builds, 2 at a time; a build is 6 compilations and a link in 40 MiB",
+    amount: Amount { operations: 1, iterations: 3 },
+    exercises: &[&["kernel_clone"], &["begin_new_exec"]],
+    source: compiler!("multibuild of MMTests. Kept: 12 builds with 2 at a time in little memory, rows and formulas"),
+    equipment: SMALL,
+};
+
+macro_rules! multibuild {
+    ($of:literal, $metric:expr, $spread:expr, $what:literal) => {
+        [
+            row(
+                concat!("mbuild-", $of, "-min"),
+                BUILDS,
+                $metric,
+                (concat!("least ", $what, " of 12 builds"), &MULTIBUILD),
+            ),
+            row(
+                concat!("mbuild-", $of, "-mean"),
+                BUILDS,
+                $metric,
+                (concat!("mean ", $what, " of 12 builds"), &MULTIBUILD),
+            ),
+            row(concat!("mbuild-", $of, "-stddev"), BUILDS, $spread, (concat!("spread of it: ", $what), &MULTIBUILD)),
+            row(
+                concat!("mbuild-", $of, "-max"),
+                BUILDS,
+                $metric,
+                (concat!("most ", $what, " of 12 builds"), &MULTIBUILD),
+            ),
+            row(concat!("mbuild-", $of, "-range"), BUILDS, $spread, (concat!("most less least ", $what), &MULTIBUILD)),
+        ]
+    };
+}
+
+const BUILDS: &str = "mbuild-all";
+const MULTIBUILDS: [[Workload; 5]; 4] = [
+    multibuild!("user", DURATION, SPREAD, "user time"),
+    multibuild!("sys", DURATION, SPREAD, "system time"),
+    multibuild!("wall", DURATION, SPREAD, "elapsed time"),
+    multibuild!("cpu", PERCENT, SPREAD_PERCENT, "share of the processor"),
+];
+
+const KERNBENCH: Job = Job {
+    operation: "a build: 32 compilations, so many at a time, and a link in 40 MiB",
+    amount: Amount { operations: 1, iterations: 4 },
+    exercises: &[&["kernel_clone"], &["begin_new_exec"]],
+    source: compiler!(
+        "kernbench. Kept: one build at a time after a warm-up build, jobs of 2 and 16 times the processors, rows"
+    ),
+    equipment: SMALL,
+};
+
+macro_rules! kernbench {
+    ($jobs:literal) => {{
+        const LEAD: &str = concat!("kbuild-wall-", $jobs);
+        [
+            lead(LEAD, concat!("a build with ", $jobs, " jobs: elapsed time"), TIME, &KERNBENCH),
+            row(concat!("kbuild-user-", $jobs), LEAD, DURATION, ("its user time", &KERNBENCH)),
+            row(concat!("kbuild-sys-", $jobs), LEAD, DURATION, ("its system time", &KERNBENCH)),
+            row(concat!("kbuild-cpu-", $jobs), LEAD, PERCENT, ("its share of the processor", &KERNBENCH)),
+        ]
+    }};
+}
+
+const KERNBENCHES: [[Workload; 4]; 2] = [kernbench!("2"), kernbench!("16")];
+
+const FILE: Job = Job {
+    operation: "1 MiB of a disk larger than memory read through the page cache, and 1 MiB of a mapped working set touched",
+    amount: Amount { operations: 128, iterations: 6 },
+    exercises: &[],
+    source: "",
+    equipment: SMALL,
+};
+const ANON: Job = Job {
+    operation: "a page written, of anonymous memory half as large again as the guest has, one after the other",
+    amount: Amount { operations: 8_192, iterations: 6 },
+    exercises: &[],
+    source: "",
+    equipment: SMALL,
+};
+const SLOW_ANON: Job = Job {
+    operation: "a page written, of anonymous memory of 128 MiB, one after the other",
+    amount: Amount { operations: 8_192, iterations: 6 },
+    exercises: &[],
+    source: "",
+    equipment: SLOW,
+};
+
+const ON_PURPOSE: [Workload; 9] = [
+    lead("reclaim-file", "reclaim of file pages beside a working set", TIME, &FILE),
+    lead("reclaim-file-gen", "the same, by generations (MGLRU on)", TIME, &FILE),
+    lead("reclaim-file-lru", "the same, by active and inactive lists (MGLRU off)", TIME, &FILE),
+    lead("reclaim-anon", "reclaim of anonymous pages, to swap on zram", TIME, &ANON),
+    lead("reclaim-anon-gen", "the same, by generations (MGLRU on)", TIME, &ANON),
+    lead("reclaim-anon-lru", "the same, by active and inactive lists (MGLRU off)", TIME, &ANON),
+    lead("reclaim-slow", "reclaim of anonymous pages, to swap on a disk that takes its time", TIME, &SLOW_ANON),
+    lead("reclaim-slow-gen", "the same, by generations (MGLRU on)", TIME, &SLOW_ANON),
+    lead("reclaim-slow-lru", "the same, by active and inactive lists (MGLRU off)", TIME, &SLOW_ANON),
+];
+
+const COUNT_OF_ALL: usize = 6 * 4 + 1 + 5 * 4 + 4 * 2 + ON_PURPOSE.len();
+
+/// All of them, job by job.
+const ALL: [Workload; COUNT_OF_ALL] = {
+    let mut all = [lead(BUILDS, "12 builds, 2 at a time: elapsed time of all", TIME, &MULTIBUILD); COUNT_OF_ALL];
+    let parts: [&[Workload]; 12] = [
+        &STEPS[0],
+        &STEPS[1],
+        &STEPS[2],
+        &STEPS[3],
+        &[all[0]],
+        &MULTIBUILDS[0],
+        &MULTIBUILDS[1],
+        &MULTIBUILDS[2],
+        &MULTIBUILDS[3],
+        &KERNBENCHES[0],
+        &KERNBENCHES[1],
+        &ON_PURPOSE,
+    ];
+    let (mut part, mut n) = (0, 0);
+    while part < parts.len() {
+        let mut at = 0;
+        while at < parts[part].len() {
+            all[n] = parts[part][at];
+            (n, at) = (n + 1, at + 1);
+        }
+        part += 1;
+    }
+    assert!(n == all.len(), "as many as there are");
+    all
+};
+
+/// The reclaim suite.
+pub const RECLAIM: Suite = Suite {
+    name: "reclaim",
+    purpose: "too little memory, after parallelio, multibuild and kernbench, and reclaim on purpose",
+    workloads: &ALL,
+};
