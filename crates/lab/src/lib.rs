@@ -15,6 +15,8 @@ mod lab;
 mod perturb;
 mod plan;
 mod symbols;
+mod tool_job;
+mod tools;
 mod unit;
 
 pub use crash::{CrashPlan, Crashed, DUMP_DISK, Ending, Filter, Placement, SCRATCH_DISK, VMCORE_DISK};
@@ -23,6 +25,7 @@ pub use error::{Guilt, LabError};
 pub use event::Event;
 pub use lab::{Followed, Lab, Options, Probed};
 pub use plan::{Dumps, Plan, Reuse};
+pub use tools::{Tools, ToolsError};
 
 /// The agent: the static program that runs the workloads in every guest, built with the lab.
 pub const AGENT: &[u8] = include_bytes!(env!("MARVIN_AGENT"));

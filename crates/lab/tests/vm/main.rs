@@ -10,6 +10,7 @@ mod probes;
 mod profiled;
 mod qemu;
 mod suites;
+mod tools;
 mod truthful;
 
 use std::path::{Path, PathBuf};
@@ -28,7 +29,9 @@ fn lab() -> &'static Lab {
     static LAB: OnceLock<Lab> = OnceLock::new();
     // Another QEMU than that of the distribution can be put through the same.
     let qemu = std::env::var_os("MARVIN_QEMU").map(PathBuf::from);
-    LAB.get_or_init(|| Lab::open(Options { qemu, ..Options::new(folder("vm-home")) }).unwrap())
+    LAB.get_or_init(|| {
+        Lab::open(Options { qemu, tools: tools::TOOLS.clone(), ..Options::new(folder("vm-home")) }).unwrap()
+    })
 }
 
 fn build(name: &str) -> Build {

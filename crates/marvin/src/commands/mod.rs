@@ -13,6 +13,7 @@ mod profile;
 mod report;
 mod run;
 mod show;
+mod tools;
 
 use crate::cli::{Arguments, Command};
 use crate::exit::Exit;
@@ -26,6 +27,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Command::Run(command) => run::run(arguments, command),
         Command::Runs(command) => listing::runs(arguments, command),
         Command::Workloads(command) => listing::workloads(arguments, command),
+        Command::Tools(command) => tools::tools(arguments, command),
         Command::Show(command) => show::show(arguments, command),
         Command::Report(command) => report::report(arguments, command),
         Command::Dump { words } => Ok(dump::dump(words)),
