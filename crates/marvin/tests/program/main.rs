@@ -6,6 +6,7 @@ mod documents;
 mod exact;
 mod interrupted;
 mod mistakes;
+mod tools;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
