@@ -2,6 +2,7 @@
 //!
 //! What their output means is `catalogue`'s to say.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -95,6 +96,31 @@ pub(crate) fn closure(packages: &[String], scratch: &Path) -> Result<Vec<Needed>
     Ok(needed)
 }
 
+/// Returns the versions of packages that apt would install; packages that it does not have are left out.
+///
+/// # Errors
+/// When apt cannot be asked.
+pub fn package_versions(packages: &[&str]) -> Result<BTreeMap<String, String>, KernelError> {
+    let args = [&["policy", "--"], packages].concat();
+    Ok(candidates(&run("apt-cache", &args, Path::new("/"))?))
+}
+
+/// Reads `NAME:` and, indented below it, `Candidate: VERSION`.
+fn candidates(policy: &str) -> BTreeMap<String, String> {
+    let mut name = None;
+    let mut versions = BTreeMap::new();
+    for line in policy.lines() {
+        if let Some(package) = line.strip_suffix(':').filter(|line| !line.starts_with(' ')) {
+            name = Some(package.to_owned());
+        } else if let Some(version) = line.trim_start().strip_prefix("Candidate: ")
+            && version != "(none)"
+        {
+            versions.extend(name.take().map(|name| (name, version.to_owned())));
+        }
+    }
+    versions
+}
+
 /// Tells whether apt does not have a package.
 fn is_unknown(said: &str) -> bool {
     ["Unable to locate package", "has no installation candidate", "Couldn't find any package"]
@@ -181,7 +207,7 @@ fn reason(said: &str) -> Option<&str> {
 mod tests {
     use std::path::Path;
 
-    use super::{closure, is_unknown, needed, reason, run};
+    use super::{candidates, closure, is_unknown, needed, reason, run};
 
     #[test]
     fn a_missing_program_means_no_debian() {
@@ -197,6 +223,12 @@ mod tests {
         insta::assert_snapshot!(error, @"`false` failed: exit status: 1");
         let full = run("sh", &["-c", "head -c 1 /dev/zero > /dev/full"], Path::new("/tmp")).unwrap_err();
         insta::assert_snapshot!(full, @"no space is left on the device of /tmp: make room there and try again");
+    }
+
+    #[test]
+    fn candidates_are_what_would_be_installed() {
+        let policy = "fio:\n  Installed: (none)\n  Candidate: 3.33-3\n  Version table:\n     3.33-3 500\nx:\n  Candidate: (none)\n";
+        assert_eq!(candidates(policy).into_iter().collect::<Vec<_>>(), [("fio".to_owned(), "3.33-3".to_owned())]);
     }
 
     #[test]

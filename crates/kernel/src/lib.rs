@@ -25,6 +25,7 @@ mod sources;
 mod userland;
 mod version;
 
+pub use apt::package_versions;
 pub use cache::{BuildCache, Step};
 pub use catalogue::{Offer, offers};
 pub use error::{Guilt, KernelError};

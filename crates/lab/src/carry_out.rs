@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
 use machine::{Boot, MachineError, Snapshot, StillGuest};
-use model::{Build, BuildId, MachineId, Outcome, Run, Stage, Workload, WorkloadResult};
+use model::{Build, BuildId, ExtraFiles, MachineId, Outcome, Run, Stage, Workload, WorkloadResult};
 use store::{Artefact, Store};
 
 use crate::dump::{artefact, died, dump, is_death};
@@ -12,6 +12,8 @@ use crate::fleet::{Berth, Fleet, equipments};
 use crate::job::{environment, job_of, with_retries, workload};
 use crate::plan::{Dumps, Item, Plan, Reuse, interleaved};
 use crate::symbols::{Known, SymbolCache};
+use crate::tool_job;
+use crate::tools::Tools;
 use crate::unit::Unit;
 use crate::{Event, LabError};
 
@@ -23,6 +25,7 @@ pub(crate) struct Bench<'a> {
     pub(crate) fleet: &'a Fleet,
     pub(crate) store: &'a Mutex<Store>,
     pub(crate) symbols: &'a SymbolCache,
+    pub(crate) tools: &'a Tools,
     pub(crate) notify: &'a (dyn Fn(Event) + Sync),
 }
 
@@ -137,7 +140,10 @@ fn answers(result: &WorkloadResult, workload: &Workload) -> bool {
     let iterations = usize::try_from(workload.iterations).unwrap_or(usize::MAX);
     result.workload == workload.name
         && result.operations == workload.operations
-        && (result.outcome != Outcome::Completed || result.samples.len() == iterations)
+        // A run of a tool may give several samples.
+        && (result.outcome != Outcome::Completed
+            || result.samples.len() == iterations
+            || matches!(workload.equipment.files, ExtraFiles::Image(_)))
 }
 
 /// Builds that earlier runs could not boot: their other seeds are left out, as they were then.
@@ -256,6 +262,14 @@ impl Shared<'_> {
                     progress.environment.push(("config sha256".into(), config.sha256.clone()));
                 }
                 progress.consoles.push(("environment.console".into(), fetched.console));
+            }
+            Some(declared) if let Some(tool) = self.bench.tools.workload(declared.name) => {
+                let printed = with_retries(&retrying, || tool_job::run(exact, start, (id, tool.0, tool.1)))?;
+                let results: Vec<_> = unit.brought(job).map(|(n, row)| (n, printed.result_of(row))).collect();
+                let mut progress = unit.progress();
+                progress.results.extend(results);
+                progress.consoles.push((format!("{}.console", declared.name), printed.console));
+                progress.consoles.push((format!("{}.output", declared.name), printed.output));
             }
             Some(declared) => {
                 let known = self.symbols(unit, start)?;

@@ -9,6 +9,7 @@ use kernel::{KernelError, is_built_in, modules};
 use machine::{Boot, Exact, Fittings, Guest, InitrdFile, MachineError, StillGuest, modules_hash};
 use model::{Build, BuildId, Equipment, ExtraFiles, GuestModule, Need, Workload};
 
+use crate::tools::Images;
 use crate::{EQUIP, LabError};
 
 /// The modules that a build has for an equipment, or why its workloads cannot be run.
@@ -18,8 +19,8 @@ type Carried = Arc<Result<Vec<InitrdFile>, String>>;
 #[derive(Debug)]
 pub(crate) struct Fleet {
     plain: Arc<Exact>,
-    /// The guest image: an archive of files for workloads that need some.
-    image: Option<PathBuf>,
+    /// Guest images: archives of files for workloads that need some.
+    images: Mutex<Images>,
     others: Mutex<BTreeMap<Equipment, Arc<Exact>>>,
     carried: Mutex<BTreeMap<(BuildId, Equipment), Carried>>,
 }
@@ -33,8 +34,21 @@ pub(crate) struct Berth {
 }
 
 impl Fleet {
-    pub(crate) fn new(plain: Exact, image: Option<PathBuf>) -> Self {
-        Self { plain: Arc::new(plain), image, others: Mutex::default(), carried: Mutex::default() }
+    pub(crate) fn new(plain: Exact) -> Self {
+        let images = Mutex::default();
+        Self { plain: Arc::new(plain), images, others: Mutex::default(), carried: Mutex::default() }
+    }
+
+    /// Takes images into use, before the machines that carry them are asked for.
+    pub(crate) fn add_images(&self, images: Images) {
+        self.images.lock().unwrap_or_else(PoisonError::into_inner).extend(images);
+    }
+
+    /// Returns the archive that guests of an equipment carry, if any; or why there is none.
+    fn image(&self, equipment: &Equipment) -> Result<Option<PathBuf>, String> {
+        let ExtraFiles::Image(name) = equipment.files else { return Ok(None) };
+        let images = self.images.lock().unwrap_or_else(PoisonError::into_inner);
+        images.get(name).cloned().unwrap_or_else(|| Err(format!("the lab has no guest image of {name}"))).map(Some)
     }
 
     pub(crate) fn plain(&self) -> &Exact {
@@ -53,7 +67,12 @@ impl Fleet {
         let names = equipment.modules.iter().map(spoken).collect::<Vec<_>>().join(", ");
         let fittings = Fittings {
             loader: (!equipment.modules.is_empty()).then(|| (EQUIP.to_vec(), names)),
-            files: self.image.clone().filter(|_| equipment.files == ExtraFiles::Image),
+            // Without it no guest is booted: see `carry`.
+            files: self.image(equipment).unwrap_or_default(),
+            files_of: match equipment.files {
+                ExtraFiles::None => String::new(),
+                ExtraFiles::Image(name) => name.to_owned(),
+            },
         };
         let exact = Arc::new(self.plain.equipped(equipment.memory_mib, fittings)?);
         Ok(Arc::clone(others.entry(*equipment).or_insert(exact)))
@@ -69,9 +88,7 @@ impl Fleet {
     }
 
     fn carry(&self, build: &Build, equipment: &Equipment) -> Result<Vec<InitrdFile>, String> {
-        if equipment.files == ExtraFiles::Image && self.image.is_none() {
-            return Err("the lab has no guest image".to_owned());
-        }
+        self.image(equipment)?;
         if equipment.modules.is_empty() { Ok(Vec::new()) } else { carried(build, equipment.modules) }
     }
 }

@@ -133,7 +133,7 @@ fn of_operation(quantity: Quantity, ticks: f64) -> f64 {
     match quantity {
         Quantity::Rate => NS_PER_S / ticks.max(f64::MIN_POSITIVE),
         Quantity::Duration => ticks / NS_PER_S,
-        Quantity::Cost | Quantity::Time | Quantity::Count | Quantity::Percent => ticks,
+        Quantity::Cost | Quantity::Time | Quantity::Count | Quantity::Percent | Quantity::Of(_) => ticks,
     }
 }
 
@@ -142,7 +142,7 @@ fn of_row(quantity: Quantity, number: u64) -> f64 {
     match quantity {
         Quantity::Duration => number as f64 / NS_PER_S,
         Quantity::Percent => number as f64 / 1000.0,
-        Quantity::Cost | Quantity::Time | Quantity::Rate | Quantity::Count => number as f64,
+        Quantity::Cost | Quantity::Time | Quantity::Rate | Quantity::Count | Quantity::Of(_) => number as f64,
     }
 }
 
@@ -257,7 +257,7 @@ fn damaged(error: &ingest::IngestError) -> Outcome {
 }
 
 /// The agent only knows that its worker was killed; the console may know why, and has the last words.
-fn explained(outcome: Outcome, console: &[u8]) -> Outcome {
+pub(crate) fn explained(outcome: Outcome, console: &[u8]) -> Outcome {
     match outcome {
         Outcome::Failed(mut failure) if failure.console_tail.is_empty() => {
             // Or of a process of the worker's.

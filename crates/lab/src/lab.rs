@@ -20,6 +20,7 @@ use crate::fleet::{Fleet, equipments};
 use crate::job::{Calls, Simulated, calls, observe, simulate, with_retries};
 use crate::perturb::conditions;
 use crate::symbols::{ANCHORS, Named, SymbolCache};
+use crate::tools::{Tools, images};
 use crate::unit::job_id;
 use crate::{AGENT, Event, INIT, LabError, Plan, TRACER};
 
@@ -36,8 +37,8 @@ pub struct Options {
     pub snapshots: SnapshotUse,
     /// Limits of each machine.
     pub limits: Limits,
-    /// A cpio archive of files for guests whose workloads ask for some ([`model::ExtraFiles::Image`]).
-    pub image: Option<PathBuf>,
+    /// External tools; [`Tools::default`] for none.
+    pub tools: Tools,
 }
 
 impl Options {
@@ -46,7 +47,7 @@ impl Options {
     pub fn new(home: PathBuf) -> Self {
         let (snapshots, limits) = (SnapshotUse::Cached, Limits::default());
         let programs = Programs { init: INIT.to_vec(), agent: AGENT.to_vec() };
-        Self { home, qemu: None, programs, snapshots, limits, image: None }
+        Self { home, qemu: None, programs, snapshots, limits, tools: Tools::default() }
     }
 }
 
@@ -57,6 +58,8 @@ pub struct Lab {
     cache: BuildCache,
     fleet: Fleet,
     symbols: SymbolCache,
+    tools: Tools,
+    home: PathBuf,
     _lock: HomeLock,
 }
 
@@ -95,6 +98,7 @@ impl Lab {
         let store = Store::open(&options.home)?;
         let cache = BuildCache::open(&options.home)?;
         let symbols = SymbolCache::new(options.home.join("symbols"));
+        let (tools, home) = (options.tools, options.home.clone());
         let exact = Exact::open(Settings {
             qemu: options.qemu,
             programs: options.programs,
@@ -105,8 +109,18 @@ impl Lab {
             snapshots: options.snapshots,
             limits: options.limits,
         })?;
-        let fleet = Fleet::new(exact, options.image);
-        Ok(Self { store: Mutex::new(store), cache, fleet, symbols, _lock: lock })
+        let fleet = Fleet::new(exact);
+        Ok(Self { store: Mutex::new(store), cache, fleet, symbols, tools, home, _lock: lock })
+    }
+
+    /// Makes the guest images that workloads ask for, or finds them in the home. Has to be done before their machines are
+    /// asked for; without it, and where an image cannot be made of what the manifest names, that is their outcome.
+    ///
+    /// # Errors
+    /// When packages cannot be fetched or the home cannot be written.
+    pub fn prepare(&self, workloads: &[&Workload], notify: &dyn Fn(Step)) -> Result<(), LabError> {
+        self.fleet.add_images(images((&self.tools, workloads), (&self.home, &self.cache), notify)?);
+        Ok(())
     }
 
     /// Returns the machine that runs are made on of workloads that ask for no equipment.
@@ -163,7 +177,10 @@ impl Lab {
     /// # Errors
     /// When the lab fails; runs that were complete by then are stored, and the same plan goes on from there.
     pub fn carry_out(&self, plan: &Plan<'_>, notify: &(dyn Fn(Event) + Sync)) -> Result<Vec<Vec<Run>>, LabError> {
-        carry_out(plan, &Bench { fleet: &self.fleet, store: &self.store, symbols: &self.symbols, notify })
+        carry_out(
+            plan,
+            &Bench { fleet: &self.fleet, store: &self.store, symbols: &self.symbols, tools: &self.tools, notify },
+        )
     }
 
     /// Returns the profile of a workload in a run, if it was counted.

@@ -17,6 +17,8 @@ mod perturb;
 mod plan;
 mod rmap;
 mod symbols;
+mod tool_job;
+mod tools;
 mod unit;
 
 pub use bisect::{
@@ -29,6 +31,7 @@ pub use error::{Guilt, LabError};
 pub use event::Event;
 pub use lab::{Followed, Lab, Options, Probed};
 pub use plan::{Dumps, Plan, Reuse};
+pub use tools::{Tools, ToolsError};
 
 /// The agent: the static program that runs the workloads in every guest, built with the lab.
 pub const AGENT: &[u8] = include_bytes!(env!("MARVIN_AGENT"));

@@ -89,6 +89,8 @@ pub struct Fittings {
     pub loader: Option<(Vec<u8>, String)>,
     /// A cpio archive that is unpacked into the guest's root first.
     pub files: Option<PathBuf>,
+    /// What tells these files, and what is done with them, from others.
+    pub files_of: String,
 }
 
 /// What a guest boots and carries.
@@ -217,6 +219,7 @@ impl Exact {
         }
         if fittings.files.is_some() {
             pairs.push(("equipment.files.sha256".to_owned(), hash(&[&archive])));
+            pairs.push(("equipment.files.of".to_owned(), fittings.files_of.clone()));
         }
         let own = initrd(&settings.programs);
         let machine = identify(&self.qemu, (&own, &pairs), &settings)?;

@@ -118,6 +118,8 @@ pub(crate) enum Command {
     Kernels(Kernels),
     /// List the workloads: what each stresses, and what one operation is
     Workloads(Workloads),
+    /// List the external tools that can be run as workloads: what each is, its version, what it reports
+    Tools(Tools),
     /// Check whether this host is fit; where not, print the command that mends it
     Doctor,
     /// Write shell completions to standard output
@@ -156,9 +158,14 @@ pub(crate) struct Measure {
     #[arg(long, value_name = "SUITE", default_value = "micro")]
     pub(crate) suite: String,
 
-    /// Only these workloads or groups of them, separated by commas: fault,fork,getppid
+    /// Only these workloads or groups of them, separated by commas: fault,fork,getppid. tool:NAME is an external tool, or a
+    /// workload of one: tool:sysbench, tool:sysbench-cpu
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) workload: Vec<String>,
+
+    /// Also know the tool of this manifest (docs/tools.md); those in the folder manifests of the home are known anyway
+    #[arg(long, value_name = "FILE")]
+    pub(crate) manifest: Vec<PathBuf>,
 
     /// Measure again, even if results or equal images make it needless
     #[arg(long)]
@@ -533,6 +540,10 @@ pub(crate) struct Report {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) workload: Vec<String>,
 
+    /// Also know the tool of this manifest, for runs of it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) manifest: Vec<PathBuf>,
+
     /// Compare runs of different machines, with a warning on top
     #[arg(long)]
     pub(crate) mixed_machines: bool,
@@ -659,6 +670,14 @@ pub(crate) struct Workloads {
     /// Suite to list [default: all]
     #[arg(long, value_name = "SUITE")]
     pub(crate) suite: Option<String>,
+}
+
+/// `marvin tools`.
+#[derive(Debug, Args)]
+pub(crate) struct Tools {
+    /// Also list the tool of this manifest
+    #[arg(long, value_name = "FILE")]
+    pub(crate) manifest: Vec<PathBuf>,
 }
 
 #[cfg(test)]

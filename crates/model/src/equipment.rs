@@ -41,8 +41,9 @@ pub enum Need {
 pub enum ExtraFiles {
     /// None.
     None,
-    /// Those of the lab's guest image, unpacked into the root.
-    Image,
+    /// Those of a guest image, unpacked into the root. Images are told apart by this text: two that may hold different
+    /// files, or are used in another way, have different ones.
+    Image(&'static str),
 }
 
 impl Equipment {
@@ -79,7 +80,10 @@ impl fmt::Display for Equipment {
             let maybe = if *need == Need::May { "?" } else { "" };
             write!(f, ", {name}{maybe}{}{parameters}", if parameters.is_empty() { "" } else { " " })?;
         }
-        if self.files == ExtraFiles::Image { f.write_str(", files") } else { Ok(()) }
+        match self.files {
+            ExtraFiles::None => Ok(()),
+            ExtraFiles::Image(name) => write!(f, ", files of {name}"),
+        }
     }
 }
 
@@ -91,7 +95,8 @@ mod tests {
     fn equipment_is_told_apart_by_its_text() {
         assert_eq!(Equipment::PLAIN.to_string(), "256 MiB");
         const MODULES: &[GuestModule] = &[GuestModule::may("lzo"), GuestModule::must("null_blk", "gb=4 irqmode=2")];
-        let all = Equipment { modules: MODULES, files: ExtraFiles::Image, ..Equipment::with_memory(128) };
-        assert_eq!(all.to_string(), "128 MiB, lzo?, null_blk gb=4 irqmode=2, files");
+        let all =
+            Equipment { modules: MODULES, files: ExtraFiles::Image("sysbench 0a"), ..Equipment::with_memory(128) };
+        assert_eq!(all.to_string(), "128 MiB, lzo?, null_blk gb=4 irqmode=2, files of sysbench 0a");
     }
 }

@@ -38,18 +38,29 @@ pub enum Unit {
     Count,
     /// Parts of a hundred.
     Percent,
+    /// What an external tool says.
+    Of(&'static str),
 }
 
-impl fmt::Display for Unit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl Unit {
+    /// Returns the unit's name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
             Self::InstructionsPerOperation => "instructions/op",
             Self::SecondsPerOperation => "seconds/op",
             Self::OperationsPerSecond => "ops/second",
             Self::Seconds => "seconds",
             Self::Count => "number",
             Self::Percent => "percent",
-        })
+            Self::Of(name) => name,
+        }
+    }
+}
+
+impl fmt::Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 
@@ -68,6 +79,8 @@ pub enum Quantity {
     Count,
     /// A share.
     Percent,
+    /// What an external tool says, in this unit.
+    Of(&'static str),
 }
 
 /// One declared metric of a workload. A run's value is the median over its iterations without the first.
@@ -97,6 +110,7 @@ impl Metric {
             (_, Quantity::Duration) => Unit::Seconds,
             (_, Quantity::Count) => Unit::Count,
             (_, Quantity::Percent) => Unit::Percent,
+            (_, Quantity::Of(unit)) => Unit::Of(unit),
         }
     }
 }

@@ -12,6 +12,7 @@ mod qemu;
 mod reclaim;
 mod rmap;
 mod suites;
+mod tools;
 mod truthful;
 
 use std::path::{Path, PathBuf};
@@ -30,7 +31,9 @@ fn lab() -> &'static Lab {
     static LAB: OnceLock<Lab> = OnceLock::new();
     // Another QEMU than that of the distribution can be put through the same.
     let qemu = std::env::var_os("MARVIN_QEMU").map(PathBuf::from);
-    LAB.get_or_init(|| Lab::open(Options { qemu, ..Options::new(folder("vm-home")) }).unwrap())
+    LAB.get_or_init(|| {
+        Lab::open(Options { qemu, tools: tools::TOOLS.clone(), ..Options::new(folder("vm-home")) }).unwrap()
+    })
 }
 
 fn build(name: &str) -> Build {

@@ -4,7 +4,7 @@ use lab::{Event, Lab, Plan, Reuse};
 use model::{Build, Run};
 use report::{Machines, Question, Side};
 
-use super::measure::{build, kernel_name, open, plan, suite, workloads};
+use super::measure::{Chosen, build, chosen, kernel_name, open_with, plan, prepare};
 use crate::answer::Answer;
 use crate::cli::{Arguments, Compare, Format, Write};
 use crate::exit::Exit;
@@ -12,15 +12,15 @@ use crate::progress::Progress;
 
 pub(crate) fn compare(arguments: &Arguments, command: &Compare) -> anyhow::Result<Exit> {
     let measure = &command.measure;
-    let suite = suite(&measure.suite)?;
-    let workloads = workloads(suite, &measure.workload)?;
+    let Chosen { suite, workloads, tools } = chosen(arguments, measure)?;
     let names =
         [&command.base].into_iter().chain(&command.new).map(|name| kernel_name(name)).collect::<Result<Vec<_>, _>>()?;
     let answer = Answer::open(command.write.output.as_deref())?;
-    let lab = open(arguments, measure)?;
+    let lab = open_with(arguments, measure, tools)?;
     let progress = Progress::new(arguments.quiet);
     let builds = names.iter().map(|name| build(&lab, name, &progress)).collect::<Result<Vec<_>, _>>()?;
     let seeds: Vec<u64> = (1..=if command.quick { 1 } else { command.seeds }).collect();
+    prepare(&lab, &workloads, &progress)?;
     let plan = plan(measure, (&builds, suite), &workloads, &seeds);
     let runs = measured(&lab, plan, &|event| progress.event(&event))?;
     progress.end();
@@ -108,6 +108,9 @@ fn reproducer(command: &Compare, builds: &[Build]) -> String {
     }
     if !command.measure.workload.is_empty() {
         words.extend(["--workload".into(), command.measure.workload.join(",")]);
+    }
+    for manifest in &command.measure.manifest {
+        words.extend(["--manifest".into(), manifest.display().to_string()]);
     }
     if command.quick {
         words.push("--quick".into());

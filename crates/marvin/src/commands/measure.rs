@@ -2,10 +2,11 @@
 
 use anyhow::Context;
 use kernel::{Configuration, SourceSettings};
-use lab::{Dumps, Lab, Options, Plan, Reuse};
+use lab::{Dumps, Lab, Options, Plan, Reuse, Tools};
 use machine::SnapshotUse;
 use model::{Build, KernelName, SUITES, SelectionError, Suite, Workload};
 
+use super::tools::known_tools;
 use crate::cli::{Arguments, Measure, SourceWords};
 use crate::exit::WrongInput;
 use crate::home::home;
@@ -23,6 +24,44 @@ pub(crate) fn suite(name: &str) -> anyhow::Result<&'static Suite> {
         let guess = did_you_mean(names.iter().copied(), name);
         WrongInput(format!("no suite `{name}`{guess}; there are {}", names.join(", "))).into()
     })
+}
+
+/// What is to be measured.
+pub(crate) struct Chosen {
+    pub(crate) suite: &'static Suite,
+    pub(crate) workloads: Vec<&'static Workload>,
+    /// The tools that there are.
+    pub(crate) tools: Tools,
+}
+
+/// What a word begins with that names an external tool.
+const TOOL: &str = "tool:";
+
+/// Chooses workloads of a suite, and tools. Where there are only tools the suite is theirs.
+pub(crate) fn chosen(arguments: &Arguments, measure: &Measure) -> anyhow::Result<Chosen> {
+    let tools = known_tools(arguments, &measure.manifest)?;
+    let (named, words): (Vec<String>, Vec<String>) =
+        measure.workload.iter().cloned().partition(|word| word.starts_with(TOOL));
+    let mut rows: Vec<&'static Workload> = Vec::new();
+    for word in named {
+        let name = word.trim_start_matches(TOOL);
+        let found = tools.select(name);
+        if found.is_empty() {
+            let guess = did_you_mean(tools.words().into_iter(), name);
+            return Err(WrongInput(format!("no tool `{name}`{guess}; `marvin tools` lists them")).into());
+        }
+        let new = found.into_iter().filter(|row| !rows.iter().any(|known| known.name == row.name));
+        rows.extend(new.collect::<Vec<_>>());
+    }
+    if measure.suite == tools.suite().name || (words.is_empty() && !rows.is_empty()) {
+        let all = tools.suite().workloads.iter().filter(|_| rows.is_empty());
+        let workloads = rows.iter().copied().chain(all).collect();
+        return Ok(Chosen { suite: tools.suite(), workloads, tools });
+    }
+    let suite = suite(&measure.suite)?;
+    let mut workloads = workloads(suite, &words)?;
+    workloads.extend(rows);
+    Ok(Chosen { suite, workloads, tools })
 }
 
 /// Chooses workloads, with a suggestion for a word that names none.
@@ -64,7 +103,12 @@ pub(crate) fn did_you_mean<'a>(names: impl Iterator<Item = &'a str>, word: &str)
 
 /// Opens the lab.
 pub(crate) fn open(arguments: &Arguments, measure: &Measure) -> anyhow::Result<Lab> {
-    let mut options = Options::new(home(arguments.home.as_deref())?);
+    open_with(arguments, measure, Tools::default())
+}
+
+/// Opens the lab, with tools.
+pub(crate) fn open_with(arguments: &Arguments, measure: &Measure, tools: Tools) -> anyhow::Result<Lab> {
+    let mut options = Options { tools, ..Options::new(home(arguments.home.as_deref())?) };
     options.qemu = std::env::var_os("MARVIN_QEMU").map(Into::into);
     if measure.no_snapshots {
         options.snapshots = SnapshotUse::Never;
@@ -84,6 +128,11 @@ pub(crate) fn settings(words: &SourceWords) -> anyhow::Result<SourceSettings> {
 pub(crate) fn build(lab: &Lab, name: &KernelName, progress: &Progress) -> anyhow::Result<Build> {
     let shown = name.to_string();
     lab.build(name, &|step| progress.step(&shown, &step)).with_context(|| format!("cannot get the kernel {name}"))
+}
+
+/// Makes what guests carry of tools.
+pub(crate) fn prepare(lab: &Lab, workloads: &[&Workload], progress: &Progress) -> anyhow::Result<()> {
+    lab.prepare(workloads, &|step| progress.step("tools", &step)).context("cannot make the guest image of a tool")
 }
 
 /// Returns the plan for these builds, workloads and seeds.

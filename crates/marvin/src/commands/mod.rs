@@ -19,6 +19,7 @@ mod report;
 mod run;
 mod serve;
 mod show;
+mod tools;
 
 use crate::cli::{Arguments, Command};
 use crate::exit::Exit;
@@ -35,6 +36,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Command::Bisect(command) => bisect::bisect(arguments, command),
         Command::Runs(command) => listing::runs(arguments, command),
         Command::Workloads(command) => listing::workloads(arguments, command),
+        Command::Tools(command) => tools::tools(arguments, command),
         Command::Show(command) => show::show(arguments, command),
         Command::Report(command) => report::report(arguments, command),
         Command::History(command) => history::history(arguments, command),

@@ -6,6 +6,7 @@ use store::Store;
 
 use super::compare::{now, write};
 use super::measure::{suite, workloads};
+use super::tools::known_tools;
 use crate::answer::Answer;
 use crate::cli::{Arguments, Report};
 use crate::exit::{Exit, WrongInput};
@@ -31,10 +32,17 @@ pub(crate) fn report(arguments: &Arguments, command: &Report) -> anyhow::Result<
             runs: group.runs.iter().collect(),
         })
         .collect();
-    let suite = suite(&groups[0].runs[0].suite)?;
+    let tools = known_tools(arguments, &command.manifest)?;
+    let suite = match groups[0].runs[0].suite.as_str() {
+        name if name == tools.suite().name => tools.suite(),
+        name => suite(name)?,
+    };
     let measured =
         |name: &str| groups.iter().flat_map(|g| &g.runs).flat_map(|r| &r.results).any(|r| r.workload == name);
-    let chosen = workloads(suite, &command.workload)?;
+    let mut chosen = workloads(suite, &command.workload)?;
+    if command.workload.is_empty() && suite.name != tools.suite().name {
+        chosen.extend(tools.suite().workloads);
+    }
     let question = Question {
         suite: suite.name.to_owned(),
         workloads: chosen.into_iter().filter(|workload| measured(workload.name)).collect(),

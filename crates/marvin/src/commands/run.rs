@@ -3,7 +3,7 @@
 use model::Outcome;
 use report::render::Shown;
 
-use super::measure::{build, kernel_name, open, plan, suite, workloads};
+use super::measure::{Chosen, build, chosen, kernel_name, open_with, plan, prepare};
 use crate::answer::Answer;
 use crate::cli::{Arguments, Run};
 use crate::exit::Exit;
@@ -11,15 +11,16 @@ use crate::progress::Progress;
 
 pub(crate) fn run(arguments: &Arguments, command: &Run) -> anyhow::Result<Exit> {
     let measure = &command.measure;
-    let suite = suite(&measure.suite)?;
-    let workloads = workloads(suite, &measure.workload)?;
+    let Chosen { suite, workloads, tools } = chosen(arguments, measure)?;
     let name = kernel_name(&command.kernel)?;
-    let lab = open(arguments, measure)?;
+    let declared = tools.suite().workloads;
+    let lab = open_with(arguments, measure, tools)?;
     let progress = Progress::new(arguments.quiet);
     let builds = [build(&lab, &name, &progress)?];
     let [build] = &builds;
     let seeds: Vec<u64> = (1..=command.seeds).collect();
     let plan = plan(measure, (&builds, suite), &workloads, &seeds);
+    prepare(&lab, &workloads, &progress)?;
     let machines = lab.machines(&workloads)?;
     let runs = lab.carry_out(&plan, &|event| progress.event(&event))?.concat();
     progress.end();
@@ -28,7 +29,7 @@ pub(crate) fn run(arguments: &Arguments, command: &Run) -> anyhow::Result<Exit> 
     let mut texts = Vec::new();
     for run in &runs {
         let machine = machines.iter().find(|machine| machine.id == run.machine).unwrap_or(lab.machine());
-        let shown = Shown { run, build, machine, dumps: &lab.dumps(&run.id)? };
+        let shown = Shown { run, build, machine, declared, dumps: &lab.dumps(&run.id)? };
         texts.push(report::render::run(&shown, &styles));
     }
     answer.write(texts.join("\n"))?;

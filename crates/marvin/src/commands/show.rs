@@ -3,6 +3,7 @@
 use report::render::Shown;
 use store::Store;
 
+use super::tools::known_tools;
 use crate::answer::Answer;
 use crate::cli::{Arguments, Show};
 use crate::exit::{Exit, WrongInput};
@@ -27,7 +28,9 @@ pub(crate) fn show(arguments: &Arguments, command: &Show) -> anyhow::Result<Exit
             let run = store.run(&id)?;
             let (build, machine) = (store.build(&run.build)?, store.machine(&run.machine)?);
             let dumps: Vec<String> = store.artefact_names(&id)?.into_iter().filter(|name| lab::is_dump(name)).collect();
-            let shown = Shown { run: &run, build: &build, machine: &machine, dumps: &dumps };
+            // Without their manifests what tools said is shown without units.
+            let declared = known_tools(arguments, &[]).map_or(&[][..], |tools| tools.suite().workloads);
+            let shown = Shown { run: &run, build: &build, machine: &machine, declared, dumps: &dumps };
             report::render::run(&shown, &answer.styles(arguments.color))
         }
     };

@@ -8,6 +8,7 @@ mod exact;
 mod history;
 mod interrupted;
 mod mistakes;
+mod tools;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

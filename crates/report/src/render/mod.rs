@@ -17,6 +17,7 @@ mod scale;
 mod style;
 mod styles;
 mod text;
+mod tools;
 mod words;
 mod workloads;
 
@@ -28,6 +29,7 @@ pub use runs::{Listed, runs};
 pub use style::{Style, StyleError};
 pub use styles::Styles;
 pub use text::{text, text_in};
+pub use tools::{ListedTool, tools};
 pub use words::headlines;
 pub use workloads::workloads;
 

@@ -1,6 +1,6 @@
 //! One run as text: `marvin show`.
 
-use model::{Build, Machine, MachineKind, Metric, Outcome, Run, SubjectFailure, Unit, WorkloadResult};
+use model::{Build, Machine, Metric, Outcome, Run, SubjectFailure, Workload, WorkloadResult};
 
 use crate::label::cut_middle;
 use crate::plain::{plain, plain_lines};
@@ -18,6 +18,8 @@ pub struct Shown<'a> {
     pub build: &'a Build,
     /// Where.
     pub machine: &'a Machine,
+    /// Declarations of workloads that are not in any suite.
+    pub declared: &'a [Workload],
     /// The artefacts that hold memory of kernels that died.
     pub dumps: &'a [String],
 }
@@ -25,7 +27,7 @@ pub struct Shown<'a> {
 /// Renders one run as text.
 #[must_use]
 pub fn run(shown: &Shown<'_>, styles: &Styles) -> String {
-    let Shown { run, build, machine, dumps } = shown;
+    let Shown { run, build, machine, dumps, .. } = shown;
     let mut page = Page::default();
     let headline = format!("{} on {}, seed {}: {}", plain(&run.suite), build.version, run.seed, endings(&run.results));
     for line in wrap(&headline, WIDTH) {
@@ -39,7 +41,7 @@ pub fn run(shown: &Shown<'_>, styles: &Styles) -> String {
     page.hanging("Machine: ", &format!("{}; {}", machine.kind, machine.summary));
     page.hanging("         ", &machine.id.to_string());
     page.blank();
-    values(&mut page, run, machine.kind);
+    values(&mut page, shown);
     rest(&mut page, run, styles);
     for name in *dumps {
         page.blank();
@@ -67,36 +69,49 @@ fn endings(results: &[WorkloadResult]) -> String {
     texts.join(", ")
 }
 
-fn values(page: &mut Page, run: &Run, kind: MachineKind) {
+/// Returns the unit of a result. What is not declared any more is shown without one.
+fn unit(shown: &Shown<'_>, result: &WorkloadResult) -> String {
+    let suites = model::workloads().into_iter();
+    let declared = suites.chain(shown.declared).find(|workload| workload.name == result.workload);
+    match declared {
+        Some(workload) => plain(workload.metric.unit(shown.machine.kind).name()),
+        None if shown.run.suite == "tools" => "unknown unit".to_owned(),
+        None => Metric::COST.unit(shown.machine.kind).to_string(),
+    }
+}
+
+fn values(page: &mut Page, shown: &Shown<'_>) {
+    let run = shown.run;
     let completed: Vec<&WorkloadResult> = run.results.iter().filter(|r| r.outcome == Outcome::Completed).collect();
     if completed.is_empty() {
         return;
     }
-    let mut units: Vec<(Unit, Vec<&WorkloadResult>)> = Vec::new();
+    let width = completed.iter().map(|result| result.workload.len()).max().unwrap_or(0).clamp(18, 26);
+    let mut units: Vec<(String, Vec<&WorkloadResult>)> = Vec::new();
     for result in completed {
-        let declared = model::workloads().into_iter().find(|workload| workload.name == result.workload);
-        let unit = declared.map_or(Metric::COST, |workload| workload.metric).unit(kind);
+        let unit = unit(shown, result);
         match units.iter_mut().find(|(known, _)| *known == unit) {
             Some((_, results)) => results.push(result),
             None => units.push((unit, vec![result])),
         }
     }
     for (unit, results) in units {
-        page.line(format!("{:<18} {:>12} {:>12} {:>12}  iterations", unit.to_string(), "median", "min", "max"));
+        let unit = cut_middle(&unit, width);
+        page.line(format!("{unit:<width$} {:>12} {:>12} {:>12}  iterations", "median", "min", "max"));
         for result in results {
-            page.line(sampled(result));
+            page.line(sampled(result, width));
         }
     }
     page.words(0, "iterations: without the first, which is left out, x operations in each");
 }
 
-fn sampled(result: &WorkloadResult) -> String {
+fn sampled(result: &WorkloadResult, width: usize) -> String {
     let rest = result.samples.get(1..).unwrap_or_default();
     let number = |n: Option<f64>| n.map_or_else(|| "-".to_owned(), |n| value(n, 12));
     let ends = stats::spread(rest);
     format!(
-        "{:<18} {:>12} {:>12} {:>12}  {} x {}",
-        cut_middle(&plain(&result.workload), 18),
+        "{:<width$} {:>12} {:>12} {:>12}  {} x {}",
+        cut_middle(&plain(&result.workload), width),
         number(stats::median_without_first(&result.samples)),
         number(ends.map(|e| e.min)),
         number(ends.map(|e| e.max)),
@@ -166,7 +181,7 @@ mod tests {
         let (run_of, build, machine) = (&subject.runs[0], &subject.build, &subject.machine);
         let dumps = ["fault-anon.vmcore".to_owned()];
         let is_dead = run_of.results.iter().any(|result| matches!(result.outcome, Outcome::Failed(_)));
-        let shown = Shown { run: run_of, build, machine, dumps: if is_dead { &dumps } else { &[] } };
+        let shown = Shown { run: run_of, build, machine, declared: &[], dumps: if is_dead { &dumps } else { &[] } };
         let text = run(&shown, &Styles::plain());
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         assert!(!text.contains('\x1b'));

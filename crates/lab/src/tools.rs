@@ -1,0 +1,295 @@
+//! External tools: which there are, the workloads that they stand for, and the images that their guests carry.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ingest::{ManifestError, SHIPPED};
+use kernel::{BuildCache, Guilt, KernelError, Step, Wanted};
+use machine::InitrdFile;
+use model::{Equipment, ExtraFiles, Metric, Quantity, Steadiness, Suite, Tool, ToolWorkload, Workload};
+use sha2::{Digest, Sha256};
+
+use crate::LabError;
+
+/// The suite of tools, when there are none.
+static NONE: Suite = Suite { name: NAME, purpose: PURPOSE, workloads: &[] };
+const NAME: &str = "tools";
+const PURPOSE: &str = "programs of the distribution, as their manifests say";
+
+/// Longest row: names of artefacts are made from it.
+const ROW_MAX: usize = 48;
+
+/// Manifests that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ToolsError {
+    /// One of them is wrong.
+    #[error("{file}: {error}")]
+    Manifest {
+        /// Its file.
+        file: String,
+        /// Where, and what.
+        error: ManifestError,
+    },
+    /// A name stands for two things.
+    #[error("{file}: there is a workload `{name}` already: choose another name")]
+    Taken {
+        /// The file.
+        file: String,
+        /// The name.
+        name: String,
+    },
+}
+
+/// The tools that come with Marvin, and the user's.
+#[derive(Debug, Clone)]
+pub struct Tools {
+    all: Vec<Declared>,
+    suite: &'static Suite,
+}
+
+/// A tool with its rows. Declarations live as long as the program, as the built-in ones do.
+#[derive(Debug, Clone)]
+struct Declared {
+    tool: &'static Tool,
+    /// One row for each metric of each workload, with the workload's place in the tool.
+    rows: Vec<(usize, &'static Workload)>,
+}
+
+/// No tools.
+impl Default for Tools {
+    fn default() -> Self {
+        Self { all: Vec::new(), suite: &NONE }
+    }
+}
+
+impl Tools {
+    /// Reads the manifests that come with Marvin and others, given as the names of their files and what is in them. A tool of
+    /// the same name as one of Marvin's takes its place.
+    ///
+    /// # Errors
+    /// When a manifest is wrong, or a name is taken.
+    pub fn read(manifests: &[(String, String)]) -> Result<Self, ToolsError> {
+        let shipped = SHIPPED.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+        let mut tools: Vec<(String, Tool)> = Vec::new();
+        for (file, text) in shipped.chain(manifests.iter().cloned()) {
+            let tool = ingest::tool(&text).map_err(|error| ToolsError::Manifest { file: file.clone(), error })?;
+            tools.retain(|(_, known)| known.name != tool.name);
+            tools.push((file, tool));
+        }
+        let mut taken: BTreeSet<String> = model::workloads().iter().map(|workload| workload.name.to_owned()).collect();
+        let mut all = Vec::new();
+        for (file, tool) in tools {
+            let declared = declared(tool);
+            for (_, row) in &declared.rows {
+                if !taken.insert(row.name.to_owned()) {
+                    return Err(ToolsError::Taken { file, name: row.name.to_owned() });
+                }
+            }
+            all.push(declared);
+        }
+        let rows: Vec<Workload> = all.iter().flat_map(|declared| &declared.rows).map(|(_, row)| **row).collect();
+        let suite = Box::leak(Box::new(Suite { name: NAME, purpose: PURPOSE, workloads: rows.leak() }));
+        Ok(Self { all, suite })
+    }
+
+    /// Returns all tools.
+    pub fn all(&self) -> impl Iterator<Item = &'static Tool> {
+        self.all.iter().map(|declared| declared.tool)
+    }
+
+    /// Returns the rows of all tools, as a suite.
+    #[must_use]
+    pub fn suite(&self) -> &'static Suite {
+        self.suite
+    }
+
+    /// Returns the rows that a word stands for: a tool, a workload of one, or one metric of that. None for no such word.
+    #[must_use]
+    pub fn select(&self, word: &str) -> Vec<&'static Workload> {
+        let rows = self.all.iter().flat_map(|declared| declared.rows.iter().map(|(_, row)| (declared.tool, *row)));
+        let is_meant = |tool: &Tool, row: &Workload| tool.name == word || row.name == word || row.row_of == Some(word);
+        // A tool may have the name of one of its workloads: the workload is meant.
+        let exact: Vec<_> = rows.clone().filter(|(_, row)| row.name == word || row.row_of == Some(word)).collect();
+        let meant = if exact.is_empty() { rows.filter(|(tool, row)| is_meant(tool, row)).collect() } else { exact };
+        meant.into_iter().map(|(_, row)| row).collect()
+    }
+
+    /// Returns the words that [`Tools::select`] knows, metrics aside.
+    #[must_use]
+    pub fn words(&self) -> Vec<&'static str> {
+        let workloads = self.all().flat_map(|tool| &tool.workloads).map(|workload| workload.name.as_str());
+        self.all().map(|tool| tool.name.as_str()).chain(workloads).collect()
+    }
+
+    /// Returns what is run for a row, if it is one of a tool.
+    pub(crate) fn workload(&self, row: &str) -> Option<(&'static Tool, &'static ToolWorkload)> {
+        self.all.iter().find_map(|declared| {
+            let (place, _) = declared.rows.iter().find(|(_, known)| known.name == row)?;
+            Some((declared.tool, &declared.tool.workloads[*place]))
+        })
+    }
+
+    fn of_image(&self, image: &str) -> Option<&'static Tool> {
+        let carries = |row: &Workload| matches!(row.equipment.files, ExtraFiles::Image(known) if known == image);
+        let has = |declared: &&Declared| declared.rows.iter().any(|(_, row)| carries(row));
+        self.all.iter().find(has).map(|declared| declared.tool)
+    }
+}
+
+/// Returns the name of a metric's row: of the first it is the workload's.
+pub(crate) fn row_name(workload: &ToolWorkload, metric: usize) -> String {
+    match workload.metrics.get(metric) {
+        Some(metric) if workload.metrics[0].name != metric.name => {
+            format!("{}.{}", workload.name, metric.name).chars().take(ROW_MAX).collect()
+        }
+        _ => workload.name.clone(),
+    }
+}
+
+fn declared(tool: Tool) -> Declared {
+    let tool: &'static Tool = Box::leak(Box::new(tool));
+    // Whatever is said of a tool may change what it measures or how it is read.
+    let digest = Sha256::digest(format!("{tool:?}"));
+    let short: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    let image = format!("{} {short}", tool.name).leak();
+    let mut rows = Vec::new();
+    for (place, workload) in tool.workloads.iter().enumerate() {
+        for (at, metric) in workload.metrics.iter().enumerate() {
+            let row = Workload {
+                name: row_name(workload, at).leak(),
+                stresses: &workload.stresses,
+                operation: "one run of the program",
+                operations: 1,
+                iterations: workload.runs,
+                warm_up: 0,
+                exercises: &[],
+                metric: Metric {
+                    name: &metric.name,
+                    quantity: Quantity::Of(&metric.unit),
+                    direction: metric.direction,
+                    margin_percent: metric.margin_percent,
+                },
+                equipment: Equipment { files: ExtraFiles::Image(image), ..Equipment::with_memory(workload.memory_mib) },
+                steadiness: Steadiness::Steady,
+                row_of: (at > 0).then_some(&*workload.name),
+                source: &tool.about,
+            };
+            rows.push((place, &*Box::leak(Box::new(row))));
+        }
+    }
+    Declared { tool, rows }
+}
+
+/// What became of the images that workloads ask for: the archive, or why there is none.
+pub(crate) type Images = BTreeMap<&'static str, Result<PathBuf, String>>;
+
+/// Makes the images that workloads ask for, or finds them in the home.
+///
+/// # Errors
+/// When the lab fails at it. A manifest that asks for what apt does not have is no failure of the lab.
+pub(crate) fn images(
+    (tools, workloads): (&Tools, &[&Workload]),
+    (home, cache): (&Path, &BuildCache),
+    notify: &dyn Fn(Step),
+) -> Result<Images, LabError> {
+    let mut images = Images::new();
+    for workload in workloads {
+        let ExtraFiles::Image(name) = workload.equipment.files else { continue };
+        if images.contains_key(name) {
+            continue;
+        }
+        let Some(tool) = tools.of_image(name) else { continue };
+        let made = match image(tool, (home, cache), notify) {
+            Ok(path) => Ok(path),
+            Err(LabError::Kernel(error)) if error.guilt() == Guilt::User => Err(error.to_string()),
+            Err(error) => return Err(error),
+        };
+        images.insert(name, made);
+    }
+    Ok(images)
+}
+
+/// Returns a tool's image: `images/KEY.cpio` of the home, KEY being the hash of what it is made from.
+fn image(tool: &Tool, (home, cache): (&Path, &BuildCache), notify: &dyn Fn(Step)) -> Result<PathBuf, LabError> {
+    let mut paths: Vec<String> = tool.workloads.iter().flat_map(programs).cloned().collect();
+    paths.extend(tool.files.iter().cloned());
+    paths.sort();
+    paths.dedup();
+    let wanted = Wanted { packages: tool.packages.clone(), paths };
+    let resolved = cache.resolve_userland(&wanted)?;
+    let folder = home.join("images");
+    let path = folder.join(format!("{}.cpio", resolved.key()));
+    if path.is_file() {
+        notify(Step::Cached { what: format!("image of {}", tool.name) });
+        return Ok(path);
+    }
+    let userland = cache.userland(&resolved, notify)?;
+    let files: Vec<InitrdFile> = userland
+        .files
+        .into_iter()
+        .map(|file| InitrdFile { path: file.path.trim_start_matches('/').to_owned(), bytes: file.bytes })
+        .collect();
+    let at = |path: &Path| {
+        let path = path.to_owned();
+        move |source| LabError::Kernel(KernelError::Io { path, source })
+    };
+    fs::create_dir_all(&folder).map_err(at(&folder))?;
+    // Half an image is never seen: the home is locked, so there is one writer.
+    let new = folder.join("new");
+    fs::write(&new, machine::initrd_of(&files)).map_err(at(&new))?;
+    fs::rename(&new, &path).map_err(at(&path))?;
+    Ok(path)
+}
+
+/// The programs of a workload.
+fn programs(workload: &ToolWorkload) -> impl Iterator<Item = &String> {
+    let server = workload.server.iter().map(|server| &server.command);
+    let all = workload.setup.iter().chain(server).chain(&workload.prepare).chain([&workload.command]);
+    all.filter_map(|command| command.first())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Tools;
+
+    const MINE: &str = "name = 'mine'\nabout = 'a tool'\npackages = ['mine']\n[[workload]]\nname = 'NAME'\nstresses = 'x'\n\
+        command = ['/bin/mine']\n[[workload.metric]]\nname = 'a'\nunit = 's'\nbetter = 'lower'\nkey = 'a'\n\
+        [[workload.metric]]\nname = 'b'\nunit = 's'\nbetter = 'lower'\nkey = 'b'\n";
+
+    fn read(manifest: &str) -> Result<Tools, String> {
+        Tools::read(&[("mine.toml".to_owned(), manifest.to_owned())]).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn words_stand_for_tools_workloads_and_metrics() {
+        let tools = read(&MINE.replace("NAME", "mine-fast")).unwrap();
+        let names = |word: &str| tools.select(word).iter().map(|row| row.name).collect::<Vec<_>>();
+        assert_eq!(names("mine"), ["mine-fast", "mine-fast.b"]);
+        assert_eq!(names("mine-fast"), ["mine-fast", "mine-fast.b"]);
+        assert_eq!(names("mine-fast.b"), ["mine-fast.b"]);
+        assert!(names("nothing").is_empty());
+        assert!(names("sysbench").len() > names("sysbench-cpu").len());
+        assert!(tools.words().contains(&"fio") && tools.words().contains(&"mine-fast"));
+        assert_eq!(tools.suite().workloads.iter().filter(|row| row.name.starts_with("mine")).count(), 2);
+    }
+
+    #[test]
+    fn what_is_said_of_a_tool_is_part_of_its_machine() {
+        let equipment = |text: &str| read(text).unwrap().select("mine")[0].equipment;
+        let one = MINE.replace("NAME", "mine");
+        assert_eq!(equipment(&one), equipment(&one));
+        assert_ne!(equipment(&one), equipment(&one.replace("/bin/mine", "/bin/other")));
+    }
+
+    #[test]
+    fn taken_names_and_wrong_manifests_are_refused() {
+        let said = |text: &str| read(text).err().unwrap_or_default();
+        insta::assert_snapshot!(said(&MINE.replace("NAME", "getppid")), @"mine.toml: there is a workload `getppid` already: choose another name");
+        insta::assert_snapshot!(said(&MINE.replace("NAME", "sysbench-cpu")), @"mine.toml: there is a workload `sysbench-cpu` already: choose another name");
+        insta::assert_snapshot!(said(&MINE.replace("stresses", "streses")), @"mine.toml: line 6, column 1: unknown key `streses` in workload (did you mean `stresses`?)");
+        let own = MINE.replace("'mine'", "'sysbench'").replace("NAME", "mine");
+        let tools = read(&own).unwrap();
+        assert!(tools.select("sysbench-cpu").is_empty(), "a tool of the same name takes the place of Marvin's");
+    }
+}

@@ -1,0 +1,37 @@
+//! External tools: their list, the user's own, and mistakes in naming and declaring them.
+
+use crate::{fresh, marvin, shown, told};
+
+const MINE: &str = "name = 'mine'\nabout = 'a tool of mine'\npackages = ['mine']\n\n[[workload]]\nname = 'mine-fast'\n\
+    stresses = 'patience'\ncommand = ['/usr/bin/mine']\n\n[[workload.metric]]\nname = 'time'\nunit = 's'\n\
+    better = 'lower'\nkey = 'Time'\n";
+
+#[test]
+fn tools_of_the_home_are_listed_beside_marvins() {
+    let home = fresh("tools-home");
+    let none = told(&home, &["tools"]);
+    assert!(none.starts_with("exit 0") && none.contains("sysbench-cpu ") && !none.contains("mine"), "{none}");
+    assert!(!home.exists(), "nothing was worth making a home for");
+    std::fs::create_dir_all(home.join("manifests")).unwrap();
+    std::fs::write(home.join("manifests/mine.toml"), MINE).unwrap();
+    let listed = told(&home, &["tools"]);
+    let own = listed.split("\n\n").position(|part| part.contains("mine: a tool of mine")).unwrap();
+    let own: Vec<&str> = listed.split("\n\n").skip(own).collect();
+    insta::assert_snapshot!(own.join("\n\n"));
+}
+
+#[test]
+fn mistakes_in_tools_are_named() {
+    let home = fresh("wrong-tools-home");
+    insta::assert_snapshot!(told(&home, &["run", "deb:6.12", "--workload", "tool:sysbnch-cpu"]));
+    insta::assert_snapshot!(told(&home, &["compare", "deb:6.1", "deb:6.12", "--workload", "tool:"]));
+    let file = fresh("manifest").with_extension("toml");
+    let path = file.display().to_string();
+    insta::assert_snapshot!(told(&home, &["tools", "--manifest", &path]).replace(&path, "FILE"));
+    std::fs::write(&file, MINE.replace("stresses", "streses")).unwrap();
+    insta::assert_snapshot!(told(&home, &["tools", "--manifest", &path]).replace(&path, "FILE"));
+    std::fs::write(&file, MINE.replace("mine-fast", "getppid")).unwrap();
+    let output = marvin(&home).args(["run", "deb:6.12", "--manifest", &path]).output().unwrap();
+    insta::assert_snapshot!(shown(&output, &home).replace(&path, "FILE"));
+    assert!(!home.exists(), "nothing was worth making a home for");
+}
