@@ -44,6 +44,14 @@ pub enum LabError {
     /// A crash guest did not come to its end, or could not be made; the text says how far it got.
     #[error("the crash guest failed: {0}")]
     CrashGuest(String),
+    /// A folder of another suite that is none, or cannot be read.
+    #[error("{}: {what}", folder.display())]
+    Import {
+        /// The folder, or what is in it.
+        folder: std::path::PathBuf,
+        /// What is wrong with it, and what to do.
+        what: String,
+    },
     /// There is nothing to do.
     #[error("nothing to do: the plan has no {0}")]
     Empty(&'static str),
@@ -58,7 +66,7 @@ impl LabError {
             Self::Machine(error) => error.guilt() == machine::Guilt::User,
             Self::Store(error) => error.guilt() == store::Guilt::User,
             Self::GaveUp { .. } | Self::BadProfile { .. } | Self::CrashGuest(_) => false,
-            Self::Empty(_) => true,
+            Self::Empty(_) | Self::Import { .. } => true,
         };
         if user { Guilt::User } else { Guilt::Infra }
     }

@@ -9,6 +9,7 @@ mod crash;
 mod dump;
 mod error;
 mod event;
+mod import;
 mod job;
 mod lab;
 mod perturb;
@@ -20,6 +21,7 @@ pub use crash::{CrashPlan, Crashed, DUMP_DISK, Ending, Filter, Placement, SCRATC
 pub use dump::is_dump;
 pub use error::{Guilt, LabError};
 pub use event::Event;
+pub use import::{ForeignSuite, Imported, ImportedRun, import};
 pub use lab::{Followed, Lab, Options, Probed};
 pub use plan::{Dumps, Plan, Reuse};
 

@@ -87,6 +87,8 @@ pub(crate) enum Command {
     Show(Show),
     /// Compare runs that are kept, without measuring
     Report(Report),
+    /// Bring results of another suite into the home, to list, show and compare them
+    Import(Import),
     /// Filter and compress the memory dump of a crashed kernel: what marvin-dump does, with its options
     #[command(disable_help_flag = true)]
     Dump {
@@ -363,8 +365,43 @@ pub(crate) struct Report {
     #[arg(long)]
     pub(crate) mixed_machines: bool,
 
+    /// Imported workloads of which less is better, where that is not known
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) lower: Vec<String>,
+
+    /// Imported workloads of which more is better, where that is not known
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) higher: Vec<String>,
+
     #[command(flatten)]
     pub(crate) write: Write,
+}
+
+const IMPORT_EXAMPLES: &str = "Examples:
+  marvin import mmtests work/log
+  marvin import lkp /lkp/result/will-it-scale
+  marvin runs
+  marvin report RUN RUN …";
+
+/// `marvin import`.
+#[derive(Debug, Args)]
+#[command(after_help = IMPORT_EXAMPLES)]
+pub(crate) struct Import {
+    /// Suite that measured
+    #[arg(value_enum)]
+    pub(crate) suite: Foreign,
+
+    /// Its results: work/log of MMTests or one run in it; a result folder of LKP-tests
+    pub(crate) folder: PathBuf,
+}
+
+/// Another suite.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Foreign {
+    /// MMTests
+    Mmtests,
+    /// LKP-tests
+    Lkp,
 }
 
 /// `marvin kernels`.

@@ -16,6 +16,8 @@ pub enum KernelName {
     Deb(DebQuery),
     /// An image file, bzImage or vmlinux.
     Path(PathBuf),
+    /// A kernel that another suite measured, as that suite calls it. It has no image and cannot be booted.
+    Imported(String),
 }
 
 /// What is asked of the Debian archive.
@@ -55,6 +57,7 @@ impl FromStr for KernelName {
         match text.split_once(':') {
             Some(("path", "")) => Err(KernelNameError::EmptyPath),
             Some(("path", file)) => Ok(Self::Path(PathBuf::from(file))),
+            Some(("imported", name)) if !name.is_empty() => Ok(Self::Imported(name.to_owned())),
             Some(("deb", query)) => {
                 deb_query(query).map(Self::Deb).ok_or_else(|| KernelNameError::Deb(text.to_owned()))
             }
@@ -80,6 +83,7 @@ impl fmt::Display for KernelName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Path(file) => write!(f, "path:{}", file.display()),
+            Self::Imported(name) => write!(f, "imported:{name}"),
             Self::Deb(DebQuery::Package(package)) => write!(f, "deb:{package}"),
             Self::Deb(DebQuery::Version { version, flavour }) if flavour == DEFAULT_FLAVOUR => {
                 write!(f, "deb:{version}")
@@ -104,6 +108,7 @@ mod tests {
             "deb:linux-image-6.12.117+deb12-cloud-amd64",
             "path:/boot/vmlinuz-6.1",
             "path:a:b",
+            "imported:mmtests/6.1-vanilla",
         ] {
             assert_eq!(name.parse::<KernelName>().unwrap().to_string(), name);
         }
@@ -116,9 +121,19 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for name in
-            ["", "6.1", "deb:", "deb:six", "deb:6..1", "deb:6.1+", "deb:6.1+-x", "path:", "rpm:6.1", "deb:6.1 -o x"]
-        {
+        for name in [
+            "",
+            "6.1",
+            "deb:",
+            "deb:six",
+            "deb:6..1",
+            "deb:6.1+",
+            "deb:6.1+-x",
+            "path:",
+            "imported:",
+            "rpm:6.1",
+            "deb:6.1 -o x",
+        ] {
             assert!(name.parse::<KernelName>().is_err(), "{name}");
         }
     }

@@ -30,14 +30,25 @@ pub enum Unit {
     InstructionsPerOperation,
     /// Seconds per operation.
     SecondsPerOperation,
+    /// What a metric that was imported is in, in the words of its suite: `MB/s`, `s`.
+    Named(&'static str),
+}
+
+impl Unit {
+    /// Returns it in words.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::InstructionsPerOperation => "instructions/op",
+            Self::SecondsPerOperation => "seconds/op",
+            Self::Named(word) => word,
+        }
+    }
 }
 
 impl fmt::Display for Unit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::InstructionsPerOperation => "instructions/op",
-            Self::SecondsPerOperation => "seconds/op",
-        })
+        f.write_str(self.word())
     }
 }
 
@@ -50,17 +61,20 @@ pub struct Metric {
     pub direction: Direction,
     /// A difference up to this many percent is no news.
     pub margin_percent: f64,
+    /// Its unit, if that is the same on all machines; a cost's is not.
+    pub unit: Option<Unit>,
 }
 
 impl Metric {
     /// The cost of one operation: what every micro workload reports.
-    pub const COST: Self = Self { name: "cost", direction: Direction::LowerIsBetter, margin_percent: 1.0 };
+    pub const COST: Self = Self { name: "cost", direction: Direction::LowerIsBetter, margin_percent: 1.0, unit: None };
 
     /// Returns the unit that this metric has on machines of a kind.
     #[must_use]
     pub fn unit(&self, kind: MachineKind) -> Unit {
-        match kind {
+        self.unit.unwrap_or(match kind {
             MachineKind::Exact => Unit::InstructionsPerOperation,
-        }
+            MachineKind::Imported => Unit::SecondsPerOperation,
+        })
     }
 }

@@ -48,6 +48,11 @@ pub enum Warning {
         /// The seed.
         seed: u64,
     },
+    /// Workloads that stand in no row, for nobody knows which way their metrics are good.
+    NotRated {
+        /// Their names.
+        workloads: Vec<String>,
+    },
     /// The guest's clock comes to another verdict than the counted instructions.
     ClockDisagrees {
         /// The kernel's title.
@@ -187,6 +192,8 @@ pub struct Sampled {
     pub median: f64,
     /// All iterations, the first included.
     pub samples: Vec<f64>,
+    /// How many of the first ones the median leaves out.
+    pub left_out: usize,
     /// Operations in one iteration.
     pub operations: u64,
     /// What the value is made of, where it was counted.
@@ -232,7 +239,8 @@ pub struct Cell {
     pub differences: Vec<SeedDifference>,
     /// The median of the differences; positive is better.
     pub difference_percent: Option<f64>,
-    /// The smallest and the largest of the differences.
+    /// The smallest and the largest of the differences; of imported runs the interval that holds the true one with a chance
+    /// of 95 %.
     pub spread_percent: Option<Spread>,
     /// The median of the ratios; above one is better.
     pub ratio: Option<f64>,

@@ -44,7 +44,7 @@ pub(crate) static WORKLOADS: [Workload; 12] = [
 
 /// A throughput, for tests of the other direction.
 pub(crate) static THROUGHPUT: Workload = Workload {
-    metric: Metric { name: "rate", direction: Direction::HigherIsBetter, margin_percent: 5.0 },
+    metric: Metric { name: "rate", direction: Direction::HigherIsBetter, margin_percent: 5.0, unit: None },
     ..workload("copy-rate", "copying between processes", "one page copied")
 };
 

@@ -24,6 +24,7 @@ pub mod monitors;
 mod plain;
 mod question;
 pub mod render;
+mod scattered;
 mod verdict;
 
 pub use compare::compare;
@@ -34,4 +35,4 @@ pub use comparison::{
 pub use environment::{Difference, Differing};
 pub use error::CompareError;
 pub use question::{Machines, Question, Side};
-pub use verdict::verdict;
+pub use verdict::{scattered_verdict, verdict};

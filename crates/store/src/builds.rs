@@ -103,7 +103,7 @@ fn name_bytes(name: &KernelName) -> Vec<u8> {
     match name {
         KernelName::Path(path) => [b"path:", path.as_os_str().as_bytes()].concat(),
         KernelName::Deb(DebQuery::Version { version, flavour }) => format!("deb:{version}+{flavour}").into_bytes(),
-        KernelName::Deb(DebQuery::Package(package)) => format!("deb:{package}").into_bytes(),
+        KernelName::Deb(DebQuery::Package(_)) | KernelName::Imported(_) => name.to_string().into_bytes(),
     }
 }
 

@@ -5,6 +5,7 @@ mod compare;
 mod doctor;
 mod dump;
 mod generate;
+mod import;
 mod kernels;
 mod listing;
 mod measure;
@@ -28,6 +29,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Command::Workloads(command) => listing::workloads(arguments, command),
         Command::Show(command) => show::show(arguments, command),
         Command::Report(command) => report::report(arguments, command),
+        Command::Import(command) => import::import(arguments, command),
         Command::Dump { words } => Ok(dump::dump(words)),
         Command::Kernels(command) => kernels::kernels(command),
         Command::Doctor => doctor::doctor(arguments),

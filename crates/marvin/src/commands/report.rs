@@ -1,7 +1,11 @@
 //! `marvin report`: a comparison of runs that are kept.
 
-use model::{Build, BuildId, Machine, MachineId, Run};
-use report::{Machines, Question, Side};
+use std::collections::BTreeSet;
+
+use model::{
+    Build, BuildId, Direction, LKP, MICRO, MMTESTS, Machine, MachineId, Metric, Run, Unit, Workload, imported_metric,
+};
+use report::{Machines, Question, Side, Warning};
 use store::Store;
 
 use super::compare::{now, write};
@@ -10,6 +14,10 @@ use crate::answer::Answer;
 use crate::cli::{Arguments, Report};
 use crate::exit::{Exit, WrongInput};
 use crate::home::home;
+
+/// Differences of imported results up to this many percent are no news, unless --margin says so: what stays between boots of
+/// one kernel on real machines is of that size.
+const IMPORTED_MARGIN_PERCENT: f64 = 2.0;
 
 pub(crate) fn report(arguments: &Arguments, command: &Report) -> anyhow::Result<Exit> {
     let answer = Answer::open(command.write.output.as_deref())?;
@@ -26,22 +34,90 @@ pub(crate) fn report(arguments: &Arguments, command: &Report) -> anyhow::Result<
         .zip(&known)
         .map(|(group, (build, machine))| Side { build, machine, runs: group.runs.iter().collect() })
         .collect();
-    let suite = suite(&groups[0].runs[0].suite)?;
-    let measured =
-        |name: &str| groups.iter().flat_map(|g| &g.runs).flat_map(|r| &r.results).any(|r| r.workload == name);
-    let chosen = workloads(suite, &command.workload)?;
+    let suite = groups[0].runs[0].suite.clone();
+    let results = || groups.iter().flat_map(|group| &group.runs).flat_map(|run| &run.results);
+    let Chosen { workloads, without_direction } = if [MMTESTS, LKP].contains(&suite.as_str()) {
+        let names = results().map(|result| result.workload.as_str()).collect();
+        imported(&suite, &names, command)?
+    } else {
+        let chosen = workloads(self::suite(&suite)?, &command.workload)?;
+        let measured = |workload: &&Workload| results().any(|result| result.workload == workload.name);
+        Chosen { workloads: chosen.into_iter().filter(measured).collect(), without_direction: Vec::new() }
+    };
     let question = Question {
-        suite: suite.name.to_owned(),
-        workloads: chosen.into_iter().filter(|workload| measured(workload.name)).collect(),
+        suite,
+        workloads,
         seeds: Vec::new(),
         margin_percent: command.write.margin,
         machines: if command.mixed_machines { Machines::Mixed } else { Machines::Equal },
         command: reproducer(command, &ids.iter().map(model::RunId::short).collect::<Vec<_>>()),
         created_unix: Some(now()),
     };
-    let comparison = report::compare(&sides[0], &sides[1..], &question)?;
+    let mut comparison = report::compare(&sides[0], &sides[1..], &question)?;
+    if !without_direction.is_empty() {
+        comparison.warnings.push(Warning::NotRated { workloads: without_direction });
+    }
     write(&comparison, &command.write, (answer, arguments))?;
     Ok(comparison.conclusion().into())
+}
+
+/// The rows of a report.
+struct Chosen {
+    workloads: Vec<&'static Workload>,
+    /// Workloads that cannot be rows, for nobody knows which way they are good.
+    without_direction: Vec<String>,
+}
+
+/// Chooses among workloads of another suite: a word is a name or the beginning of one up to a stroke.
+fn imported(suite: &str, names: &BTreeSet<&str>, command: &Report) -> anyhow::Result<Chosen> {
+    let meant = |name: &str, word: &String| {
+        name.strip_prefix(word.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let words = || [&command.workload, &command.lower, &command.higher].into_iter().flatten();
+    if let Some(word) = words().find(|word| !names.iter().any(|name| meant(name, word))) {
+        let text = format!("no workload `{word}` in these runs; `marvin show RUN` lists what is in one");
+        return Err(WrongInput(text).into());
+    }
+    let mut chosen = Chosen { workloads: Vec::new(), without_direction: Vec::new() };
+    let wanted = |name: &&&str| command.workload.is_empty() || command.workload.iter().any(|word| meant(name, word));
+    for name in names.iter().filter(wanted) {
+        let declared = imported_metric(suite, name);
+        let said = |words: &[String], direction| words.iter().any(|word| meant(name, word)).then_some(direction);
+        let direction = said(&command.lower, Direction::LowerIsBetter)
+            .or_else(|| said(&command.higher, Direction::HigherIsBetter))
+            .or(declared.direction);
+        match direction {
+            Some(direction) => chosen.workloads.push(workload(name, declared.unit, direction)),
+            None => chosen.without_direction.push((*name).to_owned()),
+        }
+    }
+    if chosen.workloads.is_empty() {
+        let few: Vec<&str> = chosen.without_direction.iter().take(4).map(String::as_str).collect();
+        let text = format!(
+            "of none of these workloads is it known which way they are good ({}): say it with --lower or --higher",
+            few.join(", ")
+        );
+        return Err(WrongInput(text).into());
+    }
+    Ok(chosen)
+}
+
+/// Declares a workload of another suite. Declarations live as long as the program, and there are no more than rows.
+fn workload(name: &str, unit: &'static str, direction: Direction) -> &'static Workload {
+    Box::leak(Box::new(Workload {
+        name: Box::leak(name.to_owned().into_boxed_str()),
+        stresses: "as its suite says",
+        operation: "a value of its suite",
+        exercises: &[],
+        metric: Metric {
+            name: "value",
+            direction,
+            margin_percent: IMPORTED_MARGIN_PERCENT,
+            unit: Some(Unit::Named(if unit.is_empty() { "(unit not known)" } else { unit })),
+        },
+        source: "",
+        ..MICRO.workloads[0]
+    }))
 }
 
 /// The runs of one kernel on one machine.
@@ -83,6 +159,11 @@ fn reproducer(command: &Report, ids: &[String]) -> String {
     }
     if command.mixed_machines {
         words.push("--mixed-machines".into());
+    }
+    for (option, names) in [("--lower", &command.lower), ("--higher", &command.higher)] {
+        if !names.is_empty() {
+            words.extend([option.into(), names.join(",")]);
+        }
     }
     words.join(" ")
 }

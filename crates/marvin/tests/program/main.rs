@@ -4,6 +4,7 @@
 
 mod documents;
 mod exact;
+mod imported;
 mod interrupted;
 mod mistakes;
 

@@ -184,7 +184,7 @@ fn kernels(comparison: &Comparison) -> String {
             escaped(&kernel.build.name.to_string()),
             escaped(&kernel.build.origin),
             escaped(&kernel.build.id.short()),
-            kernel.build.image.sha256.chars().take(12).collect(),
+            words::image(&kernel.build, 12),
             escaped(&place),
         ]
     };

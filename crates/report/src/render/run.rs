@@ -72,6 +72,9 @@ fn values(page: &mut Page, run: &Run, kind: MachineKind) {
     if completed.is_empty() {
         return;
     }
+    if kind == MachineKind::Imported {
+        return imported(page, run, &completed);
+    }
     let unit = Metric::COST.unit(kind);
     page.line(format!("{:<18} {:>12} {:>12} {:>12}  iterations", unit.to_string(), "median", "min", "max"));
     for result in completed {
@@ -89,6 +92,32 @@ fn values(page: &mut Page, run: &Run, kind: MachineKind) {
         ));
     }
     page.words(0, "iterations: without the first, which is left out, x operations in each");
+}
+
+/// Values that another suite measured: each row has its own unit, and all its values count.
+fn imported(page: &mut Page, run: &Run, completed: &[&WorkloadResult]) {
+    let number = |n: Option<f64>| n.map_or_else(|| "-".to_owned(), |n| value(n, 11));
+    page.line(format!("{:<32} {:>11} {:>11} {:>11} values unit", "", "median", "min", "max"));
+    let mut undirected = 0;
+    for result in completed {
+        let declared = model::imported_metric(&run.suite, &result.workload);
+        undirected += usize::from(declared.direction.is_none());
+        let mark = if declared.direction.is_none() { '?' } else { ' ' };
+        let ends = stats::spread(&result.samples);
+        page.line(format!(
+            "{:<32} {:>11} {:>11} {:>11} {:>6} {}{mark}",
+            cut_middle(&plain(&result.workload), 32),
+            number(stats::median(&result.samples)),
+            number(ends.map(|e| e.min)),
+            number(ends.map(|e| e.max)),
+            result.samples.len(),
+            declared.unit,
+        ));
+    }
+    if undirected > 0 {
+        let rows = count(undirected, "row");
+        page.words(0, &format!("?: of {rows} it is not known which way they are good; `marvin report` rates them with --lower or --higher"));
+    }
 }
 
 fn rest(page: &mut Page, run: &Run, styles: &Styles) {

@@ -191,7 +191,7 @@ fn origin(kernel: &Kernel, role: &'static str) -> Origin {
         name: plain(&build.name.to_string()),
         origin: plain(&build.origin),
         build: build.id.to_string(),
-        image: plain(&build.image.sha256),
+        image: words::image(build, usize::MAX),
         config: build.config.as_ref().map_or_else(|| "none found".to_owned(), |c| plain(&c.sha256)),
         machine: kernel.machine.id.short(),
     }

@@ -1,6 +1,6 @@
 //! The structs behind the JSON document, apart from the model's nouns so that these can change without it.
 
-use model::{Build, Direction, Uncertainty, Unit, Verdict};
+use model::{Build, Direction, Uncertainty, Verdict};
 use serde::Serialize;
 
 use super::SCHEMA_VERSION;
@@ -252,10 +252,7 @@ fn row(row: &Row) -> RowDocument<'_> {
     RowDocument {
         workload: row.workload.name,
         metric: row.workload.metric.name,
-        unit: match row.unit {
-            Unit::InstructionsPerOperation => "instructions/op",
-            Unit::SecondsPerOperation => "seconds/op",
-        },
+        unit: row.unit.word(),
         direction: match row.workload.metric.direction {
             Direction::LowerIsBetter => "lower is better",
             Direction::HigherIsBetter => "higher is better",
@@ -334,7 +331,7 @@ fn cell(cell: &Cell) -> CellDocument<'_> {
 fn votes(why: &Uncertainty) -> Option<(usize, usize, usize)> {
     match why {
         Uncertainty::SeedsDisagree { better, worse, same } => Some((*better, *worse, *same)),
-        Uncertainty::Missing(_) => None,
+        Uncertainty::Missing(_) | Uncertainty::Noise { .. } => None,
     }
 }
 

@@ -232,8 +232,7 @@ fn kernel(page: &mut Page, kernel: &Kernel, comparison: &Comparison) {
     let build = &kernel.build;
     page.words(2, &kernel.title);
     page.words(4, &words::source(build));
-    let sha256: String = build.image.sha256.chars().take(12).collect();
-    page.words(4, &format!("{}, image sha256 {sha256}", build.id.short()));
+    page.words(4, &format!("{}, image sha256 {}", build.id.short(), words::image(build, 12)));
     if !words::one_machine(comparison) {
         let machine = &kernel.machine;
         page.words(4, &format!("on {}: {}", machine.id.short(), machine.summary));
