@@ -2,17 +2,19 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use machine::{Boot, Exact, MachineError, Snapshot, StillGuest};
 use model::{BuildId, Outcome, Run, Stage, Workload, WorkloadResult};
 use store::{Artefact, Store};
 
 use crate::dump::{artefact, died, dump, is_death};
+use crate::estimate::{BOOT, TIMES, Times, to_text};
 use crate::job::{environment, job_of, with_retries, workload};
 use crate::plan::{Dumps, Item, Plan, Reuse, interleaved};
 use crate::symbols::{Known, SymbolCache};
 use crate::unit::Unit;
-use crate::{Event, LabError};
+use crate::{Estimate, Event, LabError};
 
 /// Where the work is done and kept.
 pub(crate) struct Bench<'a> {
@@ -41,6 +43,9 @@ pub(crate) fn carry_out(plan: &Plan<'_>, bench: &Bench<'_>) -> Result<Vec<Vec<Ru
     let units = missing(plan, &runs);
     let jobs: Vec<usize> = units.iter().map(Unit::jobs).collect();
     (bench.notify)(Event::Planned { jobs: jobs.iter().sum(), reused });
+    if !jobs.is_empty() {
+        (bench.notify)(Event::Estimated(estimated(&units, bench, plan.machines)?));
+    }
     let shared = Shared {
         bench,
         suite: plan.suite.name,
@@ -120,6 +125,24 @@ fn known_unbootable(runs: &[Vec<Run>]) -> BTreeSet<BuildId> {
     runs.iter().flatten().filter(never_ran).map(|run| run.build.clone()).collect()
 }
 
+/// Most runs that are asked for what took how long.
+const RUNS_ASKED: usize = 30;
+
+/// How long it will take, by what earlier runs on this machine took.
+fn estimated(units: &[Unit<'_>], bench: &Bench<'_>, machines: usize) -> Result<Estimate, LabError> {
+    let store = bench.store.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut times = Times::default();
+    for run in store.runs(RUNS_ASKED)?.iter().filter(|run| run.machine == bench.exact.machine().id) {
+        if store.artefact_names(&run.id)?.iter().any(|name| name == TIMES) {
+            times.add(&String::from_utf8_lossy(&store.artefact(&run.id, TIMES)?));
+        }
+    }
+    let measured = units.iter().filter(|unit| unit.jobs() > 0);
+    let names = measured
+        .flat_map(|unit| [BOOT, "environment"].into_iter().chain(unit.workloads.iter().map(|workload| workload.name)));
+    Ok(times.estimate(names, machines))
+}
+
 /// What is still to be measured: a unit per seed and side, seed by seed.
 fn missing<'a>(plan: &Plan<'a>, runs: &[Vec<Run>]) -> Vec<Unit<'a>> {
     let mut units = Vec::new();
@@ -158,7 +181,12 @@ impl Shared<'_> {
         }
         let boot = unit.boot(|| self.boot(unit))?;
         match &*boot {
-            Boot::Ready(start) => self.measure(unit, item.job, start)?,
+            Boot::Ready(start) => {
+                let begun = Instant::now();
+                self.measure(unit, item.job, start)?;
+                let name = item.job.checked_sub(1).map_or("environment", |n| unit.workloads[n].name);
+                unit.progress().times.push((name.to_owned(), begun.elapsed().as_secs_f64()));
+            }
             Boot::Failed(failure, console) => {
                 unbootable().insert(unit.build.id.clone());
                 let dump = (item.job == 0 && is_death(&failure.reason))
@@ -179,7 +207,9 @@ impl Shared<'_> {
     fn boot(&self, unit: &Unit<'_>) -> Result<Boot, LabError> {
         let (version, seed) = (unit.build.version.clone(), unit.seed);
         (self.bench.notify)(Event::Booting { version: version.clone(), seed });
+        let begun = Instant::now();
         let boot = with_retries(&|error| self.retrying(error), || self.bench.exact.boot(unit.build, seed))?;
+        unit.progress().times.push((BOOT.to_owned(), begun.elapsed().as_secs_f64()));
         (self.bench.notify)(match &boot {
             Boot::Failed(failure, _) => Event::BootFailed { version, seed, failure: failure.clone() },
             Boot::Ready(start) => {
@@ -267,7 +297,9 @@ impl Shared<'_> {
     }
 
     fn keep(&self, unit: &Unit<'_>) -> Result<(), LabError> {
-        let Some((run, consoles)) = unit.run(&self.bench.exact.machine().id, self.suite) else { return Ok(()) };
+        let times = to_text(&unit.progress().times);
+        let Some((run, mut consoles)) = unit.run(&self.bench.exact.machine().id, self.suite) else { return Ok(()) };
+        consoles.push((TIMES.to_owned(), times.into_bytes()));
         let artefacts: Vec<Artefact<'_>> = consoles.iter().map(|(name, bytes)| Artefact { name, bytes }).collect();
         self.bench.store.lock().unwrap_or_else(PoisonError::into_inner).save_run(&run, &artefacts)?;
         (self.bench.notify)(Event::Stored(run.id.clone()));

@@ -41,6 +41,14 @@ pub enum LabError {
         /// The artefact.
         name: String,
     },
+    /// Copies of monitors that were kept cannot be read.
+    #[error("{name} of {run} holds no copies of monitors of this version of Marvin: measure again with --force")]
+    BadMonitors {
+        /// The run.
+        run: model::RunId,
+        /// The artefact.
+        name: String,
+    },
     /// A crash guest did not come to its end, or could not be made; the text says how far it got.
     #[error("the crash guest failed: {0}")]
     CrashGuest(String),
@@ -65,7 +73,7 @@ impl LabError {
             Self::Kernel(error) => error.guilt() == kernel::Guilt::User,
             Self::Machine(error) => error.guilt() == machine::Guilt::User,
             Self::Store(error) => error.guilt() == store::Guilt::User,
-            Self::GaveUp { .. } | Self::BadProfile { .. } | Self::CrashGuest(_) => false,
+            Self::GaveUp { .. } | Self::BadProfile { .. } | Self::BadMonitors { .. } | Self::CrashGuest(_) => false,
             Self::Empty(_) | Self::Import { .. } => true,
         };
         if user { Guilt::User } else { Guilt::Infra }

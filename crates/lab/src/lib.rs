@@ -8,6 +8,7 @@ mod carry_out;
 mod crash;
 mod dump;
 mod error;
+mod estimate;
 mod event;
 mod import;
 mod job;
@@ -20,9 +21,10 @@ mod unit;
 pub use crash::{CrashPlan, Crashed, DUMP_DISK, Ending, Filter, Placement, SCRATCH_DISK, VMCORE_DISK};
 pub use dump::is_dump;
 pub use error::{Guilt, LabError};
+pub use estimate::{Estimate, remaining_s};
 pub use event::Event;
 pub use import::{ForeignSuite, Imported, ImportedRun, import};
-pub use lab::{Followed, Lab, Options, Probed};
+pub use lab::{Followed, Lab, Options, Probed, kept_observation, monitored_subject};
 pub use plan::{Dumps, Plan, Reuse};
 
 /// The agent: the static program that runs the workloads in every guest, built with the lab.

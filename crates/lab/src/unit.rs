@@ -41,6 +41,8 @@ pub(crate) struct Progress {
     pub(crate) environment: Environment,
     pub(crate) results: Vec<(usize, WorkloadResult)>,
     pub(crate) consoles: Consoles,
+    /// What took how long, in seconds.
+    pub(crate) times: Vec<(String, f64)>,
     pub(crate) done: usize,
 }
 

@@ -170,6 +170,10 @@ pub(crate) struct Write {
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 
+    /// Show under the table what the kernels counted meanwhile: time, reclaim, disks, slabs, stalls, as marvin monitors does
+    #[arg(long)]
+    pub(crate) monitors: bool,
+
     /// Layout of the tables in text: 2013 and mmtests as MMTests wrote and writes them, or ours
     #[arg(long, value_name = "STYLE", default_value = "marvin")]
     pub(crate) style: Style,
@@ -211,6 +215,11 @@ pub(crate) struct Compare {
     /// Say under the table which functions each difference comes from, as `marvin profile` does in full
     #[arg(long)]
     pub(crate) profile: bool,
+
+    /// With --monitors, copy the counters also every so many milliseconds of guest time, for plots; 0 for not
+    #[arg(long, value_name = "MS", default_value_t = 0, value_parser = value_parser!(u64).range(0..=3_600_000),
+          requires = "monitors")]
+    pub(crate) interval: u64,
 
     #[command(flatten)]
     pub(crate) write: Write,

@@ -65,6 +65,7 @@ pub fn compare(base: &Side<'_>, others: &[Side<'_>], question: &Question) -> Res
         seeds,
         warnings,
         origins: Vec::new(),
+        monitors: Vec::new(),
     })
 }
 

@@ -6,6 +6,7 @@ use model::{Build, Environment, FailureReason, Machine, RunId, Stage, Unit, Verd
 use stats::Spread;
 
 use crate::environment::{Difference, Differing};
+use crate::monitors::Monitored;
 
 /// A base kernel against one or more others.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,6 +33,8 @@ pub struct Comparison {
     pub environment: Differing,
     /// Which functions the differences come from, a sentence per workload, where that was asked for.
     pub origins: Vec<String>,
+    /// What the kernels counted meanwhile, workload by workload, where that was asked for.
+    pub monitors: Vec<Monitored>,
 }
 
 /// A reason to doubt all numbers.

@@ -1,14 +1,16 @@
 //! `marvin report`: a comparison of runs that are kept.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Build, BuildId, Direction, LKP, MICRO, MMTESTS, Machine, MachineId, Metric, Run, Unit, Workload, imported_metric,
+    Build, BuildId, Direction, LKP, MICRO, MMTESTS, Machine, MachineId, Metric, Observation, Run, RunId, Unit,
+    Workload, imported_metric,
 };
+use report::monitors::{Monitored, heads};
 use report::{Machines, Question, Side, Warning};
 use store::Store;
 
-use super::compare::{now, write};
+use super::compare::{monitored, now, write};
 use super::measure::{suite, workloads};
 use crate::answer::Answer;
 use crate::cli::{Arguments, Report};
@@ -57,8 +59,41 @@ pub(crate) fn report(arguments: &Arguments, command: &Report) -> anyhow::Result<
     if !without_direction.is_empty() {
         comparison.warnings.push(Warning::NotRated { workloads: without_direction });
     }
+    if command.write.monitors {
+        comparison.monitors = watched(&store, &sides)?;
+    }
     write(&comparison, &command.write, (answer, arguments))?;
     Ok(comparison.conclusion().into())
+}
+
+/// Returns what monitors copied that is kept with runs of all sides, by what it is about: the first run of each side that has it.
+fn watched(store: &Store, sides: &[Side<'_>]) -> anyhow::Result<Vec<Monitored>> {
+    let heads = heads(&sides.iter().map(|side| (side.build, side.machine)).collect::<Vec<_>>());
+    let mut kept: Vec<BTreeMap<String, &RunId>> = Vec::new();
+    for side in sides {
+        let mut of_side = BTreeMap::new();
+        for run in &side.runs {
+            for name in store.artefact_names(&run.id)? {
+                if lab::monitored_subject(&name).is_some() {
+                    of_side.entry(name).or_insert(&run.id);
+                }
+            }
+        }
+        kept.push(of_side);
+    }
+    let mut all = Vec::new();
+    for name in kept[0].keys().filter(|name| kept.iter().all(|of_side| of_side.contains_key(*name))) {
+        let read = |of_side: &BTreeMap<String, &RunId>| -> anyhow::Result<Observation> {
+            let bytes = store.artefact(of_side[name], name)?;
+            lab::kept_observation(&bytes).ok_or_else(|| {
+                WrongInput(format!("{name} of {} holds no copies of monitors of this version", of_side[name])).into()
+            })
+        };
+        let seen = kept.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        let subject = format!("{}: what the kernels counted", lab::monitored_subject(name).unwrap_or(name));
+        all.push(monitored(subject, &heads, &seen, None));
+    }
+    Ok(all)
 }
 
 /// The rows of a report.
@@ -156,6 +191,9 @@ fn reproducer(command: &Report, ids: &[String]) -> String {
     }
     if let Some(margin) = command.write.margin {
         words.extend(["--margin".into(), margin.to_string()]);
+    }
+    if command.write.monitors {
+        words.push("--monitors".into());
     }
     if command.mixed_machines {
         words.push("--mixed-machines".into());

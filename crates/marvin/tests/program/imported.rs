@@ -89,6 +89,9 @@ fn a_log_of_mmtests_is_listed_shown_and_compared() {
         let text = told(&home, &[&report[..], &["--format", format]].concat());
         assert!(text.starts_with("exit 0") && text.contains("kernbench/Elapsed-4"), "{text}");
     }
+    let monitors = told(&home, &[&report[..], &["--monitors", "--workload", "kernbench/Elapsed-4"]].concat());
+    let block = monitors.split_once("kernbench: what the kernels counted").unwrap().1;
+    insta::assert_snapshot!(block.split_once("What differed").unwrap().0);
     let again = told(&home, &["import", "mmtests", &log.join("6.1-vanilla").display().to_string()]);
     assert_eq!(again.matches("was there already, nothing changed").count(), 3, "{again}");
 }

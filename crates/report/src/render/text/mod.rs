@@ -47,6 +47,7 @@ pub fn text_in(comparison: &Comparison, style: Style, styles: &Styles) -> String
     closing(&mut page, comparison);
     apart(&mut page, comparison, styles);
     origins(&mut page, comparison, styles);
+    watched(&mut page, comparison, (style, styles));
     failures(&mut page, comparison, styles);
     unclear(&mut page, comparison, styles);
     environment(&mut page, comparison, styles);
@@ -126,6 +127,20 @@ fn apart(page: &mut Page, comparison: &Comparison, styles: &Styles) {
             .map(|n| format!("{n:>9}"))
             .collect();
         page.line(format!("{:18} {}", cut_middle(&row.name, 18), numbers.join(" ")));
+    }
+}
+
+/// What the kernels counted meanwhile.
+fn watched(page: &mut Page, comparison: &Comparison, (style, styles): (Style, &Styles)) {
+    for monitored in &comparison.monitors {
+        page.blank();
+        for line in wrap(&monitored.subject, WIDTH) {
+            page.line(styles.strong(&line));
+        }
+        page.blank();
+        for line in monitors::text(monitored, style, styles).lines() {
+            page.line(line);
+        }
     }
 }
 
