@@ -21,8 +21,8 @@ const BY_HAND: (u64, u64) = (1_000_000, 31_000_000);
 /// Iterations that `marvin-agent run` makes, with the warm-up.
 const ITERATIONS_BY_HAND: f64 = 6.0;
 
-/// Rounds of the monitors, and milliseconds between them: as many as one run may have, and no longer than it must be.
-const ROUNDS: (&str, &str) = ("200", "20");
+/// Rounds of the monitors, and milliseconds between them: a whole number of those in which slabs are copied.
+const ROUNDS: (&str, &str) = ("180", "20");
 /// Most of a processor that monitors may take when they copy each second, in percent.
 const SAMPLER_GOAL_PERCENT: f64 = 0.05;
 

@@ -4,7 +4,7 @@
 //! and after the file was read, in nanoseconds.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::time::Duration;
 
 use guest::clock::now;
@@ -40,6 +40,10 @@ const FILES: &[&str] = &[
     "/proc/1/stat",
     "/proc/1/schedstat",
 ];
+/// The file that costs more than all others together, for the kernel walks the slabs of every cache to write it (`count_partial`
+/// in mm/slub.c). It tells of states and not of events: once in many rounds is enough, a minute at one round a second.
+const COSTLY: &str = "/proc/slabinfo";
+const COSTLY_EVERY: usize = 60;
 /// Threads of the kernel that work for memory management, by the beginning of their names, and the sampler itself.
 const THREADS: &[&str] = &["kswapd", "kcompactd", "khugepaged", SAMPLER];
 const SAMPLER: &str = "marvin-monitor";
@@ -82,15 +86,31 @@ fn paths() -> Vec<String> {
 }
 
 fn copy(phase: &str, paths: &[String]) -> Vec<Copy> {
+    // One for all files, as large as any: growing one for each costs more than most files do.
+    let mut buffer = vec![0; SIZE_MAX];
     let read = |path: &String| {
         let begun = now(Clock::Monotonic);
         // A file that this kernel does not have says something too: it is absent.
-        let mut bytes = fs::read(path).ok()?;
+        let length = read_into(&mut buffer, path).ok()?;
         let ended = now(Clock::Monotonic);
-        bytes.truncate(SIZE_MAX);
-        Some((format!("{phase} {begun} {ended} {path}"), bytes))
+        Some((format!("{phase} {begun} {ended} {path}"), buffer[..length].to_vec()))
     };
     paths.iter().filter_map(read).collect()
+}
+
+/// Reads a file up to what the buffer holds, and returns how much that is.
+fn read_into(buffer: &mut [u8], path: &str) -> io::Result<usize> {
+    let mut file = File::open(path)?;
+    let mut length = 0;
+    while length < buffer.len() {
+        match file.read(&mut buffer[length..]) {
+            Ok(0) => break,
+            Ok(read) => length += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(length)
 }
 
 /// Returns the files of threads that are watched, in order of their numbers.
@@ -128,10 +148,11 @@ fn sample(mut kept: File, interval_ms: u64) -> io::Result<()> {
 fn rounds(kept: &mut File, (rounds, interval_ms): (usize, u64)) -> io::Result<()> {
     // Looked for once: to look at every process costs more than all copies, and these threads are there from boot on.
     let paths = paths();
-    for _ in 0..rounds {
+    let cheap: Vec<String> = paths.iter().filter(|path| *path != COSTLY).cloned().collect();
+    for number in 1..=rounds {
         std::thread::sleep(Duration::from_millis(interval_ms));
         let mut round = Vec::new();
-        for (name, bytes) in copy("interval", &paths) {
+        for (name, bytes) in copy("interval", if number % COSTLY_EVERY == 0 { &paths } else { &cheap }) {
             round.extend(format!("{name} {}\n", bytes.len()).into_bytes());
             round.extend(bytes);
         }
