@@ -21,6 +21,30 @@ const BY_HAND: (u64, u64) = (1_000_000, 31_000_000);
 /// Iterations that `marvin-agent run` makes, with the warm-up.
 const ITERATIONS_BY_HAND: f64 = 6.0;
 
+/// Rounds of the monitors, and milliseconds between them: a whole number of those in which slabs are copied.
+const ROUNDS: (&str, &str) = ("180", "20");
+/// Most of a processor that monitors may take when they copy each second, in percent.
+const SAMPLER_GOAL_PERCENT: f64 = 0.05;
+
+/// Prints which part of a processor of this host the monitors take at one round a second.
+pub(crate) fn sampler(figures: &mut Figures) -> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let (program, kept) = (folder.path().join("marvin-agent"), folder.path().join("kept"));
+    std::fs::write(&program, AGENT)?;
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755))?;
+    let output = Command::new(&program).arg("sample").arg(&kept).args([ROUNDS.0, ROUNDS.1]).output()?;
+    anyhow::ensure!(output.status.success(), "`marvin-agent sample` ended with {}", output.status);
+    let said = String::from_utf8_lossy(&output.stdout);
+    let ns: f64 = said.split(' ').next().unwrap_or_default().parse().context("`marvin-agent sample` says no number")?;
+    let figure = Figure {
+        name: "monitors at 1 Hz on this host, of a processor".into(),
+        value: ns / 1e9 * 100.0,
+        unit: "%",
+        against: Against::Goal(SAMPLER_GOAL_PERCENT),
+    };
+    Ok(figures.print(&figure)?)
+}
+
 /// Prints the size of the agent's file.
 pub(crate) fn size(figures: &mut Figures) -> anyhow::Result<()> {
     let figure = Figure {

@@ -44,7 +44,8 @@ fn decimals(value: f64) -> usize {
     match value.abs() {
         100.0.. => 0,
         10.0.. => 1,
-        _ => 2,
+        0.1.. => 2,
+        _ => 3,
     }
 }
 

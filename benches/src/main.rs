@@ -30,6 +30,7 @@ fn figures() -> anyhow::Result<()> {
     let bench = suite::Bench::open(home.path())?;
     let mut figures = Figures;
     agent::size(&mut figures)?;
+    agent::sampler(&mut figures)?;
     comparison::from_store(&mut figures)?;
     let mut bench = bench.with_kernel()?;
     suite::whole(&mut bench, &mut figures)?;

@@ -2,7 +2,7 @@
 //!
 //! It interprets nothing and needs nothing but Linux 3.10: what the bytes mean is decided on the host, so that old
 //! runs can be read again by better programs. Besides being PID 1 it can be tried by hand: `marvin-agent list`,
-//! `marvin-agent run NAME [OPERATIONS]`.
+//! `marvin-agent run NAME [OPERATIONS]`, and `marvin-agent sample FILE ROUNDS INTERVAL_MS` says what its monitors cost.
 #![expect(unsafe_code, reason = "the agent is made of system calls; each block says why it is sound")]
 
 mod environment;
@@ -23,6 +23,8 @@ use std::process::ExitCode;
 use guest::sys;
 use wire::Clock;
 
+const USAGE: &str = "usage: marvin-agent list | run NAME [OPERATIONS] | sample FILE ROUNDS INTERVAL_MS | --version\n";
+
 fn main() -> ExitCode {
     if std::process::id() == 1 {
         init::main();
@@ -33,12 +35,24 @@ fn main() -> ExitCode {
         ["list"] => (workloads::names().map(|name| format!("{name}\n")).collect(), ExitCode::SUCCESS),
         ["run", name] => try_out(name, "1000"),
         ["run", name, operations] => try_out(name, operations),
+        ["sample", file, rounds, interval_ms] => sample(file, (rounds, interval_ms)),
         ["--version"] => (format!("marvin-agent {}\n", env!("CARGO_PKG_VERSION")), ExitCode::SUCCESS),
-        _ => ("usage: marvin-agent list | run NAME [OPERATIONS] | --version\n".to_owned(), ExitCode::from(2)),
+        _ => (USAGE.to_owned(), ExitCode::from(2)),
     };
     match std::io::stdout().write_all(text.as_bytes()) {
         Ok(()) => code,
         Err(_) => ExitCode::FAILURE,
+    }
+}
+
+/// Has the monitors copy here, so many times, and says what one time costs.
+fn sample(file: &str, (rounds, interval_ms): (&str, &str)) -> (String, ExitCode) {
+    let (Ok(rounds @ 1..), Ok(interval_ms)) = (rounds.parse::<usize>(), interval_ms.parse::<u64>()) else {
+        return (USAGE.to_owned(), ExitCode::from(2));
+    };
+    match monitors::cost_ns(file, (rounds, interval_ms)) {
+        Ok(ns) => (format!("{} ns of a processor for each of {rounds}\n", ns / rounds as u64), ExitCode::SUCCESS),
+        Err(error) => (format!("{file}: {error}\n"), ExitCode::FAILURE),
     }
 }
 

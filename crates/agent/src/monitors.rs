@@ -4,7 +4,7 @@
 //! and after the file was read, in nanoseconds.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::time::Duration;
 
 use guest::clock::now;
@@ -40,6 +40,10 @@ const FILES: &[&str] = &[
     "/proc/1/stat",
     "/proc/1/schedstat",
 ];
+/// The file that costs more than all others together, for the kernel walks the slabs of every cache to write it (`count_partial`
+/// in mm/slub.c). It tells of states and not of events: once in many rounds is enough, a minute at one round a second.
+const COSTLY: &str = "/proc/slabinfo";
+const COSTLY_EVERY: usize = 60;
 /// Threads of the kernel that work for memory management, by the beginning of their names, and the sampler itself.
 const THREADS: &[&str] = &["kswapd", "kcompactd", "khugepaged", SAMPLER];
 const SAMPLER: &str = "marvin-monitor";
@@ -60,13 +64,13 @@ impl Monitors {
             0 => None,
             interval_ms => Some(start_sampler(interval_ms)?),
         };
-        Ok(Self { copies: copy("start"), sampler })
+        Ok(Self { copies: copy("start", &paths()), sampler })
     }
 
     /// Makes the last copies and returns all.
     pub(crate) fn end(self) -> io::Result<Vec<Copy>> {
         let mut all = self.copies;
-        let last = copy("end");
+        let last = copy("end", &paths());
         if let Some(pid) = self.sampler {
             sys::kill_and_wait(pid)?;
             all.extend(read_back(&fs::read(KEPT)?));
@@ -76,18 +80,37 @@ impl Monitors {
     }
 }
 
-fn copy(phase: &str) -> Vec<Copy> {
-    let mut paths: Vec<String> = FILES.iter().map(|&path| path.to_owned()).collect();
-    paths.extend(threads());
-    let read = |path: String| {
+/// Returns what is copied here.
+fn paths() -> Vec<String> {
+    FILES.iter().map(|&path| path.to_owned()).chain(threads()).collect()
+}
+
+fn copy(phase: &str, paths: &[String]) -> Vec<Copy> {
+    // One for all files, as large as any: growing one for each costs more than most files do.
+    let mut buffer = vec![0; SIZE_MAX];
+    let read = |path: &String| {
         let begun = now(Clock::Monotonic);
         // A file that this kernel does not have says something too: it is absent.
-        let mut bytes = fs::read(&path).ok()?;
+        let length = read_into(&mut buffer, path).ok()?;
         let ended = now(Clock::Monotonic);
-        bytes.truncate(SIZE_MAX);
-        Some((format!("{phase} {begun} {ended} {path}"), bytes))
+        Some((format!("{phase} {begun} {ended} {path}"), buffer[..length].to_vec()))
     };
-    paths.into_iter().filter_map(read).collect()
+    paths.iter().filter_map(read).collect()
+}
+
+/// Reads a file up to what the buffer holds, and returns how much that is.
+fn read_into(buffer: &mut [u8], path: &str) -> io::Result<usize> {
+    let mut file = File::open(path)?;
+    let mut length = 0;
+    while length < buffer.len() {
+        match file.read(&mut buffer[length..]) {
+            Ok(0) => break,
+            Ok(read) => length += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(length)
 }
 
 /// Returns the files of threads that are watched, in order of their numbers.
@@ -115,19 +138,42 @@ fn start_sampler(interval_ms: u64) -> io::Result<libc::pid_t> {
 
 fn sample(mut kept: File, interval_ms: u64) -> io::Result<()> {
     fs::write("/proc/self/comm", SAMPLER)?;
-    for _ in 0..ROUNDS_MAX {
+    rounds(&mut kept, (ROUNDS_MAX, interval_ms))?;
+    loop {
+        std::thread::sleep(Duration::from_secs(3600));
+    }
+}
+
+/// Makes so many copies of all files, so many milliseconds apart.
+fn rounds(kept: &mut File, (rounds, interval_ms): (usize, u64)) -> io::Result<()> {
+    // Looked for once: to look at every process costs more than all copies, and these threads are there from boot on.
+    let paths = paths();
+    let cheap: Vec<String> = paths.iter().filter(|path| *path != COSTLY).cloned().collect();
+    for number in 1..=rounds {
         std::thread::sleep(Duration::from_millis(interval_ms));
         let mut round = Vec::new();
-        for (name, bytes) in copy("interval") {
+        for (name, bytes) in copy("interval", if number % COSTLY_EVERY == 0 { &paths } else { &cheap }) {
             round.extend(format!("{name} {}\n", bytes.len()).into_bytes());
             round.extend(bytes);
         }
         // In one piece: the end may come between two, and then the last is whole or is not there.
         kept.write_all(&round)?;
     }
-    loop {
-        std::thread::sleep(Duration::from_secs(3600));
-    }
+    Ok(())
+}
+
+/// Samples here, into a file, and returns the nanoseconds on a processor that it took, to see what sampling costs on a host.
+pub(crate) fn cost_ns(file: &str, (number, interval_ms): (usize, u64)) -> io::Result<u64> {
+    // Documentation/scheduler/sched-stats.rst: the first number is the time on a processor, in ns.
+    let spent = || {
+        let text = fs::read_to_string("/proc/self/schedstat")?;
+        text.split(' ').next().and_then(|ns| ns.parse::<u64>().ok()).ok_or(io::ErrorKind::InvalidData.into())
+    };
+    let mut kept = File::create(file)?;
+    let before: u64 = spent()?;
+    rounds(&mut kept, (number.min(ROUNDS_MAX), interval_ms))?;
+    let after: io::Result<u64> = spent();
+    Ok(after?.saturating_sub(before))
 }
 
 /// Reads copies as the sampler keeps them; half a one at the end is left out.
@@ -147,11 +193,11 @@ pub(crate) fn read_back(mut bytes: &[u8]) -> Vec<Copy> {
 
 #[cfg(test)]
 mod tests {
-    use super::{copy, read_back};
+    use super::{copy, paths, read_back};
 
     #[test]
     fn copies_are_named_by_phase_time_and_path() {
-        let copies = copy("start");
+        let copies = copy("start", &paths());
         let names: Vec<Vec<&str>> = copies.iter().map(|(name, _)| name.split(' ').collect()).collect();
         let time = |text: &str| text.parse::<u64>().unwrap();
         assert!(names.iter().all(|name| name[0] == "start" && time(name[1]) <= time(name[2]) && name.len() == 4));

@@ -1,8 +1,9 @@
-//! The form in which profiles are kept: text, a line for each region and each function, fields apart by tabs.
+//! The forms in which things are kept beside runs. Profiles: text, a line for each region and each function, fields apart by
+//! tabs. Copies of monitors: for each a line `PHASE BEGUN ENDED LENGTH PATH`, and the bytes as they were read.
 
 use std::fmt::Write as _;
 
-use model::{Profile, ProfileLine, Region, Share};
+use model::{MonitorCopy, Phase, Profile, ProfileLine, Region, Share};
 
 const HEAD: &str = "marvin-profile 1";
 
@@ -49,10 +50,53 @@ pub fn profile_from_text(text: &str) -> Option<Profile> {
     Some(profile)
 }
 
+const MONITORS_HEAD: &[u8] = b"marvin-monitors 1\n";
+
+/// Returns copies of monitors as they are kept.
+#[must_use]
+pub fn monitors_to_bytes(copies: &[MonitorCopy]) -> Vec<u8> {
+    let mut bytes = MONITORS_HEAD.to_vec();
+    for MonitorCopy { path, begun_ns, ended_ns, phase, bytes: copied } in copies {
+        let phase = match phase {
+            Phase::Start => "start",
+            Phase::Interval => "interval",
+            Phase::End => "end",
+        };
+        bytes.extend(format!("{phase} {begun_ns} {ended_ns} {} {path}\n", copied.len()).into_bytes());
+        bytes.extend(copied);
+    }
+    bytes
+}
+
+/// Reads these copies; nothing when they are something else, or cut.
+#[must_use]
+pub fn monitors_from_bytes(bytes: &[u8]) -> Option<Vec<MonitorCopy>> {
+    let mut rest = bytes.strip_prefix(MONITORS_HEAD)?;
+    let mut copies = Vec::new();
+    while !rest.is_empty() {
+        let end = rest.iter().position(|byte| *byte == b'\n')?;
+        let head = std::str::from_utf8(&rest[..end]).ok()?;
+        let mut words = head.splitn(5, ' ');
+        let phase = match words.next()? {
+            "start" => Phase::Start,
+            "interval" => Phase::Interval,
+            "end" => Phase::End,
+            _ => return None,
+        };
+        let mut number = || words.next()?.parse::<u64>().ok();
+        let (begun_ns, ended_ns, length) = (number()?, number()?, usize::try_from(number()?).ok()?);
+        let path = words.next()?.to_owned();
+        let copied = rest.get(end + 1..)?.get(..length)?;
+        copies.push(MonitorCopy { path, begun_ns, ended_ns, phase, bytes: copied.to_vec() });
+        rest = &rest[end + 1 + length..];
+    }
+    Some(copies)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{profile_from_text, profile_to_text};
-    use model::{Profile, ProfileLine, Region, Share};
+    use super::{monitors_from_bytes, monitors_to_bytes, profile_from_text, profile_to_text};
+    use model::{MonitorCopy, Phase, Profile, ProfileLine, Region, Share};
 
     #[test]
     fn a_profile_comes_back_from_its_text() {
@@ -70,6 +114,23 @@ mod tests {
         };
         assert_eq!(profile_from_text(&profile_to_text(&profile)), Some(profile));
         assert_eq!(profile_from_text("something else"), None);
+    }
+
+    #[test]
+    fn copies_of_monitors_come_back_and_what_was_cut_does_not() {
+        let copy = |phase, bytes: &[u8]| MonitorCopy {
+            path: "/proc/vmstat".to_owned(),
+            begun_ns: 5,
+            ended_ns: u64::MAX,
+            phase,
+            bytes: bytes.to_vec(),
+        };
+        let copies = [copy(Phase::Start, b"a 1\nb"), copy(Phase::Interval, b""), copy(Phase::End, b"\xff\n\n")];
+        let bytes = monitors_to_bytes(&copies);
+        assert_eq!(monitors_from_bytes(&bytes).as_deref(), Some(&copies[..]));
+        assert_eq!(monitors_from_bytes(&bytes[..bytes.len() - 1]), None);
+        assert_eq!(monitors_from_bytes(b"start 1 2 3 /x\nabc"), None);
+        assert_eq!(monitors_from_bytes(b"marvin-monitors 1\nend 1 2 18446744073709551615 /x\nabc"), None);
     }
 
     proptest::proptest! {

@@ -107,6 +107,7 @@ impl BuildCache {
         notify(Step::Resolving);
         match name {
             KernelName::Deb(query) => self.package(name, query, notify),
+            KernelName::Imported(_) => return Err(KernelError::Imported(name.to_string())),
             KernelName::Path(file) => {
                 let found = Found { name, file, origin: file.display().to_string(), version: None, ours: false };
                 self.keep(found, notify)

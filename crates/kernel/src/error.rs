@@ -33,6 +33,11 @@ pub enum KernelError {
         /// What there is.
         instead: String,
     },
+    /// A kernel that only another suite measured.
+    #[error(
+        "{0} was imported: there are results of it and no image, so it cannot be booted; `marvin report` compares what is kept"
+    )]
+    Imported(String),
     /// A program of apt or dpkg failed.
     #[error("`{command}` failed: {said}")]
     Program {
@@ -135,6 +140,7 @@ impl KernelError {
             | Self::Unknown { .. }
             | Self::NoPackage { .. }
             | Self::LargeUserland { .. }
+            | Self::Imported(_)
             | Self::NoImage(_)
             | Self::Image { .. }
             | Self::Module { .. }

@@ -69,7 +69,9 @@ impl BuildCache {
                 let source = committed(&imported.repository, &tag, Some("-deb".to_owned()))?;
                 Ok(Source { what: format!("linux-source {}", imported.tag), ..source })
             }
-            KernelName::Deb(_) | KernelName::Path(_) => Err(SourceError::NotLinux { what: name.to_string() }.into()),
+            KernelName::Deb(_) | KernelName::Path(_) | KernelName::Imported(_) => {
+                Err(SourceError::NotLinux { what: name.to_string() }.into())
+            }
         }
     }
 

@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use machine::{Boot, MachineError, Snapshot, StillGuest};
 use model::{Build, BuildId, ExtraFiles, MachineId, Outcome, Run, Stage, Workload, WorkloadResult};
 use store::{Artefact, Store};
 
 use crate::dump::{artefact, died, dump, is_death};
+use crate::estimate::{BOOT, TIMES, Times, to_text};
 use crate::fleet::{Berth, Fleet, equipments};
 use crate::job::{environment, job_of, with_retries, workload};
 use crate::plan::{Dumps, Item, Plan, Reuse, interleaved};
@@ -15,7 +17,7 @@ use crate::symbols::{Known, SymbolCache};
 use crate::tool_job;
 use crate::tools::Tools;
 use crate::unit::Unit;
-use crate::{Event, LabError};
+use crate::{Estimate, Event, LabError};
 
 /// What an environment calls the modules that a guest carried.
 const MODULES: &str = "modules sha256";
@@ -49,6 +51,9 @@ pub(crate) fn carry_out(plan: &Plan<'_>, bench: &Bench<'_>) -> Result<Vec<Vec<Ru
     let units = missing(plan, &berths, &runs);
     let jobs: Vec<usize> = units.iter().map(Unit::jobs).collect();
     (bench.notify)(Event::Planned { jobs: jobs.iter().sum(), reused });
+    if !jobs.is_empty() {
+        (bench.notify)(Event::Estimated(estimated(&units, bench, plan.machines)?));
+    }
     let shared = Shared {
         bench,
         suite: plan.suite.name,
@@ -155,6 +160,24 @@ fn known_unbootable(runs: &[Vec<Run>]) -> BTreeSet<(BuildId, MachineId)> {
     runs.iter().flatten().filter(never_ran).map(|run| (run.build.clone(), run.machine.clone())).collect()
 }
 
+/// Most runs that are asked for what took how long.
+const RUNS_ASKED: usize = 30;
+
+/// How long it will take, by what earlier runs on these machines took.
+fn estimated(units: &[Unit<'_>], bench: &Bench<'_>, machines: usize) -> Result<Estimate, LabError> {
+    let store = bench.store.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut times = Times::default();
+    let here: BTreeSet<&MachineId> = units.iter().map(|unit| &unit.berth.exact.machine().id).collect();
+    for run in store.runs(RUNS_ASKED)?.iter().filter(|run| here.contains(&run.machine)) {
+        if store.artefact_names(&run.id)?.iter().any(|name| name == TIMES) {
+            times.add(&String::from_utf8_lossy(&store.artefact(&run.id, TIMES)?));
+        }
+    }
+    let measured = units.iter().filter(|unit| unit.jobs() > 0);
+    let names = measured.flat_map(|unit| [BOOT].into_iter().chain((0..unit.jobs()).map(|job| unit.job_name(job))));
+    Ok(times.estimate(names, machines))
+}
+
 /// What is still to be measured: a unit per seed, equipment and side, seed by seed and equipment by equipment.
 fn missing<'a>(plan: &Plan<'a>, berths: &[Vec<Berth>], runs: &[Vec<Run>]) -> Vec<Unit<'a>> {
     let mut units = Vec::new();
@@ -198,7 +221,11 @@ impl Shared<'_> {
         }
         let boot = unit.boot(|| self.boot(unit))?;
         match &*boot {
-            Ok(Boot::Ready(start)) => self.measure(unit, item.job, start)?,
+            Ok(Boot::Ready(start)) => {
+                let begun = Instant::now();
+                self.measure(unit, item.job, start)?;
+                unit.progress().times.push((unit.job_name(item.job).to_owned(), begun.elapsed().as_secs_f64()));
+            }
             Err(why) => {
                 let results = unit.brought(item.job).map(|(n, workload)| (n, Unit::unsupported(workload, why)));
                 unit.progress().results.extend(results);
@@ -216,8 +243,8 @@ impl Shared<'_> {
                 progress.results.extend(results);
             }
         }
-        let name = unit.declared(item.job).map_or("environment", |workload| workload.name);
-        notify(Event::Done { version: unit.build.version.clone(), seed: unit.seed, workload: name.to_owned() });
+        let workload = unit.job_name(item.job).to_owned();
+        notify(Event::Done { version: unit.build.version.clone(), seed: unit.seed, workload });
         if unit.finish_one() { self.keep(unit) } else { Ok(()) }
     }
 
@@ -231,7 +258,9 @@ impl Shared<'_> {
         }
         let (version, seed) = (unit.build.version.clone(), unit.seed);
         (self.bench.notify)(Event::Booting { version: version.clone(), seed });
+        let begun = Instant::now();
         let boot = with_retries(&|error| self.retrying(error), || unit.berth.boot(unit.build, seed))?;
+        unit.progress().times.push((BOOT.to_owned(), begun.elapsed().as_secs_f64()));
         (self.bench.notify)(match &boot {
             Err(_) => return Ok(boot),
             Ok(Boot::Failed(failure, _)) => Event::BootFailed { version, seed, failure: failure.clone() },
@@ -330,7 +359,9 @@ impl Shared<'_> {
     }
 
     fn keep(&self, unit: &Unit<'_>) -> Result<(), LabError> {
-        let Some((run, consoles)) = unit.run(&unit.berth.exact.machine().id, self.suite) else { return Ok(()) };
+        let times = to_text(&unit.progress().times);
+        let Some((run, mut consoles)) = unit.run(&unit.berth.exact.machine().id, self.suite) else { return Ok(()) };
+        consoles.push((TIMES.to_owned(), times.into_bytes()));
         let artefacts: Vec<Artefact<'_>> = consoles.iter().map(|(name, bytes)| Artefact { name, bytes }).collect();
         self.bench.store.lock().unwrap_or_else(PoisonError::into_inner).save_run(&run, &artefacts)?;
         (self.bench.notify)(Event::Stored(run.id.clone()));

@@ -41,6 +41,14 @@ pub enum LabError {
         /// The artefact.
         name: String,
     },
+    /// Copies of monitors that were kept cannot be read.
+    #[error("{name} of {run} holds no copies of monitors of this version of Marvin: measure again with --force")]
+    BadMonitors {
+        /// The run.
+        run: model::RunId,
+        /// The artefact.
+        name: String,
+    },
     /// A crash guest did not come to its end, or could not be made; the text says how far it got.
     #[error("the crash guest failed: {0}")]
     CrashGuest(String),
@@ -58,6 +66,14 @@ pub enum LabError {
         /// The file.
         file: std::path::PathBuf,
     },
+    /// A folder of another suite that is none, or cannot be read.
+    #[error("{}: {what}", folder.display())]
+    Import {
+        /// The folder, or what is in it.
+        folder: std::path::PathBuf,
+        /// What is wrong with it, and what to do.
+        what: String,
+    },
     /// There is nothing to do.
     #[error("nothing to do: the plan has no {0}")]
     Empty(&'static str),
@@ -71,9 +87,9 @@ impl LabError {
             Self::Kernel(error) => error.guilt() == kernel::Guilt::User,
             Self::Machine(error) => error.guilt() == machine::Guilt::User,
             Self::Store(error) => error.guilt() == store::Guilt::User,
-            Self::GaveUp { .. } | Self::BadProfile { .. } | Self::CrashGuest(_) => false,
+            Self::GaveUp { .. } | Self::BadProfile { .. } | Self::BadMonitors { .. } | Self::CrashGuest(_) => false,
             Self::Bisection { .. } | Self::BadBisection { .. } => false,
-            Self::Empty(_) => true,
+            Self::Empty(_) | Self::Import { .. } => true,
         };
         if user { Guilt::User } else { Guilt::Infra }
     }

@@ -2,6 +2,8 @@
 
 use model::{RunId, SubjectFailure};
 
+use crate::Estimate;
+
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
@@ -12,6 +14,8 @@ pub enum Event {
         /// Results of earlier runs that are used again.
         reused: usize,
     },
+    /// How long that will take.
+    Estimated(Estimate),
     /// A build boots, to be saved.
     Booting {
         /// Its version.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use machine::{Exact, MachineError, Start, Trace};
 use model::{
-    CallTree, CostModel, Environment, FailureReason, Modelled, Observation, Outcome, Profile, Quantity, Stage,
+    CallTree, CostModel, Environment, FailureReason, Modelled, MonitorCopy, Outcome, Profile, Quantity, Stage,
     SubjectFailure, Workload, WorkloadResult,
 };
 use wire::{Clock, Job, Task};
@@ -152,7 +152,7 @@ pub(crate) fn observe(
     start: &Start,
     (id, workload): (u64, &Workload),
     interval_ms: u64,
-) -> Result<Result<Observation, String>, MachineError> {
+) -> Result<Result<Vec<MonitorCopy>, String>, MachineError> {
     let mut job = job_of(id, workload, start);
     if let Task::Workload { monitors, .. } = &mut job.task {
         *monitors = Some(interval_ms);
@@ -164,7 +164,7 @@ pub(crate) fn observe(
     };
     // What was seen of a workload that did not end well says nothing of it.
     match ingest::outcome(&stream, workload.operations, workload.iterations) {
-        Ok((Outcome::Completed, _)) => Ok(Ok(ingest::observation(&ingest::copies(&stream)))),
+        Ok((Outcome::Completed, _)) => Ok(Ok(ingest::copies(&stream))),
         Ok((Outcome::Unsupported(why), _)) => Ok(Err(format!("not supported: {why}"))),
         Ok((Outcome::Failed(failure), _)) => Ok(Err(failure.reason.to_string())),
         Err(error) => Ok(Err(error.to_string())),

@@ -8,10 +8,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use kernel::{BuildCache, SourceSettings, Sources, Step};
 use machine::{Boot, Exact, Limits, MachineError, Programs, Settings, SnapshotUse, Start, Trace};
 use model::{
-    Build, CallTree, CostModel, Equipment, KernelName, Machine, Modelled, Observation, Profile, Run, RunId,
-    SourcePlace, Workload,
+    Build, CallTree, CostModel, Equipment, KernelName, Machine, Modelled, MonitorCopy, Observation, Profile, Run,
+    RunId, SourcePlace, Workload,
 };
-use store::{HomeLock, Store};
+use store::{Artefact, HomeLock, Store};
 use wire::{Clock, Frame, Job, Perturbation};
 
 use crate::carry_out::{Bench, carry_out};
@@ -23,6 +23,9 @@ use crate::symbols::{ANCHORS, Named, SymbolCache};
 use crate::tools::{Tools, images};
 use crate::unit::job_id;
 use crate::{AGENT, Event, INIT, LabError, Plan, TRACER};
+
+/// How the names of artefacts end that hold copies of monitors.
+const MONITORS: &str = ".monitors";
 
 /// How a lab is set up.
 #[derive(Debug, Clone)]
@@ -81,6 +84,26 @@ pub struct Probed {
     pub operations: u64,
     /// Ticks of each measured iteration, what the probes cost included.
     pub ticks: Vec<u64>,
+}
+
+/// Returns the name of the artefact with copies of monitors of a workload, made at an interval, 0 for start and end only.
+fn monitors_artefact(workload: &str, interval_ms: u64) -> String {
+    match interval_ms {
+        0 => format!("{workload}{MONITORS}"),
+        interval_ms => format!("{workload}.{interval_ms}ms{MONITORS}"),
+    }
+}
+
+/// Returns the subject of an artefact with copies of monitors, by its name; nothing for other artefacts.
+#[must_use]
+pub fn monitored_subject(artefact: &str) -> Option<&str> {
+    artefact.strip_suffix(MONITORS)
+}
+
+/// Returns what copies of monitors say that are kept with a run; nothing for what is no such artefact.
+#[must_use]
+pub fn kept_observation(bytes: &[u8]) -> Option<Observation> {
+    Some(ingest::observation(&ingest::monitors_from_bytes(bytes)?))
 }
 
 /// Refuses a run that did not execute what the one before did.
@@ -265,6 +288,40 @@ impl Lab {
         (workload, seed): (&Workload, u64),
         interval_ms: u64,
     ) -> Result<Result<Observation, String>, LabError> {
+        Ok(self.copies(build, (workload, seed), interval_ms)?.map(|copies| ingest::observation(&copies)))
+    }
+
+    /// Does as [`Lab::observe`] for a workload of a run that is stored, and keeps the copies with the run; where they are kept
+    /// already nothing is run.
+    ///
+    /// # Errors
+    /// When the lab fails, or what is kept is damaged.
+    pub fn watch(
+        &self,
+        (run, build): (&RunId, &Build),
+        (workload, seed): (&Workload, u64),
+        interval_ms: u64,
+    ) -> Result<Result<Observation, String>, LabError> {
+        let name = monitors_artefact(workload.name, interval_ms);
+        let store = || self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        if store().artefact_names(run)?.contains(&name) {
+            let kept = kept_observation(&self.artefact(run, &name)?);
+            return kept.map(Ok).ok_or_else(|| LabError::BadMonitors { run: run.clone(), name });
+        }
+        let copies = match self.copies(build, (workload, seed), interval_ms)? {
+            Ok(copies) => copies,
+            Err(why) => return Ok(Err(why)),
+        };
+        store().add_artefact(run, Artefact { name: &name, bytes: &ingest::monitors_to_bytes(&copies) })?;
+        Ok(Ok(ingest::observation(&copies)))
+    }
+
+    fn copies(
+        &self,
+        build: &Build,
+        (workload, seed): (&Workload, u64),
+        interval_ms: u64,
+    ) -> Result<Result<Vec<MonitorCopy>, String>, LabError> {
         let workload = &workload.job();
         let (exact, start) = match self.ready(build, (workload, seed))? {
             Ok(ready) => ready,

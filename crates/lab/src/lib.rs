@@ -9,8 +9,10 @@ mod carry_out;
 mod crash;
 mod dump;
 mod error;
+mod estimate;
 mod event;
 mod fleet;
+mod import;
 mod job;
 mod lab;
 mod perturb;
@@ -28,8 +30,10 @@ pub use bisect::{
 pub use crash::{CrashPlan, Crashed, DUMP_DISK, Ending, Filter, Placement, SCRATCH_DISK, VMCORE_DISK};
 pub use dump::is_dump;
 pub use error::{Guilt, LabError};
+pub use estimate::{Estimate, remaining_s};
 pub use event::Event;
-pub use lab::{Followed, Lab, Options, Probed};
+pub use import::{ForeignSuite, Imported, ImportedRun, import};
+pub use lab::{Followed, Lab, Options, Probed, kept_observation, monitored_subject};
 pub use plan::{Dumps, Plan, Reuse};
 pub use tools::{Tools, ToolsError};
 

@@ -48,6 +48,8 @@ pub(crate) struct Progress {
     pub(crate) environment: Environment,
     pub(crate) results: Vec<(usize, WorkloadResult)>,
     pub(crate) consoles: Consoles,
+    /// What took how long, in seconds.
+    pub(crate) times: Vec<(String, f64)>,
     pub(crate) done: usize,
 }
 
@@ -79,6 +81,11 @@ impl<'a> Unit<'a> {
     /// Returns what is run for a job, the environment's aside.
     pub(crate) fn declared(&self, job: usize) -> Option<Workload> {
         Some(self.workloads[*self.groups.get(job.checked_sub(1)?)?.first()?].job())
+    }
+
+    /// Returns what a job is called where people see it.
+    pub(crate) fn job_name(&self, job: usize) -> &'static str {
+        self.declared(job).map_or("environment", |workload| workload.name)
     }
 
     /// Returns the workloads that a job brings, with their places.

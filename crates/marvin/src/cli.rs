@@ -107,6 +107,8 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Write the dashboard as files that need no server
     Publish(Publish),
+    /// Bring results of another suite into the home, to list, show and compare them
+    Import(Import),
     /// Filter and compress the memory dump of a crashed kernel: what marvin-dump does, with its options
     #[command(disable_help_flag = true)]
     Dump {
@@ -283,6 +285,10 @@ pub(crate) struct Write {
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 
+    /// Show under the table what the kernels counted meanwhile: time, reclaim, disks, slabs, stalls, as marvin monitors does
+    #[arg(long)]
+    pub(crate) monitors: bool,
+
     /// Layout of the tables in text: 2013 and mmtests as MMTests wrote and writes them, or ours
     #[arg(long, value_name = "STYLE", default_value = "marvin")]
     pub(crate) style: Style,
@@ -324,6 +330,11 @@ pub(crate) struct Compare {
     /// Say under the table which functions each difference comes from, as `marvin profile` does in full
     #[arg(long)]
     pub(crate) profile: bool,
+
+    /// With --monitors, copy the counters also every so many milliseconds of guest time, for plots; 0 for not
+    #[arg(long, value_name = "MS", default_value_t = 0, value_parser = value_parser!(u64).range(0..=3_600_000),
+          requires = "monitors")]
+    pub(crate) interval: u64,
 
     #[command(flatten)]
     pub(crate) write: Write,
@@ -548,6 +559,14 @@ pub(crate) struct Report {
     #[arg(long)]
     pub(crate) mixed_machines: bool,
 
+    /// Imported workloads of which less is better, where that is not known
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) lower: Vec<String>,
+
+    /// Imported workloads of which more is better, where that is not known
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) higher: Vec<String>,
+
     #[command(flatten)]
     pub(crate) write: Write,
 }
@@ -654,6 +673,33 @@ pub(crate) struct Serve {
 pub(crate) struct Publish {
     /// Folder to write: new, empty, or published before
     pub(crate) folder: PathBuf,
+}
+
+const IMPORT_EXAMPLES: &str = "Examples:
+  marvin import mmtests work/log
+  marvin import lkp /lkp/result/will-it-scale
+  marvin runs
+  marvin report RUN RUN …";
+
+/// `marvin import`.
+#[derive(Debug, Args)]
+#[command(after_help = IMPORT_EXAMPLES)]
+pub(crate) struct Import {
+    /// Suite that measured
+    #[arg(value_enum)]
+    pub(crate) suite: Foreign,
+
+    /// Its results: work/log of MMTests or one run in it; a result folder of LKP-tests
+    pub(crate) folder: PathBuf,
+}
+
+/// Another suite.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Foreign {
+    /// MMTests
+    Mmtests,
+    /// LKP-tests
+    Lkp,
 }
 
 /// `marvin kernels`.

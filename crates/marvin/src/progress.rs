@@ -1,11 +1,12 @@
 //! Progress on standard error: a bar on a terminal, lines elsewhere, nothing when told to be quiet.
 
 use std::io::IsTerminal;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kernel::Step;
-use lab::Event;
+use lab::{Estimate, Event};
 
 use crate::say;
 
@@ -13,7 +14,7 @@ use crate::say;
 #[derive(Debug)]
 pub(crate) enum Progress {
     /// On a terminal.
-    Bar(ProgressBar),
+    Bar(ProgressBar, Mutex<Option<Estimate>>),
     /// In a pipe or a log.
     Lines,
     /// Not at all.
@@ -27,7 +28,7 @@ impl Progress {
         } else if std::io::stderr().is_terminal() {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
             bar.enable_steady_tick(Duration::from_millis(200));
-            Self::Bar(bar)
+            Self::Bar(bar, Mutex::default())
         } else {
             Self::Lines
         }
@@ -56,6 +57,7 @@ impl Progress {
     pub(crate) fn event(&self, event: &Event) {
         match event {
             Event::Planned { jobs, reused } => self.planned(*jobs, *reused),
+            Event::Estimated(estimate) => self.estimated(estimate),
             Event::Booting { version, seed } => self.line(&format!("booting {version}, seed {seed}")),
             Event::Ready { without_snapshot: None, .. } | Event::Stored(_) => {}
             Event::Ready { version, seed, without_snapshot: Some(why) } => {
@@ -88,7 +90,10 @@ impl Progress {
     /// Shows that so many jobs are done again, and what for.
     pub(crate) fn again(&self, what: &str, jobs: usize) {
         self.message(&format!("{what} {jobs} jobs"));
-        if let Self::Bar(bar) = self {
+        if let Self::Bar(bar, estimate) = self {
+            // What was estimated was for something else.
+            *estimate.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            bar.set_prefix("");
             bar.reset();
             bar.set_length(jobs as u64);
         }
@@ -101,7 +106,7 @@ impl Progress {
 
     /// Clears the bar.
     pub(crate) fn end(&self) {
-        if let Self::Bar(bar) = self {
+        if let Self::Bar(bar, _) = self {
             bar.finish_and_clear();
         }
     }
@@ -112,24 +117,47 @@ impl Progress {
             (jobs, 0) => self.message(&format!("{jobs} jobs")),
             (jobs, reused) => self.message(&format!("{jobs} jobs; {reused} results are there already")),
         }
-        if let Self::Bar(bar) = self {
-            let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} (about {eta} left) {msg}");
+        if let Self::Bar(bar, _) = self {
+            let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} {prefix}{msg}");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar.set_length(jobs as u64);
         }
     }
 
+    /// Says how long it will take.
+    fn estimated(&self, of: &Estimate) {
+        let Estimate { seconds, known, guessed } = *of;
+        if known + guessed == 0 {
+            return;
+        }
+        let basis = match (known, guessed) {
+            (_, 0) => "by earlier runs".to_owned(),
+            (0, _) => "a guess: there are no earlier runs to go by".to_owned(),
+            (known, guessed) => format!("by earlier runs for {known} of {} parts", known + guessed),
+        };
+        self.line(&format!("this will take about {} ({basis})", span(seconds)));
+        if let Self::Bar(bar, estimate) = self {
+            *estimate.lock().unwrap_or_else(PoisonError::into_inner) = Some(*of);
+            bar.set_prefix(format!("(about {} left) ", span(seconds)));
+        }
+    }
+
     fn done(&self, what: &str) {
-        if let Self::Bar(bar) = self {
+        if let Self::Bar(bar, estimate) = self {
             bar.set_message(what.to_owned());
             bar.inc(1);
+            if let Some(estimate) = *estimate.lock().unwrap_or_else(PoisonError::into_inner) {
+                let done = (bar.position(), bar.length().unwrap_or(0));
+                let left = lab::remaining_s(&estimate, done, bar.elapsed().as_secs_f64());
+                bar.set_prefix(format!("(about {} left) ", span(left)));
+            }
         }
     }
 
     /// Worth a line of its own.
     fn line(&self, text: &str) {
         match self {
-            Self::Bar(bar) => bar.println(text),
+            Self::Bar(bar, _) => bar.println(text),
             Self::Lines => say(text),
             Self::Quiet => {}
         }
@@ -138,9 +166,30 @@ impl Progress {
     /// Worth showing until the next one comes.
     fn message(&self, text: &str) {
         match self {
-            Self::Bar(bar) => bar.set_message(text.to_owned()),
+            Self::Bar(bar, _) => bar.set_message(text.to_owned()),
             Self::Lines => say(text),
             Self::Quiet => {}
         }
+    }
+}
+
+/// Returns a time as people say it: `40 s`, `3 min`, `2 h 5 min`.
+fn span(seconds: f64) -> String {
+    // Saturates: nobody waits longer.
+    let seconds = seconds.max(1.0).round() as u64;
+    match (seconds / 3600, seconds / 60, seconds) {
+        (0, _, ..=90) => format!("{seconds} s"),
+        (0, ..) => format!("{} min", (seconds + 30) / 60),
+        (hours, ..) => format!("{hours} h {} min", seconds % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::span;
+
+    #[test]
+    fn times_are_said_as_people_say_them() {
+        assert_eq!([0.0, 40.4, 100.0, 3599.0, 7500.0].map(span), ["1 s", "40 s", "2 min", "60 min", "2 h 5 min"]);
     }
 }

@@ -22,6 +22,8 @@ pub enum KernelName {
     Tree(PathBuf),
     /// The newest Debian source package whose upstream version begins with these numbers.
     DebSrc(String),
+    /// A kernel that another suite measured, as that suite calls it. It has no image and cannot be booted.
+    Imported(String),
 }
 
 /// What is asked of the Debian archive.
@@ -78,6 +80,7 @@ impl FromStr for KernelName {
                 Ok(Self::DebSrc(version.to_owned()))
             }
             Some(("deb-src", _)) => Err(KernelNameError::DebSrc(text.to_owned())),
+            Some(("imported", name)) if !name.is_empty() => Ok(Self::Imported(name.to_owned())),
             Some(("deb", query)) => {
                 deb_query(query).map(Self::Deb).ok_or_else(|| KernelNameError::Deb(text.to_owned()))
             }
@@ -111,6 +114,7 @@ impl fmt::Display for KernelName {
             Self::Git(revision) => write!(f, "git:{revision}"),
             Self::Tree(folder) => write!(f, "tree:{}", folder.display()),
             Self::DebSrc(version) => write!(f, "deb-src:{version}"),
+            Self::Imported(name) => write!(f, "imported:{name}"),
             Self::Deb(DebQuery::Package(package)) => write!(f, "deb:{package}"),
             Self::Deb(DebQuery::Version { version, flavour }) if flavour == DEFAULT_FLAVOUR => {
                 write!(f, "deb:{version}")
@@ -139,6 +143,7 @@ mod tests {
             "tree:../linux",
             "deb-src:6.12",
             "deb-src:6.12.117",
+            "imported:mmtests/6.1-vanilla",
         ] {
             assert_eq!(name.parse::<KernelName>().unwrap().to_string(), name);
         }
@@ -167,6 +172,7 @@ mod tests {
             "deb-src:6",
             "deb-src:",
             "deb-src:6.12-1",
+            "imported:",
         ] {
             assert!(name.parse::<KernelName>().is_err(), "{name}");
         }

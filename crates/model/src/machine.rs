@@ -12,12 +12,15 @@ const OF_EQUIPMENT: [&str; 2] = ["equipment", "memory_mib"];
 pub enum MachineKind {
     /// QEMU with instruction counting and no outside input: the same build gives the same numbers.
     Exact,
+    /// Somewhere that Marvin does not know, where another suite measured: results are imported, noise and all.
+    Imported,
 }
 
 impl fmt::Display for MachineKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Exact => f.write_str("exact"),
+            Self::Imported => f.write_str("imported"),
         }
     }
 }

@@ -38,7 +38,7 @@ pub enum Unit {
     Count,
     /// Parts of a hundred.
     Percent,
-    /// What an external tool says.
+    /// What an external tool or another suite says.
     Of(&'static str),
 }
 
@@ -79,7 +79,7 @@ pub enum Quantity {
     Count,
     /// A share.
     Percent,
-    /// What an external tool says, in this unit.
+    /// What an external tool or another suite says, in this unit.
     Of(&'static str),
 }
 
@@ -106,6 +106,7 @@ impl Metric {
     pub fn unit(&self, kind: MachineKind) -> Unit {
         match (kind, self.quantity) {
             (MachineKind::Exact, Quantity::Cost | Quantity::Time) => Unit::InstructionsPerOperation,
+            (MachineKind::Imported, Quantity::Cost | Quantity::Time) => Unit::SecondsPerOperation,
             (_, Quantity::Rate) => Unit::OperationsPerSecond,
             (_, Quantity::Duration) => Unit::Seconds,
             (_, Quantity::Count) => Unit::Count,

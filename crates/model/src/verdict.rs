@@ -27,6 +27,12 @@ pub enum Uncertainty {
         /// Seeds that say same.
         same: usize,
     },
+    /// Runs scatter by more than there are runs to see through.
+    Noise {
+        /// How many runs more each side needs to see a difference of one margin; none where a side has one run, which
+        /// tells nothing of the scatter between runs.
+        more_runs: Option<usize>,
+    },
     /// One side has no value; the text says why.
     Missing(String),
 }
@@ -63,6 +69,12 @@ impl fmt::Display for Uncertainty {
                 "seeds disagree ({better} better, {worse} worse, {same} same): the difference is near the margin or \
                  depends on layout; a wider --margin or the profile will tell"
             ),
+            Self::Noise { more_runs: None } => {
+                f.write_str("one run on each side tells nothing of how much runs scatter: bring two or more of each")
+            }
+            Self::Noise { more_runs: Some(more) } => {
+                write!(f, "runs scatter too much: about {more} more of each would show a difference of the margin")
+            }
             Self::Missing(why) => write!(f, "no value: {why}"),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use model::Workload;
+use model::{MachineKind, Workload};
 
 use crate::answer::Answer;
 use crate::checks::{check_machines, check_question, check_runs};
@@ -13,6 +13,7 @@ use crate::failures::Failures;
 use crate::index::Index;
 use crate::label::labels;
 use crate::question::{Question, Side};
+use crate::scattered;
 
 /// Compares a base kernel with others.
 ///
@@ -38,7 +39,10 @@ pub fn compare(base: &Side<'_>, others: &[Side<'_>], question: &Question) -> Res
         seeds: &seeds,
         failures: Failures::default(),
     };
-    let rows: Vec<Row> = workloads.iter().map(|w| answer.row(w)).collect();
+    let mut rows: Vec<Row> = workloads.iter().map(|w| answer.row(w)).collect();
+    if sides.iter().any(|side| side.machine.kind == MachineKind::Imported) {
+        scattered::rate(&mut rows);
+    }
     let others = (1..sides.len()).map(|k| answer.against(k, &rows)).collect();
     warnings.extend(answer.not_repeated(&workloads));
     warnings.extend(answer.clock_disagrees(&rows));
@@ -61,6 +65,7 @@ pub fn compare(base: &Side<'_>, others: &[Side<'_>], question: &Question) -> Res
         seeds,
         warnings,
         origins: Vec::new(),
+        monitors: Vec::new(),
     })
 }
 

@@ -6,6 +6,7 @@ use model::{Build, Environment, FailureReason, Machine, RunId, Stage, Unit, Verd
 use stats::Spread;
 
 use crate::environment::{Difference, Differing};
+use crate::monitors::Monitored;
 
 /// A base kernel against one or more others.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,6 +33,8 @@ pub struct Comparison {
     pub environment: Differing,
     /// Which functions the differences come from, a sentence per workload, where that was asked for.
     pub origins: Vec<String>,
+    /// What the kernels counted meanwhile, workload by workload, where that was asked for.
+    pub monitors: Vec<Monitored>,
 }
 
 /// A reason to doubt all numbers.
@@ -47,6 +50,11 @@ pub enum Warning {
         workload: &'static str,
         /// The seed.
         seed: u64,
+    },
+    /// Workloads that stand in no row, for nobody knows which way their metrics are good.
+    NotRated {
+        /// Their names.
+        workloads: Vec<String>,
     },
     /// The guest's clock comes to another verdict than the counted instructions.
     ClockDisagrees {
@@ -187,6 +195,8 @@ pub struct Sampled {
     pub median: f64,
     /// All iterations, the first included.
     pub samples: Vec<f64>,
+    /// How many of the first ones the median leaves out.
+    pub left_out: usize,
     /// Operations in one iteration.
     pub operations: u64,
     /// What the value is made of, where it was counted.
@@ -232,7 +242,8 @@ pub struct Cell {
     pub differences: Vec<SeedDifference>,
     /// The median of the differences; positive is better.
     pub difference_percent: Option<f64>,
-    /// The smallest and the largest of the differences.
+    /// The smallest and the largest of the differences; of imported runs the interval that holds the true one with a chance
+    /// of 95 %.
     pub spread_percent: Option<Spread>,
     /// The median of the ratios; above one is better.
     pub ratio: Option<f64>,

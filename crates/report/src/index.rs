@@ -45,7 +45,7 @@ impl<'a> Index<'a> {
             MachineKind::Exact if !repeats(first, result) => {
                 self.disagreements.insert(key);
             }
-            MachineKind::Exact => {}
+            MachineKind::Exact | MachineKind::Imported => {}
         }
     }
 

@@ -26,6 +26,7 @@ mod plain;
 mod question;
 pub mod render;
 pub mod rmap;
+mod scattered;
 mod verdict;
 
 pub use compare::compare;
@@ -37,4 +38,4 @@ pub use difference::difference_percent;
 pub use environment::{Difference, Differing};
 pub use error::CompareError;
 pub use question::{Machines, Question, Side};
-pub use verdict::verdict;
+pub use verdict::{scattered_verdict, verdict};

@@ -33,6 +33,23 @@ pub fn verdict(differences_percent: &[f64], margin_percent: f64) -> Verdict {
     }
 }
 
+/// Returns the verdict on a rating of runs that scatter, with the share of false finds `q` at which it is found among the
+/// rows that it stands with.
+#[must_use]
+pub fn scattered_verdict(rating: &stats::Rating, margin_percent: f64, q: f64) -> Verdict {
+    let unclear = |why| Verdict::Unclear(why);
+    match rating.verdict(margin_percent / 100.0, q) {
+        Some(stats::Verdict::Better) => Verdict::Better,
+        Some(stats::Verdict::Worse) => Verdict::Worse,
+        Some(stats::Verdict::Same) => Verdict::Same,
+        Some(stats::Verdict::Unclear(stats::Unclear::Unrated)) => unclear(Uncertainty::Noise { more_runs: None }),
+        Some(stats::Verdict::Unclear(stats::Unclear::MoreGroups(more))) => {
+            unclear(Uncertainty::Noise { more_runs: Some(more) })
+        }
+        None => unclear(Uncertainty::Missing("runs that scatter need a margin above 0%".to_owned())),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use model::{Uncertainty, Verdict};

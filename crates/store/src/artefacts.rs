@@ -11,7 +11,7 @@ use rusqlite::{OptionalExtension, params};
 
 use crate::lookup::unknown;
 use crate::runs::PLACE;
-use crate::store::run_exists;
+use crate::store::{run_exists, write};
 use crate::{Store, StoreError};
 
 /// The most an artefact may hold: more is neither kept nor unpacked.
@@ -130,6 +130,41 @@ impl Store {
         })
     }
 
+    /// Adds an artefact to a run that is there, and tells whether it was new. What is there is never replaced: the run itself
+    /// stays as it was measured, and what is added is what the same job showed when it was done again.
+    ///
+    /// # Errors
+    /// When there is no such run, the name is not fit, or the home cannot be written.
+    pub fn add_artefact(&self, run: &RunId, artefact: Artefact<'_>) -> Result<bool, StoreError> {
+        let packed = pack(&[artefact])?;
+        let transaction = self.ask(write)?;
+        if self.artefact_names(run)?.iter().any(|name| name == artefact.name) {
+            return Ok(false);
+        }
+        let folder = self.home.artefacts_of(run);
+        for artefact in &packed {
+            // No artefact begins with a dot. What a killed process leaves under this name is overwritten by the next.
+            let (part, target) = (folder.join(".adding"), folder.join(file_name(artefact.name)));
+            let work = || -> io::Result<()> {
+                fs::create_dir_all(&folder)?;
+                let mut file = File::create(&part)?;
+                file.write_all(&artefact.bytes)?;
+                file.sync_all()?;
+                fs::rename(&part, &target)?;
+                sync(&folder)
+            };
+            work().map_err(|error| self.home.io(&target, error))?;
+            self.ask(|connection| {
+                connection.execute(
+                    "INSERT INTO artefacts VALUES ((SELECT number FROM runs WHERE id = ?1), ?2, ?3)",
+                    params![run.hex(), artefact.name, artefact.size],
+                )
+            })?;
+        }
+        self.ask(|_| transaction.commit())?;
+        Ok(true)
+    }
+
     fn unpack(&self, path: &Path, size: usize) -> Result<Vec<u8>, StoreError> {
         let damaged = |detail: String| StoreError::Damaged { file: path.to_owned(), detail };
         let file = File::open(path).map_err(|error| match error.kind() {
@@ -207,6 +242,24 @@ mod tests {
         let file = home.path().join("artefacts/01/console.zst");
         assert!(fs::metadata(file).unwrap().len() < 10_000);
         assert_eq!(fs::read_dir(home.path().join("incoming")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn an_artefact_that_is_added_is_there_and_is_never_replaced() {
+        let (home, store) = store();
+        let run = run("aa", "01", 1);
+        parents(&store, &run);
+        store.save_run(&run, &[STREAM]).unwrap();
+        let added = Artefact { name: "getppid.monitors", bytes: b"copies" };
+        assert!(store.add_artefact(&run.id, added).unwrap());
+        assert!(!store.add_artefact(&run.id, Artefact { bytes: b"others", ..added }).unwrap());
+        assert!(!store.add_artefact(&run.id, STREAM).unwrap());
+        assert_eq!(store.artefact(&run.id, added.name).unwrap(), b"copies");
+        assert_eq!(store.artefact_names(&run.id).unwrap(), ["getppid.monitors", "stream.txt"]);
+        assert_eq!(fs::read_dir(home.path().join("artefacts/01")).unwrap().count(), 2);
+        let nobody = model::RunId::from_hex("02").unwrap();
+        assert_eq!(store.add_artefact(&nobody, added).unwrap_err().guilt(), Guilt::User);
+        assert_eq!(store.run(&run.id).unwrap(), run);
     }
 
     #[test]

@@ -105,7 +105,7 @@ fn name_bytes(name: &KernelName) -> Vec<u8> {
         KernelName::Tree(folder) => [b"tree:", folder.as_os_str().as_bytes()].concat(),
         KernelName::Git(_) | KernelName::DebSrc(_) => name.to_string().into_bytes(),
         KernelName::Deb(DebQuery::Version { version, flavour }) => format!("deb:{version}+{flavour}").into_bytes(),
-        KernelName::Deb(DebQuery::Package(package)) => format!("deb:{package}").into_bytes(),
+        KernelName::Deb(DebQuery::Package(_)) | KernelName::Imported(_) => name.to_string().into_bytes(),
     }
 }
 

@@ -14,6 +14,7 @@ pub(crate) struct Code<T>(pub(crate) T);
 pub(crate) fn machine_kind(kind: MachineKind) -> &'static str {
     match kind {
         MachineKind::Exact => "exact",
+        MachineKind::Imported => "imported",
     }
 }
 
@@ -21,6 +22,7 @@ impl FromSql for Code<MachineKind> {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         match value.as_str()? {
             "exact" => Ok(Self(MachineKind::Exact)),
+            "imported" => Ok(Self(MachineKind::Imported)),
             other => Err(UnknownCode::error("kind of machine", other)),
         }
     }

@@ -1,7 +1,8 @@
 //! `marvin compare`: kernels against a base.
 
 use lab::{Event, Lab, Plan, Reuse};
-use model::{Build, Run};
+use model::{Build, Observation, Run};
+use report::monitors::{Monitored, Watched, heads};
 use report::{Machines, Question, Side};
 
 use super::measure::{Chosen, build, chosen, kernel_name, open_with, plan, prepare};
@@ -48,8 +49,62 @@ pub(crate) fn compare(arguments: &Arguments, command: &Compare) -> anyhow::Resul
     if command.profile {
         comparison.origins = origins(&lab, &runs, &comparison)?;
     }
+    if command.write.monitors {
+        comparison.monitors = watched(&lab, (&builds, &runs), &question, (command.interval, &progress))?;
+    }
     write(&comparison, &command.write, (answer, arguments))?;
     Ok(comparison.conclusion().into())
+}
+
+/// Returns what the kernels counted while each workload ran with the first seed. The copies are kept with the runs.
+fn watched(
+    lab: &Lab,
+    (builds, runs): (&[Build], &[Vec<Run>]),
+    question: &Question,
+    (interval_ms, progress): (u64, &Progress),
+) -> anyhow::Result<Vec<Monitored>> {
+    let heads = heads(&builds.iter().map(|build| (build, lab.machine())).collect::<Vec<_>>());
+    let seed = question.seeds.first().copied().unwrap_or(1);
+    progress.again("watching", question.workloads.len() * builds.len());
+    let mut all = Vec::new();
+    for workload in &question.workloads {
+        let mut seen = Vec::new();
+        let mut without = None;
+        for (build, of_side) in builds.iter().zip(runs) {
+            // The base's image again has no run of its own: it counts what the base counts.
+            let of_side = if of_side.is_empty() { &runs[0] } else { of_side };
+            let measured = |run: &&Run| run.seed == seed && run.results.iter().any(|r| r.workload == workload.name);
+            let end = match of_side.iter().find(measured) {
+                Some(run) => lab.watch((&run.id, build), (workload, seed), interval_ms)?,
+                None => Err("no run of it".to_owned()),
+            };
+            match end {
+                Ok(observation) => seen.push(observation),
+                Err(why) => without = without.or(Some(format!("{}: {why}", build.version))),
+            }
+            progress.one_more(&format!("{} {}", build.version, workload.name));
+        }
+        let subject = format!("{}: what the kernels counted, seed {seed}", workload.name);
+        all.push(monitored(subject, &heads, &seen, without));
+    }
+    progress.end();
+    Ok(all)
+}
+
+/// Puts observations beside each other, or says why there are none.
+pub(crate) fn monitored(
+    subject: String,
+    heads: &[[String; 2]],
+    seen: &[Observation],
+    without: Option<String>,
+) -> Monitored {
+    if let Some(why) = without {
+        let empty = Monitored::new(&[], Vec::new());
+        return Monitored { subject: format!("{subject}: nothing: {why}"), ..empty };
+    }
+    let watched: Vec<Watched<'_>> =
+        heads.iter().cloned().zip(seen).map(|(head, observation)| Watched { head, observation }).collect();
+    Monitored { subject, ..Monitored::new(&watched, Vec::new()) }
 }
 
 /// Carries out a plan, and returns the runs of each side. Images that equal the base cannot differ from it: unless all
@@ -119,6 +174,12 @@ fn reproducer(command: &Compare, builds: &[Build]) -> String {
     }
     if let Some(margin) = command.write.margin {
         words.extend(["--margin".into(), margin.to_string()]);
+    }
+    if command.write.monitors {
+        words.push("--monitors".into());
+        if command.interval > 0 {
+            words.extend(["--interval".into(), command.interval.to_string()]);
+        }
     }
     if command.measure.force {
         words.push("--force".into());

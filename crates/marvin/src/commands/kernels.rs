@@ -10,6 +10,9 @@ use crate::exit::{Exit, WrongInput};
 pub(crate) fn kernels(command: &Kernels) -> anyhow::Result<Exit> {
     let query = match kernel_name(&command.name)? {
         KernelName::Deb(query) => query,
+        name @ KernelName::Imported(_) => {
+            return Err(WrongInput(format!("{name} was imported: only deb: names stand for several kernels")).into());
+        }
         KernelName::Path(path) => {
             let text = format!("path:{} is one file: only deb: names stand for several kernels", path.display());
             return Err(WrongInput(text).into());

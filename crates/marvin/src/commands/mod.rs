@@ -10,6 +10,7 @@ mod dump;
 mod experiment;
 mod generate;
 mod history;
+mod import;
 mod kernels;
 mod listing;
 mod measure;
@@ -44,6 +45,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Command::Triage(command) => alerts::triage(arguments, command),
         Command::Serve(command) => serve::serve(arguments, command),
         Command::Publish(command) => serve::publish(arguments, command),
+        Command::Import(command) => import::import(arguments, command),
         Command::Dump { words } => Ok(dump::dump(words)),
         Command::Kernels(command) => kernels::kernels(command),
         Command::Doctor => doctor::doctor(arguments),

@@ -1,16 +1,26 @@
 //! `marvin report`: a comparison of runs that are kept.
 
-use model::{Build, BuildId, Machine, Run};
-use report::{Machines, Question, Side};
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{
+    Build, BuildId, Direction, LKP, MICRO, MMTESTS, Machine, Metric, Observation, Quantity, Run, RunId, Workload,
+    imported_metric,
+};
+use report::monitors::{Monitored, heads};
+use report::{Machines, Question, Side, Warning};
 use store::Store;
 
-use super::compare::{now, write};
+use super::compare::{monitored, now, write};
 use super::measure::{suite, workloads};
 use super::tools::known_tools;
 use crate::answer::Answer;
 use crate::cli::{Arguments, Report};
 use crate::exit::{Exit, WrongInput};
 use crate::home::home;
+
+/// Differences of imported results up to this many percent are no news, unless --margin says so: what stays between boots of
+/// one kernel on real machines is of that size.
+const IMPORTED_MARGIN_PERCENT: f64 = 2.0;
 
 pub(crate) fn report(arguments: &Arguments, command: &Report) -> anyhow::Result<Exit> {
     let answer = Answer::open(command.write.output.as_deref())?;
@@ -32,29 +42,134 @@ pub(crate) fn report(arguments: &Arguments, command: &Report) -> anyhow::Result<
             runs: group.runs.iter().collect(),
         })
         .collect();
-    let tools = known_tools(arguments, &command.manifest)?;
-    let suite = match groups[0].runs[0].suite.as_str() {
-        name if name == tools.suite().name => tools.suite(),
-        name => suite(name)?,
+    let suite = groups[0].runs[0].suite.clone();
+    let results = || groups.iter().flat_map(|group| &group.runs).flat_map(|run| &run.results);
+    let Chosen { workloads, without_direction } = if [MMTESTS, LKP].contains(&suite.as_str()) {
+        let names = results().map(|result| result.workload.as_str()).collect();
+        imported(&suite, &names, command)?
+    } else {
+        let chosen = own(&suite, (arguments, command))?;
+        let measured = |workload: &&Workload| results().any(|result| result.workload == workload.name);
+        Chosen { workloads: chosen.into_iter().filter(measured).collect(), without_direction: Vec::new() }
     };
-    let measured =
-        |name: &str| groups.iter().flat_map(|g| &g.runs).flat_map(|r| &r.results).any(|r| r.workload == name);
-    let mut chosen = workloads(suite, &command.workload)?;
-    if command.workload.is_empty() && suite.name != tools.suite().name {
-        chosen.extend(tools.suite().workloads);
-    }
     let question = Question {
-        suite: suite.name.to_owned(),
-        workloads: chosen.into_iter().filter(|workload| measured(workload.name)).collect(),
+        suite,
+        workloads,
         seeds: Vec::new(),
         margin_percent: command.write.margin,
         machines: if command.mixed_machines { Machines::Mixed } else { Machines::Equal },
         command: reproducer(command, &ids.iter().map(model::RunId::short).collect::<Vec<_>>()),
         created_unix: Some(now()),
     };
-    let comparison = report::compare(&sides[0], &sides[1..], &question)?;
+    let mut comparison = report::compare(&sides[0], &sides[1..], &question)?;
+    if !without_direction.is_empty() {
+        comparison.warnings.push(Warning::NotRated { workloads: without_direction });
+    }
+    if command.write.monitors {
+        comparison.monitors = watched(&store, &sides)?;
+    }
     write(&comparison, &command.write, (answer, arguments))?;
     Ok(comparison.conclusion().into())
+}
+
+/// Returns what monitors copied that is kept with runs of all sides, by what it is about: the first run of each side that has it.
+fn watched(store: &Store, sides: &[Side<'_>]) -> anyhow::Result<Vec<Monitored>> {
+    let heads = heads(&sides.iter().map(|side| (side.build, side.machine)).collect::<Vec<_>>());
+    let mut kept: Vec<BTreeMap<String, &RunId>> = Vec::new();
+    for side in sides {
+        let mut of_side = BTreeMap::new();
+        for run in &side.runs {
+            for name in store.artefact_names(&run.id)? {
+                if lab::monitored_subject(&name).is_some() {
+                    of_side.entry(name).or_insert(&run.id);
+                }
+            }
+        }
+        kept.push(of_side);
+    }
+    let mut all = Vec::new();
+    for name in kept[0].keys().filter(|name| kept.iter().all(|of_side| of_side.contains_key(*name))) {
+        let read = |of_side: &BTreeMap<String, &RunId>| -> anyhow::Result<Observation> {
+            let bytes = store.artefact(of_side[name], name)?;
+            lab::kept_observation(&bytes).ok_or_else(|| {
+                WrongInput(format!("{name} of {} holds no copies of monitors of this version", of_side[name])).into()
+            })
+        };
+        let seen = kept.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        let subject = format!("{}: what the kernels counted", lab::monitored_subject(name).unwrap_or(name));
+        all.push(monitored(subject, &heads, &seen, None));
+    }
+    Ok(all)
+}
+
+/// Returns workloads of a suite of ours and, where none are chosen, those of external tools that may have been run with it.
+fn own(suite: &str, (arguments, command): (&Arguments, &Report)) -> anyhow::Result<Vec<&'static Workload>> {
+    let tools = known_tools(arguments, &command.manifest)?;
+    let of_tools = suite == tools.suite().name;
+    let mut chosen = workloads(if of_tools { tools.suite() } else { self::suite(suite)? }, &command.workload)?;
+    if command.workload.is_empty() && !of_tools {
+        chosen.extend(tools.suite().workloads);
+    }
+    Ok(chosen)
+}
+
+/// The rows of a report.
+struct Chosen {
+    workloads: Vec<&'static Workload>,
+    /// Workloads that cannot be rows, for nobody knows which way they are good.
+    without_direction: Vec<String>,
+}
+
+/// Chooses among workloads of another suite: a word is a name or the beginning of one up to a stroke.
+fn imported(suite: &str, names: &BTreeSet<&str>, command: &Report) -> anyhow::Result<Chosen> {
+    let meant = |name: &str, word: &String| {
+        name.strip_prefix(word.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let words = || [&command.workload, &command.lower, &command.higher].into_iter().flatten();
+    if let Some(word) = words().find(|word| !names.iter().any(|name| meant(name, word))) {
+        let text = format!("no workload `{word}` in these runs; `marvin show RUN` lists what is in one");
+        return Err(WrongInput(text).into());
+    }
+    let mut chosen = Chosen { workloads: Vec::new(), without_direction: Vec::new() };
+    let wanted = |name: &&&str| command.workload.is_empty() || command.workload.iter().any(|word| meant(name, word));
+    for name in names.iter().filter(wanted) {
+        let declared = imported_metric(suite, name);
+        let said = |words: &[String], direction| words.iter().any(|word| meant(name, word)).then_some(direction);
+        let direction = said(&command.lower, Direction::LowerIsBetter)
+            .or_else(|| said(&command.higher, Direction::HigherIsBetter))
+            .or(declared.direction);
+        match direction {
+            Some(direction) => chosen.workloads.push(workload(name, declared.unit, direction)),
+            None => chosen.without_direction.push((*name).to_owned()),
+        }
+    }
+    if chosen.workloads.is_empty() {
+        let few: Vec<&str> = chosen.without_direction.iter().take(4).map(String::as_str).collect();
+        let text = format!(
+            "of none of these workloads is it known which way they are good ({}): say it with --lower or --higher",
+            few.join(", ")
+        );
+        return Err(WrongInput(text).into());
+    }
+    Ok(chosen)
+}
+
+/// Declares a workload of another suite. Declarations live as long as the program, and there are no more than rows.
+fn workload(name: &str, unit: &'static str, direction: Direction) -> &'static Workload {
+    Box::leak(Box::new(Workload {
+        name: Box::leak(name.to_owned().into_boxed_str()),
+        stresses: "as its suite says",
+        operation: "a value of its suite",
+        exercises: &[],
+        metric: Metric {
+            name: "value",
+            quantity: Quantity::Of(if unit.is_empty() { "(unit not known)" } else { unit }),
+            direction,
+            margin_percent: IMPORTED_MARGIN_PERCENT,
+        },
+        source: "",
+        ..MICRO.workloads[0]
+    }))
 }
 
 /// The runs of one kernel on one machine, whatever its equipment.
@@ -113,8 +228,16 @@ fn reproducer(command: &Report, ids: &[String]) -> String {
     if let Some(margin) = command.write.margin {
         words.extend(["--margin".into(), margin.to_string()]);
     }
+    if command.write.monitors {
+        words.push("--monitors".into());
+    }
     if command.mixed_machines {
         words.push("--mixed-machines".into());
+    }
+    for (option, names) in [("--lower", &command.lower), ("--higher", &command.higher)] {
+        if !names.is_empty() {
+            words.extend([option.into(), names.join(",")]);
+        }
     }
     words.join(" ")
 }

@@ -6,6 +6,7 @@ mod bisected;
 mod documents;
 mod exact;
 mod history;
+mod imported;
 mod interrupted;
 mod mistakes;
 mod tools;

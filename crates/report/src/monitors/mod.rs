@@ -6,6 +6,7 @@
 
 mod block;
 mod devices;
+mod events;
 #[cfg(test)]
 pub(crate) mod fixtures;
 #[cfg(test)]
@@ -17,6 +18,7 @@ mod samples;
 #[cfg(test)]
 mod thread_of_2003;
 mod vmstat;
+mod zones;
 
 use model::{Build, Machine, Observation};
 
@@ -74,6 +76,10 @@ impl Monitored {
             processors::pressure(&seen),
             processors::threads(&seen),
             processors::processors(&seen),
+            zones::zones(&seen),
+            events::interrupts(&seen),
+            events::softirqs(&seen),
+            events::network(&seen),
         ];
         let blocks = blocks.into_iter().filter(|block| !block.rows.is_empty()).collect();
         Self { subject: String::new(), heads, tables, blocks, plots: plots::plots(&seen) }

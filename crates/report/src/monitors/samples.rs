@@ -28,13 +28,13 @@ pub struct SampleTable {
 }
 
 impl SampleTable {
-    /// Returns the samples of a comparison: those of all seeds together, of each seed without the first, which its value
-    /// leaves out as well.
+    /// Returns the samples of a comparison: those of all seeds together, of each seed without what its value leaves out
+    /// as well.
     #[must_use]
     pub fn of(comparison: &Comparison) -> Self {
         let samples = |measured: &Measured| {
             let seeds = measured.seeds.iter().filter_map(|seed| seed.value.as_ref().ok());
-            seeds.flat_map(|sampled| sampled.samples.iter().skip(1).copied()).collect()
+            seeds.flat_map(|sampled| sampled.samples.iter().skip(sampled.left_out).copied()).collect()
         };
         let row = |row: &Row| SampleRow {
             name: row.workload.name.to_owned(),

@@ -34,6 +34,11 @@ pub fn markdown(comparison: &Comparison) -> String {
         blocks.push("Where it comes from (new minus base, + is more work):".to_owned());
         blocks.push(comparison.origins.iter().map(|s| format!("- {}", escaped(s))).collect::<Vec<_>>().join("\n"));
     }
+    for monitored in &comparison.monitors {
+        blocks.push(format!("## {}", escaped(&monitored.subject)));
+        let tables = super::monitors::markdown(monitored, super::style::Style::Marvin);
+        blocks.push(tables.replace("## ", "### ").trim_end().to_owned());
+    }
     blocks.extend(failures(comparison));
     blocks.extend(unclear(comparison));
     blocks.push(environment(comparison));
@@ -184,7 +189,7 @@ fn kernels(comparison: &Comparison) -> String {
             escaped(&kernel.build.name.to_string()),
             escaped(&kernel.build.origin),
             escaped(&kernel.build.id.short()),
-            kernel.build.image.sha256.chars().take(12).collect(),
+            words::image(&kernel.build, 12),
             escaped(&place),
         ]
     };

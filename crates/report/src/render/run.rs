@@ -1,6 +1,6 @@
 //! One run as text: `marvin show`.
 
-use model::{Build, Machine, Metric, Outcome, Run, SubjectFailure, Workload, WorkloadResult};
+use model::{Build, Machine, MachineKind, Metric, Outcome, Run, SubjectFailure, Workload, WorkloadResult};
 
 use crate::label::cut_middle;
 use crate::plain::{plain, plain_lines};
@@ -86,6 +86,9 @@ fn values(page: &mut Page, shown: &Shown<'_>) {
     if completed.is_empty() {
         return;
     }
+    if shown.machine.kind == MachineKind::Imported {
+        return imported(page, run, &completed);
+    }
     let width = completed.iter().map(|result| result.workload.len()).max().unwrap_or(0).clamp(18, 26);
     let mut units: Vec<(String, Vec<&WorkloadResult>)> = Vec::new();
     for result in completed {
@@ -118,6 +121,32 @@ fn sampled(result: &WorkloadResult, width: usize) -> String {
         rest.len(),
         result.operations,
     )
+}
+
+/// Values that another suite measured: each row has its own unit, and all its values count.
+fn imported(page: &mut Page, run: &Run, completed: &[&WorkloadResult]) {
+    let number = |n: Option<f64>| n.map_or_else(|| "-".to_owned(), |n| value(n, 11));
+    page.line(format!("{:<32} {:>11} {:>11} {:>11} values unit", "", "median", "min", "max"));
+    let mut undirected = 0;
+    for result in completed {
+        let declared = model::imported_metric(&run.suite, &result.workload);
+        undirected += usize::from(declared.direction.is_none());
+        let mark = if declared.direction.is_none() { '?' } else { ' ' };
+        let ends = stats::spread(&result.samples);
+        page.line(format!(
+            "{:<32} {:>11} {:>11} {:>11} {:>6} {}{mark}",
+            cut_middle(&plain(&result.workload), 32),
+            number(stats::median(&result.samples)),
+            number(ends.map(|e| e.min)),
+            number(ends.map(|e| e.max)),
+            result.samples.len(),
+            declared.unit,
+        ));
+    }
+    if undirected > 0 {
+        let rows = count(undirected, "row");
+        page.words(0, &format!("?: of {rows} it is not known which way they are good; `marvin report` rates them with --lower or --higher"));
+    }
 }
 
 fn rest(page: &mut Page, run: &Run, styles: &Styles) {

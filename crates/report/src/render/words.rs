@@ -52,6 +52,12 @@ pub(crate) fn warning(warning: &Warning) -> String {
             "{workload} on {kernel}: {counted_percent:+.2}% by the instructions of kernel and user code, \
              {time_percent:+.2}% by guest time. The rest is in interrupts and other tasks."
         ),
+        Warning::NotRated { workloads } => format!(
+            "{} not in the table, for it is not known which way they are good: {}. To have them, say it with --lower or \
+             --higher and their names.",
+            count(workloads.len(), "workload"),
+            shortened(workloads)
+        ),
         Warning::NotRepeated { kernel, workload, seed } => format!(
             "WARNING: two runs of {workload}, seed {seed}, on {kernel} do not give the same values, which they must on \
              an exact machine. The first is used; trust neither before the cause is found."
@@ -72,7 +78,15 @@ pub(crate) fn notes(comparison: &Comparison) -> Vec<String> {
 }
 
 fn is_note(warning: &Warning) -> bool {
-    matches!(warning, Warning::ClockDisagrees { .. })
+    matches!(warning, Warning::ClockDisagrees { .. } | Warning::NotRated { .. })
+}
+
+/// Returns names, the first of many.
+fn shortened(names: &[String]) -> String {
+    const MOST: usize = 8;
+    let shown: Vec<String> = names.iter().take(MOST).map(|name| plain(name)).collect();
+    let more = names.len().saturating_sub(MOST);
+    if more > 0 { format!("{} and {more} more", shown.join(", ")) } else { shown.join(", ") }
 }
 
 /// Returns a sentence for each kernel that is the base's image, measured again.
@@ -143,7 +157,7 @@ fn iterations(rows: &[&Row]) -> Option<(usize, usize)> {
             .flat_map(|row| std::iter::once(&row.base).chain(row.cells.iter().map(|c| &c.measured)))
             .flat_map(|measured| &measured.seeds)
             .filter_map(|seed| seed.value.as_ref().ok())
-            .map(|sampled| sampled.samples.len().saturating_sub(1))
+            .map(|sampled| sampled.samples.len().saturating_sub(sampled.left_out))
     };
     counts().min().zip(counts().max())
 }
@@ -152,6 +166,11 @@ fn iterations(rows: &[&Row]) -> Option<(usize, usize)> {
 pub(crate) fn seeds(comparison: &Comparison) -> String {
     match comparison.seeds.as_slice() {
         [] => "none".to_owned(),
+        runs if is_imported(comparison) => {
+            let list = seed_list(runs);
+            let numbers = list.strip_prefix("seeds ").or_else(|| list.strip_prefix("seed ")).unwrap_or(&list);
+            format!("none; runs {numbers} as their suite counts them")
+        }
         [one] => format!("{one} (1 seed)"),
         many => {
             let list = seed_list(many);
@@ -171,8 +190,19 @@ pub(crate) fn legend(comparison: &Comparison) -> String {
         Some(ends) => format!("the margin of {}", margin(ends.max)),
         None => "the margin".to_owned(),
     };
+    if is_imported(comparison) {
+        return format!(
+            "B better, W worse: surely (at most 5% of them by chance), and by more than {text}. = same: within it, with a \
+             chance of 90%. ? unclear: the reason is below. min..max: the true difference, with a chance of 95%."
+        );
+    }
     let seeds = if comparison.seeds.len() > 1 { " for every seed" } else { "" };
     format!("B better, W worse: by more than {text}{seeds}. = same: within it{seeds}. ? unclear: the reason is below.")
+}
+
+/// Tells whether other suites measured what is compared.
+pub(crate) fn is_imported(comparison: &Comparison) -> bool {
+    comparison.kernels().any(|kernel| kernel.machine.kind == MachineKind::Imported)
 }
 
 /// Says that a run is not needed, where none is.
@@ -201,11 +231,23 @@ pub(crate) fn source(build: &Build) -> String {
     if name.ends_with(&build.origin) { plain(&name) } else { plain(&format!("{name} from {}", build.origin)) }
 }
 
+/// Returns the first digits of an image's hash; of a kernel that only another suite measured there is no image.
+pub(crate) fn image(build: &Build, digits: usize) -> String {
+    match build.image.sha256.as_str() {
+        "" => "none".to_owned(),
+        sha256 => plain(&sha256.chars().take(digits).collect::<String>()),
+    }
+}
+
 /// Returns what a reader must not take the numbers for.
 pub(crate) fn honesty(kind: MachineKind) -> &'static str {
     match kind {
         MachineKind::Exact => {
             "Exact machine: instructions are not cycles; one processor; caches, contention and devices are not in it."
+        }
+        MachineKind::Imported => {
+            "Imported: another suite measured this. A difference is that of geometric means over runs; each run is taken \
+             for a start of its own."
         }
     }
 }

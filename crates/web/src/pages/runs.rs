@@ -66,7 +66,13 @@ pub(crate) struct Shown {
 /// Renders one run.
 pub(crate) fn run(frame: Frame, shown: &Shown) -> Rendered {
     let text = report::render::run(
-        &report::render::Shown { run: &shown.run, build: &shown.build, machine: &shown.machine, declared: &[], dumps: &[] },
+        &report::render::Shown {
+            run: &shown.run,
+            build: &shown.build,
+            machine: &shown.machine,
+            declared: &[],
+            dumps: &[],
+        },
         &report::render::Styles::plain(),
     );
     let link = |name: &String| (name.clone(), format!("r/{}/{name}", shown.run.id.hex()));

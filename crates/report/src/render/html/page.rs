@@ -7,8 +7,10 @@ use crate::plain::{plain, plain_lines};
 use crate::render::findings::{self, Unclear};
 use crate::render::html::changes::{Changes, changes};
 use crate::render::html::rows::{Columns, SeedRow, Table, seed_rows, tables};
+use crate::render::monitors::{WatchedView, view};
 use crate::render::number::{self, date};
 use crate::render::scale::Beyond;
+use crate::render::style::Style;
 use crate::render::{counted, words};
 
 /// The page.
@@ -31,6 +33,7 @@ pub(super) struct Page {
     apart_head: &'static str,
     apart: Vec<(String, Vec<String>)>,
     origins: Vec<String>,
+    monitors: Vec<WatchedView>,
     failures: Vec<Failed>,
     unclear: Vec<Unclear>,
     titles: Vec<String>,
@@ -111,6 +114,7 @@ pub(super) fn page(comparison: &Comparison) -> Page {
         apart_head: counted::HEAD,
         apart: apart(comparison),
         origins: comparison.origins.clone(),
+        monitors: comparison.monitors.iter().map(|monitored| view(monitored, Style::Marvin)).collect(),
         failures: failures(comparison),
         unclear: findings::unclear(comparison),
         titles: comparison.kernels().map(|k| k.title.clone()).collect(),
@@ -191,7 +195,7 @@ fn origin(kernel: &Kernel, role: &'static str) -> Origin {
         name: plain(&build.name.to_string()),
         origin: plain(&build.origin),
         build: build.id.to_string(),
-        image: plain(&build.image.sha256),
+        image: words::image(build, usize::MAX),
         config: build.config.as_ref().map_or_else(|| "none found".to_owned(), |c| plain(&c.sha256)),
         machine: kernel.machine.id.short(),
     }

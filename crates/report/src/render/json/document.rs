@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::SCHEMA_VERSION;
 use crate::comparison::{Absent, Against, Cell, Comparison, Counted, Failure, Images, Kernel, Measured, Row};
 use crate::environment::Difference;
+use crate::render::monitors::MonitorsDocument;
 use crate::render::number::date;
 use crate::render::words;
 
@@ -26,6 +27,8 @@ pub(super) struct Document<'a> {
     rows: Vec<RowDocument<'a>>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     origins: &'a [String],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    monitors: Vec<MonitorsDocument<'a>>,
     failures: Vec<FailureDocument<'a>>,
     environment_differences: Vec<DifferenceDocument<'a>>,
     environment_unknown_of_kernels: &'a [usize],
@@ -194,6 +197,7 @@ pub(super) fn document(comparison: &Comparison) -> Document<'_> {
         others: comparison.others.iter().map(against).collect(),
         rows: comparison.rows.iter().map(row).collect(),
         origins: &comparison.origins,
+        monitors: comparison.monitors.iter().map(crate::render::monitors::document).collect(),
         failures: comparison.failures.iter().map(failure).collect(),
         environment_differences: comparison
             .environment
@@ -331,7 +335,7 @@ fn cell(cell: &Cell) -> CellDocument<'_> {
 fn votes(why: &Uncertainty) -> Option<(usize, usize, usize)> {
     match why {
         Uncertainty::SeedsDisagree { better, worse, same } => Some((*better, *worse, *same)),
-        Uncertainty::Missing(_) => None,
+        Uncertainty::Missing(_) | Uncertainty::Noise { .. } => None,
     }
 }
 

@@ -8,38 +8,38 @@ use crate::plain::plain;
 
 /// A table of texts.
 #[derive(Debug)]
-pub(super) struct Grid {
+pub(crate) struct Grid {
     /// What it is about.
-    pub(super) title: String,
+    pub(crate) title: String,
     /// Whether the title has a line of its own: what is compared, rather than counters.
-    pub(super) compared: bool,
-    pub(super) rows: Vec<GridRow>,
-    pub(super) notes: Vec<String>,
+    pub(crate) compared: bool,
+    pub(crate) rows: Vec<GridRow>,
+    pub(crate) notes: Vec<String>,
 }
 
 /// A row of texts.
 #[derive(Debug)]
-pub(super) struct GridRow {
-    pub(super) label: String,
-    pub(super) cells: Vec<Cell>,
+pub(crate) struct GridRow {
+    pub(crate) label: String,
+    pub(crate) cells: Vec<Cell>,
 }
 
 /// A value, and how much better it is.
 #[derive(Debug)]
-pub(super) struct Cell {
-    pub(super) value: String,
-    pub(super) change: Option<Change>,
+pub(crate) struct Cell {
+    pub(crate) value: String,
+    pub(crate) change: Option<Change>,
 }
 
 /// How much better a value is than the base's.
 #[derive(Debug)]
-pub(super) struct Change {
+pub(crate) struct Change {
     /// Percent with two decimals, without the sign of percent.
-    pub(super) percent: String,
+    pub(crate) percent: String,
     /// Whether MMTests would put stars.
-    pub(super) starred: bool,
+    pub(crate) starred: bool,
     /// `better` or `worse` of a change that has stars, else nothing: a colour is a judgement.
-    pub(super) word: &'static str,
+    pub(crate) word: &'static str,
 }
 
 const STARS: &str = "Stars, by MMTests' rule: the means are further apart than 1.96 standard deviations of both. \

@@ -13,11 +13,30 @@ use crate::render::RenderError;
 #[template(path = "monitors.html")]
 struct PageOfMonitors {
     title: String,
-    kernels: Vec<String>,
-    pictures: Vec<Picture>,
-    grids: Vec<Grid>,
-    width: f64,
-    height: f64,
+    watched: WatchedView,
+}
+
+/// What monitors saw, as texts for a page.
+#[derive(Debug)]
+pub(crate) struct WatchedView {
+    pub(crate) subject: String,
+    pub(crate) kernels: Vec<String>,
+    pub(crate) pictures: Vec<Picture>,
+    pub(crate) grids: Vec<Grid>,
+    pub(crate) width: f64,
+    pub(crate) height: f64,
+}
+
+/// Returns what monitors saw as texts, its tables in a style.
+pub(crate) fn view(monitored: &Monitored, style: Style) -> WatchedView {
+    WatchedView {
+        subject: plain(&monitored.subject),
+        kernels: monitored.heads.iter().map(|head| plain(&title(head))).collect(),
+        pictures: pictures(monitored),
+        grids: grids(monitored, style),
+        width: WIDTH,
+        height: HEIGHT,
+    }
 }
 
 /// Renders what monitors saw as a self-contained HTML page, its tables in a style.
@@ -25,17 +44,11 @@ struct PageOfMonitors {
 /// # Errors
 /// Never in practice: everything is in memory.
 pub fn html(monitored: &Monitored, style: Style) -> Result<String, RenderError> {
-    let kernels: Vec<String> = monitored.heads.iter().map(|head| plain(&title(head))).collect();
-    let page = PageOfMonitors {
-        title: match plain(&monitored.subject) {
-            subject if subject.is_empty() => format!("What monitors saw: {}", kernels.join(", ")),
-            subject => format!("{subject}: {}", kernels.join(", ")),
-        },
-        kernels,
-        pictures: pictures(monitored),
-        grids: grids(monitored, style),
-        width: WIDTH,
-        height: HEIGHT,
+    let watched = view(monitored, style);
+    let kernels = watched.kernels.join(", ");
+    let title = match watched.subject.as_str() {
+        "" => format!("What monitors saw: {kernels}"),
+        subject => format!("{subject}: {kernels}"),
     };
-    Ok(page.render()?)
+    Ok(PageOfMonitors { title, watched }.render()?)
 }

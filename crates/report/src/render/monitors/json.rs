@@ -8,8 +8,9 @@ use crate::render::RenderError;
 /// Version of this document's form.
 const SCHEMA_VERSION: u32 = 1;
 
-#[derive(Serialize)]
-struct Document<'a> {
+/// What monitors saw, as a document or a part of one.
+#[derive(Debug, Serialize)]
+pub(crate) struct MonitorsDocument<'a> {
     schema_version: u32,
     kind: &'static str,
     /// What was done meanwhile.
@@ -22,27 +23,27 @@ struct Document<'a> {
     plots: Vec<PlotDocument<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct Samples<'a> {
     title: &'a str,
     rows: Vec<SampleDocument<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct SampleDocument<'a> {
     name: &'a str,
     direction: String,
     samples: &'a [Vec<f64>],
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct BlockDocument<'a> {
     title: &'a str,
     rows: Vec<RowDocument<'a>>,
     notes: &'a [String],
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct RowDocument<'a> {
     name: &'a str,
     unit: &'static str,
@@ -52,14 +53,14 @@ struct RowDocument<'a> {
     values: Vec<Option<f64>>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct PlotDocument<'a> {
     title: &'a str,
     unit: &'a str,
     lines: Vec<LineDocument<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct LineDocument<'a> {
     kernel: usize,
     /// Seconds since the kernel's first copy, and value.
@@ -71,7 +72,12 @@ struct LineDocument<'a> {
 /// # Errors
 /// Never in practice: everything is in memory and every key is a string.
 pub fn json(monitored: &Monitored) -> Result<String, RenderError> {
-    let document = Document {
+    Ok(serde_json::to_string_pretty(&document(monitored))? + "\n")
+}
+
+/// Returns what monitors saw as a document.
+pub(crate) fn document(monitored: &Monitored) -> MonitorsDocument<'_> {
+    MonitorsDocument {
         schema_version: SCHEMA_VERSION,
         kind: "monitors",
         subject: &monitored.subject,
@@ -79,8 +85,7 @@ pub fn json(monitored: &Monitored) -> Result<String, RenderError> {
         samples: monitored.tables.iter().map(samples).collect(),
         blocks: monitored.blocks.iter().map(block).collect(),
         plots: monitored.plots.iter().map(plot).collect(),
-    };
-    Ok(serde_json::to_string_pretty(&document)? + "\n")
+    }
 }
 
 fn samples(table: &SampleTable) -> Samples<'_> {

@@ -13,7 +13,9 @@ mod text;
 
 pub use dictionary::dictionary;
 pub use html::html;
+pub(crate) use html::{WatchedView, view};
 pub use json::json;
+pub(crate) use json::{MonitorsDocument, document};
 pub use markdown::markdown;
 pub(crate) use text::sample_table;
 pub use text::{relative_text, text};

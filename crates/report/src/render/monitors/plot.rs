@@ -15,21 +15,23 @@ const POINTS_MAX: usize = 600;
 const TICKS_MAX: f64 = 5.0;
 
 /// A plot as texts.
-pub(super) struct Picture {
-    pub(super) title: String,
-    pub(super) unit: String,
+#[derive(Debug)]
+pub(crate) struct Picture {
+    pub(crate) title: String,
+    pub(crate) unit: String,
     /// What a reader hears who cannot see it.
-    pub(super) told: String,
-    pub(super) lines: Vec<PictureLine>,
+    pub(crate) told: String,
+    pub(crate) lines: Vec<PictureLine>,
     /// Where the grid's lines are, and what is written there.
-    pub(super) across: Vec<(String, String)>,
-    pub(super) down: Vec<(String, String)>,
+    pub(crate) across: Vec<(String, String)>,
+    pub(crate) down: Vec<(String, String)>,
 }
 
 /// A kernel's line.
-pub(super) struct PictureLine {
-    pub(super) kernel: usize,
-    pub(super) points: String,
+#[derive(Debug)]
+pub(crate) struct PictureLine {
+    pub(crate) kernel: usize,
+    pub(crate) points: String,
 }
 
 /// Draws all plots.

@@ -167,3 +167,25 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_comparison_has_its_monitors_in_every_rendering() {
+    let mut comparison = crate::fixtures::two(&crate::fixtures::seeds(2));
+    let bare = crate::render::html(&comparison).unwrap();
+    assert!(!bare.contains("table.monitors") && !crate::render::json(&comparison).unwrap().contains("\"monitors\""));
+    let watched = |subject: &str| Monitored { subject: subject.to_owned(), ..newer() };
+    comparison.monitors = vec![watched("<b>mmap: what the kernels counted"), watched("fork-wait")];
+    let text = crate::render::text(&comparison, &Styles::plain());
+    assert!(text.contains("mmap: what the kernels counted\n") && text.lines().all(|line| line.chars().count() <= 80));
+    let page = crate::render::html(&comparison).unwrap();
+    assert!(
+        page.matches("<svg class=\"plot\"").count() >= 2
+            && page.contains("table.monitors")
+            && !page.contains("<b>mmap")
+    );
+    let markdown = crate::render::markdown(&comparison);
+    assert!(markdown.contains("## fork-wait\n\n### "), "{markdown}");
+    let document: serde_json::Value = serde_json::from_str(&crate::render::json(&comparison).unwrap()).unwrap();
+    assert_eq!(document["monitors"][1]["subject"], "fork-wait");
+    assert!(!document["monitors"][1]["plots"].as_array().unwrap().is_empty());
+}

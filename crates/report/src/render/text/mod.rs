@@ -47,6 +47,7 @@ pub fn text_in(comparison: &Comparison, style: Style, styles: &Styles) -> String
     closing(&mut page, comparison);
     apart(&mut page, comparison, styles);
     origins(&mut page, comparison, styles);
+    watched(&mut page, comparison, (style, styles));
     failures(&mut page, comparison, styles);
     unclear(&mut page, comparison, styles);
     environment(&mut page, comparison, styles);
@@ -126,6 +127,20 @@ fn apart(page: &mut Page, comparison: &Comparison, styles: &Styles) {
             .map(|n| format!("{n:>9}"))
             .collect();
         page.line(format!("{:18} {}", cut_middle(&row.name, 18), numbers.join(" ")));
+    }
+}
+
+/// What the kernels counted meanwhile.
+fn watched(page: &mut Page, comparison: &Comparison, (style, styles): (Style, &Styles)) {
+    for monitored in &comparison.monitors {
+        page.blank();
+        for line in wrap(&monitored.subject, WIDTH) {
+            page.line(styles.strong(&line));
+        }
+        page.blank();
+        for line in monitors::text(monitored, style, styles).lines() {
+            page.line(line);
+        }
     }
 }
 
@@ -232,8 +247,7 @@ fn kernel(page: &mut Page, kernel: &Kernel, comparison: &Comparison) {
     let build = &kernel.build;
     page.words(2, &kernel.title);
     page.words(4, &words::source(build));
-    let sha256: String = build.image.sha256.chars().take(12).collect();
-    page.words(4, &format!("{}, image sha256 {sha256}", build.id.short()));
+    page.words(4, &format!("{}, image sha256 {}", build.id.short(), words::image(build, 12)));
     if !words::one_machine(comparison) {
         let machine = &kernel.machine;
         page.words(4, &format!("on {}: {}", machine.id.short(), machine.summary));

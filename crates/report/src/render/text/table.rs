@@ -10,9 +10,11 @@ use crate::label::cut_middle;
 use crate::render::layout::Page;
 use crate::render::number::{interval, percent, ratio, value};
 use crate::render::styles::Styles;
-use crate::render::words::{Section, caption};
+use crate::render::words::{Section, caption, is_imported};
 
 const NAME: usize = 18;
+/// For workloads of other suites, whose names are longer; a mail has no room for all anyway.
+const FOREIGN_NAME: usize = 40;
 const VALUE: usize = 10;
 const PERCENT: usize = 7;
 /// A value, a space and a percentage in parentheses.
@@ -43,8 +45,9 @@ impl Extra {
             Self::Interval => "min..max %",
         }
     }
-    fn explained(self) -> &'static str {
+    fn explained(self, imported: bool) -> &'static str {
         match self {
+            _ if imported => "difference: positive is better",
             Self::Ratio => "difference: positive is better; ratio: above 1 is better",
             Self::Interval => "difference: positive is better, median over the seeds; min..max over the seeds",
         }
@@ -61,10 +64,13 @@ impl Extra {
 
 /// Adds a section's table with its caption and head.
 pub(super) fn table(page: &mut Page, comparison: &Comparison, section: &Section<'_>, styles: &Styles) {
-    let extra = if comparison.seeds.len() > 1 { Extra::Interval } else { Extra::Ratio };
+    let extra = if comparison.seeds.len() > 1 || is_imported(comparison) { Extra::Interval } else { Extra::Ratio };
     page.words(0, &format!("{}: {}", comparison.suite, caption(section)));
-    page.words(0, extra.explained());
+    let imported = is_imported(comparison);
+    page.words(0, extra.explained(imported));
     page.blank();
+    let room = if imported { FOREIGN_NAME } else { NAME };
+    let name = |workload: &Workload| cut_middle(workload.name, room);
     let names = section.rows.iter().map(|r| name(r.workload));
     let widest = names.map(|n| n.chars().count()).max().unwrap_or(0);
     for line in head(comparison, widest, extra) {
@@ -75,10 +81,6 @@ pub(super) fn table(page: &mut Page, comparison: &Comparison, section: &Section<
         cells.extend(row.cells.iter().map(|c| self::cell(c, extra, styles)));
         page.line(cells.join(" "));
     }
-}
-
-fn name(workload: &Workload) -> String {
-    cut_middle(workload.name, NAME)
 }
 
 /// Returns the head: the versions, and a second line where one of them needs it.

@@ -1,0 +1,173 @@
+//! Results of other suites: logs of MMTests, result matrices of LKP-tests. Files in, results out, and with them all that was
+//! there and could not be read, by name.
+//!
+//! Reading folders and unpacking files is the caller's work; here are paths and bytes. What a row means against another, its
+//! unit and its direction, is in `model::imported_metric`.
+
+mod lkp;
+mod mmtests;
+mod readers;
+mod state;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use model::{Environment, MonitorCopy, Outcome, WorkloadResult};
+
+pub use lkp::{LkpPlace, lkp_columns, lkp_run};
+pub use mmtests::{mmtests, mmtests_reads};
+
+/// Most rows of a run; a machine of some thousand processors gives some thousand.
+const ROWS_MAX: usize = 20_000;
+/// Most values of a row.
+const VALUES_MAX: usize = 100_000;
+/// Longest name of a row, its test included, in bytes.
+const NAME_MAX: usize = 160;
+
+/// A file of a foreign tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeFile {
+    /// Its path below the run's folder, parts by `/`, without the ending of a compression that was undone.
+    pub path: String,
+    /// What is in it.
+    pub content: Content,
+}
+
+/// What is in a file of a foreign tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// Nobody reads such a file: it was left closed.
+    Closed,
+    /// It could not be read; the text says why.
+    Damaged(String),
+}
+
+/// Something that was there and was not taken in.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LeftOut {
+    /// What: a test, a row, a file. Printable.
+    pub what: String,
+    /// Why. Printable.
+    pub why: String,
+}
+
+impl LeftOut {
+    fn new(what: &str, why: impl Into<String>) -> Self {
+        Self { what: shown(what), why: why.into() }
+    }
+}
+
+/// What a run of a foreign suite holds.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Foreign {
+    /// Its rows, each a completed workload with one sample for each value, of one operation.
+    pub results: Vec<WorkloadResult>,
+    /// What it says of where it ran and of the kernel: `kernel`, `host`, `cpu`, `processors`.
+    pub environment: Environment,
+    /// When it began, in seconds since 1970-01-01 UTC, if it says so.
+    pub started_unix: Option<i64>,
+    /// Copies of files of /proc by test.
+    pub monitors: BTreeMap<String, Vec<MonitorCopy>>,
+    /// What was not taken in.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// Rows of one test in the making.
+#[derive(Debug, Default)]
+struct Rows {
+    test: String,
+    rows: Vec<(String, Vec<f64>)>,
+    places: BTreeMap<String, usize>,
+    /// Rows that hold a value that is none, and the first such value.
+    bad: BTreeMap<String, String>,
+    /// Values that were beyond a limit.
+    beyond: usize,
+}
+
+impl Rows {
+    fn new(test: &str) -> Self {
+        Self { test: test.to_owned(), ..Self::default() }
+    }
+
+    /// Takes in a value; `place` says where it is.
+    fn put(&mut self, row: &str, text: &str, place: &str) {
+        match number(text) {
+            Ok(value) => self.put_number(row, value),
+            Err(why) => {
+                self.bad.entry(row.to_owned()).or_insert_with(|| format!("{}: {why}", shown(place)));
+            }
+        }
+    }
+
+    fn put_number(&mut self, row: &str, value: f64) {
+        let place = match self.places.get(row) {
+            Some(place) => *place,
+            None if self.rows.len() >= ROWS_MAX => {
+                self.beyond += 1;
+                return;
+            }
+            None => {
+                self.rows.push((row.to_owned(), Vec::new()));
+                self.places.insert(row.to_owned(), self.rows.len() - 1);
+                self.rows.len() - 1
+            }
+        };
+        match &mut self.rows[place].1 {
+            values if values.len() < VALUES_MAX => values.push(value),
+            _ => self.beyond += 1,
+        }
+    }
+
+    /// Returns how many values and faults there are, to see whether a file brought any.
+    fn seen(&self) -> usize {
+        self.rows.iter().map(|(_, values)| values.len()).sum::<usize>() + self.bad.len()
+    }
+
+    /// Hands all over. A row with a value that is none goes as a whole: the others would stand for it.
+    fn into(self, foreign: &mut Foreign) {
+        for (row, samples) in self.rows {
+            let workload = format!("{}/{row}", self.test);
+            if self.bad.contains_key(&row) {
+                continue;
+            }
+            if !is_name(&workload) {
+                foreign.left_out.push(LeftOut::new(&workload, "its name is not fit to be one"));
+                continue;
+            }
+            let (operations, outcome, counted) = (1, Outcome::Completed, Vec::new());
+            foreign.results.push(WorkloadResult { workload, operations, outcome, samples, counted });
+        }
+        for (row, why) in self.bad {
+            foreign.left_out.push(LeftOut::new(&format!("{}/{row}", self.test), why));
+        }
+        if self.beyond > 0 {
+            let why = format!("{} values beyond {ROWS_MAX} rows of {VALUES_MAX} values", self.beyond);
+            foreign.left_out.push(LeftOut::new(&self.test, why));
+        }
+    }
+}
+
+/// Reads a value: a number that is finite and not below zero.
+fn number(text: &str) -> Result<f64, String> {
+    match text.trim().parse::<f64>() {
+        Ok(value) if value.is_finite() && value >= 0.0 => Ok(value),
+        Ok(value) if value < 0.0 => Err(format!("`{}` is negative", shown(text.trim()))),
+        _ => Err(format!("`{}` is not a number", shown(text.trim()))),
+    }
+}
+
+/// Tells whether a name can stand in tables, file names and commands: printable ASCII without spaces, no `..`.
+fn is_name(name: &str) -> bool {
+    (1..=NAME_MAX).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"'`\\<>&,".contains(&byte))
+        && name.split('/').all(|part| !part.is_empty() && part != "." && part != "..")
+}
+
+/// Returns a text from outside so that it can be shown: escaped, and of at most 80 characters.
+fn shown(text: &str) -> String {
+    let escaped: String = text.chars().take(80).flat_map(char::escape_debug).collect();
+    if text.chars().nth(80).is_some() { escaped + "…" } else { escaped }
+}

@@ -1,0 +1,213 @@
+//! What the tests of MMTests leave behind, test by test: from a file of a test's logs to values of rows.
+//!
+//! Names of files, lines and columns are those that `bin/lib/MMTests/Extract*.pm` and `shellpack_src/src/*/parse-results` of
+//! gormanm/mmtests look for. Rows are called as its reports call them: metric and factors, by hyphens.
+
+use super::Rows;
+
+/// A file of a test: its name without folders, and its text.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Log<'a> {
+    pub(super) name: &'a str,
+    pub(super) text: &'a str,
+}
+
+/// Takes what a file says into rows.
+pub(super) type Reader = fn(Log<'_>, &mut Rows);
+
+/// Readers by the beginning of a test's name.
+const READERS: &[(&str, Reader)] = &[
+    ("kernbench", kernbench),
+    ("hackbench", hackbench),
+    ("pft", pft),
+    ("aim9", aim9),
+    ("stream", stream),
+    ("vmr-stream", vmr_stream),
+    ("netperf", netperf),
+    ("tbench", dbench),
+    ("dbench", dbench),
+    ("sysbench-thread", sysbench_thread),
+    ("sysbenchthread", sysbench_thread),
+];
+
+/// Returns the reader of a test, `tbench4` and `hackbench-process-pipes` among them.
+pub(super) fn reader(test: &str) -> Option<Reader> {
+    let variant = |c: char| c == '-' || c.is_ascii_digit();
+    let is = |of: &str| test.strip_prefix(of).is_some_and(|rest| rest.is_empty() || rest.starts_with(variant));
+    READERS.iter().find(|(of, _)| is(of)).map(|(_, reader)| *reader)
+}
+
+/// Returns what is between a prefix and a suffix, in parts by hyphens: `4`, `1` of `kernbench-4-1.time`.
+fn parts<'a>(name: &'a str, prefix: &str, suffix: &str) -> Option<Vec<&'a str>> {
+    Some(name.strip_prefix(prefix)?.strip_suffix(suffix)?.split('-').collect())
+}
+
+/// Returns these parts where there are just so many.
+fn exactly<'a, const N: usize>(name: &'a str, prefix: &str, suffix: &str) -> Option<[&'a str; N]> {
+    parts(name, prefix, suffix)?.try_into().ok()
+}
+
+/// `kernbench-JOBS-ITERATION.time`: GNU time, `1.2user 0.3system 0:01.50elapsed` or with spaces between.
+fn kernbench(log: Log<'_>, rows: &mut Rows) {
+    let Some([jobs, _]) = exactly(log.name, "kernbench-", ".time") else { return };
+    for line in log.text.lines().filter(|line| line.contains("elapsed")) {
+        for (word, row) in [("user", "User"), ("system", "System"), ("elapsed", "Elapsed")] {
+            let Some((before, _)) = line.split_once(word) else { continue };
+            let value = before.split_whitespace().last().unwrap_or_default();
+            match clock(value) {
+                Some(seconds) => rows.put_number(&format!("{row}-{jobs}"), seconds),
+                None => rows.put(&format!("{row}-{jobs}"), value, log.name),
+            }
+        }
+    }
+}
+
+/// Reads a time with colons, as GNU time writes elapsed time: minutes and seconds, or hours before them.
+fn clock(text: &str) -> Option<f64> {
+    let (rest, seconds) = text.rsplit_once(':')?;
+    let (hours, minutes) = rest.rsplit_once(':').unwrap_or(("0", rest));
+    let (hours, minutes): (u32, u32) = (hours.parse().ok()?, minutes.parse().ok()?);
+    Some(f64::from(hours) * 3600.0 + f64::from(minutes) * 60.0 + super::number(seconds).ok()?)
+}
+
+/// `hackbench-GROUPS` or `hackbench-GROUPS-ITERATION`: `Total time: 0.176 [sec]` of perf bench, `Time: 0.176` of hackbench.
+fn hackbench(log: Log<'_>, rows: &mut Rows) {
+    let parts = parts(log.name, "hackbench-", "");
+    let Some(groups) = parts.as_deref().and_then(<[_]>::first).filter(|groups| is_count(groups)) else { return };
+    for line in log.text.lines() {
+        let line = line.trim();
+        if let Some(rest) = line.strip_prefix("Total time:").or_else(|| line.strip_prefix("Time:")) {
+            rows.put(&format!("time-{groups}"), first(rest), log.name);
+        }
+    }
+}
+
+/// `pft-CLIENTS.log`: lines of eight columns, the last two faults/cpu/s and faults/s; times may end with an s.
+fn pft(log: Log<'_>, rows: &mut Rows) {
+    let Some([clients]) = exactly(log.name, "pft-", ".log") else { return };
+    for line in log.text.lines() {
+        let line = line.replace('s', "");
+        let columns: Vec<&str> = line.split_whitespace().collect();
+        if columns.len() != 8 || columns[..3].iter().any(|column| !is_count(column)) {
+            continue;
+        }
+        rows.put(&format!("faults/cpu-{clients}"), columns[6], log.name);
+        rows.put(&format!("faults/sec-{clients}"), columns[7], log.name);
+    }
+}
+
+/// `aim9-ITERATION`: the test's name, seconds, iterations, iterations/s, operations/s.
+fn aim9(log: Log<'_>, rows: &mut Rows) {
+    if !log.name.starts_with("aim9-") {
+        return;
+    }
+    for line in log.text.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        for test in ["page_test", "brk_test", "exec_test", "fork_test"] {
+            if let Some(at) = words.iter().take(2).position(|word| *word == test) {
+                rows.put(test, words.get(at + 4).copied().unwrap_or_default(), log.name);
+            }
+        }
+    }
+}
+
+/// `stream-ITERATION.log`: a line of each operation, `Copy:` and its best rate.
+fn stream(log: Log<'_>, rows: &mut Rows) {
+    if !log.name.starts_with("stream-") {
+        return;
+    }
+    for line in log.text.lines() {
+        for (word, row) in [("Copy:", "copy"), ("Scale:", "scale"), ("Add:", "add"), ("Triad:", "triad")] {
+            if let Some(rest) = line.strip_prefix(word) {
+                rows.put(row, first(rest), log.name);
+            }
+        }
+    }
+}
+
+/// `stream-OPERATION.instances`: bytes of the working set, and the rate.
+fn vmr_stream(log: Log<'_>, rows: &mut Rows) {
+    let Some(operation) = log.name.strip_prefix("stream-").and_then(|name| name.strip_suffix(".instances")) else {
+        return;
+    };
+    for line in log.text.lines() {
+        let mut words = line.split_whitespace();
+        if let Some(bytes) = words.next().filter(|bytes| is_count(bytes)) {
+            rows.put(&format!("{operation}-{bytes}"), words.next().unwrap_or_default(), log.name);
+        }
+    }
+}
+
+/// `UDP_STREAM-64.1`: lines of numbers. The last is the throughput; of UDP streams a line of six columns is the sender's
+/// and one of four the receiver's. MMTests prints the sender's for both (`shellpack_src/src/netperf/extract-report.pl`).
+fn netperf(log: Log<'_>, rows: &mut Rows) {
+    let Some((protocol, size, _)) = log.name.split_once('-').and_then(|(protocol, rest)| {
+        let (size, iteration) = rest.rsplit_once('.')?;
+        Some((protocol, size, iteration)).filter(|_| is_count(size) && (iteration == "log" || is_count(iteration)))
+    }) else {
+        return;
+    };
+    let pretty = protocol.to_ascii_lowercase().replace('_', "");
+    let udp = protocol == "UDP_STREAM";
+    let (mut sent, mut received) = (None, None);
+    for line in log.text.lines().filter(|line| !line.contains(|c: char| c.is_ascii_alphabetic() && c != 'e')) {
+        let columns: Vec<&str> = line.split_whitespace().collect();
+        match (udp, columns.len()) {
+            (true, 6) | (false, 5..) => sent = columns.last().copied(),
+            (true, 4) => received = columns.last().copied(),
+            _ => {}
+        }
+    }
+    for (way, value) in [("send", sent), ("recv", received)] {
+        if let Some(value) = value {
+            rows.put(&format!("{pretty}-{way}-{size}"), value, log.name);
+        }
+    }
+}
+
+/// `tbench-CLIENTS.log` and `dbench-CLIENTS.log`: dbench's last word on its throughput, or the running mean before it; and
+/// `completed in N ms` for each pass through the load file.
+fn dbench(log: Log<'_>, rows: &mut Rows) {
+    let name = log.name.strip_prefix("tbench-").or_else(|| log.name.strip_prefix("dbench-"));
+    let Some(clients) = name.and_then(|name| name.strip_suffix(".log")).filter(|clients| is_count(clients)) else {
+        return;
+    };
+    let mut last = None;
+    for line in log.text.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words.as_slice() {
+            ["Throughput", rate, "MB/sec", ..] => last = Some(*rate),
+            [_, _, rate, "MB/sec", "execute", ..] => last = Some(*rate),
+            _ => {}
+        }
+        if let Some((_, rest)) = line.split_once("completed in ") {
+            let value = first(rest);
+            // A clock that wrapped: MMTests passes over these as well.
+            if !value.parse::<f64>().is_ok_and(|ms| ms > f64::from(1_u32 << 31)) {
+                rows.put(&format!("loadfile-{clients}"), value, log.name);
+            }
+        }
+    }
+    if let Some(rate) = last {
+        rows.put(&format!("throughput-{clients}"), rate, log.name);
+    }
+}
+
+/// `sysbench-raw-THREADS-ITERATION`: `95th percentile: 1.23`.
+fn sysbench_thread(log: Log<'_>, rows: &mut Rows) {
+    let parts = parts(log.name, "sysbench-raw-", "");
+    let Some(threads) = parts.as_deref().and_then(<[_]>::first).filter(|threads| is_count(threads)) else { return };
+    for line in log.text.lines() {
+        if let Some((_, rest)) = line.split_once("95th percentile:") {
+            rows.put(&format!("percentile95-{threads}"), first(rest).trim_end_matches("ms"), log.name);
+        }
+    }
+}
+
+fn first(text: &str) -> &str {
+    text.split_whitespace().next().unwrap_or_default()
+}
+
+fn is_count(text: &str) -> bool {
+    !text.is_empty() && text.len() <= 19 && text.bytes().all(|byte| byte.is_ascii_digit())
+}

@@ -1,0 +1,246 @@
+//! Trees made by hand after the layouts that gormanm/mmtests and intel/lkp-tests write and read, and garbage.
+
+use proptest::prelude::{any, prop_assert, proptest};
+
+use super::{Content, Foreign, LkpPlace, TreeFile, lkp_columns, lkp_run, mmtests, mmtests_reads};
+
+fn file(path: &str, text: &str) -> TreeFile {
+    TreeFile { path: path.to_owned(), content: Content::Bytes(text.as_bytes().to_vec()) }
+}
+
+fn told(foreign: &Foreign) -> String {
+    let mut lines: Vec<String> =
+        foreign.results.iter().map(|result| format!("{}: {:?}", result.workload, result.samples)).collect();
+    lines.extend(foreign.environment.iter().map(|(name, value)| format!("- {name}: {value}")));
+    lines.extend(foreign.monitors.iter().map(|(test, copies)| {
+        let names: Vec<String> =
+            copies.iter().map(|copy| format!("{:?} {} {}", copy.phase, copy.begun_ns, copy.path)).collect();
+        format!("- copies of {test}: {}", names.join(", "))
+    }));
+    lines.extend(foreign.left_out.iter().map(|left| format!("! {}: {}", left.what, left.why)));
+    lines.join("\n")
+}
+
+/// One file of each test that is read, as its program and MMTests write it.
+fn tree() -> Vec<TreeFile> {
+    let mut files = vec![
+        file(
+            "kernel.version",
+            "Linux marvin7 6.1.0-vanilla #1 SMP PREEMPT_DYNAMIC Mon Jan 1 00:00:00 UTC 2024 x86_64\n",
+        ),
+        file(
+            "lscpu",
+            "Architecture:            x86_64\nCPU(s):                  48\nModel name:              Xeon Gold\n",
+        ),
+        file(
+            "tests-timestamp",
+            "start :: 1700000000\ntest begin :: kernbench 1700000010\ntest end :: kernbench 1700000110 0\n\
+             time :: kernbench 632.09 user 62.86 system 175.82 elapsed\nfinish :: 1700000120\nstatus :: 0\n",
+        ),
+        file(
+            "tests-sysstate",
+            "start :: 1700000000\nversion :: v0.26\ntest begin :: kernbench 1700000010\nfile start :: /proc/vmstat\n\
+             pgfault 10\npgmajfault 1\nfile start :: /proc/meminfo\nMemTotal: 1000 kB\nfile end :: /proc/vmstat\n\
+             pgfault 30\npgmajfault 2\nfile end :: /proc/meminfo\nMemTotal: 1000 kB\n\
+             test end :: kernbench 1700000110 0\ntime :: kernbench 1 user 1 system 1 elapsed\n",
+        ),
+        file("proc-vmstat-kernbench", "time: 1700000020\npgfault 15\npgmajfault 1\ntime: 1700000030\npgfault 20\n"),
+        TreeFile { path: "iostat-kernbench".to_owned(), content: Content::Closed },
+        TreeFile { path: "mpstat-kernbench".to_owned(), content: Content::Closed },
+    ];
+    files.extend(logs());
+    files
+}
+
+fn logs() -> Vec<TreeFile> {
+    vec![
+        file(
+            "kernbench/logs/kernbench-4-1.time",
+            "610.00user 60.10system 2:48.30elapsed 398%CPU (0avgtext+0avgdata 120000maxresident)k\n0inputs+0outputs\n",
+        ),
+        file("kernbench/logs/kernbench-4-2.time", "612.00 user 61.10 system 168.55 elapsed\n"),
+        file("kernbench/logs/kernbench-4-10.time", "611.00user 60.90system 1:02:03elapsed 398%CPU\n"),
+        file("kernbench/logs/mmtests.log", "noise\n"),
+        file(
+            "hackbench-process-pipes/logs/hackbench-4-1",
+            "# Running 'sched/messaging' benchmark:\n# 20 sender and receiver processes per group\n\n     \
+             Total time: 0.176 [sec]\n",
+        ),
+        file("hackbench-process-pipes/logs/hackbench-4-2", "Time: 0.181\n"),
+        file(
+            "pft/logs/base/pft-2.log",
+            "MappingSize  Threads CacheLine   UserTime  SysTime WallTime flt/cpu/s fault/wsec\n  \
+             2097152    2    1    0.18s    1.42s    0.80s  326581.206  652011.331\n",
+        ),
+        file(
+            "aim9/logs/aim9-1",
+            "     5 page_test           15.00       1540  102.66667       174533.33 System Allocations & Pages/second\n",
+        ),
+        file(
+            "stream/logs/stream-1.log",
+            "Function    Best Rate MB/s\nCopy:       11023.4     0.014731     0.014515     0.015\nScale:      7000.0 1 1 1\nAdd:  8000.5 1 1 1\nTriad: 8100.5 1 1 1\n",
+        ),
+        file("vmr-stream/logs/malloc/stream-Add.instances", "131072 9000.5\n131072 9001.5\n262144 8000.0\n"),
+        file(
+            "netperf-ipv4-udp/logs/UDP_STREAM-64.1",
+            "MIGRATED UDP STREAM TEST from 0.0.0.0 () port 0 AF_INET\nSocket  Message  Elapsed      Messages\n\
+             Size    Size     Time         Okay Errors   Throughput\nbytes   bytes    secs            #      #   10^6bits/sec\n\n\
+             212992      64   10.00     2765432      0     141.59\n212992           10.00     2000000            102.40\n",
+        ),
+        file(
+            "netperf-ipv4-tcp/logs/TCP_STREAM-1024.1",
+            "Recv   Send    Send\nSize   Size    Size     Time     Throughput\n131072  16384   1024    10.00    9000.25\n",
+        ),
+        file(
+            "tbench4/logs/tbench-8.log",
+            "   8     29012  1201.33 MB/sec  execute   1 sec  latency 0.345 ms\n   8     58012  1203.50 MB/sec  execute   2 sec  \
+             latency 0.340 ms\nloadfile completed in 1520 ms\n\nThroughput 1203.62 MB/sec  8 clients  8 procs  max_latency=0.345 ms\n",
+        ),
+        file(
+            "sysbench-thread/logs/sysbench-raw-4-1",
+            "Latency (ms):\n         95th percentile:                        1.27\n",
+        ),
+        file("usemem/logs/usemem-1", "1 2 3\n"),
+    ]
+}
+
+#[test]
+fn every_known_test_is_read_and_the_rest_is_named() {
+    insta::assert_snapshot!(told(&mmtests(&tree())));
+    assert_eq!(mmtests(&tree()).started_unix, Some(1_700_000_000));
+}
+
+#[test]
+fn what_nobody_reads_may_stay_closed() {
+    for path in ["kernbench/logs/x", "tests-sysstate", "slabinfo-kernbench", "kernel.version", "usemem/kernel.version"]
+    {
+        assert!(mmtests_reads(path), "{path}");
+    }
+    for path in ["iostat-kernbench", "ftrace-kernbench", "usemem/logs/x", "dmesg"] {
+        assert!(!mmtests_reads(path), "{path}");
+    }
+}
+
+/// MMTests prints the sender's rate for both ends (its own defect): rows of ours are what each end says.
+#[test]
+fn the_receiver_s_rate_is_its_own() {
+    let foreign = mmtests(&tree());
+    let of = |name: &str| foreign.results.iter().find(|result| result.workload == name).unwrap().samples.clone();
+    assert_eq!(of("netperf-ipv4-udp/udpstream-send-64"), [141.59]);
+    assert_eq!(of("netperf-ipv4-udp/udpstream-recv-64"), [102.4]);
+}
+
+#[test]
+fn rows_with_values_that_are_none_are_left_out_whole() {
+    let files = [
+        file("hackbench/logs/hackbench-1-1", "Time: 0.5\n"),
+        file("hackbench/logs/hackbench-1-2", "Time: nan\n"),
+        file("hackbench/logs/hackbench-2-1", "Time: -0.5\n"),
+        file("hackbench/logs/hackbench-3-1", "Time: inf\n"),
+        file("hackbench/logs/hackbench-4-1", "Time:\n"),
+        file("hackbench/logs/hackbench-5-1", "Time: 0.25\n"),
+        file("kernbench/logs/kernbench-2-1.time", "1.0user 2.0system 0:-5.0elapsed\n"),
+    ];
+    insta::assert_snapshot!(told(&mmtests(&files)));
+}
+
+#[test]
+fn hostile_names_are_shown_escaped_and_make_no_row() {
+    let files = [
+        file("stream/logs/stream-1.log", "Copy: 1 2 3\n"),
+        file("vmr-stream/logs/stream-\u{1b}[2J.instances", "1 2\n"),
+        file("vmr-stream/logs/stream-a b.instances", "1 2\n"),
+        file("vmr-stream/logs/stream-..\u{202e}.instances", "1 2\n"),
+        file("../logs/x", "1"),
+        TreeFile { path: "kernbench/logs/a\x1b[31m".to_owned(), content: Content::Damaged("cut\nshort".to_owned()) },
+        file("proc-vmstat-nosuchtest", "time: 1\na 1\n"),
+    ];
+    let text = told(&mmtests(&files));
+    assert!(!text.contains('\x1b') && !text.contains('\u{202e}'));
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn a_test_that_was_cut_short_says_so_and_has_no_copies() {
+    let state = "test begin :: stream 5\nfile start :: /proc/vmstat\na 1\nfile end :: /proc/vmstat\na 2\n";
+    let stamps = "test begin :: kernbench 5\ntest end :: kernbench 9 1\ntest begin :: stream 10\n";
+    let foreign = mmtests(&[file("tests-sysstate", state), file("tests-timestamp", stamps)]);
+    insta::assert_snapshot!(told(&foreign), @r"
+    ! stream: it began and has no `test end`: it was cut short
+    ! kernbench: ended with exit code 1
+    ! stream: it began and has no `test end`: it was cut short
+    ");
+}
+
+fn place() -> LkpPlace {
+    LkpPlace::of(
+        "/lkp/result/will-it-scale/performance-process-100%-brk2/lkp-skl/debian-11/x86_64-rhel-8.3/gcc-12/\
+         ec81deb6b769dc1b",
+    )
+    .unwrap()
+}
+
+#[test]
+fn places_of_lkp_have_seven_parts_that_are_names() {
+    let place = place();
+    assert_eq!(
+        (place.test.as_str(), place.host.as_str(), place.compiler.as_str()),
+        ("will-it-scale", "lkp-skl", "gcc-12")
+    );
+    for path in ["", "a/b/c/d/e/f", "t/p/h/r/../c/x", "t/p/h/r/f/c/x\x1b", "t/p/h h/r/f/c/x"] {
+        assert_eq!(LkpPlace::of(path), None, "{path}");
+    }
+}
+
+#[test]
+fn stats_of_the_test_are_rows_and_those_of_monitors_are_counted() {
+    let json = br#"{"will-it-scale.per_process_ops": 129489, "will-it-scale.workload": [1.5, 2],
+        "will-it-scale.broken": "n/a", "will-it-scale.negative": -1, "proc-vmstat.pgfault": 5, "proc-vmstat.pgfree": 6,
+        "stats_source": "x/0/stats.json"}"#;
+    insta::assert_snapshot!(told(&lkp_run(&place(), json).unwrap()));
+}
+
+#[test]
+fn a_matrix_has_a_run_in_each_column() {
+    let json = br#"{"will-it-scale.per_process_ops": [10, 11, 12], "will-it-scale.late": [1],
+        "stats_source": ["/r/x/0/stats.json", "/r/x/1/stats.json", "/r/x/5/stats.json"]}"#;
+    let runs = lkp_columns(&place(), json).unwrap();
+    let rows: Vec<_> = runs.iter().map(|(number, foreign)| (*number, foreign.results.len())).collect();
+    assert_eq!(rows, [(0, 2), (1, 1), (5, 1)]);
+    assert_eq!(runs[2].1.results[0].samples, [12.0]);
+}
+
+#[test]
+fn what_is_no_document_of_lkp_is_refused() {
+    let why = |json: &[u8]| lkp_run(&place(), json).unwrap_err();
+    insta::assert_snapshot!(why(b"[1]"), @"it is no JSON object of stats");
+    assert!(why(b"{\"a\": NaN}").starts_with("it is no JSON: "));
+    assert!(why(&b"[".repeat(100_000)).starts_with("it is no JSON: "));
+    let why = |json: &[u8]| lkp_columns(&place(), json).unwrap_err();
+    insta::assert_snapshot!(why(b"{}"), @"it has no row stats_source: nothing says which runs its columns are");
+    insta::assert_snapshot!(why(b"{\"stats_source\": [7]}"), @"stats_source names no run in column 0: expected …/NUMBER/stats.json");
+}
+
+proptest! {
+    #[test]
+    fn garbage_is_read_as_garbage(bytes: Vec<u8>, lines in "((file|test|time|start|end|begin| |::|:|-|[0-9.]{1,3}|MB/sec|Time|user|system|elapsed|completed in|/proc/vmstat|Copy:)\n?){0,60}", which: usize) {
+        let template = tree();
+        let path = template[which % template.len()].path.clone();
+        for content in [bytes, lines.into_bytes()] {
+            let mut all = template.clone();
+            all.push(TreeFile { path: path.clone(), content: Content::Bytes(content) });
+            let foreign = mmtests(&all);
+            prop_assert!(foreign.results.iter().all(|r| r.samples.iter().all(|s| s.is_finite() && *s >= 0.0)));
+        }
+    }
+
+    #[test]
+    fn garbage_of_lkp_is_an_error_or_rows(bytes: Vec<u8>, values in proptest::collection::vec(any::<f64>(), 0..4)) {
+        drop((lkp_run(&place(), &bytes), lkp_columns(&place(), &bytes)));
+        let list: Vec<String> = values.iter().map(f64::to_string).collect();
+        let json = format!("{{\"will-it-scale.a\": [{}]}}", list.join(","));
+        if let Ok(foreign) = lkp_run(&place(), json.as_bytes()) {
+            prop_assert!(foreign.results.iter().all(|r| r.samples.iter().all(|s| s.is_finite() && *s >= 0.0)));
+        }
+    }
+}

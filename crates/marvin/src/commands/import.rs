@@ -1,0 +1,54 @@
+//! `marvin import`: results of other suites.
+
+use std::collections::BTreeMap;
+
+use lab::{ForeignSuite, Imported};
+
+use crate::answer::Answer;
+use crate::cli::{Arguments, Foreign, Import};
+use crate::exit::Exit;
+use crate::home::home;
+
+pub(crate) fn import(arguments: &Arguments, command: &Import) -> anyhow::Result<Exit> {
+    let answer = Answer::open(None)?;
+    let suite = match command.suite {
+        Foreign::Mmtests => ForeignSuite::Mmtests,
+        Foreign::Lkp => ForeignSuite::Lkp,
+    };
+    let imported = lab::import(&home(arguments.home.as_deref())?, suite, &command.folder)?;
+    let exit = if imported.runs.is_empty() { Exit::Usage } else { Exit::Fine };
+    answer.write(told(&imported))?;
+    Ok(exit)
+}
+
+/// Says what came in, what was there already, and what was not taken in.
+fn told(imported: &Imported) -> String {
+    let mut lines: Vec<String> = imported
+        .runs
+        .iter()
+        .map(|run| {
+            let end = if run.known { "was there already, nothing changed" } else { "imported" };
+            format!("{} {} run {}: {} rows, {end}", run.id.short(), run.kernel, run.number, run.rows)
+        })
+        .collect();
+    // The same of many runs is said once.
+    let mut left: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    for (folder, one) in &imported.left_out {
+        left.entry((&one.what, &one.why)).or_default().push(folder);
+    }
+    if !left.is_empty() {
+        lines.push(format!("Not taken in ({}; each run keeps its own in import.log):", imported.left_out.len()));
+    }
+    for ((what, why), folders) in left {
+        let of = match folders.as_slice() {
+            [folder] => (*folder).to_owned(),
+            [folder, rest @ ..] => format!("{folder} and {} more", rest.len()),
+            [] => String::new(),
+        };
+        lines.push(format!("  {what}: {why} ({of})"));
+    }
+    if imported.runs.is_empty() {
+        lines.push("No run was imported.".to_owned());
+    }
+    lines.join("\n") + "\n"
+}

@@ -1,0 +1,165 @@
+//! Results of other suites: small trees, made by hand after the layouts of MMTests and LKP-tests.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use crate::{fresh, told};
+
+fn put(folder: &Path, path: &str, text: &str) {
+    let file = folder.join(path);
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    if path.ends_with(".gz") {
+        let mut gz = flate2::write::GzEncoder::new(fs::File::create(file).unwrap(), flate2::Compression::fast());
+        gz.write_all(text.as_bytes()).unwrap();
+        gz.finish().unwrap();
+    } else {
+        fs::write(file, text).unwrap();
+    }
+}
+
+/// A run of MMTests on a kernel, which takes `seconds` to build another.
+fn run(log: &Path, name: &str, (iteration, seconds): (u32, f64)) {
+    let top = log.join(format!("{name}/iter-{iteration}"));
+    let begun = 1_700_000_000 + iteration * 1000;
+    let release = name.split('-').next().unwrap();
+    put(&top, "kernel.version", &format!("Linux marvin7 {release}.0-{name} #1 SMP x86_64\n"));
+    put(&top, "lscpu.gz", "Architecture: x86_64\nCPU(s): 48\nModel name: Xeon\n");
+    put(
+        &top,
+        "tests-timestamp",
+        &format!(
+            "start :: {begun}\ntest begin :: kernbench {begun}\ntest end :: kernbench {} 0\ntime :: kernbench 1.00 user \
+             2.00 system {seconds} elapsed\n",
+            begun + 100
+        ),
+    );
+    let mut state = String::new();
+    write!(state, "test begin :: kernbench {begun}\nfile start :: /proc/vmstat\npgfault 10\npswpin 0\n").unwrap();
+    write!(state, "file end :: /proc/vmstat\npgfault 510\npswpin 7\ntest end :: kernbench {} 0\n", begun + 100)
+        .unwrap();
+    put(&top, "tests-sysstate.gz", &state);
+    put(&top, "iostat-kernbench.gz", "avg-cpu\n");
+    for (number, more) in [(1, 0.0), (2, 0.2), (3, 0.1)] {
+        let time = format!("10.0user 5.0system 0:{:.2}elapsed 100%CPU\n", seconds + more);
+        put(&top, &format!("kernbench/logs/kernbench-4-{number}.time"), &time);
+    }
+    put(&top, "usemem/logs/usemem-1.log", "x\n");
+}
+
+fn log() -> PathBuf {
+    let log = fresh("mmtests-log");
+    for (iteration, old, new) in [(0, 40.0, 30.0), (1, 40.3, 30.2), (2, 39.9, 30.1)] {
+        run(&log, "6.1-vanilla", (iteration, old));
+        run(&log, "6.12-vanilla", (iteration, new));
+    }
+    log
+}
+
+/// The ids of runs, as the list of an import begins with them.
+fn ids(said: &str) -> Vec<String> {
+    said.lines()
+        .filter_map(|line| line.split(' ').next().filter(|word| word.starts_with("run_")))
+        .map(str::to_owned)
+        .collect()
+}
+
+fn without_dates(text: &str) -> String {
+    let is_date = |line: &&str| !line.starts_with("Compared:");
+    text.lines().filter(is_date).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_log_of_mmtests_is_listed_shown_and_compared() {
+    let (home, log) = (fresh("mmtests-home"), log());
+    let folder = log.display().to_string();
+    let said = told(&home, &["import", "mmtests", &folder]);
+    insta::assert_snapshot!(said);
+    let ids = ids(&said);
+    assert_eq!(ids.len(), 6);
+    insta::assert_snapshot!(told(&home, &["runs"]));
+    insta::assert_snapshot!(told(&home, &["show", &ids[0]]));
+    insta::assert_snapshot!(told(&home, &["show", &ids[0], "--artefact", "list"]));
+    insta::assert_snapshot!(told(&home, &["show", &ids[0], "--artefact", "import.log"]));
+    let mut report = vec!["report"];
+    report.extend(ids.iter().map(String::as_str));
+    insta::assert_snapshot!(without_dates(&told(&home, &report)));
+    for format in ["markdown", "json", "html"] {
+        let text = told(&home, &[&report[..], &["--format", format]].concat());
+        assert!(text.starts_with("exit 0") && text.contains("kernbench/Elapsed-4"), "{text}");
+    }
+    let monitors = told(&home, &[&report[..], &["--monitors", "--workload", "kernbench/Elapsed-4"]].concat());
+    let block = monitors.split_once("kernbench: what the kernels counted").unwrap().1;
+    insta::assert_snapshot!(block.split_once("What differed").unwrap().0);
+    let again = told(&home, &["import", "mmtests", &log.join("6.1-vanilla").display().to_string()]);
+    assert_eq!(again.matches("was there already, nothing changed").count(), 3, "{again}");
+}
+
+#[test]
+fn one_run_of_each_is_no_verdict_and_unknown_directions_are_asked_for() {
+    let (home, log) = (fresh("mmtests-one-home"), fresh("mmtests-one"));
+    run(&log, "6.1-vanilla", (0, 40.0));
+    run(&log, "6.12-vanilla", (0, 30.0));
+    let ids = ids(&told(&home, &["import", "mmtests", &log.display().to_string()]));
+    let report = ["report", &ids[0], &ids[1]];
+    let unclear = told(&home, &report);
+    assert!(unclear.starts_with("exit 3") && unclear.contains("one run on each side tells nothing"), "{unclear}");
+    insta::assert_snapshot!(told(&home, &[&report[..], &["--workload", "kernbench/duration-elapsed"]].concat()));
+    let lower = told(&home, &[&report[..], &["--lower", "kernbench/duration-elapsed"]].concat());
+    assert!(lower.contains("kernbench/duration-elapsed"), "{lower}");
+    insta::assert_snapshot!(told(&home, &[&report[..], &["--higher", "kernbanch"]].concat()));
+}
+
+#[test]
+fn a_result_folder_of_lkp_is_imported_and_compared() {
+    let (home, results) = (fresh("lkp-home"), fresh("lkp-results"));
+    let place = "result/will-it-scale/performance-process-100%-brk2/lkp-skl/debian-11/x86_64-rhel-8.3/gcc-12";
+    for (commit, ops) in [("ec81deb6b769dc1b", 129_489.0), ("6e553c6bcb7746ab", 252_151.0)] {
+        for number in 0_u8..3 {
+            let stats = format!(
+                "{{\"will-it-scale.per_process_ops\": {}, \"proc-vmstat.pgfault\": 7, \"will-it-scale.strange\": 1}}",
+                ops + f64::from(number) * 100.0
+            );
+            put(&results, &format!("{place}/{commit}/{number}/stats.json.gz"), &stats);
+        }
+    }
+    let matrix =
+        "{\"will-it-scale.per_process_ops\": [1, 2], \"stats_source\": [\"/r/7/stats.json\", \"/r/8/stats.json\"]}";
+    put(&results, &format!("{place}/v6.1/matrix.json"), matrix);
+    let said = told(&home, &["import", "lkp", &results.display().to_string()]);
+    insta::assert_snapshot!(said);
+    let mut report = vec!["report"];
+    let ids = ids(&said);
+    report.extend(ids.iter().take(6).map(String::as_str));
+    insta::assert_snapshot!(without_dates(&told(&home, &report)));
+}
+
+#[test]
+fn folders_that_are_none_and_files_that_are_damaged() {
+    let home = fresh("import-mistakes-home");
+    let nothing = fresh("import-nothing");
+    fs::create_dir_all(&nothing).unwrap();
+    let name = nothing.display().to_string();
+    for suite in ["mmtests", "lkp"] {
+        insta::assert_snapshot!(told(&home, &["import", suite, &name]).replace(&name, "FOLDER"));
+    }
+    insta::assert_snapshot!(told(&home, &["import", "mmtests", "/no/such/folder"]));
+    assert!(!home.exists(), "nothing was worth making a home for");
+
+    let log = fresh("import-damaged");
+    run(&log, "6.1-vanilla", (0, 40.0));
+    let state = log.join("6.1-vanilla/iter-0/tests-sysstate.gz");
+    let whole = fs::read(&state).unwrap();
+    fs::write(&state, &whole[..whole.len() / 2]).unwrap();
+    let bomb = vec![b'1'; 80 << 20];
+    put(&log, "6.1-vanilla/iter-0/stream/logs/stream-1.log.gz", std::str::from_utf8(&bomb).unwrap());
+    put(&log, "6.1-vanilla/iter-0/stream/logs/stream-2.log.xz", "plain");
+    put(&log, "6.1-vanilla/iter-0/hackbench/logs/hackbench-4-1", "Time: nan\n");
+    put(&log, "6.1 x\u{1b}[2J/iter-0/stream/logs/stream-1.log", "Copy: 1\n");
+    put(&log, "6.2/iter-0/tests-timestamp", "start :: 5\n");
+    std::os::unix::fs::symlink("/etc", log.join("6.1-vanilla/iter-0/etc")).unwrap();
+    let said = told(&home, &["import", "mmtests", &log.display().to_string()]);
+    assert!(!said.contains('\u{1b}'), "{said}");
+    insta::assert_snapshot!(said);
+}

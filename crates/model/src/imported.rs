@@ -1,0 +1,151 @@
+//! What is known of the metrics of other suites, whose results can be imported: unit and direction.
+//!
+//! Results are stored under the names that their suite gives them; what a name means is looked up here whenever it is
+//! asked, so that a later Marvin knows more of what is stored already. Nothing is guessed: a metric that is not listed has no
+//! direction, and cannot be rated unless the user says one.
+
+use crate::Direction::{self, HigherIsBetter, LowerIsBetter};
+
+/// The suite of results imported from MMTests. Workloads are called `TEST/ROW`, as `kernbench/Elapsed-4`.
+pub const MMTESTS: &str = "mmtests";
+
+/// The suite of results imported from LKP-tests. Workloads are called `TEST/PARAMETERS/STAT`.
+pub const LKP: &str = "lkp";
+
+/// What is known of a metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Declared {
+    /// Its unit in words; empty where it is not known.
+    pub unit: &'static str,
+    /// Which way is good; none where it is not known.
+    pub direction: Option<Direction>,
+}
+
+const UNKNOWN: Declared = Declared { unit: "", direction: None };
+
+/// A rule: beginning of the test's name, beginning and end of the row's, unit, direction.
+type Rule = (&'static str, (&'static str, &'static str), &'static str, Option<Direction>);
+
+const LOWER: Option<Direction> = Some(LowerIsBetter);
+const HIGHER: Option<Direction> = Some(HigherIsBetter);
+
+/// The tests of MMTests that are read: `bin/lib/MMTests/Extract*.pm` and `shellpack_src/src/*/parse-results` there. The first
+/// rule that fits holds.
+const OF_MMTESTS: &[Rule] = &[
+    // How long a test took as a whole; of one that runs for a fixed time it says nothing.
+    ("", ("duration-", ""), "s", None),
+    ("kernbench", ("", ""), "s", LOWER),
+    ("hackbench", ("time-", ""), "s", LOWER),
+    ("pft", ("faults/cpu-", ""), "faults/s", HIGHER),
+    ("pft", ("faults/sec-", ""), "faults/s", HIGHER),
+    ("aim9", ("", "_test"), "ops/s", HIGHER),
+    ("stream", ("", ""), "MB/s", HIGHER),
+    ("vmr-stream", ("", ""), "MB/s", HIGHER),
+    ("netperf", ("tcprr-", ""), "transactions/s", HIGHER),
+    ("netperf", ("udprr-", ""), "transactions/s", HIGHER),
+    ("netperf", ("", ""), "Mbit/s", HIGHER),
+    ("tbench", ("throughput-", ""), "MB/s", HIGHER),
+    ("dbench", ("throughput-", ""), "MB/s", HIGHER),
+    ("tbench", ("loadfile-", ""), "ms", LOWER),
+    ("dbench", ("loadfile-", ""), "ms", LOWER),
+    // sysbench 1.0 prints its latencies in ms; ExtractSysbenchthread.pm calls them microseconds.
+    ("sysbench-thread", ("percentile95-", ""), "ms", LOWER),
+    ("sysbenchthread", ("percentile95-", ""), "ms", LOWER),
+];
+
+/// Stats of LKP-tests: those of `etc/index-perf-all.yaml` and `etc/index-latency-all.yaml` there whose direction their name or
+/// their program bears out. The Phoronix entries are left out, as some contradict themselves (`milliseconds: 1`).
+const OF_LKP: &[Rule] = &[
+    ("aim7", ("jobs-per-min", ""), "jobs/min", HIGHER),
+    ("aim9", ("", ".ops_per_sec"), "ops/s", HIGHER),
+    ("apachebench", ("requests_per_second", ""), "requests/s", HIGHER),
+    ("autonuma-benchmark", ("", ".seconds"), "s", LOWER),
+    ("blogbench", ("", "_score"), "score", HIGHER),
+    ("coremark", ("iterations_per_sec", ""), "iterations/s", HIGHER),
+    ("dbench", ("throughput", ""), "MB/s", HIGHER),
+    ("dbench", ("max_latency", ""), "ms", LOWER),
+    ("fio", ("", "_bw_MBps"), "MB/s", HIGHER),
+    ("fio", ("", "_iops"), "IO/s", HIGHER),
+    ("fsmark", ("files_per_sec", ""), "files/s", HIGHER),
+    ("fsmark", ("app_overhead", ""), "us", LOWER),
+    ("hackbench", ("throughput", ""), "messages/s", HIGHER),
+    ("iperf", ("", ".bps"), "bit/s", HIGHER),
+    ("kbuild", ("", "_per_iteration"), "s", LOWER),
+    ("kernbench", ("elapsed_time", ""), "s", LOWER),
+    ("netperf", ("Throughput_Mbps", ""), "Mbit/s", HIGHER),
+    ("netperf", ("Throughput_tps", ""), "transactions/s", HIGHER),
+    ("perf-bench-futex", ("ops/s", ""), "ops/s", HIGHER),
+    ("perf-bench-sched-pipe", ("ops_per_sec", ""), "ops/s", HIGHER),
+    ("pft", ("faults_per_sec_per_cpu", ""), "faults/s", HIGHER),
+    ("pgbench", ("tps", ""), "transactions/s", HIGHER),
+    ("pgbench", ("latency_ms", ""), "ms", LOWER),
+    ("reaim", ("jobs_per_min", ""), "jobs/min", HIGHER),
+    ("redis", ("", "_throughput_rps"), "requests/s", HIGHER),
+    ("schbench", ("", "_us"), "us", LOWER),
+    ("stream", ("", "_bandwidth_MBps"), "MB/s", HIGHER),
+    ("stress-ng", ("", "_per_sec"), "ops/s", HIGHER),
+    ("sysbench-fileio", ("", "_operations/s"), "ops/s", HIGHER),
+    ("tbench", ("throughput_MB/s", ""), "MB/s", HIGHER),
+    ("tbench", ("max_latency", ""), "ms", LOWER),
+    ("unixbench", ("score", ""), "score", HIGHER),
+    ("vm-scalability", ("median", ""), "KB/s", HIGHER),
+    ("vm-scalability", ("throughput", ""), "KB/s", HIGHER),
+    ("will-it-scale", ("", "_ops"), "ops", HIGHER),
+    ("will-it-scale", ("scalability", ""), "", HIGHER),
+];
+
+/// Returns what is known of a workload of a suite whose results were imported.
+#[must_use]
+pub fn imported_metric(suite: &str, workload: &str) -> Declared {
+    let rules = match suite {
+        MMTESTS => OF_MMTESTS,
+        LKP => OF_LKP,
+        _ => return UNKNOWN,
+    };
+    let Some((test, rest)) = workload.split_once('/') else { return UNKNOWN };
+    // Parameters of LKP hold no stroke, but its stats do: `ops/s`. Rows of MMTests have no parameters before them.
+    let row = if suite == LKP { rest.split_once('/').map_or(rest, |(_, stat)| stat) } else { rest };
+    let fits = |(of, (start, end), ..): &&Rule| is_test(test, of) && row.starts_with(start) && row.ends_with(end);
+    rules.iter().find(fits).map_or(UNKNOWN, |(.., unit, direction)| Declared { unit, direction: *direction })
+}
+
+/// Tells whether a test is `of`, or a variant of it: `hackbench-process-pipes` and `tbench4` are.
+fn is_test(test: &str, of: &str) -> bool {
+    let variant = |c: char| c == '-' || c.is_ascii_digit();
+    test.strip_prefix(of).is_some_and(|rest| of.is_empty() || rest.is_empty() || rest.starts_with(variant))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Declared, LKP, MMTESTS, UNKNOWN, imported_metric};
+    use crate::Direction::{HigherIsBetter, LowerIsBetter};
+
+    #[test]
+    fn names_tell_unit_and_direction() {
+        for (suite, workload, unit, direction) in [
+            (MMTESTS, "kernbench/Elapsed-4", "s", Some(LowerIsBetter)),
+            (MMTESTS, "hackbench-process-pipes/time-4", "s", Some(LowerIsBetter)),
+            (MMTESTS, "tbench4/throughput-8", "MB/s", Some(HigherIsBetter)),
+            (MMTESTS, "netperf-ipv4-udp/udpstream-recv-64", "Mbit/s", Some(HigherIsBetter)),
+            (MMTESTS, "netperf-ipv4-tcp-rr/tcprr-send-1", "transactions/s", Some(HigherIsBetter)),
+            (MMTESTS, "kernbench/duration-elapsed", "s", None),
+            (LKP, "will-it-scale/performance-process-100%-brk2/per_process_ops", "ops", Some(HigherIsBetter)),
+            (LKP, "perf-bench-futex/300s-hash/ops/s", "ops/s", Some(HigherIsBetter)),
+        ] {
+            assert_eq!(imported_metric(suite, workload), Declared { unit, direction }, "{workload}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_listed_is_not_guessed() {
+        for (suite, workload) in [
+            (MMTESTS, "usemem/elapsed-4"),
+            (MMTESTS, "streamer/copy"),
+            (LKP, "ftq/x/max"),
+            ("micro", "stream/copy"),
+            (LKP, ""),
+        ] {
+            assert_eq!(imported_metric(suite, workload), UNKNOWN, "{workload}");
+        }
+    }
+}
