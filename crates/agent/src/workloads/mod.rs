@@ -219,7 +219,6 @@ const WORKLOADS: &[(&str, Create)] = &[
     ("rmap-file-fork", || rmap::fork(Case::File)),
     ("rmap-anon-fork", || rmap::fork(Case::Inherited)),
     ("rmap-chain-fork", || rmap::fork(Case::Chain)),
-    ("rmap-shm-punch", rmap::punch_out),
 ];
 
 /// Misbehaviours, for the tests of the host side. Not listed.
