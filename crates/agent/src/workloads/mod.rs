@@ -230,7 +230,6 @@ const WORKLOADS: &[(&str, Create)] = &[
     ("rmap-file-fork", || rmap::fork(Case::File)),
     ("rmap-anon-fork", || rmap::fork(Case::Inherited)),
     ("rmap-chain-fork", || rmap::fork(Case::Chain)),
-    ("rmap-shm-punch", rmap::punch_out),
     ("memcachetest-0", || reclaim::parallelio(0)),
     ("memcachetest-50", || reclaim::parallelio(50)),
     ("memcachetest-225", || reclaim::parallelio(225)),

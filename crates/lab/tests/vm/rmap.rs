@@ -105,7 +105,7 @@ fn what_does_not_fit_says_so() {
 
 /// Some of the suite; all of it for whoever sets MARVIN_FULL, as `make test-full` does.
 fn some() -> Vec<&'static Workload> {
-    let few = ["rmap-sparse-map", "rmap-anon-fork", "rmap-shm-punch"];
+    let few = ["rmap-sparse-map", "rmap-anon-fork"];
     let full = std::env::var_os("MARVIN_FULL").is_some();
     RMAP.workloads.iter().filter(|workload| full || few.contains(&workload.name)).collect()
 }

@@ -27,7 +27,7 @@ const fn fork(name: &'static str, stresses: &'static str, exercises: Functions) 
 /// The rmap suite.
 pub const RMAP: Suite = Suite {
     name: "rmap",
-    purpose: "reverse mappings: processes that map, fork and lose memory that others have mapped as well",
+    purpose: "reverse mappings: processes that map and fork what others have mapped as well",
     workloads: &[
         map(
             "rmap-file-map",
@@ -48,15 +48,5 @@ pub const RMAP: Suite = Suite {
         fork("rmap-file-fork", "copying mappings of a file", &[&["do_exit"]]),
         fork("rmap-anon-fork", "copying private mappings whose pages are inherited", &[&["anon_vma_fork"]]),
         fork("rmap-chain-fork", "the same where each process was forked from the one before", &[&["anon_vma_fork"]]),
-        workload(
-            "rmap-shm-punch",
-            Texts {
-                stresses: "finding all processes that have a page of shared memory mapped",
-                operation: "fallocate(2) takes one page out that 4 processes have in use",
-                source: SOURCE,
-            },
-            256,
-            &[&["shmem_fallocate"], REMOVE],
-        ),
     ],
 };

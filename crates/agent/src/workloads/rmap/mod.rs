@@ -212,11 +212,6 @@ impl World {
         }
     }
 
-    /// Takes a page out of the object.
-    fn drop_page(&self, page: usize) -> Result<(), Failure> {
-        Ok(punch(self.object()?, page)?)
-    }
-
     /// Takes all pages out of the object, gives it its length again, and returns the ticks of the former and how many pages
     /// were in use.
     pub(crate) fn drop_all(&self, clock: Clock) -> Result<(u64, u64), Failure> {
@@ -389,7 +384,6 @@ const FORKED: usize = 64;
 enum Measured {
     Cycle,
     Fork,
-    Drop,
 }
 
 struct Suite {
@@ -404,14 +398,12 @@ impl Workload for Suite {
         Between::GoOn
     }
 
-    fn prepare(&mut self, operations: u64) -> io::Result<()> {
-        let operations = usize::try_from(operations).map_err(io::Error::other)?;
+    fn prepare(&mut self, _operations: u64) -> io::Result<()> {
         let mappings = match self.measured {
             Measured::Cycle => MAPPED,
             Measured::Fork => FORKED,
-            Measured::Drop => operations,
         };
-        let cell = Cell { case: self.case, processes: TEAM, mappings: mappings.max(1), clock: Clock::Tsc };
+        let cell = Cell { case: self.case, processes: TEAM, mappings, clock: Clock::Tsc };
         let world = self.world.insert(World::new(cell, None)?);
         match world.populate()? {
             Populated::All(_) => Ok(()),
@@ -421,18 +413,12 @@ impl Workload for Suite {
 
     fn run(&mut self, operations: u64) -> io::Result<()> {
         let Some(world) = &self.world else { return Ok(()) };
-        match self.measured {
-            Measured::Cycle | Measured::Fork => {
-                let step = if self.measured == Measured::Fork { Step::Fork } else { Step::Cycle };
-                let operations = u32::try_from(operations).map_err(io::Error::other)?;
-                world.board.ask(0, step, operations).map(|_| ())
-            }
-            Measured::Drop => (0..operations as usize).try_for_each(|page| match world.drop_page(page) {
-                Err(Failure::Error(error)) => Err(error),
-                Err(failure) => Err(io::Error::other(failure.to_string())),
-                Ok(()) => Ok(()),
-            }),
-        }
+        let step = match self.measured {
+            Measured::Cycle => Step::Cycle,
+            Measured::Fork => Step::Fork,
+        };
+        let operations = u32::try_from(operations).map_err(io::Error::other)?;
+        world.board.ask(0, step, operations).map(|_| ())
     }
 
     fn clear(&mut self, _operations: u64) -> io::Result<()> {
@@ -453,9 +439,4 @@ pub(super) fn cycle(case: Case) -> Made {
 /// rmap-…-fork: a process that has mappings forks others that end at once.
 pub(super) fn fork(case: Case) -> Made {
     made(case, Measured::Fork)
-}
-
-/// rmap-shm-punch: pages that all processes have mapped are taken out of what they are of.
-pub(super) fn punch_out() -> Made {
-    made(Case::Shared, Measured::Drop)
 }

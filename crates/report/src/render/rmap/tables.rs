@@ -126,10 +126,10 @@ fn written(value: Value<'_>) -> String {
 
 /// Returns a law in words: `n^0.98 m^-0.02, R² 0.999`.
 fn law(Laws { all, large }: &Laws) -> String {
-    let off = is_poor(all).then(|| format!("; poor: a cell is {:.2} times off", all.worst_ratio)).unwrap_or_default();
+    let off = if is_poor(all) { format!("; poor: a cell is {:.2} times off", all.worst_ratio) } else { String::new() };
     let large = large.as_ref().map_or_else(String::new, |large| {
-        let poor = is_poor(large).then(|| format!(" ({:.2} times off)", large.worst_ratio)).unwrap_or_default();
-        format!("; without the fewest: {}{poor}", powers(large))
+        let off = if is_poor(large) { format!(" ({:.2} times off)", large.worst_ratio) } else { String::new() };
+        format!("; without the fewest: {}{off}", powers(large))
     });
     format!("{}{off}{large}", powers(all))
 }
