@@ -176,7 +176,7 @@ impl Bench {
                 for _ in 0..if busy { 2 } else { 0 } {
                     scope.spawn(|| {
                         while !stop.load(Ordering::Relaxed) {
-                            std::hint::spin_loop()
+                            std::hint::spin_loop();
                         }
                     });
                 }
