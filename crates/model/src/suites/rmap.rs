@@ -8,7 +8,7 @@ const REMOVE: &[&str] = &["page_remove_rmap", "folio_remove_rmap_ptes"];
 
 const SOURCE: &str = "the question of the thread \"Performance of partial object-based rmap\" (2003): what a process with many \
     mappings, among many processes, has to pay for the reverse mapping. Kept: processes that all map the same memory, \
-    sparse and nonlinear mappings, deeply inherited memory. Differs: 4 processes instead of 1,000, and a fixed number of \
+    sparse mappings, deeply inherited memory. Differs: 4 processes instead of 1,000, and a fixed number of \
     mappings; `marvin experiment rmap` has the grid";
 
 const fn map(name: &'static str, stresses: &'static str, operation: &'static str) -> Workload {
@@ -39,11 +39,6 @@ pub const RMAP: Suite = Suite {
             "rmap-sparse-map",
             "mappings of 2 MiB each of the same shared memory, a page of each in use",
             "munmap(2), mmap(2) and a write to a page, with a page table for it",
-        ),
-        map(
-            "rmap-remap-map",
-            "shared memory whose pages are mapped in another order one by one",
-            "remap_file_pages(2) and a write to the page",
         ),
         fork("rmap-file-fork", "copying mappings of a file", &[&["do_exit"]]),
         fork("rmap-anon-fork", "copying private mappings whose pages are inherited", &[&["anon_vma_fork"]]),

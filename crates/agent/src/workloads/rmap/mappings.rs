@@ -83,12 +83,8 @@ impl Mappings<'_> {
         let object = self.object.map_or(-1, AsRawFd::as_raw_fd);
         for number in 0..operations as usize {
             let place = self.layout.place(number % self.layout.mappings);
-            if self.layout.case == Case::Remapped {
-                remap(place)?;
-            } else {
-                unmap(place.address, place.pages * PAGE)?;
-                map(place.address, place.pages, (libc::MAP_SHARED, object, place.offset))?;
-            }
+            unmap(place.address, place.pages * PAGE)?;
+            map(place.address, place.pages, (libc::MAP_SHARED, object, place.offset))?;
             write(place.address + place.used * PAGE);
         }
         Ok(())
