@@ -223,12 +223,6 @@ const WORKLOADS: &[(&str, Create)] = &[
     ("tio-like-seqwr-4", || tiobench::write(Order::Sequential, 4)),
     ("tio-like-rndwr-1", || tiobench::write(Order::Random, 1)),
     ("tio-like-rndwr-4", || tiobench::write(Order::Random, 4)),
-    ("rmap-file-map", || rmap::cycle(Case::File)),
-    ("rmap-shm-map", || rmap::cycle(Case::Shared)),
-    ("rmap-sparse-map", || rmap::cycle(Case::Sparse)),
-    ("rmap-file-fork", || rmap::fork(Case::File)),
-    ("rmap-anon-fork", || rmap::fork(Case::Inherited)),
-    ("rmap-chain-fork", || rmap::fork(Case::Chain)),
     ("memcachetest-0", || reclaim::parallelio(0)),
     ("memcachetest-50", || reclaim::parallelio(50)),
     ("memcachetest-225", || reclaim::parallelio(225)),
@@ -245,6 +239,12 @@ const WORKLOADS: &[(&str, Create)] = &[
     ("reclaim-slow", || reclaim::slow(Generations::AsBooted)),
     ("reclaim-slow-gen", || reclaim::slow(Generations::On)),
     ("reclaim-slow-lru", || reclaim::slow(Generations::Off)),
+    ("rmap-file-map", || rmap::cycle(Case::File)),
+    ("rmap-shm-map", || rmap::cycle(Case::Shared)),
+    ("rmap-sparse-map", || rmap::cycle(Case::Sparse)),
+    ("rmap-file-fork", || rmap::fork(Case::File)),
+    ("rmap-anon-fork", || rmap::fork(Case::Inherited)),
+    ("rmap-chain-fork", || rmap::fork(Case::Chain)),
 ];
 
 /// Misbehaviours, for the tests of the host side. Not listed.
