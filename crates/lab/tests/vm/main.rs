@@ -26,6 +26,16 @@ fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
+/// Whether nothing is to be left out, as in `make test-full`.
+fn full() -> bool {
+    std::env::var_os("MARVIN_FULL").is_some()
+}
+
+/// The kernels of stories that are told of several: the newer one in every gate, both where nothing is to be left out.
+fn kernels() -> &'static [&'static str] {
+    if full() { &["deb:6.1", "deb:6.12"] } else { &["deb:6.12"] }
+}
+
 /// The lab that most stories share.
 fn lab() -> &'static Lab {
     static LAB: OnceLock<Lab> = OnceLock::new();

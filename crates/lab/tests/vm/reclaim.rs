@@ -4,7 +4,7 @@
 use lab::{Dumps, Plan, Reuse};
 use model::{Equipment, FailureReason, GuestModule, MonitorFile, Outcome, RECLAIM, Reading, Workload, WorkloadResult};
 
-use crate::{build, declared, lab, leaked, samples};
+use crate::{build, declared, full, kernels, lab, leaked, samples};
 
 /// A workload with as few operations and iterations as show something.
 fn little(name: &str) -> Workload {
@@ -37,15 +37,11 @@ fn value(result: &WorkloadResult) -> f64 {
     stats::median_without_first(samples(result)).unwrap()
 }
 
-fn is_full() -> bool {
-    std::env::var_os("MARVIN_FULL").is_some()
-}
-
 #[test]
 fn the_same_seed_gives_the_same_samples_although_a_page_more_would_not() {
-    for kernel in ["deb:6.1", "deb:6.12"] {
+    for kernel in kernels() {
         let few = ["memcachetest-50", "io-duration-50", "swaptotal-50", "minorfaults-50", "reclaim-anon"];
-        let all: Vec<&'static Workload> = if is_full() {
+        let all: Vec<&'static Workload> = if full() {
             RECLAIM.workloads.iter().map(|workload| leaked(little(workload.name))).collect()
         } else {
             few.iter().map(|name| leaked(little(name))).collect()
@@ -116,7 +112,7 @@ fn monitors_show_who_reclaims() {
 
 #[test]
 fn reclaim_on_purpose_enters_what_it_declares() {
-    if !is_full() {
+    if !full() {
         println!("left to MARVIN_FULL=1: probes are slow");
         return;
     }

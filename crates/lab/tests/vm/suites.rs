@@ -3,12 +3,7 @@
 use lab::{Lab, Options};
 use model::{Steadiness, Workload};
 
-use crate::{build, declared, folder, lab, measure, same_build, samples};
-
-/// Whether nothing is to be left out, as in `make test-full`.
-fn full() -> bool {
-    std::env::var_os("MARVIN_FULL").is_some()
-}
+use crate::{build, declared, folder, full, kernels, lab, measure, same_build, samples};
 
 /// One of each group; all of them where nothing is to be left out.
 fn some() -> Vec<&'static Workload> {
@@ -26,7 +21,7 @@ fn some() -> Vec<&'static Workload> {
 
 #[test]
 fn two_homes_give_the_same_samples() {
-    for kernel in if full() { &["deb:6.1", "deb:6.12"][..] } else { &["deb:6.12"] } {
+    for kernel in kernels() {
         let build = build(kernel);
         let workloads = some();
         let first = measure(lab(), &build, &workloads);
@@ -85,7 +80,8 @@ const TOLERANCE: f64 = 0.02;
 fn a_cost_follows_what_is_stressed_and_nothing_else() {
     let build = build("deb:6.12");
     let mut wrong = Vec::new();
-    for (name, stressed, other) in HARDER {
+    // Each third in every gate, all of them in `make test-full`.
+    for (name, stressed, other) in HARDER.iter().step_by(if full() { 1 } else { 3 }) {
         let cost = |probed: &'static str| {
             let functions: &'static [&'static str] = Vec::leak(vec![probed]);
             let exercises: &'static [&'static [&'static str]] =

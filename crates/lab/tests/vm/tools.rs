@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use lab::{Dumps, Plan, Reuse, Tools};
 use model::{Outcome, Run};
 
-use crate::{build, lab, samples};
+use crate::{build, kernels, lab, samples};
 
 /// A tool that goes wrong in each way.
 const WRONG: &str = r#"
@@ -105,7 +105,7 @@ fn outcome(runs: &[Run], row: &str) -> (String, Vec<f64>) {
 
 #[test]
 fn tools_run_and_say_the_same_twice() {
-    for kernel in ["deb:6.1", "deb:6.12"] {
+    for kernel in kernels() {
         let words = ["sysbench-cpu", "hackbench"];
         let first = run(kernel, &words);
         let second = run(kernel, &words);
