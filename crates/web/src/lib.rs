@@ -1,7 +1,7 @@
 //! The dashboard: pages and JSON documents about what a store holds, served or written as files.
 //!
 //! Everything shown is a value from `report`; here it gets an address and a page. One pure function answers
-//! ([`Site::answer`]), whether a server asks or [`publish`] does. Nothing is written, neither to the store nor for anybody.
+//! ([`Site::answer`]), whether a server asks or [`publish()`] does. Nothing is written, neither to the store nor for anybody.
 
 mod address;
 mod api;
