@@ -31,7 +31,12 @@ pub fn workloads() -> Vec<&'static Workload> {
 /// Returns the group of a workload: what stands before the first hyphen of its name.
 #[must_use]
 pub fn group_of(workload: &Workload) -> &'static str {
-    workload.name.split('-').next().unwrap_or(workload.name)
+    group_of_name(workload.name)
+}
+
+/// Returns the group that a name is of.
+pub(crate) fn group_of_name(name: &str) -> &str {
+    name.split('-').next().unwrap_or(name)
 }
 
 /// Returns the workloads of a suite that the words name, in the suite's order; all of them for no words.

@@ -1,5 +1,6 @@
 //! Which part of the kernel a workload is about: what the rows of a large table are grouped by.
 
+use crate::selection::group_of_name;
 use crate::{IO, MM, NET, RECLAIM, RMAP, SCHED, Suite};
 
 /// Returns the subsystem that a workload of that name stresses most: that of its suite, or for the micro suite that of its
@@ -11,8 +12,7 @@ pub fn subsystem_of(name: &str) -> &str {
     if let Some((_, subsystem)) = suites.into_iter().find(|(suite, _)| declares(suite)) {
         return subsystem;
     }
-    let group = name.split('-').next().unwrap_or(name);
-    match group {
+    match group_of_name(name) {
         "fault" | "mem" => "mm",
         "switch" | "pipe" | "futex" | "sem" | "mutex" => "sched",
         "file" => "io",

@@ -169,6 +169,7 @@ impl Answer<'_> {
             head: self.labels[kernel].head.clone(),
             build: self.sides[kernel].build.clone(),
             machine: self.sides[kernel].machine.clone(),
+            also: self.sides[kernel].also.iter().map(|machine| (*machine).clone()).collect(),
             runs: runs
                 .iter()
                 .map(|run| RunMark { id: run.id.clone(), seed: run.seed, started_unix: run.started_unix })

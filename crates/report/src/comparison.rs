@@ -2,7 +2,9 @@
 //!
 //! Only the shape and what is counted from it; `compare.rs` fills it, `render` shows it.
 
-use model::{Build, Environment, FailureReason, Machine, RunId, Stage, Unit, Verdict, Workload};
+use model::{
+    Build, Environment, FailureReason, Machine, MachineKind, RunId, Stage, Unit, Verdict, Workload, experiment_of,
+};
 use stats::Spread;
 
 use crate::environment::{Difference, Differing};
@@ -80,6 +82,8 @@ pub struct Kernel {
     pub build: Build,
     /// Where.
     pub machine: Machine,
+    /// The same with other equipment, where workloads asked for it.
+    pub also: Vec<Machine>,
     /// The runs that were used.
     pub runs: Vec<RunMark>,
     /// What the first run that got that far said of itself.
@@ -314,7 +318,25 @@ impl Conclusion {
     }
 }
 
+impl Kernel {
+    /// Returns all machines that it ran on.
+    pub(crate) fn machines(&self) -> impl Iterator<Item = &Machine> {
+        std::iter::once(&self.machine).chain(&self.also)
+    }
+}
+
 impl Comparison {
+    /// Tells whether other suites measured what is compared.
+    pub(crate) fn is_imported(&self) -> bool {
+        self.kernels().any(|kernel| kernel.machine.kind == MachineKind::Imported)
+    }
+
+    /// Returns the name of the block that a row stands in: its experiment's, or the suite's where it is of none.
+    pub(crate) fn block(&self, row: &Row) -> &str {
+        let declared = if self.is_imported() { None } else { experiment_of(row.workload.name) };
+        declared.unwrap_or(&self.suite)
+    }
+
     /// Returns what it comes to.
     ///
     /// A workload that fails on the base alone says nothing against the others: that is unclear, not failed.

@@ -68,7 +68,25 @@ const HARDER: &[(&str, &str, &str)] = &[
     ("tbench-like-4", "tcp_sendmsg", "udp_sendmsg"),
     ("tio-like-seqrd-4", "filemap_read", "generic_perform_write"),
     ("tio-like-rndwr-1", "generic_perform_write", "filemap_read"),
+    ("rmap-file-map", "folio_remove_rmap_ptes", "tcp_sendmsg"),
+    ("rmap-sparse-map", "pte_alloc_one", "anon_vma_fork"),
+    ("rmap-file-fork", "vm_area_dup", "anon_vma_clone"),
+    ("rmap-anon-fork", "anon_vma_fork", "tcp_sendmsg"),
+    ("rmap-chain-fork", "anon_vma_clone", "tcp_sendmsg"),
 ];
+
+#[test]
+fn no_group_is_without_something_that_makes_it_harder() {
+    let groups: Vec<&str> = HARDER.iter().map(|(name, ..)| model::group_of(declared(name))).collect();
+    for workload in model::workloads() {
+        let made_after = model::experiment_of(workload.name).is_some() && workload.steadiness == Steadiness::Steady;
+        // STREAM stays in user code: no function of the kernel makes it dearer, only more of it does (`truthful.rs`).
+        let in_kernel = !workload.exercises.is_empty();
+        if made_after && in_kernel {
+            assert!(groups.contains(&model::group_of(workload)), "{}", workload.name);
+        }
+    }
+}
 
 /// The fewest instructions that a probe takes: saving the registers, its handler, the way back.
 const PROBE: f64 = 50.0;

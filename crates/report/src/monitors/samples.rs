@@ -28,10 +28,10 @@ pub struct SampleTable {
 }
 
 impl SampleTable {
-    /// Returns the samples of a comparison: those of all seeds together, of each seed without what its value leaves out
-    /// as well.
+    /// Returns the samples of a comparison, a table for each experiment: those of all seeds together, of each seed without
+    /// what its value leaves out as well.
     #[must_use]
-    pub fn of(comparison: &Comparison) -> Self {
+    pub fn of(comparison: &Comparison) -> Vec<Self> {
         let samples = |measured: &Measured| {
             let seeds = measured.seeds.iter().filter_map(|seed| seed.value.as_ref().ok());
             seeds.flat_map(|sampled| sampled.samples.iter().skip(sampled.left_out).copied()).collect()
@@ -44,7 +44,15 @@ impl SampleTable {
                 .map(samples)
                 .collect(),
         };
-        Self { title: comparison.suite.clone(), rows: comparison.rows.iter().map(row).collect() }
+        let mut tables: Vec<Self> = Vec::new();
+        for found in &comparison.rows {
+            let title = comparison.block(found);
+            match tables.iter_mut().find(|table| table.title == title) {
+                Some(table) => table.rows.push(row(found)),
+                None => tables.push(Self { title: title.to_owned(), rows: vec![row(found)] }),
+            }
+        }
+        tables
     }
 }
 
@@ -97,7 +105,7 @@ pub(crate) fn hstddev(samples: &[f64]) -> Option<f64> {
 /// How a kernel's mean lies to that of the base, and how far its own samples spread.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Relative {
-    /// The mean in percent of the base's: 100 for the base.
+    /// The mean in percent of the base's, as throughput: 100 for the base, more is better.
     pub percent: f64,
     /// The standard deviation in percent of the kernel's own mean.
     pub deviation_percent: f64,
@@ -110,7 +118,12 @@ impl SampleRow {
         let base = self.samples.first().and_then(|samples| amean(samples)).filter(|mean| *mean > 0.0);
         let of = |samples: &Vec<f64>| {
             let (mean, base) = (amean(samples).filter(|mean| *mean > 0.0)?, base?);
-            Some(Relative { percent: 100.0 * mean / base, deviation_percent: 100.0 * stddev(samples)? / mean })
+            let ratio = match self.direction {
+                Direction::HigherIsBetter => mean / base,
+                // Of costs the inverse is what gets done in the same time.
+                Direction::LowerIsBetter => base / mean,
+            };
+            Some(Relative { percent: 100.0 * ratio, deviation_percent: 100.0 * stddev(samples)? / mean })
         };
         self.samples.iter().map(of).collect()
     }

@@ -21,11 +21,7 @@ pub fn markdown(comparison: &Comparison) -> String {
     }
     blocks.push(circumstances(comparison));
     for section in words::sections(comparison) {
-        blocks.push(format!(
-            "{}: {}; difference: positive is better",
-            escaped(&comparison.suite),
-            words::caption(&section)
-        ));
+        blocks.push(format!("{}; difference: positive is better", escaped(&words::caption(&section))));
         blocks.push(table(comparison, &section));
     }
     blocks.extend(closing(comparison));

@@ -103,9 +103,11 @@ fn measured_again(comparison: &Comparison) -> Vec<String> {
         .collect()
 }
 
-/// Rows of one unit and direction, which can stand in one table.
+/// Rows of one experiment, unit and direction, which can stand in one table.
 #[derive(Debug)]
 pub(crate) struct Section<'a> {
+    /// What the table is called: the experiment, or the suite where its workloads are of none.
+    pub(crate) title: &'a str,
     /// The unit.
     pub(crate) unit: Unit,
     /// The direction.
@@ -114,20 +116,29 @@ pub(crate) struct Section<'a> {
     pub(crate) rows: Vec<&'a Row>,
 }
 
-/// Returns the rows in tables: one, unless units or directions differ. None when no run is needed at all.
+/// Returns the rows in tables, experiment by experiment: one each, unless units or directions differ. None when no run is
+/// needed at all.
 pub(crate) fn sections(comparison: &Comparison) -> Vec<Section<'_>> {
     let mut sections: Vec<Section<'_>> = Vec::new();
     if no_run_needed(comparison) {
         return sections;
     }
     for row in &comparison.rows {
-        let direction = row.workload.metric.direction;
-        // Few sections: units times directions.
-        match sections.iter_mut().find(|s| s.unit == row.unit && s.direction == direction) {
+        let (title, direction) = (comparison.block(row), row.workload.metric.direction);
+        // Few sections: experiments times units times directions.
+        match sections.iter_mut().find(|s| s.title == title && s.unit == row.unit && s.direction == direction) {
             Some(section) => section.rows.push(row),
-            None => sections.push(Section { unit: row.unit, direction, rows: vec![row] }),
+            None => sections.push(Section { title, unit: row.unit, direction, rows: vec![row] }),
         }
     }
+    let mut titles: Vec<&str> = Vec::new();
+    for section in &sections {
+        if !titles.contains(&section.title) {
+            titles.push(section.title);
+        }
+    }
+    // Stable: an experiment's tables stay in the order of their first rows.
+    sections.sort_by_key(|section| titles.iter().position(|title| *title == section.title));
     sections
 }
 
@@ -136,10 +147,10 @@ pub(crate) fn no_run_needed(comparison: &Comparison) -> bool {
     comparison.others.iter().all(|o| o.images == Images::EqualWithoutRuns)
 }
 
-/// Returns what the values of a table are: `median instructions/op of 15 iterations, lower is better`.
+/// Returns what the values of a table are: `micro: median instructions/op of 15 iterations, lower is better`.
 pub(crate) fn caption(section: &Section<'_>) -> String {
-    let Section { unit, direction, .. } = section;
-    match iterations(&section.rows) {
+    let Section { title, unit, direction, .. } = section;
+    let values = match iterations(&section.rows) {
         Some((fewest, most)) if fewest == most => {
             format!("median {unit} of {}, {direction}", count(most, "iteration"))
         }
@@ -147,7 +158,8 @@ pub(crate) fn caption(section: &Section<'_>) -> String {
             format!("median {unit} of {fewest} to {most} iterations, {direction}")
         }
         None => format!("median {unit}, {direction}"),
-    }
+    };
+    format!("{title}: {values}")
 }
 
 /// Returns how many iterations there were, without the first, at least and at most.
@@ -166,7 +178,7 @@ fn iterations(rows: &[&Row]) -> Option<(usize, usize)> {
 pub(crate) fn seeds(comparison: &Comparison) -> String {
     match comparison.seeds.as_slice() {
         [] => "none".to_owned(),
-        runs if is_imported(comparison) => {
+        runs if comparison.is_imported() => {
             let list = seed_list(runs);
             let numbers = list.strip_prefix("seeds ").or_else(|| list.strip_prefix("seed ")).unwrap_or(&list);
             format!("none; runs {numbers} as their suite counts them")
@@ -190,7 +202,7 @@ pub(crate) fn legend(comparison: &Comparison) -> String {
         Some(ends) => format!("the margin of {}", margin(ends.max)),
         None => "the margin".to_owned(),
     };
-    if is_imported(comparison) {
+    if comparison.is_imported() {
         return format!(
             "B better, W worse: surely (at most 5% of them by chance), and by more than {text}. = same: within it, with a \
              chance of 90%. ? unclear: the reason is below. min..max: the true difference, with a chance of 95%."
@@ -200,11 +212,6 @@ pub(crate) fn legend(comparison: &Comparison) -> String {
     format!("B better, W worse: by more than {text}{seeds}. = same: within it{seeds}. ? unclear: the reason is below.")
 }
 
-/// Tells whether other suites measured what is compared.
-pub(crate) fn is_imported(comparison: &Comparison) -> bool {
-    comparison.kernels().any(|kernel| kernel.machine.kind == MachineKind::Imported)
-}
-
 /// Says that a run is not needed, where none is.
 pub(crate) const NO_RUN_NEEDED: &str =
     "The same bytes on the same machine give the same numbers: a run could only repeat them.";
@@ -212,11 +219,16 @@ pub(crate) const NO_RUN_NEEDED: &str =
 /// Returns where the kernels ran, in a sentence.
 pub(crate) fn machine(comparison: &Comparison) -> String {
     let machine = &comparison.base.machine;
-    if one_machine(comparison) {
-        format!("{}; {}", machine.kind, plain(&machine.summary))
-    } else {
-        "different ones: see the kernels below".to_owned()
+    if !one_machine(comparison) {
+        return "different ones: see the kernels below".to_owned();
     }
+    let known: HashSet<&str> = machine.summary.split(", ").collect();
+    let also = comparison.base.also.iter().map(|other| {
+        // Only what is different: the rest was said.
+        let own: Vec<&str> = other.summary.split(", ").filter(|part| !known.contains(part)).collect();
+        format!("; also with {}", plain(&own.join(", ")))
+    });
+    format!("{}; {}{}", machine.kind, plain(&machine.summary), also.collect::<String>())
 }
 
 /// Tells whether all kernels ran on the same machine.

@@ -19,7 +19,6 @@ use crate::render::{counted, words};
 pub(super) struct Page {
     headlines: Vec<String>,
     warnings: Vec<String>,
-    suite: String,
     machine: String,
     seeds: String,
     created: Option<String>,
@@ -100,7 +99,6 @@ pub(super) fn page(comparison: &Comparison) -> Page {
     Page {
         headlines: words::headlines(comparison),
         warnings: words::alarms(comparison),
-        suite: plain(&comparison.suite),
         machine: words::machine(comparison),
         seeds: words::seeds(comparison),
         created: comparison.created_unix.map(date),
@@ -203,10 +201,10 @@ fn origin(kernel: &Kernel, role: &'static str) -> Origin {
 
 fn machines(comparison: &Comparison) -> Vec<Described> {
     let mut found: Vec<&model::Machine> = Vec::new();
-    for kernel in comparison.kernels() {
-        // Few machines: one, unless the user mixes them.
-        if !found.iter().any(|m| m.id == kernel.machine.id) {
-            found.push(&kernel.machine);
+    for machine in comparison.kernels().flat_map(Kernel::machines) {
+        // Few machines: one for each equipment, unless the user mixes them.
+        if !found.iter().any(|m| m.id == machine.id) {
+            found.push(machine);
         }
     }
     found

@@ -1,6 +1,6 @@
 //! The structs behind the JSON document, apart from the model's nouns so that these can change without it.
 
-use model::{Build, Direction, Uncertainty, Verdict};
+use model::{Build, Direction, Machine, Uncertainty, Verdict};
 use serde::Serialize;
 
 use super::SCHEMA_VERSION;
@@ -46,6 +46,9 @@ struct KernelDocument<'a> {
     boot_file_sha256: &'a str,
     config_sha256: Option<&'a str>,
     machine: MachineDocument<'a>,
+    /// The same with other equipment.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    also: Vec<MachineDocument<'a>>,
     environment: Vec<Pair<'a>>,
 }
 
@@ -221,13 +224,18 @@ fn kernel(kernel: &Kernel) -> KernelDocument<'_> {
         image_sha256: &kernel.build.image.sha256,
         boot_file_sha256: &kernel.build.boot_file().sha256,
         config_sha256: kernel.build.config.as_ref().map(|c| c.sha256.as_str()),
-        machine: MachineDocument {
-            id: kernel.machine.id.to_string(),
-            kind: kernel.machine.kind.to_string(),
-            summary: &kernel.machine.summary,
-            fingerprint: pairs(&kernel.machine.fingerprint),
-        },
+        machine: machine(&kernel.machine),
+        also: kernel.also.iter().map(machine).collect(),
         environment: pairs(&kernel.environment),
+    }
+}
+
+fn machine(machine: &Machine) -> MachineDocument<'_> {
+    MachineDocument {
+        id: machine.id.to_string(),
+        kind: machine.kind.to_string(),
+        summary: &machine.summary,
+        fingerprint: pairs(&machine.fingerprint),
     }
 }
 

@@ -15,6 +15,9 @@ use crate::render::style::Style;
 use crate::render::styles::Styles;
 use crate::render::{counted, findings, monitors, words};
 
+/// The experiment whose results may be published in percent only.
+const SDET: &str = "SDET";
+
 /// Lines of a console that a mail has room for; the page has all that were kept.
 const CONSOLE_LINES: usize = 16;
 
@@ -32,15 +35,16 @@ pub fn text_in(comparison: &Comparison, style: Style, styles: &Styles) -> String
     opening(&mut page, comparison, styles);
     match style {
         Style::Marvin => {
-            for section in words::sections(comparison) {
-                page.blank();
-                table::table(&mut page, comparison, &section, styles);
-            }
+            table::tables(&mut page, comparison, styles);
+            in_percent(&mut page, comparison);
         }
         Style::Y2013 | Style::Mmtests => {
             let heads: Vec<[String; 2]> = comparison.kernels().map(|kernel| kernel.head.clone()).collect();
-            page.blank();
-            monitors::sample_table(&mut page, &SampleTable::of(comparison), (&heads, style), styles);
+            for samples in SampleTable::of(comparison) {
+                page.blank();
+                monitors::sample_table(&mut page, &samples, (&heads, style), styles);
+            }
+            in_percent(&mut page, comparison);
             letters(&mut page, comparison);
         }
     }
@@ -53,6 +57,23 @@ pub fn text_in(comparison: &Comparison, style: Style, styles: &Styles) -> String
     environment(&mut page, comparison, styles);
     origin(&mut page, comparison, styles);
     page.finish()
+}
+
+/// What results of SDET are given in: percent of the first kernel, as throughput, with standard deviations.
+fn in_percent(page: &mut Page, comparison: &Comparison) {
+    let heads: Vec<[String; 2]> = comparison.kernels().map(|kernel| kernel.head.clone()).collect();
+    let tables = SampleTable::of(comparison);
+    let rows = tables.iter().filter(|table| table.title == SDET).flat_map(|table| &table.rows);
+    for (number, row) in rows.filter(|row| row.relative().iter().any(Option::is_some)).enumerate() {
+        page.blank();
+        if number == 0 {
+            page.words(0, "SDET, as its results are given: throughput in percent of the first kernel's");
+            page.blank();
+        }
+        for line in monitors::relative_text(row, &heads).lines() {
+            page.line(line);
+        }
+    }
 }
 
 /// What is better and what is worse, for tables that have no column for that. What is unclear has its own part below.
@@ -230,8 +251,9 @@ fn origin(page: &mut Page, comparison: &Comparison, styles: &Styles) {
     }
     page.blank();
     if words::one_machine(comparison) {
-        let machine = &comparison.base.machine;
-        page.hanging("Machine:   ", &machine.id.to_string());
+        for (number, machine) in comparison.base.machines().enumerate() {
+            page.hanging(if number == 0 { "Machine:   " } else { "  and:     " }, &machine.id.to_string());
+        }
     }
     if let Some(created) = comparison.created_unix {
         page.hanging("Compared:  ", &date(created));
@@ -258,13 +280,15 @@ fn kernel(page: &mut Page, kernel: &Kernel, comparison: &Comparison) {
 mod tests {
     use model::{FailureReason, Stage};
 
-    use super::text;
-    use crate::Comparison;
+    use super::{text, text_in};
     use crate::compare::compare;
     use crate::fixtures::{
-        Ending, HOSTILE, Subject, THROUGHPUT, build, equal, hostile, mixed, old, question, seeds, three, two,
+        Ending, HOSTILE, Subject, THROUGHPUT, build, equal, hostile, mixed, old, other_machine, question, seeds, three,
+        two,
     };
+    use crate::render::style::Style;
     use crate::render::styles::Styles;
+    use crate::{Comparison, Side};
 
     fn shown(comparison: &Comparison) -> String {
         text(comparison, &Styles::plain())
@@ -353,6 +377,28 @@ mod tests {
         let text = shown(&comparison);
         assert_fits(&text);
         insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn each_experiment_is_a_block_and_sdet_is_in_percent_too() {
+        let seeds = seeds(2);
+        let names = ["aim9-page", "sdet-like-1", "sdet-like-4", "memcachetest-0", "io-duration-0", "memcachetest-50"];
+        let cells = |factor: f64| {
+            let cost = |(at, name)| (name, Ending::Cost(factor * 1000.0 * (at as f64 + 1.0), 1.0));
+            names.into_iter().enumerate().map(cost).collect::<Vec<_>>()
+        };
+        let old = Subject::new(build("deb:6.1", "6.1.192"), &seeds, &cells(1.0));
+        let new = Subject::new(build("deb:6.12", "6.12.117"), &seeds, &cells(1.25));
+        let mut question = question(&seeds);
+        question.workloads = model::workloads().into_iter().filter(|w| names.contains(&w.name)).collect();
+        let small = other_machine();
+        let sides = [&old, &new].map(|subject| Side { also: vec![&small], ..subject.side() });
+        let comparison = compare(&sides[0], &sides[1..], &question).unwrap();
+        for style in [Style::Marvin, Style::Y2013] {
+            let text = text_in(&comparison, style, &Styles::plain());
+            assert_fits(&text);
+            insta::assert_snapshot!(text);
+        }
     }
 
     #[test]

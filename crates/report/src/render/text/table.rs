@@ -10,7 +10,7 @@ use crate::label::cut_middle;
 use crate::render::layout::Page;
 use crate::render::number::{interval, percent, ratio, value};
 use crate::render::styles::Styles;
-use crate::render::words::{Section, caption, is_imported};
+use crate::render::words::{Section, caption, sections};
 
 const NAME: usize = 18;
 /// For workloads of other suites, whose names are longer; a mail has no room for all anyway.
@@ -62,13 +62,23 @@ impl Extra {
     }
 }
 
-/// Adds a section's table with its caption and head.
-pub(super) fn table(page: &mut Page, comparison: &Comparison, section: &Section<'_>, styles: &Styles) {
-    let extra = if comparison.seeds.len() > 1 || is_imported(comparison) { Extra::Interval } else { Extra::Ratio };
-    page.words(0, &format!("{}: {}", comparison.suite, caption(section)));
-    let imported = is_imported(comparison);
-    page.words(0, extra.explained(imported));
-    page.blank();
+/// Adds the sections' tables, each with its caption and head. What the columns are is said once.
+pub(super) fn tables(page: &mut Page, comparison: &Comparison, styles: &Styles) {
+    let imported = comparison.is_imported();
+    let extra = if comparison.seeds.len() > 1 || imported { Extra::Interval } else { Extra::Ratio };
+    for (number, section) in sections(comparison).iter().enumerate() {
+        page.blank();
+        page.words(0, &caption(section));
+        if number == 0 {
+            page.words(0, extra.explained(imported));
+        }
+        page.blank();
+        table(page, (comparison, extra), section, styles);
+    }
+}
+
+fn table(page: &mut Page, (comparison, extra): (&Comparison, Extra), section: &Section<'_>, styles: &Styles) {
+    let imported = comparison.is_imported();
     let room = if imported { FOREIGN_NAME } else { NAME };
     let name = |workload: &Workload| cut_middle(workload.name, room);
     let names = section.rows.iter().map(|r| name(r.workload));
