@@ -12,7 +12,7 @@ if [ "${1:-}" = full ]; then
     step "$cargo" rustc --release --locked -q -p vmcore --bin marvin-dump -- -C target-feature=+crt-static
     MARVIN_DUMP=${MARVIN_DUMP:-$PWD/target/release/marvin-dump}
     export MARVIN_DUMP
-    step env MARVIN_FULL=1 "$cargo" test --locked -p lab --test vm -- suites:: reclaim:: tools:: --test-threads 1
+    step env MARVIN_FULL=1 "$cargo" test --locked -p lab --test vm -- --nocapture --test-threads 1
     # Builds a kernel from its source, which takes minutes the first time.
     step env MARVIN_FULL=1 "$cargo" test --locked -p marvin --test program bisected:: -- --nocapture
     # What could not be checked is among what the tests print.

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use lab::{Dumps, Plan, Reuse};
 use model::{Equipment, GuestModule, MICRO, Outcome, Run, Workload};
 
-use crate::{build, declared, lab, leaked, measure, samples};
+use crate::{build, declared, kernels, lab, leaked, measure, samples};
 
 const ZRAM: &[GuestModule] = &[GuestModule::may("lzo"), GuestModule::may("lzo_rle"), GuestModule::must("zram", "")];
 const ABSENT: &[GuestModule] = &[GuestModule::must("no_such_module", "")];
@@ -29,7 +29,7 @@ fn run(kernel: &str, workloads: &[&'static Workload]) -> Vec<Run> {
 
 #[test]
 fn one_plan_holds_several_equipments_and_each_has_a_machine_of_its_own() {
-    for kernel in ["deb:6.1", "deb:6.12"] {
+    for kernel in kernels() {
         let plain = declared("getppid");
         let [small, zram, absent, refused] = *ON;
         let asked = [plain, small, zram, absent, refused];

@@ -36,6 +36,11 @@ fn kernels() -> &'static [&'static str] {
     if full() { &["deb:6.1", "deb:6.12"] } else { &["deb:6.12"] }
 }
 
+/// Each second of the workloads, for stories that are told of each: all of them where nothing is to be left out.
+fn each_second(workloads: &'static [Workload]) -> Vec<&'static Workload> {
+    workloads.iter().step_by(if full() { 1 } else { 2 }).collect()
+}
+
 /// The lab that most stories share.
 fn lab() -> &'static Lab {
     static LAB: OnceLock<Lab> = OnceLock::new();

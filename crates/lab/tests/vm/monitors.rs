@@ -2,7 +2,7 @@
 
 use model::{MonitorFile, Observation, Phase, Reading};
 
-use crate::{build, declared, lab, measure, samples};
+use crate::{build, declared, kernels, lab, measure, samples};
 
 /// Returns by how much a counter of /proc/vmstat grew.
 fn grown(observation: &Observation, key: &str) -> u64 {
@@ -12,7 +12,7 @@ fn grown(observation: &Observation, key: &str) -> u64 {
 
 #[test]
 fn monitors_see_the_workload_and_measurements_do_not_see_them() {
-    for kernel in ["deb:6.1", "deb:6.12"] {
+    for kernel in kernels() {
         let build = build(kernel);
         let faults = declared("fault-anon");
         let before = measure(lab(), &build, &[faults]);

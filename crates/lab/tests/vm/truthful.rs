@@ -2,14 +2,14 @@
 
 use model::{MICRO, Workload};
 
-use crate::{build, lab, leaked, measure, samples};
+use crate::{build, each_second, lab, leaked, measure, samples};
 
 /// How far from twice the time twice the operations may take.
 const TOLERANCE: f64 = 0.02;
 
 #[test]
 fn twice_the_operations_take_twice_the_time() {
-    doubled(MICRO.workloads.iter().collect());
+    doubled(each_second(MICRO.workloads));
 }
 
 /// Measures workloads with their operations and with twice as many.
