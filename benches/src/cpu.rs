@@ -11,6 +11,15 @@ pub fn children_s() -> anyhow::Result<f64> {
     Ok(waited_ticks(&stat) as f64 / TICKS_PER_S)
 }
 
+/// Returns the processor seconds of this thread: the first field of schedstat, in ns (`Documentation/scheduler/sched-stats.rst`).
+pub fn own_s() -> anyhow::Result<f64> {
+    // Giving the processor away brings the field up to date.
+    std::thread::yield_now();
+    let stat = fs::read_to_string("/proc/thread-self/schedstat")?;
+    let spent: f64 = stat.split(' ').next().unwrap_or_default().parse()?;
+    Ok(spent / 1e9)
+}
+
 /// Returns how many processes wanted to run in the last minute, on average.
 pub fn load() -> anyhow::Result<f64> {
     Ok(fs::read_to_string("/proc/loadavg")?.split(' ').next().unwrap_or_default().parse()?)

@@ -61,6 +61,14 @@ impl Figures {
         out.flush()
     }
 
+    /// Says so where other processes want to run as well.
+    pub fn doubt_load(&mut self, load: f64) -> std::io::Result<()> {
+        if load > 1.0 {
+            self.doubt(&format!("{load} processes want to run: processor seconds are larger than on a quiet host"))?;
+        }
+        Ok(())
+    }
+
     /// Says something that makes the figures mean less than they seem to.
     pub fn doubt(&mut self, why: &str) -> std::io::Result<()> {
         writeln!(std::io::stderr(), "benches: beware: {why}")

@@ -8,23 +8,9 @@ mod comparison;
 mod suite;
 mod tracing;
 
-use std::io::Write;
-use std::process::ExitCode;
-
 use figures::figure::Figures;
 
-fn main() -> ExitCode {
-    match figures() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            // With nobody to tell, the exit code still does.
-            writeln!(std::io::stderr(), "benches: {error:#}").ok();
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn figures() -> anyhow::Result<()> {
+fn main() -> anyhow::Result<()> {
     let home = tempfile::tempdir()?;
     // First of all, as it fails where there is no QEMU.
     let bench = suite::Bench::open(home.path())?;

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -33,25 +33,9 @@ const TIMES: usize = 3;
 /// What --memory is by default, and 16 MiB.
 const MEMORY_GOAL_MIB: f64 = 80.0;
 
-fn main() -> ExitCode {
-    match figures() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            // With nobody to tell, the exit code still does.
-            writeln!(std::io::stderr(), "benches: {error:#}").ok();
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn figures() -> anyhow::Result<()> {
+fn main() -> anyhow::Result<()> {
     let mut bench = Bench::new()?;
-    let load = cpu::load()?;
-    if load > 1.0 {
-        bench
-            .figures
-            .doubt(&format!("{load} processes want to run: processor seconds are larger than on a quiet host"))?;
-    }
+    bench.figures.doubt_load(cpu::load()?)?;
     bench.filter()?;
     match std::env::var_os("VMCORE") {
         Some(path) => {
@@ -279,10 +263,10 @@ fn read_bandwidth() -> anyhow::Result<f64> {
     let words = vec![1_u64; 64 << 20];
     let mut best = f64::MAX;
     for _ in 0..5 {
-        let start = own_s()?;
+        let start = cpu::own_s()?;
         let sum: u64 = words.iter().step_by(8).fold(0, |sum, word| sum.wrapping_add(*word));
         std::hint::black_box(sum);
-        best = best.min(own_s()? - start);
+        best = best.min(cpu::own_s()? - start);
     }
     Ok((words.len() * 8) as f64 / best / 1e9)
 }
@@ -293,17 +277,10 @@ fn one_by_one(path: &Path) -> anyhow::Result<f64> {
     let places = file.metadata()?.len() / (BLOCK * RECORD);
     anyhow::ensure!(places > 0, "{} is too short", path.display());
     let mut record = [0; RECORD as usize];
-    let start = own_s()?;
+    let start = cpu::own_s()?;
     for block in 0..MEMORY / PAGE / BLOCK {
         file.read_exact_at(&mut record, block % places * BLOCK * RECORD)?;
         std::hint::black_box(&record);
     }
-    Ok(own_s()? - start)
-}
-
-/// Returns the processor seconds of this thread: the first field of schedstat, in ns (`Documentation/scheduler/sched-stats.rst`).
-fn own_s() -> anyhow::Result<f64> {
-    let stat = std::fs::read_to_string("/proc/thread-self/schedstat")?;
-    let spent: f64 = stat.split(' ').next().unwrap_or_default().parse()?;
-    Ok(spent / 1e9)
+    Ok(cpu::own_s()? - start)
 }

@@ -6,7 +6,7 @@
 
 use std::hint::black_box;
 use std::io::Write;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, Stdio};
 
 use anyhow::Context;
 use figures::cpu;
@@ -25,23 +25,9 @@ const SERIES_OTAVA: usize = 100;
 const STEPS: [f64; 4] = [1.0, 2.0, 3.0, 5.0];
 const TRIALS: usize = 10_000;
 
-fn main() -> ExitCode {
-    match figures() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            // With nobody to tell, the exit code still does.
-            writeln!(std::io::stderr(), "benches: {error:#}").ok();
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn figures() -> anyhow::Result<()> {
+fn main() -> anyhow::Result<()> {
     let mut figures = Figures;
-    let load = cpu::load()?;
-    if load > 1.0 {
-        figures.doubt(&format!("{load} processes want to run: processor seconds are larger than on a quiet host"))?;
-    }
+    figures.doubt_load(cpu::load()?)?;
     let otava = Otava::find()?;
     speed(&mut figures, otava.as_ref())?;
     growth(&mut figures)?;
@@ -223,20 +209,11 @@ fn print(
 fn least(repeat: usize, mut work: impl FnMut()) -> anyhow::Result<f64> {
     let mut best = f64::MAX;
     for _ in 0..TIMES {
-        let start = own_s()?;
+        let start = cpu::own_s()?;
         (0..repeat).for_each(|_| work());
-        best = best.min((own_s()? - start) / repeat as f64);
+        best = best.min((cpu::own_s()? - start) / repeat as f64);
     }
     Ok(best)
-}
-
-/// Returns the processor seconds of this thread: the first field of schedstat, in ns (`Documentation/scheduler/sched-stats.rst`).
-fn own_s() -> anyhow::Result<f64> {
-    // Giving the processor away brings the field up to date.
-    std::thread::yield_now();
-    let stat = std::fs::read_to_string("/proc/thread-self/schedstat")?;
-    let spent: f64 = stat.split(' ').next().unwrap_or_default().parse()?;
-    Ok(spent / 1e9)
 }
 
 /// Apache Otava, in a Python of its own.
