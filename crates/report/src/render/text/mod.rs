@@ -32,9 +32,9 @@ pub fn text_in(comparison: &Comparison, style: Style, styles: &Styles) -> String
     opening(&mut page, comparison, styles);
     match style {
         Style::Marvin => {
-            for section in words::sections(comparison) {
+            for (place, section) in words::sections(comparison).iter().enumerate() {
                 page.blank();
-                table::table(&mut page, comparison, &section, styles);
+                table::table(&mut page, comparison, (section, place), styles);
             }
         }
         Style::Y2013 | Style::Mmtests => {

@@ -62,22 +62,37 @@ impl Extra {
     }
 }
 
-/// Adds a section's table with its caption and head.
-pub(super) fn table(page: &mut Page, comparison: &Comparison, section: &Section<'_>, styles: &Styles) {
+/// Adds a section's table with its caption and head; the first of them says what its columns are.
+pub(super) fn table(
+    page: &mut Page,
+    comparison: &Comparison,
+    (section, place): (&Section<'_>, usize),
+    styles: &Styles,
+) {
     let extra = if comparison.seeds.len() > 1 || is_imported(comparison) { Extra::Interval } else { Extra::Ratio };
     page.words(0, &format!("{}: {}", comparison.suite, caption(section)));
     let imported = is_imported(comparison);
-    page.words(0, extra.explained(imported));
+    if place == 0 {
+        page.words(0, extra.explained(imported));
+    }
     page.blank();
-    let room = if imported { FOREIGN_NAME } else { NAME };
-    let name = |workload: &Workload| cut_middle(workload.name, room);
-    let names = section.rows.iter().map(|r| name(r.workload));
-    let widest = names.map(|n| n.chars().count()).max().unwrap_or(0);
+    let name = |workload: &Workload| {
+        let name = if imported { cut_middle(workload.name, FOREIGN_NAME) } else { workload.name.to_owned() };
+        // Cut, one metric of a tool looks like another: its numbers go below it.
+        let is_long = !imported && name.chars().count() > NAME;
+        (name, is_long)
+    };
+    let beside = section.rows.iter().map(|row| name(row.workload)).filter(|(_, is_long)| !is_long);
+    let widest = beside.map(|(name, _)| name.chars().count()).max().unwrap_or(NAME);
     for line in head(comparison, widest, extra) {
         page.line(styles.strong(&line));
     }
     for row in &section.rows {
-        let mut cells = vec![format!("{:<widest$}", name(row.workload)), base(&row.base)];
+        let (mut name, is_long) = name(row.workload);
+        if is_long {
+            page.line(std::mem::take(&mut name));
+        }
+        let mut cells = vec![format!("{name:<widest$}"), base(&row.base)];
         cells.extend(row.cells.iter().map(|c| self::cell(c, extra, styles)));
         page.line(cells.join(" "));
     }
