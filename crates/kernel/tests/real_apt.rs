@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test: what fails here is to fail")]
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 
 use kernel::{BuildCache, Guilt, Step, Wanted, offers};
@@ -78,15 +78,19 @@ fn a_userland_made_twice_is_the_same() {
         packages: vec!["dbench".to_owned()],
         paths: ["/usr/bin/tbench", "/usr/share/dbench", "/usr/bin/nonesuch"].map(str::to_owned).to_vec(),
     };
+    let home = tempfile::tempdir().unwrap();
+    let cache = BuildCache::open(home.path()).unwrap();
+    let downloads = Cell::new(0);
+    let notify = |step| downloads.set(downloads.get() + u32::from(matches!(step, Step::Downloading { .. })));
     let make = || {
-        let home = tempfile::tempdir().unwrap();
-        let cache = BuildCache::open(home.path()).unwrap();
         let resolved = cache.resolve_userland(&wanted).unwrap();
         assert!(resolved.version("dbench").unwrap().starts_with(|c: char| c.is_ascii_digit()));
-        (resolved.key(), cache.userland(&resolved, &|_| {}).unwrap())
+        (resolved.key(), cache.userland(&resolved, &notify).unwrap())
     };
     let (key, userland) = make();
+    assert_eq!(downloads.get(), 1);
     assert_eq!(make(), (key, userland.clone()));
+    assert_eq!(downloads.get(), 1, "packages are kept");
     assert_eq!(userland.missing, ["/usr/bin/nonesuch"]);
     let has = |path: &str| userland.files.iter().any(|file| file.path == path);
     assert!(has("/lib64/ld-linux-x86-64.so.2") && has("/usr/bin/tbench") && has("/usr/share/dbench/client.txt"));

@@ -2,7 +2,7 @@
 //!
 //! Declared in TOML, because users bring their own; `ingest` reads the TOML and what a tool printed.
 
-use crate::Direction;
+use crate::{Direction, Steadiness};
 
 /// A tool, as its manifest declares it.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,6 +43,8 @@ pub struct ToolWorkload {
     pub runs: u32,
     /// Seconds of guest time that everything may take together.
     pub limit_s: u32,
+    /// How far a small cause goes in it.
+    pub steadiness: Steadiness,
     /// Patterns of lines of which one must be there: what the known versions print.
     pub known: Vec<String>,
     /// Patterns of lines that mean that it failed, whatever its exit status.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use model::{Column, Direction, Find, Pick, Reader, Server, Source, Table, Tool, ToolMetric, ToolWorkload};
+use model::{Column, Direction, Find, Pick, Reader, Server, Source, Steadiness, Table, Tool, ToolMetric, ToolWorkload};
 use toml::de::DeTable;
 
 use super::document::{Fault, ManifestError, Section, Value, did_you_mean, expected, list, text};
@@ -27,6 +27,8 @@ const RUNS_MAX: u64 = 100;
 const LIMIT_S: u64 = 60;
 const LIMIT_S_MAX: u64 = 3600;
 
+const STEADINESS: [(&str, Steadiness); 2] = [("steady", Steadiness::Steady), ("chaotic", Steadiness::Chaotic)];
+
 const TOOL: (&str, &[&str]) = ("the manifest", &["name", "about", "packages", "files", "environment", "workload"]);
 const WORKLOAD: (&str, &[&str]) = (
     "workload",
@@ -41,6 +43,7 @@ const WORKLOAD: (&str, &[&str]) = (
         "command",
         "runs",
         "limit_s",
+        "steadiness",
         "known",
         "refuse",
         "metric",
@@ -174,6 +177,7 @@ fn workload(value: &Value<'_>) -> Result<ToolWorkload, Fault> {
         command: parameters.command(command)?,
         runs: integer("runs", 2..=RUNS_MAX, RUNS)?,
         limit_s: integer("limit_s", 1..=LIMIT_S_MAX, LIMIT_S)?,
+        steadiness: section.choice("steadiness", &STEADINESS)?.unwrap_or(Steadiness::Steady),
         known: patterns(&section, "known")?,
         refuse: patterns(&section, "refuse")?,
         metrics: section.list("metric")?.into_iter().map(metric).collect::<Result<_, _>>()?,

@@ -6,6 +6,8 @@ pub const SHIPPED: &[(&str, &str)] = &[
     ("fio", include_str!("../../manifests/fio.toml")),
     ("hackbench", include_str!("../../manifests/hackbench.toml")),
     ("iperf3", include_str!("../../manifests/iperf3.toml")),
+    ("make-gcc", include_str!("../../manifests/make-gcc.toml")),
+    ("make-tcc", include_str!("../../manifests/make-tcc.toml")),
     ("memcached", include_str!("../../manifests/memcached.toml")),
     ("perf-bench", include_str!("../../manifests/perf-bench.toml")),
     ("pgbench", include_str!("../../manifests/pgbench.toml")),

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use model::{Tool, ToolWorkload};
+use model::{Steadiness, Tool, ToolWorkload};
 use proptest::prelude::*;
 
 use super::{OUTPUT_MAX, SHIPPED, ToolOutput, tool, tool_samples};
@@ -119,6 +119,7 @@ fn errors_of_manifests_name_place_and_remedy() {
         ("unit = \"1/s\"", "unit = \"1/s\"\nmargin_percent = nan"),
         ("stresses = \"nothing\"", "stresses = \"a\\u0007b\"\nruns = 1"),
         ("stresses = \"nothing\"", "stresses = \"nothing\"\nruns = 1"),
+        ("stresses = \"nothing\"", "stresses = \"nothing\"\nsteadiness = \"wild\""),
         ("[[workload.metric]]", "[[workload.metrics]]"),
     ];
     let said: Vec<String> = changes
@@ -132,6 +133,8 @@ fn errors_of_manifests_name_place_and_remedy() {
 fn what_is_not_said_has_a_default() {
     let tool = tool(SMALL).unwrap();
     insta::assert_debug_snapshot!(tool.workloads[0]);
+    let chaotic = SMALL.replacen("stresses", "steadiness = \"chaotic\"\nstresses", 1);
+    assert_eq!(super::tool(&chaotic).unwrap().workloads[0].steadiness, Steadiness::Chaotic);
 }
 
 /// What is said of an output of a shipped workload.

@@ -4,6 +4,7 @@
 //! Writing it as an archive is left to `machine`, keeping it to `lab`.
 
 mod linked;
+mod packages;
 mod root;
 
 use std::collections::BTreeMap;
@@ -92,21 +93,20 @@ impl BuildCache {
         Ok(Resolved { wanted: wanted.clone(), packages })
     }
 
-    /// Downloads the packages and returns the userland's files.
+    /// Returns the userland's files; packages that the home does not have yet are downloaded.
     ///
     /// # Errors
     /// When a package cannot be had or unpacked, or the files are too large.
     pub fn userland(&self, resolved: &Resolved, notify: &dyn Fn(Step)) -> Result<Userland, KernelError> {
-        let scratch = Scratch::new(self.downloads())?;
         let what = resolved.wanted.packages.join(", ");
-        let bytes = resolved.packages.iter().map(|needed| needed.bytes).sum();
-        notify(Step::Downloading { package: what.clone(), bytes });
-        let debs = apt::download_all(&resolved.packages, scratch.path())?;
+        let kept = self.packages(&resolved.packages, (&what, notify))?;
         notify(Step::Unpacking { what });
-        let root = scratch.path().join("root");
-        for deb in debs {
+        let scratch = Scratch::new(self.downloads())?;
+        let (deb, root) = (scratch.path().join("next.deb"), scratch.path().join("root"));
+        for package in kept {
+            // Beside the root: dpkg-deb is told of both by their names in one folder.
+            fs::hard_link(&package, &deb).map_err(KernelError::at(&package))?;
             apt::unpack(&deb, &root)?;
-            // Not needed any more, but its room may be.
             fs::remove_file(&deb).map_err(KernelError::at(&deb))?;
         }
         collect(&root, &resolved.wanted.paths)

@@ -1,6 +1,6 @@
 //! External tools as text: `marvin tools`.
 
-use model::{Tool, ToolWorkload};
+use model::{Steadiness, Tool, ToolWorkload};
 
 use crate::plain::plain;
 use crate::render::layout::Page;
@@ -42,7 +42,11 @@ fn of_workload(workload: &ToolWorkload) -> String {
     let mut lines = Page::default();
     lines.hanging(&format!("{:<INDENT$}", workload.name), &plain(&workload.stresses));
     let runs = count(workload.runs as usize, "run");
-    lines.words(INDENT, &format!("{runs} in {} MiB: {}", workload.memory_mib, plain(&workload.command.join(" "))));
+    let chaotic = if workload.steadiness == Steadiness::Chaotic { ", chaotic" } else { "" };
+    lines.words(
+        INDENT,
+        &format!("{runs} in {} MiB{chaotic}: {}", workload.memory_mib, plain(&workload.command.join(" "))),
+    );
     for metric in &workload.metrics {
         let (unit, direction) = (plain(&metric.unit), metric.direction);
         lines.words(
@@ -55,7 +59,7 @@ fn of_workload(workload: &ToolWorkload) -> String {
 
 #[cfg(test)]
 mod tests {
-    use model::{Direction, Find, Pick, Reader, Source, Tool, ToolMetric, ToolWorkload};
+    use model::{Direction, Find, Pick, Reader, Source, Steadiness, Tool, ToolMetric, ToolWorkload};
 
     use super::{ListedTool, tools};
     use crate::render::styles::Styles;
@@ -91,6 +95,7 @@ mod tests {
                 command: command.split(' ').map(str::to_owned).collect(),
                 runs: 4,
                 limit_s: 60,
+                steadiness: Steadiness::Chaotic,
                 known: vec![],
                 refuse: vec![],
                 metrics: vec![

@@ -79,15 +79,23 @@ pub(super) fn tables(page: &mut Page, comparison: &Comparison, styles: &Styles) 
 
 fn table(page: &mut Page, (comparison, extra): (&Comparison, Extra), section: &Section<'_>, styles: &Styles) {
     let imported = comparison.is_imported();
-    let room = if imported { FOREIGN_NAME } else { NAME };
-    let name = |workload: &Workload| cut_middle(workload.name, room);
-    let names = section.rows.iter().map(|r| name(r.workload));
-    let widest = names.map(|n| n.chars().count()).max().unwrap_or(0);
+    let name = |workload: &Workload| {
+        let name = if imported { cut_middle(workload.name, FOREIGN_NAME) } else { workload.name.to_owned() };
+        // Cut, one metric of a tool looks like another: its numbers go below it.
+        let is_long = !imported && name.chars().count() > NAME;
+        (name, is_long)
+    };
+    let beside = section.rows.iter().map(|row| name(row.workload)).filter(|(_, is_long)| !is_long);
+    let widest = beside.map(|(name, _)| name.chars().count()).max().unwrap_or(NAME);
     for line in head(comparison, widest, extra) {
         page.line(styles.strong(&line));
     }
     for row in &section.rows {
-        let mut cells = vec![format!("{:<widest$}", name(row.workload)), base(&row.base)];
+        let (mut name, is_long) = name(row.workload);
+        if is_long {
+            page.line(std::mem::take(&mut name));
+        }
+        let mut cells = vec![format!("{name:<widest$}"), base(&row.base)];
         cells.extend(row.cells.iter().map(|c| self::cell(c, extra, styles)));
         page.line(cells.join(" "));
     }

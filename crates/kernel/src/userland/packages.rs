@@ -1,0 +1,114 @@
+//! Packages that userlands are made from, kept in the home: `packages/HASH.deb`, HASH being the one of apt's lists.
+//!
+//! What is there is not downloaded again, whichever tool needs it; what is damaged is.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::apt::{self, Needed};
+use crate::folder::sha256_of_file;
+use crate::scratch::Scratch;
+use crate::{BuildCache, KernelError, Step};
+
+const FOLDER: &str = "packages";
+
+impl BuildCache {
+    /// Returns the files of packages, in their order, downloading those that are not there yet; `what` is who needs them.
+    pub(super) fn packages(
+        &self,
+        needed: &[Needed],
+        (what, notify): (&str, &dyn Fn(Step)),
+    ) -> Result<Vec<PathBuf>, KernelError> {
+        let folder = self.home.join(FOLDER);
+        fs::create_dir_all(&folder).map_err(KernelError::at(&folder))?;
+        let files: Vec<PathBuf> = needed
+            .iter()
+            .map(|one| hash(one).map(|hash| folder.join(format!("{hash}.deb"))))
+            .collect::<Result<_, _>>()?;
+        let is_absent = |(one, file): &(&Needed, &PathBuf)| check(one, file).is_err();
+        let absent: Vec<(&Needed, &PathBuf)> = needed.iter().zip(&files).filter(is_absent).collect();
+        if absent.is_empty() {
+            return Ok(files);
+        }
+        let bytes = absent.iter().map(|(one, _)| one.bytes).sum();
+        notify(Step::Downloading { package: what.to_owned(), bytes });
+        let scratch = Scratch::new(self.downloads())?;
+        let list: Vec<Needed> = absent.iter().map(|(one, _)| (*one).clone()).collect();
+        for (deb, (one, file)) in apt::download_all(&list, scratch.path())?.iter().zip(absent) {
+            check(one, deb)?;
+            fs::rename(deb, file).map_err(KernelError::at(file))?;
+        }
+        Ok(files)
+    }
+}
+
+/// Returns the hash that apt's lists have for a package, which becomes the name of a file.
+fn hash(needed: &Needed) -> Result<&str, KernelError> {
+    let is_hash = |hash: &&str| hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+    needed.hash.strip_prefix("SHA256:").filter(is_hash).ok_or_else(|| KernelError::Program {
+        command: "apt-get --print-uris install".to_owned(),
+        said: format!("{} has `{}` and no SHA-256", spoken(needed), needed.hash),
+    })
+}
+
+/// Checks that a file is the package that is needed.
+fn check(needed: &Needed, file: &Path) -> Result<(), KernelError> {
+    let (expected, got) = (hash(needed)?.to_owned(), sha256_of_file(file)?);
+    if got == expected { Ok(()) } else { Err(KernelError::Checksum { package: spoken(needed), expected, got }) }
+}
+
+fn spoken(needed: &Needed) -> String {
+    format!("{} {}", needed.package, needed.version)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::fs;
+
+    use crate::apt::Needed;
+    use crate::folder::sha256;
+    use crate::{BuildCache, Step};
+
+    fn needed(hash: &str) -> Needed {
+        Needed {
+            package: "marvin-nonesuch".to_owned(),
+            version: "1".to_owned(),
+            file: "marvin-nonesuch_1_amd64.deb".to_owned(),
+            bytes: 3,
+            hash: hash.to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_is_there_is_not_downloaded_and_what_is_damaged_is() {
+        let home = tempfile::tempdir().unwrap();
+        let cache = BuildCache::open(home.path()).unwrap();
+        let one = needed(&format!("SHA256:{}", sha256(b"deb")));
+        let file = home.path().join("packages").join(format!("{}.deb", sha256(b"deb")));
+        let steps = RefCell::new(Vec::new());
+        let notify = |step: Step| steps.borrow_mut().push(step);
+        let ask = || cache.packages(std::slice::from_ref(&one), ("tools", &notify)).map_err(|error| error.to_string());
+        // Nobody has this package, so that asking for it shows.
+        let said = ask().unwrap_err();
+        assert!(said.contains("marvin-nonesuch=1"), "{said}");
+        assert_eq!(steps.take(), [Step::Downloading { package: "tools".to_owned(), bytes: 3 }]);
+        fs::write(&file, "deb").unwrap();
+        assert_eq!(ask().unwrap(), [file.clone()]);
+        assert!(steps.take().is_empty());
+        fs::write(&file, "dex").unwrap();
+        ask().unwrap_err();
+        assert_eq!(steps.take().len(), 1);
+    }
+
+    #[test]
+    fn a_hash_is_no_path() {
+        let home = tempfile::tempdir().unwrap();
+        let cache = BuildCache::open(home.path()).unwrap();
+        let said = |hash: &str| {
+            cache.packages(std::slice::from_ref(&needed(hash)), ("tools", &|_| {})).unwrap_err().to_string()
+        };
+        insta::assert_snapshot!(said("SHA256:../../etc/passwd"), @"`apt-get --print-uris install` failed: marvin-nonesuch 1 has `SHA256:../../etc/passwd` and no SHA-256");
+        insta::assert_snapshot!(said("MD5Sum:00"), @"`apt-get --print-uris install` failed: marvin-nonesuch 1 has `MD5Sum:00` and no SHA-256");
+    }
+}
