@@ -54,6 +54,6 @@ pub use source::SourcePlace;
 pub use subsystem::subsystem_of;
 pub use suites::{IO, MM, NET, RECLAIM, RMAP, SCHED, SEEDS, SMOKE, SUITES};
 pub use tool::{Column, Find, Pick, Reader, Server, Source, Table, Tool, ToolMetric, ToolWorkload};
-pub use triage::{Triage, TriageError};
+pub use triage::{Decision, Triage, TriageError};
 pub use verdict::{Uncertainty, Verdict};
 pub use workload::{Steadiness, Suite, Workload};

@@ -18,6 +18,25 @@ pub enum Triage {
     Ignored,
 }
 
+/// What somebody decided about the changes between two kernels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    /// Whose kernels follow each other: `cloud-amd64`.
+    pub track: String,
+    /// Version of the last kernel without the change.
+    pub after: String,
+    /// Version of the first kernel that surely has it.
+    pub at: String,
+    /// What it turned out to be.
+    pub triage: Triage,
+    /// Why.
+    pub note: String,
+    /// How many series were worse when it was decided.
+    pub worse: usize,
+    /// When, in seconds since 1970-01-01 UTC.
+    pub decided_unix: i64,
+}
+
 /// A word that is no outcome of a triage.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no outcome: expected real, apparent, trade-off, fixed or ignored")]

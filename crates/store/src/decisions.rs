@@ -1,30 +1,11 @@
 //! What people decided about alerts: added, never changed. Which alert a decision is about is others' to find out: kernels
 //! that are measured later make the range of a change narrower, so only the range that was known is kept.
 
-use model::Triage;
+use model::{Decision, Triage};
 use rusqlite::params;
 
 use crate::codes::{self, Code};
 use crate::{Store, StoreError};
-
-/// What somebody decided about a change between two kernels.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decision {
-    /// Whose kernels follow each other: `cloud-amd64`.
-    pub track: String,
-    /// Version of the last kernel without the change.
-    pub after: String,
-    /// Version of the first kernel that surely has it.
-    pub at: String,
-    /// What it turned out to be.
-    pub triage: Triage,
-    /// Why.
-    pub note: String,
-    /// How many series were worse when it was decided.
-    pub worse: usize,
-    /// When, in seconds since 1970-01-01 UTC.
-    pub decided_unix: i64,
-}
 
 impl Store {
     /// Keeps a decision.

@@ -26,7 +26,6 @@ mod store;
 mod testing;
 
 pub use artefacts::Artefact;
-pub use decisions::Decision;
 pub use error::{Guilt, StoreError};
 pub use kernels::SeenKernel;
 pub use lock::HomeLock;

@@ -1,12 +1,12 @@
 //! Things to save, for the tests of this crate.
 
 use model::{
-    Build, BuildFile, BuildId, FailureReason, Machine, MachineId, MachineKind, Outcome, Run, RunId, Stage,
+    Build, BuildFile, BuildId, Decision, FailureReason, Machine, MachineId, MachineKind, Outcome, Run, RunId, Stage,
     SubjectFailure, Triage, WorkloadResult,
 };
 use tempfile::TempDir;
 
-use crate::{Decision, Store};
+use crate::Store;
 
 /// A store in a new home, which lasts as long as the folder is held.
 pub(crate) fn store() -> (TempDir, Store) {

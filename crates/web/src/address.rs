@@ -65,6 +65,16 @@ impl Question {
     }
 }
 
+/// Tells whether a question names a secret. Addresses are logged by what is on the way, kept by browsers and pasted into mails.
+pub(crate) fn has_secret(question: &str) -> bool {
+    let is_secret = |name: &str| {
+        ["token", "secret", "password", "passwd", "api_key", "apikey", "authorization"]
+            .iter()
+            .any(|word| name.to_ascii_lowercase().contains(word))
+    };
+    question.split('&').filter_map(|pair| decoded(pair.split('=').next()?)).any(|name| is_secret(&name))
+}
+
 /// Writes a value for a question.
 pub(crate) fn encoded(text: &str) -> String {
     let mut written = String::with_capacity(text.len());

@@ -91,6 +91,8 @@ pub(crate) struct MachineDocument {
     pub(crate) summary: String,
     pub(crate) results_again: usize,
     pub(crate) results_agree: usize,
+    pub(crate) results_apart: usize,
+    pub(crate) host: String,
 }
 
 /// The newest runs.
@@ -136,14 +138,14 @@ pub(crate) fn overview(history: &History, seen: &Overview) -> Document {
     let counts = &seen.counts;
     let rows = seen.groups.iter().flat_map(|group| group.rows.iter().map(move |row| (group, row)));
     let cells = rows.flat_map(|(group, row)| {
-        row.cells.iter().zip(&seen.machines).map(move |(pair, machine)| CellDocument {
+        row.cells.iter().map(move |cell| CellDocument {
             workload: row.workload.to_string(),
             subsystem: group.name.clone(),
-            machine: history.machines()[*machine].id.to_string(),
-            state: pair.state.word().to_owned(),
-            ratio: pair.ratio,
-            difference_percent: pair.difference_percent,
-            seeds: pair.ratios.len(),
+            machine: history.machines()[cell.machine].id.to_string(),
+            state: cell.pair.state.word().to_owned(),
+            ratio: cell.pair.ratio,
+            difference_percent: cell.pair.difference_percent,
+            seeds: cell.pair.ratios.len(),
         })
     });
     serde_json::to_string(&OverviewDocument {
@@ -213,15 +215,19 @@ fn kernels(history: &History) -> KernelsDocument {
 }
 
 fn machines(history: &History) -> MachinesDocument {
-    let machine = |(machine, repeats): (&model::Machine, &report::history::Repeats)| MachineDocument {
-        id: machine.id.to_string(),
-        kind: machine.kind.to_string(),
-        summary: machine.summary.clone(),
-        results_again: repeats.again,
-        results_agree: repeats.agree,
-    };
+    let all = history.machines();
+    let machine =
+        |(number, (machine, repeats)): (usize, (&model::Machine, &report::history::Repeats))| MachineDocument {
+            id: machine.id.to_string(),
+            kind: machine.kind.to_string(),
+            summary: machine.summary.clone(),
+            results_again: repeats.again,
+            results_agree: repeats.agree,
+            results_apart: repeats.apart,
+            host: all[history.host(number)].id.to_string(),
+        };
     MachinesDocument {
         schema_version: SCHEMA_VERSION,
-        machines: history.machines().iter().zip(history.repeats()).map(machine).collect(),
+        machines: all.iter().zip(history.repeats()).enumerate().map(machine).collect(),
     }
 }

@@ -5,10 +5,17 @@
 
 mod address;
 mod api;
+#[cfg(test)]
+mod browser;
+#[cfg(test)]
+mod colours;
+mod kept;
 mod metrics;
 mod openapi;
 mod pages;
 mod publish;
+#[cfg(test)]
+mod seen;
 mod server;
 mod site;
 mod source;

@@ -140,7 +140,8 @@ fn alert(full: bool) -> AlertDocument {
             workload: "fault-anon".to_owned(),
             machine: "machine_00".to_owned(),
             verdict: "worse".to_owned(),
-            difference_percent: -4.3,
+            difference_percent: full.then_some(-4.3),
+            basis: "every-seed".to_owned(),
             went_away: full.then(|| "6.12.117".to_owned()),
         }],
         triage: full.then(|| TriageDocument {
@@ -173,7 +174,7 @@ fn series(full: bool) -> SeriesDocument {
             after: "6.1.190".to_owned(),
             at: "6.12.100".to_owned(),
             verdict: "worse".to_owned(),
-            difference_percent: -4.3,
+            difference_percent: full.then_some(-4.3),
             basis: "every-seed".to_owned(),
             seeds: full.then_some(3),
             p: full.then_some(0.0001),
@@ -202,6 +203,8 @@ fn machines() -> MachinesDocument {
         summary: text("QEMU 7.2"),
         results_again: 2,
         results_agree: 2,
+        results_apart: 0,
+        host: text("machine_00"),
     };
     MachinesDocument { schema_version: SCHEMA_VERSION, machines: vec![machine] }
 }

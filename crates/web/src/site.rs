@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use model::{Line, MachineId, Run, RunId};
+use model::{Line, Machine, MachineId, Run, RunId};
 use report::history::{History, Key, Overview, overview};
 use report::{Machines, Question as Compared, Side};
 use store::{Store, StoreError};
 
 use crate::address::{LENGTH_MAX, Question, slug, unslug};
-use crate::pages::{self, Asked, Frame, machine_digits};
+use crate::kept::Kept;
+use crate::pages::{self, Asked, Frame, Show, machine_digits};
 use crate::source::Snapshot;
 use crate::{api, metrics};
 
@@ -20,6 +21,8 @@ const ARTEFACT_BYTES_MAX: usize = 64 << 20;
 const OVERVIEWS: usize = 8;
 /// How many connections to the store are kept open.
 const STORES: usize = 8;
+/// How many pages are made anew before what came into the store is shown.
+const RENEWED: usize = 8;
 
 /// What an answer is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,6 +115,9 @@ pub struct Site {
     snapshot: RwLock<Arc<Snapshot>>,
     stores: Mutex<Vec<Store>>,
     overviews: Mutex<Vec<Arc<(u64, Overview)>>>,
+    kept: Kept,
+    /// Held while a page that is kept is made: who wants the same one waits for it and makes it not again.
+    making: Mutex<()>,
     trouble: RwLock<bool>,
     is_static: bool,
 }
@@ -127,6 +133,8 @@ impl Site {
             snapshot: RwLock::new(Arc::new(snapshot)),
             stores: Mutex::default(),
             overviews: Mutex::default(),
+            kept: Kept::default(),
+            making: Mutex::default(),
             trouble: RwLock::new(false),
             is_static: false,
         }
@@ -138,14 +146,24 @@ impl Site {
         Self { is_static: true, ..Self::new(home, snapshot) }
     }
 
-    /// Shows what was read since. What was looked at lately is worked out before, so that no reader waits for it.
+    /// Shows what was read since. Pages that were looked at lately are made before, so that no reader waits for them.
     pub fn renew(&self, snapshot: Snapshot) {
-        let kept = || self.overviews.lock().unwrap_or_else(PoisonError::into_inner);
-        let pairs: Vec<(usize, usize)> = kept().iter().map(|seen| (seen.1.base, seen.1.target)).collect();
-        let anew = |pair| Arc::new((snapshot.generation, overview(&snapshot.history, pair, &snapshot.alerts)));
-        let seen: Vec<_> = pairs.into_iter().take(OVERVIEWS).map(anew).collect();
-        *kept() = seen;
+        for (path, question) in self.kept.latest(RENEWED) {
+            let reply = self.made(&snapshot, (&path, &question));
+            self.kept.put(snapshot.generation, (&path, &question), &Arc::new(reply));
+        }
+        self.kept.forget(snapshot.generation);
         *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot);
+    }
+
+    fn snapshot(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.snapshot.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Returns the answer if it was made already: no work, and nothing to wait for.
+    #[must_use]
+    pub fn at_hand(&self, path: &str, question: &str) -> Option<Arc<Reply>> {
+        self.kept.get(self.snapshot().generation, (path, question))
     }
 
     /// Notes whether the home could be read the last time.
@@ -155,14 +173,27 @@ impl Site {
 
     /// Answers a path and what stands behind its `?`. Never fails: what cannot be answered is a page that says so.
     #[must_use]
-    pub fn answer(&self, path: &str, question: &str) -> Reply {
-        let snapshot = Arc::clone(&self.snapshot.read().unwrap_or_else(PoisonError::into_inner));
-        let parts: Vec<&str> = path.strip_prefix('/').unwrap_or(path).split('/').collect();
+    pub fn answer(&self, path: &str, question: &str) -> Arc<Reply> {
         if path.len() > LENGTH_MAX || question.len() > LENGTH_MAX {
-            return refusal(1, Refusal::NotFound("The address is too long.".to_owned()));
+            return Arc::new(refusal(1, Refusal::NotFound("The address is too long.".to_owned())));
         }
-        let question = Question::read(question);
-        let answered = self.route(&snapshot, &parts, &question);
+        if !is_kept(path) {
+            return Arc::new(self.made(&self.snapshot(), (path, question)));
+        }
+        let turn = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(reply) = self.at_hand(path, question) {
+            return reply;
+        }
+        let snapshot = self.snapshot();
+        let reply = Arc::new(self.made(&snapshot, (path, question)));
+        self.kept.put(snapshot.generation, (path, question), &reply);
+        drop(turn);
+        reply
+    }
+
+    fn made(&self, snapshot: &Snapshot, (path, question): (&str, &str)) -> Reply {
+        let parts: Vec<&str> = path.strip_prefix('/').unwrap_or(path).split('/').collect();
+        let answered = self.route(snapshot, &parts, &Question::read(question));
         answered.unwrap_or_else(|why| refusal(parts.len() - 1, why))
     }
 
@@ -197,11 +228,7 @@ impl Site {
         };
         let page = question.get("page").and_then(|page| page.parse::<usize>().ok()).or(all).unwrap_or(1);
         let asked = Asked {
-            only_changed: match question.get("show") {
-                Some("all") => Some(false),
-                Some("changed") => Some(true),
-                _ => all.map(|_| false),
-            },
+            show: question.get("show").and_then(Show::read).or(all.map(|_| Show::All)),
             filter: question.get("filter").unwrap_or_default().to_owned(),
             page: page.saturating_sub(1),
             is_static: self.is_static,
@@ -277,12 +304,15 @@ impl Site {
         let new = file.strip_suffix(".html").ok_or_else(nothing)?;
         let (base, new) = named(base).zip(named(new)).ok_or_else(nothing)?;
         let known = &history.machines()[machine];
+        let others = history.kin(machine).into_iter().filter(|other| *other != machine);
+        let also: Vec<&Machine> = others.map(|other| &history.machines()[other]).collect();
         let of = |kernel: usize| -> Result<_, Refusal> {
             let build = &history.kernel(kernel).build;
-            Ok((build, self.with_store(|store| all_runs(store, build, &known.id))?))
+            let machines: Vec<&MachineId> = [known].into_iter().chain(also.iter().copied()).map(|m| &m.id).collect();
+            Ok((build, self.with_store(|store| all_runs(store, build, &machines))?))
         };
         let ((old_build, old), (new_build, new)) = (of(base)?, of(new)?);
-        let side = |build, runs| Side { build, machine: known, also: Vec::new(), runs };
+        let side = |build, runs| Side { build, machine: known, also: also.clone(), runs };
         let sides = [side(old_build, old.iter().collect()), side(new_build, new.iter().collect())];
         let command =
             format!("marvin compare {} {}", pages::kernel_argument(old_build), pages::kernel_argument(new_build));
@@ -311,6 +341,11 @@ impl Site {
         }
         done
     }
+}
+
+/// Tells whether a page depends on what was read only, and not on what the store says when it is asked.
+fn is_kept(path: &str) -> bool {
+    matches!(path, "/" | "/index.html" | "/alerts.html") || path.starts_with("/s/")
 }
 
 fn html(page: Result<String, askama::Error>) -> Answered {
@@ -359,12 +394,14 @@ fn series(snapshot: &Snapshot, (machine, track, file): (&str, &str, &str), quest
     html(pages::series(frame, (history, &snapshot.alerts), line, &[key]))
 }
 
-/// Returns all runs of a build on a machine, the newest first, as of one suite: a workload's samples are its own, whatever
-/// suite it was measured with.
-fn all_runs(store: &Store, build: &model::Build, machine: &MachineId) -> Result<Vec<Run>, Refusal> {
+/// Returns all runs of a build on a machine with all its equipments, the newest first, as of one suite: a workload's samples
+/// are its own, whatever suite it was measured with.
+fn all_runs(store: &Store, build: &model::Build, machines: &[&MachineId]) -> Result<Vec<Run>, Refusal> {
     let mut runs = Vec::new();
     for suite in model::SUITES {
-        runs.extend(store.runs_of(&build.id, machine, suite.name)?);
+        for machine in machines {
+            runs.extend(store.runs_of(&build.id, machine, suite.name)?);
+        }
     }
     runs.sort_by_key(|run| std::cmp::Reverse(run.started_unix));
     for run in &mut runs {

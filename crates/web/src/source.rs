@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use model::Line;
-use report::history::{Decided, History, NotKnown, Triaged, alerts, triaged};
-use store::{Decision, Store, StoreError};
+use model::{Decision, Line};
+use report::history::{History, NotKnown, Triaged, alerts, triaged};
+use store::{Store, StoreError};
 
 /// How many runs are held in memory whole at once.
 const RUNS_AT_ONCE: usize = 32;
@@ -26,7 +26,7 @@ pub struct Snapshot {
     /// What changed, the latest kernels first, with what was decided about it.
     pub alerts: Vec<Triaged>,
     /// All decisions, the oldest first.
-    pub decided: Vec<Decided>,
+    pub decided: Vec<Decision>,
     /// Grows with every change.
     pub generation: u64,
 }
@@ -84,7 +84,7 @@ impl Source {
     /// Returns everything as it is now.
     #[must_use]
     pub fn snapshot(&self, generation: u64) -> Snapshot {
-        let decided: Vec<Decided> = self.decisions.iter().map(decided).collect();
+        let decided = self.decisions.clone();
         let alerts = triaged(&self.history, alerts(&self.history, Line::All), &decided);
         Snapshot { history: self.history.clone(), alerts, decided, generation }
     }
@@ -95,17 +95,5 @@ impl Snapshot {
     #[must_use]
     pub fn alerts_of(&self, line: Line) -> Vec<Triaged> {
         triaged(&self.history, alerts(&self.history, line), &self.decided)
-    }
-}
-
-fn decided(decision: &Decision) -> Decided {
-    Decided {
-        track: decision.track.clone(),
-        after: decision.after.clone(),
-        at: decision.at.clone(),
-        triage: decision.triage,
-        note: decision.note.clone(),
-        worse: decision.worse,
-        decided_unix: decision.decided_unix,
     }
 }

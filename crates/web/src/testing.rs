@@ -50,7 +50,7 @@ pub(crate) fn machine(hex: &str) -> Machine {
         id: MachineId::from_hex(&format!("{hex:0<16}")).unwrap(),
         kind: MachineKind::Exact,
         summary: "QEMU 7.2, 1 CPU".to_owned(),
-        fingerprint: vec![("cpu".to_owned(), "max".to_owned())],
+        fingerprint: vec![("cpu".to_owned(), hex.to_owned())],
     }
 }
 

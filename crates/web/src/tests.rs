@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
 use std::time::Duration;
 
-use model::Triage;
+use model::{Decision, Triage};
 use proptest::prelude::{any, prop_assert, proptest};
 use serde_json::Value;
-use store::Decision;
 
 use crate::address::slug;
 use crate::openapi::{DOCUMENTS, document, schema_of};
@@ -24,7 +24,7 @@ fn body(reply: &Reply) -> String {
 }
 
 /// Returns all pages that the first one leads to, with their paths.
-fn pages(site: &Site) -> Vec<(String, Reply)> {
+fn pages(site: &Site) -> Vec<(String, Arc<Reply>)> {
     let mut left = vec!["index.html".to_owned()];
     let mut known = BTreeSet::new();
     let mut found = Vec::new();
@@ -61,24 +61,34 @@ fn the_first_screen_says_what_got_worse_where_and_since_when() {
     let lab = Lab::usual();
     let page = body(&lab.site().answer("/", ""));
     for text in [
-        "<h1>6.12.117 against 6.1.192</h1>",
+        "<h1>6.12.117 <span class=\"faint\">against</span> 6.1.192</h1>",
         "▼ 2 worse",
         "= 2 same",
         "✖ 2 failed",
-        "came with 6.12.100",
-        "2 worse, 0 better since 6.1.192.",
+        "Since 6.12.100",
+        "1 workload worse; last without it: 6.1.192.",
         "-4.55%",
+        "2 of 2 machines",
         ">0.96 ▼</a>",
+        "Since 6.12.117",
+        "1 workload now failing; last without it: 6.12.107.",
+        ">fails</span>",
     ] {
         assert!(page.contains(text), "{text}\n{page}");
     }
     let other = body(&lab.site().answer("/", "base=6.1.170&target=6.1.192"));
-    assert!(other.contains("<h1>6.1.192 against 6.1.170</h1>") && other.contains("▼ 0 worse"));
+    assert!(
+        other.contains("<h1>6.1.192 <span class=\"faint\">against</span> 6.1.170</h1>") && other.contains("▼ 0 worse")
+    );
     let filtered = body(&lab.site().answer("/", "filter=FAULT"));
     assert!(filtered.contains("1 of 3 workloads fit") && !filtered.contains(">getppid</th>"));
     let news = body(&lab.site().answer("/", "show=changed"));
     assert!(news.contains("2 of 3 workloads are not the same everywhere") && !news.contains(">getppid</th>"));
     assert_eq!(lab.site().answer("/", "base=nonsense").status, 404);
+    let failed = body(&lab.site().answer("/", "show=failed"));
+    assert!(failed.contains("1 of 3 workloads are failed somewhere") && !failed.contains(">getppid</th>"));
+    let mistyped = body(&lab.site().answer("/", "filter=fualt-anno"));
+    assert!(mistyped.contains("0 of 3 workloads fit; did you mean fault-anon?"), "{mistyped}");
 }
 
 #[test]
@@ -86,11 +96,16 @@ fn a_series_says_since_when_and_what_else_came_with_it() {
     let lab = Lab::usual();
     let machine = "aa0000000000";
     let page = body(&lab.site().answer(&format!("/s/{machine}/cloud-amd64/fault-anon.html"), ""));
-    for text in ["-4.55% between 6.1.192 and 6.12.100 (all 2 seeds agree)", "href=\"../../../alerts.html#", "<svg"] {
+    for text in [
+        "-4.55% since 6.12.100",
+        "; last without it: 6.1.192 (all 2 seeds agree).",
+        "href=\"../../../alerts.html#",
+        "<svg",
+    ] {
         assert!(page.contains(text), "{text}\n{page}");
     }
     let stable = body(&lab.site().answer(&format!("/s/{machine}/cloud-amd64/fault-anon.html"), "line=6.12"));
-    assert!(stable.contains("None beyond the margin.") && !stable.contains("6.1.192"));
+    assert!(stable.contains("No change beyond the margin.") && !stable.contains("6.1.192"));
 }
 
 #[test]
@@ -219,7 +234,7 @@ fn documents_are_as_they_are_described() {
 fn prometheus_finds_numbers() {
     let lab = Lab::usual();
     let text = body(&lab.site().answer("/metrics", ""));
-    for line in ["marvin_runs_total 20\n", "marvin_alerts_open 1\n", "marvin_store_unreadable 0\n"] {
+    for line in ["marvin_runs_total 20\n", "marvin_alerts_open 2\n", "marvin_store_unreadable 0\n"] {
         assert!(text.contains(line), "{text}");
     }
     for line in text.lines().filter(|line| !line.starts_with('#')) {
@@ -250,8 +265,8 @@ fn what_comes_into_the_store_is_shown() {
     lab.run(("6.12.119", "aa", 1), vec![result("fault-anon", 330.0)]);
     assert!(source.refresh().unwrap());
     site.renew(source.snapshot(2));
-    assert!(body(&site.answer("/", "")).contains("<h1>6.12.119 against 6.1.192</h1>"));
-    let open = |site: &Site| body(&site.answer("/metrics", "")).contains("marvin_alerts_open 1\n");
+    assert!(body(&site.answer("/", "")).contains("6.12.119 <span class=\"faint\">against</span> 6.1.192"));
+    let open = |site: &Site| body(&site.answer("/metrics", "")).contains("marvin_alerts_open 2\n");
     assert!(open(&site));
     decide(&lab, "6.12.100", Triage::Apparent);
     assert!(source.refresh().unwrap());
@@ -330,11 +345,15 @@ fn a_server_answers_questions_and_nothing_else() {
         ("DELETE /alerts.html", "", "HTTP/1.1 405 Method Not Allowed"),
         ("GET /", "Content-Length: 1000000000\r\n", "HTTP/1.1 413 Payload Too Large"),
         ("GET /", "Transfer-Encoding: chunked\r\n", "HTTP/1.1 413 Payload Too Large"),
+        ("GET /?token=s3cr3t", "", "HTTP/1.1 400 Bad Request"),
+        ("GET /alerts.html?x=1&Access%5Ftoken=s3cr3t", "", "HTTP/1.1 400 Bad Request"),
         ("GET /marvin.db", "", "HTTP/1.1 404 Not Found"),
         ("GET /../../../../etc/passwd", "", "HTTP/1.1 404 Not Found"),
     ] {
         assert_eq!(first_line(&with(line, rest)), expected, "{line} {rest}");
     }
+    let told = with("GET /?token=s3cr3t", "");
+    assert!(told.contains("an address is no place for one") && !told.contains("s3cr3t"), "{told}");
     assert_eq!(first_line(&with(&format!("GET /?{}", "a".repeat(3000)), "")), "HTTP/1.1 414 URI Too Long");
     let large = with("GET /", &format!("X: {}\r\n", "a".repeat(1 << 20)));
     assert!(!large.contains("200 OK"), "{}", first_line(&large));

@@ -1,7 +1,8 @@
 //! `marvin alerts` and `marvin triage`: what changed, and what people think of it.
 
+use model::Decision;
 use report::history::{Triaged, alert_document, alerts_text, history_json};
-use store::{Decision, Store};
+use store::Store;
 
 use super::compare::now;
 use super::history::read;

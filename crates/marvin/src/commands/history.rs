@@ -43,7 +43,8 @@ pub(crate) fn read(arguments: &Arguments) -> anyhow::Result<Snapshot> {
 
 fn unknown(snapshot: &Snapshot, (workload, metric): (&str, Option<&str>)) -> String {
     let names = snapshot.history.workloads();
-    let guess = super::measure::did_you_mean(names.iter().map(AsRef::as_ref), workload);
+    let groups = names.iter().filter_map(|name| Some(name.split_once('-')?.0));
+    let guess = super::measure::did_you_mean(names.iter().map(AsRef::as_ref).chain(groups), workload);
     let metric = metric.map_or_else(String::new, |metric| format!(" with a metric `{metric}`"));
     format!("nothing was measured of a workload or group `{workload}`{metric}{guess}; `marvin run` measures")
 }

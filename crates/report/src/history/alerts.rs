@@ -31,8 +31,8 @@ pub struct Member {
     pub key: Key,
     /// Better or worse.
     pub verdict: Verdict,
-    /// How much; positive is better.
-    pub difference_percent: f64,
+    /// How much; positive is better. None where it fails.
+    pub difference_percent: Option<f64>,
     /// The logarithm of how many times better.
     pub effect: f64,
     /// What it rests on.
@@ -53,6 +53,12 @@ impl Alert {
         let better = |member: &&Member| member.verdict == Verdict::Better && member.gone.is_none();
         let gone = self.members.iter().filter(|member| member.gone.is_some()).count();
         (self.worse().count(), self.members.iter().filter(better).count(), gone)
+    }
+
+    /// Tells whether the kernel does not boot on some machine: all that was to be measured there failed.
+    #[must_use]
+    pub fn is_boot(&self) -> bool {
+        self.worse().any(|member| member.basis == Basis::NoBoot)
     }
 
     /// Returns how much worse all of it is together: what alerts are ordered by.
@@ -80,8 +86,7 @@ fn of_track(history: &History, track: &str, line: Line) -> Vec<Alert> {
     let mut members = Vec::new();
     for (key, series) in history.series().filter(|(key, _)| *key.track == *track) {
         // What is back at its old level is said by the change that went away.
-        let is_back = |change: &Change| series.changes.iter().any(|other| other.went_away == Some(change.at));
-        for change in series.changes.iter().filter(|change| !is_back(change)) {
+        for change in series.changes.iter().filter(|change| !series.is_back(change)) {
             let kernel = |point: usize| place.get(&series.points[point].kernel).copied();
             let before = place.get(&series.before(change).kernel).copied();
             if let (Some(before), Some(at)) = (before, kernel(change.at)) {
@@ -100,9 +105,11 @@ fn of_track(history: &History, track: &str, line: Line) -> Vec<Alert> {
 }
 
 fn member(key: &Key, change: &Change, gone: Option<usize>) -> Member {
-    let (before, after) = change.levels;
-    // The sign is the verdict's: which way of the numbers is good is no matter any more.
-    let size = if before > 0.0 && after > 0.0 { (after / before).ln().abs() } else { 1.0 };
+    // The sign is the verdict's: which way of the numbers is good is no matter any more. What has no ratio, because it fails
+    // or costs nothing, weighs as much as a factor of e.
+    let ratio =
+        change.levels.filter(|(before, after)| *before > 0.0 && *after > 0.0).map(|(before, after)| after / before);
+    let size = ratio.map_or(1.0, |ratio| ratio.ln().abs());
     Member {
         key: key.clone(),
         effect: if change.verdict == Verdict::Worse { -size } else { size },

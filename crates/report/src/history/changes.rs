@@ -1,10 +1,11 @@
-//! Where a series changes: kernel against kernel where the seeds agree, levels of a noisy series where they do not.
+//! Where a series changes: kernel against kernel where the seeds agree, levels of a noisy series where they do not, and
+//! kernels that fail at what those before them did.
 
 use model::{Direction, Verdict};
 use stats::{Criteria, FollowUp, follow_up};
 
 use super::pair::{Pair, State};
-use super::series::{Point, Series};
+use super::series::{Lack, Point, Series};
 use crate::difference::difference_percent;
 
 /// What a change rests on.
@@ -20,6 +21,10 @@ pub enum Basis {
         /// Chance of ranks so different without a change.
         p: f64,
     },
+    /// The kernel does not boot.
+    NoBoot,
+    /// The workload fails.
+    Fails,
 }
 
 /// A change of level: points are counted within the series.
@@ -31,10 +36,10 @@ pub struct Change {
     pub at: usize,
     /// Better or worse.
     pub verdict: Verdict,
-    /// How much, from the old level to the new one; positive is better.
-    pub difference_percent: f64,
+    /// How much, from the old level to the new one; positive is better. None where it fails.
+    pub difference_percent: Option<f64>,
     /// The levels before and after, on the series' scale.
-    pub levels: (f64, f64),
+    pub levels: Option<(f64, f64)>,
     /// What it rests on.
     pub basis: Basis,
     /// The point at which the old level was there again.
@@ -52,7 +57,41 @@ pub(super) fn find(series: &Series) -> Vec<Change> {
             changes.push(change);
         }
     }
+    changes.extend(failures(series));
     changes.sort_by_key(|change| change.at);
+    changes
+}
+
+/// Finds where a kernel fails at what one before it did, with any seed; what never worked is no change.
+fn failures(series: &Series) -> Vec<Change> {
+    let mut changes: Vec<Change> = Vec::new();
+    let mut good = None;
+    let mut is_failing = false;
+    for (n, point) in series.points.iter().enumerate() {
+        match (point.failure(), good) {
+            (Some(_), None) => {}
+            (Some(_), Some(_)) if is_failing => {}
+            (Some(absent), Some(good)) => {
+                is_failing = true;
+                changes.push(Change {
+                    earliest: good + 1,
+                    at: n,
+                    verdict: Verdict::Worse,
+                    difference_percent: None,
+                    levels: None,
+                    basis: if absent.lack == Lack::NotBooted { Basis::NoBoot } else { Basis::Fails },
+                    went_away: None,
+                });
+            }
+            (None, _) if point.value.is_some() => {
+                if let Some(open) = changes.last_mut().filter(|_| is_failing) {
+                    open.went_away = Some(n);
+                }
+                (good, is_failing) = (Some(n), false);
+            }
+            (None, _) => {}
+        }
+    }
     changes
 }
 
@@ -76,8 +115,8 @@ fn steps(series: &Series, seen: &[usize]) -> Vec<Change> {
                     earliest: after(seen, same),
                     at: now,
                     verdict: pair.verdict,
-                    difference_percent: pair.difference_percent.unwrap_or_default(),
-                    levels: (level(reference), level(now)),
+                    difference_percent: pair.difference_percent,
+                    levels: Some((level(reference), level(now))),
                     basis: Basis::EverySeed { seeds: pair.ratios.len() },
                     went_away,
                 });
@@ -108,8 +147,8 @@ fn levels(series: &Series, seen: &[usize]) -> Vec<Change> {
             earliest: seen[change.span.earliest.max(1)],
             at: seen[change.span.latest],
             verdict: if difference_percent > 0.0 { Verdict::Better } else { Verdict::Worse },
-            difference_percent,
-            levels,
+            difference_percent: Some(difference_percent),
+            levels: Some(levels),
             basis: Basis::Levels { p: change.p },
             went_away: found[place + 1..].iter().find(is_back).map(|later| seen[later.at]),
         })
@@ -123,6 +162,13 @@ impl Series {
     pub fn before(&self, change: &Change) -> &Point {
         let last = self.points[..change.earliest].iter().rposition(|point| point.value.is_some());
         &self.points[last.unwrap_or_default()]
+    }
+
+    /// Tells whether a change is only that an earlier one went away.
+    #[must_use]
+    pub fn is_back(&self, change: &Change) -> bool {
+        let had_level = |other: &&Change| other.levels.is_some() && change.levels.is_some();
+        self.changes.iter().filter(had_level).any(|other| other.went_away == Some(change.at))
     }
 
     /// Returns which way of the numbers is good.

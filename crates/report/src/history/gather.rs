@@ -6,13 +6,15 @@ use std::sync::Arc;
 use model::{Build, BuildId, Line, Machine, MachineId, Metric, Run, RunId, WorkloadResult};
 
 use super::kernels::{Kernel, Kernels};
-use super::series::{Key, Point, Seen, Series, Value};
+use super::series::{Absent, Key, Point, Seen, Series, Value};
 
 /// Everything that was measured.
 #[derive(Debug, Clone, Default)]
 pub struct History {
     kernels: Kernels,
     machines: Vec<Machine>,
+    /// For each machine the first one that is the same with other equipment.
+    hosts: Vec<usize>,
     runs: Vec<RunMark>,
     repeats: Vec<Repeats>,
     names: BTreeSet<Arc<str>>,
@@ -27,6 +29,8 @@ pub struct RunMark {
     pub id: RunId,
     /// When it began, in seconds since 1970-01-01 UTC.
     pub started_unix: i64,
+    /// On which machine.
+    pub machine: usize,
 }
 
 /// How often a machine measured the same build, workload and seed again.
@@ -36,6 +40,8 @@ pub struct Repeats {
     pub again: usize,
     /// Those of them that are equal in every sample, to the last bit.
     pub agree: usize,
+    /// Those of them that lie beyond the margin: each would be a false alarm.
+    pub apart: usize,
 }
 
 /// A run of something that the history was not told of.
@@ -63,6 +69,8 @@ impl History {
     /// Takes in what a machine is, if it is not known.
     pub fn know_machine(&mut self, machine: &Machine) {
         if self.machine_number(&machine.id).is_none() {
+            let host = self.machines.iter().position(|known| known.is_kin(machine)).unwrap_or(self.machines.len());
+            self.hosts.push(host);
             self.machines.push(machine.clone());
             self.repeats.push(Repeats::default());
         }
@@ -87,14 +95,15 @@ impl History {
     pub fn take(&mut self, run: &Run) -> Result<(), NotKnown> {
         let places = self.kernels.find(&run.build).zip(self.machine_number(&run.machine));
         let (kernel, machine) = places.ok_or_else(|| NotKnown { run: run.id.clone() })?;
-        self.runs.push(RunMark { id: run.id.clone(), started_unix: run.started_unix });
+        self.runs.push(RunMark { id: run.id.clone(), started_unix: run.started_unix, machine });
         let place = Place { kernel, machine, run: self.runs.len() - 1, seed: run.seed };
         let track: Arc<str> = self.name(&self.kernels.get(kernel).track.clone());
         let mut reasons: HashMap<String, Arc<str>> = HashMap::new();
         for result in &run.results {
             let key = Key { workload: self.name(&result.workload), machine, track: Arc::clone(&track) };
-            let value = Value::of(result).map_err(|why| {
-                Arc::clone(reasons.entry(why).or_insert_with_key(|why| Arc::from(crate::plain::plain(why))))
+            let value = Value::of(result).map_err(|(lack, why)| {
+                let why = reasons.entry(why).or_insert_with_key(|why| Arc::from(crate::plain::plain(why)));
+                Absent { lack, why: Arc::clone(why) }
             });
             self.put(key, place, (result, value));
         }
@@ -111,7 +120,7 @@ impl History {
         new
     }
 
-    fn put(&mut self, key: Key, place: Place, (result, value): (&WorkloadResult, Result<Value, Arc<str>>)) {
+    fn put(&mut self, key: Key, place: Place, (result, value): (&WorkloadResult, Result<Value, Absent>)) {
         let Place { kernel, machine, run, seed } = place;
         let new = || Arc::new(Series::new(metric_of(&key.workload)));
         let series = Arc::make_mut(self.series.entry(key.clone()).or_insert_with(new));
@@ -131,6 +140,8 @@ impl History {
                 {
                     self.repeats[machine].again += 1;
                     self.repeats[machine].agree += usize::from(one.mark == other.mark);
+                    let apart = stats::percent_change(one.time, other.time).map_or(f64::INFINITY, f64::abs);
+                    self.repeats[machine].apart += usize::from(apart > series.metric.margin_percent);
                 }
                 if self.runs[seen.run].started_unix >= self.runs[seeds[at].run].started_unix {
                     seeds[at] = seen;
@@ -192,6 +203,25 @@ impl History {
     #[must_use]
     pub fn machines(&self) -> &[Machine] {
         &self.machines
+    }
+
+    /// Returns the first machine that is the same as this one, apart from its equipment.
+    #[must_use]
+    pub fn host(&self, machine: usize) -> usize {
+        self.hosts[machine]
+    }
+
+    /// Returns the machines that are one with different equipment, this one among them.
+    #[must_use]
+    pub fn kin(&self, machine: usize) -> Vec<usize> {
+        (0..self.machines.len()).filter(|other| self.hosts[*other] == self.hosts[machine]).collect()
+    }
+
+    /// Returns how many runs a machine did, and when the last one began, in seconds since 1970-01-01 UTC.
+    #[must_use]
+    pub fn runs_on(&self, machine: usize) -> (usize, Option<i64>) {
+        let of_it = || self.runs.iter().filter(|run| run.machine == machine);
+        (of_it().count(), of_it().map(|run| run.started_unix).max())
     }
 
     /// Returns how often each machine repeated itself.

@@ -26,20 +26,27 @@ pub use alerts::{Alert, Member, alerts};
 pub use changes::{Basis, Change};
 pub use gather::{History, NotKnown, Place, Repeats, RunMark};
 pub use kernels::Kernel;
-pub use overview::{Card, Counts, Group, Mean, Overview, Row, overview};
+pub use overview::{Card, Cell, Counts, Group, Host, Mean, Overview, Row, overview};
 pub use pair::{Pair, State};
 pub use render::{
     AlertDocument, ChangeDocument, HistoryDocument, MemberDocument, PointDocument, SeedDocument, SeriesDocument,
-    TriageDocument, alert_document, alerts_text, basis_words, documents, history_json, history_text, series_document,
-    sparkline,
+    TriageDocument, alert_document, alerts_text, basis_words, change_size, documents, history_json, history_text,
+    range, series_document, sparkline,
 };
-pub use series::{Key, Point, Seen, Series, Value};
-pub use triaged::{Decided, Triaged, triaged};
+pub use series::{Absent, Key, Lack, Point, Seen, Series, Value};
+pub use triaged::{Triaged, triaged};
 
 /// Returns how far a value lies from a base, in percent; positive is better. `None` where no percentage exists.
 #[must_use]
 pub fn difference(direction: model::Direction, base: f64, new: f64) -> Option<f64> {
     crate::difference::difference_percent(direction, base, new)
+}
+
+/// Returns a day in UTC: `2026-11-22`.
+#[must_use]
+pub fn day(unix: i64) -> String {
+    let date = crate::render::number::date(unix);
+    date.split_once('T').map_or(date.clone(), |(day, _)| day.to_owned())
 }
 
 /// Returns a text of several lines with everything replaced that a terminal would obey or that turns the direction of

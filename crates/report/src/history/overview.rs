@@ -58,8 +58,26 @@ pub struct Mean {
 pub struct Row {
     /// The workload.
     pub workload: Arc<str>,
-    /// One for each machine of the overview.
-    pub cells: Vec<Pair>,
+    /// One for each column of the overview.
+    pub cells: Vec<Cell>,
+}
+
+/// One workload on one machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cell {
+    /// The machine: of a host's the one with the equipment that the workload asks for.
+    pub machine: usize,
+    /// What it says.
+    pub pair: Pair,
+}
+
+/// A column: a machine with all its equipments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Host {
+    /// The one with the most series: what the column is named by.
+    pub main: usize,
+    /// Each of them that measured one of the kernels, in the order in which they were met.
+    pub machines: Vec<usize>,
 }
 
 /// The workloads of one subsystem.
@@ -88,8 +106,8 @@ pub struct Overview {
     pub base: usize,
     /// What is compared.
     pub target: usize,
-    /// The machines that measured one of them: the columns.
-    pub machines: Vec<usize>,
+    /// The columns: machines that measured one of them.
+    pub hosts: Vec<Host>,
     /// The rows.
     pub groups: Vec<Group>,
     /// How many cells are in which state.
@@ -103,50 +121,76 @@ pub struct Overview {
 /// Puts two kernels side by side, with the open alerts between them.
 #[must_use]
 pub fn overview(history: &History, (base, target): (usize, usize), alerts: &[Triaged]) -> Overview {
-    let machines = columns(history, base, target);
+    let hosts = hosts(history, base, target);
     let mut groups: BTreeMap<String, Vec<Row>> = BTreeMap::new();
     let mut counts = Counts::default();
     for workload in history.workloads() {
-        let cells: Vec<Pair> =
-            machines.iter().map(|machine| cell(history, (&workload, *machine), (base, target))).collect();
-        if cells.iter().all(|cell| cell.state == State::Missing) {
+        let cells: Vec<Cell> = hosts.iter().map(|host| cell(history, (&workload, host), (base, target))).collect();
+        if cells.iter().all(|cell| cell.pair.state == State::Missing) {
             continue;
         }
-        cells.iter().for_each(|cell| counts.add(cell.state));
+        cells.iter().for_each(|cell| counts.add(cell.pair.state));
         let subsystem = model::subsystem_of(&workload).to_owned();
         groups.entry(subsystem).or_default().push(Row { workload, cells });
     }
     let groups: Vec<Group> = groups.into_iter().map(|(name, rows)| Group { name, rows }).collect();
-    let mean = mean(groups.iter().flat_map(|group| &group.rows).flat_map(|row| &row.cells));
-    let mut overview = Overview { base, target, machines, groups, counts, mean, cards: Vec::new() };
+    let mean = mean(groups.iter().flat_map(|group| &group.rows).flat_map(|row| &row.cells).map(|cell| &cell.pair));
+    let mut overview = Overview { base, target, hosts, groups, counts, mean, cards: Vec::new() };
     overview.cards = cards(history, &overview, alerts);
     overview
 }
 
-/// Returns the machines that measured one of the kernels.
-fn columns(history: &History, base: usize, target: usize) -> Vec<usize> {
+/// Returns the machines that measured one of the kernels, those that differ by their equipment only as one.
+fn hosts(history: &History, base: usize, target: usize) -> Vec<Host> {
+    let mut series = vec![0_usize; history.machines().len()];
     let mut found = BTreeSet::new();
-    for (key, series) in history.series() {
-        if !found.contains(&key.machine) && series.points.iter().any(|p| p.kernel == base || p.kernel == target) {
+    for (key, one) in history.series() {
+        series[key.machine] += 1;
+        if !found.contains(&key.machine) && one.points.iter().any(|p| p.kernel == base || p.kernel == target) {
             found.insert(key.machine);
         }
     }
-    found.into_iter().collect()
+    let mut hosts: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for machine in found {
+        hosts.entry(history.host(machine)).or_default().push(machine);
+    }
+    let most = |machines: &[usize]| machines.iter().copied().max_by_key(|n| (series[*n], std::cmp::Reverse(*n)));
+    let host = |machines: Vec<usize>| Host { main: most(&machines).unwrap_or_default(), machines };
+    hosts.into_values().map(host).collect()
 }
 
-fn cell(history: &History, (workload, machine): (&Arc<str>, usize), (base, target): (usize, usize)) -> Pair {
-    let of = |kernel: usize| history.series_of(workload, machine, kernel);
-    let (old, new) = (of(base), of(target));
-    let metric = new.or(old).map_or(model::Metric::COST, |series| series.metric);
-    Pair::of(&metric, old.and_then(|series| series.point(base)), new.and_then(|series| series.point(target)))
+/// Holds the kernels against each other on the machine of a host that measured both, or else one of them.
+fn cell(history: &History, (workload, host): (&Arc<str>, &Host), (base, target): (usize, usize)) -> Cell {
+    let is_one_series = history.kernel(base).track == history.kernel(target).track;
+    let on = |machine: usize| {
+        let of = |kernel: usize| history.series_of(workload, machine, kernel);
+        let new = of(target);
+        let old = if is_one_series { new } else { of(base) };
+        let metric = new.or(old).map_or(model::Metric::COST, |series| series.metric);
+        let (old, new) = (old.and_then(|series| series.point(base)), new.and_then(|series| series.point(target)));
+        let seen = usize::from(old.is_some()) + usize::from(new.is_some());
+        (seen, Cell { machine, pair: Pair::of(&metric, old, new) })
+    };
+    let (mut most, mut cell) = on(host.main);
+    for machine in host.machines.iter().filter(|machine| **machine != host.main) {
+        if most < 2
+            && let (seen, other) = on(*machine)
+            && seen > most
+        {
+            (most, cell) = (seen, other);
+        }
+    }
+    cell
 }
 
 fn mean<'a>(cells: impl Iterator<Item = &'a Pair>) -> Option<Mean> {
     let cells: Vec<&Pair> = cells.filter(|cell| cell.ratio.is_some()).collect();
     let ratios: Vec<f64> = cells.iter().filter_map(|cell| cell.ratio).collect();
     let ratio = stats::geometric_mean(&ratios)?;
-    let of = |cell: &&Pair| cell.ratios.iter().map(|(seed, _)| *seed).collect::<BTreeSet<u64>>();
-    let common = cells.iter().map(of).reduce(|a, b| a.intersection(&b).copied().collect()).unwrap_or_default();
+    let mut common: Vec<u64> = cells[0].ratios.iter().map(|(seed, _)| *seed).collect();
+    for cell in &cells {
+        common.retain(|seed| cell.ratios.iter().any(|(known, _)| known == seed));
+    }
     let of_seed = |seed: &u64| {
         let ratios: Vec<f64> =
             cells.iter().filter_map(|cell| Some(cell.ratios.iter().find(|(known, _)| known == seed)?.1)).collect();
@@ -175,9 +219,10 @@ fn cards(history: &History, overview: &Overview, alerts: &[Triaged]) -> Vec<Card
         .groups
         .iter()
         .flat_map(|group| &group.rows)
-        .flat_map(|row| row.cells.iter().zip(&overview.machines).map(move |(cell, machine)| (row, cell, *machine)))
-        .filter(|(row, cell, machine)| cell.state == State::Worse && !known.contains(&(*machine, &*row.workload)))
-        .map(|(row, cell, machine)| (machine, Arc::clone(&row.workload), cell.clone()))
+        .flat_map(|row| row.cells.iter().map(move |cell| (row, cell)))
+        .filter(|(_, cell)| cell.pair.state == State::Worse)
+        .filter(|(row, cell)| !known.contains(&(cell.machine, &*row.workload)))
+        .map(|(row, cell)| (cell.machine, Arc::clone(&row.workload), cell.pair.clone()))
         .collect();
     rest.sort_by(|a, b| {
         a.2.difference_percent.unwrap_or_default().total_cmp(&b.2.difference_percent.unwrap_or_default())

@@ -71,7 +71,7 @@ impl Pair {
         }
         let whys = seeds.iter().flat_map(|(old, new)| [(&old.value, "base"), (&new.value, "new")]);
         if let Some((why, side)) = whys.filter_map(|(value, side)| Some((value.as_ref().err()?, side))).next() {
-            return Self::without(State::Failed, &format!("{side}: {why}"));
+            return Self::without(State::Failed, &format!("{side}: {}", why.why));
         }
         if let Some((old, new)) = seeds.iter().find(|(old, new)| old.operations != new.operations) {
             let why = format!("{} operations on one side and {} on the other", old.operations, new.operations);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Line, Metric, Outcome, Release, WorkloadResult};
+use model::{Line, Metric, Outcome, Release, Stage, WorkloadResult};
 
 use super::changes::{Change, find};
 
@@ -28,18 +28,45 @@ pub struct Value {
     pub(super) mark: u64,
 }
 
+/// What kind of reason there is for a result without a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lack {
+    /// The kernel does not have what the workload needs.
+    Unsupported,
+    /// The kernel did not boot.
+    NotBooted,
+    /// The workload failed.
+    Failed,
+    /// The samples make no value.
+    NoValue,
+}
+
+/// Why a result has no value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Absent {
+    /// What kind of reason.
+    pub lack: Lack,
+    /// The reason in words.
+    pub why: Arc<str>,
+}
+
 impl Value {
     /// Reads it from a result, or says why there is none.
-    pub(super) fn of(result: &WorkloadResult) -> Result<Self, String> {
+    pub(super) fn of(result: &WorkloadResult) -> Result<Self, (Lack, String)> {
         match &result.outcome {
-            Outcome::Unsupported(what) => return Err(format!("not supported: {what}")),
-            Outcome::Failed(failure) => return Err(format!("failed: {} ({} stage)", failure.reason, failure.stage)),
+            Outcome::Unsupported(what) => return Err((Lack::Unsupported, format!("not supported: {what}"))),
+            Outcome::Failed(failure) => {
+                let is_early = matches!(failure.stage, Stage::Boot | Stage::Settle);
+                let lack = if is_early { Lack::NotBooted } else { Lack::Failed };
+                return Err((lack, format!("failed: {} ({} stage)", failure.reason, failure.stage)));
+            }
             Outcome::Completed => {}
         }
         if result.samples.iter().any(|sample| !(sample.is_finite() && *sample >= 0.0)) {
-            return Err("an iteration's value is not a number".to_owned());
+            return Err((Lack::NoValue, "an iteration's value is not a number".to_owned()));
         }
-        let time = stats::median_without_first(&result.samples).ok_or("too few iterations")?;
+        let too_few = || (Lack::NoValue, "too few iterations".to_owned());
+        let time = stats::median_without_first(&result.samples).ok_or_else(too_few)?;
         let is_counted = !result.counted.is_empty() && result.counted.len() == result.samples.len();
         let of = |region: &model::Region| (region.kernel + region.user) as f64 / result.operations.max(1) as f64;
         let counts: Vec<f64> = result.counted.iter().map(of).collect();
@@ -64,7 +91,7 @@ pub struct Seen {
     /// Operations in one iteration.
     pub operations: u64,
     /// The value, or why there is none.
-    pub value: Result<Value, Arc<str>>,
+    pub value: Result<Value, Absent>,
 }
 
 /// What was seen of one kernel.
@@ -82,7 +109,14 @@ impl Point {
     /// Returns why there is no value, where something was measured and gave none.
     #[must_use]
     pub fn absent(&self) -> Option<&str> {
-        self.seeds.iter().find_map(|seen| seen.value.as_ref().err()).map(AsRef::as_ref)
+        self.seeds.iter().find_map(|seen| seen.value.as_ref().err()).map(|absent| absent.why.as_ref())
+    }
+
+    /// Returns how the kernel failed with a seed, if it did.
+    #[must_use]
+    pub fn failure(&self) -> Option<&Absent> {
+        let failed = |absent: &&Absent| matches!(absent.lack, Lack::NotBooted | Lack::Failed);
+        self.seeds.iter().filter_map(|seen| seen.value.as_ref().err()).find(failed)
     }
 }
 

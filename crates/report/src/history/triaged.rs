@@ -1,28 +1,9 @@
 //! Alerts with what people decided about them.
 
-use model::{Release, Triage};
+use model::{Decision, Release};
 
 use super::alerts::Alert;
 use super::gather::History;
-
-/// What somebody decided about the changes between two kernels.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decided {
-    /// Whose kernels follow each other.
-    pub track: String,
-    /// Version of the last kernel without the change.
-    pub after: String,
-    /// Version of the first kernel that has it.
-    pub at: String,
-    /// What it turned out to be.
-    pub triage: Triage,
-    /// Why.
-    pub note: String,
-    /// How many series were worse then.
-    pub worse: usize,
-    /// When, in seconds since 1970-01-01 UTC.
-    pub decided_unix: i64,
-}
 
 /// An alert and the newest decision about it.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,7 +11,7 @@ pub struct Triaged {
     /// The alert.
     pub alert: Alert,
     /// The decision.
-    pub decided: Option<Decided>,
+    pub decided: Option<Decision>,
 }
 
 impl Triaged {
@@ -52,8 +33,8 @@ impl Triaged {
 /// Finds the newest decision about each alert: one that was about its kernels, or about a wider range of them, for kernels
 /// that were measured since make ranges narrower.
 #[must_use]
-pub fn triaged(history: &History, alerts: Vec<Alert>, decisions: &[Decided]) -> Vec<Triaged> {
-    let about = |alert: &Alert, decided: &&Decided| {
+pub fn triaged(history: &History, alerts: Vec<Alert>, decisions: &[Decision]) -> Vec<Triaged> {
+    let about = |alert: &Alert, decided: &&Decision| {
         let (after, at) = (&history.kernel(alert.after).release, &history.kernel(alert.at).release);
         decided.track == alert.track && Release::of(&decided.after) <= *after && *at <= Release::of(&decided.at)
     };

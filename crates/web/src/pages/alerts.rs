@@ -1,9 +1,12 @@
 //! All alerts, those that somebody should look at first.
 
 use askama::Template;
-use report::history::{History, Triaged};
+use report::history::{History, Triaged, change_size};
 
-use super::{Frame, Rendered, compare_path, count, finished, machine_digits, percent, profile_command, series_path};
+use super::{
+    Frame, Rendered, compare_path, count, finished, machine_digits, profile_command, series_path, verdict_class,
+    verdict_glyph,
+};
 use crate::address::slug;
 use crate::source::Snapshot;
 
@@ -28,16 +31,17 @@ struct Shown {
     decided: Option<(String, String)>,
     members: Vec<Member>,
     more: Option<String>,
-    links: Vec<(String, String)>,
-    command: String,
+    links: Vec<(&'static str, String)>,
+    /// How to find where it comes from: what fails cannot be profiled.
+    command: Option<String>,
 }
 
 struct Member {
     class: &'static str,
-    letter: char,
+    glyph: &'static str,
     name: String,
     href: String,
-    percent: String,
+    size: String,
     machine: String,
     note: String,
 }
@@ -62,15 +66,11 @@ fn shown(history: &History, triaged: &Triaged) -> Shown {
     let (worse, better, gone) = alert.counts();
     let title = |kernel: usize| history.kernel(kernel).title.as_str();
     let member = |member: &report::history::Member| Member {
-        class: match (member.gone, member.verdict.letter()) {
-            (Some(_), _) => "faint",
-            (None, 'W') => "worse",
-            _ => "better",
-        },
-        letter: member.verdict.letter(),
+        class: if member.gone.is_some() { "faint" } else { verdict_class(&member.verdict) },
+        glyph: verdict_glyph(&member.verdict),
         name: member.key.workload.to_string(),
         href: series_path(history, &member.key),
-        percent: percent(member.difference_percent),
+        size: change_size(member.difference_percent, member.basis),
         machine: machine_digits(history, member.key.machine),
         note: member.gone.map_or_else(String::new, |at| format!("went away at {}", title(at))),
     };
@@ -81,9 +81,10 @@ fn shown(history: &History, triaged: &Triaged) -> Shown {
         is_open: triaged.is_open(),
         title: alert.name.clone(),
         words: format!(
-            "Came between {} and {}: {worse} worse, {better} better, {gone} gone again.",
+            "Came between {} and {}{}: {worse} worse, {better} better, {gone} gone again.",
             title(alert.after),
-            title(alert.at)
+            title(alert.at),
+            if alert.is_boot() { ", which does not boot" } else { "" }
         ),
         decided: triaged.decided.as_ref().map(|decided| {
             let since = match triaged.more_since() {
@@ -94,7 +95,11 @@ fn shown(history: &History, triaged: &Triaged) -> Shown {
         }),
         members: alert.members.iter().take(MEMBERS_MAX).map(member).collect(),
         more: (more > 0).then(|| format!("and {more} more")),
-        links: vec![("the two kernels".to_owned(), compare_path(history, (alert.after, alert.at), first.machine))],
-        command: profile_command(history, (alert.after, alert.at), &first.workload),
+        links: vec![("The two kernels", compare_path(history, (alert.after, alert.at), first.machine))],
+        command: alert
+            .members
+            .iter()
+            .find(|member| member.difference_percent.is_some())
+            .map(|member| profile_command(history, (alert.after, alert.at), &member.key.workload)),
     }
 }

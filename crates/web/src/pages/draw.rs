@@ -1,7 +1,9 @@
 //! Drawings in SVG: a small line for a cell of a table, a plot of a series. Better is up in both, whatever is measured.
 
 use model::{Direction, Verdict};
-use report::history::{History, Series};
+use report::history::{History, Series, change_size, range};
+
+use super::verdict_glyph;
 
 /// The most kernels in a small line: the last ones.
 const SPARK_POINTS: usize = 20;
@@ -11,8 +13,10 @@ const SPARK: (f64, f64) = (48.0, 12.0);
 pub(crate) const PLOT: (f64, f64) = (960.0, 330.0);
 const LEFT: f64 = 78.0;
 const RIGHT: f64 = 14.0;
-const TOP: f64 = 12.0;
+const TOP: f64 = 26.0;
 const BOTTOM: f64 = 66.0;
+/// Half of the widest label of a change.
+const LABEL: f64 = 48.0;
 /// The most names below a plot.
 const NAMES_MAX: usize = 24;
 /// The most seeds that are drawn for a kernel.
@@ -79,15 +83,8 @@ struct Scale {
 impl Scale {
     /// Takes in all values; what lies within the margin is to look level.
     fn of(series: &Series, values: impl Iterator<Item = f64>) -> Option<Self> {
-        let (low, high) = values
-            .filter(|value| value.is_finite())
-            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
-        if !(low.is_finite() && high.is_finite() && (high - low).is_finite()) {
-            return None;
-        }
-        let least = (high.abs().max(low.abs()) * series.metric.margin_percent / 100.0 * 2.0).max(f64::MIN_POSITIVE);
-        let lack = ((least - (high - low)) / 2.0).max(0.0);
-        Some(Self { low: low - lack, high: high + lack, direction: series.direction() })
+        let (low, high) = range(values, series.metric.margin_percent)?;
+        Some(Self { low, high, direction: series.direction() })
     }
 
     /// Returns how far down a value lies, from 0 to 1.
@@ -109,6 +106,8 @@ pub(crate) struct Plot {
     pub(crate) points: Vec<(String, String, String)>,
     /// What single seeds gave: place and height.
     pub(crate) dots: Vec<(String, String)>,
+    /// From the best to the worst seed, where they can be told apart: place and two heights.
+    pub(crate) spans: Vec<(String, String, String)>,
     /// The values beside the plot: height and text.
     pub(crate) values: Vec<(String, String)>,
     /// The kernels below it: place and name.
@@ -128,12 +127,14 @@ pub(crate) struct Band {
     pub(crate) from: String,
     /// Its width.
     pub(crate) width: String,
+    /// Its middle, where there is room for what stands above it.
+    pub(crate) middle: String,
     /// Its class.
     pub(crate) class: &'static str,
     /// What it says.
     pub(crate) title: String,
-    /// Its letter.
-    pub(crate) letter: char,
+    /// How much: what stands beside it.
+    pub(crate) label: String,
 }
 
 /// Draws a series; nothing where there is no value.
@@ -149,7 +150,13 @@ pub(crate) fn plot(history: &History, series: &Series) -> Option<Plot> {
     let mut plot = Plot { edges: (LEFT, PLOT.0 - RIGHT), heights: (TOP, PLOT.1 - BOTTOM), ..Plot::default() };
     for (n, point) in series.points.iter().enumerate() {
         let seeds = point.seeds.iter().filter_map(|seen| series.value(seen)).take(DOTS_MAX);
-        plot.dots.extend(seeds.map(|value| (text(x(n)), text(y(value)))));
+        let heights: Vec<f64> = seeds.map(y).collect();
+        plot.dots.extend(heights.iter().map(|height| (text(x(n)), text(*height))));
+        let (high, low) =
+            heights.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(high, low), y| (high.min(*y), low.max(*y)));
+        if low - high > 2.0 {
+            plot.spans.push((text(x(n)), text(high), text(low)));
+        }
         if let Some(value) = point.value {
             let pen = if plot.line.is_empty() { "M" } else { "L" };
             plot.line.extend([pen, &text(x(n)), " ", &text(y(value))]);
@@ -169,15 +176,20 @@ pub(crate) fn plot(history: &History, series: &Series) -> Option<Plot> {
             Band {
                 from: text(from),
                 width: text(x(change.at) - from),
+                middle: text(f64::midpoint(from, x(change.at)).clamp(LEFT + LABEL, PLOT.0 - RIGHT - LABEL)),
                 class: class(&change.verdict),
                 title: format!(
-                    "{} {:+.2}% between {} and {}",
+                    "{} {} between {} and {}",
                     change.verdict.word(),
-                    change.difference_percent,
+                    change_size(change.difference_percent, change.basis),
                     history.kernel(series.before(change).kernel).title,
                     title(change.at)
                 ),
-                letter: change.verdict.letter(),
+                label: format!(
+                    "{} {}",
+                    verdict_glyph(&change.verdict),
+                    change_size(change.difference_percent, change.basis)
+                ),
             }
         })
         .collect();

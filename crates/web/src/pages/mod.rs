@@ -3,17 +3,20 @@
 mod alerts;
 mod draw;
 mod overview;
+mod rows;
 mod runs;
 mod series;
+mod trust;
 
 use askama::Template;
-use model::{Build, Line};
+use model::{Build, Line, Verdict};
 use report::history::{History, Key};
 
 use crate::address::slug;
 
 pub(crate) use alerts::alerts;
-pub(crate) use overview::{Asked, overview};
+pub(crate) use overview::overview;
+pub(crate) use rows::{Asked, Show};
 pub(crate) use runs::{RUNS_MAX, Shown, run, runs};
 pub(crate) use series::series;
 
@@ -97,6 +100,16 @@ pub(crate) fn profile_command(history: &History, (base, new): (usize, usize), wo
     let suite = model::SUITES.iter().find(declares).filter(|suite| suite.name != model::MICRO.name);
     let suite = suite.map_or_else(String::new, |suite| format!(" --suite {}", suite.name));
     format!("marvin profile {} {}{suite} --workload {workload}", of(base), of(new))
+}
+
+/// The sign of a verdict that a change can have: nothing is said by colour alone.
+pub(crate) fn verdict_glyph(verdict: &Verdict) -> &'static str {
+    if *verdict == Verdict::Worse { "▼" } else { "▲" }
+}
+
+/// Its class.
+pub(crate) fn verdict_class(verdict: &Verdict) -> &'static str {
+    if *verdict == Verdict::Worse { "worse" } else { "better" }
 }
 
 /// Writes a difference with its sign.

@@ -2,10 +2,12 @@
 
 use askama::Template;
 use model::Line;
-use report::history::{Change, History, Key, Series, Triaged, basis_words};
+use report::history::{Change, History, Key, Series, Triaged, basis_words, change_size};
 
-use super::draw::{Plot, class, number, plot};
-use super::{Frame, Rendered, compare_path, finished, machine_digits, percent, profile_command};
+use super::draw::{Plot, number, plot};
+use super::{
+    Frame, Rendered, compare_path, finished, machine_digits, percent, profile_command, verdict_class, verdict_glyph,
+};
 use crate::address::slug;
 
 #[derive(Template)]
@@ -29,16 +31,18 @@ struct One {
 
 struct Changed {
     class: &'static str,
-    letter: char,
+    glyph: &'static str,
     words: String,
+    rest: String,
     compare: Option<String>,
     alert: Option<String>,
-    command: String,
+    /// How to find where it comes from: what fails cannot be profiled.
+    command: Option<String>,
 }
 
 struct Row {
     class: &'static str,
-    mark: String,
+    mark: &'static str,
     kernel: String,
     value: String,
     difference: String,
@@ -106,18 +110,13 @@ fn changed(
             && history.rank(triaged.alert.after) >= history.rank(before)
     };
     Changed {
-        class: if class(&change.verdict) == "w" { "worse" } else { "better" },
-        letter: change.verdict.letter(),
-        words: format!(
-            "{} between {} and {} ({}){gone}",
-            percent(change.difference_percent),
-            title(before),
-            title(at),
-            basis_words(change.basis)
-        ),
+        class: verdict_class(&change.verdict),
+        glyph: verdict_glyph(&change.verdict),
+        words: format!("{} since {}", change_size(change.difference_percent, change.basis), title(at)),
+        rest: format!("; last without it: {} ({}){gone}.", title(before), basis_words(series, change)),
         compare: (!is_alone).then(|| compare_path(history, (before, at), key.machine)),
         alert: alerts.iter().find(has).map(|triaged| format!("alerts.html#{}", slug(&triaged.alert.name))),
-        command: profile_command(history, (before, at), &key.workload),
+        command: change.levels.map(|_| profile_command(history, (before, at), &key.workload)),
     }
 }
 
@@ -135,8 +134,8 @@ fn rows(history: &History, series: &Series, is_alone: bool) -> Vec<Row> {
             (id.hex().chars().take(6).collect(), format!("r/{}/index.html", id.hex()))
         });
         rows.push(Row {
-            class: change.map_or("", |change| if class(&change.verdict) == "w" { "worse" } else { "better" }),
-            mark: change.map_or_else(String::new, |change| change.verdict.letter().to_string()),
+            class: change.map_or("", |change| verdict_class(&change.verdict)),
+            mark: change.map_or("", |change| verdict_glyph(&change.verdict)),
             kernel: history.kernel(point.kernel).title.clone(),
             value: point.value.map_or_else(|| "-".to_owned(), number),
             difference: point.value.and_then(difference).unwrap_or_default(),

@@ -75,9 +75,9 @@ pub struct ChangeDocument {
     pub at: String,
     /// Better or worse.
     pub verdict: String,
-    /// How much; positive is better.
-    pub difference_percent: f64,
-    /// What it rests on: `every-seed` or `levels`.
+    /// How much; positive is better. None where it fails.
+    pub difference_percent: Option<f64>,
+    /// What it rests on: `every-seed` or `levels`; `no-boot` or `fails` where the kernel does not do it any more.
     pub basis: String,
     /// How many seeds agree.
     pub seeds: Option<usize>,
@@ -121,8 +121,10 @@ pub struct MemberDocument {
     pub machine: String,
     /// Better or worse.
     pub verdict: String,
-    /// How much; positive is better.
-    pub difference_percent: f64,
+    /// How much; positive is better. None where it fails.
+    pub difference_percent: Option<f64>,
+    /// What it rests on, as with a change.
+    pub basis: String,
     /// The kernel at which the old level was there again.
     pub went_away: Option<String>,
 }
@@ -186,18 +188,29 @@ fn point(history: &History, series: &Series, point: &Point) -> PointDocument {
     }
 }
 
+fn basis_word(basis: Basis) -> String {
+    let word = match basis {
+        Basis::EverySeed { .. } => "every-seed",
+        Basis::Levels { .. } => "levels",
+        Basis::NoBoot => "no-boot",
+        Basis::Fails => "fails",
+    };
+    word.to_owned()
+}
+
 fn change(history: &History, series: &Series, change: &Change) -> ChangeDocument {
     let title = |point: &Point| history.kernel(point.kernel).title.clone();
-    let (basis, seeds, p) = match change.basis {
-        Basis::EverySeed { seeds } => ("every-seed", Some(seeds), None),
-        Basis::Levels { p } => ("levels", None, Some(p)),
+    let (seeds, p) = match change.basis {
+        Basis::EverySeed { seeds } => (Some(seeds), None),
+        Basis::Levels { p } => (None, Some(p)),
+        Basis::NoBoot | Basis::Fails => (None, None),
     };
     ChangeDocument {
         after: title(series.before(change)),
         at: title(&series.points[change.at]),
         verdict: change.verdict.word().to_owned(),
         difference_percent: change.difference_percent,
-        basis: basis.to_owned(),
+        basis: basis_word(change.basis),
         seeds,
         p,
         went_away: change.went_away.map(|at| title(&series.points[at])),
@@ -227,6 +240,7 @@ pub fn alert_document(history: &History, triaged: &Triaged) -> AlertDocument {
                 machine: history.machines()[member.key.machine].id.to_string(),
                 verdict: member.verdict.word().to_owned(),
                 difference_percent: member.difference_percent,
+                basis: basis_word(member.basis),
                 went_away: member.gone.map(title),
             })
             .collect(),

@@ -7,4 +7,4 @@ pub use documents::{
     AlertDocument, ChangeDocument, HistoryDocument, MemberDocument, PointDocument, SeedDocument, SeriesDocument,
     TriageDocument, alert_document, documents, history_json, series_document,
 };
-pub use text::{alerts_text, basis_words, history_text, sparkline};
+pub use text::{alerts_text, basis_words, change_size, history_text, range, sparkline};

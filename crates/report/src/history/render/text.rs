@@ -43,7 +43,7 @@ fn one(page: &mut Page, history: &History, (key, series): (&Key, &Series), style
         ),
     );
     let values: Vec<Option<f64>> = series.points.iter().map(|point| point.value).collect();
-    page.line(format!("{}  (low to high)", sparkline(&values)));
+    page.line(format!("{}  (low to high)", sparkline(&values, metric.margin_percent)));
     page.line(styles.strong(&format!(
         "  {:<26} {:>12} {:>9} {:>9} {:>5}  min..max %",
         "kernel", "value", "to first", "to prev.", "seeds"
@@ -92,11 +92,25 @@ fn row(
 
 /// Says what a change rests on.
 #[must_use]
-pub fn basis_words(basis: Basis) -> String {
-    match basis {
+pub fn basis_words(series: &Series, change: &Change) -> String {
+    match change.basis {
         Basis::EverySeed { seeds: 1 } => "one seed only: it may be the layout of memory".to_owned(),
         Basis::EverySeed { seeds } => format!("all {seeds} seeds agree"),
         Basis::Levels { p } => format!("another level of the medians, p = {p:.1e}"),
+        Basis::NoBoot | Basis::Fails => {
+            series.points[change.at].failure().map_or_else(String::new, |absent| absent.why.to_string())
+        }
+    }
+}
+
+/// Says how large a change is: `-4.29%`, `fails`, `does not boot`.
+#[must_use]
+pub fn change_size(difference_percent: Option<f64>, basis: Basis) -> String {
+    match (basis, difference_percent) {
+        (Basis::NoBoot, _) => "does not boot".to_owned(),
+        (Basis::Fails, _) => "fails".to_owned(),
+        (_, Some(difference)) => signed_percent(difference),
+        (_, None) => "-".to_owned(),
     }
 }
 
@@ -106,22 +120,37 @@ fn change_words(history: &History, series: &Series, change: &Change) -> String {
     format!(
         "{}, {}, between {} and {} ({}){gone}",
         change.verdict.word(),
-        signed_percent(change.difference_percent),
+        change_size(change.difference_percent, change.basis),
         title(series.before(change)),
         title(&series.points[change.at]),
-        basis_words(change.basis)
+        basis_words(series, change)
     )
 }
 
-/// Returns a line of bars, one for each value, from the lowest to the highest; a dot where there is none.
+/// Returns the lowest and the highest value that a drawing of these shows: at least two margins apart, so that what is within
+/// the margin looks level. None where nothing can be drawn.
 #[must_use]
-pub fn sparkline(values: &[Option<f64>]) -> String {
-    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-    let known: Vec<f64> = values.iter().flatten().copied().filter(|value| value.is_finite()).collect();
-    let Some(ends) = stats::spread(&known) else { return "·".repeat(values.len()) };
+pub fn range(values: impl Iterator<Item = f64>, margin_percent: f64) -> Option<(f64, f64)> {
+    let known: Vec<f64> = values.filter(|value| value.is_finite()).collect();
+    let ends = stats::spread(&known)?;
+    let least = ends.max.abs().max(ends.min.abs()) * margin_percent / 100.0 * 2.0;
+    let lack = ((least.max(f64::MIN_POSITIVE) - (ends.max - ends.min)) / 2.0).max(0.0);
+    let (low, high) = (ends.min - lack, ends.max + lack);
+    (high - low).is_finite().then_some((low, high))
+}
+
+/// Returns a line of bars, one for each value, from low to high; a dot where there is none. Differences within the margin
+/// look level.
+#[must_use]
+pub fn sparkline(values: &[Option<f64>], margin_percent: f64) -> String {
+    // Seven, so that one is in the middle: what hardly differs is not on both sides of a border.
+    const BARS: [char; 7] = ['▁', '▂', '▃', '▅', '▆', '▇', '█'];
+    let Some((low, high)) = range(values.iter().flatten().copied(), margin_percent) else {
+        return "·".repeat(values.len());
+    };
     let bar = |value: f64| {
-        let part = if ends.max > ends.min { (value - ends.min) / (ends.max - ends.min) } else { 0.5 };
-        BARS[((part * 7.0).round() as usize).min(7)]
+        let part = if high > low { (value - low) / (high - low) } else { 0.5 };
+        BARS[((part * 6.0).round() as usize).min(6)]
     };
     values.iter().map(|value| value.filter(|value| value.is_finite()).map_or('·', bar)).collect()
 }
@@ -150,10 +179,10 @@ fn alert(page: &mut Page, history: &History, triaged: &Triaged, styles: &Styles)
         let machine = history.machines()[member.key.machine].id.short();
         let gone = member.gone.map_or_else(String::new, |at| format!(", went away at {}", title(at)));
         let text = format!(
-            "{} {:<18} {:>9}  {machine}{gone}",
+            "{} {:<18} {:>13}  {machine}{gone}",
             member.verdict.letter(),
             cut_middle(&plain(&member.key.workload), 18),
-            signed_percent(member.difference_percent)
+            change_size(member.difference_percent, member.basis)
         );
         let is_gone = member.gone.is_some();
         page.line(format!(

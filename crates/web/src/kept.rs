@@ -1,0 +1,108 @@
+//! Pages that were made, for as long as they show the newest state of the store: who asks again gets the same bytes.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::site::Reply;
+
+/// How many pages are kept at most.
+const PAGES_MAX: usize = 64;
+/// The largest answer that is kept.
+const BYTES_MAX: usize = 256 << 10;
+
+/// The pages, those that were asked for last at the front.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    pages: Mutex<Vec<Page>>,
+}
+
+#[derive(Debug)]
+struct Page {
+    generation: u64,
+    path: String,
+    question: String,
+    reply: Arc<Reply>,
+}
+
+impl Page {
+    fn is_at(&self, (path, question): (&str, &str)) -> bool {
+        self.path == path && self.question == question
+    }
+}
+
+impl Kept {
+    fn pages(&self) -> MutexGuard<'_, Vec<Page>> {
+        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns what an address showed in a state of the store.
+    pub(crate) fn get(&self, generation: u64, address: (&str, &str)) -> Option<Arc<Reply>> {
+        let mut pages = self.pages();
+        let place = pages.iter().position(|page| page.generation == generation && page.is_at(address))?;
+        pages[..=place].rotate_right(1);
+        Some(Arc::clone(&pages[0].reply))
+    }
+
+    /// Keeps a page; what is no page, or too large, is made anew each time.
+    pub(crate) fn put(&self, generation: u64, address: (&str, &str), reply: &Arc<Reply>) {
+        if reply.status != 200 || reply.body.len() > BYTES_MAX {
+            return;
+        }
+        let mut pages = self.pages();
+        pages.retain(|page| !(page.generation == generation && page.is_at(address)));
+        pages.truncate(PAGES_MAX - 1);
+        let (path, question) = (address.0.to_owned(), address.1.to_owned());
+        pages.insert(0, Page { generation, path, question, reply: Arc::clone(reply) });
+    }
+
+    /// Returns the addresses that were asked for last, the very last at the end.
+    pub(crate) fn latest(&self, count: usize) -> Vec<(String, String)> {
+        let pages = self.pages();
+        let mut found: Vec<_> =
+            pages.iter().take(count).map(|page| (page.path.clone(), page.question.clone())).collect();
+        found.reverse();
+        found
+    }
+
+    /// Drops what older states of the store showed.
+    pub(crate) fn forget(&self, before: u64) {
+        self.pages().retain(|page| page.generation >= before);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::{BYTES_MAX, Kept, PAGES_MAX};
+    use crate::site::{Kind, Reply};
+
+    fn reply(status: u16, bytes: usize) -> Arc<Reply> {
+        Arc::new(Reply { status, kind: Kind::Html, body: vec![b'x'; bytes] })
+    }
+
+    #[test]
+    fn a_page_is_of_one_state_and_the_least_wanted_goes_first() {
+        let kept = Kept::default();
+        kept.put(1, ("/", ""), &reply(200, 1));
+        assert!(kept.get(1, ("/", "")).is_some());
+        assert!(kept.get(2, ("/", "")).is_none() && kept.get(1, ("/", "base=a")).is_none());
+        for n in 0..PAGES_MAX - 1 {
+            kept.put(1, ("/", &n.to_string()), &reply(200, 1));
+            assert!(kept.get(1, ("/", "")).is_some(), "who is asked for stays");
+        }
+        kept.put(1, ("/", "more"), &reply(200, 1));
+        assert!(kept.get(1, ("/", "0")).is_none());
+        let latest = kept.latest(2).into_iter().map(|(_, question)| question).collect::<Vec<_>>();
+        assert_eq!(latest, ["", "more"]);
+        kept.forget(2);
+        assert!(kept.latest(9).is_empty());
+    }
+
+    #[test]
+    fn what_is_no_page_or_too_large_is_not_kept() {
+        let kept = Kept::default();
+        kept.put(1, ("/", ""), &reply(404, 1));
+        kept.put(1, ("/a", ""), &reply(200, BYTES_MAX + 1));
+        assert!(kept.latest(9).is_empty());
+    }
+}

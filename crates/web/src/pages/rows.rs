@@ -1,0 +1,163 @@
+//! Which rows of the overview are shown: those that fit what was asked, and a page.
+
+use report::history::{Cell, Group, History, Overview, State};
+
+use super::count;
+use crate::address::encoded;
+
+/// The most cells on a page: it is to stay below 100 kB.
+const CELLS_MAX: usize = 300;
+/// The most rows: where there is one machine, they say more.
+const ROWS_MAX: usize = 150;
+
+/// Which rows somebody wants to see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Show {
+    /// All.
+    All,
+    /// Those in which something is not the same.
+    Changed,
+    /// Those in which a cell is in this state.
+    Only(State),
+}
+
+impl Show {
+    /// What one can choose from.
+    pub(crate) const CHOICES: [Self; 6] = [
+        Self::All,
+        Self::Changed,
+        Self::Only(State::Worse),
+        Self::Only(State::Better),
+        Self::Only(State::Unclear),
+        Self::Only(State::Failed),
+    ];
+
+    /// Reads its word in an address.
+    pub(crate) fn read(word: &str) -> Option<Self> {
+        Self::CHOICES.into_iter().find(|show| show.word() == word)
+    }
+
+    /// Its word in an address.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Changed => "changed",
+            Self::Only(state) => state.word(),
+        }
+    }
+
+    /// Its word for people.
+    pub(crate) fn title(self) -> &'static str {
+        if self == Self::Changed { "not the same" } else { self.word() }
+    }
+
+    fn has(self, cells: &[Cell]) -> bool {
+        let any = |is: &dyn Fn(State) -> bool| cells.iter().any(|cell| is(cell.pair.state));
+        match self {
+            Self::All => true,
+            Self::Changed => any(&|state| !matches!(state, State::Same | State::Missing)),
+            Self::Only(wanted) => any(&|state| state == wanted),
+        }
+    }
+}
+
+/// Which part of the overview is wanted.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Asked {
+    /// Which rows; none leaves it to the page.
+    pub(crate) show: Option<Show>,
+    /// Only rows with this in their name or subsystem.
+    pub(crate) filter: String,
+    /// Which of several pages, from 0.
+    pub(crate) page: usize,
+    /// Whether one can ask again.
+    pub(crate) is_static: bool,
+}
+
+/// The rows that fit what was asked and a page.
+pub(crate) struct Chosen {
+    pub(crate) groups: Vec<Group>,
+    pub(crate) show: Show,
+    shown: usize,
+    found: usize,
+    all: usize,
+    pages: usize,
+}
+
+impl Chosen {
+    pub(crate) fn of(seen: &Overview, asked: &Asked) -> Self {
+        let all: usize = seen.groups.iter().map(|group| group.rows.len()).sum();
+        let per_page = (CELLS_MAX / seen.hosts.len().max(1)).clamp(1, ROWS_MAX);
+        let show = asked.show.unwrap_or(if all > per_page { Show::Changed } else { Show::All });
+        let filter = asked.filter.to_lowercase();
+        let is_named = |group: &Group, name: &str| {
+            filter.is_empty() || name.to_lowercase().contains(&filter) || group.name.contains(&filter)
+        };
+        let mut found = 0;
+        let mut groups: Vec<Group> = Vec::new();
+        let first = asked.page.saturating_mul(per_page);
+        for group in &seen.groups {
+            let mut rows = Vec::new();
+            for row in group.rows.iter().filter(|row| show.has(&row.cells) && is_named(group, &row.workload)) {
+                if (first..first.saturating_add(per_page)).contains(&found) {
+                    rows.push(row.clone());
+                }
+                found += 1;
+            }
+            if !rows.is_empty() {
+                groups.push(Group { name: group.name.clone(), rows });
+            }
+        }
+        let shown = groups.iter().map(|group| group.rows.len()).sum();
+        Self { groups, show, shown, found, all, pages: found.div_ceil(per_page) }
+    }
+
+    /// Says how many rows of how many these are.
+    pub(crate) fn words(&self, seen: &Overview, asked: &Asked) -> String {
+        let rest = if self.shown == self.found {
+            String::new()
+        } else {
+            format!(", page {} of {}", asked.page.saturating_add(1), self.pages)
+        };
+        let all = count(self.all, "workload");
+        match (self.show, asked.filter.is_empty()) {
+            (Show::All, true) => format!("{all} in all{rest}."),
+            (Show::Changed, true) => format!("{} of {all} are not the same everywhere{rest}.", self.found),
+            (Show::Only(state), true) => format!("{} of {all} are {} somewhere{rest}.", self.found, state.word()),
+            (_, false) if self.found == 0 => format!("0 of {all} fit{}", nearest(seen, &asked.filter)),
+            _ => format!("{} of {all} fit{rest}.", self.found),
+        }
+    }
+
+    /// Links to the page before and the page after.
+    pub(crate) fn steps(&self, history: &History, seen: &Overview, asked: &Asked) -> Vec<(String, String)> {
+        let to = |page: usize| {
+            format!("{}&filter={}&page={}", address(history, seen, self.show), encoded(&asked.filter), page + 1)
+        };
+        let before = asked.page.checked_sub(1).map(|page| page.min(self.pages.saturating_sub(1)));
+        let before = before.map(|page| ("previous rows".to_owned(), to(page)));
+        let after = (asked.page < self.pages.saturating_sub(1)).then(|| ("next rows".to_owned(), to(asked.page + 1)));
+        before.into_iter().chain(after).collect()
+    }
+}
+
+/// The address of the same two kernels with other rows.
+pub(crate) fn address(history: &History, seen: &Overview, show: Show) -> String {
+    let name = |kernel: usize| encoded(&history.kernel(kernel).title);
+    format!("index.html?base={}&target={}&show={}", name(seen.base), name(seen.target), show.word())
+}
+
+/// Returns a question after the name that somebody may have meant: of a workload, a group of them, or a subsystem.
+fn nearest(seen: &Overview, filter: &str) -> String {
+    let rows = || seen.groups.iter().flat_map(|group| &group.rows).map(|row| &*row.workload);
+    let groups = rows().filter_map(|name| Some(name.split_once('-')?.0));
+    let subsystems = seen.groups.iter().map(|group| group.name.as_str());
+    let filter = filter.to_lowercase();
+    let nearest = rows()
+        .chain(groups)
+        .chain(subsystems)
+        .map(|name| (strsim::damerau_levenshtein(name, &filter), name))
+        .min()
+        .filter(|(distance, name)| distance * 3 <= name.len().max(filter.len()) + 2);
+    nearest.map_or_else(|| ".".to_owned(), |(_, name)| format!("; did you mean {name}?"))
+}
