@@ -30,8 +30,8 @@ pub use rated::{
     Basis, CrossCheck, Fault, History, Interval, Precision, Rating, Scores, Unclear, Verdict, cross_check, rate,
 };
 pub use search::{
-    Cost as SearchCost, Criteria as SearchCriteria, Found, Levels, Next, Pair, Refusal, Search, Step, Steps, Tolerance,
-    Wanted,
+    Cost as SearchCost, Criteria as SearchCriteria, Found, Levels, Next, Pair, Refusal, Search, Several, Step, Steps,
+    Tolerance, Turn, Wanted,
 };
 pub use series::{Change, Criteria, FollowUp, Group, Span, Watch, changes, follow_up, groups};
 pub use summary::{Better, Summary};

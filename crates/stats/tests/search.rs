@@ -1,7 +1,7 @@
 //! How often searches for steps are right on seeded noise, and for how many runs: the small form of what `make bench` prints.
 #![expect(clippy::print_stdout, reason = "who reads the test's output reads the table")]
 
-use stats::synthetic::{Line, Severals, Singles, Start};
+use stats::synthetic::{By, Line, Severals, Singles, Start};
 
 const SEED: u64 = 7;
 const TRIALS: usize = 100;
@@ -74,12 +74,13 @@ fn a_place_that_is_off_by_itself_in_all_its_runs_is_not_believed() {
 #[test]
 fn several_steps_are_found_and_nothing_else() {
     let mut faults = Vec::new();
-    for (count, recall_min) in [(2, 0.90), (3, 0.88), (5, 0.80)] {
-        let played = Severals::play(count, TRIALS, SEED);
+    let counts = [(2, 0.90), (3, 0.88), (5, 0.80)];
+    for ((count, recall_min), by) in counts.into_iter().flat_map(|of| [(of, By::Halves), (of, By::Posterior)]) {
+        let played = Severals::play(count, by, TRIALS, SEED);
         let (recall, precision) = (played.recall(), played.precision());
         let each = |sum: usize| sum as f64 / played.trials as f64;
         let text = format!(
-            "{count} steps: recall {recall:.3}, precision {precision:.3}, {:.0} runs, {:.0} places",
+            "{count} steps, {by:?}: recall {recall:.3}, precision {precision:.3}, {:.0} runs, {:.0} places",
             each(played.runs),
             each(played.places)
         );

@@ -50,19 +50,38 @@ impl Levels {
         self.tallies.get(place).filter(|tally| tally.count > 0).map(|tally| tally.mean)
     }
 
+    /// Sets the least step that is looked for.
+    pub(super) fn set_effect_min(&mut self, effect_min: f64) {
+        self.tolerance.effect_min = effect_min;
+    }
+
+    /// Returns what is known of a place.
+    pub(super) fn tally(&self, place: usize) -> Tally {
+        self.tallies.get(place).copied().unwrap_or_default()
+    }
+
+    /// Returns the level of the second place less that of the first, and its standard error; nothing before both were measured
+    /// and some place twice.
+    #[must_use]
+    pub fn difference(&self, a: usize, b: usize) -> Option<(f64, f64)> {
+        let (first, second) = (self.tally(a), self.tally(b));
+        let (variance, _) = pooled(self.tallies.iter()).filter(|_| first.count.min(second.count) > 0)?;
+        let bias = self.tolerance.bias;
+        let error = (variance * (1.0 / first.weight(bias) + 1.0 / second.weight(bias))).sqrt();
+        Some((second.mean - first.mean, error))
+    }
+
     /// Judges two places.
     #[must_use]
     pub fn judge(&self, a: usize, b: usize) -> Pair {
-        let Tolerance { effect_min, bias, runs, runs_max } = self.tolerance;
-        let of = |place: usize| self.tallies.get(place).copied().unwrap_or_default();
-        let (first, second) = (of(a), of(b));
-        let (place, fewer) = if second.count < first.count { (b, second.count) } else { (a, first.count) };
-        let Some((variance, _)) = pooled(self.tallies.iter()).filter(|_| fewer > 0) else {
+        let Tolerance { effect_min, runs, runs_max, .. } = self.tolerance;
+        let (first, second) = (self.tally(a).count, self.tally(b).count);
+        let (place, fewer) = if second < first { (b, second) } else { (a, first) };
+        let Some((difference, error)) = self.difference(a, b) else {
             // Without any scatter known, one run tells nothing.
             return if fewer < runs_max.max(2) { Pair::Open { place, runs: runs.max(1) } } else { Pair::Same };
         };
-        let error = (variance * (1.0 / first.weight(bias) + 1.0 / second.weight(bias))).sqrt();
-        let difference = (second.mean - first.mean).abs();
+        let difference = difference.abs();
         if difference > SHARE * effect_min + SURE * error {
             Pair::Differs
         } else if difference + ABSENT * error < effect_min || fewer >= runs_max {

@@ -4,18 +4,20 @@
 //! asked what is next and told what came out. [`Search`] is for noisy values and one step: a gate that refuses
 //! ends which do not differ, then the place and the number of runs that tell most for their cost. [`Steps`] is for any
 //! number of steps: neighbours that differ are divided until nothing is between them; whether two differ is for a judge to
-//! say, [`Levels`] where values are noisy. Places that cannot be measured keep their probability: what lies between two
-//! measured places is then one answer.
+//! say, [`Levels`] where values are noisy. [`Several`] is for noisy values and any number of steps, and of these made. Places that
+//! cannot be measured keep their probability: what lies between two measured places is then one answer.
 
 mod gate;
 mod information;
 mod levels;
 mod posterior;
+mod several;
 mod single;
 mod steps;
 mod tally;
 
 pub use levels::{Levels, Tolerance};
+pub use several::{Several, Turn};
 pub use single::{Criteria, Found, Next, Refusal, Search};
 pub use steps::{Pair, Step, Steps, Wanted};
 

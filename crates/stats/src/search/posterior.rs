@@ -15,6 +15,10 @@ pub(crate) struct Posterior {
     pub(crate) variance: f64,
     /// Standard error of the difference of the levels.
     pub(crate) error: f64,
+    /// The two measured places between which the step is likeliest.
+    pub(crate) gap: (usize, usize),
+    /// Sum of the weighted squares of the other measured places about their levels, if it is there.
+    pub(crate) scatter: f64,
 }
 
 /// Sums over places to one side of a step.
@@ -58,6 +62,7 @@ struct Gap {
     after: f64,
     variance: f64,
     error_square: f64,
+    scatter: f64,
 }
 
 impl Posterior {
@@ -85,12 +90,15 @@ impl Posterior {
             return None;
         }
         step.iter_mut().for_each(|chance| *chance /= all);
+        let likeliest = gaps.iter().zip(&mass).max_by(|a, b| a.1.total_cmp(b.1))?.0;
         let mean = |of: fn(&Gap) -> f64| gaps.iter().zip(&mass).map(|(gap, mass)| of(gap) * mass / all).sum::<f64>();
         Some(Self {
             before: mean(|gap| gap.before),
             after: mean(|gap| gap.after),
             variance: mean(|gap| gap.variance),
             error: mean(|gap| gap.error_square).sqrt(),
+            gap: likeliest.places,
+            scatter: likeliest.scatter,
             step,
         })
     }
@@ -122,6 +130,7 @@ fn gaps(measured: &[(usize, Tally)], bias: f64) -> Option<Vec<Gap>> {
             after: origin + right.level(),
             variance,
             error_square: variance * (1.0 / left.weight + 1.0 / right.weight),
+            scatter: left.scatter() + right.scatter(),
         }
     };
     Some(measured.windows(2).enumerate().map(gap).collect())

@@ -3,8 +3,9 @@
 use super::gate::{Gate, gate};
 use super::information::{entropy, information};
 use super::posterior::Posterior;
-use super::tally::{Tally, weight};
+use super::tally::{Tally, pooled, weight};
 use super::{Cost, shares};
+use crate::distribution::fisher_upper;
 
 /// How many runs of one place are considered.
 const RUNS: [usize; 5] = [1, 2, 4, 8, 16];
@@ -74,8 +75,12 @@ pub struct Found {
     pub error: f64,
 }
 
+/// Chance of values of one step to fit it as badly, below which there is more than one.
+const MISFIT_MAX: f64 = 1e-3;
+
+/// What is known of a place.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Place {
+pub(super) enum Place {
     Known(Tally),
     Unusable,
 }
@@ -112,6 +117,39 @@ impl Search {
         let mut search = Self { prior, criteria, places, runs: 0, gate: Gate::Shut };
         search.judge();
         Some(search)
+    }
+
+    /// Begins a search with what is known already, the ends to differ included.
+    pub(super) fn within(prior: &[f64], places: Vec<Place>, criteria: Criteria) -> Option<Self> {
+        let search = Self::new(prior, criteria)?;
+        Some(Self { places, gate: Gate::Open, ..search })
+    }
+
+    /// Returns the two measured places between which a step is likeliest, if the others do not fit one step only.
+    pub(super) fn misfit(&self) -> Option<(usize, usize)> {
+        let posterior = self.posterior()?;
+        self.misfits(posterior.scatter, 2).then_some(posterior.gap)
+    }
+
+    /// Returns the same, if not all measured places, three at least, fit one level.
+    pub(super) fn uneven(&self) -> Option<(usize, usize)> {
+        let posterior = self.posterior()?;
+        let weigh = |tally: Tally| (tally.weight(self.criteria.bias), tally.mean - posterior.before);
+        let sums = self.measured().map(|(_, tally)| weigh(tally)).fold((0.0, 0.0, 0.0), |sums, (weight, value)| {
+            (sums.0 + weight, sums.1 + weight * value, sums.2 + weight * value * value)
+        });
+        let scatter = sums.2 - sums.1 * sums.1 / sums.0;
+        // Values without any scatter leave no more than the digits of a number.
+        let least = (posterior.before.abs() * 1e-9).powi(2);
+        (self.measured().count() > 2 && scatter > least && self.misfits(scatter, 1)).then_some(posterior.gap)
+    }
+
+    /// Tells whether measured places scatter too much about so many levels.
+    fn misfits(&self, scatter: f64, levels: usize) -> bool {
+        let tallies: Vec<Tally> = self.measured().map(|(_, tally)| tally).collect();
+        let above = tallies.len().saturating_sub(levels) as f64;
+        let Some((variance, below)) = pooled(tallies.iter()).filter(|_| above > 0.0) else { return false };
+        fisher_upper(scatter / above / variance, (above, below)) < MISFIT_MAX
     }
 
     /// Takes what was measured of a place. Values that are not finite, and places that are none, are passed over.

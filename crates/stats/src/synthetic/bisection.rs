@@ -1,7 +1,7 @@
 //! How often searches for steps are right, and what they cost: played on a made-up line with seeded noise.
 
 use super::Chance;
-use crate::search::{Cost, Criteria, Levels, Next, Search, Steps, Tolerance, Wanted};
+use crate::search::{Cost, Criteria, Levels, Next, Search, Several, Steps, Tolerance, Turn, Wanted};
 
 /// Places of a line, the first end not counted.
 pub const PLACES: usize = 1024;
@@ -48,6 +48,18 @@ pub struct Singles {
     /// Places made ready in all.
     pub places: usize,
 }
+
+/// How several steps are searched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// Neighbours that a judge finds to differ are divided.
+    Halves,
+    /// Within stretches that differ by the posterior of one step.
+    Posterior,
+}
+
+/// Steps smaller than this are not looked for.
+const EFFECT_MIN: f64 = 3.0;
 
 /// What came of many searches for several steps.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -154,16 +166,10 @@ impl Singles {
 
 impl Severals {
     /// Plays searches for so many steps of 4 or 6 up or 4 down that lie anywhere.
-    ///
-    /// # Panics
-    /// Never: there is more than one place.
     #[must_use]
-    #[expect(clippy::expect_used, reason = "the line has two places; not part of what judges")]
-    pub fn play(count: usize, trials: usize, seed: u64) -> Self {
+    pub fn play(count: usize, by: By, trials: usize, seed: u64) -> Self {
         let mut sum = Self { trials, ..Self::default() };
-        let cost = cost();
         let line = Line { height: 0.0, bias: 0.0, start: Start::EachRun };
-        let tolerance = Tolerance { effect_min: 3.0, bias: 0.0, runs: 6, runs_max: 60 };
         let mut seeds = Chance::new(seed);
         for _ in 0..trials {
             let mut chance = Chance::new(seeds.bits());
@@ -175,24 +181,51 @@ impl Severals {
                 }
             }
             let mut oracle = Oracle { line, steps: &steps, starts: vec![None; PLACES + 1], chance };
-            let mut levels = Levels::new(PLACES + 1, tolerance);
-            let mut search = Steps::new(&[1.0; PLACES + 1], INTERVALS).expect("two places");
-            let found = loop {
-                match search.next(&cost, &|a, b| levels.judge(a, b)) {
-                    Wanted::Measure { place, runs } => {
-                        let runs = if runs == 0 { tolerance.runs } else { runs };
-                        levels.told(place, &oracle.values(place, runs));
-                        search.measured(place);
-                        sum.runs += runs;
-                    }
-                    Wanted::Done(found) => break found,
-                }
+            let (found, runs) = match by {
+                By::Halves => by_halves(&mut oracle),
+                By::Posterior => by_posterior(&mut oracle),
             };
             sum.steps += count;
+            sum.runs += runs;
             sum.named += found.len();
-            sum.hits += found.iter().filter(|found| steps.iter().any(|(at, _)| *at == found.last)).count();
+            sum.hits += found.iter().filter(|found| steps.iter().any(|(at, _)| at == *found)).count();
             sum.places += oracle.ready();
         }
         sum
+    }
+}
+
+/// Returns the places that were named, and the runs.
+#[expect(clippy::expect_used, reason = "the line has two places; not part of what judges")]
+fn by_halves(oracle: &mut Oracle<'_>) -> (Vec<usize>, usize) {
+    let tolerance = Tolerance { effect_min: EFFECT_MIN, bias: 0.0, runs: 6, runs_max: 60 };
+    let (cost, mut sum) = (cost(), 0);
+    let mut levels = Levels::new(PLACES + 1, tolerance);
+    let mut search = Steps::new(&[1.0; PLACES + 1], INTERVALS).expect("two places");
+    loop {
+        match search.next(&cost, &|a, b| levels.judge(a, b)) {
+            Wanted::Measure { place, runs } => {
+                let runs = if runs == 0 { tolerance.runs } else { runs };
+                levels.told(place, &oracle.values(place, runs));
+                search.measured(place);
+                sum += runs;
+            }
+            Wanted::Done(found) => return (found.iter().map(|found| found.last).collect(), sum),
+        }
+    }
+}
+
+/// Returns the places that were named, and the runs.
+#[expect(clippy::expect_used, reason = "the line has two places; not part of what judges")]
+fn by_posterior(oracle: &mut Oracle<'_>) -> (Vec<usize>, usize) {
+    let criteria = Criteria { effect_min: EFFECT_MIN, ..Criteria::default() };
+    let cost = cost();
+    let mut search = Several::new(&[1.0; PLACES + 1], criteria, INTERVALS).expect("two places");
+    loop {
+        match search.next(&cost) {
+            Turn::Measure { place, runs } => search.told(place, &oracle.values(place, runs)),
+            Turn::Refused(_) => return (Vec::new(), search.runs()),
+            Turn::Done(found) => return (found.iter().map(|found| found.last).collect(), search.runs()),
+        }
     }
 }

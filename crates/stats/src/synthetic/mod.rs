@@ -5,7 +5,7 @@ mod bisection;
 mod calibration;
 mod detection;
 
-pub use bisection::{Line, PLACES, Severals, Singles, Start};
+pub use bisection::{By, Line, PLACES, Severals, Singles, Start};
 pub use calibration::{Calibration, Design, Kind};
 pub use detection::{Quality, Trials};
 
