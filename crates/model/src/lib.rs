@@ -52,7 +52,7 @@ pub use run::{Environment, FailureReason, Outcome, Run, Stage, SubjectFailure, W
 pub use selection::{SelectionError, group_of, select, suite, workloads};
 pub use source::SourcePlace;
 pub use subsystem::subsystem_of;
-pub use suites::{IO, MM, NET, RECLAIM, RMAP, SCHED, SEEDS, SMOKE, SUITES};
+pub use suites::{IO, MM, NET, RECLAIM, RMAP, SCHED, SEEDS, SMOKE, SUITES, spread_percent};
 pub use tool::{Column, Find, Pick, Reader, Server, Source, Table, Tool, ToolMetric, ToolWorkload};
 pub use triage::{Decision, Triage, TriageError};
 pub use verdict::{Uncertainty, Verdict};

@@ -134,6 +134,37 @@ fn more_io_takes_longer_and_faults_and_swaps_the_more() {
     assert!(found[4] < found[3], "requests are served slower beside IO: {} became {}", found[3], found[4]);
 }
 
+/// How far the spread of five seeds may be above what is declared: it is an estimate, and kernels get updates.
+const SPREAD_TOLERANCE: f64 = 2.0;
+
+#[test]
+fn seeds_are_no_further_apart_than_is_declared() {
+    if !full() {
+        println!("left to MARVIN_FULL=1: five seeds of the whole suite take a while");
+        return;
+    }
+    let build = build("deb:6.12");
+    let workloads: Vec<&'static Workload> = RECLAIM.workloads.iter().collect();
+    let (seeds, reuse, dumps) = ((1..=5).collect(), Reuse::Nothing, Dumps::Drop);
+    let plan = Plan { sides: vec![&build], suite: &RECLAIM, workloads, seeds, machines: 2, reuse, dumps };
+    let runs = lab().carry_out(&plan, &|_| {}).unwrap().remove(0);
+    let mut wrong = Vec::new();
+    for workload in RECLAIM.workloads {
+        let spread_percent = model::spread_percent(workload.name).unwrap();
+        let results = runs.iter().flat_map(|run| &run.results).filter(|result| result.workload == workload.name);
+        let values: Vec<f64> = results.map(value).collect();
+        assert_eq!(values.len(), 5, "{}", workload.name);
+        let mean = values.iter().sum::<f64>() / 5.0;
+        let deviation = (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / 4.0).sqrt();
+        let spread = if mean > 0.0 { 100.0 * deviation / mean } else { 0.0 };
+        println!("{:<18} {spread:.1} % between seeds, declared {spread_percent} %", workload.name);
+        if spread > SPREAD_TOLERANCE * f64::from(spread_percent) {
+            wrong.push(workload.name);
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
+
 #[test]
 fn monitors_show_who_reclaims() {
     let build = build("deb:6.12");

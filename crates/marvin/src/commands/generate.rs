@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use clap::{Command, CommandFactory};
-use model::{MachineKind, Metric, SUITES, Suite, Workload};
+use model::{MachineKind, Metric, SUITES, Suite, Workload, spread_percent};
 
 use crate::answer::Answer;
 use crate::cli::{Arguments, Page};
@@ -52,7 +52,8 @@ fn workloads() -> String {
          once per operation or more, is tested with kprobes in real kernels. All are exact: on the exact machine the \
          same kernel and seed give the same samples. Those of the reclaim suite are robust beside that: which page is \
          reclaimed decides what happens next, so a small cause may have a large effect; they run over seeds, their \
-         margins are wide, and they report more than a cost: `marvin workloads` says which.\n",
+         margins are wide, and they report more than a cost: `marvin workloads` says which. Between seeds is the standard \
+         deviation of five seeds' values, in percent of their mean.\n",
         Metric::COST.unit(MachineKind::Exact),
         Metric::COST.direction,
         Metric::COST.margin_percent,
@@ -78,8 +79,13 @@ fn capitalised(text: &str) -> String {
 
 /// A suite's workloads, and below what they are made after.
 fn table(suite: &Suite) -> String {
+    let scatters = suite.workloads.iter().any(|workload| spread_percent(workload.name).is_some());
     let rows: String = suite.workloads.iter().map(row).collect();
-    let head = "| workload | stresses | one operation | operations per iteration | enters |\n|---|---|---|---|---|\n";
+    let head = if scatters {
+        "| workload | stresses | one operation | operations per iteration | enters | between seeds |\n|---|---|---|---|---|---|\n"
+    } else {
+        "| workload | stresses | one operation | operations per iteration | enters |\n|---|---|---|---|---|\n"
+    };
     let mut sources: Vec<(&str, Vec<String>)> = Vec::new();
     for Workload { name, source, .. } in suite.workloads.iter().filter(|workload| !workload.source.is_empty()) {
         match sources.iter_mut().find(|(known, _)| known == source) {
@@ -96,7 +102,8 @@ fn row(workload: &Workload) -> String {
     let functions: Vec<String> = workload.exercises.iter().map(|names| format!("`{}`", names.join("` or `"))).collect();
     let functions = if functions.is_empty() { "none: it stays in user space".to_owned() } else { functions.join(", ") };
     let Workload { name, stresses, operation, operations, .. } = workload;
-    format!("| `{name}` | {stresses} | {operation} | {operations} | {functions} |\n")
+    let between = spread_percent(name).map_or_else(String::new, |percent| format!(" {percent} % |"));
+    format!("| `{name}` | {stresses} | {operation} | {operations} | {functions} |{between}\n")
 }
 
 fn section(command: &mut Command, parents: &str, text: &mut String) {

@@ -11,6 +11,7 @@ mod reclaim;
 mod rmap;
 mod sched;
 mod selections;
+mod spread;
 
 pub use io::IO;
 pub use mm::MM;
@@ -19,6 +20,7 @@ pub use reclaim::RECLAIM;
 pub use rmap::RMAP;
 pub use sched::SCHED;
 pub use selections::{SEEDS, SMOKE};
+pub use spread::spread_percent;
 
 use crate::{Equipment, MICRO, Metric, Steadiness, Suite, Workload};
 

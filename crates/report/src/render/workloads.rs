@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{Suite, Workload};
+use model::{Suite, Workload, spread_percent};
 
 use crate::render::layout::Page;
 use crate::render::number::{count, margin};
@@ -43,6 +43,9 @@ fn of_suite(suite: &Suite, styles: &Styles) -> String {
         let mut lines = Page::default();
         lines.hanging(&name, workload.stresses);
         lines.words(INDENT, &operation(workload));
+        if let Some(percent) = spread_percent(workload.name) {
+            lines.words(INDENT, &format!("chaotic: standard deviation of {percent} % between seeds"));
+        }
         if !workload.source.is_empty() {
             let same = workload.source == source;
             lines.words(INDENT, &format!("after {}", if same { "the same" } else { workload.source }));
