@@ -2,7 +2,7 @@
 
 use kernel::KernelError;
 use machine::MachineError;
-use store::StoreError;
+use store::{QueueError, StoreError};
 
 /// Whose fault an error is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +25,17 @@ pub enum LabError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The queue refused something, or the store failed with it.
+    #[error(transparent)]
+    Queue(#[from] QueueError),
+    /// What a site asks of its lab cannot be read.
+    #[error("{}: {what}", file.display())]
+    Settings {
+        /// The file.
+        file: std::path::PathBuf,
+        /// What is wrong with it, with the place.
+        what: String,
+    },
     /// A machine failed again and again.
     #[error("{error} (tried {tries} times)")]
     GaveUp {
@@ -89,6 +100,8 @@ impl LabError {
             Self::Store(error) => error.guilt() == store::Guilt::User,
             Self::GaveUp { .. } | Self::BadProfile { .. } | Self::BadMonitors { .. } | Self::CrashGuest(_) => false,
             Self::Bisection { .. } | Self::BadBisection { .. } => false,
+            Self::Queue(QueueError::Store(error)) => error.guilt() == store::Guilt::User,
+            Self::Queue(_) | Self::Settings { .. } => true,
             Self::Empty(_) | Self::Import { .. } => true,
         };
         if user { Guilt::User } else { Guilt::Infra }

@@ -22,6 +22,8 @@ mod symbols;
 mod tool_job;
 mod tools;
 mod unit;
+mod watch;
+mod work;
 
 pub use bisect::{
     Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Change, Culprit, Entry, Findings, LabProber, Probe,
@@ -33,9 +35,12 @@ pub use error::{Guilt, LabError};
 pub use estimate::{Estimate, remaining_s};
 pub use event::Event;
 pub use import::{ForeignSuite, Imported, ImportedRun, import};
+pub use ingest::{seconds, settings_schema};
 pub use lab::{Followed, Lab, Options, Probed, kept_observation, monitored_subject};
 pub use plan::{Dumps, Plan, Reuse};
 pub use tools::{Tools, ToolsError};
+pub use watch::{Apt, Delivered, Outside, Packages, Site, WatchEvent, Watched, deliver, watch};
+pub use work::{Attempt, Doer, JobProcess, Until, WorkEvent, Worked, Worker};
 
 /// The agent: the static program that runs the workloads in every guest, built with the lab.
 pub const AGENT: &[u8] = include_bytes!(env!("MARVIN_AGENT"));

@@ -1,5 +1,7 @@
 //! The command line's definition. Help, completions, man pages and the reference in `docs/cli.md` all come from here.
 
+mod standing;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
@@ -7,6 +9,7 @@ use model::{CostModel, Line, RmapCase};
 use report::render::Style;
 
 use crate::exit::EXIT_CODES;
+pub(crate) use standing::{Config, Queue, QueueAdd, QueueMove, Watch, Work};
 
 const KERNELS: &str = "Kernels are named by where they come from:
   deb:6.12                     the newest 6.12 that apt offers, cloud flavour
@@ -40,6 +43,10 @@ pub(crate) struct Arguments {
     /// Folder for kernels, snapshots and results [default: $XDG_DATA_HOME/marvin or ~/.local/share/marvin]
     #[arg(long, global = true, value_name = "FOLDER", env = "MARVIN_HOME", hide_env_values = true)]
     pub(crate) home: Option<PathBuf>,
+
+    /// What the site asks of its lab: trees, plans, whom to tell [default: marvin.toml in the home]
+    #[arg(long, global = true, value_name = "FILE", env = "MARVIN_CONFIG", hide_env_values = true)]
+    pub(crate) config_file: Option<PathBuf>,
 
     /// Colours in text
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t = Colour::Auto)]
@@ -107,6 +114,16 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Write the dashboard as files that need no server
     Publish(Publish),
+    /// Look once at the trees of marvin.toml, and queue what is not measured yet of their releases
+    Watch(Watch),
+    /// Do the jobs of the queue, one by one; one worker for a machine
+    Work(Work),
+    /// See and change what waits to be measured
+    #[command(subcommand)]
+    Queue(Queue),
+    /// Check marvin.toml, show what it asks, or print its schema
+    #[command(subcommand)]
+    Config(Config),
     /// Bring results of another suite into the home, to list, show and compare them
     Import(Import),
     /// Filter and compress the memory dump of a crashed kernel: what marvin-dump does, with its options
@@ -663,9 +680,9 @@ pub(crate) struct Triage {
 /// `marvin serve`.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// Address and port; port 0 takes one that is free
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
-    pub(crate) listen: std::net::SocketAddr,
+    /// Address and port; port 0 takes one that is free [default: that of marvin.toml, or 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) listen: Option<std::net::SocketAddr>,
 }
 
 /// `marvin publish`.

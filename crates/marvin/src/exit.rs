@@ -93,6 +93,11 @@ fn does_not_build(cause: &(dyn std::error::Error + 'static)) -> bool {
     matches!(error, Some(KernelError::Source(SourceError::DoesNotBuild { .. })))
 }
 
+/// Tells whether an error is a kernel's that does not build.
+pub(crate) fn is_subject(error: &anyhow::Error) -> bool {
+    error.chain().any(does_not_build)
+}
+
 fn guilt(error: &anyhow::Error) -> Exit {
     for cause in error.chain() {
         if does_not_build(cause) {
@@ -104,6 +109,8 @@ fn guilt(error: &anyhow::Error) -> Exit {
             error.guilt() == Guilt::User
         } else if let Some(error) = cause.downcast_ref::<store::StoreError>() {
             error.guilt() == store::Guilt::User
+        } else if let Some(error) = cause.downcast_ref::<store::QueueError>() {
+            !matches!(error, store::QueueError::Store(error) if error.guilt() == store::Guilt::Infra)
         } else if let Some(web::PublishError::Foreign(_)) = cause.downcast_ref::<web::PublishError>() {
             true
         } else if let Some(web::SourceError::Store(error)) = cause.downcast_ref::<web::SourceError>() {

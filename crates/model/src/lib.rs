@@ -17,10 +17,12 @@ mod metric;
 mod micro;
 mod monitor;
 mod profile;
+mod queue;
 mod release;
 mod rmap;
 mod run;
 mod selection;
+mod settings;
 mod source;
 mod subsystem;
 mod suites;
@@ -43,6 +45,7 @@ pub use metric::{Direction, Metric, Quantity, Unit};
 pub use micro::MICRO;
 pub use monitor::{Counters, MonitorCopy, MonitorFile, Observation, Phase, Reading, TimedReading, thread_of};
 pub use profile::{Profile, ProfileLine, Region, Share};
+pub use queue::{Ending, JobState, NewJob, QueuedJob, RETRY_S, Refusal, Why, Work, next_job, retry_after_s, why};
 pub use release::{Line, LineError, Release, track_of};
 pub use rmap::{
     ENTRIES_PER_TABLE, RmapCase, RmapCaseError, RmapCell, RmapCost, RmapMeasured, RmapOperation, RmapOutcome, RmapSlab,
@@ -50,6 +53,7 @@ pub use rmap::{
 };
 pub use run::{Environment, FailureReason, Outcome, Run, Stage, SubjectFailure, WorkloadResult};
 pub use selection::{SelectionError, group_of, select, suite, workloads};
+pub use settings::{Channel, ChannelKind, LabSettings, Points, StandingPlan, TreeOrigin, WatchedTree, WorkSettings};
 pub use source::SourcePlace;
 pub use subsystem::subsystem_of;
 pub use suites::{IO, MM, NET, RECLAIM, RMAP, SCHED, SEEDS, SMOKE, SUITES, spread_percent};

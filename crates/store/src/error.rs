@@ -42,6 +42,14 @@ pub enum StoreError {
         /// The other process, where it had time to say.
         pid: Option<u32>,
     },
+    /// Another process takes the jobs of this home.
+    #[error("a worker{holder} takes the jobs of {home} already, and a machine has one: `marvin queue list` shows what it does", holder = holder(*.pid), home = .home.display())]
+    Working {
+        /// The home.
+        home: PathBuf,
+        /// The other process, where it had time to say.
+        pid: Option<u32>,
+    },
     /// No space is left.
     #[error("no space left in {home}: make room and repeat the command; what was saved before is whole", home = .home.display())]
     Full {
@@ -161,6 +169,7 @@ impl StoreError {
             | Self::NoArtefact { .. } => Guilt::User,
             // Waiting helps against `Locked`, so it counts as the lab's.
             Self::Locked { .. }
+            | Self::Working { .. }
             | Self::Full { .. }
             | Self::Damaged { .. }
             | Self::Busy { .. }

@@ -34,6 +34,10 @@ impl Home {
         self.root.join("lock")
     }
 
+    pub(crate) fn worker(&self) -> PathBuf {
+        self.root.join("worker")
+    }
+
     /// Where artefacts of saved runs lie.
     pub(crate) fn artefacts(&self) -> PathBuf {
         self.root.join("artefacts")

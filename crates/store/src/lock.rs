@@ -4,7 +4,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::StoreError;
 use crate::home::Home;
@@ -25,24 +25,8 @@ impl HomeLock {
     /// When another process has it, or the home cannot be used.
     pub fn acquire(home: &Path) -> Result<Self, StoreError> {
         let home = Home::at(home);
-        let path = home.lock();
-        fs::create_dir_all(home.root()).map_err(|error| home.io(home.root(), error))?;
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(|error| home.io(&path, error))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(StoreError::Locked { home: home.root().to_owned(), pid: read_pid(&mut file) });
-            }
-            Err(TryLockError::Error(error)) => return Err(home.io(&path, error)),
-        }
-        write_pid(&mut file).map_err(|error| home.io(&path, error))?;
-        Ok(Self { file })
+        take(&home, home.lock(), |pid| StoreError::Locked { home: home.root().to_owned(), pid })
+            .map(|file| Self { file })
     }
 }
 
@@ -51,6 +35,46 @@ impl Drop for HomeLock {
         // Only a courtesy: a number left behind is overwritten by the next holder. Closing the file unlocks it.
         self.file.set_len(0).ok();
     }
+}
+
+/// The right to take jobs from the queue of a home on this machine. Measuring needs the [`HomeLock`] as well, job by job.
+#[derive(Debug)]
+pub struct WorkerLock {
+    file: File,
+}
+
+impl WorkerLock {
+    /// Takes the lock of a home, making the home where there is none.
+    ///
+    /// # Errors
+    /// When another process has it, or the home cannot be used.
+    pub fn acquire(home: &Path) -> Result<Self, StoreError> {
+        let home = Home::at(home);
+        take(&home, home.worker(), |pid| StoreError::Working { home: home.root().to_owned(), pid })
+            .map(|file| Self { file })
+    }
+}
+
+impl Drop for WorkerLock {
+    fn drop(&mut self) {
+        // As above.
+        self.file.set_len(0).ok();
+    }
+}
+
+/// Takes a lock, or says who has it.
+fn take(home: &Home, path: PathBuf, taken: impl FnOnce(Option<u32>) -> StoreError) -> Result<File, StoreError> {
+    fs::create_dir_all(home.root()).map_err(|error| home.io(home.root(), error))?;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    let mut file = options.open(&path).map_err(|error| home.io(&path, error))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(taken(read_pid(&mut file))),
+        Err(TryLockError::Error(error)) => return Err(home.io(&path, error)),
+    }
+    write_pid(&mut file).map_err(|error| home.io(&path, error))?;
+    Ok(file)
 }
 
 fn write_pid(file: &mut File) -> io::Result<()> {
@@ -70,7 +94,7 @@ fn read_pid(file: &mut File) -> Option<u32> {
 mod tests {
     use std::fs;
 
-    use super::HomeLock;
+    use super::{HomeLock, WorkerLock};
     use crate::Guilt;
 
     #[test]
@@ -105,6 +129,19 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         fs::write(home.path().join("lock"), "4194304999\n").unwrap();
         HomeLock::acquire(home.path()).unwrap();
+    }
+
+    #[test]
+    fn a_second_worker_is_told_that_there_is_one_and_people_may_measure() {
+        let home = tempfile::tempdir().unwrap();
+        let lock = WorkerLock::acquire(home.path()).unwrap();
+        let error = WorkerLock::acquire(home.path()).unwrap_err();
+        let told = error.to_string().replace(&home.path().display().to_string(), "HOME");
+        insta::assert_snapshot!(told.replace(&std::process::id().to_string(), "PID"), @"a worker (pid PID) takes the jobs of HOME already, and a machine has one: `marvin queue list` shows what it does");
+        assert_eq!(error.guilt(), Guilt::Infra);
+        HomeLock::acquire(home.path()).unwrap();
+        drop(lock);
+        WorkerLock::acquire(home.path()).unwrap();
     }
 
     #[test]

@@ -8,8 +8,12 @@ use crate::StoreError;
 use crate::home::Home;
 use crate::store::write;
 
-const STEPS: &[&str] =
-    &[include_str!("../schema/001.sql"), include_str!("../schema/002.sql"), include_str!("../schema/003.sql")];
+const STEPS: &[&str] = &[
+    include_str!("../schema/001.sql"),
+    include_str!("../schema/002.sql"),
+    include_str!("../schema/003.sql"),
+    include_str!("../schema/004.sql"),
+];
 
 /// Says how far a database is: the number of steps it has taken.
 ///

@@ -26,6 +26,14 @@ pub enum SourceError {
         /// What git said.
         said: String,
     },
+    /// A tree that is somewhere else and does not answer, or not with what was asked for.
+    #[error("the tree {place} does not answer: {said}")]
+    NoAnswer {
+        /// Where it is.
+        place: String,
+        /// What git said.
+        said: String,
+    },
     /// Not a kernel's source.
     #[error("{what} holds no Linux source: there is no Kbuild at its top")]
     NotLinux {
@@ -139,9 +147,11 @@ impl SourceError {
     #[must_use]
     pub fn guilt(&self) -> Guilt {
         match self {
-            Self::Deadline { .. } | Self::Program { .. } | Self::Archive { .. } | Self::NoProgram { .. } => {
-                Guilt::Infra
-            }
+            Self::Deadline { .. }
+            | Self::Program { .. }
+            | Self::Archive { .. }
+            | Self::NoProgram { .. }
+            | Self::NoAnswer { .. } => Guilt::Infra,
             _ => Guilt::User,
         }
     }

@@ -8,6 +8,7 @@ mod git;
 mod history;
 mod make;
 mod program;
+mod remote;
 mod tar;
 mod workshop;
 
@@ -21,4 +22,5 @@ pub use git::{Headline, Repository};
 pub use history::{Commit, History, Place};
 pub use make::SourceSettings;
 pub(crate) use make::{Objects, compiler};
+pub use remote::{remote_tags, tree_with_tag};
 pub(crate) use workshop::Workshop;

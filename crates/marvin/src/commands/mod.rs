@@ -5,6 +5,7 @@ mod alerts;
 mod bisect;
 mod build;
 mod compare;
+mod config;
 mod doctor;
 mod dump;
 mod experiment;
@@ -16,11 +17,14 @@ mod listing;
 mod measure;
 mod monitors;
 mod profile;
+mod queue;
 mod report;
 mod run;
 mod serve;
 mod show;
 mod tools;
+mod watch;
+mod work;
 
 use crate::cli::{Arguments, Command};
 use crate::exit::Exit;
@@ -45,6 +49,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Command::Triage(command) => alerts::triage(arguments, command),
         Command::Serve(command) => serve::serve(arguments, command),
         Command::Publish(command) => serve::publish(arguments, command),
+        Command::Watch(command) => watch::watch(arguments, command),
+        Command::Work(command) => work::work(arguments, command),
+        Command::Queue(command) => queue::queue(arguments, command),
+        Command::Config(command) => config::config(arguments, command),
         Command::Import(command) => import::import(arguments, command),
         Command::Dump { words } => Ok(dump::dump(words)),
         Command::Kernels(command) => kernels::kernels(command),

@@ -1,6 +1,6 @@
 //! `marvin serve` and `marvin publish`: the dashboard.
 
-use std::net::TcpListener;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -13,11 +13,18 @@ use crate::exit::{Exit, WrongInput};
 use crate::home::home;
 use crate::say;
 
+/// Where it listens if nobody says so.
+const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
+
 pub(crate) fn serve(arguments: &Arguments, command: &Serve) -> anyhow::Result<Exit> {
     let home = home(arguments.home.as_deref())?;
     // Before anything is read: who cannot have the address need not wait.
-    let listener = TcpListener::bind(command.listen)
-        .map_err(|error| WrongInput(format!("cannot listen on {}: {error}", command.listen)))?;
+    let listen = match command.listen {
+        Some(listen) => listen,
+        None => super::config::site(arguments)?.settings.listen.unwrap_or(USUAL),
+    };
+    let listener =
+        TcpListener::bind(listen).map_err(|error| WrongInput(format!("cannot listen on {listen}: {error}")))?;
     let address = listener.local_addr().context("cannot tell the address")?;
     let mut source = Source::open(&home)?;
     source.refresh()?;

@@ -11,19 +11,19 @@ use crate::{fresh, images, marvin, shown, told};
 const MAKEFILE: &str = "tinyconfig olddefconfig:\n\t@touch $(O)/.config\n\
     vmlinux:\n\t@cp \"$$(cat choice)\" $(O)/vmlinux\n\t@echo $(CURDIR)/mm/memory.c >$(O)/.memory.o.cmd\n";
 
-struct Tree {
+pub(crate) struct Tree {
     folder: PathBuf,
 }
 
 impl Tree {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let tree = Self { folder: fresh(name) };
         fs::create_dir_all(&tree.folder).unwrap();
         tree.git(&["init", "-q", "-b", "main"]);
         tree
     }
 
-    fn git(&self, arguments: &[&str]) -> String {
+    pub(crate) fn git(&self, arguments: &[&str]) -> String {
         let output = Command::new("git")
             .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "commit.gpgsign=false"])
             .args(arguments)
@@ -36,16 +36,21 @@ impl Tree {
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
-    fn commit(&self, file: &str, content: &str) -> String {
-        let path = self.folder.join(file);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, content).unwrap();
+    pub(crate) fn commit(&self, file: &str, content: &str) -> String {
+        self.file(file, content);
         self.git(&["add", "-A"]);
         self.git(&["commit", "-qm", &format!("{file}: change it")]);
         self.git(&["rev-parse", "HEAD"])
     }
 
-    fn name(&self) -> String {
+    /// Writes a file that is not committed yet.
+    pub(crate) fn file(&self, file: &str, content: &str) {
+        let path = self.folder.join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    pub(crate) fn name(&self) -> String {
         self.folder.display().to_string()
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::{fresh, marvin, names, shown, told};
 
 /// Polls until something is true; a test that waits for ever tells nobody anything.
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     for _ in 0..1200 {
         if is_so() {
             return;

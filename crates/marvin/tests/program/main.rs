@@ -10,6 +10,7 @@ mod imported;
 mod interrupted;
 mod mistakes;
 mod tools;
+mod watched;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

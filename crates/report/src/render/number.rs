@@ -100,7 +100,8 @@ fn ranges(seeds: &[u64]) -> String {
 }
 
 /// Returns a date in UTC as RFC 3339 has it, to the second; the bare number where no calendar reaches.
-pub(crate) fn date(unix: i64) -> String {
+#[must_use]
+pub fn date(unix: i64) -> String {
     match u64::try_from(unix) {
         Ok(seconds) if seconds <= LAST_SECOND => {
             humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(seconds)).to_string()

@@ -1,0 +1,168 @@
+//! The keys of marvin.toml: one definition, from which the file is checked and its schema is made.
+
+/// A table of the file.
+#[derive(Debug)]
+pub(crate) struct Table {
+    /// What it is, for messages: `[[tree]]`.
+    pub(crate) what: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) keys: &'static [Key],
+}
+
+/// A key of a table.
+#[derive(Debug)]
+pub(crate) struct Key {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) presence: Presence,
+}
+
+/// What a key's value may be.
+#[derive(Debug)]
+pub(crate) enum Kind {
+    /// Small letters, digits, hyphens.
+    Name,
+    /// One line.
+    Text,
+    /// A list of lines, not empty.
+    Texts,
+    /// A number with its unit: 90s, 30m, 2h, 1d.
+    Span,
+    /// true or false.
+    Flag,
+    /// A whole number from the first to the second.
+    Whole(u64, u64),
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// A table.
+    One(&'static Table),
+    /// A list of tables.
+    Many(&'static Table),
+}
+
+/// Whether a key has to be there.
+#[derive(Debug)]
+pub(crate) enum Presence {
+    Needed,
+    Optional,
+    /// Without it, this is its value.
+    Preset(Preset),
+}
+
+/// The value of a key that is not there.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Preset {
+    Text(&'static str),
+    Texts(&'static [&'static str]),
+    Flag(bool),
+    Whole(u64),
+    /// Seconds, and how people write them.
+    Span(u64, &'static str),
+}
+
+use Presence::{Needed, Optional, Preset as Without};
+
+const fn key(name: &'static str, kind: Kind, presence: Presence, about: &'static str) -> Key {
+    Key { name, about, kind, presence }
+}
+
+pub(crate) static FILE: Table = Table {
+    what: "the file",
+    about: "What a site asks of its lab: marvin.toml in the home of Marvin, or the file of --config-file.",
+    keys: &[
+        key("tree", Kind::Many(&TREE), Optional, "Where kernels come from; `marvin watch` looks there."),
+        key("plan", Kind::Many(&PLAN), Optional, "What is measured of each kernel of some trees."),
+        key("work", Kind::One(&WORK), Optional, "How `marvin work` works."),
+        key("notify", Kind::Many(&NOTIFY), Optional, "Whom to tell of what goes wrong, and how."),
+        key("serve", Kind::One(&SERVE), Optional, "The dashboard."),
+    ],
+};
+
+static TREE: Table = Table {
+    what: "[[tree]]",
+    about: "A tree that is watched: tags of a git repository, or packages of Debian.",
+    keys: &[
+        key("name", Kind::Name, Needed, "Its name."),
+        key("git", Kind::Text, Optional, "A folder (from the folder of this file), or what git can fetch from."),
+        key("debian", Kind::Texts, Optional, "Or what the versions of packages begin with that apt offers: 6.1, 6.12."),
+        key("flavour", Kind::Text, Without(Preset::Text("cloud-amd64")), "Flavour of the packages."),
+        key(
+            "tags",
+            Kind::Text,
+            Optional,
+            "A regular expression for the tags that are releases; its first group is the version. Without it, v6.12 and v6.12.3.",
+        ),
+        key("candidates", Kind::Flag, Without(Preset::Flag(false)), "Take release candidates as well: v6.12-rc3."),
+        key(
+            "points",
+            Kind::Choice(&["monthly", "every", "never"]),
+            Without(Preset::Text("monthly")),
+            "Which stable updates are taken: of each series the newest, at most one in a calendar month; all; none.",
+        ),
+        key("since", Kind::Text, Optional, "Releases before this one are passed over: 6.1."),
+        key(
+            "config",
+            Kind::Text,
+            Without(Preset::Text("micro")),
+            "How kernels are configured that are built here: micro, small, or a file.",
+        ),
+    ],
+};
+
+static PLAN: Table = Table {
+    what: "[[plan]]",
+    about: "What is measured of each kernel of some trees. What is added here later is measured of older kernels too.",
+    keys: &[
+        key("name", Kind::Name, Needed, "Its name."),
+        key("trees", Kind::Texts, Optional, "Names of the trees. Without it, all."),
+        key("suite", Kind::Name, Without(Preset::Text("micro")), "The suite; `marvin workloads` lists them."),
+        key("workloads", Kind::Texts, Optional, "Names of workloads, or groups of them. Without it, the whole suite."),
+        key("seeds", Kind::Whole(1, 1000), Without(Preset::Whole(5)), "How many seeds; one run each."),
+        key("priority", Kind::Whole(0, 1000), Without(Preset::Whole(100)), "Plans of higher priority are done first."),
+    ],
+};
+
+static WORK: Table = Table {
+    what: "[work]",
+    about: "How `marvin work` works.",
+    keys: &[
+        key(
+            "deadline",
+            Kind::Span,
+            Without(Preset::Span(14_400, "4h")),
+            "How long a job may take, its build included.",
+        ),
+        key("attempts", Kind::Whole(1, 20), Without(Preset::Whole(3)), "How often a job is tried when the lab fails."),
+    ],
+};
+
+static NOTIFY: Table = Table {
+    what: "[[notify]]",
+    about: "Somebody who is told, once each, of a job that overruns, a kernel that does not build or boot, a tree that does \
+            not answer: by exactly one of mail, webhook and command.",
+    keys: &[
+        key("name", Kind::Name, Needed, "Its name."),
+        key("mail", Kind::Texts, Optional, "Addresses that a mail is sent to."),
+        key("from", Kind::Text, Without(Preset::Text("marvin")), "Whose name is on the mail."),
+        key(
+            "sendmail",
+            Kind::Texts,
+            Without(Preset::Texts(&["sendmail", "-t", "-oi"])),
+            "The program that takes the mail: sendmail of any mail server, or msmtp -t.",
+        ),
+        key("webhook", Kind::Text, Optional, "Address (http or https) that a JSON document is posted to, by curl."),
+        key(
+            "command",
+            Kind::Texts,
+            Optional,
+            "Program with arguments that reads the JSON document from standard input.",
+        ),
+    ],
+};
+
+static SERVE: Table = Table {
+    what: "[serve]",
+    about: "The dashboard.",
+    keys: &[key("listen", Kind::Text, Optional, "Where `marvin serve` listens unless told: 127.0.0.1:8080.")],
+};

@@ -1,0 +1,115 @@
+//! What marvin.toml may say, and what each mistake is answered with.
+
+use model::{ChannelKind, Points, TreeOrigin};
+use proptest::prelude::{any, prop_assert, proptest};
+
+use super::{seconds, settings, settings_schema};
+
+const SAMPLES: [(&str, &str); 2] = [
+    ("small.toml", include_str!("../../../../docs/samples/small.toml")),
+    ("full.toml", include_str!("../../../../docs/samples/full.toml")),
+];
+
+#[test]
+fn the_samples_are_read_and_have_every_key() {
+    for (name, text) in SAMPLES {
+        let read = settings(text).unwrap_or_else(|error| panic!("docs/samples/{name}: {error}"));
+        assert!(!read.trees.is_empty() && !read.plans.is_empty(), "{name}");
+    }
+    let full = SAMPLES[1].1;
+    for line in settings_schema().lines() {
+        // Keys of properties are those that have a table with a description.
+        let Some(key) = line.trim().strip_prefix('"').and_then(|line| line.strip_suffix("\": {")) else { continue };
+        if !["properties", "items"].contains(&key) {
+            assert!(
+                full.contains(&format!("{key} = ")) || full.contains(&format!("[{key}]")),
+                "docs/samples/full.toml has no {key}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_schema_in_the_documents_is_that_of_the_program() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/marvin.schema.json");
+    let kept = std::fs::read_to_string(file).unwrap();
+    assert!(kept == settings_schema(), "make it again: marvin config schema > docs/marvin.schema.json");
+}
+
+#[test]
+fn a_file_says_what_is_watched_measured_and_told() {
+    let read = settings(SAMPLES[1].1).unwrap();
+    let points: Vec<Points> = read.trees.iter().map(|tree| tree.points).collect();
+    assert_eq!(points, [Points::Never, Points::Monthly, Points::Every, Points::Every]);
+    assert!(matches!(&read.trees[0].origin, TreeOrigin::Git { tags, .. } if tags.contains("rc")));
+    assert!(matches!(&read.trees[3].origin, TreeOrigin::Debian { flavour, .. } if flavour == "amd64"));
+    assert_eq!(read.plans[0].trees, ["mainline", "stable"]);
+    assert_eq!(read.plans[1].trees.len(), 4, "without a word, all");
+    let names: Vec<&str> = read.plans[0].workloads.iter().map(|workload| workload.name).collect();
+    assert!(names.contains(&"getppid") && names.contains(&"fault-anon") && !names.contains(&"pipe"), "{names:?}");
+    assert_eq!((read.work.deadline_s, read.work.attempts_max), (7_200, 2));
+    assert!(matches!(&read.channels[0].kind, ChannelKind::Mail { sendmail, .. } if sendmail == &["msmtp", "-t"]));
+    assert_eq!(read.listen.unwrap().port(), 8080);
+    let nothing = settings("").unwrap();
+    assert_eq!((nothing.work.deadline_s, nothing.work.attempts_max, nothing.listen), (14_400, 3, None));
+}
+
+#[test]
+fn each_mistake_has_its_place_and_a_way_out() {
+    let tree = "[[tree]]\nname = \"a\"\ngit = \"linux\"\n";
+    let wrong = [
+        "tre = 1",
+        "[[tree]]\nname = \"a\"\ngti = \"linux\"",
+        "[[tree]]\nname = \"a\"",
+        "[[tree]]\ngit = \"linux\"",
+        "[[tree]]\nname = \"A b\"\ngit = \"linux\"",
+        "[[tree]]\nname = \"a\"\ngit = \"linux\"\ndebian = [\"6.1\"]",
+        "[[tree]]\nname = \"a\"\ndebian = [\"6.1\", \"six\"]",
+        "[[tree]]\nname = \"a\"\ngit = \"linux\"\npoints = \"month\"",
+        "[[tree]]\nname = \"a\"\ngit = \"linux\"\ntags = \"v(\"",
+        "[[tree]]\nname = \"a\"\ngit = \"linux\"\ntags = \"v.*\"",
+        "[[tree]]\nname = \"a\"\ngit = \"linux\"\nsince = \"v6.1\"",
+        "[[tree]]\nname = \"a\"\ngit = 3",
+        "tree = 3",
+        "[work]\ndeadline = \"2 hours\"",
+        "[work]\ndeadline = 7200",
+        "[work]\nattempts = 0",
+        "[serve]\nlisten = \"8080\"",
+        "[[notify]]\nname = \"x\"",
+        "[[notify]]\nname = \"x\"\nwebhook = \"example.org\"",
+        "[[notify]]\nname = \"x\"\nmail = [\"a@b, c\"]",
+        "[[notify]]\nname = \"x\"\ncommand = []",
+        "work = [",
+    ];
+    let mut told: Vec<String> = wrong.iter().map(|text| settings(text).unwrap_err().to_string()).collect();
+    for more in [
+        "[[plan]]\nname = \"p\"\ntrees = [\"b\"]",
+        "[[plan]]\nname = \"p\"\nsuite = \"mirco\"",
+        "[[plan]]\nname = \"p\"\nworkloads = [\"foult\"]",
+        "[[plan]]\nname = \"p\"\n[[plan]]\nname = \"p\"",
+        "[[plan]]\nname = \"p\"\nseeds = 0",
+    ] {
+        told.push(settings(&format!("{tree}{more}")).unwrap_err().to_string());
+    }
+    insta::assert_snapshot!(told.join("\n"));
+}
+
+#[test]
+fn times_have_units() {
+    assert_eq!(["90s", "30m", "2h", "1d"].map(seconds), [Some(90), Some(1_800), Some(7_200), Some(86_400)]);
+    assert_eq!(["", "h", "1", "0h", "1w", "-1h", "1.5h", "400d", "99999999999999999999s"].map(seconds), [None; 9]);
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_refused(text in any::<String>(), at in 0..400_usize) {
+        drop(settings(&text));
+        prop_assert!(seconds(&text).is_none_or(|seconds| seconds > 0));
+        // What is cut or has something in the middle of it is refused with a place within it.
+        let sample = SAMPLES[1].1;
+        let at = (0..=at).rev().find(|at| sample.is_char_boundary(*at)).unwrap_or(0);
+        if let Err(error) = settings(&format!("{}{text}{}", &sample[..at], &sample[at..])) {
+            prop_assert!(error.line >= 1 && error.column >= 1);
+        }
+    }
+}

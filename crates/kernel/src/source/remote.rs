@@ -1,0 +1,131 @@
+//! Trees that are somewhere else: which tags they have, and fetching what one of them names, without its history.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::SourceError;
+use super::git::git;
+use super::program::Ended;
+use crate::KernelError;
+
+/// Seconds until a tree that is asked for its tags must have answered.
+const ANSWER_S: u64 = 120;
+/// Seconds until a commit without its history must have been fetched.
+const FETCH_S: u64 = 3600;
+/// A tree with more tags than this is cut off.
+const TAGS_MAX: usize = 100_000;
+
+/// Returns the tags of a repository, which may be a folder or anything that git can fetch from.
+///
+/// # Errors
+/// When it does not answer, or is no repository.
+pub fn remote_tags(place: &str) -> Result<Vec<String>, KernelError> {
+    let place = checked(place)?;
+    let list = ["ls-remote", "--tags", "--refs", "--quiet", "--", &place];
+    let ended = git(Path::new("/")).args(list).deadline_s(ANSWER_S).end()?;
+    if ended.code != Some(0) {
+        return Err(SourceError::NoAnswer { place, said: said(&ended) }.into());
+    }
+    let text = ended.text();
+    let tags = text.lines().filter_map(|line| line.split_once('\t')?.1.strip_prefix("refs/tags/"));
+    Ok(tags.take(TAGS_MAX).map(str::to_owned).collect())
+}
+
+/// Returns the folder of a repository in which a tag of a place can be found: the place itself where it is a folder, or a
+/// repository of the home that has no more history than the tags that were asked for.
+///
+/// # Errors
+/// When it does not answer, has no such tag, or the home cannot be written.
+pub fn tree_with_tag(home: &Path, (name, place): (&str, &str), tag: &str) -> Result<PathBuf, KernelError> {
+    let place = checked(place)?;
+    if Path::new(&place).is_dir() {
+        return Ok(PathBuf::from(place));
+    }
+    let folder = home.join("trees").join(name);
+    if !folder.join("HEAD").is_file() {
+        fs::create_dir_all(&folder).map_err(KernelError::at(&folder))?;
+        git(&folder).args(["init", "--quiet", "--bare", "."]).run()?;
+    }
+    let reference = format!("refs/tags/{tag}");
+    let known =
+        git(&folder).args(["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{reference}^{{tree}}")]);
+    if known.end()?.code != Some(0) {
+        let refspec = format!("+{reference}:{reference}");
+        let fetch = ["fetch", "--quiet", "--depth=1", "--no-tags", "--no-write-fetch-head", "--", &place, &refspec];
+        let ended = git(&folder).args(fetch).deadline_s(FETCH_S).end()?;
+        if ended.code != Some(0) {
+            return Err(SourceError::NoAnswer { place, said: said(&ended) }.into());
+        }
+    }
+    Ok(folder)
+}
+
+/// Returns what git said first of what it could not do; what follows is advice that fits all errors.
+fn said(ended: &Ended) -> String {
+    let fatal = ended.said.lines().find_map(|line| line.strip_prefix("fatal: "));
+    fatal.map_or_else(|| ended.reason(), |line| line.trim().to_owned())
+}
+
+/// Returns a place that git takes for one: no option, and none of the helpers that run a program.
+fn checked(place: &str) -> Result<String, KernelError> {
+    let wrong = place.is_empty() || place.starts_with('-') || place.contains("::") || place.contains(char::is_control);
+    if wrong {
+        let said = "expected a folder or an address that git can fetch from".to_owned();
+        return Err(SourceError::NoAnswer { place: place.escape_debug().to_string(), said }.into());
+    }
+    Ok(place.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::{remote_tags, tree_with_tag};
+    use crate::source::{Repository, program as git};
+
+    fn repository(folder: &Path) {
+        let run = |words: &[&str]| {
+            git(folder)
+                .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "commit.gpgsign=false"])
+                .args(words)
+                .run()
+                .unwrap()
+        };
+        run(&["init", "-q", "-b", "main"]);
+        for tag in ["v6.1", "v6.2"] {
+            std::fs::write(folder.join("file"), tag).unwrap();
+            run(&["add", "file"]);
+            run(&["commit", "-qm", tag]);
+            run(&["tag", "-a", "-m", tag, tag]);
+        }
+    }
+
+    #[test]
+    fn tags_are_listed_and_what_they_name_is_fetched_without_its_history() {
+        let there = tempfile::tempdir().unwrap();
+        repository(there.path());
+        let place = format!("file://{}", there.path().display());
+        assert_eq!(remote_tags(&place).unwrap(), ["v6.1", "v6.2"]);
+        assert_eq!(remote_tags(there.path().to_str().unwrap()).unwrap(), ["v6.1", "v6.2"]);
+        let home = tempfile::tempdir().unwrap();
+        for tag in ["v6.2", "v6.1", "v6.1"] {
+            let folder = tree_with_tag(home.path(), ("stable", &place), tag).unwrap();
+            let repository = Repository::open(&folder).unwrap();
+            assert_eq!(repository.tree(tag).unwrap(), Repository::open(there.path()).unwrap().tree(tag).unwrap());
+            assert!(repository.commit("v6.2~1").is_err(), "no history");
+        }
+        let local = tree_with_tag(home.path(), ("ours", there.path().to_str().unwrap()), "v6.1").unwrap();
+        assert_eq!(local, there.path());
+        let error = tree_with_tag(home.path(), ("stable", &place), "v7.0").unwrap_err().to_string();
+        assert!(error.contains("does not answer") && error.contains("v7.0"), "{error}");
+    }
+
+    #[test]
+    fn what_does_not_answer_is_said_and_programs_are_not_run() {
+        let told = |place: &str| remote_tags(place).unwrap_err().to_string();
+        insta::assert_snapshot!(told("/nonexistent/linux"), @"the tree /nonexistent/linux does not answer: '/nonexistent/linux' does not appear to be a git repository");
+        for place in ["", "-x", "ext::sh -c true", "a\nb"] {
+            assert!(told(place).contains("expected a folder or an address"), "{place}");
+        }
+    }
+}

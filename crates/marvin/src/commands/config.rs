@@ -1,0 +1,106 @@
+//! `marvin config`: what the site asks of its lab.
+
+use anyhow::Context;
+use kernel::Configuration;
+use lab::Site;
+use model::{ChannelKind, Points, TreeOrigin, WatchedTree};
+
+use crate::answer::Answer;
+use crate::bisection::add;
+use crate::cli::{Arguments, Config};
+use crate::exit::{Exit, WrongInput};
+use crate::home::home;
+
+pub(crate) fn config(arguments: &Arguments, command: &Config) -> anyhow::Result<Exit> {
+    let answer = Answer::open(None)?;
+    match command {
+        Config::Schema => answer.write(lab::settings_schema())?,
+        Config::Show => answer.write(shown(&site(arguments)?))?,
+        Config::Check => {
+            let site = needed(arguments)?;
+            for tree in &site.settings.trees {
+                let named = Configuration::named(&tree.config);
+                named.with_context(|| format!("the tree {} cannot be configured", tree.name))?;
+            }
+            let (trees, plans) = (site.settings.trees.len(), site.settings.plans.len());
+            let file = site.file.as_deref().unwrap_or(std::path::Path::new("marvin.toml"));
+            let channels = site.settings.channels.len();
+            answer.write(format!("{}: fine: trees {trees}, plans {plans}, notify {channels}\n", file.display()))?;
+        }
+    }
+    Ok(Exit::Fine)
+}
+
+/// Reads what the site asks; nothing where it has no file.
+pub(crate) fn site(arguments: &Arguments) -> anyhow::Result<Site> {
+    Ok(Site::read(&home(arguments.home.as_deref())?, arguments.config_file.as_deref())?)
+}
+
+/// Reads what the site asks, which must be something.
+pub(crate) fn needed(arguments: &Arguments) -> anyhow::Result<Site> {
+    let site = site(arguments)?;
+    if site.file.is_none() {
+        let home = home(arguments.home.as_deref())?;
+        let text = format!(
+            "there is no marvin.toml in {}: write one (docs/watch.md), or name one with --config-file FILE",
+            home.display()
+        );
+        return Err(WrongInput(text).into());
+    }
+    Ok(site)
+}
+
+fn shown(site: &Site) -> String {
+    let settings = &site.settings;
+    let file = site.file.as_ref().map_or_else(|| "none".to_owned(), |file| file.display().to_string());
+    let mut text = format!("file    {file}\n");
+    let mut line = |word: &str, what: String| add(&mut text, format_args!("{word:<7} {what}\n"));
+    for tree in &settings.trees {
+        line("tree", tree_shown(tree));
+    }
+    for plan in &settings.plans {
+        let names: Vec<&str> = plan.workloads.iter().map(|workload| workload.name).collect();
+        let (seeds, priority) = (plan.seeds, plan.priority);
+        line(
+            "plan",
+            format!(
+                "{}: of {}; suite {}; seeds {seeds}; priority {priority}; {}",
+                plan.name,
+                plan.trees.join(", "),
+                plan.suite.name,
+                names.join(",")
+            ),
+        );
+    }
+    let work = settings.work;
+    line("work", format!("a job may take {} s, and is tried {} times", work.deadline_s, work.attempts_max));
+    for channel in &settings.channels {
+        let how = match &channel.kind {
+            ChannelKind::Mail { to, sendmail, .. } => format!("mail to {} by {}", to.join(", "), sendmail.join(" ")),
+            // What is behind the host may be a secret.
+            ChannelKind::Webhook { url } => {
+                format!("webhook {}", url.splitn(4, '/').take(3).collect::<Vec<_>>().join("/"))
+            }
+            ChannelKind::Command { command } => format!("command {}", command.join(" ")),
+        };
+        line("notify", format!("{}: {how}", channel.name));
+    }
+    if let Some(listen) = settings.listen {
+        line("serve", format!("on {listen}"));
+    }
+    text
+}
+
+fn tree_shown(tree: &WatchedTree) -> String {
+    let from = match &tree.origin {
+        TreeOrigin::Git { place, tags } => format!("git {place}; tags {tags}; configured as {}", tree.config),
+        TreeOrigin::Debian { series, flavour } => format!("packages of {}, {flavour}", series.join(", ")),
+    };
+    let points = match tree.points {
+        Points::Monthly => "once a month",
+        Points::Every => "all",
+        Points::Never => "none",
+    };
+    let since = tree.since.as_ref().map_or_else(String::new, |since| format!("; since {since}"));
+    format!("{}: {from}; stable updates: {points}{since}", tree.name)
+}

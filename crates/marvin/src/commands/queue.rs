@@ -1,0 +1,121 @@
+//! `marvin queue`: what waits to be measured.
+
+use std::path::Path;
+
+use anyhow::Context;
+use model::{KernelName, NewJob, QueuedJob, TreeOrigin, Work};
+use store::{Listed, Queued, Store};
+
+use super::compare::now;
+use super::config::site;
+use super::measure::{did_you_mean, kernel_name, suite, workloads};
+use crate::answer::Answer;
+use crate::cli::{Arguments, Queue, QueueAdd, QueueMove};
+use crate::exit::{Exit, WrongInput};
+use crate::home::home;
+
+pub(crate) fn queue(arguments: &Arguments, command: &Queue) -> anyhow::Result<Exit> {
+    let answer = Answer::open(None)?;
+    let home = home(arguments.home.as_deref())?;
+    let text = match command {
+        Queue::List(list) => {
+            let which = if list.all { Listed::All } else { Listed::Open };
+            report::render::queue(&Store::open_read_only(&home)?.queued_jobs(which)?)
+        }
+        Queue::Why { job } => {
+            let store = Store::open_read_only(&home)?;
+            let job = store.queued_job(*job)?;
+            report::render::queued_job(&job, &model::why(&job, &store.queued_jobs(Listed::Open)?, now()))
+        }
+        Queue::Add(add) => added(&new_job(arguments, add)?, &Store::open(&home)?)?,
+        Queue::Cancel { job } => {
+            // A home that is not there has no jobs: it is not made for saying so.
+            drop(Store::open_read_only(&home)?);
+            said(&Store::open(&home)?.change_job(*job, |job| job.cancel(now()))?)
+        }
+        Queue::Move(to) => {
+            drop(Store::open_read_only(&home)?);
+            moved(&Store::open(&home)?, to)?
+        }
+    };
+    answer.write(text)?;
+    Ok(Exit::Fine)
+}
+
+fn said(job: &QueuedJob) -> String {
+    format!("job {} is {}: {}\n", job.number, job.state.word(), job.new.work)
+}
+
+fn added(new: &NewJob, store: &Store) -> anyhow::Result<String> {
+    let job = match store.queue_job(new, now())? {
+        Queued::New(number) => store.queued_job(number)?,
+        Queued::Known(known) if known.state.is_over() => {
+            store.change_job(known.number, |job| job.again(new.clone(), now()))?
+        }
+        Queued::Known(known) => return Ok(format!("{} it was there already\n", said(&known).trim_end())),
+    };
+    Ok(said(&job))
+}
+
+fn new_job(arguments: &Arguments, add: &QueueAdd) -> anyhow::Result<NewJob> {
+    let suite = suite(&add.suite)?;
+    let workloads = workloads(suite, &add.workload)?;
+    let settings = site(arguments)?.settings;
+    let kernel = absolute(kernel_name(&add.kernel)?)?;
+    let tree = match &add.tree {
+        Some(name) => {
+            let found = settings.trees.iter().find(|tree| tree.name == *name);
+            Some(found.ok_or_else(|| {
+                let guess = did_you_mean(settings.trees.iter().map(|tree| tree.name.as_str()), name);
+                WrongInput(format!("marvin.toml has no [[tree]] `{name}`{guess}; `marvin config show` lists them"))
+            })?)
+        }
+        None => None,
+    };
+    let is_git = matches!(kernel, KernelName::Git(_));
+    if is_git && !tree.is_some_and(|tree| matches!(tree.origin, TreeOrigin::Git { .. })) {
+        let text = format!("{kernel} needs a tree of marvin.toml that is a git repository: say which with --tree NAME");
+        return Err(WrongInput(text).into());
+    }
+    let work = Work {
+        kernel,
+        tree: tree.map(|tree| tree.name.clone()).unwrap_or_default(),
+        config: tree.map_or_else(|| "micro".to_owned(), |tree| tree.config.clone()),
+        suite: suite.name.to_owned(),
+        workloads: workloads.iter().map(|workload| workload.name.to_owned()).collect(),
+        seeds: add.seeds,
+    };
+    Ok(NewJob {
+        work,
+        plan: String::new(),
+        priority: add.priority,
+        rank: 0,
+        attempts_max: settings.work.attempts_max,
+        deadline_s: settings.work.deadline_s,
+    })
+}
+
+/// Names files and folders so that a worker finds them, wherever it was started.
+fn absolute(name: KernelName) -> anyhow::Result<KernelName> {
+    let of =
+        |path: &Path| std::path::absolute(path).with_context(|| format!("{} has no absolute path", path.display()));
+    Ok(match name {
+        KernelName::Path(path) => KernelName::Path(of(&path)?),
+        KernelName::Tree(path) => KernelName::Tree(of(&path)?),
+        other => other,
+    })
+}
+
+fn moved(store: &Store, to: &QueueMove) -> anyhow::Result<String> {
+    let waiting = store.queued_jobs(Listed::Open)?;
+    let others = || waiting.iter().filter(|job| job.number != to.job).map(|job| job.new.priority);
+    let priority = match to.place.as_str() {
+        "first" => others().max().map_or(0, |most| most.saturating_add(1)),
+        "last" => others().min().map_or(0, |least| least.saturating_sub(1)),
+        number => number.parse().map_err(|_| {
+            WrongInput(format!("`{number}` is no place in the queue: first, last, or a priority such as 200"))
+        })?,
+    };
+    let job = store.change_job(to.job, |job| job.reprioritise(priority))?;
+    Ok(format!("job {} has priority {priority} now: {}\n", job.number, job.new.work))
+}

@@ -1,0 +1,79 @@
+//! `marvin watch`: looks at the trees of marvin.toml, and queues what is not measured yet.
+
+use std::time::Duration;
+
+use lab::{Apt, Site, WatchEvent};
+use store::Store;
+
+use super::compare::now;
+use super::config::needed;
+use crate::answer::Answer;
+use crate::bisection::add;
+use crate::cli::{Arguments, Watch};
+use crate::exit::{Exit, WrongInput};
+use crate::home::home;
+use crate::say;
+
+/// Of tags that are no versions so many are named.
+const NAMED_MAX: usize = 8;
+
+pub(crate) fn watch(arguments: &Arguments, command: &Watch) -> anyhow::Result<Exit> {
+    loop {
+        // Read each time: what is changed there counts from the next pass on.
+        let exit = match needed(arguments).and_then(|site| pass(arguments, &site)) {
+            Ok(exit) => exit,
+            // Who stays is not sent away by a mistake that will be mended, or a disk that is full for an hour.
+            Err(error) if command.every.is_some() => crate::exit::explain(&error),
+            Err(error) => return Err(error),
+        };
+        match command.every {
+            None => return Ok(exit),
+            Some(seconds) => std::thread::sleep(Duration::from_secs(seconds)),
+        }
+    }
+}
+
+fn pass(arguments: &Arguments, site: &Site) -> anyhow::Result<Exit> {
+    if site.settings.trees.is_empty() || site.settings.plans.is_empty() {
+        let text = "marvin.toml has no [[tree]] or no [[plan]]: there is nothing to watch for (docs/watch.md)";
+        return Err(WrongInput(text.into()).into());
+    }
+    let store = Store::open(&home(arguments.home.as_deref())?)?;
+    let notify = |event: WatchEvent| {
+        if !arguments.quiet {
+            say(&told(&event));
+        }
+    };
+    let watched = lab::watch((&site.settings, &store), &Apt, now(), &notify)?;
+    for (channel, why) in lab::deliver(&store, &site.settings, &now)?.failed {
+        say(&format!("notify {channel}: {why}; it is tried again"));
+    }
+    let lab::Watched { kernels, queued, replaced, silent } = watched;
+    let mut text = format!("kernels {kernels}, queued {queued}");
+    if replaced > 0 {
+        add(&mut text, format_args!(", replaced {replaced}"));
+    }
+    if silent > 0 {
+        add(&mut text, format_args!(", trees that do not answer {silent}"));
+    }
+    Answer::open(None)?.write(text + "\n")?;
+    Ok(if silent > 0 { Exit::Lab } else { Exit::Fine })
+}
+
+fn told(event: &WatchEvent) -> String {
+    match event {
+        WatchEvent::Queued(number, work) => format!("job {number}: {work}"),
+        WatchEvent::Replaced(number, work) => format!("job {number} is replaced: no plan asks for {work} any more"),
+        WatchEvent::Silent { tree, why } => format!("the tree {tree} does not answer: {why}"),
+        WatchEvent::Answers(tree) => format!("the tree {tree} answers again"),
+        WatchEvent::NoVersions(tree, tags) => {
+            let named = tags.iter().take(NAMED_MAX).map(|tag| tag.escape_debug().to_string()).collect::<Vec<_>>();
+            let more = if tags.len() > NAMED_MAX { ", …" } else { "" };
+            format!(
+                "{tree}: tags that are no versions are passed over, {} of them: {}{more}",
+                tags.len(),
+                named.join(", ")
+            )
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! `marvin work`: the worker of a machine, and the process that does one job of it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::Context;
+use kernel::{Configuration, SourceSettings};
+use lab::{Dumps, JobProcess, Lab, LabError, Options, Plan, Reuse, Site, Until, WorkEvent, Worker};
+use model::{KernelName, Outcome, QueuedJob, Run, Stage, TreeOrigin};
+use store::{Store, StoreError, WorkerLock};
+
+use super::compare::now;
+use super::config::site;
+use super::measure::{machines_of, suite, workloads};
+use crate::answer::Answer;
+use crate::cli::{Arguments, Work};
+use crate::exit::{Exit, WrongInput};
+use crate::home::home;
+use crate::progress::Progress;
+use crate::say;
+
+/// How often notices are looked for that are due.
+const COURIER: Duration = Duration::from_secs(5);
+/// How often it is looked whether the courier is still needed.
+const COURIER_LOOK: Duration = Duration::from_millis(100);
+
+pub(crate) fn work(arguments: &Arguments, command: &Work) -> anyhow::Result<Exit> {
+    if let Some(number) = command.carry_out {
+        return carry_out(arguments, number);
+    }
+    let home = home(arguments.home.as_deref())?;
+    let site = site(arguments)?;
+    let _lock = WorkerLock::acquire(&home)?;
+    let store = Store::open(&home)?;
+    let doer = JobProcess { command: command_of_job(arguments, &home)?, logs: home.join("jobs") };
+    let notify = |event: WorkEvent| {
+        if !arguments.quiet {
+            say(&told(&event));
+        }
+    };
+    let name = machine_name();
+    let worker =
+        Worker { name: &name, store: &store, settings: &site.settings, doer: &doer, clock: &now, notify: &notify };
+    let ended = AtomicBool::new(false);
+    let worked = std::thread::scope(|scope| {
+        let courier = scope.spawn(|| courier(&home, &site, &ended));
+        let worked = worker.work(if command.once { Until::Drained } else { Until::Killed });
+        ended.store(true, Ordering::Relaxed);
+        drop(courier.join());
+        worked
+    })?;
+    Answer::open(None)?.write(format!("done {}, failed {}\n", worked.done, worked.failed))?;
+    Ok(match worked {
+        lab::Worked { failed: 1.., .. } => Exit::Lab,
+        lab::Worked { kernels_failed: 1.., .. } => Exit::Subject,
+        _ => Exit::Fine,
+    })
+}
+
+/// Returns the command that does a job, without its number.
+fn command_of_job(arguments: &Arguments, home: &std::path::Path) -> anyhow::Result<Vec<std::ffi::OsString>> {
+    let program = std::env::current_exe().context("cannot tell which program this is")?;
+    let mut words = vec![program.into_os_string(), "--home".into(), home.into()];
+    if let Some(file) = &arguments.config_file {
+        words.extend(["--config-file".into(), file.into()]);
+    }
+    words.extend(["work".into(), "--carry-out".into()]);
+    Ok(words)
+}
+
+/// Returns the name of this machine.
+fn machine_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    if name.trim().is_empty() { "here".to_owned() } else { name.trim().to_owned() }
+}
+
+/// Delivers notices while jobs are done, whatever is down; once more at the end.
+fn courier(home: &std::path::Path, site: &Site, ended: &AtomicBool) {
+    let mut last = false;
+    loop {
+        let delivered =
+            Store::open(home).map_err(LabError::from).and_then(|store| lab::deliver(&store, &site.settings, &now));
+        match delivered {
+            Ok(delivered) => {
+                for (channel, why) in delivered.failed {
+                    say(&format!("notify {channel}: {why}; it is tried again"));
+                }
+            }
+            Err(error) => say(&format!("notices are not delivered now: {error}")),
+        }
+        if last {
+            return;
+        }
+        for _ in 0..COURIER.as_millis() / COURIER_LOOK.as_millis() {
+            if ended.load(Ordering::Relaxed) {
+                break;
+            }
+            std::thread::sleep(COURIER_LOOK);
+        }
+        last = ended.load(Ordering::Relaxed);
+    }
+}
+
+fn told(event: &WorkEvent) -> String {
+    match event {
+        WorkEvent::TakenBack(job) => {
+            format!("job {} was a killed worker's, and is {} again", job.number, job.state.word())
+        }
+        WorkEvent::Begun(job) => format!("job {}: {}", job.number, job.new.work),
+        WorkEvent::Ended(job) if job.reason.is_empty() => format!("job {} is {}", job.number, job.state.word()),
+        WorkEvent::Ended(job) => format!("job {} is {}: {}", job.number, job.state.word(), job.reason),
+        WorkEvent::Idle(0) => "the queue is empty".to_owned(),
+        WorkEvent::Idle(_) => "no job is free now: `marvin queue list` says when".to_owned(),
+    }
+}
+
+/// What came of a job, in the line that the worker reads.
+enum Came {
+    Done,
+    Busy,
+    NoKernel(String),
+    WorkloadsFailed(String),
+}
+
+fn carry_out(arguments: &Arguments, number: u64) -> anyhow::Result<Exit> {
+    let home = home(arguments.home.as_deref())?;
+    let job = Store::open_read_only(&home)?.queued_job(number)?;
+    let came = match done(arguments, &job) {
+        Ok(came) => came,
+        Err(error) if is_locked(&error) => Came::Busy,
+        Err(error) if crate::exit::is_subject(&error) => Came::NoKernel(format!("{error:#}")),
+        Err(error) => return Err(error),
+    };
+    let (line, exit) = match came {
+        Came::Done => ("done".to_owned(), Exit::Fine),
+        Came::Busy => ("busy".to_owned(), Exit::Lab),
+        Came::NoKernel(why) => (format!("kernel {why}"), Exit::Subject),
+        Came::WorkloadsFailed(why) => (format!("workloads {why}"), Exit::Subject),
+    };
+    Answer::open(None)?.write(line.replace('\n', " ") + "\n")?;
+    Ok(exit)
+}
+
+fn is_locked(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(LabError::Store(StoreError::Locked { .. })))
+}
+
+fn done(arguments: &Arguments, job: &QueuedJob) -> anyhow::Result<Came> {
+    let home = home(arguments.home.as_deref())?;
+    let work = &job.new.work;
+    let suite = suite(&work.suite)?;
+    let workloads = workloads(suite, &work.workloads)?;
+    let sources = sources(&site(arguments)?, job, &home)?;
+    let mut options = Options::new(home);
+    options.qemu = std::env::var_os("MARVIN_QEMU").map(Into::into);
+    let mut lab = Lab::open(options)?;
+    lab.set_sources(sources);
+    // Lines, as they go into the job's log.
+    let progress = Progress::Lines;
+    let build = super::measure::build(&lab, &work.kernel, &progress)?;
+    super::measure::prepare(&lab, &workloads, &progress)?;
+    let plan = Plan {
+        sides: vec![&build],
+        suite,
+        workloads,
+        seeds: (1..=work.seeds).collect(),
+        machines: machines_of(None),
+        reuse: Reuse::Stored,
+        dumps: Dumps::Drop,
+    };
+    let runs = lab.carry_out(&plan, &|event| progress.event(&event))?.concat();
+    Ok(came_of(&build.version, &runs))
+}
+
+/// Says what runs of a kernel came to: one that does not get as far as a workload cannot be measured at all.
+fn came_of(version: &str, runs: &[Run]) -> Came {
+    let of_run = |run: &Run| run.results.clone().into_iter();
+    let failures = runs.iter().flat_map(of_run).filter_map(|result| match result.outcome {
+        Outcome::Failed(failure) => Some((result.workload, failure)),
+        _ => None,
+    });
+    let mut failed = Vec::new();
+    for (workload, failure) in failures {
+        if matches!(failure.stage, Stage::Boot | Stage::Settle) {
+            return Came::NoKernel(format!("{version} does not boot: {} ({} stage)", failure.reason, failure.stage));
+        }
+        failed.push(format!("{workload}: {}", failure.reason));
+    }
+    failed.sort();
+    failed.dedup();
+    if failed.is_empty() { Came::Done } else { Came::WorkloadsFailed(format!("failed: {}", failed.join("; "))) }
+}
+
+/// Returns how the kernel of a job is built, with its tree at hand.
+fn sources(site: &Site, job: &QueuedJob, home: &std::path::Path) -> anyhow::Result<SourceSettings> {
+    let work = &job.new.work;
+    let configuration = Configuration::named(&work.config)?;
+    let mut sources = SourceSettings { configuration, ..SourceSettings::default() };
+    let KernelName::Git(revision) = &work.kernel else { return Ok(sources) };
+    let tree = site.settings.trees.iter().find(|tree| tree.name == work.tree);
+    match tree.map(|tree| &tree.origin) {
+        Some(TreeOrigin::Git { place, .. }) => {
+            sources.tree = Some(kernel::tree_with_tag(home, (&work.tree, place), revision)?);
+            Ok(sources)
+        }
+        _ => {
+            let text = format!("marvin.toml has no git [[tree]] `{}` any more, which {} is of", work.tree, work.kernel);
+            Err(WrongInput(text).into())
+        }
+    }
+}

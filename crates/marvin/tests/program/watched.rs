@@ -1,0 +1,169 @@
+//! A lab that goes on by itself: a tree with tags is watched, its kernels are queued, a worker does them, is killed and goes
+//! on, and people are told once. The kernels of the tree are make-believe: one is an image that is there already, one does
+//! not build.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::bisected::Tree;
+use crate::interrupted::until;
+use crate::{fresh, images, marvin, shown, told};
+
+/// Builds what `choice` names, if it names something; takes its time if not.
+const MAKEFILE: &str = "tinyconfig olddefconfig:\n\t@touch $(O)/.config\n\
+    vmlinux:\n\t@test -s choice || { sleep 3; echo 'mm/memory.c:7: error: make-believe' >&2; exit 1; }\n\
+    \t@cp \"$$(cat choice)\" $(O)/vmlinux\n\t@echo $(CURDIR)/mm/memory.c >$(O)/.memory.o.cmd\n";
+
+/// Writes marvin.toml for a tree, with a command that appends what people are told to a file.
+fn site(home: &Path, tree: &Tree, told: &Path) {
+    fs::create_dir_all(home).unwrap();
+    let text = format!(
+        "[[tree]]\nname = \"linux\"\ngit = \"{}\"\n\n[[plan]]\nname = \"quick\"\nworkloads = [\"getppid\"]\nseeds = 1\n\n\
+         [[notify]]\nname = \"us\"\ncommand = [\"sh\", \"-c\", \"cat >>'{}'\"]\n",
+        tree.name(),
+        told.display()
+    );
+    fs::write(home.join("marvin.toml"), text).unwrap();
+}
+
+fn lines(file: &Path) -> Vec<String> {
+    fs::read_to_string(file).unwrap_or_default().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_tree_is_watched_measured_and_told_of_whatever_is_killed() {
+    let (_, images) = images();
+    let tree = Tree::new("watched-tree");
+    tree.file("Makefile", MAKEFILE);
+    tree.file("Kbuild", "");
+    tree.file("mm/memory.c", "");
+    tree.commit("choice", &images[1].display().to_string());
+    ["v6.12", "v6.13-rc1", "junk"].iter().for_each(|tag| drop(tree.git(&["tag", tag])));
+    tree.commit("choice", "");
+    tree.git(&["tag", "v6.13"]);
+    let (home, notes) = (fresh("watched-home"), fresh("watched-notes"));
+    site(&home, &tree, &notes);
+
+    let first = told(&home, &["watch"]);
+    assert!(first.starts_with("exit 0") && first.contains("kernels 2, queued 2"), "{first}");
+    assert!(first.contains("tags that are no versions are passed over, 1 of them: junk"), "{first}");
+    let second = told(&home, &["watch"]);
+    assert!(second.contains("kernels 2, queued 0") && !second.contains("junk"), "{second}");
+
+    let mut worker = marvin(&home);
+    let worker = worker.args(["work", "--once"]).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut worker = worker.spawn().unwrap();
+    until("a job runs", || told(&home, &["queue", "list"]).contains(" running "));
+    let other = told(&home, &["work", "--once"]).replace(&worker.id().to_string(), "PID");
+    insta::assert_snapshot!(other, @"
+    exit 5
+    -- out
+    -- err
+    error: a worker (pid PID) takes the jobs of HOME already, and a machine has one: `marvin queue list` shows what it does
+    ");
+    worker.kill().unwrap();
+    worker.wait().unwrap();
+
+    let rest = told(&home, &["work", "--once"]);
+    assert!(rest.starts_with("exit 4") && rest.contains("done 2, failed 0"), "{rest}");
+    assert!(rest.contains("was a killed worker's, and is waiting again"), "{rest}");
+    let all = told(&home, &["queue", "list", "--all"]);
+    assert!(all.contains("mm/memory.c:7: error: make-believe") && !all.contains(" waiting "), "{all}");
+    assert_eq!(all.matches(" done ").count(), 2, "{all}");
+    let runs = told(&home, &["runs"]);
+    assert!(runs.contains("1/1") && runs.matches("run_").count() == 1, "{runs}");
+    let notices = lines(&notes);
+    assert_eq!(notices.len(), 1, "{notices:?}");
+    assert!(notices[0].contains("\"headline\":\"git:v6.13 of linux does not build or boot\""), "{notices:?}");
+
+    // Nothing is done, or told, twice; a tree that is gone is told of once.
+    assert!(told(&home, &["work", "--once"]).contains("done 0, failed 0"));
+    fs::rename(tree.name(), format!("{}-away", tree.name())).unwrap();
+    for _ in 0..2 {
+        let gone = told(&home, &["watch", "-q"]);
+        assert!(gone.starts_with("exit 5") && gone.contains("trees that do not answer 1"), "{gone}");
+    }
+    fs::rename(format!("{}-away", tree.name()), tree.name()).unwrap();
+    assert!(told(&home, &["watch"]).contains("the tree linux answers again"));
+    let notices = lines(&notes);
+    assert_eq!(notices.len(), 2, "{notices:?}");
+    assert!(notices[1].contains("\"subject\":\"tree:linux\""), "{notices:?}");
+}
+
+#[test]
+fn what_cannot_be_watched_queued_or_configured_ends_with_one_message() {
+    let home = fresh("no-watch-home");
+    insta::assert_snapshot!(told(&home, &["config", "check"]));
+    insta::assert_snapshot!(told(&home, &["watch"]));
+    insta::assert_snapshot!(told(&home, &["watch", "--every", "1"]));
+    insta::assert_snapshot!(told(&home, &["queue", "list"]));
+    insta::assert_snapshot!(told(&home, &["queue", "cancel", "7"]));
+    insta::assert_snapshot!(told(&home, &["queue", "add", "git:v6.12"]));
+    assert!(!home.exists(), "nothing was worth making a home for");
+    fs::create_dir_all(&home).unwrap();
+    let file = home.join("marvin.toml");
+    fs::write(&file, "[[tree]]\nname = \"linux\"\ngti = \"linux\"\n").unwrap();
+    insta::assert_snapshot!(told(&home, &["config", "check"]));
+    fs::write(&file, "[[tree]]\nname = \"linux\"\ngit = \"linux\"\nconfig = \"mikro\"\n").unwrap();
+    insta::assert_snapshot!(told(&home, &["config", "check"]));
+    insta::assert_snapshot!(told(&home, &["queue", "add", "git:v6.12", "--tree", "linus"]));
+    insta::assert_snapshot!(told(&home, &["config", "check", "--config-file", "/nonexistent/marvin.toml"]));
+}
+
+#[test]
+fn the_queue_is_changed_by_hand() {
+    let home = fresh("queue-home");
+    let add = |kernel: &str| told(&home, &["queue", "add", kernel, "--workload", "getppid", "--seeds", "1"]);
+    insta::assert_snapshot!(add("deb:6.1"));
+    insta::assert_snapshot!(add("deb:6.1"));
+    add("deb:6.12");
+    insta::assert_snapshot!(told(&home, &["queue", "move", "2", "first"]));
+    insta::assert_snapshot!(told(&home, &["queue", "move", "2", "up"]));
+    let why = told(&home, &["queue", "why", "1"]);
+    assert!(why.contains("why        1 job comes first, and 0 jobs are at work"), "{why}");
+    insta::assert_snapshot!(told(&home, &["queue", "cancel", "1"]));
+    insta::assert_snapshot!(told(&home, &["queue", "cancel", "1"]));
+    insta::assert_snapshot!(told(&home, &["queue", "move", "1", "first"]));
+    insta::assert_snapshot!(add("deb:6.1"));
+    insta::assert_snapshot!(told(&home, &["queue", "why", "99"]));
+    let list = told(&home, &["queue", "list"]);
+    assert!(list.find("deb:6.12 ") < list.find("deb:6.1 "), "{list}");
+}
+
+#[test]
+fn the_schema_and_the_samples_are_those_of_the_program() {
+    let home = fresh("schema-home");
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let schema = Command::new(env!("CARGO_BIN_EXE_marvin")).args(["config", "schema"]).output().unwrap();
+    assert!(schema.stdout == fs::read(docs.join("marvin.schema.json")).unwrap());
+    for sample in ["small.toml", "full.toml"] {
+        let file = docs.join("samples").join(sample).display().to_string();
+        let shown = marvin(&home).args(["config", "show", "--config-file", &file]).output().unwrap();
+        assert!(shown.status.success(), "{}", shown_text(&shown.stderr));
+        let checked = marvin(&home).args(["config", "check", "--config-file", &file]).output().unwrap();
+        assert!(checked.status.success(), "{}", shown_text(&checked.stderr));
+        insta::assert_snapshot!(shown_text(&shown.stdout).replace(&docs.display().to_string(), "DOCS"));
+    }
+}
+
+fn shown_text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn a_worker_measures_what_was_queued_by_hand() {
+    if std::env::var_os("MARVIN_FULL").is_none() {
+        println!("skipped: more than one small job is measured only with MARVIN_FULL=1");
+        return;
+    }
+    let home = fresh("by-hand-home");
+    for name in crate::names() {
+        let added = told(&home, &["queue", "add", &name, "--workload", "getppid,fork", "--seeds", "2"]);
+        assert!(added.starts_with("exit 0"), "{added}");
+    }
+    let output = marvin(&home).args(["work", "--once"]).output().unwrap();
+    let said = shown(&output, &home);
+    assert!(said.starts_with("exit 0") && said.contains("done 2, failed 0"), "{said}");
+    assert_eq!(told(&home, &["runs"]).matches("2/2").count(), 4);
+}

@@ -1,0 +1,191 @@
+//! The steps of a queued job from one state to another, and which are refused.
+
+use super::{JobState, QueuedJob};
+
+/// Seconds from a first failure to the next try; each further one waits four times as long.
+pub const RETRY_S: u64 = 60;
+/// The longest that is waited.
+const RETRY_S_MAX: u64 = 6 * 3600;
+/// How much longer a lease lasts than the work may take: the worker ends what overruns, and writes that down.
+const GRACE_S: u64 = 120;
+/// Seconds until a job is tried again whose worker found the home in use.
+const BUSY_S: u64 = 20;
+
+/// How an attempt ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ending {
+    /// The results are stored. The text says how a kernel failed, if it did.
+    Done(String),
+    /// The job is wrong in itself: another try would end the same.
+    Wrong(String),
+    /// The lab failed.
+    Infra(String),
+    /// It took longer than it may, and was ended.
+    Overran,
+    /// Somebody else measures in the home. Counts as no attempt.
+    Busy,
+}
+
+/// Why a step is not taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The job is in a state that does not allow it.
+    #[error("job {number} is {state}{hint}")]
+    State {
+        /// The job.
+        number: u64,
+        /// Its state, in one word.
+        state: &'static str,
+        /// What to do instead; begins with a colon, or is empty.
+        hint: &'static str,
+    },
+    /// Somebody else has it by now.
+    #[error("job {0} is no longer this worker's: its lease ended, or somebody cancelled it")]
+    Fenced(u64),
+}
+
+/// Returns how many seconds to wait after so many attempts.
+#[must_use]
+pub fn retry_after_s(attempts: u32) -> u64 {
+    4_u64.saturating_pow(attempts.saturating_sub(1)).saturating_mul(RETRY_S).min(RETRY_S_MAX)
+}
+
+/// Adds seconds to a time.
+fn later(now_unix: i64, seconds: u64) -> i64 {
+    now_unix.saturating_add_unsigned(seconds)
+}
+
+impl QueuedJob {
+    fn refused(&self, hint: &'static str) -> Refusal {
+        Refusal::State { number: self.number, state: self.state.word(), hint }
+    }
+
+    /// Tells whether a worker may take it now.
+    #[must_use]
+    pub fn is_free(&self, now_unix: i64) -> bool {
+        matches!(self.state, JobState::Waiting { from_unix } if from_unix <= now_unix)
+    }
+
+    /// Tells whether its lease is over: its worker is gone, or hangs.
+    #[must_use]
+    pub fn is_stale(&self, now_unix: i64) -> bool {
+        matches!(self.state, JobState::Running { until_unix, .. } if until_unix <= now_unix)
+    }
+
+    /// Gives it to a worker.
+    ///
+    /// # Errors
+    /// When it is not free.
+    pub fn claim(&mut self, worker: &str, now_unix: i64) -> Result<(), Refusal> {
+        if !self.is_free(now_unix) {
+            return Err(self.refused(""));
+        }
+        let until_unix = later(now_unix, self.new.deadline_s.saturating_add(GRACE_S));
+        self.state = JobState::Running { worker: worker.to_owned(), until_unix };
+        self.fence += 1;
+        self.attempts += 1;
+        self.started_unix = Some(now_unix);
+        Ok(())
+    }
+
+    /// Takes it from a worker that is gone: one whose lease is over, or one that is known to have ended. A job whose workers
+    /// ended as often as it may be tried has failed: it may be what ends them. Says whether it was taken.
+    pub fn take_back(&mut self, now_unix: i64) -> bool {
+        if !matches!(self.state, JobState::Running { .. }) {
+            return false;
+        }
+        self.fence += 1;
+        self.again_or_failed("its worker was killed", now_unix);
+        if let JobState::Waiting { from_unix } = &mut self.state {
+            // Nothing says that the lab is at fault: the next worker goes on at once.
+            *from_unix = now_unix;
+        }
+        true
+    }
+
+    /// Takes down how an attempt ended.
+    ///
+    /// # Errors
+    /// When somebody else has it by now.
+    pub fn end(&mut self, fence: u64, ending: Ending, now_unix: i64) -> Result<(), Refusal> {
+        if fence != self.fence || !matches!(self.state, JobState::Running { .. }) {
+            return Err(Refusal::Fenced(self.number));
+        }
+        match ending {
+            Ending::Done(reason) => self.over(JobState::Done, reason, now_unix),
+            Ending::Wrong(reason) => self.over(JobState::Failed, reason, now_unix),
+            Ending::Infra(reason) => self.again_or_failed(&reason, now_unix),
+            Ending::Overran => {
+                let reason = format!("did not end within {} s", self.new.deadline_s);
+                self.again_or_failed(&reason, now_unix);
+            }
+            Ending::Busy => {
+                self.attempts = self.attempts.saturating_sub(1);
+                self.reason = "another marvin was measuring in this home".into();
+                self.state = JobState::Waiting { from_unix: later(now_unix, BUSY_S) };
+            }
+        }
+        Ok(())
+    }
+
+    fn over(&mut self, state: JobState, reason: String, now_unix: i64) {
+        (self.state, self.reason, self.ended_unix) = (state, reason, Some(now_unix));
+    }
+
+    fn again_or_failed(&mut self, reason: &str, now_unix: i64) {
+        if self.attempts >= self.new.attempts_max {
+            let reason = format!("{reason} (tried {} times)", self.attempts);
+            return self.over(JobState::Failed, reason, now_unix);
+        }
+        reason.clone_into(&mut self.reason);
+        self.state = JobState::Waiting { from_unix: later(now_unix, retry_after_s(self.attempts)) };
+    }
+
+    /// Says that it is not to be done; a worker that has it is told when it asks next.
+    ///
+    /// # Errors
+    /// When it is over already.
+    pub fn cancel(&mut self, now_unix: i64) -> Result<(), Refusal> {
+        if self.state.is_over() {
+            return Err(self.refused(": there is nothing to cancel"));
+        }
+        self.fence += 1;
+        self.over(JobState::Cancelled, "cancelled by hand".into(), now_unix);
+        Ok(())
+    }
+
+    /// Says that its plan asks for something else now. Only what waits is replaced. Says whether it was.
+    pub fn replace(&mut self, now_unix: i64) -> bool {
+        let waits = matches!(self.state, JobState::Waiting { .. });
+        if waits {
+            let reason = format!("the plan {} asks for something else now", self.new.plan);
+            self.over(JobState::Replaced, reason, now_unix);
+        }
+        waits
+    }
+
+    /// Queues it again after it was over, as it is asked for now.
+    ///
+    /// # Errors
+    /// When it is not over.
+    pub fn again(&mut self, new: super::NewJob, now_unix: i64) -> Result<(), Refusal> {
+        if !self.state.is_over() {
+            return Err(self.refused(": it is in the queue already"));
+        }
+        let fence = self.fence;
+        *self = Self { fence, ..Self::queued(self.number, new, now_unix) };
+        Ok(())
+    }
+
+    /// Gives it another priority.
+    ///
+    /// # Errors
+    /// When it does not wait.
+    pub fn reprioritise(&mut self, priority: i64) -> Result<(), Refusal> {
+        if !matches!(self.state, JobState::Waiting { .. }) {
+            return Err(self.refused(": only what waits can be moved"));
+        }
+        self.new.priority = priority;
+        Ok(())
+    }
+}

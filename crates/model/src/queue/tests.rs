@@ -1,0 +1,196 @@
+//! The queue held against what may happen to it, in any order.
+
+use proptest::prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
+
+use super::{Ending, JobState, NewJob, QueuedJob, Why, Work, next_job, retry_after_s, why};
+
+fn new(n: u64) -> NewJob {
+    let work = Work {
+        kernel: "deb:6.12".parse().unwrap(),
+        tree: String::new(),
+        config: "micro".into(),
+        suite: "micro".into(),
+        workloads: vec!["getppid".into()],
+        seeds: n,
+    };
+    NewJob { work, plan: String::new(), priority: 0, rank: 0, attempts_max: 3, deadline_s: 100 }
+}
+
+fn queue(n: u64) -> Vec<QueuedJob> {
+    (1..=n).map(|number| QueuedJob::queued(number, new(number), 0)).collect()
+}
+
+/// Something that happens to a queue of four jobs with two workers.
+#[derive(Debug, Clone)]
+enum Happens {
+    Time(u32),
+    Claim(usize),
+    End(usize, Ending),
+    Dies(usize),
+    Cancel(usize),
+    Again(usize),
+    Move(usize, i8),
+}
+
+fn ending() -> impl Strategy<Value = Ending> {
+    prop_oneof![
+        Just(Ending::Done(String::new())),
+        Just(Ending::Wrong("wrong".into())),
+        Just(Ending::Infra("no network".into())),
+        Just(Ending::Overran),
+        Just(Ending::Busy),
+    ]
+}
+
+fn happens() -> impl Strategy<Value = Happens> {
+    prop_oneof![
+        (1..500_u32).prop_map(Happens::Time),
+        (0..2_usize).prop_map(Happens::Claim),
+        (0..2_usize, ending()).prop_map(|(worker, ending)| Happens::End(worker, ending)),
+        (0..2_usize).prop_map(Happens::Dies),
+        (0..4_usize).prop_map(Happens::Cancel),
+        (0..4_usize).prop_map(Happens::Again),
+        (0..4_usize, any::<i8>()).prop_map(|(job, priority)| Happens::Move(job, priority)),
+    ]
+}
+
+/// What a worker believes to hold: job and fence.
+type Held = [Option<(u64, u64)>; 2];
+
+/// Takes back what is held by nobody any more.
+fn reap(jobs: &mut [QueuedJob], now: i64) {
+    for job in jobs.iter_mut().filter(|job| job.is_stale(now)) {
+        assert!(job.take_back(now));
+    }
+}
+
+fn play(jobs: &mut [QueuedJob], held: &mut Held, (now, what): (&mut i64, &Happens)) {
+    let find = |number: u64| usize::try_from(number - 1).unwrap();
+    match what {
+        Happens::Time(seconds) => *now += i64::from(*seconds),
+        Happens::Claim(worker) if held[*worker].is_none() => {
+            reap(jobs, *now);
+            if let Some(number) = next_job(jobs, *now).map(|job| job.number) {
+                let job = &mut jobs[find(number)];
+                if job.claim(&worker.to_string(), *now).is_ok() {
+                    held[*worker] = Some((number, job.fence));
+                }
+            }
+        }
+        Happens::End(worker, ending) => {
+            if let Some((number, fence)) = held[*worker].take() {
+                drop(jobs[find(number)].end(fence, ending.clone(), *now));
+            }
+        }
+        Happens::Dies(worker) => held[*worker] = None,
+        Happens::Claim(_) => {}
+        Happens::Cancel(job) => drop(jobs[*job].cancel(*now)),
+        Happens::Again(job) => drop(jobs[*job].again(new(*job as u64 + 1), *now)),
+        Happens::Move(job, priority) => drop(jobs[*job].reprioritise(i64::from(*priority))),
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_job_is_lost_and_none_is_held_twice(story in proptest::collection::vec(happens(), 0..200)) {
+        let (mut jobs, mut held, mut now): (_, Held, _) = (queue(4), [None; 2], 0);
+        for what in &story {
+            play(&mut jobs, &mut held, (&mut now, what));
+            for job in &jobs {
+                prop_assert!(job.attempts <= job.new.attempts_max, "{job:?}");
+                prop_assert_eq!(job.state.is_over(), job.ended_unix.is_some());
+                // Whose fence is the job's is its one holder.
+                let holders = held.iter().flatten().filter(|holds| **holds == (job.number, job.fence)).count();
+                prop_assert!(holders <= 1);
+                if holders == 1 {
+                    let running = matches!(job.state, JobState::Running { .. });
+                    prop_assert!(running, "{job:?}");
+                }
+            }
+        }
+        // Whatever happened, one worker that is left alone brings each job to an end.
+        for _ in 0..20 {
+            now += 100_000;
+            reap(&mut jobs, now);
+            let Some(number) = next_job(&jobs, now).map(|job| job.number) else { continue };
+            let job = &mut jobs[usize::try_from(number - 1).unwrap()];
+            job.claim("last", now).unwrap();
+            let fence = job.fence;
+            job.end(fence, Ending::Done(String::new()), now).unwrap();
+        }
+        prop_assert!(jobs.iter().all(|job| job.state.is_over()), "{jobs:?}");
+    }
+
+    #[test]
+    fn each_waiting_job_says_how_many_come_first(priorities in proptest::collection::vec(any::<i64>(), 1..20)) {
+        let mut jobs = queue(priorities.len() as u64);
+        for (job, priority) in jobs.iter_mut().zip(&priorities) {
+            job.reprioritise(*priority).unwrap();
+        }
+        let mut places: Vec<usize> = jobs.iter().map(|job| match why(job, &jobs, 0) {
+            Why::Next => 0,
+            Why::Behind { waiting, running: 0 } => waiting,
+            other => panic!("{other:?}"),
+        }).collect();
+        places.sort_unstable();
+        prop_assert_eq!(places, (0..jobs.len()).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn who_comes_late_is_refused() {
+    let mut job = queue(1).remove(0);
+    job.claim("a", 0).unwrap();
+    let old = job.fence;
+    assert!(job.claim("b", 100).is_err(), "the lease lasts as long as the work may take");
+    assert!(job.take_back(1_000));
+    assert_eq!(job.reason, "its worker was killed");
+    let JobState::Waiting { from_unix } = job.state else { panic!("{job:?}") };
+    job.claim("b", from_unix).unwrap();
+    let error = job.end(old, Ending::Done(String::new()), 1_100).unwrap_err();
+    assert_eq!(error.to_string(), "job 1 is no longer this worker's: its lease ended, or somebody cancelled it");
+    job.cancel(1_200).unwrap();
+    assert!(job.end(job.fence, Ending::Done(String::new()), 1_300).is_err());
+    let error = job.cancel(1_400).unwrap_err();
+    assert_eq!(error.to_string(), "job 1 is cancelled: there is nothing to cancel");
+    assert_eq!(job.again(new(1), 1_500), Ok(()));
+    assert_eq!(job.again(new(1), 1_500).unwrap_err().to_string(), "job 1 is waiting: it is in the queue already");
+}
+
+#[test]
+fn a_job_is_tried_as_often_as_it_may_be() {
+    let mut job = queue(1).remove(0);
+    let mut now = 0;
+    for attempt in 1..=3 {
+        job.claim("a", now).unwrap();
+        let fence = job.fence;
+        job.end(fence, Ending::Infra("no network".into()), now).unwrap();
+        assert_eq!(job.attempts, attempt);
+        now += 100_000;
+    }
+    assert_eq!((&job.state, job.reason.as_str()), (&JobState::Failed, "no network (tried 3 times)"));
+    assert_eq!([1, 2, 3, 99].map(retry_after_s), [60, 240, 960, 21_600]);
+    let mut busy = queue(1).remove(0);
+    for now in 0..50 {
+        busy.claim("a", now * 1_000).unwrap();
+        let fence = busy.fence;
+        busy.end(fence, Ending::Busy, now * 1_000).unwrap();
+    }
+    assert_eq!(busy.attempts, 0, "waiting for a person is no attempt");
+}
+
+#[test]
+fn why_a_job_waits() {
+    let mut jobs = queue(3);
+    jobs[0].claim("a", 0).unwrap();
+    assert_eq!(why(&jobs[0], &jobs, 0), Why::Running);
+    assert_eq!(why(&jobs[2], &jobs, 0), Why::Behind { waiting: 1, running: 1 });
+    let fence = jobs[0].fence;
+    jobs[0].end(fence, Ending::Overran, 100).unwrap();
+    assert_eq!(why(&jobs[0], &jobs, 100), Why::Later { from_unix: 160 });
+    assert_eq!(jobs[0].reason, "did not end within 100 s");
+    assert_eq!(why(&jobs[1], &jobs, 100), Why::Next);
+    jobs[1].cancel(100).unwrap();
+    assert_eq!(why(&jobs[1], &jobs, 100), Why::Over);
+    assert_eq!(jobs[2].new.work.to_string(), "deb:6.12, micro: 1 workload, 3 seeds");
+}

@@ -1,0 +1,218 @@
+//! What people are to be told: each notice once while it stands, and each delivery kept until it was made.
+
+use rusqlite::{OptionalExtension, Row, params};
+
+use crate::columns::Unsigned;
+use crate::store::write;
+use crate::{Store, StoreError};
+
+/// Something that people are told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// What it is about: `tree:stable`, `boot:stable:git:v6.12`. While one of the same subject stands no other is raised.
+    pub subject: String,
+    /// It in one line.
+    pub headline: String,
+    /// All of it.
+    pub body: String,
+    /// Since when it is so, in seconds since 1970-01-01 UTC.
+    pub raised_unix: i64,
+}
+
+/// A notice on its way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivery {
+    /// Number of the notice.
+    pub number: u64,
+    /// The notice.
+    pub notice: Notice,
+    /// The channel that it goes by.
+    pub channel: String,
+    /// How often that failed.
+    pub tries: u32,
+    /// Why it failed last.
+    pub said: String,
+}
+
+const DELIVERIES: &str = "SELECT subject, headline, body, raised_unix, number, channel, tries, said
+     FROM deliveries JOIN notices ON notice = number WHERE delivered_unix IS NULL";
+
+fn notice(row: &Row<'_>) -> rusqlite::Result<Notice> {
+    Ok(Notice { subject: row.get(0)?, headline: row.get(1)?, body: row.get(2)?, raised_unix: row.get(3)? })
+}
+
+fn delivery(row: &Row<'_>) -> rusqlite::Result<Delivery> {
+    let number = row.get::<_, Unsigned>(4)?.0;
+    Ok(Delivery { number, notice: notice(row)?, channel: row.get(5)?, tries: row.get(6)?, said: row.get(7)? })
+}
+
+impl Store {
+    /// Raises a notice to be told by these channels. Says whether it is news: one that stands already is not.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub fn raise(&self, notice: &Notice, channels: &[&str]) -> Result<bool, StoreError> {
+        let Notice { subject, headline, body, raised_unix } = notice;
+        let transaction = self.ask(write)?;
+        let news = self.ask(|connection| {
+            let added = connection
+                .prepare_cached(
+                    "INSERT INTO notices (subject, headline, body, raised_unix) VALUES (?1, ?2, ?3, ?4)
+                     ON CONFLICT DO NOTHING",
+                )?
+                .execute(params![subject, headline, body, raised_unix])?;
+            let number = connection.last_insert_rowid();
+            for channel in channels.iter().filter(|_| added > 0) {
+                connection
+                    .prepare_cached("INSERT OR IGNORE INTO deliveries VALUES (?1, ?2, 0, ?3, NULL, '')")?
+                    .execute(params![number, channel, raised_unix])?;
+            }
+            Ok(added > 0)
+        })?;
+        self.ask(|_| transaction.commit())?;
+        Ok(news)
+    }
+
+    /// Says that something is no longer so: when it is again, that is news. Says whether it was.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub fn settle(&self, subject: &str, now_unix: i64) -> Result<bool, StoreError> {
+        self.ask(|connection| {
+            connection
+                .prepare_cached("UPDATE notices SET settled_unix = ?2 WHERE subject = ?1 AND settled_unix IS NULL")?
+                .execute(params![subject, now_unix])
+                .map(|settled| settled > 0)
+        })
+    }
+
+    /// Returns what stands of a subject.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn standing(&self, subject: &str) -> Result<Option<Notice>, StoreError> {
+        self.ask(|connection| {
+            connection
+                .prepare_cached(
+                    "SELECT subject, headline, body, raised_unix FROM notices WHERE subject = ?1 AND settled_unix IS NULL",
+                )?
+                .query_row([subject], notice)
+                .optional()
+        })
+    }
+
+    /// Lists what was not delivered yet, the oldest first.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn undelivered(&self) -> Result<Vec<Delivery>, StoreError> {
+        self.ask(|connection| {
+            connection
+                .prepare_cached(&format!("{DELIVERIES} ORDER BY number, channel"))?
+                .query_map([], delivery)?
+                .collect()
+        })
+    }
+
+    /// Takes the oldest delivery that is due; nobody else gets it before a time. Channels that are to be passed over are named.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub fn take_delivery(
+        &self,
+        (now_unix, until_unix): (i64, i64),
+        except: &[String],
+    ) -> Result<Option<Delivery>, StoreError> {
+        let transaction = self.ask(write)?;
+        let found = self.ask(|connection| {
+            let mut due =
+                connection.prepare_cached(&format!("{DELIVERIES} AND next_unix <= ?1 ORDER BY number, channel"))?;
+            let all: Vec<Delivery> = due.query_map([now_unix], delivery)?.collect::<Result<_, _>>()?;
+            Ok(all.into_iter().find(|one| !except.contains(&one.channel)))
+        })?;
+        if let Some(found) = &found {
+            self.not_delivered(found, "nobody knows whether it arrived: who sent it was killed", until_unix)?;
+        }
+        self.ask(|_| transaction.commit())?;
+        Ok(found)
+    }
+
+    /// Takes down that a delivery was made.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub fn delivered(&self, delivery: &Delivery, now_unix: i64) -> Result<(), StoreError> {
+        self.ask(|connection| {
+            connection
+                .prepare_cached("UPDATE deliveries SET delivered_unix = ?3 WHERE notice = ?1 AND channel = ?2")?
+                .execute(params![delivery.number.cast_signed(), delivery.channel, now_unix])
+                .map(drop)
+        })
+    }
+
+    /// Takes down that a delivery failed, why, and when it is tried again.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub fn not_delivered(&self, delivery: &Delivery, said: &str, next_unix: i64) -> Result<(), StoreError> {
+        self.ask(|connection| {
+            connection
+                .prepare_cached(
+                    "UPDATE deliveries SET tries = ?5, said = ?3, next_unix = ?4 WHERE notice = ?1 AND channel = ?2",
+                )?
+                .execute(params![delivery.number.cast_signed(), delivery.channel, said, next_unix, delivery.tries + 1])
+                .map(drop)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Notice;
+    use crate::testing::store;
+
+    fn notice(subject: &str) -> Notice {
+        Notice { subject: subject.into(), headline: "it is gone".into(), body: "all of it\n".into(), raised_unix: 100 }
+    }
+
+    #[test]
+    fn people_are_told_once_while_it_is_so_and_again_when_it_is_so_again() {
+        let (_home, store) = store();
+        assert!(store.raise(&notice("tree:a"), &["mail", "chat"]).unwrap());
+        assert!(!store.raise(&notice("tree:a"), &["mail", "chat"]).unwrap());
+        assert!(store.raise(&notice("tree:b"), &[]).unwrap(), "nobody is told, and it is known");
+        assert_eq!(store.undelivered().unwrap().len(), 2);
+        assert_eq!(store.standing("tree:a").unwrap(), Some(notice("tree:a")));
+        assert!(store.settle("tree:a", 200).unwrap() && !store.settle("tree:a", 200).unwrap());
+        assert_eq!(store.standing("tree:a").unwrap(), None);
+        assert!(store.raise(&notice("tree:a"), &["mail"]).unwrap());
+        assert_eq!(store.undelivered().unwrap().len(), 3, "what was not told yet is still told");
+    }
+
+    #[test]
+    fn what_cannot_be_delivered_is_kept_and_tried_again() {
+        let (_home, store) = store();
+        store.raise(&notice("tree:a"), &["mail"]).unwrap();
+        let take = |now: i64| store.take_delivery((now, now + 60), &[]).unwrap();
+        assert_eq!(take(99), None);
+        assert_eq!(store.take_delivery((100, 160), &["mail".into()]).unwrap(), None);
+        let due = take(100).unwrap();
+        assert_eq!((&due.notice, due.channel.as_str(), due.tries), (&notice("tree:a"), "mail", 0));
+        assert_eq!(take(100), None, "one at a time has it");
+        store.not_delivered(&due, "connection refused", 160).unwrap();
+        assert_eq!(take(159), None);
+        let due = take(160).unwrap();
+        assert_eq!((due.tries, due.said.as_str()), (1, "connection refused"));
+        store.delivered(&due, 161).unwrap();
+        assert!(store.undelivered().unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_a_killed_process_was_delivering_is_delivered_again() {
+        let (_home, store) = store();
+        store.raise(&notice("tree:a"), &["mail"]).unwrap();
+        store.take_delivery((100, 160), &[]).unwrap().unwrap();
+        let again = store.take_delivery((160, 220), &[]).unwrap().unwrap();
+        assert_eq!((again.tries, again.said.as_str()), (1, "nobody knows whether it arrived: who sent it was killed"));
+    }
+}
