@@ -2,6 +2,7 @@
 //! a build carry on each.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,7 +10,7 @@ use kernel::{KernelError, is_built_in, modules};
 use machine::{Boot, Exact, Fittings, Guest, InitrdFile, MachineError, StillGuest, modules_hash};
 use model::{Build, BuildId, Equipment, ExtraFiles, GuestModule, Need, Workload};
 
-use crate::tools::Images;
+use crate::tools::{Images, fits};
 use crate::{EQUIP, LabError};
 
 /// The modules that a build has for an equipment, or why its workloads cannot be run.
@@ -48,7 +49,10 @@ impl Fleet {
     fn image(&self, equipment: &Equipment) -> Result<Option<PathBuf>, String> {
         let ExtraFiles::Image(name) = equipment.files else { return Ok(None) };
         let images = self.images.lock().unwrap_or_else(PoisonError::into_inner);
-        images.get(name).cloned().unwrap_or_else(|| Err(format!("the lab has no guest image of {name}"))).map(Some)
+        let path = images.get(name).cloned().unwrap_or_else(|| Err(format!("the lab has no guest image of {name}")))?;
+        // One that is gone meanwhile is the machine's to complain about.
+        let bytes = fs::metadata(&path).map_or(0, |found| found.len());
+        fits(bytes, equipment.memory_mib).map(|()| Some(path))
     }
 
     pub(crate) fn plain(&self) -> &Exact {

@@ -11,11 +11,17 @@ use crate::job::explained;
 use crate::perturb::perturbation;
 use crate::tools::row_name;
 
+/// How much of a cause is quoted, in characters.
+const CAUSE_MAX: usize = 200;
+
+/// Samples by row.
+type Rows = BTreeMap<String, Vec<f64>>;
+
 /// What running a tool brought.
 pub(crate) struct Printed {
     pub(crate) outcome: Outcome,
-    /// Samples by row; empty unless completed.
-    pub(crate) rows: BTreeMap<String, Vec<f64>>,
+    /// Empty unless completed.
+    pub(crate) rows: Rows,
     pub(crate) console: Vec<u8>,
     /// What the runs printed and wrote, as it was, each part with its name above.
     pub(crate) output: Vec<u8>,
@@ -72,20 +78,55 @@ pub(crate) fn run(
             (outcome, rows, listed(&files))
         }
     };
+    let (outcome, rows) = whole(outcome, rows, &end.console);
     Ok(Printed { outcome: explained(outcome, &end.console), rows, console: end.console, output })
 }
 
 /// Returns how a tool ended, and its samples by row.
-fn read(workload: &ToolWorkload, (stream, files): (&Stream, &Files)) -> (Outcome, BTreeMap<String, Vec<f64>>) {
+fn read(workload: &ToolWorkload, (stream, files): (&Stream, &Files)) -> (Outcome, Rows) {
     let outcome = match ingest::outcome(stream, 1, workload.runs) {
         Ok((Outcome::Completed, _)) => match samples(workload, files) {
             Ok(rows) => return (Outcome::Completed, rows),
             Err(why) => failed(FailureReason::WorkloadFailed(why)),
         },
-        Ok((other, _)) => other,
+        Ok((other, _)) => with_cause(other, &stream.frames),
         Err(error) => failed(FailureReason::BadStream(error.to_string())),
     };
     (outcome, BTreeMap::new())
+}
+
+/// Adds to a failure what the program that failed said of an error, where its last line, which the agent quotes, is not that.
+fn with_cause(outcome: Outcome, frames: &[Frame]) -> Outcome {
+    let mut outcome = outcome;
+    if let Outcome::Failed(SubjectFailure { reason: FailureReason::WorkloadFailed(said), .. }) = &mut outcome
+        && let Some(cause) = cause(frames).filter(|cause| !said.contains(cause))
+    {
+        *said = format!("{said}; before that: {cause}");
+    }
+    outcome
+}
+
+/// Returns the first line with an error of the last program's standard error.
+fn cause(frames: &[Frame]) -> Option<String> {
+    let errors = frames.iter().filter_map(|frame| match frame {
+        Frame::File { name, bytes } if name.ends_with("/stderr") => Some((name, bytes)),
+        _ => None,
+    });
+    let (last, _) = errors.clone().next_back()?;
+    let bytes: Vec<u8> =
+        errors.filter(|(name, _)| *name == last).flat_map(|(_, bytes)| bytes.iter().copied()).collect();
+    let text = String::from_utf8_lossy(&bytes);
+    let says_why = |line: &&str| ["error", "fatal"].iter().any(|word| line.to_ascii_lowercase().contains(word));
+    text.lines().find(says_why).map(|line| line.trim().chars().take(CAUSE_MAX).collect())
+}
+
+/// A tool may go on after the kernel killed a part of it for want of memory; what it says then means nothing.
+fn whole(outcome: Outcome, rows: Rows, console: &[u8]) -> (Outcome, Rows) {
+    let killed = machine::reason_in(console).filter(|reason| *reason == FailureReason::OutOfMemory);
+    match (outcome, killed) {
+        (Outcome::Completed, Some(reason)) => (failed(reason), Rows::new()),
+        (outcome, _) => (outcome, rows),
+    }
 }
 
 fn failed(reason: FailureReason) -> Outcome {
@@ -116,8 +157,8 @@ fn listed(files: &Files) -> Vec<u8> {
 }
 
 /// Returns the samples of each row, of one run after the other; or in which run something is wrong, and what.
-fn samples(workload: &ToolWorkload, files: &Files) -> Result<BTreeMap<String, Vec<f64>>, String> {
-    let mut rows: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+fn samples(workload: &ToolWorkload, files: &Files) -> Result<Rows, String> {
+    let mut rows = Rows::new();
     for run in 0..workload.runs {
         let part = |name: &str| files.get(&format!("{run}/{name}")).map_or(&[][..], Vec::as_slice);
         let prefix = run.to_string();
@@ -137,7 +178,10 @@ fn samples(workload: &ToolWorkload, files: &Files) -> Result<BTreeMap<String, Ve
 
 #[cfg(test)]
 mod tests {
-    use super::{Files, listed, samples, task};
+    use model::{FailureReason, Outcome};
+    use wire::Frame;
+
+    use super::{Files, Rows, failed, listed, samples, task, whole, with_cause};
     use crate::tools::Tools;
 
     fn files(parts: &[(&str, &str)]) -> Files {
@@ -160,6 +204,39 @@ mod tests {
         let said = samples(workload, &files(&all[..1])).unwrap_err();
         insta::assert_snapshot!(said, @"run 2: unknown output: nothing was printed");
         assert!(matches!(task(tool, workload), wire::Task::Tool(task) if task.runs == 4 && task.files.is_empty()));
+    }
+
+    #[test]
+    fn a_failure_names_its_cause_and_not_the_last_line_alone() {
+        let file = |name: &str, text: &str| Frame::File { name: name.to_owned(), bytes: text.as_bytes().to_vec() };
+        let said = "/bin/bash: exit status 2: 2.2 2.0 0.1";
+        let of = |frames: &[Frame]| match with_cause(failed(FailureReason::WorkloadFailed(said.to_owned())), frames) {
+            Outcome::Failed(failure) => failure.reason.to_string(),
+            other => format!("{other:?}"),
+        };
+        let compiler = [
+            file("setup0/stderr", "error: not it"),
+            file("0/stdout", "x"),
+            file("0/stderr", "cc: Fatal "),
+            file("0/stderr", "error: no ld\n2.2 2.0 0.1\n"),
+        ];
+        insta::assert_snapshot!(of(&compiler), @"workload failed: /bin/bash: exit status 2: 2.2 2.0 0.1; before that: cc: Fatal error: no ld");
+        assert_eq!(of(&compiler[..1]).matches("not it").count(), 1);
+        assert_eq!(of(&[file("0/stderr", "2.2 2.0 0.1 error")]).matches("before that").count(), 1);
+        let plain = format!("workload failed: {said}");
+        assert_eq!(of(&[]), plain);
+        assert_eq!(of(&[file("0/stderr", "nothing wrong")]), plain);
+        assert_eq!(with_cause(Outcome::Completed, &compiler), Outcome::Completed);
+    }
+
+    #[test]
+    fn what_a_tool_says_that_ran_out_of_memory_is_not_kept() {
+        let rows = || Rows::from([("x".to_owned(), vec![1.0])]);
+        let (outcome, kept) = whole(Outcome::Completed, rows(), b"Out of memory: Killed process 9 (stress-ng)\n");
+        assert!(matches!(outcome, Outcome::Failed(failure) if failure.reason == FailureReason::OutOfMemory));
+        assert!(kept.is_empty());
+        let completed = (Outcome::Completed, rows());
+        assert_eq!(whole(Outcome::Completed, rows(), b"all is well\n"), completed);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use ingest::{ManifestError, SHIPPED};
 use kernel::{BuildCache, Guilt, KernelError, Step, Wanted};
 use machine::InitrdFile;
-use model::{Equipment, ExtraFiles, Metric, Quantity, Steadiness, Suite, Tool, ToolWorkload, Workload};
+use model::{Equipment, ExtraFiles, Metric, Quantity, Suite, Tool, ToolWorkload, Workload};
 use sha2::{Digest, Sha256};
 
 use crate::LabError;
@@ -19,6 +19,9 @@ const PURPOSE: &str = "programs of the distribution, as their manifests say";
 
 /// Longest row: names of artefacts are made from it.
 const ROW_MAX: usize = 48;
+
+/// What a guest needs beside its files, in MiB: for the kernel and the least of tools.
+const BESIDE_FILES_MIB: u64 = 64;
 
 /// Manifests that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -171,7 +174,7 @@ fn declared(tool: Tool) -> Declared {
                     margin_percent: metric.margin_percent,
                 },
                 equipment: Equipment { files: ExtraFiles::Image(image), ..Equipment::with_memory(workload.memory_mib) },
-                steadiness: Steadiness::Steady,
+                steadiness: workload.steadiness,
                 row_of: (at > 0).then_some(&*workload.name),
                 source: &tool.about,
             };
@@ -242,6 +245,24 @@ fn image(tool: &Tool, (home, cache): (&Path, &BuildCache), notify: &dyn Fn(Step)
     Ok(path)
 }
 
+/// Checks that a guest's memory can hold an archive of files.
+///
+/// # Errors
+/// How much it would need.
+pub(crate) fn fits(bytes: u64, memory_mib: u32) -> Result<(), String> {
+    // While the kernel unpacks the archive it holds both. The root that it fills takes half of the memory at most:
+    // shmem_default_max_blocks() of mm/shmem.c.
+    let files_mib = bytes.div_ceil(1 << 20);
+    let needed_mib = 2 * files_mib + BESIDE_FILES_MIB;
+    if needed_mib <= u64::from(memory_mib) {
+        return Ok(());
+    }
+    Err(format!(
+        "its files have {files_mib} MiB, which a guest of {memory_mib} MiB cannot hold: `memory_mib` of its manifest has \
+         to be {needed_mib} or more"
+    ))
+}
+
 /// The programs of a workload.
 fn programs(workload: &ToolWorkload) -> impl Iterator<Item = &String> {
     let server = workload.server.iter().map(|server| &server.command);
@@ -251,7 +272,16 @@ fn programs(workload: &ToolWorkload) -> impl Iterator<Item = &String> {
 
 #[cfg(test)]
 mod tests {
-    use super::Tools;
+    use super::{Tools, fits};
+
+    #[test]
+    fn files_that_memory_does_not_suffice_for_are_named() {
+        let mib = |count: u64| count << 20;
+        assert_eq!(fits(0, 64), Ok(()));
+        assert_eq!(fits(mib(224), 512), Ok(()));
+        insta::assert_snapshot!(fits(mib(224) + 1, 512).unwrap_err(), @"its files have 225 MiB, which a guest of 512 MiB cannot hold: `memory_mib` of its manifest has to be 514 or more");
+        assert!(fits(u64::MAX, u32::MAX).is_err());
+    }
 
     const MINE: &str = "name = 'mine'\nabout = 'a tool'\npackages = ['mine']\n[[workload]]\nname = 'NAME'\nstresses = 'x'\n\
         command = ['/bin/mine']\n[[workload.metric]]\nname = 'a'\nunit = 's'\nbetter = 'lower'\nkey = 'a'\n\

@@ -1,11 +1,12 @@
-//! External tools in real guests: two cheap ones, twice, and what becomes of those that cannot be run.
+//! External tools in real guests: a cheap one, twice, and what becomes of those that cannot be run. Where nothing is to be left
+//! out, all of them, with how far their numbers spread over seeds.
 
 use std::sync::LazyLock;
 
 use lab::{Dumps, Plan, Reuse, Tools};
-use model::{Outcome, Run};
+use model::{FailureReason, Outcome, Run, Steadiness, Workload};
 
-use crate::{build, kernels, lab, samples};
+use crate::{build, full, kernels, lab, samples};
 
 /// A tool that goes wrong in each way.
 const WRONG: &str = r#"
@@ -46,6 +47,17 @@ better = "lower"
 key = "Time"
 
 [[workload]]
+name = "wrong-memory"
+stresses = "a guest that has no room for the files"
+memory_mib = 64
+command = ["/usr/bin/hackbench", "-g", "1", "-l", "1"]
+[[workload.metric]]
+name = "time"
+unit = "s"
+better = "lower"
+key = "Time"
+
+[[workload]]
 name = "wrong-time"
 stresses = "a program that does not end in time"
 command = ["/usr/bin/cyclictest", "-q", "-i", "1000", "-l", "100000"]
@@ -73,18 +85,40 @@ better = "lower"
 key = "Time"
 "#;
 
+/// A tool that goes on when the kernel kills a part of it.
+const HUNGRY: &str = r#"
+name = "hungry"
+about = "more memory than there is"
+packages = ["stress-ng"]
+
+[[workload]]
+name = "hungry"
+stresses = "memory, until there is none"
+memory_mib = 192
+command = ["/usr/bin/stress-ng", "--vm", "1", "--vm-bytes", "400M", "--vm-keep", "--vm-ops", "100000", "--metrics-brief"]
+[[workload.metric]]
+name = "rate"
+unit = "operations/s"
+better = "higher"
+from = "stderr"
+line = 'vm +(?<value>[0-9]+) '
+"#;
+
+/// The seeds that the spread of tools is measured over.
+const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
+
 /// The tools of the lab that the stories share.
 pub(crate) static TOOLS: LazyLock<Tools> = LazyLock::new(|| {
-    let manifests = [("wrong.toml", WRONG), ("absent.toml", ABSENT)];
+    let manifests = [("wrong.toml", WRONG), ("absent.toml", ABSENT), ("hungry.toml", HUNGRY)];
     Tools::read(&manifests.map(|(file, text)| (file.to_owned(), text.to_owned()))).unwrap()
 });
 
 /// Runs the workloads of these words on a kernel.
-fn run(kernel: &str, words: &[&str]) -> Vec<Run> {
+fn run(kernel: &str, words: &[&str], seeds: &[u64]) -> Vec<Run> {
     let workloads: Vec<_> = words.iter().flat_map(|word| TOOLS.select(word)).collect();
     let build = build(kernel);
     lab().prepare(&workloads, &|_| {}).unwrap();
-    let (seeds, reuse, dumps) = (vec![1], Reuse::Nothing, Dumps::Drop);
+    let (seeds, reuse, dumps) = (seeds.to_vec(), Reuse::Nothing, Dumps::Drop);
     let plan = Plan { sides: vec![&build], suite: TOOLS.suite(), workloads, seeds, machines: 2, reuse, dumps };
     lab().carry_out(&plan, &|_| {}).unwrap().remove(0)
 }
@@ -106,15 +140,12 @@ fn outcome(runs: &[Run], row: &str) -> (String, Vec<f64>) {
 #[test]
 fn tools_run_and_say_the_same_twice() {
     for kernel in kernels() {
-        let words = ["sysbench-cpu", "hackbench"];
-        let first = run(kernel, &words);
-        let second = run(kernel, &words);
-        for row in ["sysbench-cpu", "sysbench-cpu.latency-max", "hackbench"] {
-            let (said, samples) = outcome(&first, row);
-            assert_eq!((said.as_str(), samples.len()), ("completed", 4), "{kernel} {row}");
-            assert!(samples.iter().all(|sample| *sample > 0.0), "{kernel} {row}: {samples:?}");
-            assert_eq!(outcome(&second, row), (said, samples), "{kernel} {row}");
-        }
+        let first = run(kernel, &["hackbench"], &[1]);
+        let second = run(kernel, &["hackbench"], &[1]);
+        let (said, samples) = outcome(&first, "hackbench");
+        assert_eq!((said.as_str(), samples.len()), ("completed", 4), "{kernel}");
+        assert!(samples.iter().all(|sample| *sample > 0.0), "{kernel}: {samples:?}");
+        assert_eq!(outcome(&second, "hackbench"), (said, samples), "{kernel}");
         let run = first.iter().find(|run| run.results.iter().any(|r| r.workload == "hackbench")).unwrap();
         let printed = String::from_utf8(lab().artefact(&run.id, "hackbench.output").unwrap()).unwrap();
         assert!(printed.starts_with("==> 0/stdout <==") && printed.contains("Running in process mode"), "{printed}");
@@ -122,8 +153,53 @@ fn tools_run_and_say_the_same_twice() {
 }
 
 #[test]
+fn every_shipped_tool_runs_says_the_same_twice_and_how_far_it_spreads() {
+    if !full() {
+        println!("left out: all tools take long; MARVIN_FULL=1 runs them");
+        return;
+    }
+    let shipped = Tools::read(&[]).unwrap();
+    for (tool, kernel) in shipped.all().flat_map(|tool| kernels().iter().map(move |kernel| (tool, kernel))) {
+        let words: Vec<&str> = tool.workloads.iter().map(|workload| workload.name.as_str()).collect();
+        let again = run(kernel, &words, &SEEDS[..1]);
+        let runs = run(kernel, &words, &SEEDS);
+        for row in words.iter().flat_map(|word| TOOLS.select(word)) {
+            let of_seed = |seed: u64| runs.iter().filter(|run| run.seed == seed).cloned().collect::<Vec<_>>();
+            let found = SEEDS.map(|seed| outcome(&of_seed(seed), row.name));
+            for (said, _) in &found {
+                assert_eq!(said, "completed", "{kernel} {}", row.name);
+            }
+            assert_eq!(outcome(&again, row.name), found[0], "{kernel} {}", row.name);
+            println!("{}", spread_of(kernel, row, &found.map(|(_, samples)| samples)));
+        }
+    }
+}
+
+/// A row of the table in docs/tools.md.
+fn spread_of(kernel: &str, row: &Workload, seeds: &[Vec<f64>]) -> String {
+    let medians: Vec<f64> = seeds.iter().filter_map(|samples| stats::median_without_first(samples)).collect();
+    let median = stats::median(&medians).unwrap();
+    let ends = stats::spread(&medians).unwrap();
+    let percent = if median == 0.0 { 0.0 } else { 100.0 * (ends.max - ends.min) / median };
+    let chaotic = if row.steadiness == Steadiness::Chaotic { "chaotic" } else { "steady" };
+    format!("| {} | {kernel} | {median:.4} | {percent:.2} | {} | {chaotic} |", row.name, row.metric.margin_percent)
+}
+
+#[test]
+fn a_tool_that_the_kernel_kills_a_part_of_has_run_out_of_memory() {
+    if !full() {
+        println!("left out: another image; MARVIN_FULL=1 runs it");
+        return;
+    }
+    for kernel in kernels() {
+        let runs = run(kernel, &["hungry"], &[1]);
+        assert_eq!(outcome(&runs, "hungry").0, FailureReason::OutOfMemory.to_string(), "{kernel}");
+    }
+}
+
+#[test]
 fn tools_that_cannot_be_run_are_named_and_the_others_kept() {
-    let runs = run("deb:6.12", &["wrong", "no-package", "hackbench"]);
+    let runs = run("deb:6.12", &["wrong", "no-package", "hackbench"], &[1]);
     let said = |row: &str| outcome(&runs, row).0;
     assert_eq!(said("hackbench"), "completed");
     assert_eq!(said("wrong-absent"), "not supported: /usr/bin/nonesuch is not in the guest image");
@@ -131,6 +207,8 @@ fn tools_that_cannot_be_run_are_named_and_the_others_kept() {
     assert!(option.starts_with("workload failed: /usr/bin/hackbench: exit status 1"), "{option}");
     let output = said("wrong-output");
     assert!(output.starts_with("workload failed: run 1: unknown output: line 1, `Running in process"), "{output}");
+    let memory = said("wrong-memory");
+    assert!(memory.starts_with("not supported: its files have") && memory.contains("guest of 64 MiB"), "{memory}");
     let time = said("wrong-time");
     assert!(time.starts_with("workload failed: /usr/bin/cyclictest: no end within 1 s of the guest"), "{time}");
     let package = said("no-package");
