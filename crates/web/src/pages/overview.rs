@@ -1,6 +1,9 @@
 //! The first screen: one line, where to look first, and the table of workloads by machines.
 
+use std::collections::BTreeSet;
+
 use askama::Template;
+use model::Verdict;
 use report::history::{
     Alert, Card, Counts, Group, History, Host, Key, Member, Overview, Pair, State, Triaged, change_size,
 };
@@ -203,13 +206,14 @@ fn alert_card(history: &History, seen: &Overview, triaged: &Triaged) -> Shown {
     let title = |kernel: usize| history.kernel(kernel).title.as_str();
     let alert = &triaged.alert;
     let lines = lines(history, seen, alert);
-    let (_, better, _) = alert.counts();
+    let is_better = |member: &&Member| member.verdict == Verdict::Better && member.gone.is_none();
+    let better: BTreeSet<&str> = alert.members.iter().filter(is_better).map(|member| &*member.key.workload).collect();
     let how = match lines.iter().filter(|line| line.fails).count() {
         0 => "worse".to_owned(),
         failing if failing == lines.len() => "now failing".to_owned(),
         failing => format!("worse, {failing} of them now failing"),
     };
-    let also = if better > 0 { format!(", {better} better at the same time") } else { String::new() };
+    let also = if better.is_empty() { String::new() } else { format!(", {} better at the same time", better.len()) };
     let mut words = format!("{} {how}{also}; last without it: {}.", count(lines.len(), "workload"), title(alert.after));
     if let Some(decided) = &triaged.decided {
         words.extend([" Triage: ", decided.triage.word(), "."]);
