@@ -92,7 +92,7 @@ pub(crate) struct MachineDocument {
     pub(crate) results_again: usize,
     pub(crate) results_agree: usize,
     pub(crate) results_apart: usize,
-    pub(crate) host: String,
+    pub(crate) same_as: String,
 }
 
 /// The newest runs.
@@ -224,7 +224,7 @@ fn machines(history: &History) -> MachinesDocument {
             results_again: repeats.again,
             results_agree: repeats.agree,
             results_apart: repeats.apart,
-            host: all[history.host(number)].id.to_string(),
+            same_as: all[history.first_kin(number)].id.to_string(),
         };
     MachinesDocument {
         schema_version: SCHEMA_VERSION,

@@ -204,7 +204,7 @@ fn machines() -> MachinesDocument {
         results_again: 2,
         results_agree: 2,
         results_apart: 0,
-        host: text("machine_00"),
+        same_as: text("machine_00"),
     };
     MachinesDocument { schema_version: SCHEMA_VERSION, machines: vec![machine] }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use model::{Line, Machine, MachineId, Run, RunId};
@@ -113,6 +114,8 @@ impl From<StoreError> for Refusal {
 pub struct Site {
     home: PathBuf,
     snapshot: RwLock<Arc<Snapshot>>,
+    /// The snapshot's, for those who need no more of it: who holds the last hold on a snapshot has to take it down.
+    generation: AtomicU64,
     stores: Mutex<Vec<Store>>,
     overviews: Mutex<Vec<Arc<(u64, Overview)>>>,
     kept: Kept,
@@ -130,6 +133,7 @@ impl Site {
     pub fn new(home: &Path, snapshot: Snapshot) -> Self {
         Self {
             home: home.to_owned(),
+            generation: AtomicU64::new(snapshot.generation),
             snapshot: RwLock::new(Arc::new(snapshot)),
             stores: Mutex::default(),
             overviews: Mutex::default(),
@@ -152,8 +156,12 @@ impl Site {
             let reply = self.made(&snapshot, (&path, &question));
             self.kept.put(snapshot.generation, (&path, &question), &Arc::new(reply));
         }
-        self.kept.forget(snapshot.generation);
-        *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot);
+        let new = Arc::new(snapshot);
+        let old =
+            std::mem::replace(&mut *self.snapshot.write().unwrap_or_else(PoisonError::into_inner), Arc::clone(&new));
+        self.generation.store(new.generation, Ordering::Release);
+        self.kept.forget(new.generation);
+        drop(old);
     }
 
     fn snapshot(&self) -> Arc<Snapshot> {
@@ -163,7 +171,7 @@ impl Site {
     /// Returns the answer if it was made already: no work, and nothing to wait for.
     #[must_use]
     pub fn at_hand(&self, path: &str, question: &str) -> Option<Arc<Reply>> {
-        self.kept.get(self.snapshot().generation, (path, question))
+        self.kept.get(self.generation.load(Ordering::Acquire), (path, question))
     }
 
     /// Notes whether the home could be read the last time.

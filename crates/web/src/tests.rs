@@ -277,6 +277,25 @@ fn what_comes_into_the_store_is_shown() {
 }
 
 #[test]
+fn who_looks_at_what_was_looked_at_waits_for_nothing() {
+    let mut lab = Lab::usual();
+    let mut source = lab.source();
+    let site = Site::new(lab.home(), source.snapshot(1));
+    assert!(site.at_hand("/", "").is_none(), "nobody asked for it yet");
+    let first = site.answer("/", "");
+    assert!(Arc::ptr_eq(&first, &site.answer("/", "")) && Arc::ptr_eq(&first, &site.at_hand("/", "").unwrap()));
+    for never in ["/runs.html", "/metrics", "/r/0000000000000001/index.html", "/nowhere"] {
+        let made = site.answer(never, "");
+        assert!(site.at_hand(never, "").is_none(), "{never}: {}", made.status);
+    }
+    lab.run(("6.12.119", "aa", 1), vec![result("fault-anon", 330.0)]);
+    source.refresh().unwrap();
+    site.renew(source.snapshot(2));
+    let renewed = site.at_hand("/", "").expect("made before anybody asked");
+    assert!(body(&renewed).contains("6.12.119") && !body(&first).contains("6.12.119"));
+}
+
+#[test]
 fn a_store_without_runs_says_how_to_fill_it() {
     let lab = Lab::new();
     assert!(body(&lab.site().answer("/", "")).contains("Nothing was measured yet"));

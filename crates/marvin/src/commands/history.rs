@@ -1,14 +1,16 @@
 //! `marvin history`: workloads over many kernels.
 
-use report::history::{Key, Series, documents, history_json, history_text};
+use std::collections::BTreeSet;
+
+use report::history::{History, Key, Series, documents, history_json, history_text};
 use web::{Snapshot, Source};
 
 use crate::answer::Answer;
-use crate::cli::{Arguments, History, HistoryFormat};
+use crate::cli::{self, Arguments, HistoryFormat};
 use crate::exit::{Exit, WrongInput};
 use crate::home::home;
 
-pub(crate) fn history(arguments: &Arguments, command: &History) -> anyhow::Result<Exit> {
+pub(crate) fn history(arguments: &Arguments, command: &cli::History) -> anyhow::Result<Exit> {
     let answer = Answer::open(command.output.as_deref())?;
     let snapshot = read(arguments)?;
     let history = &snapshot.history;
@@ -16,13 +18,12 @@ pub(crate) fn history(arguments: &Arguments, command: &History) -> anyhow::Resul
         Some((workload, metric)) => (workload, Some(metric)),
         None => (command.what.as_str(), None),
     };
-    let is_meant = |key: &Key, series: &Series| {
-        let is_named = *key.workload == *workload || key.workload.split('-').next() == Some(workload);
-        is_named && metric.is_none_or(|metric| series.metric.name == metric)
-    };
-    let meant: Vec<Key> = history.series().filter(|(key, s)| is_meant(key, s)).map(|(key, _)| key.clone()).collect();
+    let is_named = |key: &Key| *key.workload == *workload || key.workload.split('-').next() == Some(workload);
+    let has_it = |series: &Series| metric.is_none_or(|metric| series.metric.name == metric);
+    let named: Vec<(&Key, &Series)> = history.series().filter(|(key, _)| is_named(key)).collect();
+    let meant: Vec<Key> = named.iter().filter(|(_, series)| has_it(series)).map(|(key, _)| (*key).clone()).collect();
     if meant.is_empty() {
-        return Err(WrongInput(unknown(&snapshot, (workload, metric))).into());
+        return Err(WrongInput(unknown(history, (workload, metric), &named)).into());
     }
     let fits = |key: &Key| meant.contains(key);
     let text = match command.format {
@@ -41,10 +42,14 @@ pub(crate) fn read(arguments: &Arguments) -> anyhow::Result<Snapshot> {
     Ok(source.snapshot(1))
 }
 
-fn unknown(snapshot: &Snapshot, (workload, metric): (&str, Option<&str>)) -> String {
-    let names = snapshot.history.workloads();
+fn unknown(history: &History, (workload, metric): (&str, Option<&str>), named: &[(&Key, &Series)]) -> String {
+    let known: BTreeSet<&str> = named.iter().map(|(_, series)| series.metric.name).collect();
+    if let (Some(metric), false) = (metric, known.is_empty()) {
+        let known: Vec<&str> = known.into_iter().collect();
+        return format!("`{workload}` has no metric `{metric}`, only {}", known.join(", "));
+    }
+    let names = history.workloads();
     let groups = names.iter().filter_map(|name| Some(name.split_once('-')?.0));
     let guess = super::measure::did_you_mean(names.iter().map(AsRef::as_ref).chain(groups), workload);
-    let metric = metric.map_or_else(String::new, |metric| format!(" with a metric `{metric}`"));
-    format!("nothing was measured of a workload or group `{workload}`{metric}{guess}; `marvin run` measures")
+    format!("nothing was measured of a workload or group `{workload}`{guess}; `marvin run` measures")
 }

@@ -120,5 +120,5 @@ fn the_dashboard_is_written_and_served() {
     stream.read_to_string(&mut answer).unwrap();
     server.kill().unwrap();
     server.wait().unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.contains("came with 6.12.100"), "{answer}");
+    assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.contains("Since 6.12.100"), "{answer}");
 }

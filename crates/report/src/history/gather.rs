@@ -14,7 +14,7 @@ pub struct History {
     kernels: Kernels,
     machines: Vec<Machine>,
     /// For each machine the first one that is the same with other equipment.
-    hosts: Vec<usize>,
+    first_kin: Vec<usize>,
     runs: Vec<RunMark>,
     repeats: Vec<Repeats>,
     names: BTreeSet<Arc<str>>,
@@ -69,8 +69,8 @@ impl History {
     /// Takes in what a machine is, if it is not known.
     pub fn know_machine(&mut self, machine: &Machine) {
         if self.machine_number(&machine.id).is_none() {
-            let host = self.machines.iter().position(|known| known.is_kin(machine)).unwrap_or(self.machines.len());
-            self.hosts.push(host);
+            let first = self.machines.iter().position(|known| known.is_kin(machine)).unwrap_or(self.machines.len());
+            self.first_kin.push(first);
             self.machines.push(machine.clone());
             self.repeats.push(Repeats::default());
         }
@@ -207,14 +207,14 @@ impl History {
 
     /// Returns the first machine that is the same as this one, apart from its equipment.
     #[must_use]
-    pub fn host(&self, machine: usize) -> usize {
-        self.hosts[machine]
+    pub fn first_kin(&self, machine: usize) -> usize {
+        self.first_kin[machine]
     }
 
     /// Returns the machines that are one with different equipment, this one among them.
     #[must_use]
     pub fn kin(&self, machine: usize) -> Vec<usize> {
-        (0..self.machines.len()).filter(|other| self.hosts[*other] == self.hosts[machine]).collect()
+        (0..self.machines.len()).filter(|other| self.first_kin[*other] == self.first_kin[machine]).collect()
     }
 
     /// Returns how many runs a machine did, and when the last one began, in seconds since 1970-01-01 UTC.

@@ -26,7 +26,7 @@ pub use alerts::{Alert, Member, alerts};
 pub use changes::{Basis, Change};
 pub use gather::{History, NotKnown, Place, Repeats, RunMark};
 pub use kernels::Kernel;
-pub use overview::{Card, Cell, Counts, Group, Host, Mean, Overview, Row, overview};
+pub use overview::{Card, Cell, Column, Counts, Group, Mean, Overview, Row, overview};
 pub use pair::{Pair, State};
 pub use render::{
     AlertDocument, ChangeDocument, HistoryDocument, MemberDocument, PointDocument, SeedDocument, SeriesDocument,

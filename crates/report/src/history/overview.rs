@@ -65,7 +65,7 @@ pub struct Row {
 /// One workload on one machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cell {
-    /// The machine: of a host's the one with the equipment that the workload asks for.
+    /// The machine: of a column's the one with the equipment that the workload asks for.
     pub machine: usize,
     /// What it says.
     pub pair: Pair,
@@ -73,7 +73,7 @@ pub struct Cell {
 
 /// A column: a machine with all its equipments.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Host {
+pub struct Column {
     /// The one with the most series: what the column is named by.
     pub main: usize,
     /// Each of them that measured one of the kernels, in the order in which they were met.
@@ -107,7 +107,7 @@ pub struct Overview {
     /// What is compared.
     pub target: usize,
     /// The columns: machines that measured one of them.
-    pub hosts: Vec<Host>,
+    pub columns: Vec<Column>,
     /// The rows.
     pub groups: Vec<Group>,
     /// How many cells are in which state.
@@ -121,11 +121,12 @@ pub struct Overview {
 /// Puts two kernels side by side, with the open alerts between them.
 #[must_use]
 pub fn overview(history: &History, (base, target): (usize, usize), alerts: &[Triaged]) -> Overview {
-    let hosts = hosts(history, base, target);
+    let columns = columns(history, base, target);
     let mut groups: BTreeMap<String, Vec<Row>> = BTreeMap::new();
     let mut counts = Counts::default();
     for workload in history.workloads() {
-        let cells: Vec<Cell> = hosts.iter().map(|host| cell(history, (&workload, host), (base, target))).collect();
+        let cells: Vec<Cell> =
+            columns.iter().map(|column| cell(history, (&workload, column), (base, target))).collect();
         if cells.iter().all(|cell| cell.pair.state == State::Missing) {
             continue;
         }
@@ -135,13 +136,13 @@ pub fn overview(history: &History, (base, target): (usize, usize), alerts: &[Tri
     }
     let groups: Vec<Group> = groups.into_iter().map(|(name, rows)| Group { name, rows }).collect();
     let mean = mean(groups.iter().flat_map(|group| &group.rows).flat_map(|row| &row.cells).map(|cell| &cell.pair));
-    let mut overview = Overview { base, target, hosts, groups, counts, mean, cards: Vec::new() };
+    let mut overview = Overview { base, target, columns, groups, counts, mean, cards: Vec::new() };
     overview.cards = cards(history, &overview, alerts);
     overview
 }
 
 /// Returns the machines that measured one of the kernels, those that differ by their equipment only as one.
-fn hosts(history: &History, base: usize, target: usize) -> Vec<Host> {
+fn columns(history: &History, base: usize, target: usize) -> Vec<Column> {
     let mut series = vec![0_usize; history.machines().len()];
     let mut found = BTreeSet::new();
     for (key, one) in history.series() {
@@ -150,17 +151,17 @@ fn hosts(history: &History, base: usize, target: usize) -> Vec<Host> {
             found.insert(key.machine);
         }
     }
-    let mut hosts: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    let mut columns: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for machine in found {
-        hosts.entry(history.host(machine)).or_default().push(machine);
+        columns.entry(history.first_kin(machine)).or_default().push(machine);
     }
     let most = |machines: &[usize]| machines.iter().copied().max_by_key(|n| (series[*n], std::cmp::Reverse(*n)));
-    let host = |machines: Vec<usize>| Host { main: most(&machines).unwrap_or_default(), machines };
-    hosts.into_values().map(host).collect()
+    let column = |machines: Vec<usize>| Column { main: most(&machines).unwrap_or_default(), machines };
+    columns.into_values().map(column).collect()
 }
 
-/// Holds the kernels against each other on the machine of a host that measured both, or else one of them.
-fn cell(history: &History, (workload, host): (&Arc<str>, &Host), (base, target): (usize, usize)) -> Cell {
+/// Holds the kernels against each other on the machine of a column that measured both, or else one of them.
+fn cell(history: &History, (workload, column): (&Arc<str>, &Column), (base, target): (usize, usize)) -> Cell {
     let is_one_series = history.kernel(base).track == history.kernel(target).track;
     let on = |machine: usize| {
         let of = |kernel: usize| history.series_of(workload, machine, kernel);
@@ -171,8 +172,8 @@ fn cell(history: &History, (workload, host): (&Arc<str>, &Host), (base, target):
         let seen = usize::from(old.is_some()) + usize::from(new.is_some());
         (seen, Cell { machine, pair: Pair::of(&metric, old, new) })
     };
-    let (mut most, mut cell) = on(host.main);
-    for machine in host.machines.iter().filter(|machine| **machine != host.main) {
+    let (mut most, mut cell) = on(column.main);
+    for machine in column.machines.iter().filter(|machine| **machine != column.main) {
         if most < 2
             && let (seen, other) = on(*machine)
             && seen > most

@@ -240,9 +240,9 @@ fn a_machine_with_several_equipments_is_one_column() {
     plain.extend(equipped);
     let history = taken(&plain);
     let (seen, _) = self::seen(&history, ("6.1.190", "6.12.117"), &[]);
-    assert_eq!((seen.hosts.len(), seen.counts.missing), (1, 0));
-    let [host] = &seen.hosts[..] else { panic!("one column") };
-    assert_eq!((host.machines.len(), host.main), (2, 0));
+    assert_eq!((seen.columns.len(), seen.counts.missing), (1, 0));
+    let [column] = &seen.columns[..] else { panic!("one column") };
+    assert_eq!((column.machines.len(), column.main), (2, 0));
     let rows: Vec<_> = seen.groups.iter().flat_map(|group| &group.rows).collect();
     let machine = |name: &str| rows.iter().find(|row| &*row.workload == name).unwrap().cells[0].machine;
     assert_eq!((machine("fault-anon"), machine("fork-exec")), (0, 1));
@@ -292,7 +292,7 @@ fn an_overview_counts_and_says_where_to_look_first() {
     subjects.extend(lab().into_iter().map(|subject| subject.on(other_machine())));
     let history = taken(&subjects);
     let (seen, _) = self::seen(&history, ("6.1.190", "6.12.117"), &[]);
-    assert_eq!(seen.hosts.len(), 2);
+    assert_eq!(seen.columns.len(), 2);
     let counts = seen.counts;
     assert_eq!((counts.worse, counts.better, counts.same, counts.failed), (2, 4, 0, 2));
     assert_eq!(seen.groups.iter().map(|group| group.name.as_str()).collect::<Vec<_>>(), ["mm", "process", "sched"]);

@@ -1,8 +1,11 @@
 //! The first screen: one line, where to look first, and the table of workloads by machines.
 
+use std::collections::BTreeSet;
+
 use askama::Template;
+use model::Verdict;
 use report::history::{
-    Alert, Card, Counts, Group, History, Host, Key, Member, Overview, Pair, State, Triaged, change_size,
+    Alert, Card, Column, Counts, Group, History, Key, Member, Overview, Pair, State, Triaged, change_size,
 };
 
 use super::draw::{Spark, spark};
@@ -27,7 +30,7 @@ struct Page {
     mean: Option<String>,
     pick: Option<Pick>,
     cards: Vec<Shown>,
-    hosts: Vec<Column>,
+    columns: Vec<Head>,
     width: usize,
     listed: String,
     groups: Vec<Rows>,
@@ -68,7 +71,7 @@ struct Line {
     fails: bool,
 }
 
-struct Column {
+struct Head {
     kind: String,
     id: String,
     summary: String,
@@ -112,8 +115,8 @@ pub(crate) fn overview(snapshot: &Snapshot, seen: &Overview, asked: &Asked) -> R
         mean: mean(seen),
         pick: (!asked.is_static).then(|| pick(history, seen, (&chosen, asked))),
         cards: seen.cards.iter().map(|card| shown(history, &snapshot.alerts, seen, card)).collect(),
-        hosts: seen.hosts.iter().map(|host| column(history, seen, host)).collect(),
-        width: if seen.hosts.len() == 1 { 4 } else { seen.hosts.len() + 1 },
+        columns: seen.columns.iter().map(|column| head(history, seen, column)).collect(),
+        width: if seen.columns.len() == 1 { 4 } else { seen.columns.len() + 1 },
         listed: chosen.words(seen, asked),
         groups: chosen.groups.iter().map(|group| rows(history, seen, group)).collect(),
         steps: if asked.is_static { Vec::new() } else { chosen.steps(history, seen, asked) },
@@ -203,13 +206,14 @@ fn alert_card(history: &History, seen: &Overview, triaged: &Triaged) -> Shown {
     let title = |kernel: usize| history.kernel(kernel).title.as_str();
     let alert = &triaged.alert;
     let lines = lines(history, seen, alert);
-    let (_, better, _) = alert.counts();
+    let is_better = |member: &&Member| member.verdict == Verdict::Better && member.gone.is_none();
+    let better: BTreeSet<&str> = alert.members.iter().filter(is_better).map(|member| &*member.key.workload).collect();
     let how = match lines.iter().filter(|line| line.fails).count() {
         0 => "worse".to_owned(),
         failing if failing == lines.len() => "now failing".to_owned(),
         failing => format!("worse, {failing} of them now failing"),
     };
-    let also = if better > 0 { format!(", {better} better at the same time") } else { String::new() };
+    let also = if better.is_empty() { String::new() } else { format!(", {} better at the same time", better.len()) };
     let mut words = format!("{} {how}{also}; last without it: {}.", count(lines.len(), "workload"), title(alert.after));
     if let Some(decided) = &triaged.decided {
         words.extend([" Triage: ", decided.triage.word(), "."]);
@@ -237,13 +241,13 @@ fn lines(history: &History, seen: &Overview, alert: &Alert) -> Vec<Line> {
             None => found.push((member, 1)),
         }
     }
-    let hosts = seen.hosts.len();
+    let columns = seen.columns.len();
     let line = |(worst, machines): (&Member, usize)| Line {
         name: worst.key.workload.to_string(),
         href: series_path(history, &worst.key),
         size: change_size(worst.difference_percent, worst.basis),
         fails: worst.difference_percent.is_none(),
-        machines: if hosts > 1 { format!("{machines} of {hosts} machines") } else { String::new() },
+        machines: if columns > 1 { format!("{machines} of {columns} machines") } else { String::new() },
     };
     found.into_iter().map(line).collect()
 }
@@ -253,7 +257,7 @@ fn rest_card(history: &History, seen: &Overview, rest: &[(usize, std::sync::Arc<
     let track = &history.kernel(seen.target).track;
     let lines = rest.iter().take(LINES_MAX).map(|(machine, workload, pair)| {
         let key = Key { workload: workload.clone(), machine: *machine, track: track.as_str().into() };
-        let on = if seen.hosts.len() > 1 {
+        let on = if seen.columns.len() > 1 {
             format!("on {}", &machine_digits(history, *machine)[..6])
         } else {
             String::new()
@@ -275,21 +279,21 @@ fn rest_card(history: &History, seen: &Overview, rest: &[(usize, std::sync::Arc<
     }
 }
 
-fn column(history: &History, seen: &Overview, host: &Host) -> Column {
-    let known = &history.machines()[host.main];
-    let more = host.machines.len() - 1;
+fn head(history: &History, seen: &Overview, column: &Column) -> Head {
+    let known = &history.machines()[column.main];
+    let more = column.machines.len() - 1;
     let equipped = if more > 0 { format!("; with {}", count(more, "other equipment")) } else { String::new() };
-    Column {
+    Head {
         kind: known.kind.to_string(),
-        id: machine_digits(history, host.main),
+        id: machine_digits(history, column.main),
         summary: format!("{}{equipped}", known.summary),
-        compare: compare_path(history, (seen.base, seen.target), host.main),
+        compare: compare_path(history, (seen.base, seen.target), column.main),
     }
 }
 
 fn rows(history: &History, seen: &Overview, group: &Group) -> Rows {
     let track: std::sync::Arc<str> = history.kernel(seen.target).track.as_str().into();
-    let declared = if seen.hosts.len() == 1 { model::workloads() } else { Vec::new() };
+    let declared = if seen.columns.len() == 1 { model::workloads() } else { Vec::new() };
     let about = |name: &str| declared.iter().find(|known| known.name == name).map(|known| known.stresses);
     let row = |row: &report::history::Row| Row {
         about: about(&row.workload),
@@ -319,6 +323,6 @@ fn cell(history: &History, seen: &Overview, (key, pair): (&Key, &Pair)) -> Cell 
         text: pair.ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}")),
         glyph: glyph(pair.state),
         spark: series.and_then(spark),
-        words: (seen.hosts.len() == 1).then(|| pair.words()),
+        words: (seen.columns.len() == 1).then(|| pair.words()),
     }
 }

@@ -87,7 +87,7 @@ pub(crate) struct Chosen {
 impl Chosen {
     pub(crate) fn of(seen: &Overview, asked: &Asked) -> Self {
         let all: usize = seen.groups.iter().map(|group| group.rows.len()).sum();
-        let per_page = (CELLS_MAX / seen.hosts.len().max(1)).clamp(1, ROWS_MAX);
+        let per_page = (CELLS_MAX / seen.columns.len().max(1)).clamp(1, ROWS_MAX);
         let show = asked.show.unwrap_or(if all > per_page { Show::Changed } else { Show::All });
         let filter = asked.filter.to_lowercase();
         let is_named = |group: &Group, name: &str| {

@@ -1,6 +1,6 @@
 //! How far a lab can be trusted: what it measured twice, how far seeds lie apart, and when its machines last worked.
 
-use report::history::{Cell, History, Host, Overview, day};
+use report::history::{Cell, Column, History, Overview, day};
 
 use super::{count, machine_digits};
 
@@ -20,12 +20,12 @@ pub(crate) struct Trusted {
 
 /// Says it of each machine of the overview, with all its equipments.
 pub(crate) fn trusted(history: &History, seen: &Overview) -> Vec<Trusted> {
-    seen.hosts.iter().enumerate().map(|(column, host)| of_host(history, seen, (column, host))).collect()
+    seen.columns.iter().enumerate().map(|(place, column)| of_column(history, seen, (place, column))).collect()
 }
 
-fn of_host(history: &History, seen: &Overview, (column, host): (usize, &Host)) -> Trusted {
-    let known = &history.machines()[host.main];
-    let kin = history.kin(host.main);
+fn of_column(history: &History, seen: &Overview, (place, column): (usize, &Column)) -> Trusted {
+    let known = &history.machines()[column.main];
+    let kin = history.kin(column.main);
     let sum =
         |of: fn(&report::history::Repeats) -> usize| kin.iter().map(|n| of(&history.repeats()[*n])).sum::<usize>();
     let (again, equal, apart) = (sum(|r| r.again), sum(|r| r.agree), sum(|r| r.apart));
@@ -36,10 +36,10 @@ fn of_host(history: &History, seen: &Overview, (column, host): (usize, &Host)) -
             format!("{number} of {again} ({:.1}%)", number as f64 * 100.0 / again as f64)
         }
     };
-    let cells = seen.groups.iter().flat_map(|group| &group.rows).map(move |row| &row.cells[column]);
-    let mut series = history.series().filter(|(key, _)| host.machines.contains(&key.machine));
+    let cells = seen.groups.iter().flat_map(|group| &group.rows).map(move |row| &row.cells[place]);
+    let mut series = history.series().filter(|(key, _)| column.machines.contains(&key.machine));
     Trusted {
-        machine: format!("{} {}", known.kind, machine_digits(history, host.main)),
+        machine: format!("{} {}", known.kind, machine_digits(history, column.main)),
         summary: known.summary.clone(),
         last: kin.iter().filter_map(|n| history.runs_on(*n).1).max().map_or_else(|| "-".to_owned(), day),
         runs: kin.iter().map(|n| history.runs_on(*n).0).sum(),
