@@ -18,6 +18,7 @@ mod monitors;
 mod profile;
 mod report;
 mod run;
+mod series;
 mod serve;
 mod show;
 mod tools;
@@ -35,6 +36,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Command::Run(command) => run::run(arguments, command),
         Command::Build(command) => build::build(arguments, command),
         Command::Bisect(command) => bisect::bisect(arguments, command),
+        Command::Series(command) => series::series(arguments, command),
         Command::Runs(command) => listing::runs(arguments, command),
         Command::Workloads(command) => listing::workloads(arguments, command),
         Command::Tools(command) => tools::tools(arguments, command),
