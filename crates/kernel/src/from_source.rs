@@ -442,6 +442,55 @@ mod tests {
     }
 
     #[test]
+    fn a_patch_is_built_on_top_of_a_commit_and_a_commit_taken_back() {
+        let tree = Tree::new();
+        tree.write("mm/a.c", "1\n");
+        tree.commit("v1");
+        tree.image("two");
+        tree.commit("v2");
+        let patch = tree.home.path().join("fix.patch");
+        fs::write(&patch, tree.git(&["diff", "--binary", "v1", "v2"])).unwrap();
+        tree.write("mm/a.c", "3\n");
+        tree.commit("v3");
+        let [first, second, third] = ["v1", "v2", "v3"].map(|tag| tree.resolve(&format!("git:{tag}")).0.unwrap().id);
+        assert_eq!((first == second, second == third), (false, true));
+        let patched = |revision: &str| tree.resolve(&format!("patch:{}@{revision}", patch.display()));
+        let build = patched("v1").0.unwrap();
+        assert_eq!(build.id, second);
+        assert!(!is_building(&patched("v1").1), "its files are those of v2");
+        let error = patched("v2").0.unwrap_err().to_string();
+        assert!(error.contains("fix.patch does not apply to commit "), "{error}");
+        let sources = Sources::open(&tree.cache()).unwrap();
+        let commit = |tag: &str| sources.repository().commit(tag).unwrap();
+        let without = sources.revert(&commit("v3"), &commit("v2")).unwrap().unwrap();
+        assert_eq!(sources.build(&without, &|_| {}).unwrap().id, first);
+        tree.image("four");
+        tree.commit("v4");
+        assert_eq!(sources.revert(&commit("v4"), &commit("v2")).unwrap(), None, "v4 has built on it");
+        let gone = sources.build(&"7".repeat(40), &|_| {}).unwrap_err().to_string();
+        assert!(gone.starts_with("777777777777 is no longer in "), "{gone}");
+    }
+
+    #[test]
+    fn ranges_are_two_commits() {
+        let tree = Tree::new();
+        ["v1", "v2", "v3"].into_iter().for_each(|tag| {
+            tree.write("mm/a.c", tag);
+            tree.commit(tag);
+        });
+        let sources = Sources::open(&tree.cache()).unwrap();
+        let of = |text: &str| sources.repository().range(text);
+        let commit = |tag: &str| sources.repository().commit(tag).unwrap();
+        assert_eq!(of("v1..v3").unwrap(), (commit("v1"), commit("v3")));
+        assert_eq!(of("v2^..").unwrap(), (commit("v1"), commit("v3")));
+        for none in ["v1", "..v3", "v1...v3", ""] {
+            let error = of(none).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("`{none}` is no range of commits")), "{error}");
+        }
+        assert!(of("v1..v9").unwrap_err().to_string().starts_with("`v9` is no commit"));
+    }
+
+    #[test]
     fn names_that_stand_for_nothing_are_told() {
         let tree = Tree::new();
         tree.commit("v1");
