@@ -10,8 +10,8 @@ mkdir -p "$work"
 cd "$work"
 
 missing=
-for tool in flex bison bc xz python3; do
-    command -v $tool >/dev/null 2>&1 || missing="$missing $(echo $tool | sed s/^xz$/xz-utils/)"
+for tool in flex bison bc python3; do
+    command -v $tool >/dev/null 2>&1 || missing="$missing $tool"
 done
 [ -e /usr/include/libelf.h ] || missing="$missing libelf-dev"
 if [ -n "$missing" ]; then
@@ -21,47 +21,20 @@ if [ -n "$missing" ]; then
     $as_root apt-get install -y -qq --no-install-recommends $missing
 fi
 
-build() { # build NAME: the kernel as it stands, as NAME
-    make -s -j"$(nproc)" LOCALVERSION= vmlinux >"$work/$1.log" 2>&1 || { tail -n 20 "$work/$1.log"; exit 5; }
-    cp vmlinux "$work/vmlinux-$1"
-}
-# Equal sources must give equal bytes.
-export KBUILD_BUILD_TIMESTAMP=2026-01-01 KBUILD_BUILD_USER=m KBUILD_BUILD_HOST=m KBUILD_BUILD_VERSION=1
-
-if [ ! -e vmlinux-base ] || [ ! -e vmlinux-slow ]; then
-    if [ ! -e linux-source-6.12/Makefile ]; then
-        echo "slowdown.sh: fetching linux-source-6.12"
-        apt-get download -qq linux-source-6.12
-        dpkg-deb --fsys-tarfile linux-source-6.12_*.deb | tar -xO --wildcards '*/linux-source-6.12.tar.xz' | tar -xJ
-    fi
-    cd linux-source-6.12
-    echo "slowdown.sh: building two kernels"
-    make -s tinyconfig
-    scripts/kconfig/merge_config.sh -m .config "$root/kernels/micro.fragment" >/dev/null
-    make -s LOCALVERSION= olddefconfig
-    [ -e mm/memory.c.orig ] || cp mm/memory.c mm/memory.c.orig
-    cp mm/memory.c.orig mm/memory.c
-    build base
-    python3 - <<'PATCH'
-source = open("mm/memory.c").read()
-start = source.index("vm_fault_t handle_mm_fault(")
-at = source.index("__set_current_state(TASK_RUNNING);", start)
-source = source[:at] + 'asm volatile(".rept 100\\n\\tnop\\n\\t.endr");\n\t' + source[at:]
-open("mm/memory.c", "w").write(source)
-PATCH
-    build slow
-    cp mm/memory.c.orig mm/memory.c
-    cd ..
-fi
+MARVIN_HOME=$work/home
+export MARVIN_HOME
+"$marvin" build deb-src:6.12
+# The source package as a git history, and a patch on top of it.
+tree=$MARVIN_HOME/workshop/debian
+base=git:6.12
+slow=patch:$root/scripts/slowdown.patch@6.12
 
 status=0
-"$marvin" --home "$work/home" compare "path:$work/vmlinux-base" "path:$work/vmlinux-slow" --seeds 2 \
-    --format json --output comparison.json || status=$?
+"$marvin" compare "$base" "$slow" --tree "$tree" --seeds 2 --format json --output comparison.json || status=$?
 [ "$status" = 1 ] || { echo "slowdown.sh: expected something worse, exit code was $status"; exit 1; }
-"$marvin" --home "$work/home" profile "path:$work/vmlinux-base" "path:$work/vmlinux-slow" --workload fault \
+"$marvin" profile "$base" "$slow" --tree "$tree" --workload fault \
     --format json --output profile.json
-"$marvin" --home "$work/home" profile "path:$work/vmlinux-base" "path:$work/vmlinux-slow" --workload fault-anon,fork-exec \
-    --model --no-calls --format json --output modelled.json
+"$marvin" profile "$base" "$slow" --tree "$tree" --workload fault-anon,fork-exec --model --no-calls --format json --output modelled.json
 python3 - <<'CHECK'
 import json, sys
 wrong = []

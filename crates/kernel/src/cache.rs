@@ -112,7 +112,9 @@ impl BuildCache {
                 let found = Found { name, file, origin: file.display().to_string(), version: None, ours: false };
                 self.keep(found, notify)
             }
-            KernelName::Git(_) | KernelName::Tree(_) | KernelName::DebSrc(_) => self.built(name, notify),
+            KernelName::Git(_) | KernelName::Patch { .. } | KernelName::Tree(_) | KernelName::DebSrc(_) => {
+                self.built(name, notify)
+            }
         }
         .map_err(|error| match error {
             // Scratch folders are gone by the time somebody reads this.

@@ -50,6 +50,13 @@ impl BuildCache {
                 let folder = self.settings.tree.as_ref().ok_or_else(|| SourceError::NoTree(revision.clone()))?;
                 committed(&Repository::open(folder)?, revision, None)
             }
+            KernelName::Patch { file, revision } => {
+                let folder = self.settings.tree.as_ref().ok_or_else(|| SourceError::NoTree(revision.clone()))?;
+                let base = committed(&Repository::open(folder)?, revision, None)?;
+                let tree = workshop.patched(&base.tree, (file, &base.what))?;
+                let mark = format!("-p{}", &tree[..tree.len().min(12)]);
+                Ok(Source { what: format!("{} on {}", file.display(), base.what), tree, mark })
+            }
             KernelName::Tree(folder) => {
                 let refuse =
                     |error: std::io::Error| SourceError::NotLinux { what: format!("{} ({error})", folder.display()) };
@@ -176,16 +183,23 @@ fn bytes(folder: &Path) -> u64 {
 pub struct Sources {
     cache: BuildCache,
     repository: Repository,
+    compiler: String,
 }
 
 impl Sources {
     /// Opens the tree that the cache's settings name.
     ///
     /// # Errors
-    /// When there is none, or it is no git repository.
+    /// When there is none, it is no git repository, or what builds kernels is not there.
     pub fn open(cache: &BuildCache) -> Result<Self, KernelError> {
         let folder = cache.settings.tree.clone().ok_or_else(|| SourceError::NoTree("REVISION".into()))?;
-        Ok(Self { cache: cache.clone(), repository: Repository::open(&folder)? })
+        Ok(Self { cache: cache.clone(), repository: Repository::open(&folder)?, compiler: compiler()? })
+    }
+
+    /// Returns what tells the compiler from others.
+    #[must_use]
+    pub fn compiler(&self) -> &str {
+        &self.compiler
     }
 
     /// Returns the tree's repository.
@@ -221,7 +235,7 @@ impl Sources {
     /// # Errors
     /// When there is no such commit, or the cache cannot be read.
     pub fn compiled(&self, commit: &str) -> Result<Option<Compiled>, KernelError> {
-        let file = self.cache.recipe(&self.tree_of(commit)?, &compiler()?).with_extension("compiled");
+        let file = self.cache.recipe(&self.tree_of(commit)?, &self.compiler).with_extension("compiled");
         match fs::read(&file) {
             Ok(text) => Ok(Some(Compiled::from_text(&String::from_utf8_lossy(&text)))),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
@@ -245,6 +259,17 @@ impl Sources {
         workshop.merge(ours, theirs)
     }
 
+    /// Returns the commit of taking one back on top of another, which only the workshop has; nothing where later ones have built
+    /// on it.
+    ///
+    /// # Errors
+    /// When git fails.
+    pub fn revert(&self, tip: &str, commit: &str) -> Result<Option<String>, KernelError> {
+        let workshop = Workshop::open(&self.cache.home)?;
+        workshop.borrow(&self.repository)?;
+        workshop.revert(tip, commit)
+    }
+
     /// Returns the build of a commit, which may be one that only the workshop has.
     ///
     /// # Errors
@@ -252,6 +277,11 @@ impl Sources {
     pub fn build(&self, commit: &str, notify: &dyn Fn(Step)) -> Result<Build, KernelError> {
         let workshop = Workshop::open(&self.cache.home)?;
         workshop.borrow(&self.repository)?;
+        let after = compiler()?;
+        if after != self.compiler {
+            // Half of the commits by one and half by another would differ by that.
+            return Err(SourceError::CompilerChanged { before: self.compiler.clone(), after }.into());
+        }
         let short: String = commit.chars().take(12).collect();
         let what = format!("commit {short} of {}", self.repository.folder().display());
         let source = Source { tree: workshop.tree_of(commit)?, what, mark: format!("-g{short}") };
@@ -409,6 +439,55 @@ mod tests {
         tree.write("fails", "cp: error writing 'vmlinux': No space left on device\n");
         tree.commit("v3");
         assert!(matches!(tree.resolve("git:v3").0.unwrap_err(), KernelError::NoSpace { .. }));
+    }
+
+    #[test]
+    fn a_patch_is_built_on_top_of_a_commit_and_a_commit_taken_back() {
+        let tree = Tree::new();
+        tree.write("mm/a.c", "1\n");
+        tree.commit("v1");
+        tree.image("two");
+        tree.commit("v2");
+        let patch = tree.home.path().join("fix.patch");
+        fs::write(&patch, tree.git(&["diff", "--binary", "v1", "v2"])).unwrap();
+        tree.write("mm/a.c", "3\n");
+        tree.commit("v3");
+        let [first, second, third] = ["v1", "v2", "v3"].map(|tag| tree.resolve(&format!("git:{tag}")).0.unwrap().id);
+        assert_eq!((first == second, second == third), (false, true));
+        let patched = |revision: &str| tree.resolve(&format!("patch:{}@{revision}", patch.display()));
+        let build = patched("v1").0.unwrap();
+        assert_eq!(build.id, second);
+        assert!(!is_building(&patched("v1").1), "its files are those of v2");
+        let error = patched("v2").0.unwrap_err().to_string();
+        assert!(error.contains("fix.patch does not apply to commit "), "{error}");
+        let sources = Sources::open(&tree.cache()).unwrap();
+        let commit = |tag: &str| sources.repository().commit(tag).unwrap();
+        let without = sources.revert(&commit("v3"), &commit("v2")).unwrap().unwrap();
+        assert_eq!(sources.build(&without, &|_| {}).unwrap().id, first);
+        tree.image("four");
+        tree.commit("v4");
+        assert_eq!(sources.revert(&commit("v4"), &commit("v2")).unwrap(), None, "v4 has built on it");
+        let gone = sources.build(&"7".repeat(40), &|_| {}).unwrap_err().to_string();
+        assert!(gone.starts_with("777777777777 is no longer in "), "{gone}");
+    }
+
+    #[test]
+    fn ranges_are_two_commits() {
+        let tree = Tree::new();
+        ["v1", "v2", "v3"].into_iter().for_each(|tag| {
+            tree.write("mm/a.c", tag);
+            tree.commit(tag);
+        });
+        let sources = Sources::open(&tree.cache()).unwrap();
+        let of = |text: &str| sources.repository().range(text);
+        let commit = |tag: &str| sources.repository().commit(tag).unwrap();
+        assert_eq!(of("v1..v3").unwrap(), (commit("v1"), commit("v3")));
+        assert_eq!(of("v2^..").unwrap(), (commit("v1"), commit("v3")));
+        for none in ["v1", "..v3", "v1...v3", ""] {
+            let error = of(none).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("`{none}` is no range of commits")), "{error}");
+        }
+        assert!(of("v1..v9").unwrap_err().to_string().starts_with("`v9` is no commit"));
     }
 
     #[test]

@@ -26,8 +26,8 @@ mod watch;
 mod work;
 
 pub use bisect::{
-    Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Change, Culprit, Entry, Findings, LabProber, Probe,
-    Prober, Refused, bisect,
+    Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Certainty, Change, Confirm, Culprit, Entry, Findings,
+    LabProber, Noise, Probe, Prober, Refused, Reverted, Stands, bisect,
 };
 pub use crash::{CrashPlan, Crashed, DUMP_DISK, Ending, Filter, Placement, SCRATCH_DISK, VMCORE_DISK};
 pub use dump::is_dump;

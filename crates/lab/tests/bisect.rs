@@ -3,17 +3,28 @@
 
 use std::cell::RefCell;
 use std::fs;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::process::Command;
 
 use kernel::{Compiled, History, Repository};
 use lab::{
-    Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Findings, LabError, Probe, Prober, Refused, Reuse,
-    bisect,
+    Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Confirm, Findings, LabError, Noise, Probe, Prober,
+    Refused, Reuse, Reverted, Stands, bisect,
 };
 use model::Metric;
 
-const QUESTION: BisectionQuestion = BisectionQuestion { metric: Metric::COST, margin_percent: None, intervals: 1 };
+const QUESTION: BisectionQuestion = BisectionQuestion {
+    metric: Metric::COST,
+    margin_percent: None,
+    intervals: 1,
+    noise: Noise::Seeds(2),
+    confirm: Confirm::Nothing,
+};
+/// Each seed is a run.
+const NOISY: BisectionQuestion = BisectionQuestion { noise: Noise::Runs { bias: 0.0, runs_max: 2000 }, ..QUESTION };
+/// Deviation of a run where values scatter.
+const DEVIATION: f64 = 30.0;
 
 /// A repository in which `costs/NAME` holds what NAME adds to the cost; other files cost nothing.
 struct Tree {
@@ -75,16 +86,53 @@ struct FakeProber<'a> {
     probed: Vec<String>,
     /// After so many the lab fails.
     fails_after: usize,
+    /// Deviation of a run; without one seeds differ as much in each commit.
+    deviation: Option<f64>,
+    runs: u64,
 }
 
 impl<'a> FakeProber<'a> {
     fn new(tree: &'a Tree) -> Self {
-        Self { tree, compiled: Compiled::default(), probed: Vec::new(), fails_after: usize::MAX }
+        Self {
+            tree,
+            compiled: Compiled::default(),
+            probed: Vec::new(),
+            fails_after: usize::MAX,
+            deviation: None,
+            runs: 0,
+        }
+    }
+}
+
+/// Returns a draw from the normal distribution that is a function of commit and seed.
+fn normal(commit: &str, seed: u64) -> f64 {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    commit.bytes().for_each(|byte| state = (state ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    let mut uniform = || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = state;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((bits ^ (bits >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    };
+    (0..12).map(|_| uniform()).sum::<f64>() - 6.0
+}
+
+impl FakeProber<'_> {
+    /// Returns the files of merging two commits.
+    fn merged(&self, ours: &str, theirs: &str) -> Option<String> {
+        let git = Command::new("git")
+            .args(["merge-tree", "--write-tree", ours, theirs])
+            .current_dir(self.tree.folder.path())
+            .output()
+            .unwrap();
+        let tree = String::from_utf8(git.stdout).unwrap();
+        git.status.success().then(|| tree.lines().next().unwrap().to_owned())
     }
 }
 
 impl Prober for FakeProber<'_> {
-    fn probe(&mut self, commit: &str) -> Result<Probe, LabError> {
+    fn probe(&mut self, commit: &str, seeds: RangeInclusive<u64>) -> Result<Probe, LabError> {
         if self.probed.len() >= self.fails_after {
             return Err(LabError::Empty("electricity"));
         }
@@ -96,30 +144,24 @@ impl Prober for FakeProber<'_> {
                 Err(_) => return Ok(Probe::Failed("does not build: error: no number".to_owned())),
             }
         }
-        // Seeds differ by layout, as much in each commit.
-        Ok(Probe::Measured { build: format!("build_{cost}"), values: vec![cost, cost + 3.0] })
+        self.runs += seeds.clone().count() as u64;
+        let value = |seed: u64| match self.deviation {
+            // Seeds differ by layout, as much in each commit.
+            None => cost + 3.0 * (seed - 1) as f64,
+            Some(deviation) => cost + deviation * normal(commit, seed),
+        };
+        Ok(Probe::Measured { build: format!("build_{cost}"), values: seeds.map(value).collect() })
     }
 
     fn merge(&mut self, ours: &str, theirs: &str) -> Result<Option<String>, LabError> {
-        let git = Command::new("git")
-            .args(["merge-tree", "--write-tree", ours, theirs])
-            .current_dir(self.tree.folder.path())
-            .output()
-            .unwrap();
-        if !git.status.success() {
-            return Ok(None);
-        }
-        let tree = String::from_utf8(git.stdout).unwrap();
-        Ok(Some(self.tree.git(&[
-            "commit-tree",
-            tree.lines().next().unwrap(),
-            "-p",
-            ours,
-            "-p",
-            theirs,
-            "-m",
-            "between",
-        ])))
+        let tree = self.merged(ours, theirs);
+        Ok(tree.map(|tree| self.tree.git(&["commit-tree", &tree, "-p", ours, "-p", theirs, "-m", "between"])))
+    }
+
+    fn revert(&mut self, tip: &str, commit: &str) -> Result<Option<String>, LabError> {
+        let undone = self.tree.git(&["commit-tree", &format!("{commit}^1^{{tree}}"), "-p", commit, "-m", "as before"]);
+        let tree = self.merged(tip, &undone);
+        Ok(tree.map(|tree| self.tree.git(&["commit-tree", &tree, "-p", tip, "-m", "taken back"])))
     }
 
     fn matters(&mut self, history: &History) -> Result<Vec<bool>, LabError> {
@@ -352,4 +394,134 @@ fn ranges_that_are_none_are_told_with_what_to_do() {
     let error = Repository::open(nowhere.path()).unwrap_err().to_string();
     said.push(error.replace(&nowhere.path().canonicalize().unwrap().display().to_string(), "FOLDER"));
     insta::assert_snapshot!(said.join("\n"));
+}
+
+#[test]
+fn a_culprit_is_taken_back_on_top_of_bad() {
+    let tree = Tree::new();
+    tree.noise(10, "a");
+    let slow = tree.commit("costs/slow", "100");
+    tree.noise(5, "b");
+    let question = BisectionQuestion { confirm: Confirm::Revert, ..QUESTION };
+    let reverted = |tree: &Tree| {
+        let mut log = BisectionLog::nowhere();
+        let ended = bisect((&tree.history(), &question), &mut FakeProber::new(tree), &mut log, &|_| {}).unwrap();
+        let mut findings = found(ended);
+        (findings.culprits.remove(0).reverted.unwrap(), log.entries().last().unwrap().clone())
+    };
+    let (undone, last) = reverted(&tree);
+    let Reverted::Undone(change) = undone else { panic!("{undone:?}") };
+    assert_eq!((change.before, change.after), (1101.5, 1001.5));
+    assert_eq!((last.of, last.stands), (slow, Stands::Without));
+    // Somebody has built on it.
+    tree.commit("costs/slow", "120");
+    assert_eq!(reverted(&tree).0, Reverted::Conflicts);
+}
+
+#[test]
+fn of_several_that_cannot_be_told_apart_none_is_taken_back() {
+    let tree = Tree::new();
+    tree.noise(3, "a");
+    tree.commit("costs/slow", "100");
+    tree.commit("costs/needs-slow", "x");
+    let guilty = tree.commit("costs/needs-slow", "300");
+    let question = BisectionQuestion { confirm: Confirm::Revert, margin_percent: Some(1.0), ..QUESTION };
+    let findings = found(tree.bisect(&question, &mut FakeProber::new(&tree)));
+    let last = findings.culprits.last().unwrap();
+    assert_eq!(last.candidates.last(), Some(&guilty));
+    assert_eq!(last.reverted, None, "of two that cannot be told apart nobody knows which");
+    assert!(matches!(findings.culprits[0].reverted, Some(Reverted::Undone(_))));
+}
+
+#[test]
+fn where_values_scatter_steps_are_found_with_their_chances() {
+    let tree = Tree::new();
+    let mut guilty = Vec::new();
+    for (n, cost) in ["240", "-150", "200"].into_iter().enumerate() {
+        tree.noise(12, &format!("n{n}-"));
+        guilty.push(tree.commit(&format!("costs/step{n}"), cost));
+    }
+    tree.noise(12, "z");
+    let mut prober = FakeProber { deviation: Some(DEVIATION), ..FakeProber::new(&tree) };
+    let question = BisectionQuestion { confirm: Confirm::Revert, intervals: 4, margin_percent: Some(8.0), ..NOISY };
+    let mut log = BisectionLog::nowhere();
+    let findings = found(bisect((&tree.history(), &question), &mut prober, &mut log, &|_| {}).unwrap());
+    assert_eq!(culprits(&findings), guilty);
+    for (culprit, height) in findings.culprits.iter().zip([240.0, -150.0, 200.0]) {
+        let certainty = culprit.certainty.unwrap();
+        assert!(certainty.chance > 0.97 && certainty.error_percent > 0.0, "{culprit:?}");
+        assert!((culprit.change.after - culprit.change.before - height).abs() < 3.0 * DEVIATION, "{culprit:?}");
+        assert!(matches!(culprit.reverted, Some(Reverted::Undone(_))), "{culprit:?}");
+    }
+    let explained = findings.explained_percent();
+    assert!((70.0..130.0).contains(&explained), "{explained}");
+    assert!(prober.runs < 400, "{}", prober.runs);
+}
+
+#[test]
+fn where_values_scatter_ends_that_are_equal_are_refused() {
+    let tree = Tree::new();
+    tree.noise(10, "a");
+    let mut prober = FakeProber { deviation: Some(DEVIATION), ..FakeProber::new(&tree) };
+    let Bisected::Refused(Refused::NotSeen { runs, error_percent, .. }) = tree.bisect(&NOISY, &mut prober) else {
+        panic!("noise is no difference")
+    };
+    assert!(runs as u64 == prober.runs && error_percent > 0.0, "{runs}");
+}
+
+#[test]
+fn a_noisy_bisection_that_was_cut_short_goes_on_where_it_was() {
+    let tree = Tree::new();
+    tree.noise(20, "a");
+    let guilty = tree.commit("costs/slow", "90");
+    tree.noise(20, "b");
+    let noisy = || FakeProber { deviation: Some(DEVIATION), ..FakeProber::new(&tree) };
+    let mut whole = noisy();
+    assert_eq!(culprits(&found(tree.bisect(&NOISY, &mut whole))), [&*guilty]);
+    let home = tempfile::tempdir().unwrap();
+    let mut runs = 0;
+    for _ in 0..whole.probed.len() {
+        let mut prober = FakeProber { fails_after: 2, ..noisy() };
+        let mut log = BisectionLog::open(home.path(), "good..HEAD", Reuse::Stored).unwrap();
+        let end = bisect((&tree.history(), &NOISY), &mut prober, &mut log, &|_| {});
+        runs += prober.runs;
+        if let Ok(end) = end {
+            assert_eq!(culprits(&found(end)), [&*guilty]);
+            break;
+        }
+    }
+    assert_eq!(runs, whole.runs, "the same runs, none twice");
+}
+
+#[test]
+fn a_guilty_merge_is_searched_where_values_scatter() {
+    let tree = Tree::new();
+    tree.noise(5, "a");
+    tree.git(&["checkout", "-qb", "side", "good"]);
+    tree.noise(6, "s");
+    let guilty = tree.commit("costs/slow", "300");
+    tree.noise(3, "t");
+    tree.git(&["checkout", "-q", "main"]);
+    tree.git(&["merge", "-q", "--no-ff", "-m", "merge the side", "side"]);
+    tree.noise(5, "b");
+    let mut prober = FakeProber { deviation: Some(DEVIATION), ..FakeProber::new(&tree) };
+    let findings = found(tree.bisect(&NOISY, &mut prober));
+    assert_eq!(culprits(&findings), [&*guilty]);
+    assert!(findings.culprits[0].merge.is_some());
+}
+
+#[test]
+fn a_range_of_which_nothing_builds_is_one_answer() {
+    let tree = Tree::new();
+    let mut all = vec![tree.commit("costs/broken", "x")];
+    all.extend((0..6).map(|n| tree.commit(&format!("costs/n{n}"), "0")));
+    tree.commit("costs/slow", "100");
+    all.push(tree.git(&["rev-parse", "HEAD"]));
+    all.push(tree.commit("costs/broken", "0"));
+    for question in [QUESTION, NOISY] {
+        let findings = found(tree.bisect(&question, &mut FakeProber::new(&tree)));
+        assert_eq!(findings.culprits.len(), 1);
+        assert_eq!(findings.culprits[0].candidates, all);
+        assert!((findings.explained_percent() - 100.0).abs() < 5.0, "{}", findings.explained_percent());
+    }
 }

@@ -3,8 +3,8 @@
 use std::fmt::{Arguments, Write};
 
 use kernel::Headline;
-use lab::{Change, Culprit, Entry, Findings, Probe};
-use model::{Direction, Workload};
+use lab::{Change, Culprit, Entry, Findings, Probe, Reverted, Stands};
+use model::{Direction, MachineKind, Steadiness, Workload};
 
 /// Everything there is to tell.
 pub(crate) struct Told<'a> {
@@ -39,7 +39,7 @@ pub(crate) fn add(text: &mut String, more: Arguments<'_>) {
 pub(crate) fn text(told: &Told<'_>) -> String {
     let Told { findings, workload, .. } = told;
     let mut text = format!("{}, {}\n", workload.name, workload.metric.direction);
-    add(&mut text, format_args!("whole difference  {}\n\n", change(&findings.total)));
+    add(&mut text, format_args!("whole difference  {}\n\n", change(&findings.total, workload)));
     if findings.culprits.is_empty() {
         add(
             &mut text,
@@ -54,7 +54,7 @@ pub(crate) fn text(told: &Told<'_>) -> String {
             &mut text,
             format_args!("{}  {} (\"{}\")\n", word(&culprit.change), short(&culprit.commit), headline.subject),
         );
-        add(&mut text, format_args!("        by {}\n        {}\n", headline.author, change(&culprit.change)));
+        add(&mut text, format_args!("        by {}\n        {}\n", headline.author, change(&culprit.change, workload)));
         add(&mut text, format_args!("        against {}", short(&culprit.parent)));
         if let Some(merge) = &culprit.merge {
             add(&mut text, format_args!(", merged by {}", short(merge)));
@@ -66,6 +66,12 @@ pub(crate) fn text(told: &Told<'_>) -> String {
                 &mut text,
                 format_args!("        it may be any of {}: those between could not be measured\n", all.join(" ")),
             );
+        }
+        if let Some(certainty) = &culprit.certainty {
+            add(&mut text, format_args!("        with a chance of {:.1} %\n", 100.0 * certainty.chance));
+        }
+        if let Some(reverted) = &culprit.reverted {
+            add(&mut text, format_args!("        {}\n", taken_back(reverted)));
         }
     }
     add(&mut text, format_args!("\nexplained: {:.1} % of the whole difference\n", findings.explained_percent()));
@@ -92,14 +98,33 @@ fn word(change: &Change) -> &'static str {
     if change.percent().is_some_and(|percent| percent < 0.0) { "worse " } else { "better" }
 }
 
-fn change(change: &Change) -> String {
+fn change(change: &Change, workload: &Workload) -> String {
     let (least, most) = change.range_percent().unwrap_or((0.0, 0.0));
+    let range = match workload.steadiness {
+        Steadiness::Steady => "by seed",
+        Steadiness::Chaotic => "in 95 of 100 cases",
+    };
     format!(
-        "{:.2} -> {:.2} instructions/op: {:+.2} % ({least:+.2} to {most:+.2} by seed, positive is better)",
+        "{:.2} -> {:.2} {}: {:+.2} % ({least:+.2} to {most:+.2} {range}, positive is better)",
         change.before,
         change.after,
+        workload.metric.unit(MachineKind::Exact),
         change.percent().unwrap_or(0.0)
     )
+}
+
+/// Says what came of BAD without a culprit.
+fn taken_back(reverted: &Reverted) -> String {
+    let percent = |change: &Change| change.percent().unwrap_or(0.0);
+    match reverted {
+        Reverted::Undone(change) => format!("confirmed: BAD without it differs from BAD by {:+.2} %", percent(change)),
+        Reverted::NotUndone(change) => format!(
+            "not confirmed: BAD without it differs from BAD by {:+.2} % only; what it did depends on other commits",
+            percent(change)
+        ),
+        Reverted::Conflicts => "not taken back: later commits have built on it".to_owned(),
+        Reverted::Failed(why) => format!("not taken back: BAD without it cannot be measured: {why}"),
+    }
 }
 
 /// The log: what was measured, in order, with the images that were seen before.
@@ -116,8 +141,12 @@ fn table(entries: &[Entry]) -> String {
             }
             Probe::Failed(why) => format!("{:<18}  {why}", "-"),
         };
-        let merged = if entry.commit == entry.of { "" } else { "  (merged onto the trunk)" };
-        add(&mut text, format_args!("{number:>3}  {:<12}  {row}{merged}\n", short(&entry.of)));
+        let stands = match entry.stands {
+            Stands::Itself => "",
+            Stands::Merged => "  (merged onto the trunk)",
+            Stands::Without => "  (BAD without it)",
+        };
+        add(&mut text, format_args!("{number:>3}  {:<12}  {row}{stands}\n", short(&entry.of)));
     }
     text
 }
@@ -176,9 +205,9 @@ pub(crate) fn mail(told: &Told<'_>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use kernel::Headline;
-    use lab::{Change, Culprit, Entry, Findings, Probe};
+    use lab::{Certainty, Change, Culprit, Entry, Findings, Probe, Reverted, Stands};
 
-    use super::{Told, mail, text};
+    use super::{Told, mail, taken_back, text};
 
     fn change(before: f64, after: f64) -> Change {
         let percent = 100.0 - 100.0 * after / before;
@@ -196,6 +225,8 @@ mod tests {
             parent: commit('1'),
             merge: None,
             change: of,
+            certainty: None,
+            reverted: None,
         };
         let subject = format!("mm: change {digit}");
         (culprit, Headline { subject, author: "Ada Lovelace <ada@example.org>".to_owned() })
@@ -205,6 +236,7 @@ mod tests {
         let measured = |digit: char, of: char, build: &str, value: f64| Entry {
             commit: commit(digit),
             of: commit(of),
+            stands: if digit == of { Stands::Itself } else { Stands::Merged },
             probe: Probe::Measured { build: build.to_owned(), values: vec![value, value + 1.0] },
         };
         vec![
@@ -213,6 +245,7 @@ mod tests {
             Entry {
                 commit: commit('7'),
                 of: commit('7'),
+                stands: Stands::Itself,
                 probe: Probe::Failed("does not build: mm.c:1: error: x".to_owned()),
             },
             measured('9', '8', "build_000000000000", 6105.0),
@@ -239,6 +272,8 @@ mod tests {
         first.merge = Some(commit('c'));
         let (mut second, of_second) = culprit('b', change(6305.0, 6205.0));
         second.candidates.insert(0, commit('7'));
+        first.reverted = Some(Reverted::Undone(change(6205.0, 6005.0)));
+        second.certainty = Some(Certainty { chance: 0.987, error_percent: 0.4 });
         let total = change(6105.0, 6205.0);
         let findings =
             Findings { total, culprits: vec![first, second], margin_percent: 0.4, commits: 64, commits_kept: 22 };
@@ -246,6 +281,17 @@ mod tests {
             insta::assert_snapshot!("report", text(told));
             insta::assert_snapshot!("mail", mail(told).unwrap());
         });
+    }
+
+    #[test]
+    fn what_came_of_taking_back_is_told() {
+        let said = [
+            Reverted::Undone(change(100.0, 90.0)),
+            Reverted::NotUndone(change(100.0, 99.0)),
+            Reverted::Conflicts,
+            Reverted::Failed("does not build: mm.c:1: error: x".to_owned()),
+        ];
+        insta::assert_snapshot!("taken-back", said.map(|reverted| taken_back(&reverted)).join("\n"));
     }
 
     #[test]

@@ -11,6 +11,10 @@ use report::render::Style;
 use crate::exit::EXIT_CODES;
 pub(crate) use standing::{Config, Queue, QueueAdd, QueueMove, Watch, Work};
 
+mod sources;
+
+pub(crate) use sources::{Bisect, Build, Series};
+
 const KERNELS: &str = "Kernels are named by where they come from:
   deb:6.12                     the newest 6.12 that apt offers, cloud flavour
   deb:6.12+amd64               the same in another flavour
@@ -18,6 +22,7 @@ const KERNELS: &str = "Kernels are named by where they come from:
   deb:linux-image-VERSION…     one Debian package by its whole name
   path:/boot/vmlinuz-VERSION   a bzImage or vmlinux
   git:REVISION                 a commit of the tree that --tree names, built here
+  patch:FILE@REVISION          a patch on top of one; without a revision on top of what is checked out
   tree:FOLDER                  a folder of sources as it stands, built here
   deb-src:6.12                 Debian's source package, built here
 
@@ -98,6 +103,8 @@ pub(crate) enum Command {
     Build(Build),
     /// Find the commit, or the commits, between two that made a workload better or worse
     Bisect(Box<Bisect>),
+    /// Compare each commit of a series with the one before it: what changed where
+    Series(Box<Series>),
     /// List the runs that are kept, newest first
     Runs(Runs),
     /// Show one run in full
@@ -209,86 +216,13 @@ pub(crate) struct Measure {
 /// How kernels are built from their sources.
 #[derive(Debug, Args)]
 pub(crate) struct SourceWords {
-    /// Tree of git: names
+    /// Tree of git: and patch: names
     #[arg(long, value_name = "FOLDER")]
     pub(crate) tree: Option<PathBuf>,
 
     /// Configuration of kernels that are built here: micro, small, or a file with a .config or lines on top of tinyconfig
     #[arg(long, value_name = "CONFIG", default_value = "micro")]
     pub(crate) config: String,
-}
-
-/// `marvin build`.
-#[derive(Debug, Args)]
-#[command(after_help = KERNELS.trim_end())]
-pub(crate) struct Build {
-    /// Kernel to build, or to fetch
-    pub(crate) kernel: String,
-
-    #[command(flatten)]
-    pub(crate) sources: SourceWords,
-
-    /// Compilers at the same time [default: one for each processor]
-    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=1024))]
-    pub(crate) jobs: Option<u16>,
-}
-
-const BISECT_EXAMPLES: &str = "Examples:
-  marvin bisect v6.12.115 v6.12.117 --tree linux --workload fault-anon
-  marvin bisect HEAD~20 HEAD --tree linux --workload pipe --mail regression.txt";
-
-/// `marvin bisect`.
-#[derive(Debug, Args)]
-#[command(after_help = BISECT_EXAMPLES)]
-pub(crate) struct Bisect {
-    /// Older commit, before the change
-    pub(crate) good: String,
-
-    /// Newer commit, after it; better or worse
-    pub(crate) bad: String,
-
-    /// Workload that shows it, one
-    #[arg(long, value_name = "NAME")]
-    pub(crate) workload: String,
-
-    /// Suite that the workload is of
-    #[arg(long, value_name = "SUITE", default_value = "micro")]
-    pub(crate) suite: String,
-
-    #[command(flatten)]
-    pub(crate) sources: SourceWords,
-
-    /// Seeds with which each commit is measured; all must agree that a commit made a difference
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = value_parser!(u64).range(1..=100))]
-    pub(crate) seeds: u64,
-
-    /// A step up to this many percent is none [default: a quarter of the difference, at most the metric's own margin]
-    #[arg(long, value_name = "PERCENT", value_parser = margin, allow_negative_numbers = true)]
-    pub(crate) margin: Option<f64>,
-
-    /// Measure this many parts of the range first, to see steps that cancel each other
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u16).range(1..=1024))]
-    pub(crate) parts: u16,
-
-    /// Only say what there is to be searched, and what it may cost
-    #[arg(long)]
-    pub(crate) dry_run: bool,
-
-    /// Measure again what was measured already
-    #[arg(long)]
-    pub(crate) force: bool,
-
-    /// Machines at the same time [default: 2, or 1 on a host with one processor]
-    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=64))]
-    pub(crate) jobs: Option<u16>,
-
-    /// Also write a mail for the list, if something became worse
-    #[arg(long, value_name = "FILE")]
-    pub(crate) mail: Option<PathBuf>,
-
-    /// Write the report to a file rather than to standard output
-    #[arg(long, short, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
 }
 
 /// How the answer is written.
@@ -326,11 +260,11 @@ fn margin(text: &str) -> Result<f64, String> {
 #[derive(Debug, Args)]
 #[command(after_help = format!("{KERNELS}{COMPARE_EXAMPLES}"))]
 pub(crate) struct Compare {
-    /// Kernel that the others are compared with
+    /// Kernel that the others are compared with; git:A..B stands for the two git:A and git:B, git:A^..B for all that A to B did
     pub(crate) base: String,
 
     /// Kernels to compare with it
-    #[arg(required = true, value_name = "NEW")]
+    #[arg(value_name = "NEW")]
     pub(crate) new: Vec<String>,
 
     #[command(flatten)]

@@ -8,6 +8,7 @@ mod commands;
 mod exit;
 mod home;
 mod progress;
+mod series;
 
 use std::io::Write;
 use std::process::ExitCode;

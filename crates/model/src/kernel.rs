@@ -1,4 +1,5 @@
-//! How a user names a kernel: `deb:6.12`, `deb:6.12+amd64`, `path:/boot/vmlinuz-6.12`, `git:v6.12`, `tree:linux`.
+//! How a user names a kernel: `deb:6.12`, `deb:6.12+amd64`, `path:/boot/vmlinuz-6.12`, `git:v6.12`, `tree:linux`,
+//! `patch:fix.patch@v6.12`.
 //!
 //! Only the words are read here; what stands behind them is found by the `kernel` crate.
 
@@ -9,6 +10,9 @@ use std::str::FromStr;
 /// The flavour taken when a `deb:` name does not say one: small, fast to boot, made for virtual machines.
 const DEFAULT_FLAVOUR: &str = "cloud-amd64";
 
+/// What a patch goes on top of unless its name says otherwise.
+const HEAD: &str = "HEAD";
+
 /// A kernel as the user named it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KernelName {
@@ -18,6 +22,13 @@ pub enum KernelName {
     Path(PathBuf),
     /// A revision of the git tree that is configured.
     Git(String),
+    /// A patch on top of a revision of that tree.
+    Patch {
+        /// The file.
+        file: PathBuf,
+        /// The revision; without one what the tree has checked out, which is `HEAD`.
+        revision: String,
+    },
     /// A folder of sources as it stands.
     Tree(PathBuf),
     /// The newest Debian source package whose upstream version begins with these numbers.
@@ -45,7 +56,7 @@ pub enum DebQuery {
 pub enum KernelNameError {
     /// No known source before the colon.
     #[error(
-        "`{0}` names no kernel: expected deb:VERSION, deb:PACKAGE, path:FILE, git:REVISION, tree:FOLDER or deb-src:VERSION, for example deb:6.12 or path:/boot/vmlinuz"
+        "`{0}` names no kernel: expected deb:VERSION, deb:PACKAGE, path:FILE, git:REVISION, patch:FILE@REVISION, tree:FOLDER or deb-src:VERSION, for example deb:6.12 or path:/boot/vmlinuz"
     )]
     Source(String),
     /// A `deb:` name that is neither a version nor a package.
@@ -57,6 +68,9 @@ pub enum KernelNameError {
     /// `git:` with nothing behind it.
     #[error("`git:` needs a revision, for example git:v6.12 or git:HEAD~3")]
     EmptyRevision,
+    /// `patch:` without a file, or with an @ that nothing follows.
+    #[error("`{0}` needs a file, and behind an @ a revision: for example patch:fix.patch or patch:fix.patch@v6.12")]
+    Patch(String),
     /// `tree:` with nothing behind it.
     #[error("`tree:` needs a folder, for example tree:linux")]
     EmptyTree,
@@ -74,6 +88,13 @@ impl FromStr for KernelName {
             Some(("path", file)) => Ok(Self::Path(PathBuf::from(file))),
             Some(("git", "")) => Err(KernelNameError::EmptyRevision),
             Some(("git", revision)) => Ok(Self::Git(revision.to_owned())),
+            Some(("patch", patch)) => {
+                let (file, revision) = patch.rsplit_once('@').unwrap_or((patch, HEAD));
+                if file.is_empty() || revision.is_empty() {
+                    return Err(KernelNameError::Patch(text.to_owned()));
+                }
+                Ok(Self::Patch { file: PathBuf::from(file), revision: revision.to_owned() })
+            }
             Some(("tree", "")) => Err(KernelNameError::EmptyTree),
             Some(("tree", folder)) => Ok(Self::Tree(PathBuf::from(folder))),
             Some(("deb-src", version)) if is_version(version) && version.contains('.') => {
@@ -112,6 +133,7 @@ impl fmt::Display for KernelName {
         match self {
             Self::Path(file) => write!(f, "path:{}", file.display()),
             Self::Git(revision) => write!(f, "git:{revision}"),
+            Self::Patch { file, revision } => write!(f, "patch:{}@{revision}", file.display()),
             Self::Tree(folder) => write!(f, "tree:{}", folder.display()),
             Self::DebSrc(version) => write!(f, "deb-src:{version}"),
             Self::Imported(name) => write!(f, "imported:{name}"),
@@ -140,6 +162,7 @@ mod tests {
             "path:/boot/vmlinuz-6.1",
             "path:a:b",
             "git:HEAD~3",
+            "patch:a@b/fix.patch@v6.12",
             "tree:../linux",
             "deb-src:6.12",
             "deb-src:6.12.117",
@@ -168,6 +191,9 @@ mod tests {
             "rpm:6.1",
             "deb:6.1 -o x",
             "git:",
+            "patch:",
+            "patch:@v6.12",
+            "patch:fix.patch@",
             "tree:",
             "deb-src:6",
             "deb-src:",

@@ -84,7 +84,7 @@ fn asked(name: &KernelName) -> String {
         KernelName::Deb(DebQuery::Version { flavour, .. }) => flavour.clone(),
         KernelName::Deb(DebQuery::Package(package)) => package.trim_start_matches("linux-image-").to_owned(),
         KernelName::Imported(name) => name.clone(),
-        KernelName::Path(file) | KernelName::Tree(file) => {
+        KernelName::Path(file) | KernelName::Tree(file) | KernelName::Patch { file, .. } => {
             file.file_name().map_or_else(|| file.display().to_string(), |name| name.to_string_lossy().into_owned())
         }
         KernelName::Git(text) | KernelName::DebSrc(text) => text.clone(),

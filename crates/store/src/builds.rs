@@ -103,6 +103,9 @@ fn name_bytes(name: &KernelName) -> Vec<u8> {
     match name {
         KernelName::Path(path) => [b"path:", path.as_os_str().as_bytes()].concat(),
         KernelName::Tree(folder) => [b"tree:", folder.as_os_str().as_bytes()].concat(),
+        KernelName::Patch { file, revision } => {
+            [b"patch:", file.as_os_str().as_bytes(), b"@", revision.as_bytes()].concat()
+        }
         KernelName::Git(_) | KernelName::DebSrc(_) => name.to_string().into_bytes(),
         KernelName::Deb(DebQuery::Version { version, flavour }) => format!("deb:{version}+{flavour}").into_bytes(),
         KernelName::Deb(DebQuery::Package(_)) | KernelName::Imported(_) => name.to_string().into_bytes(),
@@ -119,6 +122,15 @@ impl FromSql for Name {
         }
         if let Some(folder) = value.as_bytes()?.strip_prefix(b"tree:") {
             return Ok(Self(KernelName::Tree(OsStr::from_bytes(folder).into())));
+        }
+        if let Some(patch) = value.as_bytes()?.strip_prefix(b"patch:")
+            && let Some(at) = patch.iter().rposition(|byte| *byte == b'@')
+            && let Ok(revision) = str::from_utf8(&patch[at + 1..])
+        {
+            return Ok(Self(KernelName::Patch {
+                file: OsStr::from_bytes(&patch[..at]).into(),
+                revision: revision.to_owned(),
+            }));
         }
         let text = value.as_str()?;
         text.parse().map(Self).map_err(|_| UnknownCode::error("kernel name", text))

@@ -149,7 +149,7 @@ fn chain(repository: &Repository, offer: &Offer, new: &str) -> Result<(), Kernel
     let series = offer.package.trim_start_matches(PREFIX);
     let list = git(folder).args(["tag", "--list", &format!("{series}.*")]).run()?;
     let mut releases: Vec<(String, String)> = Vec::new();
-    for tag in list.lines() {
+    for tag in list.lines().filter(|tag| is_release(tag)) {
         releases.push((tag.to_owned(), repository.tree(&format!("refs/tags/{tag}"))?));
     }
     releases.push((new.to_owned(), repository.tree("refs/marvin/imported")?));
@@ -167,6 +167,13 @@ fn chain(repository: &Repository, offer: &Offer, new: &str) -> Result<(), Kernel
         git(folder).args(["update-ref", &format!("refs/heads/{series}"), &last]).run()?;
     }
     git(folder).args(["update-ref", "-d", "refs/marvin/imported"]).run().map(drop)
+}
+
+/// Tells whether a tag is one that [`tag`] makes: somebody's own are left alone.
+fn is_release(tag: &str) -> bool {
+    let version = tag.split(['-', '_', '+']).next().unwrap_or_default();
+    let numbers = || version.split('.').all(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()));
+    tag.contains('-') && numbers()
 }
 
 fn dated(mut git: Program, day: u64) -> Program {
@@ -215,6 +222,9 @@ mod tests {
             let offer = offer(version);
             store(&repository, &file, &offer).unwrap();
             chain(&repository, &offer, &tag(version)).unwrap();
+            // Tags that are no versions are somebody's own.
+            git(home.path()).args(["tag", "--force", "6.12.mine-1", &tag(version)]).run().unwrap();
+            git(home.path()).args(["tag", "--force", "6.12.9", &tag(version)]).run().unwrap();
         }
         let log = git(home.path()).args(["log", "--format=%s|%ad", "--date=short", "6.12"]).run().unwrap();
         assert_eq!(log, "Linux 6.12.117|2020-01-03\nLinux 6.12.10|2020-01-02\nLinux 6.12.9|2020-01-01\n");

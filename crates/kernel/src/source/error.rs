@@ -92,6 +92,37 @@ pub enum SourceError {
         /// The tree.
         folder: PathBuf,
     },
+    /// A commit that was there before.
+    #[error("{commit} is no longer in {}: the tree was changed meanwhile; run the same command again", folder.display())]
+    Gone {
+        /// The commit.
+        commit: String,
+        /// The tree, or the workshop that borrows from it.
+        folder: PathBuf,
+    },
+    /// Another compiler than before.
+    #[error(
+        "the compiler changed from {before} to {after}: run the same command again, which then builds all with the new one"
+    )]
+    CompilerChanged {
+        /// What it was.
+        before: String,
+        /// What it is.
+        after: String,
+    },
+    /// A patch that is none, or does not apply.
+    #[error("{} does not apply to {what}: {said}", file.display())]
+    Patch {
+        /// The file.
+        file: PathBuf,
+        /// What it was to go on top of.
+        what: String,
+        /// What is wrong.
+        said: String,
+    },
+    /// A range that is none.
+    #[error("`{0}` is no range of commits: expected OLDER..NEWER, for example v6.12..HEAD")]
+    NoRange(String),
     /// A configuration that is not there.
     #[error("`{name}` is no configuration: there are micro and small, or name a file")]
     UnknownConfiguration {

@@ -135,6 +135,18 @@ impl Repository {
         })
     }
 
+    /// Returns the ends of a range as it is written, `OLDER..NEWER`: of `A^..B` the one is before A. Without a newer end it is
+    /// what is checked out.
+    ///
+    /// # Errors
+    /// When it is no range, or names what is not there.
+    pub fn range(&self, text: &str) -> Result<(String, String), KernelError> {
+        let parts = text.split_once("..").filter(|(older, newer)| !older.is_empty() && !newer.starts_with('.'));
+        let (older, newer) = parts.ok_or_else(|| SourceError::NoRange(text.to_owned()))?;
+        let newer = if newer.is_empty() { "HEAD" } else { newer };
+        Ok((self.commit(older)?, self.commit(newer)?))
+    }
+
     fn is_ancestor(&self, old: &str, new: &str) -> Result<bool, KernelError> {
         Ok(git(&self.folder).args(["merge-base", "--is-ancestor", old, new]).end()?.code == Some(0))
     }

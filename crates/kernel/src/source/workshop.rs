@@ -21,6 +21,9 @@ const NOBODY: [(&str, &str); 6] = [
     ("GIT_COMMITTER_DATE", "1577836800 +0000"),
 ];
 
+/// A larger file is no patch.
+const PATCH_BYTES_MAX: u64 = 64 << 20;
+
 /// What make leaves behind where it was called without a folder for it.
 const LEFT_BEHIND: [&str; 8] = [
     "**/*.o",
@@ -148,22 +151,64 @@ impl Workshop {
 
     /// Returns the commit of merging two, which only the workshop has; nothing where they conflict.
     pub(crate) fn merge(&self, ours: &str, theirs: &str) -> Result<Option<String>, KernelError> {
-        let source = self.source();
-        let ended = self.git(&source).args(["merge-tree", "--write-tree", ours, theirs]).end()?;
-        let Some(tree) = merged(&ended) else { return Ok(None) };
-        let mut commit = self.git(&source);
+        let Some(tree) = self.merged_tree(ours, theirs)? else { return Ok(None) };
+        self.commit_tree(&tree, &[ours, theirs], "merged to look between").map(Some)
+    }
+
+    /// Returns the commit of taking one back on top of another, which only the workshop has; nothing where later ones have built
+    /// on it. Of a merge all that it brought is taken back.
+    pub(crate) fn revert(&self, tip: &str, commit: &str) -> Result<Option<String>, KernelError> {
+        // A child of the commit that is as its parent, merged: what both sides have in common is then the commit.
+        let before = self.tree_of(&format!("{commit}^1"))?;
+        let undone = self.commit_tree(&before, &[commit], "as before")?;
+        let Some(tree) = self.merged_tree(tip, &undone)? else { return Ok(None) };
+        self.commit_tree(&tree, &[tip], "taken back to look at the rest").map(Some)
+    }
+
+    /// Returns the files of merging two commits; nothing where they conflict.
+    fn merged_tree(&self, ours: &str, theirs: &str) -> Result<Option<String>, KernelError> {
+        let ended = self.git(&self.source()).args(["merge-tree", "--write-tree", ours, theirs]).end()?;
+        Ok(merged(&ended))
+    }
+
+    fn commit_tree(&self, tree: &str, parents: &[&str], message: &str) -> Result<String, KernelError> {
+        let mut commit = self.git(&self.source()).args(["commit-tree", tree, "-m", message]);
         for (name, value) in NOBODY {
             commit = commit.variable(name, value);
         }
-        let parents = ["commit-tree", &tree, "-p", ours, "-p", theirs, "-m", "merged to look between"];
-        Ok(Some(commit.args(parents).run()?.trim().to_owned()))
+        let parents = parents.iter().flat_map(|parent| ["-p", parent]);
+        Ok(commit.args(parents).run()?.trim().to_owned())
     }
 
     /// Returns the tree of files of a commit, which may be one that only the workshop has.
     pub(crate) fn tree_of(&self, commit: &str) -> Result<String, KernelError> {
         let name = format!("{commit}^{{tree}}");
-        let tree =
-            self.git(&self.source()).args(["rev-parse", "--verify", "--quiet", "--end-of-options", &name]).run()?;
-        Ok(tree.trim().to_owned())
+        let ended =
+            self.git(&self.source()).args(["rev-parse", "--verify", "--quiet", "--end-of-options", &name]).end()?;
+        if ended.code == Some(0) {
+            return Ok(ended.text().trim().to_owned());
+        }
+        let commit = commit.chars().take(12).collect();
+        Err(SourceError::Gone { commit, folder: self.folder.clone() }.into())
+    }
+
+    /// Returns a tree of files with a patch applied, which may be several after each other, as mails or as diffs.
+    pub(crate) fn patched(&self, tree: &str, (file, what): (&Path, &str)) -> Result<String, KernelError> {
+        let refuse = |said: String| SourceError::Patch { file: file.to_owned(), what: what.to_owned(), said };
+        let patch = fs::canonicalize(file).map_err(|error| refuse(error.to_string()))?;
+        let found = fs::metadata(&patch).map_err(|error| refuse(error.to_string()))?;
+        if !found.is_file() || found.len() > PATCH_BYTES_MAX {
+            return Err(refuse(format!("it is no file of at most {} MiB", PATCH_BYTES_MAX >> 20)).into());
+        }
+        let index = self.repository().join("snapshot.index");
+        drop(fs::remove_file(&index));
+        let source = self.source();
+        let git = |arguments: &[&str]| self.git(&source).variable("GIT_INDEX_FILE", &index).args(arguments);
+        git(&["read-tree", tree]).run()?;
+        let ended = git(&["apply", "--cached", "--whitespace=nowarn", "--"]).args([&patch]).end()?;
+        if ended.code != Some(0) {
+            return Err(refuse(ended.said.lines().next().unwrap_or("git says nothing").to_owned()).into());
+        }
+        Ok(git(&["write-tree"]).run()?.trim().to_owned())
     }
 }

@@ -20,10 +20,23 @@ const BYTES_MAX: u64 = 16 << 20;
 pub struct Entry {
     /// The commit, or a merge that nobody made.
     pub commit: String,
-    /// The commit that it stands for: itself, or what was merged.
+    /// The commit that it stands for.
     pub of: String,
+    /// How it does so.
+    pub stands: Stands,
     /// What came of measuring it.
     pub probe: Probe,
+}
+
+/// How what is measured stands for a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stands {
+    /// It is the commit.
+    Itself,
+    /// It is the commit merged onto the trunk.
+    Merged,
+    /// It is BAD without the commit.
+    Without,
 }
 
 /// The log of a bisection.
@@ -83,10 +96,13 @@ impl BisectionLog {
         self.known.get(commit)
     }
 
-    /// Notes what was looked at, and keeps it.
+    /// Notes what was looked at, and keeps it; what was noted of the commit before was less.
     pub(super) fn note(&mut self, entry: Entry) -> Result<(), LabError> {
-        let is_new = self.known.insert(entry.commit.clone(), entry.probe.clone()).is_none();
-        self.entries.push(entry);
+        let is_new = self.known.insert(entry.commit.clone(), entry.probe.clone()).as_ref() != Some(&entry.probe);
+        match self.entries.iter_mut().find(|other| other.commit == entry.commit) {
+            Some(other) => *other = entry,
+            None => self.entries.push(entry),
+        }
         match &self.file {
             Some(file) if is_new => {
                 let new = file.with_extension("new");
@@ -142,11 +158,11 @@ fn line(line: &str) -> Option<(String, Probe)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BisectionLog, Entry, Probe};
+    use super::{BisectionLog, Entry, Probe, Stands};
     use crate::Reuse;
 
     fn entry(commit: &str, probe: Probe) -> Entry {
-        Entry { commit: commit.to_owned(), of: commit.to_owned(), probe }
+        Entry { commit: commit.to_owned(), of: commit.to_owned(), stands: Stands::Itself, probe }
     }
 
     #[test]

@@ -3,17 +3,22 @@
 //! What is measured next is `stats`' to choose ([`stats::Steps`]), which commits there are between two is `kernel`'s to say, and
 //! whether two differ is [`report::verdict`]'s. Here they meet: the ends are measured first, commits that cannot matter are
 //! left out, the trunk is searched, then what a guilty merge brought, each side commit merged onto the trunk as it was before;
-//! what was left out beside a culprit is looked at after all if its parent is not what it should be.
+//! what was left out beside a culprit is looked at after all if its parent is not what it should be. In the end each culprit is
+//! taken back on top of BAD. Where values scatter (`noisy`), it is a posterior that says where the steps are ([`stats::Several`]).
 
 mod line;
 mod log;
+mod noisy;
 mod prober;
+mod revert;
 mod search;
+
+use std::ops::RangeInclusive;
 
 use kernel::History;
 use model::Metric;
 
-pub use log::{BisectionLog, Entry};
+pub use log::{BisectionLog, Entry, Stands};
 pub use prober::LabProber;
 pub use search::bisect;
 
@@ -28,6 +33,33 @@ pub struct BisectionQuestion {
     pub margin_percent: Option<f64>,
     /// Intervals into which the range is cut at first: 1, or more to see steps that cancel each other.
     pub intervals: usize,
+    /// How values of a commit differ from each other.
+    pub noise: Noise,
+    /// Whether culprits are taken back on top of BAD in the end.
+    pub confirm: Confirm,
+}
+
+/// How values of a commit differ from each other.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Noise {
+    /// By seed, as in every other commit: the same seeds are held against each other, and all must agree.
+    Seeds(u64),
+    /// By chance: each seed is a run, and as many are taken as it needs to be sure.
+    Runs {
+        /// Variance of a build, the same in all its runs, in variances of a run.
+        bias: f64,
+        /// Most runs in all.
+        runs_max: usize,
+    },
+}
+
+/// Whether culprits are taken back on top of BAD.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Confirm {
+    /// Where that applies.
+    Revert,
+    /// Not.
+    Nothing,
 }
 
 /// What came of measuring a commit.
@@ -37,7 +69,7 @@ pub enum Probe {
     Measured {
         /// The build: equal ones are equal images.
         build: String,
-        /// One value for each seed, in the metric's unit.
+        /// One value for each seed from the first, in the metric's unit.
         values: Vec<f64>,
     },
     /// It does not build, boot or bear the workload; the text says what.
@@ -46,17 +78,23 @@ pub enum Probe {
 
 /// Who measures commits and knows their sources: the lab, or a test's make-believe.
 pub trait Prober {
-    /// Measures a commit.
+    /// Measures a commit with some seeds.
     ///
     /// # Errors
     /// When the lab fails; what is the commit's own fault is a [`Probe::Failed`].
-    fn probe(&mut self, commit: &str) -> Result<Probe, LabError>;
+    fn probe(&mut self, commit: &str, seeds: RangeInclusive<u64>) -> Result<Probe, LabError>;
 
     /// Returns a commit that is two merged; nothing where they conflict.
     ///
     /// # Errors
     /// When the lab fails.
     fn merge(&mut self, ours: &str, theirs: &str) -> Result<Option<String>, LabError>;
+
+    /// Returns a commit that is `tip` without what `commit` did; nothing where others have built on that.
+    ///
+    /// # Errors
+    /// When the lab fails.
+    fn revert(&mut self, tip: &str, commit: &str) -> Result<Option<String>, LabError>;
 
     /// Returns for each commit of a history whether it can change what is built; called when both ends were measured.
     ///
@@ -85,6 +123,8 @@ pub enum BisectionEvent<'a> {
     Into(&'a str),
     /// What was left out beside this commit is looked at after all.
     Unpruned(&'a str),
+    /// This culprit is taken back on top of BAD.
+    Reverting(&'a str),
 }
 
 /// How a bisection ended.
@@ -112,6 +152,15 @@ pub enum Refused {
         differences_percent: Vec<f64>,
         /// The margin.
         margin_percent: f64,
+    },
+    /// Runs scatter by more than the ends differ.
+    NotSeen {
+        /// From GOOD to BAD, in percent, positive for better.
+        percent: f64,
+        /// Standard error of that.
+        error_percent: f64,
+        /// Runs that were taken.
+        runs: usize,
     },
 }
 
@@ -179,4 +228,30 @@ pub struct Culprit {
     pub merge: Option<String>,
     /// What it did.
     pub change: Change,
+    /// How sure it is where values scatter; nothing where they do not.
+    pub certainty: Option<Certainty>,
+    /// What came of taking it back on top of BAD; nothing where that was not tried.
+    pub reverted: Option<Reverted>,
+}
+
+/// How sure a culprit is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Certainty {
+    /// Chance that it is this commit, or one of these.
+    pub chance: f64,
+    /// Standard error of its effect in percent.
+    pub error_percent: f64,
+}
+
+/// What came of taking a culprit back on top of BAD.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reverted {
+    /// BAD without it does not have its effect.
+    Undone(Change),
+    /// BAD without it is no better, or not by half of what it did.
+    NotUndone(Change),
+    /// Later commits have built on it.
+    Conflicts,
+    /// What came of it cannot be measured.
+    Failed(String),
 }

@@ -1,5 +1,7 @@
 //! The lab as a prober: commits are built from their source and measured on the lab's machine.
 
+use std::ops::RangeInclusive;
+
 use kernel::{History, KernelError, SourceError, Sources, Step};
 use model::{Outcome, Run, Suite, Workload};
 
@@ -17,8 +19,6 @@ pub struct LabProber<'a, S: Fn(Step), E: Fn(Event) + Sync> {
     pub suite: &'static Suite,
     /// The workload.
     pub workload: &'static Workload,
-    /// The seeds.
-    pub seeds: Vec<u64>,
     /// Machines at the same time.
     pub machines: usize,
     /// Whether results of earlier runs are used.
@@ -30,7 +30,7 @@ pub struct LabProber<'a, S: Fn(Step), E: Fn(Event) + Sync> {
 }
 
 impl<S: Fn(Step), E: Fn(Event) + Sync> Prober for LabProber<'_, S, E> {
-    fn probe(&mut self, commit: &str) -> Result<Probe, LabError> {
+    fn probe(&mut self, commit: &str, seeds: RangeInclusive<u64>) -> Result<Probe, LabError> {
         let build = match self.sources.build(commit, &self.step) {
             Ok(build) => build,
             Err(KernelError::Source(SourceError::DoesNotBuild { first_error, .. })) => {
@@ -44,15 +44,15 @@ impl<S: Fn(Step), E: Fn(Event) + Sync> Prober for LabProber<'_, S, E> {
             sides: vec![&build],
             suite: self.suite,
             workloads: vec![self.workload],
-            seeds: self.seeds.clone(),
+            seeds: seeds.clone().collect(),
             machines: self.machines,
             reuse: self.reuse,
             dumps: Dumps::Drop,
         };
         let runs = self.lab.carry_out(&plan, &self.event)?.concat();
         let mut values = Vec::new();
-        for seed in &self.seeds {
-            match value(&runs, *seed, self.workload.name) {
+        for seed in seeds {
+            match value(&runs, seed, self.workload.name) {
                 Ok(value) => values.push(value),
                 Err(why) => return Ok(Probe::Failed(why)),
             }
@@ -62,6 +62,10 @@ impl<S: Fn(Step), E: Fn(Event) + Sync> Prober for LabProber<'_, S, E> {
 
     fn merge(&mut self, ours: &str, theirs: &str) -> Result<Option<String>, LabError> {
         Ok(self.sources.merge(ours, theirs)?)
+    }
+
+    fn revert(&mut self, tip: &str, commit: &str) -> Result<Option<String>, LabError> {
+        Ok(self.sources.revert(tip, commit)?)
     }
 
     fn matters(&mut self, history: &History) -> Result<Vec<bool>, LabError> {

@@ -6,8 +6,10 @@ use report::{difference_percent, verdict};
 use stats::{Pair, SearchCost, Step, Steps, Wanted};
 
 use super::line::{Line, Spot};
-use super::log::{BisectionLog, Entry};
-use super::{Bisected, BisectionEvent, BisectionQuestion, Change, Culprit, Findings, Probe, Prober, Refused};
+use super::log::{BisectionLog, Entry, Stands};
+use super::{
+    Bisected, BisectionEvent, BisectionQuestion, Change, Confirm, Culprit, Findings, Noise, Probe, Prober, Refused,
+};
 use crate::LabError;
 
 /// Share of the whole difference that a step must exceed.
@@ -26,62 +28,105 @@ pub fn bisect(
     notify: &dyn Fn(BisectionEvent<'_>),
 ) -> Result<Bisected, LabError> {
     let mut search = Search { history, question, prober, log, notify, matters: Vec::new(), margin: 0.0 };
-    let (good, bad) = (history.good().to_owned(), history.bad().to_owned());
-    let mut ends = Vec::new();
-    for commit in [good, bad] {
-        match search.probe(&commit, &commit)? {
-            Probe::Measured { values, .. } => ends.push(values),
-            Probe::Failed(why) => return Ok(Bisected::Refused(Refused::End { commit, why })),
-        }
+    let ends = match search.ends()? {
+        Ok(ends) => ends,
+        Err(refused) => return Ok(Bisected::Refused(refused)),
+    };
+    let bisected = match question.noise {
+        Noise::Seeds(_) => search.certain(&ends)?,
+        Noise::Runs { .. } => search.scattered()?,
+    };
+    match (bisected, question.confirm) {
+        (Bisected::Found(findings), Confirm::Revert) => Ok(Bisected::Found(search.confirmed(findings)?)),
+        (bisected, _) => Ok(bisected),
     }
-    let total = search.change(&ends[0], &ends[1]);
-    let whole = total.percent().unwrap_or(0.0).abs();
-    let margin_of_metric = question.metric.margin_percent;
-    search.margin =
-        question.margin_percent.unwrap_or_else(|| margin_of_metric.min(whole * SHARE).max(MARGIN_LEAST_PERCENT));
-    let margin_percent = search.margin;
-    if search.judge(&ends[0], &ends[1]) != Pair::Differs {
-        let differences_percent = total.differences_percent;
-        return Ok(Bisected::Refused(Refused::NoDifference { differences_percent, margin_percent }));
-    }
-    search.matters = search.prober.matters(history)?;
-    let culprits = search.line(&Line::trunk(history, &search.matters))?;
-    let commits_kept = (0..history.count()).filter(|commit| search.may_matter(*commit)).count();
-    Ok(Bisected::Found(Findings { total, culprits, margin_percent, commits: history.count(), commits_kept }))
 }
 
-struct Search<'a> {
-    history: &'a History,
-    question: &'a BisectionQuestion,
-    prober: &'a mut dyn Prober,
-    log: &'a mut BisectionLog,
-    notify: &'a dyn Fn(BisectionEvent<'_>),
-    matters: Vec<bool>,
-    margin: f64,
+pub(super) struct Search<'a> {
+    pub(super) history: &'a History,
+    pub(super) question: &'a BisectionQuestion,
+    pub(super) prober: &'a mut dyn Prober,
+    pub(super) log: &'a mut BisectionLog,
+    pub(super) notify: &'a dyn Fn(BisectionEvent<'_>),
+    pub(super) matters: Vec<bool>,
+    pub(super) margin: f64,
 }
 
 impl Search<'_> {
+    /// Measures both ends.
+    fn ends(&mut self) -> Result<Result<[Vec<f64>; 2], Refused>, LabError> {
+        let mut ends = [Vec::new(), Vec::new()];
+        for (end, commit) in ends.iter_mut().zip([self.history.good().to_owned(), self.history.bad().to_owned()]) {
+            match self.probe(&commit, (&commit, Stands::Itself), self.seeds())? {
+                Probe::Measured { values, .. } => *end = values,
+                Probe::Failed(why) => return Ok(Err(Refused::End { commit, why })),
+            }
+        }
+        Ok(Ok(ends))
+    }
+
+    /// Returns with how many seeds a commit is measured at first.
+    pub(super) fn seeds(&self) -> usize {
+        match self.question.noise {
+            Noise::Seeds(seeds) => usize::try_from(seeds).unwrap_or(usize::MAX),
+            Noise::Runs { .. } => super::noisy::RUNS,
+        }
+    }
+
+    /// Searches where every step is certain.
+    fn certain(&mut self, ends: &[Vec<f64>; 2]) -> Result<Bisected, LabError> {
+        let total = self.change(&ends[0], &ends[1]);
+        let whole = total.percent().unwrap_or(0.0).abs();
+        let margin_of_metric = self.question.metric.margin_percent;
+        let asked = self.question.margin_percent;
+        self.margin = asked.unwrap_or_else(|| margin_of_metric.min(whole * SHARE).max(MARGIN_LEAST_PERCENT));
+        let margin_percent = self.margin;
+        if self.judge(&ends[0], &ends[1]) != Pair::Differs {
+            let differences_percent = total.differences_percent;
+            return Ok(Bisected::Refused(Refused::NoDifference { differences_percent, margin_percent }));
+        }
+        self.matters = self.prober.matters(self.history)?;
+        let culprits = self.line(&Line::trunk(self.history, &self.matters))?;
+        Ok(Bisected::Found(self.findings(total, culprits)))
+    }
+
+    pub(super) fn findings(&self, total: Change, culprits: Vec<Culprit>) -> Findings {
+        let commits = self.history.count();
+        let commits_kept = (0..commits).filter(|commit| self.may_matter(*commit)).count();
+        Findings { total, culprits, margin_percent: self.margin, commits, commits_kept }
+    }
+
     fn may_matter(&self, commit: usize) -> bool {
         self.matters.get(commit).copied().unwrap_or(true)
     }
 
-    /// Measures a commit that stands for another, or remembers what came of it.
-    fn probe(&mut self, commit: &str, of: &str) -> Result<Probe, LabError> {
-        let probe = if let Some(known) = self.log.known(commit) {
+    /// Measures a commit that stands for another with so many seeds, or remembers what came of it. More may be known.
+    pub(super) fn probe(&mut self, commit: &str, as_of: (&str, Stands), seeds: usize) -> Result<Probe, LabError> {
+        let noted = self.log.entries().iter().find(|entry| entry.commit == commit);
+        let (of, stands) = noted.map_or((as_of.0.to_owned(), as_of.1), |entry| (entry.of.clone(), entry.stands));
+        let known = self.log.known(commit).cloned();
+        let had = match &known {
+            Some(Probe::Measured { values, .. }) => values.len(),
+            Some(Probe::Failed(_)) => seeds,
+            None => 0,
+        };
+        let probe = if let (Some(known), true) = (&known, had >= seeds) {
             known.clone()
         } else {
-            (self.notify)(BisectionEvent::Probing(of));
-            self.prober.probe(commit)?
+            (self.notify)(BisectionEvent::Probing(&of));
+            let probe = self.prober.probe(commit, had as u64 + 1..=seeds as u64)?;
+            joined(known, probe)
         };
-        if !self.log.entries().iter().any(|entry| entry.commit == commit) {
-            let entry = Entry { commit: commit.to_owned(), of: of.to_owned(), probe: probe.clone() };
+        let is_new = self.log.entries().iter().all(|entry| entry.commit != commit || entry.probe != probe);
+        if is_new {
+            let entry = Entry { commit: commit.to_owned(), of, stands, probe: probe.clone() };
             (self.notify)(BisectionEvent::Probed(&entry));
             self.log.note(entry)?;
         }
         Ok(probe)
     }
 
-    fn change(&self, before: &[f64], after: &[f64]) -> Change {
+    pub(super) fn change(&self, before: &[f64], after: &[f64]) -> Change {
         let direction = self.question.metric.direction;
         let percent = |(old, new): (&f64, &f64)| difference_percent(direction, *old, *new).unwrap_or(f64::NAN);
         Change {
@@ -91,7 +136,7 @@ impl Search<'_> {
         }
     }
 
-    fn judge(&self, before: &[f64], after: &[f64]) -> Pair {
+    pub(super) fn judge(&self, before: &[f64], after: &[f64]) -> Pair {
         match verdict(&self.change(before, after).differences_percent, self.margin) {
             Verdict::Better | Verdict::Worse => Pair::Differs,
             Verdict::Same | Verdict::Unclear(_) => Pair::Same,
@@ -143,10 +188,16 @@ impl Search<'_> {
     }
 
     /// Returns the values of a spot; nothing where it cannot be measured.
-    fn measure(&mut self, spot: &Spot) -> Result<Option<Vec<f64>>, LabError> {
+    pub(super) fn measure(&mut self, spot: &Spot) -> Result<Option<Vec<f64>>, LabError> {
+        self.measure_with(spot, self.seeds())
+    }
+
+    /// Returns the values of a spot, of so many seeds or more; nothing where it cannot be measured.
+    pub(super) fn measure_with(&mut self, spot: &Spot, seeds: usize) -> Result<Option<Vec<f64>>, LabError> {
         let Some(commit) = &spot.commit else { return Ok(None) };
         let of = spot.place.as_ref().map_or(self.history.good(), |place| self.history.id(place.commit)).to_owned();
-        match self.probe(commit, &of)? {
+        let stands = if of == *commit { Stands::Itself } else { Stands::Merged };
+        match self.probe(commit, (&of, stands), seeds)? {
             Probe::Measured { values, .. } => Ok(Some(values)),
             Probe::Failed(_) => Ok(None),
         }
@@ -174,27 +225,50 @@ impl Search<'_> {
                 None => {}
             }
         }
-        let id = |spot: usize| line.spots[spot].place.as_ref().map(|place| self.history.id(place.commit).to_owned());
-        let is_merge = line.spots[at].place.as_ref().is_some_and(kernel::Place::is_merge);
-        if alone
-            && is_merge
-            && let Some(within) = line.within(at, (self.history, &self.matters), self.prober)?
-        {
-            (self.notify)(BisectionEvent::Into(id(at).as_deref().unwrap_or_default()));
+        if alone && let Some(within) = self.into_merge(line, at)? {
             let culprits = self.line(&within)?;
             if !culprits.is_empty() {
                 return Ok(culprits);
             }
         }
-        let candidates: Vec<String> =
-            if alone { id(at).into_iter().collect() } else { (from + 1..=at).filter_map(id).collect() };
-        let parent = line.spots[if alone { at - 1 } else { from }].commit.clone();
-        Ok(vec![Culprit {
+        Ok(vec![self.culprit(line, if alone { (at - 1, at) } else { (from, at) }, self.change(&base, after))])
+    }
+
+    /// Returns what the merge at a spot brought, if it is one.
+    pub(super) fn into_merge(&mut self, line: &Line, at: usize) -> Result<Option<Line>, LabError> {
+        let Some(place) = line.spots[at].place.as_ref().filter(|place| place.is_merge()) else { return Ok(None) };
+        let within = line.within(at, (self.history, &self.matters), self.prober)?;
+        if within.is_some() {
+            (self.notify)(BisectionEvent::Into(self.history.id(place.commit)));
+        }
+        Ok(within)
+    }
+
+    /// Names what made a change between two spots.
+    pub(super) fn culprit(&self, line: &Line, (from, at): (usize, usize), change: Change) -> Culprit {
+        let id = |spot: usize| line.spots[spot].place.as_ref().map(|place| self.history.id(place.commit).to_owned());
+        let mut parents = line.spots[..=from].iter().rev().filter_map(|spot| spot.commit.clone());
+        Culprit {
             commit: id(at).unwrap_or_default(),
-            candidates,
-            parent: parent.or_else(|| line.spots[from].commit.clone()).unwrap_or_default(),
+            candidates: (from + 1..=at).filter_map(id).collect(),
+            parent: parents.next().unwrap_or_default(),
             merge: line.merge.clone().filter(|merge| Some(merge) != id(at).as_ref()),
-            change: self.change(&base, after),
-        }])
+            change,
+            certainty: None,
+            reverted: None,
+        }
+    }
+}
+
+/// Returns what is known with what was measured besides. Another image than before is one that was measured anew.
+fn joined(known: Option<Probe>, probe: Probe) -> Probe {
+    match (known, probe) {
+        (Some(Probe::Measured { build, values: mut all }), Probe::Measured { build: again, values })
+            if build == again =>
+        {
+            all.extend(values);
+            Probe::Measured { build, values: all }
+        }
+        (_, probe) => probe,
     }
 }

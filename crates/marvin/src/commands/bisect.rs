@@ -5,9 +5,10 @@ use std::path::Path;
 
 use kernel::{BuildCache, History, SourceSettings, Sources};
 use lab::{
-    Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Culprit, Lab, LabProber, Options, Probe, Refused, Reuse,
+    Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Confirm, Culprit, Lab, LabProber, Noise, Options, Probe,
+    Refused, Reuse, Stands,
 };
-use model::Workload;
+use model::{Steadiness, Workload};
 
 use super::measure::{machines_of, settings, suite, workload};
 use crate::answer::Answer;
@@ -54,7 +55,6 @@ pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<
         sources: &sources,
         suite,
         workload,
-        seeds: (1..=command.seeds).collect(),
         machines: machines_of(command.jobs),
         reuse,
         step: |step| progress.step(&name.borrow(), &step),
@@ -98,7 +98,12 @@ fn open(home: &Path, settings: SourceSettings) -> anyhow::Result<Lab> {
 
 fn question(command: &Bisect, workload: &Workload) -> BisectionQuestion {
     let intervals = usize::from(command.parts);
-    BisectionQuestion { metric: workload.metric, margin_percent: command.margin, intervals }
+    let noise = match workload.steadiness {
+        Steadiness::Steady => Noise::Seeds(command.seeds),
+        Steadiness::Chaotic => Noise::Runs { bias: command.build_variance, runs_max: usize::from(command.runs) },
+    };
+    let confirm = if command.no_revert { Confirm::Nothing } else { Confirm::Revert };
+    BisectionQuestion { metric: workload.metric, margin_percent: command.margin, intervals, noise, confirm }
 }
 
 /// What makes a bisection another one than those whose logs are kept.
@@ -106,7 +111,12 @@ fn identity(command: &Bisect, (history, workload, lab, sources): (&History, &Wor
     let machine = &lab.machine().id;
     let (good, bad) = (history.good(), history.bad());
     let (tree, config) = (sources.repository().folder().display(), &command.sources.config);
-    format!("{good}..{bad} {tree} {config} {} {} {} seeds {machine}", command.suite, workload.name, command.seeds)
+    let seeds = match workload.steadiness {
+        Steadiness::Steady => format!("{} seeds", command.seeds),
+        Steadiness::Chaotic => "runs".to_owned(),
+    };
+    let compiler = sources.compiler();
+    format!("{good}..{bad} {tree} {config} {compiler} {} {} {seeds} {machine}", command.suite, workload.name)
 }
 
 /// Says what there is, without building anything.
@@ -143,15 +153,21 @@ fn said(event: &BisectionEvent<'_>) -> String {
             format!("{places} places to search, of {commits} commits: about {builds} builds for a step")
         }
         BisectionEvent::Probing(commit) => format!("next is {}", bisection::short(commit)),
-        BisectionEvent::Probed(entry) => match &entry.probe {
-            Probe::Measured { values, .. } => {
-                format!("{}: {}", bisection::short(&entry.of), bisection::values(values))
+        BisectionEvent::Probed(entry) => {
+            let without = if entry.stands == Stands::Without { "BAD without " } else { "" };
+            match &entry.probe {
+                Probe::Measured { values, .. } => {
+                    format!("{without}{}: {}", bisection::short(&entry.of), bisection::values(values))
+                }
+                Probe::Failed(why) => format!("{without}{}: {why}", bisection::short(&entry.of)),
             }
-            Probe::Failed(why) => format!("{}: {why}", bisection::short(&entry.of)),
-        },
+        }
         BisectionEvent::Into(merge) => format!("the step is in the merge {}: into it", bisection::short(merge)),
         BisectionEvent::Unpruned(commit) => {
             format!("{} is as its parent: what was left out before it is looked at", bisection::short(commit))
+        }
+        BisectionEvent::Reverting(commit) => {
+            format!("{} is found; is BAD without it as it was?", bisection::short(commit))
         }
     }
 }
@@ -168,6 +184,13 @@ fn refused(why: &Refused) -> anyhow::Result<Exit> {
                 "error: the difference is not there: {} by seed, and a step must exceed {margin_percent:.3} % in all of them; \
                  name another workload, a smaller --margin, or ends that differ (`marvin compare` shows)",
                 percents.join(", ")
+            ));
+            Ok(Exit::Unclear)
+        }
+        Refused::NotSeen { percent, error_percent, runs } => {
+            crate::say(&format!(
+                "error: the difference is not there: {percent:+.3} % with a standard error of {error_percent:.3} % after {runs} runs; \
+                 name another workload, or ends that differ (`marvin compare` shows)"
             ));
             Ok(Exit::Unclear)
         }

@@ -1,21 +1,20 @@
 //! `marvin compare`: kernels against a base.
 
 use lab::{Event, Lab, Plan, Reuse};
-use model::{Build, Observation, Run};
+use model::{Build, KernelName, Observation, Run};
 use report::monitors::{Monitored, Watched, heads};
 use report::{Machines, Question, Side};
 
 use super::measure::{Chosen, build, chosen, kernel_name, open_with, plan, prepare};
 use crate::answer::Answer;
 use crate::cli::{Arguments, Compare, Format, Write};
-use crate::exit::Exit;
+use crate::exit::{Exit, WrongInput};
 use crate::progress::Progress;
 
 pub(crate) fn compare(arguments: &Arguments, command: &Compare) -> anyhow::Result<Exit> {
     let measure = &command.measure;
     let Chosen { suite, workloads, tools } = chosen(arguments, measure)?;
-    let names =
-        [&command.base].into_iter().chain(&command.new).map(|name| kernel_name(name)).collect::<Result<Vec<_>, _>>()?;
+    let names = sides(command)?;
     let answer = Answer::open(command.write.output.as_deref())?;
     let lab = open_with(arguments, measure, tools)?;
     let progress = Progress::new(arguments.quiet);
@@ -54,6 +53,25 @@ pub(crate) fn compare(arguments: &Arguments, command: &Compare) -> anyhow::Resul
     }
     write(&comparison, &command.write, (answer, arguments))?;
     Ok(comparison.conclusion().into())
+}
+
+/// Returns the names of the sides, the base first. A range stands for two.
+fn sides(command: &Compare) -> anyhow::Result<Vec<KernelName>> {
+    let range = command.base.strip_prefix("git:").and_then(|text| text.split_once(".."));
+    let mut names = match range {
+        Some((older, newer)) => {
+            let newer = if newer.is_empty() { "HEAD" } else { newer };
+            vec![kernel_name(&format!("git:{older}"))?, kernel_name(&format!("git:{newer}"))?]
+        }
+        None => vec![kernel_name(&command.base)?],
+    };
+    for name in &command.new {
+        names.push(kernel_name(name)?);
+    }
+    if names.len() < 2 {
+        return Err(WrongInput(format!("compare needs another kernel than {}: name it behind it", command.base)).into());
+    }
+    Ok(names)
 }
 
 /// Returns what the kernels counted while each workload ran with the first seed. The copies are kept with the runs.

@@ -17,7 +17,7 @@ pub(crate) fn kernels(command: &Kernels) -> anyhow::Result<Exit> {
             let text = format!("path:{} is one file: only deb: names stand for several kernels", path.display());
             return Err(WrongInput(text).into());
         }
-        name @ (KernelName::Git(_) | KernelName::Tree(_) | KernelName::DebSrc(_)) => {
+        name @ (KernelName::Git(_) | KernelName::Patch { .. } | KernelName::Tree(_) | KernelName::DebSrc(_)) => {
             let text = format!("{name} is one source: only deb: names stand for several kernels");
             return Err(WrongInput(text).into());
         }

@@ -20,6 +20,7 @@ mod profile;
 mod queue;
 mod report;
 mod run;
+mod series;
 mod serve;
 mod show;
 mod tools;
@@ -39,6 +40,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Command::Run(command) => run::run(arguments, command),
         Command::Build(command) => build::build(arguments, command),
         Command::Bisect(command) => bisect::bisect(arguments, command),
+        Command::Series(command) => series::series(arguments, command),
         Command::Runs(command) => listing::runs(arguments, command),
         Command::Workloads(command) => listing::workloads(arguments, command),
         Command::Tools(command) => tools::tools(arguments, command),

@@ -1,8 +1,7 @@
-//! Bisections from the command line to the report: always with a make-believe source of two real kernels, and with a real
-//! source and a real build where `MARVIN_FULL` is set.
+//! Bisections from the command line to the report, with a make-believe source of two real kernels; `real_source` has a real one.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use crate::{fresh, images, marvin, shown, told};
@@ -12,7 +11,7 @@ const MAKEFILE: &str = "tinyconfig olddefconfig:\n\t@touch $(O)/.config\n\
     vmlinux:\n\t@cp \"$$(cat choice)\" $(O)/vmlinux\n\t@echo $(CURDIR)/mm/memory.c >$(O)/.memory.o.cmd\n";
 
 pub(crate) struct Tree {
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
 }
 
 impl Tree {
@@ -112,52 +111,4 @@ fn bisections_of_what_is_not_there_end_with_one_message() {
     insta::assert_snapshot!(told(&home, &["build", "git:v1"]));
     insta::assert_snapshot!(told(&home, &["build", "git:v1", "--config", "mikro"]));
     insta::assert_snapshot!(told(&home, &["build", "deb-src:6"]));
-}
-
-/// Plants 100 instructions in handle_mm_fault(), as `scripts/slowdown.sh` does.
-fn slowed(source: &str) -> String {
-    let function = source.find("vm_fault_t handle_mm_fault(").unwrap();
-    let at = function + source[function..].find("__set_current_state(TASK_RUNNING);").unwrap();
-    format!("{}asm volatile(\".rept 100\\n\\tnop\\n\\t.endr\");\n\t{}", &source[..at], &source[at..])
-}
-
-#[test]
-fn a_planted_regression_is_bisected_in_a_real_source() {
-    if std::env::var_os("MARVIN_FULL").is_none() {
-        println!("skipped: a real kernel is built only with MARVIN_FULL=1");
-        return;
-    }
-    let home = crate::folder("real-source-home");
-    let built = told(&home, &["build", "deb-src:6.12", "-q"]);
-    assert!(built.starts_with("exit 0"), "{built}");
-    let tree = Tree::new("real-source-tree");
-    let history: &Path = &home.join("workshop/debian");
-    tree.git(&["fetch", "-q", &history.display().to_string(), "6.12"]);
-    tree.git(&["sparse-checkout", "set", "--no-cone", "/mm/memory.c", "/kernel/sys.c", "/Documentation/mm/index.rst"]);
-    tree.git(&["reset", "-q", "--hard", "FETCH_HEAD"]);
-    tree.git(&["tag", "good"]);
-    let mut guilty = String::new();
-    let append = |file: &str, text: &str| {
-        let old = fs::read_to_string(tree.folder.join(file)).unwrap();
-        tree.commit(file, &format!("{old}{text}"))
-    };
-    for n in 0..16 {
-        let memory = fs::read_to_string(tree.folder.join("mm/memory.c")).unwrap();
-        match n {
-            9 => guilty = tree.commit("mm/memory.c", &slowed(&memory)),
-            3 | 12 => drop(append(
-                "kernel/sys.c",
-                &format!("int marvin_pad_{n}(void);\nint marvin_pad_{n}(void) {{ return {n}; }}\n"),
-            )),
-            5 => drop(append("mm/memory.c", "/* a comment */\n")),
-            7 => drop(append("mm/memory.c", "an error\n")),
-            8 => drop(tree.commit("mm/memory.c", memory.trim_end_matches("an error\n"))),
-            _ => drop(append("Documentation/mm/index.rst", &format!("{n}\n"))),
-        }
-    }
-    let name = tree.name();
-    let said = told(&home, &["bisect", "good", "main", "--tree", &name, "--workload", "fault-anon", "--seeds", "1"]);
-    assert!(said.starts_with("exit 0"), "{said}");
-    assert!(said.contains(&format!("worse   {} (", &guilty[..12])), "{said}");
-    assert!(said.contains("explained: 100.0 %"), "{said}");
 }

@@ -9,6 +9,7 @@ mod history;
 mod imported;
 mod interrupted;
 mod mistakes;
+mod real_source;
 mod tools;
 mod watched;
 

@@ -239,7 +239,11 @@ impl Several {
                 self.push(stretch);
                 Some((first + place, runs))
             }
-            Next::Refused(_) => None,
+            Next::Refused(_) => {
+                // Three values are the fewest that have a posterior.
+                self.push(stretch);
+                Some((first, 1))
+            }
             Next::Found(found) => {
                 let found = Found { first: first + found.first, last: first + found.last, ..found };
                 self.found.push(found);

@@ -1,0 +1,156 @@
+//! The search where values scatter: each seed is a run, and what is measured next, and how often, is what tells most.
+
+use stats::{Found, Levels, Pair, SearchCost, SearchCriteria, Several, Tolerance, Turn};
+
+use super::line::{Line, Spot};
+use super::search::Search;
+use super::{Bisected, BisectionEvent, Certainty, Change, Culprit, Noise, Refused};
+use crate::LabError;
+
+/// Runs of each end before anything else.
+pub(super) const RUNS: usize = 4;
+/// A build costs as much as so many runs.
+const BUILD: f64 = 5.0;
+/// Share of the whole difference that a step must exceed; `stats` goes by the same.
+const SHARE_PERCENT: f64 = 25.0;
+/// Most runs of a commit that was left out, beside a culprit.
+const PARENT_RUNS_MAX: usize = 60;
+/// Standard errors on each side of an effect that are told.
+const SIDES: f64 = 1.96;
+
+/// Returns a change with its uncertainty as a range.
+fn change((before, after, error): (f64, f64, f64), sign: f64) -> Change {
+    let percent = |effect: f64| sign * 100.0 * effect / before.abs();
+    let effect = after - before;
+    let mut differences: Vec<f64> =
+        [-SIDES, 0.0, SIDES].iter().map(|errors| percent(effect + errors * error)).collect();
+    differences.sort_by(f64::total_cmp);
+    Change { before, after, differences_percent: differences }
+}
+
+impl Search<'_> {
+    /// Returns 1 where more is better and -1 where less is.
+    fn sign(&self) -> f64 {
+        match self.question.metric.direction {
+            model::Direction::HigherIsBetter => 1.0,
+            model::Direction::LowerIsBetter => -1.0,
+        }
+    }
+
+    fn criteria(&self, level: f64) -> SearchCriteria {
+        let Noise::Runs { bias, runs_max } = self.question.noise else { return SearchCriteria::default() };
+        let cuts = self.question.intervals > 1;
+        let percent = self.question.margin_percent.or(cuts.then_some(self.question.metric.margin_percent));
+        let effect_min = percent.map_or(0.0, |percent| percent / 100.0 * level.abs());
+        SearchCriteria { bias, runs_max, effect_min, ..SearchCriteria::default() }
+    }
+
+    /// Searches the whole range.
+    pub(super) fn scattered(&mut self) -> Result<Bisected, LabError> {
+        self.matters = self.prober.matters(self.history)?;
+        let line = Line::trunk(self.history, &self.matters);
+        let (culprits, several) = self.scattered_line(&line)?;
+        let last = line.kept().len() - 1;
+        let before = several.level(0).unwrap_or(f64::NAN);
+        let (difference, error) = several.whole().unwrap_or((0.0, 0.0));
+        let after = several.level(last).unwrap_or(f64::NAN);
+        let total = change((before, after, error), self.sign());
+        let percent = total.percent().unwrap_or(0.0);
+        let Some(culprits) = culprits else {
+            let error_percent = 100.0 * error / before.abs();
+            return Ok(Bisected::Refused(Refused::NotSeen { percent, error_percent, runs: several.runs() }));
+        };
+        let least = self.criteria(before).effect_min;
+        let least = if least > 0.0 { least } else { SHARE_PERCENT / 100.0 * difference.abs() };
+        self.margin = 100.0 * least / before.abs();
+        Ok(Bisected::Found(self.findings(total, culprits)))
+    }
+
+    /// Searches a line, first without what cannot matter; nothing where its ends were not seen to differ.
+    fn scattered_line(&mut self, line: &Line) -> Result<(Option<Vec<Culprit>>, Several), LabError> {
+        let kept = line.kept();
+        let places = kept.len() - 1;
+        let builds = if places > 1 { (places as f64).log2().ceil() as usize } else { 0 };
+        (self.notify)(BisectionEvent::Range { places, commits: self.history.count(), builds });
+        let level = self.measure_with(&line.spots[0], RUNS)?.and_then(|values| stats::median(&values)).unwrap_or(0.0);
+        let Some(mut several) = Several::new(&line.weights(&kept), self.criteria(level), self.question.intervals)
+        else {
+            return Err(LabError::Empty("commits"));
+        };
+        let mut told = vec![0; kept.len()];
+        let found = loop {
+            // What is in the log costs nothing.
+            let known =
+                |spot: &usize| line.spots[*spot].commit.as_ref().is_some_and(|commit| self.log.known(commit).is_some());
+            let cost =
+                SearchCost { place: kept.iter().map(|spot| if known(spot) { 0.0 } else { BUILD }).collect(), run: 1.0 };
+            match several.next(&cost) {
+                Turn::Measure { place, runs } => {
+                    let upto = told[place] + runs;
+                    match self.measure_with(&line.spots[kept[place]], upto)? {
+                        // More may be known of an earlier attempt: it is told when it is asked for, so that all goes as it went.
+                        Some(values) if values.len() >= upto => several.told(place, &values[told[place]..upto]),
+                        _ => several.unusable(place),
+                    }
+                    told[place] = upto;
+                }
+                Turn::Refused(_) => return Ok((None, several)),
+                Turn::Done(found) => break found,
+            }
+        };
+        let mut culprits = Vec::new();
+        for step in found {
+            culprits.extend(self.scattered_step(line, (&kept, step), &several)?);
+        }
+        Ok((Some(culprits), several))
+    }
+
+    /// Looks closer at a step: at what was left out before it, and into a merge.
+    fn scattered_step(
+        &mut self,
+        line: &Line,
+        (kept, step): (&[usize], Found),
+        several: &Several,
+    ) -> Result<Vec<Culprit>, LabError> {
+        let (from, at) = (kept[step.first - 1], kept[step.last]);
+        let alone = step.first == step.last;
+        if alone && at - 1 > from && self.differ((&line.spots[at - 1], &line.spots[at]), step.effect)? == Some(false) {
+            (self.notify)(BisectionEvent::Unpruned(line.spots[at].commit.as_deref().unwrap_or_default()));
+            return Ok(self.scattered_line(&line.part(from, at))?.0.unwrap_or_default());
+        }
+        if alone
+            && let Some(within) = self.into_merge(line, at)?
+            && let (Some(culprits), _) = self.scattered_line(&within)?
+            && !culprits.is_empty()
+        {
+            return Ok(culprits);
+        }
+        let before = several.level(step.first - 1).or_else(|| several.level(0)).unwrap_or(f64::NAN);
+        let change = change((before, before + step.effect, step.error), self.sign());
+        let certainty = Certainty { chance: step.chance, error_percent: 100.0 * step.error / before.abs() };
+        let culprit = self.culprit(line, if alone { (at - 1, at) } else { (from, at) }, change);
+        Ok(vec![Culprit { certainty: Some(certainty), ..culprit }])
+    }
+
+    /// Tells whether two spots differ by about an effect; nothing where one cannot be measured.
+    pub(super) fn differ(&mut self, (first, second): (&Spot, &Spot), effect: f64) -> Result<Option<bool>, LabError> {
+        let bias = self.criteria(0.0).bias;
+        let tolerance = Tolerance { effect_min: effect.abs() / 2.0, bias, runs: 2, runs_max: PARENT_RUNS_MAX };
+        let mut levels = Levels::new(2, tolerance);
+        let mut told = [0; 2];
+        loop {
+            match levels.judge(0, 1) {
+                Pair::Differs => return Ok(Some(true)),
+                Pair::Same => return Ok(Some(false)),
+                Pair::Open { place, runs } => {
+                    let upto = told[place] + runs;
+                    match self.measure_with([first, second][place], upto)? {
+                        Some(values) if values.len() >= upto => levels.told(place, &values[told[place]..upto]),
+                        _ => return Ok(None),
+                    }
+                    told[place] = upto;
+                }
+            }
+        }
+    }
+}

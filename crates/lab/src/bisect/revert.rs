@@ -1,0 +1,65 @@
+//! The last word on a culprit: BAD without it. Where later commits have built on it that cannot be had.
+
+use stats::Pair;
+
+use super::line::Spot;
+use super::log::Stands;
+use super::search::Search;
+use super::{BisectionEvent, Change, Culprit, Findings, Noise, Probe, Reverted};
+use crate::LabError;
+
+/// Share of an effect that must be gone.
+const SHARE: f64 = 0.5;
+
+impl Search<'_> {
+    /// Takes each culprit back on top of BAD.
+    pub(super) fn confirmed(&mut self, mut findings: Findings) -> Result<Findings, LabError> {
+        for culprit in &mut findings.culprits {
+            // Of several that cannot be told apart nobody knows which.
+            if culprit.candidates.len() == 1 {
+                culprit.reverted = Some(self.reverted(culprit)?);
+            }
+        }
+        Ok(findings)
+    }
+
+    fn reverted(&mut self, culprit: &Culprit) -> Result<Reverted, LabError> {
+        (self.notify)(BisectionEvent::Reverting(&culprit.commit));
+        let bad = self.history.bad().to_owned();
+        let Some(commit) = self.prober.revert(&bad, &culprit.commit)? else { return Ok(Reverted::Conflicts) };
+        let probe = self.probe(&commit, (&culprit.commit, Stands::Without), self.seeds())?;
+        if let Probe::Failed(why) = probe {
+            return Ok(Reverted::Failed(why));
+        }
+        let bad = Spot { place: None, commit: Some(bad), weight: 1.0 };
+        let without = Spot { place: None, commit: Some(commit), weight: 1.0 };
+        let differs = match self.question.noise {
+            Noise::Seeds(_) => None,
+            // Runs are taken until it can be said.
+            Noise::Runs { .. } => self.differ((&bad, &without), culprit.change.after - culprit.change.before)?,
+        };
+        let (Some(before), Some(after)) = (self.measure(&bad)?, self.measure(&without)?) else {
+            return Ok(Reverted::Failed("it does not bear the workload each time".to_owned()));
+        };
+        let change = match differs {
+            None => self.change(&before, &after),
+            Some(_) => self.change(&[mean(&before)], &[mean(&after)]),
+        };
+        let differs = differs.unwrap_or_else(|| self.judge(&before, &after) == Pair::Differs);
+        Ok(if differs && undoes(&change, &culprit.change) {
+            Reverted::Undone(change)
+        } else {
+            Reverted::NotUndone(change)
+        })
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+/// Tells whether a change takes back what another did.
+fn undoes(change: &Change, done: &Change) -> bool {
+    let (back, there) = (change.after - change.before, done.after - done.before);
+    back * there < 0.0 && back.abs() >= SHARE * there.abs()
+}

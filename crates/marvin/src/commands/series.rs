@@ -1,0 +1,161 @@
+//! `marvin series`: each commit of a series against the one before it, in one table.
+
+use anyhow::Context;
+use kernel::{BuildCache, KernelError, SourceError, Sources};
+use lab::{Lab, LabError};
+use model::{Build, Verdict, Workload};
+use report::{Machines, Question, Side};
+
+use super::measure::{Chosen, chosen, open_with, plan, prepare, settings};
+use crate::answer::Answer;
+use crate::bisection::short;
+use crate::cli::{Arguments, Series};
+use crate::exit::{Exit, WrongInput};
+use crate::home::home;
+use crate::progress::Progress;
+use crate::series::{Cell, Row, State, table};
+
+/// Most commits of a series.
+const COMMITS_MAX: usize = 500;
+
+pub(crate) fn series(arguments: &Arguments, command: &Series) -> anyhow::Result<Exit> {
+    let measure = &command.measure;
+    let Chosen { suite, workloads, tools } = chosen(arguments, measure)?;
+    let settings = settings(&measure.sources)?;
+    if settings.tree.is_none() {
+        return Err(WrongInput("series needs a tree: say where it is with --tree FOLDER".into()).into());
+    }
+    let answer = Answer::open(command.output.as_deref())?;
+    let mut cache = BuildCache::open(&home(arguments.home.as_deref())?)?;
+    cache.set_sources(settings);
+    let sources = Sources::open(&cache)?;
+    let (older, newer) = sources.repository().range(&command.range)?;
+    let history = sources.repository().history(&older, &newer)?;
+    let commits: Vec<String> = history.trunk().iter().map(|place| history.id(place.commit).to_owned()).collect();
+    if commits.len() > COMMITS_MAX {
+        let text = format!("{} has {} commits, and at most {COMMITS_MAX} are one series", command.range, commits.len());
+        return Err(WrongInput(text).into());
+    }
+    let lab = open_with(arguments, measure, tools)?;
+    let progress = Progress::new(arguments.quiet);
+    let mut rows = Vec::new();
+    let mut builds = Vec::new();
+    for commit in std::iter::once(&older).chain(&commits) {
+        let (row, build) = built(&sources, commit, (&builds, &progress))?;
+        rows.push(row);
+        builds.extend(build);
+    }
+    if builds.is_empty() {
+        return Err(WrongInput(format!("no commit of {} builds", command.range)).into());
+    }
+    prepare(&lab, &workloads, &progress)?;
+    fill(&lab, command, (&builds, &workloads, suite), (&mut rows, &progress))?;
+    progress.end();
+    let names: Vec<&str> = workloads.iter().map(|workload| workload.name).collect();
+    let title = format!("{}..{}, {} commits", short(&older), short(&newer), commits.len());
+    answer.write(table(&title, &rows, &names))?;
+    Ok(conclusion(&rows))
+}
+
+/// Builds a commit; what does not build is a row of its own. `builds` has those of the commits before that do.
+fn built(
+    sources: &Sources,
+    commit: &str,
+    (builds, progress): (&[Build], &Progress),
+) -> anyhow::Result<(Row, Option<Build>)> {
+    let name = short(commit);
+    let subject = sources.headline(commit)?.subject;
+    let row = |state| Row { commit: name.clone(), subject: subject.clone(), state };
+    match sources.build(commit, &|step| progress.step(&name, &step)) {
+        Ok(build) => {
+            let state = match builds.last() {
+                None => State::Base,
+                Some(before) if before.id == build.id => State::Equal,
+                Some(_) => State::Compared(Vec::new()),
+            };
+            Ok((row(state), Some(build)))
+        }
+        Err(KernelError::Source(SourceError::DoesNotBuild { first_error, .. })) => {
+            Ok((row(State::Failed(first_error)), None))
+        }
+        Err(KernelError::Image { fault, .. }) => Ok((row(State::Failed(fault.to_string())), None)),
+        Err(error) => Err(error).with_context(|| format!("cannot get the kernel git:{name}")),
+    }
+}
+
+/// Measures all different images in one plan, and compares each with the one before it.
+fn fill(
+    lab: &Lab,
+    command: &Series,
+    (builds, workloads, suite): (&[Build], &[&'static Workload], &'static model::Suite),
+    (rows, progress): (&mut [Row], &Progress),
+) -> anyhow::Result<()> {
+    let mut images: Vec<Build> = Vec::new();
+    for build in builds {
+        if images.iter().all(|known| known.id != build.id) {
+            images.push(build.clone());
+        }
+    }
+    if images.len() < 2 {
+        return Ok(());
+    }
+    let seeds: Vec<u64> = (1..=command.seeds).collect();
+    let plan = plan(&command.measure, (&images, suite), workloads, &seeds);
+    let runs = lab.carry_out(&plan, &|event| progress.event(&event))?;
+    let machines = lab.machines(workloads)?;
+    let question = Question {
+        suite: suite.name.to_owned(),
+        workloads: workloads.to_vec(),
+        seeds,
+        margin_percent: command.margin,
+        machines: Machines::Equal,
+        command: String::new(),
+        created_unix: None,
+    };
+    let side = |build: &Build| {
+        let place = images.iter().position(|known| known.id == build.id).ok_or(LabError::Empty("builds"))?;
+        let also = machines[1..].iter().collect();
+        Ok::<_, LabError>((
+            place,
+            Side { build: &images[place], machine: &machines[0], also, runs: runs[place].iter().collect() },
+        ))
+    };
+    let mut built = rows.iter_mut().filter(|row| !matches!(row.state, State::Failed(_)));
+    built.next();
+    for (row, pair) in built.zip(builds.windows(2)) {
+        let ((before, base), (after, new)) = (side(&pair[0])?, side(&pair[1])?);
+        if before != after {
+            let comparison = report::compare(&base, &[new], &question)?;
+            row.state = State::Compared(comparison.rows.iter().map(cell).collect());
+        }
+    }
+    Ok(())
+}
+
+fn cell(row: &report::Row) -> Cell {
+    let percent = row.cells[0].difference_percent.unwrap_or(0.0);
+    match &row.cells[0].verdict {
+        Verdict::Same => Cell::Same,
+        Verdict::Better => Cell::Better(percent),
+        Verdict::Worse => Cell::Worse(percent),
+        Verdict::Unclear(_) => Cell::Unclear,
+    }
+}
+
+fn conclusion(rows: &[Row]) -> Exit {
+    let cells = || {
+        rows.iter().flat_map(|row| match &row.state {
+            State::Compared(cells) => cells.as_slice(),
+            State::Base | State::Equal | State::Failed(_) => &[],
+        })
+    };
+    if rows.iter().any(|row| matches!(row.state, State::Failed(_))) {
+        Exit::Subject
+    } else if cells().any(|cell| matches!(cell, Cell::Worse(_))) {
+        Exit::Worse
+    } else if cells().any(|cell| *cell == Cell::Unclear) {
+        Exit::Unclear
+    } else {
+        Exit::Fine
+    }
+}
