@@ -119,7 +119,7 @@ impl Search<'_> {
             return Ok(self.scattered_line(&line.part(from, at))?.0.unwrap_or_default());
         }
         if alone
-            && let Some(within) = self.into_merge(line, at)?
+            && let Some(within) = self.brought_by(line, at)?
             && let (Some(culprits), _) = self.scattered_line(&within)?
             && !culprits.is_empty()
         {

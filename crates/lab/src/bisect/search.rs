@@ -225,7 +225,7 @@ impl Search<'_> {
                 None => {}
             }
         }
-        if alone && let Some(within) = self.into_merge(line, at)? {
+        if alone && let Some(within) = self.brought_by(line, at)? {
             let culprits = self.line(&within)?;
             if !culprits.is_empty() {
                 return Ok(culprits);
@@ -235,7 +235,7 @@ impl Search<'_> {
     }
 
     /// Returns what the merge at a spot brought, if it is one.
-    pub(super) fn into_merge(&mut self, line: &Line, at: usize) -> Result<Option<Line>, LabError> {
+    pub(super) fn brought_by(&mut self, line: &Line, at: usize) -> Result<Option<Line>, LabError> {
         let Some(place) = line.spots[at].place.as_ref().filter(|place| place.is_merge()) else { return Ok(None) };
         let within = line.within(at, (self.history, &self.matters), self.prober)?;
         if within.is_some() {
