@@ -30,8 +30,8 @@ pub use overview::{Card, Counts, Group, Mean, Overview, Row, overview};
 pub use pair::{Pair, State};
 pub use render::{
     AlertDocument, ChangeDocument, HistoryDocument, MemberDocument, PointDocument, SeedDocument, SeriesDocument,
-    TriageDocument, alert_document, alerts_text, basis_words, documents, history_json, history_text, series_document,
-    sparkline,
+    TriageDocument, alert_document, alert_mail, alerts_text, basis_words, documents, history_json, history_text,
+    series_document, sparkline,
 };
 pub use series::{Key, Point, Seen, Series, Value};
 pub use triaged::{Decided, Triaged, triaged};
