@@ -50,6 +50,8 @@ if [ "${1:-}" = test ] || [ "${1:-}" = test-full ]; then
     want python3 python3
     # Pages are looked at in a real browser.
     want chromium chromium
+    # Debian has its programs beside the PATH, a folder for each version.
+    ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || want postgres postgresql
     cargo fmt --version >/dev/null 2>&1 || packages="$packages rustfmt-web"
     cargo clippy --version >/dev/null 2>&1 || packages="$packages rust-web-clippy"
 fi

@@ -1,4 +1,5 @@
-//! Artefacts: what a run left behind as it was (result stream, console, …), each a zstd file beside the database.
+//! Artefacts: what a run left behind as it was (result stream, console, …), compressed with zstd: each a file beside SQLite's
+//! database, or a value in PostgreSQL's, since those who share a server share no folder and its transactions then cover all.
 //!
 //! What they mean is others' business; here they are names and bytes.
 
@@ -7,11 +8,13 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use model::RunId;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::types::ToSqlOutput;
 
+use crate::columns::{text, whole};
+use crate::database::{Database, Failure};
 use crate::lookup::unknown;
 use crate::runs::PLACE;
-use crate::store::{run_exists, write};
+use crate::store::run_exists;
 use crate::{Store, StoreError};
 
 /// The most an artefact may hold: more is neither kept nor unpacked.
@@ -73,15 +76,8 @@ impl Store {
     /// # Errors
     /// When there is none, or its file is not what was saved.
     pub fn artefact(&self, run: &RunId, name: &str) -> Result<Vec<u8>, StoreError> {
-        let size: Option<usize> = self.ask(|connection| {
-            connection
-                .prepare_cached(
-                    "SELECT size FROM artefacts
-                     WHERE run = (SELECT number FROM runs WHERE id = ?1) AND name = ?2",
-                )?
-                .query_row(params![run.hex(), name], |row| row.get(0))
-                .optional()
-        })?;
+        let select = "SELECT size FROM artefacts WHERE run = (SELECT number FROM runs WHERE id = ?1) AND name = ?2";
+        let size = self.with(|database| database.row(select, &[&run.hex(), &name], |row| row.get(0)))?;
         let Some(size) = size else {
             return Err(StoreError::NoArtefact {
                 run: run.clone(),
@@ -89,7 +85,16 @@ impl Store {
                 present: self.artefact_names(run)?.join(", "),
             });
         };
-        self.unpack(&self.home.artefacts_of(run).join(file_name(name)), size)
+        match &self.database {
+            Database::Sqlite(_) => self.unpack_file(&self.home.artefacts_of(run).join(file_name(name)), size),
+            Database::Server(_) => {
+                let select =
+                    "SELECT content FROM artefacts WHERE run = (SELECT number FROM runs WHERE id = ?1) AND name = ?2";
+                let content: Vec<u8> =
+                    self.with(|db| db.row(select, &[&run.hex(), &name], |row| row.get(0)))?.unwrap_or_default();
+                unpack(&content[..], size).map_err(|detail| self.home.damaged(&format!("{run}, {name}: {detail}")))
+            }
+        }
     }
 
     /// Lists the names of a run's artefacts.
@@ -97,37 +102,20 @@ impl Store {
     /// # Errors
     /// When there is no such run, or the database cannot be read.
     pub fn artefact_names(&self, run: &RunId) -> Result<Vec<String>, StoreError> {
-        if !self.ask(|connection| run_exists(connection, run))? {
-            return Err(unknown(&PLACE, run));
-        }
-        self.ask(|connection| {
-            connection
-                .prepare_cached(
-                    "SELECT name FROM artefacts
-                     WHERE run = (SELECT number FROM runs WHERE id = ?1) ORDER BY name",
-                )?
-                .query_map([run.hex()], |row| row.get(0))?
-                .collect()
-        })
+        Ok(self.artefact_sizes(run)?.into_iter().map(|(name, _)| name).collect())
     }
 
     /// Lists a run's artefacts by name, each with its bytes when unpacked.
     ///
     /// # Errors
-    /// When there is no such run, or the database cannot be read.
+    /// When there is no such run, or the store cannot be read.
     pub fn artefact_sizes(&self, run: &RunId) -> Result<Vec<(String, usize)>, StoreError> {
-        if !self.ask(|connection| run_exists(connection, run))? {
+        if !self.with(|database| run_exists(database, run))? {
             return Err(unknown(&PLACE, run));
         }
-        self.ask(|connection| {
-            connection
-                .prepare_cached(
-                    "SELECT name, size FROM artefacts
-                     WHERE run = (SELECT number FROM runs WHERE id = ?1) ORDER BY name",
-                )?
-                .query_map([run.hex()], |row| Ok((row.get(0)?, row.get(1)?)))?
-                .collect()
-        })
+        let select =
+            "SELECT name, size FROM artefacts WHERE run = (SELECT number FROM runs WHERE id = ?1) ORDER BY name";
+        self.with(|database| database.rows(select, &[&run.hex()], |row| Ok((row.get(0)?, row.get(1)?))))
     }
 
     /// Adds an artefact to a run that is there, and tells whether it was new. What is there is never replaced: the run itself
@@ -137,12 +125,27 @@ impl Store {
     /// When there is no such run, the name is not fit, or the home cannot be written.
     pub fn add_artefact(&self, run: &RunId, artefact: Artefact<'_>) -> Result<bool, StoreError> {
         let packed = pack(&[artefact])?;
-        let transaction = self.ask(write)?;
+        let transaction = self.with(Database::write)?;
         if self.artefact_names(run)?.iter().any(|name| name == artefact.name) {
             return Ok(false);
         }
+        self.add_files(run, &packed)?;
+        self.with(|database| {
+            let number: Option<i64> =
+                database.row("SELECT number FROM runs WHERE id = ?1", &[&run.hex()], |row| row.get(0))?;
+            // It was there within this transaction a moment ago.
+            insert(database, number.unwrap_or_default(), &packed)
+        })?;
+        self.with(|_| transaction.commit())?;
+        Ok(true)
+    }
+
+    fn add_files(&self, run: &RunId, packed: &[Packed<'_>]) -> Result<(), StoreError> {
+        if matches!(self.database, Database::Server(_)) {
+            return Ok(());
+        }
         let folder = self.home.artefacts_of(run);
-        for artefact in &packed {
+        for artefact in packed {
             // No artefact begins with a dot. What a killed process leaves under this name is overwritten by the next.
             let (part, target) = (folder.join(".adding"), folder.join(file_name(artefact.name)));
             let work = || -> io::Result<()> {
@@ -154,30 +157,24 @@ impl Store {
                 sync(&folder)
             };
             work().map_err(|error| self.home.io(&target, error))?;
-            self.ask(|connection| {
-                connection.execute(
-                    "INSERT INTO artefacts VALUES ((SELECT number FROM runs WHERE id = ?1), ?2, ?3)",
-                    params![run.hex(), artefact.name, artefact.size],
-                )
-            })?;
         }
-        self.ask(|_| transaction.commit())?;
-        Ok(true)
+        Ok(())
     }
 
-    fn unpack(&self, path: &Path, size: usize) -> Result<Vec<u8>, StoreError> {
+    fn unpack_file(&self, path: &Path, size: usize) -> Result<Vec<u8>, StoreError> {
         let damaged = |detail: String| StoreError::Damaged { file: path.to_owned(), detail };
         let file = File::open(path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => damaged("the file is missing".to_owned()),
             _ => self.home.io(path, error),
         })?;
-        // One byte more than was saved is enough to see that it is not what was saved.
-        let limit = size.min(SIZE_LIMIT) as u64 + 1;
-        let mut bytes = Vec::new();
-        zstd::Decoder::new(file)
-            .and_then(|decoder| decoder.take(limit).read_to_end(&mut bytes))
-            .map_err(|error| damaged(error.to_string()))?;
-        if bytes.len() == size { Ok(bytes) } else { Err(damaged(format!("it does not hold {size} bytes"))) }
+        unpack(file, size).map_err(damaged)
+    }
+
+    /// Removes the mark of a run that is saved now, where it has one and that can be removed.
+    pub(crate) fn unmark(&self, run: &RunId) {
+        if matches!(self.database, Database::Sqlite(_)) {
+            self.home.remove(&self.home.incoming_of(run)).ok();
+        }
     }
 
     /// Puts artefacts where they belong, whole. To be called from within the transaction that saves the run.
@@ -185,6 +182,9 @@ impl Store {
     /// A process that is killed on the way leaves `incoming/<run>` behind until the transaction is committed, and by
     /// that a later one knows what to remove.
     pub(crate) fn place(&self, run: &RunId, packed: &[Packed<'_>]) -> Result<(), StoreError> {
+        if matches!(self.database, Database::Server(_)) {
+            return Ok(());
+        }
         let mark = self.home.incoming_of(run);
         if mark.exists() {
             self.discard(run)?;
@@ -207,6 +207,29 @@ impl Store {
     }
 }
 
+/// Inserts what the database keeps of artefacts of the run of that number.
+pub(crate) fn insert(database: &Database, run: i64, packed: &[Packed<'_>]) -> Result<(), Failure> {
+    for Packed { name, size, bytes } in packed {
+        let (run, name, size) = (run.into(), text(*name), whole(*size));
+        match database {
+            Database::Sqlite(_) => database.insert("artefacts", &[[run, name, size]])?,
+            Database::Server(_) => database.insert("artefacts", &[[run, name, size, ToSqlOutput::from(&bytes[..])]])?,
+        }
+    }
+    Ok(())
+}
+
+/// Unpacks what was `size` bytes; says what is wrong where it was not.
+fn unpack(packed: impl Read, size: usize) -> Result<Vec<u8>, String> {
+    // One byte more than was saved is enough to see that it is not what was saved.
+    let limit = size.min(SIZE_LIMIT) as u64 + 1;
+    let mut bytes = Vec::new();
+    zstd::Decoder::new(packed)
+        .and_then(|decoder| decoder.take(limit).read_to_end(&mut bytes))
+        .map_err(|error| error.to_string())?;
+    if bytes.len() == size { Ok(bytes) } else { Err(format!("it does not hold {size} bytes")) }
+}
+
 fn file_name(artefact: &str) -> String {
     format!("{artefact}.zst")
 }
@@ -221,14 +244,20 @@ mod tests {
     use std::fs;
 
     use super::Artefact;
-    use crate::testing::{parents, run, store};
+    use crate::testing::{New, contract, parents, run, store};
     use crate::{Guilt, StoreError};
+
+    contract!(
+        artefacts_come_back_as_they_were,
+        an_artefact_that_is_added_is_there_and_is_never_replaced,
+        what_is_not_there_is_said_not_to_be_there,
+        names_that_are_not_fit_for_files_are_refused,
+    );
 
     const STREAM: Artefact<'_> = Artefact { name: "stream.txt", bytes: b"sample 1\nsample 2\n" };
 
-    #[test]
-    fn artefacts_come_back_as_they_were() {
-        let (home, store) = store();
+    fn artefacts_come_back_as_they_were(new: New<'_>) {
+        let (home, store) = new();
         let run = run("aa", "01", 1);
         parents(&store, &run);
         let zeros = vec![0; 5_000_000];
@@ -239,14 +268,16 @@ mod tests {
         assert_eq!(store.artefact_names(&run.id).unwrap(), ["console", "stream.txt"]);
         let sizes = [("console".to_owned(), zeros.len()), ("stream.txt".to_owned(), STREAM.bytes.len())];
         assert_eq!(store.artefact_sizes(&run.id).unwrap(), sizes);
-        let file = home.path().join("artefacts/01/console.zst");
-        assert!(fs::metadata(file).unwrap().len() < 10_000);
-        assert_eq!(fs::read_dir(home.path().join("incoming")).unwrap().count(), 0);
+        // A store on a server has no such files.
+        if home.path().join("artefacts").exists() {
+            let file = home.path().join("artefacts/01/console.zst");
+            assert!(fs::metadata(file).unwrap().len() < 10_000);
+            assert_eq!(fs::read_dir(home.path().join("incoming")).unwrap().count(), 0);
+        }
     }
 
-    #[test]
-    fn an_artefact_that_is_added_is_there_and_is_never_replaced() {
-        let (home, store) = store();
+    fn an_artefact_that_is_added_is_there_and_is_never_replaced(new: New<'_>) {
+        let (home, store) = new();
         let run = run("aa", "01", 1);
         parents(&store, &run);
         store.save_run(&run, &[STREAM]).unwrap();
@@ -256,15 +287,16 @@ mod tests {
         assert!(!store.add_artefact(&run.id, STREAM).unwrap());
         assert_eq!(store.artefact(&run.id, added.name).unwrap(), b"copies");
         assert_eq!(store.artefact_names(&run.id).unwrap(), ["getppid.monitors", "stream.txt"]);
-        assert_eq!(fs::read_dir(home.path().join("artefacts/01")).unwrap().count(), 2);
+        if home.path().join("artefacts").exists() {
+            assert_eq!(fs::read_dir(home.path().join("artefacts/01")).unwrap().count(), 2);
+        }
         let nobody = model::RunId::from_hex("02").unwrap();
         assert_eq!(store.add_artefact(&nobody, added).unwrap_err().guilt(), Guilt::User);
         assert_eq!(store.run(&run.id).unwrap(), run);
     }
 
-    #[test]
-    fn what_is_not_there_is_said_not_to_be_there() {
-        let (_home, store) = store();
+    fn what_is_not_there_is_said_not_to_be_there(new: New<'_>) {
+        let (_home, store) = new();
         let mut run = run("aa", "01", 1);
         parents(&store, &run);
         store.save_run(&run, &[STREAM]).unwrap();
@@ -275,9 +307,8 @@ mod tests {
         insta::assert_snapshot!(store.artefact(&run.id, "console").unwrap_err(), @"no run `run_02`: `marvin runs` lists what there is");
     }
 
-    #[test]
-    fn names_that_are_not_fit_for_files_are_refused() {
-        let (_home, store) = store();
+    fn names_that_are_not_fit_for_files_are_refused(new: New<'_>) {
+        let (_home, store) = new();
         let run = run("aa", "01", 1);
         parents(&store, &run);
         let long = "x".repeat(101);

@@ -4,10 +4,10 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use model::{Build, BuildFile, BuildId, DebQuery, KernelName};
-use rusqlite::types::{FromSql, FromSqlResult, ValueRef};
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 
 use crate::columns::{Id, PathColumn, UnknownCode, text_or_blob};
+use crate::database::{Failure, Row};
 use crate::lookup::{Place, unknown};
 use crate::{Store, StoreError};
 
@@ -34,25 +34,27 @@ impl Store {
         let path = |file: &Option<BuildFile>| file.as_ref().map(|f| PathColumn::of(&f.path));
         let sha256 = |file: &Option<BuildFile>| file.as_ref().map(|f| f.sha256.clone());
         let name = name_bytes(&build.name);
-        self.ask(|connection| {
-            connection
-                .prepare_cached(SAVE)?
-                .execute(params![
-                    build.id.hex(),
-                    text_or_blob(&name),
-                    build.version,
-                    build.origin,
-                    PathColumn::of(&build.image.path),
-                    build.image.sha256,
-                    path(&build.vmlinux),
-                    sha256(&build.vmlinux),
-                    path(&build.config),
-                    sha256(&build.config),
-                    path(&build.symbols),
-                    sha256(&build.symbols),
-                    build.modules.as_deref().map(PathColumn::of),
-                ])
-                .map(drop)
+        self.with(|database| {
+            let transaction = database.write()?;
+            database.execute(
+                SAVE,
+                &[
+                    &build.id.hex(),
+                    &text_or_blob(&name),
+                    &build.version,
+                    &build.origin,
+                    &PathColumn::of(&build.image.path),
+                    &build.image.sha256,
+                    &path(&build.vmlinux),
+                    &sha256(&build.vmlinux),
+                    &path(&build.config),
+                    &sha256(&build.config),
+                    &path(&build.symbols),
+                    &sha256(&build.symbols),
+                    &build.modules.as_deref().map(PathColumn::of),
+                ],
+            )?;
+            transaction.commit()
         })
     }
 
@@ -61,10 +63,8 @@ impl Store {
     /// # Errors
     /// When there is none of that id, or the database cannot be read.
     pub fn build(&self, id: &BuildId) -> Result<Build, StoreError> {
-        self.ask(|connection| {
-            connection.prepare_cached("SELECT * FROM builds WHERE id = ?1")?.query_row([id.hex()], build).optional()
-        })?
-        .ok_or_else(|| unknown(&PLACE, id))
+        self.with(|database| database.row("SELECT * FROM builds WHERE id = ?1", &[&id.hex()], build))?
+            .ok_or_else(|| unknown(&PLACE, id))
     }
 
     /// Returns the id of the one build whose id begins with `prefix`: digits, with or without `build_`.
@@ -76,21 +76,21 @@ impl Store {
     }
 }
 
-fn build(row: &Row<'_>) -> rusqlite::Result<Build> {
+fn build(row: &Row<'_>) -> Result<Build, Failure> {
     Ok(Build {
-        id: row.get::<_, Id<BuildId>>(0)?.0,
-        name: row.get::<_, Name>(1)?.0,
+        id: row.get::<Id<BuildId>>(0)?.0,
+        name: row.get::<Name>(1)?.0,
         version: row.get(2)?,
         origin: row.get(3)?,
-        image: BuildFile { path: row.get::<_, PathColumn>(4)?.0, sha256: row.get(5)? },
+        image: BuildFile { path: row.get::<PathColumn>(4)?.0, sha256: row.get(5)? },
         vmlinux: file(row, 6)?,
         config: file(row, 8)?,
         symbols: file(row, 10)?,
-        modules: row.get::<_, Option<PathColumn>>(12)?.map(|path| path.0),
+        modules: row.get::<Option<PathColumn>>(12)?.map(|path| path.0),
     })
 }
 
-fn file(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<BuildFile>> {
+fn file(row: &Row<'_>, first: usize) -> Result<Option<BuildFile>, Failure> {
     let Some(PathColumn(path)) = row.get(first)? else {
         return Ok(None);
     };
@@ -132,7 +132,7 @@ impl FromSql for Name {
                 revision: revision.to_owned(),
             }));
         }
-        let text = value.as_str()?;
+        let text = str::from_utf8(value.as_bytes()?).map_err(|error| FromSqlError::Other(Box::new(error)))?;
         text.parse().map(Self).map_err(|_| UnknownCode::error("kernel name", text))
     }
 }
@@ -145,11 +145,12 @@ mod tests {
     use model::{BuildFile, BuildId, KernelName};
 
     use crate::Guilt;
-    use crate::testing::{build, store};
+    use crate::testing::{New, build, contract, sqlite, store};
 
-    #[test]
-    fn a_build_comes_back_as_it_was() {
-        let (_home, store) = store();
+    contract!(a_build_comes_back_as_it_was, builds_are_found_by_a_beginning_of_their_id,);
+
+    fn a_build_comes_back_as_it_was(new: New<'_>) {
+        let (_home, store) = new();
         let mut with_all = build("aa");
         with_all.vmlinux =
             Some(BuildFile { path: OsStr::from_bytes(b"/cache/\xff\xfe/vmlinux").into(), sha256: "77".into() });
@@ -183,13 +184,12 @@ mod tests {
     fn the_flavour_is_kept_although_it_is_the_default() {
         let (_home, store) = store();
         store.save_build(&build("aa")).unwrap();
-        let name: String = store.connection.query_row("SELECT name FROM builds", [], |row| row.get(0)).unwrap();
+        let name: String = sqlite(&store).query_row("SELECT name FROM builds", [], |row| row.get(0)).unwrap();
         assert_eq!(name, "deb:6.12+cloud-amd64");
     }
 
-    #[test]
-    fn builds_are_found_by_a_beginning_of_their_id() {
-        let (_home, store) = store();
+    fn builds_are_found_by_a_beginning_of_their_id(new: New<'_>) {
+        let (_home, store) = new();
         for id in ["a1b2", "a1c3", "ff"] {
             store.save_build(&build(id)).unwrap();
         }

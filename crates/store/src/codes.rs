@@ -3,10 +3,10 @@
 //! A code that is not listed here was written by a newer Marvin and is an error, never a guess.
 
 use model::{FailureReason, MachineKind, Outcome, Stage, SubjectFailure, Triage};
-use rusqlite::Row;
-use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
+use rusqlite::types::{FromSql, FromSqlResult, ValueRef};
 
 use crate::columns::UnknownCode;
+use crate::database::{Failure, Row};
 
 /// A choice without further text, kept as a word.
 pub(crate) struct Code<T>(pub(crate) T);
@@ -104,17 +104,16 @@ impl<'a> OutcomeColumns<'a> {
 }
 
 /// Reads an outcome from five neighbouring columns: outcome, stage, reason, detail, console_tail.
-pub(crate) fn outcome(row: &Row<'_>, first: usize) -> rusqlite::Result<Outcome> {
-    let code = row.get_ref(first)?;
-    match text(code, first)? {
+pub(crate) fn outcome(row: &Row<'_>, first: usize) -> Result<Outcome, Failure> {
+    match row.get::<String>(first)?.as_str() {
         "completed" => Ok(Outcome::Completed),
         "unsupported" => Ok(Outcome::Unsupported(row.get(first + 3)?)),
         "failed" => Ok(Outcome::Failed(SubjectFailure {
-            stage: row.get::<_, Code<Stage>>(first + 1)?.0,
+            stage: row.get::<Code<Stage>>(first + 1)?.0,
             reason: read_reason(row, first + 2)?,
             console_tail: row.get(first + 4)?,
         })),
-        other => Err(at(first, UnknownCode::error("outcome", other))),
+        other => Err(UnknownCode::error("outcome", other).into()),
     }
 }
 
@@ -133,10 +132,9 @@ fn reason(reason: &FailureReason) -> (&'static str, Option<&str>) {
     }
 }
 
-fn read_reason(row: &Row<'_>, column: usize) -> rusqlite::Result<FailureReason> {
-    let code = row.get_ref(column)?;
-    let detail = || row.get::<_, String>(column + 1);
-    Ok(match text(code, column)? {
+fn read_reason(row: &Row<'_>, column: usize) -> Result<FailureReason, Failure> {
+    let detail = || row.get::<String>(column + 1);
+    Ok(match row.get::<String>(column)?.as_str() {
         "did-not-boot" => FailureReason::DidNotBoot,
         "lacks" => FailureReason::Lacks(detail()?),
         "panicked" => FailureReason::Panicked,
@@ -147,19 +145,6 @@ fn read_reason(row: &Row<'_>, column: usize) -> rusqlite::Result<FailureReason> 
         "workload-failed" => FailureReason::WorkloadFailed(detail()?),
         "too-much-output" => FailureReason::TooMuchOutput,
         "bad-stream" => FailureReason::BadStream(detail()?),
-        other => return Err(at(column, UnknownCode::error("reason of a failure", other))),
+        other => return Err(UnknownCode::error("reason of a failure", other).into()),
     })
-}
-
-fn text(value: ValueRef<'_>, column: usize) -> rusqlite::Result<&str> {
-    value.as_str().map_err(|error| at(column, error))
-}
-
-/// Gives an error of a value the column it was met in, as `Row::get` does.
-fn at(column: usize, error: FromSqlError) -> rusqlite::Error {
-    let kind = rusqlite::types::Type::Text;
-    match error {
-        FromSqlError::Other(cause) => rusqlite::Error::FromSqlConversionFailure(column, kind, cause),
-        other => rusqlite::Error::FromSqlConversionFailure(column, kind, Box::new(other)),
-    }
 }

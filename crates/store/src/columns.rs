@@ -5,8 +5,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use model::{BuildId, IdError, MachineId, RunId};
-use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
-use rusqlite::{Connection, params};
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, Null, ToSql, ToSqlOutput, ValueRef};
+
+use crate::database::{Database, Failure};
 
 /// A word in the database that this program gives no meaning to.
 #[derive(Debug, thiserror::Error)]
@@ -86,33 +87,49 @@ impl ToSql for Unsigned {
     }
 }
 
+impl From<Unsigned> for ToSqlOutput<'static> {
+    fn from(number: Unsigned) -> Self {
+        number.0.cast_signed().into()
+    }
+}
+
 impl FromSql for Unsigned {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         Ok(Self(value.as_i64()?.cast_unsigned()))
     }
 }
 
+/// Returns a text that need not be there.
+pub(crate) fn text<'a>(text: impl Into<Option<&'a str>>) -> ToSqlOutput<'a> {
+    text.into().map_or(ToSqlOutput::from(Null), ToSqlOutput::from)
+}
+
 /// A table of name and value pairs in order, each list belonging to one owner.
 pub(crate) struct PairTable {
-    pub(crate) insert: &'static str,
+    pub(crate) table: &'static str,
     pub(crate) select: &'static str,
 }
 
 impl PairTable {
     pub(crate) fn save(
         &self,
-        connection: &Connection,
+        database: &Database,
         owner: &dyn ToSql,
         pairs: &[(String, String)],
-    ) -> rusqlite::Result<()> {
-        let mut insert = connection.prepare_cached(self.insert)?;
+    ) -> Result<(), Failure> {
+        let mut rows = Vec::with_capacity(pairs.len());
         for (position, (name, value)) in pairs.iter().enumerate() {
-            insert.execute(params![owner, position, name, value])?;
+            rows.push([owner.to_sql()?, whole(position), text(name.as_str()), text(value.as_str())]);
         }
-        Ok(())
+        database.insert(self.table, &rows)
     }
 
-    pub(crate) fn load(&self, connection: &Connection, owner: &dyn ToSql) -> rusqlite::Result<Vec<(String, String)>> {
-        connection.prepare_cached(self.select)?.query_map([owner], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+    pub(crate) fn load(&self, database: &Database, owner: &dyn ToSql) -> Result<Vec<(String, String)>, Failure> {
+        database.rows(self.select, &[owner], |row| Ok((row.get(0)?, row.get(1)?)))
     }
+}
+
+/// Returns a position or a size: far below what a column can hold.
+pub(crate) fn whole(number: usize) -> ToSqlOutput<'static> {
+    i64::try_from(number).unwrap_or(i64::MAX).into()
 }

@@ -2,7 +2,6 @@
 //! that are measured later make the range of a change narrower, so only the range that was known is kept.
 
 use model::{Decision, Triage};
-use rusqlite::params;
 
 use crate::codes::{self, Code};
 use crate::{Store, StoreError};
@@ -14,14 +13,14 @@ impl Store {
     /// When the database cannot be written.
     pub fn decide(&self, decision: &Decision) -> Result<(), StoreError> {
         let Decision { track, after, at, triage, note, worse, decided_unix } = decision;
-        self.ask(|connection| {
-            connection
-                .prepare_cached(
-                    "INSERT INTO decisions (track, after, at, triage, note, worse, decided_unix)
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-                )?
-                .execute(params![track, after, at, codes::triage(*triage), note, worse, decided_unix])
-                .map(drop)
+        self.with(|database| {
+            let transaction = database.write()?;
+            database.execute(
+                "INSERT INTO decisions (track, after, at, triage, note, worse, decided_unix)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                &[track, after, at, &codes::triage(*triage), note, worse, decided_unix],
+            )?;
+            transaction.commit()
         })
     }
 
@@ -30,23 +29,19 @@ impl Store {
     /// # Errors
     /// When the database cannot be read.
     pub fn decisions(&self) -> Result<Vec<Decision>, StoreError> {
-        self.ask(|connection| {
-            connection
-                .prepare_cached(
-                    "SELECT track, after, at, triage, note, worse, decided_unix FROM decisions ORDER BY number",
-                )?
-                .query_map([], |row| {
-                    Ok(Decision {
-                        track: row.get(0)?,
-                        after: row.get(1)?,
-                        at: row.get(2)?,
-                        triage: row.get::<_, Code<Triage>>(3)?.0,
-                        note: row.get(4)?,
-                        worse: row.get(5)?,
-                        decided_unix: row.get(6)?,
-                    })
-                })?
-                .collect()
+        let select = "SELECT track, after, at, triage, note, worse, decided_unix FROM decisions ORDER BY number";
+        self.with(|database| {
+            database.rows(select, &[], |row| {
+                Ok(Decision {
+                    track: row.get(0)?,
+                    after: row.get(1)?,
+                    at: row.get(2)?,
+                    triage: row.get::<Code<Triage>>(3)?.0,
+                    note: row.get(4)?,
+                    worse: row.get(5)?,
+                    decided_unix: row.get(6)?,
+                })
+            })
         })
     }
 }
@@ -56,11 +51,12 @@ mod tests {
     use model::Triage;
 
     use crate::Guilt;
-    use crate::testing::{decision, store};
+    use crate::testing::{New, contract, decision, sqlite, store};
 
-    #[test]
-    fn decisions_come_back_in_the_order_they_were_made() {
-        let (_home, store) = store();
+    contract!(decisions_come_back_in_the_order_they_were_made,);
+
+    fn decisions_come_back_in_the_order_they_were_made(new: New<'_>) {
+        let (_home, store) = new();
         let all: Vec<_> = Triage::ALL.into_iter().map(|triage| decision("6.12.117", triage)).collect();
         all.iter().for_each(|decision| store.decide(decision).unwrap());
         assert_eq!(store.decisions().unwrap(), all);
@@ -69,10 +65,7 @@ mod tests {
     #[test]
     fn an_outcome_from_the_future_is_an_error() {
         let (home, store) = store();
-        store
-            .connection
-            .execute_batch("INSERT INTO decisions VALUES (1, 't', 'a', 'b', 'pondered', '', 0, 0)")
-            .unwrap();
+        sqlite(&store).execute_batch("INSERT INTO decisions VALUES (1, 't', 'a', 'b', 'pondered', '', 0, 0)").unwrap();
         let error = store.decisions().unwrap_err();
         assert_eq!(error.guilt(), Guilt::User);
         insta::assert_snapshot!(

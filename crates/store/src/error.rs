@@ -3,7 +3,7 @@
 //! Which of these an operating-system or SQLite error becomes is decided in `home.rs`.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use model::{IdError, RunId};
 
@@ -21,7 +21,7 @@ pub enum Guilt {
 #[non_exhaustive]
 pub enum StoreError {
     /// A reading command met a home in which nothing was ever saved.
-    #[error("{home} holds no results: measure something first, or give --home the folder that has them", home = .home.display())]
+    #[error("{home} holds no results: measure something first, or give {option}", home = .home.display(), option = other(.home))]
     Empty {
         /// The home.
         home: PathBuf,
@@ -89,6 +89,54 @@ pub enum StoreError {
     Busy {
         /// The database.
         file: PathBuf,
+    },
+    /// No address of a database.
+    #[error("this is no address of a store: {reason}; expected postgres://USER@HOST/DATABASE")]
+    BadAddress {
+        /// What is wrong with it; never the address, for it may hold a password.
+        reason: String,
+    },
+    /// A server does not let us in, or not do what we must.
+    #[error("{store} refuses: {detail}; check user, password, database and rights (psql with the same address tells)")]
+    Refused {
+        /// The store.
+        store: String,
+        /// What the server said.
+        detail: String,
+    },
+    /// A server cannot be reached, or is no longer there.
+    #[error(
+        "{store} cannot be reached: {detail}; what was saved before is whole, repeat the command when the server is back"
+    )]
+    Gone {
+        /// The store.
+        store: String,
+        /// What was met.
+        detail: String,
+    },
+    /// Another process writes into the same database and does not end.
+    #[error(
+        "{store} is being written by another process that does not end: see who it is (pg_stat_activity), then repeat the command"
+    )]
+    Occupied {
+        /// The store.
+        store: String,
+    },
+    /// What is one machine's only was asked of a server.
+    #[error("{store} has no part in this, which is one machine's only: leave --store and MARVIN_STORE out")]
+    HomeOnly {
+        /// The store.
+        store: String,
+    },
+    /// A server failed in another way.
+    #[error("{store}: {detail}")]
+    Server {
+        /// The store.
+        store: String,
+        /// What it said.
+        detail: String,
+        /// The same, with where it was said.
+        source: Box<postgres::Error>,
     },
     /// Not an id at all.
     #[error(transparent)]
@@ -164,6 +212,9 @@ impl StoreError {
             | Self::NewerSchema { .. }
             | Self::UnknownCode { .. }
             | Self::BadId(_)
+            | Self::BadAddress { .. }
+            | Self::Refused { .. }
+            | Self::HomeOnly { .. }
             | Self::Unknown { .. }
             | Self::Ambiguous { .. }
             | Self::NoArtefact { .. } => Guilt::User,
@@ -173,6 +224,9 @@ impl StoreError {
             | Self::Full { .. }
             | Self::Damaged { .. }
             | Self::Busy { .. }
+            | Self::Gone { .. }
+            | Self::Occupied { .. }
+            | Self::Server { .. }
             | Self::RunExists(_)
             | Self::Dangling { .. }
             | Self::BadArtefact { .. }
@@ -180,6 +234,11 @@ impl StoreError {
             | Self::Database { .. } => Guilt::Infra,
         }
     }
+}
+
+/// Says which option names another store.
+fn other(home: &Path) -> &'static str {
+    if home.starts_with("postgres:") { "--store the database that has them" } else { "--home the folder that has them" }
 }
 
 fn holder(pid: Option<u32>) -> String {

@@ -2,7 +2,6 @@
 //! needs to read no run twice.
 
 use model::Run;
-use rusqlite::params;
 
 use crate::runs::{complete, head};
 use crate::{Store, StoreError};
@@ -15,29 +14,24 @@ impl Store {
     /// When the database cannot be read.
     pub fn runs_after(&self, number: i64, limit: usize) -> Result<Vec<(i64, Run)>, StoreError> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        self.ask(|connection| {
-            connection
-                .prepare_cached(
-                    "SELECT number, id, build, machine, suite, seed, started_unix FROM runs
-                     WHERE number > ?1 ORDER BY number LIMIT ?2",
-                )?
-                .query_map(params![number, limit], head)?
-                .map(|found| {
-                    let (number, run) = found?;
-                    Ok((number, complete(connection, (number, run))?))
-                })
-                .collect()
+        let select = "SELECT number, id, build, machine, suite, seed, started_unix FROM runs
+                      WHERE number > ?1 ORDER BY number LIMIT ?2";
+        self.with(|database| {
+            let _whole = database.read()?;
+            let heads = database.rows(select, &[&number, &limit], head)?;
+            heads.into_iter().map(|head| Ok((head.0, complete(database, head)?))).collect()
         })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{run, saved, store};
+    use crate::testing::{New, contract, run, saved};
 
-    #[test]
-    fn every_run_is_read_once() {
-        let (_home, store) = store();
+    contract!(every_run_is_read_once,);
+
+    fn every_run_is_read_once(new: New<'_>) {
+        let (_home, store) = new();
         let runs = ["01", "02", "03"].map(|id| run("aa", id, 1));
         saved(&store, &runs[0]);
         saved(&store, &runs[1]);

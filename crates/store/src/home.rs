@@ -6,20 +6,28 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use model::RunId;
+use postgres::error::SqlState;
 use rusqlite::ErrorCode;
 
 use crate::StoreError;
 use crate::columns::UnknownCode;
+use crate::database::{Failure, is_lost};
 
 /// Paths in a home.
 #[derive(Debug, Clone)]
 pub(crate) struct Home {
     root: PathBuf,
+    database: PathBuf,
 }
 
 impl Home {
     pub(crate) fn at(root: &Path) -> Self {
-        Self { root: root.to_owned() }
+        Self { root: root.to_owned(), database: root.join("marvin.db") }
+    }
+
+    /// Returns what stands for a home where all is on a server: no folder, only what errors call it.
+    pub(crate) fn on_server(shown: &str) -> Self {
+        Self { root: shown.into(), database: shown.into() }
     }
 
     pub(crate) fn root(&self) -> &Path {
@@ -27,7 +35,7 @@ impl Home {
     }
 
     pub(crate) fn database(&self) -> PathBuf {
-        self.root.join("marvin.db")
+        self.database.clone()
     }
 
     pub(crate) fn lock(&self) -> PathBuf {
@@ -85,13 +93,45 @@ impl Home {
         }
     }
 
-    /// Says what an error of SQLite means that was met while saving `what`.
-    pub(crate) fn sql_of(&self, error: rusqlite::Error, what: impl FnOnce() -> String) -> StoreError {
-        let code = error.sqlite_error().map(|failure| failure.extended_code);
-        if code == Some(rusqlite::ffi::SQLITE_CONSTRAINT_FOREIGNKEY) {
-            StoreError::Dangling { what: what() }
-        } else {
-            self.sql(error)
+    /// Says what an error of a database means that was met while saving `what`.
+    pub(crate) fn told_of(&self, error: Failure, what: impl FnOnce() -> String) -> StoreError {
+        let is_dangling = match &error {
+            Failure::Sqlite(error) => {
+                error.sqlite_error().is_some_and(|f| f.extended_code == rusqlite::ffi::SQLITE_CONSTRAINT_FOREIGNKEY)
+            }
+            Failure::Server(error) => error.code() == Some(&SqlState::FOREIGN_KEY_VIOLATION),
+        };
+        if is_dangling { StoreError::Dangling { what: what() } } else { self.told(error) }
+    }
+
+    /// Says what an error of a database means.
+    pub(crate) fn told(&self, error: Failure) -> StoreError {
+        match error {
+            Failure::Sqlite(error) => self.sql(error),
+            Failure::Server(error) => self.server(error),
+        }
+    }
+
+    /// Says what an error of PostgreSQL means. The codes and their classes are in appendix A of its manual.
+    fn server(&self, error: postgres::Error) -> StoreError {
+        let (store, detail) = (self.root.display().to_string(), reason(&error));
+        if is_lost(&error) {
+            return StoreError::Gone { store, detail };
+        }
+        let Some(code) = error.code() else {
+            // What the server did not say itself, and is not about the way to it, is about how to be let in.
+            return StoreError::Refused { store, detail };
+        };
+        match code.code() {
+            "55P03" => StoreError::Occupied { store },
+            "53100" => StoreError::Full { home: self.root.clone() },
+            "53300" => StoreError::Gone { store, detail },
+            "XX001" | "XX002" => self.damaged(&detail),
+            // No right to it, only to be read; tables or functions of ours that are somebody else's.
+            "42501" | "25006" | "42P07" | "42723" => StoreError::Refused { store, detail },
+            // Who is asking, and what for.
+            code if code.starts_with("28") || code.starts_with("3D") => StoreError::Refused { store, detail },
+            _ => StoreError::Server { store, detail, source: Box::new(error) },
         }
     }
 
@@ -136,6 +176,23 @@ impl Home {
     fn other(&self, source: rusqlite::Error) -> StoreError {
         StoreError::Database { file: self.database(), source }
     }
+}
+
+/// Returns what the server said, or what was met on the way to it.
+fn reason(error: &postgres::Error) -> String {
+    if let Some(said) = error.as_db_error() {
+        return said.message().to_owned();
+    }
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let further = error.to_string();
+        if !text.contains(&further) {
+            text = format!("{text}: {further}");
+        }
+        cause = error.source();
+    }
+    text
 }
 
 /// Says what the system said, without the number that means nothing to a reader.

@@ -1,7 +1,6 @@
 //! Which kernel name stood for which build, and when: a name like `deb:6.12` moves on, builds do not.
 
 use model::BuildId;
-use rusqlite::params;
 
 use crate::columns::Id;
 use crate::{Store, StoreError};
@@ -23,12 +22,17 @@ impl Store {
     /// # Errors
     /// When the build was not saved before, or the database cannot be written.
     pub fn remember_kernel(&self, name: &str, build: &BuildId, seen_unix: i64) -> Result<(), StoreError> {
-        let result = self.connection.execute(
-            "INSERT INTO kernels VALUES (?1, ?2, ?3)
-             ON CONFLICT DO UPDATE SET seen_unix = max(seen_unix, excluded.seen_unix)",
-            params![name, build.hex(), seen_unix],
-        );
-        result.map(drop).map_err(|error| self.home.sql_of(error, || format!("the kernel name `{name}`")))
+        let save = || {
+            let transaction = self.database.write()?;
+            self.database.execute(
+                "INSERT INTO kernels VALUES (?1, ?2, ?3)
+                 ON CONFLICT (name, build) DO UPDATE SET seen_unix = excluded.seen_unix
+                 WHERE kernels.seen_unix < excluded.seen_unix",
+                &[&name, &build.hex(), &seen_unix],
+            )?;
+            transaction.commit()
+        };
+        save().map_err(|error| self.home.told_of(error, || format!("the kernel name `{name}`")))
     }
 
     /// Lists names and what they stood for, by name, the newest first.
@@ -36,24 +40,23 @@ impl Store {
     /// # Errors
     /// When the database cannot be read.
     pub fn kernels(&self) -> Result<Vec<SeenKernel>, StoreError> {
-        self.ask(|connection| {
-            connection
-                .prepare_cached("SELECT name, build, seen_unix FROM kernels ORDER BY name, seen_unix DESC, build")?
-                .query_map([], |row| {
-                    Ok(SeenKernel { name: row.get(0)?, build: row.get::<_, Id<BuildId>>(1)?.0, seen_unix: row.get(2)? })
-                })?
-                .collect()
+        let select = "SELECT name, build, seen_unix FROM kernels ORDER BY name, seen_unix DESC, build";
+        self.with(|database| {
+            database.rows(select, &[], |row| {
+                Ok(SeenKernel { name: row.get(0)?, build: row.get::<Id<BuildId>>(1)?.0, seen_unix: row.get(2)? })
+            })
         })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{build, store};
+    use crate::testing::{New, build, contract};
 
-    #[test]
-    fn names_move_on_from_build_to_build() {
-        let (_home, store) = store();
+    contract!(names_move_on_from_build_to_build, a_name_of_a_build_that_was_not_saved_is_refused,);
+
+    fn names_move_on_from_build_to_build(new: New<'_>) {
+        let (_home, store) = new();
         let (old, new) = (build("0a"), build("0b"));
         store.save_build(&old).unwrap();
         store.save_build(&new).unwrap();
@@ -82,9 +85,8 @@ mod tests {
         );
     }
 
-    #[test]
-    fn a_name_of_a_build_that_was_not_saved_is_refused() {
-        let (_home, store) = store();
+    fn a_name_of_a_build_that_was_not_saved_is_refused(new: New<'_>) {
+        let (_home, store) = new();
         let error = store.remember_kernel("deb:6.12", &build("aa").id, 1).unwrap_err();
         insta::assert_snapshot!(error, @"the kernel name `deb:6.12` refers to a build or machine that was not saved before it (a bug in the caller)");
     }

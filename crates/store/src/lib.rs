@@ -1,18 +1,22 @@
-//! Kernels, builds, runs and samples in SQLite; raw artefacts beside it.
+//! Kernels, builds, runs, samples and raw artefacts, kept in one of two ways behind one type.
 //!
-//! Everything lies in one folder, the home: `marvin.db`, `artefacts/<run>/<name>.zst`, and `lock`, held by whoever
-//! measures. Leaves to others: what ids are made of, what a run's artefacts mean, when something is out of date, and
+//! In a folder, the home: `marvin.db` (SQLite), `artefacts/<run>/<name>.zst`, and `lock`, held by whoever measures; or all in
+//! a database of PostgreSQL. Leaves to others: what ids are made of, what a run's artefacts mean, when something is out of date, and
 //! the time of day (it has no clock; times come from the caller).
 
 mod artefacts;
 mod builds;
+#[cfg(any(test, feature = "cluster"))]
+pub mod cluster;
 mod codes;
 mod columns;
+mod database;
 mod decisions;
 mod error;
 mod growth;
 mod home;
 mod kernels;
+mod location;
 mod lock;
 mod lookup;
 mod machines;
@@ -20,9 +24,12 @@ mod notices;
 #[cfg(test)]
 mod processes;
 mod queue;
+mod retention;
 mod runs;
 mod samples;
 mod schema;
+#[cfg(test)]
+mod server_tests;
 mod store;
 #[cfg(test)]
 mod testing;
@@ -30,8 +37,10 @@ mod testing;
 pub use artefacts::Artefact;
 pub use error::{Guilt, StoreError};
 pub use kernels::SeenKernel;
+pub use location::{Address, Location};
 pub use lock::{HomeLock, WorkerLock};
 pub use notices::{Delivery, Notice};
 pub use queue::{Listed, QueueError, Queued};
+pub use retention::{MENTIONED, Retention, Waste};
 pub use runs::RunSummary;
 pub use store::Store;

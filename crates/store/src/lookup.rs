@@ -2,7 +2,6 @@
 
 use std::fmt::Display;
 
-use rusqlite::params;
 use rusqlite::types::FromSql;
 
 use crate::columns::Id;
@@ -45,12 +44,10 @@ impl Store {
         Id<T>: FromSql,
     {
         let digits = prefix.digits();
-        let mut found: Vec<T> = self.ask(|connection| {
-            connection
-                .prepare_cached(place.select)?
-                // `g` follows every hexadecimal digit; one more than is shown tells whether there are more.
-                .query_map(params![digits, format!("{digits}g"), SHOWN + 1], |row| Ok(row.get::<_, Id<T>>(0)?.0))?
-                .collect()
+        // `g` follows every hexadecimal digit; one more than is shown tells whether there are more.
+        let mut found: Vec<T> = self.with(|database| {
+            database
+                .rows(place.select, &[&digits, &format!("{digits}g"), &(SHOWN + 1)], |row| Ok(row.get::<Id<T>>(0)?.0))
         })?;
         if found.len() > 1 && found[0].digits() != digits {
             return Err(StoreError::Ambiguous { text: prefix.to_string(), candidates: candidates(&found) });

@@ -1,15 +1,13 @@
 //! Machines in the store.
 
 use model::{Machine, MachineId, MachineKind};
-use rusqlite::{OptionalExtension, params};
 
 use crate::codes::{self, Code};
 use crate::columns::PairTable;
-use crate::store::write;
 use crate::{Store, StoreError};
 
 const FINGERPRINTS: PairTable = PairTable {
-    insert: "INSERT INTO fingerprints VALUES (?1, ?2, ?3, ?4)",
+    table: "fingerprints",
     select: "SELECT name, value FROM fingerprints WHERE machine = ?1 ORDER BY position",
 };
 
@@ -19,13 +17,14 @@ impl Store {
     /// # Errors
     /// When the database cannot be written.
     pub fn save_machine(&self, machine: &Machine) -> Result<(), StoreError> {
-        self.ask(|connection| {
-            let transaction = write(connection)?;
-            let new = transaction
-                .prepare_cached("INSERT INTO machines VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING")?
-                .execute(params![machine.id.hex(), codes::machine_kind(machine.kind), machine.summary])?;
+        self.with(|database| {
+            let transaction = database.write()?;
+            let new = database.execute(
+                "INSERT INTO machines VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
+                &[&machine.id.hex(), &codes::machine_kind(machine.kind), &machine.summary],
+            )?;
             if new > 0 {
-                FINGERPRINTS.save(&transaction, &machine.id.hex(), &machine.fingerprint)?;
+                FINGERPRINTS.save(database, &machine.id.hex(), &machine.fingerprint)?;
             }
             transaction.commit()
         })
@@ -36,20 +35,14 @@ impl Store {
     /// # Errors
     /// When there is none of that id, or the database cannot be read.
     pub fn machine(&self, id: &MachineId) -> Result<Machine, StoreError> {
-        self.ask(|connection| {
-            let Some((kind, summary)) = connection
-                .prepare_cached("SELECT kind, summary FROM machines WHERE id = ?1")?
-                .query_row([id.hex()], |row| Ok((row.get::<_, Code<MachineKind>>(0)?, row.get(1)?)))
-                .optional()?
-            else {
-                return Ok(None);
+        self.with(|database| {
+            let found = database.row("SELECT kind, summary FROM machines WHERE id = ?1", &[&id.hex()], |row| {
+                Ok((row.get::<Code<MachineKind>>(0)?.0, row.get(1)?))
+            })?;
+            let machine = |(kind, summary)| {
+                Ok(Machine { id: id.clone(), kind, summary, fingerprint: FINGERPRINTS.load(database, &id.hex())? })
             };
-            Ok(Some(Machine {
-                id: id.clone(),
-                kind: kind.0,
-                summary,
-                fingerprint: FINGERPRINTS.load(connection, &id.hex())?,
-            }))
+            found.map(machine).transpose()
         })?
         .ok_or_else(|| StoreError::Unknown { noun: "machine", text: id.to_string() })
     }
@@ -60,20 +53,20 @@ mod tests {
     use model::MachineId;
 
     use crate::Guilt;
-    use crate::testing::{machine, store};
+    use crate::testing::{New, contract, machine, sqlite, store};
 
-    #[test]
-    fn a_machine_comes_back_as_it_was_however_often_it_is_saved() {
-        let (_home, store) = store();
+    contract!(a_machine_comes_back_as_it_was_however_often_it_is_saved, an_unknown_machine_is_said_to_be_unknown,);
+
+    fn a_machine_comes_back_as_it_was_however_often_it_is_saved(new: New<'_>) {
+        let (_home, store) = new();
         let machine = machine("ab");
         store.save_machine(&machine).unwrap();
         store.save_machine(&machine).unwrap();
         assert_eq!(store.machine(&machine.id).unwrap(), machine);
     }
 
-    #[test]
-    fn an_unknown_machine_is_said_to_be_unknown() {
-        let (_home, store) = store();
+    fn an_unknown_machine_is_said_to_be_unknown(new: New<'_>) {
+        let (_home, store) = new();
         let error = store.machine(&MachineId::from_hex("00").unwrap()).unwrap_err();
         assert_eq!(error.guilt(), Guilt::User);
         insta::assert_snapshot!(error, @"no machine `machine_00`: `marvin runs` lists what there is");
@@ -83,7 +76,7 @@ mod tests {
     fn a_kind_of_machine_from_the_future_is_an_error() {
         let (home, store) = store();
         store.save_machine(&machine("ab")).unwrap();
-        store.connection.execute("UPDATE machines SET kind = 'quantum'", []).unwrap();
+        sqlite(&store).execute("UPDATE machines SET kind = 'quantum'", []).unwrap();
         let error = store.machine(&machine("ab").id).unwrap_err();
         insta::assert_snapshot!(
             error.to_string().replace(home.path().to_str().unwrap(), "HOME"),

@@ -380,7 +380,7 @@ mod tests {
     fn a_state_from_the_future_is_an_error() {
         let (_home, store) = store();
         let number = queued(&store, "git:v6.1", 0);
-        store.connection.execute("UPDATE queue SET state = 'pondering'", []).unwrap();
+        store.ask(|connection| connection.execute("UPDATE queue SET state = 'pondering'", [])).unwrap();
         let QueueError::Store(error) = store.queued_job(number).unwrap_err() else { panic!() };
         assert_eq!(error.guilt(), Guilt::User);
         assert!(error.to_string().contains("written by a newer Marvin"), "{error}");

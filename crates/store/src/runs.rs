@@ -1,22 +1,25 @@
 //! Runs in the store: saved once, whole or not at all, then only read.
 
+use std::time::Duration;
+
 use model::{BuildId, KernelName, MachineId, Run, RunId, WorkloadResult};
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::types::ToSqlOutput;
 
 use crate::artefacts::{self, Packed};
 use crate::builds::Name;
 use crate::codes::{self, OutcomeColumns};
-use crate::columns::{Id, PairTable, Unsigned};
+use crate::columns::{Id, PairTable, Unsigned, text, whole};
+use crate::database::{Database, Failure, Row};
 use crate::lookup::{Place, unknown};
 use crate::samples::{self, Samples};
-use crate::store::{run_exists, write};
+use crate::store::run_exists;
 use crate::{Artefact, Store, StoreError};
 
 pub(crate) const PLACE: Place =
     Place { noun: "run", select: "SELECT id FROM runs WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3" };
 
 const ENVIRONMENTS: PairTable = PairTable {
-    insert: "INSERT INTO environments VALUES (?1, ?2, ?3, ?4)",
+    table: "environments",
     select: "SELECT name, value FROM environments WHERE run = ?1 ORDER BY position",
 };
 
@@ -31,6 +34,10 @@ const SELECT_SUMMARIES: &str = "\
         (SELECT count(*) FROM results WHERE run = number AND outcome = 'failed')
     FROM runs JOIN builds ON builds.id = build
     ORDER BY started_unix DESC, number DESC LIMIT ?1";
+
+/// How often a server that is gone is asked again for a run to be saved, and how long is waited in between.
+const RETURN_TRIES: u32 = 30;
+const RETURN_WAIT: Duration = Duration::from_secs(2);
 
 /// A run in a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,13 +68,24 @@ pub struct RunSummary {
 
 impl Store {
     /// Saves a run with its artefacts: all of it or, whatever happens meanwhile, nothing. Its build and its machine
-    /// are saved before it.
+    /// are saved before it. Where a server is gone it is waited for, a minute.
     ///
     /// # Errors
-    /// When a run of that id is there already, or the home cannot be written.
+    /// When a run of that id is there already, or the store cannot be written.
     pub fn save_run(&self, run: &Run, artefacts: &[Artefact<'_>]) -> Result<(), StoreError> {
         let packed = artefacts::pack(artefacts)?;
-        let saved = self.save_packed(run, &packed);
+        let mut saved = self.save_packed(run, &packed);
+        for _ in 0..RETURN_TRIES {
+            if !matches!(saved, Err(StoreError::Gone { .. })) {
+                break;
+            }
+            std::thread::sleep(RETURN_WAIT);
+            saved = match self.save_packed(run, &packed) {
+                // It may have been saved, and only the server's answer been lost.
+                Err(StoreError::RunExists(_)) if self.run(&run.id).is_ok_and(|found| found == *run) => Ok(()),
+                again => again,
+            };
+        }
         if saved.is_err() {
             // That error says more than one met while clearing away could, and the next one to open sweeps again.
             self.sweep().ok();
@@ -76,29 +94,27 @@ impl Store {
     }
 
     fn save_packed(&self, run: &Run, packed: &[Packed<'_>]) -> Result<(), StoreError> {
-        let transaction = self.ask(write)?;
-        if self.ask(|connection| run_exists(connection, &run.id))? {
+        let transaction = self.with(Database::write)?;
+        if self.with(|database| run_exists(database, &run.id))? {
             return Err(StoreError::RunExists(run.id.clone()));
         }
-        insert(&transaction, run, packed).map_err(|error| self.home.sql_of(error, || run.id.to_string()))?;
+        insert(&self.database, run, packed).map_err(|error| self.home.told_of(error, || run.id.to_string()))?;
         self.place(&run.id, packed)?;
-        self.ask(|_| transaction.commit())?;
+        self.with(|_| transaction.commit())?;
         // It is saved; a mark that cannot be removed now is swept later.
-        self.home.remove(&self.home.incoming_of(&run.id)).ok();
+        self.unmark(&run.id);
         Ok(())
     }
 
     /// Returns a run.
     ///
     /// # Errors
-    /// When there is none of that id, or the database cannot be read.
+    /// When there is none of that id, or the store cannot be read.
     pub fn run(&self, id: &RunId) -> Result<Run, StoreError> {
-        self.ask(|connection| {
-            let head = connection
-                .prepare_cached("SELECT number, id, build, machine, suite, seed, started_unix FROM runs WHERE id = ?1")?
-                .query_row([id.hex()], head)
-                .optional()?;
-            head.map(|head| complete(connection, head)).transpose()
+        let select = "SELECT number, id, build, machine, suite, seed, started_unix FROM runs WHERE id = ?1";
+        self.with(|database| {
+            let _whole = database.read()?;
+            database.row(select, &[&id.hex()], head)?.map(|head| complete(database, head)).transpose()
         })?
         .ok_or_else(|| unknown(&PLACE, id))
     }
@@ -117,7 +133,7 @@ impl Store {
     /// When the database cannot be read.
     pub fn runs(&self, limit: usize) -> Result<Vec<RunSummary>, StoreError> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        self.ask(|connection| connection.prepare_cached(SELECT_SUMMARIES)?.query_map([limit], summary)?.collect())
+        self.with(|database| database.rows(SELECT_SUMMARIES, &[&limit], summary))
     }
 
     /// Returns all runs of a build on a machine for a suite, the oldest first.
@@ -125,68 +141,58 @@ impl Store {
     /// # Errors
     /// When the database cannot be read.
     pub fn runs_of(&self, build: &BuildId, machine: &MachineId, suite: &str) -> Result<Vec<Run>, StoreError> {
-        self.ask(|connection| {
-            connection
-                .prepare_cached(
-                    "SELECT number, id, build, machine, suite, seed, started_unix FROM runs
-                     WHERE build = ?1 AND machine = ?2 AND suite = ?3 ORDER BY started_unix, number",
-                )?
-                .query_map(params![build.hex(), machine.hex(), suite], head)?
-                .map(|head| complete(connection, head?))
-                .collect()
+        let select = "SELECT number, id, build, machine, suite, seed, started_unix FROM runs
+                      WHERE build = ?1 AND machine = ?2 AND suite = ?3 ORDER BY started_unix, number";
+        self.with(|database| {
+            let _whole = database.read()?;
+            let heads = database.rows(select, &[&build.hex(), &machine.hex(), &suite], head)?;
+            heads.into_iter().map(|head| complete(database, head)).collect()
         })
     }
 }
 
-fn insert(connection: &Connection, run: &Run, packed: &[Packed<'_>]) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached(
+fn insert(database: &Database, run: &Run, packed: &[Packed<'_>]) -> Result<(), Failure> {
+    let number: i64 = database
+        .row(
             "INSERT INTO runs (id, build, machine, suite, seed, started_unix)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING number",
+            &[&run.id.hex(), &run.build.hex(), &run.machine.hex(), &run.suite, &Unsigned(run.seed), &run.started_unix],
+            |row| row.get(0),
         )?
-        .execute(params![
-            run.id.hex(),
-            run.build.hex(),
-            run.machine.hex(),
-            run.suite,
-            Unsigned(run.seed),
-            run.started_unix
-        ])?;
-    let number = connection.last_insert_rowid();
-    ENVIRONMENTS.save(connection, &number, &run.environment)?;
-    let mut statement =
-        connection.prepare_cached("INSERT INTO results VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)")?;
-    for (position, result) in run.results.iter().enumerate() {
-        let columns = OutcomeColumns::of(&result.outcome);
-        statement.execute(params![
-            number,
-            position,
-            result.workload,
-            Unsigned(result.operations),
-            columns.outcome,
-            columns.stage,
-            columns.reason,
-            columns.detail,
-            columns.console_tail,
-            samples::Packed(&result.samples),
-            samples::Packed(&samples::of_regions(&result.counted)),
-        ])?;
-    }
-    let mut statement = connection.prepare_cached("INSERT INTO artefacts VALUES (?1, ?2, ?3)")?;
-    for artefact in packed {
-        statement.execute(params![number, artefact.name, artefact.size])?;
-    }
-    Ok(())
+        // What is inserted is returned; a trigger of somebody else's that forbids it is the only other way.
+        .ok_or(Failure::Sqlite(rusqlite::Error::QueryReturnedNoRows))?;
+    ENVIRONMENTS.save(database, &number, &run.environment)?;
+    let rows: Vec<_> = run.results.iter().enumerate().map(|(n, result)| columns_of(number, n, result)).collect();
+    database.insert("results", &rows)?;
+    artefacts::insert(database, number, packed)
+}
+
+/// Returns the columns of a result, in the table's order.
+fn columns_of(run: i64, position: usize, result: &WorkloadResult) -> [ToSqlOutput<'_>; 11] {
+    let columns = OutcomeColumns::of(&result.outcome);
+    [
+        run.into(),
+        whole(position),
+        text(result.workload.as_str()),
+        Unsigned(result.operations).into(),
+        text(columns.outcome),
+        text(columns.stage),
+        text(columns.reason),
+        text(columns.detail),
+        text(columns.console_tail),
+        samples::packed(&result.samples),
+        samples::packed(&samples::of_regions(&result.counted)),
+    ]
 }
 
 /// Reads a run's own row, and the number by which the rest of it is found.
-pub(crate) fn head(row: &Row<'_>) -> rusqlite::Result<(i64, Run)> {
+pub(crate) fn head(row: &Row<'_>) -> Result<(i64, Run), Failure> {
     let run = Run {
-        id: row.get::<_, Id<RunId>>(1)?.0,
-        build: row.get::<_, Id<BuildId>>(2)?.0,
-        machine: row.get::<_, Id<MachineId>>(3)?.0,
+        id: row.get::<Id<RunId>>(1)?.0,
+        build: row.get::<Id<BuildId>>(2)?.0,
+        machine: row.get::<Id<MachineId>>(3)?.0,
         suite: row.get(4)?,
-        seed: row.get::<_, Unsigned>(5)?.0,
+        seed: row.get::<Unsigned>(5)?.0,
         started_unix: row.get(6)?,
         environment: Vec::new(),
         results: Vec::new(),
@@ -194,34 +200,34 @@ pub(crate) fn head(row: &Row<'_>) -> rusqlite::Result<(i64, Run)> {
     Ok((row.get(0)?, run))
 }
 
-pub(crate) fn complete(connection: &Connection, head: (i64, Run)) -> rusqlite::Result<Run> {
+pub(crate) fn complete(database: &Database, head: (i64, Run)) -> Result<Run, Failure> {
     let (number, run) = head;
     Ok(Run {
-        environment: ENVIRONMENTS.load(connection, &number)?,
-        results: connection.prepare_cached(SELECT_RESULTS)?.query_map([number], result)?.collect::<Result<_, _>>()?,
+        environment: ENVIRONMENTS.load(database, &number)?,
+        results: database.rows(SELECT_RESULTS, &[&number], result)?,
         ..run
     })
 }
 
-fn result(row: &Row<'_>) -> rusqlite::Result<WorkloadResult> {
+fn result(row: &Row<'_>) -> Result<WorkloadResult, Failure> {
     Ok(WorkloadResult {
         workload: row.get(0)?,
-        operations: row.get::<_, Unsigned>(1)?.0,
+        operations: row.get::<Unsigned>(1)?.0,
         outcome: codes::outcome(row, 2)?,
-        samples: row.get::<_, Samples>(7)?.0,
-        counted: samples::to_regions(&row.get::<_, Samples>(8)?.0),
+        samples: row.get::<Samples>(7)?.0,
+        counted: samples::to_regions(&row.get::<Samples>(8)?.0),
     })
 }
 
-fn summary(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
+fn summary(row: &Row<'_>) -> Result<RunSummary, Failure> {
     Ok(RunSummary {
-        id: row.get::<_, Id<RunId>>(0)?.0,
-        build: row.get::<_, Id<BuildId>>(1)?.0,
-        machine: row.get::<_, Id<MachineId>>(2)?.0,
+        id: row.get::<Id<RunId>>(0)?.0,
+        build: row.get::<Id<BuildId>>(1)?.0,
+        machine: row.get::<Id<MachineId>>(2)?.0,
         suite: row.get(3)?,
-        seed: row.get::<_, Unsigned>(4)?.0,
+        seed: row.get::<Unsigned>(4)?.0,
         started_unix: row.get(5)?,
-        kernel: row.get::<_, Name>(6)?.0,
+        kernel: row.get::<Name>(6)?.0,
         version: row.get(7)?,
         completed: row.get(8)?,
         unsupported: row.get(9)?,

@@ -1,12 +1,9 @@
 //! Samples in a blob: float64, little-endian, one after the other. A row a sample would make loading slow.
 
 use model::Region;
-use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, ValueRef};
 
 const SIZE: usize = size_of::<f64>();
-
-/// Samples on their way into a column.
-pub(crate) struct Packed<'a>(pub(crate) &'a [f64]);
 
 /// Samples out of a column.
 pub(crate) struct Samples(pub(crate) Vec<f64>);
@@ -16,11 +13,10 @@ pub(crate) struct Samples(pub(crate) Vec<f64>);
 #[error("samples of {0} bytes, which is no multiple of {SIZE}")]
 struct Torn(usize);
 
-impl ToSql for Packed<'_> {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        let bytes: Vec<u8> = self.0.iter().flat_map(|x| x.to_le_bytes()).collect();
-        Ok(bytes.into())
-    }
+/// Returns samples on their way into a column.
+pub(crate) fn packed(samples: &[f64]) -> ToSqlOutput<'static> {
+    let bytes: Vec<u8> = samples.iter().flat_map(|x| x.to_le_bytes()).collect();
+    bytes.into()
 }
 
 impl FromSql for Samples {
@@ -52,12 +48,12 @@ pub(crate) fn to_regions(numbers: &[f64]) -> Vec<Region> {
 
 #[cfg(test)]
 mod tests {
-    use rusqlite::types::{FromSql, ToSql, ToSqlOutput, Value, ValueRef};
+    use rusqlite::types::{FromSql, ToSqlOutput, Value, ValueRef};
 
-    use super::{Packed, Samples};
+    use super::Samples;
 
     fn packed(numbers: &[f64]) -> Vec<u8> {
-        match Packed(numbers).to_sql().unwrap() {
+        match super::packed(numbers) {
             ToSqlOutput::Owned(Value::Blob(bytes)) => bytes,
             other => panic!("{other:?}"),
         }

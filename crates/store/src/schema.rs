@@ -4,9 +4,10 @@
 
 use rusqlite::{Connection, Transaction};
 
-use crate::StoreError;
+use crate::database::{Database, Server};
 use crate::home::Home;
 use crate::store::write;
+use crate::{Store, StoreError};
 
 const STEPS: &[&str] = &[
     include_str!("../schema/001.sql"),
@@ -14,6 +15,17 @@ const STEPS: &[&str] = &[
     include_str!("../schema/003.sql"),
     include_str!("../schema/004.sql"),
 ];
+
+/// The steps of a database on a server.
+const SERVER_STEPS: &[&str] = &[
+    include_str!("../schema/postgres/001.sql"),
+    include_str!("../schema/postgres/002.sql"),
+    include_str!("../schema/postgres/003.sql"),
+];
+
+/// Where a server keeps how many steps were taken, and for one process at a time to take them. The number is ours, chosen once.
+const SERVER_FIRST: &str = "BEGIN; SELECT pg_advisory_xact_lock(7882827325);
+    CREATE TABLE IF NOT EXISTS marvin_schema (steps BIGINT NOT NULL)";
 
 /// Says how far a database is: the number of steps it has taken.
 ///
@@ -54,6 +66,77 @@ fn take(transaction: &Transaction<'_>, taken: usize) -> rusqlite::Result<()> {
         transaction.execute_batch(step)?;
     }
     transaction.pragma_update(None, "user_version", STEPS.len())
+}
+
+/// Says how far a database on a server is; nothing where it has taken no step.
+///
+/// # Errors
+/// When it went further than this program knows, or cannot keep all texts.
+pub(crate) fn steps_of_server(store: &Store) -> Result<Option<usize>, StoreError> {
+    let there = "SELECT to_regclass('marvin_schema')::text";
+    let encoding = "SELECT pg_encoding_to_char(encoding)::text FROM pg_database WHERE datname = current_database()";
+    let ask = |sql| store.with(|database| database.row(sql, &[], |row| row.get::<Option<String>>(0)));
+    if let Some(other) = ask(encoding)?.flatten().filter(|encoding| encoding != "UTF8") {
+        let detail = format!("the database is in {other}, and texts are in UTF8");
+        return Err(StoreError::Refused { store: store.home.root().display().to_string(), detail });
+    }
+    if ask(there)?.flatten().is_none() {
+        return Ok(None);
+    }
+    let steps: Option<u32> =
+        store.with(|database| database.row("SELECT max(steps) FROM marvin_schema", &[], |row| row.get(0)))?.flatten();
+    match steps.map(|steps| usize::try_from(steps).unwrap_or(usize::MAX)) {
+        Some(steps) if steps > SERVER_STEPS.len() => Err(StoreError::NewerSchema {
+            file: store.home.database(),
+            found: u32::try_from(steps).unwrap_or(u32::MAX),
+            known: u32::try_from(SERVER_STEPS.len()).unwrap_or(u32::MAX),
+        }),
+        steps => Ok(steps),
+    }
+}
+
+/// Says whether a database on a server that has taken so many steps is what this program reads.
+pub(crate) fn is_current_on_server(steps: usize) -> bool {
+    steps == SERVER_STEPS.len()
+}
+
+/// Returns how many steps there are on a server.
+#[cfg(test)]
+pub(crate) fn server_steps() -> usize {
+    SERVER_STEPS.len()
+}
+
+/// Takes the first steps only, as an older program would.
+#[cfg(test)]
+pub(crate) fn take_some_on_server(store: &Store, steps: usize) -> Result<(), StoreError> {
+    match &store.database {
+        Database::Server(server) => take_on_server(store, server, steps),
+        Database::Sqlite(_) => Ok(()),
+    }
+}
+
+/// Takes the steps that a database on a server lacks, all or none.
+pub(crate) fn upgrade_server(store: &Store) -> Result<(), StoreError> {
+    let Database::Server(server) = &store.database else {
+        return Ok(());
+    };
+    let taken = take_on_server(store, server, SERVER_STEPS.len());
+    if taken.is_err() {
+        // What was begun is undone, unless the connection is gone and that with it.
+        server.batch("ROLLBACK").ok();
+    }
+    taken
+}
+
+fn take_on_server(store: &Store, server: &Server, until: usize) -> Result<(), StoreError> {
+    let batch = |sql: &str| server.batch(sql).map_err(|error| store.home.told(error));
+    batch(SERVER_FIRST)?;
+    // Asked only now: another process may have taken the steps while this one waited.
+    let taken = steps_of_server(store)?.unwrap_or(0);
+    for step in &SERVER_STEPS[taken.min(until)..until] {
+        batch(step)?;
+    }
+    batch(&format!("DELETE FROM marvin_schema; INSERT INTO marvin_schema VALUES ({until}); COMMIT"))
 }
 
 #[cfg(test)]
@@ -121,7 +204,7 @@ mod tests {
     fn decisions_are_never_changed() {
         let (_home, store) = store();
         store.decide(&decision("6.12.117", Triage::Real)).unwrap();
-        let error = store.ask(|connection| connection.execute("UPDATE decisions SET note = 'x'", [])).unwrap_err();
+        let error = store.with(|database| database.execute("UPDATE decisions SET note = 'x'", &[])).unwrap_err();
         assert_eq!(error.guilt(), Guilt::Infra);
         assert!(error.to_string().contains("a decision is never changed"), "{error}");
     }

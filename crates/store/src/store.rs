@@ -1,4 +1,4 @@
-//! Opening a home, for writing or only for reading, and clearing away what a killed process left in it.
+//! Opening a store, for writing or only for reading, and clearing away what a killed process left in it.
 
 use std::fs;
 use std::path::Path;
@@ -7,9 +7,10 @@ use std::time::Duration;
 use model::RunId;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
-use crate::StoreError;
+use crate::database::{Access, Database, Failure, Server};
 use crate::home::Home;
-use crate::schema;
+use crate::location::{Address, Location};
+use crate::{StoreError, schema};
 
 /// Longer than any one saving keeps the database for itself.
 const BUSY_LIMIT: Duration = Duration::from_secs(30);
@@ -17,22 +18,47 @@ const BUSY_LIMIT: Duration = Duration::from_secs(30);
 /// Statements kept prepared: more than there are different ones.
 const PREPARED: usize = 32;
 
-/// A home, opened. What can be done with it is grouped by noun: builds, machines, runs, artefacts, kernels.
+/// A store, opened. What can be done with it is grouped by noun: builds, machines, runs, artefacts, kernels.
 #[derive(Debug)]
 pub struct Store {
-    pub(crate) connection: Connection,
+    pub(crate) database: Database,
     pub(crate) home: Home,
+    location: Location,
 }
 
 impl Store {
-    /// Opens a home for writing; makes it, or brings it up to date, where needed.
+    /// Opens a store for writing; makes it, or brings it up to date, where needed.
     ///
     /// Others may read meanwhile. Commands that measure hold the [`HomeLock`](crate::HomeLock) as well.
     ///
     /// # Errors
-    /// When the home cannot be used, is damaged, or was written by a newer Marvin.
-    pub fn open(home: &Path) -> Result<Self, StoreError> {
-        let home = Home::at(home);
+    /// When the store cannot be used, is damaged, or was written by a newer Marvin.
+    pub fn open(location: impl Into<Location>) -> Result<Self, StoreError> {
+        match location.into() {
+            Location::Home(folder) => Self::open_home(&folder),
+            Location::Server(address) => Self::connect(&address, Access::Write),
+        }
+    }
+
+    /// Opens a store for reading, also while another process writes into it. Saving through it is an error.
+    ///
+    /// # Errors
+    /// When nothing was ever saved there, or as for [`Store::open`].
+    pub fn open_read_only(location: impl Into<Location>) -> Result<Self, StoreError> {
+        match location.into() {
+            Location::Home(folder) => Self::read_home(&folder),
+            Location::Server(address) => Self::connect(&address, Access::Read),
+        }
+    }
+
+    /// Returns where it is.
+    #[must_use]
+    pub fn location(&self) -> &Location {
+        &self.location
+    }
+
+    fn open_home(folder: &Path) -> Result<Self, StoreError> {
+        let home = Home::at(folder);
         home.create()?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let connection = connect(&home, flags)?;
@@ -40,57 +66,128 @@ impl Store {
         schema::version(&connection, &home)?;
         prepare(&connection).map_err(|error| home.sql(error))?;
         schema::upgrade(&connection, &home)?;
-        let store = Self { connection, home };
+        let store = Self { database: Database::Sqlite(connection), home, location: folder.into() };
         store.sweep()?;
         Ok(store)
     }
 
-    /// Opens a home for reading, also while another process measures in it. Saving through it is an error.
-    ///
-    /// # Errors
-    /// When nothing was ever saved there, or as for [`Store::open`].
-    pub fn open_read_only(home: &Path) -> Result<Self, StoreError> {
-        let home = Home::at(home);
+    fn read_home(folder: &Path) -> Result<Self, StoreError> {
+        let home = Home::at(folder);
         let there = home.database().try_exists();
         if !there.map_err(|error| home.io(home.root(), error))? {
             return Err(StoreError::Empty { home: home.root().to_owned() });
         }
-        let connection = connect(&home, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        if schema::is_current(schema::version(&connection, &home)?) {
-            return Ok(Self { connection, home });
+        let mut connection = connect(&home, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        if !schema::is_current(schema::version(&connection, &home)?) {
+            // Statements are only written for the newest schema, so an older home is brought up to date first.
+            drop(connection);
+            drop(Self::open_home(home.root())?);
+            connection = connect(&home, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         }
-        // Statements are only written for the newest schema, so an older home is brought up to date first.
-        drop(connection);
-        drop(Self::open(home.root())?);
-        let connection = connect(&home, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        Ok(Self { connection, home })
+        Ok(Self { database: Database::Sqlite(connection), home, location: folder.into() })
+    }
+
+    fn connect(address: &Address, access: Access) -> Result<Self, StoreError> {
+        let home = Home::on_server(&address.to_string());
+        let connect = |access| Server::connect(&address.config, access).map_err(|error| home.told(error));
+        let server = connect(access)?;
+        let location = Location::Server(address.clone());
+        let store = Self { database: Database::Server(Box::new(server)), home: home.clone(), location };
+        let Some(steps) = schema::steps_of_server(&store)? else {
+            return if access == Access::Write {
+                schema::upgrade_server(&store)?;
+                Ok(store)
+            } else {
+                Err(StoreError::Empty { home: home.root().to_owned() })
+            };
+        };
+        if schema::is_current_on_server(steps) {
+            return Ok(store);
+        }
+        if access == Access::Write {
+            schema::upgrade_server(&store)?;
+        } else {
+            drop(Self::connect(address, Access::Write)?);
+        }
+        Ok(store)
+    }
+
+    /// Makes what an older program, that knew so many steps, would have left on a server.
+    #[cfg(test)]
+    pub(crate) fn make_older(location: &Location, steps: usize) -> Result<(), StoreError> {
+        let Location::Server(address) = location else {
+            return Ok(());
+        };
+        let home = Home::on_server(&address.to_string());
+        let server = Server::connect(&address.config, Access::Write).map_err(|error| home.told(error))?;
+        let store = Self { database: Database::Server(Box::new(server)), home, location: location.clone() };
+        schema::take_some_on_server(&store, steps)
+    }
+
+    /// Makes a schema in a database on a server: a place of its own.
+    ///
+    /// # Errors
+    /// When the server does not do it.
+    #[cfg(any(test, feature = "cluster"))]
+    pub(crate) fn make_schema(location: &Location, schema: &str) -> Result<(), StoreError> {
+        Self::on_server(location, &format!("CREATE SCHEMA {schema}"))
+    }
+
+    /// Says whether a server is there.
+    ///
+    /// # Errors
+    /// When it is not.
+    #[cfg(any(test, feature = "cluster"))]
+    pub(crate) fn greet(location: &Location) -> Result<(), StoreError> {
+        Self::on_server(location, "SELECT 1")
+    }
+
+    #[cfg(any(test, feature = "cluster"))]
+    fn on_server(location: &Location, sql: &str) -> Result<(), StoreError> {
+        let Location::Server(address) = location else {
+            return Ok(());
+        };
+        let home = Home::on_server(&address.to_string());
+        let done = Server::connect(&address.config, Access::Write).and_then(|server| server.batch(sql));
+        done.map_err(|error| home.told(error))
     }
 
     /// Does a piece of work with the database, and says what its error means.
+    pub(crate) fn with<'a, T>(
+        &'a self,
+        work: impl FnOnce(&'a Database) -> Result<T, Failure>,
+    ) -> Result<T, StoreError> {
+        work(&self.database).map_err(|error| self.home.told(error))
+    }
+
+    /// Does a piece of work with the database of a home, for what is one machine's only.
     pub(crate) fn ask<'a, T>(
         &'a self,
         work: impl FnOnce(&'a Connection) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
-        work(&self.connection).map_err(|error| self.home.sql(error))
+        match &self.database {
+            Database::Sqlite(connection) => work(connection).map_err(|error| self.home.sql(error)),
+            Database::Server(_) => Err(StoreError::HomeOnly { store: self.location.to_string() }),
+        }
     }
 
     /// Removes what processes left behind that were killed while they saved a run.
     ///
     /// Who saves a run keeps other writers out all the while, so whatever a writing transaction finds there has
-    /// nobody left who would finish it.
+    /// nobody left who would finish it. A server undoes what was not finished by itself.
     pub(crate) fn sweep(&self) -> Result<(), StoreError> {
-        if self.incoming_runs()?.is_empty() {
+        if matches!(self.database, Database::Server(_)) || self.incoming_runs()?.is_empty() {
             return Ok(());
         }
-        let transaction = self.ask(write)?;
+        let transaction = self.with(Database::write)?;
         for run in self.incoming_runs()? {
-            if self.ask(|connection| run_exists(connection, &run))? {
+            if self.with(|database| run_exists(database, &run))? {
                 self.home.remove(&self.home.incoming_of(&run))?;
             } else {
                 self.discard(&run)?;
             }
         }
-        self.ask(|_| transaction.commit())
+        self.with(|_| transaction.commit())
     }
 
     /// Removes the files of a run that was not saved to the end. The mark that they are to be removed goes last.
@@ -107,14 +204,14 @@ impl Store {
     }
 }
 
-/// Begins a transaction that keeps other writers out from its first moment. It is undone unless committed.
+/// Begins a transaction of SQLite that keeps other writers out from its first moment. It is undone unless committed.
 pub(crate) fn write(connection: &Connection) -> rusqlite::Result<Transaction<'_>> {
     Transaction::new_unchecked(connection, TransactionBehavior::Immediate)
 }
 
 /// Says whether a run is saved.
-pub(crate) fn run_exists(connection: &Connection, run: &RunId) -> rusqlite::Result<bool> {
-    connection.prepare_cached("SELECT 1 FROM runs WHERE id = ?1")?.exists([run.hex()])
+pub(crate) fn run_exists(database: &Database, run: &RunId) -> Result<bool, Failure> {
+    Ok(database.row("SELECT 1 FROM runs WHERE id = ?1", &[&run.hex()], |_| Ok(()))?.is_some())
 }
 
 fn connect(home: &Home, flags: OpenFlags) -> Result<Connection, StoreError> {
@@ -158,7 +255,8 @@ mod tests {
     use rusqlite::Connection;
 
     use super::Store;
-    use crate::testing::{build, run, saved, store};
+    use crate::database::Database;
+    use crate::testing::{build, run, saved, sqlite, store};
     use crate::{Guilt, StoreError};
 
     fn told(error: &StoreError, home: &Path) -> String {
@@ -169,7 +267,7 @@ mod tests {
     fn reading_does_not_wait_for_writing() {
         let (home, writer) = store();
         saved(&writer, &run("aa", "01", 1));
-        let transaction = writer.ask(super::write).unwrap();
+        let transaction = writer.with(Database::write).unwrap();
         let reader = Store::open_read_only(home.path()).unwrap();
         assert_eq!(reader.runs(10).unwrap().len(), 1);
         assert!(reader.save_build(&build("bb")).is_err());
@@ -268,7 +366,7 @@ mod tests {
     #[test]
     fn a_full_disk_is_said_to_be_full() {
         let (home, store) = store();
-        store.connection.pragma_update(None, "max_page_count", 1).unwrap();
+        sqlite(&store).pragma_update(None, "max_page_count", 1).unwrap();
         let mut large = build("aa");
         large.origin = "x".repeat(1 << 20);
         let error = store.save_build(&large).unwrap_err();

@@ -1,18 +1,75 @@
-//! Things to save, for the tests of this crate.
+//! Things to save, and where to, for the tests of this crate.
+
+use std::io::Write;
+use std::sync::OnceLock;
 
 use model::{
     Build, BuildFile, BuildId, Decision, FailureReason, Machine, MachineId, MachineKind, Outcome, Run, RunId, Stage,
     SubjectFailure, Triage, WorkloadResult,
 };
+use rusqlite::Connection;
 use tempfile::TempDir;
 
-use crate::Store;
+use crate::cluster::{Cluster, Durability};
+use crate::database::Database;
+use crate::{Location, Store};
 
 /// A store in a new home, which lasts as long as the folder is held.
 pub(crate) fn store() -> (TempDir, Store) {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
     (home, store)
+}
+
+/// Makes new stores of one kind.
+pub(crate) type New<'a> = &'a dyn Fn() -> (TempDir, Store);
+
+/// Makes a test of each body for each kind of store: what a store promises, both kinds keep.
+macro_rules! contract {
+    ($($body:ident),+ $(,)?) => {
+        mod in_a_home {
+            $(#[test] fn $body() {
+                insta::allow_duplicates! { super::$body(&crate::testing::store) }
+            })+
+        }
+        mod on_a_server {
+            $(#[test] fn $body() {
+                let Some(cluster) = crate::testing::cluster() else { return };
+                insta::allow_duplicates! { super::$body(&|| crate::testing::store_in(cluster)) }
+            })+
+        }
+    };
+}
+pub(crate) use contract;
+
+/// The server that all tests of this process share; nothing, and a line that says so, where none can be started.
+pub(crate) fn cluster() -> Option<&'static Cluster> {
+    static CLUSTER: OnceLock<Option<Cluster>> = OnceLock::new();
+    let cluster = CLUSTER.get_or_init(|| Cluster::start(Durability::Hasty).unwrap());
+    if cluster.is_none() {
+        let text = "not tested with PostgreSQL, which is not installed: scripts/needs.sh test\n";
+        std::io::stderr().write_all(text.as_bytes()).unwrap();
+    }
+    cluster.as_ref()
+}
+
+/// A store in a new place on a server; the folder is as empty as it is.
+pub(crate) fn store_in(cluster: &Cluster) -> (TempDir, Store) {
+    let location = Location::server(&cluster.place().unwrap(), None).unwrap();
+    (tempfile::tempdir().unwrap(), Store::open(location).unwrap())
+}
+
+/// The same store, opened once more for writing.
+pub(crate) fn again(store: &Store) -> Store {
+    Store::open(store.location()).unwrap()
+}
+
+/// The connection of a store that is in a home.
+pub(crate) fn sqlite(store: &Store) -> &Connection {
+    match &store.database {
+        Database::Sqlite(connection) => connection,
+        Database::Server(_) => panic!("a store on a server"),
+    }
 }
 
 pub(crate) fn build(hex: &str) -> Build {

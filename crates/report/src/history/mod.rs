@@ -30,8 +30,8 @@ pub use overview::{Card, Cell, Column, Counts, Group, Mean, Overview, Row, overv
 pub use pair::{Pair, State};
 pub use render::{
     AlertDocument, ChangeDocument, HistoryDocument, MemberDocument, PointDocument, SeedDocument, SeriesDocument,
-    TriageDocument, alert_document, alerts_text, basis_words, change_size, documents, history_json, history_text,
-    range, series_document, sparkline,
+    TriageDocument, alert_document, alert_mail, alerts_text, basis_words, change_size, documents, history_json,
+    history_text, range, series_document, sparkline,
 };
 pub use series::{Absent, Key, Lack, Point, Seen, Series, Value};
 pub use triaged::{Triaged, triaged};

@@ -4,8 +4,8 @@ use model::{Decision, FailureReason, Line, Stage, Triage, Verdict};
 use proptest::prelude::{prop, prop_assert_eq, proptest};
 
 use super::{
-    Basis, Card, History, Overview, Series, State, Triaged, alerts, alerts_text, documents, history_json, history_text,
-    overview, range, sparkline, triaged,
+    Basis, Card, History, Overview, Series, State, Triaged, alert_mail, alerts, alerts_text, documents, history_json,
+    history_text, overview, range, sparkline, triaged,
 };
 use crate::compare::compare;
 use crate::fixtures::{Ending, Subject, build, other_machine, question};
@@ -349,6 +349,18 @@ fn alerts_as_text() {
 }
 
 #[test]
+fn an_alert_as_a_mail() {
+    let history = taken(&lab());
+    let decisions = [decided("6.1.190", "6.12.9", Triage::Real)];
+    let all = triaged(&history, alerts(&history, Line::All), &decisions);
+    let mails: Vec<String> =
+        all.iter().filter_map(|one| alert_mail(&history, one, "marvin alerts --mail 6.12.9")).collect();
+    assert_eq!(mails.len(), 1, "what became better needs no mail");
+    assert!(mails[0].lines().all(|line| line.chars().count() <= 80));
+    insta::assert_snapshot!(mails[0]);
+}
+
+#[test]
 fn a_history_as_json() {
     let history = taken(&lab()[..2]);
     let document = documents(&history, Line::All, |key| &*key.workload == "fault-anon");
@@ -365,6 +377,22 @@ fn what_a_terminal_would_obey_does_not_reach_it() {
 }
 
 proptest! {
+    #[test]
+    fn no_line_of_a_mail_about_an_alert_is_too_wide(word in "\\PC{1,120}", cost in prop::num::f64::POSITIVE) {
+        let of = |version: String, cost| {
+            let mut subject = kernel(&version, &[("getppid", Ending::Cost(cost, 0.0))]);
+            subject.runs.iter_mut().flat_map(|run| &mut run.results).for_each(|result| result.workload.clone_from(&word));
+            subject.build.origin.clone_from(&word);
+            subject
+        };
+        let history = taken(&[of(format!("6.1{word}"), cost / 4.0), of(format!("6.12{word}"), cost)]);
+        let decided = Decision { note: word.clone(), ..decided("6.1", "6.99", Triage::Real) };
+        for one in triaged(&history, alerts(&history, Line::All), &[decided]) {
+            let mail = alert_mail(&history, &one, "marvin alerts --mail x").unwrap_or_default();
+            prop_assert_eq!(mail.lines().find(|line| line.chars().count() > 80), None);
+        }
+    }
+
     #[test]
     fn a_pair_turned_around_says_the_opposite(base in 1.0..1e6, new in 1.0..1e6) {
         let of = |version, cost| kernel(version, &[("getppid", Ending::Cost(cost, 0.0))]);

@@ -7,6 +7,7 @@ mod html;
 mod json;
 pub(crate) mod layout;
 pub mod ledger;
+pub mod mail;
 mod markdown;
 pub mod monitors;
 pub(crate) mod number;

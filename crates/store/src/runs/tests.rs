@@ -1,14 +1,15 @@
 //! Tests of runs: what comes back, what is refused, and what a killed process leaves.
 
+use std::cell::Cell;
 use std::fs;
 
 use model::{FailureReason, Outcome, Region, Run, RunId, Stage, SubjectFailure, WorkloadResult};
 use proptest::collection::vec;
 use proptest::option;
-use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
-use proptest::test_runner::Config;
+use proptest::prelude::{Just, Strategy, any, prop_oneof};
+use proptest::test_runner::{Config, TestRunner};
 
-use crate::testing::{build, parents, run, saved, store};
+use crate::testing::{New, again, build, contract, parents, run, saved, sqlite, store};
 use crate::{Artefact, Guilt, Store, StoreError};
 
 const CONSOLE: Artefact<'_> = Artefact { name: "console", bytes: b"Linux version 6.12" };
@@ -83,22 +84,38 @@ fn a_run() -> impl Strategy<Value = Run> {
     )
 }
 
-proptest! {
-    #![proptest_config(Config { cases: 64, ..Config::default() })]
+contract!(
+    a_run_comes_back_as_it_was,
+    a_run_is_never_changed,
+    a_run_of_an_unknown_build_is_refused_and_leaves_no_file,
+    runs_are_listed_newest_first_with_their_outcomes_counted,
+    only_the_runs_asked_for_are_returned,
+    runs_are_found_by_a_beginning_of_their_id,
+    not_more_than_some_candidates_are_named,
+    two_writers_take_turns,
+    who_only_reads_can_write_nothing,
+);
 
-    #[test]
-    fn a_run_comes_back_as_it_was(run in a_run()) {
-        let (_home, store) = store();
+fn a_run_comes_back_as_it_was(new: New<'_>) {
+    let (_home, store) = new();
+    let number = Cell::new(0);
+    let mut runner = TestRunner::new(Config { cases: 64, ..Config::default() });
+    let done = runner.run(&a_run(), |run| {
+        number.set(number.get() + 1);
+        // One of each build, so that it is found alone.
+        let id = format!("{:04x}", number.get());
+        let run = Run { id: RunId::from_hex(&id).unwrap(), build: build(&id).id, ..run };
         saved(&store, &run);
         assert_eq!(store.run(&run.id).unwrap(), run);
         let found = store.runs_of(&run.build, &run.machine, &run.suite).unwrap();
         assert_eq!(found, [run]);
-    }
+        Ok(())
+    });
+    done.unwrap();
 }
 
-#[test]
-fn a_run_is_never_changed() {
-    let (_home, store) = store();
+fn a_run_is_never_changed(new: New<'_>) {
+    let (_home, store) = new();
     let first = run("aa", "01", 1);
     parents(&store, &first);
     store.save_run(&first, &[CONSOLE]).unwrap();
@@ -107,24 +124,26 @@ fn a_run_is_never_changed() {
     insta::assert_snapshot!(error, @"run_01 is saved already, and a run is never changed");
     assert_eq!(store.run(&first.id).unwrap(), first);
     assert_eq!(store.artefact(&first.id, "console").unwrap(), CONSOLE.bytes);
-    for change in ["UPDATE runs SET seed = 3", "UPDATE results SET samples = x''"] {
-        assert!(store.connection.execute(change, []).is_err(), "{change}");
+    for change in ["UPDATE runs SET seed = 3", "UPDATE results SET workload = 'x'"] {
+        let error = store.with(|database| database.execute(change, &[])).unwrap_err();
+        assert!(error.to_string().contains("a run is never changed"), "{error}");
     }
 }
 
-#[test]
-fn a_run_of_an_unknown_build_is_refused_and_leaves_no_file() {
-    let (home, store) = store();
+fn a_run_of_an_unknown_build_is_refused_and_leaves_no_file(new: New<'_>) {
+    let (home, store) = new();
     let run = run("aa", "01", 1);
     let error = store.save_run(&run, &[CONSOLE]).unwrap_err();
     insta::assert_snapshot!(error, @"run_01 refers to a build or machine that was not saved before it (a bug in the caller)");
-    assert!(files(&home, "artefacts").is_empty());
-    assert!(files(&home, "incoming").is_empty());
+    for folder in ["artefacts", "incoming"] {
+        // A store on a server has no such folder.
+        assert!(!home.path().join(folder).exists() || files(&home, folder).is_empty());
+    }
+    assert!(store.artefact_names(&run.id).is_err());
 }
 
-#[test]
-fn runs_are_listed_newest_first_with_their_outcomes_counted() {
-    let (_home, store) = store();
+fn runs_are_listed_newest_first_with_their_outcomes_counted(new: New<'_>) {
+    let (_home, store) = new();
     for (hex, started_unix) in [("01", 10), ("02", 30), ("03", 20), ("04", 30)] {
         saved(&store, &Run { started_unix, ..run("aa", hex, u64::MAX) });
     }
@@ -137,9 +156,8 @@ fn runs_are_listed_newest_first_with_their_outcomes_counted() {
     assert_eq!(newest.version, build("aa").version);
 }
 
-#[test]
-fn only_the_runs_asked_for_are_returned() {
-    let (_home, store) = store();
+fn only_the_runs_asked_for_are_returned(new: New<'_>) {
+    let (_home, store) = new();
     let wanted = [run("aa", "01", 1), run("aa", "03", 3)];
     saved(&store, &wanted[0]);
     saved(&store, &run("bb", "02", 1));
@@ -149,9 +167,8 @@ fn only_the_runs_asked_for_are_returned() {
     assert!(of("macro").is_empty());
 }
 
-#[test]
-fn runs_are_found_by_a_beginning_of_their_id() {
-    let (_home, store) = store();
+fn runs_are_found_by_a_beginning_of_their_id(new: New<'_>) {
+    let (_home, store) = new();
     let long = "7f3a00112233445566778899aabbccdd";
     let other = "7f3a00112233ffff";
     for (seed, hex) in (0..).zip([long, other, "9000", "90", "01"]) {
@@ -174,13 +191,42 @@ fn runs_are_found_by_a_beginning_of_their_id() {
     insta::assert_snapshot!(store.run(&missing).unwrap_err(), @"no run `run_7f`: `marvin runs` lists what there is");
 }
 
-#[test]
-fn not_more_than_some_candidates_are_named() {
-    let (_home, store) = store();
+fn not_more_than_some_candidates_are_named(new: New<'_>) {
+    let (_home, store) = new();
     for number in 0..30_u64 {
         saved(&store, &run("aa", &format!("5{number:02x}"), number));
     }
     insta::assert_snapshot!(store.find_run("5").unwrap_err(), @"`run_5` is the beginning of several ids, add digits: run_500, run_501, run_502, run_503, run_504, run_505, run_506, run_507, …");
+}
+
+fn two_writers_take_turns(new: New<'_>) {
+    let (_home, store) = new();
+    parents(&store, &run("aa", "00", 0));
+    std::thread::scope(|scope| {
+        for writer in 0..4_u64 {
+            let other = again(&store);
+            scope.spawn(move || {
+                for n in 0..5 {
+                    let seed = writer * 16 + n;
+                    other.save_run(&run("aa", &format!("{seed:02x}"), seed), &[CONSOLE]).unwrap();
+                }
+            });
+        }
+    });
+    let numbers: Vec<i64> = store.runs_after(0, 100).unwrap().into_iter().map(|(number, _)| number).collect();
+    assert_eq!(numbers, (1..=20).collect::<Vec<_>>());
+    assert_eq!(store.artefact(&RunId::from_hex("34").unwrap(), "console").unwrap(), CONSOLE.bytes);
+}
+
+fn who_only_reads_can_write_nothing(new: New<'_>) {
+    let (_home, store) = new();
+    saved(&store, &run("aa", "01", 1));
+    let reader = Store::open_read_only(store.location()).unwrap();
+    assert_eq!(reader.runs(10).unwrap().len(), 1);
+    assert!(reader.save_build(&build("bb")).is_err());
+    assert!(reader.save_run(&run("aa", "02", 1), &[CONSOLE]).is_err());
+    assert!(reader.add_artefact(&run("aa", "01", 1).id, CONSOLE).is_err());
+    assert_eq!(reader.run(&run("aa", "01", 1).id).unwrap(), run("aa", "01", 1));
 }
 
 #[test]
@@ -189,14 +235,13 @@ fn a_word_from_the_future_is_an_error_and_no_guess() {
     saved(&store, &run("aa", "01", 1));
     let told = |column: &str, outcome: &str| {
         // As a newer program would have saved it.
-        let changed = store
-            .connection
+        let changed = sqlite(&store)
             .execute_batch(&format!(
                 "SAVEPOINT future; DROP TRIGGER results_are_never_changed;
                  UPDATE results SET {column} = 'teleported' WHERE outcome = '{outcome}'"
             ))
             .map(|()| store.run(&RunId::from_hex("01").unwrap()).unwrap_err());
-        store.connection.execute_batch("ROLLBACK TO future; RELEASE future").unwrap();
+        sqlite(&store).execute_batch("ROLLBACK TO future; RELEASE future").unwrap();
         let error = changed.unwrap();
         assert!(matches!(error, StoreError::UnknownCode { .. }), "{error:?}");
         error.to_string().replace(home.path().to_str().unwrap(), "HOME")

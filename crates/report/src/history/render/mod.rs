@@ -1,10 +1,12 @@
-//! Histories and alerts as text and as JSON documents. Pages are the web's work.
+//! Histories and alerts as text, as mails and as JSON documents. Pages are the web's work.
 
 mod documents;
+mod mail;
 mod text;
 
 pub use documents::{
     AlertDocument, ChangeDocument, HistoryDocument, MemberDocument, PointDocument, SeedDocument, SeriesDocument,
     TriageDocument, alert_document, documents, history_json, series_document,
 };
+pub use mail::alert_mail;
 pub use text::{alerts_text, basis_words, change_size, history_text, range, sparkline};

@@ -93,13 +93,17 @@ fn row(
 /// Says what a change rests on.
 #[must_use]
 pub fn basis_words(series: &Series, change: &Change) -> String {
-    match change.basis {
-        Basis::EverySeed { seeds: 1 } => "one seed only: it may be the layout of memory".to_owned(),
-        Basis::EverySeed { seeds } => format!("all {seeds} seeds agree"),
-        Basis::Levels { p } => format!("another level of the medians, p = {p:.1e}"),
-        Basis::NoBoot | Basis::Fails => {
-            series.points[change.at].failure().map_or_else(String::new, |absent| absent.why.to_string())
-        }
+    certainty(change.basis)
+        .unwrap_or_else(|| series.points[change.at].failure().map_or_else(String::new, |absent| absent.why.to_string()))
+}
+
+/// Says how sure a change of values is; nothing of those that have none.
+pub(super) fn certainty(basis: Basis) -> Option<String> {
+    match basis {
+        Basis::EverySeed { seeds: 1 } => Some("one seed only: it may be the layout of memory".to_owned()),
+        Basis::EverySeed { seeds } => Some(format!("all {seeds} seeds agree")),
+        Basis::Levels { p } => Some(format!("another level of the medians, p = {p:.1e}")),
+        Basis::NoBoot | Basis::Fails => None,
     }
 }
 

@@ -1,0 +1,170 @@
+//! An alert as a mail to the lists: plain text of at most 80 columns, and nothing in it that was not measured.
+
+use model::{MachineKind, Verdict};
+
+use super::text::{certainty, change_size};
+use crate::history::{Alert, History, Member, Triaged};
+use crate::label::cut_middle;
+use crate::plain::plain;
+use crate::render::layout::{Page, WIDTH, command_lines};
+use crate::render::mail::{REGRESSIONS, head};
+use crate::render::number::{count, percent, value};
+
+/// The most series that a mail has in its table; the others are counted.
+const SHOWN_MAX: usize = 20;
+
+/// Columns of its table; with the spaces between, 79.
+const NAME: usize = 30;
+const VALUE: usize = 17;
+const PERCENT: usize = 11;
+
+/// Renders an alert as a mail; nothing where nothing is worse. `command` shows it again.
+#[must_use]
+pub fn alert_mail(history: &History, triaged: &Triaged, command: &str) -> Option<String> {
+    let alert = &triaged.alert;
+    let worst = alert.worse().next()?;
+    let [after, at] = [alert.after, alert.at].map(|kernel| plain(&history.kernel(kernel).title));
+    let others = alert.worse().count() - 1;
+    let and = if others > 0 { format!(" and {}", count(others, "other")) } else { String::new() };
+    let size = match worst.difference_percent {
+        Some(difference) => format!("{}% worse", percent(difference.abs(), PERCENT)),
+        None => change_size(None, worst.basis),
+    };
+    let subject = format!("[REGRESSION] {}{and}: {size} between {after} and {at}", plain(&worst.key.workload));
+    let mut page = Page::default();
+    for line in head(&[("To", REGRESSIONS), ("Subject", &subject)]).lines() {
+        page.line(line);
+    }
+    page.blank();
+    page.line("Hi,");
+    page.blank();
+    page.words(0, &opening(alert, (&after, &at)));
+    page.blank();
+    table(&mut page, history, alert, (&after, &at));
+    observations(&mut page, history, triaged);
+    page.blank();
+    machines(&mut page, history, alert);
+    page.blank();
+    page.line("To see it:");
+    page.blank();
+    for line in command_lines(command, WIDTH - 4) {
+        page.line(format!("  {line}"));
+    }
+    if let Some(range) = introduced(history, alert) {
+        page.blank();
+        page.line(format!("#regzbot introduced: {range}"));
+    }
+    Some(page.finish())
+}
+
+fn opening(alert: &Alert, (after, at): (&str, &str)) -> String {
+    let worse = alert.worse().count();
+    let have = if worse == 1 { "has" } else { "have" };
+    format!(
+        "{worse} series of measurements {have} become worse with a kernel after {after}, and at the latest with {at} ({}).",
+        plain(&alert.track)
+    )
+}
+
+fn table(page: &mut Page, history: &History, alert: &Alert, (after, at): (&str, &str)) {
+    let heads = [after, at].map(|title| cut_middle(title, VALUE));
+    page.line(format!("{:NAME$} {:>VALUE$} {:>VALUE$} {:>PERCENT$}", "", heads[0], heads[1], "difference"));
+    for member in alert.worse().take(SHOWN_MAX) {
+        page.line(row(history, alert, member).trim_end());
+    }
+    let more = alert.worse().count().saturating_sub(SHOWN_MAX);
+    if more > 0 {
+        page.words(0, &format!("and {more} more"));
+    }
+    page.blank();
+    page.words(0, "Medians over the seeds; positive is better.");
+}
+
+/// The values are those of the last kernel without the change and the first one that surely has it, where both have one.
+fn row(history: &History, alert: &Alert, member: &Member) -> String {
+    let series = history.series().find(|(key, _)| **key == member.key).map(|(_, series)| series);
+    let number = |kernel: usize| {
+        let point = series.and_then(|series| series.point(kernel)).and_then(|point| point.value);
+        point.map_or_else(|| "-".to_owned(), |number| value(number, VALUE))
+    };
+    let name = cut_middle(&plain(&member.key.workload), NAME);
+    let difference = match member.difference_percent {
+        Some(difference) => format!("{}%", percent(difference, PERCENT - 1)),
+        None => change_size(None, member.basis),
+    };
+    format!("{name:<NAME$} {:>VALUE$} {:>VALUE$} {difference:>PERCENT$}", number(alert.after), number(alert.at))
+}
+
+fn observations(page: &mut Page, history: &History, triaged: &Triaged) {
+    let alert = &triaged.alert;
+    let title = |kernel: usize| plain(&history.kernel(kernel).title);
+    let mut facts = Vec::new();
+    if let Some(worst) = alert.worse().next() {
+        facts.push(format!(
+            "The worst is {}: {}{}.",
+            plain(&worst.key.workload),
+            change_size(worst.difference_percent, worst.basis),
+            certainty(worst.basis).map_or_else(String::new, |words| format!(" ({words})"))
+        ));
+    }
+    let better: Vec<String> = alert
+        .members
+        .iter()
+        .filter(|member| member.verdict == Verdict::Better && member.gone.is_none())
+        .take(SHOWN_MAX)
+        .map(|member| {
+            format!("{} ({})", plain(&member.key.workload), change_size(member.difference_percent, member.basis))
+        })
+        .collect();
+    if !better.is_empty() {
+        facts.push(format!("Better with the same kernels: {}.", better.join(", ")));
+    }
+    for member in alert.members.iter().filter(|member| member.gone.is_some()).take(SHOWN_MAX) {
+        if let Some(gone) = member.gone {
+            facts.push(format!("{} is back at its old level with {}.", plain(&member.key.workload), title(gone)));
+        }
+    }
+    if let Some(decided) = &triaged.decided {
+        let note = if decided.note.is_empty() { String::new() } else { format!(": {}", plain(&decided.note)) };
+        facts.push(format!("It was triaged as {}{note}.", decided.triage));
+    }
+    page.blank();
+    page.line("Observations");
+    page.blank();
+    for (number, fact) in (1..).zip(facts) {
+        page.hanging(&format!("{number:>3}. "), &fact);
+    }
+}
+
+fn machines(page: &mut Page, history: &History, alert: &Alert) {
+    let mut known: Vec<usize> = alert.worse().map(|member| member.key.machine).collect();
+    known.sort_unstable();
+    known.dedup();
+    for number in known {
+        let machine = &history.machines()[number];
+        page.hanging("Machine: ", &format!("{}; {}", machine.kind, plain(&machine.summary)));
+        if machine.kind == MachineKind::Exact {
+            page.words(9, "The numbers are exact: the same kernel gives them again.");
+        }
+    }
+    for kernel in [alert.after, alert.at] {
+        let build = &history.kernel(kernel).build;
+        page.hanging("Kernel:  ", &format!("{}, {}", plain(&build.version), plain(&build.origin)));
+    }
+}
+
+/// Returns the range for regzbot, where both versions have tags and one is an ancestor of the other: releases, or stable updates
+/// of one release.
+fn introduced(history: &History, alert: &Alert) -> Option<String> {
+    let tag = |kernel: usize| {
+        let version = history.kernel(kernel).release.as_str();
+        let is_plain = version
+            .split('.')
+            .all(|part| !part.is_empty() && part.len() <= 5 && part.bytes().all(|b| b.is_ascii_digit()));
+        (is_plain && (2..=3).contains(&version.split('.').count())).then(|| format!("v{version}"))
+    };
+    let (after, at) = (tag(alert.after)?, tag(alert.at)?);
+    let release = |tag: &str| tag.split('.').take(2).map(str::to_owned).collect::<Vec<_>>();
+    let is_line = release(&after) == release(&at) || [&after, &at].iter().all(|tag| tag.split('.').count() == 2);
+    is_line.then(|| format!("{after}..{at}"))
+}

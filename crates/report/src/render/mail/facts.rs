@@ -1,0 +1,136 @@
+//! What there is to observe in a comparison, a sentence for each fact: nothing is guessed at.
+
+use model::Verdict;
+
+use crate::comparison::{Cell, Comparison, Row};
+use crate::plain::plain;
+use crate::render::number::{count, interval, margin, signed_percent, value};
+use crate::render::{counted, findings, words};
+
+/// Rows that are told one by one, of each verdict; the others are counted.
+const TOLD_MAX: usize = 10;
+
+/// Names in one sentence.
+const NAMED_MAX: usize = 12;
+
+/// Returns the facts: what became worse, the worst first; what became better, the best first; what did not change; what failed;
+/// what cannot be said; where it comes from; what else differed.
+pub(super) fn facts(comparison: &Comparison) -> Vec<String> {
+    if words::no_run_needed(comparison) {
+        return vec!["The kernels are one image.".to_owned()];
+    }
+    let mut facts = Vec::new();
+    for place in 0..comparison.others.len() {
+        for verdict in [Verdict::Worse, Verdict::Better] {
+            changed(&mut facts, comparison, (place, &verdict));
+        }
+        same(&mut facts, comparison, place);
+        facts.extend(words::geometric_mean(comparison, &comparison.others[place]).map(|mean| format!("{mean}.")));
+    }
+    facts.extend(
+        comparison.failures.iter().map(|failure| format!("Failed: {}.", findings::failure(comparison, failure))),
+    );
+    facts.extend(findings::unclear(comparison).into_iter().map(|of| format!("Unclear: {}: {}.", of.rows, of.reason)));
+    facts.extend(comparison.origins.iter().map(|origin| plain(origin)));
+    environment(&mut facts, comparison);
+    facts
+}
+
+fn changed(facts: &mut Vec<String>, comparison: &Comparison, (place, verdict): (usize, &Verdict)) {
+    let size = |row: &&Row| row.cells[place].difference_percent.unwrap_or_default().abs();
+    let mut rows: Vec<&Row> = comparison.rows.iter().filter(|row| row.cells[place].verdict == *verdict).collect();
+    rows.sort_by(|a, b| size(b).total_cmp(&size(a)));
+    for row in rows.iter().take(TOLD_MAX) {
+        facts.push(of_row(comparison, row, place));
+    }
+    if rows.len() > TOLD_MAX {
+        let more = &rows[TOLD_MAX..];
+        facts.push(format!("{} more {} {}: {}.", more.len(), are(more.len()), verdict.word(), names(more)));
+    }
+}
+
+/// Says what one row came to: how much, how sure, from what to what, and what that is made of where it was counted.
+fn of_row(comparison: &Comparison, row: &Row, place: usize) -> String {
+    let cell = &row.cells[place];
+    let of = if comparison.others.len() > 1 {
+        format!(" on {}", plain(&comparison.others[place].kernel.title))
+    } else {
+        String::new()
+    };
+    let size = cell.difference_percent.map_or_else(String::new, |percent| format!(": {}", signed_percent(percent)));
+    let mut parts =
+        vec![format!("{}{of} is {}{size}{}", plain(row.workload.name), cell.verdict.word(), certainty(cell))];
+    if let (Some(base), Some(new)) = (row.base.median, cell.measured.median) {
+        parts.push(format!(", {} to {} {}", value(base, 15), value(new, 15), row.unit));
+    }
+    parts.push(".".to_owned());
+    parts.extend(apart(comparison, row, place));
+    parts.concat()
+}
+
+/// Says what a difference is made of, where it was counted.
+fn apart(comparison: &Comparison, row: &Row, place: usize) -> Option<String> {
+    let name = match comparison.others.len() {
+        1 => row.workload.name.to_owned(),
+        _ => format!("{}, {}", row.workload.name, comparison.others[place].kernel.title),
+    };
+    let apart = counted::apart(comparison).into_iter().find(|apart| apart.name == name)?;
+    let part = |[base, new]: [f64; 2]| {
+        let sign = if new > base { "+" } else { "" };
+        format!("{sign}{}", value(new - base, 15))
+    };
+    Some(format!(
+        " Kernel {}, user code {}; ticks and other tasks, which are not in it, {}.",
+        part(apart.kernel),
+        part(apart.user),
+        part(apart.elsewhere)
+    ))
+}
+
+fn certainty(cell: &Cell) -> String {
+    match (cell.differences.len(), cell.spread_percent) {
+        (0 | 1, _) | (_, None) => " (one seed)".to_owned(),
+        (seeds, Some(spread)) => format!(" ({}% over {})", interval(spread, 16), count(seeds, "seed")),
+    }
+}
+
+fn same(facts: &mut Vec<String>, comparison: &Comparison, place: usize) {
+    let rows: Vec<&Row> = comparison.rows.iter().filter(|row| row.cells[place].verdict == Verdict::Same).collect();
+    let margins: Vec<f64> = rows.iter().map(|row| row.margin_percent).collect();
+    let Some(widest) = stats::spread(&margins) else { return };
+    let of = if comparison.others.len() > 1 {
+        format!(" on {}", plain(&comparison.others[place].kernel.title))
+    } else {
+        String::new()
+    };
+    let number = rows.len();
+    facts.push(format!(
+        "{}{of} {} the same within {}: {}.",
+        count(number, "workload"),
+        are(number),
+        margin(widest.max),
+        names(&rows)
+    ));
+}
+
+fn environment(facts: &mut Vec<String>, comparison: &Comparison) {
+    let names: Vec<String> = comparison.environment.differences.iter().map(|other| plain(&other.name)).collect();
+    facts.push(if names.is_empty() && comparison.environment.silent.is_empty() {
+        "The kernels' environments do not differ.".to_owned()
+    } else if names.is_empty() {
+        "What could be compared of the kernels' environments does not differ.".to_owned()
+    } else {
+        format!("Of the kernels' environments, {} differ.", names.join(", "))
+    });
+    facts.extend(findings::silent(comparison).map(|silent| format!("The environment is {}.", plain(&silent))));
+}
+
+fn names(rows: &[&Row]) -> String {
+    let shown: Vec<String> = rows.iter().take(NAMED_MAX).map(|row| plain(row.workload.name)).collect();
+    let more = rows.len().saturating_sub(NAMED_MAX);
+    if more > 0 { format!("{} and {more} more", shown.join(", ")) } else { shown.join(", ") }
+}
+
+fn are(number: usize) -> &'static str {
+    if number == 1 { "is" } else { "are" }
+}

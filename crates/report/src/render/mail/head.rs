@@ -1,0 +1,48 @@
+//! The head of a mail, and words that mails about regressions share.
+//!
+//! Their form is that of Documentation/admin-guide/reporting-regressions.rst and of regzbot's commands.
+
+use model::Direction;
+
+use crate::render::layout::{WIDTH, wrap};
+
+/// Lists that regressions are told to.
+pub const REGRESSIONS: &str = "regressions@lists.linux.dev, linux-kernel@vger.kernel.org";
+
+/// Returns the head of a mail: fields and what is in them, folded as RFC 5322 (2.2.3) has it.
+#[must_use]
+pub fn head(fields: &[(&str, &str)]) -> String {
+    let mut lines = Vec::new();
+    for (name, content) in fields {
+        // One less: lines that go on begin with a space.
+        let room = WIDTH - name.len() - 2;
+        for (number, line) in wrap(content, room).into_iter().enumerate() {
+            lines.push(if number == 0 { format!("{name}: {line}") } else { format!(" {line}") });
+        }
+    }
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+/// Says what there is more of where a metric became worse.
+#[must_use]
+pub fn more(direction: Direction) -> &'static str {
+    match direction {
+        Direction::LowerIsBetter => "more instructions per operation",
+        Direction::HigherIsBetter => "less",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::head;
+
+    #[test]
+    fn long_fields_are_folded() {
+        let subject = "word ".repeat(30);
+        let text = head(&[("To", "a@example.org"), ("Subject", &subject)]);
+        assert!(text.lines().all(|line| line.len() <= 80));
+        assert!(text.starts_with("To: a@example.org\nSubject: word word "));
+        assert_eq!(text.lines().nth(2).map(|line| line.starts_with(" word")), Some(true));
+    }
+}

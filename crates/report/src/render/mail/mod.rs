@@ -1,0 +1,207 @@
+//! A comparison as a mail: plain text of at most 80 columns, a table as MMTests has it, what the kernels counted, observations
+//! by number, and how to have it again. The head of mails about regressions, whoever writes them.
+
+mod facts;
+mod head;
+
+pub use head::{REGRESSIONS, head, more};
+
+use model::Verdict;
+
+use crate::comparison::{Comparison, Measured, Row};
+use crate::label::cut_middle;
+use crate::monitors::Monitored;
+use crate::plain::plain;
+use crate::render::layout::{Page, WIDTH, broken, command_lines};
+use crate::render::number::{percent, value};
+use crate::render::style::Style;
+use crate::render::styles::Styles;
+use crate::render::{counted, monitors, words};
+
+/// Columns of a table: what is shown, values, and percentages without what is around them. With that, 79.
+const NAME: usize = 26;
+const VALUE: usize = 15;
+const PERCENT: usize = 8;
+
+/// Renders a comparison as a mail, from its subject on. Whom it is for is the sender's to say.
+#[must_use]
+pub fn mail(comparison: &Comparison) -> String {
+    let mut page = Page::default();
+    let headlines = words::headlines(comparison).join("; ");
+    let subject = format!("{}: {headlines}", comparison.suite);
+    for line in head(&[("Subject", &subject)]).lines() {
+        page.line(line);
+    }
+    page.blank();
+    for alarm in words::alarms(comparison) {
+        page.words(0, &alarm);
+        page.blank();
+    }
+    for headline in words::headlines(comparison) {
+        page.words(0, &headline);
+    }
+    page.blank();
+    page.hanging("Machine: ", &words::machine(comparison));
+    page.hanging("Seeds:   ", &words::seeds(comparison));
+    for note in words::notes(comparison) {
+        page.hanging("Note:    ", &note);
+    }
+    for place in 0..comparison.others.len() {
+        table(&mut page, comparison, place);
+    }
+    page.blank();
+    if words::no_run_needed(comparison) {
+        page.words(0, words::NO_RUN_NEEDED);
+    } else {
+        page.words(0, "Medians over the seeds; positive is better. Stars: better or worse.");
+        page.words(0, &words::legend(comparison));
+        page.words(0, words::honesty(comparison.base.machine.kind));
+    }
+    comparison.monitors.iter().for_each(|seen| counters(&mut page, seen));
+    observations(&mut page, comparison);
+    ending(&mut page, comparison);
+    page.finish()
+}
+
+/// Adds the base and one other kernel side by side: three would not fit with long numbers.
+fn table(page: &mut Page, comparison: &Comparison, place: usize) {
+    let other = &comparison.others[place];
+    for section in words::sections(comparison) {
+        page.blank();
+        page.line(cut_middle(&plain(&format!("{}, {}, {}", comparison.suite, section.unit, section.direction)), WIDTH));
+        let wide = VALUE + PERCENT + 4;
+        for line in 0..2 {
+            let heads = [&comparison.base.head[line], &other.kernel.head[line]];
+            let [base, new] = heads.map(|head| format!("{:>wide$}", cut_middle(&plain(head), wide - 1)));
+            let row = format!("{:NAME$}{base}{new}", "");
+            if !row.trim().is_empty() {
+                page.line(row.trim_end());
+            }
+        }
+        for row in section.rows {
+            page.line(self::row(row, place).trim_end());
+        }
+    }
+}
+
+fn row(row: &Row, place: usize) -> String {
+    let cell = &row.cells[place];
+    let number = |measured: &Measured| measured.median.map_or_else(|| "-".to_owned(), |n| value(n, VALUE - 1));
+    let change = |difference: f64, [open, close]: [char; 2]| {
+        format!(" {open}{:>PERCENT$}%{close}", percent(difference, PERCENT))
+    };
+    let empty = || " ".repeat(PERCENT + 4);
+    let is_news = matches!(cell.verdict, Verdict::Better | Verdict::Worse);
+    let base = row.base.median.map_or_else(empty, |_| change(0.0, ['(', ')']));
+    let marks = if is_news { ['*', '*'] } else { ['(', ')'] };
+    let new = cell.difference_percent.map_or_else(empty, |difference| change(difference, marks));
+    let name = cut_middle(&plain(row.workload.name), NAME - "Median ".len() - 1);
+    let label = format!("Median {name}");
+    format!("{label:<NAME$}{:>VALUE$}{base}{:>VALUE$}{new}", number(&row.base), number(&cell.measured))
+}
+
+fn counters(page: &mut Page, seen: &Monitored) {
+    page.blank();
+    page.words(0, &seen.subject);
+    page.blank();
+    for line in monitors::text(seen, Style::Mmtests, &Styles::plain()).lines() {
+        // Several kernels with large counters do not fit; what is cut here would be lost, so it goes on below.
+        for piece in broken(line, WIDTH) {
+            page.line(piece.trim_end());
+        }
+    }
+}
+
+fn observations(page: &mut Page, comparison: &Comparison) {
+    let facts = facts::facts(comparison);
+    page.blank();
+    page.line("Observations");
+    page.blank();
+    for (number, fact) in (1..).zip(facts) {
+        page.hanging(&format!("{number:>3}. "), &fact);
+    }
+    if let Some(checked) = counted::cross_check(comparison) {
+        page.blank();
+        page.words(0, &checked);
+    }
+}
+
+fn ending(page: &mut Page, comparison: &Comparison) {
+    page.blank();
+    for kernel in comparison.kernels() {
+        let image = words::image(&kernel.build, 12);
+        page.hanging("Kernel:  ", &format!("{}: {}, image sha256 {image}", kernel.title, words::source(&kernel.build)));
+    }
+    page.blank();
+    page.line("To have it again:");
+    page.blank();
+    for line in command_lines(&comparison.command, WIDTH - 4) {
+        page.line(format!("  {line}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{any, prop, prop_assert, proptest};
+
+    use super::mail;
+    use crate::Comparison;
+    use crate::fixtures::{equal, hostile, mixed, seeds, three, two};
+
+    /// Returns lines wider than a mail that are no part of a command.
+    fn wide(text: &str) -> Vec<&str> {
+        let (before, _) = text.rsplit_once("To have it again:").unwrap();
+        before.lines().filter(|line| line.chars().count() > 80).collect()
+    }
+
+    #[test]
+    fn two_kernels() {
+        insta::assert_snapshot!(mail(&two(&seeds(3))));
+    }
+
+    #[test]
+    fn three_kernels_have_two_tables() {
+        insta::assert_snapshot!(mail(&three(&seeds(2))));
+    }
+
+    #[test]
+    fn equal_images_different_machines_and_hostile_words() {
+        insta::assert_snapshot!("equal", mail(&equal(&[1])));
+        insta::assert_snapshot!("mixed", mail(&mixed(&seeds(2))));
+        let text = mail(&hostile());
+        assert!(!text.contains('\x1b'));
+        insta::assert_snapshot!("hostile", text);
+    }
+
+    /// Gives every word and every number of a comparison.
+    fn filled(mut comparison: Comparison, word: &str, number: f64) -> Comparison {
+        word.clone_into(&mut comparison.suite);
+        comparison.origins = vec![word.to_owned()];
+        let kernels = std::iter::once(&mut comparison.base).chain(comparison.others.iter_mut().map(|o| &mut o.kernel));
+        for kernel in kernels {
+            word.clone_into(&mut kernel.title);
+            kernel.head = [word.to_owned(), word.to_owned()];
+            word.clone_into(&mut kernel.build.origin);
+            word.clone_into(&mut kernel.machine.summary);
+        }
+        for row in &mut comparison.rows {
+            row.base.median = Some(number);
+            for cell in &mut row.cells {
+                cell.measured.median = Some(number);
+                cell.difference_percent = Some(-number);
+            }
+        }
+        comparison
+    }
+
+    proptest! {
+        #[test]
+        fn no_line_is_wider_than_a_mail(word in "\\PC{0,200}", spaced in any::<bool>(), number in prop::num::f64::ANY) {
+            let word = if spaced { word.replace('a', " ") } else { word };
+            for comparison in [two(&[1]), three(&seeds(2)), hostile()] {
+                let text = mail(&filled(comparison, &word, number));
+                prop_assert!(wide(&text).is_empty(), "{:?}", wide(&text));
+            }
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! A server of PostgreSQL of one's own, for tests and benches: in a scratch folder, on a socket there, gone with its process.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use crate::{Location, Store, StoreError};
+
+/// Where Debian and its kin put programs that no PATH has.
+const VERSIONS: &str = "/usr/lib/postgresql";
+
+/// Whom the programs run as where we are root, which they refuse: nobody.
+const NOBODY: u32 = 65_534;
+
+/// The password of its one user. It has none worth keeping.
+pub const PASSWORD: &str = "secret-of-a-test";
+
+/// How often a server that starts is asked whether it is there, and how long is waited in between.
+const START_TRIES: u32 = 600;
+const START_WAIT: Duration = Duration::from_millis(100);
+
+/// Runs the server until its input ends, however its reader ends; then removes the folder unless told to keep it. `$0` is the
+/// folder, the rest starts the server.
+const KEEPER: &str =
+    r#""$@" & server=$!; read -r word; kill -INT $server; wait $server; [ "$word" = keep ] || rm -rf "$0""#;
+
+/// Whether what is saved has to be on the disk before it counts as saved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// As a server of people: for measuring.
+    Durable,
+    /// Faster: for tests.
+    Hasty,
+}
+
+/// A server that runs.
+#[derive(Debug)]
+pub struct Cluster {
+    programs: PathBuf,
+    folder: PathBuf,
+    durability: Durability,
+    keeper: Option<(Child, ChildStdin)>,
+}
+
+impl Cluster {
+    /// Starts a server in a new folder; returns none where its programs are not installed (Debian: postgresql).
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub fn start(durability: Durability) -> io::Result<Option<Self>> {
+        static STARTED: AtomicU32 = AtomicU32::new(0);
+        let Some(programs) = programs() else {
+            return Ok(None);
+        };
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("marvin-postgres-{}-{number}", std::process::id()));
+        fs::create_dir_all(&folder)?;
+        if is_root()? {
+            chown(&folder, Some(NOBODY), Some(NOBODY))?;
+        }
+        let mut cluster = Self { programs, folder, durability, keeper: None };
+        cluster.initialise()?;
+        cluster.resume()?;
+        Ok(Some(cluster))
+    }
+
+    /// Returns an address in it; each schema is a place of its own.
+    #[must_use]
+    pub fn address(&self, schema: &str) -> String {
+        let folder = self.folder.display().to_string().replace('/', "%2F");
+        format!("postgres://marvin:{PASSWORD}@{folder}/postgres?options=-csearch_path%3D{schema}")
+    }
+
+    /// Returns the folder that it is in.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Makes a new place in it, and returns its address.
+    ///
+    /// # Errors
+    /// When the server does not do it.
+    pub fn place(&self) -> Result<String, StoreError> {
+        static PLACES: AtomicU32 = AtomicU32::new(0);
+        let schema = format!("place{}", PLACES.fetch_add(1, Ordering::Relaxed));
+        let location = Location::server(&self.address(&schema), None)?;
+        Store::make_schema(&location, &schema)?;
+        Ok(self.address(&schema))
+    }
+
+    /// Stops the server; what it holds stays.
+    ///
+    /// # Errors
+    /// When it cannot be told to.
+    pub fn pause(&mut self) -> io::Result<()> {
+        if let Some((mut child, mut input)) = self.keeper.take() {
+            input.write_all(b"keep\n")?;
+            child.wait()?;
+        }
+        Ok(())
+    }
+
+    /// Starts it again.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub fn resume(&mut self) -> io::Result<()> {
+        let log = File::create(self.folder.join("log")).or_else(|_| File::open("/dev/null"))?;
+        let hasty = if self.durability == Durability::Hasty { "off" } else { "on" };
+        let mut command = self.command("sh")?;
+        command.args(["-c", KEEPER]).arg(&self.folder).arg(self.programs.join("postgres"));
+        command.arg("-D").arg(self.folder.join("data")).arg("-k").arg(&self.folder);
+        command.args(["-c", "listen_addresses=", "-c", &format!("fsync={hasty}")]);
+        let mut child = command.stdin(Stdio::piped()).stdout(log.try_clone()?).stderr(log).spawn()?;
+        let input = child.stdin.take().ok_or_else(|| io::Error::other("no input"))?;
+        self.keeper = Some((child, input));
+        for _ in 0..START_TRIES {
+            match Location::server(&self.address("public"), None).and_then(|location| Store::greet(&location)) {
+                Ok(()) => return Ok(()),
+                Err(_) => std::thread::sleep(START_WAIT),
+            }
+        }
+        Err(io::Error::other("the server of PostgreSQL did not start"))
+    }
+
+    fn initialise(&self) -> io::Result<()> {
+        let password = self.folder.join("password");
+        fs::write(&password, PASSWORD)?;
+        let mut command = self.command(&self.programs.join("initdb").display().to_string())?;
+        command.arg("-D").arg(self.folder.join("data")).arg(format!("--pwfile={}", password.display()));
+        command.args(["-U", "marvin", "--auth=scram-sha-256", "--no-sync", "-E", "UTF8", "--locale=C"]);
+        let done = command.output()?;
+        if done.status.success() {
+            return Ok(());
+        }
+        Err(io::Error::other(format!("initdb: {}", String::from_utf8_lossy(&done.stderr))))
+    }
+
+    fn command(&self, program: &str) -> io::Result<Command> {
+        let mut command = Command::new(program);
+        // Where we are may be forbidden to nobody.
+        command.current_dir(&self.folder);
+        if is_root()? {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        Ok(command)
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if let Some((mut child, input)) = self.keeper.take() {
+            drop(input);
+            child.wait().ok();
+        }
+        fs::remove_dir_all(&self.folder).ok();
+    }
+}
+
+fn is_root() -> io::Result<bool> {
+    Ok(fs::metadata("/proc/self")?.uid() == 0)
+}
+
+/// Returns the folder of the newest programs.
+fn programs() -> Option<PathBuf> {
+    let whole = |folder: &Path| ["postgres", "initdb"].iter().all(|program| folder.join(program).is_file());
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let versions = fs::read_dir(VERSIONS).into_iter().flatten().flatten();
+    let mut versions: Vec<(u32, PathBuf)> = versions
+        .filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path().join("bin"))))
+        .collect();
+    versions.sort();
+    std::env::split_paths(&path)
+        .chain(versions.into_iter().rev().map(|(_, folder)| folder))
+        .find(|folder| whole(folder))
+}

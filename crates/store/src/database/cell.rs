@@ -1,0 +1,120 @@
+//! Values on their way into and out of PostgreSQL, as what `rusqlite` takes for them.
+//!
+//! PostgreSQL's text holds no NUL, but what guests print may. A NUL is kept as SUBSTITUTE and `0`, and SUBSTITUTE itself, a
+//! control character that nobody writes, as SUBSTITUTE and `1`.
+
+use std::borrow::Cow;
+use std::error::Error;
+
+use bytes::{BufMut, BytesMut};
+use postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
+use rusqlite::types::{ToSqlOutput, ValueRef};
+
+const NUL: char = '\0';
+const SUBSTITUTE: char = '\u{1a}';
+
+/// A value out of a column.
+pub(super) enum Cell<'a> {
+    Null,
+    Integer(i64),
+    Text(Cow<'a, str>),
+    Blob(&'a [u8]),
+}
+
+impl Cell<'_> {
+    /// Returns it as SQLite's columns are read.
+    pub(super) fn value(&self) -> ValueRef<'_> {
+        match self {
+            Self::Null => ValueRef::Null,
+            Self::Integer(number) => ValueRef::Integer(*number),
+            Self::Text(text) => ValueRef::Text(text.as_bytes()),
+            Self::Blob(bytes) => ValueRef::Blob(bytes),
+        }
+    }
+}
+
+impl<'a> FromSql<'a> for Cell<'a> {
+    fn from_sql(ty: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        Ok(match *ty {
+            Type::INT8 => Self::Integer(i64::from_sql(ty, raw)?),
+            Type::INT4 => Self::Integer(i32::from_sql(ty, raw)?.into()),
+            Type::BYTEA => Self::Blob(raw),
+            _ => Self::Text(unescaped(<&str>::from_sql(ty, raw)?)),
+        })
+    }
+
+    fn from_sql_null(_: &Type) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        Ok(Self::Null)
+    }
+
+    fn accepts(ty: &Type) -> bool {
+        [Type::INT8, Type::INT4, Type::BYTEA, Type::TEXT].contains(ty)
+    }
+}
+
+/// A value on its way into a column.
+#[derive(Debug)]
+pub(super) struct Given<'a>(pub(super) ValueRef<'a>);
+
+/// Returns what an output stands for.
+pub(super) fn given<'a>(output: &'a ToSqlOutput<'_>) -> Given<'a> {
+    Given(match output {
+        ToSqlOutput::Borrowed(value) => *value,
+        ToSqlOutput::Owned(value) => ValueRef::from(value),
+        // rusqlite may know more of these one day; ours are of the two above.
+        _ => ValueRef::Null,
+    })
+}
+
+impl ToSql for Given<'_> {
+    fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+        match self.0 {
+            ValueRef::Null => return Ok(IsNull::Yes),
+            ValueRef::Integer(number) if *ty == Type::INT4 => out.put_i32(number.try_into()?),
+            ValueRef::Integer(number) if *ty == Type::INT8 => out.put_i64(number),
+            // Paths and names are kept as bytes, whether they are text or not.
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) if *ty == Type::BYTEA => out.put_slice(bytes),
+            ValueRef::Text(text) if *ty == Type::TEXT => out.put_slice(escaped(str::from_utf8(text)?).as_bytes()),
+            other => return Err(format!("a {} for a column of {ty}", other.data_type()).into()),
+        }
+        Ok(IsNull::No)
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    to_sql_checked!();
+}
+
+fn escaped(text: &str) -> Cow<'_, str> {
+    if !text.contains([NUL, SUBSTITUTE]) {
+        return text.into();
+    }
+    text.replace(SUBSTITUTE, "\u{1a}1").replace(NUL, "\u{1a}0").into()
+}
+
+fn unescaped(text: &str) -> Cow<'_, str> {
+    if !text.contains(SUBSTITUTE) {
+        return text.into();
+    }
+    text.replace("\u{1a}0", "\0").replace("\u{1a}1", "\u{1a}").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{any, prop, proptest};
+
+    use super::{escaped, unescaped};
+
+    proptest! {
+        #[test]
+        fn every_text_comes_back(text in prop::collection::vec(prop::sample::select(vec!['\0', '\u{1a}', '0', '1', 'ä']), 0..12), other in any::<String>()) {
+            for text in [text.into_iter().collect(), other] {
+                let kept = escaped(&text).into_owned();
+                assert!(!kept.contains('\0'));
+                assert_eq!(unescaped(&kept), text);
+            }
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! The two kinds of database behind one set of calls: SQLite in a home, and PostgreSQL on a server.
+//!
+//! Statements are written once, in what both understand; placeholders are SQLite's (`?1`). How a value lies in a column is
+//! said once too, by SQLite's traits (`columns.rs`, `codes.rs`, `samples.rs`): PostgreSQL's values become what these take in
+//! `cell.rs`. What the errors mean is said in `home.rs`.
+
+mod cell;
+mod server;
+
+use rusqlite::types::{FromSql, FromSqlError, ToSql, ToSqlOutput, Type};
+use rusqlite::{Connection, OptionalExtension};
+
+use cell::Cell;
+pub(crate) use server::{Access, Server, is_lost};
+
+/// What a statement is given.
+pub(crate) type Values<'a> = &'a [&'a dyn ToSql];
+
+/// Rows that one statement inserts into PostgreSQL: enough that the way to the server is no longer what takes the time.
+const ROWS_AT_ONCE: usize = 64;
+
+/// An open database.
+#[derive(Debug)]
+pub(crate) enum Database {
+    /// A file in a home.
+    Sqlite(Connection),
+    /// A database on a server.
+    Server(Box<Server>),
+}
+
+/// Why a statement failed.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// SQLite failed, or a value that either database gave is none of ours.
+    Sqlite(rusqlite::Error),
+    /// PostgreSQL failed.
+    Server(postgres::Error),
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl From<postgres::Error> for Failure {
+    fn from(error: postgres::Error) -> Self {
+        Self::Server(error)
+    }
+}
+
+impl From<FromSqlError> for Failure {
+    fn from(error: FromSqlError) -> Self {
+        misread(0, error)
+    }
+}
+
+/// A row of an answer.
+pub(crate) enum Row<'a> {
+    Sqlite(&'a rusqlite::Row<'a>),
+    Server(&'a postgres::Row),
+}
+
+impl Row<'_> {
+    /// Returns the value of a column.
+    pub(crate) fn get<T: FromSql>(&self, column: usize) -> Result<T, Failure> {
+        match self {
+            Self::Sqlite(row) => Ok(row.get(column)?),
+            Self::Server(row) => {
+                let cell: Cell<'_> = row.try_get(column)?;
+                T::column_result(cell.value()).map_err(|error| misread(column, error))
+            }
+        }
+    }
+}
+
+/// Says of a value in which column it was met, as rusqlite does.
+fn misread(column: usize, error: FromSqlError) -> Failure {
+    Failure::Sqlite(match error {
+        FromSqlError::Other(cause) => rusqlite::Error::FromSqlConversionFailure(column, Type::Text, cause),
+        other => rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(other)),
+    })
+}
+
+impl Database {
+    /// Carries out a statement; returns how many rows it changed.
+    pub(crate) fn execute(&self, sql: &str, values: Values<'_>) -> Result<u64, Failure> {
+        match self {
+            Self::Sqlite(connection) => Ok(connection.prepare_cached(sql)?.execute(values)? as u64),
+            Self::Server(server) => server.execute(sql, &outputs(values)?),
+        }
+    }
+
+    /// Inserts rows into a table, each with a value for every column.
+    pub(crate) fn insert<const N: usize>(&self, table: &str, rows: &[[ToSqlOutput<'_>; N]]) -> Result<(), Failure> {
+        match self {
+            Self::Sqlite(connection) => {
+                let mut statement = connection.prepare_cached(&insertion::<N>(table, 1))?;
+                for row in rows {
+                    statement.execute(rusqlite::params_from_iter(row))?;
+                }
+            }
+            Self::Server(server) => {
+                for rows in rows.chunks(ROWS_AT_ONCE) {
+                    server.execute(&insertion::<N>(table, rows.len()), rows.as_flattened())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns what `read` makes of each row of an answer.
+    pub(crate) fn rows<T>(
+        &self,
+        sql: &str,
+        values: Values<'_>,
+        mut read: impl FnMut(&Row<'_>) -> Result<T, Failure>,
+    ) -> Result<Vec<T>, Failure> {
+        match self {
+            Self::Sqlite(connection) => {
+                let mut statement = connection.prepare_cached(sql)?;
+                let mut rows = statement.query(values)?;
+                let mut all = Vec::new();
+                while let Some(row) = rows.next()? {
+                    all.push(read(&Row::Sqlite(row))?);
+                }
+                Ok(all)
+            }
+            Self::Server(server) => {
+                server.query(sql, &outputs(values)?)?.iter().map(|row| read(&Row::Server(row))).collect()
+            }
+        }
+    }
+
+    /// Returns what `read` makes of the first row of an answer.
+    pub(crate) fn row<T>(
+        &self,
+        sql: &str,
+        values: Values<'_>,
+        read: impl FnOnce(&Row<'_>) -> Result<T, Failure>,
+    ) -> Result<Option<T>, Failure> {
+        match self {
+            Self::Sqlite(connection) => {
+                let mut statement = connection.prepare_cached(sql)?;
+                // What `read` says goes through rusqlite's error type as a value.
+                statement.query_row(values, |row| Ok(read(&Row::Sqlite(row)))).optional()?.transpose()
+            }
+            Self::Server(server) => {
+                server.query(sql, &outputs(values)?)?.first().map(|row| read(&Row::Server(row))).transpose()
+            }
+        }
+    }
+
+    /// Begins a transaction that keeps other writers out from its first moment.
+    pub(crate) fn write(&self) -> Result<Transaction<'_>, Failure> {
+        match self {
+            Self::Sqlite(connection) => connection.execute_batch("BEGIN IMMEDIATE")?,
+            Self::Server(server) => server.begin(Access::Write)?,
+        }
+        Ok(Transaction { database: self, is_open: true })
+    }
+
+    /// Begins a transaction that sees the database as it is now, whatever others write meanwhile; none within another.
+    pub(crate) fn read(&self) -> Result<Transaction<'_>, Failure> {
+        let is_within = match self {
+            Self::Sqlite(connection) => !connection.is_autocommit(),
+            Self::Server(server) => server.is_in_transaction(),
+        };
+        if is_within {
+            return Ok(Transaction { database: self, is_open: false });
+        }
+        match self {
+            Self::Sqlite(connection) => connection.execute_batch("BEGIN")?,
+            Self::Server(server) => server.begin(Access::Read)?,
+        }
+        Ok(Transaction { database: self, is_open: true })
+    }
+
+    fn end(&self, how: &str) -> Result<(), Failure> {
+        match self {
+            Self::Sqlite(connection) => Ok(connection.execute_batch(how)?),
+            Self::Server(server) => server.end(how),
+        }
+    }
+}
+
+/// A transaction. It is undone unless committed.
+#[must_use]
+pub(crate) struct Transaction<'a> {
+    database: &'a Database,
+    is_open: bool,
+}
+
+impl Transaction<'_> {
+    /// Ends it; all that was done in it stays.
+    pub(crate) fn commit(mut self) -> Result<(), Failure> {
+        self.database.end("COMMIT")?;
+        self.is_open = false;
+        Ok(())
+    }
+}
+
+impl Drop for Transaction<'_> {
+    fn drop(&mut self) {
+        if self.is_open {
+            // Where even that fails the connection is gone, and the transaction with it.
+            self.database.end("ROLLBACK").ok();
+        }
+    }
+}
+
+/// Returns the statement that inserts so many rows of N values.
+fn insertion<const N: usize>(table: &str, rows: usize) -> String {
+    let row = |first: usize| {
+        let places: Vec<String> = (first..first + N).map(|n| format!("?{}", n + 1)).collect();
+        format!("({})", places.join(", "))
+    };
+    let rows: Vec<String> = (0..rows).map(|n| row(n * N)).collect();
+    format!("INSERT INTO {table} VALUES {}", rows.join(", "))
+}
+
+fn outputs<'a>(values: Values<'a>) -> Result<Vec<ToSqlOutput<'a>>, Failure> {
+    values.iter().map(|value| Ok(value.to_sql()?)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::insertion;
+
+    #[test]
+    fn a_statement_inserts_several_rows() {
+        assert_eq!(insertion::<2>("t", 1), "INSERT INTO t VALUES (?1, ?2)");
+        assert_eq!(insertion::<2>("t", 2), "INSERT INTO t VALUES (?1, ?2), (?3, ?4)");
+    }
+}

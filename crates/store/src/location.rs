@@ -1,0 +1,171 @@
+//! Where a store is: in the folder of a home, or in a database on a server of PostgreSQL.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use postgres::Config;
+use postgres::config::Host;
+
+use crate::StoreError;
+
+/// How long a server may take to answer at all, unless the address says otherwise.
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+
+/// PostgreSQL's own port, which is not shown.
+const PORT: u16 = 5432;
+
+/// How long a server may stay silent that has something to confirm.
+const SILENCE_LIMIT: Duration = Duration::from_secs(60);
+
+/// Where a store is.
+#[derive(Debug, Clone)]
+pub enum Location {
+    /// In a home's folder: SQLite, and files beside it.
+    Home(PathBuf),
+    /// In a database of PostgreSQL, all of it.
+    Server(Address),
+}
+
+/// The address of a database. Shown without its password.
+#[derive(Clone)]
+pub struct Address {
+    pub(crate) config: Box<Config>,
+}
+
+impl Location {
+    /// Returns the location that an address names, `postgres://USER@HOST/DATABASE`.
+    ///
+    /// `password` is used where the address has none, which is better: addresses are shown by `ps` and kept by shells.
+    ///
+    /// # Errors
+    /// When it is no such address. The message does not repeat it.
+    pub fn server(address: &str, password: Option<&str>) -> Result<Self, StoreError> {
+        if !["postgres://", "postgresql://"].iter().any(|scheme| address.starts_with(scheme)) {
+            return Err(StoreError::BadAddress { reason: "it does not begin with postgres://".to_owned() });
+        }
+        let bad = |error: postgres::Error| StoreError::BadAddress { reason: plain(&error) };
+        let mut config = Config::from_str(address).map_err(bad)?;
+        if config.get_password().is_none()
+            && let Some(password) = password
+        {
+            config.password(password);
+        }
+        if config.get_dbname().is_none_or(str::is_empty) {
+            return Err(StoreError::BadAddress { reason: "it names no database".to_owned() });
+        }
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(CONNECT_LIMIT);
+        }
+        if config.get_tcp_user_timeout().is_none() {
+            config.tcp_user_timeout(SILENCE_LIMIT);
+        }
+        config.application_name("marvin");
+        Ok(Self::Server(Address { config: Box::new(config) }))
+    }
+}
+
+/// Says what is wrong with an address without what stands in it.
+fn plain(error: &postgres::Error) -> String {
+    let cause = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
+    // Of unknown options and values the library repeats the name only, but what it takes for a name may be a password.
+    match cause.split_once('`') {
+        Some((before, _)) => before.trim_end().to_owned(),
+        None => cause,
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("postgres://")?;
+        if let Some(user) = self.config.get_user() {
+            write!(f, "{user}@")?;
+        }
+        for (n, host) in self.config.get_hosts().iter().enumerate() {
+            let comma = if n == 0 { "" } else { "," };
+            match host {
+                Host::Tcp(name) => write!(f, "{comma}{name}")?,
+                Host::Unix(folder) => write!(f, "{comma}{}", folder.display())?,
+            }
+            if let Some(port) = self.config.get_ports().get(n).filter(|port| **port != PORT) {
+                write!(f, ":{port}")?;
+            }
+        }
+        write!(f, "/{}", self.config.get_dbname().unwrap_or_default())
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Home(folder) => write!(f, "{}", folder.display()),
+            Self::Server(address) => write!(f, "{address}"),
+        }
+    }
+}
+
+impl From<PathBuf> for Location {
+    fn from(home: PathBuf) -> Self {
+        Self::Home(home)
+    }
+}
+
+impl From<&PathBuf> for Location {
+    fn from(home: &PathBuf) -> Self {
+        Self::Home(home.clone())
+    }
+}
+
+impl From<&Path> for Location {
+    fn from(home: &Path) -> Self {
+        Self::Home(home.to_owned())
+    }
+}
+
+impl From<&Self> for Location {
+    fn from(location: &Self) -> Self {
+        location.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Location;
+    use crate::Guilt;
+
+    #[test]
+    fn an_address_is_shown_without_its_password() {
+        let shown = |address: &str| {
+            let location = Location::server(address, Some("other-secret")).unwrap();
+            let both = format!("{location} {location:?}");
+            assert!(!both.contains("secret"), "{both}");
+            location.to_string()
+        };
+        insta::assert_snapshot!(shown("postgres://me:secret@db.example:5433/marvin"), @"postgres://me@db.example:5433/marvin");
+        insta::assert_snapshot!(shown("postgresql://me@%2Frun%2Fpostgresql/marvin?connect_timeout=3"), @"postgres://me@/run/postgresql/marvin");
+        insta::assert_snapshot!(shown("postgres://me@one,two/marvin?password=secret"), @"postgres://me@one,two/marvin");
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused_and_not_repeated() {
+        let told = |address: &str| {
+            let error = Location::server(address, None).unwrap_err();
+            assert_eq!(error.guilt(), Guilt::User);
+            assert!(!error.to_string().contains("secret"), "{error}");
+            error.to_string()
+        };
+        insta::assert_snapshot!(told("mysql://me:secret@host/x"));
+        insta::assert_snapshot!(told("postgres://me:secret@host"));
+        insta::assert_snapshot!(told("postgres://me:secret@host:port/x"));
+        insta::assert_snapshot!(told("postgres://me@host/x?secret=1"));
+        insta::assert_snapshot!(told("postgres://me@host/x?connect_timeout=secret"));
+        insta::assert_snapshot!(told("postgres://me:secret@host/x?sslmode"));
+    }
+}

@@ -1,0 +1,446 @@
+//! What need not be kept, and letting go of it: runs that newer ones replace, artefacts of old runs. Never what anybody refers
+//! to, and never half of anything.
+//!
+//! Referred to is a run that has the artefact [`MENTIONED`], which whoever shows a run to people leaves with it, and every run
+//! of a kernel that a decision is about.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use model::{BuildId, MachineId, Release, RunId};
+
+use crate::columns::Id;
+use crate::database::Database;
+use crate::{Artefact, Store, StoreError};
+
+/// The artefact that says who refers to a run: it and its run are kept for ever.
+pub const MENTIONED: &str = "mentioned";
+
+/// What is to go.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Waste {
+    /// Runs that newer ones replace, the oldest first.
+    pub runs: Vec<RunId>,
+    /// Runs whose artefacts are to go, the oldest first; the runs themselves stay.
+    pub artefacts_of: Vec<RunId>,
+    /// Bytes of all these artefacts as they are kept.
+    pub bytes: u64,
+    /// Runs that would be waste if nobody referred to them.
+    pub referred: usize,
+}
+
+/// What may go at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// Replaced runs that began before this, in seconds since 1970-01-01 UTC.
+    pub runs_before_unix: i64,
+    /// Artefacts of runs that began before this; nothing for none.
+    pub artefacts_before_unix: Option<i64>,
+    /// Artefacts of the oldest runs until all are of no more bytes than this; nothing for no limit.
+    pub artefacts_bytes_max: Option<u64>,
+}
+
+/// What has to be known of a run to say whether it is waste.
+struct Known {
+    id: RunId,
+    build: BuildId,
+    machine: MachineId,
+    suite: String,
+    seed: i64,
+    started_unix: i64,
+    /// Workloads with their operations.
+    done: BTreeSet<(String, i64)>,
+    is_referred: bool,
+}
+
+impl Store {
+    /// Leaves a note with runs that somebody refers to them: they are never waste. A note that is there stays.
+    ///
+    /// # Errors
+    /// When there is no such run, or the store cannot be written.
+    pub fn mention(&self, runs: &[&RunId], by: &str) -> Result<(), StoreError> {
+        for run in runs {
+            if !self.artefact_names(run)?.iter().any(|name| name == MENTIONED) {
+                self.add_artefact(run, Artefact { name: MENTIONED, bytes: by.as_bytes() })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Says what need not be kept.
+    ///
+    /// A run is replaced when a later one of the same build, machine, suite and seed did all that it did, with as many
+    /// operations: whoever asks takes the newest.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn waste(&self, retention: &Retention) -> Result<Waste, StoreError> {
+        let known = self.known()?;
+        let mut waste = Waste::default();
+        for (place, run) in known.iter().enumerate().filter(|(_, run)| run.started_unix < retention.runs_before_unix) {
+            let replaces = |later: &Known| {
+                (&later.build, &later.machine, &later.suite, later.seed)
+                    == (&run.build, &run.machine, &run.suite, run.seed)
+                    && later.done.is_superset(&run.done)
+            };
+            if !known[place + 1..].iter().any(replaces) {
+                continue;
+            }
+            if run.is_referred {
+                waste.referred += 1;
+            } else {
+                waste.runs.push(run.id.clone());
+            }
+        }
+        let gone: BTreeSet<RunId> = waste.runs.iter().cloned().collect();
+        let sizes = self.sizes()?;
+        waste.bytes = gone.iter().filter_map(|run| sizes.get(run)).sum();
+        self.old_artefacts(&mut waste, retention, (&known, &sizes, &gone));
+        Ok(waste)
+    }
+
+    fn old_artefacts(
+        &self,
+        waste: &mut Waste,
+        retention: &Retention,
+        (known, sizes, gone): (&[Known], &BTreeMap<RunId, u64>, &BTreeSet<RunId>),
+    ) {
+        let mut left: u64 = sizes.values().sum::<u64>().saturating_sub(waste.bytes);
+        for run in known.iter().filter(|run| !gone.contains(&run.id)) {
+            let size = sizes.get(&run.id).copied().unwrap_or(0);
+            let is_old = retention.artefacts_before_unix.is_some_and(|before| run.started_unix < before);
+            let is_too_much = retention.artefacts_bytes_max.is_some_and(|most| left > most);
+            if size == 0 || !(is_old || is_too_much) {
+                continue;
+            }
+            if run.is_referred {
+                waste.referred += 1;
+                continue;
+            }
+            waste.artefacts_of.push(run.id.clone());
+            waste.bytes += size;
+            left -= size;
+        }
+    }
+
+    /// Lets go of waste, run by run: whoever is killed meanwhile leaves each run whole or gone. What somebody refers to by now
+    /// stays.
+    ///
+    /// # Errors
+    /// When the store cannot be written. What is gone by then stays gone, and nothing else is.
+    pub fn remove(&self, waste: &Waste) -> Result<(), StoreError> {
+        for run in &waste.runs {
+            self.remove_run(run)?;
+        }
+        for run in &waste.artefacts_of {
+            self.remove_artefacts(run)?;
+        }
+        Ok(())
+    }
+
+    fn remove_run(&self, run: &RunId) -> Result<(), StoreError> {
+        let transaction = self.with(Database::write)?;
+        if self.is_mentioned(run)? {
+            return Ok(());
+        }
+        // As while saving: with this mark, files of a run that is not there are swept by the next to open.
+        let is_home = matches!(self.database, Database::Sqlite(_));
+        if is_home {
+            let mark = self.home.incoming_of(run);
+            fs::create_dir_all(&mark).map_err(|error| self.home.io(&mark, error))?;
+        }
+        self.with(|database| {
+            for table in ["artefacts", "results", "environments"] {
+                let delete = format!("DELETE FROM {table} WHERE run = (SELECT number FROM runs WHERE id = ?1)");
+                database.execute(&delete, &[&run.hex()])?;
+            }
+            database.execute("DELETE FROM runs WHERE id = ?1", &[&run.hex()])
+        })?;
+        self.with(|_| transaction.commit())?;
+        if is_home { self.discard(run) } else { Ok(()) }
+    }
+
+    fn remove_artefacts(&self, run: &RunId) -> Result<(), StoreError> {
+        let transaction = self.with(Database::write)?;
+        if self.is_mentioned(run)? {
+            return Ok(());
+        }
+        let delete = "DELETE FROM artefacts WHERE run = (SELECT number FROM runs WHERE id = ?1)";
+        self.with(|database| database.execute(delete, &[&run.hex()]))?;
+        self.with(|_| transaction.commit())?;
+        // Files that nobody knows of cost room only; the next time they are found by `clear_unknown`.
+        if matches!(self.database, Database::Sqlite(_)) {
+            self.home.remove(&self.home.artefacts_of(run))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn is_mentioned(&self, run: &RunId) -> Result<bool, StoreError> {
+        let select = "SELECT 1 FROM artefacts WHERE run = (SELECT number FROM runs WHERE id = ?1) AND name = ?2";
+        Ok(self.with(|database| database.row(select, &[&run.hex(), &MENTIONED], |_| Ok(())))?.is_some())
+    }
+
+    /// Gives room that nothing is in any more back to the system, and clears away files that no run knows.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn compact(&self) -> Result<(), StoreError> {
+        match &self.database {
+            Database::Sqlite(_) => {
+                self.clear_unknown()?;
+                self.ask(|connection| connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)"))?;
+            }
+            Database::Server(server) => {
+                // Readers wait meanwhile: without FULL the room would stay taken.
+                for table in ["artefacts", "results", "environments", "runs"] {
+                    server.batch(&format!("VACUUM FULL {table}")).map_err(|error| self.home.told(error))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes folders of artefacts of runs that have none.
+    fn clear_unknown(&self) -> Result<(), StoreError> {
+        let transaction = self.with(Database::write)?;
+        let with: BTreeSet<RunId> = self.sizes()?.into_keys().collect();
+        let folder = self.home.artefacts();
+        let entries = fs::read_dir(&folder).map_err(|error| self.home.io(&folder, error))?;
+        let runs = entries.filter_map(|entry| RunId::from_hex(entry.ok()?.file_name().to_str()?).ok());
+        for run in runs.filter(|run| !with.contains(run)) {
+            self.home.remove(&self.home.artefacts_of(&run))?;
+        }
+        self.with(|_| transaction.commit())
+    }
+
+    /// Returns the bytes that the store takes, artefacts included.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn size(&self) -> Result<u64, StoreError> {
+        match &self.database {
+            Database::Sqlite(_) => {
+                let database = self.home.database();
+                let log = database.with_extension("db-wal");
+                let files = file_bytes(&database) + file_bytes(&log);
+                Ok(files + self.sizes()?.values().sum::<u64>())
+            }
+            Database::Server(_) => {
+                let select = "SELECT sum(pg_total_relation_size(oid))::bigint FROM pg_class
+                              WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace";
+                let size: Option<i64> = self.with(|database| database.row(select, &[], |row| row.get(0)))?.flatten();
+                Ok(size.unwrap_or(0).try_into().unwrap_or(0))
+            }
+        }
+    }
+
+    /// Returns the bytes of each run's artefacts, as they are kept; only of runs that have some.
+    fn sizes(&self) -> Result<BTreeMap<RunId, u64>, StoreError> {
+        let select = match &self.database {
+            Database::Sqlite(_) => "SELECT DISTINCT id, 0 FROM artefacts JOIN runs ON runs.number = artefacts.run",
+            Database::Server(_) => {
+                "SELECT id, sum(length(content))::bigint FROM artefacts JOIN runs ON runs.number = artefacts.run GROUP BY id"
+            }
+        };
+        let mut sizes: BTreeMap<RunId, u64> = self
+            .with(|database| {
+                database.rows(select, &[], |row| Ok((row.get::<Id<RunId>>(0)?.0, row.get::<i64>(1)?.unsigned_abs())))
+            })?
+            .into_iter()
+            .collect();
+        if matches!(self.database, Database::Sqlite(_)) {
+            sizes.iter_mut().for_each(|(run, size)| *size = folder_bytes(&self.home.artefacts_of(run)));
+        }
+        Ok(sizes)
+    }
+
+    /// Returns all runs in the order of saving.
+    fn known(&self) -> Result<Vec<Known>, StoreError> {
+        let decided: BTreeSet<String> = self
+            .decisions()?
+            .iter()
+            .flat_map(|decision| [Release::of(&decision.after), Release::of(&decision.at)])
+            .map(|release| release.as_str().to_owned())
+            .collect();
+        let heads = "SELECT runs.number, runs.id, build, machine, suite, seed, started_unix, builds.version,
+                        (SELECT count(*) FROM artefacts WHERE run = runs.number AND name = ?1)
+                     FROM runs JOIN builds ON builds.id = build ORDER BY runs.number";
+        let results = "SELECT run, workload, operations FROM results";
+        self.with(|database| {
+            let _whole = database.read()?;
+            let mut done: BTreeMap<i64, BTreeSet<(String, i64)>> = BTreeMap::new();
+            for (run, workload, operations) in
+                database.rows(results, &[], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+            {
+                done.entry(run).or_default().insert((workload, operations));
+            }
+            database.rows(heads, &[&MENTIONED], |row| {
+                let version: String = row.get(7)?;
+                Ok(Known {
+                    id: row.get::<Id<RunId>>(1)?.0,
+                    build: row.get::<Id<BuildId>>(2)?.0,
+                    machine: row.get::<Id<MachineId>>(3)?.0,
+                    suite: row.get(4)?,
+                    seed: row.get(5)?,
+                    started_unix: row.get(6)?,
+                    done: done.remove(&row.get(0)?).unwrap_or_default(),
+                    is_referred: row.get::<i64>(8)? > 0 || decided.contains(Release::of(&version).as_str()),
+                })
+            })
+        })
+    }
+}
+
+/// Returns the bytes of a file; none of one that is not there.
+fn file_bytes(file: &Path) -> u64 {
+    fs::metadata(file).map_or(0, |data| data.len())
+}
+
+fn folder_bytes(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| file_bytes(&entry.path())).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use model::{Decision, Run, RunId, Triage};
+
+    use super::{Retention, Waste};
+    use crate::testing::{New, again, build, contract, decision, parents, run, saved, store};
+    use crate::{Artefact, Store};
+
+    contract!(
+        only_what_is_replaced_and_old_is_waste,
+        what_somebody_refers_to_is_never_removed,
+        artefacts_go_by_age_and_by_size,
+        what_is_let_go_of_makes_room,
+    );
+
+    const ALL: Retention =
+        Retention { runs_before_unix: i64::MAX, artefacts_before_unix: None, artefacts_bytes_max: None };
+
+    fn at(hex: &str, seed: u64, started_unix: i64) -> Run {
+        Run { started_unix, ..run("aa", hex, seed) }
+    }
+
+    fn save(store: &Store, run: &Run) {
+        let bytes: Vec<u8> = (0..20_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+        parents(store, run);
+        store.save_run(run, &[Artefact { name: "console", bytes: &bytes }]).unwrap();
+    }
+
+    fn ids(runs: &[RunId]) -> Vec<&str> {
+        runs.iter().map(RunId::hex).collect()
+    }
+
+    fn only_what_is_replaced_and_old_is_waste(new: New<'_>) {
+        let (_home, store) = new();
+        saved(&store, &at("01", 1, 100));
+        saved(&store, &at("02", 2, 100));
+        // The same as the first, but one workload fewer, or with other operations: it replaces nothing.
+        let mut less = at("03", 1, 200);
+        less.results.truncate(1);
+        saved(&store, &less);
+        let mut other = at("04", 1, 200);
+        other.results[0].operations = 7;
+        saved(&store, &other);
+        assert_eq!(store.waste(&ALL).unwrap(), Waste::default());
+        saved(&store, &at("05", 1, 300));
+        assert_eq!(ids(&store.waste(&ALL).unwrap().runs), ["01", "03"]);
+        let young = Retention { runs_before_unix: 150, ..ALL };
+        assert_eq!(ids(&store.waste(&young).unwrap().runs), ["01"]);
+    }
+
+    fn what_somebody_refers_to_is_never_removed(new: New<'_>) {
+        let (_home, store) = new();
+        for (n, hex) in ["01", "02", "03"].into_iter().enumerate() {
+            save(&store, &at(hex, 1, n as i64));
+        }
+        let before = store.waste(&ALL).unwrap();
+        assert_eq!(ids(&before.runs), ["01", "02"]);
+        store.mention(&[&at("01", 1, 0).id], "marvin report run_01 run_03").unwrap();
+        store.mention(&[&at("01", 1, 0).id], "somebody else").unwrap();
+        let waste = store.waste(&ALL).unwrap();
+        assert_eq!((ids(&waste.runs), waste.referred), (vec!["02"], 1));
+        // Also where it was mentioned after it was found to be waste.
+        store.remove(&before).unwrap();
+        assert_eq!(store.run(&at("01", 1, 0).id).unwrap(), at("01", 1, 0));
+        assert_eq!(store.artefact(&at("01", 1, 0).id, "console").unwrap().len(), 20_000);
+        let by = store.artefact(&at("01", 1, 0).id, super::MENTIONED).unwrap();
+        assert_eq!(by, b"marvin report run_01 run_03");
+        assert!(store.run(&at("02", 1, 1).id).is_err());
+        assert_eq!(store.runs(10).unwrap().len(), 2);
+        let (version, nobody) = (build("aa").version, "9.9".to_owned());
+        save(&store, &at("04", 1, 3));
+        assert_eq!(ids(&store.waste(&ALL).unwrap().runs), ["03"]);
+        store.decide(&Decision { after: nobody, at: version, ..decision("x", Triage::Real) }).unwrap();
+        assert!(store.waste(&ALL).unwrap().runs.is_empty());
+    }
+
+    fn artefacts_go_by_age_and_by_size(new: New<'_>) {
+        let (_home, store) = new();
+        for n in 1..=4_u64 {
+            save(&store, &at(&format!("{n:02x}"), n, n as i64 * 100));
+        }
+        let old = Retention { artefacts_before_unix: Some(250), ..ALL };
+        let waste = store.waste(&old).unwrap();
+        assert_eq!(ids(&waste.artefacts_of), ["01", "02"]);
+        let each = waste.bytes / 2;
+        assert!(each > 0);
+        let large = Retention { artefacts_bytes_max: Some(each), ..ALL };
+        assert_eq!(ids(&store.waste(&large).unwrap().artefacts_of), ["01", "02", "03"]);
+        store.remove(&waste).unwrap();
+        assert_eq!(store.run(&at("01", 1, 100).id).unwrap(), at("01", 1, 100));
+        assert!(store.artefact_names(&at("01", 1, 100).id).unwrap().is_empty());
+        assert_eq!(store.artefact(&at("03", 3, 300).id, "console").unwrap().len(), 20_000);
+        assert!(store.waste(&old).unwrap().artefacts_of.is_empty());
+    }
+
+    fn what_is_let_go_of_makes_room(new: New<'_>) {
+        let (_home, store) = new();
+        for n in 1..=40_u64 {
+            save(&store, &at(&format!("{n:02x}"), 1, n as i64));
+        }
+        let before = store.size().unwrap();
+        let follower = again(&store);
+        let last = follower.runs_after(0, 100).unwrap().last().unwrap().0;
+        let waste = store.waste(&ALL).unwrap();
+        assert_eq!(waste.runs.len(), 39);
+        store.remove(&waste).unwrap();
+        store.compact().unwrap();
+        assert!(store.size().unwrap() <= before);
+        assert_eq!(store.runs(100).unwrap().len(), 1);
+        // Who follows the store misses nothing: numbers of runs that went are not given again.
+        save(&store, &at("ff", 1, 99));
+        assert_eq!(follower.runs_after(last, 10).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn whoever_is_killed_while_letting_go_leaves_runs_whole_or_gone() {
+        let (home, store) = store();
+        for (n, hex) in ["01", "02", "03"].into_iter().enumerate() {
+            save(&store, &at(hex, 1, n as i64));
+        }
+        // Killed after the mark, before the commit.
+        fs::create_dir_all(home.path().join("incoming/01")).unwrap();
+        // Killed after the commit, before the files.
+        fs::create_dir_all(home.path().join("incoming/02")).unwrap();
+        store.remove(&Waste { runs: vec![at("02", 1, 1).id], ..Waste::default() }).unwrap();
+        fs::create_dir_all(home.path().join("incoming/02")).unwrap();
+        fs::create_dir_all(home.path().join("artefacts/02")).unwrap();
+        fs::write(home.path().join("artefacts/02/console.zst"), "x").unwrap();
+        // Killed after artefacts went from the database, before their files.
+        fs::create_dir_all(home.path().join("artefacts/0a")).unwrap();
+        drop(store);
+        let store = Store::open(home.path()).unwrap();
+        assert_eq!(store.artefact(&at("01", 1, 0).id, "console").unwrap().len(), 20_000);
+        assert!(!home.path().join("artefacts/02").exists());
+        store.compact().unwrap();
+        assert!(!home.path().join("artefacts/0a").exists());
+        assert!(home.path().join("artefacts/01").exists() && home.path().join("artefacts/03").exists());
+    }
+}

@@ -1,0 +1,193 @@
+//! Tests of what only a server can do wrong: not be there, go, come back, refuse, be older or newer.
+
+use postgres::{Client, NoTls};
+
+use crate::cluster::{Cluster, Durability, PASSWORD};
+use crate::testing::{build, cluster, decision, parents, run, saved, store_in};
+use crate::{Artefact, Guilt, Location, Store, StoreError};
+
+const CONSOLE: Artefact<'_> = Artefact { name: "console", bytes: b"Linux version 6.12" };
+
+/// Does something on a server without a store.
+fn raw(location: &Location, sql: &str) {
+    let Location::Server(address) = location else { panic!("a home") };
+    address.config.connect(NoTls).unwrap().batch_execute(sql).unwrap();
+}
+
+/// Returns an error with its guilt and without what differs from run to run.
+fn told(error: &StoreError, cluster: &Cluster) -> String {
+    assert!(!error.to_string().contains(PASSWORD) && !format!("{error:?}").contains(PASSWORD), "{error:?}");
+    format!("{:?}: {error}", error.guilt()).replace(&cluster.folder().display().to_string(), "FOLDER")
+}
+
+#[test]
+fn a_server_that_does_not_let_us_in_is_said_to_refuse() {
+    let Some(cluster) = cluster() else { return };
+    let refused = |address: &str| {
+        let location = Location::server(address, None).unwrap();
+        let errors = [Store::open(&location).unwrap_err(), Store::open_read_only(&location).unwrap_err()];
+        assert_eq!(errors[0].to_string(), errors[1].to_string());
+        assert!(!errors[0].to_string().contains("of-a-test"));
+        told(&errors[0], cluster)
+    };
+    let address = cluster.address("public");
+    insta::assert_snapshot!(refused(&address.replace(PASSWORD, "wrong-of-a-test")));
+    insta::assert_snapshot!(refused(&address.replace("marvin:", "nobody:")));
+    insta::assert_snapshot!(refused(&address.replace("/postgres?", "/nowhere?")));
+    insta::assert_snapshot!(refused(&address.replace("?options", "?sslmode=require&options")));
+    insta::assert_snapshot!(refused(&address.replace(&format!(":{PASSWORD}"), "")));
+}
+
+#[test]
+fn a_password_may_come_apart_from_the_address() {
+    let Some(cluster) = cluster() else { return };
+    let address = cluster.place().unwrap().replace(&format!(":{PASSWORD}"), "");
+    let store = Store::open(Location::server(&address, Some(PASSWORD)).unwrap()).unwrap();
+    assert!(store.runs(1).unwrap().is_empty());
+}
+
+#[test]
+fn a_server_where_nothing_was_saved_is_empty_for_readers_and_stays_so() {
+    let Some(cluster) = cluster() else { return };
+    let location = Location::server(&cluster.place().unwrap(), None).unwrap();
+    let errors = [0, 1].map(|_| told(&Store::open_read_only(&location).unwrap_err(), cluster));
+    assert_eq!(errors[0], errors[1]);
+    insta::assert_snapshot!(errors[0]);
+}
+
+#[test]
+fn tables_of_somebody_else_are_left_alone() {
+    let Some(cluster) = cluster() else { return };
+    let location = Location::server(&cluster.place().unwrap(), None).unwrap();
+    raw(&location, "CREATE TABLE runs (somebody TEXT)");
+    let error = Store::open(&location).unwrap_err();
+    insta::assert_snapshot!(told(&error, cluster));
+    raw(&location, "INSERT INTO runs VALUES ('still here')");
+}
+
+#[test]
+fn a_schema_from_the_future_is_refused_and_left_alone() {
+    let Some(cluster) = cluster() else { return };
+    let (_home, store) = store_in(cluster);
+    raw(store.location(), "UPDATE marvin_schema SET steps = 99");
+    for error in [Store::open(store.location()).unwrap_err(), Store::open_read_only(store.location()).unwrap_err()] {
+        assert!(matches!(error, StoreError::NewerSchema { found: 99, .. }), "{error}");
+        assert_eq!(error.guilt(), Guilt::User);
+    }
+}
+
+#[test]
+fn a_store_of_each_earlier_step_is_brought_up_to_date_with_all_that_is_in_it() {
+    let Some(cluster) = cluster() else { return };
+    for steps in 1..crate::schema::server_steps() {
+        let location = Location::server(&cluster.place().unwrap(), None).unwrap();
+        Store::make_older(&location, steps).unwrap();
+        raw(
+            &location,
+            "INSERT INTO builds VALUES ('aa', 'deb:6.12+cloud-amd64', '6.12', 'x', '/v', '00');
+             INSERT INTO machines VALUES ('ee', 'exact', 'QEMU');
+             INSERT INTO runs (id, build, machine, suite, seed, started_unix) VALUES ('01', 'aa', 'ee', 'micro', 1, 5);
+             INSERT INTO results (run, position, workload, operations, outcome, samples)
+                 VALUES (1, 0, 'getppid', 20000, 'completed', '\\x000000000000f03f')",
+        );
+        let id = run("aa", "01", 1).id;
+        let reader = Store::open_read_only(&location).unwrap();
+        assert_eq!(reader.run(&id).unwrap().results[0].samples, [1.0], "step {steps}");
+        assert!(reader.decisions().unwrap().is_empty());
+        let writer = Store::open(&location).unwrap();
+        writer.decide(&decision("6.12.117", model::Triage::Real)).unwrap();
+        assert!(writer.add_artefact(&id, CONSOLE).unwrap());
+        assert_eq!(reader.artefact(&id, "console").unwrap(), CONSOLE.bytes);
+    }
+}
+
+#[test]
+fn several_may_open_a_new_place_at_once() {
+    let Some(cluster) = cluster() else { return };
+    let location = Location::server(&cluster.place().unwrap(), None).unwrap();
+    std::thread::scope(|scope| {
+        for number in 0..6_u8 {
+            let location = &location;
+            scope.spawn(move || Store::open(location).unwrap().save_build(&build(&format!("{number:02x}"))).unwrap());
+        }
+    });
+    assert!(Store::open_read_only(&location).unwrap().find_build("05").is_ok());
+}
+
+/// Ends all connections to a server but the one that asks for it.
+fn hang_up(location: &Location) {
+    raw(
+        location,
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+         WHERE application_name = 'marvin' AND pid <> pg_backend_pid()",
+    );
+}
+
+#[test]
+fn a_connection_that_is_lost_between_two_calls_is_made_again() {
+    let Some(cluster) = Cluster::start(Durability::Hasty).unwrap() else { return };
+    let (_home, store) = store_in(&cluster);
+    saved(&store, &run("aa", "01", 1));
+    hang_up(store.location());
+    assert_eq!(store.run(&run("aa", "01", 1).id).unwrap(), run("aa", "01", 1));
+    hang_up(store.location());
+    store.save_run(&run("aa", "02", 2), &[CONSOLE]).unwrap();
+    assert_eq!(store.runs(10).unwrap().len(), 2);
+}
+
+#[test]
+fn a_connection_that_is_lost_within_a_transaction_undoes_it() {
+    let Some(cluster) = Cluster::start(Durability::Hasty).unwrap() else { return };
+    let (_home, store) = store_in(&cluster);
+    parents(&store, &run("aa", "01", 1));
+    let transaction = store.with(crate::database::Database::write).unwrap();
+    let changed = "UPDATE builds SET version = 'changed'";
+    store.with(|database| database.execute(changed, &[])).unwrap();
+    hang_up(store.location());
+    let error = store.with(|database| database.execute(changed, &[])).unwrap_err();
+    assert!(matches!(error, StoreError::Gone { .. }), "{error:?}");
+    assert_eq!(error.guilt(), Guilt::Infra);
+    drop(transaction);
+    assert_eq!(store.build(&build("aa").id).unwrap(), build("aa"));
+}
+
+#[test]
+fn a_server_that_is_gone_is_said_to_be_gone_and_waited_for_when_a_run_is_saved() {
+    let Some(mut cluster) = Cluster::start(Durability::Hasty).unwrap() else { return };
+    let (_home, store) = store_in(&cluster);
+    saved(&store, &run("aa", "01", 1));
+    cluster.pause().unwrap();
+    let error = store.runs(10).unwrap_err();
+    insta::assert_snapshot!(told(&error, &cluster));
+    assert!(matches!(Store::open(store.location()).unwrap_err(), StoreError::Gone { .. }));
+    std::thread::scope(|scope| {
+        let saving = scope.spawn(|| {
+            let other = store;
+            other.save_run(&run("aa", "02", 2), &[CONSOLE]).unwrap();
+            other
+        });
+        cluster.resume().unwrap();
+        let store = saving.join().unwrap();
+        assert_eq!(store.runs(10).unwrap().len(), 2);
+        assert_eq!(store.artefact(&run("aa", "02", 2).id, "console").unwrap(), CONSOLE.bytes);
+    });
+}
+
+#[test]
+fn a_server_that_goes_with_its_process_leaves_nothing() {
+    let Some(cluster) = Cluster::start(Durability::Hasty).unwrap() else { return };
+    let folder = cluster.folder().to_owned();
+    assert!(folder.join("data").exists());
+    drop(cluster);
+    assert!(!folder.exists());
+}
+
+#[test]
+fn who_connects_is_seen_on_the_server_by_name() {
+    let Some(cluster) = cluster() else { return };
+    let (_home, store) = store_in(cluster);
+    let Location::Server(address) = store.location() else { panic!("a home") };
+    let mut client: Client = address.config.connect(NoTls).unwrap();
+    let row = client.query_one("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'marvin'", &[]).unwrap();
+    assert!(row.get::<_, i64>(0) >= 2);
+}
