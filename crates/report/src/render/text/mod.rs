@@ -278,7 +278,7 @@ fn kernel(page: &mut Page, kernel: &Kernel, comparison: &Comparison) {
 
 #[cfg(test)]
 mod tests {
-    use model::{FailureReason, Stage};
+    use model::{FailureReason, Stage, Workload};
 
     use super::{text, text_in};
     use crate::compare::compare;
@@ -313,6 +313,18 @@ mod tests {
         let text = shown(&two(&[1]));
         assert_fits(&text);
         insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn a_name_longer_than_its_column_stands_above_its_numbers() {
+        let mut comparison = two(&seeds(5));
+        let row = &mut comparison.rows[0];
+        let workload = Workload { name: "sysbench-cpu.latency-max", ..*row.workload };
+        row.workload = Box::leak(Box::new(workload));
+        let text = shown(&comparison);
+        assert_fits(&text);
+        let lines: Vec<&str> = text.lines().skip_while(|line| *line != "sysbench-cpu.latency-max").take(2).collect();
+        assert!(lines.len() == 2 && lines[1].starts_with("    ") && lines[1].contains("0.00%"), "{text}");
     }
 
     #[test]
