@@ -81,8 +81,8 @@ enum Change {
 const HARDER: &[(&str, (Change, f64), Option<Change>)] = &[
     ("reclaim-file", (Change::Disk(SLOWER), 1.5), None),
     ("kbuild-wall-2", (Change::MemoryMib(88), 1.2), Some(Change::Disk(SLOWER))),
-    ("mbuild-all", (Change::MemoryMib(96), 1.2), Some(Change::Disk(SLOWER))),
-    ("reclaim-anon", (Change::MemoryMib(64), 1.2), Some(Change::Disk(SLOWER))),
+    ("mbuild-all", (Change::MemoryMib(112), 1.2), Some(Change::Disk(SLOWER))),
+    ("reclaim-anon", (Change::MemoryMib(80), 1.1), Some(Change::Disk(SLOWER))),
     ("reclaim-slow", (Change::Disk(SLOWER_SCSI), 1.1), None),
 ];
 
