@@ -1,5 +1,7 @@
 //! The command line's definition. Help, completions, man pages and the reference in `docs/cli.md` all come from here.
 
+mod keeping;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
@@ -7,6 +9,8 @@ use model::{CostModel, Line, RmapCase};
 use report::render::Style;
 
 use crate::exit::EXIT_CODES;
+
+pub(crate) use keeping::{Export, ExportFormat, Gc};
 
 const KERNELS: &str = "Kernels are named by where they come from:
   deb:6.12                     the newest 6.12 that apt offers, cloud flavour
@@ -40,6 +44,10 @@ pub(crate) struct Arguments {
     /// Folder for kernels, snapshots and results [default: $XDG_DATA_HOME/marvin or ~/.local/share/marvin]
     #[arg(long, global = true, value_name = "FOLDER", env = "MARVIN_HOME", hide_env_values = true)]
     pub(crate) home: Option<PathBuf>,
+
+    /// Where results are kept, if not in the home: postgres://USER@HOST/DATABASE, the password best in PGPASSWORD
+    #[arg(long, global = true, value_name = "ADDRESS", env = "MARVIN_STORE", hide_env_values = true)]
+    pub(crate) store: Option<String>,
 
     /// Colours in text
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t = Colour::Auto)]
@@ -109,6 +117,10 @@ pub(crate) enum Command {
     Publish(Publish),
     /// Bring results of another suite into the home, to list, show and compare them
     Import(Import),
+    /// Write what is kept as a table for notebooks: CSV, JSON lines or Parquet
+    Export(Export),
+    /// Let go of runs that later ones replace and of old artefacts, never of what somebody refers to
+    Gc(Gc),
     /// Filter and compress the memory dump of a crashed kernel: what marvin-dump does, with its options
     #[command(disable_help_flag = true)]
     Dump {
@@ -284,6 +296,10 @@ pub(crate) struct Write {
     /// Write it to a file rather than to standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+
+    /// Write it as a mail: plain text of at most 80 columns from the subject on, with numbered observations
+    #[arg(long, conflicts_with_all = ["format", "style"])]
+    pub(crate) mail: bool,
 
     /// Show under the table what the kernels counted meanwhile: time, reclaim, disks, slabs, stalls, as marvin monitors does
     #[arg(long)]
@@ -636,6 +652,10 @@ pub(crate) struct Alerts {
     /// How they are written
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = AlertsFormat::Text)]
     pub(crate) format: AlertsFormat,
+
+    /// Write this alert as a mail to the kernel's lists instead, if something is worse; its name or the end of it
+    #[arg(long, value_name = "ALERT", conflicts_with_all = ["format", "open"])]
+    pub(crate) mail: Option<String>,
 }
 
 /// `marvin triage`.

@@ -1,13 +1,12 @@
 //! From an address to an answer: one function, whether a server asks or a page is written to a file.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use model::{Line, MachineId, Run, RunId};
 use report::history::{History, Key, Overview, overview};
 use report::{Machines, Question as Compared, Side};
-use store::{Store, StoreError};
+use store::{Location, Store, StoreError};
 
 use crate::address::{LENGTH_MAX, Question, slug, unslug};
 use crate::pages::{self, Asked, Frame, machine_digits};
@@ -108,7 +107,7 @@ impl From<StoreError> for Refusal {
 /// Everything that can be asked for.
 #[derive(Debug)]
 pub struct Site {
-    home: PathBuf,
+    location: Location,
     snapshot: RwLock<Arc<Snapshot>>,
     stores: Mutex<Vec<Store>>,
     overviews: Mutex<Vec<Arc<(u64, Overview)>>>,
@@ -119,11 +118,11 @@ pub struct Site {
 type Answered = Result<Reply, Refusal>;
 
 impl Site {
-    /// Makes the site of a home that was read.
+    /// Makes the site of a store that was read.
     #[must_use]
-    pub fn new(home: &Path, snapshot: Snapshot) -> Self {
+    pub fn new(location: impl Into<Location>, snapshot: Snapshot) -> Self {
         Self {
-            home: home.to_owned(),
+            location: location.into(),
             snapshot: RwLock::new(Arc::new(snapshot)),
             stores: Mutex::default(),
             overviews: Mutex::default(),
@@ -134,8 +133,8 @@ impl Site {
 
     /// Makes the site for files: its pages ask nothing.
     #[must_use]
-    pub fn of_files(home: &Path, snapshot: Snapshot) -> Self {
-        Self { is_static: true, ..Self::new(home, snapshot) }
+    pub fn of_files(location: impl Into<Location>, snapshot: Snapshot) -> Self {
+        Self { is_static: true, ..Self::new(location, snapshot) }
     }
 
     /// Shows what was read since. What was looked at lately is worked out before, so that no reader waits for it.
@@ -302,7 +301,7 @@ impl Site {
         let kept = stores().pop();
         let store = match kept {
             Some(store) => store,
-            None => Store::open_read_only(&self.home)?,
+            None => Store::open_read_only(&self.location)?,
         };
         let done = work(&store);
         let mut stores = stores();

@@ -8,6 +8,8 @@ mod compare;
 mod doctor;
 mod dump;
 mod experiment;
+mod export;
+mod gc;
 mod generate;
 mod history;
 mod import;
@@ -46,6 +48,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Command::Serve(command) => serve::serve(arguments, command),
         Command::Publish(command) => serve::publish(arguments, command),
         Command::Import(command) => import::import(arguments, command),
+        Command::Export(command) => export::export(arguments, command),
+        Command::Gc(command) => gc::gc(arguments, command),
         Command::Dump { words } => Ok(dump::dump(words)),
         Command::Kernels(command) => kernels::kernels(command),
         Command::Doctor => doctor::doctor(arguments),
