@@ -34,6 +34,7 @@ bench: ## Print one line per figure
 	@$(CARGO) run --release --locked -q -p benches --bin stats
 	@$(CARGO) run --release --locked -q -p benches --bin search
 	@$(CARGO) run --release --locked -q -p benches --bin web
+	@$(CARGO) run --release --locked -q -p benches --bin store
 
 bench-dump: ## Print figures of marvin-dump beside makedumpfile's (MAKEDUMPFILE=program, VMCORE=real dump)
 	$(CARGO) build --release --locked -p vmcore

@@ -11,7 +11,7 @@ use model::{
     Build, CallTree, CostModel, Equipment, KernelName, Machine, Modelled, MonitorCopy, Observation, Profile, Run,
     RunId, SourcePlace, Workload,
 };
-use store::{Artefact, HomeLock, Store};
+use store::{Artefact, HomeLock, Location, Store};
 use wire::{Clock, Frame, Job, Perturbation};
 
 use crate::carry_out::{Bench, carry_out};
@@ -32,6 +32,8 @@ const MONITORS: &str = ".monitors";
 pub struct Options {
     /// Its home; made if it is not there. Absolute.
     pub home: PathBuf,
+    /// Where results are kept: in the home, unless on a server.
+    pub store: Location,
     /// QEMU, if not the one in PATH.
     pub qemu: Option<PathBuf>,
     /// The guest's programs: [`INIT`] and [`AGENT`] unless a test brings its own.
@@ -50,7 +52,7 @@ impl Options {
     pub fn new(home: PathBuf) -> Self {
         let (snapshots, limits) = (SnapshotUse::Cached, Limits::default());
         let programs = Programs { init: INIT.to_vec(), agent: AGENT.to_vec() };
-        Self { home, qemu: None, programs, snapshots, limits, tools: Tools::default() }
+        Self { store: (&home).into(), home, qemu: None, programs, snapshots, limits, tools: Tools::default() }
     }
 }
 
@@ -118,7 +120,7 @@ impl Lab {
     /// When the home cannot be used, somebody else is measuring in it, or there is no usable QEMU.
     pub fn open(options: Options) -> Result<Self, LabError> {
         let lock = HomeLock::acquire(&options.home)?;
-        let store = Store::open(&options.home)?;
+        let store = Store::open(&options.store)?;
         let cache = BuildCache::open(&options.home)?;
         let symbols = SymbolCache::new(options.home.join("symbols"));
         let (tools, home) = (options.tools, options.home.clone());

@@ -1,5 +1,7 @@
 //! The command line's definition. Help, completions, man pages and the reference in `docs/cli.md` all come from here.
 
+mod keeping;
+mod sources;
 mod standing;
 
 use std::path::PathBuf;
@@ -9,11 +11,9 @@ use model::{CostModel, Line, RmapCase};
 use report::render::Style;
 
 use crate::exit::EXIT_CODES;
-pub(crate) use standing::{Config, Queue, QueueAdd, QueueMove, Watch, Work};
-
-mod sources;
-
+pub(crate) use keeping::{Export, ExportFormat, Gc};
 pub(crate) use sources::{Bisect, Build, Series};
+pub(crate) use standing::{Config, Queue, QueueAdd, QueueMove, Watch, Work};
 
 const KERNELS: &str = "Kernels are named by where they come from:
   deb:6.12                     the newest 6.12 that apt offers, cloud flavour
@@ -52,6 +52,9 @@ pub(crate) struct Arguments {
     /// What the site asks of its lab: trees, plans, whom to tell [default: marvin.toml in the home]
     #[arg(long, global = true, value_name = "FILE", env = "MARVIN_CONFIG", hide_env_values = true)]
     pub(crate) config_file: Option<PathBuf>,
+    /// Where results are kept, if not in the home: postgres://USER@HOST/DATABASE, the password best in PGPASSWORD
+    #[arg(long, global = true, value_name = "ADDRESS", env = "MARVIN_STORE", hide_env_values = true)]
+    pub(crate) store: Option<String>,
 
     /// Colours in text
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t = Colour::Auto)]
@@ -133,6 +136,10 @@ pub(crate) enum Command {
     Config(Config),
     /// Bring results of another suite into the home, to list, show and compare them
     Import(Import),
+    /// Write what is kept as a table for notebooks: CSV, JSON lines or Parquet
+    Export(Export),
+    /// Let go of runs that later ones replace and of old artefacts, never of what somebody refers to
+    Gc(Gc),
     /// Filter and compress the memory dump of a crashed kernel: what marvin-dump does, with its options
     #[command(disable_help_flag = true)]
     Dump {
@@ -235,6 +242,10 @@ pub(crate) struct Write {
     /// Write it to a file rather than to standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+
+    /// Write it as a mail: plain text of at most 80 columns from the subject on, with numbered observations
+    #[arg(long, conflicts_with_all = ["format", "style"])]
+    pub(crate) mail: bool,
 
     /// Show under the table what the kernels counted meanwhile: time, reclaim, disks, slabs, stalls, as marvin monitors does
     #[arg(long)]
@@ -587,6 +598,10 @@ pub(crate) struct Alerts {
     /// How they are written
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = AlertsFormat::Text)]
     pub(crate) format: AlertsFormat,
+
+    /// Write this alert as a mail to the kernel's lists instead, if something is worse; its name or the end of it
+    #[arg(long, value_name = "ALERT", conflicts_with_all = ["format", "open"])]
+    pub(crate) mail: Option<String>,
 }
 
 /// `marvin triage`.

@@ -1,9 +1,11 @@
-//! The home folder: where builds, snapshots and results live.
+//! The home folder, where builds and snapshots live, and the store, where results do: in the home or on a server.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use store::Location;
 
+use crate::cli::Arguments;
 use crate::exit::WrongInput;
 
 /// Returns the home: the given one, or `marvin` below `$XDG_DATA_HOME`, or below `~/.local/share`. Always absolute.
@@ -19,4 +21,14 @@ pub(crate) fn home(given: Option<&Path>) -> anyhow::Result<PathBuf> {
             .join("marvin"),
     };
     std::path::absolute(&home).with_context(|| format!("the home folder {} has no absolute path", home.display()))
+}
+
+/// Returns where results are kept: in the home, unless `--store` or its variable names a server. The password may be in
+/// PGPASSWORD, as for all programs of PostgreSQL.
+pub(crate) fn store(arguments: &Arguments) -> anyhow::Result<Location> {
+    let password = std::env::var("PGPASSWORD").ok();
+    match arguments.store.as_deref().filter(|address| !address.is_empty()) {
+        Some(address) => Ok(Location::server(address, password.as_deref())?),
+        None => Ok(home(arguments.home.as_deref())?.into()),
+    }
 }

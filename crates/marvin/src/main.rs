@@ -6,6 +6,7 @@ mod bisection;
 mod cli;
 mod commands;
 mod exit;
+mod export;
 mod home;
 mod progress;
 mod series;

@@ -1,14 +1,13 @@
 //! From an address to an answer: one function, whether a server asks or a page is written to a file.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use model::{Line, Machine, MachineId, Run, RunId};
 use report::history::{History, Key, Overview, overview};
 use report::{Machines, Question as Compared, Side};
-use store::{Store, StoreError};
+use store::{Location, Store, StoreError};
 
 use crate::address::{LENGTH_MAX, Question, slug, unslug};
 use crate::kept::Kept;
@@ -112,7 +111,7 @@ impl From<StoreError> for Refusal {
 /// Everything that can be asked for.
 #[derive(Debug)]
 pub struct Site {
-    home: PathBuf,
+    location: Location,
     snapshot: RwLock<Arc<Snapshot>>,
     /// The snapshot's, for those who need no more of it: who holds the last hold on a snapshot has to take it down.
     generation: AtomicU64,
@@ -128,11 +127,11 @@ pub struct Site {
 type Answered = Result<Reply, Refusal>;
 
 impl Site {
-    /// Makes the site of a home that was read.
+    /// Makes the site of a store that was read.
     #[must_use]
-    pub fn new(home: &Path, snapshot: Snapshot) -> Self {
+    pub fn new(location: impl Into<Location>, snapshot: Snapshot) -> Self {
         Self {
-            home: home.to_owned(),
+            location: location.into(),
             generation: AtomicU64::new(snapshot.generation),
             snapshot: RwLock::new(Arc::new(snapshot)),
             stores: Mutex::default(),
@@ -146,8 +145,8 @@ impl Site {
 
     /// Makes the site for files: its pages ask nothing.
     #[must_use]
-    pub fn of_files(home: &Path, snapshot: Snapshot) -> Self {
-        Self { is_static: true, ..Self::new(home, snapshot) }
+    pub fn of_files(location: impl Into<Location>, snapshot: Snapshot) -> Self {
+        Self { is_static: true, ..Self::new(location, snapshot) }
     }
 
     /// Shows what was read since. Pages that were looked at lately are made before, so that no reader waits for them.
@@ -340,7 +339,7 @@ impl Site {
         let kept = stores().pop();
         let store = match kept {
             Some(store) => store,
-            None => Store::open_read_only(&self.home)?,
+            None => Store::open_read_only(&self.location)?,
         };
         let done = work(&store);
         let mut stores = stores();

@@ -1,10 +1,8 @@
 //! A store that grows, read run by run: what came since the last look is taken into the history, nothing is read twice.
 
-use std::path::Path;
-
 use model::{Decision, Line};
 use report::history::{History, NotKnown, Triaged, alerts, triaged};
-use store::{Store, StoreError};
+use store::{Location, Store, StoreError};
 
 /// How many runs are held in memory whole at once.
 const RUNS_AT_ONCE: usize = 32;
@@ -43,12 +41,12 @@ pub enum SourceError {
 }
 
 impl Source {
-    /// Opens a home for reading. Nothing is read yet.
+    /// Opens a store for reading. Nothing is read yet.
     ///
     /// # Errors
     /// When nothing was ever saved there, or the home cannot be read.
-    pub fn open(home: &Path) -> Result<Self, SourceError> {
-        let store = Store::open_read_only(home)?;
+    pub fn open(location: impl Into<Location>) -> Result<Self, SourceError> {
+        let store = Store::open_read_only(location)?;
         Ok(Self { store, last: 0, history: History::default(), decisions: Vec::new() })
     }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use ingest::{Foreign, LeftOut, LkpPlace};
 use model::{Build, BuildFile, BuildId, KernelName, LKP, MMTESTS, Machine, MachineId, MachineKind, Run, RunId};
 use sha2::{Digest, Sha256};
-use store::{Artefact, HomeLock, Store, StoreError};
+use store::{Artefact, HomeLock, Location, Store, StoreError};
 
 use crate::LabError;
 use tree::wrong;
@@ -64,11 +64,11 @@ struct Found {
     foreign: Foreign,
 }
 
-/// Brings results of another suite into a home. Runs that are there already stay as they are.
+/// Brings results of another suite into the store of a home. Runs that are there already stay as they are.
 ///
 /// # Errors
 /// When the folder is no such folder, or the home cannot be used. Runs that were saved by then stay.
-pub fn import(home: &Path, suite: ForeignSuite, folder: &Path) -> Result<Imported, LabError> {
+pub fn import((home, location): (&Path, &Location), suite: ForeignSuite, folder: &Path) -> Result<Imported, LabError> {
     if !folder.is_dir() {
         return Err(wrong(folder, "there is no such folder"));
     }
@@ -78,7 +78,7 @@ pub fn import(home: &Path, suite: ForeignSuite, folder: &Path) -> Result<Importe
         ForeignSuite::Lkp => lkp(folder, &mut imported)?,
     };
     let _lock = HomeLock::acquire(home)?;
-    let store = Store::open(home)?;
+    let store = Store::open(location)?;
     for one in found {
         keep(&store, one, &mut imported)?;
     }

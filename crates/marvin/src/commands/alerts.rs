@@ -1,7 +1,7 @@
 //! `marvin alerts` and `marvin triage`: what changed, and what people think of it.
 
 use model::Decision;
-use report::history::{Triaged, alert_document, alerts_text, history_json};
+use report::history::{Triaged, alert_document, alert_mail, alerts_text, history_json};
 use store::Store;
 
 use super::compare::now;
@@ -9,7 +9,7 @@ use super::history::read;
 use crate::answer::Answer;
 use crate::cli::{self, AlertsFormat, Arguments};
 use crate::exit::{Exit, WrongInput};
-use crate::home::home;
+use crate::home::store;
 use crate::say;
 
 pub(crate) fn alerts(arguments: &Arguments, command: &cli::Alerts) -> anyhow::Result<Exit> {
@@ -18,6 +18,17 @@ pub(crate) fn alerts(arguments: &Arguments, command: &cli::Alerts) -> anyhow::Re
     let mut found = snapshot.alerts_of(command.line);
     if command.open {
         found.retain(Triaged::is_open);
+    }
+    if let Some(name) = &command.mail {
+        let one = named(&found, name)?;
+        let reproducer = format!("marvin alerts --mail {}", one.alert.name);
+        let Some(mail) = alert_mail(&snapshot.history, one, &reproducer) else {
+            return Err(
+                WrongInput(format!("nothing is worse with {}: there is nothing to write", one.alert.name)).into()
+            );
+        };
+        answer.write(&mail)?;
+        return Ok(if one.is_open() { Exit::Worse } else { Exit::Fine });
     }
     let is_open = found.iter().any(Triaged::is_open);
     let text = match command.format {
@@ -32,21 +43,7 @@ pub(crate) fn alerts(arguments: &Arguments, command: &cli::Alerts) -> anyhow::Re
 
 pub(crate) fn triage(arguments: &Arguments, command: &cli::Triage) -> anyhow::Result<Exit> {
     let snapshot = read(arguments)?;
-    let found = &snapshot.alerts;
-    let is_meant = |one: &&Triaged| {
-        let name = &one.alert.name;
-        *name == command.alert || name.rsplit_once('@').is_some_and(|(_, kernel)| kernel == command.alert)
-    };
-    let meant: Vec<&Triaged> = found.iter().filter(is_meant).collect();
-    let [one] = meant.as_slice() else {
-        let names: Vec<&str> = meant.iter().map(|one| one.alert.name.as_str()).collect();
-        return Err(WrongInput(if names.is_empty() {
-            format!("no alert `{}`: `marvin alerts` lists them", command.alert)
-        } else {
-            format!("`{}` is the end of several names: {}", command.alert, names.join(", "))
-        })
-        .into());
-    };
+    let one = named(&snapshot.alerts, &command.alert)?;
     let version = |kernel: usize| snapshot.history.kernel(kernel).release.as_str().to_owned();
     let decision = Decision {
         track: one.alert.track.clone(),
@@ -57,7 +54,26 @@ pub(crate) fn triage(arguments: &Arguments, command: &cli::Triage) -> anyhow::Re
         worse: one.alert.worse().count(),
         decided_unix: now(),
     };
-    Store::open(&home(arguments.home.as_deref())?)?.decide(&decision)?;
+    Store::open(store(arguments)?)?.decide(&decision)?;
     say(&format!("{} is {} now", one.alert.name, command.outcome));
     Ok(Exit::Fine)
+}
+
+/// Finds the alert that a name, or the end of one, means.
+fn named<'a>(found: &'a [Triaged], text: &str) -> anyhow::Result<&'a Triaged> {
+    let is_meant = |one: &&Triaged| {
+        let name = &one.alert.name;
+        *name == text || name.rsplit_once('@').is_some_and(|(_, kernel)| kernel == text)
+    };
+    let meant: Vec<&Triaged> = found.iter().filter(is_meant).collect();
+    let [one] = meant.as_slice() else {
+        let names: Vec<&str> = meant.iter().map(|one| one.alert.name.as_str()).collect();
+        return Err(WrongInput(if names.is_empty() {
+            format!("no alert `{text}`: `marvin alerts` lists them")
+        } else {
+            format!("`{text}` is the end of several names: {}", names.join(", "))
+        })
+        .into());
+    };
+    Ok(one)
 }

@@ -9,13 +9,14 @@ use lab::{
     Refused, Reuse, Stands,
 };
 use model::{Steadiness, Workload};
+use store::Location;
 
 use super::measure::{machines_of, settings, suite, workload};
 use crate::answer::Answer;
 use crate::bisection::{self, Told, add};
 use crate::cli::{Arguments, Bisect};
 use crate::exit::{Exit, WrongInput};
-use crate::home::home;
+use crate::home::{home, store};
 use crate::progress::Progress;
 
 pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<Exit> {
@@ -36,7 +37,7 @@ pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<
         answer.write(plan(&history, &sources)?)?;
         return Ok(Exit::Fine);
     }
-    let lab = open(&home, settings)?;
+    let lab = open((&home, store(arguments)?), settings)?;
     let progress = Progress::new(arguments.quiet);
     let reuse = if command.force { Reuse::Nothing } else { Reuse::Stored };
     let mut log = BisectionLog::open(&home, &identity(command, (&history, workload, &lab, &sources)), reuse)?;
@@ -88,8 +89,9 @@ pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<
     Ok(if findings.culprits.is_empty() { Exit::Unclear } else { Exit::Fine })
 }
 
-fn open(home: &Path, settings: SourceSettings) -> anyhow::Result<Lab> {
+fn open((home, location): (&Path, Location), settings: SourceSettings) -> anyhow::Result<Lab> {
     let mut options = Options::new(home.to_owned());
+    options.store = location;
     options.qemu = std::env::var_os("MARVIN_QEMU").map(Into::into);
     let mut lab = Lab::open(options)?;
     lab.set_sources(settings);

@@ -52,6 +52,7 @@ pub(crate) fn compare(arguments: &Arguments, command: &Compare) -> anyhow::Resul
         comparison.monitors = watched(&lab, (&builds, &runs), &question, (command.interval, &progress))?;
     }
     write(&comparison, &command.write, (answer, arguments))?;
+    super::report::mention(arguments, &comparison);
     Ok(comparison.conclusion().into())
 }
 
@@ -164,6 +165,7 @@ pub(crate) fn write(
     (answer, arguments): (Answer, &Arguments),
 ) -> anyhow::Result<()> {
     let text = match how.format {
+        _ if how.mail => report::render::mail::mail(comparison),
         Format::Text => report::render::text_in(comparison, how.style, &answer.styles(arguments.color)),
         Format::Markdown => report::render::markdown(comparison),
         Format::Html => report::render::html(comparison)?,

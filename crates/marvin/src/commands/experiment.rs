@@ -13,7 +13,7 @@ use super::measure::{build, kernel_name};
 use crate::answer::Answer;
 use crate::cli::{Arguments, Experiment, Format, RmapArguments};
 use crate::exit::{Exit, WrongInput};
-use crate::home::home;
+use crate::home::{home, store};
 use crate::progress::Progress;
 
 /// Most numbers on an axis: what fits into a line of text.
@@ -76,6 +76,7 @@ fn cases(command: &RmapArguments) -> Vec<RmapCase> {
 /// Opens a lab whose guests have the time that a large cell takes.
 fn open(arguments: &Arguments) -> anyhow::Result<Lab> {
     let mut options = Options::new(home(arguments.home.as_deref())?);
+    options.store = store(arguments)?;
     options.qemu = std::env::var_os("MARVIN_QEMU").map(Into::into);
     options.limits.job_cpu_s = CELL_CPU_S;
     Ok(Lab::open(options)?)

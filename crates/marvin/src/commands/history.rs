@@ -8,7 +8,7 @@ use web::{Snapshot, Source};
 use crate::answer::Answer;
 use crate::cli::{self, Arguments, HistoryFormat};
 use crate::exit::{Exit, WrongInput};
-use crate::home::home;
+use crate::home::store;
 
 pub(crate) fn history(arguments: &Arguments, command: &cli::History) -> anyhow::Result<Exit> {
     let answer = Answer::open(command.output.as_deref())?;
@@ -37,7 +37,7 @@ pub(crate) fn history(arguments: &Arguments, command: &cli::History) -> anyhow::
 
 /// Reads everything that the home holds.
 pub(crate) fn read(arguments: &Arguments) -> anyhow::Result<Snapshot> {
-    let mut source = Source::open(&home(arguments.home.as_deref())?)?;
+    let mut source = Source::open(store(arguments)?)?;
     source.refresh()?;
     Ok(source.snapshot(1))
 }

@@ -7,7 +7,7 @@ use lab::{ForeignSuite, Imported};
 use crate::answer::Answer;
 use crate::cli::{Arguments, Foreign, Import};
 use crate::exit::Exit;
-use crate::home::home;
+use crate::home::{home, store};
 
 pub(crate) fn import(arguments: &Arguments, command: &Import) -> anyhow::Result<Exit> {
     let answer = Answer::open(None)?;
@@ -15,7 +15,7 @@ pub(crate) fn import(arguments: &Arguments, command: &Import) -> anyhow::Result<
         Foreign::Mmtests => ForeignSuite::Mmtests,
         Foreign::Lkp => ForeignSuite::Lkp,
     };
-    let imported = lab::import(&home(arguments.home.as_deref())?, suite, &command.folder)?;
+    let imported = lab::import((&home(arguments.home.as_deref())?, &store(arguments)?), suite, &command.folder)?;
     let exit = if imported.runs.is_empty() { Exit::Usage } else { Exit::Fine };
     answer.write(told(&imported))?;
     Ok(exit)

@@ -8,11 +8,10 @@ use super::measure::suite;
 use crate::answer::Answer;
 use crate::cli::{Arguments, Runs, Workloads};
 use crate::exit::Exit;
-use crate::home::home;
 
 pub(crate) fn runs(arguments: &Arguments, command: &Runs) -> anyhow::Result<Exit> {
     let answer = Answer::open(None)?;
-    let store = Store::open_read_only(&home(arguments.home.as_deref())?)?;
+    let store = Store::open_read_only(crate::home::store(arguments)?)?;
     let summaries = store.runs(command.limit)?;
     let runs = summaries.iter().map(|summary| store.run(&summary.id)).collect::<Result<Vec<_>, _>>()?;
     let listed: Vec<Listed<'_>> =

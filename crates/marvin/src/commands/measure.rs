@@ -9,7 +9,7 @@ use model::{Build, KernelName, SUITES, SelectionError, Suite, Workload};
 use super::tools::known_tools;
 use crate::cli::{Arguments, Measure, SourceWords};
 use crate::exit::WrongInput;
-use crate::home::home;
+use crate::home::{home, store};
 use crate::progress::Progress;
 
 /// Reads a kernel's name.
@@ -109,6 +109,7 @@ pub(crate) fn open(arguments: &Arguments, measure: &Measure) -> anyhow::Result<L
 /// Opens the lab, with tools.
 pub(crate) fn open_with(arguments: &Arguments, measure: &Measure, tools: Tools) -> anyhow::Result<Lab> {
     let mut options = Options { tools, ..Options::new(home(arguments.home.as_deref())?) };
+    options.store = store(arguments)?;
     options.qemu = std::env::var_os("MARVIN_QEMU").map(Into::into);
     if measure.no_snapshots {
         options.snapshots = SnapshotUse::Never;

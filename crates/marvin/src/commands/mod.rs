@@ -9,6 +9,8 @@ mod config;
 mod doctor;
 mod dump;
 mod experiment;
+mod export;
+mod gc;
 mod generate;
 mod history;
 mod import;
@@ -56,6 +58,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Command::Queue(command) => queue::queue(arguments, command),
         Command::Config(command) => config::config(arguments, command),
         Command::Import(command) => import::import(arguments, command),
+        Command::Export(command) => export::export(arguments, command),
+        Command::Gc(command) => gc::gc(arguments, command),
         Command::Dump { words } => Ok(dump::dump(words)),
         Command::Kernels(command) => kernels::kernels(command),
         Command::Doctor => doctor::doctor(arguments),

@@ -16,7 +16,6 @@ use super::tools::known_tools;
 use crate::answer::Answer;
 use crate::cli::{Arguments, Report};
 use crate::exit::{Exit, WrongInput};
-use crate::home::home;
 
 /// Differences of imported results up to this many percent are no news, unless --margin says so: what stays between boots of
 /// one kernel on real machines is of that size.
@@ -24,7 +23,7 @@ const IMPORTED_MARGIN_PERCENT: f64 = 2.0;
 
 pub(crate) fn report(arguments: &Arguments, command: &Report) -> anyhow::Result<Exit> {
     let answer = Answer::open(command.write.output.as_deref())?;
-    let store = Store::open_read_only(&home(arguments.home.as_deref())?)?;
+    let store = Store::open_read_only(crate::home::store(arguments)?)?;
     let ids = command.runs.iter().map(|run| store.find_run(run)).collect::<Result<Vec<_>, _>>()?;
     let runs = ids.iter().map(|id| store.run(id)).collect::<Result<Vec<_>, _>>()?;
     let groups = grouped(runs, &store)?;
@@ -69,7 +68,19 @@ pub(crate) fn report(arguments: &Arguments, command: &Report) -> anyhow::Result<
         comparison.monitors = watched(&store, &sides)?;
     }
     write(&comparison, &command.write, (answer, arguments))?;
+    mention(arguments, &comparison);
     Ok(comparison.conclusion().into())
+}
+
+/// Leaves a note with runs that a report refers to them, so that none is ever let go of.
+pub(crate) fn mention(arguments: &Arguments, comparison: &report::Comparison) {
+    let runs: Vec<&RunId> = comparison.kernels().flat_map(|kernel| &kernel.runs).map(|run| &run.id).collect();
+    let left = crate::home::store(arguments)
+        .and_then(|location| Ok(Store::open(location)?.mention(&runs, &comparison.command)?));
+    if let Err(error) = left {
+        // The report is written; who may only read cannot keep others from removing either.
+        crate::say(&format!("note: these runs are not marked as referred to: {error:#}"));
+    }
 }
 
 /// Returns what monitors copied that is kept with runs of all sides, by what it is about: the first run of each side that has it.

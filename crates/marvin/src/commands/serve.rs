@@ -10,14 +10,14 @@ use super::history::read;
 use crate::answer::Answer;
 use crate::cli::{Arguments, Publish, Serve};
 use crate::exit::{Exit, WrongInput};
-use crate::home::home;
+use crate::home::store;
 use crate::say;
 
 /// Where it listens if nobody says so.
 const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 
 pub(crate) fn serve(arguments: &Arguments, command: &Serve) -> anyhow::Result<Exit> {
-    let home = home(arguments.home.as_deref())?;
+    let location = store(arguments)?;
     // Before anything is read: who cannot have the address need not wait.
     let listen = match command.listen {
         Some(listen) => listen,
@@ -26,9 +26,9 @@ pub(crate) fn serve(arguments: &Arguments, command: &Serve) -> anyhow::Result<Ex
     let listener =
         TcpListener::bind(listen).map_err(|error| WrongInput(format!("cannot listen on {listen}: {error}")))?;
     let address = listener.local_addr().context("cannot tell the address")?;
-    let mut source = Source::open(&home)?;
+    let mut source = Source::open(&location)?;
     source.refresh()?;
-    let site = Arc::new(Site::new(&home, source.snapshot(1)));
+    let site = Arc::new(Site::new(&location, source.snapshot(1)));
     if !arguments.quiet {
         say(&format!("serving http://{address}/ until it is stopped (Ctrl-C)"));
         if !address.ip().is_loopback() {
@@ -40,8 +40,8 @@ pub(crate) fn serve(arguments: &Arguments, command: &Serve) -> anyhow::Result<Ex
 }
 
 pub(crate) fn publish(arguments: &Arguments, command: &Publish) -> anyhow::Result<Exit> {
-    let home = home(arguments.home.as_deref())?;
-    let site = Site::of_files(&home, read(arguments)?);
+    let location = store(arguments)?;
+    let site = Site::of_files(&location, read(arguments)?);
     let published = web::publish(&site, &command.folder)?;
     Answer::open(None)?.write(format!("{} files, {} bytes\n", published.files, published.bytes))?;
     Ok(Exit::Fine)

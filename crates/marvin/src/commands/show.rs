@@ -7,11 +7,10 @@ use super::tools::known_tools;
 use crate::answer::Answer;
 use crate::cli::{Arguments, Show};
 use crate::exit::{Exit, WrongInput};
-use crate::home::home;
 
 pub(crate) fn show(arguments: &Arguments, command: &Show) -> anyhow::Result<Exit> {
     let answer = Answer::open(command.output.as_deref())?;
-    let store = Store::open_read_only(&home(arguments.home.as_deref())?)?;
+    let store = Store::open_read_only(crate::home::store(arguments)?)?;
     let id = store.find_run(&command.run)?;
     let text = match command.artefact.as_deref() {
         Some("list") => store.artefact_names(&id)?.iter().map(|name| format!("{name}\n")).collect(),

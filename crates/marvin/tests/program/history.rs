@@ -14,7 +14,12 @@ use crate::{fresh, marvin, told};
 fn lab(name: &str) -> PathBuf {
     let home = fresh(name);
     std::fs::create_dir_all(&home).unwrap();
-    let store = Store::open(&home).unwrap();
+    fill(&Store::open(&home).unwrap());
+    home
+}
+
+/// Saves the runs of that lab.
+pub(crate) fn fill(store: &Store) {
     let machine = Machine {
         id: MachineId::from_hex("aa00aa00aa00aa00").unwrap(),
         kind: MachineKind::Exact,
@@ -54,7 +59,6 @@ fn lab(name: &str) -> PathBuf {
         };
         store.save_run(&run, &[]).unwrap();
     }
-    home
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod exact;
 mod history;
 mod imported;
 mod interrupted;
+mod kept;
 mod mistakes;
 mod real_source;
 mod tools;

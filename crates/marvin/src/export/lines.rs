@@ -1,0 +1,56 @@
+//! Tables as lines of text: CSV as in RFC 4180, and JSON, one object a line.
+
+use super::{Column, Table, Value};
+
+/// Renders a table as CSV with a line of names. Nothing is an empty field, an empty text a quoted one.
+pub(crate) fn csv(table: &Table) -> String {
+    let names: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
+    let mut text = names.join(",") + "\n";
+    for row in &table.rows {
+        let fields: Vec<String> = row.iter().map(field).collect();
+        text.push_str(&fields.join(","));
+        text.push('\n');
+    }
+    text
+}
+
+fn field(value: &Value) -> String {
+    match value {
+        Value::None => String::new(),
+        Value::Text(words) => quoted(words),
+        Value::Whole(number) => number.to_string(),
+        Value::Unsigned(number) => number.to_string(),
+        // As short as it can be read back to the same bits.
+        Value::Number(number) => number.to_string(),
+    }
+}
+
+fn quoted(words: &str) -> String {
+    if words.is_empty() || words.contains([',', '"', '\n', '\r']) {
+        return format!("\"{}\"", words.replace('"', "\"\""));
+    }
+    words.to_owned()
+}
+
+/// Renders a table as JSON, a row a line, every column in every row. JSON has no word for what is not a finite number: null.
+pub(crate) fn json_lines(table: &Table) -> String {
+    let mut text = String::new();
+    for row in &table.rows {
+        let named = |(column, value): (&Column, &Value)| format!("\"{}\":{}", column.name, json(value));
+        let fields: Vec<String> = table.columns.iter().zip(row).map(named).collect();
+        text.push('{');
+        text.push_str(&fields.join(","));
+        text.push_str("}\n");
+    }
+    text
+}
+
+fn json(value: &Value) -> serde_json::Value {
+    match value {
+        Value::None => serde_json::Value::Null,
+        Value::Text(words) => words.as_str().into(),
+        Value::Whole(number) => (*number).into(),
+        Value::Unsigned(number) => (*number).into(),
+        Value::Number(number) => (*number).into(),
+    }
+}

@@ -1,0 +1,330 @@
+//! What is kept, as tables for notebooks: columns with their types and units, one row for each run, result or sample.
+//!
+//! `docs/export.md` has the columns for people; a test holds it to these.
+
+mod lines;
+mod parquet;
+
+pub(crate) use lines::{csv, json_lines};
+pub(crate) use parquet::parquet;
+
+use model::{Outcome, Region, Run, WorkloadResult};
+
+/// What a column holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// UTF-8.
+    Text,
+    /// 64 bits with sign.
+    Whole,
+    /// 64 bits without sign.
+    Unsigned,
+    /// A double.
+    Number,
+}
+
+impl Kind {
+    /// Returns the word for it.
+    #[cfg(test)]
+    fn word(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Whole => "integer",
+            Self::Unsigned => "unsigned integer",
+            Self::Number => "double",
+        }
+    }
+}
+
+/// A column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Column {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// What it holds.
+    pub(crate) kind: Kind,
+    /// Whether every row has a value.
+    pub(crate) is_required: bool,
+    /// The unit of its values, or what they are.
+    pub(crate) unit: &'static str,
+}
+
+/// A value.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Value {
+    None,
+    Text(String),
+    Whole(i64),
+    Unsigned(u64),
+    Number(f64),
+}
+
+/// Rows under columns.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Table {
+    pub(crate) columns: Vec<Column>,
+    pub(crate) rows: Vec<Vec<Value>>,
+}
+
+/// What a row is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Rows {
+    /// A run
+    Runs,
+    /// A workload of a run
+    Results,
+    /// An iteration of a workload
+    Samples,
+}
+
+/// A run with what it ran on.
+#[derive(Debug)]
+pub(crate) struct Exported {
+    pub(crate) run: Run,
+    /// The kernel's name.
+    pub(crate) kernel: String,
+    /// Its version.
+    pub(crate) version: String,
+    /// The machine's kind.
+    pub(crate) machine_kind: String,
+}
+
+const fn column(name: &'static str, kind: Kind, unit: &'static str) -> Column {
+    Column { name, kind, is_required: true, unit }
+}
+
+const fn optional(name: &'static str, kind: Kind, unit: &'static str) -> Column {
+    Column { name, kind, is_required: false, unit }
+}
+
+const RUN: &[Column] = &[
+    column("run", Kind::Text, "id of the run"),
+    column("kernel", Kind::Text, "name that the kernel was last asked for by"),
+    column("version", Kind::Text, "version of the kernel"),
+    column("build", Kind::Text, "id of the build: SHA-256 of its image"),
+    column("machine", Kind::Text, "id of the machine"),
+    column("machine_kind", Kind::Text, "exact or imported"),
+    column("suite", Kind::Text, "name of the suite"),
+    column("seed", Kind::Unsigned, "seed of boot and run"),
+    column("started_unix", Kind::Whole, "seconds since 1970-01-01 UTC"),
+];
+
+const RUN_ONLY: &[Column] = &[
+    column("completed", Kind::Whole, "workloads"),
+    column("unsupported", Kind::Whole, "workloads"),
+    column("failed", Kind::Whole, "workloads"),
+];
+
+const RESULT: &[Column] = &[
+    column("workload", Kind::Text, "name of the workload"),
+    column("operations", Kind::Unsigned, "operations in one iteration"),
+];
+
+const RESULT_ONLY: &[Column] = &[
+    column("outcome", Kind::Text, "completed, unsupported or failed"),
+    optional("stage", Kind::Text, "how far the kernel got, where it failed"),
+    optional("reason", Kind::Text, "why it failed, or what it does not support"),
+    column("iterations", Kind::Whole, "samples, warm-ups included"),
+];
+
+const SAMPLE: &[Column] = &[
+    column("iteration", Kind::Whole, "from 0, warm-ups included"),
+    column(
+        "sample",
+        Kind::Number,
+        "per operation: instructions by the guest's clock on the exact machine; the suite's unit where imported",
+    ),
+    optional("counted_kernel", Kind::Unsigned, "instructions of the whole iteration: the kernel's for the workload"),
+    optional("counted_user", Kind::Unsigned, "the same: its user code's"),
+    optional("counted_interrupt", Kind::Unsigned, "the same: of interrupts"),
+    optional("counted_other", Kind::Unsigned, "the same: of other tasks"),
+];
+
+/// Returns the columns of a table.
+pub(crate) fn columns(rows: Rows) -> Vec<Column> {
+    let parts: &[&[Column]] = match rows {
+        Rows::Runs => &[RUN, RUN_ONLY],
+        Rows::Results => &[RUN, RESULT, RESULT_ONLY],
+        Rows::Samples => &[RUN, RESULT, SAMPLE],
+    };
+    parts.concat()
+}
+
+/// Makes a table of runs; of their workloads only those that fit.
+pub(crate) fn table(runs: &[Exported], rows: Rows, fits: impl Fn(&str) -> bool) -> Table {
+    let mut table = Table { columns: columns(rows), rows: Vec::new() };
+    let fits = &fits;
+    for exported in runs {
+        let results = || exported.run.results.iter().filter(move |result| fits(&result.workload));
+        match rows {
+            Rows::Runs => {
+                let count = |is: fn(&Outcome) -> bool| {
+                    let number = results().filter(|result| is(&result.outcome)).count();
+                    Value::Whole(i64::try_from(number).unwrap_or(i64::MAX))
+                };
+                let counts = [
+                    count(|outcome| matches!(outcome, Outcome::Completed)),
+                    count(|outcome| matches!(outcome, Outcome::Unsupported(_))),
+                    count(|outcome| matches!(outcome, Outcome::Failed(_))),
+                ];
+                table.rows.push(of_run(exported).into_iter().chain(counts).collect());
+            }
+            Rows::Results => table.rows.extend(results().map(|result| {
+                of_run(exported).into_iter().chain(of_workload(result)).chain(of_result(result)).collect()
+            })),
+            Rows::Samples => {
+                for result in results() {
+                    table.rows.extend((0..result.samples.len()).map(|n| {
+                        of_run(exported).into_iter().chain(of_workload(result)).chain(of_sample(result, n)).collect()
+                    }));
+                }
+            }
+        }
+    }
+    table
+}
+
+fn of_run(exported: &Exported) -> Vec<Value> {
+    let Exported { run, kernel, version, machine_kind } = exported;
+    vec![
+        Value::Text(run.id.to_string()),
+        Value::Text(kernel.clone()),
+        Value::Text(version.clone()),
+        Value::Text(run.build.to_string()),
+        Value::Text(run.machine.to_string()),
+        Value::Text(machine_kind.clone()),
+        Value::Text(run.suite.clone()),
+        Value::Unsigned(run.seed),
+        Value::Whole(run.started_unix),
+    ]
+}
+
+fn of_workload(result: &WorkloadResult) -> [Value; 2] {
+    [Value::Text(result.workload.clone()), Value::Unsigned(result.operations)]
+}
+
+fn of_result(result: &WorkloadResult) -> [Value; 4] {
+    let text = |text: &dyn std::fmt::Display| Value::Text(text.to_string());
+    let (outcome, stage, reason) = match &result.outcome {
+        Outcome::Completed => ("completed", Value::None, Value::None),
+        Outcome::Unsupported(what) => ("unsupported", Value::None, text(what)),
+        Outcome::Failed(failure) => ("failed", text(&failure.stage), text(&failure.reason)),
+    };
+    let iterations = i64::try_from(result.samples.len()).unwrap_or(i64::MAX);
+    [Value::Text(outcome.to_owned()), stage, reason, Value::Whole(iterations)]
+}
+
+fn of_sample(result: &WorkloadResult, iteration: usize) -> [Value; 6] {
+    let counted = result.counted.get(iteration);
+    let count = |of: fn(&Region) -> u64| counted.map_or(Value::None, |region| Value::Unsigned(of(region)));
+    [
+        Value::Whole(i64::try_from(iteration).unwrap_or(i64::MAX)),
+        Value::Number(result.samples[iteration]),
+        count(|region| region.kernel),
+        count(|region| region.user),
+        count(|region| region.interrupt),
+        count(|region| region.other),
+    ]
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use model::{
+        BuildId, FailureReason, MachineId, Outcome, Region, Run, RunId, Stage, SubjectFailure, WorkloadResult,
+    };
+
+    use super::{Exported, Rows, Table, columns, csv, json_lines, table};
+
+    /// Two runs with everything that is hard to write.
+    pub(crate) fn runs() -> Vec<Exported> {
+        let result = |workload: &str, outcome, samples: Vec<f64>| WorkloadResult {
+            workload: workload.to_owned(),
+            operations: 20_000,
+            counted: if samples.is_empty() {
+                vec![]
+            } else {
+                vec![Region { user: 1, kernel: 2, interrupt: 3, other: 4 }]
+            },
+            outcome,
+            samples,
+        };
+        let failure = SubjectFailure {
+            stage: Stage::Workload,
+            reason: FailureReason::WorkloadFailed("a \"b\",\nc".to_owned()),
+            console_tail: String::new(),
+        };
+        let results = vec![
+            result("getppid", Outcome::Completed, vec![100.5, f64::NAN]),
+            result("io,uring", Outcome::Unsupported("=io_uring".to_owned()), vec![]),
+            result("größe\u{1b}", Outcome::Failed(failure), vec![]),
+        ];
+        let run = |hex: &str, results| Run {
+            id: RunId::from_hex(hex).unwrap(),
+            build: BuildId::from_hex("aa").unwrap(),
+            machine: MachineId::from_hex("ee").unwrap(),
+            suite: "micro".to_owned(),
+            seed: u64::MAX,
+            started_unix: -1,
+            environment: vec![],
+            results,
+        };
+        let exported = |run| Exported {
+            run,
+            kernel: "deb:6.12".to_owned(),
+            version: "6.12.117".to_owned(),
+            machine_kind: "exact".to_owned(),
+        };
+        vec![exported(run("01", results)), exported(run("02", vec![]))]
+    }
+
+    fn all(rows: Rows) -> Table {
+        table(&runs(), rows, |_| true)
+    }
+
+    #[test]
+    fn tables_as_csv() {
+        insta::assert_snapshot!("runs.csv", csv(&all(Rows::Runs)));
+        insta::assert_snapshot!("results.csv", csv(&all(Rows::Results)));
+        insta::assert_snapshot!("samples.csv", csv(&all(Rows::Samples)));
+    }
+
+    #[test]
+    fn tables_as_json_lines() {
+        for rows in [Rows::Runs, Rows::Results, Rows::Samples] {
+            let table = all(rows);
+            let text = json_lines(&table);
+            assert_eq!(text.lines().count(), table.rows.len());
+            for line in text.lines() {
+                let object: serde_json::Value = serde_json::from_str(line).unwrap();
+                assert_eq!(object.as_object().unwrap().len(), table.columns.len());
+            }
+        }
+        insta::assert_snapshot!("samples.jsonl", json_lines(&all(Rows::Samples)));
+    }
+
+    #[test]
+    fn workloads_that_do_not_fit_are_left_out() {
+        assert_eq!(table(&runs(), Rows::Results, |name| name == "getppid").rows.len(), 1);
+        assert!(table(&[], Rows::Samples, |_| true).rows.is_empty());
+    }
+
+    #[test]
+    fn every_row_is_as_wide_as_its_table() {
+        for rows in [Rows::Runs, Rows::Results, Rows::Samples] {
+            let table = all(rows);
+            assert!(!table.rows.is_empty() && table.rows.iter().all(|row| row.len() == table.columns.len()));
+        }
+    }
+
+    #[test]
+    fn the_document_has_every_column_with_its_type_and_unit() {
+        let document = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/export.md")).unwrap();
+        for rows in [Rows::Runs, Rows::Results, Rows::Samples] {
+            for column in columns(rows) {
+                let nullable = if column.is_required { "" } else { ", or nothing" };
+                let line = format!("| `{}` | {}{nullable} | {} |", column.name, column.kind.word(), column.unit);
+                assert!(document.contains(&line), "docs/export.md lacks: {line}");
+            }
+        }
+    }
+}
