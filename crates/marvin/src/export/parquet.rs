@@ -2,7 +2,7 @@
 //! plain, compressed with zstd, and the metadata in Thrift's compact protocol.
 //!
 //! Written after the specification in apache/parquet-format (`README.md`, `Encodings.md`, `src/main/thrift/parquet.thrift`)
-//! and apache/thrift (`doc/specs/thrift-compact-protocol.md`). The crate `parquet` would bring more than thirty others.
+//! and apache/thrift (`doc/specs/thrift-compact-protocol.md`). The crate `parquet` would bring many others.
 
 use super::{Column, Kind, Table, Value};
 

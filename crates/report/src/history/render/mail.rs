@@ -3,6 +3,7 @@
 use model::{MachineKind, Verdict};
 
 use super::text::{certainty, change_size};
+use crate::difference::difference_percent;
 use crate::history::{Alert, History, Member, Triaged};
 use crate::label::cut_middle;
 use crate::plain::plain;
@@ -26,7 +27,7 @@ pub fn alert_mail(history: &History, triaged: &Triaged, command: &str) -> Option
     let [after, at] = [alert.after, alert.at].map(|kernel| plain(&history.kernel(kernel).title));
     let others = alert.worse().count() - 1;
     let and = if others > 0 { format!(" and {}", count(others, "other")) } else { String::new() };
-    let size = match worst.difference_percent {
+    let size = match difference(history, alert, worst) {
         Some(difference) => format!("{}% worse", percent(difference.abs(), PERCENT)),
         None => change_size(None, worst.basis),
     };
@@ -82,17 +83,27 @@ fn table(page: &mut Page, history: &History, alert: &Alert, (after, at): (&str, 
 
 /// The values are those of the last kernel without the change and the first one that surely has it, where both have one.
 fn row(history: &History, alert: &Alert, member: &Member) -> String {
-    let series = history.series().find(|(key, _)| **key == member.key).map(|(_, series)| series);
-    let number = |kernel: usize| {
-        let point = series.and_then(|series| series.point(kernel)).and_then(|point| point.value);
-        point.map_or_else(|| "-".to_owned(), |number| value(number, VALUE))
-    };
+    let number = |kernel| numeric(history, member, kernel).map_or_else(|| "-".to_owned(), |n| value(n, VALUE));
     let name = cut_middle(&plain(&member.key.workload), NAME);
-    let difference = match member.difference_percent {
+    let difference = match difference(history, alert, member) {
         Some(difference) => format!("{}%", percent(difference, PERCENT - 1)),
         None => change_size(None, member.basis),
     };
     format!("{name:<NAME$} {:>VALUE$} {:>VALUE$} {difference:>PERCENT$}", number(alert.after), number(alert.at))
+}
+
+fn numeric(history: &History, member: &Member, kernel: usize) -> Option<f64> {
+    let (_, series) = history.series().find(|(key, _)| **key == member.key)?;
+    series.point(kernel)?.value
+}
+
+/// Returns how far the two values that the mail shows are apart: a reader works it out again. The change itself, which stands
+/// between levels of several kernels, only where one has no value.
+fn difference(history: &History, alert: &Alert, member: &Member) -> Option<f64> {
+    let shown = numeric(history, member, alert.after).zip(numeric(history, member, alert.at));
+    let series = history.series().find(|(key, _)| **key == member.key).map(|(_, series)| series);
+    let apart = series.zip(shown).and_then(|(s, (after, at))| difference_percent(s.metric.direction, after, at));
+    apart.or(member.difference_percent)
 }
 
 fn observations(page: &mut Page, history: &History, triaged: &Triaged) {
@@ -103,7 +114,7 @@ fn observations(page: &mut Page, history: &History, triaged: &Triaged) {
         facts.push(format!(
             "The worst is {}: {}{}.",
             plain(&worst.key.workload),
-            change_size(worst.difference_percent, worst.basis),
+            change_size(difference(history, alert, worst), worst.basis),
             certainty(worst.basis).map_or_else(String::new, |words| format!(" ({words})"))
         ));
     }
@@ -113,7 +124,11 @@ fn observations(page: &mut Page, history: &History, triaged: &Triaged) {
         .filter(|member| member.verdict == Verdict::Better && member.gone.is_none())
         .take(SHOWN_MAX)
         .map(|member| {
-            format!("{} ({})", plain(&member.key.workload), change_size(member.difference_percent, member.basis))
+            format!(
+                "{} ({})",
+                plain(&member.key.workload),
+                change_size(difference(history, alert, member), member.basis)
+            )
         })
         .collect();
     if !better.is_empty() {
