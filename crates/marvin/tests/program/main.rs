@@ -11,6 +11,7 @@ mod interrupted;
 mod kept;
 mod mistakes;
 mod real_source;
+mod sources;
 mod tools;
 mod watched;
 

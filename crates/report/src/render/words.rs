@@ -223,12 +223,17 @@ pub(crate) fn machine(comparison: &Comparison) -> String {
         return "different ones: see the kernels below".to_owned();
     }
     let known: HashSet<&str> = machine.summary.split(", ").collect();
-    let also = comparison.base.also.iter().map(|other| {
-        // Only what is different: the rest was said.
+    let mut also: Vec<String> = Vec::new();
+    for other in &comparison.base.also {
+        // Only what is different: the rest was said. Machines that differ in extra files only look the same here.
         let own: Vec<&str> = other.summary.split(", ").filter(|part| !known.contains(part)).collect();
-        format!("; also with {}", plain(&own.join(", ")))
-    });
-    format!("{}; {}{}", machine.kind, plain(&machine.summary), also.collect::<String>())
+        let own = plain(&own.join(", "));
+        if !own.is_empty() && !also.contains(&own) {
+            also.push(own);
+        }
+    }
+    let also: String = also.iter().map(|own| format!("; also with {own}")).collect();
+    format!("{}; {}{also}", machine.kind, plain(&machine.summary))
 }
 
 /// Tells whether all kernels ran on the same machine.

@@ -1,0 +1,105 @@
+//! Sources and ranges that are of no use: one message each, that says what, where and what to do, and nothing lost.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use crate::bisected::Tree;
+use crate::{fresh, marvin, shown, told};
+
+/// A source that does not build: `fails` says why.
+const MAKEFILE: &str = "tinyconfig olddefconfig:\n\t@touch $(O)/.config\n\
+    vmlinux:\n\t@cat fails >&2; exit 1\n";
+
+fn source(name: &str) -> Tree {
+    let tree = Tree::new(name);
+    fs::write(tree.folder.join("Makefile"), MAKEFILE).unwrap();
+    fs::write(tree.folder.join("Kbuild"), "").unwrap();
+    tree.commit("fails", "mm/memory.c:7:1: error: expected ';'\n");
+    tree.git(&["tag", "good"]);
+    tree
+}
+
+/// Asks, and leaves out where the tree is.
+fn asked(home: &Path, tree: &Tree, words: &[&str]) -> String {
+    let name = tree.name();
+    told(home, &[words, &["--tree", &name]].concat()).replace(&name, "TREE")
+}
+
+#[test]
+fn ranges_that_cannot_be_bisected_end_with_one_message() {
+    let (home, tree) = (fresh("ranges-home"), source("ranges-tree"));
+    tree.git(&["checkout", "-q", "-b", "side"]);
+    tree.commit("side", "1\n");
+    tree.git(&["checkout", "-q", "main"]);
+    for n in 0..3 {
+        tree.commit("mm/memory.c", &format!("// {n}\n"));
+    }
+    tree.git(&["tag", "no-version"]);
+    let bisect = |good: &str, bad: &str| asked(&home, &tree, &["bisect", good, bad, "--workload", "getppid", "-q"]);
+    insta::assert_snapshot!("unknown-revision", bisect("good", "v9.9"));
+    insta::assert_snapshot!("not-an-ancestor", bisect("side", "main"));
+    insta::assert_snapshot!("swapped", bisect("main", "good"));
+    insta::assert_snapshot!("same", bisect("good", "good~0"));
+    // A tag is a commit, whatever it is called.
+    insta::assert_snapshot!("nothing-builds", bisect("good", "no-version"));
+    tree.commit("fails", "ld: final link failed: No space left on device\n");
+    tree.git(&["tag", "full"]);
+    tree.commit("fails", "ld: final link failed: No space left on device, again\n");
+    insta::assert_snapshot!("disk-full", bisect("full", "main"));
+    let clone = Tree { folder: fresh("ranges-shallow") };
+    let from = format!("file://{}", tree.name());
+    tree.git(&["clone", "-q", "--depth", "2", &from, &clone.name()]);
+    clone.git(&["fetch", "-q", "--depth", "1", "origin", "tag", "good"]);
+    insta::assert_snapshot!(
+        "shallow",
+        asked(&home, &clone, &["bisect", "good", "main", "--workload", "getppid", "-q"])
+    );
+    let said = told(&home, &["bisect", "good", "main", "--tree", "/", "--workload", "getppid", "-q"]);
+    insta::assert_snapshot!("no-repository", said);
+}
+
+#[test]
+fn series_and_patches_that_are_none_end_with_one_message() {
+    let (home, tree) = (fresh("patches-home"), source("patches-tree"));
+    let patch = tree.folder.join("fix.patch");
+    fs::write(&patch, "--- a/mm/memory.c\n+++ b/mm/memory.c\n@@ -1 +1 @@\n-before\n+after\n").unwrap();
+    let of = |revision: &str| format!("patch:{}@{revision}", patch.display());
+    let build = |name: &str| asked(&home, &tree, &["build", name, "-q"]);
+    insta::assert_snapshot!(
+        "patch-does-not-apply",
+        build(&of("good")).replace(&tree.git(&["rev-parse", "good"])[..12], "GOOD")
+    );
+    insta::assert_snapshot!("patch-of-nothing", build(&of("v9.9")));
+    insta::assert_snapshot!(
+        "patch-is-absent",
+        build("patch:nonesuch.patch@good").replace(&tree.git(&["rev-parse", "good"])[..12], "GOOD")
+    );
+    insta::assert_snapshot!("patch-is-empty", build("patch:"));
+    insta::assert_snapshot!("series-is-none", asked(&home, &tree, &["series", "good", "-q"]));
+    insta::assert_snapshot!("series-is-empty", asked(&home, &tree, &["series", "good..main", "-q"]));
+    insta::assert_snapshot!("series-without-tree", told(&home, &["series", "good..main", "-q"]));
+    insta::assert_snapshot!("compare-of-one", told(&home, &["compare", "git:good", "-q"]));
+    tree.commit("mm/memory.c", "// 1\n");
+    insta::assert_snapshot!("series-does-not-build", asked(&home, &tree, &["series", "main^..main", "-q"]));
+}
+
+#[test]
+fn another_compiler_is_another_build_and_never_half_a_bisection() {
+    let (home, tree) = (fresh("compiler-home"), source("compiler-tree"));
+    tree.commit("mm/memory.c", "// 1\n");
+    let tools = fresh("compiler-tools");
+    fs::create_dir_all(&tools).unwrap();
+    // Says another version each time that it is asked.
+    let script = "#!/bin/sh\necho x >>\"$0.calls\"\necho \"gcc (make-believe) $(wc -l <\"$0.calls\")\"\n";
+    fs::write(tools.join("gcc"), script).unwrap();
+    fs::set_permissions(tools.join("gcc"), fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
+    let name = tree.name();
+    let words = ["bisect", "good", "main", "--tree", &name, "--workload", "getppid", "-q"];
+    let said = shown(&marvin(&home).args(words).env("PATH", path).output().unwrap(), &home);
+    let linker = Command::new("ld").arg("--version").output().unwrap();
+    let linker = String::from_utf8(linker.stdout).unwrap();
+    insta::assert_snapshot!("compiler-changed", said.replace(linker.lines().next().unwrap(), "LINKER"));
+}
