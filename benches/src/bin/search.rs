@@ -5,9 +5,9 @@
 
 use std::hint::black_box;
 use std::io::Write;
-use std::process::ExitCode;
 
 use anyhow::Context;
+use figures::cpu;
 use figures::figure::{Against, Figure, Figures};
 use kernel::{Commit, History};
 use stats::synthetic::{By, Line, PLACES, Severals, Singles, Start};
@@ -18,18 +18,7 @@ const TRIALS: usize = 1000;
 /// Bisections of pure noise.
 const NOISE: usize = 200;
 
-fn main() -> ExitCode {
-    match figures() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            // With nobody to tell, the exit code still does.
-            writeln!(std::io::stderr(), "benches: {error:#}").ok();
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn figures() -> anyhow::Result<()> {
+fn main() -> anyhow::Result<()> {
     singles()?;
     severals()?;
     selection()
@@ -81,24 +70,15 @@ fn selection() -> anyhow::Result<()> {
     let history = history().context("no history")?;
     let mut best = f64::MAX;
     for _ in 0..20 {
-        let start = own_s()?;
+        let start = cpu::own_s()?;
         black_box(choose(&history));
-        best = best.min(own_s()? - start);
+        best = best.min(cpu::own_s()? - start);
     }
     let mut figures = Figures;
     let name = format!("next of {} commits, {} merges, chosen", history.count(), history.merges());
     writeln!(std::io::stdout())?;
     figures.print(&Figure { name, value: best * 1e3, unit: "ms CPU", against: Against::Goal(20.0) })?;
     Ok(())
-}
-
-/// Returns the processor seconds of this thread: the first field of schedstat, in ns (`Documentation/scheduler/sched-stats.rst`).
-fn own_s() -> anyhow::Result<f64> {
-    // Giving the processor away brings the field up to date.
-    std::thread::yield_now();
-    let stat = std::fs::read_to_string("/proc/thread-self/schedstat")?;
-    let spent: f64 = stat.split(' ').next().unwrap_or_default().parse()?;
-    Ok(spent / 1e9)
 }
 
 /// What is asked of a search for one step: share that is right, and runs.

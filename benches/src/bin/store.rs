@@ -1,8 +1,6 @@
 //! Prints how long a store takes to keep one run, in a home and on a server of PostgreSQL: 10,000 samples in 500 results, each
 //! with a console, until all of it is on the disk.
 
-use std::io::Write;
-use std::process::ExitCode;
 use std::time::Instant;
 
 use figures::figure::{Against, Figure, Figures};
@@ -17,18 +15,7 @@ const RUNS: usize = 21;
 /// Most that one run may take.
 const GOAL_MS: f64 = 50.0;
 
-fn main() -> ExitCode {
-    match figures() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            // With nobody to tell, the exit code still does.
-            writeln!(std::io::stderr(), "benches: {error:#}").ok();
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn figures() -> anyhow::Result<()> {
+fn main() -> anyhow::Result<()> {
     let mut figures = Figures;
     let home = tempfile::tempdir()?;
     told(&mut figures, "SQLite", &Store::open(home.path())?)?;

@@ -6,7 +6,6 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -30,22 +29,10 @@ const READING: Duration = Duration::from_secs(15);
 /// Pairs of kernels that readers look at.
 const PAIRS: usize = 6;
 
-fn main() -> ExitCode {
-    let done = match std::env::args_os().nth(1) {
-        Some(home) => write(Path::new(&home)).map(drop),
-        None => figures(),
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            // With nobody to tell, the exit code still does.
-            writeln!(std::io::stderr(), "benches: {error:#}").ok();
-            ExitCode::FAILURE
-        }
+fn main() -> anyhow::Result<()> {
+    if let Some(home) = std::env::args_os().nth(1) {
+        return write(Path::new(&home)).map(drop);
     }
-}
-
-fn figures() -> anyhow::Result<()> {
     let mut figures = Figures;
     let load = cpu::load()?;
     if load > 1.0 {
@@ -56,20 +43,32 @@ fn figures() -> anyhow::Result<()> {
     let print = |figures: &mut Figures, name: &str, value: f64, unit, against| {
         figures.print(&Figure { name: name.to_owned(), value, unit, against })
     };
-    let start = own_s()?;
+    let start = cpu::own_s()?;
     let mut source = Source::open(home.path())?;
     source.refresh()?;
     let samples = WORKLOADS * MACHINES * KERNELS * ITERATIONS;
-    print(&mut figures, &format!("reading a lab of {samples} samples"), own_s()? - start, "s CPU", Against::Nothing)?;
-    let start = own_s()?;
+    print(
+        &mut figures,
+        &format!("reading a lab of {samples} samples"),
+        cpu::own_s()? - start,
+        "s CPU",
+        Against::Nothing,
+    )?;
+    let start = cpu::own_s()?;
     let site = Arc::new(Site::new(home.path(), source.snapshot(1)));
-    print(&mut figures, "a snapshot with all alerts", (own_s()? - start) * 1e3, "ms CPU", Against::Nothing)?;
-    let start = own_s()?;
+    print(&mut figures, "a snapshot with all alerts", (cpu::own_s()? - start) * 1e3, "ms CPU", Against::Nothing)?;
+    let start = cpu::own_s()?;
     let first = site.answer("/", "");
-    print(&mut figures, "first screen, worked out anew", (own_s()? - start) * 1e3, "ms CPU", Against::Goal(100.0))?;
-    let start = own_s()?;
+    print(
+        &mut figures,
+        "first screen, worked out anew",
+        (cpu::own_s()? - start) * 1e3,
+        "ms CPU",
+        Against::Goal(100.0),
+    )?;
+    let start = cpu::own_s()?;
     let again = site.answer("/", "");
-    print(&mut figures, "first screen, again", (own_s()? - start) * 1e3, "ms CPU", Against::Nothing)?;
+    print(&mut figures, "first screen, again", (cpu::own_s()? - start) * 1e3, "ms CPU", Against::Nothing)?;
     anyhow::ensure!(first == again && first.status == 200, "the first screen is {}", first.status);
     print(&mut figures, "first screen, size", first.body.len() as f64 / 1e3, "kB", Against::Goal(100.0))?;
     for pair in 0..PAIRS {
@@ -77,13 +76,13 @@ fn figures() -> anyhow::Result<()> {
         anyhow::ensure!(shown.status == 200, "a first screen is {}", shown.status);
     }
     lab.run((KERNELS, 0))?;
-    let start = own_s()?;
+    let start = cpu::own_s()?;
     source.refresh()?;
-    print(&mut figures, "a run more is read", (own_s()? - start) * 1e3, "ms CPU", Against::Nothing)?;
-    let start = own_s()?;
+    print(&mut figures, "a run more is read", (cpu::own_s()? - start) * 1e3, "ms CPU", Against::Nothing)?;
+    let start = cpu::own_s()?;
     site.renew(source.snapshot(2));
     let name = format!("and {} first screens are made anew", PAIRS + 1);
-    print(&mut figures, &name, (own_s()? - start) * 1e3, "ms CPU", Against::Nothing)?;
+    print(&mut figures, &name, (cpu::own_s()? - start) * 1e3, "ms CPU", Against::Nothing)?;
     let (times, written) = under_load(&mut lab, (site, source))?;
     let (mut served, mut waited): (Vec<f64>, Vec<f64>) = times.into_iter().unzip();
     let at = |times: &mut Vec<f64>, part: f64| {
@@ -245,13 +244,4 @@ fn machine(machine: usize) -> anyhow::Result<Machine> {
         summary: format!("synthetic machine {machine}"),
         fingerprint: vec![("synthetic".to_owned(), machine.to_string())],
     })
-}
-
-/// Returns the processor seconds of this thread: the first field of schedstat, in ns (`Documentation/scheduler/sched-stats.rst`).
-fn own_s() -> anyhow::Result<f64> {
-    // Giving the processor away brings the field up to date.
-    std::thread::yield_now();
-    let stat = std::fs::read_to_string("/proc/thread-self/schedstat")?;
-    let spent: f64 = stat.split(' ').next().unwrap_or_default().parse()?;
-    Ok(spent / 1e9)
 }
