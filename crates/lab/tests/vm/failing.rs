@@ -1,15 +1,18 @@
 //! Kernels that fail, each in its own way: the outcome says where and why, and the lab goes on.
 
+use std::path::Path;
+
 use lab::{Dumps, Lab, Options, Plan, Reuse};
 use machine::{Limits, Programs};
 use model::{MICRO, Metric, Outcome, Workload};
 
-use crate::{build, folder, leaked, measure, same_build};
+use crate::fresh::fresh;
+use crate::{build, leaked, measure, same_build};
 
 /// A lab that loses patience quickly.
-fn impatient(name: &str) -> Lab {
+fn impatient(home: &Path) -> Lab {
     let limits = Limits { boot_cpu_s: 30, job_cpu_s: 8, wall_factor: 30, console_bytes: 1 << 20, ..Limits::default() };
-    Lab::open(Options { limits, ..Options::new(folder(name)) }).unwrap()
+    Lab::open(Options { limits, ..Options::new(home.to_owned()) }).unwrap()
 }
 
 fn misbehaving(name: &'static str) -> &'static Workload {
@@ -31,7 +34,8 @@ fn misbehaving(name: &'static str) -> &'static Workload {
 
 #[test]
 fn each_misbehaviour_is_told_from_the_others() {
-    let lab = impatient("failing-home");
+    let home = fresh("failing-home");
+    let lab = impatient(&home);
     let build = same_build(&lab, &build("deb:6.12"));
     let expected = [
         ("misbehave-panic", "panicked (workload)"),
@@ -59,7 +63,8 @@ fn each_misbehaviour_is_told_from_the_others() {
 
 #[test]
 fn a_panic_leaves_its_last_words_and_its_memory() {
-    let lab = impatient("last-words-home");
+    let home = fresh("last-words-home");
+    let lab = impatient(&home);
     let build = same_build(&lab, &build("deb:6.1"));
     let plan = Plan {
         sides: vec![&build],
@@ -73,7 +78,7 @@ fn a_panic_leaves_its_last_words_and_its_memory() {
     let run = lab.carry_out(&plan, &|_| {}).unwrap().remove(0).remove(0);
     // Only the one whose kernel died.
     assert_eq!(lab.dumps(&run.id).unwrap(), ["misbehave-panic.vmcore"]);
-    let kept = folder("last-words-home").join("misbehave-panic.vmcore");
+    let kept = home.join("misbehave-panic.vmcore");
     std::fs::write(&kept, lab.artefact(&run.id, "misbehave-panic.vmcore").unwrap()).unwrap();
     let dump = vmcore::Dump::open(std::slice::from_ref(&kept)).unwrap();
     assert!(!dump.incomplete());
@@ -116,8 +121,9 @@ fn not_quite_a_kernel(code: &[u8]) -> Vec<u8> {
 
 fn boot_outcome(name: &str, code: &[u8]) -> String {
     let limits = Limits { boot_cpu_s: 2, wall_factor: 2, ..Limits::default() };
-    let lab = Lab::open(Options { limits, ..Options::new(folder(name)) }).unwrap();
-    let file = folder(name).join("vmlinux");
+    let home = fresh(name);
+    let lab = Lab::open(Options { limits, ..Options::new(home.to_owned()) }).unwrap();
+    let file = home.join("vmlinux");
     std::fs::write(&file, not_quite_a_kernel(code)).unwrap();
     let build = lab.build(&format!("path:{}", file.display()).parse().unwrap(), &|_| {}).unwrap();
     match measure(&lab, &build, &[crate::declared("getppid")]).remove(0).outcome {
@@ -139,9 +145,10 @@ fn kernels_that_never_speak_are_told_apart() {
 
 #[test]
 fn a_guest_whose_init_cannot_be_started_is_the_kernels_failure() {
+    let home = fresh("no-init-home");
     let options = Options {
         programs: Programs { init: b"this is no program".to_vec(), agent: vec![] },
-        ..Options::new(folder("no-init-home"))
+        ..Options::new(home.to_owned())
     };
     let lab = Lab::open(options).unwrap();
     let build = same_build(&lab, &build("deb:6.12"));

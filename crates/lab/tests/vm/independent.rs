@@ -8,7 +8,8 @@ use lab::{Lab, Options};
 use machine::{Programs, SnapshotUse};
 use model::{MICRO, Workload};
 
-use crate::{build, declared, folder, full, kernels, lab, measure, same_build, samples};
+use crate::fresh::fresh;
+use crate::{build, declared, full, kernels, lab, measure, same_build, samples};
 
 #[test]
 fn order_and_company_do_not_matter() {
@@ -32,8 +33,8 @@ fn a_plain_boot_gives_the_numbers_of_a_snapshot() {
         let build = build(kernel);
         let workloads = ["getppid", "pipe-pingpong"].map(declared);
         let saved = measure(lab(), &build, &workloads);
-        let home = folder(&format!("plain-home-{}", &kernel[4..]));
-        let plain = Lab::open(Options { snapshots: SnapshotUse::Never, ..Options::new(home) }).unwrap();
+        let home = fresh("plain-home");
+        let plain = Lab::open(Options { snapshots: SnapshotUse::Never, ..Options::new(home.to_owned()) }).unwrap();
         let booted = measure(&plain, &same_build(&plain, &build), &workloads);
         for (saved, booted) in saved.iter().zip(&booted) {
             assert_eq!(samples(saved), samples(booted), "{kernel} {}", saved.workload);
@@ -48,7 +49,7 @@ const TOLERANCE: f64 = 0.01;
 /// Builds the guest's programs from a copy of their sources, with a workload put before all others if so wished.
 fn programs_with(more: &str) -> Programs {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let copy = folder("one-more");
+    let copy = fresh("one-more");
     for name in ["crates/agent", "crates/wire", "Cargo.lock"] {
         let to = copy.join(name).parent().unwrap().to_owned();
         std::fs::create_dir_all(&to).unwrap();
@@ -88,7 +89,8 @@ fn a_workload_added_to_the_agent_leaves_the_others_alone() {
     let build = build("deb:6.12");
     let all: Vec<&'static Workload> = MICRO.workloads.iter().collect();
     let measured = |programs: Programs| {
-        let lab = Lab::open(Options { programs, ..Options::new(folder("one-more-home")) }).unwrap();
+        let home = fresh("one-more-home");
+        let lab = Lab::open(Options { programs, ..Options::new(home.to_owned()) }).unwrap();
         measure(&lab, &same_build(&lab, &build), &all)
     };
     let (before, after) = (measured(before), measured(after));

@@ -4,6 +4,7 @@
 
 mod equipment;
 mod failing;
+mod fresh;
 mod independent;
 mod monitors;
 mod probes;

@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use lab::{Dumps, Event, Guilt, Lab, LabError, Options, Plan, Reuse};
 use model::{MICRO, Outcome, Run};
 
+use crate::fresh::fresh;
 use crate::{build, declared, folder, measured_run, same_build};
 
 /// A QEMU that tells its version as the real one does, and otherwise does what the script says.
@@ -20,8 +21,8 @@ fn qemu(name: &str, script: &str) -> PathBuf {
 }
 
 fn run_with(name: &str, script: &str) -> (Result<Vec<Vec<Run>>, LabError>, Vec<String>) {
-    let home = folder(&format!("{name}-home"));
-    let lab = Lab::open(Options { qemu: Some(qemu(name, script)), ..Options::new(home) }).unwrap();
+    let home = fresh(&format!("{name}-home"));
+    let lab = Lab::open(Options { qemu: Some(qemu(name, script)), ..Options::new(home.to_owned()) }).unwrap();
     let build = same_build(&lab, &build("deb:6.12"));
     let plan = Plan {
         sides: vec![&build],
@@ -57,7 +58,6 @@ fn a_qemu_that_is_told_to_end_is_no_fact_about_the_kernel() {
         "if [ ! -e {0} ]; then touch {0}; (sleep 0.5; kill -TERM $$) & fi\nexec qemu-system-x86_64 \"$@\"",
         flag.display()
     );
-    drop(std::fs::remove_dir_all(folder("ended-qemu-home").join("snapshots")));
     let (result, retries) = run_with("ended-qemu", &script);
     assert!(retries.len() == 1 && retries[0].starts_with("QEMU ended by itself"), "{retries:?}");
     assert_eq!(result.unwrap()[0][0].results[0].outcome, Outcome::Completed);
@@ -81,7 +81,8 @@ fn a_qemu_without_plugins_measures_the_same_and_says_that_it_does_not_count() {
     let path = qemu("plain-qemu", script);
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, text.replacen("--version|-L|-help)", "-help) exit 0;; --version|-L)", 1)).unwrap();
-    let lab = Lab::open(Options { qemu: Some(path), ..Options::new(folder("plain-qemu-home")) }).unwrap();
+    let home = fresh("plain-qemu-home");
+    let lab = Lab::open(Options { qemu: Some(path), ..Options::new(home.to_owned()) }).unwrap();
     let build = same_build(&lab, &build("deb:6.12"));
     let workloads = [declared("getppid")];
     let told = Mutex::new(Vec::new());

@@ -3,7 +3,8 @@
 use lab::{Lab, Options};
 use model::{Steadiness, Workload};
 
-use crate::{build, declared, folder, full, kernels, lab, measure, same_build, samples};
+use crate::fresh::fresh;
+use crate::{build, declared, full, kernels, lab, measure, same_build, samples};
 
 /// One of each group; all of them where nothing is to be left out.
 fn some() -> Vec<&'static Workload> {
@@ -25,9 +26,8 @@ fn two_homes_give_the_same_samples() {
         let build = build(kernel);
         let workloads = some();
         let first = measure(lab(), &build, &workloads);
-        let home = folder(&format!("second-home-{}", &kernel[4..]));
-        drop(std::fs::remove_dir_all(&home));
-        let other = Lab::open(Options::new(home)).unwrap();
+        let home = fresh("second-home");
+        let other = Lab::open(Options::new(home.to_owned())).unwrap();
         let second = measure(&other, &same_build(&other, &build), &workloads);
         let pairs = first.iter().zip(&second);
         let differ =

@@ -1,17 +1,17 @@
 //! Bisections from the command line to the report, with a make-believe source of two real kernels; `real_source` has a real one.
 
 use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 
-use crate::{fresh, images, marvin, shown, told};
+use crate::fresh::{Fresh, fresh};
+use crate::{images, marvin, shown, told};
 
 /// A tree whose kernels are images that are there already: `choice` names one.
 const MAKEFILE: &str = "tinyconfig olddefconfig:\n\t@touch $(O)/.config\n\
     vmlinux:\n\t@cp \"$$(cat choice)\" $(O)/vmlinux\n\t@echo $(CURDIR)/mm/memory.c >$(O)/.memory.o.cmd\n";
 
 pub(crate) struct Tree {
-    pub(crate) folder: PathBuf,
+    pub(crate) folder: Fresh,
 }
 
 impl Tree {

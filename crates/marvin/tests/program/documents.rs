@@ -1,6 +1,7 @@
 //! Documents that are made from definitions are those that the definitions make.
 
-use crate::{fresh, marvin, told};
+use crate::fresh::fresh;
+use crate::{marvin, told};
 
 fn page(name: &str) -> String {
     let output = marvin(&fresh("no-home")).args(["reference", name]).output().unwrap();

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
 
-use crate::{folder, fresh, marvin, names, shown};
+use crate::fresh::fresh;
+use crate::{marvin, names, shown};
 
 fn json(home: &std::path::Path, arguments: &[&str]) -> Value {
     let output = marvin(home).args(["--quiet", "compare"]).args(arguments).args(["--format", "json"]).output().unwrap();
@@ -49,7 +50,7 @@ fn the_same_comparison_in_two_new_homes_gives_the_same_json() {
 
 #[test]
 fn two_releases_differ_and_every_rendering_says_so() {
-    let home = folder("differ-home");
+    let home = fresh("differ-home");
     let [old, new] = names();
     let compare = |format: &str| {
         let arguments = ["--quiet", "compare", &old, &new, "--quick", "--workload", "fault-anon,mutex-uncontended"];

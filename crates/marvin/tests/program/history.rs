@@ -2,19 +2,20 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 
 use model::{Build, BuildFile, BuildId, Machine, MachineId, MachineKind, Outcome, Run, RunId, WorkloadResult};
 use store::Store;
 
-use crate::{fresh, marvin, told};
+use crate::fresh::{Fresh, fresh};
+use crate::{marvin, told};
 
 /// A home in which faults cost more since 6.12.100.
-fn lab(name: &str) -> PathBuf {
+fn lab(name: &str) -> Fresh {
     let home = fresh(name);
     std::fs::create_dir_all(&home).unwrap();
-    fill(&Store::open(&home).unwrap());
+    fill(&Store::open(&*home).unwrap());
     home
 }
 

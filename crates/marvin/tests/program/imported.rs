@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::{fresh, told};
+use crate::fresh::{Fresh, fresh};
+use crate::told;
 
 fn put(folder: &Path, path: &str, text: &str) {
     let file = folder.join(path);
@@ -48,7 +49,7 @@ fn run(log: &Path, name: &str, (iteration, seconds): (u32, f64)) {
     put(&top, "usemem/logs/usemem-1.log", "x\n");
 }
 
-fn log() -> PathBuf {
+fn log() -> Fresh {
     let log = fresh("mmtests-log");
     for (iteration, old, new) in [(0, 40.0, 30.0), (1, 40.3, 30.2), (2, 39.9, 30.1)] {
         run(&log, "6.1-vanilla", (iteration, old));

@@ -3,7 +3,8 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use crate::{fresh, marvin, names, shown, told};
+use crate::fresh::fresh;
+use crate::{marvin, names, shown, told};
 
 /// Polls until something is true; a test that waits for ever tells nobody anything.
 pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {

@@ -5,8 +5,9 @@ use std::path::Path;
 use store::cluster::{Cluster, Durability, PASSWORD};
 use store::{Location, Store};
 
+use crate::fresh::{Fresh, fresh};
 use crate::history::fill;
-use crate::{fresh, marvin, shown, told};
+use crate::{marvin, shown, told};
 
 /// Two of the lab's runs.
 const RUNS: [&str; 2] = ["run_0000000000000001", "run_0000000000000002"];
@@ -21,10 +22,10 @@ fn story(home: &Path, commands: &[&[&str]]) -> String {
     story
 }
 
-fn home(name: &str) -> std::path::PathBuf {
+fn home(name: &str) -> Fresh {
     let home = fresh(name);
     std::fs::create_dir_all(&home).unwrap();
-    fill(&Store::open(&home).unwrap());
+    fill(&Store::open(&*home).unwrap());
     home
 }
 
@@ -86,7 +87,7 @@ fn results_on_a_server_are_listed_and_its_password_is_not_told() {
     };
     let address = cluster.place().unwrap();
     fill(&Store::open(Location::server(&address, None).unwrap()).unwrap());
-    let (bare, home) = (address.replace(&format!(":{PASSWORD}"), ""), home.as_path());
+    let (bare, home) = (address.replace(&format!(":{PASSWORD}"), ""), &*home);
     let output = marvin(home).env("MARVIN_STORE", &bare).env("PGPASSWORD", PASSWORD).arg("runs").output().unwrap();
     insta::assert_snapshot!(shown(&output, home));
     assert!(!home.exists(), "who lists results on a server needs no home");

@@ -5,6 +5,8 @@
 mod bisected;
 mod documents;
 mod exact;
+#[path = "../../../lab/tests/vm/fresh.rs"]
+mod fresh;
 mod history;
 mod imported;
 mod interrupted;
@@ -21,13 +23,6 @@ use std::process::{Command, Output};
 /// A folder that stays from one time to the next.
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
-}
-
-/// A folder that is new.
-fn fresh(name: &str) -> PathBuf {
-    let folder = folder(name);
-    drop(std::fs::remove_dir_all(&folder));
-    folder
 }
 
 /// The program with a home, and nothing of this machine's settings.

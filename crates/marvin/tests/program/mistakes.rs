@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use crate::{fresh, images, marvin, names, shown, told};
+use crate::fresh::fresh;
+use crate::{images, marvin, names, shown, told};
 
 /// Runs it with a file's path in an argument, and takes the path out of what it says.
 fn with_file(content: &[u8], arguments: &dyn Fn(&str) -> Vec<String>) -> String {

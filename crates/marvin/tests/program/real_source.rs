@@ -5,7 +5,8 @@ use std::fs;
 use std::time::Instant;
 
 use crate::bisected::Tree;
-use crate::{folder, fresh, told};
+use crate::fresh::fresh;
+use crate::{folder, told};
 
 /// Files that are compiled, and such that are not.
 const PADDED: [&str; 7] =

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::bisected::Tree;
-use crate::{fresh, marvin, shown, told};
+use crate::fresh::fresh;
+use crate::{marvin, shown, told};
 
 /// A source that does not build: `fails` says why.
 const MAKEFILE: &str = "tinyconfig olddefconfig:\n\t@touch $(O)/.config\n\

@@ -1,6 +1,7 @@
 //! External tools: their list, the user's own, and mistakes in naming and declaring them.
 
-use crate::{fresh, marvin, shown, told};
+use crate::fresh::fresh;
+use crate::{marvin, shown, told};
 
 const MINE: &str = "name = 'mine'\nabout = 'a tool of mine'\npackages = ['mine']\n\n[[workload]]\nname = 'mine-fast'\n\
     stresses = 'patience'\ncommand = ['/usr/bin/mine']\n\n[[workload.metric]]\nname = 'time'\nunit = 's'\n\

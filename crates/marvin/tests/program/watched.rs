@@ -7,8 +7,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::bisected::Tree;
+use crate::fresh::fresh;
 use crate::interrupted::until;
-use crate::{fresh, images, marvin, shown, told};
+use crate::{images, marvin, shown, told};
 
 /// Builds what `choice` names, if it names something; takes its time if not.
 const MAKEFILE: &str = "tinyconfig olddefconfig:\n\t@touch $(O)/.config\n\
