@@ -12,7 +12,7 @@ use model::{Build, BuildId, DebQuery, KernelName};
 
 use crate::beside::{self, Beside};
 use crate::catalogue::{Offer, offers};
-use crate::folder::{self, Folder, build_id, sha256};
+use crate::folder::{self, Folder, sha256};
 use crate::image::{self, Image, Vmlinux};
 use crate::scratch::{self, Scratch};
 use crate::{KernelError, SourceSettings, apt};
@@ -189,7 +189,7 @@ impl BuildCache {
             .or_else(|| image.release.map(str::to_owned))
             .unwrap_or_else(|| file_name().into_owned());
         let beside = beside::find(found.file, image.release);
-        let id = build_id(&sha256(&bytes), &[])?;
+        let id = BuildId::from_hex(&sha256(&bytes))?;
         let place = self.builds.join(id.hex());
         let what = found.origin.clone();
         let folder = if let Some(folder) = Folder::open(place.clone())? {

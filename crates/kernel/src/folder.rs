@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use model::{BuildFile, BuildId, IdError};
+use model::BuildFile;
 use sha2::{Digest, Sha256};
 
 use crate::KernelError;
@@ -23,17 +23,6 @@ const ROLES: [&str; 4] = ["image", "vmlinux", "config", "symbols"];
 pub(crate) struct Folder {
     path: PathBuf,
     facts: BTreeMap<String, String>,
-}
-
-/// Returns the id of a build: the hash of the image where nothing else is used, so that `sha256sum` can check it.
-pub(crate) fn build_id(image: &str, modules: &[String]) -> Result<BuildId, IdError> {
-    if modules.is_empty() {
-        return BuildId::from_hex(image);
-    }
-    let mut modules = modules.to_vec();
-    modules.sort();
-    let all = format!("{image}\n{}\n", modules.join("\n"));
-    BuildId::from_hex(&sha256(all.as_bytes()))
 }
 
 /// Returns the SHA-256 of bytes, hexadecimal.
@@ -188,17 +177,7 @@ impl Folder {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Folder, build_id, facts, sha256};
-
-    #[test]
-    fn an_id_is_the_images_hash_until_modules_are_used() {
-        let image = sha256(b"image");
-        let modules = [sha256(b"a"), sha256(b"b")];
-        let turned = [sha256(b"b"), sha256(b"a")];
-        assert_eq!(build_id(&image, &[]).unwrap().hex(), image);
-        assert_ne!(build_id(&image, &modules).unwrap().hex(), image);
-        assert_eq!(build_id(&image, &modules), build_id(&image, &turned));
-    }
+    use super::{Folder, facts};
 
     #[test]
     fn a_folder_is_whole_or_not_there() {

@@ -16,7 +16,7 @@ pub struct BuildFile {
 /// What is booted, and what is known of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Build {
-    /// Hash of the image and of the modules it uses.
+    /// Hash of the image.
     pub id: BuildId,
     /// The name it was asked for by.
     pub name: KernelName,

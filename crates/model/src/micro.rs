@@ -3,28 +3,16 @@
 //! The programs are in the agent (`crates/agent/src/workloads/`), under the same names; a test holds the two together.
 //! The functions in `exercises` are checked in a real kernel with kprobes, by a test as well.
 
-use crate::{Equipment, Metric, Steadiness, Suite, Workload};
+use crate::suites::{self, Functions, Texts};
+use crate::{Suite, Workload};
 
 const fn workload(
     name: &'static str,
-    texts: (&'static str, &'static str),
+    (stresses, operation): (&'static str, &'static str),
     operations: u64,
-    exercises: &'static [&'static [&'static str]],
+    exercises: Functions,
 ) -> Workload {
-    Workload {
-        name,
-        stresses: texts.0,
-        operation: texts.1,
-        operations,
-        iterations: 16,
-        warm_up: 2,
-        exercises,
-        metric: Metric::COST,
-        equipment: Equipment::PLAIN,
-        steadiness: Steadiness::Steady,
-        row_of: None,
-        source: "",
-    }
+    suites::workload(name, Texts { stresses, operation, source: "" }, operations, exercises)
 }
 
 /// The micro suite.

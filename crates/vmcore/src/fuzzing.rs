@@ -9,7 +9,6 @@ use crate::btf;
 use crate::bytes::array;
 use crate::compress::Codec;
 use crate::dump::Dump;
-use crate::error::DumpError;
 use crate::filter::Filter;
 use crate::layout::Layout;
 use crate::log::log;
@@ -17,7 +16,7 @@ use crate::lzo;
 use crate::machine::Machine;
 use crate::note::{self, Info};
 use crate::output::kdump::{Style, write};
-use crate::output::sink::Sink;
+use crate::output::sink::Nowhere;
 use crate::output::{elf, rearrange};
 use crate::paging::architecture;
 use crate::plan::{Plan, Work};
@@ -132,22 +131,5 @@ fn file(start: &[u8], bytes: &[u8], scratch: &Path) {
     }
     if let Ok(written) = elf::write((&dump, &plan), &work, &Nowhere) {
         assert_eq!(written.pages + written.unreadable, plan.kept(), "each page is written, or said to be missing");
-    }
-}
-
-/// Takes bytes and forgets them.
-struct Nowhere;
-
-impl Sink for Nowhere {
-    fn write(&self, _offset: u64, _bytes: &[u8]) -> Result<(), DumpError> {
-        Ok(())
-    }
-
-    fn zeros(&self, _offset: u64, _length: u64) -> Result<(), DumpError> {
-        Ok(())
-    }
-
-    fn finish(&self, _size: u64) -> Result<(), DumpError> {
-        Ok(())
     }
 }

@@ -28,16 +28,17 @@ use crate::{Equipment, MICRO, Metric, Steadiness, Suite, Workload};
 pub const SUITES: &[&Suite] = &[&MICRO, &MM, &SCHED, &NET, &IO, &RECLAIM, &RMAP, &SMOKE, &SEEDS];
 
 /// What is said of a workload.
-struct Texts {
-    stresses: &'static str,
-    operation: &'static str,
-    source: &'static str,
+pub(crate) struct Texts {
+    pub(crate) stresses: &'static str,
+    pub(crate) operation: &'static str,
+    pub(crate) source: &'static str,
 }
 
-type Functions = &'static [&'static [&'static str]];
+/// The functions of which a workload enters at least one of each list.
+pub(crate) type Functions = &'static [&'static [&'static str]];
 
 /// Returns a declaration.
-const fn workload(name: &'static str, texts: Texts, operations: u64, exercises: Functions) -> Workload {
+pub(crate) const fn workload(name: &'static str, texts: Texts, operations: u64, exercises: Functions) -> Workload {
     Workload {
         name,
         stresses: texts.stresses,

@@ -49,13 +49,7 @@ struct Answer {
 pub(crate) fn run(wish: &Look, host: &mut Host<'_>) -> Result<Exit, DumpError> {
     let dump = open((&wish.files, &wish.ram), wish.vmcoreinfo.as_deref())?;
     let answer = Answer::new(&dump)?;
-    let text = if wish.json {
-        // Numbers and strings only: it cannot fail.
-        serde_json::to_string_pretty(&answer).map(|text| text + "\n").unwrap_or_default()
-    } else {
-        answer.text()
-    };
-    host.answer(&text)?;
+    host.answer_as(wish.json, &answer, &answer.text())?;
     Ok(Exit::Fine)
 }
 

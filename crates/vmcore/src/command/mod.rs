@@ -15,6 +15,8 @@ mod usage;
 use std::io::{Read, Write};
 use std::time::Duration;
 
+use serde::Serialize;
+
 pub use arguments::{Arguments, Command};
 pub use guard::{guard, tell_of_bus_errors};
 
@@ -81,6 +83,15 @@ impl Host<'_> {
     /// Says something to whoever reads messages; if nobody does, the exit code still tells.
     fn say(&mut self, text: &str) {
         drop(writeln!(self.messages, "{text}"));
+    }
+
+    /// Gives an answer: the document if `json`, else the text.
+    fn answer_as(&mut self, json: bool, document: &impl Serialize, text: &str) -> Result<(), DumpError> {
+        if !json {
+            return self.answer(text);
+        }
+        // Documents are numbers, strings and lists of them: that cannot fail.
+        self.answer(&serde_json::to_string_pretty(document).map(|text| text + "\n").unwrap_or_default())
     }
 
     /// Gives an answer.

@@ -48,13 +48,7 @@ pub(crate) fn run(wish: &Look, host: &mut Host<'_>) -> Result<Exit, DumpError> {
     let dump = open((&wish.files, &wish.ram), wish.vmcoreinfo.as_deref())?;
     let rows = LEVELS.into_iter().map(|level| row(&dump, level)).collect::<Result<_, _>>()?;
     let answer = Answer { schema_version: SCHEMA_VERSION, sampled_pages: SAMPLE, rows };
-    let text = if wish.json {
-        // Numbers only: it cannot fail.
-        serde_json::to_string_pretty(&answer).map(|text| text + "\n").unwrap_or_default()
-    } else {
-        answer.text()
-    };
-    host.answer(&text)?;
+    host.answer_as(wish.json, &answer, &answer.text())?;
     Ok(Exit::Fine)
 }
 

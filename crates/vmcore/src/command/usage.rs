@@ -64,13 +64,7 @@ pub(crate) fn run(wish: &Look, screen: Screen, host: &mut Host<'_>) -> Result<Ex
         host.say(&format!("warning: {count} pages count as the kernel's because their records cannot be read: {why}"));
     }
     let answer = Answer::new(&usage, dump.page_size());
-    let text = if wish.json {
-        // Numbers only: it cannot fail.
-        serde_json::to_string_pretty(&answer).map(|text| text + "\n").unwrap_or_default()
-    } else {
-        answer.text()
-    };
-    host.answer(&text)?;
+    host.answer_as(wish.json, &answer, &answer.text())?;
     Ok(Exit::Fine)
 }
 

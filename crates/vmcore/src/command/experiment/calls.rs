@@ -11,7 +11,7 @@ use crate::dump::Dump;
 use crate::error::DumpError;
 use crate::filter::Filter;
 use crate::output::kdump::{Style, write};
-use crate::output::sink::Sink;
+use crate::output::sink::Nowhere;
 use crate::plan::{Plan, Work};
 use crate::reader::{Io, Reader};
 use crate::rule::Level;
@@ -62,23 +62,6 @@ pub(super) fn run(dump: &Dump, wish: &Experiment, host: &Host<'_>) -> Result<Cal
 
 fn style(level: Level) -> Style {
     Style { codec: Codec::None, effort: None, level, part: None, limit: None, names: <[String; 6]>::default() }
-}
-
-/// Takes bytes and forgets them, as /dev/null does, without a call.
-struct Nowhere;
-
-impl Sink for Nowhere {
-    fn write(&self, _offset: u64, _bytes: &[u8]) -> Result<(), DumpError> {
-        Ok(())
-    }
-
-    fn zeros(&self, _offset: u64, _length: u64) -> Result<(), DumpError> {
-        Ok(())
-    }
-
-    fn finish(&self, _size: u64) -> Result<(), DumpError> {
-        Ok(())
-    }
 }
 
 impl Row {

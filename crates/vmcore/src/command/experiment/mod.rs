@@ -143,13 +143,7 @@ fn answer<T: Outcome>(
         sink.write(0, svg.as_bytes())?;
         sink.finish(svg.len() as u64)?;
     }
-    let text = if wish.look.json {
-        // Numbers and strings only: it cannot fail.
-        serde_json::to_string_pretty(outcome).map(|text| text + "\n").unwrap_or_default()
-    } else {
-        outcome.table()
-    };
-    host.answer(&text)?;
+    host.answer_as(wish.look.json, outcome, &outcome.table())?;
     Ok(Exit::Fine)
 }
 
