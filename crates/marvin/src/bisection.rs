@@ -5,12 +5,16 @@ use std::fmt::{Arguments, Write};
 use kernel::Headline;
 use lab::{Change, Culprit, Entry, Findings, Probe, Reverted, Stands};
 use model::{Direction, MachineKind, Steadiness, Workload};
+use report::ledger::Ledger;
+use report::render::ledger::brief;
 
 /// Everything there is to tell.
 pub(crate) struct Told<'a> {
     pub(crate) findings: &'a Findings,
     /// Of each culprit.
     pub(crate) headlines: &'a [Headline],
+    /// Of each culprit against what it was compared with, or why there is none.
+    pub(crate) ledgers: &'a [Result<Ledger, String>],
     pub(crate) entries: &'a [Entry],
     pub(crate) workload: &'a Workload,
     pub(crate) ends: (&'a str, &'a str),
@@ -85,12 +89,30 @@ pub(crate) fn text(told: &Told<'_>) -> String {
             findings.margin_percent
         ),
     );
+    for (culprit, ledger) in findings.culprits.iter().zip(told.ledgers) {
+        text.push_str(&came_from(culprit, ledger));
+    }
     text.push_str(&table(told.entries));
     add(
         &mut text,
         format_args!("\nmachine:   {}\nconfig:    {}\nreproduce: {}\n", told.machine, told.configuration, told.command),
     );
     text
+}
+
+/// Most functions that are told of a culprit.
+const FUNCTIONS_MAX: usize = 8;
+
+/// Says which functions the difference of a culprit is in.
+fn came_from(culprit: &Culprit, ledger: &Result<Ledger, String>) -> String {
+    let commit = short(&culprit.commit);
+    match ledger {
+        Ok(ledger) => {
+            let parent = short(&culprit.parent);
+            format!("{commit} against {parent}, function by function:\n\n{}\n", brief(ledger, FUNCTIONS_MAX))
+        }
+        Err(why) => format!("{commit} has no profile: {why}\n\n"),
+    }
 }
 
 /// Returns the word for a change: positive is better.
@@ -157,7 +179,7 @@ fn table(entries: &[Entry]) -> String {
 pub(crate) fn mail(told: &Told<'_>) -> Option<String> {
     let worst = |pair: &(&Culprit, &Headline)| pair.0.change.percent().unwrap_or(0.0);
     let pairs = told.findings.culprits.iter().zip(told.headlines);
-    let (culprit, headline) = pairs.min_by(|a, b| worst(a).total_cmp(&worst(b)))?;
+    let (place, (culprit, headline)) = pairs.enumerate().min_by(|a, b| worst(&a.1).total_cmp(&worst(&b.1)))?;
     let percent = culprit.change.percent().filter(|percent| *percent < 0.0)?;
     let commit = short(&culprit.commit);
     let Workload { name, operation, .. } = told.workload;
@@ -192,6 +214,9 @@ pub(crate) fn mail(told: &Told<'_>) -> Option<String> {
     };
     text.push_str(&row(&commit, &culprit.change));
     text.push_str(&row("whole range", &told.findings.total));
+    if let Some(Ok(ledger)) = told.ledgers.get(place) {
+        add(&mut text, format_args!("\nFunction by function, before and after:\n\n{}", brief(ledger, FUNCTIONS_MAX)));
+    }
     add(
         &mut text,
         format_args!(
@@ -206,6 +231,8 @@ pub(crate) fn mail(told: &Told<'_>) -> Option<String> {
 mod tests {
     use kernel::Headline;
     use lab::{Certainty, Change, Culprit, Entry, Findings, Probe, Reverted, Stands};
+    use model::{Profile, ProfileLine, Region, Share};
+    use report::ledger::Ledger;
 
     use super::{Told, mail, taken_back, text};
 
@@ -252,11 +279,32 @@ mod tests {
         ]
     }
 
+    fn ledger() -> Ledger {
+        let profile = |instructions: u64| {
+            let line = |share, symbol: &str, instructions, calls| ProfileLine {
+                share,
+                symbol: symbol.to_owned(),
+                instructions,
+                repeated: 0,
+                calls,
+            };
+            let lines = vec![
+                line(Share::User, "[user]", 5000, 0),
+                line(Share::Kernel, "handle_mm_fault", 100 * instructions, 100),
+                line(Share::Kernel, "clear_page_rep", 60_000, 100),
+            ];
+            let kernel = lines.iter().map(ProfileLine::total).sum();
+            Profile { operations: 100, regions: vec![Region { kernel, ..Region::default() }], lines }
+        };
+        Ledger::new("getppid", &[profile(5455)], &[profile(5655)]).unwrap()
+    }
+
     fn with_told(findings: &Findings, headlines: &[Headline], use_it: &dyn Fn(&Told<'_>)) {
         let (good, bad) = (commit('0'), commit('f'));
         use_it(&Told {
             findings,
             headlines,
+            ledgers: &[Ok(ledger()), Err("it was not counted when it was measured".to_owned())],
             entries: &entries(),
             workload: &model::MICRO.workloads[0],
             ends: (&good, &bad),

@@ -3,12 +3,13 @@
 use std::cell::RefCell;
 use std::path::Path;
 
-use kernel::{BuildCache, History, SourceSettings, Sources};
+use kernel::{BuildCache, History, SourceSettings, Sources, Step};
 use lab::{
-    Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Confirm, Culprit, Lab, LabProber, Noise, Options, Probe,
-    Refused, Reuse, Stands,
+    Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Confirm, Culprit, Dumps, Event, Lab, LabProber, Noise,
+    Options, Plan, Probe, Refused, Reuse, Stands,
 };
 use model::{Steadiness, Workload};
+use report::ledger::Ledger;
 use store::Location;
 
 use super::measure::{machines_of, settings, suite, workload};
@@ -69,9 +70,12 @@ pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<
     };
     let headline = |culprit: &Culprit| sources.headline(&culprit.commit);
     let headlines = findings.culprits.iter().map(headline).collect::<Result<Vec<_>, _>>()?;
+    let ledgers = findings.culprits.iter().map(|culprit| ledger(&prober, culprit, command.seeds));
+    let ledgers = ledgers.collect::<anyhow::Result<Vec<_>>>()?;
     let told = Told {
         findings: &findings,
         headlines: &headlines,
+        ledgers: &ledgers,
         entries: log.entries(),
         workload,
         ends: (history.good(), history.bad()),
@@ -87,6 +91,32 @@ pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<
     }
     answer.write(bisection::text(&told))?;
     Ok(if findings.culprits.is_empty() { Exit::Unclear } else { Exit::Fine })
+}
+
+/// Returns the profile of a culprit against what it was compared with; both were measured.
+fn ledger<S: Fn(Step), E: Fn(Event) + Sync>(
+    prober: &LabProber<'_, S, E>,
+    culprit: &Culprit,
+    seeds: u64,
+) -> anyhow::Result<Result<Ledger, String>> {
+    if prober.workload.steadiness == Steadiness::Chaotic {
+        return Ok(Err("two boots of this workload take different paths, whatever the kernel".into()));
+    }
+    let mut builds = Vec::new();
+    for commit in [&culprit.parent, &culprit.commit] {
+        builds.push(prober.sources.build(commit, &prober.step)?);
+    }
+    let plan = Plan {
+        sides: builds.iter().collect(),
+        suite: prober.suite,
+        workloads: vec![prober.workload],
+        seeds: (1..=seeds).collect(),
+        machines: prober.machines,
+        reuse: Reuse::Stored,
+        dumps: Dumps::Drop,
+    };
+    let runs = prober.lab.carry_out(&plan, &prober.event)?;
+    super::profile::ledger(prober.lab, &runs, prober.workload.name)
 }
 
 fn open((home, location): (&Path, Location), settings: SourceSettings) -> anyhow::Result<Lab> {

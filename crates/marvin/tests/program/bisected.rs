@@ -80,6 +80,7 @@ fn a_regression_is_bisected_from_the_command_line_to_the_mail() {
     assert!(said.contains(&format!("worse   {short} (\"choice: change it\")")), "{said}");
     assert!(said.contains("explained: 100.0 %") && said.contains("9 commits, 5 of which can change"), "{said}");
     assert!(said.contains("that of 1"), "equal images are told: {said}");
+    assert!(said.contains(", function by function:") && said.contains("handle_mm_fault"), "{said}");
     let mail = fs::read_to_string(&mail).unwrap();
     assert!(
         mail.contains("Subject: [REGRESSION] fault-anon: ") && mail.contains("To: Ada <ada@example.org>"),

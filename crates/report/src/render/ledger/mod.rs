@@ -10,7 +10,7 @@ mod text;
 pub use html::html;
 pub use json::json;
 pub use markdown::markdown;
-pub use text::text;
+pub use text::{brief, text};
 
 use model::{CostModel, Share};
 
@@ -229,7 +229,7 @@ fn suggestions(ledger: &Ledger, max: usize) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Profiled, html, json, markdown, text};
+    use super::{Profiled, brief, html, json, markdown, text};
     use crate::calls::CallDifference;
     use crate::calls::tests::tree;
     use crate::ledger::tests::profile;
@@ -348,6 +348,10 @@ mod tests {
         let text = text(&profiled(), &Styles::plain());
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         insta::assert_snapshot!("text", text);
+        insta::assert_snapshot!(
+            "brief",
+            profiled().ledgers.iter().map(|ledger| brief(ledger, 3)).collect::<Vec<_>>().join("\n")
+        );
         insta::assert_snapshot!("markdown", markdown(&profiled()));
         insta::assert_snapshot!("json", json(&profiled()).unwrap());
         let page = html(&profiled()).unwrap();

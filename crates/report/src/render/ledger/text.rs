@@ -47,6 +47,18 @@ pub fn text(profiled: &Profiled, styles: &Styles) -> String {
     page.finish()
 }
 
+/// Renders one ledger for a report on something else, in 80 columns: its sentence, the functions and what they add up to.
+#[must_use]
+pub fn brief(ledger: &Ledger, lines_max: usize) -> String {
+    let mut page = Page::default();
+    page.words(0, &ledger.sentence());
+    if !ledger.is_unchanged() {
+        page.blank();
+        summed_up(&mut page, ledger, lines_max, &Styles::plain());
+    }
+    page.finish()
+}
+
 fn one(page: &mut Page, ledger: &Ledger, profiled: &Profiled, styles: &Styles) {
     for line in crate::render::layout::wrap(&ledger.sentence(), 80) {
         page.line(styles.strong(&line));
@@ -56,11 +68,7 @@ fn one(page: &mut Page, ledger: &Ledger, profiled: &Profiled, styles: &Styles) {
         return;
     }
     page.blank();
-    functions(page, ledger, (profiled.lines_max, "function"), styles);
-    page.line(styles.faint(&"-".repeat(80)));
-    for row in totals(ledger) {
-        page.line(line(&row));
-    }
+    summed_up(page, ledger, profiled.lines_max, styles);
     let pairs = suggestions(ledger, 8);
     if !pairs.is_empty() {
         page.blank();
@@ -78,6 +86,15 @@ fn one(page: &mut Page, ledger: &Ledger, profiled: &Profiled, styles: &Styles) {
         cost_shifts(page, calls);
     }
     model_says(page, profiled, &ledger.workload, styles);
+}
+
+/// The functions, and all of them together.
+fn summed_up(page: &mut Page, ledger: &Ledger, lines_max: usize, styles: &Styles) {
+    functions(page, ledger, (lines_max, "function"), styles);
+    page.line(styles.faint(&"-".repeat(80)));
+    for row in totals(ledger) {
+        page.line(line(&row));
+    }
 }
 
 /// What the model says, where there is one.
