@@ -40,6 +40,8 @@ pub(super) struct Page {
     environment_rest: String,
     kernels: Vec<Origin>,
     machines: Vec<Described>,
+    /// What all machines have in common.
+    fingerprint: Vec<(String, String)>,
     command: String,
     seed_numbers: Vec<u64>,
     seed_rows: Vec<SeedRow>,
@@ -74,7 +76,7 @@ struct Origin {
     machine: String,
 }
 
-/// A machine with its fingerprint.
+/// A machine with what only it has of its fingerprint, where there are others.
 #[derive(Debug)]
 struct Described {
     id: String,
@@ -94,6 +96,7 @@ struct Ran {
 
 /// Returns the page of a comparison.
 pub(super) fn page(comparison: &Comparison) -> Page {
+    let (machines, fingerprint) = machines(comparison);
     let machine = &comparison.base.machine;
     let measured = !words::no_run_needed(comparison);
     Page {
@@ -119,7 +122,8 @@ pub(super) fn page(comparison: &Comparison) -> Page {
         environment: environment(comparison),
         environment_rest: environment_rest(comparison),
         kernels: kernels(comparison),
-        machines: machines(comparison),
+        machines,
+        fingerprint,
         command: plain(&comparison.command),
         seed_numbers: comparison.seeds.clone(),
         seed_rows: if measured { seed_rows(comparison) } else { Vec::new() },
@@ -199,7 +203,7 @@ fn origin(kernel: &Kernel, role: &'static str) -> Origin {
     }
 }
 
-fn machines(comparison: &Comparison) -> Vec<Described> {
+fn machines(comparison: &Comparison) -> (Vec<Described>, Vec<(String, String)>) {
     let mut found: Vec<&model::Machine> = Vec::new();
     for machine in comparison.kernels().flat_map(Kernel::machines) {
         // Few machines: one for each equipment, unless the user mixes them.
@@ -207,15 +211,17 @@ fn machines(comparison: &Comparison) -> Vec<Described> {
             found.push(machine);
         }
     }
-    found
-        .into_iter()
-        .map(|machine| Described {
-            id: machine.id.to_string(),
-            kind: machine.kind.to_string(),
-            summary: plain(&machine.summary),
-            fingerprint: machine.fingerprint.iter().map(|(name, value)| (plain(name), plain(value))).collect(),
-        })
-        .collect()
+    let is_common = |entry: &&(String, String)| found.iter().all(|machine| machine.fingerprint.contains(entry));
+    let shown = |(name, value): &(String, String)| (plain(name), plain(value));
+    let first = &comparison.base.machine;
+    let common = first.fingerprint.iter().filter(is_common).map(shown).collect();
+    let described = found.iter().map(|machine| Described {
+        id: machine.id.to_string(),
+        kind: machine.kind.to_string(),
+        summary: plain(&machine.summary),
+        fingerprint: machine.fingerprint.iter().filter(|entry| !is_common(entry)).map(shown).collect(),
+    });
+    (described.collect(), common)
 }
 
 fn runs(comparison: &Comparison) -> Vec<Ran> {

@@ -93,13 +93,12 @@ pub(super) struct CellView {
     pub(super) bar: Option<Bar>,
 }
 
-/// The values of one workload on one kernel, seed by seed.
+/// The values of one workload, kernel by kernel and seed by seed.
 #[derive(Debug)]
 pub(super) struct SeedRow {
     pub(super) name: &'static str,
     pub(super) anchor: String,
-    pub(super) kernel: String,
-    pub(super) values: Vec<String>,
+    pub(super) kernels: Vec<(String, Vec<String>)>,
 }
 
 /// Returns the id of a row, made of its workload's name; of its number where that is no name for an id.
@@ -202,15 +201,14 @@ pub(super) fn seed_rows(comparison: &Comparison) -> Vec<SeedRow> {
         .rows
         .iter()
         .enumerate()
-        .flat_map(|(number, row)| {
-            std::iter::once(&row.base).chain(row.cells.iter().map(|c| &c.measured)).zip(&titles).map(
-                move |(measured, title)| SeedRow {
-                    name: row.workload.name,
-                    anchor: anchor(row.workload, number),
-                    kernel: (*title).to_owned(),
-                    values: measured.seeds.iter().map(|s| seed(&s.value)).collect(),
-                },
-            )
+        .map(|(number, row)| {
+            let measured = std::iter::once(&row.base).chain(row.cells.iter().map(|c| &c.measured));
+            let values = |measured: &Measured| measured.seeds.iter().map(|s| seed(&s.value)).collect();
+            SeedRow {
+                name: row.workload.name,
+                anchor: anchor(row.workload, number),
+                kernels: titles.iter().zip(measured).map(|(title, of)| ((*title).to_owned(), values(of))).collect(),
+            }
         })
         .collect()
 }
