@@ -132,11 +132,13 @@ pub(super) fn tables(comparison: &Comparison) -> Vec<Table> {
 }
 
 fn groups(comparison: &Comparison, section: &Section<'_>, scale: Scale, numbers: &HashMap<&str, usize>) -> Vec<Group> {
-    section
-        .rows
-        .chunk_by(|a, b| group_of(a.workload) == group_of(b.workload))
+    let chunks: Vec<&[&Row]> = section.rows.chunk_by(|a, b| group_of(a.workload) == group_of(b.workload)).collect();
+    // A group that is the whole table has the table's name.
+    let is_named = |rows: &[&Row]| rows.len() > 1 && chunks.len() > 1;
+    chunks
+        .iter()
         .map(|rows| Group {
-            name: (rows.len() > 1).then(|| group_of(rows[0].workload)),
+            name: is_named(rows).then(|| group_of(rows[0].workload)),
             rows: rows
                 .iter()
                 .map(|row| RowView {
