@@ -90,6 +90,7 @@ fn round(
 
 fn question(workloads: &[&'static Workload]) -> Question {
     Question {
+        scatters: std::collections::BTreeMap::new(),
         suite: MICRO.name.to_owned(),
         workloads: workloads.to_vec(),
         seeds: vec![1],
@@ -111,6 +112,7 @@ fn workloads() -> Vec<&'static Workload> {
         stresses: "nothing",
         operation: "nothing at all",
         operations: 20_000,
+        declared: None,
         iterations: SAMPLES,
         warm_up: 2,
         exercises: &[],
@@ -165,6 +167,7 @@ fn run(build: &Build, machine: &Machine, kernel: u64) -> anyhow::Result<Run> {
     let result = |row: u64| WorkloadResult {
         workload: workload_name(row),
         operations: 20_000,
+        declared: None,
         outcome: Outcome::Completed,
         samples: (0..SAMPLES).map(|sample| value(row, sample)).collect(),
         counted: vec![],

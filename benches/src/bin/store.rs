@@ -77,6 +77,7 @@ fn run(number: usize) -> anyhow::Result<Run> {
     let result = |workload: usize| WorkloadResult {
         workload: format!("workload-{workload}"),
         operations: 20_000,
+        declared: None,
         outcome: Outcome::Completed,
         samples: (0..ITERATIONS).map(|n| (number * workload + n) as f64 * 1.1).collect(),
         counted: vec![model::Region { user: 1, kernel: 2, interrupt: 3, other: 4 }; ITERATIONS],

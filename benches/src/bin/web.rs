@@ -198,6 +198,7 @@ impl Lab {
         WorkloadResult {
             workload: name(workload),
             operations: 1000,
+            declared: None,
             outcome: Outcome::Completed,
             samples,
             counted: Vec::new(),

@@ -5,7 +5,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use machine::{Boot, MachineError, Snapshot, StillGuest};
-use model::{Build, BuildId, ExtraFiles, MachineId, Outcome, Run, Stage, Workload, WorkloadResult};
+use model::{
+    Build, BuildId, Declared, ExtraFiles, MachineId, MachineKind, Outcome, Run, Stage, Workload, WorkloadResult,
+};
 use store::{Artefact, Store};
 
 use crate::dump::{artefact, died, dump, is_death};
@@ -145,6 +147,7 @@ fn answers(result: &WorkloadResult, workload: &Workload) -> bool {
     let iterations = usize::try_from(workload.iterations).unwrap_or(usize::MAX);
     result.workload == workload.name
         && result.operations == workload.operations
+        && result.declared.is_none_or(|then| then.agrees(&Declared::of(&workload.metric, MachineKind::Exact)))
         // A run of a tool may give several samples.
         && (result.outcome != Outcome::Completed
             || result.samples.len() == iterations

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use machine::{Exact, MachineError, Start, Trace};
 use model::{
-    CallTree, CostModel, Environment, FailureReason, Modelled, MonitorCopy, Outcome, Profile, Quantity, Stage,
-    SubjectFailure, Workload, WorkloadResult,
+    CallTree, CostModel, Declared, Environment, FailureReason, MachineKind, Modelled, MonitorCopy, Outcome, Profile,
+    Quantity, Stage, SubjectFailure, Workload, WorkloadResult,
 };
 use wire::{Clock, Job, Task};
 
@@ -91,6 +91,7 @@ pub(crate) fn workload(
     let value = WorkloadResult {
         workload: workload.name.to_owned(),
         operations: workload.operations,
+        declared: Some(Declared::of(&workload.metric, MachineKind::Exact)),
         outcome,
         samples,
         counted,
@@ -102,7 +103,8 @@ pub(crate) fn workload(
 impl Measured {
     /// Returns the result of a workload that this job brought: of the one that was run, or of a row of it.
     pub(crate) fn result_of(&self, workload: &Workload) -> WorkloadResult {
-        let whole = WorkloadResult { workload: workload.name.to_owned(), ..self.value.clone() };
+        let declared = Some(Declared::of(&workload.metric, MachineKind::Exact));
+        let whole = WorkloadResult { workload: workload.name.to_owned(), declared, ..self.value.clone() };
         if whole.outcome != Outcome::Completed {
             return whole;
         }

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use ingest::{ToolOutput, tool_samples};
 use machine::{Exact, MachineError, Start, Trace};
-use model::{FailureReason, Outcome, Source, Stage, SubjectFailure, Tool, ToolWorkload, Workload, WorkloadResult};
+use model::{
+    Declared, FailureReason, MachineKind, Outcome, Source, Stage, SubjectFailure, Tool, ToolWorkload, Workload,
+    WorkloadResult,
+};
 use wire::{Clock, Frame, Job, Stream, Task, ToolTask};
 
 use crate::job::explained;
@@ -33,6 +36,7 @@ impl Printed {
         WorkloadResult {
             workload: row.name.to_owned(),
             operations: row.operations,
+            declared: Some(Declared::of(&row.metric, MachineKind::Exact)),
             outcome: self.outcome.clone(),
             samples: self.rows.get(row.name).cloned().unwrap_or_default(),
             counted: Vec::new(),

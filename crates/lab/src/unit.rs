@@ -4,7 +4,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use machine::Boot;
-use model::{Build, BuildId, Environment, MachineId, Outcome, Run, RunId, SubjectFailure, Workload, WorkloadResult};
+use model::{
+    Build, BuildId, Declared, Environment, MachineId, MachineKind, Outcome, Run, RunId, SubjectFailure, Workload,
+    WorkloadResult,
+};
 use sha2::{Digest, Sha256};
 
 use crate::fleet::Berth;
@@ -179,6 +182,7 @@ impl<'a> Unit<'a> {
         WorkloadResult {
             workload: workload.name.to_owned(),
             operations: workload.operations,
+            declared: Some(Declared::of(&workload.metric, MachineKind::Exact)),
             outcome,
             samples: Vec::new(),
             counted: Vec::new(),

@@ -4,9 +4,10 @@ use std::fmt::{Arguments, Write};
 
 use kernel::Headline;
 use lab::{Change, Culprit, Entry, Findings, Probe, Reverted, Stands};
-use model::{Direction, MachineKind, Steadiness, Workload};
+use model::{MachineKind, Steadiness, Workload};
 use report::ledger::Ledger;
 use report::render::ledger::brief;
+use report::render::mail::{REGRESSIONS, head, more};
 
 /// Everything there is to tell.
 pub(crate) struct Told<'a> {
@@ -183,16 +184,11 @@ pub(crate) fn mail(told: &Told<'_>) -> Option<String> {
     let percent = culprit.change.percent().filter(|percent| *percent < 0.0)?;
     let commit = short(&culprit.commit);
     let Workload { name, operation, .. } = told.workload;
-    let more = match told.workload.metric.direction {
-        Direction::LowerIsBetter => "more instructions per operation",
-        Direction::HigherIsBetter => "less",
-    };
-    let mut text = format!(
-        "To: {}\nCc: regressions@lists.linux.dev, linux-kernel@vger.kernel.org\nSubject: [REGRESSION] {name}: {:.1} % {more} since {commit} (\"{}\")\n\n",
-        headline.author,
-        percent.abs(),
-        headline.subject
-    );
+    let more = more(told.workload.metric.direction);
+    let subject =
+        format!("[REGRESSION] {name}: {:.1} % {more} since {commit} (\"{}\")", percent.abs(), headline.subject);
+    let mut text = head(&[("To", &headline.author), ("Cc", REGRESSIONS), ("Subject", &subject)]);
+    text.push('\n');
     let range = format!("{}..{}", short(told.ends.0), short(told.ends.1));
     let several = culprit.candidates.len() > 1;
     let or = if several { "\n(or a commit shortly before it: those between could not be measured)\n" } else { "" };

@@ -4,7 +4,11 @@
 //! asked, so that a later Marvin knows more of what is stored already. Nothing is guessed: a metric that is not listed has no
 //! direction, and cannot be rated unless the user says one.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
 use crate::Direction::{self, HigherIsBetter, LowerIsBetter};
+use crate::{Declared, MICRO, Workload};
 
 /// The suite of results imported from MMTests. Workloads are called `TEST/ROW`, as `kernbench/Elapsed-4`.
 pub const MMTESTS: &str = "mmtests";
@@ -12,16 +16,11 @@ pub const MMTESTS: &str = "mmtests";
 /// The suite of results imported from LKP-tests. Workloads are called `TEST/PARAMETERS/STAT`.
 pub const LKP: &str = "lkp";
 
-/// What is known of a metric.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Declared {
-    /// Its unit in words; empty where it is not known.
-    pub unit: &'static str,
-    /// Which way is good; none where it is not known.
-    pub direction: Option<Direction>,
-}
+/// Differences of imported results up to this many percent are no news, unless somebody says so: what stays between boots of
+/// one kernel on real machines is of that size.
+pub const IMPORTED_MARGIN_PERCENT: f64 = 2.0;
 
-const UNKNOWN: Declared = Declared { unit: "", direction: None };
+const UNKNOWN: Declared = Declared { unit: "", direction: None, margin_percent: IMPORTED_MARGIN_PERCENT };
 
 /// A rule: beginning of the test's name, beginning and end of the row's, unit, direction.
 type Rule = (&'static str, (&'static str, &'static str), &'static str, Option<Direction>);
@@ -106,7 +105,33 @@ pub fn imported_metric(suite: &str, workload: &str) -> Declared {
     // Parameters of LKP hold no stroke, but its stats do: `ops/s`. Rows of MMTests have no parameters before them.
     let row = if suite == LKP { rest.split_once('/').map_or(rest, |(_, stat)| stat) } else { rest };
     let fits = |(of, (start, end), ..): &&Rule| is_test(test, of) && row.starts_with(start) && row.ends_with(end);
-    rules.iter().find(fits).map_or(UNKNOWN, |(.., unit, direction)| Declared { unit, direction: *direction })
+    rules.iter().find(fits).map_or(UNKNOWN, |(.., unit, direction)| Declared {
+        unit,
+        direction: *direction,
+        margin_percent: IMPORTED_MARGIN_PERCENT,
+    })
+}
+
+/// Declares a row of another suite as a workload; none where nobody knows which way it is good. Declarations live as long as the
+/// program, each once: there are no more than rows in a store.
+#[must_use]
+pub fn imported_workload(name: &str, declared: &Declared) -> Option<&'static Workload> {
+    static KNOWN: Mutex<BTreeMap<(String, &'static str, bool), &'static Workload>> = Mutex::new(BTreeMap::new());
+    let metric = declared.metric()?;
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let key = (name.to_owned(), declared.unit, metric.direction == HigherIsBetter);
+    let new = || {
+        &*Box::leak(Box::new(Workload {
+            name: name.to_owned().leak(),
+            stresses: "as its suite says",
+            operation: "a value of its suite",
+            exercises: &[],
+            metric,
+            source: "",
+            ..MICRO.workloads[0]
+        }))
+    };
+    Some(*known.entry(key).or_insert_with(new))
 }
 
 /// Tells whether a test is `of`, or a variant of it: `hackbench-process-pipes` and `tbench4` are.
@@ -117,7 +142,7 @@ fn is_test(test: &str, of: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Declared, LKP, MMTESTS, UNKNOWN, imported_metric};
+    use super::{Declared, IMPORTED_MARGIN_PERCENT, LKP, MMTESTS, UNKNOWN, imported_metric};
     use crate::Direction::{HigherIsBetter, LowerIsBetter};
 
     #[test]
@@ -132,7 +157,8 @@ mod tests {
             (LKP, "will-it-scale/performance-process-100%-brk2/per_process_ops", "ops", Some(HigherIsBetter)),
             (LKP, "perf-bench-futex/300s-hash/ops/s", "ops/s", Some(HigherIsBetter)),
         ] {
-            assert_eq!(imported_metric(suite, workload), Declared { unit, direction }, "{workload}");
+            let expected = Declared { unit, direction, margin_percent: IMPORTED_MARGIN_PERCENT };
+            assert_eq!(imported_metric(suite, workload), expected, "{workload}");
         }
     }
 

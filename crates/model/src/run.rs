@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{BuildId, MachineId, Region, RunId};
+use crate::{BuildId, Declared, MachineId, Region, RunId};
 
 /// How far a machine got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,6 +102,8 @@ pub struct WorkloadResult {
     pub workload: String,
     /// Operations per iteration that it was asked for.
     pub operations: u64,
+    /// What its values are, as it was declared when they were measured; none where an earlier Marvin did not say it.
+    pub declared: Option<Declared>,
     /// How it ended.
     pub outcome: Outcome,
     /// One value per iteration, in the unit of the machine's kind, per operation; empty unless completed.

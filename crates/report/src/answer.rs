@@ -69,7 +69,7 @@ impl Answer<'_> {
             })
             .collect();
         let medians: Vec<f64> = seeds.iter().filter_map(|s| s.value.as_ref().ok()).map(|s| s.median).collect();
-        Measured { seeds, median: stats::median(&medians) }
+        Measured { seeds, median: stats::median(&medians), noise: None }
     }
 
     fn cell(&self, place: &Place, base: &Measured, measured: Measured) -> Cell {
@@ -93,6 +93,7 @@ impl Answer<'_> {
             time_percent: stats::median(&times),
             differences,
             verdict,
+            rated: None,
         }
     }
 
@@ -158,7 +159,11 @@ impl Answer<'_> {
             kernel: self.kernel(kernel),
             images: self.images(kernel),
             counts,
-            geometric_mean: stats::geometric_mean(&ratios).map(|ratio| GeometricMean { ratio, rows: ratios.len() }),
+            geometric_mean: stats::geometric_mean(&ratios).map(|ratio| GeometricMean {
+                ratio,
+                rows: ratios.len(),
+                ends: None,
+            }),
         }
     }
 

@@ -6,12 +6,13 @@ use model::{MachineKind, Workload};
 
 use crate::answer::Answer;
 use crate::checks::{check_machines, check_question, check_runs};
-use crate::comparison::{Comparison, Images, Row, Warning};
+use crate::comparison::{Against, Comparison, Images, Row, Warning};
 use crate::environment::{Pairs, differing};
 use crate::error::CompareError;
 use crate::failures::Failures;
 use crate::index::Index;
 use crate::label::labels;
+use crate::metrics::check_metrics;
 use crate::question::{Question, Side};
 use crate::scattered;
 
@@ -27,6 +28,7 @@ pub fn compare(base: &Side<'_>, others: &[Side<'_>], question: &Question) -> Res
     let workloads = distinct(&question.workloads);
     check_question(question, &workloads, &labels)?;
     check_runs(&sides, &labels)?;
+    check_metrics(&sides, &labels, &workloads)?;
     let mut warnings: Vec<Warning> = check_machines(&sides, &labels, question.machines)?.into_iter().collect();
 
     let seeds = seeds(&sides, question);
@@ -41,9 +43,10 @@ pub fn compare(base: &Side<'_>, others: &[Side<'_>], question: &Question) -> Res
     };
     let mut rows: Vec<Row> = workloads.iter().map(|w| answer.row(w)).collect();
     if sides.iter().any(|side| side.machine.kind == MachineKind::Imported) {
-        scattered::rate(&mut rows);
+        scattered::rate(&mut rows, &question.scatters);
     }
-    let others = (1..sides.len()).map(|k| answer.against(k, &rows)).collect();
+    let mut others: Vec<Against> = (1..sides.len()).map(|k| answer.against(k, &rows)).collect();
+    scattered::means(&mut others, &rows);
     warnings.extend(answer.not_repeated(&workloads));
     warnings.extend(answer.clock_disagrees(&rows));
     let environments: Vec<Pairs<'_>> = (0..sides.len())

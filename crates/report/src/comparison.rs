@@ -132,6 +132,8 @@ pub struct GeometricMean {
     pub ratio: f64,
     /// The rows that it is of.
     pub rows: usize,
+    /// Where runs scatter: the interval that holds the true mean with a chance of 95 %, worked out from the means of each run.
+    pub ends: Option<Spread>,
 }
 
 /// How many rows have which verdict.
@@ -181,6 +183,8 @@ pub struct Measured {
     pub seeds: Vec<SeedValue>,
     /// The median over the seeds that have a value.
     pub median: Option<f64>,
+    /// Where runs scatter, what kind of noise they have, from six runs on.
+    pub noise: Option<stats::NoiseProfile>,
 }
 
 /// What one seed gave.
@@ -255,6 +259,19 @@ pub struct Cell {
     pub time_percent: Option<f64>,
     /// What it comes to.
     pub verdict: Verdict,
+    /// Where runs scatter: how sure it is.
+    pub rated: Option<Rated>,
+}
+
+/// How sure a cell of runs that scatter is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rated {
+    /// The rating.
+    pub rating: stats::Rating,
+    /// The share of false finds at which it is found among all cells of the comparison.
+    pub q: f64,
+    /// What the ranks of the runs say to it, from five runs on each side.
+    pub ranks: Option<stats::CrossCheck>,
 }
 
 /// The difference for one seed.

@@ -39,6 +39,20 @@ pub enum CompareError {
         /// The build or machine that it should be of.
         expected: String,
     },
+    /// Runs of one workload measured different things.
+    #[error(
+        "{workload} is not one metric in these runs: {one}, and {other}; values of different units, or good in different \
+         ways, are never compared. All runs are kept: name runs that agree, or measure again what does not (`marvin run \
+         KERNEL --force`; results of other suites are imported again into another home)"
+    )]
+    MetricChanged {
+        /// The workload.
+        workload: String,
+        /// What one run has it in, and which.
+        one: String,
+        /// What another has it in, or this program.
+        other: String,
+    },
     /// Only one kernel.
     #[error("nothing to compare {base} with: name at least one more kernel")]
     NoOther {

@@ -232,7 +232,7 @@ fn result(name: &str, ending: &Ending, seed: u64) -> WorkloadResult {
         ),
         Ending::Nothing => (Outcome::Completed, vec![]),
     };
-    WorkloadResult { workload: name.to_owned(), operations: 1000, outcome, samples, counted: vec![] }
+    WorkloadResult { workload: name.to_owned(), operations: 1000, declared: None, outcome, samples, counted: vec![] }
 }
 
 pub(crate) const OOPS: &str = "\
@@ -302,6 +302,7 @@ pub(crate) fn dead(seeds: &[u64]) -> Subject {
 /// Returns the question of most tests.
 pub(crate) fn question(seeds: &[u64]) -> Question {
     Question {
+        scatters: std::collections::BTreeMap::new(),
         suite: "micro".to_owned(),
         workloads: WORKLOADS.iter().collect(),
         seeds: seeds.to_vec(),

@@ -19,6 +19,7 @@ pub mod history;
 mod index;
 mod label;
 pub mod ledger;
+mod metrics;
 mod missing;
 pub mod modelled;
 pub mod monitors;
@@ -38,4 +39,6 @@ pub use difference::difference_percent;
 pub use environment::{Difference, Differing};
 pub use error::CompareError;
 pub use question::{Machines, Question, Side};
+/// How far runs of one kernel lay apart, over several kernels.
+pub use stats::History as Scatter;
 pub use verdict::{scattered_verdict, verdict};

@@ -1,6 +1,6 @@
 //! What is asked: which kernels with which runs, which workloads, which margin. The answer is `comparison.rs`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Build, Machine, MachineId, Run, Workload};
 
@@ -41,6 +41,9 @@ pub struct Question {
     pub margin_percent: Option<f64>,
     /// Whether machines may differ.
     pub machines: Machines,
+    /// How far runs of other kernels lay apart on these machines, by workload, where runs scatter: what one run of each can be
+    /// rated by.
+    pub scatters: BTreeMap<String, stats::History>,
     /// The command that reproduces the comparison.
     pub command: String,
     /// When it was asked, in seconds since 1970-01-01 UTC.

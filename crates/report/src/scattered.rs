@@ -1,51 +1,127 @@
 //! Rows of runs that scatter: those that other suites measured. Seeds pair nothing there, so the runs of one side stand against
 //! the runs of the other (`stats::rate`), all rows of a comparison together as far as chance is concerned.
 
-use model::{Direction, Uncertainty, Verdict};
-use stats::{Better, History, Rating, Scores, Spread};
+use std::collections::BTreeMap;
 
-use crate::comparison::{Measured, Row};
+use model::{Direction, Uncertainty, Verdict};
+use stats::{Better, History, NoiseProfile, Rating, Scores, Spread};
+
+use crate::comparison::{Against, Cell, Measured, Rated, Row};
+use crate::history::{Q_MAX, test_of};
 use crate::verdict::scattered_verdict;
 
 /// Level of the interval that is shown.
-const LEVEL: f64 = 0.95;
+pub(crate) const LEVEL: f64 = 0.95;
+
+/// What rates a cell: its place, the sides' scores, and the rating.
+struct Found {
+    row: usize,
+    kernel: usize,
+    sides: (Scores, Scores),
+    rating: Rating,
+}
 
 /// Puts ratings into rows, in place of differences seed by seed. A cell with a side that has no value at all keeps its reason.
-pub(crate) fn rate(rows: &mut [Row]) {
-    let mut ratings: Vec<(usize, usize, Rating)> = Vec::new();
+///
+/// The rows of one test on one kernel are a family, and all families one question (`stats::families`).
+pub(crate) fn rate(rows: &mut [Row], scatters: &BTreeMap<String, History>) {
+    let mut all: Vec<Found> = Vec::new();
     for (place, row) in rows.iter_mut().enumerate() {
         let direction = row.workload.metric.direction;
+        let history = scatters.get(row.workload.name).copied().unwrap_or_default();
         let base = groups(&row.base);
+        row.base.noise = noise(&base);
         for (kernel, cell) in row.cells.iter_mut().enumerate() {
             cell.differences.clear();
             (cell.difference_percent, cell.spread_percent, cell.ratio) = (None, None, None);
             let new = groups(&cell.measured);
+            cell.measured.noise = noise(&new);
             if base.is_empty() || new.is_empty() {
                 continue;
             }
             match (scores(&base, direction), scores(&new, direction)) {
                 (Ok(base), Ok(new)) => {
-                    ratings.push((place, kernel, stats::rate(&base, &new, &History::default())));
+                    let rating = stats::rate(&base, &new, &history);
+                    all.push(Found { row: place, kernel, sides: (base, new), rating });
                 }
                 (Err(why), _) | (_, Err(why)) => cell.verdict = Verdict::Unclear(Uncertainty::Missing(why)),
             }
         }
     }
-    let p: Vec<f64> = ratings.iter().filter_map(|(.., rating)| Some(rating.precision?.p)).collect();
-    let mut q = stats::benjamini_hochberg(&p).unwrap_or(p).into_iter();
-    for (place, kernel, rating) in ratings {
-        // Without a precision there is no chance to weigh, and the verdict does not ask for it.
-        let q = rating.precision.and_then(|_| q.next()).unwrap_or(1.0);
-        let row = &mut rows[place];
+    let q = weighed(rows, &all);
+    for (found, q) in all.iter().zip(q) {
+        let row = &mut rows[found.row];
         let (direction, margin) = (row.workload.metric.direction, row.margin_percent);
-        let cell = &mut row.cells[kernel];
-        cell.ratio = Some(rating.ratio());
-        cell.difference_percent = Some(percent(direction, rating.ratio()));
-        cell.spread_percent = rating
-            .interval(LEVEL)
-            .map(|ends| Spread { min: percent(direction, ends.low), max: percent(direction, ends.high) });
-        cell.verdict = scattered_verdict(&rating, margin, q);
+        decide(&mut row.cells[found.kernel], found, (direction, margin, q));
     }
+}
+
+fn decide(cell: &mut Cell, found: &Found, (direction, margin, q): (Direction, f64, f64)) {
+    let (rating, (base, new)) = (found.rating, &found.sides);
+    cell.ratio = Some(rating.ratio());
+    cell.difference_percent = Some(percent(direction, rating.ratio()));
+    cell.spread_percent = rating
+        .interval(LEVEL)
+        .map(|ends| Spread { min: percent(direction, ends.low), max: percent(direction, ends.high) });
+    cell.verdict = scattered_verdict(&rating, margin, q);
+    cell.rated = Some(Rated { rating, q, ranks: stats::cross_check(base, new, &rating) });
+}
+
+/// Returns the share of false finds at which each is found among all. Without a precision there is no chance to weigh, and the
+/// verdict does not ask for it.
+fn weighed(rows: &[Row], all: &[Found]) -> Vec<f64> {
+    let mut families: BTreeMap<(&str, usize), Vec<(usize, f64)>> = BTreeMap::new();
+    for (place, found) in all.iter().enumerate() {
+        if let Some(precision) = found.rating.precision {
+            let test = test_of(rows[found.row].workload.name);
+            families.entry((test, found.kernel)).or_default().push((place, precision.p));
+        }
+    }
+    let p: Vec<Vec<f64>> = families.values().map(|family| family.iter().map(|(_, p)| *p).collect()).collect();
+    let mut q = vec![1.0; all.len()];
+    for (family, found) in families.values().zip(stats::families(&p, Q_MAX).unwrap_or_default()) {
+        for ((place, _), member) in family.iter().zip(found.members) {
+            q[*place] = member;
+        }
+    }
+    q
+}
+
+/// Gives the geometric means of runs that scatter their intervals: the mean over the rows within each run first, since rows of
+/// one run share its boot, and then as any other value. Runs that lack one of the rows are not in it.
+pub(crate) fn means(others: &mut [Against], rows: &[Row]) {
+    for (kernel, other) in others.iter_mut().enumerate() {
+        let Some(mean) = &mut other.geometric_mean else { continue };
+        let rated: Vec<&Row> = rows.iter().filter(|row| row.cells[kernel].rated.is_some()).collect();
+        let together = |of: &dyn Fn(&Row) -> &Measured| {
+            let whole = |seed: u64| rated.iter().all(|row| value(of(row), seed).is_some());
+            let seeds: Vec<u64> =
+                of(rated.first()?).seeds.iter().map(|one| one.seed).filter(|seed| whole(*seed)).collect();
+            let scores = rated.iter().map(|row| {
+                let groups: Vec<Vec<f64>> = seeds.iter().filter_map(|seed| value(of(row), *seed)).collect();
+                scores(&groups, row.workload.metric.direction).ok()
+            });
+            Scores::together(&scores.collect::<Option<Vec<_>>>()?).ok()
+        };
+        let (base, new) = (together(&|row| &row.base), together(&|row| &row.cells[kernel].measured));
+        if let Some((base, new)) = base.zip(new) {
+            let ends = stats::rate(&base, &new, &History::default()).interval(LEVEL);
+            mean.ends = ends.map(|ends| Spread { min: ends.low, max: ends.high });
+        }
+    }
+}
+
+/// Returns the values of a run, by its number.
+fn value(measured: &Measured, seed: u64) -> Option<Vec<f64>> {
+    let found = measured.seeds.iter().find(|one| one.seed == seed)?;
+    let sampled = found.value.as_ref().ok()?;
+    Some(sampled.samples[sampled.left_out.min(sampled.samples.len())..].to_vec())
+}
+
+/// Returns what kind of noise the runs of one side have, in their order.
+fn noise(groups: &[Vec<f64>]) -> Option<NoiseProfile> {
+    let means: Option<Vec<f64>> = groups.iter().map(|group| stats::median(group)).collect();
+    stats::noise_profile(&means?)
 }
 
 /// Returns the values of each run that has any.
@@ -63,7 +139,7 @@ fn scores(groups: &[Vec<f64>], direction: Direction) -> Result<Scores, String> {
 }
 
 /// Returns a ratio, above 1 is better, as a difference of the metric in percent of the base, above 0 is better.
-fn percent(direction: Direction, ratio: f64) -> f64 {
+pub(crate) fn percent(direction: Direction, ratio: f64) -> f64 {
     match direction {
         Direction::LowerIsBetter => (1.0 - 1.0 / ratio) * 100.0,
         Direction::HigherIsBetter => (ratio - 1.0) * 100.0,

@@ -16,6 +16,7 @@ mod ranks;
 mod rated;
 mod search;
 mod series;
+mod share;
 mod summary;
 #[cfg(any(test, feature = "synthetic"))]
 pub mod synthetic;
@@ -34,4 +35,5 @@ pub use search::{
     Tolerance, Turn, Wanted,
 };
 pub use series::{Change, Criteria, FollowUp, Group, Span, Watch, changes, follow_up, groups};
+pub use share::share_interval;
 pub use summary::{Better, Summary};

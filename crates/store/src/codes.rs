@@ -2,8 +2,8 @@
 //!
 //! A code that is not listed here was written by a newer Marvin and is an error, never a guess.
 
-use model::{FailureReason, MachineKind, Outcome, Stage, SubjectFailure, Triage};
-use rusqlite::types::{FromSql, FromSqlResult, ValueRef};
+use model::{Declared, Direction, FailureReason, MachineKind, Outcome, Stage, SubjectFailure, Triage, unit_named};
+use rusqlite::types::{FromSql, FromSqlResult, Null, ToSqlOutput, ValueRef};
 
 use crate::columns::UnknownCode;
 use crate::database::{Failure, Row};
@@ -48,6 +48,35 @@ impl FromSql for Code<Triage> {
             "ignored" => Triage::Ignored,
             other => return Err(UnknownCode::error("outcome of a triage", other)),
         }))
+    }
+}
+
+/// Returns what a metric was declared to be as one text: direction, margin, unit. Units may have spaces, so they are last.
+pub(crate) fn declared(declared: Option<Declared>) -> ToSqlOutput<'static> {
+    let Some(Declared { unit, direction, margin_percent }) = declared else { return Null.into() };
+    let direction = match direction {
+        Some(Direction::LowerIsBetter) => "lower",
+        Some(Direction::HigherIsBetter) => "higher",
+        None => "unknown",
+    };
+    format!("{direction} {margin_percent} {unit}").into()
+}
+
+impl FromSql for Code<Declared> {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        let text = value.as_str()?;
+        let wrong = || UnknownCode::error("declaration of a metric", text);
+        let mut words = text.splitn(3, ' ');
+        let (direction, margin, unit) = (words.next(), words.next(), words.next());
+        let direction = match direction.ok_or_else(wrong)? {
+            "lower" => Some(Direction::LowerIsBetter),
+            "higher" => Some(Direction::HigherIsBetter),
+            "unknown" => None,
+            _ => return Err(wrong()),
+        };
+        let margin_percent: f64 = margin.and_then(|margin| margin.parse().ok()).ok_or_else(wrong)?;
+        let unit = unit_named(unit.ok_or_else(wrong)?);
+        Ok(Self(Declared { unit, direction, margin_percent }))
     }
 }
 

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use model::{BuildId, KernelName, MachineId, Run, RunId, WorkloadResult};
+use model::{BuildId, Declared, KernelName, MachineId, Run, RunId, WorkloadResult};
 use rusqlite::types::ToSqlOutput;
 
 use crate::artefacts::{self, Packed};
 use crate::builds::Name;
-use crate::codes::{self, OutcomeColumns};
+use crate::codes::{self, Code, OutcomeColumns};
 use crate::columns::{Id, PairTable, Unsigned, text, whole};
 use crate::database::{Database, Failure, Row};
 use crate::lookup::{Place, unknown};
@@ -24,7 +24,7 @@ const ENVIRONMENTS: PairTable = PairTable {
 };
 
 const SELECT_RESULTS: &str = "\
-    SELECT workload, operations, outcome, stage, reason, detail, console_tail, samples, counted
+    SELECT workload, operations, outcome, stage, reason, detail, console_tail, samples, counted, declared
     FROM results WHERE run = ?1 ORDER BY position";
 
 const SELECT_SUMMARIES: &str = "\
@@ -168,7 +168,7 @@ fn insert(database: &Database, run: &Run, packed: &[Packed<'_>]) -> Result<(), F
 }
 
 /// Returns the columns of a result, in the table's order.
-fn columns_of(run: i64, position: usize, result: &WorkloadResult) -> [ToSqlOutput<'_>; 11] {
+fn columns_of(run: i64, position: usize, result: &WorkloadResult) -> [ToSqlOutput<'_>; 12] {
     let columns = OutcomeColumns::of(&result.outcome);
     [
         run.into(),
@@ -182,6 +182,7 @@ fn columns_of(run: i64, position: usize, result: &WorkloadResult) -> [ToSqlOutpu
         text(columns.console_tail),
         samples::packed(&result.samples),
         samples::packed(&samples::of_regions(&result.counted)),
+        codes::declared(result.declared),
     ]
 }
 
@@ -213,6 +214,7 @@ fn result(row: &Row<'_>) -> Result<WorkloadResult, Failure> {
     Ok(WorkloadResult {
         workload: row.get(0)?,
         operations: row.get::<Unsigned>(1)?.0,
+        declared: row.get::<Option<Code<Declared>>>(9)?.map(|code| code.0),
         outcome: codes::outcome(row, 2)?,
         samples: row.get::<Samples>(7)?.0,
         counted: samples::to_regions(&row.get::<Samples>(8)?.0),

@@ -334,7 +334,7 @@ mod tests {
         Connection::open(&file).unwrap().pragma_update(None, "user_version", 99).unwrap();
         for error in [Store::open(home.path()).unwrap_err(), Store::open_read_only(home.path()).unwrap_err()] {
             insta::allow_duplicates! {
-                insta::assert_snapshot!(told(&error, home.path()), @"User: HOME/marvin.db was written by a newer Marvin (schema 99, this one knows 4): use the newer one, or give --home another folder");
+                insta::assert_snapshot!(told(&error, home.path()), @"User: HOME/marvin.db was written by a newer Marvin (schema 99, this one knows 5): use the newer one, or give --home another folder");
             }
         }
     }

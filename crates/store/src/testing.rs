@@ -4,8 +4,8 @@ use std::io::Write;
 use std::sync::OnceLock;
 
 use model::{
-    Build, BuildFile, BuildId, Decision, FailureReason, Machine, MachineId, MachineKind, Outcome, Run, RunId, Stage,
-    SubjectFailure, Triage, WorkloadResult,
+    Build, BuildFile, BuildId, Decision, Declared, FailureReason, Machine, MachineId, MachineKind, Metric, Outcome,
+    Run, RunId, Stage, SubjectFailure, Triage, WorkloadResult,
 };
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -100,6 +100,7 @@ pub(crate) fn run(build: &str, hex: &str, seed: u64) -> Run {
     let result = |workload: &str, outcome, samples| WorkloadResult {
         workload: workload.into(),
         operations: 20_000,
+        declared: Some(Declared::of(&Metric::COST, MachineKind::Exact)),
         outcome,
         samples,
         counted: vec![],

@@ -31,6 +31,7 @@ pub(crate) struct CountsDocument {
     pub(crate) better: usize,
     pub(crate) same: usize,
     pub(crate) unclear: usize,
+    pub(crate) unrated: usize,
     pub(crate) failed: usize,
     pub(crate) missing: usize,
 }
@@ -92,6 +93,10 @@ pub(crate) struct MachineDocument {
     pub(crate) results_again: usize,
     pub(crate) results_agree: usize,
     pub(crate) results_apart: usize,
+    /// Comparisons of a kernel with itself in the last 90 days.
+    pub(crate) self_comparisons: usize,
+    /// Those of them that were false alarms.
+    pub(crate) false_alarms: usize,
     pub(crate) same_as: String,
 }
 
@@ -157,6 +162,7 @@ pub(crate) fn overview(history: &History, seen: &Overview) -> Document {
             better: counts.better,
             same: counts.same,
             unclear: counts.unclear,
+            unrated: counts.unrated,
             failed: counts.failed,
             missing: counts.missing,
         },
@@ -216,16 +222,20 @@ fn kernels(history: &History) -> KernelsDocument {
 
 fn machines(history: &History) -> MachinesDocument {
     let all = history.machines();
-    let machine =
-        |(number, (machine, repeats)): (usize, (&model::Machine, &report::history::Repeats))| MachineDocument {
+    let machine = |(number, (machine, repeats)): (usize, (&model::Machine, report::history::Repeats))| {
+        let trust = history.trust(&[number]);
+        MachineDocument {
             id: machine.id.to_string(),
             kind: machine.kind.to_string(),
             summary: machine.summary.clone(),
             results_again: repeats.again,
             results_agree: repeats.agree,
             results_apart: repeats.apart,
+            self_comparisons: trust.compared,
+            false_alarms: trust.alarms,
             same_as: all[history.first_kin(number)].id.to_string(),
-        };
+        }
+    };
     MachinesDocument {
         schema_version: SCHEMA_VERSION,
         machines: all.iter().zip(history.repeats()).enumerate().map(machine).collect(),

@@ -9,6 +9,7 @@ mod api;
 mod browser;
 #[cfg(test)]
 mod colours;
+mod compared;
 mod kept;
 mod metrics;
 mod openapi;

@@ -7,7 +7,9 @@ pub(crate) fn text(snapshot: &Snapshot, trouble: bool) -> String {
     let history = &snapshot.history;
     let sum = |of: fn(&report::history::Repeats) -> usize| history.repeats().iter().map(of).sum::<usize>();
     let open = snapshot.alerts.iter().filter(|triaged| triaged.is_open()).count();
-    let numbers: [(&str, &str, &str, usize); 9] = [
+    let all: Vec<usize> = (0..history.machines().len()).collect();
+    let trust = history.trust(&all);
+    let numbers: [(&str, &str, &str, usize); 11] = [
         ("marvin_runs_total", "counter", "Runs that were saved.", history.run_count()),
         ("marvin_kernels", "gauge", "Builds that were measured.", history.order().len()),
         ("marvin_machines", "gauge", "Machines that measured.", history.machines().len()),
@@ -16,6 +18,13 @@ pub(crate) fn text(snapshot: &Snapshot, trouble: bool) -> String {
         ("marvin_alerts_open", "gauge", "Alerts that somebody should look at.", open),
         ("marvin_results_repeated_total", "counter", "Results measured again with equal input.", sum(|r| r.again)),
         ("marvin_results_agreeing_total", "counter", "Repeated results equal to the last bit.", sum(|r| r.agree)),
+        (
+            "marvin_self_comparisons",
+            "gauge",
+            "Comparisons of a kernel with itself in the last 90 days.",
+            trust.compared,
+        ),
+        ("marvin_false_alarms", "gauge", "Those of them that came out better or worse.", trust.alarms),
         (
             "marvin_store_unreadable",
             "gauge",

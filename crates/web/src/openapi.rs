@@ -112,7 +112,7 @@ fn overview(full: bool) -> OverviewDocument {
         schema_version: SCHEMA_VERSION,
         base: "6.1.190".to_owned(),
         target: "6.12.117".to_owned(),
-        counts: CountsDocument { worse: 1, better: 0, same: 0, unclear: 0, failed: 0, missing: 0 },
+        counts: CountsDocument { worse: 1, better: 0, same: 0, unclear: 0, unrated: 0, failed: 0, missing: 0 },
         geometric_mean: full.then_some(0.957),
         cells: vec![CellDocument {
             workload: "fault-anon".to_owned(),
@@ -136,6 +136,7 @@ fn alert(full: bool) -> AlertDocument {
         worse: 1,
         better: 0,
         gone: 0,
+        bisection: vec!["marvin bisect 111111111111 222222222222 --tree linux --workload fault-anon".to_owned()],
         members: vec![MemberDocument {
             workload: "fault-anon".to_owned(),
             machine: "machine_00".to_owned(),
@@ -204,6 +205,8 @@ fn machines() -> MachinesDocument {
         results_again: 2,
         results_agree: 2,
         results_apart: 0,
+        self_comparisons: 0,
+        false_alarms: 0,
         same_as: text("machine_00"),
     };
     MachinesDocument { schema_version: SCHEMA_VERSION, machines: vec![machine] }

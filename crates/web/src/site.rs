@@ -1,19 +1,18 @@
 //! From an address to an answer: one function, whether a server asks or a page is written to a file.
 
-use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use model::{Line, Machine, MachineId, Run, RunId};
+use model::{Line, Machine, MachineId, MachineKind, RunId};
 use report::history::{History, Key, Overview, overview};
-use report::{Machines, Question as Compared, Side};
+use report::{CompareError, Side};
 use store::{Location, Store, StoreError};
 
 use crate::address::{LENGTH_MAX, Question, slug, unslug};
 use crate::kept::Kept;
 use crate::pages::{self, Asked, Frame, Show, machine_digits};
 use crate::source::Snapshot;
-use crate::{api, metrics};
+use crate::{api, compared, metrics};
 
 /// The largest artefact that is served.
 const ARTEFACT_BYTES_MAX: usize = 64 << 20;
@@ -313,22 +312,34 @@ impl Site {
         let known = &history.machines()[machine];
         let others = history.kin(machine).into_iter().filter(|other| *other != machine);
         let also: Vec<&Machine> = others.map(|other| &history.machines()[other]).collect();
+        let machines: Vec<&MachineId> = [known].into_iter().chain(also.iter().copied()).map(|m| &m.id).collect();
         let of = |kernel: usize| -> Result<_, Refusal> {
             let build = &history.kernel(kernel).build;
-            let machines: Vec<&MachineId> = [known].into_iter().chain(also.iter().copied()).map(|m| &m.id).collect();
-            Ok((build, self.with_store(|store| all_runs(store, build, &machines))?))
+            Ok((build, self.with_store(|store| Ok(compared::all_runs(store, build, &machines)?))?))
         };
-        let ((old_build, old), (new_build, new)) = (of(base)?, of(new)?);
-        let side = |build, runs| Side { build, machine: known, also: also.clone(), runs };
-        let sides = [side(old_build, old.iter().collect()), side(new_build, new.iter().collect())];
+        let ((old_build, mut old), (new_build, mut new)) = (of(base)?, of(new)?);
         let command =
             format!("marvin compare {} {}", pages::kernel_argument(old_build), pages::kernel_argument(new_build));
-        let Some(question) = asked_of(&old, &new, command) else {
+        let Some(mut question) = compared::asked_of(known.kind, [&old, &new], command) else {
             let text = "The two kernels have no seed and workload in common that this Marvin declares.";
             return html(pages::message(Frame::at(3, "No comparison"), text));
         };
-        let comparison =
-            report::compare(&sides[0], &sides[1..], &question).map_err(|error| Refusal::Failed(error.to_string()))?;
+        question.scatters = history.scatters(&machines, &[&old_build.id, &new_build.id]);
+        if known.kind == MachineKind::Imported {
+            let ids: Vec<String> = old.iter().chain(&new).map(|run| run.id.short()).collect();
+            question.command = format!("marvin report {}", ids.join(" "));
+        }
+        compared::as_one_suite(&mut old);
+        compared::as_one_suite(&mut new);
+        let side = |build, runs| Side { build, machine: known, also: also.clone(), runs };
+        let sides = [side(old_build, old.iter().collect()), side(new_build, new.iter().collect())];
+        let comparison = match report::compare(&sides[0], &sides[1..], &question) {
+            Ok(comparison) => comparison,
+            Err(error @ CompareError::MetricChanged { .. }) => {
+                return html(pages::message(Frame::at(3, "Refused"), &error.to_string()));
+            }
+            Err(error) => return Err(Refusal::Failed(error.to_string())),
+        };
         let page = report::render::html(&comparison).map_err(|error| Refusal::Failed(error.to_string()))?;
         let back = "<main>\n<p><a href=\"../../../index.html\">Overview</a></p>";
         Ok(Reply::ok(Kind::Html, page.replacen("<main>", back, 1)))
@@ -399,41 +410,4 @@ fn series(snapshot: &Snapshot, (machine, track, file): (&str, &str, &str), quest
     let key = history.series().map(|(key, _)| key).find(is_it).ok_or_else(nothing)?.clone();
     let frame = Frame::at(3, key.workload.to_string());
     html(pages::series(frame, (history, &snapshot.alerts), line, &[key]))
-}
-
-/// Returns all runs of a build on a machine with all its equipments, the newest first, as of one suite: a workload's samples
-/// are its own, whatever suite it was measured with.
-fn all_runs(store: &Store, build: &model::Build, machines: &[&MachineId]) -> Result<Vec<Run>, Refusal> {
-    let mut runs = Vec::new();
-    for suite in model::SUITES {
-        for machine in machines {
-            runs.extend(store.runs_of(&build.id, machine, suite.name)?);
-        }
-    }
-    runs.sort_by_key(|run| std::cmp::Reverse(run.started_unix));
-    for run in &mut runs {
-        ALL_SUITES.clone_into(&mut run.suite);
-    }
-    Ok(runs)
-}
-
-/// What runs of several suites together are called.
-const ALL_SUITES: &str = "all suites";
-
-/// Asks about the seeds and workloads that both have; none where there are none.
-fn asked_of(old: &[Run], new: &[Run], command: String) -> Option<Compared> {
-    let seeds = |runs: &[Run]| runs.iter().map(|run| run.seed).collect::<BTreeSet<u64>>();
-    let seeds: Vec<u64> = seeds(old).intersection(&seeds(new)).copied().collect();
-    let has = |runs: &[Run], name: &str| runs.iter().flat_map(|run| &run.results).any(|result| result.workload == name);
-    let workloads: Vec<&'static model::Workload> =
-        model::workloads().into_iter().filter(|w| has(old, w.name) && has(new, w.name)).collect();
-    (!seeds.is_empty() && !workloads.is_empty()).then(|| Compared {
-        suite: ALL_SUITES.to_owned(),
-        workloads,
-        seeds,
-        margin_percent: None,
-        machines: Machines::Equal,
-        command,
-        created_unix: None,
-    })
 }

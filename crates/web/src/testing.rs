@@ -65,6 +65,7 @@ pub(crate) fn result(workload: &str, cost: f64) -> WorkloadResult {
     WorkloadResult {
         workload: workload.to_owned(),
         operations: 1000,
+        declared: None,
         outcome: if completed { Outcome::Completed } else { Outcome::Failed(failure) },
         samples: if completed { vec![cost * 2.0, cost, cost] } else { Vec::new() },
         counted: Vec::new(),

@@ -138,7 +138,9 @@ impl Rows {
                 continue;
             }
             let (operations, outcome, counted) = (1, Outcome::Completed, Vec::new());
-            foreign.results.push(WorkloadResult { workload, operations, outcome, samples, counted });
+            // Whose suite it is, is not known here.
+            let declared = None;
+            foreign.results.push(WorkloadResult { workload, operations, declared, outcome, samples, counted });
         }
         for (row, why) in self.bad {
             foreign.left_out.push(LeftOut::new(&format!("{}/{row}", self.test), why));

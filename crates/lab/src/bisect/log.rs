@@ -79,6 +79,16 @@ impl BisectionLog {
         Ok(Self { file: Some(file), question, known, entries: Vec::new(), resumed })
     }
 
+    /// Keeps what was found beside the log, as `HASH.found`.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn keep(&self, found: &str) -> Result<(), LabError> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let (file, new) = (file.with_extension("found"), file.with_extension("found-new"));
+        fs::write(&new, found).and_then(|()| fs::rename(&new, &file)).map_err(failed(&file))
+    }
+
     /// Returns how many commits an earlier attempt had measured.
     #[must_use]
     pub fn resumed(&self) -> usize {

@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use ingest::{Foreign, LeftOut, LkpPlace};
-use model::{Build, BuildFile, BuildId, KernelName, LKP, MMTESTS, Machine, MachineId, MachineKind, Run, RunId};
+use model::{
+    Build, BuildFile, BuildId, KernelName, LKP, MMTESTS, Machine, MachineId, MachineKind, Run, RunId, imported_metric,
+};
 use sha2::{Digest, Sha256};
 use store::{Artefact, HomeLock, Location, Store, StoreError};
 
@@ -87,7 +89,8 @@ pub fn import((home, location): (&Path, &Location), suite: ForeignSuite, folder:
 
 /// Saves a run, with what was copied by monitors and what was left out.
 fn keep(store: &Store, found: Found, imported: &mut Imported) -> Result<(), LabError> {
-    let Found { suite, kernel, origin, number, folder, foreign } = found;
+    let Found { suite, kernel, origin, number, folder, mut foreign } = found;
+    foreign.results.iter_mut().for_each(|result| result.declared = Some(imported_metric(suite, &result.workload)));
     let mut log: String = foreign.left_out.iter().map(|LeftOut { what, why }| format!("{what}: {why}\n")).collect();
     imported.left_out.extend(foreign.left_out.iter().map(|left| (folder.clone(), left.clone())));
     if foreign.results.is_empty() {

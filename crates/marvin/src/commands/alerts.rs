@@ -1,7 +1,7 @@
 //! `marvin alerts` and `marvin triage`: what changed, and what people think of it.
 
 use model::Decision;
-use report::history::{Triaged, alert_document, alert_mail, alerts_text, history_json};
+use report::history::{Triaged, alert_document, alert_mail, alerts_text, history_json, mixed_words};
 use store::Store;
 
 use super::compare::now;
@@ -22,7 +22,7 @@ pub(crate) fn alerts(arguments: &Arguments, command: &cli::Alerts) -> anyhow::Re
     if let Some(name) = &command.mail {
         let one = named(&found, name)?;
         let reproducer = format!("marvin alerts --mail {}", one.alert.name);
-        let Some(mail) = alert_mail(&snapshot.history, one, &reproducer) else {
+        let Some(mail) = alert_mail(&snapshot.history, one, (&reproducer, &snapshot.found)) else {
             return Err(
                 WrongInput(format!("nothing is worse with {}: there is nothing to write", one.alert.name)).into()
             );
@@ -32,13 +32,21 @@ pub(crate) fn alerts(arguments: &Arguments, command: &cli::Alerts) -> anyhow::Re
     }
     let is_open = found.iter().any(Triaged::is_open);
     let text = match command.format {
-        AlertsFormat::Text => alerts_text(&snapshot.history, &found, &answer.styles(arguments.color)),
+        AlertsFormat::Text => {
+            let debian = crate::home::home(arguments.home.as_deref())?.join("workshop/debian").display().to_string();
+            alerts_text(&snapshot.history, &found, (&debian, &snapshot.found), &answer.styles(arguments.color))
+        }
         AlertsFormat::Json => {
             history_json(&found.iter().map(|one| alert_document(&snapshot.history, one)).collect::<Vec<_>>())?
         }
     };
     answer.write(&text)?;
-    Ok(if is_open { Exit::Worse } else { Exit::Fine })
+    let is_mixed = mixed_words(&snapshot.history).is_some();
+    Ok(match (is_open, is_mixed) {
+        (true, _) => Exit::Worse,
+        (false, true) => Exit::Unclear,
+        (false, false) => Exit::Fine,
+    })
 }
 
 pub(crate) fn triage(arguments: &Arguments, command: &cli::Triage) -> anyhow::Result<Exit> {

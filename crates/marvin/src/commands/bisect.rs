@@ -9,6 +9,7 @@ use lab::{
     Options, Plan, Probe, Refused, Reuse, Stands,
 };
 use model::{Steadiness, Workload};
+use report::history::{Found, FoundCulprit};
 use report::ledger::Ledger;
 use store::Location;
 
@@ -83,6 +84,7 @@ pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<
         configuration: command.sources.config.clone(),
         command: reproducer(command, &history),
     };
+    log.keep(&found(command, &told).to_text())?;
     if let Some(file) = mail {
         match bisection::mail(&told) {
             Some(text) => file.write(text)?,
@@ -117,6 +119,21 @@ fn ledger<S: Fn(Step), E: Fn(Event) + Sync>(
     };
     let runs = prober.lab.carry_out(&plan, &prober.event)?;
     super::profile::ledger(prober.lab, &runs, prober.workload.name)
+}
+
+/// Returns what the home keeps of the answer, for alerts to lead to.
+fn found(command: &Bisect, told: &Told<'_>) -> Found {
+    let culprits = told.findings.culprits.iter().zip(told.headlines).map(|(culprit, headline)| FoundCulprit {
+        commit: culprit.commit.clone(),
+        percent: culprit.change.percent().unwrap_or(0.0),
+        subject: headline.subject.clone(),
+    });
+    Found {
+        workload: told.workload.name.to_owned(),
+        good: [command.good.clone(), told.ends.0.to_owned()],
+        bad: [command.bad.clone(), told.ends.1.to_owned()],
+        culprits: culprits.collect(),
+    }
 }
 
 fn open((home, location): (&Path, Location), settings: SourceSettings) -> anyhow::Result<Lab> {

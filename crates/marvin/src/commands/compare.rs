@@ -36,6 +36,7 @@ pub(crate) fn compare(arguments: &Arguments, command: &Compare) -> anyhow::Resul
         })
         .collect();
     let question = Question {
+        scatters: std::collections::BTreeMap::new(),
         suite: suite.name.to_owned(),
         workloads,
         seeds,

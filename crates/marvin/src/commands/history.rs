@@ -8,7 +8,7 @@ use web::{Snapshot, Source};
 use crate::answer::Answer;
 use crate::cli::{self, Arguments, HistoryFormat};
 use crate::exit::{Exit, WrongInput};
-use crate::home::store;
+use crate::home::{home, store};
 
 pub(crate) fn history(arguments: &Arguments, command: &cli::History) -> anyhow::Result<Exit> {
     let answer = Answer::open(command.output.as_deref())?;
@@ -32,12 +32,15 @@ pub(crate) fn history(arguments: &Arguments, command: &cli::History) -> anyhow::
         HistoryFormat::Html => web::history_page(history, command.line, fits)?,
     };
     answer.write(&text)?;
-    Ok(Exit::Fine)
+    // What is set aside is told, and the answer is not whole.
+    let is_mixed = history.series().any(|(key, series)| fits(key) && series.aside().next().is_some());
+    Ok(if is_mixed { Exit::Unclear } else { Exit::Fine })
 }
 
 /// Reads everything that the home holds.
 pub(crate) fn read(arguments: &Arguments) -> anyhow::Result<Snapshot> {
     let mut source = Source::open(store(arguments)?)?;
+    source.look_in(home(arguments.home.as_deref())?);
     source.refresh()?;
     Ok(source.snapshot(1))
 }

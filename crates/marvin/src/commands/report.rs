@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Build, BuildId, Direction, LKP, MICRO, MMTESTS, Machine, Metric, Observation, Quantity, Run, RunId, Workload,
-    imported_metric,
+    Build, BuildId, Declared, Direction, LKP, MMTESTS, Machine, MachineId, Observation, Run, RunId, Workload,
+    imported_metric, imported_workload,
 };
 use report::monitors::{Monitored, heads};
 use report::{Machines, Question, Side, Warning};
@@ -16,10 +16,6 @@ use super::tools::known_tools;
 use crate::answer::Answer;
 use crate::cli::{Arguments, Report};
 use crate::exit::{Exit, WrongInput};
-
-/// Differences of imported results up to this many percent are no news, unless --margin says so: what stays between boots of
-/// one kernel on real machines is of that size.
-const IMPORTED_MARGIN_PERCENT: f64 = 2.0;
 
 pub(crate) fn report(arguments: &Arguments, command: &Report) -> anyhow::Result<Exit> {
     let answer = Answer::open(command.write.output.as_deref())?;
@@ -43,7 +39,8 @@ pub(crate) fn report(arguments: &Arguments, command: &Report) -> anyhow::Result<
         .collect();
     let suite = groups[0].runs[0].suite.clone();
     let results = || groups.iter().flat_map(|group| &group.runs).flat_map(|run| &run.results);
-    let Chosen { workloads, without_direction } = if [MMTESTS, LKP].contains(&suite.as_str()) {
+    let is_imported = [MMTESTS, LKP].contains(&suite.as_str());
+    let Chosen { workloads, without_direction } = if is_imported {
         let names = results().map(|result| result.workload.as_str()).collect();
         imported(&suite, &names, command)?
     } else {
@@ -56,6 +53,7 @@ pub(crate) fn report(arguments: &Arguments, command: &Report) -> anyhow::Result<
         workloads,
         seeds: Vec::new(),
         margin_percent: command.write.margin,
+        scatters: if is_imported { scatters(arguments, &groups)? } else { BTreeMap::new() },
         machines: if command.mixed_machines { Machines::Mixed } else { Machines::Equal },
         command: reproducer(command, &ids.iter().map(model::RunId::short).collect::<Vec<_>>()),
         created_unix: Some(now()),
@@ -70,6 +68,15 @@ pub(crate) fn report(arguments: &Arguments, command: &Report) -> anyhow::Result<
     write(&comparison, &command.write, (answer, arguments))?;
     mention(arguments, &comparison);
     Ok(comparison.conclusion().into())
+}
+
+/// Returns how far runs of other kernels lay apart on these machines, by workload.
+fn scatters(arguments: &Arguments, groups: &[Group]) -> anyhow::Result<BTreeMap<String, report::Scatter>> {
+    let snapshot = super::history::read(arguments)?;
+    let machines: Vec<&MachineId> =
+        groups.iter().flat_map(|group| &group.machines).map(|machine| &machine.id).collect();
+    let builds: Vec<&BuildId> = groups.iter().map(|group| &group.build).collect();
+    Ok(snapshot.history.scatters(&machines, &builds))
 }
 
 /// Leaves a note with runs that a report refers to them, so that none is ever let go of.
@@ -149,8 +156,8 @@ fn imported(suite: &str, names: &BTreeSet<&str>, command: &Report) -> anyhow::Re
         let direction = said(&command.lower, Direction::LowerIsBetter)
             .or_else(|| said(&command.higher, Direction::HigherIsBetter))
             .or(declared.direction);
-        match direction {
-            Some(direction) => chosen.workloads.push(workload(name, declared.unit, direction)),
+        match imported_workload(name, &Declared { direction, ..declared }) {
+            Some(workload) => chosen.workloads.push(workload),
             None => chosen.without_direction.push((*name).to_owned()),
         }
     }
@@ -163,24 +170,6 @@ fn imported(suite: &str, names: &BTreeSet<&str>, command: &Report) -> anyhow::Re
         return Err(WrongInput(text).into());
     }
     Ok(chosen)
-}
-
-/// Declares a workload of another suite. Declarations live as long as the program, and there are no more than rows.
-fn workload(name: &str, unit: &'static str, direction: Direction) -> &'static Workload {
-    Box::leak(Box::new(Workload {
-        name: Box::leak(name.to_owned().into_boxed_str()),
-        stresses: "as its suite says",
-        operation: "a value of its suite",
-        exercises: &[],
-        metric: Metric {
-            name: "value",
-            quantity: Quantity::Of(if unit.is_empty() { "(unit not known)" } else { unit }),
-            direction,
-            margin_percent: IMPORTED_MARGIN_PERCENT,
-        },
-        source: "",
-        ..MICRO.workloads[0]
-    }))
 }
 
 /// The runs of one kernel on one machine, whatever its equipment.

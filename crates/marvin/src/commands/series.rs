@@ -104,6 +104,7 @@ fn fill(
     let runs = lab.carry_out(&plan, &|event| progress.event(&event))?;
     let machines = lab.machines(workloads)?;
     let question = Question {
+        scatters: std::collections::BTreeMap::new(),
         suite: suite.name.to_owned(),
         workloads: workloads.to_vec(),
         seeds,

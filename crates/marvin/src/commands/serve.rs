@@ -10,7 +10,7 @@ use super::history::read;
 use crate::answer::Answer;
 use crate::cli::{Arguments, Publish, Serve};
 use crate::exit::{Exit, WrongInput};
-use crate::home::store;
+use crate::home::{home, store};
 use crate::say;
 
 /// Where it listens if nobody says so.
@@ -27,6 +27,7 @@ pub(crate) fn serve(arguments: &Arguments, command: &Serve) -> anyhow::Result<Ex
         TcpListener::bind(listen).map_err(|error| WrongInput(format!("cannot listen on {listen}: {error}")))?;
     let address = listener.local_addr().context("cannot tell the address")?;
     let mut source = Source::open(&location)?;
+    source.look_in(home(arguments.home.as_deref())?);
     source.refresh()?;
     let site = Arc::new(Site::new(&location, source.snapshot(1)));
     if !arguments.quiet {

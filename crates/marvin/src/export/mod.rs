@@ -240,6 +240,7 @@ pub(crate) mod tests {
         let result = |workload: &str, outcome, samples: Vec<f64>| WorkloadResult {
             workload: workload.to_owned(),
             operations: 20_000,
+            declared: None,
             counted: if samples.is_empty() {
                 vec![]
             } else {

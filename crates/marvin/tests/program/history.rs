@@ -5,7 +5,10 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::Stdio;
 
-use model::{Build, BuildFile, BuildId, Machine, MachineId, MachineKind, Outcome, Run, RunId, WorkloadResult};
+use model::{
+    Build, BuildFile, BuildId, Declared, Direction, Machine, MachineId, MachineKind, Outcome, Run, RunId,
+    WorkloadResult, unit_named,
+};
 use store::Store;
 
 use crate::fresh::{Fresh, fresh};
@@ -44,6 +47,7 @@ pub(crate) fn fill(store: &Store) {
         let result = |workload: &str, cost: f64| WorkloadResult {
             workload: workload.into(),
             operations: 1000,
+            declared: None,
             outcome: Outcome::Completed,
             samples: vec![cost * 2.0, cost, cost],
             counted: Vec::new(),
@@ -126,4 +130,84 @@ fn the_dashboard_is_written_and_served() {
     server.kill().unwrap();
     server.wait().unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.contains("Since 6.12.100"), "{answer}");
+}
+
+/// Measures one workload more, on each of the lab's kernels, as a tool would: the last kernel's runs are in another unit.
+fn with_a_changed_metric(store: &Store) {
+    for (n, unit, value) in [(0_u64, "GB/s", 5.0), (1, "GB/s", 5.1), (2, "MB/s", 5200.0)] {
+        let declared =
+            Declared { unit: unit_named(unit), direction: Some(Direction::HigherIsBetter), margin_percent: 5.0 };
+        let result = WorkloadResult {
+            workload: "copy-tool".into(),
+            operations: 1,
+            declared: Some(declared),
+            outcome: Outcome::Completed,
+            samples: vec![value; 3],
+            counted: Vec::new(),
+        };
+        let run = Run {
+            id: RunId::from_hex(&format!("c0{n:014x}")).unwrap(),
+            build: BuildId::from_hex(&format!("{n:016x}")).unwrap(),
+            machine: MachineId::from_hex("aa00aa00aa00aa00").unwrap(),
+            suite: "micro".into(),
+            seed: 1,
+            started_unix: 1_795_000_100 + i64::try_from(n).unwrap(),
+            environment: Vec::new(),
+            results: vec![result],
+        };
+        store.save_run(&run, &[]).unwrap();
+    }
+}
+
+#[test]
+fn a_metric_whose_unit_changed_is_told_and_never_mixed() {
+    let home = lab("history-mixed");
+    with_a_changed_metric(&Store::open(&*home).unwrap());
+    let mut story = String::new();
+    for arguments in [&["history", "copy-tool"][..], &["triage", "6.12.100", "apparent"], &["alerts", "--open"]] {
+        story.extend(["$ marvin ", &arguments.join(" "), "\n", &told(&home, arguments), "\n"]);
+    }
+    insta::assert_snapshot!(story);
+    let folder = home.join("site");
+    assert!(told(&home, &["publish", folder.to_str().unwrap()]).starts_with("exit 0"));
+    let page = |path: &str| std::fs::read_to_string(folder.join(path)).unwrap();
+    assert!(page("index.html").contains("unit or direction changed between runs of copy-tool"));
+    assert!(page("s/aa00aa00aa00/cloud-amd64/copy-tool.html").contains("Not one metric."));
+    assert!(told(&home, &["runs"]).contains("c000000000"), "nothing is lost");
+}
+
+#[test]
+fn a_token_in_an_address_is_never_logged() {
+    let home = lab("history-token");
+    let mut server = marvin(&home).args(["serve", "--listen", "127.0.0.1:0"]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut complaints = BufReader::new(server.stderr.take().unwrap());
+    let mut said = String::new();
+    complaints.read_line(&mut said).unwrap();
+    let address = said.split("http://").nth(1).and_then(|rest| rest.split('/').next()).map(str::to_owned);
+    for path in ["/?token=s3cr3t", "/alerts.html?Access%5FToken=s3cr3t", "/s3cr3t?password=s3cr3t"] {
+        let mut stream = TcpStream::connect(address.as_ref().unwrap()).unwrap();
+        let question = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        stream.write_all(question.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 400") && !answer.contains("s3cr3t"), "{answer}");
+    }
+    server.kill().unwrap();
+    server.wait().unwrap();
+    complaints.read_to_string(&mut said).unwrap();
+    assert!(said.contains("http://") && !said.contains("s3cr3t"), "{said}");
+    for entry in walk(&home) {
+        let bytes = std::fs::read(&entry).unwrap();
+        assert!(!bytes.windows(6).any(|window| window == b"s3cr3t"), "{}", entry.display());
+    }
+}
+
+/// Returns all files of a folder.
+fn walk(folder: &Path) -> Vec<std::path::PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { files.extend(walk(&path)) } else { files.push(path) }
+    }
+    files
 }

@@ -164,3 +164,43 @@ fn folders_that_are_none_and_files_that_are_damaged() {
     assert!(!said.contains('\u{1b}'), "{said}");
     insta::assert_snapshot!(said);
 }
+
+#[test]
+fn imported_runs_have_a_history_pages_and_verdicts_that_say_how_sure_they_are() {
+    let (home, log) = (fresh("mmtests-pages-home"), fresh("mmtests-pages"));
+    for iteration in 0..6_u32 {
+        let more = f64::from(iteration % 3) * 0.2;
+        run(&log, "6.1-vanilla", (iteration, 40.0 + more));
+        run(&log, "6.6-vanilla", (iteration, 40.1 + more));
+        run(&log, "6.12-vanilla", (iteration, 50.0 + more));
+    }
+    // One boot only: rated by what the others taught of this machine.
+    run(&log, "6.13-vanilla", (0, 50.1));
+    let said = told(&home, &["import", "mmtests", &log.display().to_string()]);
+    let all = ids(&said);
+    assert_eq!(all.len(), 19);
+    let of = |kernel: &str| -> Vec<&str> {
+        let lines = said.lines().filter(|line| line.starts_with("run_") && line.contains(kernel));
+        lines.map(|line| line.split(' ').next().unwrap()).collect()
+    };
+    insta::assert_snapshot!(told(&home, &["history", "kernbench/Elapsed-4"]));
+    let report = |old: &str, new: &str| {
+        let runs: Vec<&str> = ["report"].into_iter().chain(of(old)).chain(of(new)).collect();
+        without_dates(&told(&home, &[&runs[..], &["--workload", "kernbench/Elapsed-4"]].concat()))
+    };
+    let worse = report("6.6-vanilla", "6.12-vanilla");
+    assert!(worse.starts_with("exit 1") && worse.contains("Ranks of the runs (exact Mann-Whitney"), "{worse}");
+    insta::assert_snapshot!(worse);
+    let one = report("6.6-vanilla", "6.13-vanilla");
+    assert!(one.starts_with("exit 1"), "one boot is rated by the others' scatter: {one}");
+    let folder = home.join("site");
+    assert!(told(&home, &["publish", folder.to_str().unwrap()]).starts_with("exit 0"));
+    let first = fs::read_to_string(folder.join("index.html")).unwrap();
+    for text in [
+        "kernbench/Elapsed-4",
+        "this lab compared a kernel with itself 3 times: 0 false alarms (0.0%, 95%: 0.0% to",
+        "runs: ",
+    ] {
+        assert!(first.contains(text), "{text}\n{first}");
+    }
+}

@@ -4,7 +4,7 @@
 use model::{Direction, Verdict};
 use stats::{Criteria, FollowUp, follow_up};
 
-use super::pair::{Pair, State};
+use super::pair::{Pair, Ruler, State};
 use super::series::{Lack, Point, Series};
 use crate::difference::difference_percent;
 
@@ -49,7 +49,8 @@ pub struct Change {
 /// Returns the changes of a series, in order.
 pub(super) fn find(series: &Series) -> Vec<Change> {
     let seen: Vec<usize> = (0..series.points.len()).filter(|n| series.points[*n].value.is_some()).collect();
-    let mut changes = steps(series, &seen);
+    // Where runs scatter, one kernel against the next is no proof, many times over least of all.
+    let mut changes = if series.scatters { Vec::new() } else { steps(series, &seen) };
     let levels = levels(series, &seen);
     for change in levels {
         let is_known = |known: &Change| known.earliest <= change.at && change.earliest <= known.at;
@@ -101,8 +102,8 @@ fn steps(series: &Series, seen: &[usize]) -> Vec<Change> {
     let mut changes: Vec<Change> = Vec::new();
     let Some(&first) = seen.first() else { return changes };
     let (mut reference, mut same) = (first, first);
-    let against =
-        |old: usize, new: usize| Pair::of(&series.metric, Some(&series.points[old]), Some(&series.points[new]));
+    let ruler = Ruler::of(series, &[]);
+    let against = |old: usize, new: usize| Pair::of(&ruler, Some(&series.points[old]), Some(&series.points[new]));
     for &now in &seen[1..] {
         let pair = against(reference, now);
         match pair.state {
@@ -122,7 +123,7 @@ fn steps(series: &Series, seen: &[usize]) -> Vec<Change> {
                 });
                 (reference, same) = (now, now);
             }
-            State::Unclear | State::Failed | State::Missing => {}
+            State::Unclear | State::Unrated | State::Failed | State::Missing => {}
         }
     }
     changes

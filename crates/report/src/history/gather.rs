@@ -1,12 +1,23 @@
 //! Taking runs in: which series they belong to, and which of two runs counts.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use model::{Build, BuildId, Line, Machine, MachineId, Metric, Run, RunId, WorkloadResult};
+use model::{
+    Build, BuildId, Declared, Line, Machine, MachineId, MachineKind, Metric, Run, RunId, WorkloadResult,
+    imported_metric,
+};
 
 use super::kernels::{Kernel, Kernels};
 use super::series::{Absent, Key, Point, Seen, Series, Value};
+
+/// The suite of external tools.
+const TOOLS: &str = "tools";
+pub(super) const SECONDS_OF_DAY: i64 = 86_400;
+
+/// The metrics of all workloads that are declared.
+static METRICS: LazyLock<HashMap<&'static str, Metric>> =
+    LazyLock::new(|| model::workloads().into_iter().map(|workload| (workload.name, workload.metric)).collect());
 
 /// Everything that was measured.
 #[derive(Debug, Clone, Default)]
@@ -16,7 +27,9 @@ pub struct History {
     /// For each machine the first one that is the same with other equipment.
     first_kin: Vec<usize>,
     runs: Vec<RunMark>,
-    repeats: Vec<Repeats>,
+    /// For each machine and day, counted in days since 1970-01-01 UTC.
+    repeats: Vec<BTreeMap<i64, Repeats>>,
+    undirected: BTreeSet<Arc<str>>,
     names: BTreeSet<Arc<str>>,
     series: BTreeMap<Key, Arc<Series>>,
     touched: BTreeSet<Key>,
@@ -72,7 +85,7 @@ impl History {
             let first = self.machines.iter().position(|known| known.is_kin(machine)).unwrap_or(self.machines.len());
             self.first_kin.push(first);
             self.machines.push(machine.clone());
-            self.repeats.push(Repeats::default());
+            self.repeats.push(BTreeMap::new());
         }
     }
 
@@ -99,13 +112,24 @@ impl History {
         let place = Place { kernel, machine, run: self.runs.len() - 1, seed: run.seed };
         let track: Arc<str> = self.name(&self.kernels.get(kernel).track.clone());
         let mut reasons: HashMap<String, Arc<str>> = HashMap::new();
+        let kind = self.machines[machine].kind;
         for result in &run.results {
+            let declared = declared_of(result, (kind, &run.suite));
+            if declared.direction.is_none() {
+                let name = self.name(&result.workload);
+                self.undirected.insert(name);
+                continue;
+            }
             let key = Key { workload: self.name(&result.workload), machine, track: Arc::clone(&track) };
-            let value = Value::of(result).map_err(|(lack, why)| {
+            let value = Value::of(result, kind).map_err(|(lack, why)| {
                 let why = reasons.entry(why).or_insert_with_key(|why| Arc::from(crate::plain::plain(why)));
                 Absent { lack, why: Arc::clone(why) }
             });
-            self.put(key, place, (result, value));
+            self.put(
+                key,
+                place,
+                Seen { seed: run.seed, run: place.run, operations: result.operations, declared, value },
+            );
         }
         Ok(())
     }
@@ -120,9 +144,9 @@ impl History {
         new
     }
 
-    fn put(&mut self, key: Key, place: Place, (result, value): (&WorkloadResult, Result<Value, Absent>)) {
-        let Place { kernel, machine, run, seed } = place;
-        let new = || Arc::new(Series::new(metric_of(&key.workload)));
+    fn put(&mut self, key: Key, place: Place, seen: Seen) {
+        let Place { kernel, machine, seed, .. } = place;
+        let new = || Arc::new(Series::new(seen.declared, self.machines[machine].kind));
         let series = Arc::make_mut(self.series.entry(key.clone()).or_insert_with(new));
         self.touched.insert(key);
         let rank = |number: usize| self.kernels.rank(number);
@@ -131,17 +155,19 @@ impl History {
             series.points.insert(at, Point { kernel, seeds: Vec::with_capacity(1), value: None });
         }
         let seeds = &mut series.points[at].seeds;
-        let seen = Seen { seed, run, operations: result.operations, value };
         match seeds.binary_search_by_key(&seed, |seen| seen.seed) {
             Err(at) => seeds.insert(at, seen),
             Ok(at) => {
                 if let (Ok(one), Ok(other)) = (&seeds[at].value, &seen.value)
                     && seeds[at].operations == seen.operations
+                    && seeds[at].declared.agrees(&seen.declared)
                 {
-                    self.repeats[machine].again += 1;
-                    self.repeats[machine].agree += usize::from(one.mark == other.mark);
+                    let day = self.runs[seen.run].started_unix.div_euclid(SECONDS_OF_DAY);
+                    let repeats = self.repeats[machine].entry(day).or_default();
+                    repeats.again += 1;
+                    repeats.agree += usize::from(one.mark == other.mark);
                     let apart = stats::percent_change(one.time, other.time).map_or(f64::INFINITY, f64::abs);
-                    self.repeats[machine].apart += usize::from(apart > series.metric.margin_percent);
+                    repeats.apart += usize::from(apart > seen.declared.margin_percent);
                 }
                 if self.runs[seen.run].started_unix >= self.runs[seeds[at].run].started_unix {
                     seeds[at] = seen;
@@ -158,7 +184,8 @@ impl History {
         let runs = &self.runs;
         for key in std::mem::take(&mut self.touched) {
             if let Some(series) = self.series.get_mut(&key) {
-                Arc::make_mut(series).settle(|run| (runs[run].started_unix, run));
+                let metric = |declared: &Declared| metric_of(&key.workload, declared);
+                Arc::make_mut(series).settle(|run| (runs[run].started_unix, run), metric);
             }
         }
     }
@@ -224,10 +251,27 @@ impl History {
         (of_it().count(), of_it().map(|run| run.started_unix).max())
     }
 
-    /// Returns how often each machine repeated itself.
+    /// Returns how often each machine repeated itself, on all days.
     #[must_use]
-    pub fn repeats(&self) -> &[Repeats] {
-        &self.repeats
+    pub fn repeats(&self) -> Vec<Repeats> {
+        (0..self.machines.len()).map(|machine| self.repeats_since(machine, i64::MIN)).collect()
+    }
+
+    /// Returns how often a machine repeated itself since a day, counted in days since 1970-01-01 UTC.
+    #[must_use]
+    pub fn repeats_since(&self, machine: usize, day: i64) -> Repeats {
+        let mut sum = Repeats::default();
+        for (_, of_day) in self.repeats[machine].range(day..) {
+            sum.again += of_day.again;
+            sum.agree += of_day.agree;
+            sum.apart += of_day.apart;
+        }
+        sum
+    }
+
+    /// Returns the names of results that are in no series, for nobody knows which way they are good.
+    pub fn undirected(&self) -> impl Iterator<Item = &str> {
+        self.undirected.iter().map(AsRef::as_ref)
     }
 
     /// Returns what one wants to see first, a base and a new kernel: the last release, and before it on its track the last
@@ -277,7 +321,27 @@ impl History {
     }
 }
 
-/// Returns the metric of a workload. What is not declared any more, or not yet, was stored as what all workloads report.
-fn metric_of(workload: &str) -> Metric {
-    model::workloads().into_iter().find(|known| known.name == workload).map_or(Metric::COST, |known| known.metric)
+/// Returns what a result was declared to be when it was measured. What that leaves open is filled in from what is known now.
+fn declared_of(result: &WorkloadResult, (kind, suite): (MachineKind, &str)) -> Declared {
+    let known = || match kind {
+        MachineKind::Imported => imported_metric(suite, &result.workload),
+        MachineKind::Exact => match METRICS.get(result.workload.as_str()) {
+            Some(metric) => Declared::of(metric, kind),
+            // What tools report is said by their manifests only.
+            None if suite == TOOLS => Declared { unit: "", direction: None, margin_percent: 0.0 },
+            // What is not declared any more, or not yet, was stored as what all workloads report.
+            None => Declared::of(&Metric::COST, kind),
+        },
+    };
+    match result.declared {
+        Some(then) if then.direction.is_some() && !then.unit.is_empty() => then,
+        Some(then) => then.or(known()),
+        None => known(),
+    }
+}
+
+/// Returns the metric that was declared so: of a workload that is still declared like that, with its name and its margin of now.
+fn metric_of(workload: &str, declared: &Declared) -> Metric {
+    let now = METRICS.get(workload).filter(|metric| Declared::of(metric, MachineKind::Exact).agrees(declared));
+    now.copied().or_else(|| declared.metric()).unwrap_or(Metric::COST)
 }

@@ -12,8 +12,13 @@
 
 mod alerts;
 mod changes;
+mod found;
 mod gather;
+mod hunt;
 mod kernels;
+mod noise;
+#[cfg(test)]
+mod noisy_tests;
 mod overview;
 mod pair;
 mod render;
@@ -24,14 +29,18 @@ mod triaged;
 
 pub use alerts::{Alert, Member, alerts};
 pub use changes::{Basis, Change};
+pub use found::{Found, FoundCulprit, found_of};
 pub use gather::{History, NotKnown, Place, Repeats, RunMark};
+pub use hunt::{Hunt, hunt};
 pub use kernels::Kernel;
+pub use noise::{TRUST_DAYS, Trust};
 pub use overview::{Card, Cell, Column, Counts, Group, Mean, Overview, Row, overview};
+pub(crate) use overview::{Q_MAX, test_of};
 pub use pair::{Pair, State};
 pub use render::{
     AlertDocument, ChangeDocument, HistoryDocument, MemberDocument, PointDocument, SeedDocument, SeriesDocument,
-    TriageDocument, alert_document, alert_mail, alerts_text, basis_words, change_size, documents, history_json,
-    history_text, range, series_document, sparkline,
+    TriageDocument, alert_document, alert_mail, alerts_text, aside_words, basis_words, change_size, documents,
+    history_json, history_text, measured_by, mixed_words, range, series_document, sparkline, why_none,
 };
 pub use series::{Absent, Key, Lack, Point, Seen, Series, Value};
 pub use triaged::{Triaged, triaged};

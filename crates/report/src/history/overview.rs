@@ -6,11 +6,13 @@ use std::sync::Arc;
 use stats::Spread;
 
 use super::gather::History;
-use super::pair::{Pair, State};
+use super::pair::{Pair, Ruler, State};
 use super::triaged::Triaged;
 
 /// The most places to look at first.
 const CARDS_MAX: usize = 10;
+/// Share of false finds among tests on machines that scatter.
+pub(crate) const Q_MAX: f64 = 0.05;
 
 /// How many cells are in which state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -23,6 +25,8 @@ pub struct Counts {
     pub same: usize,
     /// Nothing can be said.
     pub unclear: usize,
+    /// One boot of each, and nothing known of how far boots lie apart.
+    pub unrated: usize,
     /// A kernel failed or does not support it.
     pub failed: usize,
     /// Not measured on one of the kernels.
@@ -36,6 +40,7 @@ impl Counts {
             State::Better => &mut self.better,
             State::Same => &mut self.same,
             State::Unclear => &mut self.unclear,
+            State::Unrated => &mut self.unrated,
             State::Failed => &mut self.failed,
             State::Missing => &mut self.missing,
         } += 1;
@@ -130,15 +135,46 @@ pub fn overview(history: &History, (base, target): (usize, usize), alerts: &[Tri
         if cells.iter().all(|cell| cell.pair.state == State::Missing) {
             continue;
         }
-        cells.iter().for_each(|cell| counts.add(cell.pair.state));
         let subsystem = model::subsystem_of(&workload).to_owned();
         groups.entry(subsystem).or_default().push(Row { workload, cells });
     }
-    let groups: Vec<Group> = groups.into_iter().map(|(name, rows)| Group { name, rows }).collect();
-    let mean = mean(groups.iter().flat_map(|group| &group.rows).flat_map(|row| &row.cells).map(|cell| &cell.pair));
+    let mut groups: Vec<Group> = groups.into_iter().map(|(name, rows)| Group { name, rows }).collect();
+    weigh(history, (base, target), &mut groups);
+    let pairs = || groups.iter().flat_map(|group| &group.rows).flat_map(|row| &row.cells).map(|cell| &cell.pair);
+    pairs().for_each(|pair| counts.add(pair.state));
+    let mean = mean(pairs());
     let mut overview = Overview { base, target, columns, groups, counts, mean, cards: Vec::new() };
     overview.cards = cards(history, &overview, alerts);
     overview
+}
+
+/// Decides cells whose runs scatter together: a test on a machine is a family, and all of them are one question.
+fn weigh(history: &History, (base, target): (usize, usize), groups: &mut [Group]) {
+    let mut families: BTreeMap<(String, usize), Vec<(&mut Pair, f64)>> = BTreeMap::new();
+    for row in groups.iter_mut().flat_map(|group| &mut group.rows) {
+        let test = test_of(&row.workload).to_owned();
+        for cell in &mut row.cells {
+            let series =
+                [target, base].into_iter().find_map(|kernel| history.series_of(&row.workload, cell.machine, kernel));
+            if let (Some(series), true) = (series, cell.pair.rating.is_some_and(|rating| rating.precision.is_some())) {
+                let family = families.entry((test.clone(), cell.machine)).or_default();
+                family.push((&mut cell.pair, series.metric.margin_percent));
+            }
+        }
+    }
+    let p = |pair: &Pair| pair.rating.and_then(|rating| rating.precision).map_or(1.0, |precision| precision.p);
+    let all: Vec<Vec<f64>> = families.values().map(|family| family.iter().map(|(pair, _)| p(pair)).collect()).collect();
+    let Some(weighed) = stats::families(&all, Q_MAX) else { return };
+    for (family, found) in families.into_values().zip(weighed) {
+        for ((pair, margin), q) in family.into_iter().zip(found.members) {
+            pair.weigh(margin, q);
+        }
+    }
+}
+
+/// Returns the test that a row is of: what stands before the first stroke.
+pub(crate) fn test_of(workload: &str) -> &str {
+    workload.split_once('/').map_or(workload, |(test, _)| test)
 }
 
 /// Returns the machines that measured one of the kernels, those that differ by their equipment only as one.
@@ -167,10 +203,11 @@ fn cell(history: &History, (workload, column): (&Arc<str>, &Column), (base, targ
         let of = |kernel: usize| history.series_of(workload, machine, kernel);
         let new = of(target);
         let old = if is_one_series { new } else { of(base) };
-        let metric = new.or(old).map_or(model::Metric::COST, |series| series.metric);
+        let ruler = new.or(old).map(|series| Ruler::of(series, &[base, target]));
+        let ruler = ruler.unwrap_or(Ruler { metric: model::Metric::COST, scatter: None });
         let (old, new) = (old.and_then(|series| series.point(base)), new.and_then(|series| series.point(target)));
         let seen = usize::from(old.is_some()) + usize::from(new.is_some());
-        (seen, Cell { machine, pair: Pair::of(&metric, old, new) })
+        (seen, Cell { machine, pair: Pair::of(&ruler, old, new) })
     };
     let (mut most, mut cell) = on(column.main);
     for machine in column.machines.iter().filter(|machine| **machine != column.main) {

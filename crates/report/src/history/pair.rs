@@ -1,12 +1,13 @@
 //! Two kernels on one machine, one workload: what a cell of the table says.
 
 use model::{Metric, Uncertainty, Verdict};
-use stats::Spread;
+use stats::{Rating, Scores, Spread};
 
-use super::series::{Point, Seen, Value};
+use super::series::{Point, Seen, Series, Value, better};
 use crate::difference::{difference_percent, ratio};
 use crate::render::number;
-use crate::verdict::verdict;
+use crate::scattered::{LEVEL, percent};
+use crate::verdict::{scattered_verdict, verdict};
 
 /// What can be seen of two kernels at one glance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,6 +20,8 @@ pub enum State {
     Better,
     /// None of the others.
     Unclear,
+    /// One boot of each, and nothing known of how far boots lie apart: no verdict is possible.
+    Unrated,
     /// Within the margin for all seeds.
     Same,
     /// Not measured on one of the kernels.
@@ -34,6 +37,7 @@ impl State {
             Self::Failed => "failed",
             Self::Better => "better",
             Self::Unclear => "unclear",
+            Self::Unrated => "unrated",
             Self::Same => "same",
             Self::Missing => "missing",
         }
@@ -55,12 +59,39 @@ pub struct Pair {
     pub ratio: Option<f64>,
     /// The ratio of each seed.
     pub ratios: Vec<(u64, f64)>,
+    /// How sure it is, where runs scatter and seeds pair nothing.
+    pub rating: Option<Rating>,
+}
+
+/// How the points of a series are held against each other.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ruler {
+    pub(super) metric: Metric,
+    /// How far runs of one kernel lay apart, where they do.
+    pub(super) scatter: Option<stats::History>,
+}
+
+impl Ruler {
+    /// Returns that of a series for two of its kernels.
+    pub(super) fn of(series: &Series, kernels: &[usize]) -> Self {
+        Self { metric: series.metric, scatter: series.scatters.then(|| series.scatter(kernels)) }
+    }
 }
 
 impl Pair {
     /// Holds a new kernel's point against the base's; each may not be there.
-    pub(super) fn of(metric: &Metric, base: Option<&Point>, new: Option<&Point>) -> Self {
+    pub(super) fn of(ruler: &Ruler, base: Option<&Point>, new: Option<&Point>) -> Self {
         let (Some(base), Some(new)) = (base, new) else { return Self::without(State::Missing, "not measured") };
+        let unlike = base.seeds.iter().find_map(|old| {
+            let other = new.seeds.iter().find(|seen| !seen.declared.agrees(&old.declared))?;
+            Some(format!("{} on one side and {} on the other", old.declared, other.declared))
+        });
+        if let Some(why) = unlike {
+            return Self::without(State::Unclear, &why);
+        }
+        if let Some(scatter) = &ruler.scatter {
+            return Self::rated((&ruler.metric, scatter), base, new);
+        }
         let seeds: Vec<(&Seen, &Seen)> = base
             .seeds
             .iter()
@@ -81,7 +112,47 @@ impl Pair {
             .iter()
             .filter_map(|(old, new)| Some((old.seed, *old.value.as_ref().ok()?, *new.value.as_ref().ok()?)))
             .collect();
-        Self::decided(metric, &values)
+        Self::decided(&ruler.metric, &values)
+    }
+
+    /// Rates runs against runs: the unit is the boot, and its number pairs nothing.
+    fn rated((metric, scatter): (&Metric, &stats::History), base: &Point, new: &Point) -> Self {
+        let scores = |point: &Point| {
+            let values: Vec<[f64; 1]> =
+                point.seeds.iter().filter_map(|seen| Some([seen.value.as_ref().ok()?.time])).collect();
+            Scores::of(&values, better(metric.direction)).map_err(|fault| fault.to_string().replace("group", "run"))
+        };
+        let (old, new) = match (scores(base), scores(new)) {
+            (Ok(old), Ok(new)) => (old, new),
+            (Err(why), _) | (_, Err(why)) => return Self::without(State::Unclear, &why),
+        };
+        let rating = stats::rate(&old, &new, scatter);
+        let ends = rating.interval(LEVEL);
+        let mut pair = Self {
+            difference_percent: Some(percent(metric.direction, rating.ratio())),
+            spread_percent: ends.map(|ends| Spread {
+                min: percent(metric.direction, ends.low),
+                max: percent(metric.direction, ends.high),
+            }),
+            ratio: Some(rating.ratio()),
+            rating: Some(rating),
+            ..Self::without(State::Unrated, "")
+        };
+        pair.weigh(metric.margin_percent, rating.precision.map_or(1.0, |precision| precision.p));
+        pair
+    }
+
+    /// Decides a rating anew, with the share of false finds at which it is found among those that it stands with.
+    pub(super) fn weigh(&mut self, margin_percent: f64, q: f64) {
+        let Some(rating) = &self.rating else { return };
+        self.verdict = scattered_verdict(rating, margin_percent, q);
+        self.state = match &self.verdict {
+            Verdict::Better => State::Better,
+            Verdict::Worse => State::Worse,
+            Verdict::Same => State::Same,
+            Verdict::Unclear(Uncertainty::Noise { more_runs: None }) => State::Unrated,
+            Verdict::Unclear(_) => State::Unclear,
+        };
     }
 
     fn decided(metric: &Metric, values: &[(u64, Value, Value)]) -> Self {
@@ -108,6 +179,7 @@ impl Pair {
             spread_percent: stats::spread(&percents),
             ratio: stats::median(&all).filter(|_| all.len() == pairs.len()),
             ratios,
+            rating: None,
         }
     }
 
@@ -119,6 +191,7 @@ impl Pair {
             spread_percent: None,
             ratio: None,
             ratios: Vec::new(),
+            rating: None,
         }
     }
 
@@ -131,6 +204,20 @@ impl Pair {
                 other => other.word().to_owned(),
             };
         };
+        if let Some(rating) = &self.rating {
+            let (old, new) = rating.groups;
+            let ends =
+                self.spread_percent.map_or_else(String::new, |ends| format!("95%: {}; ", number::interval(ends, 20)));
+            let runs = format!("{old} against {}", number::count(new, "run"));
+            let more = match &self.verdict {
+                Verdict::Unclear(Uncertainty::Noise { more_runs: Some(more) }) => {
+                    format!("; {more} more of each needed")
+                }
+                Verdict::Unclear(_) => "; unrated: bring two or more of each".to_owned(),
+                Verdict::Better | Verdict::Worse | Verdict::Same => String::new(),
+            };
+            return format!("{} ({ends}{runs}{more})", number::signed_percent(difference));
+        }
         let seeds = number::count(self.ratios.len(), "seed");
         let ends = self.spread_percent.filter(|_| self.ratios.len() > 1);
         let over = ends.map_or(seeds.clone(), |ends| format!("{} over {seeds}", number::interval(ends, 20)));

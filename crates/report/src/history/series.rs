@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use model::{Line, Metric, Outcome, Release, Stage, WorkloadResult};
+use model::{Declared, Direction, Line, MachineKind, Metric, Outcome, Release, Stage, WorkloadResult};
+use stats::{Better, Scores};
 
 use super::changes::{Change, find};
 
@@ -17,7 +18,8 @@ pub struct Key {
     pub track: Arc<str>,
 }
 
-/// A run's value of a workload: medians over the iterations without the first.
+/// A run's value of a workload: medians over the iterations without the first; of an imported run, none of whose values is left
+/// out, their trimmed geometric mean.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Value {
     /// By the guest's clock.
@@ -52,7 +54,7 @@ pub struct Absent {
 
 impl Value {
     /// Reads it from a result, or says why there is none.
-    pub(super) fn of(result: &WorkloadResult) -> Result<Self, (Lack, String)> {
+    pub(super) fn of(result: &WorkloadResult, kind: MachineKind) -> Result<Self, (Lack, String)> {
         match &result.outcome {
             Outcome::Unsupported(what) => return Err((Lack::Unsupported, format!("not supported: {what}"))),
             Outcome::Failed(failure) => {
@@ -66,13 +68,23 @@ impl Value {
             return Err((Lack::NoValue, "an iteration's value is not a number".to_owned()));
         }
         let too_few = || (Lack::NoValue, "too few iterations".to_owned());
-        let time = stats::median_without_first(&result.samples).ok_or_else(too_few)?;
+        let time = match kind {
+            MachineKind::Exact => stats::median_without_first(&result.samples),
+            MachineKind::Imported => of_run(&result.samples),
+        };
+        let time = time.ok_or_else(too_few)?;
         let is_counted = !result.counted.is_empty() && result.counted.len() == result.samples.len();
         let of = |region: &model::Region| (region.kernel + region.user) as f64 / result.operations.max(1) as f64;
         let counts: Vec<f64> = result.counted.iter().map(of).collect();
         let counted = if is_counted { stats::median_without_first(&counts) } else { None };
         Ok(Self { time, counted, mark: mark(&result.samples) })
     }
+}
+
+/// Returns what all values of a run that scatter come to: as they are rated; where one is zero, which has no logarithm, the median.
+fn of_run(samples: &[f64]) -> Option<f64> {
+    let score = Scores::of(&[samples], Better::Higher).ok().map(|scores| scores.as_slice()[0].exp());
+    score.or_else(|| stats::median(samples))
 }
 
 /// Returns the FNV-1a hash of the samples' bits: two lists that agree to the last bit have one mark.
@@ -90,6 +102,8 @@ pub struct Seen {
     pub run: usize,
     /// Operations in one iteration.
     pub operations: u64,
+    /// What its metric was declared to be then.
+    pub declared: Declared,
     /// The value, or why there is none.
     pub value: Result<Value, Absent>,
 }
@@ -127,6 +141,10 @@ pub struct Series {
     pub metric: Metric,
     /// Whether its values are counted instructions, or guest time because not all of them were counted.
     pub is_counted: bool,
+    /// What its values are: what the newest run was declared to measure. Others' are no part of it.
+    pub declared: Declared,
+    /// Whether values scatter from boot to boot, so that seeds pair nothing.
+    pub scatters: bool,
     /// In the order of releases.
     pub points: Vec<Point>,
     /// Where its level changes, in order.
@@ -136,8 +154,16 @@ pub struct Series {
 }
 
 impl Series {
-    pub(super) fn new(metric: Metric) -> Self {
-        Self { metric, is_counted: false, points: Vec::new(), changes: Vec::new(), operations: 0 }
+    pub(super) fn new(declared: Declared, kind: MachineKind) -> Self {
+        Self {
+            metric: Metric::COST,
+            declared,
+            scatters: kind == MachineKind::Imported,
+            is_counted: false,
+            points: Vec::new(),
+            changes: Vec::new(),
+            operations: 0,
+        }
     }
 
     /// Returns the point of a kernel.
@@ -149,8 +175,40 @@ impl Series {
     /// Returns what a seed gave, on the series' scale.
     #[must_use]
     pub fn value(&self, seen: &Seen) -> Option<f64> {
-        let value = seen.value.as_ref().ok().filter(|_| seen.operations == self.operations)?;
+        let value = seen.value.as_ref().ok().filter(|_| self.is_of(seen))?;
         if self.is_counted { value.counted } else { Some(value.time) }
+    }
+
+    /// Tells whether what was seen is of this series: measured with as many operations, in its unit, good in its way.
+    #[must_use]
+    pub fn is_of(&self, seen: &Seen) -> bool {
+        seen.operations == self.operations && self.declared.agrees(&seen.declared)
+    }
+
+    /// Returns what was measured under the same name in another unit or is good in another way, kernel by kernel: it is kept,
+    /// and held against nothing.
+    pub fn aside(&self) -> impl Iterator<Item = (usize, &Seen)> {
+        let seen = self.points.iter().flat_map(|point| point.seeds.iter().map(move |seen| (point.kernel, seen)));
+        seen.filter(|(_, seen)| seen.value.is_ok() && !self.declared.agrees(&seen.declared))
+    }
+
+    /// Returns how far runs of one kernel lay apart, over all kernels but some: what a rating of these may lean on.
+    #[must_use]
+    pub fn scatter(&self, but: &[usize]) -> stats::History {
+        let mut history = stats::History::default();
+        for point in self.points.iter().filter(|point| !but.contains(&point.kernel)) {
+            if let Some(scores) = self.scores(point) {
+                history.add(&scores);
+            }
+        }
+        history
+    }
+
+    /// Returns the scores of a kernel's runs; none where there is no value, or one of zero.
+    #[must_use]
+    pub fn scores(&self, point: &Point) -> Option<Scores> {
+        let values: Vec<[f64; 1]> = point.seeds.iter().filter_map(|seen| Some([self.value(seen)?])).collect();
+        Scores::of(&values, better(self.metric.direction)).ok()
     }
 
     /// Returns the series over the kernels of a line only, with the changes that it has then.
@@ -164,18 +222,30 @@ impl Series {
         series
     }
 
-    /// Works out scale, values and changes; `started` says when a run began, and its number.
-    pub(super) fn settle(&mut self, started: impl Fn(usize) -> (i64, usize)) {
+    /// Works out scale, values and changes; `started` says when a run began, and its number, and `metric` what the metric is that
+    /// was declared so.
+    pub(super) fn settle(&mut self, started: impl Fn(usize) -> (i64, usize), metric: impl Fn(&Declared) -> Metric) {
         let all = || self.points.iter().flat_map(|point| &point.seeds);
         let newest = all().max_by_key(|seen| started(seen.run));
-        self.operations = newest.map_or(0, |seen| seen.operations);
-        let operations = self.operations;
-        let mut values = all().filter(|seen| seen.operations == operations).filter_map(|seen| seen.value.as_ref().ok());
+        let (operations, declared) = newest.map_or((0, self.declared), |seen| (seen.operations, seen.declared));
+        (self.operations, self.declared) = (operations, declared);
+        self.metric = metric(&declared);
+        let of_it = |seen: &&Seen| self.is_of(seen);
+        let mut values =
+            self.points.iter().flat_map(|point| &point.seeds).filter(of_it).filter_map(|seen| seen.value.as_ref().ok());
         self.is_counted = values.all(|value| value.counted.is_some());
         for n in 0..self.points.len() {
             let values: Vec<f64> = self.points[n].seeds.iter().filter_map(|seen| self.value(seen)).collect();
             self.points[n].value = stats::median(&values);
         }
         self.changes = find(self);
+    }
+}
+
+/// Returns which way scores are turned.
+pub(super) fn better(direction: Direction) -> Better {
+    match direction {
+        Direction::LowerIsBetter => Better::Lower,
+        Direction::HigherIsBetter => Better::Higher,
     }
 }

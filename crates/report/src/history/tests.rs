@@ -216,7 +216,7 @@ fn a_kernel_that_does_not_boot_any_more_is_one_alert() {
     assert!(found[0].is_boot());
     assert_eq!(found[0].counts(), (3, 0, 0));
     let all = triaged(&history, found, &[]);
-    let text = alerts_text(&history, &all, &Styles::plain());
+    let text = alerts_text(&history, &all, ("HOME/workshop/debian", &[]), &Styles::plain());
     assert!(text.contains("does not boot") && text.lines().all(|line| line.chars().count() <= 80), "{text}");
     let seen = overview(&history, history.usual_pair().unwrap(), &all);
     assert!(matches!(seen.cards[..], [Card::Alert(0)]) && seen.counts.failed == 3);
@@ -345,7 +345,7 @@ fn alerts_as_text() {
     let history = taken(&lab());
     let decisions = [decided("6.1.190", "6.12.9", Triage::Apparent)];
     let all = triaged(&history, alerts(&history, Line::All), &decisions);
-    insta::assert_snapshot!(alerts_text(&history, &all, &Styles::plain()));
+    insta::assert_snapshot!(alerts_text(&history, &all, ("HOME/workshop/debian", &[]), &Styles::plain()));
 }
 
 #[test]
@@ -354,7 +354,7 @@ fn an_alert_as_a_mail() {
     let decisions = [decided("6.1.190", "6.12.9", Triage::Real)];
     let all = triaged(&history, alerts(&history, Line::All), &decisions);
     let mails: Vec<String> =
-        all.iter().filter_map(|one| alert_mail(&history, one, "marvin alerts --mail 6.12.9")).collect();
+        all.iter().filter_map(|one| alert_mail(&history, one, ("marvin alerts --mail 6.12.9", &[]))).collect();
     let worse = all.iter().filter(|one| one.alert.worse().next().is_some()).count();
     assert_eq!(mails.len(), worse, "what became better needs no mail");
     let mails = mails.join("\n====\n\n");
@@ -390,7 +390,7 @@ proptest! {
         let history = taken(&[of(format!("6.1{word}"), cost / 4.0), of(format!("6.12{word}"), cost)]);
         let decided = Decision { note: word.clone(), ..decided("6.1", "6.99", Triage::Real) };
         for one in triaged(&history, alerts(&history, Line::All), &[decided]) {
-            let mail = alert_mail(&history, &one, "marvin alerts --mail x").unwrap_or_default();
+            let mail = alert_mail(&history, &one, ("marvin alerts --mail x", &[])).unwrap_or_default();
             prop_assert_eq!(mail.lines().find(|line| line.chars().count() > 80), None);
         }
     }

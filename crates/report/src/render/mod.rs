@@ -10,6 +10,7 @@ pub mod ledger;
 pub mod mail;
 mod markdown;
 pub mod monitors;
+mod noise;
 pub(crate) mod number;
 mod queue;
 pub mod rmap;

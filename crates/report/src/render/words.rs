@@ -74,7 +74,7 @@ pub(crate) fn alarms(comparison: &Comparison) -> Vec<String> {
 /// Returns what is to be said beside the headline.
 pub(crate) fn notes(comparison: &Comparison) -> Vec<String> {
     let notes = comparison.warnings.iter().filter(|warning| is_note(warning)).map(warning);
-    measured_again(comparison).into_iter().chain(notes).collect()
+    measured_again(comparison).into_iter().chain(notes).chain(super::noise::notes(comparison)).collect()
 }
 
 fn is_note(warning: &Warning) -> bool {
@@ -273,9 +273,11 @@ pub(crate) fn honesty(kind: MachineKind) -> &'static str {
 pub(crate) fn geometric_mean(comparison: &Comparison, other: &Against) -> Option<String> {
     let mean = other.geometric_mean?;
     let of = if comparison.others.len() > 1 { format!(", {}", other.kernel.title) } else { String::new() };
+    let shown = |number: f64| crate::render::number::ratio(number, 10);
+    let ends = mean.ends.map_or_else(String::new, |ends| format!(" (95%: {} to {})", shown(ends.min), shown(ends.max)));
     Some(format!(
-        "Geometric mean of ratios{of}: {} over {} of {} (above 1 is better)",
-        crate::render::number::ratio(mean.ratio, 10),
+        "Geometric mean of ratios{of}: {}{ends} over {} of {} (above 1 is better)",
+        shown(mean.ratio),
         mean.rows,
         count(comparison.rows.len(), "row")
     ))

@@ -3,7 +3,9 @@
 use std::cell::Cell;
 use std::fs;
 
-use model::{FailureReason, Outcome, Region, Run, RunId, Stage, SubjectFailure, WorkloadResult};
+use model::{
+    Declared, Direction, FailureReason, Outcome, Region, Run, RunId, Stage, SubjectFailure, WorkloadResult, unit_named,
+};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
@@ -53,15 +55,25 @@ fn an_outcome() -> impl Strategy<Value = Outcome> {
     ]
 }
 
+fn a_declaration() -> impl Strategy<Value = Declared> {
+    let direction = option::of(prop_oneof![Just(Direction::LowerIsBetter), Just(Direction::HigherIsBetter)]);
+    ("[ -~µ]{0,12}", direction, 0.0..100.0).prop_map(|(unit, direction, margin_percent)| Declared {
+        unit: unit_named(&unit),
+        direction,
+        margin_percent,
+    })
+}
+
 fn a_result() -> impl Strategy<Value = WorkloadResult> {
     let samples = vec(proptest::num::f64::POSITIVE | proptest::num::f64::NEGATIVE, 0..40);
     let count = 0_u64..1 << 53;
     let region = (count.clone(), count.clone(), count.clone(), count)
         .prop_map(|(user, kernel, interrupt, other)| Region { user, kernel, interrupt, other });
-    (any::<String>(), any::<u64>(), an_outcome(), samples, vec(region, 0..40)).prop_map(
-        |(workload, operations, outcome, samples, counted)| WorkloadResult {
+    ((any::<String>(), any::<u64>(), option::of(a_declaration())), an_outcome(), samples, vec(region, 0..40)).prop_map(
+        |((workload, operations, declared), outcome, samples, counted)| WorkloadResult {
             workload,
             operations,
+            declared,
             outcome,
             samples,
             counted,

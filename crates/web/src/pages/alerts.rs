@@ -1,7 +1,7 @@
 //! All alerts, those that somebody should look at first.
 
 use askama::Template;
-use report::history::{History, Triaged, change_size};
+use report::history::{Hunt, Triaged, change_size, found_of, hunt, mixed_words};
 
 use super::{
     Frame, Rendered, compare_path, count, finished, machine_digits, profile_command, series_path, verdict_class,
@@ -12,6 +12,8 @@ use crate::source::Snapshot;
 
 /// The most alerts on the page, and the most series of one: it is to stay below 100 kB.
 const ALERTS_MAX: usize = 40;
+/// Where a home has Debian's sources; which home it is, is nobody's business here.
+const DEBIAN: &str = "HOME/workshop/debian";
 const MEMBERS_MAX: usize = 12;
 
 #[derive(Template)]
@@ -21,6 +23,8 @@ struct Page {
     headline: String,
     alerts: Vec<Shown>,
     rest: Option<String>,
+    /// Series whose unit or direction changed.
+    mixed: Option<String>,
 }
 
 struct Shown {
@@ -34,6 +38,10 @@ struct Shown {
     links: Vec<(&'static str, String)>,
     /// How to find where it comes from: what fails cannot be profiled.
     command: Option<String>,
+    /// What bisections found.
+    found: Vec<String>,
+    /// How to find the commit, in words and commands.
+    hunt: Option<(String, Vec<String>)>,
 }
 
 struct Member {
@@ -54,14 +62,16 @@ pub(crate) fn alerts(frame: Frame, snapshot: &Snapshot) -> Rendered {
     let rest = ordered.len().saturating_sub(ALERTS_MAX);
     let page = Page {
         headline: format!("{}, {open} to look at", count(ordered.len(), "alert")),
-        alerts: ordered.into_iter().take(ALERTS_MAX).map(|triaged| shown(&snapshot.history, triaged)).collect(),
+        alerts: ordered.into_iter().take(ALERTS_MAX).map(|triaged| shown(snapshot, triaged)).collect(),
+        mixed: mixed_words(&snapshot.history),
         rest: (rest > 0).then(|| format!("{} not shown here: marvin alerts lists all.", count(rest, "more alert"))),
         frame,
     };
     finished(&page)
 }
 
-fn shown(history: &History, triaged: &Triaged) -> Shown {
+fn shown(snapshot: &Snapshot, triaged: &Triaged) -> Shown {
+    let history = &snapshot.history;
     let alert = &triaged.alert;
     let (worse, better, gone) = alert.counts();
     let title = |kernel: usize| history.kernel(kernel).title.as_str();
@@ -101,5 +111,11 @@ fn shown(history: &History, triaged: &Triaged) -> Shown {
             .iter()
             .find(|member| member.difference_percent.is_some())
             .map(|member| profile_command(history, (alert.after, alert.at), &member.key.workload)),
+        found: found_of(history, alert, &snapshot.found).iter().map(|found| found.words()).collect(),
+        hunt: triaged.is_open().then(|| hunt(history, alert, DEBIAN)).flatten().map(|hunt| match hunt {
+            Hunt::Command(command) => ("The commit is found by:".to_owned(), vec![command]),
+            Hunt::First { why, commands } => (format!("The commit: {why}:"), commands),
+            Hunt::Nowhere(why) => (format!("The commit: {why}."), Vec::new()),
+        }),
     }
 }

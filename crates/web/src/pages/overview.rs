@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use askama::Template;
 use model::Verdict;
 use report::history::{
-    Alert, Card, Column, Counts, Group, History, Key, Member, Overview, Pair, State, Triaged, change_size,
+    Alert, Card, Column, Counts, Group, History, Key, Member, Overview, Pair, State, Triaged, change_size, mixed_words,
 };
 
 use super::draw::{Spark, spark};
 use super::rows::{Asked, Chosen, Show, address};
-use super::trust::{Trusted, trusted};
+use super::trust::{self, Trusted, trusted};
 use super::{Frame, Rendered, compare_path, count, finished, machine_digits, percent, series_path};
 use crate::address::slug;
 use crate::source::Snapshot;
@@ -19,6 +19,8 @@ use crate::source::Snapshot;
 const KERNELS_MAX: usize = 200;
 /// The most lines of a card.
 const LINES_MAX: usize = 5;
+/// The most names of results in no series.
+const UNDIRECTED_MAX: usize = 6;
 
 #[derive(Template)]
 #[template(path = "overview.html")]
@@ -36,6 +38,12 @@ struct Page {
     groups: Vec<Rows>,
     steps: Vec<(String, String)>,
     trust: Vec<Trusted>,
+    /// How often this lab raised a false alarm.
+    lab: String,
+    /// Series whose unit or direction changed.
+    mixed: Option<String>,
+    /// Results in no series.
+    undirected: Option<String>,
 }
 
 struct Counted {
@@ -121,8 +129,25 @@ pub(crate) fn overview(snapshot: &Snapshot, seen: &Overview, asked: &Asked) -> R
         groups: chosen.groups.iter().map(|group| rows(history, seen, group)).collect(),
         steps: if asked.is_static { Vec::new() } else { chosen.steps(history, seen, asked) },
         trust: trusted(history, seen),
+        lab: trust::lab(history),
+        mixed: mixed_words(history),
+        undirected: undirected(history),
     };
     finished(&page)
+}
+
+/// Names results that are in no series, for nobody knows which way they are good.
+fn undirected(history: &History) -> Option<String> {
+    let names: Vec<&str> = history.undirected().take(UNDIRECTED_MAX).collect();
+    let more = history.undirected().count().saturating_sub(names.len());
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (!names.is_empty()).then(|| {
+        format!(
+            "In no table, for it is not known which way they are good: {}{more}. marvin report RUN RUN --lower NAMES or \
+             --higher NAMES compares them.",
+            names.join(", ")
+        )
+    })
 }
 
 fn glyph(state: State) -> &'static str {
@@ -131,19 +156,21 @@ fn glyph(state: State) -> &'static str {
         State::Better => "▲",
         State::Same => "=",
         State::Unclear => "?",
+        State::Unrated => "○",
         State::Failed => "✖",
         State::Missing => "·",
     }
 }
 
 fn counts(history: &History, seen: &Overview, asked: &Asked) -> Vec<Counted> {
-    let Counts { worse, better, same, unclear, failed, missing } = seen.counts;
-    let all = (worse + better + same + unclear + failed + missing).max(1);
+    let Counts { worse, better, same, unclear, unrated, failed, missing } = seen.counts;
+    let all = (worse + better + same + unclear + unrated + failed + missing).max(1);
     let mut before = 0;
     [
         (State::Worse, worse, "worse"),
         (State::Failed, failed, "failed"),
         (State::Unclear, unclear, "unclear"),
+        (State::Unrated, unrated, "unrated"),
         (State::Missing, missing, "not measured"),
         (State::Same, same, "same"),
         (State::Better, better, "better"),

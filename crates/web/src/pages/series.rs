@@ -2,7 +2,9 @@
 
 use askama::Template;
 use model::Line;
-use report::history::{Change, History, Key, Series, Triaged, basis_words, change_size};
+use report::history::{
+    Change, History, Key, Series, Triaged, aside_words, basis_words, change_size, measured_by, why_none,
+};
 
 use super::draw::{Plot, number, plot};
 use super::{
@@ -24,6 +26,8 @@ struct One {
     about: String,
     label: String,
     unit: String,
+    /// What was measured under this name in another unit.
+    aside: Option<String>,
     plot: Option<Plot>,
     changes: Vec<Changed>,
     rows: Vec<Row>,
@@ -68,14 +72,16 @@ fn one((history, alerts): (&History, &[Triaged]), key: &Key, series: &Series, is
     let declared = model::workloads().into_iter().find(|workload| workload.name == &*key.workload);
     let stresses = declared
         .map_or_else(String::new, |workload| format!("{}; one operation: {}. ", workload.stresses, workload.operation));
-    let by = if series.is_counted { "counted instructions" } else { "guest time" };
     One {
         name: key.workload.to_string(),
         track: key.track.to_string(),
         machine: format!("{} {}", machine.kind, machine_digits(history, key.machine)),
         about: format!(
-            "{stresses}{}: {by}, {unit}, {}; a difference up to {}% is no news.",
-            series.metric.name, series.metric.direction, series.metric.margin_percent
+            "{stresses}{}: {}, {unit}, {}; a difference up to {}% is no news.",
+            series.metric.name,
+            measured_by(series),
+            series.metric.direction,
+            series.metric.margin_percent
         ),
         label: format!(
             "{} over {}, {} changes",
@@ -84,6 +90,7 @@ fn one((history, alerts): (&History, &[Triaged]), key: &Key, series: &Series, is
             series.changes.len()
         ),
         unit: unit.to_string(),
+        aside: aside_words(history, series),
         plot: plot(history, series),
         changes: series
             .changes
@@ -141,7 +148,7 @@ fn rows(history: &History, series: &Series, is_alone: bool) -> Vec<Row> {
             difference: point.value.and_then(difference).unwrap_or_default(),
             seeds: point.seeds.iter().filter(|seen| series.value(seen).is_some()).count(),
             runs: if is_alone { Vec::new() } else { runs.collect() },
-            note: point.absent().filter(|_| point.value.is_none()).unwrap_or_default().to_owned(),
+            note: if point.value.is_none() { why_none(series, point) } else { String::new() },
         });
         last = point.value.or(last);
     }

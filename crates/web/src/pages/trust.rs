@@ -1,8 +1,12 @@
-//! How far a lab can be trusted: what it measured twice, how far seeds lie apart, and when its machines last worked.
+//! How far a lab can be trusted: what it compared with itself, how far seeds or runs lie apart, and how its machines are.
 
-use report::history::{Cell, Column, History, Overview, day};
+use model::MachineKind;
+use report::history::{Cell, Column, History, Overview, TRUST_DAYS, Trust, day};
 
 use super::{count, machine_digits};
+
+const SECONDS_OF_DAY: i64 = 86_400;
+const NOT_YET: &str = "none measured yet";
 
 /// What is known of a machine.
 pub(crate) struct Trusted {
@@ -10,10 +14,12 @@ pub(crate) struct Trusted {
     pub(crate) summary: String,
     pub(crate) last: String,
     pub(crate) runs: usize,
-    pub(crate) again: String,
-    pub(crate) equal: String,
+    pub(crate) compared: String,
     pub(crate) alarms: String,
     pub(crate) floor: String,
+    pub(crate) health: String,
+    /// Whether somebody should look after it.
+    pub(crate) is_ill: bool,
     /// Whether it has not measured the new kernel.
     pub(crate) is_behind: bool,
 }
@@ -23,41 +29,87 @@ pub(crate) fn trusted(history: &History, seen: &Overview) -> Vec<Trusted> {
     seen.columns.iter().enumerate().map(|(place, column)| of_column(history, seen, (place, column))).collect()
 }
 
+/// Says how often this lab raised a false alarm, all machines together.
+pub(crate) fn lab(history: &History) -> String {
+    let all: Vec<usize> = (0..history.machines().len()).collect();
+    let trust = history.trust(&all);
+    let until = history.last_day().map_or_else(String::new, |last| format!(" up to {}", day(last * SECONDS_OF_DAY)));
+    if trust.compared == 0 {
+        return format!("False alarms of this lab in the {TRUST_DAYS} days{until}: {NOT_YET}.");
+    }
+    format!(
+        "In the {TRUST_DAYS} days{until} this lab compared a kernel with itself {}: {}.",
+        if trust.compared == 1 { "once".to_owned() } else { format!("{} times", trust.compared) },
+        alarms(&trust)
+    )
+}
+
+/// Says how many false alarms there were, and between which shares the true one lies.
+fn alarms(trust: &Trust) -> String {
+    let Some((rate, ends)) = trust.rate().zip(trust.interval()) else { return NOT_YET.to_owned() };
+    format!(
+        "{} ({:.1}%, 95%: {:.1}% to {:.1}%)",
+        count(trust.alarms, "false alarm"),
+        rate * 100.0,
+        ends.min * 100.0,
+        ends.max * 100.0
+    )
+}
+
 fn of_column(history: &History, seen: &Overview, (place, column): (usize, &Column)) -> Trusted {
     let known = &history.machines()[column.main];
     let kin = history.kin(column.main);
-    let sum =
-        |of: fn(&report::history::Repeats) -> usize| kin.iter().map(|n| of(&history.repeats()[*n])).sum::<usize>();
-    let (again, equal, apart) = (sum(|r| r.again), sum(|r| r.agree), sum(|r| r.apart));
-    let part = |number: usize| {
-        if again == 0 {
-            "-".to_owned()
-        } else {
-            format!("{number} of {again} ({:.1}%)", number as f64 * 100.0 / again as f64)
-        }
-    };
+    let trust = history.trust(&kin);
     let cells = seen.groups.iter().flat_map(|group| &group.rows).map(move |row| &row.cells[place]);
     let mut series = history.series().filter(|(key, _)| column.machines.contains(&key.machine));
+    let (health, is_ill) = health(known.kind, &trust);
     Trusted {
         machine: format!("{} {}", known.kind, machine_digits(history, column.main)),
         summary: known.summary.clone(),
         last: kin.iter().filter_map(|n| history.runs_on(*n).1).max().map_or_else(|| "-".to_owned(), day),
         runs: kin.iter().map(|n| history.runs_on(*n).0).sum(),
-        again: if again == 0 { "nothing yet".to_owned() } else { count(again, "result") },
-        equal: part(equal),
-        alarms: part(apart),
-        floor: floor(cells),
+        compared: if trust.compared == 0 { NOT_YET.to_owned() } else { trust.compared.to_string() },
+        alarms: if trust.compared == 0 { "-".to_owned() } else { alarms(&trust) },
+        floor: match known.kind {
+            MachineKind::Exact => floor(cells),
+            MachineKind::Imported => scatter(history, column),
+        },
+        health,
+        is_ill,
         is_behind: series.all(|(_, series)| series.point(seen.target).is_none()),
+    }
+}
+
+/// Says what is wrong with a machine, and whether anything is.
+fn health(kind: MachineKind, trust: &Trust) -> (String, bool) {
+    let unequal = trust.compared - trust.equal.min(trust.compared);
+    match kind {
+        MachineKind::Exact if trust.compared == 0 => ("not known: nothing was measured again".to_owned(), false),
+        MachineKind::Exact if unequal > 0 => {
+            (format!("{} not equal to the last bit when measured again", count(unequal, "result")), true)
+        }
+        MachineKind::Exact => ("equal to the last bit when measured again".to_owned(), false),
+        MachineKind::Imported => ("its suite's to know".to_owned(), false),
     }
 }
 
 /// Says how far the differences of one cell lie apart from seed to seed: in the middle case, and at most.
 fn floor<'a>(cells: impl Iterator<Item = &'a Cell>) -> String {
     let several = cells.filter(|cell| cell.pair.ratios.len() > 1);
-    let mut widths: Vec<f64> = several.filter_map(|cell| cell.pair.spread_percent).map(|s| s.max - s.min).collect();
+    let widths = several.filter_map(|cell| cell.pair.spread_percent).map(|s| s.max - s.min).collect();
+    usually(widths).unwrap_or_else(|| "one seed only".to_owned())
+}
+
+/// Says how far runs of one kernel lie apart: the standard deviation of a row in the middle case, and at most.
+fn scatter(history: &History, column: &Column) -> String {
+    let of_it = history.series().filter(|(key, _)| column.machines.contains(&key.machine));
+    let deviations =
+        of_it.filter_map(|(_, series)| series.scatter(&[]).variance()).map(|of| of.sqrt() * 100.0).collect();
+    usually(deviations).map_or_else(|| "one run of each only".to_owned(), |words| format!("runs: {words} (deviation)"))
+}
+
+fn usually(mut widths: Vec<f64>) -> Option<String> {
     widths.sort_by(f64::total_cmp);
-    match (widths.get(widths.len() / 2), widths.last()) {
-        (Some(middle), Some(widest)) => format!("{middle:.2}% usually, {widest:.2}% at most"),
-        _ => "one seed only".to_owned(),
-    }
+    let (middle, widest) = widths.get(widths.len() / 2).zip(widths.last())?;
+    Some(format!("{middle:.2}% usually, {widest:.2}% at most"))
 }

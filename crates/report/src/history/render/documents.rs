@@ -3,8 +3,11 @@
 use model::Line;
 use serde::Serialize;
 
-use crate::history::{Basis, Change, History, Key, Point, Series, Triaged};
+use crate::history::{Basis, Change, History, Hunt, Key, Point, Series, Triaged, hunt};
 use crate::render::{RenderError, SCHEMA_VERSION};
+
+/// Where a home has Debian's sources: whose home it is, is not said.
+const DEBIAN: &str = "HOME/workshop/debian";
 
 /// Several series.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -106,6 +109,8 @@ pub struct AlertDocument {
     pub better: usize,
     /// How many changed and are back.
     pub gone: usize,
+    /// The commands that find the commit, in order; none where it cannot be found by a bisection, or nothing is worse.
+    pub bisection: Vec<String>,
     /// The series, the worst first.
     pub members: Vec<MemberDocument>,
     /// What was decided.
@@ -232,6 +237,11 @@ pub fn alert_document(history: &History, triaged: &Triaged) -> AlertDocument {
         worse,
         better,
         gone,
+        bisection: match hunt(history, alert, DEBIAN) {
+            Some(Hunt::Command(command)) => vec![command],
+            Some(Hunt::First { commands, .. }) => commands,
+            Some(Hunt::Nowhere(_)) | None => Vec::new(),
+        },
         members: alert
             .members
             .iter()

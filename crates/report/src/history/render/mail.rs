@@ -4,7 +4,7 @@ use model::{MachineKind, Verdict};
 
 use super::text::{certainty, change_size};
 use crate::difference::difference_percent;
-use crate::history::{Alert, History, Member, Triaged};
+use crate::history::{Alert, Found, History, Hunt, Member, Triaged, found_of, hunt};
 use crate::label::cut_middle;
 use crate::plain::plain;
 use crate::render::layout::{Page, WIDTH, command_lines};
@@ -14,14 +14,17 @@ use crate::render::number::{count, percent, value};
 /// The most series that a mail has in its table; the others are counted.
 const SHOWN_MAX: usize = 20;
 
+/// What readers of a mail are told of the tree of Debian's sources: it is in their home, not in ours.
+const DEBIAN: &str = "HOME/workshop/debian";
+
 /// Columns of its table; with the spaces between, 79.
 const NAME: usize = 30;
 const VALUE: usize = 17;
 const PERCENT: usize = 11;
 
-/// Renders an alert as a mail; nothing where nothing is worse. `command` shows it again.
+/// Renders an alert as a mail; nothing where nothing is worse. `command` shows it again; `found` is what bisections found.
 #[must_use]
-pub fn alert_mail(history: &History, triaged: &Triaged, command: &str) -> Option<String> {
+pub fn alert_mail(history: &History, triaged: &Triaged, (command, found): (&str, &[Found])) -> Option<String> {
     let alert = &triaged.alert;
     let worst = alert.worse().next()?;
     let [after, at] = [alert.after, alert.at].map(|kernel| plain(&history.kernel(kernel).title));
@@ -42,7 +45,7 @@ pub fn alert_mail(history: &History, triaged: &Triaged, command: &str) -> Option
     page.words(0, &opening(alert, (&after, &at)));
     page.blank();
     table(&mut page, history, alert, (&after, &at));
-    observations(&mut page, history, triaged);
+    observations(&mut page, history, (triaged, found));
     page.blank();
     machines(&mut page, history, alert);
     page.blank();
@@ -51,11 +54,29 @@ pub fn alert_mail(history: &History, triaged: &Triaged, command: &str) -> Option
     for line in command_lines(command, WIDTH - 4) {
         page.line(format!("  {line}"));
     }
+    match hunt(history, alert, DEBIAN) {
+        Some(Hunt::Command(command)) => commands(&mut page, "To find the commit:", &[command]),
+        Some(Hunt::First { commands: all, .. }) => {
+            commands(&mut page, "To find the commit, from Debian's sources:", &all);
+        }
+        Some(Hunt::Nowhere(_)) | None => {}
+    }
     if let Some(range) = introduced(history, alert) {
         page.blank();
         page.line(format!("#regzbot introduced: {range}"));
     }
     Some(page.finish())
+}
+
+fn commands(page: &mut Page, head: &str, commands: &[String]) {
+    page.blank();
+    page.line(head);
+    page.blank();
+    for command in commands {
+        for line in command_lines(command, WIDTH - 4) {
+            page.line(format!("  {line}"));
+        }
+    }
 }
 
 fn opening(alert: &Alert, (after, at): (&str, &str)) -> String {
@@ -106,7 +127,7 @@ fn difference(history: &History, alert: &Alert, member: &Member) -> Option<f64> 
     apart.or(member.difference_percent)
 }
 
-fn observations(page: &mut Page, history: &History, triaged: &Triaged) {
+fn observations(page: &mut Page, history: &History, (triaged, found): (&Triaged, &[Found])) {
     let alert = &triaged.alert;
     let title = |kernel: usize| plain(&history.kernel(kernel).title);
     let mut facts = Vec::new();
@@ -139,6 +160,9 @@ fn observations(page: &mut Page, history: &History, triaged: &Triaged) {
             facts.push(format!("{} is back at its old level with {}.", plain(&member.key.workload), title(gone)));
         }
     }
+    for found in found_of(history, alert, found) {
+        facts.push(format!("{}.", capital(&found.words())));
+    }
     if let Some(decided) = &triaged.decided {
         let note = if decided.note.is_empty() { String::new() } else { format!(": {}", plain(&decided.note)) };
         facts.push(format!("It was triaged as {}{note}.", decided.triage));
@@ -149,6 +173,12 @@ fn observations(page: &mut Page, history: &History, triaged: &Triaged) {
     for (number, fact) in (1..).zip(facts) {
         page.hanging(&format!("{number:>3}. "), &fact);
     }
+}
+
+/// Returns words as the beginning of a sentence.
+fn capital(words: &str) -> String {
+    let mut all = words.chars();
+    all.next().into_iter().flat_map(char::to_uppercase).chain(all).collect()
 }
 
 fn machines(page: &mut Page, history: &History, alert: &Alert) {

@@ -9,4 +9,7 @@ pub use documents::{
     TriageDocument, alert_document, documents, history_json, series_document,
 };
 pub use mail::alert_mail;
-pub use text::{alerts_text, basis_words, change_size, history_text, range, sparkline};
+pub use text::{
+    alerts_text, aside_words, basis_words, change_size, history_text, measured_by, mixed_words, range, sparkline,
+    why_none,
+};

@@ -3,15 +3,17 @@
 use model::{Line, Verdict};
 
 use crate::difference::difference_percent;
-use crate::history::{Alert, Basis, Change, History, Key, Point, Series, Triaged};
+use crate::history::{Alert, Basis, Change, Found, History, Hunt, Key, Point, Seen, Series, Triaged, found_of, hunt};
 use crate::label::cut_middle;
 use crate::plain::plain;
 use crate::render::Styles;
-use crate::render::layout::{Page, WIDTH};
+use crate::render::layout::{Page, WIDTH, command_lines};
 use crate::render::number::{count, date, interval, percent, signed_percent, value};
 
 /// The most series of an alert that a text names.
 const NAMED_MAX: usize = 8;
+/// The most runs that are named of those that are set aside.
+const RUNS_NAMED_MAX: usize = 4;
 
 /// Renders the series that fit, over the kernels of a line.
 #[must_use]
@@ -30,7 +32,7 @@ fn one(page: &mut Page, history: &History, (key, series): (&Key, &Series), style
     let metric = &series.metric;
     let head = format!("{}: {} in {}", plain(&key.workload), metric.name, metric.unit(machine.kind));
     page.line(styles.strong(&head));
-    let by = if series.is_counted { "counted" } else { "by the guest's clock" };
+    let by = measured_by(series);
     page.words(
         0,
         &format!(
@@ -63,6 +65,46 @@ fn one(page: &mut Page, history: &History, (key, series): (&Key, &Series), style
     if series.changes.is_empty() {
         page.line("no change");
     }
+    if let Some(words) = aside_words(history, series) {
+        page.hanging("! ", &words);
+    }
+}
+
+/// Says how the values of a series were made.
+#[must_use]
+pub fn measured_by(series: &Series) -> &'static str {
+    match (series.scatters, series.is_counted) {
+        (true, _) => "geometric means of runs",
+        (false, true) => "counted",
+        (false, false) => "by the guest's clock",
+    }
+}
+
+/// Says why a kernel has no value in a series.
+#[must_use]
+pub fn why_none(series: &Series, point: &Point) -> String {
+    let unlike = |seen: &&Seen| !series.declared.agrees(&seen.declared);
+    match point.seeds.iter().find(unlike) {
+        Some(seen) if point.absent().is_none() => format!("was in {}", seen.declared),
+        _ => point.absent().unwrap_or("measured with other operations").to_owned(),
+    }
+}
+
+/// Says what was measured under a series' name in another unit, or good in another way; none where all is of one kind.
+#[must_use]
+pub fn aside_words(history: &History, series: &Series) -> Option<String> {
+    let runs: Vec<String> = series.aside().map(|(_, seen)| history.run(seen.run).id.short()).collect();
+    let (_, first) = series.aside().next()?;
+    let more = runs.len().saturating_sub(RUNS_NAMED_MAX);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    Some(format!(
+        "not one metric: the newest run is in {}, but {} in {} ({}{more}). These are kept, and compared with nothing: measure \
+         the kernels again (marvin run KERNEL --force), or import other suites' results again into another home.",
+        plain(&series.declared.to_string()),
+        if runs.len() == 1 { "1 result is".to_owned() } else { format!("{} results are", runs.len()) },
+        plain(&first.declared.to_string()),
+        runs[..runs.len().min(RUNS_NAMED_MAX)].join(", "),
+    ))
 }
 
 fn row(
@@ -73,8 +115,8 @@ fn row(
 ) -> String {
     let name = cut_middle(&plain(title), 26);
     let Some(now) = point.value else {
-        let why = point.absent().unwrap_or("measured with other operations");
-        return cut_middle(&format!("  {name:<26} {:>12} {}", "-", plain(why)), WIDTH);
+        let why = why_none(series, point);
+        return cut_middle(&format!("  {name:<26} {:>12} {}", "-", plain(&why)), WIDTH);
     };
     let to = |base: Option<f64>| {
         let difference = base.and_then(|base| difference_percent(series.direction(), base, now));
@@ -159,17 +201,51 @@ pub fn sparkline(values: &[Option<f64>], margin_percent: f64) -> String {
     values.iter().map(|value| value.filter(|value| value.is_finite()).map_or('·', bar)).collect()
 }
 
-/// Renders alerts, in the order given.
+/// Renders alerts, in the order given, each with what bisections found, or, where it is open, with how its
+/// commit is found; `debian` is the tree of Debian's sources in the
+/// home.
 #[must_use]
-pub fn alerts_text(history: &History, alerts: &[Triaged], styles: &Styles) -> String {
+pub fn alerts_text(
+    history: &History,
+    alerts: &[Triaged],
+    (debian, found): (&str, &[Found]),
+    styles: &Styles,
+) -> String {
     let mut page = Page::default();
     let open = alerts.iter().filter(|triaged| triaged.is_open()).count();
     page.line(styles.strong(&format!("{}, {open} to look at", count(alerts.len(), "alert"))));
     for triaged in alerts {
         page.blank();
         alert(&mut page, history, triaged, styles);
+        let answers = found_of(history, &triaged.alert, found);
+        for found in &answers {
+            page.hanging("  ", &format!("{}.", found.words()));
+        }
+        if triaged.is_open() && answers.is_empty() {
+            hunted(&mut page, hunt(history, &triaged.alert, debian));
+        }
+    }
+    if let Some(words) = mixed_words(history) {
+        page.blank();
+        page.hanging("! ", &words);
     }
     page.finish()
+}
+
+/// Names the series of which some results are set aside, for their unit or direction changed; none where all are of one kind.
+#[must_use]
+pub fn mixed_words(history: &History) -> Option<String> {
+    let mixed = || history.series().filter(|(_, series)| series.aside().next().is_some());
+    let names: Vec<String> = mixed().take(NAMED_MAX).map(|(key, _)| plain(&key.workload)).collect();
+    let all = mixed().count();
+    let more = if all > names.len() { format!(" and {} more", all - names.len()) } else { String::new() };
+    (all > 0).then(|| {
+        format!(
+            "unit or direction changed between runs of {}{more}: what disagrees with the newest is kept, and compared with \
+             nothing. marvin history NAME says which runs.",
+            names.join(", ")
+        )
+    })
 }
 
 fn alert(page: &mut Page, history: &History, triaged: &Triaged, styles: &Styles) {
@@ -203,6 +279,30 @@ fn alert(page: &mut Page, history: &History, triaged: &Triaged, styles: &Styles)
             more => format!("; {more} more are worse since"),
         };
         page.words(2, &format!("{} ({}): {}{since}", decided.triage, date(decided.decided_unix), decided.note));
+    }
+}
+
+/// Says how the commit of an alert is found.
+fn hunted(page: &mut Page, hunt: Option<Hunt>) {
+    let commands = match hunt {
+        None => return,
+        Some(Hunt::Nowhere(why)) => {
+            page.hanging("  the commit: ", &format!("{why}."));
+            return;
+        }
+        Some(Hunt::Command(command)) => {
+            page.words(2, "the commit is found by");
+            vec![command]
+        }
+        Some(Hunt::First { why, commands }) => {
+            page.hanging("  the commit: ", &format!("{why}:"));
+            commands
+        }
+    };
+    for command in commands {
+        for line in command_lines(&command, WIDTH - 6) {
+            page.line(format!("    {line}"));
+        }
     }
 }
 

@@ -1,0 +1,131 @@
+//! What a metric was declared to be: kept with each result, so that values of different units, or good in different ways, are
+//! never taken for one series, whatever later versions declare.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+use crate::{Direction, MachineKind, Metric, Quantity};
+
+/// The most units whose names are kept, and how long each may be: a store that somebody else wrote does not fill the memory.
+const UNITS_MAX: usize = 1000;
+const UNIT_LENGTH_MAX: usize = 64;
+
+/// What is known of a metric.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Declared {
+    /// Its unit in words; empty where it is not known.
+    pub unit: &'static str,
+    /// Which way is good; none where it is not known.
+    pub direction: Option<Direction>,
+    /// A difference up to this many percent is no news.
+    pub margin_percent: f64,
+}
+
+impl Declared {
+    /// Returns what a metric is declared to be on machines of a kind.
+    #[must_use]
+    pub fn of(metric: &Metric, kind: MachineKind) -> Self {
+        let (direction, margin_percent) = (Some(metric.direction), metric.margin_percent);
+        Self { unit: metric.unit(kind).name(), direction, margin_percent }
+    }
+
+    /// Tells whether values of both are of one kind: what one of them does not know speaks against nothing. Margins are
+    /// opinions and may differ.
+    #[must_use]
+    pub fn agrees(&self, other: &Self) -> bool {
+        let units = self.unit == other.unit || self.unit.is_empty() || other.unit.is_empty();
+        let directions = match (self.direction, other.direction) {
+            (Some(one), Some(other)) => one == other,
+            _ => true,
+        };
+        units && directions
+    }
+
+    /// Fills in from another what this one does not know.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        let unit = if self.unit.is_empty() { other.unit } else { self.unit };
+        Self { unit, direction: self.direction.or(other.direction), ..self }
+    }
+
+    /// Returns it as a metric; none where nobody knows which way it is good.
+    #[must_use]
+    pub fn metric(&self) -> Option<Metric> {
+        let unit = if self.unit.is_empty() { "(unit not known)" } else { self.unit };
+        let (quantity, margin_percent) = (Quantity::Of(unit), self.margin_percent);
+        self.direction.map(|direction| Metric { name: "value", quantity, direction, margin_percent })
+    }
+}
+
+impl fmt::Display for Declared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unit = if self.unit.is_empty() { "an unknown unit" } else { self.unit };
+        match self.direction {
+            Some(direction) => write!(f, "{unit}, {direction}"),
+            None => write!(f, "{unit}, good in an unknown way"),
+        }
+    }
+}
+
+/// Returns the name of a unit as one that lives as long as the program; empty, as where it is not known, for what is no name of
+/// a unit and beyond 1,000 of them.
+#[must_use]
+pub fn unit_named(name: &str) -> &'static str {
+    static KNOWN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    if name.is_empty() || name.len() > UNIT_LENGTH_MAX || name.chars().any(char::is_control) {
+        return "";
+    }
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(found) = known.get(name) {
+        return found;
+    }
+    if known.len() >= UNITS_MAX {
+        return "";
+    }
+    let new: &'static str = name.to_owned().leak();
+    known.insert(new);
+    new
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Declared, unit_named};
+    use crate::Direction::{HigherIsBetter, LowerIsBetter};
+    use crate::{MachineKind, Metric};
+
+    fn declared(unit: &str, direction: Option<crate::Direction>) -> Declared {
+        Declared { unit: unit_named(unit), direction, margin_percent: 2.0 }
+    }
+
+    #[test]
+    fn what_is_known_must_agree_and_what_is_not_does_not_matter() {
+        let seconds = declared("s", Some(LowerIsBetter));
+        for (other, agrees) in [
+            (declared("s", Some(LowerIsBetter)), true),
+            (declared("", Some(LowerIsBetter)), true),
+            (declared("s", None), true),
+            (declared("ms", Some(LowerIsBetter)), false),
+            (declared("s", Some(HigherIsBetter)), false),
+        ] {
+            assert_eq!((seconds.agrees(&other), other.agrees(&seconds)), (agrees, agrees), "{other}");
+        }
+        assert_eq!(declared("", None).or(seconds), seconds);
+        assert!(declared("s", None).metric().is_none());
+    }
+
+    #[test]
+    fn a_metric_is_what_it_was_declared_to_be() {
+        let cost = Declared::of(&Metric::COST, MachineKind::Exact);
+        assert_eq!(cost.to_string(), "instructions/op, lower is better");
+        let metric = cost.metric().unwrap();
+        assert_eq!(Declared::of(&metric, MachineKind::Exact), cost);
+        assert_eq!(declared("", None).to_string(), "an unknown unit, good in an unknown way");
+    }
+
+    #[test]
+    fn names_of_units_are_kept_once_and_what_is_none_is_not_kept() {
+        assert!(std::ptr::eq(unit_named("faults/s"), unit_named("faults/s")));
+        assert_eq!([unit_named(""), unit_named("a\x1b[2J"), unit_named(&"x".repeat(65))], [""; 3]);
+    }
+}

@@ -1,0 +1,170 @@
+//! What bisections found, as a home keeps it: which commits made a workload better or worse between two others, and of which alert
+//! that is the answer.
+
+use super::alerts::Alert;
+use super::gather::History;
+use super::hunt::revision;
+use crate::plain::plain;
+use crate::render::number::signed_percent;
+
+/// The first line of such a file.
+const HEAD: &str = "marvin found 1";
+
+/// What a bisection found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// The workload.
+    pub workload: String,
+    /// The older end: as it was named, and its commit.
+    pub good: [String; 2],
+    /// The newer end, likewise.
+    pub bad: [String; 2],
+    /// The commits.
+    pub culprits: Vec<FoundCulprit>,
+}
+
+/// A commit that made a difference.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FoundCulprit {
+    /// The commit.
+    pub commit: String,
+    /// How much; positive is better.
+    pub percent: f64,
+    /// Its subject.
+    pub subject: String,
+}
+
+impl Found {
+    /// Writes it, line by line.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let Self { workload, good: [good, good_commit], bad: [bad, bad_commit], .. } = self;
+        let mut lines = vec![
+            HEAD.to_owned(),
+            format!("workload {}", plain(workload)),
+            format!("good {good_commit} {}", plain(good)),
+            format!("bad {bad_commit} {}", plain(bad)),
+        ];
+        lines.extend(
+            self.culprits.iter().map(|one| format!("culprit {} {} {}", one.commit, one.percent, plain(&one.subject))),
+        );
+        lines.join("\n") + "\n"
+    }
+
+    /// Reads what was written; nothing of what is anything else.
+    #[must_use]
+    pub fn read(text: &str) -> Option<Self> {
+        let mut lines = text.lines().filter(|line| !line.is_empty());
+        (lines.next()? == HEAD).then_some(())?;
+        let workload = lines.next()?.strip_prefix("workload ")?.to_owned();
+        let mut end = |word: &str| {
+            let (commit, named) = lines.next()?.strip_prefix(word)?.split_once(' ')?;
+            is_commit(commit).then(|| [named.to_owned(), commit.to_owned()])
+        };
+        let (good, bad) = (end("good ")?, end("bad ")?);
+        let culprits = lines.map(culprit).collect::<Option<Vec<_>>>()?;
+        Some(Self { workload, good, bad, culprits })
+    }
+
+    /// Says it in one sentence.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let shown = |one: &FoundCulprit| {
+            let commit: String = one.commit.chars().take(12).collect();
+            format!("{commit} (\"{}\") made {}", plain(&one.subject), signed_percent(one.percent))
+        };
+        let culprits: Vec<String> = self.culprits.iter().map(shown).collect();
+        let what = if culprits.is_empty() { "no single commit made it".to_owned() } else { culprits.join("; ") };
+        format!("a bisection of {} found: {what}", plain(&self.workload))
+    }
+
+    /// Tells whether it is of an alert: the same two commits, and one of its workloads.
+    fn is_of(&self, history: &History, alert: &Alert) -> bool {
+        let is_end = |names: &[String; 2], kernel: usize| {
+            revision(&history.kernel(kernel).build)
+                .is_some_and(|known| names[0] == known || (known.len() > 6 && names[1].starts_with(&known)))
+        };
+        alert.members.iter().any(|member| *member.key.workload == *self.workload)
+            && is_end(&self.good, alert.after)
+            && is_end(&self.bad, alert.at)
+    }
+}
+
+/// Returns what bisections of an alert's kernels found.
+pub fn found_of<'a>(history: &History, alert: &Alert, all: &'a [Found]) -> Vec<&'a Found> {
+    all.iter().filter(|found| found.is_of(history, alert)).collect()
+}
+
+fn culprit(line: &str) -> Option<FoundCulprit> {
+    let mut words = line.strip_prefix("culprit ")?.splitn(3, ' ');
+    let (commit, percent, subject) = (words.next()?, words.next()?.parse::<f64>().ok()?, words.next()?);
+    let is_sane = is_commit(commit) && percent.is_finite();
+    is_sane.then(|| FoundCulprit { commit: commit.to_owned(), percent, subject: subject.to_owned() })
+}
+
+fn is_commit(text: &str) -> bool {
+    (7..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Build, Line};
+    use proptest::prelude::{any, proptest};
+
+    use super::{Found, FoundCulprit, found_of};
+    use crate::fixtures::{Ending, Subject, build};
+    use crate::history::{History, alerts};
+
+    fn found(workload: &str) -> Found {
+        Found {
+            workload: workload.to_owned(),
+            good: ["v6.12.115".to_owned(), "1".repeat(40)],
+            bad: ["HEAD".to_owned(), "2".repeat(40)],
+            culprits: vec![FoundCulprit {
+                commit: "3".repeat(40),
+                percent: -4.25,
+                subject: "mm: make faults dearer".to_owned(),
+            }],
+        }
+    }
+
+    #[test]
+    fn what_was_found_is_read_as_it_was_written() {
+        let one = found("fault-anon");
+        assert_eq!(Found::read(&one.to_text()), Some(one.clone()));
+        let none = Found { culprits: Vec::new(), ..one };
+        assert_eq!(Found::read(&none.to_text()), Some(none.clone()));
+        assert!(none.words().ends_with("found: no single commit made it"));
+        for damaged in ["", "marvin found 2\n", "marvin found 1\nworkload x\n", &none.to_text().replace("22", "zz")] {
+            assert_eq!(Found::read(damaged), None, "{damaged}");
+        }
+    }
+
+    #[test]
+    fn what_was_found_is_the_answer_to_the_alert_of_its_commits_and_workload_only() {
+        let mut history = History::default();
+        for (version, digit, cost) in [("6.12.115-g1", "1", 100.0), ("6.12.117-g2", "2", 130.0)] {
+            let origin = format!("commit {} of /src/linux, micro, gcc 12.2", digit.repeat(12));
+            let build = Build { origin, ..build("git:HEAD", version) };
+            let subject = Subject::new(build, &[1], &[("fault-anon", Ending::Cost(cost, 0.0))]);
+            history.know_build(&subject.build);
+            history.know_machine(&subject.machine);
+            subject.runs.iter().for_each(|run| history.take(run).unwrap());
+        }
+        history.settle();
+        let alert = &alerts(&history, Line::All)[0];
+        let other = Found { bad: ["x".to_owned(), "4".repeat(40)], ..found("fault-anon") };
+        let all = [found("getppid"), other, found("fault-anon")];
+        let told: Vec<String> = found_of(&history, alert, &all).iter().map(|found| found.words()).collect();
+        let expected = "a bisection of fault-anon found: 333333333333 (\"mm: make faults dearer\") made -4.25%";
+        assert_eq!(told, [expected]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_reading_fail(text in any::<String>(), rest in "(culprit [0-9a-f]{6,9} [-.0-9e]{0,9} .{0,9}\n){0,3}") {
+            drop(Found::read(&text));
+            drop(Found::read(&format!("marvin found 1\nworkload a\ngood 1111111 x\nbad 2222222 y\n{rest}")));
+        }
+    }
+}

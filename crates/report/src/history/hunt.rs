@@ -1,0 +1,215 @@
+//! From an alert to the commit: the bisection that finds it, or what has to be done before there can be one.
+
+use model::{Build, KernelName, MachineKind};
+
+use super::alerts::{Alert, Member};
+use super::changes::Basis;
+use super::gather::History;
+use crate::plain::plain;
+
+/// Most seeds that a bisection is told to take: what every kernel of a series had may be more than it needs.
+const SEEDS_MAX: usize = 5;
+
+/// How the commit of an alert is found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hunt {
+    /// By this command.
+    Command(String),
+    /// Not yet: what to do first, and the command that comes then.
+    First {
+        /// What is in the way.
+        why: String,
+        /// What to type, in order.
+        commands: Vec<String>,
+    },
+    /// Not here: why.
+    Nowhere(String),
+}
+
+/// Where a kernel's source is: the tree, the revision in it, and the configuration.
+struct Place {
+    tree: String,
+    revision: String,
+    config: String,
+}
+
+/// Returns how the commit that made the worst of an alert is found; none where nothing is worse. `debian` is the tree of Debian's
+/// sources in the home.
+#[must_use]
+pub fn hunt(history: &History, alert: &Alert, debian: &str) -> Option<Hunt> {
+    let measured = |member: &&Member| !matches!(member.basis, Basis::NoBoot | Basis::Fails);
+    alert.worse().next()?;
+    let Some(worst) = alert.worse().find(measured) else {
+        let why = "what fails has no value to search by: its console, in its run, says where it ended";
+        return Some(Hunt::Nowhere(why.to_owned()));
+    };
+    if history.machines()[worst.key.machine].kind == MachineKind::Imported {
+        let why = "another suite measured this: build both kernels, compare them here, and bisect with a workload that shows it";
+        return Some(Hunt::Nowhere(why.to_owned()));
+    }
+    let Some(options) = options(worst) else {
+        let why = format!("{} is no workload of a suite, and only these are bisected", plain(&worst.key.workload));
+        return Some(Hunt::Nowhere(why));
+    };
+    let build = |kernel: usize| &history.kernel(kernel).build;
+    let (good, bad) = (build(alert.after), build(alert.at));
+    Some(match (place(good, debian), place(bad, debian)) {
+        (Some(good), Some(bad)) if good.tree == bad.tree => Hunt::Command(command((&good, &bad), &options)),
+        (Some(_), Some(_)) => {
+            Hunt::Nowhere("the two kernels were built from different trees: build both from one".to_owned())
+        }
+        _ => packages((good, bad), debian, &options),
+    })
+}
+
+fn command((good, bad): (&Place, &Place), options: &str) -> String {
+    let Place { tree, config, .. } = bad;
+    let tree =
+        if tree.contains([' ', '\'', '"']) { format!("'{}'", tree.replace('\'', "'\\''")) } else { tree.clone() };
+    plain(&format!("marvin bisect {} {} --tree {tree} --config {config} {options}", good.revision, bad.revision))
+}
+
+/// Returns the options that say what is measured; none for what no suite declares.
+fn options(worst: &Member) -> Option<String> {
+    let name: &str = &worst.key.workload;
+    let declares = |suite: &&&model::Suite| suite.workloads.iter().any(|known| known.name == name);
+    let suite = model::SUITES.iter().find(declares)?;
+    let suite = if suite.name == model::MICRO.name { String::new() } else { format!(" --suite {}", suite.name) };
+    let seeds = match worst.basis {
+        Basis::EverySeed { seeds } => format!(" --seeds {}", seeds.clamp(1, SEEDS_MAX)),
+        Basis::Levels { .. } | Basis::NoBoot | Basis::Fails => String::new(),
+    };
+    Some(format!("--workload {name}{suite}{seeds}"))
+}
+
+/// Reads where a build's source is out of what it says of its origin; none where it was not built here.
+fn place(build: &Build, debian: &str) -> Option<Place> {
+    let mut parts = build.origin.split(", ");
+    let (what, config) = (parts.next()?, parts.next()?.to_owned());
+    match &build.name {
+        KernelName::Git(_) => {
+            let (revision, tree) = what.strip_prefix("commit ")?.split_once(" of ")?;
+            Some(Place { tree: tree.to_owned(), revision: revision.to_owned(), config })
+        }
+        KernelName::DebSrc(_) => {
+            let revision = what.strip_prefix("linux-source ")?.to_owned();
+            Some(Place { tree: debian.to_owned(), revision, config })
+        }
+        _ => None,
+    }
+}
+
+/// Returns the revision that a build was made from, as its source's tree has it.
+pub(super) fn revision(build: &Build) -> Option<String> {
+    place(build, "").map(|place| place.revision)
+}
+
+/// Says what to do for kernels that somebody else built.
+fn packages((good, bad): (&Build, &Build), debian: &str, options: &str) -> Hunt {
+    let is_package = |build: &&Build| matches!(build.name, KernelName::Deb(_));
+    if let Some(other) = [good, bad].into_iter().find(|build| !is_package(build)) {
+        let why = format!(
+            "the source of {} is not a commit or a package: build both ends from one tree (git:REVISION, deb-src:VERSION)",
+            plain(&other.name.to_string())
+        );
+        return Hunt::Nowhere(why);
+    }
+    let [good, bad] = [good, bad].map(|build| plain(&build.version));
+    let why = "both are packages that Debian built: have their sources, see that the difference is in them, and search there \
+               (git -C TREE tag lists the releases that are imported)";
+    let commands = vec![
+        format!("marvin compare deb-src:{good} deb-src:{bad} {options}"),
+        format!("marvin bisect TAG-OF-{good} TAG-OF-{bad} --tree {debian} {options}"),
+    ];
+    Hunt::First { why: why.to_owned(), commands }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Hunt, hunt};
+    use crate::fixtures::{Ending, Subject, build};
+    use crate::history::{History, alerts};
+    use model::{Build, FailureReason, Line, MachineKind, Stage};
+
+    const DEBIAN: &str = "HOME/workshop/debian";
+
+    fn built(name: &str, version: &str, origin: &str) -> Build {
+        Build { origin: origin.to_owned(), ..build(name, version) }
+    }
+
+    /// What is said of two kernels, of which the newer is worse.
+    fn said(builds: [Build; 2], workload: &'static str, kind: MachineKind) -> Option<Hunt> {
+        let mut history = History::default();
+        for (build, cost) in builds.into_iter().zip([100.0, 130.0]) {
+            let mut subject = Subject::new(build, &[1, 2], &[(workload, Ending::Cost(cost, 0.0))]);
+            subject.machine.kind = kind;
+            history.know_build(&subject.build);
+            history.know_machine(&subject.machine);
+            subject.runs.iter().for_each(|run| history.take(run).unwrap());
+        }
+        history.settle();
+        hunt(&history, &alerts(&history, Line::All)[0], DEBIAN)
+    }
+
+    fn exact(builds: [Build; 2], workload: &'static str) -> Option<Hunt> {
+        said(builds, workload, MachineKind::Exact)
+    }
+
+    #[test]
+    fn commits_of_one_tree_are_bisected_by_one_command() {
+        let of = |version: &str, origin: &str| built("git:HEAD", version, origin);
+        let pair = [
+            of("6.12.115-g111111111111", "commit 111111111111 of /src/linux, micro, gcc 12.2"),
+            of("6.12.117-g222222222222", "commit 222222222222 of /src/linux, micro, gcc 12.2"),
+        ];
+        let command =
+            "marvin bisect 111111111111 222222222222 --tree /src/linux --config micro --workload fault-anon --seeds 2";
+        assert_eq!(exact(pair.clone(), "fault-anon"), Some(Hunt::Command(command.to_owned())));
+        let Some(Hunt::Nowhere(why)) = exact(pair.clone(), "of-a-tool") else {
+            panic!("a hunt for what nobody declares")
+        };
+        assert!(why.contains("of-a-tool is no workload of a suite"), "{why}");
+        let [old, mut new] = pair;
+        new.origin = new.origin.replace("/src/linux", "/src/my linux");
+        assert!(matches!(exact([old, new], "fault-anon"), Some(Hunt::Nowhere(why)) if why.contains("different trees")));
+    }
+
+    #[test]
+    fn releases_of_debians_sources_are_bisected_in_the_homes_tree() {
+        let of = |tag: &str| built("deb-src:6.12", tag, &format!("linux-source {tag}, small, gcc 12.2"));
+        let Some(Hunt::Command(command)) = exact([of("6.12.115-1"), of("6.12.117-1_deb12")], "getppid") else {
+            panic!("no command")
+        };
+        let expected = "marvin bisect 6.12.115-1 6.12.117-1_deb12 --tree HOME/workshop/debian --config small --workload getppid --seeds 2";
+        assert_eq!(command, expected);
+    }
+
+    #[test]
+    fn packages_are_built_from_their_sources_first() {
+        let Some(Hunt::First { why, commands }) =
+            exact([build("deb:6.12", "6.12.115"), build("deb:6.12", "6.12.117")], "fault-anon")
+        else {
+            panic!("no way")
+        };
+        assert!(why.contains("packages that Debian built"));
+        assert_eq!(commands[0], "marvin compare deb-src:6.12.115 deb-src:6.12.117 --workload fault-anon --seeds 2");
+        assert!(commands[1].contains("--tree HOME/workshop/debian --workload fault-anon --seeds 2"), "{commands:?}");
+        let images = [build("path:/a", "6.12.115"), build("path:/a", "6.12.117")];
+        assert!(matches!(exact(images, "fault-anon"), Some(Hunt::Nowhere(why)) if why.contains("path:/a")));
+    }
+
+    #[test]
+    fn what_fails_is_not_bisected() {
+        let mut history = History::default();
+        let hung = || Ending::Failed(Stage::Workload, FailureReason::Hung, "");
+        for (version, ending) in [("6.12.115", Ending::Cost(1.0, 0.0)), ("6.12.117", hung())] {
+            let subject = Subject::new(build("deb:6.12", version), &[1], &[("getppid", ending)]);
+            history.know_build(&subject.build);
+            history.know_machine(&subject.machine);
+            subject.runs.iter().for_each(|run| history.take(run).unwrap());
+        }
+        history.settle();
+        let found = hunt(&history, &alerts(&history, Line::All)[0], DEBIAN);
+        assert!(matches!(found, Some(Hunt::Nowhere(why)) if why.contains("no value to search by")));
+    }
+}

@@ -1,0 +1,114 @@
+//! How far a lab can be trusted: what its machines measured twice, and how often that would have been a false alarm.
+
+use std::collections::BTreeMap;
+
+use model::{BuildId, MachineId, MachineKind};
+use stats::Spread;
+
+use super::gather::{History, SECONDS_OF_DAY};
+use super::series::{Point, Series};
+
+/// How many days count: what was so before may have been mended.
+pub const TRUST_DAYS: i64 = 90;
+/// Level of the interval of a share.
+const LEVEL: f64 = 0.95;
+/// Largest p of a difference, as ratings are decided alone.
+const P_MAX: f64 = 0.05;
+
+/// How often machines came to the same conclusion on the same kernel.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Trust {
+    /// Comparisons of a kernel with itself.
+    pub compared: usize,
+    /// Those that are equal to the last bit; none can be where runs scatter.
+    pub equal: usize,
+    /// Those that come out better or worse: each is a false alarm.
+    pub alarms: usize,
+}
+
+impl Trust {
+    /// Returns the share of false alarms; none where nothing was compared.
+    #[must_use]
+    pub fn rate(&self) -> Option<f64> {
+        (self.compared > 0).then(|| self.alarms as f64 / self.compared as f64)
+    }
+
+    /// Returns the interval that holds the true share with a chance of 95 % (Wilson); none where nothing was compared.
+    #[must_use]
+    pub fn interval(&self) -> Option<Spread> {
+        stats::share_interval(self.alarms, self.compared, LEVEL)
+    }
+}
+
+impl History {
+    /// Returns the day of the newest run, counted in days since 1970-01-01 UTC. Trust is counted back from there: a history
+    /// knows no other today.
+    #[must_use]
+    pub fn last_day(&self) -> Option<i64> {
+        (0..self.machines().len())
+            .filter_map(|machine| self.runs_on(machine).1)
+            .max()
+            .map(|unix| unix.div_euclid(SECONDS_OF_DAY))
+    }
+
+    /// Returns how often machines agreed with themselves in the last 90 days.
+    ///
+    /// On exact machines each result of a build, workload and seed that was there already is a comparison of the build with
+    /// itself. Where runs scatter, the runs of each build are dealt out to two sides, one here and one there, and rated as two
+    /// kernels would be; the other builds of the series say how far runs lie apart. What cannot be rated is not counted.
+    #[must_use]
+    pub fn trust(&self, machines: &[usize]) -> Trust {
+        let since = self.last_day().map_or(i64::MIN, |day| day - TRUST_DAYS + 1);
+        let mut trust = Trust::default();
+        for machine in machines {
+            let repeats = self.repeats_since(*machine, since);
+            if self.machines()[*machine].kind == MachineKind::Exact {
+                trust.compared += repeats.again;
+                trust.equal += repeats.agree;
+                trust.alarms += repeats.apart;
+            }
+        }
+        for (_, series) in self.series().filter(|(key, series)| series.scatters && machines.contains(&key.machine)) {
+            for point in series.points.iter().filter(|point| self.is_since(point, since)) {
+                if let Some(is_alarm) = is_false_alarm(series, point) {
+                    trust.compared += 1;
+                    trust.alarms += usize::from(is_alarm);
+                }
+            }
+        }
+        trust
+    }
+
+    fn is_since(&self, point: &Point, since: i64) -> bool {
+        point.seeds.iter().any(|seen| self.run(seen.run).started_unix.div_euclid(SECONDS_OF_DAY) >= since)
+    }
+
+    /// Returns for each workload how far runs of one kernel lay apart on some machines, over all kernels but some: what one
+    /// run of each of these can be rated by.
+    #[must_use]
+    pub fn scatters(&self, machines: &[&MachineId], but: &[&BuildId]) -> BTreeMap<String, stats::History> {
+        let mut found: BTreeMap<String, stats::History> = BTreeMap::new();
+        let is_meant = |machine: usize| machines.contains(&&self.machines()[machine].id);
+        for (key, series) in self.series().filter(|(key, series)| series.scatters && is_meant(key.machine)) {
+            for point in series.points.iter().filter(|point| !but.contains(&&self.kernel(point.kernel).build.id)) {
+                if let Some(scores) = series.scores(point) {
+                    found.entry(key.workload.to_string()).or_default().add(&scores);
+                }
+            }
+        }
+        found
+    }
+}
+
+/// Tells whether the runs of one kernel, dealt out to two sides, come out as two kernels would; none where that cannot be said.
+fn is_false_alarm(series: &Series, point: &Point) -> Option<bool> {
+    let deal = |side: usize| {
+        let seeds = point.seeds.iter().filter(|seen| series.value(seen).is_some());
+        let seeds = seeds.enumerate().filter(|(place, _)| place % 2 == side).map(|(_, seen)| seen.clone());
+        series.scores(&Point { kernel: point.kernel, seeds: seeds.collect(), value: None })
+    };
+    let rating = stats::rate(&deal(0)?, &deal(1)?, &series.scatter(&[point.kernel]));
+    let p = rating.precision?.p;
+    let verdict = rating.verdict(series.metric.margin_percent / 100.0, p)?;
+    Some(p <= P_MAX && matches!(verdict, stats::Verdict::Better | stats::Verdict::Worse))
+}

@@ -1,0 +1,111 @@
+//! What runs were declared to measure: results that differ in unit or direction never stand in one row.
+
+use std::collections::HashMap;
+
+use model::{Declared, MachineKind, Run, Workload};
+
+use crate::error::CompareError;
+use crate::label::Label;
+use crate::plain::plain;
+use crate::question::Side;
+
+/// A result that says what its metric was declared to be: what, the run, and the side that it is on.
+type Said<'a> = (Declared, &'a Run, usize);
+
+/// Refuses rows of which two results, or a result and the row, are of different units or good in different ways.
+pub(crate) fn check_metrics(
+    sides: &[&Side<'_>],
+    labels: &[Label],
+    workloads: &[&'static Workload],
+) -> Result<(), CompareError> {
+    let rows: HashMap<&str, &Workload> = workloads.iter().map(|workload| (workload.name, *workload)).collect();
+    let mut first: HashMap<&str, Said<'_>> = HashMap::new();
+    for (place, side) in sides.iter().enumerate() {
+        for run in &side.runs {
+            for result in &run.results {
+                let Some((workload, then)) = rows.get(result.workload.as_str()).zip(result.declared) else { continue };
+                let known = *first.entry(workload.name).or_insert((then, run, place));
+                check((workload, side.machine.kind), labels, known, (then, run, place))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses what one result says beside what the first one of its workload says, and beside what is declared now.
+fn check(
+    (workload, kind): (&Workload, MachineKind),
+    labels: &[Label],
+    first: Said<'_>,
+    said: Said<'_>,
+) -> Result<(), CompareError> {
+    let told = |(then, run, place): Said<'_>| {
+        format!("{} of {} has it in {}", run.id.short(), labels[place].title, plain(&then.to_string()))
+    };
+    let changed =
+        |one: String, other: String| CompareError::MetricChanged { workload: plain(workload.name), one, other };
+    if !first.0.agrees(&said.0) {
+        return Err(changed(told(first), told(said)));
+    }
+    let declared = Declared::of(&workload.metric, kind);
+    let here = match kind {
+        MachineKind::Exact => declared,
+        // Of what other suites measured, users may say which way is good.
+        MachineKind::Imported => Declared { direction: None, ..declared },
+    };
+    if here.agrees(&said.0) {
+        return Ok(());
+    }
+    Err(changed(told(said), format!("this Marvin declares it in {}", plain(&here.to_string()))))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Declared, Direction, MachineKind};
+
+    use crate::compare::compare;
+    use crate::fixtures::{Ending, Subject, build, machine, question};
+
+    /// Two kernels of which each says what it measured.
+    fn told(kind: MachineKind, [old, new]: [Option<Declared>; 2]) -> Result<(), String> {
+        let side = |name: &str, version: &str, declared: Option<Declared>| {
+            let mut subject =
+                Subject::new(build(name, version), &[1, 2], &[("getppid", Ending::Samples(vec![9.0, 8.0, 8.0]))]);
+            subject.runs.iter_mut().for_each(|run| run.results[0].declared = declared);
+            let mut machine = machine();
+            machine.kind = kind;
+            subject.on(machine)
+        };
+        let (old, new) = (side("deb:6.1", "6.1.192", old), side("deb:6.12", "6.12.117", new));
+        let mut question = question(&[1, 2]);
+        question.workloads.truncate(1);
+        compare(&old.side(), &[new.side()], &question).map(drop).map_err(|error| error.to_string())
+    }
+
+    fn declared(unit: &'static str, direction: Option<Direction>) -> Option<Declared> {
+        Some(Declared { unit, direction, margin_percent: 1.0 })
+    }
+
+    #[test]
+    fn a_metric_that_changed_unit_or_direction_is_refused_by_name_runs_and_remedy() {
+        let (lower, higher) = (Some(Direction::LowerIsBetter), Some(Direction::HigherIsBetter));
+        let cost = declared("instructions/op", lower);
+        insta::assert_snapshot!("unit", told(MachineKind::Exact, [cost, declared("us\u{1b}[2J", lower)]).unwrap_err());
+        insta::assert_snapshot!(
+            "direction",
+            told(MachineKind::Exact, [None, declared("instructions/op", higher)]).unwrap_err()
+        );
+        assert!(told(MachineKind::Exact, [cost, declared("instructions/op", higher)]).is_err());
+        assert_eq!(told(MachineKind::Exact, [cost, None]), Ok(()), "what was not said speaks against nothing");
+        assert_eq!(told(MachineKind::Exact, [cost, cost]), Ok(()));
+    }
+
+    #[test]
+    fn which_way_is_good_of_imported_runs_is_for_the_user_to_say() {
+        let seconds = |direction| declared("seconds/op", direction);
+        let (lower, higher) = (Some(Direction::LowerIsBetter), Some(Direction::HigherIsBetter));
+        assert_eq!(told(MachineKind::Imported, [seconds(higher), seconds(None)]), Ok(()));
+        assert!(told(MachineKind::Imported, [seconds(higher), seconds(lower)]).is_err());
+        assert!(told(MachineKind::Imported, [seconds(None), declared("ms", None)]).is_err());
+    }
+}

@@ -1,0 +1,99 @@
+//! What is to be said of runs that scatter, beside their verdicts: what ranks say to them, and what kind of noise they have.
+
+use stats::NoiseProfile;
+
+use crate::comparison::{Comparison, Rated};
+use crate::label::cut_middle;
+use crate::plain::plain;
+use crate::render::number::count;
+
+/// The most rows of one kind that are named.
+const ROWS_MAX: usize = 6;
+/// The longest name of a row.
+const NAME: usize = 48;
+
+/// Returns the sentences, none for runs that do not scatter.
+pub(crate) fn notes(comparison: &Comparison) -> Vec<String> {
+    let mut notes = Vec::new();
+    notes.extend(together("Ranks of the runs (exact Mann-Whitney; Hodges-Lehmann shift)", ranks(comparison, true)));
+    notes.extend(together(
+        "Ranks and rating do not agree; look at the runs before you believe either",
+        ranks(comparison, false),
+    ));
+    notes.extend(together("Not noise as it should be", noise(comparison)));
+    notes.extend(together("More noise than other kernels had: rated without them", noisier(comparison)));
+    notes
+}
+
+fn together(head: &str, facts: Vec<String>) -> Option<String> {
+    let more = facts.len().saturating_sub(ROWS_MAX);
+    let more = if more > 0 { format!("; and {}", count(more, "more row")) } else { String::new() };
+    let shown: Vec<String> = facts.into_iter().take(ROWS_MAX).collect();
+    (!shown.is_empty()).then(|| format!("{head}: {}{more}.", shown.join("; ")))
+}
+
+/// Returns each cell that is rated, with the names of its row and its kernel.
+fn rated(comparison: &Comparison) -> impl Iterator<Item = (String, &Rated)> {
+    comparison.rows.iter().flat_map(move |row| {
+        row.cells.iter().enumerate().filter_map(move |(kernel, cell)| {
+            Some((named(row.workload.name, &comparison.others[kernel].kernel.title), cell.rated.as_ref()?))
+        })
+    })
+}
+
+fn named(row: &str, kernel: &str) -> String {
+    format!("{} on {kernel}", cut_middle(&plain(row), NAME))
+}
+
+/// Returns what ranks say: of the rows where they agree with the rating or of those where they do not.
+fn ranks(comparison: &Comparison, agrees: bool) -> Vec<String> {
+    let told = |(name, rated): (String, &Rated)| {
+        let check = rated.ranks.filter(|check| check.agrees == agrees)?;
+        let percent = |log: f64| format!("{:+.2}%", log.exp_m1() * 100.0);
+        let ends = check
+            .ranks
+            .interval
+            .map_or_else(String::new, |(low, high)| format!(", 95%: {} to {}", percent(low), percent(high)));
+        let p = rated.rating.precision.map_or(1.0, |precision| precision.p);
+        let beside = if agrees { String::new() } else { format!(" beside p = {p:.2e}") };
+        Some(format!("{name} {} (p = {:.2e}{beside}{ends})", percent(check.ranks.shift), check.ranks.p))
+    };
+    rated(comparison).filter_map(told).collect()
+}
+
+fn noisier(comparison: &Comparison) -> Vec<String> {
+    let is_noisier = |rated: &Rated| rated.rating.precision.is_some_and(|of| of.basis == stats::Basis::Noisier);
+    rated(comparison).filter(|(_, rated)| is_noisier(rated)).map(|(name, _)| name).collect()
+}
+
+fn noise(comparison: &Comparison) -> Vec<String> {
+    let mut facts = Vec::new();
+    for row in &comparison.rows {
+        let cells = row.cells.iter().map(|cell| &cell.measured);
+        for (kernel, measured) in comparison.kernels().zip(std::iter::once(&row.base).chain(cells)) {
+            if let Some(words) = measured.noise.as_ref().and_then(profile) {
+                facts.push(format!("{}: {words}", named(row.workload.name, &kernel.title)));
+            }
+        }
+    }
+    facts
+}
+
+/// Says what a profile has; nothing of plain noise.
+fn profile(noise: &NoiseProfile) -> Option<String> {
+    let mut words = Vec::new();
+    if let Some(apart) = noise.modes_apart {
+        words.push(format!("two modes, {apart:.1} deviations apart"));
+    }
+    if noise.outliers > 0 {
+        words.push(count(noise.outliers, "outlier"));
+    }
+    if noise.drifts {
+        let way = if noise.drift > 0.0 { "up" } else { "down" };
+        words.push(format!("drifts {way} from run to run"));
+    }
+    if noise.remembers {
+        words.push("each run is like the one before".to_owned());
+    }
+    (!words.is_empty()).then(|| words.join(", "))
+}
