@@ -27,6 +27,6 @@ pub use probes::{ProbeHits, probe_hits};
 pub use profile::{ProfileError, profile, profile_by};
 pub use rmap::rmap;
 pub use samples::{IngestError, outcome, rows};
-pub use settings::{seconds, settings, settings_schema};
+pub use settings::{SETTINGS_MAX, seconds, settings, settings_schema};
 pub use symbols::{Symbols, SymbolsError, symbols_text};
 pub use tools::{ManifestError, OUTPUT_MAX, OutputError, SHIPPED, ToolOutput, tool, tool_samples};

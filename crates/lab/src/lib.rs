@@ -39,7 +39,7 @@ pub use ingest::{seconds, settings_schema};
 pub use lab::{Followed, Lab, Options, Probed, kept_observation, monitored_subject};
 pub use plan::{Dumps, Plan, Reuse};
 pub use tools::{Tools, ToolsError};
-pub use watch::{Apt, Delivered, Outside, Packages, Site, WatchEvent, Watched, deliver, watch};
+pub use watch::{Apt, Delivered, Outside, Packages, Site, WatchEvent, Watched, deliver, machine_name, password, watch};
 pub use work::{Attempt, Doer, JobProcess, Until, WorkEvent, Worked, Worker};
 
 /// The agent: the static program that runs the workloads in every guest, built with the lab.

@@ -3,19 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use ingest::{ManifestError, SHIPPED};
 use kernel::{BuildCache, Guilt, KernelError, Step, Wanted};
 use machine::InitrdFile;
-use model::{Equipment, ExtraFiles, Metric, Quantity, Suite, Tool, ToolWorkload, Workload};
+use model::{Equipment, ExtraFiles, Metric, Quantity, Suite, Tool, ToolRows, ToolWorkload, Workload};
 use sha2::{Digest, Sha256};
 
 use crate::LabError;
 
-/// The suite of tools, when there are none.
-static NONE: Suite = Suite { name: NAME, purpose: PURPOSE, workloads: &[] };
-const NAME: &str = "tools";
-const PURPOSE: &str = "programs of the distribution, as their manifests say";
+/// Manifests that were read last, and what came of them. Declarations live as long as the program: who reads the same ones
+/// again and again must not make new ones each time.
+static LAST: Mutex<Option<(Manifests, Tools)>> = Mutex::new(None);
+
+/// Manifests as names of files and what is in them.
+type Manifests = Vec<(String, String)>;
 
 /// Longest row: names of artefacts are made from it.
 const ROW_MAX: usize = 48;
@@ -62,7 +65,7 @@ struct Declared {
 /// No tools.
 impl Default for Tools {
     fn default() -> Self {
-        Self { all: Vec::new(), suite: &NONE }
+        Self { all: Vec::new(), suite: ToolRows::default().suite }
     }
 }
 
@@ -73,6 +76,18 @@ impl Tools {
     /// # Errors
     /// When a manifest is wrong, or a name is taken.
     pub fn read(manifests: &[(String, String)]) -> Result<Self, ToolsError> {
+        let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*last {
+            Some((known, tools)) if known == manifests => Ok(tools.clone()),
+            _ => {
+                let tools = Self::declare(manifests)?;
+                *last = Some((manifests.to_vec(), tools.clone()));
+                Ok(tools)
+            }
+        }
+    }
+
+    fn declare(manifests: &[(String, String)]) -> Result<Self, ToolsError> {
         let shipped = SHIPPED.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
         let mut tools: Vec<(String, Tool)> = Vec::new();
         for (file, text) in shipped.chain(manifests.iter().cloned()) {
@@ -92,7 +107,7 @@ impl Tools {
             all.push(declared);
         }
         let rows: Vec<Workload> = all.iter().flat_map(|declared| &declared.rows).map(|(_, row)| **row).collect();
-        let suite = Box::leak(Box::new(Suite { name: NAME, purpose: PURPOSE, workloads: rows.leak() }));
+        let suite = Box::leak(Box::new(Suite { workloads: rows.leak(), ..*ToolRows::default().suite }));
         Ok(Self { all, suite })
     }
 
@@ -116,6 +131,14 @@ impl Tools {
         let exact: Vec<_> = rows.clone().filter(|(_, row)| row.name == word || row.row_of == Some(word)).collect();
         let meant = if exact.is_empty() { rows.filter(|(tool, row)| is_meant(tool, row)).collect() } else { exact };
         meant.into_iter().map(|(_, row)| row).collect()
+    }
+
+    /// Returns what each word stands for that [`Tools::select`] knows, and all rows.
+    #[must_use]
+    pub fn rows(&self) -> ToolRows {
+        let rows = self.suite.workloads.iter().map(|row| row.name);
+        let words = rows.chain(self.words()).map(|word| (word.to_owned(), self.select(word))).collect();
+        ToolRows { suite: self.suite, words }
     }
 
     /// Returns the words that [`Tools::select`] knows, metrics aside.

@@ -47,15 +47,20 @@ pub use metric::{Direction, Metric, Quantity, Unit};
 pub use micro::MICRO;
 pub use monitor::{Counters, MonitorCopy, MonitorFile, Observation, Phase, Reading, TimedReading, thread_of};
 pub use profile::{Profile, ProfileLine, Region, Share};
-pub use queue::{Ending, JobState, NewJob, QueuedJob, RETRY_S, Refusal, Why, Work, next_job, retry_after_s, why};
+pub use queue::{
+    Ending, Forecast, JobState, NewJob, QueuedJob, RETRY_S, Refusal, Why, Work, forecast, next_job, retry_after_s, why,
+};
 pub use release::{Line, LineError, Release, track_of};
 pub use rmap::{
     ENTRIES_PER_TABLE, RmapCase, RmapCaseError, RmapCell, RmapCost, RmapMeasured, RmapOperation, RmapOutcome, RmapSlab,
     RmapSpace,
 };
 pub use run::{Environment, FailureReason, Outcome, Run, Stage, SubjectFailure, WorkloadResult};
-pub use selection::{SelectionError, group_of, select, suite, workloads};
-pub use settings::{Channel, ChannelKind, LabSettings, Points, StandingPlan, TreeOrigin, WatchedTree, WorkSettings};
+pub use selection::{Choice, SelectionError, TOOL, ToolRows, choose, group_of, select, suite, workloads};
+pub use settings::{
+    Channel, ChannelKind, LabSettings, Login, MailServer, MailTaker, Points, Secrecy, Secret, StandingPlan, TreeOrigin,
+    WatchedTree, WorkSettings,
+};
 pub use source::SourcePlace;
 pub use subsystem::subsystem_of;
 pub use suites::{IO, MM, NET, RECLAIM, RMAP, SCHED, SEEDS, SMOKE, SUITES, spread_percent};

@@ -1,18 +1,90 @@
-//! Finding a suite and choosing workloads of it by name or by group.
+//! Finding a suite, and choosing workloads of it and external tools by name or by group.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{SUITES, Suite, Workload};
 
 /// A selection that means nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SelectionError {
+    /// No suite of that name.
+    #[error("no suite `{0}`")]
+    UnknownSuite(String),
+    /// No external tool of that name, and no workload of one.
+    #[error("no tool `{0}`")]
+    UnknownTool(String),
     /// No workload and no group of that name.
     #[error("no workload or group `{0}`")]
     UnknownWorkload(String),
     /// Nothing was selected.
     #[error("no workload selected")]
     Nothing,
+}
+
+/// What a word begins with that names an external tool.
+pub const TOOL: &str = "tool:";
+
+static NO_TOOLS: Suite =
+    Suite { name: "tools", purpose: "programs of the distribution, as their manifests say", workloads: &[] };
+
+/// The external tools that there are, as a choice sees them.
+#[derive(Debug, Clone)]
+pub struct ToolRows {
+    /// The rows of all tools, as a suite.
+    pub suite: &'static Suite,
+    /// Which rows a word stands for: a tool, a workload of one, or one metric of that.
+    pub words: BTreeMap<String, Vec<&'static Workload>>,
+}
+
+/// No tools.
+impl Default for ToolRows {
+    fn default() -> Self {
+        Self { suite: &NO_TOOLS, words: BTreeMap::new() }
+    }
+}
+
+/// What is chosen to be measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Choice {
+    /// The suite; that of the tools where there are only tools.
+    pub suite: &'static Suite,
+    /// The workloads, in the suite's order, tools behind.
+    pub workloads: Vec<&'static Workload>,
+}
+
+impl Choice {
+    /// Returns words that choose the same, whatever is added to the suite or the tools.
+    #[must_use]
+    pub fn words(&self, tools: &ToolRows) -> Vec<String> {
+        let is_tool = |workload: &Workload| tools.suite.workloads.iter().any(|row| row.name == workload.name);
+        let word = |workload: &Workload| format!("{}{}", if is_tool(workload) { TOOL } else { "" }, workload.name);
+        self.workloads.iter().map(|workload| word(workload)).collect()
+    }
+}
+
+/// Chooses workloads of a suite, and tools: words that begin with `tool:`. Where there are only tools the suite is theirs.
+///
+/// # Errors
+/// When the suite, or a word, names nothing.
+pub fn choose(tools: &ToolRows, suite_name: &str, words: &[String]) -> Result<Choice, SelectionError> {
+    let is_of_tools = suite_name == tools.suite.name;
+    let (mut rows, mut others) = (BTreeSet::new(), Vec::new());
+    for word in words {
+        match word.strip_prefix(TOOL).or(is_of_tools.then_some(word)) {
+            Some(name) => {
+                let named = tools.words.get(name).ok_or_else(|| SelectionError::UnknownTool(name.to_owned()))?;
+                rows.extend(named.iter().map(|row| row.name));
+            }
+            None => others.push(word.clone()),
+        }
+    }
+    let is_named = |row: &&Workload| rows.contains(row.name) || (is_of_tools && words.is_empty());
+    let named = tools.suite.workloads.iter().filter(is_named);
+    if is_of_tools || (others.is_empty() && !rows.is_empty()) {
+        return Ok(Choice { suite: tools.suite, workloads: named.collect() });
+    }
+    let suite = suite(suite_name).ok_or_else(|| SelectionError::UnknownSuite(suite_name.to_owned()))?;
+    Ok(Choice { suite, workloads: select(suite, &others)?.into_iter().chain(named).collect() })
 }
 
 /// Returns the suite of that name.
@@ -61,7 +133,7 @@ pub fn select(suite: &'static Suite, words: &[String]) -> Result<Vec<&'static Wo
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::{SelectionError, group_of, select, suite, workloads};
+    use super::{Choice, SelectionError, ToolRows, choose, group_of, select, suite, workloads};
     use crate::{IO, MICRO, MM, NET, RECLAIM, RMAP, SCHED, SUITES, Steadiness, Workload};
 
     fn names(words: &[&str]) -> Vec<&'static str> {
@@ -81,6 +153,34 @@ mod tests {
         assert_eq!(names(&[]).len(), MICRO.workloads.len());
         assert_eq!(select(&MICRO, &["foult".into()]), Err(SelectionError::UnknownWorkload("foult".into())));
         assert_eq!(select(&MICRO, &[String::new()]), Err(SelectionError::Nothing));
+    }
+
+    #[test]
+    fn tools_are_chosen_beside_a_suite_or_alone_and_words_choose_the_same_again() {
+        // Two workloads of the smallest suite stand for tools.
+        let suite: &'static crate::Suite = &crate::SMOKE;
+        let [one, two] = [&suite.workloads[0], &suite.workloads[1]];
+        let rows: &'static [Workload] = Box::leak(Box::new([*one, *two]));
+        let tools_suite = Box::leak(Box::new(crate::Suite { name: "tools", purpose: "", workloads: rows }));
+        let words = [("bench".to_owned(), vec![two, one]), ("one".to_owned(), vec![one])].into();
+        let tools = ToolRows { suite: tools_suite, words };
+        let words_of = |choice: &Choice| choice.words(&tools);
+        let chosen = |suite: &str, words: &[&str]| {
+            choose(&tools, suite, &words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>())
+        };
+        let both = [one, two].map(|row| format!("tool:{}", row.name));
+        let alone = chosen("micro", &["tool:bench", "tool:one"]).unwrap();
+        assert_eq!((alone.suite.name, words_of(&alone)), ("tools", both.to_vec()));
+        assert_eq!(chosen("tools", &[]).unwrap(), alone);
+        assert_eq!(chosen("tools", &["bench"]).unwrap(), alone);
+        let beside = chosen("mm", &["tool:one", crate::MM.workloads[0].name]).unwrap();
+        assert_eq!(beside.suite.name, "mm");
+        assert_eq!(beside.workloads.last().unwrap().name, one.name);
+        assert_eq!(chosen("macro", &[]), Err(SelectionError::UnknownSuite("macro".into())));
+        assert_eq!(chosen("micro", &["tool:"]), Err(SelectionError::UnknownTool(String::new())));
+        assert_eq!(chosen("tools", &["fork"]), Err(SelectionError::UnknownTool("fork".into())));
+        let none = choose(&ToolRows::default(), "micro", &[]).unwrap();
+        assert_eq!(none.workloads.len(), MICRO.workloads.len());
     }
 
     #[test]

@@ -2,9 +2,11 @@
 //!
 //! How it is written, in `marvin.toml`, is the business of `ingest`.
 
+use std::fmt;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
-use crate::{Release, Suite, Workload};
+use crate::{Release, Suite};
 
 /// What a site asks of its lab.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,8 +77,8 @@ pub struct StandingPlan {
     pub trees: Vec<String>,
     /// The suite.
     pub suite: &'static Suite,
-    /// Which of its workloads.
-    pub workloads: Vec<&'static Workload>,
+    /// Words for what is measured of it, one for each workload; `tool:` before those of external tools.
+    pub workloads: Vec<String>,
     /// How many seeds.
     pub seeds: u64,
     /// Plans of higher priority are done first.
@@ -104,14 +106,14 @@ pub struct Channel {
 /// How somebody is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChannelKind {
-    /// By a mail that a sendmail program takes.
+    /// By a mail.
     Mail {
         /// Addresses.
         to: Vec<String>,
         /// Whose name is on it.
         from: String,
-        /// The program with its arguments; it reads the mail, recipients included, from its standard input.
-        sendmail: Vec<String>,
+        /// Who takes it.
+        by: MailTaker,
     },
     /// By a JSON document that is posted to an address.
     Webhook {
@@ -123,4 +125,65 @@ pub enum ChannelKind {
         /// The program with its arguments.
         command: Vec<String>,
     },
+}
+
+/// Who takes a mail.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MailTaker {
+    /// A program with its arguments, which reads the mail, recipients included, from its standard input.
+    Sendmail(Vec<String>),
+    /// A mail server.
+    Server(MailServer),
+}
+
+/// A mail server that is spoken to by SMTP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MailServer {
+    /// Its name, or its address.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// How what is said to it is kept from others.
+    pub secrecy: Secrecy,
+    /// Who we are to it; nobody where it does not ask.
+    pub login: Option<Login>,
+}
+
+/// How what is said to a server is kept from others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Secrecy {
+    /// Not at all: it is this host.
+    Plain,
+    /// By TLS that begins after some plain words (STARTTLS); without it nothing is sent.
+    Upgraded,
+    /// By TLS from the first byte on.
+    Whole,
+}
+
+/// Who somebody is to a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Login {
+    /// The name.
+    pub user: String,
+    /// Where the password is.
+    pub password: Secret,
+}
+
+/// Where a secret is. What it is stands in no settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Secret {
+    /// In a file, of which it is the first line.
+    File(PathBuf),
+    /// In a variable of the environment.
+    Variable(String),
+}
+
+/// The address as it is written: `smtps://mail.example.org:465`.
+impl fmt::Display for MailServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.secrecy == Secrecy::Whole { "smtps" } else { "smtp" };
+        let bracketed = self.host.contains(':');
+        let (before, after) = if bracketed { ("[", "]") } else { ("", "") };
+        write!(f, "{scheme}://{before}{}{after}:{}", self.host, self.port)
+    }
 }

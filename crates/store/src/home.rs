@@ -145,6 +145,8 @@ impl Home {
             }
             E::SqliteFailure(failure, _) => match failure.code {
                 ErrorCode::DiskFull => self.full(),
+                // What the processes that have the database open share could not be made larger (sqlite.org/rescode.html).
+                _ if failure.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE => self.full(),
                 ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt => self.damaged(&error.to_string()),
                 ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => StoreError::Busy { file: self.database() },
                 ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::ReadOnly => {
@@ -229,9 +231,11 @@ mod tests {
     #[test]
     fn a_full_disk_below_sqlite_is_a_full_disk() {
         let home = Home::at(Path::new("/h"));
-        let failure = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL);
-        let error = home.sql(rusqlite::Error::SqliteFailure(failure, None));
-        assert_eq!(error.guilt(), Guilt::Infra);
-        assert!(error.to_string().starts_with("no space left in /h"));
+        for code in [rusqlite::ffi::SQLITE_FULL, rusqlite::ffi::SQLITE_IOERR_SHMSIZE] {
+            let failure = rusqlite::ffi::Error::new(code);
+            let error = home.sql(rusqlite::Error::SqliteFailure(failure, None));
+            assert_eq!(error.guilt(), Guilt::Infra);
+            assert!(error.to_string().starts_with("no space left in /h"), "{error}");
+        }
     }
 }

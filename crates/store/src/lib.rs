@@ -38,7 +38,7 @@ pub use artefacts::Artefact;
 pub use error::{Guilt, StoreError};
 pub use kernels::SeenKernel;
 pub use location::{Address, Location};
-pub use lock::{HomeLock, WorkerLock};
+pub use lock::{HomeLock, WorkerLock, has_worker};
 pub use notices::{Delivery, Notice};
 pub use queue::{Listed, QueueError, Queued};
 pub use retention::{MENTIONED, Retention, Waste};

@@ -55,6 +55,15 @@ impl WorkerLock {
     }
 }
 
+/// Tells whether a worker takes jobs from the queue of a home: the process that took the lock last is there still.
+///
+/// Taking the lock to see would turn away a worker that begins just then.
+#[must_use]
+pub fn has_worker(home: &Path) -> bool {
+    let pid = File::open(Home::at(home).worker()).ok().and_then(|mut file| read_pid(&mut file));
+    pid.is_some_and(|pid| Path::new(&format!("/proc/{pid}")).exists())
+}
+
 impl Drop for WorkerLock {
     fn drop(&mut self) {
         // As above.
@@ -94,7 +103,7 @@ fn read_pid(file: &mut File) -> Option<u32> {
 mod tests {
     use std::fs;
 
-    use super::{HomeLock, WorkerLock};
+    use super::{HomeLock, WorkerLock, has_worker};
     use crate::Guilt;
 
     #[test]
@@ -134,13 +143,18 @@ mod tests {
     #[test]
     fn a_second_worker_is_told_that_there_is_one_and_people_may_measure() {
         let home = tempfile::tempdir().unwrap();
+        assert!(!has_worker(home.path()));
         let lock = WorkerLock::acquire(home.path()).unwrap();
+        assert!(has_worker(home.path()));
         let error = WorkerLock::acquire(home.path()).unwrap_err();
         let told = error.to_string().replace(&home.path().display().to_string(), "HOME");
         insta::assert_snapshot!(told.replace(&std::process::id().to_string(), "PID"), @"a worker (pid PID) takes the jobs of HOME already, and a machine has one: `marvin queue list` shows what it does");
         assert_eq!(error.guilt(), Guilt::Infra);
         HomeLock::acquire(home.path()).unwrap();
         drop(lock);
+        assert!(!has_worker(home.path()));
+        fs::write(home.path().join("worker"), "4194304999\n").unwrap();
+        assert!(!has_worker(home.path()), "it was killed");
         WorkerLock::acquire(home.path()).unwrap();
     }
 

@@ -1,16 +1,32 @@
 //! The queue: jobs that wait, run and are over. Each step is the model's; here it is taken by one process at a time, for good.
 
 use model::{JobState, KernelName, KernelNameError, NewJob, QueuedJob, Refusal, Work, next_job};
-use rusqlite::types::{FromSqlError, Type};
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::types::{FromSqlError, Type, Value};
+use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
 
 use crate::columns::{UnknownCode, Unsigned};
 use crate::store::write;
 use crate::{Store, StoreError};
 
-const COLUMNS: &str =
-    "number, kernel, tree, config, suite, workloads, seeds, plan, priority, rank, attempts_max, deadline_s,
-     state, worker, until_unix, fence, attempts, reason, queued_unix, started_unix, ended_unix";
+/// What makes a job the same, in the order in which all of this file has columns: [`of_work`], [`read`].
+const WORK: [&str; 6] = ["kernel", "tree", "config", "suite", "workloads", "seeds"];
+/// What may change of a job: [`that_changes`].
+const CHANGES: [&str; 14] = [
+    "plan",
+    "priority",
+    "rank",
+    "attempts_max",
+    "deadline_s",
+    "state",
+    "worker",
+    "until_unix",
+    "fence",
+    "attempts",
+    "reason",
+    "queued_unix",
+    "started_unix",
+    "ended_unix",
+];
 
 /// What became of queueing a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -144,93 +160,63 @@ pub enum Listed {
 }
 
 fn equal(connection: &Connection, work: &Work) -> rusqlite::Result<Option<QueuedJob>> {
-    connection
-        .prepare_cached(&format!(
-            "SELECT {COLUMNS} FROM queue
-             WHERE kernel = ?1 AND tree = ?2 AND config = ?3 AND suite = ?4 AND workloads = ?5 AND seeds = ?6"
-        ))?
-        .query_row(
-            params![
-                work.kernel.to_string(),
-                work.tree,
-                work.config,
-                work.suite,
-                work.workloads.join(","),
-                Unsigned(work.seeds)
-            ],
-            read,
-        )
-        .optional()
+    let same = WORK.map(|column| format!("{column} = ?")).join(" AND ");
+    connection.prepare_cached(&selected(&format!("WHERE {same}")))?.query_row(of_work(work), read).optional()
 }
 
 fn of_number(connection: &Connection, number: u64) -> rusqlite::Result<Option<QueuedJob>> {
-    connection
-        .prepare_cached(&format!("SELECT {COLUMNS} FROM queue WHERE number = ?1"))?
-        .query_row([Unsigned(number)], read)
-        .optional()
+    connection.prepare_cached(&selected("WHERE number = ?"))?.query_row([Unsigned(number)], read).optional()
 }
 
 fn select(connection: &Connection, tail: &str) -> rusqlite::Result<Vec<QueuedJob>> {
-    connection.prepare_cached(&format!("SELECT {COLUMNS} FROM queue {tail}"))?.query_map([], read)?.collect()
+    connection.prepare_cached(&selected(tail))?.query_map([], read)?.collect()
+}
+
+fn selected(tail: &str) -> String {
+    format!("SELECT number, {}, {} FROM queue {tail}", WORK.join(", "), CHANGES.join(", "))
 }
 
 fn insert(connection: &Connection, job: &QueuedJob) -> rusqlite::Result<u64> {
-    let NewJob { work, plan, priority, rank, attempts_max, deadline_s } = &job.new;
-    let (worker, until) = holder(&job.state);
-    connection
-        .prepare_cached(
-            "INSERT INTO queue (kernel, tree, config, suite, workloads, seeds, plan, priority, rank, attempts_max, deadline_s,
-                                state, worker, until_unix, fence, attempts, reason, queued_unix)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, 0, 0, '', ?15)",
-        )?
-        .execute(params![
-            work.kernel.to_string(),
-            work.tree,
-            work.config,
-            work.suite,
-            work.workloads.join(","),
-            Unsigned(work.seeds),
-            plan,
-            priority,
-            Unsigned(*rank),
-            attempts_max,
-            Unsigned(*deadline_s),
-            job.state.word(),
-            worker,
-            until,
-            job.queued_unix,
-        ])?;
+    let (columns, places) = ([&WORK[..], &CHANGES].concat(), ["?"; WORK.len() + CHANGES.len()]);
+    let text = format!("INSERT INTO queue ({}) VALUES ({})", columns.join(", "), places.join(", "));
+    let values = of_work(&job.new.work).into_iter().chain(that_changes(job));
+    connection.prepare_cached(&text)?.execute(params_from_iter(values))?;
     Ok(connection.last_insert_rowid().cast_unsigned())
 }
 
 fn update(connection: &Connection, job: &QueuedJob) -> rusqlite::Result<()> {
+    let text =
+        format!("UPDATE queue SET {} WHERE number = ?", CHANGES.map(|column| format!("{column} = ?")).join(", "));
+    let values = that_changes(job).into_iter().chain([Value::from(job.number.cast_signed())]);
+    connection.prepare_cached(&text)?.execute(params_from_iter(values)).map(drop)
+}
+
+fn of_work(work: &Work) -> [Value; WORK.len()] {
+    let Work { kernel, tree, config, suite, workloads, seeds } = work;
+    let texts = [kernel.to_string(), tree.clone(), config.clone(), suite.clone(), workloads.join(",")];
+    let [kernel, tree, config, suite, workloads] = texts.map(Value::from);
+    [kernel, tree, config, suite, workloads, seeds.cast_signed().into()]
+}
+
+fn that_changes(job: &QueuedJob) -> [Value; CHANGES.len()] {
     let NewJob { plan, priority, rank, attempts_max, deadline_s, .. } = &job.new;
     let (worker, until) = holder(&job.state);
-    connection
-        .prepare_cached(
-            "UPDATE queue SET plan = ?2, priority = ?3, rank = ?4, attempts_max = ?5, deadline_s = ?6, state = ?7, worker = ?8,
-                              until_unix = ?9, fence = ?10, attempts = ?11, reason = ?12, queued_unix = ?13,
-                              started_unix = ?14, ended_unix = ?15
-             WHERE number = ?1",
-        )?
-        .execute(params![
-            Unsigned(job.number),
-            plan,
-            priority,
-            Unsigned(*rank),
-            attempts_max,
-            Unsigned(*deadline_s),
-            job.state.word(),
-            worker,
-            until,
-            Unsigned(job.fence),
-            job.attempts,
-            job.reason,
-            job.queued_unix,
-            job.started_unix,
-            job.ended_unix,
-        ])
-        .map(drop)
+    [
+        plan.clone().into(),
+        (*priority).into(),
+        rank.cast_signed().into(),
+        (*attempts_max).into(),
+        deadline_s.cast_signed().into(),
+        job.state.word().to_owned().into(),
+        worker.map(str::to_owned).into(),
+        until.into(),
+        job.fence.cast_signed().into(),
+        job.attempts.into(),
+        job.reason.clone().into(),
+        job.queued_unix.into(),
+        job.started_unix.into(),
+        job.ended_unix.into(),
+    ]
 }
 
 /// Returns who has a job, and the time that its state has.

@@ -57,6 +57,11 @@ impl Record {
         self.values.get(key).map_or(&self.span, |(span, _)| span)
     }
 
+    /// Tells whether a key has a value, written or preset.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.values.contains_key(key)
+    }
+
     /// Returns a text or a name, if it is there.
     pub(crate) fn text(&self, key: &str) -> Option<&str> {
         match self.values.get(key) {
@@ -108,7 +113,6 @@ impl Record {
 fn of_preset(preset: Preset) -> Checked {
     match preset {
         Preset::Text(text) => Checked::Text(text.to_owned()),
-        Preset::Texts(texts) => Checked::Texts(texts.iter().map(|text| (0..0, (*text).to_owned())).collect()),
         Preset::Flag(flag) => Checked::Flag(flag),
         Preset::Whole(number) | Preset::Span(number, _) => Checked::Whole(number),
     }

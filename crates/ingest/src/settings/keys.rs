@@ -54,7 +54,6 @@ pub(crate) enum Presence {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Preset {
     Text(&'static str),
-    Texts(&'static [&'static str]),
     Flag(bool),
     Whole(u64),
     /// Seconds, and how people write them.
@@ -144,12 +143,26 @@ static NOTIFY: Table = Table {
     keys: &[
         key("name", Kind::Name, Needed, "Its name."),
         key("mail", Kind::Texts, Optional, "Addresses that a mail is sent to."),
-        key("from", Kind::Text, Without(Preset::Text("marvin")), "Whose name is on the mail."),
+        key("from", Kind::Text, Without(Preset::Text("marvin")), "Whose name is on the mail; to a server, an address."),
         key(
             "sendmail",
             Kind::Texts,
-            Without(Preset::Texts(&["sendmail", "-t", "-oi"])),
-            "The program that takes the mail: sendmail of any mail server, or msmtp -t.",
+            Optional,
+            "The program that takes the mail: sendmail of any mail server, or msmtp -t. Without it and smtp: sendmail -t -oi.",
+        ),
+        key(
+            "smtp",
+            Kind::Text,
+            Optional,
+            "Or the mail server: smtp://HOST (port 25; another host than this one has to offer STARTTLS), smtps://HOST (port \
+             465), with :PORT for another port.",
+        ),
+        key("user", Kind::Text, Optional, "Who Marvin is to the mail server, where it asks."),
+        key(
+            "password",
+            Kind::Text,
+            Optional,
+            "Where the password is: file:PATH (from the folder of this file; the first line) or env:VARIABLE.",
         ),
         key("webhook", Kind::Text, Optional, "Address (http or https) that a JSON document is posted to, by curl."),
         key(

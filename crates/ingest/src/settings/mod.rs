@@ -1,5 +1,6 @@
 //! `marvin.toml` to what a site asks of its lab. Strict: what is not known is an error with its place, and a suggestion.
 
+mod channel;
 mod check;
 mod keys;
 mod schema;
@@ -9,8 +10,8 @@ mod tests;
 use std::collections::BTreeSet;
 
 use model::{
-    Channel, ChannelKind, LabSettings, Points, Release, SUITES, SelectionError, StandingPlan, TreeOrigin, WatchedTree,
-    WorkSettings, Workload,
+    LabSettings, Points, Release, SUITES, SelectionError, StandingPlan, TOOL, ToolRows, TreeOrigin, WatchedTree,
+    WorkSettings,
 };
 use toml::de::DeTable;
 
@@ -21,36 +22,36 @@ use crate::ManifestError;
 use crate::tools::{Fault, did_you_mean};
 use check::Record;
 
-/// Largest file that is read, in bytes.
-const BYTES_MAX: usize = 256 << 10;
+/// Largest marvin.toml that is read, in bytes.
+pub const SETTINGS_MAX: usize = 256 << 10;
 /// Tags that are releases, without a word: those of Linux.
 const RELEASES: &str = r"^v(\d+\.\d+(?:\.\d+)?)$";
 /// The same with release candidates.
 const CANDIDATES: &str = r"^v(\d+\.\d+(?:\.\d+)?(?:-rc\d+)?)$";
 
-/// Reads what a site asks of its lab.
+/// Reads what a site asks of its lab, with the external tools that its plans may name.
 ///
 /// # Errors
 /// When it is no TOML, has an unknown key, lacks one, or a value makes no sense; with its line and column.
-pub fn settings(text: &str) -> Result<LabSettings, ManifestError> {
+pub fn settings(text: &str, tools: &ToolRows) -> Result<LabSettings, ManifestError> {
     let read = || {
-        if text.len() > BYTES_MAX {
-            return Err(Fault::new(&(0..0), format!("marvin.toml has at most {BYTES_MAX} bytes")));
+        if text.len() > SETTINGS_MAX {
+            return Err(Fault::new(&(0..0), format!("marvin.toml has at most {SETTINGS_MAX} bytes")));
         }
         let document = DeTable::parse(text).map_err(|error| {
             let message = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
             Fault::new(&error.span().unwrap_or_default(), format!("not TOML: {message}"))
         })?;
-        whole(&Record::of(document.get_ref(), 0..0, &keys::FILE)?)
+        whole(&Record::of(document.get_ref(), 0..0, &keys::FILE)?, tools)
     };
     read().map_err(|fault| fault.in_text(text))
 }
 
-fn whole(file: &Record) -> Result<LabSettings, Fault> {
+fn whole(file: &Record, tools: &ToolRows) -> Result<LabSettings, Fault> {
     let trees = file.records("tree").iter().map(tree).collect::<Result<Vec<_>, _>>()?;
     let names: Vec<&str> = trees.iter().map(|tree| tree.name.as_str()).collect();
-    let plans = file.records("plan").iter().map(|record| plan(record, &names)).collect::<Result<_, _>>()?;
-    let channels = file.records("notify").iter().map(channel).collect::<Result<_, _>>()?;
+    let plans = file.records("plan").iter().map(|record| plan(record, &names, tools)).collect::<Result<_, _>>()?;
+    let channels = file.records("notify").iter().map(channel::channel).collect::<Result<_, _>>()?;
     for key in ["tree", "plan", "notify"] {
         no_name_twice(file.records(key))?;
     }
@@ -119,42 +120,52 @@ fn tags(record: &Record) -> Result<String, Fault> {
     }
 }
 
-fn plan(record: &Record, trees: &[&str]) -> Result<StandingPlan, Fault> {
+fn plan(record: &Record, trees: &[&str], tools: &ToolRows) -> Result<StandingPlan, Fault> {
     if let Some((span, unknown)) =
         record.texts("trees").unwrap_or_default().iter().find(|(_, t)| !trees.contains(&t.as_str()))
     {
         let what = format!("no [[tree]] has the name `{}`{}", unknown.escape_debug(), did_you_mean(trees, unknown));
         return Err(Fault::new(span, what));
     }
-    let name = record.text("suite").unwrap_or_default();
-    let suite = model::suite(name).ok_or_else(|| {
-        let names: Vec<&str> = SUITES.iter().map(|suite| suite.name).collect();
-        let what = format!("no suite `{name}`{}; there are {}", did_you_mean(&names, name), names.join(", "));
-        Fault::new(record.span_of("suite"), what)
-    })?;
-    let mut workloads: Vec<&'static Workload> = Vec::new();
-    for (span, word) in record.texts("workloads").unwrap_or_default() {
-        let known = || suite.workloads.iter().flat_map(|workload| [workload.name, model::group_of(workload)]);
-        let chosen = model::select(suite, std::slice::from_ref(word)).map_err(|error: SelectionError| {
-            Fault::new(span, format!("{error}{}", did_you_mean(&known().collect::<Vec<_>>(), word)))
-        })?;
-        workloads.extend(
-            chosen.into_iter().filter(|new| workloads.iter().all(|old| old.name != new.name)).collect::<Vec<_>>(),
-        );
-    }
-    // In the suite's order, whatever the order of the words: equal plans are equal work.
-    let of_plan =
-        |workload: &&'static Workload| workloads.is_empty() || workloads.iter().any(|w| w.name == workload.name);
-    let in_order = suite.workloads.iter().filter(of_plan).collect();
+    let choice = model::choose(tools, record.text("suite").unwrap_or_default(), &record.words("workloads"))
+        .map_err(|error| wrong_choice(record, tools, &error))?;
     let named = record.words("trees");
     Ok(StandingPlan {
         name: owned(record, "name"),
         trees: if named.is_empty() { trees.iter().map(|&tree| tree.to_owned()).collect() } else { named },
-        suite,
-        workloads: in_order,
+        suite: choice.suite,
+        workloads: choice.words(tools),
         seeds: record.whole("seeds"),
         priority: i64::try_from(record.whole("priority")).unwrap_or(i64::MAX),
     })
+}
+
+/// Says which word of a plan names nothing, and what may be meant.
+fn wrong_choice(record: &Record, tools: &ToolRows, error: &SelectionError) -> Fault {
+    let at = |meant: &str| {
+        let words = record.texts("workloads").unwrap_or_default().iter();
+        let mut found = words.filter(|(_, word)| word.strip_prefix(TOOL).unwrap_or(word) == meant);
+        found.next().map_or_else(|| record.span_of("workloads"), |(span, _)| span)
+    };
+    match error {
+        SelectionError::UnknownSuite(name) => {
+            let names: Vec<&str> = SUITES.iter().map(|suite| suite.name).collect();
+            let what = format!("{error}{}; there are {}", did_you_mean(&names, name), names.join(", "));
+            Fault::new(record.span_of("suite"), what)
+        }
+        SelectionError::UnknownTool(word) => {
+            let known: Vec<&str> = tools.words.keys().map(String::as_str).collect();
+            let what = format!("{error}{}; `marvin tools` lists them", did_you_mean(&known, word));
+            Fault::new(at(word), what)
+        }
+        SelectionError::UnknownWorkload(word) => {
+            let suite = record.text("suite").and_then(model::suite);
+            let of_suite = suite.into_iter().flat_map(|suite| suite.workloads);
+            let known: Vec<&str> = of_suite.flat_map(|one| [one.name, model::group_of(one)]).collect();
+            Fault::new(at(word), format!("{error}{}", did_you_mean(&known, word)))
+        }
+        SelectionError::Nothing => Fault::new(at(""), error.to_string()),
+    }
 }
 
 fn work(file: &Record) -> WorkSettings {
@@ -163,35 +174,6 @@ fn work(file: &Record) -> WorkSettings {
         deadline_s: work.whole("deadline"),
         attempts_max: u32::try_from(work.whole("attempts")).unwrap_or(u32::MAX),
     }
-}
-
-fn channel(record: &Record) -> Result<Channel, Fault> {
-    let kind = match (record.texts("mail"), record.text("webhook"), record.texts("command")) {
-        (Some(to), None, None) => {
-            if let Some((span, wrong)) = to.iter().find(|(_, address)| !is_address(address)) {
-                return Err(Fault::new(span, format!("expected an address of mail, not `{}`", wrong.escape_debug())));
-            }
-            let from = owned(record, "from");
-            ChannelKind::Mail { to: record.words("mail"), from, sendmail: record.words("sendmail") }
-        }
-        (None, Some(url), None) => {
-            if !["http://", "https://"].iter().any(|scheme| url.starts_with(scheme)) {
-                return Err(Fault::new(
-                    record.span_of("webhook"),
-                    "expected an address that begins with http:// or https://",
-                ));
-            }
-            ChannelKind::Webhook { url: url.to_owned() }
-        }
-        (None, None, Some(_)) => ChannelKind::Command { command: record.words("command") },
-        _ => return Err(Fault::new(&record.span, "a [[notify]] has exactly one of `mail`, `webhook` and `command`")),
-    };
-    Ok(Channel { name: owned(record, "name"), kind })
-}
-
-/// Tells whether a text can stand in a header of a mail as an address.
-fn is_address(text: &str) -> bool {
-    !text.starts_with('-') && text.chars().all(|c| c.is_ascii_graphic() && !",;<>\"".contains(c))
 }
 
 fn listen(file: &Record) -> Result<Option<std::net::SocketAddr>, Fault> {

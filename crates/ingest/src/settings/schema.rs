@@ -52,7 +52,6 @@ fn of_key(key: &Key) -> Value {
 fn of_preset(preset: Preset) -> Value {
     match preset {
         Preset::Text(text) | Preset::Span(_, text) => json!(text),
-        Preset::Texts(texts) => json!(texts),
         Preset::Flag(flag) => json!(flag),
         Preset::Whole(number) => json!(number),
     }

@@ -1,9 +1,18 @@
 //! What marvin.toml may say, and what each mistake is answered with.
 
-use model::{ChannelKind, Points, TreeOrigin};
+use model::{ChannelKind, LabSettings, MailServer, MailTaker, Points, Secrecy, Secret, ToolRows, TreeOrigin, Workload};
 use proptest::prelude::{any, prop_assert, proptest};
 
-use super::{seconds, settings, settings_schema};
+use super::{seconds, settings_schema};
+use crate::ManifestError;
+
+/// Reads a file where there is one tool, `bench`.
+fn settings(text: &str) -> Result<LabSettings, ManifestError> {
+    static ROWS: [Workload; 1] = [Workload { name: "bench-small", ..model::MICRO.workloads[0] }];
+    static SUITE: model::Suite = model::Suite { name: "tools", purpose: "", workloads: &ROWS };
+    let words = ["bench", "bench-small"].map(|word| (word.to_owned(), vec![&ROWS[0]])).into();
+    super::settings(text, &ToolRows { suite: &SUITE, words })
+}
 
 const SAMPLES: [(&str, &str); 2] = [
     ("small.toml", include_str!("../../../../docs/samples/small.toml")),
@@ -45,10 +54,18 @@ fn a_file_says_what_is_watched_measured_and_told() {
     assert!(matches!(&read.trees[3].origin, TreeOrigin::Debian { flavour, .. } if flavour == "amd64"));
     assert_eq!(read.plans[0].trees, ["mainline", "stable"]);
     assert_eq!(read.plans[1].trees.len(), 4, "without a word, all");
-    let names: Vec<&str> = read.plans[0].workloads.iter().map(|workload| workload.name).collect();
-    assert!(names.contains(&"getppid") && names.contains(&"fault-anon") && !names.contains(&"pipe"), "{names:?}");
+    let names = &read.plans[0].workloads;
+    let has = |name: &str| names.iter().any(|known| known == name);
+    assert!(has("getppid") && has("fault-anon") && !has("pipe"), "{names:?}");
     assert_eq!((read.work.deadline_s, read.work.attempts_max), (7_200, 2));
-    assert!(matches!(&read.channels[0].kind, ChannelKind::Mail { sendmail, .. } if sendmail == &["msmtp", "-t"]));
+    let taker = |channel: usize| match &read.channels[channel].kind {
+        ChannelKind::Mail { by, .. } => by.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(taker(0), MailTaker::Sendmail(vec!["msmtp".into(), "-t".into()]));
+    let MailTaker::Server(server) = taker(1) else { panic!("{:?}", taker(1)) };
+    assert_eq!((server.to_string().as_str(), server.secrecy), ("smtps://mail.example.org:465", Secrecy::Whole));
+    assert_eq!(server.login.unwrap().password, Secret::File("mail-password".into()));
     assert_eq!(read.listen.unwrap().port(), 8080);
     let nothing = settings("").unwrap();
     assert_eq!((nothing.work.deadline_s, nothing.work.attempts_max, nothing.listen), (14_400, 3, None));
@@ -88,10 +105,84 @@ fn each_mistake_has_its_place_and_a_way_out() {
         "[[plan]]\nname = \"p\"\nworkloads = [\"foult\"]",
         "[[plan]]\nname = \"p\"\n[[plan]]\nname = \"p\"",
         "[[plan]]\nname = \"p\"\nseeds = 0",
+        "[[plan]]\nname = \"p\"\nworkloads = [\"fault\", \"tool:bnch\"]",
+        "[[plan]]\nname = \"p\"\nworkloads = [\"fault\", \"\"]",
     ] {
         told.push(settings(&format!("{tree}{more}")).unwrap_err().to_string());
     }
     insta::assert_snapshot!(told.join("\n"));
+}
+
+#[test]
+fn a_plan_may_name_tools_beside_a_suite_or_alone() {
+    let plan = |words: &str| {
+        let text = format!("[[tree]]\nname = \"a\"\ngit = \"b\"\n[[plan]]\nname = \"p\"\nworkloads = [{words}]\n");
+        settings(&text).unwrap().plans.remove(0)
+    };
+    let alone = plan("\"tool:bench\"");
+    assert_eq!((alone.suite.name, alone.workloads.as_slice()), ("tools", &["tool:bench-small".to_owned()][..]));
+    let beside = plan("\"tool:bench-small\", \"getppid\"");
+    assert_eq!((beside.suite.name, beside.workloads.join(" ").as_str()), ("micro", "getppid tool:bench-small"));
+}
+
+fn mail(more: &str) -> String {
+    format!("[[notify]]\nname = \"x\"\nmail = [\"a@b.org\"]\nfrom = \"c@d.org\"\n{more}\n")
+}
+
+#[test]
+fn a_mail_server_has_a_name_a_port_and_its_secrecy() {
+    let server =
+        |address: &str| match settings(&mail(&format!("smtp = \"{address}\""))).unwrap().channels[0].kind.clone() {
+            ChannelKind::Mail { by: MailTaker::Server(server), .. } => server,
+            other => panic!("{other:?}"),
+        };
+    for (address, whole, secrecy) in [
+        ("smtp://mail.example.org", "smtp://mail.example.org:25", Secrecy::Upgraded),
+        ("smtp://mail:587", "smtp://mail:587", Secrecy::Upgraded),
+        ("smtps://mail", "smtps://mail:465", Secrecy::Whole),
+        ("smtp://localhost", "smtp://localhost:25", Secrecy::Plain),
+        ("smtp://127.0.0.1:2525", "smtp://127.0.0.1:2525", Secrecy::Plain),
+        ("smtp://[::1]:2525", "smtp://[::1]:2525", Secrecy::Plain),
+        ("smtps://[2001:db8::1]", "smtps://[2001:db8::1]:465", Secrecy::Whole),
+    ] {
+        let MailServer { secrecy: found, login, .. } = &server(address);
+        assert_eq!((server(address).to_string().as_str(), *found, login), (whole, secrecy, &None), "{address}");
+    }
+}
+
+#[test]
+fn each_mistake_with_a_mail_server_is_told_and_no_password_with_it() {
+    let wrong = [
+        "smtp = \"mail.example.org\"",
+        "smtp = \"http://mail.example.org\"",
+        "smtp = \"smtp://\"",
+        "smtp = \"smtp://mail:0\"",
+        "smtp = \"smtp://mail:70000\"",
+        "smtp = \"smtp://mail:\"",
+        "smtp = \"smtp://mail/x\"",
+        "smtp = \"smtp://::1\"",
+        "smtp = \"smtp://[mail]\"",
+        "smtp = \"smtp://me:sesame@mail\"",
+        "smtp = \"smtp://mail\"\nsendmail = [\"sendmail\"]",
+        "smtp = \"smtp://mail\"\nuser = \"me\"",
+        "smtp = \"smtp://mail\"\npassword = \"env:WORD\"",
+        "smtp = \"smtp://mail\"\nuser = \"me\"\npassword = \"sesame\"",
+        "smtp = \"smtp://mail\"\nuser = \"me\"\npassword = \"env:\"",
+        "user = \"me\"\npassword = \"env:WORD\"",
+        "smtp = 25",
+    ];
+    let mut told: Vec<String> = wrong.iter().map(|more| settings(&mail(more)).unwrap_err().to_string()).collect();
+    for other in [
+        "[[notify]]\nname = \"x\"\nmail = [\"root\"]\nfrom = \"c@d.org\"\nsmtp = \"smtp://mail\"",
+        "[[notify]]\nname = \"x\"\nmail = [\"a@b.org\"]\nsmtp = \"smtp://mail\"",
+        "[[notify]]\nname = \"x\"\nwebhook = \"https://a.org\"\nsmtp = \"smtp://mail\"",
+        "[[notify]]\nname = \"x\"\ncommand = [\"a\"]\npassword = \"sesame\"",
+    ] {
+        told.push(settings(other).unwrap_err().to_string());
+    }
+    let told = told.join("\n");
+    assert!(!told.contains("sesame"), "{told}");
+    insta::assert_snapshot!(told);
 }
 
 #[test]

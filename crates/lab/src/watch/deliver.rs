@@ -1,10 +1,11 @@
 //! Notices to people: by mail, by a webhook, by a command. What cannot be delivered is kept and tried again, ever less often.
 //!
-//! Mail goes through a sendmail program and webhooks through curl: ciphers, passwords, proxies and queues of mail are theirs.
+//! Mail goes through a sendmail program or to a server (`mail.rs`), webhooks through curl.
 
-use model::{Channel, ChannelKind, LabSettings, retry_after_s};
+use model::{Channel, ChannelKind, LabSettings, MailTaker, retry_after_s};
 use store::{Delivery, Notice, Store};
 
+use super::mail::{mail, send};
 use super::{Fed, feed};
 use crate::LabError;
 
@@ -20,6 +21,13 @@ pub struct Delivered {
     pub made: usize,
     /// Of those that did not, the channel and why.
     pub failed: Vec<(String, String)>,
+}
+
+/// Tells people, by each channel, unless what they are told stands already.
+pub(crate) fn tell((store, settings): (&Store, &LabSettings), notice: &Notice) -> Result<(), LabError> {
+    let channels: Vec<&str> = settings.channels.iter().map(|channel| channel.name.as_str()).collect();
+    store.raise(notice, &channels)?;
+    Ok(())
 }
 
 /// Delivers what is due. Of a channel that fails no more is tried this time, so this ends soon whatever is down.
@@ -57,7 +65,13 @@ fn deliver_by(store: &Store, clock: &dyn Fn() -> i64, by: &dyn Fn(&Delivery) -> 
 
 fn by(channel: &Channel, delivery: &Delivery) -> Fed {
     match &channel.kind {
-        ChannelKind::Mail { to, from, sendmail } => feed(sendmail, mail((to, from), delivery).as_bytes(), CHANNEL_S),
+        ChannelKind::Mail { to, from, by } => {
+            let text = mail((to, from), delivery);
+            match by {
+                MailTaker::Sendmail(program) => feed(program, text.as_bytes(), CHANNEL_S),
+                MailTaker::Server(server) => send(server, (to, from), &text, CHANNEL_S),
+            }
+        }
         ChannelKind::Webhook { url } => {
             let words = ["curl", "--silent", "--show-error", "--fail", "--max-time", "25", "--config", "-"];
             // The address may be a secret, and arguments are seen by all who may list processes.
@@ -92,29 +106,15 @@ fn document(delivery: &Delivery) -> String {
     .to_string()
 }
 
-fn mail((to, from): (&[String], &str), delivery: &Delivery) -> String {
-    let Notice { subject, headline, body, .. } = &delivery.notice;
-    // What others named stands in headers: it must not begin one of its own.
-    let line =
-        |text: &str| text.chars().map(|c| if c.is_ascii_graphic() || c == ' ' { c } else { '?' }).collect::<String>();
-    format!(
-        "From: {}\nTo: {}\nSubject: [marvin] {}\nAuto-Submitted: auto-generated\nPrecedence: bulk\nMIME-Version: 1.0\n\
-         Content-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: 8bit\nX-Marvin-Notice: {} {}\n\n{headline}\n\n{body}",
-        line(from),
-        to.join(", "),
-        line(headline),
-        delivery.number,
-        line(subject),
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use std::cell::{Cell, RefCell};
 
     use store::{Delivery, Notice, Store};
 
-    use super::{Delivered, deliver, deliver_by, document, mail, quoted};
+    use crate::watch::mail::tests::server;
+
+    use super::{Delivered, deliver, deliver_by, document, quoted};
 
     fn notice(subject: &str) -> Notice {
         let headline = format!("{subject} is down\nBcc: all@example.org");
@@ -122,10 +122,9 @@ mod tests {
     }
 
     #[test]
-    fn mails_and_documents_hold_what_they_are_given() {
+    fn a_document_holds_what_it_is_given() {
         let delivery =
             Delivery { number: 3, notice: notice("tree:a"), channel: "x".into(), tries: 0, said: String::new() };
-        insta::assert_snapshot!(mail((&["a@example.org".into(), "b@example.org".into()], "marvin"), &delivery));
         insta::assert_snapshot!(document(&delivery));
         assert_eq!(quoted(r#"a"b\c"#), r#""a\"b\\c""#);
     }
@@ -168,7 +167,7 @@ mod tests {
         let store = Store::open(home.path()).unwrap();
         let file = home.path().join("told");
         let toml = format!("[[notify]]\nname = \"us\"\ncommand = [\"sh\", \"-c\", \"cat >>{}\"]\n", file.display());
-        let settings = ingest::settings(&toml).unwrap();
+        let settings = ingest::settings(&toml, &model::ToolRows::default()).unwrap();
         store.raise(&notice("tree:a"), &["us", "gone"]).unwrap();
         for _ in 0..2 {
             deliver(&store, &settings, &|| 100).unwrap();
@@ -177,5 +176,26 @@ mod tests {
         assert_eq!(told.lines().count(), 1, "{told}");
         assert!(told.contains("\"subject\":\"tree:a\""), "{told}");
         assert_eq!(store.undelivered().unwrap()[0].said, "no [[notify]] has this name any more");
+    }
+    #[test]
+    fn a_mail_server_that_is_down_gets_the_mail_later_and_once() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(home.path()).unwrap();
+        let by = |server: &str| {
+            let toml =
+                format!("[[notify]]\nname = \"us\"\nmail = [\"a@b.org\"]\nfrom = \"c@d.org\"\nsmtp = \"{server}\"\n");
+            ingest::settings(&toml, &model::ToolRows::default()).unwrap()
+        };
+        store.raise(&notice("tree:a"), &["us"]).unwrap();
+        let down = deliver(&store, &by("smtp://127.0.0.1:1"), &|| 100).unwrap();
+        let why = "smtp://127.0.0.1:1 cannot be reached: Connection refused (os error 111)";
+        assert_eq!(down, Delivered { made: 0, failed: vec![("us".into(), why.into())] });
+        assert_eq!(store.undelivered().unwrap()[0].said, why);
+        let (up, heard) = server(&["220 here", "250 here", "250 ok", "250 ok", "354 go", "250 taken"]);
+        for (now, made) in [(159, 0), (161, 1), (999, 0)] {
+            assert_eq!(deliver(&store, &by(&up.to_string()), &|| now).unwrap(), Delivered { made, failed: Vec::new() });
+        }
+        let heard = heard.join().unwrap();
+        assert!(heard.iter().any(|line| line == "X-Marvin-Notice: 1 tree:a"), "{heard:?}");
     }
 }

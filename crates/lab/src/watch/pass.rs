@@ -8,6 +8,7 @@ use model::{
 use regex_lite::Regex;
 use store::{Listed, Notice, Queued, Store};
 
+use super::deliver::tell;
 use super::select::{Found, Rule, coarsest_first, read_tags, taken};
 use crate::LabError;
 
@@ -95,7 +96,9 @@ impl Pass<'_> {
         let found = match self.found(tree) {
             Err(why) => {
                 watched.silent += 1;
-                self.raise(subject, format!("the tree {} does not answer", tree.name), format!("{why}\n"))?;
+                let headline = format!("the tree {} does not answer", tree.name);
+                let notice = Notice { subject, headline, body: format!("{why}\n"), raised_unix: self.now_unix };
+                tell((self.store, self.settings), &notice)?;
                 (self.notify)(WatchEvent::Silent { tree: tree.name.clone(), why });
                 return Ok(());
             }
@@ -157,12 +160,6 @@ impl Pass<'_> {
         self.store.raise(&notice, &[])?;
         (self.notify)(WatchEvent::NoVersions(tree.name.clone(), news));
         Ok(())
-    }
-
-    fn raise(&self, subject: String, headline: String, body: String) -> Result<bool, LabError> {
-        let channels: Vec<&str> = self.settings.channels.iter().map(|channel| channel.name.as_str()).collect();
-        let notice = Notice { subject, headline, body, raised_unix: self.now_unix };
-        Ok(self.store.raise(&notice, &channels)?)
     }
 
     /// Queues what a plan asks for of the kernels of a tree; says how many jobs came of it.
@@ -237,7 +234,7 @@ fn work((tree, plan): (&WatchedTree, &StandingPlan), kernel: &KernelName) -> Wor
         config: tree.config.clone(),
         suite: plan.suite.name.to_owned(),
         // Named one by one: a workload that a later Marvin has more is other work, and so filled in.
-        workloads: plan.workloads.iter().map(|workload| workload.name.to_owned()).collect(),
+        workloads: plan.workloads.clone(),
         seeds: plan.seeds,
     }
 }
@@ -288,7 +285,8 @@ mod tests {
         }
 
         fn pass(&self, plans: &str, now: i64) -> Watched {
-            let settings: LabSettings = ingest::settings(&format!("{TREE}{plans}")).unwrap();
+            let settings: LabSettings =
+                ingest::settings(&format!("{TREE}{plans}"), &model::ToolRows::default()).unwrap();
             watch((&settings, &self.store), &self.world, now, &|event| self.told.borrow_mut().push(event)).unwrap()
         }
 

@@ -1,12 +1,13 @@
 //! What a site asks, read from its file; and the world outside as it is: git and apt.
 
-use std::fs;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
-use model::{DebQuery, LabSettings, TreeOrigin};
+use model::{ChannelKind, DebQuery, LabSettings, Login, MailServer, MailTaker, Secret, TreeOrigin};
 
 use super::{Outside, Packages};
-use crate::LabError;
+use crate::{LabError, Tools};
 
 /// What a site asks, and where it says so.
 #[derive(Debug, Clone)]
@@ -19,21 +20,20 @@ pub struct Site {
 
 impl Site {
     /// Reads what a site asks from its file, or, where none is named, from `marvin.toml` in the home, which need not be there.
-    /// Paths in it that are not absolute begin where the file is.
+    /// Paths in it that are not absolute begin where the file is; its plans may name these tools.
     ///
     /// # Errors
     /// When the file cannot be read, or says what makes no sense.
-    pub fn read(home: &Path, named: Option<&Path>) -> Result<Self, LabError> {
+    pub fn read(home: &Path, named: Option<&Path>, tools: &Tools) -> Result<Self, LabError> {
         let usual = home.join("marvin.toml");
         let file = named.unwrap_or(&usual);
-        let text = match fs::read_to_string(file) {
-            Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => None,
-            Err(error) => return Err(LabError::Settings { file: file.to_owned(), what: error.to_string() }),
-            Ok(text) => Some(text),
+        let wrong = |what: String| LabError::Settings { file: file.to_owned(), what };
+        let text = match File::open(file) {
+            Err(error) if named.is_none() && error.kind() == ErrorKind::NotFound => None,
+            opened => Some(opened.and_then(text_of).map_err(|error| wrong(format!("cannot be read: {error}")))?),
         };
-        let read = ingest::settings(text.as_deref().unwrap_or_default());
-        let mut settings =
-            read.map_err(|error| LabError::Settings { file: file.to_owned(), what: error.to_string() })?;
+        let read = ingest::settings(text.as_deref().unwrap_or_default(), &tools.rows());
+        let mut settings = read.map_err(|error| wrong(error.to_string()))?;
         let folder = file.parent().unwrap_or(Path::new("."));
         for tree in &mut settings.trees {
             if let TreeOrigin::Git { place, .. } = &mut tree.origin
@@ -45,7 +45,27 @@ impl Site {
                 tree.config = folder.join(&tree.config).display().to_string();
             }
         }
+        for login in settings.channels.iter_mut().filter_map(|channel| login(&mut channel.kind)) {
+            if let Secret::File(path) = &mut login.password {
+                *path = folder.join(&*path);
+            }
+        }
         Ok(Self { settings, file: text.map(|_| file.to_owned()) })
+    }
+}
+
+/// Reads a file as text, one byte further than it may be long at most: it is refused then, and not cut.
+fn text_of(file: File) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    file.take(ingest::SETTINGS_MAX as u64 + 1).read_to_end(&mut bytes)?;
+    String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8"))
+}
+
+/// Returns who a channel logs in as, if it does.
+fn login(kind: &mut ChannelKind) -> Option<&mut Login> {
+    match kind {
+        ChannelKind::Mail { by: MailTaker::Server(MailServer { login, .. }), .. } => login.as_mut(),
+        _ => None,
     }
 }
 

@@ -6,6 +6,7 @@
 mod process;
 
 pub use process::JobProcess;
+pub(crate) use process::short;
 
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use model::{Ending, JobState, LabSettings, QueuedJob};
 use store::{Listed, Notice, QueueError, Store};
 
 use crate::LabError;
+use crate::watch::tell;
 
 /// How often a worker with nothing to do looks at the queue.
 const IDLE: Duration = Duration::from_secs(5);
@@ -184,9 +186,8 @@ impl Worker<'_> {
     }
 
     fn tell(&self, subject: String, headline: String, body: String) -> Result<(), LabError> {
-        let channels: Vec<&str> = self.settings.channels.iter().map(|channel| channel.name.as_str()).collect();
-        self.store.raise(&Notice { subject, headline, body, raised_unix: (self.clock)() }, &channels)?;
-        Ok(())
+        let notice = Notice { subject, headline, body, raised_unix: (self.clock)() };
+        tell((self.store, self.settings), &notice)
     }
 }
 
@@ -218,6 +219,10 @@ mod tests {
         }
     }
 
+    fn settings(text: &str) -> model::LabSettings {
+        ingest::settings(text, &model::ToolRows::default()).unwrap()
+    }
+
     fn ends(ending: Ending) -> Attempt {
         Attempt { ending, no_kernel: None }
     }
@@ -237,7 +242,7 @@ mod tests {
     }
 
     fn worked(store: &Store, now: &Cell<i64>, endings: Vec<Attempt>) -> (Worked, Vec<u64>) {
-        let settings = ingest::settings("[[notify]]\nname = \"us\"\ncommand = [\"true\"]\n").unwrap();
+        let settings = settings("[[notify]]\nname = \"us\"\ncommand = [\"true\"]\n");
         let script = Script { endings: RefCell::new(endings), seen: RefCell::default() };
         let worker =
             Worker { name: "here", store, settings: &settings, doer: &script, clock: &|| now.get(), notify: &|_| {} };
@@ -308,7 +313,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path()).unwrap();
         let one = queued(&store, "git:v6.1");
-        let settings = ingest::settings("").unwrap();
+        let settings = settings("");
         let doer = Cancels(&store);
         let worker =
             Worker { name: "here", store: &store, settings: &settings, doer: &doer, clock: &|| 5, notify: &|_| {} };

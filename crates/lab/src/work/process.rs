@@ -138,7 +138,7 @@ fn reason(said: &str) -> String {
 }
 
 /// Returns a text in one line, of bounded length.
-fn short(text: &str) -> String {
+pub(crate) fn short(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ").chars().filter(|c| !c.is_control()).take(REASON_MAX).collect()
 }

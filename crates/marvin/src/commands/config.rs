@@ -3,8 +3,9 @@
 use anyhow::Context;
 use kernel::Configuration;
 use lab::Site;
-use model::{ChannelKind, Points, TreeOrigin, WatchedTree};
+use model::{Channel, ChannelKind, MailTaker, Points, TreeOrigin, WatchedTree};
 
+use super::tools::known_tools;
 use crate::answer::Answer;
 use crate::bisection::add;
 use crate::cli::{Arguments, Config};
@@ -22,6 +23,9 @@ pub(crate) fn config(arguments: &Arguments, command: &Config) -> anyhow::Result<
                 let named = Configuration::named(&tree.config);
                 named.with_context(|| format!("the tree {} cannot be configured", tree.name))?;
             }
+            for channel in &site.settings.channels {
+                password(channel)?;
+            }
             let (trees, plans) = (site.settings.trees.len(), site.settings.plans.len());
             let file = site.file.as_deref().unwrap_or(std::path::Path::new("marvin.toml"));
             let channels = site.settings.channels.len();
@@ -33,7 +37,8 @@ pub(crate) fn config(arguments: &Arguments, command: &Config) -> anyhow::Result<
 
 /// Reads what the site asks; nothing where it has no file.
 pub(crate) fn site(arguments: &Arguments) -> anyhow::Result<Site> {
-    Ok(Site::read(&home(arguments.home.as_deref())?, arguments.config_file.as_deref())?)
+    let tools = known_tools(arguments, &[])?;
+    Ok(Site::read(&home(arguments.home.as_deref())?, arguments.config_file.as_deref(), &tools)?)
 }
 
 /// Reads what the site asks, which must be something.
@@ -50,6 +55,16 @@ pub(crate) fn needed(arguments: &Arguments) -> anyhow::Result<Site> {
     Ok(site)
 }
 
+/// Tells whether the password of a channel is where it is to be, if it has one.
+fn password(channel: &Channel) -> anyhow::Result<()> {
+    if let ChannelKind::Mail { by: MailTaker::Server(server), .. } = &channel.kind
+        && let Some(login) = &server.login
+    {
+        lab::password(login).map_err(|why| WrongInput(format!("notify {}: {why}", channel.name)))?;
+    }
+    Ok(())
+}
+
 fn shown(site: &Site) -> String {
     let settings = &site.settings;
     let file = site.file.as_ref().map_or_else(|| "none".to_owned(), |file| file.display().to_string());
@@ -59,7 +74,6 @@ fn shown(site: &Site) -> String {
         line("tree", tree_shown(tree));
     }
     for plan in &settings.plans {
-        let names: Vec<&str> = plan.workloads.iter().map(|workload| workload.name).collect();
         let (seeds, priority) = (plan.seeds, plan.priority);
         line(
             "plan",
@@ -68,7 +82,7 @@ fn shown(site: &Site) -> String {
                 plan.name,
                 plan.trees.join(", "),
                 plan.suite.name,
-                names.join(",")
+                plan.workloads.join(",")
             ),
         );
     }
@@ -76,7 +90,13 @@ fn shown(site: &Site) -> String {
     line("work", format!("a job may take {} s, and is tried {} times", work.deadline_s, work.attempts_max));
     for channel in &settings.channels {
         let how = match &channel.kind {
-            ChannelKind::Mail { to, sendmail, .. } => format!("mail to {} by {}", to.join(", "), sendmail.join(" ")),
+            ChannelKind::Mail { to, by: MailTaker::Sendmail(program), .. } => {
+                format!("mail to {} by {}", to.join(", "), program.join(" "))
+            }
+            ChannelKind::Mail { to, by: MailTaker::Server(server), .. } => {
+                let user = server.login.as_ref().map_or_else(String::new, |login| format!(" as {}", login.user));
+                format!("mail to {} by {server}{user}", to.join(", "))
+            }
             // What is behind the host may be a secret.
             ChannelKind::Webhook { url } => {
                 format!("webhook {}", url.splitn(4, '/').take(3).collect::<Vec<_>>().join("/"))

@@ -4,7 +4,7 @@ use anyhow::Context;
 use kernel::{Configuration, SourceSettings};
 use lab::{Dumps, Lab, Options, Plan, Reuse, Tools};
 use machine::SnapshotUse;
-use model::{Build, KernelName, SUITES, SelectionError, Suite, Workload};
+use model::{Build, Choice, KernelName, SUITES, SelectionError, Suite, Workload};
 
 use super::tools::known_tools;
 use crate::cli::{Arguments, Measure, SourceWords};
@@ -19,11 +19,8 @@ pub(crate) fn kernel_name(text: &str) -> anyhow::Result<KernelName> {
 
 /// Finds a suite.
 pub(crate) fn suite(name: &str) -> anyhow::Result<&'static Suite> {
-    model::suite(name).ok_or_else(|| {
-        let names: Vec<&str> = SUITES.iter().map(|suite| suite.name).collect();
-        let guess = did_you_mean(names.iter().copied(), name);
-        WrongInput(format!("no suite `{name}`{guess}; there are {}", names.join(", "))).into()
-    })
+    let unknown = || SelectionError::UnknownSuite(name.to_owned());
+    model::suite(name).ok_or_else(|| explained(&unknown(), Vec::new(), Vec::new()).into())
 }
 
 /// What is to be measured.
@@ -34,46 +31,41 @@ pub(crate) struct Chosen {
     pub(crate) tools: Tools,
 }
 
-/// What a word begins with that names an external tool.
-const TOOL: &str = "tool:";
-
 /// Chooses workloads of a suite, and tools. Where there are only tools the suite is theirs.
 pub(crate) fn chosen(arguments: &Arguments, measure: &Measure) -> anyhow::Result<Chosen> {
-    let tools = known_tools(arguments, &measure.manifest)?;
-    let (named, words): (Vec<String>, Vec<String>) =
-        measure.workload.iter().cloned().partition(|word| word.starts_with(TOOL));
-    let mut rows: Vec<&'static Workload> = Vec::new();
-    for word in named {
-        let name = word.trim_start_matches(TOOL);
-        let found = tools.select(name);
-        if found.is_empty() {
-            let guess = did_you_mean(tools.words().into_iter(), name);
-            return Err(WrongInput(format!("no tool `{name}`{guess}; `marvin tools` lists them")).into());
+    choose(known_tools(arguments, &measure.manifest)?, &measure.suite, &measure.workload)
+}
+
+/// Chooses workloads of a suite, and of these tools, with a suggestion for a word that names nothing.
+pub(crate) fn choose(tools: Tools, suite_name: &str, words: &[String]) -> anyhow::Result<Chosen> {
+    match model::choose(&tools.rows(), suite_name, words) {
+        Ok(Choice { suite, workloads }) => Ok(Chosen { suite, workloads, tools }),
+        Err(error) => {
+            let of_suite = model::suite(suite_name).into_iter().flat_map(names);
+            Err(explained(&error, of_suite.collect(), tools.words()).into())
         }
-        let new = found.into_iter().filter(|row| !rows.iter().any(|known| known.name == row.name));
-        rows.extend(new.collect::<Vec<_>>());
     }
-    if measure.suite == tools.suite().name || (words.is_empty() && !rows.is_empty()) {
-        let all = tools.suite().workloads.iter().filter(|_| rows.is_empty());
-        let workloads = rows.iter().copied().chain(all).collect();
-        return Ok(Chosen { suite: tools.suite(), workloads, tools });
-    }
-    let suite = suite(&measure.suite)?;
-    let mut workloads = workloads(suite, &words)?;
-    workloads.extend(rows);
-    Ok(Chosen { suite, workloads, tools })
 }
 
 /// Chooses workloads, with a suggestion for a word that names none.
 pub(crate) fn workloads(suite: &'static Suite, words: &[String]) -> anyhow::Result<Vec<&'static Workload>> {
-    model::select(suite, words).map_err(|error| {
-        let text = match &error {
-            SelectionError::UnknownWorkload(word) => {
-                format!("{error}{}; `marvin workloads` lists them", did_you_mean(names(suite), word))
-            }
-            SelectionError::Nothing => format!("{error}: --workload wants names, such as fault,fork"),
-        };
-        WrongInput(text).into()
+    model::select(suite, words).map_err(|error| explained(&error, names(suite).collect(), Vec::new()).into())
+}
+
+/// Says what is wrong with a choice, and what may be meant.
+fn explained(error: &SelectionError, of_suite: Vec<&str>, tools: Vec<&str>) -> WrongInput {
+    WrongInput(match error {
+        SelectionError::UnknownSuite(name) => {
+            let names: Vec<&str> = SUITES.iter().map(|suite| suite.name).collect();
+            format!("{error}{}; there are {}", did_you_mean(names.iter().copied(), name), names.join(", "))
+        }
+        SelectionError::UnknownTool(name) => {
+            format!("{error}{}; `marvin tools` lists them", did_you_mean(tools.into_iter(), name))
+        }
+        SelectionError::UnknownWorkload(word) => {
+            format!("{error}{}; `marvin workloads` lists them", did_you_mean(of_suite.into_iter(), word))
+        }
+        SelectionError::Nothing => format!("{error}: --workload wants names, such as fault,fork"),
     })
 }
 

@@ -3,12 +3,14 @@
 use std::path::Path;
 
 use anyhow::Context;
-use model::{KernelName, NewJob, QueuedJob, TreeOrigin, Work};
+use model::{Choice, KernelName, NewJob, QueuedJob, TreeOrigin, Work};
+use report::render::QueueView;
 use store::{Listed, Queued, Store};
 
 use super::compare::now;
 use super::config::site;
-use super::measure::{did_you_mean, kernel_name, suite, workloads};
+use super::measure::{Chosen, choose, did_you_mean, kernel_name};
+use super::tools::known_tools;
 use crate::answer::Answer;
 use crate::cli::{Arguments, Queue, QueueAdd, QueueMove};
 use crate::exit::{Exit, WrongInput};
@@ -19,13 +21,25 @@ pub(crate) fn queue(arguments: &Arguments, command: &Queue) -> anyhow::Result<Ex
     let home = home(arguments.home.as_deref())?;
     let text = match command {
         Queue::List(list) => {
-            let which = if list.all { Listed::All } else { Listed::Open };
-            report::render::queue(&Store::open_read_only(&home)?.queued_jobs(which)?)
+            let (all, now) = (Store::open_read_only(&home)?.queued_jobs(Listed::All)?, now());
+            let shown: Vec<QueuedJob> = all.iter().filter(|job| list.all || !job.state.is_over()).cloned().collect();
+            report::render::queue(QueueView {
+                jobs: &shown,
+                forecast: &model::forecast(&all, now),
+                now_unix: now,
+                has_worker: store::has_worker(&home),
+            })
         }
         Queue::Why { job } => {
             let store = Store::open_read_only(&home)?;
-            let job = store.queued_job(*job)?;
-            report::render::queued_job(&job, &model::why(&job, &store.queued_jobs(Listed::Open)?, now()))
+            let (job, all, now) = (store.queued_job(*job)?, store.queued_jobs(Listed::All)?, now());
+            let view = QueueView {
+                jobs: &all,
+                forecast: &model::forecast(&all, now),
+                now_unix: now,
+                has_worker: store::has_worker(&home),
+            };
+            report::render::queued_job(&job, &model::why(&job, &all, now), view)
         }
         Queue::Add(add) => added(&new_job(arguments, add)?, &Store::open(&home)?)?,
         Queue::Cancel { job } => {
@@ -58,8 +72,7 @@ fn added(new: &NewJob, store: &Store) -> anyhow::Result<String> {
 }
 
 fn new_job(arguments: &Arguments, add: &QueueAdd) -> anyhow::Result<NewJob> {
-    let suite = suite(&add.suite)?;
-    let workloads = workloads(suite, &add.workload)?;
+    let Chosen { suite, workloads, tools } = choose(known_tools(arguments, &[])?, &add.suite, &add.workload)?;
     let settings = site(arguments)?.settings;
     let kernel = absolute(kernel_name(&add.kernel)?)?;
     let tree = match &add.tree {
@@ -82,7 +95,7 @@ fn new_job(arguments: &Arguments, add: &QueueAdd) -> anyhow::Result<NewJob> {
         tree: tree.map(|tree| tree.name.clone()).unwrap_or_default(),
         config: tree.map_or_else(|| "micro".to_owned(), |tree| tree.config.clone()),
         suite: suite.name.to_owned(),
-        workloads: workloads.iter().map(|workload| workload.name.to_owned()).collect(),
+        workloads: Choice { suite, workloads }.words(&tools.rows()),
         seeds: add.seeds,
     };
     Ok(NewJob {

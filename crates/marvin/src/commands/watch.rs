@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lab::{Apt, Site, WatchEvent};
+use lab::{Apt, LabError, Site, WatchEvent};
 use store::Store;
 
 use super::compare::now;
@@ -45,9 +45,7 @@ fn pass(arguments: &Arguments, site: &Site) -> anyhow::Result<Exit> {
         }
     };
     let watched = lab::watch((&site.settings, &store), &Apt, now(), &notify)?;
-    for (channel, why) in lab::deliver(&store, &site.settings, &now)?.failed {
-        say(&format!("notify {channel}: {why}; it is tried again"));
-    }
+    deliver(&store, site)?;
     let lab::Watched { kernels, queued, replaced, silent } = watched;
     let mut text = format!("kernels {kernels}, queued {queued}");
     if replaced > 0 {
@@ -60,11 +58,19 @@ fn pass(arguments: &Arguments, site: &Site) -> anyhow::Result<Exit> {
     Ok(if silent > 0 { Exit::Lab } else { Exit::Fine })
 }
 
+/// Delivers what is due, and says what did not arrive.
+pub(crate) fn deliver(store: &Store, site: &Site) -> Result<(), LabError> {
+    for (channel, why) in lab::deliver(store, &site.settings, &now)?.failed {
+        say(&format!("notify {channel}: {why}; it is tried again"));
+    }
+    Ok(())
+}
+
 fn told(event: &WatchEvent) -> String {
     match event {
         WatchEvent::Queued(number, work) => format!("job {number}: {work}"),
         WatchEvent::Replaced(number, work) => format!("job {number} is replaced: no plan asks for {work} any more"),
-        WatchEvent::Silent { tree, why } => format!("the tree {tree} does not answer: {why}"),
+        WatchEvent::Silent { tree, why } => format!("{tree}: {why}"),
         WatchEvent::Answers(tree) => format!("the tree {tree} answers again"),
         WatchEvent::NoVersions(tree, tags) => {
             let named = tags.iter().take(NAMED_MAX).map(|tag| tag.escape_debug().to_string()).collect::<Vec<_>>();

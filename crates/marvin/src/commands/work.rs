@@ -11,7 +11,9 @@ use store::{Store, StoreError, WorkerLock};
 
 use super::compare::now;
 use super::config::site;
-use super::measure::{machines_of, suite, workloads};
+use super::measure::{Chosen, choose, machines_of};
+use super::tools::known_tools;
+use super::watch::deliver;
 use crate::answer::Answer;
 use crate::cli::{Arguments, Work};
 use crate::exit::{Exit, WrongInput};
@@ -19,6 +21,8 @@ use crate::home::home;
 use crate::progress::Progress;
 use crate::say;
 
+/// How long a worker rests after its lab failed.
+const AGAIN: Duration = Duration::from_secs(60);
 /// How often notices are looked for that are due.
 const COURIER: Duration = Duration::from_secs(5);
 /// How often it is looked whether the courier is still needed.
@@ -38,13 +42,20 @@ pub(crate) fn work(arguments: &Arguments, command: &Work) -> anyhow::Result<Exit
             say(&told(&event));
         }
     };
-    let name = machine_name();
+    let name = lab::machine_name();
     let worker =
         Worker { name: &name, store: &store, settings: &site.settings, doer: &doer, clock: &now, notify: &notify };
     let ended = AtomicBool::new(false);
     let worked = std::thread::scope(|scope| {
         let courier = scope.spawn(|| courier(&home, &site, &ended));
-        let worked = worker.work(if command.once { Until::Drained } else { Until::Killed });
+        let worked = loop {
+            match worker.work(if command.once { Until::Drained } else { Until::Killed }) {
+                // Who stays is not sent away by a disk that is full for an hour.
+                Err(error) if !command.once => drop(crate::exit::explain(&error.into())),
+                worked => break worked,
+            }
+            std::thread::sleep(AGAIN);
+        };
         ended.store(true, Ordering::Relaxed);
         drop(courier.join());
         worked
@@ -68,25 +79,13 @@ fn command_of_job(arguments: &Arguments, home: &std::path::Path) -> anyhow::Resu
     Ok(words)
 }
 
-/// Returns the name of this machine.
-fn machine_name() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    if name.trim().is_empty() { "here".to_owned() } else { name.trim().to_owned() }
-}
-
 /// Delivers notices while jobs are done, whatever is down; once more at the end.
 fn courier(home: &std::path::Path, site: &Site, ended: &AtomicBool) {
     let mut last = false;
     loop {
-        let delivered =
-            Store::open(home).map_err(LabError::from).and_then(|store| lab::deliver(&store, &site.settings, &now));
-        match delivered {
-            Ok(delivered) => {
-                for (channel, why) in delivered.failed {
-                    say(&format!("notify {channel}: {why}; it is tried again"));
-                }
-            }
-            Err(error) => say(&format!("notices are not delivered now: {error}")),
+        let delivered = Store::open(home).map_err(LabError::from).and_then(|store| deliver(&store, site));
+        if let Err(error) = delivered {
+            say(&format!("notices are not delivered now: {error}"));
         }
         if last {
             return;
@@ -148,10 +147,9 @@ fn is_locked(error: &anyhow::Error) -> bool {
 fn done(arguments: &Arguments, job: &QueuedJob) -> anyhow::Result<Came> {
     let home = home(arguments.home.as_deref())?;
     let work = &job.new.work;
-    let suite = suite(&work.suite)?;
-    let workloads = workloads(suite, &work.workloads)?;
+    let Chosen { suite, workloads, tools } = choose(known_tools(arguments, &[])?, &work.suite, &work.workloads)?;
     let sources = sources(&site(arguments)?, job, &home)?;
-    let mut options = Options::new(home);
+    let mut options = Options { tools, ..Options::new(home) };
     options.qemu = std::env::var_os("MARVIN_QEMU").map(Into::into);
     let mut lab = Lab::open(options)?;
     lab.set_sources(sources);

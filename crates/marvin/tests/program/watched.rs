@@ -70,7 +70,9 @@ fn a_tree_is_watched_measured_and_told_of_whatever_is_killed() {
     assert!(rest.starts_with("exit 4") && rest.contains("done 2, failed 0"), "{rest}");
     assert!(rest.contains("was a killed worker's, and is waiting again"), "{rest}");
     let all = told(&home, &["queue", "list", "--all"]);
-    assert!(all.contains("mm/memory.c:7: error: make-believe") && !all.contains(" waiting "), "{all}");
+    assert!(!all.contains(" waiting "), "{all}");
+    let broken = [1, 2].map(|job| told(&home, &["queue", "why", &job.to_string()])).concat();
+    assert_eq!(broken.matches("mm/memory.c:7: error: make-believe").count(), 1, "{broken}");
     assert_eq!(all.matches(" done ").count(), 2, "{all}");
     let runs = told(&home, &["runs"]);
     assert!(runs.contains("1/1") && runs.matches("run_").count() == 1, "{runs}");
@@ -113,6 +115,56 @@ fn what_cannot_be_watched_queued_or_configured_ends_with_one_message() {
 }
 
 #[test]
+fn whatever_is_given_for_marvin_toml_is_answered_with_one_message() {
+    let home = fresh("bad-toml-home");
+    fs::create_dir_all(&home).unwrap();
+    let deep = format!("tree = {}{}", "[".repeat(10_000), "]".repeat(10_000));
+    let table = "[[tree]]\nname = \"a\"\ngit = \"x\"\n";
+    let secret = "[[notify]]\nname = \"us\"\nmail = [\"a@b.org\"]\nfrom = \"c@d.org\"\nsmtp = \"smtps://mail\"\nuser = \"me\"\n\
+                  password = \"file:no-such-file\"\n";
+    let bad: [(&str, &[u8]); 8] = [
+        ("huge", &[b'#'; (256 << 10) + 1]),
+        ("binary", b"\x7fELF\0\0\x01"),
+        ("latin1", b"# M\xfcnchen\n"),
+        ("deep", deep.as_bytes()),
+        ("twice", b"[work]\nattempts = 1\nattempts = 2\n"),
+        ("types", b"tree = \"linux\"\n"),
+        ("dotted", b"work.deadline.hours = 2\n"),
+        ("secret", secret.as_bytes()),
+    ];
+    let check = |file: &Path| told(&home, &["config", "check", "--config-file", &file.display().to_string()]);
+    let mut all = String::new();
+    for (name, bytes) in bad {
+        let file = home.join(name);
+        fs::write(&file, bytes).unwrap();
+        all += &check(&file);
+    }
+    all += &check(&home);
+    all += &check(Path::new("/dev/zero"));
+    let file = home.join("marvin.toml");
+    fs::write(&file, format!("{table}[[plan]]\nname = \"p\"\nworkloads = [\"tool:sysbnch-cpu\"]\n")).unwrap();
+    for words in [&["config", "show"][..], &["watch"], &["work", "--once"], &["queue", "add", "deb:6.1"]] {
+        all += &told(&home, words);
+    }
+    insta::assert_snapshot!(all);
+}
+
+#[test]
+fn a_plan_names_tools_as_the_command_line_does() {
+    let home = fresh("tool-plan-home");
+    fs::create_dir_all(&home).unwrap();
+    let text =
+        "[[tree]]\nname = \"a\"\ngit = \"x\"\n[[plan]]\nname = \"p\"\nworkloads = [\"tool:sysbench-cpu\", \"fork\"]\n";
+    fs::write(home.join("marvin.toml"), text).unwrap();
+    let shown = told(&home, &["config", "show"]);
+    assert!(shown.contains("suite micro;") && shown.contains("tool:sysbench-cpu"), "{shown}");
+    let added = told(&home, &["queue", "add", "deb:6.1", "--workload", "tool:sysbench-cpu", "--seeds", "1"]);
+    assert!(added.contains(", tools: "), "{added}");
+    let why = told(&home, &["queue", "why", "1"]);
+    assert!(why.contains("suite      tools: tool:sysbench-cpu"), "{why}");
+}
+
+#[test]
 fn the_queue_is_changed_by_hand() {
     let home = fresh("queue-home");
     let add = |kernel: &str| told(&home, &["queue", "add", kernel, "--workload", "getppid", "--seeds", "1"]);
@@ -122,7 +174,7 @@ fn the_queue_is_changed_by_hand() {
     insta::assert_snapshot!(told(&home, &["queue", "move", "2", "first"]));
     insta::assert_snapshot!(told(&home, &["queue", "move", "2", "up"]));
     let why = told(&home, &["queue", "why", "1"]);
-    assert!(why.contains("why        1 job comes first, and 0 jobs are at work"), "{why}");
+    assert!(why.contains("why        1 job comes first; no worker takes jobs: start `marvin work`"), "{why}");
     insta::assert_snapshot!(told(&home, &["queue", "cancel", "1"]));
     insta::assert_snapshot!(told(&home, &["queue", "cancel", "1"]));
     insta::assert_snapshot!(told(&home, &["queue", "move", "1", "first"]));

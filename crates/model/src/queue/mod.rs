@@ -2,11 +2,13 @@
 //!
 //! Pure: the time is an argument, in seconds since 1970-01-01 UTC. Keeping jobs is the store's work, doing them the lab's.
 
+mod forecast;
 mod order;
 mod step;
 #[cfg(test)]
 mod tests;
 
+pub use forecast::{Forecast, forecast};
 pub use order::{Why, next_job, why};
 pub use step::{Ending, RETRY_S, Refusal, retry_after_s};
 
@@ -25,7 +27,7 @@ pub struct Work {
     pub config: String,
     /// The suite.
     pub suite: String,
-    /// Names of the workloads, in the suite's order.
+    /// Names of the workloads, in the suite's order; `tool:` before those of external tools.
     pub workloads: Vec<String>,
     /// Seeds, from 1 on; one run each.
     pub seeds: u64,

@@ -28,7 +28,7 @@ pub enum Why {
 }
 
 /// What decides the order: priority, rank, number.
-fn place(job: &QueuedJob) -> (Reverse<i64>, u64, u64) {
+pub(super) fn place(job: &QueuedJob) -> (Reverse<i64>, u64, u64) {
     (Reverse(job.new.priority), job.new.rank, job.number)
 }
 

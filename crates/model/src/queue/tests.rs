@@ -2,7 +2,7 @@
 
 use proptest::prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
 
-use super::{Ending, JobState, NewJob, QueuedJob, Why, Work, next_job, retry_after_s, why};
+use super::{Ending, Forecast, JobState, NewJob, QueuedJob, Why, Work, forecast, next_job, retry_after_s, why};
 
 fn new(n: u64) -> NewJob {
     let work = Work {
@@ -18,6 +18,51 @@ fn new(n: u64) -> NewJob {
 
 fn queue(n: u64) -> Vec<QueuedJob> {
     (1..=n).map(|number| QueuedJob::queued(number, new(number), 0)).collect()
+}
+
+/// Jobs of equal work on different kernels, the first of which was done in so many seconds.
+fn alike(n: u64, took: i64) -> Vec<QueuedJob> {
+    let mut jobs = queue(n);
+    for job in &mut jobs {
+        job.new.work.seeds = 1;
+        job.new.work.kernel = format!("deb:6.{}", job.number).parse().unwrap();
+    }
+    jobs[0].claim("a", 0).unwrap();
+    jobs[0].end(1, Ending::Done(String::new()), took).unwrap();
+    jobs
+}
+
+#[test]
+fn jobs_are_expected_to_take_what_equal_ones_took_one_after_the_other() {
+    let mut jobs = alike(5, 60);
+    let at = |begins_unix: i64, ends_unix: i64| Forecast { begins_unix: Some(begins_unix), ends_unix: Some(ends_unix) };
+    let told = |jobs: &[QueuedJob]| {
+        let all = forecast(jobs, 1_000);
+        [2, 3, 4, 5].map(|number| all.get(&number).copied().unwrap())
+    };
+    assert_eq!(told(&jobs), [at(1_000, 1_060), at(1_060, 1_120), at(1_120, 1_180), at(1_180, 1_240)]);
+    // One that runs is not begun again, one that was to be ended by now ends now, and one that waits for a time lets others pass.
+    jobs[1].claim("a", 900).unwrap();
+    jobs[2].state = JobState::Waiting { from_unix: 1_500 };
+    jobs[4].new.priority = 1;
+    let running = Forecast { begins_unix: None, ends_unix: Some(1_000) };
+    assert_eq!(told(&jobs), [running, at(1_500, 1_560), at(1_060, 1_120), at(1_000, 1_060)]);
+    // Behind what nobody knows the length of, nobody knows when.
+    jobs[4].new.work.suite = "mm".into();
+    let open = Forecast { begins_unix: Some(1_000), ends_unix: None };
+    let all = forecast(&jobs, 1_000);
+    assert_eq!((all.get(&5), all.get(&4), all.get(&3)), (Some(&open), None, None));
+    assert!(forecast(&queue(3), 0).get(&2).is_none());
+}
+
+#[test]
+fn what_was_tried_again_or_failed_says_nothing_of_how_long_others_take() {
+    let mut jobs = alike(3, 60);
+    jobs[0].attempts = 2;
+    assert_eq!(forecast(&jobs, 0)[&2].ends_unix, None);
+    let mut jobs = alike(3, 60);
+    jobs[0].reason = "does not boot".into();
+    assert_eq!(forecast(&jobs, 0)[&2].ends_unix, None);
 }
 
 /// Something that happens to a queue of four jobs with two workers.

@@ -28,7 +28,7 @@ pub use html::html;
 pub use json::{SCHEMA_VERSION, json};
 pub use markdown::markdown;
 pub use number::date;
-pub use queue::{queue, queued_job};
+pub use queue::{QueueView, queue, queued_job};
 pub use run::{Shown, run};
 pub use runs::{Listed, runs};
 pub use style::{Style, StyleError};
