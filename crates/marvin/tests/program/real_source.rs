@@ -153,7 +153,7 @@ fn planted_regressions_are_bisected_in_real_sources() {
 
     let clock = Clock::start();
     let range = format!("{0}~2..{0}", guilty[0]);
-    let few = ["--quick", "--workload", "fault-anon,fork-exit", "-q"];
+    let few = ["--seeds", "1", "--workload", "fault-anon,fork-exit", "-q"];
     let series = told(&home, &[&["series", &range, "--tree", &name], &few[..]].concat());
     clock.say("a series of two commits");
     assert!(series.starts_with("exit 1") && series.contains("1 of 2 workloads changed"), "{series}");
