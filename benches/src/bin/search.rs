@@ -1,7 +1,8 @@
 //! Prints figures of searches for steps: how often they are right on seeded noise, for how many runs, and how fast the next
 //! commit of a large history is chosen.
 //!
-//! But for the seconds, each run prints the same. Like the other benches it fails only when it cannot print.
+//! But for the seconds, each run prints the same. Like the other benches it fails only when it cannot print. `search 1000` searches
+//! more often than it does otherwise; beside each share stands what it is at least.
 
 use std::hint::black_box;
 use std::io::Write;
@@ -14,14 +15,35 @@ use stats::synthetic::{By, Line, PLACES, Severals, Singles, Start};
 use stats::{Pair, SearchCost, Steps, Wanted};
 
 const SEED: u64 = 20_261_122;
-const TRIALS: usize = 1000;
+/// Searches of each kind, unless more are asked for.
+const TRIALS: usize = 200;
+/// Most that can be asked for.
+const TRIALS_MAX: usize = 100_000;
+/// Standard errors below a share that still bear it out: in 95 of 100 cases (one side).
+const ERRORS: f64 = 1.645;
 /// Bisections of pure noise.
 const NOISE: usize = 200;
 
 fn main() -> anyhow::Result<()> {
-    singles()?;
-    severals()?;
-    selection()
+    let trials = trials()?;
+    selection()?;
+    severals(trials)?;
+    singles(trials)
+}
+
+fn trials() -> anyhow::Result<usize> {
+    let Some(asked) = std::env::args().nth(1) else { return Ok(TRIALS) };
+    let number = asked.parse().ok().filter(|number| (1..=TRIALS_MAX).contains(number));
+    number.with_context(|| format!("`{asked}` is no number of searches from 1 to {TRIALS_MAX}"))
+}
+
+/// Returns what a share is at least, if it was seen in so many trials (Wilson 1927).
+fn at_least(share: f64, trials: usize) -> f64 {
+    let count = trials.max(1) as f64;
+    let square = ERRORS * ERRORS;
+    let middle = share + square / (2.0 * count);
+    let spread = ERRORS * (share * (1.0 - share) / count + square / (4.0 * count * count)).sqrt();
+    ((middle - spread) / (1.0 + square / count)).max(0.0)
 }
 
 /// Commits of the history that the next is chosen in.
@@ -76,7 +98,6 @@ fn selection() -> anyhow::Result<()> {
     }
     let mut figures = Figures;
     let name = format!("next of {} commits, {} merges, chosen", history.count(), history.merges());
-    writeln!(std::io::stdout())?;
     figures.print(&Figure { name, value: best * 1e3, unit: "ms CPU", against: Against::Goal(20.0) })?;
     Ok(())
 }
@@ -90,25 +111,27 @@ const GOALS: [(f64, f64, &str); 5] = [
     (4.0, 1.0, "95 %"),
 ];
 
-fn singles() -> anyhow::Result<()> {
+fn singles(trials: usize) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(
         out,
-        "One step among {PLACES} places, {TRIALS} searches each; deviation of a run is 1, a place costs 5 runs, ends included"
+        "\nOne step among {PLACES} places, {trials} searches each; deviation of a run is 1, a place costs 5 runs, ends included"
     )?;
     writeln!(
         out,
-        "{:>6} {:>6} {:>8} {:>8} {:>8} {:>8} {:>8}  goal",
-        "height", "bias", "right", "claimed", "refused", "runs", "places"
+        "{:>6} {:>6} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}  goal",
+        "height", "bias", "right", "at least", "claimed", "refused", "runs", "places"
     )?;
-    for (height, bias, goal) in GOALS {
+    // The lowest step takes longest.
+    for (height, bias, goal) in GOALS.into_iter().rev() {
         let line = Line { height, bias, start: Start::EachRun };
-        let Singles { trials, right, claimed, refused, runs, places } = Singles::play(line, TRIALS, SEED);
+        let Singles { right, claimed, refused, runs, places, .. } = Singles::play(line, trials, SEED);
         let (of, answered) = (trials as f64, (trials - refused).max(1) as f64);
+        let share = right as f64 / of;
         writeln!(
             out,
-            "{height:>6} {bias:>6} {:>8.3} {:>8.3} {refused:>8} {:>8.1} {:>8.1}  {goal}",
-            right as f64 / of,
+            "{height:>6} {bias:>6} {share:>8.3} {:>8.3} {:>8.3} {refused:>8} {:>8.1} {:>8.1}  {goal}",
+            at_least(share, trials),
             claimed / answered,
             runs as f64 / of,
             places as f64 / of
@@ -119,24 +142,26 @@ fn singles() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn severals() -> anyhow::Result<()> {
+fn severals(trials: usize) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
-    writeln!(out, "\nSeveral steps of +4, +6 or -4 among {PLACES} places, {TRIALS} searches each")?;
+    writeln!(out, "\nSeveral steps of +4, +6 or -4 among {PLACES} places, {trials} searches each")?;
     writeln!(
         out,
-        "{:>6} {:>10} {:>8} {:>10} {:>8} {:>8}  goal",
-        "steps", "by", "recall", "precision", "runs", "places"
+        "{:>6} {:>10} {:>8} {:>8} {:>10} {:>8} {:>8} {:>8}  goal",
+        "steps", "by", "recall", "at least", "precision", "at least", "runs", "places"
     )?;
     let goals = [(1, ""), (2, "90 % at 97 %"), (3, "88 % at 97 %"), (5, "80 % at 97 %")];
     for ((count, goal), by) in goals.into_iter().flat_map(|of| [(of, By::Halves), (of, By::Posterior)]) {
-        let played = Severals::play(count, by, TRIALS, SEED);
+        let played = Severals::play(count, by, trials, SEED);
         let each = |sum: usize| sum as f64 / played.trials as f64;
         writeln!(
             out,
-            "{count:>6} {:>10} {:>8.3} {:>10.3} {:>8.1} {:>8.1}  {goal}",
+            "{count:>6} {:>10} {:>8.3} {:>8.3} {:>10.3} {:>8.3} {:>8.1} {:>8.1}  {goal}",
             format!("{by:?}").to_lowercase(),
             played.recall(),
+            at_least(played.recall(), played.steps),
             played.precision(),
+            at_least(played.precision(), played.named),
             each(played.runs),
             each(played.places)
         )?;

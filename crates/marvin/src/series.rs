@@ -1,11 +1,16 @@
-//! A series in words: a row for each commit, a column for each workload that some commit changed.
+//! A series in words: a row for each commit, a column for each workload that some commit changed, as far as a terminal's line
+//! goes.
 
 use std::fmt::Write;
 
-/// Columns with names; what changed besides is told below.
-const COLUMNS_MAX: usize = 8;
+/// Characters of a line. Workloads whose columns do not fit are told below.
+const LINE: usize = 80;
+/// Characters of a commit.
+const COMMIT: usize = 12;
 /// Characters of a subject.
-const SUBJECT: usize = 40;
+const SUBJECT: usize = 32;
+/// Characters between columns.
+const GAP: usize = 2;
 
 /// A commit of a series.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,44 +54,20 @@ impl Cell {
 
 /// Returns the table.
 pub(crate) fn table(title: &str, rows: &[Row], names: &[&str]) -> String {
-    let changed = |column: &usize| {
-        rows.iter().any(|row| match &row.state {
-            State::Compared(cells) => cells.get(*column).is_some_and(|cell| *cell != Cell::Same),
-            State::Base | State::Equal | State::Failed(_) => false,
-        })
-    };
-    let columns: Vec<usize> = (0..names.len()).filter(changed).collect();
-    let (shown, more) = columns.split_at(columns.len().min(COLUMNS_MAX));
-    let width = |column: &usize| names[*column].len().max(9);
-    let mut text = format!(
-        "{title}; each against the one before it, positive is better\n\n{:<12}  {:<SUBJECT$}",
-        "commit", "subject"
-    );
-    shown.iter().for_each(|column| add(&mut text, &format!("  {:>1$}", names[*column], width(column))));
-    text.push('\n');
+    let columns: Vec<usize> = (0..names.len()).filter(|column| rows.iter().any(|row| row.changed(*column))).collect();
+    let (shown, more) = columns.split_at(fitting(&columns, names));
+    let mut text = format!("{title}\neach against the one before it, positive is better\n\n");
+    let mut head = format!("{:<COMMIT$}  {:<SUBJECT$}", "commit", "subject");
+    shown.iter().for_each(|column| add(&mut head, &format!("  {:>1$}", names[*column], width(names[*column]))));
+    add(&mut text, &format!("{}\n", head.trim_end()));
     for row in rows {
-        add(&mut text, &format!("{:<12}  {:<SUBJECT$}", row.commit, cut(&row.subject)));
-        match &row.state {
-            State::Base => text.push_str("  (before the series)"),
-            State::Equal => text.push_str("  the same image"),
-            State::Failed(why) => add(&mut text, &format!("  does not build: {why}")),
-            State::Compared(cells) if shown.iter().all(|column| cells[*column] == Cell::Same) => {
-                text.push_str("  another image, nothing changed");
-            }
-            State::Compared(cells) => {
-                shown
-                    .iter()
-                    .for_each(|column| add(&mut text, &format!("  {:>1$}", cells[*column].text(), width(column))));
-            }
+        let line = format!("{:<COMMIT$}  {:<SUBJECT$}{}", row.commit, cut(&row.subject), row.told(shown, names));
+        add(&mut text, &format!("{}\n", line.trim_end()));
+        if let State::Failed(why) = &row.state {
+            text.push_str(&folded(why));
         }
-        text.truncate(text.trim_end().len());
-        text.push('\n');
     }
-    if columns.is_empty() {
-        add(&mut text, &format!("\nnothing changed in any of {} workloads\n", names.len()));
-    } else {
-        add(&mut text, &format!("\n{} of {} workloads changed\n", columns.len(), names.len()));
-    }
+    add(&mut text, &format!("\n{}\n", summary(rows, (columns.len(), names.len()))));
     for column in more {
         let of_row = |row: &Row| match &row.state {
             State::Compared(cells) if cells[*column] != Cell::Same => {
@@ -95,9 +76,80 @@ pub(crate) fn table(title: &str, rows: &[Row], names: &[&str]) -> String {
             _ => None,
         };
         let all: Vec<String> = rows.iter().filter_map(of_row).collect();
-        add(&mut text, &format!("also {}: {}\n", names[*column], all.join(", ")));
+        add(&mut text, &format!("also {}:\n{}", names[*column], folded(&all.join(", "))));
     }
     text
+}
+
+impl Row {
+    /// Tells whether the commit changed a workload, or may have.
+    fn changed(&self, column: usize) -> bool {
+        match &self.state {
+            State::Compared(cells) => cells.get(column).is_some_and(|cell| *cell != Cell::Same),
+            State::Base | State::Equal | State::Failed(_) => false,
+        }
+    }
+
+    /// Returns what came of the commit, after its subject.
+    fn told(&self, shown: &[usize], names: &[&str]) -> String {
+        match &self.state {
+            State::Base => "  (before the series)".to_owned(),
+            State::Equal => "  the same image".to_owned(),
+            State::Failed(_) => "  does not build:".to_owned(),
+            State::Compared(_) if !(0..names.len()).any(|column| self.changed(column)) => {
+                "  another image, nothing changed".to_owned()
+            }
+            State::Compared(cells) => {
+                let cell = |column: &usize| format!("  {:>1$}", cells[*column].text(), width(names[*column]));
+                shown.iter().map(cell).collect()
+            }
+        }
+    }
+}
+
+fn width(name: &str) -> usize {
+    name.len().max(9)
+}
+
+/// Returns how many columns fit beside the subjects.
+fn fitting(columns: &[usize], names: &[&str]) -> usize {
+    let mut left = LINE - COMMIT - GAP - SUBJECT;
+    let fits = |column: &&usize| {
+        let wide = GAP + width(names[**column]);
+        left.checked_sub(wide).is_some_and(|rest| {
+            left = rest;
+            true
+        })
+    };
+    columns.iter().take_while(fits).count()
+}
+
+/// Says how many workloads changed.
+fn summary(rows: &[Row], (changed, workloads): (usize, usize)) -> String {
+    if !rows.iter().any(|row| matches!(row.state, State::Compared(_) | State::Equal)) {
+        "no two commits of it build: nothing was compared".to_owned()
+    } else if changed == 0 {
+        format!("nothing changed in any of {workloads} workloads")
+    } else {
+        format!("{changed} of {workloads} workloads changed")
+    }
+}
+
+/// Returns words in lines that begin below the subjects. A word that is longer than a line stays whole.
+fn folded(words: &str) -> String {
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in words.split_whitespace() {
+        if !line.is_empty() && COMMIT + GAP + line.chars().count() + 1 + word.chars().count() > LINE {
+            lines.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    lines.push(line);
+    lines.iter().map(|line| format!("{:1$}{line}\n", "", COMMIT + GAP)).collect()
 }
 
 /// Adds to a text.
@@ -138,12 +190,29 @@ mod tests {
         ];
         insta::assert_snapshot!("table", table("000000000000..555555555555, 5 commits", &rows, &names));
         assert!(table("a..b, 1 commit", &rows[..2], &names).ends_with("nothing changed in any of 4 workloads\n"));
+        let told = table("a..b, 1 commit", &[rows[0].clone(), rows[3].clone()], &names);
+        assert!(told.ends_with("no two commits of it build: nothing was compared\n"), "{told}");
+    }
+
+    #[test]
+    fn lines_are_as_long_as_a_terminals() {
+        let names = ["fault-anon", "fault-file-private", "fork-exit", "fork-exec"];
+        let all = State::Compared(vec![Cell::Worse(-104.5); 4]);
+        let why = "mm/memory.c:7:1: error: implicit declaration of function 'x'; did you mean 'xx'?".repeat(3);
+        let subject = "mm: a subject that is longer than any table has room for";
+        let mut rows: Vec<Row> = "12345678".chars().map(|digit| row(digit, subject, all.clone())).collect();
+        rows.insert(0, row('0', subject, State::Base));
+        rows.push(row('9', subject, State::Failed(why)));
+        let told = table("000000000000..999999999999, 9 commits", &rows, &names);
+        assert!(told.lines().all(|line| line.chars().count() <= 80), "{told}");
+        assert_eq!(told.matches("also fork-e").count(), 2, "{told}");
     }
 
     #[test]
     fn many_columns_are_told_below() {
         let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
         let rows = [row('0', "base", State::Base), row('1', "all", State::Compared(vec![Cell::Worse(-1.5); 10]))];
-        assert!(table("x", &rows, &names).ends_with("also i: 111111111111 -1.50 %\nalso j: 111111111111 -1.50 %\n"));
+        let told = table("x", &rows, &names);
+        assert!(told.ends_with("also j:\n              111111111111 -1.50 %\n"));
     }
 }

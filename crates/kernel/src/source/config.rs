@@ -71,7 +71,8 @@ impl Configuration {
     }
 
     /// Returns what tells it from others: the same lines are the same configuration.
-    pub(crate) fn identity(&self) -> String {
+    #[must_use]
+    pub fn identity(&self) -> String {
         let kind = if self.base == Base::Tiny { "tiny" } else { "whole" };
         let lines: String = options(&self.text).iter().map(|(option, value)| format!("{option}={value}\n")).collect();
         sha256(format!("{kind}\n{lines}").as_bytes())

@@ -26,6 +26,8 @@ const FIXED: [&str; 5] = [
 /// Programs that make needs, and their packages.
 const PROGRAMS: [(&str, &str); 6] =
     [("make", "make"), ("gcc", "gcc"), ("ld", "binutils"), ("flex", "flex"), ("bison", "bison"), ("bc", "bc")];
+/// What gcc says of a compiler that was ended from outside.
+const KILLED: [&str; 2] = ["Killed signal", "Terminated signal"];
 /// Folders of objects that are kept.
 const FOLDERS_MAX: usize = 3;
 
@@ -168,7 +170,7 @@ impl<'a> Objects<'a> {
             return Err(KernelError::NoSpace { folder: self.out.clone() });
         }
         let first_error = first_error(&said);
-        if ended.code.is_none() || first_error.contains("Killed signal") {
+        if ended.code.is_none() || KILLED.iter().any(|signal| first_error.contains(signal)) {
             // Somebody ended it, such as a kernel without memory: that is not the source's fault.
             return Err(SourceError::Program { command: format!("make {target}"), said: first_error }.into());
         }
@@ -204,7 +206,7 @@ fn of_kconfig(list: &str) -> String {
 /// Picks the first line that says what is wrong, not what came of it.
 fn first_error(said: &str) -> String {
     let is_error = |line: &&str| {
-        let of_tool = ["error:", "undefined reference", "Killed signal", "not found", "No such file"];
+        let of_tool = ["error:", "undefined reference", KILLED[0], KILLED[1], "not found", "No such file"];
         of_tool.iter().any(|word| line.contains(word)) && !line.starts_with("make")
     };
     let of_make = |line: &&str| line.contains("***");

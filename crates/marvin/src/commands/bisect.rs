@@ -44,7 +44,8 @@ pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<
     let reuse = if command.force { Reuse::Nothing } else { Reuse::Stored };
     let mut log = BisectionLog::open(&home, &identity(command, (&history, workload, &lab, &sources)), reuse)?;
     if log.resumed() > 0 {
-        progress.say(&format!("{} commits were measured before; --force measures them again", log.resumed()));
+        let were = if log.resumed() == 1 { "commit was" } else { "commits were" };
+        progress.say(&format!("{} {were} measured before; --force measures anew", log.resumed()));
     }
     let name = RefCell::new(String::new());
     let notify = |event: BisectionEvent<'_>| {
@@ -159,7 +160,9 @@ fn question(command: &Bisect, workload: &Workload) -> BisectionQuestion {
 fn identity(command: &Bisect, (history, workload, lab, sources): (&History, &Workload, &Lab, &Sources)) -> String {
     let machine = &lab.machine().id;
     let (good, bad) = (history.good(), history.bad());
-    let (tree, config) = (sources.repository().folder().display(), &command.sources.config);
+    let tree = sources.repository().folder().display();
+    // By its lines: a file may have others than last time, and so may what comes with another Marvin.
+    let config = sources.settings().configuration.identity();
     let seeds = match workload.steadiness {
         Steadiness::Steady => format!("{} seeds", command.seeds),
         Steadiness::Chaotic => "runs".to_owned(),

@@ -45,14 +45,14 @@ pub(crate) fn series(arguments: &Arguments, command: &Series) -> anyhow::Result<
         rows.push(row);
         builds.extend(build);
     }
-    if builds.is_empty() {
-        return Err(WrongInput(format!("no commit of {} builds", command.range)).into());
+    if !builds.is_empty() {
+        prepare(&lab, &workloads, &progress)?;
+        fill(&lab, command, (&builds, &workloads, suite), (&mut rows, &progress))?;
     }
-    prepare(&lab, &workloads, &progress)?;
-    fill(&lab, command, (&builds, &workloads, suite), (&mut rows, &progress))?;
     progress.end();
     let names: Vec<&str> = workloads.iter().map(|workload| workload.name).collect();
-    let title = format!("{}..{}, {} commits", short(&older), short(&newer), commits.len());
+    let plural = if commits.len() == 1 { "" } else { "s" };
+    let title = format!("{}..{}, {} commit{plural}", short(&older), short(&newer), commits.len());
     answer.write(table(&title, &rows, &names))?;
     Ok(conclusion(&rows))
 }

@@ -1,11 +1,11 @@
-//! A real source to its end where `MARVIN_FULL` is set: imported, built, compared, two planted regressions bisected among 64
-//! commits, and a build upon others held against one from nothing.
+//! Real sources to their end where `MARVIN_FULL` is set: imported, built, two planted regressions bisected among 64 commits, a
+//! build upon others held against the one from nothing, a series, and another release compared. What it takes is printed.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use crate::bisected::Tree;
-use crate::fresh::fresh;
 use crate::{folder, told};
 
 /// Files that are compiled, and such that are not.
@@ -34,11 +34,29 @@ fn spent_s() -> f64 {
     ticks / 100.0
 }
 
+/// What something took.
+struct Clock {
+    spent: f64,
+    begun: Instant,
+}
+
+impl Clock {
+    fn start() -> Self {
+        Self { spent: spent_s(), begun: Instant::now() }
+    }
+
+    fn say(&self, what: &str) {
+        println!("{what}: {:.0} s, {:.0} s CPU", self.begun.elapsed().as_secs_f64(), spent_s() - self.spent);
+    }
+}
+
 /// Makes 64 commits on the newest release of a series: most in files that are not compiled, some that only add a function, and
 /// the two that are guilty, which are returned.
-fn history(series: &str, debian: &str) -> (Tree, [String; 2]) {
+fn history(series: &str, debian: &Path) -> (Tree, [String; 2]) {
     let tree = Tree::new(&format!("real-source-tree-{series}"));
-    tree.git(&["fetch", "-q", debian, series]);
+    // Its objects are used where they are.
+    fs::write(tree.folder.join(".git/objects/info/alternates"), format!("{}/objects\n", debian.display())).unwrap();
+    tree.git(&["fetch", "-q", &debian.display().to_string(), series]);
     let files = [FAULT.1, FORK.1, HEADER.1].into_iter().chain(PADDED).chain(NOT_COMPILED);
     let sparse: Vec<String> = files.map(|file| format!("/{file}")).collect();
     let set = ["sparse-checkout", "set", "--no-cone"];
@@ -75,65 +93,71 @@ fn number_before(text: &str, words: &str) -> f64 {
     text[..at].split_whitespace().next_back().unwrap().parse().unwrap()
 }
 
+/// Returns the home, with the source packages of an earlier time and nothing else: what is built is built from nothing.
+fn home() -> PathBuf {
+    let home = folder("real-source-home");
+    let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
+    let imported = home.join("workshop/debian");
+    for path in entries(&home).chain(entries(&home.join("workshop"))).filter(|path| !imported.starts_with(path)) {
+        if path.is_dir() { fs::remove_dir_all(path).unwrap() } else { fs::remove_file(path).unwrap() }
+    }
+    home
+}
+
+/// Builds something and returns the line that names the image.
+fn image(home: &Path, name: &str, tree: Option<&str>) -> String {
+    let clock = Clock::start();
+    let of_tree = tree.map_or(vec![], |tree| vec!["--tree", tree]);
+    let said = told(home, &[&["build", name], &of_tree[..]].concat());
+    assert!(said.starts_with("exit 0") && said.contains(": building "), "{said}");
+    clock.say(name);
+    said.lines().find(|line| line.starts_with("build ")).unwrap().to_owned()
+}
+
+/// Bisects a planted regression, and again with the culprit taken back.
+fn bisect(home: &Path, tree: &str, (workload, guilty): (&str, &str)) {
+    let clock = Clock::start();
+    let range = ["bisect", "good", "main", "--tree", tree, "--workload", workload];
+    let said = told(home, &[&range[..], &["--no-revert"]].concat());
+    assert!(said.starts_with("exit 0"), "{said}");
+    let builds = said.matches(": building commit ").count();
+    let left = number_before(&said, " of which can change");
+    clock.say(&format!("{workload} bisected, {builds} builds, {left} of {COMMITS} commits left"));
+    assert!(said.contains(&format!("worse   {} (", &guilty[..12])), "{said}");
+    let explained = number_before(&said, " % of the whole difference");
+    assert!((explained - 100.0).abs() < 1.0, "{said}");
+    assert!(builds as f64 <= left.log2().ceil() + 2.0, "{said}");
+    let clock = Clock::start();
+    let again = told(home, &[&range[..], &["-q"]].concat());
+    clock.say(&format!("{workload} taken back"));
+    assert!(again.contains("confirmed: BAD without it"), "{again}");
+}
+
 #[test]
 fn planted_regressions_are_bisected_in_real_sources() {
     if std::env::var_os("MARVIN_FULL").is_none() {
         println!("skipped: real kernels are built only with MARVIN_FULL=1");
         return;
     }
-    let home = folder("real-source-home");
-    let debian = home.join("workshop/debian").display().to_string();
-    for series in ["6.1", "6.12"] {
-        let source = format!("deb-src:{series}");
-        let built = told(&home, &["build", &source, "-q"]);
-        assert!(built.starts_with("exit 0"), "{built}");
-        let (tree, guilty) = history(series, &debian);
-        for (workload, guilty) in ["fault-anon", "fork-exit"].into_iter().zip(&guilty) {
-            let (spent, begun) = (spent_s(), Instant::now());
-            let range = ["bisect", "good", "main", "--tree", &tree.name(), "--workload", workload, "--no-revert"];
-            let said = told(&home, &range);
-            let builds = said.matches(": building commit ").count();
-            let left = number_before(&said, " of which can change");
-            println!(
-                "{series} {workload}: {builds} builds, {left} of {COMMITS} commits left, {:.0} s, {:.0} s CPU",
-                begun.elapsed().as_secs_f64(),
-                spent_s() - spent
-            );
-            assert!(said.starts_with("exit 0"), "{said}");
-            assert!(said.contains(&format!("worse   {} (", &guilty[..12])), "{said}");
-            assert!(said.contains("explained: 100.0 %") || said.contains("explained: 99.9 %"), "{said}");
-            assert!(builds as f64 <= left.log2().ceil() + 2.0, "{said}");
-            let again = told(&home, &[&range[..7], &["-q"]].concat());
-            assert!(again.contains("confirmed: BAD without it"), "{again}");
-        }
-    }
-    let compared =
-        told(&home, &["compare", "deb-src:6.1", "deb-src:6.12", "--quick", "--workload", "fault,fork", "-q"]);
-    assert!(["exit 0", "exit 1", "exit 3"].iter().any(|exit| compared.starts_with(exit)), "{compared}");
-}
-
-/// What `marvin build` says of the image.
-fn image(said: &str) -> String {
-    assert!(said.starts_with("exit 0"), "{said}");
-    said.lines().find(|line| line.starts_with("build ")).unwrap().to_owned()
-}
-
-#[test]
-fn a_build_upon_others_is_the_one_from_nothing() {
-    if std::env::var_os("MARVIN_FULL").is_none() {
-        println!("skipped: real kernels are built only with MARVIN_FULL=1");
-        return;
-    }
-    let home = folder("real-source-home");
-    assert!(told(&home, &["build", "deb-src:6.12", "-q"]).starts_with("exit 0"));
-    let (tree, guilty) = history("6.12", &home.join("workshop/debian").display().to_string());
+    let home = home();
+    let from_nothing = image(&home, "deb-src:6.12", None);
+    let (tree, guilty) = history("6.12", &home.join("workshop/debian"));
     let name = tree.name();
-    let last = ["build", "git:main", "--tree", &name];
-    let of = |home: &std::path::Path| image(&told(home, &last));
-    // After another commit, and again after its own objects were those of the commit after it.
-    told(&home, &["build", &format!("git:{}", guilty[0]), "--tree", &name, "-q"]);
-    let upon_others = of(&home);
-    let clean = fresh("clean-build-home");
-    assert_eq!(of(&clean), upon_others);
-    fs::remove_dir_all(clean).unwrap();
+    for (workload, guilty) in ["fault-anon", "fork-exit"].into_iter().zip(&guilty) {
+        bisect(&home, &name, (workload, guilty));
+    }
+    // What was built from which source is forgotten, and the objects are those of other commits.
+    fs::remove_dir_all(home.join("builds/by-recipe")).unwrap();
+    let upon_others = image(&home, "git:good", Some(&name));
+    assert_eq!(upon_others, from_nothing);
+
+    let clock = Clock::start();
+    let range = format!("{0}~2..{0}", guilty[0]);
+    let few = ["--seeds", "1", "--workload", "fault-anon,fork-exit", "-q"];
+    let series = told(&home, &[&["series", &range, "--tree", &name], &few[..]].concat());
+    clock.say("a series of two commits");
+    assert!(series.starts_with("exit 1") && series.contains("1 of 2 workloads changed"), "{series}");
+    image(&home, "deb-src:6.1", None);
+    let compared = told(&home, &[&["compare", "deb-src:6.1", "deb-src:6.12"], &few[..]].concat());
+    assert!(["exit 0", "exit 1", "exit 3"].iter().any(|exit| compared.starts_with(exit)), "{compared}");
 }
