@@ -112,7 +112,6 @@ fn workloads() -> Vec<&'static Workload> {
         stresses: "nothing",
         operation: "nothing at all",
         operations: 20_000,
-        declared: None,
         iterations: SAMPLES,
         warm_up: 2,
         exercises: &[],

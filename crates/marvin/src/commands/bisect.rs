@@ -65,15 +65,18 @@ pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<
         event: |event| progress.event(&event),
     };
     let ended = lab::bisect((&history, &question(command, workload)), &mut prober, &mut log, &notify)?;
-    progress.end();
     let findings = match ended {
-        Bisected::Refused(why) => return refused(&why),
+        Bisected::Refused(why) => {
+            progress.end();
+            return refused(&why);
+        }
         Bisected::Found(findings) => findings,
     };
     let headline = |culprit: &Culprit| sources.headline(&culprit.commit);
     let headlines = findings.culprits.iter().map(headline).collect::<Result<Vec<_>, _>>()?;
     let ledgers = findings.culprits.iter().map(|culprit| ledger(&prober, culprit, command.seeds));
     let ledgers = ledgers.collect::<anyhow::Result<Vec<_>>>()?;
+    progress.end();
     let told = Told {
         findings: &findings,
         headlines: &headlines,
@@ -86,14 +89,19 @@ pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<
         command: reproducer(command, &history),
     };
     log.keep(&found(command, &told).to_text())?;
+    tell(&told, (answer, mail), &progress)
+}
+
+/// Writes the report, and the mail where one is wanted.
+fn tell(told: &Told<'_>, (answer, mail): (Answer, Option<Answer>), progress: &Progress) -> anyhow::Result<Exit> {
     if let Some(file) = mail {
-        match bisection::mail(&told) {
+        match bisection::mail(told) {
             Some(text) => file.write(text)?,
             None => progress.say("nothing became worse: no mail is written"),
         }
     }
-    answer.write(bisection::text(&told))?;
-    Ok(if findings.culprits.is_empty() { Exit::Unclear } else { Exit::Fine })
+    answer.write(bisection::text(told))?;
+    Ok(if told.findings.culprits.is_empty() { Exit::Unclear } else { Exit::Fine })
 }
 
 /// Returns the profile of a culprit against what it was compared with; both were measured.
