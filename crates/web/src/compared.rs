@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Build, Declared, LKP, MMTESTS, MachineId, MachineKind, Run, Workload, imported_metric, imported_workload};
+use model::{
+    Build, Declared, LKP, MMTESTS, MachineId, MachineKind, Run, Suite, Workload, imported_metric, imported_workload,
+};
 use report::{Machines, Question};
 use store::{Store, StoreError};
 
@@ -21,7 +23,8 @@ pub(crate) fn all_runs(store: &Store, build: &Build, machines: &[&MachineId]) ->
     Ok(runs)
 }
 
-/// Asks about the seeds and workloads that both have; none where there are none. Where runs scatter their numbers pair nothing,
+/// Asks about the seeds and workloads that both have; none where there are none. `command` is what compares the two kernels; it is
+/// told what to measure. Where runs scatter their numbers pair nothing,
 /// and all of them count.
 pub(crate) fn asked_of(kind: MachineKind, [old, new]: [&[Run]; 2], command: String) -> Option<Question> {
     let seeds = match kind {
@@ -42,6 +45,7 @@ pub(crate) fn asked_of(kind: MachineKind, [old, new]: [&[Run]; 2], command: Stri
     };
     let workloads: Vec<&'static Workload> =
         known.into_iter().filter(|workload| has(old, workload.name) && has(new, workload.name)).collect();
+    let command = if kind == MachineKind::Exact { measuring(&command, &workloads, &seeds) } else { command };
     (!workloads.is_empty()).then(|| Question {
         suite: ALL_SUITES.to_owned(),
         workloads,
@@ -52,6 +56,29 @@ pub(crate) fn asked_of(kind: MachineKind, [old, new]: [&[Run]; 2], command: Stri
         command,
         created_unix: None,
     })
+}
+
+/// Returns the commands that measure workloads with so many seeds: one for each suite that it takes.
+fn measuring(command: &str, workloads: &[&Workload], seeds: &[u64]) -> String {
+    let count = seeds.iter().max().copied().unwrap_or(1);
+    let mut left: BTreeSet<&str> = workloads.iter().map(|workload| workload.name).collect();
+    let mut commands = Vec::new();
+    while !left.is_empty() {
+        let held = |suite: &Suite| suite.workloads.iter().filter(|workload| left.contains(workload.name)).count();
+        // Of those that hold the most the first: the last two only choose from the others.
+        let Some(suite) = model::SUITES.iter().rev().max_by_key(|suite| held(suite)).filter(|suite| held(suite) > 0)
+        else {
+            break;
+        };
+        let named: Vec<&str> = suite.workloads.iter().map(|w| w.name).filter(|name| left.contains(name)).collect();
+        let mut words = format!("{command} --suite {} --seeds {count}", suite.name);
+        if named.len() < suite.workloads.len() {
+            words.push_str(&format!(" --workload {}", named.join(",")));
+        }
+        left.retain(|name| !named.contains(name));
+        commands.push(words);
+    }
+    commands.join(" && ")
 }
 
 /// Returns the rows of imported runs of which it is known which way they are good.
@@ -69,4 +96,23 @@ fn imported(runs: &[Run]) -> Vec<&'static Workload> {
 /// Makes runs of several suites runs of one: a workload's samples are its own, whatever suite it was measured with.
 pub(crate) fn as_one_suite(runs: &mut [Run]) {
     runs.iter_mut().for_each(|run| ALL_SUITES.clone_into(&mut run.suite));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::measuring;
+
+    #[test]
+    fn what_was_measured_can_be_measured_again() {
+        let seeds: Vec<_> = model::SEEDS.workloads.iter().collect();
+        assert_eq!(measuring("compare A B", &seeds, &[1, 2, 5]), "compare A B --suite seeds --seeds 5");
+        let named = |names: &[&str]| -> Vec<&'static model::Workload> {
+            model::workloads().into_iter().filter(|workload| names.contains(&workload.name)).collect()
+        };
+        assert_eq!(
+            measuring("compare A B", &named(&["getppid", "reclaim-slow", "reclaim-anon"]), &[1]),
+            "compare A B --suite reclaim --seeds 1 --workload reclaim-anon,reclaim-slow && \
+             compare A B --suite micro --seeds 1 --workload getppid"
+        );
+    }
 }
