@@ -33,6 +33,7 @@ fn main() -> anyhow::Result<()> {
     growth(&mut figures)?;
     append(&mut figures)?;
     ratings(&mut figures)?;
+    everything(&mut figures)?;
     detection(otava.as_ref())?;
     calibration()
 }
@@ -120,6 +121,35 @@ fn ratings(figures: &mut Figures) -> anyhow::Result<()> {
         black_box(rated.iter().zip(&q).map(verdict).collect::<Vec<_>>());
     })?;
     let name = "1,000 rows of 2 × 5 groups of 10 values, rated";
+    print(figures, (name, seconds * 1e3, "ms CPU"), Against::Goal(20.0))
+}
+
+/// All that is said of a comparison of many rows: ratings with q over all, ranks, the noise of both sides, and the geometric mean
+/// over the rows with its interval, worked out group by group.
+fn everything(figures: &mut Figures) -> anyhow::Result<()> {
+    let mut chance = Chance::new(SEED);
+    let mut side = || -> Vec<Vec<f64>> { (0..6).map(|_| (0..10).map(|_| 100.0 + chance.normal()).collect()).collect() };
+    let rows: Vec<_> = (0..1000).map(|_| (side(), side())).collect();
+    let noise = |groups: &[Vec<f64>]| {
+        let medians: Vec<f64> = groups.iter().filter_map(|group| stats::median(group)).collect();
+        stats::noise_profile(&medians)
+    };
+    let seconds = least(3, || {
+        let scores = |groups: &Vec<Vec<f64>>| Scores::of(groups, Better::Lower).ok();
+        let sides: Vec<(Scores, Scores)> =
+            rows.iter().filter_map(|(base, new)| scores(base).zip(scores(new))).collect();
+        let rated: Vec<_> = sides.iter().map(|(base, new)| rate(base, new, &History::default())).collect();
+        let ranks = |((base, new), rating): (&(Scores, Scores), &stats::Rating)| stats::cross_check(base, new, rating);
+        black_box(sides.iter().zip(&rated).map(ranks).collect::<Vec<_>>());
+        black_box(rows.iter().map(|(base, new)| (noise(base), noise(new))).collect::<Vec<_>>());
+        let p: Vec<[f64; 1]> = rated.iter().map(|rating| [rating.precision.map_or(1.0, |found| found.p)]).collect();
+        let q = families(&p, 0.05).unwrap_or_default();
+        black_box(rated.iter().zip(&q).map(|(rating, of)| rating.verdict(0.02, of.q)).collect::<Vec<_>>());
+        let (base, new): (Vec<Scores>, Vec<Scores>) = sides.into_iter().unzip();
+        let means = Scores::together(&base).ok().zip(Scores::together(&new).ok());
+        black_box(means.and_then(|(base, new)| rate(&base, &new, &History::default()).interval(0.95)));
+    })?;
+    let name = "the same of 2 × 6, with ranks, noise and mean";
     print(figures, (name, seconds * 1e3, "ms CPU"), Against::Goal(20.0))
 }
 

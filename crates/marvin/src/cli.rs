@@ -585,7 +585,7 @@ pub(crate) enum AlertsFormat {
 
 /// `marvin alerts`.
 #[derive(Debug, Args)]
-#[command(after_help = format!("{LINE_HELP}The exit code is 1 where an alert is open: something is worse, and nobody said that it may stay so."))]
+#[command(after_help = format!("{LINE_HELP}The exit code is 1 where an alert is open: something is worse, and nobody said that it may stay so. It is 3 where none is, but a metric changed unit or direction, so that results are compared with nothing."))]
 pub(crate) struct Alerts {
     /// Only kernels of a line of releases
     #[arg(long, value_name = "LINE", default_value_t = Line::All)]

@@ -8,10 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use model::{BuildId, MachineId, Release, RunId};
+use model::{BuildId, Declared, MachineId, Release, RunId};
 
+use crate::codes::Code;
 use crate::columns::Id;
-use crate::database::Database;
+use crate::database::{Database, Row};
 use crate::{Artefact, Store, StoreError};
 
 /// The artefact that says who refers to a run: it and its run are kept for ever.
@@ -49,8 +50,8 @@ struct Known {
     suite: String,
     seed: i64,
     started_unix: i64,
-    /// Workloads with their operations.
-    done: BTreeSet<(String, i64)>,
+    /// Workloads with their operations, and what their metrics were declared to be.
+    done: BTreeMap<(String, i64), Option<Declared>>,
     is_referred: bool,
 }
 
@@ -71,7 +72,7 @@ impl Store {
     /// Says what need not be kept.
     ///
     /// A run is replaced when a later one of the same build, machine, suite and seed did all that it did, with as many
-    /// operations: whoever asks takes the newest.
+    /// operations and in the same units: whoever asks takes the newest.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -82,7 +83,7 @@ impl Store {
             let replaces = |later: &Known| {
                 (&later.build, &later.machine, &later.suite, later.seed)
                     == (&run.build, &run.machine, &run.suite, run.seed)
-                    && later.done.is_superset(&run.done)
+                    && run.done.iter().all(|(what, then)| later.done.get(what).is_some_and(|now| agree(*then, *now)))
             };
             if !known[place + 1..].iter().any(replaces) {
                 continue;
@@ -267,14 +268,16 @@ impl Store {
         let heads = "SELECT runs.number, runs.id, build, machine, suite, seed, started_unix, builds.version,
                         (SELECT count(*) FROM artefacts WHERE run = runs.number AND name = ?1)
                      FROM runs JOIN builds ON builds.id = build ORDER BY runs.number";
-        let results = "SELECT run, workload, operations FROM results";
+        let results = "SELECT run, workload, operations, declared FROM results";
         self.with(|database| {
             let _whole = database.read()?;
-            let mut done: BTreeMap<i64, BTreeSet<(String, i64)>> = BTreeMap::new();
-            for (run, workload, operations) in
-                database.rows(results, &[], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
-            {
-                done.entry(run).or_default().insert((workload, operations));
+            let mut done: BTreeMap<i64, BTreeMap<(String, i64), Option<Declared>>> = BTreeMap::new();
+            let read = |row: &Row<'_>| {
+                let declared = row.get::<Option<Code<Declared>>>(3)?.map(|code| code.0);
+                Ok((row.get(0)?, (row.get(1)?, row.get(2)?), declared))
+            };
+            for (run, what, declared) in database.rows(results, &[], read)? {
+                done.entry(run).or_default().insert(what, declared);
             }
             database.rows(heads, &[&MENTIONED], |row| {
                 let version: String = row.get(7)?;
@@ -293,6 +296,11 @@ impl Store {
     }
 }
 
+/// Tells whether two results may be of one metric: what an earlier Marvin did not say speaks against nothing.
+fn agree(one: Option<Declared>, other: Option<Declared>) -> bool {
+    one.zip(other).is_none_or(|(one, other)| one.agrees(&other))
+}
+
 /// Returns the bytes of a file; none of one that is not there.
 fn file_bytes(file: &Path) -> u64 {
     fs::metadata(file).map_or(0, |data| data.len())
@@ -307,7 +315,7 @@ fn folder_bytes(folder: &Path) -> u64 {
 mod tests {
     use std::fs;
 
-    use model::{Decision, Run, RunId, Triage};
+    use model::{Decision, Declared, Run, RunId, Triage};
 
     use super::{Retention, Waste};
     use crate::testing::{New, again, build, contract, decision, parents, run, saved, store};
@@ -348,6 +356,10 @@ mod tests {
         let mut other = at("04", 1, 200);
         other.results[0].operations = 7;
         saved(&store, &other);
+        // And one in another unit.
+        let mut unlike = at("06", 1, 250);
+        unlike.results[0].declared = unlike.results[0].declared.map(|then| Declared { unit: "us", ..then });
+        saved(&store, &unlike);
         assert_eq!(store.waste(&ALL).unwrap(), Waste::default());
         saved(&store, &at("05", 1, 300));
         assert_eq!(ids(&store.waste(&ALL).unwrap().runs), ["01", "03"]);

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use model::{
-    Build, BuildFile, BuildId, FailureReason, Machine, MachineId, MachineKind, Outcome, Run, RunId, Stage,
-    SubjectFailure, WorkloadResult,
+    Build, BuildFile, BuildId, Declared, Direction, FailureReason, Machine, MachineId, MachineKind, Outcome, Run,
+    RunId, Stage, SubjectFailure, WorkloadResult, unit_named,
 };
 use store::{Artefact, Store};
 use tempfile::TempDir;
@@ -128,7 +128,12 @@ impl Lab {
         for (n, name) in HOSTILE.iter().enumerate() {
             for version in ["6.1", "6.12"] {
                 let cost = if version == "6.1" { 100.0 } else { 130.0 };
-                let results = HOSTILE.iter().map(|workload| result(workload, cost)).collect();
+                let mut results: Vec<WorkloadResult> = HOSTILE.iter().map(|workload| result(workload, cost)).collect();
+                // A unit that changes: pages name both.
+                let unit = if version == "6.1" { HOSTILE[n] } else { HOSTILE[(n + 1) % HOSTILE.len()] };
+                let direction = Some(Direction::LowerIsBetter);
+                let declared = Some(Declared { unit: unit_named(unit), direction, margin_percent: 1.0 });
+                results.push(WorkloadResult { declared, ..result("changing", cost) });
                 lab.run((&format!("{version}.{n}{name}"), "aa", 1), results);
             }
         }

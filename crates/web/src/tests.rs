@@ -132,6 +132,8 @@ fn hostile_names_stay_names() {
             assert!(!link.starts_with("javascript:"), "{path}");
         }
     }
+    let aside = found.iter().any(|(_, reply)| String::from_utf8_lossy(&reply.body).contains("Not one metric."));
+    assert!(aside, "hostile units are shown");
     let path = format!("/s/aa0000000000/cloud-amd64/{}.html", slug(HOSTILE[3]));
     let odd = lab.site().answer(&path, "");
     assert_eq!(odd.status, 200, "it is the name of a workload, and of nothing else");

@@ -1,6 +1,10 @@
 //! What is done with results as they are kept: in a home or on a server, mailed, exported, let go of.
 
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use store::cluster::{Cluster, Durability, PASSWORD};
 use store::{Location, Store};
@@ -97,4 +101,52 @@ fn results_on_a_server_are_listed_and_its_password_is_not_told() {
     let output = marvin(home).env("MARVIN_STORE", &address).arg("runs").output().unwrap();
     let told = shown(&output, home);
     assert!(told.starts_with("exit 5") && told.contains("cannot be reached") && !told.contains(PASSWORD), "{told}");
+}
+
+/// Asks a server for a page, until the answer holds a text; none where it does not within half a minute.
+fn asked(address: &str, path: &str, until: &str) -> Option<String> {
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(30) {
+        let mut stream = TcpStream::connect(address).unwrap();
+        let question = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        stream.write_all(question.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        if answer.contains(until) {
+            return Some(answer);
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    None
+}
+
+#[test]
+fn a_dashboard_whose_server_goes_shows_what_it_knows_says_so_and_goes_on() {
+    let Some(mut cluster) = Cluster::start(Durability::Hasty).unwrap() else {
+        println!("not tested with PostgreSQL, which is not installed: scripts/needs.sh test");
+        return;
+    };
+    let (home, place) = (fresh("kept-gone"), cluster.place().unwrap());
+    fill(&Store::open(Location::server(&place, None).unwrap()).unwrap());
+    let mut program = marvin(&home);
+    program.env("MARVIN_STORE", &place).args(["serve", "--listen", "127.0.0.1:0"]).stderr(Stdio::piped());
+    let mut server = program.spawn().unwrap();
+    let mut said = BufReader::new(server.stderr.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next()).unwrap().to_owned();
+    assert!(asked(&address, "/metrics", "marvin_store_unreadable 0\n").is_some());
+    cluster.pause().unwrap();
+    assert!(asked(&address, "/metrics", "marvin_store_unreadable 1\n").is_some(), "that it is gone is said");
+    assert!(asked(&address, "/", "Since 6.12.100").is_some(), "what was read is still shown");
+    let failed = asked(&address, "/runs.html", "the store cannot be read").unwrap();
+    assert!(failed.starts_with("HTTP/1.1 500") && !failed.contains(PASSWORD), "{failed}");
+    cluster.resume().unwrap();
+    assert!(asked(&address, "/metrics", "marvin_store_unreadable 0\n").is_some(), "and that it is back");
+    assert!(asked(&address, "/runs.html", "HTTP/1.1 200").is_some(), "nothing is lost");
+    server.kill().unwrap();
+    server.wait().unwrap();
+    line.clear();
+    said.read_to_string(&mut line).unwrap();
+    assert!(!line.contains(PASSWORD), "{line}");
 }
