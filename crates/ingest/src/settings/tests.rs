@@ -8,9 +8,9 @@ use crate::ManifestError;
 
 /// Reads a file where there is one tool, `bench`.
 fn settings(text: &str) -> Result<LabSettings, ManifestError> {
-    static ROWS: [Workload; 1] = [Workload { name: "bench-small", ..model::MICRO.workloads[0] }];
+    static ROWS: [Workload; 1] = [Workload { name: "hackbench", ..model::MICRO.workloads[0] }];
     static SUITE: model::Suite = model::Suite { name: "tools", purpose: "", workloads: &ROWS };
-    let words = ["bench", "bench-small"].map(|word| (word.to_owned(), vec![&ROWS[0]])).into();
+    let words = ["bench", "hackbench"].map(|word| (word.to_owned(), vec![&ROWS[0]])).into();
     super::settings(text, &ToolRows { suite: &SUITE, words })
 }
 
@@ -65,7 +65,7 @@ fn a_file_says_what_is_watched_measured_and_told() {
     assert_eq!(taker(0), MailTaker::Sendmail(vec!["msmtp".into(), "-t".into()]));
     let MailTaker::Server(server) = taker(1) else { panic!("{:?}", taker(1)) };
     assert_eq!((server.to_string().as_str(), server.secrecy), ("smtps://mail.example.org:465", Secrecy::Whole));
-    assert_eq!(server.login.unwrap().password, Secret::File("mail-password".into()));
+    assert_eq!(server.login.unwrap().password, Secret::Variable("MARVIN_MAIL_PASSWORD".into()));
     assert_eq!(read.listen.unwrap().port(), 8080);
     let nothing = settings("").unwrap();
     assert_eq!((nothing.work.deadline_s, nothing.work.attempts_max, nothing.listen), (14_400, 3, None));
@@ -120,9 +120,9 @@ fn a_plan_may_name_tools_beside_a_suite_or_alone() {
         settings(&text).unwrap().plans.remove(0)
     };
     let alone = plan("\"tool:bench\"");
-    assert_eq!((alone.suite.name, alone.workloads.as_slice()), ("tools", &["tool:bench-small".to_owned()][..]));
-    let beside = plan("\"tool:bench-small\", \"getppid\"");
-    assert_eq!((beside.suite.name, beside.workloads.join(" ").as_str()), ("micro", "getppid tool:bench-small"));
+    assert_eq!((alone.suite.name, alone.workloads.as_slice()), ("tools", &["tool:hackbench".to_owned()][..]));
+    let beside = plan("\"tool:hackbench\", \"getppid\"");
+    assert_eq!((beside.suite.name, beside.workloads.join(" ").as_str()), ("micro", "getppid tool:hackbench"));
 }
 
 fn mail(more: &str) -> String {

@@ -60,10 +60,15 @@ pub fn tree_with_tag(home: &Path, (name, place): (&str, &str), tag: &str) -> Res
     Ok(folder)
 }
 
-/// Returns what git said first of what it could not do; what follows is advice that fits all errors.
+/// Returns what git said first of what it could not do, and the line that this announces with a colon, if it does; what follows
+/// is advice that fits all errors.
 fn said(ended: &Ended) -> String {
-    let fatal = ended.said.lines().find_map(|line| line.strip_prefix("fatal: "));
-    fatal.map_or_else(|| ended.reason(), |line| line.trim().to_owned())
+    let mut lines = ended.said.lines().map(str::trim).skip_while(|line| !line.starts_with("fatal: "));
+    let Some(fatal) = lines.next().and_then(|line| line.strip_prefix("fatal: ")) else { return ended.reason() };
+    match lines.next() {
+        Some(announced) if fatal.ends_with(':') => format!("{fatal} {announced}"),
+        _ => fatal.to_owned(),
+    }
 }
 
 /// Returns a place that git takes for one: no option, and none of the helpers that run a program.
@@ -124,6 +129,8 @@ mod tests {
     fn what_does_not_answer_is_said_and_programs_are_not_run() {
         let told = |place: &str| remote_tags(place).unwrap_err().to_string();
         insta::assert_snapshot!(told("/nonexistent/linux"), @"the tree /nonexistent/linux does not answer: '/nonexistent/linux' does not appear to be a git repository");
+        let down = told("git://127.0.0.1:1/linux");
+        assert!(down.contains("unable to connect") && down.contains("errno=Connection refused"), "{down}");
         for place in ["", "-x", "ext::sh -c true", "a\nb"] {
             assert!(told(place).contains("expected a folder or an address"), "{place}");
         }
