@@ -1,8 +1,8 @@
 //! Prints figures of searches for steps: how often they are right on seeded noise, for how many runs, and how fast the next
 //! commit of a large history is chosen.
 //!
-//! But for the seconds, each run prints the same. Like the other benches it fails only when it cannot print. `search 1000` searches
-//! more often than it does otherwise; beside each share stands what it is at least.
+//! But for the seconds, each run prints the same. Like the other benches it fails only when it cannot print. `search 200` searches
+//! less often than it does otherwise; beside each share stands what it is at least.
 
 use std::hint::black_box;
 use std::io::Write;
@@ -15,8 +15,8 @@ use stats::synthetic::{By, Line, PLACES, Severals, Singles, Start};
 use stats::{Pair, SearchCost, Steps, Wanted};
 
 const SEED: u64 = 20_261_122;
-/// Searches of each kind, unless more are asked for.
-const TRIALS: usize = 200;
+/// Searches of each kind, unless another number is asked for.
+const TRIALS: usize = 1000;
 /// Most that can be asked for.
 const TRIALS_MAX: usize = 100_000;
 /// Standard errors below a share that still bear it out: in 95 of 100 cases (one side).
