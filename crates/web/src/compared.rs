@@ -71,10 +71,12 @@ fn measuring(command: &str, workloads: &[&Workload], seeds: &[u64]) -> String {
             break;
         };
         let named: Vec<&str> = suite.workloads.iter().map(|w| w.name).filter(|name| left.contains(name)).collect();
-        let mut words = format!("{command} --suite {} --seeds {count}", suite.name);
-        if named.len() < suite.workloads.len() {
-            words.push_str(&format!(" --workload {}", named.join(",")));
-        }
+        let some = if named.len() < suite.workloads.len() {
+            format!(" --workload {}", named.join(","))
+        } else {
+            String::new()
+        };
+        let words = format!("{command} --suite {} --seeds {count}{some}", suite.name);
         left.retain(|name| !named.contains(name));
         commands.push(words);
     }
