@@ -51,14 +51,27 @@ impl Workshop {
         // Paths end up in what make writes down.
         let folder = fs::canonicalize(&folder).map_err(KernelError::at(&folder))?;
         let workshop = Self { _lock: scratch::lock(&folder)?, folder };
-        if !workshop.repository().join("HEAD").exists() {
-            workshop.git(&workshop.source()).args(["init", "--quiet"]).run()?;
-        }
+        workshop.make_repository()?;
         // Nobody else works here: what is left of a lock is of somebody who was killed.
         for left in ["index.lock", "snapshot.index.lock", "HEAD.lock"] {
             drop(fs::remove_file(workshop.repository().join(left)));
         }
         Ok(workshop)
+    }
+
+    /// Makes the repository if it is not there: whole, or not at all, whoever is killed meanwhile.
+    fn make_repository(&self) -> Result<(), KernelError> {
+        let repository = self.repository();
+        // git makes this folder last.
+        if repository.join("objects/info").is_dir() {
+            return Ok(());
+        }
+        let unfinished = self.folder.join("repository.unfinished");
+        for left in [&repository, &unfinished] {
+            drop(fs::remove_dir_all(left));
+        }
+        self.git(&self.source()).variable("GIT_DIR", &unfinished).args(["init", "--quiet"]).run()?;
+        fs::rename(&unfinished, &repository).map_err(KernelError::at(&repository))
     }
 
     /// Returns the folder of the work tree.
@@ -210,5 +223,31 @@ impl Workshop {
             return Err(refuse(ended.said.lines().next().unwrap_or("git says nothing").to_owned()).into());
         }
         Ok(git(&["write-tree"]).run()?.trim().to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::Workshop;
+
+    #[test]
+    fn a_repository_whose_making_was_cut_short_is_made_anew() {
+        let home = tempfile::tempdir().unwrap();
+        let repository = home.path().join("workshop/repository");
+        let list = || {
+            let workshop = Workshop::open(home.path()).unwrap();
+            fs::write(workshop.source().join("Kbuild"), "").unwrap();
+            let tree = workshop.snapshot(&workshop.source()).unwrap();
+            workshop.list(&tree).unwrap()
+        };
+        let whole = list();
+        assert!(whole.ends_with("\tKbuild\n"), "{whole}");
+        // As git leaves it when it is killed: it writes HEAD first and makes the folder for objects last.
+        fs::remove_dir_all(repository.join("objects")).unwrap();
+        fs::create_dir(home.path().join("workshop/repository.unfinished")).unwrap();
+        assert_eq!(list(), whole);
+        assert!(!home.path().join("workshop/repository.unfinished").exists());
     }
 }
