@@ -6,8 +6,9 @@ use kernel::Headline;
 use lab::{Change, Culprit, Entry, Findings, Probe, Reverted, Stands};
 use model::{MachineKind, Steadiness, Workload};
 use report::ledger::Ledger;
+use report::render::count;
 use report::render::ledger::brief;
-use report::render::mail::{REGRESSIONS, head, more};
+use report::render::mail::{REGRESSIONS, command, head, more, paragraph};
 
 /// Everything there is to tell.
 pub(crate) struct Told<'a> {
@@ -83,8 +84,8 @@ pub(crate) fn text(told: &Told<'_>) -> String {
     add(
         &mut text,
         format_args!(
-            "{} commits, {} of which can change what is built; {} measured; steps up to {:.3} % are none\n\n",
-            findings.commits,
+            "{}, {} of which can change what is built; {} measured; steps up to {:.3} % are none\n\n",
+            count(findings.commits, "commit"),
             findings.commits_kept,
             told.entries.len(),
             findings.margin_percent
@@ -192,15 +193,9 @@ pub(crate) fn mail(told: &Told<'_>) -> Option<String> {
     let range = format!("{}..{}", short(told.ends.0), short(told.ends.1));
     let several = culprit.candidates.len() > 1;
     let or = if several { "\n(or a commit shortly before it: those between could not be measured)\n" } else { "" };
-    add(
-        &mut text,
-        format_args!(
-            "Hi,\n\nthe workload {name} costs {:.2} % {more} since\n\n  {commit} (\"{}\")\n{or}\nwhich a bisection of {range} found. \
-             One operation is: {operation}.\n\n",
-            percent.abs(),
-            headline.subject
-        ),
-    );
+    let since = paragraph(&format!("the workload {name} costs {:.2} % {more} since", percent.abs()));
+    let found = paragraph(&format!("which a bisection of {range} found. One operation is: {operation}."));
+    add(&mut text, format_args!("Hi,\n\n{since}\n  {commit} (\"{}\")\n{or}\n{found}\n", headline.subject));
     text.push_str("Instructions per operation, medians of the seeds:\n\n");
     let introduced = if several { format!("{}..{commit}", short(&culprit.parent)) } else { commit.clone() };
     add(&mut text, format_args!("  {:<14} {:>14} {:>14} {:>9}\n", "", "before", "after", "worse by"));
@@ -213,13 +208,12 @@ pub(crate) fn mail(told: &Told<'_>) -> Option<String> {
     if let Some(Ok(ledger)) = told.ledgers.get(place) {
         add(&mut text, format_args!("\nFunction by function, before and after:\n\n{}", brief(ledger, FUNCTIONS_MAX)));
     }
-    add(
-        &mut text,
-        format_args!(
-            "\nThe numbers are exact: {}. Configuration {}, to be had with\n`marvin build git:{commit} --tree linux --config {}`. To see it again:\n\n  {}\n\n#regzbot introduced: {introduced}\n",
-            told.machine, told.configuration, told.configuration, told.command
-        ),
-    );
+    let Told { machine, configuration, .. } = told;
+    let exact = paragraph(&format!(
+        "The numbers are exact: {machine}. Configuration {configuration}, to be had with `marvin build git:{commit} --tree linux \
+         --config {configuration}`. To see it again:"
+    ));
+    add(&mut text, format_args!("\n{exact}\n{}\n#regzbot introduced: {introduced}\n", command(&told.command)));
     Some(text)
 }
 
@@ -323,7 +317,9 @@ mod tests {
             Findings { total, culprits: vec![first, second], margin_percent: 0.4, commits: 64, commits_kept: 22 };
         with_told(&findings, &[of_first, of_second], &|told| {
             insta::assert_snapshot!("report", text(told));
-            insta::assert_snapshot!("mail", mail(told).unwrap());
+            let mail = mail(told).unwrap();
+            assert!(mail.lines().all(|line| line.chars().count() <= 80), "{mail}");
+            insta::assert_snapshot!("mail", mail);
         });
     }
 

@@ -11,6 +11,7 @@ use lab::{
 use model::{Steadiness, Workload};
 use report::history::{Found, FoundCulprit};
 use report::ledger::Ledger;
+use report::render::count;
 use store::Location;
 
 use super::measure::{machines_of, settings, suite, workload};
@@ -187,10 +188,10 @@ fn plan(history: &History, sources: &Sources) -> anyhow::Result<String> {
     let built_count = built.iter().flatten().count();
     let builds = (trunk.len() as f64).log2().ceil() as usize;
     let mut text = format!(
-        "{}..{}: {} commits, {} of them merges; {} on the trunk\n",
+        "{}..{}: {}, {} of them merges; {} on the trunk\n",
         bisection::short(ends[0]),
         bisection::short(ends[1]),
-        history.count(),
+        count(history.count(), "commit"),
         history.merges(),
         trunk.len()
     );
@@ -210,7 +211,9 @@ fn plan(history: &History, sources: &Sources) -> anyhow::Result<String> {
 fn said(event: &BisectionEvent<'_>) -> String {
     match event {
         BisectionEvent::Range { places, commits, builds } => {
-            format!("{places} places to search, of {commits} commits: about {builds} builds for a step")
+            let [places, commits, builds] =
+                [(places, "place"), (commits, "commit"), (builds, "build")].map(|(number, noun)| count(*number, noun));
+            format!("{places} to search, of {commits}: about {builds} for a step")
         }
         BisectionEvent::Probing(commit) => format!("next is {}", bisection::short(commit)),
         BisectionEvent::Probed(entry) => {

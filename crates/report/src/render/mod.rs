@@ -27,7 +27,7 @@ mod workloads;
 pub use html::html;
 pub use json::{SCHEMA_VERSION, json};
 pub use markdown::markdown;
-pub use number::date;
+pub use number::{count, date};
 pub use queue::{QueueView, queue, queued_job};
 pub use run::{Shown, run};
 pub use runs::{Listed, runs};

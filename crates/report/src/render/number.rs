@@ -111,7 +111,8 @@ pub fn date(unix: i64) -> String {
 }
 
 /// Returns a count with its noun, in singular or plural.
-pub(crate) fn count(number: usize, noun: &str) -> String {
+#[must_use]
+pub fn count(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 

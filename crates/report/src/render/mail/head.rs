@@ -4,7 +4,7 @@
 
 use model::Direction;
 
-use crate::render::layout::{WIDTH, wrap};
+use crate::render::layout::{WIDTH, command_lines, wrap};
 
 /// Lists that regressions are told to.
 pub const REGRESSIONS: &str = "regressions@lists.linux.dev, linux-kernel@vger.kernel.org";
@@ -22,6 +22,18 @@ pub fn head(fields: &[(&str, &str)]) -> String {
     }
     lines.push(String::new());
     lines.join("\n")
+}
+
+/// Returns words as a paragraph of a mail.
+#[must_use]
+pub fn paragraph(words: &str) -> String {
+    wrap(words, WIDTH).join("\n") + "\n"
+}
+
+/// Returns a command as a mail has it: moved in, and going on in further lines where it is long.
+#[must_use]
+pub fn command(command: &str) -> String {
+    command_lines(command, WIDTH - 2).iter().map(|line| format!("  {line}\n")).collect()
 }
 
 /// Says what there is more of where a metric became worse.

@@ -4,7 +4,7 @@
 mod facts;
 mod head;
 
-pub use head::{REGRESSIONS, head, more};
+pub use head::{REGRESSIONS, command, head, more, paragraph};
 
 use model::Verdict;
 
