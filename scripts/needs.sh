@@ -42,10 +42,13 @@ if [ "${1:-}" = test-full ]; then
 fi
 if [ "${1:-}" = test ] || [ "${1:-}" = test-full ]; then
     want cpio cpio
-    # A make-believe kernel is built from its source, and test-full builds a real one.
+    # A small kernel is built from Debian's source.
     for program in git make flex bison bc; do
         want $program $program
     done
+    want xz xz-utils
+    # Its tool for object files is built with this library.
+    [ -e /usr/include/gelf.h ] || packages="$packages libelf-dev"
     want ld binutils
     want python3 python3
     # Pages are looked at in a real browser.

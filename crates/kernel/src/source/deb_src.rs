@@ -43,7 +43,8 @@ pub(crate) struct Imported {
 pub(crate) fn import(version: &str, places: &Places<'_>, notify: &dyn Fn(Step)) -> Result<Imported, KernelError> {
     let offer = newest(version)?;
     let tag = tag(&offer.version);
-    if !places.repository.join("HEAD").exists() {
+    // git makes this folder last: without it somebody was killed, and git goes on where it was.
+    if !places.repository.join("objects/info").is_dir() {
         fs::create_dir_all(&places.repository).map_err(KernelError::at(&places.repository))?;
         git(&places.repository).args(["init", "--quiet", "--bare"]).run()?;
     }

@@ -19,7 +19,7 @@ const NOT_COMPILED: [&str; 5] = [
     "drivers/net/tun.c",
 ];
 /// Where the regressions are: in page faults, and in forks.
-const FAULT: (usize, &str, &str, usize) =
+pub(crate) const FAULT: (usize, &str, &str, usize) =
     (23, "mm/memory.c", "__set_current_state(TASK_RUNNING);\n\n\tret = sanitize_fault_flags", 100);
 const FORK: (usize, &str, &str, usize) =
     (41, "kernel/fork.c", "p = copy_process(NULL, trace, NUMA_NO_NODE, args);", 2000);
@@ -88,7 +88,7 @@ fn history(series: &str, debian: &Path) -> (Tree, [String; 2]) {
 }
 
 /// Returns the number before some words.
-fn number_before(text: &str, words: &str) -> f64 {
+pub(crate) fn number_before(text: &str, words: &str) -> f64 {
     let at = text.find(words).unwrap();
     text[..at].split_whitespace().next_back().unwrap().parse().unwrap()
 }
