@@ -2,6 +2,7 @@
 
 use model::{Declared, Direction, Line, MMTESTS, Machine, MachineKind, Uncertainty, Verdict, imported_metric};
 
+use super::tests::taken;
 use super::{History, Overview, Pair, Series, State, Trust, alerts, history_text, mixed_words, overview};
 use crate::fixtures::{Ending, Subject, build, machine};
 use crate::render::Styles;
@@ -27,17 +28,6 @@ fn imported(version: &str, workload: &'static str, runs: &[&[f64]]) -> Subject {
         run.results[0].declared = Some(imported_metric(MMTESTS, workload));
     }
     subject.on(host())
-}
-
-fn taken(subjects: &[Subject]) -> History {
-    let mut history = History::default();
-    for subject in subjects {
-        history.know_build(&subject.build);
-        history.know_machine(&subject.machine);
-        subject.runs.iter().for_each(|run| history.take(run).unwrap());
-    }
-    history.settle();
-    history
 }
 
 fn only(history: &History) -> &Series {

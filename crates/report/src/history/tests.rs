@@ -14,7 +14,7 @@ use crate::render::Styles;
 /// Versions of a track that Debian had, out of order.
 const VERSIONS: [&str; 6] = ["6.12.101", "6.1.9", "6.1.190", "6.1.100", "6.12.117", "6.12.9"];
 
-fn taken(subjects: &[Subject]) -> History {
+pub(super) fn taken(subjects: &[Subject]) -> History {
     let mut history = History::default();
     for subject in subjects {
         history.know_build(&subject.build);
