@@ -8,10 +8,10 @@ use machine::{Boot, MachineError, Snapshot, StillGuest};
 use model::{
     Build, BuildId, Declared, ExtraFiles, MachineId, MachineKind, Outcome, Run, Stage, Workload, WorkloadResult,
 };
-use store::{Artefact, Store};
+use store::{Artefact, RunSummary, Store};
 
 use crate::dump::{artefact, died, dump, is_death};
-use crate::estimate::{BOOT, TIMES, Times, to_text};
+use crate::estimate::{BOOT, TIMES, Times, boots, to_text};
 use crate::fleet::{Berth, Fleet, equipments};
 use crate::job::{environment, job_of, with_retries, workload};
 use crate::plan::{Dumps, Item, Plan, Reuse, interleaved};
@@ -169,16 +169,29 @@ const RUNS_ASKED: usize = 30;
 /// How long it will take, by what earlier runs on these machines took.
 fn estimated(units: &[Unit<'_>], bench: &Bench<'_>, machines: usize) -> Result<Estimate, LabError> {
     let store = bench.store.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut times = Times::default();
     let here: BTreeSet<&MachineId> = units.iter().map(|unit| &unit.berth.exact.machine().id).collect();
-    for run in store.runs(RUNS_ASKED)?.iter().filter(|run| here.contains(&run.machine)) {
+    let times = times(&store, &|run| here.contains(&run.machine))?;
+    let measured = units.iter().filter(|unit| unit.jobs() > 0);
+    let names = measured.flat_map(|unit| [BOOT].into_iter().chain((0..unit.jobs()).map(|job| unit.job_name(job))));
+    Ok(times.estimate(names, machines))
+}
+
+fn times(store: &Store, counts: &dyn Fn(&RunSummary) -> bool) -> Result<Times, LabError> {
+    let mut times = Times::default();
+    for run in store.runs(RUNS_ASKED)?.iter().filter(|run| counts(run)) {
         if store.artefact_names(&run.id)?.iter().any(|name| name == TIMES) {
             times.add(&String::from_utf8_lossy(&store.artefact(&run.id, TIMES)?));
         }
     }
-    let measured = units.iter().filter(|unit| unit.jobs() > 0);
-    let names = measured.flat_map(|unit| [BOOT].into_iter().chain((0..unit.jobs()).map(|job| unit.job_name(job))));
-    Ok(times.estimate(names, machines))
+    Ok(times)
+}
+
+/// Returns how long measuring a kernel takes that boots for each seed, whatever machines earlier runs were of.
+///
+/// # Errors
+/// When the store cannot be read.
+pub fn expected(store: &Store, measured: (&Workload, u64), machines: usize) -> Result<Estimate, LabError> {
+    Ok(times(store, &|_| true)?.estimate(boots(measured), machines))
 }
 
 /// What is still to be measured: a unit per seed, equipment and side, seed by seed and equipment by equipment.

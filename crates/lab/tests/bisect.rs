@@ -10,7 +10,7 @@ use std::process::Command;
 use kernel::{Compiled, History, Repository};
 use lab::{
     Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Confirm, Findings, LabError, Noise, Probe, Prober,
-    Refused, Reuse, Reverted, Stands, bisect,
+    Refused, Reuse, Reverted, Stands, Touches, bisect,
 };
 use model::Metric;
 
@@ -164,13 +164,11 @@ impl Prober for FakeProber<'_> {
         Ok(tree.map(|tree| self.tree.git(&["commit-tree", &tree, "-p", tip, "-m", "taken back"])))
     }
 
-    fn matters(&mut self, history: &History) -> Result<Vec<bool>, LabError> {
+    fn touches(&mut self, history: &History) -> Result<Touches, LabError> {
         if self.compiled.count() == 0 {
-            return Ok(vec![true; history.count()]);
+            return Ok(Touches::everything(history.count()));
         }
-        let changed = self.tree.repository().changed_files(history)?;
-        let used = |files: &Vec<String>| files.iter().any(|file| self.compiled.may_use(file));
-        Ok((0..history.count()).map(|commit| changed.get(history.id(commit)).is_none_or(used)).collect())
+        Ok(Touches::of(history, &self.tree.repository().changed_files(history)?, &self.compiled))
     }
 }
 
@@ -265,6 +263,38 @@ fn a_merge_that_is_guilty_itself_is_named() {
     assert_eq!(findings.culprits[0].merge, None);
 }
 
+/// Returns what objects are made from, each from some files.
+fn compiled<'a>(objects: impl IntoIterator<Item = &'a [String]>) -> Compiled {
+    let home = tempfile::tempdir().unwrap();
+    for (number, files) in objects.into_iter().enumerate() {
+        let words: Vec<String> = files.iter().map(|file| format!("/src/{file}")).collect();
+        fs::write(home.path().join(format!(".{number}.o.cmd")), words.join(" ")).unwrap();
+    }
+    Compiled::of_build(home.path(), Path::new("/src")).unwrap()
+}
+
+#[test]
+fn what_many_objects_are_made_from_is_not_built_to_and_fro() {
+    let tree = Tree::new();
+    tree.noise(24, "a");
+    let header = tree.commit("costs/header", "0");
+    tree.noise(5, "b");
+    let guilty = tree.commit("costs/slow", "100");
+    tree.noise(9, "c");
+    let history = tree.history();
+    let number = |commit: &str| (0..history.count()).find(|number| history.id(*number) == commit);
+    let crossed = |objects: usize| {
+        let mut prober = FakeProber::new(&tree);
+        let file = ["costs/header".to_owned()];
+        prober.compiled = compiled(std::iter::repeat_n(&file[..], objects));
+        assert_eq!(culprits(&found(tree.bisect(&QUESTION, &mut prober))), [&*guilty]);
+        assert!(prober.probed.len() <= 6 + 2, "{}", prober.probed.len());
+        let after: Vec<bool> = prober.probed.iter().map(|commit| number(commit) >= number(&header)).collect();
+        after.windows(2).filter(|pair| pair[0] != pair[1]).count()
+    };
+    assert_eq!((crossed(1), crossed(100)), (3, 1));
+}
+
 #[test]
 fn what_is_not_compiled_is_left_out_unless_that_was_wrong() {
     let tree = Tree::new();
@@ -280,14 +310,8 @@ fn what_is_not_compiled_is_left_out_unless_that_was_wrong() {
             guilty = commit;
         }
     }
-    let compiled = |files: &[String]| {
-        let home = tempfile::tempdir().unwrap();
-        let words: Vec<String> = files.iter().map(|file| format!("/src/{file}")).collect();
-        fs::write(home.path().join(".x.o.cmd"), words.join(" ")).unwrap();
-        Compiled::of_build(home.path(), Path::new("/src")).unwrap()
-    };
     let mut prober = FakeProber::new(&tree);
-    prober.compiled = compiled(&used);
+    prober.compiled = compiled([&*used]);
     let findings = found(tree.bisect(&QUESTION, &mut prober));
     assert_eq!(culprits(&findings), [&*guilty]);
     assert_eq!((findings.commits, findings.commits_kept), (64, 8));
@@ -300,7 +324,7 @@ fn what_is_not_compiled_is_left_out_unless_that_was_wrong() {
     // The list lacks what did it: its neighbour is not believed.
     let mut prober = FakeProber::new(&tree);
     used.retain(|file| !file.ends_with("f40.c"));
-    prober.compiled = compiled(&used);
+    prober.compiled = compiled([&*used]);
     let unpruned = RefCell::new(0);
     let count = |event: BisectionEvent<'_>| {
         if matches!(event, BisectionEvent::Unpruned(_)) {

@@ -2,7 +2,7 @@
 //!
 //! make writes down for each object what it was made from (`scripts/basic/fixdep.c`, files `.NAME.cmd`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -19,10 +19,10 @@ const TOOLS: [&str; 2] = ["scripts/", "tools/"];
 /// Deepest folder that is looked into.
 const DEPTH_MAX: usize = 24;
 
-/// The files of a source that a build used, by their paths from its top.
+/// The files of a source that a build used, by their paths from its top, each with the number of objects made from it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Compiled {
-    files: BTreeSet<String>,
+    files: BTreeMap<String, usize>,
 }
 
 impl Compiled {
@@ -53,17 +53,22 @@ impl Compiled {
 
     fn add(&mut self, text: &str, prefix: &str) {
         let files = text.split_whitespace().filter_map(|word| word.strip_prefix(prefix));
-        self.files.extend(files.filter(|file| !file.is_empty()).map(plain));
+        let of_object: BTreeSet<String> = files.filter(|file| !file.is_empty()).map(plain).collect();
+        of_object.into_iter().for_each(|file| *self.files.entry(file).or_default() += 1);
     }
 
-    /// Returns lines, one for each file.
+    /// Returns lines, one for each file: its path, a tab, and how many objects are made from it.
     pub(crate) fn to_text(&self) -> String {
-        self.files.iter().map(|file| format!("{file}\n")).collect()
+        self.files.iter().map(|(file, objects)| format!("{file}\t{objects}\n")).collect()
     }
 
-    /// Reads what [`to_text`](Self::to_text) wrote.
+    /// Reads what [`to_text`](Self::to_text) wrote; a line without a number is of one object.
     pub(crate) fn from_text(text: &str) -> Self {
-        Self { files: text.lines().map(str::to_owned).collect() }
+        let of_line = |line: &str| match line.split_once('\t') {
+            Some((file, objects)) => (file.to_owned(), objects.parse().unwrap_or(1)),
+            None => (line.to_owned(), 1),
+        };
+        Self { files: text.lines().map(of_line).collect() }
     }
 
     /// Returns how many files there are.
@@ -72,16 +77,31 @@ impl Compiled {
         self.files.len()
     }
 
+    /// Returns how many objects are made from a file.
+    #[must_use]
+    pub fn uses(&self, file: &str) -> usize {
+        self.files.get(file).copied().unwrap_or(0)
+    }
+
+    /// Returns how many objects there are: as many as are made from the file that most are made from, as all include one.
+    #[must_use]
+    pub fn objects(&self) -> usize {
+        self.files.values().copied().max().unwrap_or(0)
+    }
+
     /// Adds the files of another build.
     pub fn join(&mut self, other: Self) {
-        self.files.extend(other.files);
+        for (file, objects) in other.files {
+            let known = self.files.entry(file).or_default();
+            *known = objects.max(*known);
+        }
     }
 
     /// Tells whether a change of a file may change the build: certainly not where make would have written its use down and
     /// did not.
     #[must_use]
     pub fn may_use(&self, file: &str) -> bool {
-        if self.files.contains(file) {
+        if self.files.contains_key(file) {
             return true;
         }
         if NEVER.iter().any(|folder| file.starts_with(folder)) || WORDS.iter().any(|end| file.ends_with(end)) {
@@ -121,7 +141,14 @@ mod tests {
         std::fs::write(home.path().join("mm/.memory.o.cmd"), text).unwrap();
         std::fs::write(home.path().join("mm/other"), "/src/mm/slab.c").unwrap();
         let compiled = Compiled::of_build(home.path(), "/src".as_ref()).unwrap();
-        assert_eq!(compiled.to_text(), "arch/x86/lib/x.h\ninclude/linux/mm.h\nmm/memory.c\n");
+        assert_eq!(compiled.to_text(), "arch/x86/lib/x.h\t1\ninclude/linux/mm.h\t1\nmm/memory.c\t1\n");
+        std::fs::write(home.path().join("mm/.slab.o.cmd"), "/src/mm/slab.c /src/include/linux/mm.h").unwrap();
+        let more = Compiled::of_build(home.path(), "/src".as_ref()).unwrap();
+        assert_eq!((more.uses("include/linux/mm.h"), more.uses("mm/memory.c"), more.uses("mm/none.c")), (2, 1, 0));
+        assert_eq!(more.objects(), 2);
+        let mut joined = compiled.clone();
+        joined.join(more.clone());
+        assert_eq!(joined, more);
         assert_eq!(Compiled::from_text(&compiled.to_text()), compiled);
     }
 

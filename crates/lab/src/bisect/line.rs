@@ -2,7 +2,7 @@
 
 use kernel::{History, Place};
 
-use super::Prober;
+use super::{Prober, Touches};
 use crate::LabError;
 
 /// A place of a line.
@@ -27,17 +27,17 @@ pub(super) struct Line {
     pub(super) merge: Option<String>,
 }
 
-fn weight(place: &Place, matters: &[bool]) -> f64 {
-    place.brings.iter().filter(|commit| matters.get(**commit).copied().unwrap_or(true)).count() as f64
+fn weight(place: &Place, touches: &Touches) -> f64 {
+    place.brings.iter().filter(|commit| touches.matters(**commit)).count() as f64
 }
 
 impl Line {
     /// Returns the trunk of a history.
-    pub(super) fn trunk(history: &History, matters: &[bool]) -> Self {
+    pub(super) fn trunk(history: &History, touches: &Touches) -> Self {
         let good = Spot { place: None, commit: Some(history.good().to_owned()), weight: 0.0 };
         let spot = |place: Place| Spot {
             commit: Some(history.id(place.commit).to_owned()),
-            weight: weight(&place, matters),
+            weight: weight(&place, touches),
             place: Some(place),
         };
         Self { spots: std::iter::once(good).chain(history.trunk().into_iter().map(spot)).collect(), merge: None }
@@ -48,7 +48,7 @@ impl Line {
     pub(super) fn within(
         &self,
         at: usize,
-        (history, matters): (&History, &[bool]),
+        (history, touches): (&History, &Touches),
         prober: &mut dyn Prober,
     ) -> Result<Option<Self>, LabError> {
         let (Some(place), Some(merge)) = (self.spots[at].place.as_ref(), self.spots[at].commit.clone()) else {
@@ -62,7 +62,7 @@ impl Line {
         let mut spots = vec![Spot { place: None, commit: Some(base.clone()), weight: 0.0 }];
         for side in sides {
             for place in side {
-                let weight = weight(&place, matters);
+                let weight = weight(&place, touches);
                 // What cannot matter need not be merged: it is not measured.
                 let commit = if weight > 0.0 { prober.merge(&base, history.id(place.commit))? } else { None };
                 spots.push(Spot { place: Some(place), commit, weight });
@@ -73,7 +73,7 @@ impl Line {
             }
         }
         let own = Place { commit: place.commit, brings: vec![place.commit] };
-        let weight = weight(&own, matters);
+        let weight = weight(&own, touches);
         spots.push(Spot { place: Some(own), commit: Some(merge), weight });
         Ok(Some(Self { spots, merge: Some(history.id(place.commit).to_owned()) }))
     }
@@ -88,6 +88,15 @@ impl Line {
     pub(super) fn part(&self, first: usize, last: usize) -> Self {
         let whole = |spot: &Spot| Spot { weight: spot.weight.max(1.0), ..spot.clone() };
         Self { spots: self.spots[first..=last].iter().map(whole).collect(), merge: self.merge.clone() }
+    }
+
+    /// Returns what building at each spot costs if a commit was built last, in links. One that is none of the line's, such as
+    /// another with something taken back, is taken to be like the last.
+    pub(super) fn costs(&self, built: Option<&str>, touches: &Touches) -> Vec<f64> {
+        let is_built = |spot: &Spot| built.is_some() && spot.commit.as_deref() == built;
+        let built = self.spots.iter().position(is_built).unwrap_or(self.spots.len() - 1);
+        let brings = self.spots.iter().map(|spot| spot.place.as_ref().map_or(&[][..], |place| &place.brings));
+        touches.costs(&brings.collect::<Vec<_>>(), built)
     }
 
     /// Returns the prior weights of some spots.

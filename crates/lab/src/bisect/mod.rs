@@ -12,6 +12,7 @@ mod noisy;
 mod prober;
 mod revert;
 mod search;
+mod touches;
 
 use std::ops::RangeInclusive;
 
@@ -21,6 +22,7 @@ use model::Metric;
 pub use log::{BisectionLog, Entry, Stands};
 pub use prober::LabProber;
 pub use search::bisect;
+pub use touches::Touches;
 
 use crate::LabError;
 
@@ -96,11 +98,11 @@ pub trait Prober {
     /// When the lab fails.
     fn revert(&mut self, tip: &str, commit: &str) -> Result<Option<String>, LabError>;
 
-    /// Returns for each commit of a history whether it can change what is built; called when both ends were measured.
+    /// Returns what building each commit of a history takes, if anything; called when both ends were measured.
     ///
     /// # Errors
     /// When the lab fails.
-    fn matters(&mut self, history: &History) -> Result<Vec<bool>, LabError>;
+    fn touches(&mut self, history: &History) -> Result<Touches, LabError>;
 }
 
 /// What happens, for those who wait.

@@ -9,8 +9,8 @@ use crate::LabError;
 
 /// Runs of each end before anything else.
 pub(super) const RUNS: usize = 4;
-/// A build costs as much as so many runs.
-const BUILD: f64 = 5.0;
+/// Linking costs as much as so many runs.
+const LINK: f64 = 5.0;
 /// Share of the whole difference that a step must exceed; `stats` goes by the same.
 const SHARE_PERCENT: f64 = 25.0;
 /// Most runs of a commit that was left out, beside a culprit.
@@ -47,8 +47,8 @@ impl Search<'_> {
 
     /// Searches the whole range.
     pub(super) fn scattered(&mut self) -> Result<Bisected, LabError> {
-        self.matters = self.prober.matters(self.history)?;
-        let line = Line::trunk(self.history, &self.matters);
+        self.touches = self.prober.touches(self.history)?;
+        let line = Line::trunk(self.history, &self.touches);
         let (culprits, several) = self.scattered_line(&line)?;
         let last = line.kept().len() - 1;
         let before = several.level(0).unwrap_or(f64::NAN);
@@ -79,11 +79,8 @@ impl Search<'_> {
         };
         let mut told = vec![0; kept.len()];
         let found = loop {
-            // What is in the log costs nothing.
-            let known =
-                |spot: &usize| line.spots[*spot].commit.as_ref().is_some_and(|commit| self.log.known(commit).is_some());
-            let cost =
-                SearchCost { place: kept.iter().map(|spot| if known(spot) { 0.0 } else { BUILD }).collect(), run: 1.0 };
+            let links = self.costs(line, &kept);
+            let cost = SearchCost { place: links.into_iter().map(|links| LINK * links).collect(), run: 1.0 };
             match several.next(&cost) {
                 Turn::Measure { place, runs } => {
                     let upto = told[place] + runs;

@@ -2,10 +2,10 @@
 
 use std::ops::RangeInclusive;
 
-use kernel::{History, KernelError, SourceError, Sources, Step};
+use kernel::{Compiled, History, KernelError, SourceError, Sources, Step};
 use model::{Outcome, Run, Suite, Workload};
 
-use super::{Probe, Prober};
+use super::{Probe, Prober, Touches};
 use crate::{Dumps, Event, Lab, LabError, Plan, Reuse};
 
 /// What is measured of each commit, and with what.
@@ -68,23 +68,13 @@ impl<S: Fn(Step), E: Fn(Event) + Sync> Prober for LabProber<'_, S, E> {
         Ok(self.sources.revert(tip, commit)?)
     }
 
-    fn matters(&mut self, history: &History) -> Result<Vec<bool>, LabError> {
-        let mut compiled = None;
+    fn touches(&mut self, history: &History) -> Result<Touches, LabError> {
+        let mut compiled = Compiled::default();
         for end in [history.good(), history.bad()] {
-            let Some(of_end) = self.sources.compiled(end)? else { return Ok(vec![true; history.count()]) };
-            match &mut compiled {
-                None => compiled = Some(of_end),
-                Some(all) => all.join(of_end),
-            }
+            let Some(of_end) = self.sources.compiled(end)? else { return Ok(Touches::everything(history.count())) };
+            compiled.join(of_end);
         }
-        let changed = self.sources.changed_files(history)?;
-        let matters = |commit: usize| {
-            let files = changed.get(history.id(commit));
-            let compiled = compiled.as_ref();
-            // A commit without files is one that git did not list: better looked at.
-            files.zip(compiled).is_none_or(|(files, compiled)| files.iter().any(|file| compiled.may_use(file)))
-        };
-        Ok((0..history.count()).map(matters).collect())
+        Ok(Touches::of(history, &self.sources.changed_files(history)?, &compiled))
     }
 }
 

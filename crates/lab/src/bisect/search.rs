@@ -1,5 +1,7 @@
 //! The search itself, over any prober: ends, trunk, merges, and the parents of culprits.
 
+use std::collections::BTreeSet;
+
 use kernel::History;
 use model::Verdict;
 use report::{difference_percent, verdict};
@@ -9,11 +11,14 @@ use super::line::{Line, Spot};
 use super::log::{BisectionLog, Entry, Stands};
 use super::{
     Bisected, BisectionEvent, BisectionQuestion, Change, Confirm, Culprit, Findings, Noise, Probe, Prober, Refused,
+    Touches,
 };
 use crate::LabError;
 
 /// Share of the whole difference that a step must exceed.
 const SHARE: f64 = 0.25;
+/// What measuring costs beside a build, in links: a few seeds of a workload.
+const RUN: f64 = 0.01;
 /// Less than this many percent is beyond what an exact machine tells of a layout.
 const MARGIN_LEAST_PERCENT: f64 = 0.02;
 
@@ -27,7 +32,17 @@ pub fn bisect(
     log: &mut BisectionLog,
     notify: &dyn Fn(BisectionEvent<'_>),
 ) -> Result<Bisected, LabError> {
-    let mut search = Search { history, question, prober, log, notify, matters: Vec::new(), margin: 0.0 };
+    let mut search = Search {
+        history,
+        question,
+        prober,
+        log,
+        notify,
+        touches: Touches::everything(0),
+        margin: 0.0,
+        built: None,
+        asked: BTreeSet::new(),
+    };
     let ends = match search.ends()? {
         Ok(ends) => ends,
         Err(refused) => return Ok(Bisected::Refused(refused)),
@@ -48,8 +63,11 @@ pub(super) struct Search<'a> {
     pub(super) prober: &'a mut dyn Prober,
     pub(super) log: &'a mut BisectionLog,
     pub(super) notify: &'a dyn Fn(BisectionEvent<'_>),
-    pub(super) matters: Vec<bool>,
+    pub(super) touches: Touches,
     pub(super) margin: f64,
+    /// The commit that was built last.
+    built: Option<String>,
+    asked: BTreeSet<String>,
 }
 
 impl Search<'_> {
@@ -85,19 +103,15 @@ impl Search<'_> {
             let differences_percent = total.differences_percent;
             return Ok(Bisected::Refused(Refused::NoDifference { differences_percent, margin_percent }));
         }
-        self.matters = self.prober.matters(self.history)?;
-        let culprits = self.line(&Line::trunk(self.history, &self.matters))?;
+        self.touches = self.prober.touches(self.history)?;
+        let culprits = self.line(&Line::trunk(self.history, &self.touches))?;
         Ok(Bisected::Found(self.findings(total, culprits)))
     }
 
     pub(super) fn findings(&self, total: Change, culprits: Vec<Culprit>) -> Findings {
         let commits = self.history.count();
-        let commits_kept = (0..commits).filter(|commit| self.may_matter(*commit)).count();
+        let commits_kept = (0..commits).filter(|commit| self.touches.matters(*commit)).count();
         Findings { total, culprits, margin_percent: self.margin, commits, commits_kept }
-    }
-
-    fn may_matter(&self, commit: usize) -> bool {
-        self.matters.get(commit).copied().unwrap_or(true)
     }
 
     /// Measures a commit that stands for another with so many seeds, or remembers what came of it. More may be known.
@@ -117,6 +131,10 @@ impl Search<'_> {
             let probe = self.prober.probe(commit, had as u64 + 1..=seeds as u64)?;
             joined(known, probe)
         };
+        if self.asked.insert(commit.to_owned()) {
+            // Also where the log knows it: so all goes as it went before.
+            self.built = Some(commit.to_owned());
+        }
         let is_new = self.log.entries().iter().all(|entry| entry.commit != commit || entry.probe != probe);
         if is_new {
             let entry = Entry { commit: commit.to_owned(), of, stands, probe: probe.clone() };
@@ -153,20 +171,13 @@ impl Search<'_> {
             return Ok(Vec::new());
         };
         let mut values: Vec<Option<Vec<f64>>> = vec![None; kept.len()];
-        let cost = |log: &BisectionLog| {
-            // What is in the log costs nothing.
-            let of = |spot: &usize| line.spots[*spot].commit.as_ref().and_then(|commit| log.known(commit));
-            SearchCost {
-                place: kept.iter().map(|spot| if of(spot).is_some() { 0.0 } else { 1.0 }).collect(),
-                run: 0.01,
-            }
-        };
         let found = loop {
             let judge = |a: usize, b: usize| match (&values[a], &values[b]) {
                 (Some(before), Some(after)) => self.judge(before, after),
                 _ => Pair::Same,
             };
-            match steps.next(&cost(self.log), &judge) {
+            let cost = SearchCost { place: self.costs(line, &kept), run: RUN };
+            match steps.next(&cost, &judge) {
                 Wanted::Done(found) => break found,
                 Wanted::Measure { place, .. } => match self.measure(&line.spots[kept[place]])? {
                     Some(measured) => {
@@ -185,6 +196,14 @@ impl Search<'_> {
             }
         }
         Ok(culprits)
+    }
+
+    /// Returns what building each of some spots costs now, in links; what is in the log costs nothing.
+    pub(super) fn costs(&self, line: &Line, kept: &[usize]) -> Vec<f64> {
+        let costs = line.costs(self.built.as_deref(), &self.touches);
+        let known =
+            |spot: usize| line.spots[spot].commit.as_ref().is_some_and(|commit| self.log.known(commit).is_some());
+        kept.iter().map(|spot| if known(*spot) { 0.0 } else { costs[*spot] }).collect()
     }
 
     /// Returns the values of a spot; nothing where it cannot be measured.
@@ -237,7 +256,7 @@ impl Search<'_> {
     /// Returns what the merge at a spot brought, if it is one.
     pub(super) fn brought_by(&mut self, line: &Line, at: usize) -> Result<Option<Line>, LabError> {
         let Some(place) = line.spots[at].place.as_ref().filter(|place| place.is_merge()) else { return Ok(None) };
-        let within = line.within(at, (self.history, &self.matters), self.prober)?;
+        let within = line.within(at, (self.history, &self.touches), self.prober)?;
         if within.is_some() {
             (self.notify)(BisectionEvent::Into(self.history.id(place.commit)));
         }

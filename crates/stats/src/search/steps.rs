@@ -113,26 +113,33 @@ impl Steps {
         Wanted::Done(steps)
     }
 
-    /// Returns the place between two that tells most for its cost; nothing where none can be measured.
+    /// Returns the place between two that tells most for its cost, of those after which the rest takes no place more than after
+    /// the one that tells most, or that cost nothing; nothing where none can be measured.
     fn middle(&self, (before, last): (usize, usize), cost: &Cost) -> Option<usize> {
         let all: f64 = self.prior[before + 1..=last].iter().sum();
         let mut left = 0.0;
-        let mut best: Option<(f64, usize)> = None;
+        let mut unknown = Vec::new();
         for place in before + 1..last {
             left += self.prior[place];
-            if self.places[place] != Place::Unknown {
-                continue;
-            }
-            // Where nothing is probable all is equally so.
-            let even = (place - before) as f64 / (last - before) as f64;
-            let chance = if all > 0.0 { (left / all).clamp(1e-9, 1.0 - 1e-9) } else { even };
-            let rate = entropy(chance) / (cost.of_place(place) + cost.of_run());
-            if best.is_none_or(|(most, _)| rate > most) {
-                best = Some((rate, place));
+            if self.places[place] == Place::Unknown {
+                // Where nothing is probable all is equally so.
+                let even = (place - before) as f64 / (last - before) as f64;
+                let chance = if all > 0.0 { (left / all).clamp(1e-9, 1.0 - 1e-9) } else { even };
+                unknown.push((place, entropy(chance)));
             }
         }
-        best.map(|(_, place)| place)
+        let further = |place: usize| (place - before).max(last - place).next_power_of_two();
+        let (telling, _) = first_most(unknown.iter().copied())?;
+        let cheap = |place: usize| further(place) <= further(telling) || cost.of_place(place) <= 0.0;
+        let rates = unknown.iter().filter(|(place, _)| cheap(*place));
+        let rates = rates.map(|(place, bits)| (*place, bits / (cost.of_place(*place) + cost.of_run())));
+        first_most(rates).map(|(place, _)| place)
     }
+}
+
+/// Returns the first of those that have most.
+fn first_most(all: impl Iterator<Item = (usize, f64)>) -> Option<(usize, f64)> {
+    all.reduce(|best, other| if other.1 > best.1 { other } else { best })
 }
 
 #[cfg(test)]
@@ -176,6 +183,23 @@ mod tests {
             assert_eq!(steps, [Step { before: at - 1, first: at, last: at }]);
             assert!(asked <= 2 + 6, "{at} {asked}");
         }
+    }
+
+    #[test]
+    fn a_cheaper_place_is_taken_where_that_costs_no_further_one() {
+        let asked = |expensive: std::ops::Range<usize>| {
+            let mut search = Steps::new(&[1.0; 23], 1).unwrap();
+            [0, 22].into_iter().for_each(|end| search.measured(end));
+            let place = (0..23).map(|place| if expensive.contains(&place) { 5.0 } else { 1.0 }).collect();
+            match search.next(&Cost { place, run: 0.01 }, &|_, _| Pair::Differs) {
+                Wanted::Measure { place, .. } => place,
+                Wanted::Done(_) => panic!("nothing is known"),
+            }
+        };
+        assert_eq!(asked(0..0), 11);
+        assert_eq!(asked(0..14), 14, "at most 16 are left");
+        assert_eq!(asked(0..18), 11, "of 18 five would be too few");
+        assert_eq!(asked(9..23), 8);
     }
 
     #[test]
