@@ -13,7 +13,8 @@ use model::{Build, BuildId, KernelName};
 use crate::cache::{Found, build};
 use crate::folder::{self, Folder, sha256};
 use crate::source::{
-    Compiled, Headline, History, Objects, Repository, SourceError, SourceSettings, Workshop, compiler, import,
+    BuildSeconds, Compiled, Headline, History, Objects, Repository, SourceError, SourceSettings, Workshop, compiler,
+    import,
 };
 use crate::{BuildCache, KernelError, Step};
 
@@ -99,7 +100,7 @@ impl BuildCache {
         }
         let objects = Objects::open(workshop, &self.settings, &compiler)?;
         let what = format!("{}, {configuration}", source.what);
-        notify(Step::Building { what: what.clone(), estimate_s: objects.estimate_s() });
+        notify(Step::Building { what: what.clone(), estimate_s: objects.seconds().map(|seconds| seconds.last) });
         workshop.check_out(&source.tree, &source.what)?;
         let made = objects.make(&source.tree, &source.what)?;
         if !made.not_kept.is_empty() {
@@ -212,6 +213,12 @@ impl Sources {
     #[must_use]
     pub fn settings(&self) -> &SourceSettings {
         &self.cache.settings
+    }
+
+    /// Returns what builds as these settings have it took on this host; nothing where there was none.
+    #[must_use]
+    pub fn seconds(&self) -> Option<BuildSeconds> {
+        BuildSeconds::of_workshop(&self.cache.home.join("workshop"), &self.cache.settings, &self.compiler)
     }
 
     /// Returns the files that each commit of a range changed.

@@ -32,7 +32,9 @@ pub use error::{Guilt, KernelError};
 pub use from_source::Sources;
 pub use image::ImageFault;
 pub use modules::{Module, is_built_in, modules};
-pub use source::{Commit, Compiled, Configuration, Headline, History, Place, Repository, SourceError, SourceSettings};
+pub use source::{
+    BuildSeconds, Commit, Compiled, Configuration, Headline, History, Place, Repository, SourceError, SourceSettings,
+};
 pub use source::{remote_tags, tree_with_tag};
 pub use sources::{Inlines, source_places};
 pub use userland::{Resolved, Userland, UserlandFile, Wanted};

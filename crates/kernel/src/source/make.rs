@@ -3,6 +3,7 @@
 //! Each configuration has a folder of objects that stays, so that only what changed is built again.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -28,6 +29,8 @@ const PROGRAMS: [(&str, &str); 6] =
     [("make", "make"), ("gcc", "gcc"), ("ld", "binutils"), ("flex", "flex"), ("bison", "bison"), ("bc", "bc")];
 /// What gcc says of a compiler that was ended from outside.
 const KILLED: [&str; 2] = ["Killed signal", "Terminated signal"];
+/// With less than this many bytes left a build fails for want of room, whatever it says.
+const ROOM_BYTES: usize = 16 << 20;
 /// Folders of objects that are kept.
 const FOLDERS_MAX: usize = 3;
 
@@ -79,6 +82,43 @@ pub(crate) fn compiler() -> Result<String, KernelError> {
     Ok(format!("{}, {}", version("gcc")?, version("ld")?))
 }
 
+/// What builds of a configuration took on this host, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BuildSeconds {
+    /// The last one.
+    pub last: u64,
+    /// The longest one: mostly the first, of everything.
+    pub longest: u64,
+}
+
+impl BuildSeconds {
+    /// The file in a folder of objects that has them: two numbers in a line.
+    const FILE: &str = "marvin.seconds";
+
+    /// Returns what builds of a configuration took in the workshop in a folder; nothing where there was none.
+    pub(crate) fn of_workshop(workshop: &Path, settings: &SourceSettings, compiler: &str) -> Option<Self> {
+        Self::read(&workshop.join(folder_name(settings, compiler)))
+    }
+
+    fn read(out: &Path) -> Option<Self> {
+        let text = fs::read_to_string(out.join(Self::FILE)).ok()?;
+        let mut numbers = text.split_whitespace().map_while(|word| word.parse().ok());
+        let last = numbers.next()?;
+        Some(Self { last, longest: numbers.next().unwrap_or(last) })
+    }
+
+    fn write(self, out: &Path) -> Result<(), KernelError> {
+        let file = out.join(Self::FILE);
+        fs::write(&file, format!("{} {}\n", self.last, self.longest)).map_err(KernelError::at(&file))
+    }
+}
+
+/// Returns the name of the folder of objects for a configuration and a compiler.
+fn folder_name(settings: &SourceSettings, compiler: &str) -> String {
+    let key = sha256(format!("{}\n{compiler}", settings.configuration.identity()).as_bytes());
+    format!("objects-{}", &key[..12])
+}
+
 /// A folder of objects.
 pub(crate) struct Objects<'a> {
     workshop: &'a Workshop,
@@ -94,8 +134,7 @@ impl<'a> Objects<'a> {
         settings: &'a SourceSettings,
         compiler: &'a str,
     ) -> Result<Self, KernelError> {
-        let key = sha256(format!("{}\n{compiler}", settings.configuration.identity()).as_bytes());
-        let out = workshop.folder().join(format!("objects-{}", &key[..12]));
+        let out = workshop.folder().join(folder_name(settings, compiler));
         fs::create_dir_all(&out).map_err(KernelError::at(&out))?;
         let used = out.join("marvin.used");
         fs::write(&used, "").map_err(KernelError::at(&used))?;
@@ -103,9 +142,9 @@ impl<'a> Objects<'a> {
         Ok(Self { workshop, settings, out, compiler })
     }
 
-    /// Returns how many seconds the last build here took.
-    pub(crate) fn estimate_s(&self) -> Option<u64> {
-        fs::read_to_string(self.out.join("marvin.seconds")).ok()?.trim().parse().ok()
+    /// Returns what builds here took.
+    pub(crate) fn seconds(&self) -> Option<BuildSeconds> {
+        BuildSeconds::read(&self.out)
     }
 
     /// Builds what the work tree holds.
@@ -120,8 +159,8 @@ impl<'a> Objects<'a> {
         let vmlinux = self.out.join("vmlinux");
         self.run("vmlinux", what)?;
         let seconds = elapsed(&begun, &self.out.join("marvin.log")).as_secs();
-        let file = self.out.join("marvin.seconds");
-        fs::write(&file, seconds.to_string()).map_err(KernelError::at(&file))?;
+        let longest = self.seconds().map_or(seconds, |before| before.longest.max(seconds));
+        BuildSeconds { last: seconds, longest }.write(&self.out)?;
         let compiled = Compiled::of_build(&self.out, &self.workshop.source())?;
         Ok(Made { vmlinux, compiled, not_kept })
     }
@@ -147,6 +186,14 @@ impl<'a> Objects<'a> {
         fs::write(&mark, key).map_err(KernelError::at(&mark))
     }
 
+    /// Tells whether something can be written still: where nothing can, what make said is not in the log either.
+    fn has_room(&self) -> bool {
+        let probe = self.out.join("marvin.room");
+        let written = fs::write(&probe, vec![1; ROOM_BYTES]);
+        drop(fs::remove_file(&probe));
+        !written.is_err_and(|error| matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded))
+    }
+
     fn run(&self, target: &str, what: &str) -> Result<(), KernelError> {
         let log = self.out.join("marvin.log");
         let jobs = format!("-j{}", self.settings.jobs.max(1));
@@ -166,7 +213,7 @@ impl<'a> Objects<'a> {
             return Ok(());
         }
         let said = String::from_utf8_lossy(&fs::read(&log).map_err(KernelError::at(&log))?).into_owned();
-        if said.contains("No space left on device") {
+        if said.contains("No space left on device") || !self.has_room() {
             return Err(KernelError::NoSpace { folder: self.out.clone() });
         }
         let first_error = first_error(&said);
@@ -235,7 +282,7 @@ fn sweep(workshop: &Path) -> Result<(), KernelError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{first_error, of_kconfig, sweep};
+    use super::{BuildSeconds, first_error, of_kconfig, sweep};
 
     #[test]
     fn the_first_error_is_the_cause() {
@@ -255,6 +302,15 @@ mod tests {
         let list = "100644 blob aa\tmm/Kconfig\n100644 blob bb\tmm/memory.c\n100644 blob cc\tMakefile\n\
                     100644 blob dd\tmm/Makefile\n100755 blob ee\tscripts/cc-version.sh\n100644 blob ff\tmm/Kconfig.debug\n";
         assert_eq!(of_kconfig(list).lines().count(), 4);
+    }
+
+    #[test]
+    fn what_builds_took_is_read_as_it_was_written() {
+        let out = tempfile::tempdir().unwrap();
+        assert_eq!(BuildSeconds::read(out.path()), None);
+        let seconds = BuildSeconds { last: 6, longest: 175 };
+        seconds.write(out.path()).unwrap();
+        assert_eq!(BuildSeconds::read(out.path()), Some(seconds));
     }
 
     #[test]

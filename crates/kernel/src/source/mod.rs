@@ -20,7 +20,7 @@ pub use error::SourceError;
 pub(crate) use git::git as program;
 pub use git::{Headline, Repository};
 pub use history::{Commit, History, Place};
-pub use make::SourceSettings;
+pub use make::{BuildSeconds, SourceSettings};
 pub(crate) use make::{Objects, compiler};
 pub use remote::{remote_tags, tree_with_tag};
 pub(crate) use workshop::Workshop;

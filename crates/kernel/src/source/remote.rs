@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::SourceError;
 use super::git::git;
-use super::program::Ended;
+use super::program::{Ended, Program};
 use crate::KernelError;
 
 /// Seconds until a tree that is asked for its tags must have answered.
@@ -20,12 +20,13 @@ const TAGS_MAX: usize = 100_000;
 /// # Errors
 /// When it does not answer, or is no repository.
 pub fn remote_tags(place: &str) -> Result<Vec<String>, KernelError> {
+    tags_within(place, ANSWER_S)
+}
+
+fn tags_within(place: &str, deadline_s: u64) -> Result<Vec<String>, KernelError> {
     let place = checked(place)?;
     let list = ["ls-remote", "--tags", "--refs", "--quiet", "--", &place];
-    let ended = git(Path::new("/")).args(list).deadline_s(ANSWER_S).end()?;
-    if ended.code != Some(0) {
-        return Err(SourceError::NoAnswer { place, said: said(&ended) }.into());
-    }
+    let ended = answered(git(Path::new("/")).args(list).deadline_s(deadline_s), &place)?;
     let text = ended.text();
     let tags = text.lines().filter_map(|line| line.split_once('\t')?.1.strip_prefix("refs/tags/"));
     Ok(tags.take(TAGS_MAX).map(str::to_owned).collect())
@@ -52,12 +53,22 @@ pub fn tree_with_tag(home: &Path, (name, place): (&str, &str), tag: &str) -> Res
     if known.end()?.code != Some(0) {
         let refspec = format!("+{reference}:{reference}");
         let fetch = ["fetch", "--quiet", "--depth=1", "--no-tags", "--no-write-fetch-head", "--", &place, &refspec];
-        let ended = git(&folder).args(fetch).deadline_s(FETCH_S).end()?;
-        if ended.code != Some(0) {
-            return Err(SourceError::NoAnswer { place, said: said(&ended) }.into());
-        }
+        answered(git(&folder).args(fetch).deadline_s(FETCH_S), &place)?;
     }
     Ok(folder)
+}
+
+/// Asks a place for something; one that refuses or is silent does not answer.
+fn answered(git: Program, place: &str) -> Result<Ended, KernelError> {
+    let no_answer = |said| KernelError::from(SourceError::NoAnswer { place: place.to_owned(), said });
+    match git.end() {
+        Ok(ended) if ended.code == Some(0) => Ok(ended),
+        Ok(ended) => Err(no_answer(said(&ended))),
+        Err(KernelError::Source(SourceError::Deadline { seconds, .. })) => {
+            Err(no_answer(format!("it was silent for {seconds} s")))
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Returns what git said first of what it could not do, and the line that this announces with a colon, if it does; what follows
@@ -85,7 +96,7 @@ fn checked(place: &str) -> Result<String, KernelError> {
 mod tests {
     use std::path::Path;
 
-    use super::{remote_tags, tree_with_tag};
+    use super::{remote_tags, tags_within, tree_with_tag};
     use crate::source::{Repository, program as git};
 
     fn repository(folder: &Path) {
@@ -131,6 +142,11 @@ mod tests {
         insta::assert_snapshot!(told("/nonexistent/linux"), @"the tree /nonexistent/linux does not answer: '/nonexistent/linux' does not appear to be a git repository");
         let down = told("git://127.0.0.1:1/linux");
         assert!(down.contains("unable to connect") && down.contains("errno=Connection refused"), "{down}");
+        // It takes what it is asked, and is silent.
+        let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let place = format!("git://{}/linux", server.local_addr().unwrap());
+        let silent = tags_within(&place, 1).unwrap_err().to_string().replace(&place, "PLACE");
+        insta::assert_snapshot!(silent, @"the tree PLACE does not answer: it was silent for 1 s");
         for place in ["", "-x", "ext::sh -c true", "a\nb"] {
             assert!(told(place).contains("expected a folder or an address"), "{place}");
         }

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::bisected::Tree;
 use crate::fresh::fresh;
-use crate::{marvin, shown, told};
+use crate::{images, marvin, shown, told};
 
 /// A source that does not build: `fails` says why.
 const MAKEFILE: &str = "tinyconfig olddefconfig:\n\t@touch $(O)/.config\n\
@@ -122,4 +122,39 @@ fn another_configuration_of_the_same_name_is_another_bisection() {
     assert!(!remembers(&asked_with("CONFIG_A=y\n")));
     assert!(remembers(&asked_with("# the same\nCONFIG_A=y\n")));
     assert!(!remembers(&asked_with("CONFIG_A=n\n")));
+}
+
+/// Builds what `choice` names.
+const COPIES: &str = "tinyconfig olddefconfig:\n\t@touch $(O)/.config\n\
+    vmlinux:\n\t@cp \"$$(cat choice)\" $(O)/vmlinux\n\t@echo $(CURDIR)/Kbuild >$(O)/.x.o.cmd\n";
+
+#[test]
+fn a_home_on_a_full_disk_is_said_and_is_whole_when_there_is_room_again() {
+    let (_, images) = images();
+    let tree = Tree::new("full-tree");
+    tree.file("Makefile", COPIES);
+    tree.file("Kbuild", "");
+    tree.commit("choice", &images[1].display().to_string());
+    // A disk of its own, full but for so many KiB at a time, which only this program and its children see.
+    let script = "mkdir -p \"$home\" && mount -t tmpfs -o size=256m marvin \"$home\" || { echo no disk; exit 0; }\n\
+        for free in 64 1024 8192; do\n\
+        dd if=/dev/zero of=\"$home/ballast\" bs=1024 count=$((262144 - free)) 2>/dev/null || true\n\
+        \"$@\" 2>&1; echo \"exit $? with $free KiB\"; rm \"$home/ballast\"\n\
+        done\n\"$@\" 2>&1; echo \"exit $? in the end\"\n";
+    let home = fresh("full-builds-home");
+    let mut shell = Command::new("unshare");
+    shell.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", env!("CARGO_BIN_EXE_marvin")]);
+    shell.args(["build", "git:main", "-q", "--tree", &tree.name()]);
+    let output = shell.env("home", &*home).env("MARVIN_HOME", &*home).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).replace(&home.display().to_string(), "HOME");
+    if !output.status.success() || said.starts_with("no disk") {
+        println!("skipped: this host lets nobody mount a disk of his own: {}", String::from_utf8_lossy(&output.stderr));
+        return;
+    }
+    let refused = "error: cannot get the kernel git:main\n  because: no space is left on the device of HOME: make room there \
+                   and try again\n";
+    for free in [64, 1024, 8192] {
+        assert!(said.contains(&format!("{refused}exit 5 with {free} KiB\n")), "{said}");
+    }
+    assert!(said.ends_with("exit 0 in the end\n") && said.contains("\nbuild    build_"), "{said}");
 }
