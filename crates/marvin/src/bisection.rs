@@ -4,11 +4,11 @@ use std::fmt::{Arguments, Write};
 
 use kernel::Headline;
 use lab::{Change, Culprit, Entry, Findings, Probe, Reverted, Stands};
-use model::{MachineKind, Steadiness, Workload};
+use model::{MachineKind, Metric, Steadiness, Workload};
 use report::ledger::Ledger;
 use report::render::count;
 use report::render::ledger::brief;
-use report::render::mail::{REGRESSIONS, command, head, more, paragraph};
+use report::render::mail::{REGRESSIONS, command, head, labelled, labelled_command, more, paragraph};
 
 /// Everything there is to tell.
 pub(crate) struct Told<'a> {
@@ -41,19 +41,21 @@ pub(crate) fn add(text: &mut String, more: Arguments<'_>) {
     text.write_fmt(more).ok();
 }
 
+/// Where what is told of a culprit stands.
+const INDENT: &str = "        ";
+
 /// Returns the report.
 pub(crate) fn text(told: &Told<'_>) -> String {
     let Told { findings, workload, .. } = told;
-    let mut text = format!("{}, {}\n", workload.name, workload.metric.direction);
+    let Metric { direction, .. } = workload.metric;
+    let unit = workload.metric.unit(MachineKind::Exact);
+    let mut text = format!("{}, {unit}, {direction}; in percent, positive is better\n", workload.name);
     add(&mut text, format_args!("whole difference  {}\n\n", change(&findings.total, workload)));
     if findings.culprits.is_empty() {
-        add(
-            &mut text,
-            format_args!(
-                "no single commit made a step of more than {:.3} %: it is spread over several; a smaller --margin finds smaller ones\n",
-                findings.margin_percent
-            ),
-        );
+        text.push_str(&paragraph(&format!(
+            "no single commit made a step of more than {:.3} %: it is spread over several; a smaller --margin finds smaller ones",
+            findings.margin_percent
+        )));
     }
     for (culprit, headline) in findings.culprits.iter().zip(told.headlines) {
         add(
@@ -68,23 +70,21 @@ pub(crate) fn text(told: &Told<'_>) -> String {
         text.push('\n');
         if culprit.candidates.len() > 1 {
             let all: Vec<String> = culprit.candidates.iter().map(|commit| short(commit)).collect();
-            add(
-                &mut text,
-                format_args!("        it may be any of {}: those between could not be measured\n", all.join(" ")),
-            );
+            let any = format!("it may be any of {}: those between could not be measured", all.join(" "));
+            text.push_str(&labelled(INDENT, &any));
         }
         if let Some(certainty) = &culprit.certainty {
             add(&mut text, format_args!("        with a chance of {:.1} %\n", 100.0 * certainty.chance));
         }
         if let Some(reverted) = &culprit.reverted {
-            add(&mut text, format_args!("        {}\n", taken_back(reverted)));
+            text.push_str(&labelled(INDENT, &taken_back(reverted)));
         }
     }
     add(&mut text, format_args!("\nexplained: {:.1} % of the whole difference\n", findings.explained_percent()));
     add(
         &mut text,
         format_args!(
-            "{}, {} of which can change what is built; {} measured; steps up to {:.3} % are none\n\n",
+            "{}, {} of which can change what is built; {} measured\nsteps up to {:.3} % are none\n\n",
             count(findings.commits, "commit"),
             findings.commits_kept,
             told.entries.len(),
@@ -95,10 +95,10 @@ pub(crate) fn text(told: &Told<'_>) -> String {
         text.push_str(&came_from(culprit, ledger));
     }
     text.push_str(&table(told.entries));
-    add(
-        &mut text,
-        format_args!("\nmachine:   {}\nconfig:    {}\nreproduce: {}\n", told.machine, told.configuration, told.command),
-    );
+    text.push('\n');
+    text.push_str(&labelled("machine:   ", told.machine));
+    text.push_str(&labelled("config:    ", &told.configuration));
+    text.push_str(&labelled_command("reproduce: ", &told.command));
     text
 }
 
@@ -129,10 +129,9 @@ fn change(change: &Change, workload: &Workload) -> String {
         Steadiness::Chaotic => "in 95 of 100 cases",
     };
     format!(
-        "{:.2} -> {:.2} {}: {:+.2} % ({least:+.2} to {most:+.2} {range}, positive is better)",
+        "{:.2} -> {:.2}: {:+.2} % ({least:+.2} to {most:+.2} {range})",
         change.before,
         change.after,
-        workload.metric.unit(MachineKind::Exact),
         change.percent().unwrap_or(0.0)
     )
 }
@@ -298,7 +297,7 @@ mod tests {
             entries: &entries(),
             workload: &model::MICRO.workloads[0],
             ends: (&good, &bad),
-            machine: "exact machine, QEMU 7.2",
+            machine: "QEMU 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3), microvm, -cpu max,-erms,-fsrm, 256 MiB, -icount shift=0",
             configuration: "micro".to_owned(),
             command: "marvin bisect 000000000000 ffffffffffff --tree linux --workload x".to_owned(),
         });
@@ -316,7 +315,9 @@ mod tests {
         let findings =
             Findings { total, culprits: vec![first, second], margin_percent: 0.4, commits: 64, commits_kept: 22 };
         with_told(&findings, &[of_first, of_second], &|told| {
-            insta::assert_snapshot!("report", text(told));
+            let report = text(told);
+            assert!(report.lines().all(|line| line.chars().count() <= 80), "{report}");
+            insta::assert_snapshot!("report", report);
             let mail = mail(told).unwrap();
             assert!(mail.lines().all(|line| line.chars().count() <= 80), "{mail}");
             insta::assert_snapshot!("mail", mail);

@@ -174,7 +174,7 @@ impl Progress {
 }
 
 /// Returns a time as people say it: `40 s`, `3 min`, `2 h 5 min`.
-fn span(seconds: f64) -> String {
+pub(crate) fn span(seconds: f64) -> String {
     // Saturates: nobody waits longer.
     let seconds = seconds.max(1.0).round() as u64;
     match (seconds / 3600, seconds / 60, seconds) {

@@ -14,6 +14,7 @@ use report::ledger::Ledger;
 use report::render::count;
 use store::Location;
 
+use super::bisect_plan::plan;
 use super::measure::{machines_of, settings, suite, workload};
 use crate::answer::Answer;
 use crate::bisection::{self, Told, add};
@@ -37,7 +38,7 @@ pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<
     let sources = Sources::open(&cache)?;
     let history = sources.repository().history(&command.good, &command.bad)?;
     if command.dry_run {
-        answer.write(plan(&history, &sources)?)?;
+        answer.write(plan(command, (&history, &sources), (workload, store(arguments)?))?)?;
         return Ok(Exit::Fine);
     }
     let lab = open((&home, store(arguments)?), settings)?;
@@ -178,34 +179,6 @@ fn identity(command: &Bisect, (history, workload, lab, sources): (&History, &Wor
     };
     let compiler = sources.compiler();
     format!("{good}..{bad} {tree} {config} {compiler} {} {} {seeds} {machine}", command.suite, workload.name)
-}
-
-/// Says what there is, without building anything.
-fn plan(history: &History, sources: &Sources) -> anyhow::Result<String> {
-    let trunk = history.trunk();
-    let ends = [history.good(), history.bad()];
-    let built = ends.iter().map(|end| sources.compiled(end)).collect::<Result<Vec<_>, _>>()?;
-    let built_count = built.iter().flatten().count();
-    let builds = (trunk.len() as f64).log2().ceil() as usize;
-    let mut text = format!(
-        "{}..{}: {}, {} of them merges; {} on the trunk\n",
-        bisection::short(ends[0]),
-        bisection::short(ends[1]),
-        count(history.count(), "commit"),
-        history.merges(),
-        trunk.len()
-    );
-    add(
-        &mut text,
-        format_args!(
-            "first the two ends, of which {built_count} are built already; then at most {builds} commits of the trunk\n"
-        ),
-    );
-    text.push_str(
-        "for one step; fewer where commits touch nothing that is compiled, which the builds of the ends will tell;\n",
-    );
-    text.push_str("as many as its commits have binary digits more where the step is a merge\n");
-    Ok(text)
 }
 
 fn said(event: &BisectionEvent<'_>) -> String {

@@ -3,6 +3,7 @@
 mod again;
 mod alerts;
 mod bisect;
+mod bisect_plan;
 mod build;
 mod compare;
 mod config;

@@ -36,6 +36,24 @@ pub fn command(command: &str) -> String {
     command_lines(command, WIDTH - 2).iter().map(|line| format!("  {line}\n")).collect()
 }
 
+/// Returns words behind a label, going on below the first of them where they are long.
+#[must_use]
+pub fn labelled(label: &str, words: &str) -> String {
+    behind(label, &wrap(words, WIDTH.saturating_sub(label.chars().count())))
+}
+
+/// Returns a command behind a label, likewise, as a shell takes it.
+#[must_use]
+pub fn labelled_command(label: &str, command: &str) -> String {
+    behind(label, &command_lines(command, WIDTH.saturating_sub(label.chars().count())))
+}
+
+fn behind(label: &str, lines: &[String]) -> String {
+    let width = label.chars().count();
+    let line = |(number, line): (usize, &String)| format!("{:width$}{line}\n", if number == 0 { label } else { "" });
+    lines.iter().enumerate().map(line).collect()
+}
+
 /// Says what there is more of where a metric became worse.
 #[must_use]
 pub fn more(direction: Direction) -> &'static str {
@@ -47,7 +65,15 @@ pub fn more(direction: Direction) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::head;
+    use super::{head, labelled, labelled_command};
+
+    #[test]
+    fn long_words_go_on_below_the_first() {
+        let text = labelled("machine: ", &"word ".repeat(30)) + &labelled_command("again: ", &"word ".repeat(30));
+        assert!(text.lines().all(|line| line.len() <= 80), "{text}");
+        assert!(text.starts_with("machine: word word ") && text.contains("\n         word word"), "{text}");
+        assert!(text.contains("\nagain: word ") && text.contains(" \\\n           word"), "{text}");
+    }
 
     #[test]
     fn long_fields_are_folded() {

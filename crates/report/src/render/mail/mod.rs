@@ -4,7 +4,7 @@
 mod facts;
 mod head;
 
-pub use head::{REGRESSIONS, command, head, more, paragraph};
+pub use head::{REGRESSIONS, command, head, labelled, labelled_command, more, paragraph};
 
 use model::Verdict;
 

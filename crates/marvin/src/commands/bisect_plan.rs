@@ -1,0 +1,106 @@
+//! `marvin bisect --dry-run`: what there is to be searched, and what it may cost, without building anything.
+
+use kernel::{BuildSeconds, History, Sources};
+use lab::{Estimate, expected};
+use model::Workload;
+use report::render::count;
+use store::{Location, Store};
+
+use super::measure::machines_of;
+use crate::bisection::{add, short};
+use crate::cli::Bisect;
+use crate::progress::span;
+
+/// What a bisection does at most.
+struct Plan {
+    ends: [String; 2],
+    commits: usize,
+    merges: usize,
+    trunk: usize,
+    /// Ends that are built.
+    built: usize,
+    /// What builds took here; nothing where there was none.
+    seconds: Option<BuildSeconds>,
+    /// What measuring a commit takes.
+    measuring: Estimate,
+}
+
+/// Says what there is.
+pub(super) fn plan(
+    command: &Bisect,
+    (history, sources): (&History, &Sources),
+    (workload, location): (&Workload, Location),
+) -> anyhow::Result<String> {
+    let ends = [history.good(), history.bad()];
+    let built = ends.iter().map(|end| sources.compiled(end)).collect::<Result<Vec<_>, _>>()?;
+    let machines = machines_of(command.jobs);
+    let measuring = match Store::open_read_only(location) {
+        Ok(store) => expected(&store, (workload, command.seeds), machines)?,
+        // Nothing was measured here yet.
+        Err(_) => lab::guessed((workload, command.seeds), machines),
+    };
+    Ok(text(&Plan {
+        ends: ends.map(short),
+        commits: history.count(),
+        merges: history.merges(),
+        trunk: history.trunk().len(),
+        built: built.iter().flatten().count(),
+        seconds: sources.seconds(),
+        measuring,
+    }))
+}
+
+fn text(plan: &Plan) -> String {
+    let Plan { ends: [good, bad], commits, merges, trunk, built, seconds, measuring } = plan;
+    let steps = (*trunk as f64).log2().ceil() as usize;
+    let mut text =
+        format!("{good}..{bad}: {}, {merges} of them merges; {trunk} on the trunk\n", count(*commits, "commit"));
+    add(
+        &mut text,
+        format_args!(
+            "first the two ends, of which {built} {} built already; then at most {}\n",
+            if *built == 1 { "is" } else { "are" },
+            count(steps, "commit")
+        ),
+    );
+    text.push_str("of the trunk for one step; fewer where commits touch nothing that is compiled,\n");
+    text.push_str("which the builds of the ends will tell; as many as its commits have binary\n");
+    text.push_str("digits more where the step is a merge\n\n");
+    let builds = 2 - built + steps;
+    let measured = (2 + steps) as f64 * measuring.seconds;
+    let known = if measuring.guessed > 0 { ", by guess: none was measured here yet" } else { "" };
+    let row = |what: String, took: String| format!("{what:<12}{took}\n");
+    text.push_str(&row(count(2 + steps, "commit"), format!("measured in about {}{known}", span(measured))));
+    let Some(BuildSeconds { last, longest }) = *seconds else {
+        let took = "the first takes minutes, and none was made here yet";
+        text.push_str(&row(count(builds, "build"), took.to_owned()));
+        return text;
+    };
+    let took = format!("{} the last one here, {} the longest", span(last as f64), span(longest as f64));
+    text.push_str(&row(count(builds, "build"), took));
+    let all = |of_build: u64| span(measured + (builds as u64 * of_build) as f64);
+    text.push_str(&row("in all".to_owned(), format!("{} to {}", all(last), all(longest))));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use kernel::BuildSeconds;
+    use lab::Estimate;
+
+    use super::{Plan, text};
+
+    #[test]
+    fn what_it_costs_is_told_by_what_was_built_here_before() {
+        let measuring = Estimate { seconds: 3.0, known: 4, guessed: 0 };
+        let seconds = Some(BuildSeconds { last: 6, longest: 175 });
+        let ends = ["48f0447246da", "1308d5271a18"].map(str::to_owned);
+        let plan = Plan { ends, commits: 64, merges: 0, trunk: 64, built: 1, seconds, measuring };
+        insta::assert_snapshot!("bisect_plan", text(&plan));
+        let guessed = Estimate { seconds: 13.0, known: 0, guessed: 2 };
+        insta::assert_snapshot!(
+            "bisect_plan_of_a_new_home",
+            text(&Plan { built: 0, seconds: None, measuring: guessed, ..plan })
+        );
+    }
+}
