@@ -28,11 +28,12 @@ test-full: test ## The same and what takes too long for every change
 	@scripts/gate.sh full
 
 bench: ## Print one line per figure
-	@scripts/needs.sh demo
+	@scripts/needs.sh bench
 	$(CARGO) build --release --locked -p marvin
 	@$(CARGO) run --release --locked -q -p benches
 	@$(CARGO) run --release --locked -q -p benches --bin stats
 	@$(CARGO) run --release --locked -q -p benches --bin search
+	@MARVIN_FULL=bench $(CARGO) test --release --locked -q -p marvin --test program real_source:: -- --nocapture
 	@$(CARGO) run --release --locked -q -p benches --bin web
 	@$(CARGO) run --release --locked -q -p benches --bin store
 

@@ -2,6 +2,7 @@
 # Installs what is missing on a Debian 12 machine, and says what before it does. Safe to repeat.
 #   scripts/needs.sh build    a compiler for Rust and C
 #   scripts/needs.sh demo     that, and what Marvin runs
+#   scripts/needs.sh bench    that, and what kernels are built with
 #   scripts/needs.sh test     that, and what the tests use
 #   scripts/needs.sh test-full   that, and what those use that take minutes
 set -eu
@@ -27,22 +28,21 @@ fi
 
 case "${1:-build}" in
 build) ;;
-demo | test | test-full)
+demo | bench | test | test-full)
     want qemu-system-x86_64 qemu-system-x86
     want setpriv util-linux
     want dpkg-deb dpkg
     ;;
 *)
-    echo "usage: scripts/needs.sh build|demo|test|test-full" >&2
+    echo "usage: scripts/needs.sh build|demo|bench|test|test-full" >&2
     exit 2
     ;;
 esac
 if [ "${1:-}" = test-full ]; then
     want makedumpfile makedumpfile
 fi
-if [ "${1:-}" = test ] || [ "${1:-}" = test-full ]; then
-    want cpio cpio
-    # A small kernel is built from Debian's source.
+if [ "${1:-}" = bench ] || [ "${1:-}" = test ] || [ "${1:-}" = test-full ]; then
+    # Small kernels are built from Debian's source.
     for program in git make flex bison bc; do
         want $program $program
     done
@@ -50,6 +50,12 @@ if [ "${1:-}" = test ] || [ "${1:-}" = test-full ]; then
     # Its tool for object files is built with this library.
     [ -e /usr/include/gelf.h ] || packages="$packages libelf-dev"
     want ld binutils
+fi
+if [ "${1:-}" = bench ]; then
+    want ccache ccache
+fi
+if [ "${1:-}" = test ] || [ "${1:-}" = test-full ]; then
+    want cpio cpio
     want python3 python3
     # Pages are looked at in a real browser.
     want chromium chromium

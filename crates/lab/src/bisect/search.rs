@@ -162,13 +162,25 @@ impl Search<'_> {
     }
 
     /// Searches a line whose ends were measured, first without what cannot matter.
+    ///
+    /// What differs in all seeds differs in the first, so one seed finds every step; what is found is measured with all of them.
     fn line(&mut self, line: &Line) -> Result<Vec<Culprit>, LabError> {
+        for seeds in [1, self.seeds()] {
+            if let Some(culprits) = self.line_with(line, seeds)? {
+                return Ok(culprits);
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// Searches a line with some seeds for each place; nothing where what was found is not there in all of them.
+    fn line_with(&mut self, line: &Line, seeds: usize) -> Result<Option<Vec<Culprit>>, LabError> {
         let kept = line.kept();
         let places = kept.len() - 1;
         let builds = if places > 1 { (places as f64).log2().ceil() as usize } else { 0 };
         (self.notify)(BisectionEvent::Range { places, commits: self.history.count(), builds });
         let Some(mut steps) = Steps::new(&line.weights(&kept), self.question.intervals) else {
-            return Ok(Vec::new());
+            return Ok(Some(Vec::new()));
         };
         let mut values: Vec<Option<Vec<f64>>> = vec![None; kept.len()];
         let found = loop {
@@ -179,7 +191,7 @@ impl Search<'_> {
             let cost = SearchCost { place: self.costs(line, &kept), run: RUN };
             match steps.next(&cost, &judge) {
                 Wanted::Done(found) => break found,
-                Wanted::Measure { place, .. } => match self.measure(&line.spots[kept[place]])? {
+                Wanted::Measure { place, .. } => match self.measure_with(&line.spots[kept[place]], seeds)? {
                     Some(measured) => {
                         values[place] = Some(measured);
                         steps.measured(place);
@@ -190,12 +202,14 @@ impl Search<'_> {
         };
         let mut culprits = Vec::new();
         for step in found {
-            // What a step was found between was measured.
-            if let (Some(before), Some(after)) = (&values[step.before], &values[step.last]) {
-                culprits.extend(self.step(line, (&kept, step), (before, after))?);
+            let ends = [step.before, step.last].map(|place| &line.spots[kept[place]]);
+            let (Some(before), Some(after)) = (self.measure(ends[0])?, self.measure(ends[1])?) else { return Ok(None) };
+            if self.judge(&before, &after) != Pair::Differs {
+                return Ok(None);
             }
+            culprits.extend(self.step(line, (&kept, step), (&before, &after))?);
         }
-        Ok(culprits)
+        Ok(Some(culprits))
     }
 
     /// Returns what building each of some spots costs now, in links; what is in the log costs nothing.

@@ -108,10 +108,15 @@ fn new_job(arguments: &Arguments, add: &QueueAdd) -> anyhow::Result<NewJob> {
     })
 }
 
-/// Names files and folders so that a worker finds them, wherever it was started.
+/// Names files and folders so that a worker finds them, wherever it was started; those that are not there are refused.
 fn absolute(name: KernelName) -> anyhow::Result<KernelName> {
-    let of =
-        |path: &Path| std::path::absolute(path).with_context(|| format!("{} has no absolute path", path.display()));
+    let of = |path: &Path| {
+        if let Err(error) = std::fs::metadata(path) {
+            let text = format!("{} cannot be queued: {error}; name a file or folder that is there", path.display());
+            return Err(WrongInput(text).into());
+        }
+        std::path::absolute(path).with_context(|| format!("{} has no absolute path", path.display()))
+    };
     Ok(match name {
         KernelName::Path(path) => KernelName::Path(of(&path)?),
         KernelName::Tree(path) => KernelName::Tree(of(&path)?),

@@ -1,5 +1,6 @@
 //! Real sources to their end where `MARVIN_FULL` is set: imported, built, two planted regressions bisected among 64 commits, a
-//! build upon others held against the one from nothing, a series, and another release compared. What it takes is printed.
+//! build upon others held against the one from nothing, a series, and another release compared. What it takes is printed;
+//! `MARVIN_FULL=bench` ends after the bisections.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -46,7 +47,8 @@ impl Clock {
     }
 
     fn say(&self, what: &str) {
-        println!("{what}: {:.0} s, {:.0} s CPU", self.begun.elapsed().as_secs_f64(), spent_s() - self.spent);
+        let (wall, spent) = (self.begun.elapsed().as_secs_f64(), spent_s() - self.spent);
+        println!("{what:<52} {:>12} {spent:>8.0} s CPU", format!("{wall:.1} s"));
     }
 }
 
@@ -122,29 +124,34 @@ fn bisect(home: &Path, tree: &str, (workload, guilty): (&str, &str)) {
     assert!(said.starts_with("exit 0"), "{said}");
     let builds = said.matches(": building commit ").count();
     let left = number_before(&said, " of which can change");
-    clock.say(&format!("{workload} bisected, {builds} builds, {left} of {COMMITS} commits left"));
+    let builds_max = left.log2().ceil() + 2.0;
+    clock.say(&format!("{workload} found among {COMMITS} commits (goal 60 s)"));
+    println!("{:<52} {builds:>5} builds    goal {builds_max}", format!("  of which {left} can change what is built"));
     assert!(said.contains(&format!("worse   {} (", &guilty[..12])), "{said}");
     let explained = number_before(&said, " % of the whole difference");
     assert!((explained - 100.0).abs() < 1.0, "{said}");
-    assert!(builds as f64 <= left.log2().ceil() + 2.0, "{said}");
+    assert!(builds as f64 <= builds_max, "{said}");
     let clock = Clock::start();
     let again = told(home, &[&range[..], &["-q"]].concat());
-    clock.say(&format!("{workload} taken back"));
+    clock.say(&format!("{workload} taken back on top of BAD"));
     assert!(again.contains("confirmed: BAD without it"), "{again}");
 }
 
 #[test]
 fn planted_regressions_are_bisected_in_real_sources() {
-    if std::env::var_os("MARVIN_FULL").is_none() {
+    let Some(full) = std::env::var_os("MARVIN_FULL") else {
         println!("skipped: real kernels are built only with MARVIN_FULL=1");
         return;
-    }
+    };
     let home = home();
     let from_nothing = image(&home, "deb-src:6.12", None);
     let (tree, guilty) = history("6.12", &home.join("workshop/debian"));
     let name = tree.name();
     for (workload, guilty) in ["fault-anon", "fork-exit"].into_iter().zip(&guilty) {
         bisect(&home, &name, (workload, guilty));
+    }
+    if full == "bench" {
+        return;
     }
     // What was built from which source is forgotten, and the objects are those of other commits.
     fs::remove_dir_all(home.join("builds/by-recipe")).unwrap();

@@ -112,6 +112,7 @@ fn what_cannot_be_watched_queued_or_configured_ends_with_one_message() {
     insta::assert_snapshot!(told(&home, &["config", "check"]));
     insta::assert_snapshot!(told(&home, &["queue", "add", "git:v6.12", "--tree", "linus"]));
     insta::assert_snapshot!(told(&home, &["config", "check", "--config-file", "/nonexistent/marvin.toml"]));
+    insta::assert_snapshot!(told(&home, &["queue", "add", "path:/nonexistent/vmlinux"]));
 }
 
 #[test]
