@@ -65,10 +65,14 @@ pub fn console() -> io::Result<File> {
     open("/dev/ttyS0").or_else(|_| open("/dev/console"))
 }
 
-/// Switches on the loopback interface.
+/// Switches on the loopback interface. A kernel without a network has none: workloads that need it will say so.
 pub fn loopback_up() -> io::Result<()> {
     // SAFETY: socket takes no memory of ours.
-    let socket = check(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) })? as i32;
+    let socket = match check(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) }) {
+        Ok(socket) => socket as i32,
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EAFNOSUPPORT)) => return Ok(()),
+        Err(error) => return Err(error),
+    };
     // SAFETY: an ifreq of zeroes is a valid value of the C struct.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {

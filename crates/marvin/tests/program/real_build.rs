@@ -11,6 +11,8 @@ use crate::real_source::{FAULT, number_before};
 use crate::{folder, marvin, shown};
 
 const PACKAGE: &str = "linux-source-6.12";
+/// The least that boots: a user's own configuration, and the quickest to build.
+const CONFIGURATION: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/program/smallest.config");
 /// Folders whose sources the configuration `micro` leaves alone: half of the disk that all of it would take.
 const NOT_NEEDED: &str = "drivers/gpu drivers/net/ethernet drivers/net/wireless drivers/media drivers/staging \
     drivers/infiniband drivers/scsi drivers/usb drivers/iio drivers/hwmon drivers/mfd drivers/clk drivers/pinctrl drivers/crypto \
@@ -64,8 +66,9 @@ fn a_planted_regression_is_bisected_with_real_builds() {
 
     let home = fresh("real-build-home");
     let name = tree.name();
-    let bisect = ["bisect", "good", "main", "--tree", &name, "--workload", "fault-anon", "--seeds", "1"];
-    let said = shown(&marvin(&home).args(bisect).output().unwrap(), &home);
+    let of_tree = ["--tree", &name, "--config", CONFIGURATION];
+    let bisect = ["bisect", "good", "main", "--workload", "fault-anon", "--seeds", "1"];
+    let said = shown(&marvin(&home).args(bisect).args(of_tree).output().unwrap(), &home);
     assert!(said.starts_with("exit 0"), "{said}");
     assert!(said.contains(&format!("worse   {} (\"{file}: change it\")", &guilty[..12])), "{said}");
     assert!(said.contains("confirmed: BAD without it"), "{said}");
