@@ -20,6 +20,7 @@ const QUESTION: BisectionQuestion = BisectionQuestion {
     margin_percent: None,
     intervals: 1,
     noise: Noise::Seeds(2),
+    seeds_first: 1,
     confirm: Confirm::Nothing,
 };
 /// Each seed is a run.

@@ -37,6 +37,8 @@ pub struct BisectionQuestion {
     pub intervals: usize,
     /// How values of a commit differ from each other.
     pub noise: Noise,
+    /// With how many of the seeds places between are looked at: as many as are measured at the same time take no longer than one.
+    pub seeds_first: usize,
     /// Whether culprits are taken back on top of BAD in the end.
     pub confirm: Confirm,
 }

@@ -163,9 +163,10 @@ impl Search<'_> {
 
     /// Searches a line whose ends were measured, first without what cannot matter.
     ///
-    /// What differs in all seeds differs in the first, so one seed finds every step; what is found is measured with all of them.
+    /// What differs in all seeds differs in the first, so few find every step; what is found is measured with all of them.
     fn line(&mut self, line: &Line) -> Result<Vec<Culprit>, LabError> {
-        for seeds in [1, self.seeds()] {
+        let all = self.seeds();
+        for seeds in [self.question.seeds_first.clamp(1, all), all] {
             if let Some(culprits) = self.line_with(line, seeds)? {
                 return Ok(culprits);
             }

@@ -163,7 +163,15 @@ fn question(command: &Bisect, workload: &Workload) -> BisectionQuestion {
         Steadiness::Chaotic => Noise::Runs { bias: command.build_variance, runs_max: usize::from(command.runs) },
     };
     let confirm = if command.no_revert { Confirm::Nothing } else { Confirm::Revert };
-    BisectionQuestion { metric: workload.metric, margin_percent: command.margin, intervals, noise, confirm }
+    let seeds_first = machines_of(command.jobs);
+    BisectionQuestion {
+        metric: workload.metric,
+        margin_percent: command.margin,
+        intervals,
+        noise,
+        seeds_first,
+        confirm,
+    }
 }
 
 /// What makes a bisection another one than those whose logs are kept.
