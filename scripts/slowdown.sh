@@ -1,7 +1,8 @@
 #!/bin/sh
 # The check that a slow-down is seen where it is and nowhere else: builds Debian's linux-source-6.12 twice, once with
 # 100 instructions more in handle_mm_fault(), and compares the two. Every page fault row must show those 100
-# instructions to within one, and nothing that does not fault may be worse. Takes as long as building a kernel.
+# instructions to within one, and nothing that does not fault may be worse; of a workload's other functions at most a
+# thousandth of what it costs may move. Takes as long as building a kernel.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=$root/target/slowdown
@@ -38,9 +39,11 @@ status=0
 python3 - <<'CHECK'
 import json, sys
 wrong = []
+costs = {}
 for row in json.load(open("comparison.json"))["rows"]:
     name, other = row["workload"], row["others"][0]
     more = other["measured"]["median"] - row["base"]["median"]
+    costs[name] = row["base"]["median"]
     print(f"{name:<20} {more:+10.2f} instructions/op  {other['verdict']}")
     if name.startswith("fault-"):
         if abs(more - 100) > 1: wrong.append(f"{name}: {more:+.2f} instructions, expected +100")
@@ -55,7 +58,8 @@ for each in json.load(open("profile.json"))["workloads"]:
     if first["function"] != "handle_mm_fault" or abs(first["added_per_operation"] - 100) > 0.01:
         wrong.append(f"{each['workload']}: the profile names {found} first")
     moved = sum(abs(line["added_per_operation"]) for line in others)
-    if moved > 1: wrong.append(f"{each['workload']}: {moved:.2f} instructions moved elsewhere")
+    # Slower faults move ticks, and with them how full the lists of free pages are: a thousandth at most.
+    if moved > costs[each['workload']] / 1000: wrong.append(f"{each['workload']}: {moved:.2f} instructions moved elsewhere")
 for each in json.load(open("modelled.json"))["workloads"]:
     # What seeds move, such as branches that share an entry of the predictor, must not be taken for the kernel's doing.
     found = [row["name"] for row in each["modelled"]["estimated_cycles_by_function"]]
