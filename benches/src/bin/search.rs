@@ -11,6 +11,7 @@ use anyhow::Context;
 use figures::cpu;
 use figures::figure::{Against, Figure, Figures};
 use kernel::{Commit, History};
+use lab::Touches;
 use stats::synthetic::{By, Line, PLACES, Severals, Singles, Start};
 use stats::{Pair, SearchCost, Steps, Wanted};
 
@@ -77,13 +78,16 @@ fn history() -> Option<History> {
     History::new(&name(0), commits)
 }
 
-/// Chooses the first commit of a history that was read: the trunk, what each place of it brings, the place that tells most.
+/// Chooses the first commit of a history that was read: the trunk, what each place of it brings and costs, the place that tells
+/// most for that.
 fn choose(history: &History) -> Option<Wanted> {
     let trunk = history.trunk();
     let weights: Vec<f64> = std::iter::once(0.0).chain(trunk.iter().map(|place| place.brings.len() as f64)).collect();
     let mut steps = Steps::new(&weights, 1)?;
     let last = weights.len() - 1;
-    let cost = SearchCost { place: vec![1.0; weights.len()], run: 0.01 };
+    let touches = Touches::everything(history.count());
+    let brings: Vec<&[usize]> = std::iter::once(&[][..]).chain(trunk.iter().map(|place| &place.brings[..])).collect();
+    let cost = SearchCost { place: touches.costs(&brings, last), run: 0.01 };
     [0, last].into_iter().for_each(|end| steps.measured(end));
     Some(steps.next(&cost, &|_, _| Pair::Differs))
 }

@@ -60,7 +60,8 @@ impl Touches {
 
     /// Returns what building at each place of a line costs if the place `built` was built last, in links; `brings` are the
     /// commits that are new at each place.
-    pub(super) fn costs(&self, brings: &[&[usize]], built: usize) -> Vec<f64> {
+    #[must_use]
+    pub fn costs(&self, brings: &[&[usize]], built: usize) -> Vec<f64> {
         let built = built.min(brings.len().saturating_sub(1));
         let mut costs = vec![1.0; brings.len()];
         let mut after = Objects::new(self);

@@ -15,7 +15,8 @@ use report::render::count;
 use store::Location;
 
 use super::bisect_plan::plan;
-use super::measure::{machines_of, settings, suite, workload};
+use super::measure::{machines_of, suite, workload};
+use super::tree::settings;
 use crate::answer::Answer;
 use crate::bisection::{self, Told, add};
 use crate::cli::{Arguments, Bisect};
@@ -26,7 +27,7 @@ use crate::progress::Progress;
 pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<Exit> {
     let suite = suite(&command.suite)?;
     let workload = workload(suite, &command.workload)?;
-    let settings = settings(&command.sources)?;
+    let settings = settings(arguments, &command.sources)?;
     if settings.tree.is_none() {
         return Err(WrongInput("bisect needs a tree: say where it is with --tree FOLDER".into()).into());
     }
@@ -87,8 +88,8 @@ pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<
         workload,
         ends: (history.good(), history.bad()),
         machine: &lab.machine().summary,
-        configuration: command.sources.config.clone(),
-        command: reproducer(command, &history),
+        configuration: configuration(command, &sources),
+        command: reproducer(command, (&history, &sources)),
     };
     log.keep(&found(command, &told).to_text())?;
     tell(&told, (answer, mail), &progress)
@@ -241,14 +242,19 @@ fn refused(why: &Refused) -> anyhow::Result<Exit> {
     }
 }
 
+/// Returns the configuration as it was named.
+fn configuration(command: &Bisect, sources: &Sources) -> String {
+    command.sources.config.clone().unwrap_or_else(|| sources.settings().configuration.name().to_owned())
+}
+
 /// Returns the command that gives the same answer: with commits by their hashes.
-fn reproducer(command: &Bisect, history: &History) -> String {
+fn reproducer(command: &Bisect, (history, sources): (&History, &Sources)) -> String {
     let (good, bad) = (bisection::short(history.good()), bisection::short(history.bad()));
     let mut words = format!("marvin bisect {good} {bad} --tree linux --workload {}", command.workload);
     if command.suite != model::MICRO.name {
         add(&mut words, format_args!(" --suite {}", command.suite));
     }
-    add(&mut words, format_args!(" --config {} --seeds {}", command.sources.config, command.seeds));
+    add(&mut words, format_args!(" --config {} --seeds {}", configuration(command, sources), command.seeds));
     if let Some(margin) = command.margin {
         add(&mut words, format_args!(" --margin {margin}"));
     }

@@ -3,7 +3,8 @@
 use anyhow::Context;
 use kernel::BuildCache;
 
-use super::measure::{kernel_name, settings};
+use super::measure::kernel_name;
+use super::tree::settings;
 use crate::answer::Answer;
 use crate::cli::{Arguments, Build};
 use crate::exit::Exit;
@@ -12,7 +13,7 @@ use crate::progress::Progress;
 
 pub(crate) fn build(arguments: &Arguments, command: &Build) -> anyhow::Result<Exit> {
     let name = kernel_name(&command.kernel)?;
-    let mut settings = settings(&command.sources)?;
+    let mut settings = settings(arguments, &command.sources)?;
     settings.jobs = command.jobs.map_or(settings.jobs, usize::from);
     let mut cache = BuildCache::open(&home(arguments.home.as_deref())?)?;
     cache.set_sources(settings);

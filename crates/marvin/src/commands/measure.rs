@@ -1,13 +1,13 @@
 //! What `compare` and `run` have in common: names to builds, words to workloads, a lab with its progress.
 
 use anyhow::Context;
-use kernel::{Configuration, SourceSettings};
 use lab::{Dumps, Lab, Options, Plan, Reuse, Tools};
 use machine::SnapshotUse;
 use model::{Build, Choice, KernelName, SUITES, SelectionError, Suite, Workload};
 
 use super::tools::known_tools;
-use crate::cli::{Arguments, Measure, SourceWords};
+use super::tree::settings;
+use crate::cli::{Arguments, Measure};
 use crate::exit::WrongInput;
 use crate::home::{home, store};
 use crate::progress::Progress;
@@ -107,14 +107,8 @@ pub(crate) fn open_with(arguments: &Arguments, measure: &Measure, tools: Tools) 
         options.snapshots = SnapshotUse::Never;
     }
     let mut lab = Lab::open(options)?;
-    lab.set_sources(settings(&measure.sources)?);
+    lab.set_sources(settings(arguments, &measure.sources)?);
     Ok(lab)
-}
-
-/// Returns how sources are built.
-pub(crate) fn settings(words: &SourceWords) -> anyhow::Result<SourceSettings> {
-    let configuration = Configuration::named(&words.config)?;
-    Ok(SourceSettings { tree: words.tree.clone(), configuration, ..SourceSettings::default() })
 }
 
 /// Finds a build.

@@ -27,6 +27,7 @@ mod series;
 mod serve;
 mod show;
 mod tools;
+mod tree;
 mod watch;
 mod work;
 

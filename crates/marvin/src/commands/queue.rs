@@ -9,8 +9,9 @@ use store::{Listed, Queued, Store};
 
 use super::compare::now;
 use super::config::site;
-use super::measure::{Chosen, choose, did_you_mean, kernel_name};
+use super::measure::{Chosen, choose, kernel_name};
 use super::tools::known_tools;
+use super::tree::named;
 use crate::answer::Answer;
 use crate::cli::{Arguments, Queue, QueueAdd, QueueMove};
 use crate::exit::{Exit, WrongInput};
@@ -76,13 +77,7 @@ fn new_job(arguments: &Arguments, add: &QueueAdd) -> anyhow::Result<NewJob> {
     let settings = site(arguments)?.settings;
     let kernel = absolute(kernel_name(&add.kernel)?)?;
     let tree = match &add.tree {
-        Some(name) => {
-            let found = settings.trees.iter().find(|tree| tree.name == *name);
-            Some(found.ok_or_else(|| {
-                let guess = did_you_mean(settings.trees.iter().map(|tree| tree.name.as_str()), name);
-                WrongInput(format!("marvin.toml has no [[tree]] `{name}`{guess}; `marvin config show` lists them"))
-            })?)
-        }
+        Some(name) => Some(named(&settings.trees, name).map_err(WrongInput)?),
         None => None,
     };
     let is_git = matches!(kernel, KernelName::Git(_));

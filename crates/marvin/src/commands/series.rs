@@ -6,7 +6,8 @@ use lab::{Lab, LabError};
 use model::{Build, Verdict, Workload};
 use report::{Machines, Question, Side};
 
-use super::measure::{Chosen, chosen, open_with, plan, prepare, settings};
+use super::measure::{Chosen, chosen, open_with, plan, prepare};
+use super::tree::settings;
 use crate::answer::Answer;
 use crate::bisection::short;
 use crate::cli::{Arguments, Series};
@@ -21,7 +22,7 @@ const COMMITS_MAX: usize = 500;
 pub(crate) fn series(arguments: &Arguments, command: &Series) -> anyhow::Result<Exit> {
     let measure = &command.measure;
     let Chosen { suite, workloads, tools } = chosen(arguments, measure)?;
-    let settings = settings(&measure.sources)?;
+    let settings = settings(arguments, &measure.sources)?;
     if settings.tree.is_none() {
         return Err(WrongInput("series needs a tree: say where it is with --tree FOLDER".into()).into());
     }

@@ -124,6 +124,31 @@ fn another_configuration_of_the_same_name_is_another_bisection() {
     assert!(!remembers(&asked_with("CONFIG_A=n\n")));
 }
 
+#[test]
+fn a_tree_of_marvin_toml_is_named_or_the_only_one_that_is_a_folder() {
+    let (home, tree) = (fresh("named-home"), source("named-tree"));
+    tree.commit("mm/memory.c", "// 1\n");
+    fs::create_dir_all(&home).unwrap();
+    let trees = format!(
+        "[[tree]]\nname = \"linux\"\ngit = \"{}\"\nconfig = \"small\"\n\n[[tree]]\nname = \"stable\"\n\
+         git = \"https://git.invalid/stable.git\"\n\n[[tree]]\nname = \"debian\"\ndebian = [\"6.1\"]\n",
+        tree.name()
+    );
+    fs::write(home.join("marvin.toml"), trees).unwrap();
+    let bisect = ["bisect", "good", "main", "--workload", "getppid", "-q"];
+    let with = |words: &[&str]| told(&home, &[&bisect, words].concat()).replace(&tree.name(), "TREE");
+    for words in [&["--dry-run"][..], &["--dry-run", "--tree", "linux"]] {
+        let plan = with(words);
+        assert!(plan.starts_with("exit 0") && plan.contains(": 1 commit, 0 of them merges"), "{plan}");
+    }
+    let all: String = ["linus", "stable", "debian"].map(|name| with(&["--tree", name])).concat();
+    insta::assert_snapshot!("trees-that-are-none", all);
+    let built = told(&home, &["build", "git:good", "--tree", "linux"]);
+    assert!(built.contains("tree, small\n"), "as it is configured: {built}");
+    let built = told(&home, &["build", "git:good", "--tree", "linux", "--config", "micro"]);
+    assert!(built.contains("tree, micro\n"), "{built}");
+}
+
 /// Builds what `choice` names.
 const COPIES: &str = "tinyconfig olddefconfig:\n\t@touch $(O)/.config\n\
     vmlinux:\n\t@cp \"$$(cat choice)\" $(O)/vmlinux\n\t@echo $(CURDIR)/Kbuild >$(O)/.x.o.cmd\n";

@@ -1,0 +1,58 @@
+//! Which tree `git:` and `patch:` names are of, and how it is configured: a folder, or a tree of marvin.toml by its name.
+
+use std::path::{Path, PathBuf};
+
+use kernel::{Configuration, SourceSettings};
+use model::{TreeOrigin, WatchedTree};
+
+use super::config::site;
+use super::measure::did_you_mean;
+use crate::cli::{Arguments, SourceWords};
+use crate::exit::WrongInput;
+
+/// What is built where nothing else is said.
+const CONFIGURATION: &str = "micro";
+
+/// Returns how sources are built. Without a word about it the tree is the only one of marvin.toml that is a folder, if there is
+/// one; the configuration is that of a tree which is named.
+pub(crate) fn settings(arguments: &Arguments, words: &SourceWords) -> anyhow::Result<SourceSettings> {
+    let (tree, of_tree) = match &words.tree {
+        Some(tree) if tree.exists() => (Some(tree.clone()), None),
+        Some(name) => {
+            let (name, trees) = (name.display().to_string(), site(arguments)?.settings.trees);
+            let none = |why| WrongInput(format!("{name} is no folder, and {why}"));
+            let tree = named(&trees, &name).map_err(none)?;
+            (Some(folder(tree)?), Some(tree.config.clone()))
+        }
+        None => (only(arguments), None),
+    };
+    let config = words.config.clone().or(of_tree);
+    let configuration = Configuration::named(config.as_deref().unwrap_or(CONFIGURATION))?;
+    Ok(SourceSettings { tree, configuration, ..SourceSettings::default() })
+}
+
+/// Finds a tree of marvin.toml.
+pub(crate) fn named<'a>(trees: &'a [WatchedTree], name: &str) -> Result<&'a WatchedTree, String> {
+    trees.iter().find(|tree| tree.name == name).ok_or_else(|| {
+        let guess = did_you_mean(trees.iter().map(|tree| tree.name.as_str()), name);
+        format!("marvin.toml has no [[tree]] `{name}`{guess}; `marvin config show` lists them")
+    })
+}
+
+fn folder(tree: &WatchedTree) -> anyhow::Result<PathBuf> {
+    let why = match &tree.origin {
+        TreeOrigin::Git { place, .. } if Path::new(place).is_dir() => return Ok(PathBuf::from(place)),
+        TreeOrigin::Git { place, .. } => format!("is at {place}, and its history is needed here: clone it"),
+        TreeOrigin::Debian { .. } => {
+            "is of packages, not of commits: import sources (`marvin build deb-src:6.12`)".to_owned()
+        }
+    };
+    Err(WrongInput(format!("the [[tree]] {} of marvin.toml {why}, and name the folder with --tree", tree.name)).into())
+}
+
+/// Returns the only folder among the trees of marvin.toml; a file that cannot be read is `marvin config check`'s to say.
+fn only(arguments: &Arguments) -> Option<PathBuf> {
+    let trees = site(arguments).ok()?.settings.trees;
+    let mut folders = trees.iter().filter_map(|tree| folder(tree).ok());
+    folders.next().filter(|_| folders.next().is_none())
+}
