@@ -1,9 +1,11 @@
 //! Bisections from the command line to the report, with a make-believe source of two real kernels; `real_source` has a real one.
 
 use std::fs;
-use std::process::Command;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use crate::fresh::{Fresh, fresh};
+use crate::interrupted::{machines_of, until};
 use crate::{images, marvin, shown, told};
 
 /// A tree whose kernels are images that are there already: `choice` names one.
@@ -54,6 +56,13 @@ impl Tree {
     }
 }
 
+/// Returns how many commits the logs of a home's bisections have.
+fn measured(home: &Path) -> usize {
+    let logs = fs::read_dir(home.join("bisections")).into_iter().flatten();
+    let texts = logs.map(|log| fs::read_to_string(log.unwrap().path()).unwrap_or_default());
+    texts.map(|text| text.lines().filter(|line| line.starts_with("measured ")).count()).sum()
+}
+
 #[test]
 fn a_regression_is_bisected_from_the_command_line_to_the_mail() {
     let (_, images) = images();
@@ -73,9 +82,15 @@ fn a_regression_is_bisected_from_the_command_line_to_the_mail() {
     let bisect = ["bisect", "good", "main", "--tree", &tree.name(), "--workload", "fault-anon", "--seeds", "1"];
     let plan = told(&home, &[&bisect[..], &["--dry-run"]].concat());
     assert!(plan.starts_with("exit 0") && plan.contains("9 commits, 0 of them merges; 9 on the trunk"), "{plan}");
-    let output = marvin(&home).args(bisect).args(["-q", "--mail"]).arg(&mail).output().unwrap();
+    // Killed when a commit was measured: it goes on from there.
+    let mut first = marvin(&home).args(bisect).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until("a commit is measured", || measured(&home) > 0);
+    first.kill().unwrap();
+    first.wait().unwrap();
+    until("its machines are gone", || machines_of(&home) == 0);
+    let output = marvin(&home).args(bisect).arg("--mail").arg(&mail).output().unwrap();
     let said = shown(&output, &home);
-    assert!(said.starts_with("exit 0"), "{said}");
+    assert!(said.starts_with("exit 0") && said.contains(" measured before; --force measures anew"), "{said}");
     let short = &guilty[..12];
     assert!(said.contains(&format!("worse   {short} (\"choice: change it\")")), "{said}");
     assert!(said.contains("explained: 100.0 %") && said.contains("9 commits, 5 of which can change"), "{said}");

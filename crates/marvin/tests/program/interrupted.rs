@@ -18,7 +18,7 @@ pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 /// Machines that work in a home: QEMU's working folder is a scratch folder there.
-fn machines_of(home: &std::path::Path) -> usize {
+pub(crate) fn machines_of(home: &std::path::Path) -> usize {
     std::fs::read_dir("/proc")
         .unwrap()
         .filter_map(|entry| std::fs::read_link(entry.ok()?.path().join("cwd")).ok())
