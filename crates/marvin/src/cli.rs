@@ -223,12 +223,12 @@ pub(crate) struct Measure {
 /// How kernels are built from their sources.
 #[derive(Debug, Args)]
 pub(crate) struct SourceWords {
-    /// Tree of git: and patch: names: a folder, or a [[tree]] of marvin.toml [default: its only one that is a folder]
+    /// Tree of git: and patch: names: a folder, or a tree of marvin.toml by its name [default: the only one there that is a folder]
     #[arg(long, value_name = "TREE")]
     pub(crate) tree: Option<PathBuf>,
 
     /// Configuration of kernels that are built here: micro, small, or a file with a .config or lines on top of tinyconfig
-    /// [default: that of the [[tree]] that was named, or micro]
+    /// [default: that of the tree of marvin.toml that was named, or micro]
     #[arg(long, value_name = "CONFIG")]
     pub(crate) config: Option<String>,
 }
