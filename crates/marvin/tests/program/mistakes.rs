@@ -8,7 +8,7 @@ use crate::{images, marvin, names, shown, told};
 /// Runs it with a file's path in an argument, and takes the path out of what it says.
 fn with_file(content: &[u8], arguments: &dyn Fn(&str) -> Vec<String>) -> String {
     let home = fresh("file-home");
-    let file = fresh("file").with_extension("img");
+    let file = fresh("file.img");
     std::fs::write(&file, content).unwrap();
     let path = file.display().to_string();
     let output = marvin(&home).args(arguments(&path)).output().unwrap();
@@ -57,8 +57,9 @@ fn workloads_and_flags_that_are_not_there() {
 
 #[test]
 fn homes_and_files_that_cannot_be_used() {
-    let home = fresh("place").join("a file");
-    std::fs::create_dir_all(home.parent().unwrap()).unwrap();
+    let place = fresh("place");
+    let home = place.join("a file");
+    std::fs::create_dir_all(&place).unwrap();
     std::fs::write(&home, "not a folder").unwrap();
     insta::assert_snapshot!(told(&home, &["run", "deb:6.1", "--quiet"]));
     insta::assert_snapshot!(told(&home.join("below"), &["run", "deb:6.1", "--quiet"]));
@@ -79,7 +80,7 @@ fn a_qemu_that_is_absent_or_too_old() {
     let home = fresh("qemu-home");
     let absent = marvin(&home).env("MARVIN_QEMU", "/no/qemu").args(["run", "deb:6.1", "-q"]).output().unwrap();
     insta::assert_snapshot!(shown(&absent, &home));
-    let old = fresh("qemu").with_extension("sh");
+    let old = fresh("qemu.sh");
     write_program(&old, "#!/bin/sh\necho 'QEMU emulator version 5.2.0 (Debian)'\n");
     let old = marvin(&home).env("MARVIN_QEMU", &old).args(["run", "deb:6.1", "-q"]).output().unwrap();
     insta::assert_snapshot!(shown(&old, &home));

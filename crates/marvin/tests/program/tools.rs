@@ -26,7 +26,7 @@ fn mistakes_in_tools_are_named() {
     let home = fresh("wrong-tools-home");
     insta::assert_snapshot!(told(&home, &["run", "deb:6.12", "--workload", "tool:sysbnch-cpu"]));
     insta::assert_snapshot!(told(&home, &["compare", "deb:6.1", "deb:6.12", "--workload", "tool:"]));
-    let file = fresh("manifest").with_extension("toml");
+    let file = fresh("manifest.toml");
     let path = file.display().to_string();
     insta::assert_snapshot!(told(&home, &["tools", "--manifest", &path]).replace(&path, "FILE"));
     std::fs::write(&file, MINE.replace("stresses", "streses")).unwrap();
