@@ -11,7 +11,7 @@ use model::{
 use store::{Artefact, RunSummary, Store};
 
 use crate::dump::{artefact, died, dump, is_death};
-use crate::estimate::{BOOT, TIMES, Times, boots, to_text};
+use crate::estimate::{BOOT, TIMES, Times, to_text};
 use crate::fleet::{Berth, Fleet, equipments};
 use crate::job::{environment, job_of, with_retries, workload};
 use crate::plan::{Dumps, Item, Plan, Reuse, interleaved};
@@ -186,12 +186,18 @@ fn times(store: &Store, counts: &dyn Fn(&RunSummary) -> bool) -> Result<Times, L
     Ok(times)
 }
 
-/// Returns how long measuring a kernel takes that boots for each seed, whatever machines earlier runs were of.
+/// Returns how long measuring a kernel takes that boots for each seed, whatever machines earlier runs were of; by guess where there
+/// is no store yet.
 ///
 /// # Errors
 /// When the store cannot be read.
-pub fn expected(store: &Store, measured: (&Workload, u64), machines: usize) -> Result<Estimate, LabError> {
-    Ok(times(store, &|_| true)?.estimate(boots(measured), machines))
+pub fn expected(
+    store: Option<&Store>,
+    (workload, seeds): (&Workload, u64),
+    machines: usize,
+) -> Result<Estimate, LabError> {
+    let times = store.map(|store| times(store, &|_| true)).transpose()?.unwrap_or_default();
+    Ok(times.estimate((0..seeds).flat_map(|_| [BOOT, workload.name]), machines))
 }
 
 /// What is still to be measured: a unit per seed, equipment and side, seed by seed and equipment by equipment.

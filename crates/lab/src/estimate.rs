@@ -4,8 +4,6 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use model::Workload;
-
 /// The artefact of a run that says what took how long: lines of a name and seconds, apart by a tab.
 pub(crate) const TIMES: &str = "times";
 /// What a boot is called there.
@@ -71,18 +69,6 @@ impl Times {
         }
         Estimate { seconds: all / machines.clamp(1, (known + guessed).max(1)) as f64, known, guessed }
     }
-}
-
-/// Returns the boots and jobs of a kernel that boots for each of so many seeds.
-pub(crate) fn boots((workload, seeds): (&Workload, u64)) -> impl Iterator<Item = &'static str> {
-    let name = workload.name;
-    (0..seeds).flat_map(move |_| [BOOT, name])
-}
-
-/// Returns how long measuring a kernel takes for all that is known where nothing was measured yet.
-#[must_use]
-pub fn guessed(measured: (&Workload, u64), machines: usize) -> Estimate {
-    Times::default().estimate(boots(measured), machines)
 }
 
 /// Returns what took how long as it is kept.

@@ -33,7 +33,7 @@ pub use carry_out::expected;
 pub use crash::{CrashPlan, Crashed, DUMP_DISK, Ending, Filter, Placement, SCRATCH_DISK, VMCORE_DISK};
 pub use dump::is_dump;
 pub use error::{Guilt, LabError};
-pub use estimate::{Estimate, guessed, remaining_s};
+pub use estimate::{Estimate, remaining_s};
 pub use event::Event;
 pub use import::{ForeignSuite, Imported, ImportedRun, import};
 pub use ingest::{seconds, settings_schema};

@@ -34,11 +34,9 @@ pub(super) fn plan(
     let ends = [history.good(), history.bad()];
     let built = ends.iter().map(|end| sources.compiled(end)).collect::<Result<Vec<_>, _>>()?;
     let machines = machines_of(command.jobs);
-    let measuring = match Store::open_read_only(location) {
-        Ok(store) => expected(&store, (workload, command.seeds), machines)?,
-        // Nothing was measured here yet.
-        Err(_) => lab::guessed((workload, command.seeds), machines),
-    };
+    // Without one nothing was measured here yet.
+    let store = Store::open_read_only(location).ok();
+    let measuring = expected(store.as_ref(), (workload, command.seeds), machines)?;
     Ok(text(&Plan {
         ends: ends.map(short),
         commits: history.count(),
