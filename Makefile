@@ -12,7 +12,7 @@ build: ## Build target/release/marvin, with the agent in it
 	$(CARGO) build --release --locked -p marvin
 
 dump: ## Build target/release/marvin-dump, static: it runs in a capture initramfs as it is
-	$(CARGO) rustc --release --locked -p vmcore --bin marvin-dump -- -C target-feature=+crt-static
+	$(CARGO) rustc --release --locked -p marvin-dump --bin marvin-dump -- -C target-feature=+crt-static
 
 demo: ## Compare the newest Debian 6.1 and 6.12: table here, page in demo/report.html
 	@scripts/needs.sh demo
@@ -38,7 +38,7 @@ bench: ## Print one line per figure
 	@$(CARGO) run --release --locked -q -p benches --bin store
 
 bench-dump: ## Print figures of marvin-dump beside makedumpfile's (MAKEDUMPFILE=program, VMCORE=real dump)
-	$(CARGO) build --release --locked -p vmcore
+	$(CARGO) build --release --locked -p marvin-dump
 	@$(CARGO) run --release --locked -q -p benches --bin dump
 
 bench-stats: ## Print speed and error rates of the statistics beside Otava's (OTAVA=python that has apache-otava)

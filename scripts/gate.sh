@@ -9,7 +9,7 @@ cargo=${CARGO:-cargo}
 if [ "${1:-}" = full ]; then
     step "$cargo" build --release --locked -q -p marvin
     step scripts/slowdown.sh
-    step "$cargo" rustc --release --locked -q -p vmcore --bin marvin-dump -- -C target-feature=+crt-static
+    step "$cargo" rustc --release --locked -q -p marvin-dump --bin marvin-dump -- -C target-feature=+crt-static
     MARVIN_DUMP=${MARVIN_DUMP:-$PWD/target/release/marvin-dump}
     export MARVIN_DUMP
     step env MARVIN_FULL=1 "$cargo" test --locked -p lab --test vm -- --nocapture --test-threads 1

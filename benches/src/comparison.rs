@@ -148,7 +148,7 @@ fn build(number: u64) -> anyhow::Result<Build> {
         id: BuildId::from_hex(&format!("{number:064x}"))?,
         name: format!("deb:6.{number}").parse()?,
         version: format!("6.{number}"),
-        origin: "made up".into(),
+        origin: model::Origin::Described("made up".into()),
         image: BuildFile { path: "vmlinuz".into(), sha256: format!("{number:064x}") },
         vmlinux: None,
         config: None,

@@ -5,6 +5,7 @@
 
 mod agent;
 mod comparison;
+mod integrity;
 mod suite;
 mod tracing;
 
@@ -20,6 +21,7 @@ fn main() -> anyhow::Result<()> {
     comparison::from_store(&mut figures)?;
     let mut bench = bench.with_kernel()?;
     suite::whole(&mut bench, &mut figures)?;
+    integrity::hashing(home.path(), &mut figures)?;
     agent::plain_loop(&mut bench, &mut figures)?;
     tracing::tracing(&mut bench, &mut figures)
 }

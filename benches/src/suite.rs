@@ -80,7 +80,7 @@ impl Ready {
             sides: vec![&self.build],
             suite: &MICRO,
             workloads,
-            seeds: vec![SEED],
+            replicates: vec![SEED],
             machines,
             reuse: Reuse::Nothing,
             dumps: Dumps::Drop,
@@ -109,7 +109,7 @@ fn boot(events: &[(Instant, Event)]) -> Option<Duration> {
 /// What an event says against the figures.
 fn doubt(event: &Event) -> Option<String> {
     match event {
-        Event::Ready { without_snapshot: Some(why), .. } => Some(format!("no snapshot: {why}")),
+        Event::Ready { remark: Some(remark), .. } => Some(remark.clone()),
         Event::Retrying { error } => Some(format!("the lab had to try again: {error}")),
         _ => None,
     }

@@ -1,7 +1,7 @@
 //! What counting, following calls and simulating a processor cost: processor time of the same job with and without.
 
 use anyhow::Context;
-use lab::Lab;
+use lab::{Lab, Measurement};
 use model::{Build, CostModel, MICRO, Workload};
 
 use crate::suite::Ready;
@@ -27,11 +27,12 @@ pub(crate) fn tracing(bench: &mut Ready, figures: &mut Figures) -> anyhow::Resul
         seconds[0][place] = plain(lab, build, workload)?;
         seconds[1][place] = bench.measure(vec![workload], 1)?.cpu_s;
         let (lab, build) = bench.parts();
+        let of = Measurement { build, workload, replicate: 1 };
         let before = cpu::children_s()?;
-        lab.follow_calls(build, (workload, 1), &profile)?.map_err(anyhow::Error::msg)?;
+        lab.follow_calls(of, &profile)?.map_err(anyhow::Error::msg)?;
         seconds[2][place] = cpu::children_s()? - before;
         let before = cpu::children_s()?;
-        lab.simulate(build, (workload, 1), (&profile, &CostModel::default()))?.map_err(anyhow::Error::msg)?;
+        lab.simulate(of, &profile, &CostModel::default())?.map_err(anyhow::Error::msg)?;
         seconds[3][place] = cpu::children_s()? - before;
     }
     let [plain, counted, followed, simulated] = seconds.map(|[few, many]| many - few);

@@ -16,7 +16,7 @@ use anyhow::Context;
 use figures::cpu;
 use figures::figure::{Against, Figure, Figures};
 use figures::memory::peak_during;
-use vmcore::synthetic::large::{Large, Mix};
+use synthetic_dumps::large::{Large, Mix};
 
 /// Memory of the large machine, in bytes.
 const MEMORY: u64 = 2 << 40;
@@ -64,7 +64,7 @@ impl Bench {
     fn new() -> anyhow::Result<Self> {
         let own = std::env::current_exe()?;
         let ours = own.with_file_name("marvin-dump");
-        anyhow::ensure!(ours.exists(), "no {}: run `cargo build --release -p vmcore`", ours.display());
+        anyhow::ensure!(ours.exists(), "no {}: run `cargo build --release -p marvin-dump`", ours.display());
         let theirs = PathBuf::from(std::env::var_os("MAKEDUMPFILE").unwrap_or_else(|| "makedumpfile".into()));
         let known = Command::new(&theirs).arg("-v").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
         if !known {

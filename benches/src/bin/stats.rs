@@ -176,7 +176,7 @@ fn detection(otava: Option<&Otava>) -> anyhow::Result<()> {
     for noise in Noise::ALL {
         for (name, count, rule) in &rules {
             let measure = |step| {
-                let trials = Trials::of((noise, step), *count, SEED);
+                let trials = Trials::of(noise, step, *count, SEED);
                 Ok::<_, anyhow::Error>(Quality::of(&trials, &rule(&trials.series)?))
             };
             write!(out, "{:<15} {name:<16} {count:>6} {:>8.4}", noise.name(), measure(0.0)?.found)?;
@@ -216,7 +216,7 @@ fn calibration() -> anyhow::Result<()> {
         for kind in Kind::ALL {
             let design = Design { groups, values, history };
             let Calibration { false_alarms, coverage, power, false_same, same, .. } =
-                Calibration::measure((kind, design), TRIALS, SEED);
+                Calibration::measure(kind, design, TRIALS, SEED);
             writeln!(
                 out,
                 "{:<15} {groups:>6} {values:>6} {history:>7} {false_alarms:>13.4} {coverage:>9.4} {false_same:>11.4} {power:>6.3} {same:>6.3}",

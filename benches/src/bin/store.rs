@@ -55,7 +55,7 @@ fn build() -> anyhow::Result<Build> {
         id: BuildId::from_hex("aa")?,
         name: "deb:6.12".parse()?,
         version: "6.12".into(),
-        origin: "synthetic".into(),
+        origin: model::Origin::Described("synthetic".into()),
         image: BuildFile { path: "/nowhere/vmlinuz".into(), sha256: "00".into() },
         vmlinux: None,
         config: None,

@@ -228,7 +228,10 @@ fn build(kernel: usize) -> anyhow::Result<Build> {
     Ok(Build {
         id: BuildId::from_hex(&format!("{kernel:016x}"))?,
         name: "deb:6.12".parse()?,
-        origin: format!("linux-image-{version}-cloud-amd64 {version}-1"),
+        origin: model::Origin::Package {
+            name: format!("linux-image-{version}-cloud-amd64"),
+            version: format!("{version}-1"),
+        },
         version,
         image: BuildFile { path: "/nowhere/vmlinuz".into(), sha256: "00".into() },
         vmlinux: None,

@@ -46,7 +46,7 @@ pub enum ProfileError {
 /// # Errors
 /// When the counts are cut, garbled, or do not add up.
 pub fn profile(counts: &[u8], symbols: &Symbols, operations: u64) -> Result<Profile, ProfileError> {
-    profile_by(counts, symbols, (operations, &|_| None))
+    profile_by(counts, symbols, operations, &|_| None)
 }
 
 /// Returns the profile with code under other names than those of the symbols where `function` has one, such as that of
@@ -57,7 +57,8 @@ pub fn profile(counts: &[u8], symbols: &Symbols, operations: u64) -> Result<Prof
 pub fn profile_by(
     counts: &[u8],
     symbols: &Symbols,
-    (operations, function): (u64, &dyn Fn(u64) -> Option<String>),
+    operations: u64,
+    function: &dyn Fn(u64) -> Option<String>,
 ) -> Result<Profile, ProfileError> {
     let text = String::from_utf8_lossy(counts);
     let mut profile = Profile::default();
@@ -89,7 +90,7 @@ pub fn profile_by(
                 let symbol = inlined.as_deref().unwrap_or(symbol);
                 let own = if first == 0 { Share::User } else { Share::Kernel };
                 for (share, count) in [(own, process), (Share::Interrupt, interrupt), (Share::Other, other)] {
-                    add(&mut lines, (share, symbol), (count, word == "repeated", is_first));
+                    add(&mut lines, share, symbol, count, word == "repeated", is_first);
                 }
             }
             ("end", &[unclosed]) => end = Some((first, unclosed)),
@@ -112,8 +113,11 @@ pub fn profile_by(
 
 fn add(
     lines: &mut BTreeMap<(Share, String), ProfileLine>,
-    (share, symbol): (Share, &str),
-    (count, repeated, is_first): (u64, bool, bool),
+    share: Share,
+    symbol: &str,
+    count: u64,
+    repeated: bool,
+    is_first: bool,
 ) {
     if count == 0 {
         return;
@@ -160,7 +164,7 @@ mod tests {
     fn code_goes_by_the_name_that_is_given_for_it() {
         let counts = b"region 0 0 10 0 0\nat 1100 4 0 0\nat 1104 6 0 0\nend 0 0\n";
         let inlined = |address| (address == 0x1104).then(|| "pte_offset".to_owned());
-        let profile = profile_by(counts, &symbols(), (1, &inlined)).unwrap();
+        let profile = profile_by(counts, &symbols(), 1, &inlined).unwrap();
         let told: Vec<_> = profile.lines.iter().map(|l| (l.symbol.as_str(), l.instructions, l.calls)).collect();
         assert_eq!(told, [("handle_mm_fault", 4, 4), ("pte_offset", 6, 0)]);
     }

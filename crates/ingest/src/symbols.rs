@@ -11,7 +11,7 @@ use wire::{Frame, Stream};
 /// The kernel's text symbols by address.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Symbols {
-    /// Sorted by address, one for each.
+    /// Sorted by address, one for each. What has no name is the padding before the next function.
     entries: Vec<(u64, String)>,
 }
 
@@ -28,6 +28,12 @@ pub enum SymbolsError {
     #[error("line {0} of the guest's symbols makes no sense")]
     Malformed(usize),
 }
+
+/// How symbols of the padding before a function begin: objtool's (scripts/kallsyms.c) and clang's. Kernels with call depth tracking
+/// or FineIBT enter functions there.
+const PADDING: [&str; 2] = ["__pfx_", "__cfi_"];
+/// Behind every rank of a function's name.
+const RANK_OF_PADDING: u8 = u8::MAX;
 
 /// Entries that interrupts go through (arch/x86/include/asm/idtentry.h).
 const INTERRUPTS: [&str; 3] = ["asm_sysvec_", COMMON, "asm_spurious_interrupt"];
@@ -65,8 +71,9 @@ impl Symbols {
             let (kind, distance) = head.split_at_checked(1).ok_or(malformed.clone())?;
             let distance = u64::from_str_radix(distance, 16).map_err(|_| malformed)?;
             address = address.wrapping_add(distance);
-            // Padding before a function that the compiler gives a name (scripts/kallsyms.c).
-            if !name.starts_with("__pfx_") {
+            if PADDING.iter().any(|start| name.starts_with(start)) {
+                all.push((address, RANK_OF_PADDING, String::new()));
+            } else {
                 let name: String = name.replace('\t', " ").chars().filter(|c| !c.is_control()).take(200).collect();
                 all.push((address, rank(kind, &name), name));
             }
@@ -79,14 +86,17 @@ impl Symbols {
         }
         all.sort();
         all.dedup_by_key(|(address, ..)| *address);
-        Ok(Self { entries: all.into_iter().map(|(address, _, name)| (address, name)).collect() })
+        let mut entries: Vec<(u64, String)> = all.into_iter().map(|(address, _, name)| (address, name)).collect();
+        while entries.pop_if(|(_, name)| name.is_empty()).is_some() {}
+        Ok(Self { entries })
     }
 
-    /// Returns the symbol that an address belongs to, and whether it is the symbol's first.
+    /// Returns the symbol that an address belongs to, and whether it is the symbol's first. Padding belongs to the function
+    /// behind it.
     #[must_use]
     pub fn at(&self, address: u64) -> Option<(&str, bool)> {
         let after = self.entries.partition_point(|(start, _)| *start <= address);
-        let (start, name) = self.entries.get(after.checked_sub(1)?)?;
+        let (start, name) = self.entries[after.checked_sub(1)?..].iter().find(|(_, name)| !name.is_empty())?;
         Some((name, *start == address))
     }
 
@@ -94,7 +104,7 @@ impl Symbols {
     /// brackets behind: `init_once (fs/inode.c)`. `file` is asked for the files at all their addresses, in order.
     pub fn tell_apart(&mut self, files: impl FnOnce(&[u64]) -> Vec<Option<String>>) {
         let mut places: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-        for (index, (_, name)) in self.entries.iter().enumerate() {
+        for (index, (_, name)) in self.entries.iter().enumerate().filter(|(_, (_, name))| !name.is_empty()) {
             places.entry(name).or_default().push(index);
         }
         let shared: Vec<usize> = places.into_values().filter(|places| places.len() > 1).flatten().collect();
@@ -143,7 +153,7 @@ impl Symbols {
 
     fn lines(&self, mark: impl Fn(&str) -> Option<&'static str>) -> String {
         let mut lines = String::new();
-        for (address, name) in &self.entries {
+        for (address, name) in self.entries.iter().filter(|(_, name)| !name.is_empty()) {
             if let Some(word) = mark(name) {
                 writeln!(lines, "{word} {address:x}").unwrap_or_default();
             }
@@ -191,13 +201,33 @@ mod tests {
         let symbols = Symbols::parse(TEXT).unwrap();
         assert_eq!(symbols.at(0xffff_ffff_8100_0020), Some(("global_one", true)));
         assert_eq!(symbols.at(0xffff_ffff_8100_0031), Some(("global_one", false)));
-        assert_eq!(symbols.at(0xffff_ffff_8100_0014), Some(("_stext", false)));
+        assert_eq!(symbols.at(0xffff_ffff_8100_000f), Some(("_stext", false)));
         assert_eq!(symbols.at(0xffff_ffff_8100_0141), Some(("crypt some_module", false)));
         assert_eq!(symbols.at(5), None);
         assert_eq!(symbols.address("global_one"), Some(0xffff_ffff_8100_0020));
         assert_eq!(symbols.address("nothing"), None);
         assert_eq!(symbols.marks(), "interrupt ffffffff81000120\ninterrupt ffffffff81000160\n");
         assert!(symbols.call_marks().contains("interrupt ffffffff81000120\nfunction ffffffff81000140\n"));
+    }
+
+    #[test]
+    fn padding_belongs_to_the_function_behind() {
+        let text = "t1000 anon_pipe_buf_try_steal\nt40 __pfx_pipe_write\nt10 pipe_write\nt40 __cfi_pipe_poll\nt10 pipe_poll\n\
+                    t40 __pfx_nothing\n";
+        let symbols = Symbols::parse(text).unwrap();
+        let names = [0x103f, 0x1040, 0x104f, 0x1050, 0x1090, 0x10a0, 0x10e0].map(|at| symbols.at(at).unwrap());
+        let (write, poll) = ("pipe_write", "pipe_poll");
+        let expected = [
+            ("anon_pipe_buf_try_steal", false),
+            (write, false),
+            (write, false),
+            (write, true),
+            (poll, false),
+            (poll, true),
+            (poll, false),
+        ];
+        assert_eq!(names, expected);
+        assert_eq!(symbols.call_marks().lines().count(), 3, "padding is no function");
     }
 
     #[test]

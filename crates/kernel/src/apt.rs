@@ -6,15 +6,16 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
-use crate::catalogue::{Offer, PREFIX};
+use process::{Program, ProgramError};
+
+use crate::catalogue::{DebFile, Offer, PREFIX};
 use crate::{KernelError, folder};
 
-/// Returns the record of every package whose name begins like a kernel's.
+/// Returns the record of every package whose name begins like a kernel's, or like that of a kernel's part.
 pub(crate) fn records() -> Result<String, KernelError> {
     // `search --full` prints what `search` and `show` would, in one run of half the time.
-    let pattern = format!("^{PREFIX}");
+    let pattern = format!("^({PREFIX}|linux-(binary|base|modules)-[0-9])");
     let args = ["search", "--names-only", "--full", &pattern];
     run("apt-cache", &args, Path::new("/"))
 }
@@ -24,19 +25,19 @@ pub(crate) fn show(package: &str) -> Result<String, KernelError> {
     run("apt-cache", &["show", package], Path::new("/"))
 }
 
-/// Downloads a package into a folder of its own and checks that it is the one apt's lists describe.
-pub(crate) fn download(offer: &Offer, into: &Path) -> Result<PathBuf, KernelError> {
-    let package = format!("{}={}", offer.package, offer.version);
+/// Downloads a package of an offer into an empty folder and checks that it is the one apt's lists describe.
+pub(crate) fn download(offer: &Offer, file: &DebFile, into: &Path) -> Result<PathBuf, KernelError> {
+    let package = format!("{}={}", file.package, offer.version);
     // Run by root, apt would give up its rights and then not get into `into`; others have none to give up.
     let sandbox = "APT::Sandbox::User=root";
     run("apt-get", &["-qq", "-o", sandbox, "download", &package], into).map_err(|error| match error {
-        KernelError::Program { said, .. } => KernelError::Download { package: offer.origin(), said },
+        KernelError::Program { said, .. } => KernelError::Download { package: package.clone(), said },
         other => other,
     })?;
     let deb = only_deb(into).map_err(KernelError::at(into))?;
     let got = folder::sha256_of_file(&deb)?;
-    if got != offer.sha256 {
-        return Err(KernelError::Checksum { package: offer.origin(), expected: offer.sha256.clone(), got });
+    if got != file.sha256 {
+        return Err(KernelError::Checksum { package, expected: file.sha256.clone(), got });
     }
     Ok(deb)
 }
@@ -160,40 +161,24 @@ pub(crate) fn download_all(needed: &[Needed], into: &Path) -> Result<Vec<PathBuf
         .collect()
 }
 
-/// How long a program of the distribution may take, in seconds: a download over a slow line included.
-const DEADLINE_S: &str = "900";
-
-/// Runs a program to its end, or to its deadline, and returns what it printed.
+/// Runs a program of the distribution to its end and returns what it printed.
 fn run(program: &str, args: &[&str], folder: &Path) -> Result<String, KernelError> {
-    let output = Command::new("timeout")
-        .args(["--kill-after=5", DEADLINE_S, program])
-        .args(args)
-        .current_dir(folder)
-        .env("LC_ALL", "C")
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|source| match source.kind() {
-            io::ErrorKind::NotFound => KernelError::NoApt("timeout".to_owned()),
-            _ => KernelError::at(Path::new(program))(source),
-        })?;
-    match output.status.code() {
-        Some(0) => return Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        // timeout(1): not found, and cut off by it.
-        Some(127) => return Err(KernelError::NoApt(program.to_owned())),
-        Some(124 | 137) => {
-            let command = [&[program], args].concat().join(" ");
-            return Err(KernelError::Program { command, said: format!("no end within {DEADLINE_S} s") });
+    let run = Program::new(program).args(args).folder(folder);
+    let ended = run.run().map_err(|error| match error {
+        ProgramError::Missing(program) => KernelError::NoApt(program),
+        ProgramError::Deadline { command, seconds } => {
+            KernelError::Program { command, said: format!("no end within {seconds} s") }
         }
-        _ => {}
+        ProgramError::Io { source, .. } => KernelError::Io { path: program.into(), source },
+    })?;
+    if ended.code == Some(0) {
+        return Ok(ended.text());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    if said.contains("No space left on device") {
+    if ended.said.contains("No space left on device") {
         return Err(KernelError::NoSpace { folder: folder.to_owned() });
     }
-    Err(KernelError::Program {
-        command: [&[program], args].concat().join(" "),
-        said: reason(&said).map_or_else(|| output.status.to_string(), str::to_owned),
-    })
+    let said = reason(&ended.said).map_or_else(|| ended.reason(), str::to_owned);
+    Err(KernelError::Program { command: run.command(), said })
 }
 
 /// Picks the line that matters: apt marks errors with `E: `, others end with them.
@@ -220,7 +205,7 @@ mod tests {
         let error = run("dpkg-deb", &["-x", "none.deb", "x"], Path::new("/")).unwrap_err();
         insta::assert_snapshot!(error, @"`dpkg-deb -x none.deb x` failed: dpkg-deb: error: failed to read archive 'none.deb': No such file or directory");
         let error = run("false", &[], Path::new("/")).unwrap_err();
-        insta::assert_snapshot!(error, @"`false` failed: exit status: 1");
+        insta::assert_snapshot!(error, @"`false` failed: exit status 1");
         let full = run("sh", &["-c", "head -c 1 /dev/zero > /dev/full"], Path::new("/tmp")).unwrap_err();
         insta::assert_snapshot!(full, @"no space is left on the device of /tmp: make room there and try again");
     }

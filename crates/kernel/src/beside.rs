@@ -64,6 +64,9 @@ fn modules(folder: &Path, tag: &str) -> Option<PathBuf> {
     if tag.is_empty() {
         return None;
     }
+    if folder.ends_with(Path::new("modules").join(tag)) {
+        return Some(folder.to_owned());
+    }
     folder
         .ancestors()
         .take(2)

@@ -7,11 +7,12 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
-use model::{Build, BuildId, DebQuery, KernelName};
+use model::{Build, BuildId, DebQuery, KernelName, Origin};
 
 use crate::beside::{self, Beside};
-use crate::catalogue::{Offer, offers};
+use crate::catalogue::{Catalogue, Offer};
 use crate::folder::{self, Folder, sha256};
 use crate::image::{self, Image, Vmlinux};
 use crate::scratch::{self, Scratch};
@@ -24,6 +25,8 @@ pub struct BuildCache {
     pub(crate) builds: PathBuf,
     pub(crate) downloads: PathBuf,
     pub(crate) settings: SourceSettings,
+    /// What apt offers, asked once.
+    catalogue: Arc<OnceLock<Catalogue>>,
 }
 
 /// What is being done for a kernel's name, for those who wait.
@@ -68,7 +71,7 @@ pub enum Step {
 pub(crate) struct Found<'a> {
     pub(crate) name: &'a KernelName,
     pub(crate) file: &'a Path,
-    pub(crate) origin: String,
+    pub(crate) origin: Origin,
     /// The version, where it is known from elsewhere than the image.
     pub(crate) version: Option<String>,
     /// Whether the folders around the image are ours to take.
@@ -82,7 +85,8 @@ impl BuildCache {
     /// When `home` cannot be used.
     pub fn open(home: &Path) -> Result<Self, KernelError> {
         let (builds, downloads) = (home.join("builds"), home.join("downloads"));
-        let cache = Self { home: home.to_owned(), builds, downloads, settings: SourceSettings::default() };
+        let (settings, catalogue) = (SourceSettings::default(), Arc::default());
+        let cache = Self { home: home.to_owned(), builds, downloads, settings, catalogue };
         fs::create_dir_all(cache.builds.join("by-name"))
             .and_then(|()| fs::create_dir_all(cache.builds.join("by-recipe")))
             .and_then(|()| fs::create_dir_all(&cache.downloads))
@@ -109,7 +113,8 @@ impl BuildCache {
             KernelName::Deb(query) => self.package(name, query, notify),
             KernelName::Imported(_) => return Err(KernelError::Imported(name.to_string())),
             KernelName::Path(file) => {
-                let found = Found { name, file, origin: file.display().to_string(), version: None, ours: false };
+                let origin = Origin::Described(file.display().to_string());
+                let found = Found { name, file, origin, version: None, ours: false };
                 self.keep(found, notify)
             }
             KernelName::Git(_) | KernelName::Patch { .. } | KernelName::Tree(_) | KernelName::DebSrc(_) => {
@@ -123,23 +128,56 @@ impl BuildCache {
         })
     }
 
+    /// Returns what apt offers under a name, newest first and never none.
+    fn offers(&self, query: &DebQuery) -> Result<Vec<Offer>, KernelError> {
+        if let Some(known) = self.catalogue.get() {
+            return known.find(query);
+        }
+        let read = Catalogue::read(&apt::records()?);
+        self.catalogue.get_or_init(|| read).find(query)
+    }
+
+    /// Checks that something stands behind a name, without fetching or building it.
+    ///
+    /// # Errors
+    /// When nothing does, or it cannot be found out.
+    pub fn check(&self, name: &KernelName) -> Result<(), KernelError> {
+        match name {
+            KernelName::Deb(query) => self.offers(query).map(drop),
+            KernelName::Path(file) => match fs::metadata(file) {
+                Ok(_) => Ok(()),
+                Err(_) => image::load(file)
+                    .map(drop)
+                    .map_err(|fault| KernelError::Image { what: file.display().to_string(), fault }),
+            },
+            KernelName::Git(revision) | KernelName::Patch { revision, .. } => self.check_revision(revision),
+            KernelName::Tree(_) | KernelName::DebSrc(_) => Ok(()),
+            KernelName::Imported(_) => Err(KernelError::Imported(name.to_string())),
+        }
+    }
+
     fn package(&self, name: &KernelName, query: &DebQuery, notify: &dyn Fn(Step)) -> Result<Build, KernelError> {
-        let offer = offers(query)?.swap_remove(0);
+        let offer = self.offers(query)?.swap_remove(0);
         if let Some((id, folder)) = self.remembered(&offer)? {
-            notify(Step::Cached { what: offer.origin() });
-            let said = (offer.upstream.clone(), offer.origin());
-            return build(id, name, said, &folder);
+            notify(Step::Cached { what: offer.origin().to_string() });
+            return build(id, name, offer.upstream.clone(), offer.origin(), &folder);
         }
         let scratch = Scratch::new(&self.downloads)?;
-        notify(Step::Downloading { package: offer.package.clone(), bytes: offer.bytes });
-        let deb = apt::download(&offer, scratch.path())?;
-        let what = offer.origin();
-        notify(Step::Unpacking { what });
+        notify(Step::Downloading { package: offer.package.clone(), bytes: offer.bytes() });
+        let mut debs = Vec::new();
+        for file in &offer.files {
+            let folder = scratch.path().join(&file.package);
+            fs::create_dir(&folder).map_err(KernelError::at(&folder))?;
+            debs.push(apt::download(&offer, file, &folder)?);
+        }
+        notify(Step::Unpacking { what: offer.origin().to_string() });
         let root = scratch.path().join("root");
-        apt::unpack(&deb, &root)?;
-        // Not needed any more, but its room may be.
-        fs::remove_file(&deb).map_err(KernelError::at(&deb))?;
-        let file = vmlinuz(&root.join("boot")).ok_or_else(|| KernelError::NoImage(offer.origin()))?;
+        for deb in &debs {
+            apt::unpack(deb, &root)?;
+            // Not needed any more, but its room may be.
+            fs::remove_file(deb).map_err(KernelError::at(deb))?;
+        }
+        let file = vmlinuz(&root).ok_or_else(|| KernelError::NoImage(offer.origin().to_string()))?;
         let found =
             Found { name, file: &file, origin: offer.origin(), version: Some(offer.upstream.clone()), ours: true };
         let build = self.keep(found, &|_| {})?;
@@ -160,7 +198,7 @@ impl BuildCache {
     /// Returns the build that a package became, where it is still there and the package still the same.
     fn remembered(&self, offer: &Offer) -> Result<Option<(BuildId, Folder)>, KernelError> {
         let facts = folder::read_facts(&self.by_name(offer))?.unwrap_or_default();
-        if facts.get("deb") != Some(&offer.sha256) {
+        if facts.get("deb") != Some(&offer.content()) {
             return Ok(None);
         }
         let Some(Ok(id)) = facts.get("build").map(|hex| BuildId::from_hex(hex)) else {
@@ -172,14 +210,13 @@ impl BuildCache {
 
     fn remember(&self, offer: &Offer, id: &BuildId) -> Result<(), KernelError> {
         let _writing = scratch::lock(&self.downloads)?;
-        let facts =
-            BTreeMap::from([("build".to_owned(), id.hex().to_owned()), ("deb".to_owned(), offer.sha256.clone())]);
+        let facts = BTreeMap::from([("build".to_owned(), id.hex().to_owned()), ("deb".to_owned(), offer.content())]);
         folder::write_facts(&self.by_name(offer), &facts)
     }
 
     /// Makes a build of an image, or adds to the one that there is.
     pub(crate) fn keep(&self, found: Found<'_>, notify: &dyn Fn(Step)) -> Result<Build, KernelError> {
-        let refuse = |fault| KernelError::Image { what: found.origin.clone(), fault };
+        let refuse = |fault| KernelError::Image { what: found.origin.to_string(), fault };
         let bytes = image::load(found.file).map_err(refuse)?;
         let image = Image::read(&bytes).map_err(refuse)?;
         let file_name = || found.file.file_name().unwrap_or_default().to_string_lossy();
@@ -191,7 +228,7 @@ impl BuildCache {
         let beside = beside::find(found.file, image.release);
         let id = BuildId::from_hex(&sha256(&bytes))?;
         let place = self.builds.join(id.hex());
-        let what = found.origin.clone();
+        let what = found.origin.to_string();
         let folder = if let Some(folder) = Folder::open(place.clone())? {
             notify(Step::Cached { what });
             folder
@@ -200,12 +237,12 @@ impl BuildCache {
             let vmlinux = image.vmlinux().map_err(refuse)?;
             self.make(&place, |folder| {
                 folder.note("version", &version);
-                folder.note("origin", &found.origin);
+                folder.note("origin", &found.origin.to_string());
                 fill(folder, &bytes, &vmlinux)
             })?
         };
         let folder = self.add(folder, &beside, found.ours)?;
-        let mut build = build(id, found.name, (version, found.origin), &folder)?;
+        let mut build = build(id, found.name, version, found.origin, &folder)?;
         // Modules of others stay where they are: they may be many, and nothing that is booted needs them.
         build.modules = build.modules.or(beside.modules.filter(|_| !found.ours));
         Ok(build)
@@ -260,20 +297,20 @@ fn fill(folder: &mut Folder, image: &[u8], vmlinux: &Vmlinux) -> Result<(), Kern
     Ok(())
 }
 
-/// Finds the image that a package brought.
-fn vmlinuz(boot: &Path) -> Option<PathBuf> {
-    let is_image = |path: &PathBuf| {
-        let name = path.file_name().and_then(|name| name.to_str());
-        name.is_some_and(|name| name.starts_with("vmlinuz-"))
-    };
-    let entries = fs::read_dir(boot).ok()?;
-    entries.flatten().map(|entry| entry.path()).find(is_image)
+/// Finds the image that packages brought: below /boot, or, where Debian splits kernels, beside their modules.
+fn vmlinuz(root: &Path) -> Option<PathBuf> {
+    let entries =
+        |folder: &str| fs::read_dir(root.join(folder)).into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_image = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz-"));
+    let beside_modules = || entries("usr/lib/modules").map(|folder| folder.join("vmlinuz")).find(|path| path.is_file());
+    entries("boot").find(is_image).or_else(beside_modules)
 }
 
 pub(crate) fn build(
     id: BuildId,
     name: &KernelName,
-    (version, origin): (String, String),
+    version: String,
+    origin: Origin,
     folder: &Folder,
 ) -> Result<Build, KernelError> {
     Ok(Build {
@@ -295,12 +332,12 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    use model::{Build, KernelName};
+    use model::{Build, Guilt, KernelName};
 
     use super::{BuildCache, Step};
     use crate::beside::tests::{symbols, write};
     use crate::payload::tests::pack;
-    use crate::{Guilt, KernelError, bzimage, elf};
+    use crate::{KernelError, bzimage, elf};
 
     fn resolve(home: &Path, file: &Path) -> (Result<Build, KernelError>, Vec<Step>) {
         let steps = RefCell::new(vec![]);
@@ -324,7 +361,7 @@ mod tests {
         let first = first.unwrap();
         let what = file.display().to_string();
         assert_eq!(steps, [Step::Resolving, Step::Unpacking { what: what.clone() }]);
-        assert_eq!((&*first.version, &*first.origin), ("6.9.1-test", &*what));
+        assert_eq!((&*first.version, first.origin.to_string()), ("6.9.1-test", what.clone()));
         assert_eq!(first.id.hex(), first.image.sha256);
         let vmlinux = first.vmlinux.clone().unwrap();
         assert_eq!(fs::read(vmlinux.path).unwrap(), elf::tests::write(18, ""));

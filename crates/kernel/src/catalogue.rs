@@ -3,14 +3,19 @@
 //! Pure but for [`offers`]; running apt is `apt`'s work, wording what there is instead is `nearest`'s.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 
-use model::{DebQuery, KernelName};
+use model::{DebQuery, KernelName, Origin};
 
 use crate::version::{Key, debian, key, numbers, upstream};
 use crate::{KernelError, apt, nearest};
 
 /// What every package of a kernel begins with.
 pub(crate) const PREFIX: &str = "linux-image-";
+
+/// What packages begin with that hold parts of a kernel, since Debian splits it (from 6.19 on): the image, what every kernel of
+/// it shares (configuration, lists of modules), and the modules.
+const PARTS: [&str; 3] = ["linux-binary-", "linux-base-", "linux-modules-"];
 
 /// Metapackages may depend on metapackages; more of them in a row than this is a circle.
 const DEPTH: usize = 4;
@@ -26,16 +31,36 @@ pub struct Offer {
     pub upstream: String,
     /// The flavour at the end of its name: `cloud-amd64`.
     pub flavour: String,
-    /// How much there is to download.
+    /// What there is to download: the package itself, unless it only depends on those that hold the kernel's parts.
+    pub files: Vec<DebFile>,
+}
+
+/// One package to download.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DebFile {
+    /// Its name.
+    pub package: String,
+    /// Its size in bytes.
     pub bytes: u64,
-    /// SHA-256 of the package, hexadecimal.
+    /// SHA-256 of it, hexadecimal.
     pub sha256: String,
 }
 
 impl Offer {
+    /// Returns how many bytes there are to download.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).sum()
+    }
+
+    /// Returns what tells its content from that of any other offer.
+    pub(crate) fn content(&self) -> String {
+        self.files.iter().map(|file| file.sha256.as_str()).collect::<Vec<_>>().join("+")
+    }
+
     /// Returns package and version, which together name it exactly.
-    pub(crate) fn origin(&self) -> String {
-        format!("{} {}", self.package, self.version)
+    pub(crate) fn origin(&self) -> Origin {
+        Origin::Package { name: self.package.clone(), version: self.version.clone() }
     }
 
     /// The order of age: upstream version, Debian version, name.
@@ -77,14 +102,15 @@ impl Catalogue {
     /// Reads records as `apt-cache` prints them; what is no bootable kernel for amd64 is passed over.
     pub(crate) fn read(text: &str) -> Self {
         let mut catalogue = Self::default();
+        let parts: HashMap<(&str, &str), DebFile> = text.split("\n\n").filter_map(part).collect();
         for record in text.split("\n\n") {
-            if field(record, "Package").is_none_or(is_side_product) {
+            if field(record, "Package").is_none_or(|name| !name.starts_with(PREFIX) || is_side_product(name)) {
                 continue;
             }
             if let Some(meta) = meta(record) {
                 catalogue.metas.push(meta);
             } else {
-                catalogue.images.extend(offer(record));
+                catalogue.images.extend(offer(record, &parts));
             }
         }
         catalogue.images.sort_by_key(|offer| Reverse(offer.age()));
@@ -153,23 +179,41 @@ fn meta(record: &str) -> Option<Meta> {
     })
 }
 
-/// Reads the record of a kernel. What is only installed, and in no archive, has no hash and cannot be downloaded.
-fn offer(record: &str) -> Option<Offer> {
+/// Reads the record of a part of a kernel.
+fn part(record: &str) -> Option<((&str, &str), DebFile)> {
+    let package = field(record, "Package").filter(|package| PARTS.iter().any(|start| package.starts_with(start)))?;
+    Some(((package, field(record, "Version")?), file(record)?))
+}
+
+/// Reads what there is to download. A package that is only installed, and in no archive, has no hash.
+fn file(record: &str) -> Option<DebFile> {
+    let sha256 = field(record, "SHA256")?.to_ascii_lowercase();
+    let is_hash = sha256.len() == 64 && sha256.bytes().all(|b| b.is_ascii_hexdigit());
+    let is_ours = is_hash && field(record, "Architecture")? == "amd64";
+    let bytes = field(record, "Size")?.parse().ok()?;
+    is_ours.then(|| DebFile { package: field(record, "Package").unwrap_or_default().to_owned(), bytes, sha256 })
+}
+
+/// Reads the record of a kernel; none where a part of it is missing from the lists.
+fn offer(record: &str, parts: &HashMap<(&str, &str), DebFile>) -> Option<Offer> {
     let package = field(record, "Package")?;
     let version = field(record, "Version")?;
     let flavour = flavour_of(package)?;
-    let sha256 = field(record, "SHA256")?.to_ascii_lowercase();
-    let hash = sha256.len() == 64 && sha256.bytes().all(|b| b.is_ascii_hexdigit());
-    if !hash || field(record, "Architecture")? != "amd64" {
-        return None;
-    }
+    let depends = field(record, "Depends").unwrap_or_default();
+    let names = depends.split(',').filter_map(|one| one.split_whitespace().next());
+    let of_kernel = names.filter(|name| PARTS.iter().any(|start| name.starts_with(start)));
+    let of_kernel: Vec<&str> = of_kernel.filter(|name| name.ends_with(flavour)).collect();
+    let files = if of_kernel.is_empty() {
+        vec![file(record)?]
+    } else {
+        of_kernel.iter().map(|name| parts.get(&(*name, version)).cloned()).collect::<Option<Vec<_>>>()?
+    };
     Some(Offer {
         package: package.to_owned(),
         version: version.to_owned(),
         upstream: upstream(version).to_owned(),
         flavour: flavour.to_owned(),
-        bytes: field(record, "Size")?.parse().ok()?,
-        sha256,
+        files,
     })
 }
 
@@ -184,11 +228,11 @@ pub(crate) fn flavour_of(package: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use model::{DebQuery, KernelName};
+    use model::{DebQuery, Guilt, KernelName};
     use proptest::prelude::*;
 
     use super::{Catalogue, flavour_of};
-    use crate::{Guilt, KernelError};
+    use crate::KernelError;
 
     /// As the real `apt-cache search --names-only --full ^linux-image-` of Debian 12 printed it, a few records of it.
     const RECORDS: &str = include_str!("../testdata/apt-cache-search.txt");
@@ -198,7 +242,7 @@ mod tests {
             panic!("{name}");
         };
         let offers = Catalogue::read(RECORDS).find(&query)?;
-        Ok(offers.iter().map(super::Offer::origin).collect())
+        Ok(offers.iter().map(|offer| offer.origin().to_string()).collect())
     }
 
     fn refusal(name: &str) -> String {
@@ -216,8 +260,13 @@ mod tests {
             version: "6.12.117-1~deb12u1",
             upstream: "6.12.117",
             flavour: "cloud-amd64",
-            bytes: 34307256,
-            sha256: "5195b288dec79e2981d6b84457f38b7ce7310a2d702930ec7d07209c7f78ce37",
+            files: [
+                DebFile {
+                    package: "linux-image-6.12.117+deb12-cloud-amd64",
+                    bytes: 34307256,
+                    sha256: "5195b288dec79e2981d6b84457f38b7ce7310a2d702930ec7d07209c7f78ce37",
+                },
+            ],
         }
         "#);
         let packages: Vec<_> = catalogue.images.iter().map(|o| &*o.package).collect();
@@ -233,6 +282,30 @@ mod tests {
         linux-image-6.1.0-47-cloud-amd64
         ");
         assert_eq!(catalogue.metas.len(), 3);
+    }
+
+    /// As the same command printed it for Debian sid with 7.2, whose kernels come in parts.
+    const SPLIT: &str = include_str!("../testdata/apt-cache-search-split.txt");
+
+    #[test]
+    fn kernel_in_parts_is_offered_whole() {
+        let query = DebQuery::Version { version: "7.2".to_owned(), flavour: "cloud-amd64".to_owned() };
+        let offer = Catalogue::read(SPLIT).find(&query).unwrap().swap_remove(0);
+        let files: Vec<&str> = offer.files.iter().map(|file| &*file.package).collect();
+        insta::assert_snapshot!(files.join("\n"), @"
+        linux-base-7.2.13+deb14-cloud-amd64
+        linux-binary-7.2.13+deb14-cloud-amd64
+        linux-modules-7.2.13+deb14-cloud-amd64
+        ");
+        assert!(offer.bytes() > 30_000_000, "{}", offer.bytes());
+        assert_eq!(offer.origin().to_string(), "linux-image-7.2.13+deb14-cloud-amd64 7.2.13-1");
+    }
+
+    #[test]
+    fn kernel_without_its_image_part_is_no_offer() {
+        let text = SPLIT.replace("Package: linux-binary-7", "Package: linux-elsewhere-7");
+        let query = DebQuery::Package("linux-image-7.2.13+deb14-cloud-amd64".to_owned());
+        assert!(matches!(Catalogue::read(&text).find(&query), Err(KernelError::NoKernels)));
     }
 
     #[test]

@@ -5,16 +5,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::ImageFault;
+use model::Guilt;
 
-/// Who has to do something about an error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Guilt {
-    /// The one who asked: for something that is not there, or cannot be booted.
-    User,
-    /// Whoever keeps the host: disk, network, apt.
-    Infra,
-}
+use crate::ImageFault;
 
 /// Why a name did not become a build.
 #[derive(Debug, thiserror::Error)]

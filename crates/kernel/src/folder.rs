@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use model::BuildFile;
@@ -27,14 +27,26 @@ pub(crate) struct Folder {
 
 /// Returns the SHA-256 of bytes, hexadecimal.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
-    format!("{:x}", Sha256::digest(bytes))
+    hexadecimal(&Sha256::digest(bytes))
 }
 
 /// Returns the SHA-256 of a file, hexadecimal.
 pub(crate) fn sha256_of_file(file: &Path) -> Result<String, KernelError> {
+    let mut content = BufReader::with_capacity(1 << 20, File::open(file).map_err(KernelError::at(file))?);
     let mut hash = Sha256::new();
-    File::open(file).and_then(|mut content| io::copy(&mut content, &mut hash)).map_err(KernelError::at(file))?;
-    Ok(format!("{:x}", hash.finalize()))
+    loop {
+        let piece = content.fill_buf().map_err(KernelError::at(file))?;
+        let length = piece.len();
+        if length == 0 {
+            return Ok(hexadecimal(&hash.finalize()));
+        }
+        hash.update(piece);
+        content.consume(length);
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Writes a file so that it is there wholly or not at all; its folder is for one writer at a time.
@@ -79,7 +91,7 @@ impl Folder {
             return Ok(None);
         };
         let folder = Self { path, facts };
-        // Contents come to the disk after names, so that a power failure may leave files short.
+        // Numbers depend on what is booted, byte for byte; and after a power failure files may be short.
         let whole = |role: &&str| !folder.has(role) || folder.is_whole(role);
         let modules = folder.modules().is_none_or(|modules| modules.is_dir());
         let fine = folder.has("image") && ROLES.iter().all(whole) && modules;
@@ -87,10 +99,10 @@ impl Folder {
     }
 
     fn is_whole(&self, role: &str) -> bool {
-        let size = || self.facts.get(role)?.rsplit(' ').next()?.parse().ok();
-        let found = |file: BuildFile| fs::metadata(file.path).ok();
-        let found = self.file(role).and_then(found);
-        found.is_some_and(|found| found.is_file() && size() == Some(found.len()))
+        let Some(file) = self.file(role).filter(|file| file.path.is_file()) else { return false };
+        // What serves in two roles is read once.
+        let is_image = role != "image" && self.file("image").as_ref() == Some(&file);
+        is_image || sha256_of_file(&file.path).is_ok_and(|found| found == file.sha256)
     }
 
     /// Whether there is anything in that role.
@@ -198,8 +210,10 @@ mod tests {
         origin=a\nconfig=b
         vmlinux=image 6923dd1bc0460082c5d55a831908c24a282860b7f1cd6c2b79cf1bc8857c639c 6
         ");
-        std::fs::write(path.join("image"), b"kern").unwrap();
-        assert!(Folder::open(path).unwrap().is_none());
+        for damaged in [&b"kern"[..], b"Kernel"] {
+            std::fs::write(path.join("image"), damaged).unwrap();
+            assert!(Folder::open(path.clone()).unwrap().is_none());
+        }
     }
 
     proptest! {

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use model::{Build, BuildId, KernelName};
+use model::{Build, BuildId, KernelName, Origin, SourceOrigin};
 
 use crate::cache::{Found, build};
 use crate::folder::{self, Folder, sha256};
@@ -24,7 +24,7 @@ const RULES: &str = "marvin recipe 1";
 /// A tree of files that is to be built, and what it is called.
 struct Source {
     tree: String,
-    what: String,
+    origin: SourceOrigin,
     /// What its version is told apart by.
     mark: String,
 }
@@ -34,7 +34,13 @@ impl BuildCache {
     pub(crate) fn built(&self, name: &KernelName, notify: &dyn Fn(Step)) -> Result<Build, KernelError> {
         let workshop = Workshop::open(&self.home)?;
         let source = self.source(name, &workshop, notify)?;
-        self.made(name, (&source, &workshop), notify)
+        self.made(name, &source, &workshop, notify)
+    }
+
+    /// Checks that the tree of the settings has a revision.
+    pub(crate) fn check_revision(&self, revision: &str) -> Result<(), KernelError> {
+        let folder = self.settings.tree.as_ref().ok_or_else(|| SourceError::NoTree(revision.to_owned()))?;
+        Repository::open(folder)?.commit(revision).map(drop)
     }
 
     fn source(&self, name: &KernelName, workshop: &Workshop, notify: &dyn Fn(Step)) -> Result<Source, KernelError> {
@@ -43,8 +49,9 @@ impl BuildCache {
             let commit = repository.commit(revision)?;
             let short: String = commit.chars().take(12).collect();
             let tree = repository.tree(&commit)?;
-            let what = format!("commit {short} of {}", repository.folder().display());
-            Ok(Source { tree, what, mark: mark.unwrap_or_else(|| format!("-g{short}")) })
+            let mark = mark.unwrap_or_else(|| format!("-g{short}"));
+            let origin = SourceOrigin::Commit { commit: short, tree: repository.folder().display().to_string() };
+            Ok(Source { tree, origin, mark })
         };
         match name {
             KernelName::Git(revision) => {
@@ -54,9 +61,10 @@ impl BuildCache {
             KernelName::Patch { file, revision } => {
                 let folder = self.settings.tree.as_ref().ok_or_else(|| SourceError::NoTree(revision.clone()))?;
                 let base = committed(&Repository::open(folder)?, revision, None)?;
-                let tree = workshop.patched(&base.tree, (file, &base.what))?;
+                let tree = workshop.patched(&base.tree, file, &base.origin.to_string())?;
                 let mark = format!("-p{}", &tree[..tree.len().min(12)]);
-                Ok(Source { what: format!("{} on {}", file.display(), base.what), tree, mark })
+                let origin = SourceOrigin::Described(format!("{} on {}", file.display(), base.origin));
+                Ok(Source { tree, origin, mark })
             }
             KernelName::Tree(folder) => {
                 let refuse =
@@ -67,7 +75,8 @@ impl BuildCache {
                 }
                 let tree = workshop.snapshot(&folder)?;
                 let mark = format!("-t{}", &tree[..tree.len().min(12)]);
-                Ok(Source { what: format!("{} as it stands", folder.display()), tree, mark })
+                let origin = SourceOrigin::Described(format!("{} as it stands", folder.display()));
+                Ok(Source { tree, origin, mark })
             }
             KernelName::DebSrc(version) => {
                 let places =
@@ -75,7 +84,7 @@ impl BuildCache {
                 let imported = import(version, &places, notify)?;
                 let tag = format!("refs/tags/{}", imported.tag);
                 let source = committed(&imported.repository, &tag, Some("-deb".to_owned()))?;
-                Ok(Source { what: format!("linux-source {}", imported.tag), ..source })
+                Ok(Source { origin: SourceOrigin::DebianSource { tag: imported.tag }, ..source })
             }
             KernelName::Deb(_) | KernelName::Path(_) | KernelName::Imported(_) => {
                 Err(SourceError::NotLinux { what: name.to_string() }.into())
@@ -87,22 +96,28 @@ impl BuildCache {
     fn made(
         &self,
         name: &KernelName,
-        (source, workshop): (&Source, &Workshop),
+        source: &Source,
+        workshop: &Workshop,
         notify: &dyn Fn(Step),
     ) -> Result<Build, KernelError> {
         let compiler = compiler()?;
         let configuration = self.settings.configuration.name();
         let recipe = self.recipe(&source.tree, &compiler);
-        let origin = format!("{}, {configuration}, {compiler}", source.what);
+        let from = source.origin.to_string();
+        let origin = Origin::Built {
+            source: source.origin.clone(),
+            configuration: configuration.to_owned(),
+            compiler: compiler.clone(),
+        };
         if let Some((id, folder, version)) = self.of_recipe(&recipe)? {
-            notify(Step::Cached { what: source.what.clone() });
-            return build(id, name, (version, origin), &folder);
+            notify(Step::Cached { what: from });
+            return build(id, name, version, origin, &folder);
         }
         let objects = Objects::open(workshop, &self.settings, &compiler)?;
-        let what = format!("{}, {configuration}", source.what);
+        let what = format!("{from}, {configuration}");
         notify(Step::Building { what: what.clone(), estimate_s: objects.seconds().map(|seconds| seconds.last) });
-        workshop.check_out(&source.tree, &source.what)?;
-        let made = objects.make(&source.tree, &source.what)?;
+        workshop.check_out(&source.tree, &from)?;
+        let made = objects.make(&source.tree, &from)?;
         if !made.not_kept.is_empty() {
             notify(Step::NotKept { what, options: made.not_kept });
         }
@@ -110,7 +125,7 @@ impl BuildCache {
         let mut build = self.keep(found, &|_| {})?;
         let release = build.version.split(['-', ' ']).next().unwrap_or_default().to_owned();
         build.version = format!("{release}{}", source.mark);
-        self.remember_recipe(&recipe, (&build, &made.compiled))?;
+        self.remember_recipe(&recipe, &build, &made.compiled)?;
         self.sweep_recipes(&recipe)?;
         Ok(build)
     }
@@ -134,7 +149,7 @@ impl BuildCache {
         Ok(Some((id, found, version.clone())))
     }
 
-    fn remember_recipe(&self, recipe: &Path, (build, compiled): (&Build, &Compiled)) -> Result<(), KernelError> {
+    fn remember_recipe(&self, recipe: &Path, build: &Build, compiled: &Compiled) -> Result<(), KernelError> {
         folder::write(&recipe.with_extension("compiled"), compiled.to_text().as_bytes())?;
         let facts = [("build", build.id.hex()), ("version", &build.version)];
         let facts = facts.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned()));
@@ -290,9 +305,10 @@ impl Sources {
             return Err(SourceError::CompilerChanged { before: self.compiler.clone(), after }.into());
         }
         let short: String = commit.chars().take(12).collect();
-        let what = format!("commit {short} of {}", self.repository.folder().display());
-        let source = Source { tree: workshop.tree_of(commit)?, what, mark: format!("-g{short}") };
-        self.cache.made(&KernelName::Git(commit.to_owned()), (&source, &workshop), notify)
+        let mark = format!("-g{short}");
+        let origin = SourceOrigin::Commit { commit: short, tree: self.repository.folder().display().to_string() };
+        let source = Source { tree: workshop.tree_of(commit)?, origin, mark };
+        self.cache.made(&KernelName::Git(commit.to_owned()), &source, &workshop, notify)
     }
 }
 
@@ -302,11 +318,11 @@ mod tests {
     use std::fs;
     use std::path::{Path, PathBuf};
 
-    use model::Build;
+    use model::{Build, Guilt};
 
     use super::Sources;
     use crate::source::SourceSettings;
-    use crate::{BuildCache, Guilt, KernelError, SourceError, Step, elf};
+    use crate::{BuildCache, KernelError, SourceError, Step, elf};
 
     /// What answers to make as a kernel's source does. `image` is the vmlinux; `fails`, if there, an error.
     const MAKEFILE: &str = "tinyconfig:\n\t@echo CONFIG_64BIT=y >$(O)/.config\n\
@@ -387,7 +403,11 @@ mod tests {
         let has_not = |step: &Step| matches!(step, Step::NotKept { options, .. } if options == &["CONFIG_PVH=y"]);
         assert!(steps.iter().any(has_not), "{steps:?}");
         assert!(first.version.starts_with("6.9.1-g"), "{}", first.version);
-        assert!(first.origin.starts_with("commit ") && first.origin.contains(", micro, gcc"), "{}", first.origin);
+        assert!(
+            first.origin.to_string().starts_with("commit ") && first.origin.to_string().contains(", micro, gcc"),
+            "{}",
+            first.origin
+        );
         assert!(first.config.is_some());
         let (second, steps) = tree.resolve("git:v2");
         assert!(is_building(&steps));

@@ -27,8 +27,8 @@ mod version;
 
 pub use apt::package_versions;
 pub use cache::{BuildCache, Step};
-pub use catalogue::{Offer, offers};
-pub use error::{Guilt, KernelError};
+pub use catalogue::{DebFile, Offer, offers};
+pub use error::KernelError;
 pub use from_source::Sources;
 pub use image::ImageFault;
 pub use modules::{Module, is_built_in, modules};

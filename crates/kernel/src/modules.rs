@@ -124,7 +124,7 @@ mod tests {
             id: BuildId::from_hex(&hash).unwrap(),
             name: KernelName::Path("vmlinuz".into()),
             version: "6.9".into(),
-            origin: "vmlinuz".into(),
+            origin: model::Origin::Described("vmlinuz".into()),
             image: BuildFile { path: "vmlinuz".into(), sha256: hash },
             vmlinux: None,
             config: None,

@@ -4,17 +4,15 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use machine::{Boot, MachineError, Snapshot, StillGuest};
-use model::{
-    Build, BuildId, Declared, ExtraFiles, MachineId, MachineKind, Outcome, Run, Stage, Workload, WorkloadResult,
-};
+use machine::{Boot, Booted, DeadMemory, MachineError};
+use model::{Build, BuildId, Clock, Declared, ExtraFiles, MachineId, Outcome, Run, Stage, Workload, WorkloadResult};
 use store::{Artefact, RunSummary, Store};
 
 use crate::dump::{artefact, died, dump, is_death};
 use crate::estimate::{BOOT, TIMES, Times, to_text};
 use crate::fleet::{Berth, Fleet, equipments};
-use crate::job::{environment, job_of, with_retries, workload};
-use crate::plan::{Dumps, Item, Plan, Reuse, interleaved};
+use crate::job::{Subject, environment, with_retries, workload};
+use crate::plan::{Dumps, Item, Plan, Reuse, Turns, interleaved};
 use crate::symbols::{Known, SymbolCache};
 use crate::tool_job;
 use crate::tools::Tools;
@@ -53,20 +51,24 @@ pub(crate) fn carry_out(plan: &Plan<'_>, bench: &Bench<'_>) -> Result<Vec<Vec<Ru
     let units = missing(plan, &berths, &runs);
     let jobs: Vec<usize> = units.iter().map(Unit::jobs).collect();
     (bench.notify)(Event::Planned { jobs: jobs.iter().sum(), reused });
-    if !jobs.is_empty() {
+    if jobs.iter().any(|jobs| *jobs > 0) {
         (bench.notify)(Event::Estimated(estimated(&units, bench, plan.machines)?));
     }
+    let at_once = bench.fleet.plain().capabilities().boots_at_once.max(1);
+    let workers = plan.machines.clamp(1, at_once);
+    // A worker that goes on to the next replicate finds the sides of the last one still booted by others.
+    let turns = if at_once >= plan.sides.len() + workers { Turns::Jobs } else { Turns::Boots };
     let shared = Shared {
         bench,
         suite: plan.suite.name,
         dumps: plan.dumps,
-        queue: Mutex::new(interleaved(&jobs, plan.sides.len()).into()),
+        queue: Mutex::new(interleaved(&jobs, plan.sides.len(), turns).into()),
         units,
         unbootable: Mutex::new(known_unbootable(&runs)),
         made: Mutex::default(),
     };
     let worked = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..plan.machines.max(1)).map(|_| scope.spawn(|| shared.work())).collect();
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(|| shared.work())).collect();
         // A thread that panics is a bug of ours: let it be seen as one.
         workers.into_iter().try_for_each(|worker| worker.join().unwrap_or_else(|bug| std::panic::resume_unwind(bug)))
     });
@@ -74,7 +76,9 @@ pub(crate) fn carry_out(plan: &Plan<'_>, bench: &Bench<'_>) -> Result<Vec<Vec<Ru
         // What was measured before the lab failed need not be measured again.
         shared.units.iter().filter(|unit| unit.is_cut_short()).try_for_each(|unit| shared.keep(unit))?;
     }
+    let released = shared.units.iter().try_for_each(Unit::release);
     worked?;
+    released?;
     for (side, run) in shared.made.into_inner().unwrap_or_else(PoisonError::into_inner) {
         runs[side].push(run);
     }
@@ -82,8 +86,11 @@ pub(crate) fn carry_out(plan: &Plan<'_>, bench: &Bench<'_>) -> Result<Vec<Vec<Ru
 }
 
 fn check(plan: &Plan<'_>) -> Result<(), LabError> {
-    let parts =
-        [(plan.sides.is_empty(), "kernel"), (plan.seeds.is_empty(), "seed"), (plan.workloads.is_empty(), "workload")];
+    let parts = [
+        (plan.sides.is_empty(), "kernel"),
+        (plan.replicates.is_empty(), "seed"),
+        (plan.workloads.is_empty(), "workload"),
+    ];
     parts.into_iter().find(|(empty, _)| *empty).map_or(Ok(()), |(_, what)| Err(LabError::Empty(what)))
 }
 
@@ -102,7 +109,7 @@ fn stored(plan: &Plan<'_>, (berths, bench): (&[Vec<Berth>], &Bench<'_>)) -> Resu
         store.save_build(build)?;
         let mut found = Vec::new();
         for berth in berths {
-            store.save_machine(berth.exact.machine())?;
+            store.save_machine(berth.machine.identity())?;
             if plan.reuse == Reuse::Stored {
                 found.extend(stored_on(plan, build, (berth, &store))?);
             }
@@ -114,22 +121,22 @@ fn stored(plan: &Plan<'_>, (berths, bench): (&[Vec<Berth>], &Bench<'_>)) -> Resu
 
 /// Those of a build on one machine.
 fn stored_on(plan: &Plan<'_>, build: &Build, (berth, store): (&Berth, &Store)) -> Result<Vec<Run>, LabError> {
-    let machine = &berth.exact.machine().id;
+    let (machine, clock) = (&berth.machine.identity().id, berth.machine.capabilities().clock);
     let mut runs: Vec<Run> = store.runs_of(&build.id, machine, plan.suite.name)?.into_iter().rev().collect();
     let modules = berth.modules_hash();
-    runs.retain(|run| plan.seeds.contains(&run.seed) && same_modules(run, modules.as_deref()));
+    runs.retain(|run| plan.replicates.contains(&run.seed) && same_modules(run, modules.as_deref()));
     let wanted = |result: &WorkloadResult| {
-        plan.workloads.iter().any(|workload| workload.equipment == berth.equipment && answers(result, workload))
+        plan.workloads.iter().any(|workload| workload.equipment == berth.equipment && answers(result, workload, clock))
     };
     let mut seen = BTreeSet::new();
     for run in &mut runs {
-        let seed = run.seed;
+        let replicate = run.seed;
         let kept = if plan.dumps == Dumps::Keep { store.artefact_names(&run.id)? } else { Vec::new() };
         let has_dump = |name: &str| [name, "boot"].iter().any(|of| kept.contains(&artefact(of)));
         run.results.retain(|result| {
             wanted(result)
                 && (plan.dumps == Dumps::Drop || !died(&result.outcome) || has_dump(&result.workload))
-                && seen.insert((seed, result.workload.clone()))
+                && seen.insert((replicate, result.workload.clone()))
         });
     }
     runs.retain(|run| !run.results.is_empty());
@@ -143,18 +150,18 @@ fn same_modules(run: &Run, modules: Option<&str>) -> bool {
 }
 
 /// Tells whether a stored result is what measuring a workload now would give.
-fn answers(result: &WorkloadResult, workload: &Workload) -> bool {
+fn answers(result: &WorkloadResult, workload: &Workload, clock: Clock) -> bool {
     let iterations = usize::try_from(workload.iterations).unwrap_or(usize::MAX);
     result.workload == workload.name
         && result.operations == workload.operations
-        && result.declared.is_none_or(|then| then.agrees(&Declared::of(&workload.metric, MachineKind::Exact)))
+        && result.declared.is_none_or(|then| then.agrees(&Declared::of(&workload.metric, clock)))
         // A run of a tool may give several samples.
         && (result.outcome != Outcome::Completed
             || result.samples.len() == iterations
             || matches!(workload.equipment.files, ExtraFiles::Image(_)))
 }
 
-/// Builds that earlier runs could not boot: their other seeds are left out, as they were then.
+/// Builds that earlier runs could not boot: their other replicates are left out, as they were then.
 fn known_unbootable(runs: &[Vec<Run>]) -> BTreeSet<(BuildId, MachineId)> {
     let never_ran = |run: &&Run| {
         let early = |stage| matches!(stage, Stage::Boot | Stage::Settle);
@@ -169,7 +176,7 @@ const RUNS_ASKED: usize = 30;
 /// How long it will take, by what earlier runs on these machines took.
 fn estimated(units: &[Unit<'_>], bench: &Bench<'_>, machines: usize) -> Result<Estimate, LabError> {
     let store = bench.store.lock().unwrap_or_else(PoisonError::into_inner);
-    let here: BTreeSet<&MachineId> = units.iter().map(|unit| &unit.berth.exact.machine().id).collect();
+    let here: BTreeSet<&MachineId> = units.iter().map(|unit| &unit.berth.machine.identity().id).collect();
     let times = times(&store, &|run| here.contains(&run.machine))?;
     let measured = units.iter().filter(|unit| unit.jobs() > 0);
     let names = measured.flat_map(|unit| [BOOT].into_iter().chain((0..unit.jobs()).map(|job| unit.job_name(job))));
@@ -186,33 +193,34 @@ fn times(store: &Store, counts: &dyn Fn(&RunSummary) -> bool) -> Result<Times, L
     Ok(times)
 }
 
-/// Returns how long measuring a kernel takes that boots for each seed, whatever machines earlier runs were of; by guess where there
+/// Returns how long measuring a kernel takes that boots for each replicate, whatever machines earlier runs were of; by guess where there
 /// is no store yet.
 ///
 /// # Errors
 /// When the store cannot be read.
 pub fn expected(
     store: Option<&Store>,
-    (workload, seeds): (&Workload, u64),
+    workload: &Workload,
+    replicates: u64,
     machines: usize,
 ) -> Result<Estimate, LabError> {
     let times = store.map(|store| times(store, &|_| true)).transpose()?.unwrap_or_default();
-    Ok(times.estimate((0..seeds).flat_map(|_| [BOOT, workload.name]), machines))
+    Ok(times.estimate((0..replicates).flat_map(|_| [BOOT, workload.name]), machines))
 }
 
-/// What is still to be measured: a unit per seed, equipment and side, seed by seed and equipment by equipment.
+/// What is still to be measured: a unit per replicate, equipment and side, in this order.
 fn missing<'a>(plan: &Plan<'a>, berths: &[Vec<Berth>], runs: &[Vec<Run>]) -> Vec<Unit<'a>> {
     let mut units = Vec::new();
-    for &seed in &plan.seeds {
+    for &replicate in &plan.replicates {
         for equipment in equipments(&plan.workloads) {
             for (side, build) in plan.sides.iter().enumerate() {
                 let Some(berth) = berths[side].iter().find(|berth| berth.equipment == equipment) else { continue };
                 let there = |name: &str| {
-                    runs[side].iter().any(|run| run.seed == seed && run.results.iter().any(|r| r.workload == name))
+                    runs[side].iter().any(|run| run.seed == replicate && run.results.iter().any(|r| r.workload == name))
                 };
                 let here = plan.workloads.iter().copied().filter(|w| w.equipment == berth.equipment);
                 let workloads = here.filter(|w| !there(w.name)).collect();
-                units.push(Unit::new((side, build), seed, berth.clone(), workloads));
+                units.push(Unit::new(side, build, replicate, berth.clone(), workloads));
             }
         }
     }
@@ -236,7 +244,7 @@ impl Shared<'_> {
         let unit = &self.units[item.unit];
         let notify = self.bench.notify;
         let unbootable = || self.unbootable.lock().unwrap_or_else(PoisonError::into_inner);
-        let bootable = || !unbootable().contains(&(unit.build.id.clone(), unit.berth.exact.machine().id.clone()));
+        let bootable = || !unbootable().contains(&unit.booted_as());
         if !unit.begin(bootable) {
             notify(Event::LeftOut);
             return Ok(());
@@ -245,29 +253,34 @@ impl Shared<'_> {
         match &*boot {
             Ok(Boot::Ready(start)) => {
                 let begun = Instant::now();
-                self.measure(unit, item.job, start)?;
+                self.measure(unit, item.job, &**start)?;
                 unit.progress().times.push((unit.job_name(item.job).to_owned(), begun.elapsed().as_secs_f64()));
             }
             Err(why) => {
-                let results = unit.brought(item.job).map(|(n, workload)| (n, Unit::unsupported(workload, why)));
+                let results = unit.brought(item.job).map(|(n, workload)| (n, unit.unsupported(workload, why)));
                 unit.progress().results.extend(results);
             }
             Ok(Boot::Failed(failure, console)) => {
-                unbootable().insert((unit.build.id.clone(), unit.berth.exact.machine().id.clone()));
+                unbootable().insert(unit.booted_as());
                 let dump = (item.job == 0 && is_death(&failure.reason))
-                    .then(|| self.dump(unit, "boot", || unit.berth.capture_boot(unit.build, unit.seed)));
+                    .then(|| self.dump(unit, "boot", || unit.berth.boot_to_death(unit.build, unit.replicate)));
                 let mut progress = unit.progress();
                 progress.consoles.extend(dump.flatten());
                 if item.job == 0 {
                     progress.consoles.push(("boot.console".into(), console.clone()));
                 }
-                let results = unit.brought(item.job).map(|(n, workload)| (n, Unit::not_booted(workload, failure)));
+                let results = unit.brought(item.job).map(|(n, workload)| (n, unit.not_booted(workload, failure)));
                 progress.results.extend(results);
             }
         }
+        drop(boot);
         let workload = unit.job_name(item.job).to_owned();
-        notify(Event::Done { version: unit.build.version.clone(), seed: unit.seed, workload });
-        if unit.finish_one() { self.keep(unit) } else { Ok(()) }
+        notify(Event::Done { version: unit.build.version.clone(), replicate: unit.replicate, workload });
+        if unit.finish_one() {
+            self.keep(unit)?;
+            unit.release()?;
+        }
+        Ok(())
     }
 
     /// Boots a unit's build; inside, why its workloads cannot be run.
@@ -278,33 +291,27 @@ impl Shared<'_> {
         if let Err(why) = unit.berth.guest(unit.build) {
             return Ok(Err(why));
         }
-        let (version, seed) = (unit.build.version.clone(), unit.seed);
-        (self.bench.notify)(Event::Booting { version: version.clone(), seed });
+        let (version, replicate) = (unit.build.version.clone(), unit.replicate);
+        (self.bench.notify)(Event::Booting { version: version.clone(), replicate });
         let begun = Instant::now();
-        let boot = with_retries(&|error| self.retrying(error), || unit.berth.boot(unit.build, seed))?;
+        let boot = with_retries(&|error| self.retrying(error), || unit.berth.boot(unit.build, replicate))?;
         unit.progress().times.push((BOOT.to_owned(), begun.elapsed().as_secs_f64()));
         (self.bench.notify)(match &boot {
             Err(_) => return Ok(boot),
-            Ok(Boot::Failed(failure, _)) => Event::BootFailed { version, seed, failure: failure.clone() },
-            Ok(Boot::Ready(start)) => {
-                let without_snapshot = match &start.snapshot {
-                    Snapshot::PlainBoot(why) => Some(why.clone()),
-                    Snapshot::Saved(_) => None,
-                };
-                Event::Ready { version, seed, without_snapshot }
-            }
+            Ok(Boot::Failed(failure, _)) => Event::BootFailed { version, replicate, failure: failure.clone() },
+            Ok(Boot::Ready(booted)) => Event::Ready { version, replicate, remark: booted.remark().map(str::to_owned) },
         });
         Ok(boot)
     }
 
-    fn measure(&self, unit: &Unit<'_>, job: usize, start: &machine::Start) -> Result<(), LabError> {
-        let (exact, notify) = (&*unit.berth.exact, self.bench.notify);
+    fn measure(&self, unit: &Unit<'_>, job: usize, booted: &dyn Booted) -> Result<(), LabError> {
+        let on = unit.berth.subject(unit.build, unit.replicate, booted);
+        let notify = self.bench.notify;
         let declared = unit.declared(job);
-        let id = unit.job_id(&exact.machine().id, declared.map_or("environment", |workload| workload.name));
         let retrying = |error: &MachineError| self.retrying(error);
         match declared {
             None => {
-                let fetched = with_retries(&retrying, || environment(exact, start, id))?;
+                let fetched = with_retries(&retrying, || environment(on))?;
                 let mut progress = unit.progress();
                 // What is known of it already comes last, as what is beside the image does.
                 let known = std::mem::replace(&mut progress.environment, fetched.value);
@@ -315,7 +322,7 @@ impl Shared<'_> {
                 progress.consoles.push(("environment.console".into(), fetched.console));
             }
             Some(declared) if let Some(tool) = self.bench.tools.workload(declared.name) => {
-                let printed = with_retries(&retrying, || tool_job::run(exact, start, (id, tool.0, tool.1)))?;
+                let printed = with_retries(&retrying, || tool_job::run(on, tool.0, tool.1))?;
                 let results: Vec<_> = unit.brought(job).map(|(n, row)| (n, printed.result_of(row))).collect();
                 let mut progress = unit.progress();
                 progress.results.extend(results);
@@ -323,12 +330,11 @@ impl Shared<'_> {
                 progress.consoles.push((format!("{}.output", declared.name), printed.output));
             }
             Some(declared) => {
-                let known = self.symbols(unit, start)?;
+                let known = self.symbols(on)?;
                 let named = known.as_ref().as_ref().ok();
-                let fetched = with_retries(&retrying, || workload(exact, start, (id, &declared), named))?;
-                let dump = died(&fetched.value.outcome).then(|| {
-                    self.dump(unit, declared.name, || exact.capture_job(start, &job_of(id, &declared, start)))
-                });
+                let fetched = with_retries(&retrying, || workload(on, &declared, named))?;
+                let dump = died(&fetched.value.outcome)
+                    .then(|| self.dump(unit, declared.name, || booted.run_to_death(&on.job_of(&declared))));
                 let mut progress = unit.progress();
                 progress.consoles.extend(dump.flatten());
                 progress.results.extend(unit.brought(job).map(|(n, brought)| (n, fetched.result_of(brought))));
@@ -351,13 +357,13 @@ impl Shared<'_> {
         &self,
         unit: &Unit<'_>,
         of: &str,
-        capture: impl Fn() -> Result<Option<StillGuest>, MachineError>,
+        capture: impl Fn() -> Result<Option<DeadMemory>, MachineError>,
     ) -> Option<(String, Vec<u8>)> {
         if self.dumps == Dumps::Drop {
             return None;
         }
-        let guest = with_retries(&|error| self.retrying(error), capture).map_err(|error| error.to_string());
-        let bytes = guest.and_then(|guest| dump(guest.ok_or("it did not die again")?));
+        let memory = with_retries(&|error| self.retrying(error), capture).map_err(|error| error.to_string());
+        let bytes = memory.and_then(|memory| dump(&memory.ok_or("it did not die again")?));
         let version = unit.build.version.clone();
         let told = bytes.as_ref().map(Vec::len).map_err(Clone::clone);
         (self.bench.notify)(Event::Dumped { version, of: of.to_owned(), bytes: told });
@@ -365,12 +371,12 @@ impl Shared<'_> {
     }
 
     /// Returns the functions of a unit's kernel; without them there are results and no profile.
-    fn symbols(&self, unit: &Unit<'_>, start: &machine::Start) -> Result<Known, LabError> {
+    fn symbols(&self, on: Subject<'_>) -> Result<Known, LabError> {
         let bench = self.bench;
-        let ask = || bench.symbols.of(&unit.berth.exact, unit.build, start);
+        let ask = || bench.symbols.of(on);
         let (known, is_new) = with_retries(&|error| self.retrying(error), ask)?;
         if let (Err(why), true) = (known.as_ref(), is_new) {
-            let version = unit.build.version.clone();
+            let version = on.build.version.clone();
             (bench.notify)(Event::NoProfile { version, workload: None, why: why.clone() });
         }
         Ok(known)
@@ -382,7 +388,7 @@ impl Shared<'_> {
 
     fn keep(&self, unit: &Unit<'_>) -> Result<(), LabError> {
         let times = to_text(&unit.progress().times);
-        let Some((run, mut consoles)) = unit.run(&unit.berth.exact.machine().id, self.suite) else { return Ok(()) };
+        let Some((run, mut consoles)) = unit.run(self.suite) else { return Ok(()) };
         consoles.push((TIMES.to_owned(), times.into_bytes()));
         let artefacts: Vec<Artefact<'_>> = consoles.iter().map(|(name, bytes)| Artefact { name, bytes }).collect();
         self.bench.store.lock().unwrap_or_else(PoisonError::into_inner).save_run(&run, &artefacts)?;

@@ -94,7 +94,8 @@ impl Lab {
             cpu_s: u64::from(120 + plan.memory_mib / 8),
         };
         let kernels = if matches!(plan.ending, Ending::Kdump(..)) { 2 } else { 1 };
-        match self.exact().crash(&guest)? {
+        let exact = self.exact().ok_or_else(|| LabError::CrashGuest("there is no QEMU".to_owned()))?;
+        match exact.crash(&guest)? {
             Crash::Failed(failure, _) => {
                 Err(LabError::CrashGuest(format!("{}\n{}", failure.reason, failure.console_tail)))
             }

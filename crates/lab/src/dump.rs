@@ -1,6 +1,6 @@
-//! Dumps: what is kept of the memory of a guest whose kernel died. Written by QEMU, filtered by `vmcore`.
+//! Dumps: what is kept of the memory of a guest whose kernel died. Written by its machine, filtered by `vmcore`.
 
-use machine::{StillGuest, VmcoreFormat};
+use machine::DeadMemory;
 use model::{FailureReason, Outcome};
 use vmcore::{Codec, Dump, DumpError, FileSink, Filter, Io, Level, Overwrite, Plan, Reader, Style, Work};
 
@@ -32,10 +32,9 @@ pub(crate) fn is_death(reason: &FailureReason) -> bool {
 
 /// Returns the memory of a guest without what belongs to processes, to the page cache and to nobody (level 31), as a
 /// kdump-compressed file; or why there is none.
-pub(crate) fn dump(mut guest: StillGuest) -> Result<Vec<u8>, String> {
-    let (whole, filtered) = (guest.folder().join("whole"), guest.folder().join("filtered"));
-    guest.write_vmcore(VmcoreFormat::Elf, &whole).map_err(|error| error.to_string())?;
-    filter(&whole, &filtered).map_err(|error| error.to_string())?;
+pub(crate) fn dump(memory: &DeadMemory) -> Result<Vec<u8>, String> {
+    let filtered = memory.file.with_file_name("filtered");
+    filter(&memory.file, &filtered).map_err(|error| error.to_string())?;
     std::fs::read(&filtered).map_err(|error| error.to_string())
 }
 
@@ -50,7 +49,7 @@ fn filter(whole: &std::path::Path, filtered: &std::path::Path) -> Result<(), Dum
     let limit = Some(BYTES_MAX);
     let style = Style { codec: Codec::Zstd, effort: None, level: Level::MAX, part: None, limit, names };
     let sink = FileSink::create(filtered, Overwrite::No)?;
-    vmcore::write_kdump((&dump, &plan), &style, &work, &sink).map(drop)
+    vmcore::write_kdump(&plan, &style, &work, &sink).map(drop)
 }
 
 #[cfg(test)]

@@ -2,16 +2,8 @@
 
 use kernel::KernelError;
 use machine::MachineError;
-use store::{QueueError, StoreError};
-
-/// Whose fault an error is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Guilt {
-    /// The input is wrong.
-    User,
-    /// The lab failed; the same command may work later.
-    Infra,
-}
+use model::Guilt;
+use store::StoreError;
 
 /// A failure of the lab.
 #[derive(Debug, thiserror::Error)]
@@ -25,17 +17,6 @@ pub enum LabError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The queue refused something, or the store failed with it.
-    #[error(transparent)]
-    Queue(#[from] QueueError),
-    /// What a site asks of its lab cannot be read.
-    #[error("{}: {what}", file.display())]
-    Settings {
-        /// The file.
-        file: std::path::PathBuf,
-        /// What is wrong with it, with the place.
-        what: String,
-    },
     /// A machine failed again and again.
     #[error("{error} (tried {tries} times)")]
     GaveUp {
@@ -47,6 +28,16 @@ pub enum LabError {
     /// A profile that was kept cannot be read.
     #[error("{name} of {run} is not a profile of this version of Marvin; measure again with --force")]
     BadProfile {
+        /// The run.
+        run: model::RunId,
+        /// The artefact.
+        name: String,
+    },
+    /// A profile that was kept has other counts than the result beside it.
+    #[error(
+        "{name} of {run} counts other instructions than the run's result: one of them was changed; measure again with --force"
+    )]
+    OtherProfile {
         /// The run.
         run: model::RunId,
         /// The artefact.
@@ -77,14 +68,6 @@ pub enum LabError {
         /// The file.
         file: std::path::PathBuf,
     },
-    /// A folder of another suite that is none, or cannot be read.
-    #[error("{}: {what}", folder.display())]
-    Import {
-        /// The folder, or what is in it.
-        folder: std::path::PathBuf,
-        /// What is wrong with it, and what to do.
-        what: String,
-    },
     /// There is nothing to do.
     #[error("nothing to do: the plan has no {0}")]
     Empty(&'static str),
@@ -95,14 +78,16 @@ impl LabError {
     #[must_use]
     pub fn guilt(&self) -> Guilt {
         let user = match self {
-            Self::Kernel(error) => error.guilt() == kernel::Guilt::User,
-            Self::Machine(error) => error.guilt() == machine::Guilt::User,
-            Self::Store(error) => error.guilt() == store::Guilt::User,
-            Self::GaveUp { .. } | Self::BadProfile { .. } | Self::BadMonitors { .. } | Self::CrashGuest(_) => false,
+            Self::Kernel(error) => error.guilt() == Guilt::User,
+            Self::Machine(error) => error.guilt() == Guilt::User,
+            Self::Store(error) => error.guilt() == Guilt::User,
+            Self::GaveUp { .. }
+            | Self::BadProfile { .. }
+            | Self::OtherProfile { .. }
+            | Self::BadMonitors { .. }
+            | Self::CrashGuest(_) => false,
             Self::Bisection { .. } | Self::BadBisection { .. } => false,
-            Self::Queue(QueueError::Store(error)) => error.guilt() == store::Guilt::User,
-            Self::Queue(_) | Self::Settings { .. } => true,
-            Self::Empty(_) | Self::Import { .. } => true,
+            Self::Empty(_) => true,
         };
         if user { Guilt::User } else { Guilt::Infra }
     }

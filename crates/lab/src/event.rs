@@ -20,24 +20,24 @@ pub enum Event {
     Booting {
         /// Its version.
         version: String,
-        /// The seed.
-        seed: u64,
+        /// The replicate.
+        replicate: u64,
     },
-    /// A build can be started from, from its snapshot or, with the reason, only by booting it each time.
+    /// A build is booted, and jobs can start.
     Ready {
         /// Its version.
         version: String,
-        /// The seed.
-        seed: u64,
-        /// Why there is no snapshot, if there is none.
-        without_snapshot: Option<String>,
+        /// The replicate.
+        replicate: u64,
+        /// What is out of the ordinary about this boot.
+        remark: Option<String>,
     },
-    /// A build failed to boot; its other seeds are left out.
+    /// A build failed to boot; its other replicates are left out.
     BootFailed {
         /// Its version.
         version: String,
-        /// The seed.
-        seed: u64,
+        /// The replicate.
+        replicate: u64,
         /// How.
         failure: SubjectFailure,
     },
@@ -45,8 +45,8 @@ pub enum Event {
     Done {
         /// The build's version.
         version: String,
-        /// The seed.
-        seed: u64,
+        /// The replicate.
+        replicate: u64,
         /// The workload.
         workload: String,
     },

@@ -7,11 +7,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kernel::{KernelError, is_built_in, modules};
-use machine::{Boot, Exact, Fittings, Guest, InitrdFile, MachineError, StillGuest, modules_hash};
+use machine::{Backend, Boot, Booted, DeadMemory, Guest, InitrdFile, MachineError, modules_hash};
 use model::{Build, BuildId, Equipment, ExtraFiles, GuestModule, Need, Workload};
 
+use crate::LabError;
+use crate::job::Subject;
 use crate::tools::{Images, fits};
-use crate::{EQUIP, LabError};
 
 /// The modules that a build has for an equipment, or why its workloads cannot be run.
 type Carried = Arc<Result<Vec<InitrdFile>, String>>;
@@ -19,10 +20,10 @@ type Carried = Arc<Result<Vec<InitrdFile>, String>>;
 /// The machines of a lab.
 #[derive(Debug)]
 pub(crate) struct Fleet {
-    plain: Arc<Exact>,
+    plain: Arc<dyn Backend>,
     /// Guest images: archives of files for workloads that need some.
     images: Mutex<Images>,
-    others: Mutex<BTreeMap<Equipment, Arc<Exact>>>,
+    others: Mutex<BTreeMap<Equipment, Arc<dyn Backend>>>,
     carried: Mutex<BTreeMap<(BuildId, Equipment), Carried>>,
 }
 
@@ -30,14 +31,13 @@ pub(crate) struct Fleet {
 #[derive(Debug, Clone)]
 pub(crate) struct Berth {
     pub(crate) equipment: Equipment,
-    pub(crate) exact: Arc<Exact>,
+    pub(crate) machine: Arc<dyn Backend>,
     carried: Carried,
 }
 
 impl Fleet {
-    pub(crate) fn new(plain: Exact) -> Self {
-        let images = Mutex::default();
-        Self { plain: Arc::new(plain), images, others: Mutex::default(), carried: Mutex::default() }
+    pub(crate) fn new(plain: Arc<dyn Backend>) -> Self {
+        Self { plain, images: Mutex::default(), others: Mutex::default(), carried: Mutex::default() }
     }
 
     /// Takes images into use, before the machines that carry them are asked for.
@@ -55,40 +55,32 @@ impl Fleet {
         fits(bytes, equipment.memory_mib).map(|()| Some(path))
     }
 
-    pub(crate) fn plain(&self) -> &Exact {
-        &self.plain
+    pub(crate) fn plain(&self) -> &dyn Backend {
+        &*self.plain
     }
 
     /// Returns the machine with this equipment.
-    pub(crate) fn machine(&self, equipment: &Equipment) -> Result<Arc<Exact>, LabError> {
+    pub(crate) fn machine(&self, equipment: &Equipment) -> Result<Arc<dyn Backend>, LabError> {
         if *equipment == Equipment::PLAIN {
             return Ok(Arc::clone(&self.plain));
         }
         let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(exact) = others.get(equipment) {
-            return Ok(Arc::clone(exact));
+        if let Some(machine) = others.get(equipment) {
+            return Ok(Arc::clone(machine));
         }
-        let names = equipment.modules.iter().map(spoken).collect::<Vec<_>>().join(", ");
-        let fittings = Fittings {
-            loader: (!equipment.modules.is_empty()).then(|| (EQUIP.to_vec(), names)),
-            // Without it no guest is booted: see `carry`.
-            files: self.image(equipment).unwrap_or_default(),
-            files_of: match equipment.files {
-                ExtraFiles::None => String::new(),
-                ExtraFiles::Image(name) => name.to_owned(),
-            },
-        };
-        let exact = Arc::new(self.plain.equipped(equipment.memory_mib, fittings)?);
-        Ok(Arc::clone(others.entry(*equipment).or_insert(exact)))
+        // Without its image no guest is booted: see `carry`.
+        let files = self.image(equipment).unwrap_or_default();
+        let machine = self.plain.equipped(equipment, files.as_deref())?;
+        Ok(Arc::clone(others.entry(*equipment).or_insert(machine)))
     }
 
     /// Returns where a build runs workloads of an equipment.
     pub(crate) fn berth(&self, build: &Build, equipment: &Equipment) -> Result<Berth, LabError> {
-        let exact = self.machine(equipment)?;
+        let machine = self.machine(equipment)?;
         let mut known = self.carried.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (build.id.clone(), *equipment);
         let carried = known.entry(key).or_insert_with(|| Arc::new(self.carry(build, equipment)));
-        Ok(Berth { equipment: *equipment, exact, carried: Arc::clone(carried) })
+        Ok(Berth { equipment: *equipment, machine, carried: Arc::clone(carried) })
     }
 
     fn carry(&self, build: &Build, equipment: &Equipment) -> Result<Vec<InitrdFile>, String> {
@@ -110,13 +102,19 @@ impl Berth {
     }
 
     /// Boots a build that can have what it needs.
-    pub(crate) fn boot(&self, build: &Build, seed: u64) -> Result<Result<Boot, String>, MachineError> {
-        self.guest(build).map_or_else(|why| Ok(Err(why)), |guest| self.exact.boot(&guest, seed).map(Ok))
+    pub(crate) fn boot(&self, build: &Build, replicate: u64) -> Result<Result<Boot, String>, MachineError> {
+        let boot = |guest: Guest<'_>| Arc::clone(&self.machine).boot(&guest, replicate).map(Ok);
+        self.guest(build).map_or_else(|why| Ok(Err(why)), boot)
     }
 
-    /// Boots a build again that does not boot; see [`Exact::capture_boot`].
-    pub(crate) fn capture_boot(&self, build: &Build, seed: u64) -> Result<Option<StillGuest>, MachineError> {
-        self.guest(build).map_or(Ok(None), |guest| self.exact.capture_boot(&guest, seed))
+    /// Boots a build again that does not boot, for the memory of its kernel.
+    pub(crate) fn boot_to_death(&self, build: &Build, replicate: u64) -> Result<Option<DeadMemory>, MachineError> {
+        self.guest(build).map_or(Ok(None), |guest| self.machine.boot_to_death(&guest, replicate))
+    }
+
+    /// Returns what jobs of a build go by that this machine has booted.
+    pub(crate) fn subject<'a>(&'a self, build: &'a Build, replicate: u64, booted: &'a dyn Booted) -> Subject<'a> {
+        Subject { build, replicate, machine: &*self.machine, booted }
     }
 }
 
@@ -129,11 +127,6 @@ pub(crate) fn equipments(workloads: &[&Workload]) -> Vec<Equipment> {
         }
     }
     found
-}
-
-fn spoken(module: &GuestModule) -> String {
-    let maybe = if module.need == Need::May { "?" } else { "" };
-    format!("{}{maybe} {}", module.name, module.parameters).trim_end().to_owned()
 }
 
 /// Returns a build's modules and the list that `marvin-equip` loads them by, or which one is missing.
@@ -177,7 +170,7 @@ mod tests {
             id: BuildId::from_hex(&hash).unwrap(),
             name: KernelName::Path("vmlinuz".into()),
             version: "6.9".into(),
-            origin: "vmlinuz".into(),
+            origin: model::Origin::Described("vmlinuz".into()),
             image: BuildFile { path: "vmlinuz".into(), sha256: hash },
             vmlinux: None,
             config: None,

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use machine::{Exact, MachineError, Start, Trace};
+use machine::{Backend, Booted, MachineError, Observe};
 use model::{
-    CallTree, CostModel, Declared, Environment, FailureReason, MachineKind, Modelled, MonitorCopy, Outcome, Profile,
+    Build, CallTree, Clock, CostModel, Declared, Environment, FailureReason, Modelled, MonitorCopy, Outcome, Profile,
     Quantity, Stage, SubjectFailure, Workload, WorkloadResult,
 };
-use wire::{Clock, Job, Task};
+use wire::{Job, Perturbation, Task};
 
 use crate::perturb::perturbation;
 use crate::symbols::Named;
+use crate::unit::job_id;
 
 /// How often a job or a boot is tried when the lab fails.
 const TRIES: u32 = 3;
@@ -19,6 +20,46 @@ const NS_PER_S: f64 = 1e9;
 
 /// A function of every kernel that is written in C.
 const KNOWN: &str = "vfs_read";
+
+/// A build that is booted, with all that its jobs depend on.
+#[derive(Clone, Copy)]
+pub(crate) struct Subject<'a> {
+    pub(crate) build: &'a Build,
+    pub(crate) replicate: u64,
+    pub(crate) machine: &'a dyn Backend,
+    pub(crate) booted: &'a dyn Booted,
+}
+
+impl Subject<'_> {
+    /// Returns a job of this name. Where the machine adds no scatter of its own, the replicate perturbs the guest.
+    pub(crate) fn job(&self, name: &str, task: Task) -> Job {
+        let deterministic = self.machine.capabilities().deterministic;
+        let perturbation = if deterministic { perturbation(self.replicate) } else { Perturbation::default() };
+        let id = job_id(&self.build.id, &self.machine.identity().id, self.replicate, name);
+        Job { id, clock: self.wire_clock(), perturbation, task }
+    }
+
+    /// Returns a job whose result is the same whatever the replicate.
+    pub(crate) fn plain_job(&self, task: Task) -> Job {
+        Job { id: 1, clock: self.wire_clock(), perturbation: Perturbation::default(), task }
+    }
+
+    /// Returns the job of a workload.
+    pub(crate) fn job_of(&self, workload: &Workload) -> Job {
+        self.job(workload.name, task(workload, vec![]))
+    }
+
+    pub(crate) fn clock(&self) -> Clock {
+        self.machine.capabilities().clock
+    }
+
+    fn wire_clock(&self) -> wire::Clock {
+        match self.clock() {
+            Clock::Instructions => wire::Clock::Tsc,
+            Clock::Seconds => wire::Clock::Monotonic,
+        }
+    }
+}
 
 /// What a job brought, with the console it came over.
 pub(crate) struct Fetched<T> {
@@ -32,6 +73,7 @@ pub(crate) struct Measured {
     /// What else it measured, by the names of the rows.
     pub(crate) rows: BTreeMap<String, Vec<u64>>,
     pub(crate) console: Vec<u8>,
+    clock: Clock,
     /// Its profile as it is kept, or why there is none, where one was asked for.
     pub(crate) profile: Option<Result<String, String>>,
 }
@@ -52,28 +94,16 @@ pub(crate) fn with_retries<T>(
 }
 
 /// Copies out what the guest says of itself; a guest that fails at that has no environment.
-pub(crate) fn environment(exact: &Exact, start: &Start, id: u64) -> Result<Fetched<Environment>, MachineError> {
-    let job = Job { id, clock: Clock::Tsc, perturbation: perturbation(start.seed), task: Task::Environment };
-    let end = exact.run(start, &job, Trace::Nothing)?;
+pub(crate) fn environment(on: Subject<'_>) -> Result<Fetched<Environment>, MachineError> {
+    let end = on.booted.run(&on.job("environment", Task::Environment), Observe::Nothing)?;
     let value = end.stream.map(|stream| ingest::environment(&stream)).unwrap_or_default();
     Ok(Fetched { value, console: end.console })
 }
 
-/// Returns the job of a workload.
-pub(crate) fn job_of(id: u64, workload: &Workload, start: &Start) -> Job {
-    Job { id, clock: Clock::Tsc, perturbation: perturbation(start.seed), task: task(workload, vec![]) }
-}
-
 /// Runs one workload; where the kernel's functions are known it is counted what they execute.
-pub(crate) fn workload(
-    exact: &Exact,
-    start: &Start,
-    (id, workload): (u64, &Workload),
-    named: Option<&Named>,
-) -> Result<Measured, MachineError> {
-    let job = job_of(id, workload, start);
-    let trace = named.map_or(Trace::Nothing, |named| Trace::Counts(&named.marks));
-    let end = exact.run(start, &job, trace)?;
+pub(crate) fn workload(on: Subject<'_>, workload: &Workload, named: Option<&Named>) -> Result<Measured, MachineError> {
+    let observe = named.map_or(Observe::Nothing, |named| Observe::Counts(&named.marks));
+    let end = on.booted.run(&on.job_of(workload), observe)?;
     let rows = end.stream.as_ref().map(ingest::rows).unwrap_or_default();
     let (outcome, samples) = match end.stream {
         Err(failure) => (Outcome::Failed(failure), Vec::new()),
@@ -91,26 +121,26 @@ pub(crate) fn workload(
     let value = WorkloadResult {
         workload: workload.name.to_owned(),
         operations: workload.operations,
-        declared: Some(Declared::of(&workload.metric, MachineKind::Exact)),
+        declared: Some(Declared::of(&workload.metric, on.clock())),
         outcome,
         samples,
         counted,
     };
     let profile = profile.map(|profile| profile.map(|profile| ingest::profile_to_text(&profile)));
-    Ok(Measured { value, rows, console: end.console, profile })
+    Ok(Measured { value, rows, console: end.console, clock: on.clock(), profile })
 }
 
 impl Measured {
     /// Returns the result of a workload that this job brought: of the one that was run, or of a row of it.
     pub(crate) fn result_of(&self, workload: &Workload) -> WorkloadResult {
-        let declared = Some(Declared::of(&workload.metric, MachineKind::Exact));
+        let declared = Some(Declared::of(&workload.metric, self.clock));
         let whole = WorkloadResult { workload: workload.name.to_owned(), declared, ..self.value.clone() };
         if whole.outcome != Outcome::Completed {
             return whole;
         }
         let quantity = workload.metric.quantity;
         if workload.row_of.is_none() {
-            let samples = whole.samples.iter().map(|ticks| of_operation(quantity, *ticks)).collect();
+            let samples = whole.samples.iter().map(|ticks| of_operation(self.clock, quantity, *ticks)).collect();
             // Only a cost is what was executed: the others are by the clock.
             let counted = if quantity == Quantity::Cost { whole.counted } else { Vec::new() };
             return WorkloadResult { samples, counted, ..whole };
@@ -130,11 +160,13 @@ impl Measured {
     }
 }
 
-/// Returns what a metric says where an operation takes so many ticks, which are nanoseconds of the guest.
-fn of_operation(quantity: Quantity, ticks: f64) -> f64 {
+/// Returns what a metric says where an operation takes so many ticks, which are nanoseconds of the guest; where instructions
+/// are its clock, instructions as well.
+fn of_operation(clock: Clock, quantity: Quantity, ticks: f64) -> f64 {
     match quantity {
         Quantity::Rate => NS_PER_S / ticks.max(f64::MIN_POSITIVE),
         Quantity::Duration => ticks / NS_PER_S,
+        Quantity::Cost | Quantity::Time if clock == Clock::Seconds => ticks / NS_PER_S,
         Quantity::Cost | Quantity::Time | Quantity::Count | Quantity::Percent | Quantity::Of(_) => ticks,
     }
 }
@@ -150,16 +182,15 @@ fn of_row(quantity: Quantity, number: u64) -> f64 {
 
 /// Runs one workload and copies what the kernel counts, around it and every `interval_ms` milliseconds, 0 for not.
 pub(crate) fn observe(
-    exact: &Exact,
-    start: &Start,
-    (id, workload): (u64, &Workload),
+    on: Subject<'_>,
+    workload: &Workload,
     interval_ms: u64,
 ) -> Result<Result<Vec<MonitorCopy>, String>, MachineError> {
-    let mut job = job_of(id, workload, start);
+    let mut job = on.job_of(workload);
     if let Task::Workload { monitors, .. } = &mut job.task {
         *monitors = Some(interval_ms);
     }
-    let end = exact.run(start, &job, Trace::Nothing)?;
+    let end = on.booted.run(&job, Observe::Nothing)?;
     let stream = match end.stream {
         Ok(stream) => stream,
         Err(failure) => return Ok(Err(failure.reason.to_string())),
@@ -184,13 +215,11 @@ pub(crate) struct Calls {
 
 /// Runs one workload and follows its calls; the guest does what it did when it was measured.
 pub(crate) fn calls(
-    exact: &Exact,
-    start: &Start,
-    (id, workload): (u64, &Workload),
+    on: Subject<'_>,
+    workload: &Workload,
     named: &Named,
 ) -> Result<Result<Calls, String>, MachineError> {
-    let job = job_of(id, workload, start);
-    let end = exact.run(start, &job, Trace::Calls(&named.symbols.call_marks()))?;
+    let end = on.booted.run(&on.job_of(workload), Observe::Calls(&named.symbols.call_marks()))?;
     if let Err(failure) = end.stream {
         return Ok(Err(failure.reason.to_string()));
     }
@@ -198,7 +227,7 @@ pub(crate) fn calls(
     let profile = ingest::profile(&counts, &named.symbols, workload.operations);
     Ok(profile.map_err(|error| error.to_string()).and_then(|profile| {
         let tree = ingest::call_tree(&end.calls.unwrap_or_default(), &named.symbols, &profile);
-        let expanded = expanded(&counts, (start, named), workload.operations);
+        let expanded = expanded(&counts, on.build, named, workload.operations);
         tree.map(|tree| Calls { profile, tree, expanded }).map_err(|error| error.to_string())
     }))
 }
@@ -212,13 +241,12 @@ pub(crate) struct Simulated {
 
 /// Runs one workload on a simulated processor; the guest does what it did when it was measured.
 pub(crate) fn simulate(
-    exact: &Exact,
-    start: &Start,
-    (id, workload): (u64, &Workload),
-    (named, model): (&Named, &CostModel),
+    on: Subject<'_>,
+    workload: &Workload,
+    named: &Named,
+    model: &CostModel,
 ) -> Result<Result<Simulated, String>, MachineError> {
-    let job = job_of(id, workload, start);
-    let end = exact.run(start, &job, Trace::Model(&named.marks, model))?;
+    let end = on.booted.run(&on.job_of(workload), Observe::Model(&named.marks, model))?;
     if let Err(failure) = end.stream {
         return Ok(Err(failure.reason.to_string()));
     }
@@ -233,10 +261,10 @@ pub(crate) fn simulate(
 }
 
 /// Takes inlined functions apart, if the file that was booted has debug information.
-fn expanded(counts: &[u8], (start, named): (&Start, &Named), operations: u64) -> Option<Profile> {
+fn expanded(counts: &[u8], build: &Build, named: &Named, operations: u64) -> Option<Profile> {
     let known = named.symbols.address(KNOWN)?;
-    let inlines = kernel::Inlines::open(&start.kernel, known)?;
-    ingest::profile_by(counts, &named.symbols, (operations, &|address| inlines.function(address))).ok()
+    let inlines = kernel::Inlines::open(&build.boot_file().path, known)?;
+    ingest::profile_by(counts, &named.symbols, operations, &|address| inlines.function(address)).ok()
 }
 
 pub(crate) fn task(workload: &Workload, probes: Vec<String>) -> Task {

@@ -6,23 +6,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use kernel::{BuildCache, SourceSettings, Sources, Step};
-use machine::{Boot, Exact, Limits, MachineError, Programs, Settings, SnapshotUse, Start, Trace};
+use machine::{Backend, Boot, Exact, Limits, MachineError, Observe, Programs, Settings, SnapshotUse};
 use model::{
-    Build, CallTree, CostModel, Equipment, KernelName, Machine, Modelled, MonitorCopy, Observation, Profile, Run,
+    Build, CallTree, Capabilities, CostModel, KernelName, Machine, Modelled, MonitorCopy, Observation, Profile, Run,
     RunId, SourcePlace, Workload,
 };
 use store::{Artefact, HomeLock, Location, Store};
-use wire::{Clock, Frame, Job, Perturbation};
+use wire::Frame;
 
 use crate::carry_out::{Bench, carry_out};
 use crate::dump::is_dump;
 use crate::fleet::{Fleet, equipments};
-use crate::job::{Calls, Simulated, calls, observe, simulate, with_retries};
+use crate::job::{Calls, Simulated, Subject, calls, observe, simulate, with_retries};
 use crate::perturb::conditions;
 use crate::symbols::{ANCHORS, Named, SymbolCache};
 use crate::tools::{Tools, images};
-use crate::unit::job_id;
-use crate::{AGENT, Event, INIT, LabError, Plan, TRACER};
+use crate::{AGENT, EQUIP, Event, INIT, LabError, Plan, TRACER};
 
 /// How the names of artefacts end that hold copies of monitors.
 const MONITORS: &str = ".monitors";
@@ -65,7 +64,20 @@ pub struct Lab {
     symbols: SymbolCache,
     tools: Tools,
     home: PathBuf,
+    /// What crash guests are booted with.
+    exact: Option<Arc<Exact>>,
     _lock: HomeLock,
+}
+
+/// One workload of one build with one replicate: what is looked at again.
+#[derive(Debug, Clone, Copy)]
+pub struct Measurement<'a> {
+    /// The build.
+    pub build: &'a Build,
+    /// The workload.
+    pub workload: &'a Workload,
+    /// The replicate.
+    pub replicate: u64,
 }
 
 /// What came of following the calls of a workload.
@@ -113,6 +125,13 @@ fn same(profile: &Profile, kept: &Profile) -> Result<(), String> {
     if profile == kept { Ok(()) } else { Err("the same job executed something else this time".into()) }
 }
 
+/// Tells whether a profile has the instructions that a run's result of the workload has, iteration by iteration; where the result
+/// has none there is nothing to hold it against.
+fn counts_agree(profile: &Profile, run: &Run, workload: &str) -> bool {
+    let result = run.results.iter().find(|result| result.workload == workload);
+    result.is_none_or(|result| result.counted.is_empty() || result.counted == profile.regions)
+}
+
 impl Lab {
     /// Opens the lab of a home.
     ///
@@ -120,22 +139,34 @@ impl Lab {
     /// When the home cannot be used, somebody else is measuring in it, or there is no usable QEMU.
     pub fn open(options: Options) -> Result<Self, LabError> {
         let lock = HomeLock::acquire(&options.home)?;
-        let store = Store::open(&options.store)?;
-        let cache = BuildCache::open(&options.home)?;
-        let symbols = SymbolCache::new(options.home.join("symbols"));
-        let (tools, home) = (options.tools, options.home.clone());
-        let exact = Exact::open(Settings {
-            qemu: options.qemu,
-            programs: options.programs,
+        let exact = Arc::new(Exact::open(Settings {
+            qemu: options.qemu.clone(),
+            programs: options.programs.clone(),
+            loader: EQUIP.to_vec(),
             tracer: TRACER.to_vec(),
-            home: options.home,
+            home: options.home.clone(),
             conditions: conditions(),
-            memory_mib: Equipment::PLAIN.memory_mib,
             snapshots: options.snapshots,
             limits: options.limits,
-        })?;
-        let fleet = Fleet::new(exact);
-        Ok(Self { store: Mutex::new(store), cache, fleet, symbols, tools, home, _lock: lock })
+        })?);
+        let machine: Arc<dyn Backend> = Arc::clone(&exact) as _;
+        Ok(Self { exact: Some(exact), ..Self::locked(lock, options, machine)? })
+    }
+
+    /// Opens the lab of a home with this machine.
+    ///
+    /// # Errors
+    /// When the home cannot be used, or somebody else is measuring in it.
+    pub fn open_on(machine: Arc<dyn Backend>, options: Options) -> Result<Self, LabError> {
+        Self::locked(HomeLock::acquire(&options.home)?, options, machine)
+    }
+
+    fn locked(lock: HomeLock, options: Options, machine: Arc<dyn Backend>) -> Result<Self, LabError> {
+        let store = Mutex::new(Store::open(&options.store)?);
+        let cache = BuildCache::open(&options.home)?;
+        let symbols = SymbolCache::new(options.home.join("symbols"));
+        let (fleet, tools, home) = (Fleet::new(machine), options.tools, options.home);
+        Ok(Self { store, cache, fleet, symbols, tools, home, exact: None, _lock: lock })
     }
 
     /// Makes the guest images that workloads ask for, or finds them in the home. Has to be done before their machines are
@@ -151,7 +182,7 @@ impl Lab {
     /// Returns the machine that runs are made on of workloads that ask for no equipment.
     #[must_use]
     pub fn machine(&self) -> &Machine {
-        self.fleet.plain().machine()
+        self.fleet.plain().identity()
     }
 
     /// Returns the machines that runs of these workloads are made on: one for each equipment, in the workloads' order.
@@ -159,7 +190,7 @@ impl Lab {
     /// # Errors
     /// When a machine cannot be prepared.
     pub fn machines(&self, workloads: &[&Workload]) -> Result<Vec<Machine>, LabError> {
-        let machine = |equipment| Ok(self.fleet.machine(&equipment)?.machine().clone());
+        let machine = |equipment| Ok(self.fleet.machine(&equipment)?.identity().clone());
         equipments(workloads).into_iter().map(machine).collect()
     }
 
@@ -167,8 +198,8 @@ impl Lab {
         &self.fleet
     }
 
-    pub(crate) fn exact(&self) -> &Exact {
-        self.fleet.plain()
+    pub(crate) fn exact(&self) -> Option<&Exact> {
+        self.exact.as_deref()
     }
 
     /// Has sources built in this way from now on.
@@ -182,6 +213,14 @@ impl Lab {
     /// When they name none, or it is no git repository.
     pub fn sources(&self) -> Result<Sources, LabError> {
         Ok(Sources::open(&self.cache)?)
+    }
+
+    /// Checks that something stands behind a name, without fetching or building it.
+    ///
+    /// # Errors
+    /// When nothing does, or it cannot be found out.
+    pub fn check(&self, name: &KernelName) -> Result<(), LabError> {
+        Ok(self.cache.check(name)?)
     }
 
     /// Finds the build behind a name and remembers that the name means it now.
@@ -211,7 +250,7 @@ impl Lab {
     /// Returns the profile of a workload in a run, if it was counted.
     ///
     /// # Errors
-    /// When what was kept is damaged or of another version.
+    /// When what was kept is damaged or of another version, or counts anything else than the run's result.
     pub fn profile(&self, run: &RunId, workload: &str) -> Result<Option<Profile>, LabError> {
         let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         let name = format!("{workload}.profile");
@@ -219,7 +258,14 @@ impl Lab {
             return Ok(None);
         }
         let text = String::from_utf8_lossy(&store.artefact(run, &name)?).into_owned();
-        ingest::profile_from_text(&text).map(Some).ok_or(LabError::BadProfile { run: run.clone(), name })
+        let Some(profile) = ingest::profile_from_text(&text) else {
+            return Err(LabError::BadProfile { run: run.clone(), name });
+        };
+        if counts_agree(&profile, &store.run(run)?, workload) {
+            Ok(Some(profile))
+        } else {
+            Err(LabError::OtherProfile { run: run.clone(), name })
+        }
     }
 
     /// Returns the names of a run's artefacts that hold memory of kernels that died.
@@ -244,14 +290,8 @@ impl Lab {
     ///
     /// # Errors
     /// When the lab fails. Inside, why there is no call tree.
-    pub fn follow_calls(
-        &self,
-        build: &Build,
-        (workload, seed): (&Workload, u64),
-        kept: &Profile,
-    ) -> Result<Result<Followed, String>, LabError> {
-        let followed =
-            self.again(build, (workload, seed), |exact, start, id, named| calls(exact, start, (id, workload), named))?;
+    pub fn follow_calls(&self, of: Measurement<'_>, kept: &Profile) -> Result<Result<Followed, String>, LabError> {
+        let followed = self.again(of, |can| can.calls, |on, named| calls(on, of.workload, named))?;
         Ok(followed.and_then(|Calls { profile, tree, expanded }| {
             same(&profile, kept)?;
             Ok(Followed { tree, expanded })
@@ -265,13 +305,11 @@ impl Lab {
     /// When the lab fails. Inside, why the model says nothing.
     pub fn simulate(
         &self,
-        build: &Build,
-        (workload, seed): (&Workload, u64),
-        (kept, model): (&Profile, &CostModel),
+        of: Measurement<'_>,
+        kept: &Profile,
+        model: &CostModel,
     ) -> Result<Result<Modelled, String>, LabError> {
-        let simulated = self.again(build, (workload, seed), |exact, start, id, named| {
-            simulate(exact, start, (id, workload), (named, model))
-        })?;
+        let simulated = self.again(of, |can| can.cost_model, |on, named| simulate(on, of.workload, named, model))?;
         Ok(simulated.and_then(|Simulated { profile, modelled }| {
             same(&profile, kept)?;
             Ok(modelled)
@@ -284,13 +322,8 @@ impl Lab {
     ///
     /// # Errors
     /// When the lab fails. Inside, why nothing was seen.
-    pub fn observe(
-        &self,
-        build: &Build,
-        (workload, seed): (&Workload, u64),
-        interval_ms: u64,
-    ) -> Result<Result<Observation, String>, LabError> {
-        Ok(self.copies(build, (workload, seed), interval_ms)?.map(|copies| ingest::observation(&copies)))
+    pub fn observe(&self, of: Measurement<'_>, interval_ms: u64) -> Result<Result<Observation, String>, LabError> {
+        Ok(self.copies(of, interval_ms)?.map(|copies| ingest::observation(&copies)))
     }
 
     /// Does as [`Lab::observe`] for a workload of a run that is stored, and keeps the copies with the run; where they are kept
@@ -300,17 +333,17 @@ impl Lab {
     /// When the lab fails, or what is kept is damaged.
     pub fn watch(
         &self,
-        (run, build): (&RunId, &Build),
-        (workload, seed): (&Workload, u64),
+        run: &RunId,
+        of: Measurement<'_>,
         interval_ms: u64,
     ) -> Result<Result<Observation, String>, LabError> {
-        let name = monitors_artefact(workload.name, interval_ms);
+        let name = monitors_artefact(of.workload.name, interval_ms);
         let store = || self.store.lock().unwrap_or_else(PoisonError::into_inner);
         if store().artefact_names(run)?.contains(&name) {
             let kept = kept_observation(&self.artefact(run, &name)?);
             return kept.map(Ok).ok_or_else(|| LabError::BadMonitors { run: run.clone(), name });
         }
-        let copies = match self.copies(build, (workload, seed), interval_ms)? {
+        let copies = match self.copies(of, interval_ms)? {
             Ok(copies) => copies,
             Err(why) => return Ok(Err(why)),
         };
@@ -318,53 +351,48 @@ impl Lab {
         Ok(Ok(ingest::observation(&copies)))
     }
 
-    fn copies(
-        &self,
-        build: &Build,
-        (workload, seed): (&Workload, u64),
-        interval_ms: u64,
-    ) -> Result<Result<Vec<MonitorCopy>, String>, LabError> {
-        let workload = &workload.job();
-        let (exact, start) = match self.ready(build, (workload, seed))? {
-            Ok(ready) => ready,
-            Err(why) => return Ok(Err(why)),
-        };
-        let id = job_id((&build.id, &exact.machine().id, seed), workload.name);
-        with_retries(&|_| {}, || observe(&exact, &start, (id, workload), interval_ms))
+    fn copies(&self, of: Measurement<'_>, interval_ms: u64) -> Result<Result<Vec<MonitorCopy>, String>, LabError> {
+        let workload = of.workload.job();
+        self.booted(of, |on| with_retries(&|_| {}, || observe(on, &workload, interval_ms)))
     }
 
-    /// Boots a build on the machine of a workload; inside, why it cannot be run there.
-    fn ready(
+    /// Boots a build on the machine of a workload, does something there, and gives the machine back; inside, why it cannot
+    /// be run.
+    fn booted<T>(
         &self,
-        build: &Build,
-        (workload, seed): (&Workload, u64),
-    ) -> Result<Result<(Arc<Exact>, Start), String>, LabError> {
-        let berth = self.fleet.berth(build, &workload.equipment)?;
-        Ok(match berth.boot(build, seed)? {
-            Ok(Boot::Ready(start)) => Ok((berth.exact, start)),
-            Ok(Boot::Failed(..)) => Err("it does not boot".to_owned()),
-            Err(why) => Err(format!("not supported: {why}")),
-        })
+        of: Measurement<'_>,
+        action: impl FnOnce(Subject<'_>) -> Result<Result<T, String>, LabError>,
+    ) -> Result<Result<T, String>, LabError> {
+        let berth = self.fleet.berth(of.build, &of.workload.equipment)?;
+        let booted = match berth.boot(of.build, of.replicate)? {
+            Ok(Boot::Ready(booted)) => booted,
+            Ok(Boot::Failed(..)) => return Ok(Err("it does not boot".to_owned())),
+            Err(why) => return Ok(Err(format!("not supported: {why}"))),
+        };
+        let done = action(berth.subject(of.build, of.replicate, &*booted));
+        booted.release()?;
+        done
     }
 
     /// Does a workload's job again, from the boot that it was measured from.
     fn again<T>(
         &self,
-        build: &Build,
-        (workload, seed): (&Workload, u64),
-        job: impl Fn(&Exact, &Start, u64, &Named) -> Result<Result<T, String>, MachineError>,
+        of: Measurement<'_>,
+        can: impl Fn(Capabilities) -> bool,
+        job: impl Fn(Subject<'_>, &Named) -> Result<Result<T, String>, MachineError>,
     ) -> Result<Result<T, String>, LabError> {
-        let (exact, start) = match self.ready(build, (workload, seed))? {
-            Ok(ready) => ready,
-            Err(why) => return Ok(Err(why)),
-        };
-        let (known, _) = self.symbols.of(&exact, build, &start)?;
-        let named = match known.as_ref() {
-            Ok(named) => named,
-            Err(why) => return Ok(Err(why.clone())),
-        };
-        let id = job_id((&build.id, &exact.machine().id, seed), workload.name);
-        with_retries(&|_| {}, || job(&exact, &start, id, named))
+        self.booted(of, |on| {
+            let (known, _) = self.symbols.of(on)?;
+            let named = match known.as_ref() {
+                Ok(named) => named,
+                Err(why) => return Ok(Err(why.clone())),
+            };
+            let capabilities = on.machine.capabilities();
+            if !capabilities.deterministic || !can(capabilities) {
+                return Ok(Err("this machine cannot do what it did once more and look closer".to_owned()));
+            }
+            with_retries(&|_| {}, || job(on, named))
+        })
     }
 
     /// Returns where functions of a build are in its source, by symbol; nothing without debug information, and without
@@ -391,12 +419,12 @@ impl Lab {
         let probes: Vec<String> =
             workload.exercises.iter().flat_map(|names| names.iter().copied()).map(str::to_owned).collect();
         let operations = workload.operations * u64::from(workload.warm_up + workload.iterations);
-        let Ok((exact, start)) = self.ready(build, (workload, 1))? else {
-            return Ok(Probed { hits: vec![], operations, ticks: vec![] });
-        };
         let task = crate::job::task(workload, probes);
-        let job = Job { id: 1, clock: Clock::Tsc, perturbation: Perturbation::default(), task };
-        let frames = exact.run(&start, &job, Trace::Nothing)?.stream.map(|stream| stream.frames).unwrap_or_default();
+        let frames = self.booted(Measurement { build, workload, replicate: 1 }, |on| {
+            let stream = on.booted.run(&on.plain_job(task), Observe::Nothing)?.stream;
+            Ok(stream.map(|stream| stream.frames).map_err(|failure| failure.reason.to_string()))
+        })?;
+        let frames = frames.unwrap_or_default();
         let (mut table, mut ticks) = (Vec::new(), Vec::new());
         for frame in frames {
             match frame {
@@ -406,5 +434,42 @@ impl Lab {
             }
         }
         Ok(Probed { hits: ingest::probe_hits(&table), operations, ticks })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{BuildId, MachineId, Outcome, Profile, Region, Run, RunId, WorkloadResult};
+
+    use super::counts_agree;
+
+    #[test]
+    fn profile_with_other_counts_is_no_profile_of_the_run() {
+        let counted = vec![Region { user: 1, kernel: 2, interrupt: 3, other: 4 }];
+        let profile = Profile { regions: counted.clone(), ..Profile::default() };
+        let result = WorkloadResult {
+            workload: "getppid".into(),
+            operations: 1,
+            declared: None,
+            outcome: Outcome::Completed,
+            samples: vec![3.0],
+            counted,
+        };
+        let hash = "0".repeat(64);
+        let mut run = Run {
+            id: RunId::from_hex(&hash).unwrap(),
+            build: BuildId::from_hex(&hash).unwrap(),
+            machine: MachineId::from_hex(&hash).unwrap(),
+            suite: "micro".into(),
+            seed: 1,
+            started_unix: 0,
+            environment: Vec::new(),
+            results: vec![result],
+        };
+        assert!(counts_agree(&profile, &run, "getppid"));
+        run.results[0].counted[0].kernel += 1;
+        assert!(!counts_agree(&profile, &run, "getppid"));
+        run.results[0].counted.clear();
+        assert!(counts_agree(&profile, &run, "getppid"), "a result without counts says nothing against it");
     }
 }

@@ -12,7 +12,6 @@ mod error;
 mod estimate;
 mod event;
 mod fleet;
-mod import;
 mod job;
 mod lab;
 mod perturb;
@@ -22,26 +21,21 @@ mod symbols;
 mod tool_job;
 mod tools;
 mod unit;
-mod watch;
-mod work;
 
 pub use bisect::{
     Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Certainty, Change, Confirm, Culprit, Entry, Findings,
-    LabProber, Noise, Probe, Prober, Refused, Reverted, Stands, Touches, bisect,
+    LabProber, Noise, Probe, Prober, Refused, Reverted, Stands, Touches, bisect, values_of,
 };
 pub use carry_out::expected;
 pub use crash::{CrashPlan, Crashed, DUMP_DISK, Ending, Filter, Placement, SCRATCH_DISK, VMCORE_DISK};
 pub use dump::is_dump;
-pub use error::{Guilt, LabError};
+pub use error::LabError;
 pub use estimate::{Estimate, remaining_s};
 pub use event::Event;
-pub use import::{ForeignSuite, Imported, ImportedRun, import};
-pub use ingest::{seconds, settings_schema};
-pub use lab::{Followed, Lab, Options, Probed, kept_observation, monitored_subject};
+pub use ingest::seconds;
+pub use lab::{Followed, Lab, Measurement, Options, Probed, kept_observation, monitored_subject};
 pub use plan::{Dumps, Plan, Reuse};
 pub use tools::{Tools, ToolsError};
-pub use watch::{Apt, Delivered, Outside, Packages, Site, WatchEvent, Watched, deliver, machine_name, password, watch};
-pub use work::{Attempt, Doer, JobProcess, Until, WorkEvent, Worked, Worker};
 
 /// The agent: the static program that runs the workloads in every guest, built with the lab.
 pub const AGENT: &[u8] = include_bytes!(env!("MARVIN_AGENT"));

@@ -1,4 +1,4 @@
-//! A plan: sides × seeds × workloads, in interleaved order.
+//! A plan: sides × replicates × workloads, and the order in which they are measured.
 
 use model::{Build, Suite, Workload};
 
@@ -29,8 +29,9 @@ pub struct Plan<'a> {
     pub suite: &'static Suite,
     /// Which of its workloads.
     pub workloads: Vec<&'static Workload>,
-    /// The seeds; each perturbs a run in its own way.
-    pub seeds: Vec<u64>,
+    /// The replicates: boots of each side. Where the machine is deterministic they are seeds, each of which perturbs a run
+    /// in its own way.
+    pub replicates: Vec<u64>,
     /// Machines at the same time.
     pub machines: usize,
     /// Whether results of earlier runs are used.
@@ -39,7 +40,7 @@ pub struct Plan<'a> {
     pub dumps: Dumps,
 }
 
-/// One job of a unit: a run of one build with one seed is a unit.
+/// One job of a unit: a run of one build with one replicate is a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Item {
     /// Index of the unit.
@@ -48,10 +49,28 @@ pub(crate) struct Item {
     pub(crate) job: usize,
 }
 
-/// Returns the items in the order in which they are done: units in groups of as many as there are sides (one seed on
-/// every side), within a group job by job across the sides, so that a drift of the host meets all sides alike.
-pub(crate) fn interleaved(jobs_of_units: &[usize], sides: usize) -> Vec<Item> {
+/// How sides take turns, so that a drift of the host meets all of them alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turns {
+    /// Job by job: all sides of a replicate are booted at the same time.
+    Jobs,
+    /// Boot by boot, A B B A: each is done with before the next begins.
+    Boots,
+}
+
+/// Returns the items in the order in which they are done: units in groups of as many as there are sides (one replicate on
+/// every side), within a group by turns.
+pub(crate) fn interleaved(jobs_of_units: &[usize], sides: usize, turns: Turns) -> Vec<Item> {
     let mut items = Vec::new();
+    if turns == Turns::Boots {
+        let units: Vec<usize> = (0..jobs_of_units.len()).collect();
+        for (group, units) in units.chunks(sides.max(1)).enumerate() {
+            let order: Vec<usize> = if group % 2 == 0 { units.to_vec() } else { units.iter().rev().copied().collect() };
+            items
+                .extend(order.into_iter().flat_map(|unit| (0..jobs_of_units[unit]).map(move |job| Item { unit, job })));
+        }
+        return items;
+    }
     for (group, jobs) in jobs_of_units.chunks(sides.max(1)).enumerate() {
         for job in 0..jobs.iter().copied().max().unwrap_or(0) {
             let first = group * sides.max(1);
@@ -63,12 +82,22 @@ pub(crate) fn interleaved(jobs_of_units: &[usize], sides: usize) -> Vec<Item> {
 
 #[cfg(test)]
 mod tests {
-    use super::interleaved;
+    use super::{Turns, interleaved};
+
+    fn order(jobs_of_units: &[usize], turns: Turns) -> Vec<(usize, usize)> {
+        interleaved(jobs_of_units, 2, turns).iter().map(|item| (item.unit, item.job)).collect()
+    }
 
     #[test]
-    fn sides_take_turns_job_by_job_and_seeds_follow_one_another() {
-        let order: Vec<_> = interleaved(&[2, 1, 1, 2], 2).iter().map(|item| (item.unit, item.job)).collect();
-        assert_eq!(order, [(0, 0), (1, 0), (0, 1), (2, 0), (3, 0), (3, 1)]);
-        assert!(interleaved(&[], 0).is_empty());
+    fn sides_take_turns_job_by_job_and_replicates_follow() {
+        assert_eq!(order(&[2, 1, 1, 2], Turns::Jobs), [(0, 0), (1, 0), (0, 1), (2, 0), (3, 0), (3, 1)]);
+        assert!(interleaved(&[], 0, Turns::Jobs).is_empty());
+    }
+
+    #[test]
+    fn one_boot_at_a_time_goes_there_and_back() {
+        let units: Vec<usize> = order(&[1; 6], Turns::Boots).iter().map(|(unit, _)| *unit).collect();
+        assert_eq!(units, [0, 1, 3, 2, 4, 5]);
+        assert_eq!(order(&[2, 2], Turns::Boots), [(0, 0), (0, 1), (1, 0), (1, 1)]);
     }
 }

@@ -1,12 +1,10 @@
 //! The experiment on reverse mappings: one cell of its grid on a build. Nothing is stored.
 
-use machine::{Boot, Trace};
+use machine::{Boot, Observe};
 use model::{Build, Equipment, FailureReason, GuestModule, Machine, RmapCell, RmapOutcome};
-use wire::{Clock, Job, Task};
+use wire::Task;
 
 use crate::job::with_retries;
-use crate::perturb::perturbation;
-use crate::unit::job_id;
 use crate::{Lab, LabError};
 
 /// Swap in memory. Kernels differ in which compression it needs; without zram nothing is reclaimed, and that is said.
@@ -22,7 +20,7 @@ impl Lab {
     /// # Errors
     /// When it cannot be prepared.
     pub fn rmap_machine(&self, memory_mib: u32) -> Result<Machine, LabError> {
-        Ok(self.fleet().machine(&equipment(memory_mib))?.machine().clone())
+        Ok(self.fleet().machine(&equipment(memory_mib))?.identity().clone())
     }
 
     /// Does one cell of the experiment on reverse mappings, with a seed, in a guest of so many MiB.
@@ -31,21 +29,16 @@ impl Lab {
     /// When the lab fails. What a kernel fails at is a result.
     pub fn rmap(&self, build: &Build, (seed, memory_mib): (u64, u32), cell: RmapCell) -> Result<RmapOutcome, LabError> {
         let berth = self.fleet().berth(build, &equipment(memory_mib))?;
-        let exact = &berth.exact;
-        let start = match berth.boot(build, seed)? {
-            Ok(Boot::Ready(start)) => start,
+        let booted = match berth.boot(build, seed)? {
+            Ok(Boot::Ready(booted)) => booted,
             Ok(Boot::Failed(failure, _)) => return Ok(RmapOutcome::Failed(failure.reason.to_string())),
             Err(why) => return Ok(RmapOutcome::Unsupported(why)),
         };
         let RmapCell { case, processes, mappings } = cell;
         let name = format!("rmap {case} {processes} {mappings}");
-        let job = Job {
-            id: job_id((&build.id, &exact.machine().id, seed), &name),
-            clock: Clock::Tsc,
-            perturbation: perturbation(seed),
-            task: Task::Rmap { case: case.word().to_owned(), processes, mappings },
-        };
-        let end = with_retries(&|_| {}, || exact.run(&start, &job, Trace::Nothing))?;
+        let task = Task::Rmap { case: case.word().to_owned(), processes, mappings };
+        let job = berth.subject(build, seed, &*booted).job(&name, task);
+        let end = with_retries(&|_| {}, || booted.run(&job, Observe::Nothing))?;
         let failed = |reason: FailureReason| RmapOutcome::Failed(reason.to_string());
         Ok(match end.stream {
             Err(failure) => failed(failure.reason),

@@ -6,9 +6,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ingest::{Symbols, symbols_text};
-use machine::{Exact, MachineError, Start, Trace};
+use machine::{MachineError, Observe};
 use model::{Build, BuildId};
-use wire::{Clock, Job, Perturbation, Task};
+use wire::Task;
+
+use crate::job::Subject;
 
 /// Functions in different folders of every kernel: fs, mm and kernel/sched. With them the top of the source tree is seen in
 /// the names of files.
@@ -29,6 +31,9 @@ pub(crate) type Known = Arc<Result<Named, String>>;
 const NO_PLUGINS: &str = "this QEMU was built without plugins (--enable-plugins), so nothing is counted by function, and \
 on a busy host a number may rarely be off; Debian's has them";
 
+/// The same of machines that were never to count.
+const NO_COUNTS: &str = "this machine counts no instructions";
+
 /// One place per build, so that two builds can be asked at the same time.
 type Slot = Arc<Mutex<Option<Known>>>;
 
@@ -46,16 +51,16 @@ impl SymbolCache {
     }
 
     /// Returns a build's symbols, and whether this is the first time in this process.
-    pub(crate) fn of(&self, exact: &Exact, build: &Build, start: &Start) -> Result<(Known, bool), MachineError> {
+    pub(crate) fn of(&self, on: Subject<'_>) -> Result<(Known, bool), MachineError> {
         let slot = {
             let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(slots.entry(build.id.clone()).or_default())
+            Arc::clone(slots.entry(on.build.id.clone()).or_default())
         };
         let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = &*slot {
             return Ok((Arc::clone(known), false));
         }
-        let known = Arc::new(self.find(exact, build, start)?);
+        let known = Arc::new(self.find(on)?);
         Ok((Arc::clone(slot.insert(known)), true))
     }
 
@@ -64,16 +69,17 @@ impl SymbolCache {
         Named::of(&fs::read_to_string(self.folder.join(build.id.hex())).ok()?, build).ok()
     }
 
-    fn find(&self, exact: &Exact, build: &Build, start: &Start) -> Result<Result<Named, String>, MachineError> {
-        if !exact.can_count() {
-            return Ok(Err(NO_PLUGINS.to_owned()));
+    fn find(&self, on: Subject<'_>) -> Result<Result<Named, String>, MachineError> {
+        let build = on.build;
+        if !on.machine.capabilities().counts {
+            let why = if on.machine.identity().capabilities().counts { NO_PLUGINS } else { NO_COUNTS };
+            return Ok(Err(why.to_owned()));
         }
         if let Some(named) = self.kept(build) {
             return Ok(Ok(named));
         }
         let path = self.folder.join(build.id.hex());
-        let job = Job { id: 1, clock: Clock::Tsc, perturbation: Perturbation::default(), task: Task::Symbols };
-        let stream = match exact.run(start, &job, Trace::Nothing)?.stream {
+        let stream = match on.booted.run(&on.plain_job(Task::Symbols), Observe::Nothing)?.stream {
             Ok(stream) => stream,
             Err(failure) => return Ok(Err(failure.reason.to_string())),
         };

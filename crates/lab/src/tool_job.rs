@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 
 use ingest::{ToolOutput, tool_samples};
-use machine::{Exact, MachineError, Start, Trace};
+use machine::{MachineError, Observe};
 use model::{
-    Declared, FailureReason, MachineKind, Outcome, Source, Stage, SubjectFailure, Tool, ToolWorkload, Workload,
+    Clock, Declared, FailureReason, Outcome, Source, Stage, SubjectFailure, Tool, ToolWorkload, Workload,
     WorkloadResult,
 };
-use wire::{Clock, Frame, Job, Stream, Task, ToolTask};
+use wire::{Frame, Stream, Task, ToolTask};
 
-use crate::job::explained;
-use crate::perturb::perturbation;
+use crate::job::{Subject, explained};
 use crate::tools::row_name;
 
 /// How much of a cause is quoted, in characters.
@@ -26,6 +25,7 @@ pub(crate) struct Printed {
     /// Empty unless completed.
     pub(crate) rows: Rows,
     pub(crate) console: Vec<u8>,
+    clock: Clock,
     /// What the runs printed and wrote, as it was, each part with its name above.
     pub(crate) output: Vec<u8>,
 }
@@ -36,7 +36,7 @@ impl Printed {
         WorkloadResult {
             workload: row.name.to_owned(),
             operations: row.operations,
-            declared: Some(Declared::of(&row.metric, MachineKind::Exact)),
+            declared: Some(Declared::of(&row.metric, self.clock)),
             outcome: self.outcome.clone(),
             samples: self.rows.get(row.name).cloned().unwrap_or_default(),
             counted: Vec::new(),
@@ -67,13 +67,8 @@ pub(crate) fn task(tool: &Tool, workload: &ToolWorkload) -> Task {
 }
 
 /// Runs a tool and reads what it printed.
-pub(crate) fn run(
-    exact: &Exact,
-    start: &Start,
-    (id, tool, workload): (u64, &Tool, &ToolWorkload),
-) -> Result<Printed, MachineError> {
-    let job = Job { id, clock: Clock::Tsc, perturbation: perturbation(start.seed), task: task(tool, workload) };
-    let end = exact.run(start, &job, Trace::Nothing)?;
+pub(crate) fn run(on: Subject<'_>, tool: &Tool, workload: &ToolWorkload) -> Result<Printed, MachineError> {
+    let end = on.booted.run(&on.job(&workload.name, task(tool, workload)), Observe::Nothing)?;
     let (outcome, rows, output) = match end.stream {
         Err(failure) => (Outcome::Failed(failure), BTreeMap::new(), Vec::new()),
         Ok(stream) => {
@@ -83,7 +78,8 @@ pub(crate) fn run(
         }
     };
     let (outcome, rows) = whole(outcome, rows, &end.console);
-    Ok(Printed { outcome: explained(outcome, &end.console), rows, console: end.console, output })
+    let outcome = explained(outcome, &end.console);
+    Ok(Printed { outcome, rows, console: end.console, clock: on.clock(), output })
 }
 
 /// Returns how a tool ended, and its samples by row.

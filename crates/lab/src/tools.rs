@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use ingest::{ManifestError, SHIPPED};
-use kernel::{BuildCache, Guilt, KernelError, Step, Wanted};
+use kernel::{BuildCache, KernelError, Step, Wanted};
 use machine::InitrdFile;
-use model::{Equipment, ExtraFiles, Metric, Quantity, Suite, Tool, ToolRows, ToolWorkload, Workload};
+use model::{Equipment, ExtraFiles, Guilt, Metric, Quantity, Suite, Tool, ToolRows, ToolWorkload, Workload};
 use sha2::{Digest, Sha256};
 
 use crate::LabError;

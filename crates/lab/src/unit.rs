@@ -3,10 +3,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use machine::Boot;
+use machine::{Boot, MachineError};
 use model::{
-    Build, BuildId, Declared, Environment, MachineId, MachineKind, Outcome, Run, RunId, SubjectFailure, Workload,
-    WorkloadResult,
+    Build, BuildId, Declared, Environment, MachineId, Outcome, Run, RunId, SubjectFailure, Workload, WorkloadResult,
 };
 use sha2::{Digest, Sha256};
 
@@ -20,7 +19,7 @@ pub(crate) struct Unit<'a> {
     /// Index of the side it belongs to.
     pub(crate) side: usize,
     pub(crate) build: &'a Build,
-    pub(crate) seed: u64,
+    pub(crate) replicate: u64,
     /// Where it is measured.
     pub(crate) berth: Berth,
     /// The workloads that are still missing.
@@ -32,48 +31,53 @@ pub(crate) struct Unit<'a> {
     progress: Mutex<Progress>,
 }
 
-/// Whether a unit is worked on. Decided once, by whoever comes first.
+/// Where a unit stands: what is true of it, and what moves it on. One lock guards it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Turn {
-    /// Nobody has come yet.
+enum State {
+    /// No job of it is taken, nothing is booted. Whoever takes its first job moves it on.
     #[default]
-    New,
-    /// It is measured, since then.
-    Since(SystemTime),
-    /// Its build does not boot.
+    Waiting,
+    /// Its build boots or is booted, since then, and so many of its jobs are done. The last job moves it on; where the lab fails it
+    /// stays, and what has results is kept as a run that is cut short.
+    Measuring { since: SystemTime, done: usize },
+    /// All jobs are done: its run is kept and the machine given back. Final.
+    Measured { since: SystemTime },
+    /// Its build did not boot with another replicate: no job of it is done. Final.
     LeftOut,
 }
 
 /// What has been measured so far.
 #[derive(Default)]
 pub(crate) struct Progress {
-    turn: Turn,
+    state: State,
     pub(crate) environment: Environment,
     pub(crate) results: Vec<(usize, WorkloadResult)>,
     pub(crate) consoles: Consoles,
     /// What took how long, in seconds.
     pub(crate) times: Vec<(String, f64)>,
-    pub(crate) done: usize,
 }
 
 impl Progress {
     fn since_epoch(&self) -> Option<Duration> {
-        match self.turn {
-            Turn::Since(time) => Some(time.duration_since(UNIX_EPOCH).unwrap_or_default()),
-            Turn::New | Turn::LeftOut => None,
+        match self.state {
+            State::Measuring { since, .. } | State::Measured { since } => {
+                Some(since.duration_since(UNIX_EPOCH).unwrap_or_default())
+            }
+            State::Waiting | State::LeftOut => None,
         }
     }
 }
 
 impl<'a> Unit<'a> {
     pub(crate) fn new(
-        (side, build): (usize, &'a Build),
-        seed: u64,
+        side: usize,
+        build: &'a Build,
+        replicate: u64,
         berth: Berth,
         workloads: Vec<&'static Workload>,
     ) -> Self {
         let groups = groups(&workloads);
-        Self { side, build, seed, berth, workloads, groups, boot: Mutex::default(), progress: Mutex::default() }
+        Self { side, build, replicate, berth, workloads, groups, boot: Mutex::default(), progress: Mutex::default() }
     }
 
     /// Number of jobs: the environment and the workloads.
@@ -112,16 +116,22 @@ impl<'a> Unit<'a> {
     /// Begins it, if nobody has and it is worth it; tells whether it is measured.
     pub(crate) fn begin(&self, is_worth_it: impl FnOnce() -> bool) -> bool {
         let mut progress = self.progress();
-        if progress.turn == Turn::New {
-            progress.turn = if is_worth_it() { Turn::Since(SystemTime::now()) } else { Turn::LeftOut };
+        if progress.state == State::Waiting {
+            let measuring = || State::Measuring { since: SystemTime::now(), done: 0 };
+            progress.state = if is_worth_it() { measuring() } else { State::LeftOut };
         }
-        matches!(progress.turn, Turn::Since(_))
+        matches!(progress.state, State::Measuring { .. })
+    }
+
+    /// Returns which build it boots on which machine.
+    pub(crate) fn booted_as(&self) -> (BuildId, MachineId) {
+        (self.build.id.clone(), self.berth.machine.identity().id.clone())
     }
 
     /// Tells whether some of it was measured, and not all.
     pub(crate) fn is_cut_short(&self) -> bool {
         let progress = self.progress();
-        !progress.results.is_empty() && progress.done < self.jobs()
+        !progress.results.is_empty() && matches!(progress.state, State::Measuring { .. })
     }
 
     pub(crate) fn progress(&self) -> MutexGuard<'_, Progress> {
@@ -131,26 +141,34 @@ impl<'a> Unit<'a> {
     /// Counts a job as done and tells whether it was the last.
     pub(crate) fn finish_one(&self) -> bool {
         let mut progress = self.progress();
-        progress.done += 1;
-        progress.done == self.jobs()
+        if let State::Measuring { since, done } = progress.state {
+            let done = done + 1;
+            let is_last = done == self.jobs();
+            progress.state = if is_last { State::Measured { since } } else { State::Measuring { since, done } };
+        }
+        matches!(progress.state, State::Measured { .. })
     }
 
-    /// Returns the id of a job: binds the agent's stream to this build, machine, seed and workload. It does not depend
-    /// on the time, as the guest reads it: the same job must cost the same.
-    pub(crate) fn job_id(&self, machine: &MachineId, job: &str) -> u64 {
-        job_id((&self.build.id, machine, self.seed), job)
+    /// Gives the machine back when the last job is done, or none will be.
+    pub(crate) fn release(&self) -> Result<(), MachineError> {
+        let boot = self.boot.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match boot.and_then(Arc::into_inner) {
+            Some(Ok(Boot::Ready(booted))) => booted.release(),
+            _ => Ok(()),
+        }
     }
 
-    fn identity(&self, machine: &MachineId) -> String {
+    fn identity(&self) -> String {
+        let machine = &self.berth.machine.identity().id;
         let since = self.progress().since_epoch().unwrap_or_default();
         let names: Vec<&str> = self.workloads.iter().map(|workload| workload.name).collect();
-        let (build, seed, side) = (&self.build.id, self.seed, self.side);
-        format!("{build}\n{machine}\n{seed}\n{side}\n{}\n{}", names.join(","), since.as_nanos())
+        let (build, replicate, side) = (&self.build.id, self.replicate, self.side);
+        format!("{build}\n{machine}\n{replicate}\n{side}\n{}\n{}", names.join(","), since.as_nanos())
     }
 
     /// Returns the run and the consoles that belong to it.
-    pub(crate) fn run(&self, machine: &MachineId, suite: &str) -> Option<(Run, Consoles)> {
-        let digest: String = Sha256::digest(self.identity(machine)).iter().map(|byte| format!("{byte:02x}")).collect();
+    pub(crate) fn run(&self, suite: &str) -> Option<(Run, Consoles)> {
+        let digest: String = Sha256::digest(self.identity()).iter().map(|byte| format!("{byte:02x}")).collect();
         let mut progress = self.progress();
         let started = progress.since_epoch()?;
         let mut results = std::mem::take(&mut progress.results);
@@ -158,9 +176,9 @@ impl<'a> Unit<'a> {
         let run = Run {
             id: RunId::from_hex(&digest).ok()?,
             build: self.build.id.clone(),
-            machine: machine.clone(),
+            machine: self.berth.machine.identity().id.clone(),
             suite: suite.to_owned(),
-            seed: self.seed,
+            seed: self.replicate,
             started_unix: i64::try_from(started.as_secs()).unwrap_or(i64::MAX),
             environment: std::mem::take(&mut progress.environment),
             results: results.into_iter().map(|(_, result)| result).collect(),
@@ -169,20 +187,21 @@ impl<'a> Unit<'a> {
     }
 
     /// Returns the result of a workload that the build lacks something for.
-    pub(crate) fn unsupported(workload: &Workload, why: &str) -> WorkloadResult {
-        Self::without_samples(workload, Outcome::Unsupported(why.to_owned()))
+    pub(crate) fn unsupported(&self, workload: &Workload, why: &str) -> WorkloadResult {
+        self.without_samples(workload, Outcome::Unsupported(why.to_owned()))
     }
 
     /// Returns what a boot that failed means for a workload.
-    pub(crate) fn not_booted(workload: &Workload, failure: &SubjectFailure) -> WorkloadResult {
-        Self::without_samples(workload, Outcome::Failed(failure.clone()))
+    pub(crate) fn not_booted(&self, workload: &Workload, failure: &SubjectFailure) -> WorkloadResult {
+        self.without_samples(workload, Outcome::Failed(failure.clone()))
     }
 
-    fn without_samples(workload: &Workload, outcome: Outcome) -> WorkloadResult {
+    fn without_samples(&self, workload: &Workload, outcome: Outcome) -> WorkloadResult {
+        let clock = self.berth.machine.capabilities().clock;
         WorkloadResult {
             workload: workload.name.to_owned(),
             operations: workload.operations,
-            declared: Some(Declared::of(&workload.metric, MachineKind::Exact)),
+            declared: Some(Declared::of(&workload.metric, clock)),
             outcome,
             samples: Vec::new(),
             counted: Vec::new(),
@@ -203,9 +222,10 @@ fn groups(workloads: &[&Workload]) -> Vec<Vec<usize>> {
     groups.into_iter().map(|(_, group)| group).collect()
 }
 
-/// Returns the id of a job of a build, a machine and a seed.
-pub(crate) fn job_id((build, machine, seed): (&BuildId, &MachineId, u64), job: &str) -> u64 {
-    let digest = Sha256::digest(format!("{build}\n{machine}\n{seed}\n{job}"));
+/// Returns the id of a job: binds the agent's stream to this build, machine, replicate and workload. It does not depend on
+/// the time, as the guest reads it: the same job must cost the same.
+pub(crate) fn job_id(build: &BuildId, machine: &MachineId, replicate: u64, job: &str) -> u64 {
+    let digest = Sha256::digest(format!("{build}\n{machine}\n{replicate}\n{job}"));
     // Job 0 is what the agent says outside any job.
     digest.iter().take(8).fold(0, |id, byte| id << 8 | u64::from(*byte)).max(1)
 }

@@ -11,12 +11,14 @@ use std::process::Command;
 use kernel::{Compiled, History, Repository};
 use lab::{
     Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Confirm, Findings, LabError, Noise, Probe, Prober,
-    Refused, Reuse, Reverted, Stands, Touches, bisect,
+    Refused, Reuse, Reverted, Stands, Touches, bisect, values_of,
 };
-use model::Metric;
+use model::{BuildId, MachineId, MachineKind, Metric, Outcome, Region, Run, RunId, WorkloadResult};
+use report::Scale;
 
 const QUESTION: BisectionQuestion = BisectionQuestion {
     metric: Metric::COST,
+    floor_percent: None,
     margin_percent: None,
     intervals: 1,
     noise: Noise::Seeds(2),
@@ -92,6 +94,8 @@ struct FakeProber<'a> {
     fails_after: usize,
     /// Deviation of a run; without one seeds differ as much in each commit.
     deviation: Option<f64>,
+    /// Commits whose instructions are not counted.
+    timed: BTreeSet<String>,
     runs: u64,
 }
 
@@ -103,6 +107,7 @@ impl<'a> FakeProber<'a> {
             probed: Vec::new(),
             fails_after: usize::MAX,
             deviation: None,
+            timed: BTreeSet::new(),
             runs: 0,
         }
     }
@@ -161,7 +166,8 @@ impl Prober for FakeProber<'_> {
             None => cost + 3.0 * (seed - 1) as f64,
             Some(deviation) => cost + deviation * normal(commit, seed),
         };
-        Ok(Probe::Measured { build: format!("build_{cost}"), values: seeds.map(value).collect() })
+        let scale = if self.timed.contains(commit) { Scale::Reported } else { Scale::Counted };
+        Ok(Probe::Measured { build: format!("build_{cost}"), values: seeds.map(value).collect(), scale })
     }
 
     fn merge(&mut self, ours: &str, theirs: &str) -> Result<Option<String>, LabError> {
@@ -210,6 +216,71 @@ fn the_commit_is_found_with_as_many_builds_as_a_bisection_needs() {
     assert!((change.percent().unwrap() + 9.985).abs() < 0.01, "{change:?}");
     assert!((findings.explained_percent() - 100.0).abs() < 1e-9);
     assert_eq!((findings.commits, findings.commits_kept), (63, 63));
+}
+
+#[test]
+fn counts_are_searched_where_guest_time_says_otherwise() {
+    let result = |samples: f64, kernel: u64| WorkloadResult {
+        workload: "getppid".to_owned(),
+        operations: 10,
+        declared: None,
+        outcome: Outcome::Completed,
+        samples: vec![samples; 3],
+        counted: vec![Region { kernel, user: 0, interrupt: 7, other: 9 }; 3],
+    };
+    let run = |seed: u64, result: WorkloadResult| Run {
+        id: RunId::from_hex("01").unwrap(),
+        build: BuildId::from_hex("aa").unwrap(),
+        machine: MachineId::from_hex("ee").unwrap(),
+        suite: "micro".to_owned(),
+        seed,
+        started_unix: 0,
+        environment: Vec::new(),
+        results: vec![result],
+    };
+    let exact = MachineKind::Exact.capabilities();
+    let values = |results: [WorkloadResult; 2]| {
+        values_of(&[1, 2].map(|seed| run(seed, results[seed as usize - 1].clone())), 1..=2, "getppid", exact)
+    };
+    // Guest time falls from 100 to 90, and the counts rise from 100 to 110.
+    let (before, after) = ((result(100.0, 1000), result(100.0, 1000)), (result(90.0, 1100), result(90.0, 1100)));
+    assert_eq!(values(before.into()), Ok((vec![100.0, 100.0], Scale::Counted)));
+    assert_eq!(values(after.into()), Ok((vec![110.0, 110.0], Scale::Counted)));
+    let timed = WorkloadResult { counted: Vec::new(), ..result(90.0, 0) };
+    assert!(values([result(90.0, 1100), timed]).unwrap_err().contains("not counted"));
+}
+
+#[test]
+fn commits_that_were_not_counted_are_never_held_against_counts() {
+    let tree = Tree::new();
+    tree.noise(3, "a");
+    let timed = tree.commit("costs/timed", "500");
+    tree.commit("costs/timed", "0");
+    let guilty = tree.commit("costs/slow", "100");
+    tree.noise(3, "b");
+    let mut prober = FakeProber::new(&tree);
+    prober.timed.insert(timed.clone());
+    assert_eq!(culprits(&found(tree.bisect(&QUESTION, &mut prober))), [guilty]);
+    prober.timed.insert(tree.git(&["rev-parse", "HEAD"]));
+    let Bisected::Refused(Refused::End { why, .. }) = tree.bisect(&QUESTION, &mut prober) else { panic!("an answer") };
+    assert!(why.contains("were counted and those of others were not"), "{why}");
+}
+
+#[test]
+fn ends_below_the_floor_need_five_seeds() {
+    let tree = Tree::new();
+    tree.noise(3, "a");
+    let guilty = tree.commit("costs/slow", "2");
+    tree.noise(3, "b");
+    let question = BisectionQuestion { floor_percent: Some(0.5), ..QUESTION };
+    let Bisected::Refused(Refused::NoDifference { reason: Some(reason), .. }) =
+        tree.bisect(&question, &mut FakeProber::new(&tree))
+    else {
+        panic!("an answer")
+    };
+    assert!(reason.starts_with("below the floor"), "{reason}");
+    let question = BisectionQuestion { noise: Noise::Seeds(5), ..question };
+    assert_eq!(culprits(&found(tree.bisect(&question, &mut FakeProber::new(&tree)))), [guilty]);
 }
 
 #[test]

@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 use model::{Stage, SubjectFailure};
 
 use crate::MachineError;
-use crate::exact::{Exact, failure};
-use crate::process::{Budget, CONSOLE, CONTROL, Ended, Process, Scratch};
+use crate::exact::{Budget, CONSOLE, CONTROL, Ended, Exact, Process, Scratch, failure};
 use crate::vmcore::{VmcoreFormat, write_vmcore};
 
 /// Bytes that a crash guest may print.
@@ -92,7 +91,8 @@ impl Exact {
             file.set_len(u64::from(disk.mib) << 20).map_err(MachineError::io("create", &path))?;
         }
         let mut process = Process::start(program, &arguments(guest), &scratch)?;
-        let budget = Budget { cpu_s: guest.cpu_s, wall_s: guest.cpu_s * WALL_FACTOR, console_bytes: CONSOLE_BYTES };
+        let budget =
+            Budget { until: None, is_fast: false, wall_s: guest.cpu_s * WALL_FACTOR, console_bytes: CONSOLE_BYTES };
         let ended = process.watch(&budget)?;
         match ended {
             Ended::Stopped | Ended::PoweredOff => Ok(Crash::Still(StillGuest::new(process, scratch, guest.memory_mib))),

@@ -3,16 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::qemu::QemuProblem;
+use model::Guilt;
 
-/// Whose fault an error is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Guilt {
-    /// The input is wrong; doing the same again fails again.
-    User,
-    /// The lab failed; doing it again may work.
-    Infra,
-}
+use crate::exact::QemuProblem;
 
 /// A failure of the lab while it works with a machine.
 #[derive(Debug, thiserror::Error)]

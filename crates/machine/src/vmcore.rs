@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::MachineError;
-use crate::process::Process;
+use crate::exact::Process;
 
 /// How a vmcore is written down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::fmt::{Arguments, Write};
 
 use kernel::Headline;
 use lab::{Change, Culprit, Entry, Findings, Probe, Reverted, Stands};
-use model::{MachineKind, Metric, Steadiness, Workload};
+use model::{Clock, Metric, Steadiness, Workload};
 use report::ledger::Ledger;
 use report::render::count;
 use report::render::ledger::brief;
@@ -48,7 +48,7 @@ const INDENT: &str = "        ";
 pub(crate) fn text(told: &Told<'_>) -> String {
     let Told { findings, workload, .. } = told;
     let Metric { direction, .. } = workload.metric;
-    let unit = workload.metric.unit(MachineKind::Exact);
+    let unit = findings.scale.unit(&workload.metric, Clock::Instructions);
     let mut text = format!("{}, {unit}, {direction}; in percent, positive is better\n", workload.name);
     add(&mut text, format_args!("whole difference  {}\n\n", change(&findings.total, workload)));
     if findings.culprits.is_empty() {
@@ -156,7 +156,7 @@ fn table(entries: &[Entry]) -> String {
     let mut seen: Vec<(&str, usize)> = Vec::new();
     for (number, entry) in (1..).zip(entries) {
         let row = match &entry.probe {
-            Probe::Measured { build, values: of_seeds } => {
+            Probe::Measured { build, values: of_seeds, .. } => {
                 let known = seen.iter().find(|(other, _)| other == build).map(|(_, number)| *number);
                 seen.push((build, number));
                 let image = known.map_or_else(|| build.clone(), |known| format!("that of {known}"));
@@ -221,6 +221,7 @@ mod tests {
     use kernel::Headline;
     use lab::{Certainty, Change, Culprit, Entry, Findings, Probe, Reverted, Stands};
     use model::{Profile, ProfileLine, Region, Share};
+    use report::Scale;
     use report::ledger::Ledger;
 
     use super::{Told, mail, taken_back, text};
@@ -253,7 +254,7 @@ mod tests {
             commit: commit(digit),
             of: commit(of),
             stands: if digit == of { Stands::Itself } else { Stands::Merged },
-            probe: Probe::Measured { build: build.to_owned(), values: vec![value, value + 1.0] },
+            probe: Probe::Measured { build: build.to_owned(), values: vec![value, value + 1.0], scale: Scale::Counted },
         };
         vec![
             measured('0', '0', "build_000000000000", 6105.0),
@@ -312,8 +313,14 @@ mod tests {
         first.reverted = Some(Reverted::Undone(change(6205.0, 6005.0)));
         second.certainty = Some(Certainty { chance: 0.987, error_percent: 0.4 });
         let total = change(6105.0, 6205.0);
-        let findings =
-            Findings { total, culprits: vec![first, second], margin_percent: 0.4, commits: 64, commits_kept: 22 };
+        let findings = Findings {
+            total,
+            culprits: vec![first, second],
+            scale: Scale::Counted,
+            margin_percent: 0.4,
+            commits: 64,
+            commits_kept: 22,
+        };
         with_told(&findings, &[of_first, of_second], &|told| {
             let report = text(told);
             assert!(report.lines().all(|line| line.chars().count() <= 80), "{report}");
@@ -338,6 +345,7 @@ mod tests {
     #[test]
     fn what_is_spread_or_became_better_needs_no_mail() {
         let findings = |culprits| Findings {
+            scale: Scale::Counted,
             total: change(100.0, 103.0),
             culprits,
             margin_percent: 1.0,

@@ -1,8 +1,12 @@
 //! Exit codes, and errors in words.
 
+use import::ImportError;
 use kernel::{KernelError, SourceError};
-use lab::{Guilt, LabError};
+use lab::LabError;
+use model::Guilt;
 use report::Conclusion;
+use site::SiteError;
+use store::{QueueError, StoreError};
 
 use crate::say;
 
@@ -103,24 +107,30 @@ fn guilt(error: &anyhow::Error) -> Exit {
         if does_not_build(cause) {
             return Exit::Subject;
         }
-        let user = if cause.is::<WrongInput>() || cause.is::<report::CompareError>() {
-            true
-        } else if let Some(error) = cause.downcast_ref::<LabError>() {
-            error.guilt() == Guilt::User
-        } else if let Some(error) = cause.downcast_ref::<store::StoreError>() {
-            error.guilt() == store::Guilt::User
-        } else if let Some(error) = cause.downcast_ref::<store::QueueError>() {
-            !matches!(error, store::QueueError::Store(error) if error.guilt() == store::Guilt::Infra)
-        } else if let Some(web::PublishError::Foreign(_)) = cause.downcast_ref::<web::PublishError>() {
-            true
-        } else if let Some(web::SourceError::Store(error)) = cause.downcast_ref::<web::SourceError>() {
-            error.guilt() == store::Guilt::User
-        } else if let Some(error) = cause.downcast_ref::<kernel::KernelError>() {
-            error.guilt() == kernel::Guilt::User
-        } else {
-            continue;
-        };
-        return if user { Exit::Usage } else { Exit::Lab };
+        let Some(guilt) = guilt_of(cause) else { continue };
+        return if guilt == Guilt::User { Exit::Usage } else { Exit::Lab };
     }
     Exit::Lab
+}
+
+/// Returns whose fault an error is, where it is one of ours.
+fn guilt_of(cause: &(dyn std::error::Error + 'static)) -> Option<Guilt> {
+    if cause.is::<WrongInput>() || cause.is::<report::CompareError>() {
+        return Some(Guilt::User);
+    }
+    let error = cause.downcast_ref::<LabError>().map(LabError::guilt);
+    error
+        .or_else(|| cause.downcast_ref().map(StoreError::guilt))
+        .or_else(|| cause.downcast_ref().map(QueueError::guilt))
+        .or_else(|| cause.downcast_ref().map(SiteError::guilt))
+        .or_else(|| cause.downcast_ref().map(ImportError::guilt))
+        .or_else(|| cause.downcast_ref().map(KernelError::guilt))
+        .or_else(|| match cause.downcast_ref()? {
+            web::PublishError::Foreign(_) => Some(Guilt::User),
+            _ => None,
+        })
+        .or_else(|| match cause.downcast_ref()? {
+            web::SourceError::Store(error) => Some(error.guilt()),
+            _ => None,
+        })
 }

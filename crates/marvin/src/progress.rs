@@ -58,15 +58,17 @@ impl Progress {
         match event {
             Event::Planned { jobs, reused } => self.planned(*jobs, *reused),
             Event::Estimated(estimate) => self.estimated(estimate),
-            Event::Booting { version, seed } => self.line(&format!("booting {version}, seed {seed}")),
-            Event::Ready { without_snapshot: None, .. } | Event::Stored(_) => {}
-            Event::Ready { version, seed, without_snapshot: Some(why) } => {
-                self.line(&format!("{version}, seed {seed}: no snapshot ({why}): each job boots"));
+            Event::Booting { version, replicate } => self.line(&format!("booting {version}, seed {replicate}")),
+            Event::Ready { remark: None, .. } | Event::Stored(_) => {}
+            Event::Ready { version, replicate, remark: Some(remark) } => {
+                self.line(&format!("{version}, seed {replicate}: {remark}"));
             }
-            Event::BootFailed { version, seed, failure } => {
-                self.line(&format!("{version}, seed {seed}: {} ({} stage)", failure.reason, failure.stage));
+            Event::BootFailed { version, replicate, failure } => {
+                self.line(&format!("{version}, seed {replicate}: {} ({} stage)", failure.reason, failure.stage));
             }
-            Event::Done { version, seed, workload } => self.done(&format!("{version} seed {seed} {workload}")),
+            Event::Done { version, replicate, workload } => {
+                self.done(&format!("{version} seed {replicate} {workload}"));
+            }
             Event::NoProfile { version, workload, why } => {
                 let what = workload.as_ref().map_or_else(String::new, |workload| format!(" {workload}"));
                 self.line(&format!("{version}{what}: no profile: {why}"));

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::{BuildId, KernelName};
+use crate::{BuildId, KernelName, Origin};
 
 /// One file of a build and the hash of its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,8 +22,8 @@ pub struct Build {
     pub name: KernelName,
     /// Upstream version with whatever makes it readable: `6.12.117`.
     pub version: String,
-    /// Where it came from, exactly: the package and its version, or the file.
-    pub origin: String,
+    /// Where it came from, exactly.
+    pub origin: Origin,
     /// The image as it was given: bzImage or vmlinux.
     pub image: BuildFile,
     /// The ELF file that is booted (unpacked from a bzImage where it was one); absent when only the bzImage can be.
@@ -37,6 +37,15 @@ pub struct Build {
 }
 
 impl Build {
+    /// Returns the name by which it is asked for again and stays the same: a package by its whole name.
+    #[must_use]
+    pub fn exact_name(&self) -> String {
+        match &self.origin {
+            Origin::Package { name, .. } => format!("deb:{name}"),
+            Origin::Built { .. } | Origin::Described(_) => self.name.to_string(),
+        }
+    }
+
     /// Returns the file that a machine boots.
     #[must_use]
     pub fn boot_file(&self) -> &BuildFile {

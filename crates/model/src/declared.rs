@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-use crate::{Direction, MachineKind, Metric, Quantity};
+use crate::{Clock, Direction, Metric, Quantity};
 
 /// The most units whose names are kept, and how long each may be: a store that somebody else wrote does not fill the memory.
 const UNITS_MAX: usize = 1000;
@@ -23,11 +23,11 @@ pub struct Declared {
 }
 
 impl Declared {
-    /// Returns what a metric is declared to be on machines of a kind.
+    /// Returns what a metric is declared to be by a clock.
     #[must_use]
-    pub fn of(metric: &Metric, kind: MachineKind) -> Self {
+    pub fn of(metric: &Metric, clock: impl Into<Clock>) -> Self {
         let (direction, margin_percent) = (Some(metric.direction), metric.margin_percent);
-        Self { unit: metric.unit(kind).name(), direction, margin_percent }
+        Self { unit: metric.unit(clock).name(), direction, margin_percent }
     }
 
     /// Tells whether values of both are of one kind: what one of them does not know speaks against nothing. Margins are
@@ -92,7 +92,7 @@ pub fn unit_named(name: &str) -> &'static str {
 mod tests {
     use super::{Declared, unit_named};
     use crate::Direction::{HigherIsBetter, LowerIsBetter};
-    use crate::{MachineKind, Metric};
+    use crate::{Clock, Metric};
 
     fn declared(unit: &str, direction: Option<crate::Direction>) -> Declared {
         Declared { unit: unit_named(unit), direction, margin_percent: 2.0 }
@@ -116,10 +116,10 @@ mod tests {
 
     #[test]
     fn a_metric_is_what_it_was_declared_to_be() {
-        let cost = Declared::of(&Metric::COST, MachineKind::Exact);
+        let cost = Declared::of(&Metric::COST, Clock::Instructions);
         assert_eq!(cost.to_string(), "instructions/op, lower is better");
         let metric = cost.metric().unwrap();
-        assert_eq!(Declared::of(&metric, MachineKind::Exact), cost);
+        assert_eq!(Declared::of(&metric, Clock::Instructions), cost);
         assert_eq!(declared("", None).to_string(), "an unknown unit, good in an unknown way");
     }
 

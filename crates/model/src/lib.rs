@@ -5,11 +5,13 @@
 
 mod build;
 mod calls;
+mod capabilities;
 mod concept;
 mod cost;
 mod declared;
 mod equipment;
 mod experiment;
+mod guilt;
 mod ids;
 mod imported;
 mod kernel;
@@ -17,6 +19,7 @@ mod machine;
 mod metric;
 mod micro;
 mod monitor;
+mod origin;
 mod profile;
 mod queue;
 mod release;
@@ -34,11 +37,13 @@ mod workload;
 
 pub use build::{Build, BuildFile};
 pub use calls::{CallPath, CallTree};
+pub use capabilities::{Capabilities, Clock};
 pub use concept::{CONCEPTS, Comparability, Concept, Form, Term, ZONES, concept};
 pub use cost::{CostEvent, CostEvents, CostModel, CostModelError, Modelled, ModelledLine};
 pub use declared::{Declared, unit_named};
 pub use equipment::{Equipment, ExtraFiles, GuestModule, Need};
 pub use experiment::experiment_of;
+pub use guilt::Guilt;
 pub use ids::{BuildId, IdError, MachineId, RunId};
 pub use imported::{IMPORTED_MARGIN_PERCENT, LKP, MMTESTS, imported_metric, imported_workload};
 pub use kernel::{DebQuery, KernelName, KernelNameError};
@@ -46,6 +51,7 @@ pub use machine::{Machine, MachineKind};
 pub use metric::{Direction, Metric, Quantity, Unit};
 pub use micro::MICRO;
 pub use monitor::{Counters, MonitorCopy, MonitorFile, Observation, Phase, Reading, TimedReading, thread_of};
+pub use origin::{Origin, SourceOrigin};
 pub use profile::{Profile, ProfileLine, Region, Share};
 pub use queue::{
     Ending, Forecast, JobState, NewJob, QueuedJob, RETRY_S, Refusal, Why, Work, forecast, next_job, retry_after_s, why,
@@ -63,7 +69,7 @@ pub use settings::{
 };
 pub use source::SourcePlace;
 pub use subsystem::subsystem_of;
-pub use suites::{IO, MM, NET, RECLAIM, RMAP, SCHED, SEEDS, SMOKE, SUITES, spread_percent};
+pub use suites::{IO, MM, NET, RECLAIM, RMAP, SCHED, SEEDS, SMOKE, SUITES, floor_percent, spread_percent};
 pub use tool::{Column, Find, Pick, Reader, Server, Source, Table, Tool, ToolMetric, ToolWorkload};
 pub use triage::{Decision, Triage, TriageError};
 pub use verdict::{Uncertainty, Verdict};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::MachineKind;
+use crate::Clock;
 
 /// Which way a metric is good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,9 +25,11 @@ impl fmt::Display for Direction {
 /// The unit of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// Guest instructions per operation: counted, or by the guest's clock. On the exact machine one instruction lasts one
-    /// guest nanosecond, and idle time counts as the instructions it would have been.
+    /// Guest instructions per operation. On the exact machine one instruction lasts one guest nanosecond, and idle time counts
+    /// as the instructions it would have been.
     InstructionsPerOperation,
+    /// Guest nanoseconds per operation, by the guest's clock: all that passed, whoever executed meanwhile.
+    GuestTimePerOperation,
     /// Seconds per operation.
     SecondsPerOperation,
     /// Operations in a second of the guest.
@@ -48,6 +50,7 @@ impl Unit {
     pub fn name(self) -> &'static str {
         match self {
             Self::InstructionsPerOperation => "instructions/op",
+            Self::GuestTimePerOperation => "guest ns/op",
             Self::SecondsPerOperation => "seconds/op",
             Self::OperationsPerSecond => "ops/second",
             Self::Seconds => "seconds",
@@ -101,12 +104,12 @@ impl Metric {
     pub const COST: Self =
         Self { name: "cost", quantity: Quantity::Cost, direction: Direction::LowerIsBetter, margin_percent: 1.0 };
 
-    /// Returns the unit that this metric has on machines of a kind.
+    /// Returns the unit that this metric has by a clock.
     #[must_use]
-    pub fn unit(&self, kind: MachineKind) -> Unit {
-        match (kind, self.quantity) {
-            (MachineKind::Exact, Quantity::Cost | Quantity::Time) => Unit::InstructionsPerOperation,
-            (MachineKind::Imported, Quantity::Cost | Quantity::Time) => Unit::SecondsPerOperation,
+    pub fn unit(&self, clock: impl Into<Clock>) -> Unit {
+        match (clock.into(), self.quantity) {
+            (Clock::Instructions, Quantity::Cost | Quantity::Time) => Unit::InstructionsPerOperation,
+            (Clock::Seconds, Quantity::Cost | Quantity::Time) => Unit::SecondsPerOperation,
             (_, Quantity::Rate) => Unit::OperationsPerSecond,
             (_, Quantity::Duration) => Unit::Seconds,
             (_, Quantity::Count) => Unit::Count,

@@ -27,6 +27,15 @@ pub enum Uncertainty {
         /// Seeds that say same.
         same: usize,
     },
+    /// All seeds agree on less than seeds of one build lie apart, and they are too few for that.
+    BelowFloor {
+        /// How far seeds of one build lie apart, in percent.
+        floor_percent: f64,
+        /// Seeds that agree.
+        seeds: usize,
+        /// Seeds that must agree.
+        seeds_least: usize,
+    },
     /// Runs scatter by more than there are runs to see through.
     Noise {
         /// How many runs more each side needs to see a difference of one margin; none where a side has one run, which
@@ -68,6 +77,12 @@ impl fmt::Display for Uncertainty {
                 f,
                 "seeds disagree ({better} better, {worse} worse, {same} same): the difference is near the margin or \
                  depends on layout; a wider --margin or the profile will tell"
+            ),
+            Self::BelowFloor { floor_percent, seeds, seeds_least } => write!(
+                f,
+                "below the floor: seeds of one build lie up to {floor_percent}% apart, so {seeds_least} seeds must agree, and \
+                 there {}",
+                if *seeds == 1 { "is 1".to_owned() } else { format!("are {seeds}") }
             ),
             Self::Noise { more_runs: None } => {
                 f.write_str("one run on each side tells nothing of how much runs scatter: bring two or more of each")

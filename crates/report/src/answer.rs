@@ -1,19 +1,21 @@
 //! A comparison in the making: rows and cells from indexed results. Checking the question is `checks.rs`' work.
 
-use model::{Direction, MachineKind, Outcome, Region, SubjectFailure, Uncertainty, Verdict, Workload, WorkloadResult};
+use std::collections::BTreeSet;
+
+use model::{Direction, SubjectFailure, Verdict, Workload, WorkloadResult, floor_percent};
 
 use crate::comparison::{
     Absent, Against, Cell, Counted, Counts, GeometricMean, Images, Kernel, Measured, Occurrence, Row, RunMark, Sampled,
-    SeedDifference, SeedValue, Warning,
+    SeedValue, Warning,
 };
-use crate::difference::{difference_percent, ratio};
+use crate::difference::difference_percent;
 use crate::failures::Failures;
 use crate::index::Index;
 use crate::label::Label;
-use crate::missing::Missing;
+use crate::pairing::{Given, Replicate, Rule, Seeds, compare_sides};
 use crate::plain::plain;
 use crate::question::{Question, Side};
-use crate::render::number;
+use crate::value::{NOT_COUNTED, NoValue, Scale, per_operation, run_value, samples};
 use crate::verdict::verdict;
 
 /// A comparison in the making.
@@ -29,96 +31,59 @@ pub(crate) struct Answer<'a> {
 impl Answer<'_> {
     pub(crate) fn row(&mut self, workload: &'static Workload) -> Row {
         let margin_percent = self.question.margin_percent.unwrap_or(workload.metric.margin_percent);
-        let counted = self.is_counted(workload);
-        let base = self.measured(0, workload, counted);
-        let cells = (1..self.sides.len())
-            .map(|kernel| {
-                let measured = self.measured(kernel, workload, counted);
-                let place = Place { kernel, direction: workload.metric.direction, margin_percent };
-                self.cell(&place, &base, measured)
-            })
-            .collect();
-        Row { workload, unit: workload.metric.unit(self.sides[0].machine.kind), margin_percent, base, cells }
-    }
-
-    /// Tells whether the instructions of all results of a row were counted. If not, the row is of guest time.
-    fn is_counted(&self, workload: &'static Workload) -> bool {
-        let results =
-            self.indices.iter().flat_map(|index| self.seeds.iter().map(|&seed| index.result(workload.name, seed)));
-        let mut completed = results.flatten().filter(|result| result.outcome == Outcome::Completed).peekable();
-        completed.peek().is_some()
-            && completed.all(|result| !result.counted.is_empty() && result.counted.len() == result.samples.len())
-    }
-
-    fn measured(&mut self, kernel: usize, workload: &'static Workload, counted: bool) -> Measured {
-        let seeds: Vec<SeedValue> = self
-            .seeds
-            .iter()
-            .map(|&seed| {
-                let index = &self.indices[kernel];
-                let value = match index.result(workload.name, seed) {
-                    Some(result) => {
-                        let place = Occurrence { workload: workload.name, seed };
-                        let (kind, of) = (self.sides[kernel].machine.kind, result);
-                        sampled((of, kind), counted, |failure| self.failures.note(kernel, failure, place))
-                    }
-                    None if index.has_run(seed) => Err(Absent::NoResult),
-                    None => Err(Absent::NoRun),
-                };
-                SeedValue { seed, value }
-            })
-            .collect();
-        let medians: Vec<f64> = seeds.iter().filter_map(|s| s.value.as_ref().ok()).map(|s| s.median).collect();
-        Measured { seeds, median: stats::median(&medians), noise: None }
-    }
-
-    fn cell(&self, place: &Place, base: &Measured, measured: Measured) -> Cell {
-        let Paired { differences, missing } = self.paired(place, base, &measured);
-        let percents: Vec<f64> = differences.iter().map(|d| d.percent).collect();
-        let ratios: Vec<f64> = differences.iter().filter_map(|d| d.ratio).collect();
-        let times = times(place.direction, base, &measured);
-        let verdict = if self.images(place.kernel) == Images::EqualWithoutRuns {
-            Verdict::Same
-        } else if let Some(why) = missing.text(self.seeds.len()) {
-            Verdict::Unclear(Uncertainty::Missing(why))
-        } else {
-            verdict(&percents, place.margin_percent)
+        let mut all: Vec<Measured> = (0..self.sides.len()).map(|kernel| self.measured(kernel, workload)).collect();
+        let values = all.iter().flat_map(|measured| &measured.seeds).filter_map(|seed| seed.value.as_ref().ok());
+        let scale = Scale::of(values.map(|sampled| sampled.scale));
+        all.iter_mut().for_each(|measured| on_scale(measured, scale));
+        let mut all = all.into_iter();
+        let base = all.next().unwrap_or_default();
+        let rule = Rule {
+            direction: workload.metric.direction,
+            margin_percent,
+            floor_percent: floor_percent(workload.name),
+            seeds: if self.question.seeds.is_empty() { Seeds::OnBoth } else { Seeds::All },
         };
-        Cell {
-            measured,
-            difference_percent: stats::median(&percents),
-            spread_percent: stats::spread(&percents),
-            // A ratio of some seeds only would not be the row's.
-            ratio: stats::median(&ratios).filter(|_| ratios.len() == differences.len()),
-            time_percent: stats::median(&times),
-            differences,
-            verdict,
-            rated: None,
-        }
+        let cells = all.zip(1..).map(|(measured, kernel)| self.cell(kernel, &rule, &base, measured)).collect();
+        let unit = scale.unit(&workload.metric, self.sides[0].machine.kind);
+        Row { workload, unit, margin_percent, base, cells }
     }
 
-    fn paired(&self, place: &Place, base: &Measured, new: &Measured) -> Paired {
-        let mut paired = Paired::default();
-        if self.seeds.is_empty() {
-            paired.missing.add("no run".to_owned(), None);
-        }
-        for (old, new) in base.seeds.iter().zip(&new.seeds) {
-            match (&old.value, &new.value) {
-                (Ok(a), Ok(b)) => match difference(old.seed, place.direction, a, b) {
-                    Ok(difference) => paired.differences.push(difference),
-                    Err(why) => paired.missing.add(why, Some(old.seed)),
-                },
-                (a, b) => {
-                    for (position, value) in [(0, a), (place.kernel, b)] {
-                        if let Err(absent) = value {
-                            let why = self.absent(position, absent);
-                            paired.missing.add(why, Some(old.seed));
-                        }
-                    }
+    fn measured(&mut self, kernel: usize, workload: &'static Workload) -> Measured {
+        let index = &self.indices[kernel];
+        let side = self.sides[kernel];
+        let (seeds, failures) = (self.seeds, &mut self.failures);
+        let value = |&seed: &u64| {
+            let value = match index.result(workload.name, seed) {
+                Some(result) => {
+                    let place = Occurrence { workload: workload.name, seed };
+                    sampled(result, side, |failure| failures.note(kernel, failure, place))
                 }
-            }
+                None if index.has_run(seed) => Err(Absent::NoResult),
+                None => Err(Absent::NoRun),
+            };
+            SeedValue { seed, value }
+        };
+        Measured { seeds: seeds.iter().map(value).collect(), median: None, noise: None }
+    }
+
+    fn cell(&self, kernel: usize, rule: &Rule, base: &Measured, measured: Measured) -> Cell {
+        let mut compared = compare_sides(&self.replicates(0, base), &self.replicates(kernel, &measured), rule);
+        if self.images(kernel) == Images::EqualWithoutRuns {
+            compared.verdict = Verdict::Same;
         }
-        paired
+        let times = times(rule.direction, base, &measured);
+        Cell { compared, time_percent: stats::median(&times), measured, rated: None }
+    }
+
+    fn replicates(&self, kernel: usize, measured: &Measured) -> Vec<Replicate> {
+        let given = |value: &Result<Sampled, Absent>| match value {
+            Ok(Sampled { median, scale, operations, .. }) => {
+                Given::Value { value: *median, scale: *scale, operations: *operations }
+            }
+            Err(absent @ (Absent::NoRun | Absent::NoResult)) => Given::NotMeasured(self.absent(kernel, absent)),
+            Err(absent) => Given::Unusable(self.absent(kernel, absent)),
+        };
+        measured.seeds.iter().map(|seed| Replicate { seed: seed.seed, given: given(&seed.value) }).collect()
     }
 
     fn absent(&self, kernel: usize, absent: &Absent) -> String {
@@ -126,16 +91,14 @@ impl Answer<'_> {
         match absent {
             Absent::NoRun => format!("{title}: no run"),
             Absent::NoResult => format!("{title}: the run has no result"),
-            Absent::Unsupported(what) => format!("{title}: not supported: {}", plain(what)),
+            Absent::Unsupported(what) => format!("{title}: {}", NoValue::Unsupported(what)),
             Absent::Failed(place) => {
                 let failure = &self.failures.all[*place];
-                let reason = plain(&failure.reason.to_string());
-                format!("{title}: {reason} ({} stage)", failure.stage)
+                format!("{title}: {} ({} stage)", plain(&failure.reason.to_string()), failure.stage)
             }
-            Absent::TooFewSamples(count) => {
-                format!("{title}: {}, none left without the first", number::count(*count, "iteration"))
-            }
-            Absent::NotANumber => format!("{title}: an iteration's value is not a number"),
+            Absent::TooFewSamples(count) => format!("{title}: {}", NoValue::TooFewIterations(*count)),
+            Absent::NotANumber => format!("{title}: {}", NoValue::NotANumber),
+            Absent::NotCounted(why) => format!("{title}: {why}"),
         }
     }
 
@@ -153,8 +116,8 @@ impl Answer<'_> {
     pub(crate) fn against(&self, kernel: usize, rows: &[Row]) -> Against {
         let cells = rows.iter().map(|row| &row.cells[kernel - 1]);
         let mut counts = Counts::default();
-        cells.clone().for_each(|cell| counts.add(&cell.verdict));
-        let ratios: Vec<f64> = cells.filter_map(|cell| cell.ratio).collect();
+        cells.clone().for_each(|cell| counts.add(&cell.compared.verdict));
+        let ratios: Vec<f64> = cells.filter_map(|cell| cell.compared.ratio).collect();
         Against {
             kernel: self.kernel(kernel),
             images: self.images(kernel),
@@ -193,10 +156,12 @@ impl Answer<'_> {
         let mut warnings = Vec::new();
         for row in rows {
             for (cell, label) in row.cells.iter().zip(&self.labels[1..]) {
-                let decided = matches!(cell.verdict, Verdict::Better | Verdict::Worse | Verdict::Same);
-                if let (Some(time_percent), Some(counted_percent)) = (cell.time_percent, cell.difference_percent)
+                let decided = matches!(cell.compared.verdict, Verdict::Better | Verdict::Worse | Verdict::Same);
+                if let (Some(time_percent), Some(counted_percent)) =
+                    (cell.time_percent, cell.compared.difference_percent)
                     && decided
-                    && verdict(&[time_percent], row.margin_percent) != verdict(&[counted_percent], row.margin_percent)
+                    && verdict(&[time_percent], row.margin_percent, None)
+                        != verdict(&[counted_percent], row.margin_percent, None)
                 {
                     let (kernel, workload) = (label.title.clone(), row.workload.name);
                     warnings.push(Warning::ClockDisagrees { kernel, workload, counted_percent, time_percent });
@@ -204,6 +169,17 @@ impl Answer<'_> {
             }
         }
         warnings
+    }
+
+    /// Returns the seeds that kernels and the base were not both measured with.
+    pub(crate) fn left_out(&self, rows: &[Row]) -> Vec<Warning> {
+        let of_kernel = |(place, label): (usize, &Label)| {
+            let seeds: BTreeSet<u64> =
+                rows.iter().flat_map(|row| &row.cells[place].compared.left_out).copied().collect();
+            let (kernel, seeds) = (label.title.clone(), seeds.into_iter().collect::<Vec<u64>>());
+            (!seeds.is_empty()).then_some(Warning::SeedsLeftOut { kernel, seeds })
+        };
+        self.labels[1..].iter().enumerate().filter_map(of_kernel).collect()
     }
 
     pub(crate) fn not_repeated(&self, workloads: &[&'static Workload]) -> Vec<Warning> {
@@ -225,67 +201,42 @@ impl Answer<'_> {
     }
 }
 
-/// Where in the table a cell stands, and what decides about it.
-#[derive(Debug, Clone, Copy)]
-struct Place {
-    kernel: usize,
-    direction: Direction,
-    margin_percent: f64,
-}
-
-/// The seeds of one cell: those with a value on both sides, and why the others have none.
-#[derive(Debug, Default)]
-struct Paired {
-    differences: Vec<SeedDifference>,
-    missing: Missing,
-}
-
-fn difference(seed: u64, direction: Direction, base: &Sampled, new: &Sampled) -> Result<SeedDifference, String> {
-    if base.operations != new.operations {
-        // The cost of one operation depends on how many share the fixed costs of an iteration.
-        return Err(format!(
-            "asked for {} operations on one side and {} on the other",
-            base.operations, new.operations
-        ));
-    }
-    let percent =
-        difference_percent(direction, base.median, new.median).ok_or_else(|| "no percentage exists".to_owned())?;
-    Ok(SeedDifference { seed, percent, ratio: ratio(direction, base.median, new.median) })
-}
-
 /// Reads a run's value from a result; `note` takes in a failure and returns its place.
 fn sampled(
-    (result, kind): (&WorkloadResult, MachineKind),
-    is_counted: bool,
+    result: &WorkloadResult,
+    side: &Side<'_>,
     note: impl FnOnce(&SubjectFailure) -> usize,
 ) -> Result<Sampled, Absent> {
-    let samples: Vec<f64> =
-        if is_counted { per_operation(result, |region| region.kernel + region.user) } else { result.samples.clone() };
-    match &result.outcome {
-        Outcome::Unsupported(what) => Err(Absent::Unsupported(what.clone())),
-        Outcome::Failed(failure) => Err(Absent::Failed(note(failure))),
-        Outcome::Completed if result.samples.iter().any(|s| !(s.is_finite() && *s >= 0.0)) => Err(Absent::NotANumber),
-        Outcome::Completed => {
-            let (count, operations) = (samples.len(), result.operations);
-            let counted = counted(result).filter(|_| is_counted);
-            // The first iteration of our own workloads pays for what later ones find done. Other suites warm up themselves.
-            let (median, left_out) = match kind {
-                MachineKind::Exact => (stats::median_without_first(&samples), 1),
-                MachineKind::Imported => (stats::median(&samples), 0),
-            };
-            median
-                .map(|median| Sampled { median, samples, left_out, operations, counted })
-                .ok_or(Absent::TooFewSamples(count))
-        }
-    }
+    let value = run_value(result, side.machine.capabilities()).map_err(|none| match none {
+        NoValue::Unsupported(what) => Absent::Unsupported(what.to_owned()),
+        NoValue::Failed(failure) => Absent::Failed(note(failure)),
+        NoValue::TooFewIterations(count) => Absent::TooFewSamples(count),
+        NoValue::NotANumber => Absent::NotANumber,
+        NoValue::PartlyCounted { .. } => Absent::NotCounted(none.to_string()),
+    })?;
+    Ok(Sampled {
+        median: value.value,
+        scale: value.scale,
+        samples: samples(result, value.scale).into_owned(),
+        left_out: value.left_out,
+        operations: result.operations,
+        counted: counted(result).filter(|_| value.scale == Scale::Counted),
+    })
 }
 
-fn per_operation(result: &WorkloadResult, count: fn(&Region) -> u64) -> Vec<f64> {
-    result.counted.iter().map(|region| count(region) as f64 / result.operations.max(1) as f64).collect()
+/// Leaves only values of a scale, and works out their median.
+fn on_scale(measured: &mut Measured, scale: Scale) {
+    for seed in &mut measured.seeds {
+        if seed.value.as_ref().is_ok_and(|sampled| sampled.scale != scale) {
+            seed.value = Err(Absent::NotCounted(NOT_COUNTED.to_owned()));
+        }
+    }
+    let values: Vec<f64> = measured.seeds.iter().filter_map(|seed| Some(seed.value.as_ref().ok()?.median)).collect();
+    measured.median = stats::median(&values);
 }
 
 fn counted(result: &WorkloadResult) -> Option<Counted> {
-    let median = |count| stats::median_without_first(&per_operation(result, count));
+    let median = |count| stats::median_without_first(&per_operation(&result.counted, result.operations, count));
     Some(Counted {
         kernel: median(|region| region.kernel)?,
         user: median(|region| region.user)?,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use model::{MachineKind, Workload};
+use model::{Unit, Workload};
 
 use crate::answer::Answer;
 use crate::checks::{check_machines, check_question, check_runs};
@@ -42,11 +42,13 @@ pub fn compare(base: &Side<'_>, others: &[Side<'_>], question: &Question) -> Res
         failures: Failures::default(),
     };
     let mut rows: Vec<Row> = workloads.iter().map(|w| answer.row(w)).collect();
-    if sides.iter().any(|side| side.machine.kind == MachineKind::Imported) {
+    join_valueless(&mut rows);
+    if sides.iter().any(|side| !side.machine.capabilities().deterministic) {
         scattered::rate(&mut rows, &question.scatters);
     }
     let mut others: Vec<Against> = (1..sides.len()).map(|k| answer.against(k, &rows)).collect();
     scattered::means(&mut others, &rows);
+    warnings.extend(answer.left_out(&rows));
     warnings.extend(answer.not_repeated(&workloads));
     warnings.extend(answer.clock_disagrees(&rows));
     let environments: Vec<Pairs<'_>> = (0..sides.len())
@@ -70,6 +72,17 @@ pub fn compare(base: &Side<'_>, others: &[Side<'_>], question: &Question) -> Res
         origins: Vec::new(),
         monitors: Vec::new(),
     })
+}
+
+/// Lets rows without a value stand in one table with the others of their metric where these are all of guest time.
+fn join_valueless(rows: &mut [Row]) {
+    let counted = Unit::InstructionsPerOperation;
+    let has_value =
+        |row: &Row| row.base.median.is_some() || row.cells.iter().any(|cell| cell.measured.median.is_some());
+    let is_timed = rows.iter().any(|row| row.unit == Unit::GuestTimePerOperation);
+    if is_timed && !rows.iter().any(|row| row.unit == counted && has_value(row)) {
+        rows.iter_mut().filter(|row| row.unit == counted).for_each(|row| row.unit = Unit::GuestTimePerOperation);
+    }
 }
 
 fn distinct(workloads: &[&'static Workload]) -> Vec<&'static Workload> {
@@ -121,7 +134,7 @@ mod tests {
     }
 
     fn reason(comparison: &Comparison) -> String {
-        match &comparison.rows[0].cells[0].verdict {
+        match &comparison.rows[0].cells[0].compared.verdict {
             Verdict::Unclear(why) => why.to_string(),
             other => panic!("{other:?}"),
         }
@@ -141,21 +154,21 @@ mod tests {
         let comparison = one_row(Ending::Samples(samples), Ending::Cost(50.5, 0.0), &[1]);
         let cell = &comparison.rows[0].cells[0];
         assert_eq!(comparison.rows[0].base.median, Some(101.0));
-        assert_eq!(cell.difference_percent, Some(50.0));
-        assert_eq!(cell.ratio, Some(2.0));
-        assert_eq!(cell.verdict, Verdict::Better);
+        assert_eq!(cell.compared.difference_percent, Some(50.0));
+        assert_eq!(cell.compared.ratio, Some(2.0));
+        assert_eq!(cell.compared.verdict, Verdict::Better);
     }
 
     #[test]
     fn the_difference_is_the_median_of_the_seeds_differences() {
         let comparison = one_row(Ending::Cost(100.0, 0.0), Ending::Cost(110.0, 10.0), &[1, 2, 3]);
         let cell = &comparison.rows[0].cells[0];
-        let percents: Vec<f64> = cell.differences.iter().map(|d| d.percent).collect();
+        let percents: Vec<f64> = cell.compared.differences.iter().map(|d| d.percent).collect();
         assert_eq!(percents, [-10.0, -20.0, -30.0]);
-        assert_eq!(cell.difference_percent, Some(-20.0));
-        let spread = cell.spread_percent.unwrap();
+        assert_eq!(cell.compared.difference_percent, Some(-20.0));
+        let spread = cell.compared.spread_percent.unwrap();
         assert_eq!((spread.min, spread.max), (-30.0, -10.0));
-        assert_eq!(cell.verdict, Verdict::Worse);
+        assert_eq!(cell.compared.verdict, Verdict::Worse);
     }
 
     #[test]
@@ -166,8 +179,8 @@ mod tests {
         question.workloads = vec![&THROUGHPUT];
         let comparison = compare(&old.side(), &[new.side()], &question).unwrap();
         let cell = &comparison.rows[0].cells[0];
-        assert_eq!((cell.difference_percent, cell.ratio), (Some(30.0), Some(1.3)));
-        assert_eq!(cell.verdict, Verdict::Better);
+        assert_eq!((cell.compared.difference_percent, cell.compared.ratio), (Some(30.0), Some(1.3)));
+        assert_eq!(cell.compared.verdict, Verdict::Better);
         assert_eq!(comparison.conclusion(), Conclusion::Fine);
     }
 
@@ -193,7 +206,7 @@ mod tests {
         question.workloads.truncate(1);
         let comparison = compare(&old.side(), &[new.side()], &question).unwrap();
         assert_eq!(reason(&comparison), "no value: 6.12: hung (workload stage) for seed 3");
-        assert_eq!(comparison.rows[0].cells[0].difference_percent, Some(10.0));
+        assert_eq!(comparison.rows[0].cells[0].compared.difference_percent, Some(10.0));
         assert_eq!(comparison.conclusion(), Conclusion::Failed);
     }
 
@@ -258,8 +271,8 @@ mod tests {
         let mut question = question(&[1]);
         question.workloads.retain(|w| ["getppid", "mmap"].contains(&w.name));
         let comparison = compare(&old.side(), &[new.side()], &question).unwrap();
-        assert_eq!(comparison.rows[0].cells[0].difference_percent, Some(0.0));
-        assert_eq!(comparison.rows[1].cells[0].difference_percent, Some(-100.0));
+        assert_eq!(comparison.rows[0].cells[0].compared.difference_percent, Some(0.0));
+        assert_eq!(comparison.rows[1].cells[0].compared.difference_percent, Some(-100.0));
         assert_eq!(
             comparison.warnings,
             [Warning::NotRepeated { kernel: "6.12".to_owned(), workload: "getppid", seed: 1 }]
@@ -323,7 +336,7 @@ mod tests {
     fn seeds_that_disagree_are_unclear() {
         let comparison = one_row(Ending::Cost(100.0, 0.0), Ending::Cost(98.0, 2.0), &[1, 2, 3]);
         assert_eq!(
-            comparison.rows[0].cells[0].verdict,
+            comparison.rows[0].cells[0].compared.verdict,
             Verdict::Unclear(Uncertainty::SeedsDisagree { better: 1, worse: 1, same: 1 })
         );
         assert_eq!(comparison.conclusion(), Conclusion::Unclear);

@@ -2,13 +2,13 @@
 //!
 //! Only the shape and what is counted from it; `compare.rs` fills it, `render` shows it.
 
-use model::{
-    Build, Environment, FailureReason, Machine, MachineKind, RunId, Stage, Unit, Verdict, Workload, experiment_of,
-};
+use model::{Build, Environment, FailureReason, Machine, RunId, Stage, Unit, Verdict, Workload, experiment_of};
 use stats::Spread;
 
 use crate::environment::{Difference, Differing};
 use crate::monitors::Monitored;
+use crate::pairing::SideComparison;
+use crate::value::Scale;
 
 /// A base kernel against one or more others.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,6 +52,13 @@ pub enum Warning {
         workload: &'static str,
         /// The seed.
         seed: u64,
+    },
+    /// Seeds that a kernel and the base were not both measured with: rows are of the others.
+    SeedsLeftOut {
+        /// The kernel's title.
+        kernel: String,
+        /// The seeds.
+        seeds: Vec<u64>,
     },
     /// Workloads that stand in no row, for nobody knows which way their metrics are good.
     NotRated {
@@ -177,7 +184,7 @@ pub struct Row {
 }
 
 /// The values of one workload on one kernel.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Measured {
     /// One for each seed, in the comparison's order.
     pub seeds: Vec<SeedValue>,
@@ -196,11 +203,13 @@ pub struct SeedValue {
     pub value: Result<Sampled, Absent>,
 }
 
-/// A run's value of a workload.
+/// A run's value of a workload, with what it is of.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sampled {
-    /// The median over the iterations without the first.
+    /// The value, see [`run_value`](crate::run_value): the median over the iterations without the first where nothing scatters.
     pub median: f64,
+    /// What it is made of.
+    pub scale: Scale,
     /// All iterations, the first included.
     pub samples: Vec<f64>,
     /// How many of the first ones the median leaves out.
@@ -239,6 +248,8 @@ pub enum Absent {
     TooFewSamples(usize),
     /// An iteration's value is negative or not a number.
     NotANumber,
+    /// Its instructions were not counted, or not in all iterations, and the row is of counted instructions.
+    NotCounted(String),
 }
 
 /// One workload on one of the other kernels, against the base.
@@ -246,19 +257,10 @@ pub enum Absent {
 pub struct Cell {
     /// Its values.
     pub measured: Measured,
-    /// The difference for each seed that has a value on both sides.
-    pub differences: Vec<SeedDifference>,
-    /// The median of the differences; positive is better.
-    pub difference_percent: Option<f64>,
-    /// The smallest and the largest of the differences; of imported runs the interval that holds the true one with a chance
-    /// of 95 %.
-    pub spread_percent: Option<Spread>,
-    /// The median of the ratios; above one is better.
-    pub ratio: Option<f64>,
+    /// What it comes to against the base.
+    pub compared: SideComparison,
     /// The median of the differences in guest time, where the values were counted: a cross-check.
     pub time_percent: Option<f64>,
-    /// What it comes to.
-    pub verdict: Verdict,
     /// Where runs scatter: how sure it is.
     pub rated: Option<Rated>,
 }
@@ -345,7 +347,7 @@ impl Kernel {
 impl Comparison {
     /// Tells whether other suites measured what is compared.
     pub(crate) fn is_imported(&self) -> bool {
-        self.kernels().any(|kernel| kernel.machine.kind == MachineKind::Imported)
+        self.kernels().any(|kernel| kernel.machine.capabilities().foreign)
     }
 
     /// Returns the name of the block that a row stands in: its experiment's, or the suite's where it is of none.
@@ -375,7 +377,7 @@ impl Comparison {
     /// Returns the workloads that became better or worse on one of the others.
     #[must_use]
     pub fn changed(&self, other: usize) -> Vec<String> {
-        let has_changed = |row: &&Row| matches!(row.cells[other].verdict, Verdict::Better | Verdict::Worse);
+        let has_changed = |row: &&Row| matches!(row.cells[other].compared.verdict, Verdict::Better | Verdict::Worse);
         self.rows.iter().filter(has_changed).map(|row| row.workload.name.to_owned()).collect()
     }
 

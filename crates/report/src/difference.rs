@@ -45,6 +45,14 @@ pub(crate) fn ratio_of_percent(direction: Direction, percent: f64) -> f64 {
     }
 }
 
+/// Returns a ratio, above 1 is better, as a difference of the metric in percent of the base, above 0 is better.
+pub(crate) fn percent_of_ratio(direction: Direction, ratio: f64) -> f64 {
+    match direction {
+        Direction::LowerIsBetter => (1.0 - 1.0 / ratio) * 100.0,
+        Direction::HigherIsBetter => (ratio - 1.0) * 100.0,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use model::Direction::{HigherIsBetter, LowerIsBetter};

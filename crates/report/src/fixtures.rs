@@ -1,8 +1,8 @@
 //! Synthetic kernels, machines and runs for tests: better, worse, same, unclear, missing and failed rows.
 
 use model::{
-    Build, BuildFile, Direction, FailureReason, Machine, MachineKind, Metric, Outcome, Run, Stage, SubjectFailure,
-    Workload, WorkloadResult,
+    Build, BuildFile, Direction, FailureReason, Machine, MachineKind, Metric, Origin, Outcome, Run, Stage,
+    SubjectFailure, Workload, WorkloadResult,
 };
 
 use crate::compare::compare;
@@ -88,7 +88,7 @@ pub(crate) fn build(name: &str, version: &str) -> Build {
         id: model::BuildId::from_hex(&hex(&format!("{name}{version}"))).unwrap(),
         name: name.parse().unwrap(),
         version: version.to_owned(),
-        origin,
+        origin: Origin::of_line(&origin, &name.parse().unwrap()),
         image: file("bzImage"),
         vmlinux: Some(file("vmlinux")),
         config: Some(file("config")),
@@ -346,7 +346,7 @@ pub(crate) fn mixed(seeds: &[u64]) -> Comparison {
 pub(crate) fn hostile() -> Comparison {
     let cost = |c| [("<b>|x", Ending::Cost(c, 0.0))];
     let mut base = build("path:/srv/<script>", HOSTILE);
-    base.origin = HOSTILE.to_owned();
+    base.origin = Origin::Described(HOSTILE.to_owned());
     let old = Subject::new(base, &[1], &cost(100.0));
     let mut new = Subject::new(build("deb:6.12", "6.12"), &[1], &[]);
     new.add_run(

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use model::{MachineKind, Run, WorkloadResult};
+use model::{Run, WorkloadResult};
 
 use crate::question::Side;
 
@@ -31,21 +31,18 @@ impl<'a> Index<'a> {
         };
         for run in index.runs.clone() {
             for result in &run.results {
-                index.take(run.seed, result, side.machine.kind);
+                index.take(run.seed, result, side.machine.capabilities().deterministic);
             }
         }
         index
     }
 
-    fn take(&mut self, seed: u64, result: &'a WorkloadResult, kind: MachineKind) {
+    fn take(&mut self, seed: u64, result: &'a WorkloadResult, deterministic: bool) {
         let key = (result.workload.as_str(), seed);
         let first = *self.results.entry(key).or_insert(result);
-        match kind {
-            // Only here must two runs agree to the last bit.
-            MachineKind::Exact if !repeats(first, result) => {
-                self.disagreements.insert(key);
-            }
-            MachineKind::Exact | MachineKind::Imported => {}
+        // Only here must two runs agree to the last bit.
+        if deterministic && !repeats(first, result) {
+            self.disagreements.insert(key);
         }
     }
 

@@ -21,7 +21,7 @@ pub(crate) struct Label {
 /// What tells two builds of one version apart, the most readable first.
 const DETAILS: [fn(&Build, &Machine) -> String; 4] = [
     |build, _| asked(&build.name),
-    |build, _| build.origin.clone(),
+    |build, _| build.origin.to_string(),
     |build, _| build.id.short(),
     |_, machine| machine.id.short(),
 ];

@@ -10,6 +10,7 @@ mod checks;
 mod compare;
 mod comparison;
 mod difference;
+mod document;
 mod environment;
 mod error;
 mod failures;
@@ -23,11 +24,13 @@ mod metrics;
 mod missing;
 pub mod modelled;
 pub mod monitors;
+mod pairing;
 mod plain;
 mod question;
 pub mod render;
 pub mod rmap;
 mod scattered;
+mod value;
 mod verdict;
 
 pub use compare::compare;
@@ -36,9 +39,12 @@ pub use comparison::{
     Occurrence, Row, RunMark, Sampled, SeedDifference, SeedValue, Warning,
 };
 pub use difference::difference_percent;
+pub use document::Document;
 pub use environment::{Difference, Differing};
 pub use error::CompareError;
+pub use pairing::{Given, Replicate, Rule, Seeds, SideComparison, compare_sides};
 pub use question::{Machines, Question, Side};
 /// How far runs of one kernel lay apart, over several kernels.
 pub use stats::History as Scatter;
-pub use verdict::{scattered_verdict, verdict};
+pub use value::{NOT_COUNTED, NoValue, RunValue, Scale, run_value, samples, value_unit};
+pub use verdict::{SEEDS_BELOW_FLOOR, scattered_verdict, verdict};

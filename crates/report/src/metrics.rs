@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use model::{Declared, MachineKind, Run, Workload};
+use model::{Capabilities, Declared, Run, Workload};
 
 use crate::error::CompareError;
 use crate::label::Label;
@@ -25,7 +25,7 @@ pub(crate) fn check_metrics(
             for result in &run.results {
                 let Some((workload, then)) = rows.get(result.workload.as_str()).zip(result.declared) else { continue };
                 let known = *first.entry(workload.name).or_insert((then, run, place));
-                check((workload, side.machine.kind), labels, known, (then, run, place))?;
+                check(workload, side.machine.capabilities(), labels, known, (then, run, place))?;
             }
         }
     }
@@ -34,7 +34,8 @@ pub(crate) fn check_metrics(
 
 /// Refuses what one result says beside what the first one of its workload says, and beside what is declared now.
 fn check(
-    (workload, kind): (&Workload, MachineKind),
+    workload: &Workload,
+    machine: Capabilities,
     labels: &[Label],
     first: Said<'_>,
     said: Said<'_>,
@@ -47,12 +48,9 @@ fn check(
     if !first.0.agrees(&said.0) {
         return Err(changed(told(first), told(said)));
     }
-    let declared = Declared::of(&workload.metric, kind);
-    let here = match kind {
-        MachineKind::Exact => declared,
-        // Of what other suites measured, users may say which way is good.
-        MachineKind::Imported => Declared { direction: None, ..declared },
-    };
+    let declared = Declared::of(&workload.metric, machine.clock);
+    // Of what other suites measured, users may say which way is good.
+    let here = if machine.foreign { Declared { direction: None, ..declared } } else { declared };
     if here.agrees(&said.0) {
         return Ok(());
     }

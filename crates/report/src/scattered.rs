@@ -3,15 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use model::{Direction, Uncertainty, Verdict};
-use stats::{Better, History, NoiseProfile, Rating, Scores, Spread};
+use model::Direction;
+use stats::{Better, History, Rating, Scores, Spread};
 
-use crate::comparison::{Against, Cell, Measured, Rated, Row};
+use crate::comparison::{Against, Measured, Rated, Row};
 use crate::history::{Q_MAX, test_of};
-use crate::verdict::scattered_verdict;
-
-/// Level of the interval that is shown.
-pub(crate) const LEVEL: f64 = 0.95;
+use crate::pairing::{LEVEL, SideComparison};
 
 /// What rates a cell: its place, the sides' scores, and the rating.
 struct Found {
@@ -29,14 +26,14 @@ pub(crate) fn rate(rows: &mut [Row], scatters: &BTreeMap<String, History>) {
     for (place, row) in rows.iter_mut().enumerate() {
         let direction = row.workload.metric.direction;
         let history = scatters.get(row.workload.name).copied().unwrap_or_default();
-        let base = groups(&row.base);
-        row.base.noise = noise(&base);
+        let base = values(&row.base);
+        row.base.noise = stats::noise_profile(&base);
         for (kernel, cell) in row.cells.iter_mut().enumerate() {
-            cell.differences.clear();
-            (cell.difference_percent, cell.spread_percent, cell.ratio) = (None, None, None);
-            let new = groups(&cell.measured);
-            cell.measured.noise = noise(&new);
+            let new = values(&cell.measured);
+            cell.measured.noise = stats::noise_profile(&new);
             if base.is_empty() || new.is_empty() {
+                cell.compared =
+                    SideComparison { verdict: cell.compared.verdict.clone(), ..SideComparison::nothing("") };
                 continue;
             }
             match (scores(&base, direction), scores(&new, direction)) {
@@ -44,27 +41,17 @@ pub(crate) fn rate(rows: &mut [Row], scatters: &BTreeMap<String, History>) {
                     let rating = stats::rate(&base, &new, &history);
                     all.push(Found { row: place, kernel, sides: (base, new), rating });
                 }
-                (Err(why), _) | (_, Err(why)) => cell.verdict = Verdict::Unclear(Uncertainty::Missing(why)),
+                (Err(why), _) | (_, Err(why)) => cell.compared = SideComparison::nothing(&why),
             }
         }
     }
     let q = weighed(rows, &all);
-    for (found, q) in all.iter().zip(q) {
-        let row = &mut rows[found.row];
-        let (direction, margin) = (row.workload.metric.direction, row.margin_percent);
-        decide(&mut row.cells[found.kernel], found, (direction, margin, q));
+    for (Found { row, kernel, sides: (base, new), rating }, q) in all.iter().zip(q) {
+        let row = &mut rows[*row];
+        let cell = &mut row.cells[*kernel];
+        cell.compared = SideComparison::rated(rating, row.workload.metric.direction, row.margin_percent, q);
+        cell.rated = Some(Rated { rating: *rating, q, ranks: stats::cross_check(base, new, rating) });
     }
-}
-
-fn decide(cell: &mut Cell, found: &Found, (direction, margin, q): (Direction, f64, f64)) {
-    let (rating, (base, new)) = (found.rating, &found.sides);
-    cell.ratio = Some(rating.ratio());
-    cell.difference_percent = Some(percent(direction, rating.ratio()));
-    cell.spread_percent = rating
-        .interval(LEVEL)
-        .map(|ends| Spread { min: percent(direction, ends.low), max: percent(direction, ends.high) });
-    cell.verdict = scattered_verdict(&rating, margin, q);
-    cell.rated = Some(Rated { rating, q, ranks: stats::cross_check(base, new, &rating) });
 }
 
 /// Returns the share of false finds at which each is found among all. Without a precision there is no chance to weigh, and the
@@ -98,8 +85,8 @@ pub(crate) fn means(others: &mut [Against], rows: &[Row]) {
             let seeds: Vec<u64> =
                 of(rated.first()?).seeds.iter().map(|one| one.seed).filter(|seed| whole(*seed)).collect();
             let scores = rated.iter().map(|row| {
-                let groups: Vec<Vec<f64>> = seeds.iter().filter_map(|seed| value(of(row), *seed)).collect();
-                scores(&groups, row.workload.metric.direction).ok()
+                let values: Vec<f64> = seeds.iter().filter_map(|seed| value(of(row), *seed)).collect();
+                scores(&values, row.workload.metric.direction).ok()
             });
             Scores::together(&scores.collect::<Option<Vec<_>>>()?).ok()
         };
@@ -111,39 +98,25 @@ pub(crate) fn means(others: &mut [Against], rows: &[Row]) {
     }
 }
 
-/// Returns the values of a run, by its number.
-fn value(measured: &Measured, seed: u64) -> Option<Vec<f64>> {
+/// Returns the value of a run, by its number.
+fn value(measured: &Measured, seed: u64) -> Option<f64> {
     let found = measured.seeds.iter().find(|one| one.seed == seed)?;
-    let sampled = found.value.as_ref().ok()?;
-    Some(sampled.samples[sampled.left_out.min(sampled.samples.len())..].to_vec())
+    found.value.as_ref().ok().map(|sampled| sampled.median)
 }
 
-/// Returns what kind of noise the runs of one side have, in their order.
-fn noise(groups: &[Vec<f64>]) -> Option<NoiseProfile> {
-    let means: Option<Vec<f64>> = groups.iter().map(|group| stats::median(group)).collect();
-    stats::noise_profile(&means?)
+/// Returns the value of each run that has one.
+fn values(measured: &Measured) -> Vec<f64> {
+    measured.seeds.iter().filter_map(|seed| Some(seed.value.as_ref().ok()?.median)).collect()
 }
 
-/// Returns the values of each run that has any.
-fn groups(measured: &Measured) -> Vec<Vec<f64>> {
-    let values = measured.seeds.iter().filter_map(|seed| seed.value.as_ref().ok());
-    values.map(|sampled| sampled.samples[sampled.left_out.min(sampled.samples.len())..].to_vec()).collect()
-}
-
-fn scores(groups: &[Vec<f64>], direction: Direction) -> Result<Scores, String> {
+/// Scores runs by their values.
+pub(crate) fn scores(values: &[f64], direction: Direction) -> Result<Scores, String> {
     let better = match direction {
         Direction::LowerIsBetter => Better::Lower,
         Direction::HigherIsBetter => Better::Higher,
     };
-    Scores::of(groups, better).map_err(|fault| fault.to_string().replace("group", "run"))
-}
-
-/// Returns a ratio, above 1 is better, as a difference of the metric in percent of the base, above 0 is better.
-pub(crate) fn percent(direction: Direction, ratio: f64) -> f64 {
-    match direction {
-        Direction::LowerIsBetter => (1.0 - 1.0 / ratio) * 100.0,
-        Direction::HigherIsBetter => (ratio - 1.0) * 100.0,
-    }
+    let runs: Vec<[f64; 1]> = values.iter().map(|value| [*value]).collect();
+    Scores::of(&runs, better).map_err(|fault| fault.to_string().replace("group", "run"))
 }
 
 #[cfg(test)]
@@ -171,7 +144,7 @@ mod tests {
     }
 
     fn verdict(base: &[&[f64]], new: &[&[f64]]) -> Verdict {
-        compared(base, new).rows[0].cells[0].verdict.clone()
+        compared(base, new).rows[0].cells[0].compared.verdict.clone()
     }
 
     #[test]
@@ -180,8 +153,8 @@ mod tests {
         let half: Vec<f64> = values.iter().map(|value| value / 2.0).collect();
         let comparison = compared(&[&values], &[&half]);
         let cell = &comparison.rows[0].cells[0];
-        assert_eq!(cell.verdict, Verdict::Unclear(Uncertainty::Noise { more_runs: None }));
-        assert!((cell.difference_percent.unwrap() - 50.0).abs() < 1e-9);
+        assert_eq!(cell.compared.verdict, Verdict::Unclear(Uncertainty::Noise { more_runs: None }));
+        assert!((cell.compared.difference_percent.unwrap() - 50.0).abs() < 1e-9);
     }
 
     #[test]
@@ -197,8 +170,9 @@ mod tests {
     #[test]
     fn all_values_of_a_run_count_and_sides_need_not_have_as_many_runs() {
         let comparison = compared(&[&[9.0, 10.0, 11.0]], &[&[10.0], &[10.0]]);
-        assert_eq!(comparison.rows[0].base.median, Some(10.0));
-        assert!(comparison.rows[0].cells[0].difference_percent.unwrap().abs() < 1.0);
+        let geometric_mean = (9.0_f64 * 10.0 * 11.0).cbrt();
+        assert!((comparison.rows[0].base.median.unwrap() - geometric_mean).abs() < 1e-9);
+        assert!(comparison.rows[0].cells[0].compared.difference_percent.unwrap().abs() < 1.0);
     }
 
     #[test]

@@ -2,12 +2,18 @@
 
 use model::{Uncertainty, Verdict};
 
+/// Seeds that must agree on a difference below the floor.
+pub const SEEDS_BELOW_FLOOR: usize = 5;
+
 /// Returns the verdict on the differences of one row, one per seed, in percent, positive for better.
 ///
 /// Better when all are above the margin, worse when all are below minus the margin, same when all are within (the
 /// margin itself is within), unclear otherwise: no averaging away of a seed that says something else.
+///
+/// `floor_percent` is how far seeds of one build lie apart. Where the median of the differences is smaller, five seeds must
+/// agree before it is better or worse: a change of layout or of the tick's phase does as much.
 #[must_use]
-pub fn verdict(differences_percent: &[f64], margin_percent: f64) -> Verdict {
+pub fn verdict(differences_percent: &[f64], margin_percent: f64, floor_percent: Option<f64>) -> Verdict {
     let missing = |why: &str| Verdict::Unclear(Uncertainty::Missing(why.to_owned()));
     if !margin_percent.is_finite() || margin_percent < 0.0 {
         return missing("the margin is not a percentage");
@@ -22,7 +28,11 @@ pub fn verdict(differences_percent: &[f64], margin_percent: f64) -> Verdict {
     let all = differences_percent.len();
     let better = count(&|d| d > margin_percent);
     let worse = count(&|d| d < -margin_percent);
-    if better == all {
+    let size = stats::median(differences_percent).map_or(0.0, f64::abs);
+    let below = floor_percent.filter(|floor| all < SEEDS_BELOW_FLOOR && size < *floor);
+    if let (Some(floor_percent), true) = (below, better == all || worse == all) {
+        Verdict::Unclear(Uncertainty::BelowFloor { floor_percent, seeds: all, seeds_least: SEEDS_BELOW_FLOOR })
+    } else if better == all {
         Verdict::Better
     } else if worse == all {
         Verdict::Worse
@@ -59,19 +69,19 @@ mod tests {
 
     #[test]
     fn all_seeds_must_agree() {
-        assert_eq!(verdict(&[1.01, 40.0], 1.0), Verdict::Better);
-        assert_eq!(verdict(&[-1.01, -40.0], 1.0), Verdict::Worse);
-        assert_eq!(verdict(&[-1.0, 0.0, 1.0], 1.0), Verdict::Same);
+        assert_eq!(verdict(&[1.01, 40.0], 1.0, None), Verdict::Better);
+        assert_eq!(verdict(&[-1.01, -40.0], 1.0, None), Verdict::Worse);
+        assert_eq!(verdict(&[-1.0, 0.0, 1.0], 1.0, None), Verdict::Same);
         assert_eq!(
-            verdict(&[5.0, -5.0, 0.5, 0.2], 1.0),
+            verdict(&[5.0, -5.0, 0.5, 0.2], 1.0, None),
             Verdict::Unclear(Uncertainty::SeedsDisagree { better: 1, worse: 1, same: 2 })
         );
     }
 
     #[test]
     fn without_a_margin_only_equality_is_the_same() {
-        assert_eq!(verdict(&[0.0, -0.0], 0.0), Verdict::Same);
-        assert_eq!(verdict(&[f64::MIN_POSITIVE], 0.0), Verdict::Better);
+        assert_eq!(verdict(&[0.0, -0.0], 0.0, None), Verdict::Same);
+        assert_eq!(verdict(&[f64::MIN_POSITIVE], 0.0, None), Verdict::Better);
     }
 
     #[test]
@@ -83,8 +93,19 @@ mod tests {
             (&[5.0][..], f64::NAN),
             (&[5.0][..], -1.0),
         ] {
-            assert!(matches!(verdict(differences, margin), Verdict::Unclear(Uncertainty::Missing(_))));
+            assert!(matches!(verdict(differences, margin, None), Verdict::Unclear(Uncertainty::Missing(_))));
         }
+    }
+
+    #[test]
+    fn differences_below_the_floor_need_five_seeds() {
+        let floor = Some(0.5);
+        let of = |seeds: usize, percent: f64| verdict(&vec![percent; seeds], 0.0, floor);
+        let below = |seeds| Verdict::Unclear(Uncertainty::BelowFloor { floor_percent: 0.5, seeds, seeds_least: 5 });
+        assert_eq!([of(1, 0.01), of(4, -0.49)], [below(1), below(4)]);
+        assert_eq!([of(5, 0.01), of(1, 0.5), of(1, -0.5)], [Verdict::Better, Verdict::Better, Verdict::Worse]);
+        assert_eq!(verdict(&[0.01], 0.1, floor), Verdict::Same, "what is no news needs no more seeds");
+        assert_eq!(verdict(&[0.01], 0.0, None), Verdict::Better);
     }
 
     proptest! {
@@ -92,9 +113,10 @@ mod tests {
         fn turning_the_sides_around_turns_the_verdict_around(
             differences in prop::collection::vec(-10.0..10.0, 1..9),
             margin in 0.0..5.0,
+            floor in prop::option::of(0.0..5.0),
         ) {
             let negated: Vec<f64> = differences.iter().map(|d| -d).collect();
-            let expected = match verdict(&differences, margin) {
+            let expected = match verdict(&differences, margin, floor) {
                 Verdict::Better => Verdict::Worse,
                 Verdict::Worse => Verdict::Better,
                 Verdict::Unclear(Uncertainty::SeedsDisagree { better, worse, same }) => {
@@ -102,19 +124,22 @@ mod tests {
                 }
                 other => other,
             };
-            prop_assert_eq!(verdict(&negated, margin), expected);
+            prop_assert_eq!(verdict(&negated, margin, floor), expected);
         }
 
         #[test]
         fn one_more_seed_never_turns_better_into_worse_or_same(
             differences in prop::collection::vec(-10.0..10.0, 1..9),
             another in -10.0..10.0,
+            margin in 0.0..2.0,
+            floor in prop::option::of(0.0..5.0),
         ) {
-            let before = verdict(&differences, 1.0);
+            let before = verdict(&differences, margin, floor);
             let mut more = differences;
             more.push(another);
-            let after = verdict(&more, 1.0);
-            prop_assert!(after == before || matches!(after, Verdict::Unclear(_)));
+            let after = verdict(&more, margin, floor);
+            let is_decided = matches!(before, Verdict::Better | Verdict::Worse | Verdict::Same);
+            prop_assert!(!is_decided || after == before || matches!(after, Verdict::Unclear(_)));
         }
     }
 }

@@ -39,7 +39,7 @@ pub(crate) fn student_upper_quantile(chance: f64, degrees: f64) -> Option<f64> {
 }
 
 /// Returns the chance of Fisher's F at least so large, with two degrees of freedom above zero.
-pub(crate) fn fisher_upper(f: f64, (above, below): (f64, f64)) -> f64 {
+pub(crate) fn fisher_upper(f: f64, above: f64, below: f64) -> f64 {
     // Abramowitz and Stegun 26.6.2.
     checked_beta_reg(below / 2.0, above / 2.0, below / (below + above * f)).unwrap_or(f64::NAN)
 }

@@ -45,7 +45,7 @@ fn tails_are_exact_far_out() {
         near(normal_two_sided(row[0]), &value(row[1]), 1e-10);
     }
     for row in rows(&tails["fisher"]) {
-        near(fisher_upper(row[0], (row[1], row[2])), &value(row[3]), 1e-10);
+        near(fisher_upper(row[0], row[1], row[2]), &value(row[3]), 1e-10);
     }
 }
 

@@ -41,7 +41,7 @@ pub fn rank_test(first: &[f64], second: &[f64]) -> Option<RankTest> {
         p: if exact { sums.exact_p() } else { sums.approximate_p() },
         dominance: 2.0 * sums.u / pairs - 1.0,
         shift: median(&differences)?,
-        interval: interval(&differences, (first.len(), second.len())),
+        interval: interval(&differences, first.len(), second.len()),
     })
 }
 
@@ -131,7 +131,7 @@ fn ways(numbers: &[usize], chosen: usize) -> Vec<f64> {
 }
 
 /// Returns the ends of the interval of at least 95 % of sorted differences between sides of some sizes.
-fn interval(differences: &[f64], (n, m): (usize, usize)) -> Option<(f64, f64)> {
+fn interval(differences: &[f64], n: usize, m: usize) -> Option<(f64, f64)> {
     let tail = 0.025;
     let outside = if n + m <= EXACT_MAX {
         let plain: Vec<usize> = (1..=n + m).collect();

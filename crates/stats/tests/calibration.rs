@@ -16,7 +16,7 @@ const DESIGNS: [Design; 4] = [
 
 fn all() -> impl Iterator<Item = (Kind, Design, Calibration)> {
     let cells = DESIGNS.into_iter().flat_map(|design| Kind::ALL.map(|kind| (kind, design)));
-    cells.map(|(kind, design)| (kind, design, Calibration::measure((kind, design), TRIALS, SEED)))
+    cells.map(|(kind, design)| (kind, design, Calibration::measure(kind, design, TRIALS, SEED)))
 }
 
 #[test]

@@ -7,7 +7,7 @@ use stats::{Criteria, changes};
 const SEED: u64 = 2;
 
 fn measure(noise: Noise, step: f64, count: usize) -> Quality {
-    let trials = Trials::of((noise, step), count, SEED);
+    let trials = Trials::of(noise, step, count, SEED);
     let places = |points: &Vec<f64>| {
         let found = changes(points, &Criteria::default()).unwrap_or_default();
         found.iter().map(|change| change.at).collect::<Vec<_>>()

@@ -59,7 +59,7 @@ fn build(number: u32) -> Result<Build, Box<dyn Error>> {
         id: BuildId::from_hex(&format!("{number:064x}"))?,
         name: "deb:6.12".parse()?,
         version: "6.12".into(),
-        origin: "example".into(),
+        origin: model::Origin::Described("example".into()),
         image: BuildFile { path: "vmlinuz".into(), sha256: "00".into() },
         vmlinux: None,
         config: None,

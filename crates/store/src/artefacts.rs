@@ -59,10 +59,16 @@ pub(crate) fn pack<'a>(artefacts: &[Artefact<'a>]) -> Result<Vec<Packed<'a>>, St
         packed.push(Packed {
             name: artefact.name,
             size: artefact.bytes.len(),
-            bytes: zstd::bulk::compress(artefact.bytes, LEVEL).map_err(|error| bad(error.to_string()))?,
+            bytes: compress(artefact.bytes).map_err(|error| bad(error.to_string()))?,
         });
     }
     Ok(packed)
+}
+
+fn compress(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut compressor = zstd::bulk::Compressor::new(LEVEL)?;
+    compressor.include_checksum(true)?;
+    compressor.compress(bytes)
 }
 
 fn is_name(name: &str) -> bool {
@@ -244,8 +250,9 @@ mod tests {
     use std::fs;
 
     use super::Artefact;
+    use crate::StoreError;
     use crate::testing::{New, contract, parents, run, store};
-    use crate::{Guilt, StoreError};
+    use model::Guilt;
 
     contract!(
         artefacts_come_back_as_they_were,

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use model::{Build, BuildFile, BuildId, DebQuery, KernelName};
+use model::{Build, BuildFile, BuildId, DebQuery, KernelName, Origin};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 
 use crate::columns::{Id, PathColumn, UnknownCode, text_or_blob};
@@ -42,7 +42,7 @@ impl Store {
                     &build.id.hex(),
                     &text_or_blob(&name),
                     &build.version,
-                    &build.origin,
+                    &build.origin.to_string(),
                     &PathColumn::of(&build.image.path),
                     &build.image.sha256,
                     &path(&build.vmlinux),
@@ -77,11 +77,12 @@ impl Store {
 }
 
 fn build(row: &Row<'_>) -> Result<Build, Failure> {
+    let name = row.get::<Name>(1)?.0;
     Ok(Build {
         id: row.get::<Id<BuildId>>(0)?.0,
-        name: row.get::<Name>(1)?.0,
         version: row.get(2)?,
-        origin: row.get(3)?,
+        origin: Origin::of_line(&row.get::<String>(3)?, &name),
+        name,
         image: BuildFile { path: row.get::<PathColumn>(4)?.0, sha256: row.get(5)? },
         vmlinux: file(row, 6)?,
         config: file(row, 8)?,
@@ -142,9 +143,8 @@ mod tests {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
 
-    use model::{BuildFile, BuildId, KernelName};
+    use model::{BuildFile, BuildId, Guilt, KernelName, Origin};
 
-    use crate::Guilt;
     use crate::testing::{New, build, contract, sqlite, store};
 
     contract!(a_build_comes_back_as_it_was, builds_are_found_by_a_beginning_of_their_id,);
@@ -163,6 +163,9 @@ mod tests {
         of_a_tree.name = KernelName::Tree(OsStr::from_bytes(b"/linux/\xff").into());
         let mut of_a_commit = build("ee");
         of_a_commit.name = "git:v6.12~3".parse().unwrap();
+        for other in [&mut of_a_path, &mut of_a_tree, &mut of_a_commit] {
+            other.origin = Origin::Described("said of it".into());
+        }
         for build in [with_all, of_a_path, of_a_package, of_a_tree, of_a_commit] {
             store.save_build(&build).unwrap();
             assert_eq!(store.build(&build.id).unwrap(), build);

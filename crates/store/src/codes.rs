@@ -53,13 +53,17 @@ impl FromSql for Code<Triage> {
 
 /// Returns what a metric was declared to be as one text: direction, margin, unit. Units may have spaces, so they are last.
 pub(crate) fn declared(declared: Option<Declared>) -> ToSqlOutput<'static> {
-    let Some(Declared { unit, direction, margin_percent }) = declared else { return Null.into() };
+    declared.map_or_else(|| Null.into(), |declared| declared_text(declared).into())
+}
+
+pub(crate) fn declared_text(declared: Declared) -> String {
+    let Declared { unit, direction, margin_percent } = declared;
     let direction = match direction {
         Some(Direction::LowerIsBetter) => "lower",
         Some(Direction::HigherIsBetter) => "higher",
         None => "unknown",
     };
-    format!("{direction} {margin_percent} {unit}").into()
+    format!("{direction} {margin_percent} {unit}")
 }
 
 impl FromSql for Code<Declared> {

@@ -48,9 +48,8 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
-    use model::Triage;
+    use model::{Guilt, Triage};
 
-    use crate::Guilt;
     use crate::testing::{New, contract, decision, sqlite, store};
 
     contract!(decisions_come_back_in_the_order_they_were_made,);

@@ -5,16 +5,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use model::{IdError, RunId};
-
-/// Whose fault an error is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Guilt {
-    /// Wrong input: saying the same again will not help.
-    User,
-    /// The lab: it may work another time, or somewhere else.
-    Infra,
-}
+use model::{Guilt, IdError, RunId};
 
 /// An error of the store.
 #[derive(Debug, thiserror::Error)]

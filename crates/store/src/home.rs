@@ -213,7 +213,7 @@ mod tests {
     use std::path::Path;
 
     use super::Home;
-    use crate::Guilt;
+    use model::Guilt;
 
     #[test]
     fn errors_of_the_system_say_what_to_do() {

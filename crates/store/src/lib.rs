@@ -6,6 +6,7 @@
 
 mod artefacts;
 mod builds;
+mod checksum;
 #[cfg(any(test, feature = "cluster"))]
 pub mod cluster;
 mod codes;
@@ -35,7 +36,7 @@ mod store;
 mod testing;
 
 pub use artefacts::Artefact;
-pub use error::{Guilt, StoreError};
+pub use error::StoreError;
 pub use kernels::SeenKernel;
 pub use location::{Address, Location};
 pub use lock::{HomeLock, WorkerLock, has_worker};

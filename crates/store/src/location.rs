@@ -138,7 +138,7 @@ impl From<&Self> for Location {
 #[cfg(test)]
 mod tests {
     use super::Location;
-    use crate::Guilt;
+    use model::Guilt;
 
     #[test]
     fn an_address_is_shown_without_its_password() {

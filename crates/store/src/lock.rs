@@ -104,7 +104,7 @@ mod tests {
     use std::fs;
 
     use super::{HomeLock, WorkerLock, has_worker};
-    use crate::Guilt;
+    use model::Guilt;
 
     #[test]
     fn a_second_taker_is_told_who_has_it() {

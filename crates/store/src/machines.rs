@@ -50,9 +50,8 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
-    use model::MachineId;
+    use model::{Guilt, MachineId};
 
-    use crate::Guilt;
     use crate::testing::{New, contract, machine, sqlite, store};
 
     contract!(a_machine_comes_back_as_it_was_however_often_it_is_saved, an_unknown_machine_is_said_to_be_unknown,);

@@ -120,7 +120,8 @@ impl Store {
     /// When the database cannot be written.
     pub fn take_delivery(
         &self,
-        (now_unix, until_unix): (i64, i64),
+        now_unix: i64,
+        until_unix: i64,
         except: &[String],
     ) -> Result<Option<Delivery>, StoreError> {
         let transaction = self.ask(write)?;
@@ -193,9 +194,9 @@ mod tests {
     fn what_cannot_be_delivered_is_kept_and_tried_again() {
         let (_home, store) = store();
         store.raise(&notice("tree:a"), &["mail"]).unwrap();
-        let take = |now: i64| store.take_delivery((now, now + 60), &[]).unwrap();
+        let take = |now: i64| store.take_delivery(now, now + 60, &[]).unwrap();
         assert_eq!(take(99), None);
-        assert_eq!(store.take_delivery((100, 160), &["mail".into()]).unwrap(), None);
+        assert_eq!(store.take_delivery(100, 160, &["mail".into()]).unwrap(), None);
         let due = take(100).unwrap();
         assert_eq!((&due.notice, due.channel.as_str(), due.tries), (&notice("tree:a"), "mail", 0));
         assert_eq!(take(100), None, "one at a time has it");
@@ -211,8 +212,8 @@ mod tests {
     fn what_a_killed_process_was_delivering_is_delivered_again() {
         let (_home, store) = store();
         store.raise(&notice("tree:a"), &["mail"]).unwrap();
-        store.take_delivery((100, 160), &[]).unwrap().unwrap();
-        let again = store.take_delivery((160, 220), &[]).unwrap().unwrap();
+        store.take_delivery(100, 160, &[]).unwrap().unwrap();
+        let again = store.take_delivery(160, 220, &[]).unwrap().unwrap();
         assert_eq!((again.tries, again.said.as_str()), (1, "nobody knows whether it arrived: who sent it was killed"));
     }
 }

@@ -1,6 +1,6 @@
 //! The queue: jobs that wait, run and are over. Each step is the model's; here it is taken by one process at a time, for good.
 
-use model::{JobState, KernelName, KernelNameError, NewJob, QueuedJob, Refusal, Work, next_job};
+use model::{Guilt, JobState, KernelName, KernelNameError, NewJob, QueuedJob, Refusal, Work, next_job};
 use rusqlite::types::{FromSqlError, Type, Value};
 use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
 
@@ -49,6 +49,17 @@ pub enum QueueError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl QueueError {
+    /// Returns whose fault it is.
+    #[must_use]
+    pub fn guilt(&self) -> Guilt {
+        match self {
+            Self::Refused(_) | Self::NoJob(_) => Guilt::User,
+            Self::Store(error) => error.guilt(),
+        }
+    }
 }
 
 impl Store {
@@ -287,11 +298,11 @@ fn state(row: &Row<'_>) -> rusqlite::Result<JobState> {
 
 #[cfg(test)]
 mod tests {
-    use model::{Ending, JobState, NewJob, Work};
+    use model::{Ending, Guilt, JobState, NewJob, Work};
 
     use super::{Listed, QueueError, Queued};
+    use crate::Store;
     use crate::testing::store;
-    use crate::{Guilt, Store};
 
     fn new(kernel: &str, priority: i64) -> NewJob {
         let work = Work {

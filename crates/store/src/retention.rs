@@ -97,7 +97,7 @@ impl Store {
         let gone: BTreeSet<RunId> = waste.runs.iter().cloned().collect();
         let sizes = self.sizes()?;
         waste.bytes = gone.iter().filter_map(|run| sizes.get(run)).sum();
-        self.old_artefacts(&mut waste, retention, (&known, &sizes, &gone));
+        self.old_artefacts(&mut waste, retention, &known, &sizes, &gone);
         Ok(waste)
     }
 
@@ -105,7 +105,9 @@ impl Store {
         &self,
         waste: &mut Waste,
         retention: &Retention,
-        (known, sizes, gone): (&[Known], &BTreeMap<RunId, u64>, &BTreeSet<RunId>),
+        known: &[Known],
+        sizes: &BTreeMap<RunId, u64>,
+        gone: &BTreeSet<RunId>,
     ) {
         let mut left: u64 = sizes.values().sum::<u64>().saturating_sub(waste.bytes);
         for run in known.iter().filter(|run| !gone.contains(&run.id)) {

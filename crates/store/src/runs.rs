@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use model::{BuildId, Declared, KernelName, MachineId, Run, RunId, WorkloadResult};
-use rusqlite::types::ToSqlOutput;
+use rusqlite::types::{FromSqlError, ToSqlOutput};
 
 use crate::artefacts::{self, Packed};
 use crate::builds::Name;
+use crate::checksum::{Mismatch, checksum};
 use crate::codes::{self, Code, OutcomeColumns};
 use crate::columns::{Id, PairTable, Unsigned, text, whole};
 use crate::database::{Database, Failure, Row};
@@ -24,7 +25,7 @@ const ENVIRONMENTS: PairTable = PairTable {
 };
 
 const SELECT_RESULTS: &str = "\
-    SELECT workload, operations, outcome, stage, reason, detail, console_tail, samples, counted, declared
+    SELECT workload, operations, outcome, stage, reason, detail, console_tail, samples, counted, declared, checksum
     FROM results WHERE run = ?1 ORDER BY position";
 
 const SELECT_SUMMARIES: &str = "\
@@ -168,7 +169,7 @@ fn insert(database: &Database, run: &Run, packed: &[Packed<'_>]) -> Result<(), F
 }
 
 /// Returns the columns of a result, in the table's order.
-fn columns_of(run: i64, position: usize, result: &WorkloadResult) -> [ToSqlOutput<'_>; 12] {
+fn columns_of(run: i64, position: usize, result: &WorkloadResult) -> [ToSqlOutput<'_>; 13] {
     let columns = OutcomeColumns::of(&result.outcome);
     [
         run.into(),
@@ -183,6 +184,7 @@ fn columns_of(run: i64, position: usize, result: &WorkloadResult) -> [ToSqlOutpu
         samples::packed(&result.samples),
         samples::packed(&samples::of_regions(&result.counted)),
         codes::declared(result.declared),
+        i64::from(checksum(result)).into(),
     ]
 }
 
@@ -211,14 +213,20 @@ pub(crate) fn complete(database: &Database, head: (i64, Run)) -> Result<Run, Fai
 }
 
 fn result(row: &Row<'_>) -> Result<WorkloadResult, Failure> {
-    Ok(WorkloadResult {
+    let result = WorkloadResult {
         workload: row.get(0)?,
         operations: row.get::<Unsigned>(1)?.0,
         declared: row.get::<Option<Code<Declared>>>(9)?.map(|code| code.0),
         outcome: codes::outcome(row, 2)?,
         samples: row.get::<Samples>(7)?.0,
         counted: samples::to_regions(&row.get::<Samples>(8)?.0),
-    })
+    };
+    match row.get::<Option<i64>>(10)? {
+        Some(kept) if kept != i64::from(checksum(&result)) => {
+            Err(FromSqlError::Other(Box::new(Mismatch(result.workload))).into())
+        }
+        _ => Ok(result),
+    }
 }
 
 fn summary(row: &Row<'_>) -> Result<RunSummary, Failure> {

@@ -15,6 +15,7 @@ const STEPS: &[&str] = &[
     include_str!("../schema/003.sql"),
     include_str!("../schema/004.sql"),
     include_str!("../schema/005.sql"),
+    include_str!("../schema/006.sql"),
 ];
 
 /// The steps of a database on a server.
@@ -23,6 +24,7 @@ const SERVER_STEPS: &[&str] = &[
     include_str!("../schema/postgres/002.sql"),
     include_str!("../schema/postgres/003.sql"),
     include_str!("../schema/postgres/004.sql"),
+    include_str!("../schema/postgres/005.sql"),
 ];
 
 /// Where a server keeps how many steps were taken, and for one process at a time to take them. The number is ours, chosen once.
@@ -145,12 +147,12 @@ fn take_on_server(store: &Store, server: &Server, until: usize) -> Result<(), St
 mod tests {
     use std::fs;
 
-    use model::Triage;
+    use model::{Guilt, Triage};
     use rusqlite::Connection;
 
     use super::STEPS;
+    use crate::Store;
     use crate::testing::{decision, run, saved, store};
-    use crate::{Guilt, Store};
 
     /// Writes what a Marvin that knew so many steps would have left: a home with a run, without what came later.
     fn home_of_step(steps: usize) -> tempfile::TempDir {

@@ -4,7 +4,8 @@ use postgres::{Client, NoTls};
 
 use crate::cluster::{Cluster, Durability, PASSWORD};
 use crate::testing::{build, cluster, decision, parents, run, saved, store_in};
-use crate::{Artefact, Guilt, Location, Store, StoreError};
+use crate::{Artefact, Location, Store, StoreError};
+use model::Guilt;
 
 const CONSOLE: Artefact<'_> = Artefact { name: "console", bytes: b"Linux version 6.12" };
 

@@ -255,9 +255,10 @@ mod tests {
     use rusqlite::Connection;
 
     use super::Store;
+    use crate::StoreError;
     use crate::database::Database;
     use crate::testing::{build, run, saved, sqlite, store};
-    use crate::{Guilt, StoreError};
+    use model::Guilt;
 
     fn told(error: &StoreError, home: &Path) -> String {
         format!("{:?}: {error}", error.guilt()).replace(&home.display().to_string(), "HOME")
@@ -334,7 +335,7 @@ mod tests {
         Connection::open(&file).unwrap().pragma_update(None, "user_version", 99).unwrap();
         for error in [Store::open(home.path()).unwrap_err(), Store::open_read_only(home.path()).unwrap_err()] {
             insta::allow_duplicates! {
-                insta::assert_snapshot!(told(&error, home.path()), @"User: HOME/marvin.db was written by a newer Marvin (schema 99, this one knows 5): use the newer one, or give --home another folder");
+                insta::assert_snapshot!(told(&error, home.path()), @"User: HOME/marvin.db was written by a newer Marvin (schema 99, this one knows 6): use the newer one, or give --home another folder");
             }
         }
     }
@@ -368,7 +369,7 @@ mod tests {
         let (home, store) = store();
         sqlite(&store).pragma_update(None, "max_page_count", 1).unwrap();
         let mut large = build("aa");
-        large.origin = "x".repeat(1 << 20);
+        large.origin = model::Origin::Described("x".repeat(1 << 20));
         let error = store.save_build(&large).unwrap_err();
         assert_eq!(error.guilt(), Guilt::Infra);
         insta::assert_snapshot!(told(&error, home.path()), @"Infra: no space left in HOME: make room and repeat the command; what was saved before is whole");

@@ -77,7 +77,7 @@ pub(crate) fn build(hex: &str) -> Build {
         id: BuildId::from_hex(hex).unwrap(),
         name: "deb:6.12".parse().unwrap(),
         version: "6.12.117".into(),
-        origin: "linux-image-6.12.117 6.12.117-1".into(),
+        origin: model::Origin::Package { name: "linux-image-6.12.117".into(), version: "6.12.117-1".into() },
         image: BuildFile { path: format!("/cache/{hex}/vmlinuz").into(), sha256: "00ff".into() },
         vmlinux: None,
         config: Some(BuildFile { path: format!("/cache/{hex}/config").into(), sha256: "11".into() }),

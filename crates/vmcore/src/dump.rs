@@ -202,7 +202,7 @@ impl Dump {
     }
 
     /// Erases data: readers give what it becomes. What was erased before it was written stays known.
-    pub(crate) fn with_erased(mut self, erasure: Erasure) -> Self {
+    pub fn with_erased(mut self, erasure: Erasure) -> Self {
         self.erasure = erasure.behind(&self.erasure);
         self
     }
@@ -259,11 +259,17 @@ impl Dump {
     }
 
     /// Returns pages that are of no file, where one of a split set is missing.
-    pub(crate) fn missing(&self) -> Option<Range<u64>> {
+    pub fn missing(&self) -> Option<Range<u64>> {
         match &self.content {
             Content::Segments { .. } | Content::Archive(_) => None,
             Content::Pages(pages) => pages.missing(),
         }
+    }
+
+    /// Returns how many processors left their registers in it.
+    #[must_use]
+    pub fn processors(&self) -> usize {
+        note::processors(&self.notes)
     }
 
     /// Returns the number behind the last page of memory.
@@ -276,12 +282,13 @@ impl Dump {
         }
     }
 
-    /// Returns the level that its writer noted; 0 for ELF, which has no place for it.
-    pub(crate) fn level(&self) -> u32 {
+    /// Returns the level that its writer noted; nothing for ELF, which has no place for it.
+    #[must_use]
+    pub fn level(&self) -> Option<u32> {
         match &self.content {
-            Content::Segments { .. } => 0,
-            Content::Pages(pages) => pages.header().map_or(0, |header| header.level),
-            Content::Archive(archive) => archive.header.level,
+            Content::Segments { .. } => None,
+            Content::Pages(pages) => pages.header().map(|header| header.level),
+            Content::Archive(archive) => Some(archive.header.level),
         }
     }
 
@@ -319,7 +326,7 @@ impl Dump {
     }
 
     /// Sets the bits of pages that are in the dump, from page `first`.
-    pub(crate) fn stored(&self, first: u64, words: &mut [u64]) -> Result<(), DumpError> {
+    pub fn stored(&self, first: u64, words: &mut [u64]) -> Result<(), DumpError> {
         match &self.content {
             Content::Segments { stored, .. } => {
                 words.fill(0);
@@ -356,7 +363,7 @@ impl Dump {
     }
 
     /// Returns the path of the first file.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         match &self.content {
             Content::Segments { storage, .. } => storage.path(),
             Content::Pages(pages) => pages.path(),

@@ -165,12 +165,12 @@ impl DumpError {
     }
 
     /// Makes an error of reading at an offset.
-    pub(crate) fn reading(path: &Path, offset: u64) -> impl FnOnce(io::Error) -> Self {
+    pub fn reading(path: &Path, offset: u64) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { path: path.to_owned(), action: "read", offset, source }
     }
 
     /// Makes an error of writing at an offset; a full disk and a closed pipe have remedies of their own.
-    pub(crate) fn writing(path: &Path, offset: u64) -> impl FnOnce(io::Error) -> Self {
+    pub fn writing(path: &Path, offset: u64) -> impl FnOnce(io::Error) -> Self {
         move |source| match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
                 Self::NoSpace { path: path.to_owned(), offset }
@@ -181,7 +181,7 @@ impl DumpError {
     }
 
     /// Makes an error of a header.
-    pub(crate) fn malformed(path: &Path, offset: u64, what: impl Into<String>) -> Self {
+    pub fn malformed(path: &Path, offset: u64, what: impl Into<String>) -> Self {
         Self::Malformed { path: path.to_owned(), offset, what: what.into() }
     }
 }

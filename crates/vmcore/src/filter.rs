@@ -6,12 +6,14 @@
 use std::ops::Range;
 
 use crate::bits;
+use crate::dump::Dump;
 use crate::error::{DumpError, MemoryError};
 use crate::image;
 use crate::layout::{Layout, RECORD};
 use crate::memmap::MemoryMap;
 use crate::paging::Walker;
 use crate::per_cpu::Lists;
+use crate::plan::blocks;
 use crate::reader::Reader;
 use crate::rule::{Class, Evidence, Level, Record, Rule};
 use crate::table::{Table, ahead};
@@ -80,7 +82,7 @@ impl Filter {
     }
 
     /// Returns a filter that keeps the free pages on lists of processors; for experiments.
-    pub(crate) fn without_lists(self) -> Self {
+    pub fn without_lists(self) -> Self {
         Self { lists: Lists::default(), ..self }
     }
 
@@ -116,10 +118,12 @@ impl Filter {
         [tables.collect(), self.image.clone()]
     }
 
-    /// Returns how many pages the kernel's image and modules have.
-    #[must_use]
-    pub fn image_pages(&self) -> u64 {
-        self.image.iter().map(|range| range.end - range.start).sum()
+    /// Returns the numbers of the sections in which a dump has memory.
+    ///
+    /// # Errors
+    /// When it speaks of more memory than any machine has.
+    pub fn blocks(&self, dump: &Dump) -> Result<Vec<u64>, DumpError> {
+        blocks(dump, self.map.section_pages())
     }
 
     /// Makes a scanner for one thread.
@@ -212,7 +216,7 @@ impl Section {
     }
 
     /// Drops pages of a class, and returns how many that were.
-    fn drop(&mut self, range: Range<usize>, (class, evidence): (Class, Evidence)) -> u64 {
+    fn drop(&mut self, range: Range<usize>, class: Class, evidence: Evidence) -> u64 {
         if class == Class::Kept {
             return 0;
         }
@@ -288,7 +292,7 @@ impl<'f> Scanner<'f> {
         let evidence = rule.evidence(&record, class);
         let end = head.saturating_add(pages).min(section.pages.end).saturating_sub(section.pages.start);
         let end = usize::try_from(end).unwrap_or_default();
-        self.counts.dropped[class as usize] += section.drop(0..end, (class, evidence));
+        self.counts.dropped[class as usize] += section.drop(0..end, class, evidence);
         end
     }
 
@@ -299,8 +303,8 @@ impl<'f> Scanner<'f> {
         let rule = &self.filter.rule;
         let bytes = match self.records.fetch(at, 2) {
             Ok(bytes) if bytes.len() >= size => bytes,
-            Ok(_) => return skip_unknown(section, at, (MemoryError::Unmapped(at as u64), &mut self.counts)),
-            Err(error) => return skip_unknown(section, at, (error, &mut self.counts)),
+            Ok(_) => return skip_unknown(section, at, MemoryError::Unmapped(at as u64), &mut self.counts),
+            Err(error) => return skip_unknown(section, at, error, &mut self.counts),
         };
         // A head is read together with the record behind it.
         let whole = bytes.len() / size;
@@ -310,7 +314,7 @@ impl<'f> Scanner<'f> {
         while page < end {
             let rest = &bytes[(page - at) * size..];
             let count = (64 - page % 64).min(end - page);
-            let done = batch((self.filter, size), section, page, (&rest[..count * size], &mut self.counts));
+            let done = batch(self.filter, size, section, page, &rest[..count * size], &mut self.counts);
             page += done;
             if done < count {
                 // One that speaks for others.
@@ -321,7 +325,7 @@ impl<'f> Scanner<'f> {
                 // Free blocks come in rows, and of each only the first record is looked at.
                 ahead(rest, pages * size * BLOCKS_AHEAD);
                 let evidence = rule.evidence(&first, class);
-                self.counts.dropped[class as usize] += section.drop(page..page + pages, (class, evidence));
+                self.counts.dropped[class as usize] += section.drop(page..page + pages, class, evidence);
                 page += pages;
             }
         }
@@ -336,12 +340,7 @@ impl<'f> Scanner<'f> {
 }
 
 /// Filters pages of one word up to the first that speaks for others too; returns how many.
-fn batch(
-    (filter, size): (&Filter, usize),
-    section: &mut Section,
-    page: usize,
-    (bytes, counts): (&[u8], &mut Counts),
-) -> usize {
+fn batch(filter: &Filter, size: usize, section: &mut Section, page: usize, bytes: &[u8], counts: &mut Counts) -> usize {
     let (rule, table) = (&filter.rule, &filter.table);
     let batch = if size == RECORD {
         table.scan(bytes.as_chunks().0)
@@ -375,7 +374,7 @@ fn batch(
 }
 
 /// Passes over records that cannot be read: their pages are kept.
-fn skip_unknown(section: &Section, at: usize, (why, counts): (MemoryError, &mut Counts)) -> usize {
+fn skip_unknown(section: &Section, at: usize, why: MemoryError, counts: &mut Counts) -> usize {
     // To where the next page of records may begin.
     let next = (at + 64 - at % 64).min(section.drop.len() * 64);
     let unknown = (at..next).filter(|page| section.is_memory(*page)).count() as u64;

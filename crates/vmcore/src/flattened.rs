@@ -61,7 +61,7 @@ impl Index {
                     index.ended = true;
                     return Ok(index);
                 }
-                return Err(DumpError::malformed(storage.path(), at, strange(head)));
+                return Err(DumpError::malformed(storage.path(), at, strange(head.0, head.1)));
             };
             let data = at + RECORD;
             if offset.checked_add(size).is_none() {
@@ -149,7 +149,7 @@ fn head(storage: &Storage, at: u64) -> Result<Option<(i64, i64)>, DumpError> {
 }
 
 /// Says what is wrong with a record's head that is no end mark.
-pub(crate) fn strange((offset, size): (i64, i64)) -> String {
+pub(crate) fn strange(offset: i64, size: i64) -> String {
     format!("the record there says that it has {size} bytes for offset {offset:#x} of the file it stands for")
 }
 

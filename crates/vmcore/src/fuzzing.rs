@@ -126,10 +126,10 @@ fn file(start: &[u8], bytes: &[u8], scratch: &Path) {
     let work = Work { threads: 1, io, memory: 1 << 20, folder: None };
     let Ok(plan) = Plan::make(&dump, filter.as_ref(), &work) else { return };
     let style = Style { codec: Codec::Snappy, effort: None, level: Level::MAX, part: None, limit: None, names };
-    if let Ok(written) = write((&dump, &plan), &style, &work, &Nowhere) {
+    if let Ok(written) = write(&plan, &style, &work, &Nowhere) {
         assert_eq!(written.pages + written.unreadable, plan.kept(), "each page is written, or said to be missing");
     }
-    if let Ok(written) = elf::write((&dump, &plan), &work, &Nowhere) {
+    if let Ok(written) = elf::write(&plan, &work, &Nowhere) {
         assert_eq!(written.pages + written.unreadable, plan.kept(), "each page is written, or said to be missing");
     }
 }

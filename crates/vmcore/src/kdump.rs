@@ -393,7 +393,7 @@ impl PageReader {
         before.push(self.words[bit / 64] & ((1 << (bit % 64)) - 1));
         let at = usize::try_from(bits::count(&before)).unwrap_or_default() * DESCRIPTOR;
         let descriptor: [u8; DESCRIPTOR] = array(&self.descriptors, at).ok_or_else(absent)?;
-        self.unpack(part, &descriptor, (address, buffer))
+        self.unpack(part, &descriptor, address, buffer)
     }
 
     fn load(&mut self, part: &Part, chunk: u64) -> Result<(), DumpError> {
@@ -415,7 +415,8 @@ impl PageReader {
         &mut self,
         part: &Part,
         descriptor: &[u8; DESCRIPTOR],
-        (address, buffer): (u64, &mut [u8]),
+        address: u64,
+        buffer: &mut [u8],
     ) -> Result<(), MemoryError> {
         let offset = u64_at(descriptor, 0).unwrap_or_default();
         let (size, flags) = (u32_at(descriptor, 8).unwrap_or_default(), u32_at(descriptor, 12).unwrap_or_default());

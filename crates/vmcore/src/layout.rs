@@ -141,8 +141,8 @@ impl Layout {
             buddy: TypeTest::new(Some(buddy)),
             unaccepted: TypeTest::new(info.number("PAGE_UNACCEPTED_MAPCOUNT_VALUE")),
             offline: TypeTest::new(info.number("PAGE_OFFLINE_MAPCOUNT_VALUE")),
-            order: order(info, (record, flags, head)),
-            huge: huge(info, (record, flags)),
+            order: order(info, record, flags, head),
+            huge: huge(info, record, flags),
             orders: info.size("LENGTH", "zone.free_area").unwrap_or(11).min(32) as u64,
         })
     }
@@ -169,7 +169,7 @@ fn slab(info: &Info) -> Result<SlabTest, DumpError> {
 }
 
 /// Two bytes until 4.15 and one since: on little-endian machines the first byte is the order in both.
-fn order(info: &Info, (record, flags, head): (usize, usize, u64)) -> Option<OrderRule> {
+fn order(info: &Info, record: usize, flags: usize, head: u64) -> Option<OrderRule> {
     if let Some(offset) = info.size("OFFSET", "folio._folio_order") {
         return Some(OrderRule::Byte(offset));
     }
@@ -179,7 +179,7 @@ fn order(info: &Info, (record, flags, head): (usize, usize, u64)) -> Option<Orde
     (head != 0).then_some(OrderRule::TailFlags(record + flags))
 }
 
-fn huge(info: &Info, (record, flags): (usize, usize)) -> HugeRule {
+fn huge(info: &Info, record: usize, flags: usize) -> HugeRule {
     if let Some(value) = info.number("PAGE_HUGETLB_MAPCOUNT_VALUE") {
         return HugeRule::Type(TypeTest::new(Some(value)));
     }

@@ -1,8 +1,9 @@
 //! Memory dumps of crashed kernels: read, filtered, compressed and written, in the formats of makedumpfile.
 //!
 //! A [`Dump`] is an opened file of any known format; a [`Reader`] gives its physical memory. A [`Filter`] finds the kernel's memory
-//! map in it and says which pages may be dropped. What is asked for on a command line, and what is printed, is in
-//! [`command`]; the program `marvin-dump` is that and nothing more.
+//! map in it and says which pages may be dropped; a [`Plan`] is which pages a new dump will hold, and [`write_kdump`],
+//! [`write_elf`] and [`write_archive`] write it into a [`Sink`]. What is asked for on a command line, and what is printed, is in
+//! the crate `marvin-dump`.
 
 #![expect(unsafe_code, reason = "files are mapped; each use says why it is sound")]
 
@@ -11,7 +12,6 @@ mod bits;
 mod btf;
 mod bytes;
 mod calls;
-pub mod command;
 mod compress;
 mod dump;
 mod elf;
@@ -19,13 +19,13 @@ mod erase;
 mod error;
 mod filter;
 mod flattened;
-#[cfg(any(test, feature = "synthetic"))]
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod image;
 mod kallsyms;
 mod kdump;
 mod layout;
-mod live;
+pub mod live;
 mod log;
 mod lzo;
 mod lzo_encoder;
@@ -42,8 +42,6 @@ mod reader;
 mod rule;
 mod search;
 mod storage;
-#[cfg(any(test, feature = "synthetic"))]
-pub mod synthetic;
 mod system;
 mod table;
 mod thin;
@@ -52,13 +50,14 @@ mod types;
 mod usage;
 mod variables;
 mod verify;
-mod vmcoreinfo;
+pub mod vmcoreinfo;
 mod vmlinux;
 mod window;
 
 pub use calls::Counted;
 pub use compress::{Codec, Compressor, Decompressor};
 pub use dump::{Dump, Format};
+pub use erase::Erasure;
 pub use error::{DumpError, Guilt, MemoryError};
 pub use filter::{Counts, Filter, Scanner};
 pub use log::log;
@@ -66,12 +65,15 @@ pub use machine::Machine;
 pub use memmap::MemoryMap;
 pub use note::Info;
 pub use output::archive::{Stream, write as write_archive};
+pub use output::elf::write as write_elf;
 pub use output::kdump::{Style, Written, write as write_kdump};
-pub use output::sink::{FileSink, Flattened, Overwrite, Sink};
+pub use output::rearrange::rearrange;
+pub use output::sink::{FileSink, Flattened, Nowhere, Overwrite, Sink, Watched};
 pub use plan::{Plan, Work};
-pub use progress::{Progress, Screen};
+pub use progress::Progress;
 pub use reader::{Io, Reader};
 pub use rule::{Class, Level};
 pub use system::names;
 pub use usage::Usage;
 pub use verify::{Differences, verify};
+pub use vmlinux::Vmlinux;

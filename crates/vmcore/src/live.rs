@@ -19,7 +19,7 @@ use crate::live::signal::OnSignal;
 use crate::note;
 
 /// How long QEMU may take to answer: to stop, it waits for its disks.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(30);
 /// Longest line that QEMU is believed to send, in bytes.
 const LINE_MAX: usize = 1 << 20;
 /// Most lines before an answer: events.
@@ -34,21 +34,21 @@ const NOTE_TEXT: &[u8] = b"live: the guest ran while its pages were copied\n";
 const GREET: &str = "greet";
 
 /// Tells the time since some moment.
-pub(crate) type Clock<'c> = &'c dyn Fn() -> Duration;
+pub type Clock<'c> = &'c dyn Fn() -> Duration;
 
 /// Marks a dump as one of a guest that runs.
-pub(crate) fn marked(dump: Dump) -> Dump {
+pub fn marked(dump: Dump) -> Dump {
     dump.with_note(NOTE.0, NOTE.1, NOTE_TEXT)
 }
 
 /// Whether the pages of a dump were copied while the guest ran.
-pub(crate) fn is_live(dump: &Dump) -> bool {
+pub fn is_live(dump: &Dump) -> bool {
     note::notes(dump.notes()).iter().any(|note| (note.owner, note.kind) == NOTE)
 }
 
 /// A guest, by its QEMU's control socket.
 #[derive(Debug)]
-pub(crate) struct Guest {
+pub struct Guest {
     stream: UnixStream,
     socket: PathBuf,
     /// What came behind the last line.
@@ -59,7 +59,7 @@ pub(crate) struct Guest {
 
 impl Guest {
     /// Connects to a guest, each of whose answers may take so long.
-    pub(crate) fn connect(socket: &Path, patience: Duration, clock: Clock<'_>) -> Result<Self, DumpError> {
+    pub fn connect(socket: &Path, patience: Duration, clock: Clock<'_>) -> Result<Self, DumpError> {
         let (sender, receiver) = sync_channel(1);
         let path = socket.to_owned();
         // A socket whose queue is full lets wait without end; the thread ends with that or with the program.
@@ -73,7 +73,7 @@ impl Guest {
         })?;
         let mut guest = Self { stream, socket: socket.to_owned(), received: Vec::new(), patience, commands: 0 };
         guest.stream.set_write_timeout(Some(patience)).map_err(|error| guest.failed("connect", &error.to_string()))?;
-        let greeting = guest.line((clock() + patience, clock), GREET)?;
+        let greeting = guest.line(clock() + patience, clock, GREET)?;
         if greeting.get("QMP").is_none() {
             return Err(guest.failed(GREET, "that is no QMP"));
         }
@@ -82,7 +82,7 @@ impl Guest {
     }
 
     /// Refuses a guest whose memory no file shows.
-    pub(crate) fn check_memory(&mut self, clock: Clock<'_>) -> Result<(), DumpError> {
+    pub fn check_memory(&mut self, clock: Clock<'_>) -> Result<(), DumpError> {
         let devices = self.command("query-memdev", clock)?;
         let shares: Vec<bool> =
             devices.as_array().into_iter().flatten().filter_map(|one| one["share"].as_bool()).collect();
@@ -97,13 +97,13 @@ impl Guest {
     }
 
     /// Whether it runs.
-    pub(crate) fn runs(&mut self, clock: Clock<'_>) -> Result<bool, DumpError> {
+    pub fn runs(&mut self, clock: Clock<'_>) -> Result<bool, DumpError> {
         let status = self.command("query-status", clock)?;
         status["running"].as_bool().ok_or_else(|| self.failed("query-status", "it does not say whether it runs"))
     }
 
     /// Lets it stand still, for as long as the value lives.
-    pub(crate) fn stop<'g>(&'g mut self, clock: Clock<'g>) -> Result<Stopped<'g>, DumpError> {
+    pub fn stop<'g>(&'g mut self, clock: Clock<'g>) -> Result<Stopped<'g>, DumpError> {
         let on_signal = OnSignal::arm(&self.stream);
         let stopped = Stopped { guest: self, clock, since: clock(), told: false, _on_signal: on_signal };
         // Where the answer does not come it may still stop: what was made goes, and lets it go on.
@@ -119,7 +119,7 @@ impl Guest {
         self.stream.write_all(line.as_bytes()).map_err(|error| self.failed(name, &error.to_string()))?;
         let deadline = clock() + self.patience;
         for _ in 0..LINES_MAX {
-            let mut value = self.line((deadline, clock), name)?;
+            let mut value = self.line(deadline, clock, name)?;
             // Events have none, and late answers another.
             if value.get("id") != Some(&id) {
                 continue;
@@ -135,7 +135,7 @@ impl Guest {
     }
 
     /// Waits for a line.
-    fn line(&mut self, (deadline, clock): (Duration, Clock<'_>), name: &str) -> Result<Value, DumpError> {
+    fn line(&mut self, deadline: Duration, clock: Clock<'_>, name: &str) -> Result<Value, DumpError> {
         loop {
             if let Some(end) = self.received.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.received.drain(..=end).collect();
@@ -171,7 +171,7 @@ impl Guest {
 }
 
 /// A guest that stands still. Dropped, it goes on; so it does when a signal ends the program.
-pub(crate) struct Stopped<'g> {
+pub struct Stopped<'g> {
     guest: &'g mut Guest,
     clock: Clock<'g>,
     since: Duration,
@@ -188,7 +188,7 @@ impl std::fmt::Debug for Stopped<'_> {
 
 impl Stopped<'_> {
     /// Lets it go on, and returns how long it stood still.
-    pub(crate) fn go_on(mut self) -> Result<Duration, DumpError> {
+    pub fn go_on(mut self) -> Result<Duration, DumpError> {
         self.told = true;
         self.guest.command("cont", self.clock)?;
         Ok((self.clock)().saturating_sub(self.since))

@@ -95,7 +95,7 @@ pub fn log(reader: &mut Reader<'_>) -> Result<String, DumpError> {
         let length = memory.read(WHAT, record.wrapping_add(length_at), 2)?;
         let length = usize::from(u16_at(&length, 0).unwrap_or_default());
         // An odd position says that there is no text.
-        let said = if begin & 1 == 1 { Vec::new() } else { ring.text(&mut memory, (begin, next), length)? };
+        let said = if begin & 1 == 1 { Vec::new() } else { ring.text(&mut memory, begin, next, length)? };
         // Each byte of the ring is of one record only.
         room = room.saturating_sub(said.len() as u64);
         if room == 0 || text.len() > LOG_MAX {
@@ -141,7 +141,8 @@ impl Ring {
     fn text(
         &self,
         memory: &mut Memory<'_, '_, '_>,
-        (begin, next): (u64, u64),
+        begin: u64,
+        next: u64,
         length: usize,
     ) -> Result<Vec<u8>, DumpError> {
         let wraps = begin / self.size != next.wrapping_sub(1) / self.size;

@@ -120,7 +120,7 @@ impl MemoryMap {
                 }
                 let last = ((root + 1) * shape.per_root).min(numbers.end);
                 let pointer = table.wrapping_add(root * 8);
-                if let Ok((at, maps)) = read_root(reader, (&mut walker, shape), pointer) {
+                if let Ok((at, maps)) = read_root(reader, &mut walker, shape, pointer) {
                     tables.extend(walker.walk(reader, pointer).map(|mapping| mapping.physical));
                     tables.push(at);
                     for number in number..last {
@@ -209,7 +209,8 @@ type Found = (Vec<(u64, u64)>, Vec<u64>);
 /// Reads a table of sections and tells where it is, to which the pointer at virtual address `pointer` leads.
 fn read_root(
     reader: &mut Reader<'_>,
-    (walker, shape): (&mut Walker<'_>, &Sections),
+    walker: &mut Walker<'_>,
+    shape: &Sections,
     pointer: u64,
 ) -> Result<(u64, Vec<u8>), MemoryError> {
     let at = walker.walk(reader, pointer)?.physical;

@@ -80,6 +80,14 @@ impl Shape {
     }
 }
 
+/// One list of blocks of an order: the addresses of its head, and of what that leads to.
+#[derive(Debug, Clone, Copy)]
+struct List {
+    head: u64,
+    first: u64,
+    order: u32,
+}
+
 impl Lists {
     /// Finds the lists of all processors; none where the dump does not tell where they are.
     pub(crate) fn find(reader: &mut Reader<'_>, map: &MemoryMap, types: &Types) -> Self {
@@ -125,20 +133,23 @@ impl Lists {
                 };
                 let list = first.wrapping_add((n * HEAD) as u64);
                 let next = u64_at(head, 0).unwrap_or(list);
-                self.list((reader, &mut walker, map), (list, next, order), each);
+                self.follow(List { head: list, first: next, order }, reader, &mut walker, map, each);
             }
         }
     }
 
-    /// Follows one list from its head at `list`, as long as each record leads back to the one before.
-    fn list(
+    /// Follows one list, as long as each record leads back to the one before.
+    fn follow(
         &self,
-        (reader, walker, map): (&mut Reader<'_>, &mut Walker<'_>, &MemoryMap),
-        (list, first, order): (u64, u64, u32),
+        list: List,
+        reader: &mut Reader<'_>,
+        walker: &mut Walker<'_>,
+        map: &MemoryMap,
         each: &mut dyn FnMut(u64, &[u8]),
     ) {
-        let (mut last, mut at) = (list, first);
-        while at != list {
+        let List { head, first, order } = list;
+        let (mut last, mut at) = (head, first);
+        while at != head {
             let address = at.wrapping_sub(self.lru as u64);
             // Blocks lie at multiples of their size, as all that the buddy allocator has.
             let Some(page) = map.page_at(address).filter(|page| page % (1 << order) == 0) else { return };

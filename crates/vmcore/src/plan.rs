@@ -89,7 +89,8 @@ pub struct Work {
 
 /// Which pages a new dump will hold.
 #[derive(Debug)]
-pub struct Plan {
+pub struct Plan<'d> {
+    dump: &'d Dump,
     block_pages: u64,
     /// Numbers of the blocks that have memory.
     blocks: Vec<u64>,
@@ -113,13 +114,13 @@ enum Store {
     File(File, PathBuf),
 }
 
-impl Plan {
+impl<'d> Plan<'d> {
     /// Makes a plan: all pages of the dump, less those that the filter drops.
     ///
     /// # Errors
     /// When the dump cannot be read, or the bits fit neither into the memory nor into the folder.
-    pub fn make(dump: &Dump, filter: Option<&Filter>, work: &Work) -> Result<Self, DumpError> {
-        Self::make_watched((dump, filter), work, &Progress::default())
+    pub fn make(dump: &'d Dump, filter: Option<&Filter>, work: &Work) -> Result<Self, DumpError> {
+        Self::make_watched(dump, filter, work, &Progress::default())
     }
 
     /// Makes a plan as [`Plan::make`] does, and tells how far it is.
@@ -127,7 +128,8 @@ impl Plan {
     /// # Errors
     /// As there.
     pub fn make_watched(
-        (dump, filter): (&Dump, Option<&Filter>),
+        dump: &'d Dump,
+        filter: Option<&Filter>,
         work: &Work,
         progress: &Progress,
     ) -> Result<Self, DumpError> {
@@ -135,6 +137,7 @@ impl Plan {
         let blocks = blocks(dump, block_pages)?;
         let store = Store::new(dump, blocks.len() as u64 * (block_pages / 8), work)?;
         let plan = Self {
+            dump,
             block_pages,
             blocks,
             before: Vec::new(),
@@ -183,7 +186,7 @@ impl Plan {
         let (kept, counts, memory) = done.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut plan = Self { before: sums(kept), counts, memory, ..plan };
         if let Some(filter) = filter {
-            plan.drop_listed((dump, filter), work)?;
+            plan.drop_listed(filter, work)?;
             plan.group(filter.first(&mut Reader::new(dump, work.io)));
         }
         Ok(plan)
@@ -247,10 +250,10 @@ impl Plan {
 
     /// Drops the free pages that processors keep for themselves. They come in no order; so that blocks are not read again
     /// and again, as many as there is memory for are sorted first.
-    fn drop_listed(&mut self, (dump, filter): (&Dump, &Filter), work: &Work) -> Result<(), DumpError> {
+    fn drop_listed(&mut self, filter: &Filter, work: &Work) -> Result<(), DumpError> {
         let most = usize::try_from(work.memory / LISTED_PART / 8).unwrap_or(usize::MAX).max(1 << 10);
         let (mut pages, mut done) = (Vec::new(), Ok(()));
-        filter.listed(&mut Reader::new(dump, work.io), |page| {
+        filter.listed(&mut Reader::new(self.dump, work.io), |page| {
             pages.push(page);
             if pages.len() >= most && done.is_ok() {
                 done = self.drop_free(&mut pages);
@@ -289,9 +292,8 @@ impl Plan {
     ///
     /// # Errors
     /// When the dump cannot be read.
-    pub fn faster((dump, mapped): (&Dump, Io), filter: &Filter, clock: &dyn Fn() -> Duration) -> Result<Io, DumpError> {
-        let block_pages = filter.map().section_pages();
-        let blocks = blocks(dump, block_pages)?;
+    pub fn faster(dump: &Dump, mapped: Io, filter: &Filter, clock: &dyn Fn() -> Duration) -> Result<Io, DumpError> {
+        let (block_pages, blocks) = (filter.map().section_pages(), filter.blocks(dump)?);
         if blocks.len() < PROBES * ROW * PROBED {
             return Ok(mapped);
         }
@@ -319,14 +321,20 @@ impl Plan {
     ///
     /// # Errors
     /// When its records are of another shape than on machines that this was made for.
-    pub(crate) fn with_thin_map(self, reader: &mut Reader<'_>, filter: &Filter) -> Result<Self, DumpError> {
+    pub fn with_thin_map(self, reader: &mut Reader<'_>, filter: &Filter) -> Result<Self, DumpError> {
         let thin = Some(Thin::new(reader, filter, &self)?);
         Ok(Self { thin, ..self })
     }
 
     /// Returns what the new dump has instead of a page; nothing where it has the page.
-    pub(crate) fn instead(&self, dump: &Dump, page: u64, bytes: &[u8]) -> Result<Option<Vec<u8>>, DumpError> {
-        self.thin.as_ref().map_or(Ok(None), |thin| thin.page((dump, self), page, bytes))
+    pub(crate) fn instead(&self, page: u64, bytes: &[u8]) -> Result<Option<Vec<u8>>, DumpError> {
+        self.thin.as_ref().map_or(Ok(None), |thin| thin.page(self, page, bytes))
+    }
+
+    /// Returns the dump that it is a plan for.
+    #[must_use]
+    pub fn dump(&self) -> &'d Dump {
+        self.dump
     }
 
     /// Returns how many pages are kept.
@@ -389,7 +397,7 @@ impl Plan {
     }
 
     /// Returns the number of the `rank`th kept page, from 0; that behind the last page where there are fewer.
-    pub(crate) fn page_at(&self, rank: u64) -> Result<u64, DumpError> {
+    pub fn page_at(&self, rank: u64) -> Result<u64, DumpError> {
         let n = self.before.partition_point(|before| *before <= rank).saturating_sub(1);
         if n >= self.blocks() {
             return Ok(self.blocks().checked_sub(1).map_or(0, |last| self.pages(last).end));
@@ -565,7 +573,7 @@ mod tests {
     use crate::filter::Filter;
     use crate::reader::{Io, Reader};
     use crate::rule::Level;
-    use crate::synthetic::large::{Large, Mix};
+    use synthetic_dumps::large::{Large, Mix};
 
     /// Returns what is chosen where each measured row takes as long as `times` says, one after the other.
     fn chosen(memory: u64, times: &[u64]) -> (Io, u64) {
@@ -582,7 +590,7 @@ mod tests {
             }
             Duration::from_micros(now.get())
         };
-        (Plan::faster((&dump, Io::Map), &filter, &clock).unwrap(), asked.get())
+        (Plan::faster(&dump, Io::Map, &filter, &clock).unwrap(), asked.get())
     }
 
     #[test]

@@ -109,7 +109,7 @@ pub fn open(parts: &[Part], note: Option<&[u8]>) -> Result<Dump, DumpError> {
     let places: Option<Vec<Place>> = parts.iter().map(|part| part.place.clone()).collect();
     let machine = Machine::X86_64;
     match places {
-        Some(places) => with_note(Dump::of_memory(storage, machine, &given((path, size), &places)?)?, note),
+        Some(places) => with_note(Dump::of_memory(storage, machine, &given(path, size, &places)?)?, note),
         None if parts.len() > 1 => usage(format!(
             "{} has several parts: say for each where it is, as in {0}@0+2G and {0}@4G:2G",
             path.display()
@@ -224,7 +224,7 @@ fn check_file(storage: &Storage, size: u64) -> Result<(), DumpError> {
 }
 
 /// Returns the parts as they are given.
-fn given((path, size): (&Path, u64), places: &[Place]) -> Result<Vec<Segment>, DumpError> {
+fn given(path: &Path, size: u64, places: &[Place]) -> Result<Vec<Segment>, DumpError> {
     let wrong = |place: &Place, what: &str| {
         let Place { address, offset, .. } = place;
         Err(DumpError::Usage(format!("--ram {}@{address:#x} at offset {offset:#x}: {what}", path.display())))

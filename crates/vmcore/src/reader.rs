@@ -68,7 +68,7 @@ impl<'d> Reader<'d> {
         };
         let windows = match (&dump.content, window) {
             (Content::Segments { storage, .. }, Some(window)) => {
-                storage.plain().map(|file| Windows::new(file, (storage.size(), window), storage.calls()))
+                storage.plain().map(|file| Windows::new(file, storage.size(), window, storage.calls()))
             }
             _ => None,
         };
@@ -83,7 +83,8 @@ impl<'d> Reader<'d> {
     }
 
     /// Whether it maps the file.
-    pub(crate) fn maps(&self) -> bool {
+    #[must_use]
+    pub fn maps(&self) -> bool {
         self.windows.is_some()
     }
 
@@ -121,7 +122,7 @@ impl<'d> Reader<'d> {
     fn as_they_are(&mut self, address: u64, length: usize) -> Result<&[u8], MemoryError> {
         let length = length.min(PIECE_MAX);
         let place = match &self.dump.content {
-            Content::Segments { storage, segments, .. } => self.segment(storage, segments, (address, length))?,
+            Content::Segments { storage, segments, .. } => self.segment(storage, segments, address, length)?,
             Content::Pages(_) | Content::Archive(_) => self.page(address, length)?,
         };
         match (place, &mut self.windows) {
@@ -137,7 +138,8 @@ impl<'d> Reader<'d> {
         &mut self,
         storage: &Storage,
         segments: &Segments,
-        (address, length): (u64, usize),
+        address: u64,
+        length: usize,
     ) -> Result<Place, MemoryError> {
         let end = address.saturating_add(length as u64);
         let whole = segments.from(address).filter(|s| s.start <= address && end - s.start <= s.stored);
@@ -159,7 +161,7 @@ impl<'d> Reader<'d> {
                 Some(_) => length,
                 None => usize::try_from(rest).unwrap_or(length - within),
             };
-            gather((storage, segments), (at, page), &mut self.buffer[within..within + rest])?;
+            gather(storage, segments, at, page, &mut self.buffer[within..within + rest])?;
             at += rest as u64;
         }
         Ok(Place::Buffer)
@@ -203,8 +205,10 @@ impl<'d> Reader<'d> {
 
 /// Reads what lies within one page, or in one segment, into `buffer`; what of the page is no memory is zero.
 fn gather(
-    (storage, segments): (&Storage, &Segments),
-    (address, page): (u64, u64),
+    storage: &Storage,
+    segments: &Segments,
+    address: u64,
+    page: u64,
     buffer: &mut [u8],
 ) -> Result<(), MemoryError> {
     let end = address + buffer.len() as u64;
@@ -214,14 +218,14 @@ fn gather(
     buffer.fill(0);
     while let Some(segment) = segments.from(at).filter(|segment| segment.start < page_end) {
         any |= segment.stored > 0 && segment.start.max(at) < segment.start + segment.stored;
-        fill(storage, segment, (address, buffer))?;
+        fill(storage, segment, address, buffer)?;
         at = segment.start + segment.memory;
     }
     if any { Ok(()) } else { Err(MemoryError::Absent(address)) }
 }
 
 /// Copies what a segment has of the bytes from `address`.
-fn fill(storage: &Storage, segment: &Segment, (address, buffer): (u64, &mut [u8])) -> Result<(), MemoryError> {
+fn fill(storage: &Storage, segment: &Segment, address: u64, buffer: &mut [u8]) -> Result<(), MemoryError> {
     let (start, end) = (segment.start.max(address), segment.start + segment.stored);
     let end = end.min(address + buffer.len() as u64);
     if start >= end {

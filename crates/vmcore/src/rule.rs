@@ -4,7 +4,7 @@ use crate::bytes::u64_at;
 use crate::layout::{HugeRule, Layout, OrderRule, RECORD};
 
 /// What is dropped, as makedumpfile's `-d` numbers it: a sum of 1, 2, 4, 8 and 16.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Level(u8);
 
 impl Level {

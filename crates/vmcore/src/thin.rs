@@ -7,7 +7,6 @@
 use std::ops::Range;
 
 use crate::bytes::{put, u32_at, u64_at};
-use crate::dump::Dump;
 use crate::error::DumpError;
 use crate::filter::Filter;
 use crate::layout::TypeTest;
@@ -38,7 +37,7 @@ impl Thin {
     ///
     /// # Errors
     /// When records are not as they are on machines that this was made for.
-    pub(crate) fn new(reader: &mut Reader<'_>, filter: &Filter, plan: &Plan) -> Result<Self, DumpError> {
+    pub(crate) fn new(reader: &mut Reader<'_>, filter: &Filter, plan: &Plan<'_>) -> Result<Self, DumpError> {
         let (map, layout) = (filter.map(), filter.layout());
         let (page, record) = (reader.dump().page_size(), map.record() as u64);
         if page % (record * 64) != 0 {
@@ -74,12 +73,8 @@ impl Thin {
     }
 
     /// Returns what becomes of a page; nothing for one that stays as it is.
-    pub(crate) fn page(
-        &self,
-        (dump, plan): (&Dump, &Plan),
-        number: u64,
-        bytes: &[u8],
-    ) -> Result<Option<Vec<u8>>, DumpError> {
+    pub(crate) fn page(&self, plan: &Plan<'_>, number: u64, bytes: &[u8]) -> Result<Option<Vec<u8>>, DumpError> {
+        let dump = plan.dump();
         let address = number * dump.page_size();
         let n = self.extents.partition_point(|(range, _)| range.end <= address);
         let Some((range, first)) = self.extents.get(n).filter(|(range, _)| range.start <= address) else {

@@ -180,10 +180,10 @@ impl Types {
 
     /// Returns place (in bytes) and type of a member, also of one in a structure without a name; bit fields have none.
     pub(crate) fn member(&self, id: TypeId, name: &str) -> Option<(u64, TypeId)> {
-        self.member_within((id, name.as_bytes()), DEPTH_MAX, &Cell::new(MEMBERS_MAX))
+        self.member_within(id, name.as_bytes(), DEPTH_MAX, &Cell::new(MEMBERS_MAX))
     }
 
-    fn member_within(&self, (id, name): (TypeId, &[u8]), depth: u32, budget: &Cell<u32>) -> Option<(u64, TypeId)> {
+    fn member_within(&self, id: TypeId, name: &[u8], depth: u32, budget: &Cell<u32>) -> Option<(u64, TypeId)> {
         let (_, head) = self.plain(id).filter(|(_, head)| [kind::STRUCT, kind::UNION].contains(&head.kind))?;
         for n in 0..head.count {
             budget.set(budget.get().checked_sub(1)?);
@@ -197,7 +197,7 @@ impl Types {
                 return (width == 0 && bits % 8 == 0).then_some((offset, kind));
             }
             if own.is_empty() && depth > 0 {
-                let found = self.member_within((kind, name), depth - 1, budget);
+                let found = self.member_within(kind, name, depth - 1, budget);
                 if let Some((within, kind)) = found {
                     return Some((offset + within, kind));
                 }
@@ -237,7 +237,7 @@ mod tests {
     use proptest::prelude::{any, prop, proptest};
 
     use super::{Shape, Types};
-    use crate::synthetic::vmlinux::Btf;
+    use synthetic_dumps::vmlinux::Btf;
 
     fn bytes() -> Vec<u8> {
         let mut btf = Btf::default();

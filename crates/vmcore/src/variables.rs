@@ -105,11 +105,11 @@ impl<'v> Variables<'v> {
         let pattern = [&LOCATION[..], &address.to_le_bytes()].concat();
         // An address stands at its variable, and by chance nowhere else, or rarely.
         let places = memchr::memmem::find_iter(info, &pattern);
-        places.take(16).find_map(|at| self.kind_at(dwarf, (name, at)))
+        places.take(16).find_map(|at| self.kind_at(dwarf, name, at))
     }
 
     /// Returns what the variable is whose description holds the bytes at `at`.
-    fn kind_at(&self, dwarf: &Dwarf<Bytes<'_>>, (name, at): (&str, usize)) -> Option<Kind> {
+    fn kind_at(&self, dwarf: &Dwarf<Bytes<'_>>, name: &str, at: usize) -> Option<Kind> {
         let mut headers = dwarf.units();
         let header = loop {
             let header = headers.next().ok()??;
@@ -208,8 +208,8 @@ impl<'v> Description<'_, 'v> {
 #[cfg(test)]
 mod tests {
     use super::{Kind, Variables};
-    use crate::synthetic::vmlinux;
     use crate::vmlinux::Vmlinux;
+    use synthetic_dumps::vmlinux;
 
     const BASE: u64 = 0xffff_ffff_8100_0000;
 

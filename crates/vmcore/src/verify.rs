@@ -18,14 +18,14 @@ pub struct Differences {
     pub first: Option<u64>,
 }
 
-/// Compares all pages of a plan; pages that cannot be read in `dump` may be missing in `copy`.
+/// Compares all pages of a plan; pages that cannot be read in its dump may be missing in `copy`.
 ///
 /// # Errors
 /// When the plan cannot be read.
-pub fn verify((dump, plan): (&Dump, &Plan), copy: &Dump, work: &Work) -> Result<Differences, DumpError> {
+pub fn verify(plan: &Plan<'_>, copy: &Dump, work: &Work) -> Result<Differences, DumpError> {
     let next = AtomicUsize::new(0);
     let all = Mutex::new(Differences::default());
-    let size = dump.page_size();
+    let (dump, size) = (plan.dump(), plan.dump().page_size());
     crew(work.threads, || {
         let (mut one, mut other) = (Reader::new(dump, work.io), Reader::new(copy, work.io));
         let mut words = vec![0; plan.words()];
@@ -41,7 +41,7 @@ pub fn verify((dump, plan): (&Dump, &Plan), copy: &Dump, work: &Work) -> Result<
                 let length = size as usize;
                 let same = match (one.bytes(page * size, length), other.bytes(page * size, length)) {
                     (Ok(one), Ok(other)) => {
-                        one == other || plan.instead(dump, page, one)?.is_some_and(|instead| instead == other)
+                        one == other || plan.instead(page, one)?.is_some_and(|instead| instead == other)
                     }
                     (Err(_), Err(_)) => true,
                     _ => false,

@@ -135,7 +135,7 @@ const PAGE_TYPES: [(&str, &str); 5] = [
 ///
 /// # Errors
 /// When it has no types.
-pub(crate) fn of_vmlinux(vmlinux: &Vmlinux) -> Result<String, DumpError> {
+pub fn of_vmlinux(vmlinux: &Vmlinux) -> Result<String, DumpError> {
     let types = vmlinux.types()?;
     let mut lines = Vec::new();
     lines.extend(vmlinux.release().map(|release| format!("OSRELEASE={release}")));
@@ -193,7 +193,7 @@ fn numbers(types: &Types) -> Vec<String> {
 ///
 /// # Errors
 /// When it has none.
-pub(crate) fn of_dump(dump: &Dump) -> Result<Vec<u8>, DumpError> {
+pub fn of_dump(dump: &Dump) -> Result<Vec<u8>, DumpError> {
     match note::vmcoreinfo(dump.notes()) {
         Some(range) => Ok(dump.notes()[range].to_vec()),
         None if dump.info().is_empty() => Err(DumpError::NoNote),

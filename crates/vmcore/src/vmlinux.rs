@@ -25,7 +25,7 @@ const BUILD_ID: u32 = 3;
 
 /// An opened vmlinux.
 #[derive(Debug)]
-pub(crate) struct Vmlinux {
+pub struct Vmlinux {
     path: PathBuf,
     map: Mmap,
     machine: Machine,
@@ -56,7 +56,7 @@ impl Vmlinux {
     ///
     /// # Errors
     /// When it cannot be read or is no such file.
-    pub(crate) fn open(path: &Path) -> Result<Self, DumpError> {
+    pub fn open(path: &Path) -> Result<Self, DumpError> {
         let file = File::open(path).map_err(DumpError::reading(path, 0))?;
         // SAFETY: the mapping is read-only, and its bytes are numbers and names that are checked where they are used; every
         // value of theirs is valid, also if someone writes to the file meanwhile.
@@ -180,7 +180,7 @@ mod tests {
     use proptest::prelude::{any, prop, proptest};
 
     use super::{Symbol, Vmlinux};
-    use crate::synthetic::vmlinux;
+    use synthetic_dumps::vmlinux;
 
     fn small() -> vmlinux::Vmlinux {
         vmlinux::Vmlinux {

@@ -5,7 +5,7 @@
 //! reading (`marvin-dump experiment map-size`).
 //!
 //! If a mapped file becomes shorter, touching what is gone ends the program by SIGBUS. The program says so before it
-//! ends (`command::guard`); who cannot rule it out takes `--io read`.
+//! ends (`crates/marvin-dump/src/guard.rs`); who cannot rule it out takes `--io read`.
 
 use std::fs::File;
 use std::io;
@@ -44,7 +44,7 @@ struct Slot {
 impl<'d> Windows<'d> {
     /// Prepares windows on a file of `size` bytes; nothing is mapped yet. Each has `window` bytes, a multiple of a page, or
     /// as many as are good for the file.
-    pub(crate) fn new(file: &'d File, (size, window): (u64, Option<u64>), calls: &'d Calls) -> Self {
+    pub(crate) fn new(file: &'d File, size: u64, window: Option<u64>, calls: &'d Calls) -> Self {
         let window = window.unwrap_or(WINDOW);
         Self { file, size, window, slots: Vec::new(), clock: 0, last: 0, calls }
     }
@@ -114,7 +114,7 @@ mod tests {
         std::os::unix::fs::FileExt::write_all_at(&file, &bytes, 0).unwrap();
         for window in [4096, 16 << 10, 1 << 20] {
             let calls = Calls::default();
-            let mut windows = Windows::new(&file, (bytes.len() as u64, Some(window)), &calls);
+            let mut windows = Windows::new(&file, bytes.len() as u64, Some(window), &calls);
             for (at, length) in [(0, 4096), (4000, 200), (4090, 8192), (90_000, 10_000), (4000, 200), (99_999, 1)] {
                 assert_eq!(windows.slice(at as u64, length).unwrap(), &bytes[at..at + length], "{window}");
             }

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use vmcore::synthetic::Synthetic;
+use synthetic_dumps::Synthetic;
 use vmcore::{
     Codec, Dump, DumpError, FileSink, Filter, Flattened, Io, Level, MemoryError, MemoryMap, Overwrite, Plan, Reader,
     Sink, Style, Work, Written, write_kdump,
@@ -36,20 +36,20 @@ fn synthetic(folder: &Path) -> Result<Dump, Box<dyn Error>> {
     Ok(Dump::open(&[path])?)
 }
 
-fn plan(dump: &Dump, level: Level, work: &Work) -> Result<Plan, Box<dyn Error>> {
+fn plan<'d>(dump: &'d Dump, level: Level, work: &Work) -> Result<Plan<'d>, Box<dyn Error>> {
     let filter = level.filters().then(|| Filter::new(&mut Reader::new(dump, work.io), level)).transpose()?;
     Ok(Plan::make(dump, filter.as_ref(), work)?)
 }
 
 /// Writes a dump into a file; returns it, opened, and what was written.
-fn write(dump: &Dump, plan: &Plan, style: &Style, path: PathBuf) -> Result<(Dump, Written), Box<dyn Error>> {
-    let written = write_kdump((dump, plan), style, &work(2), &FileSink::create(&path, Overwrite::No)?)?;
+fn write(plan: &Plan<'_>, style: &Style, path: PathBuf) -> Result<(Dump, Written), Box<dyn Error>> {
+    let written = write_kdump(plan, style, &work(2), &FileSink::create(&path, Overwrite::No)?)?;
     assert_eq!(std::fs::metadata(&path)?.len(), written.bytes);
     Ok((Dump::open(&[path])?, written))
 }
 
 /// Holds two dumps against each other: `copy` has the pages of the plan and no others.
-fn same(dump: &Dump, copy: &Dump, plan: &Plan) -> Outcome {
+fn same(dump: &Dump, copy: &Dump, plan: &Plan<'_>) -> Outcome {
     let kept = plan.kept_pages()?;
     let (mut one, mut other) = (Reader::new(dump, Io::Read), Reader::new(copy, Io::Map));
     for page in 0..dump.pages() {
@@ -76,7 +76,7 @@ fn what_was_written_reads_back() -> Outcome {
             let level = Level::new(level).ok_or("no level")?;
             let plan = plan(&dump, level, &work(1))?;
             let path = folder.path().join(format!("{}{}", codec.name(), level.number()));
-            let (copy, written) = write(&dump, &plan, &style(codec, level), path)?;
+            let (copy, written) = write(&plan, &style(codec, level), path)?;
             same(&dump, &copy, &plan)?;
             assert_eq!(written.pages, plan.kept());
             assert!(written.zero > 0 && written.unreadable == 0 && !written.full);
@@ -90,11 +90,11 @@ fn what_was_written_can_be_filtered_again() -> Outcome {
     let folder = tempfile::tempdir()?;
     let dump = synthetic(folder.path())?;
     let all = plan(&dump, Level::new(0).ok_or("no level")?, &work(1))?;
-    let (whole, _) = write(&dump, &all, &style(Codec::Snappy, Level::MAX), folder.path().join("whole"))?;
+    let (whole, _) = write(&all, &style(Codec::Snappy, Level::MAX), folder.path().join("whole"))?;
     let (direct, again) = (plan(&dump, Level::MAX, &work(1))?, plan(&whole, Level::MAX, &work(2))?);
     assert_eq!(direct.kept_pages()?, again.kept_pages()?);
     assert_eq!(direct.counts(), again.counts());
-    let (copy, _) = write(&whole, &again, &style(Codec::Zstd, Level::MAX), folder.path().join("again"))?;
+    let (copy, _) = write(&again, &style(Codec::Zstd, Level::MAX), folder.path().join("again"))?;
     same(&dump, &copy, &direct)
 }
 
@@ -105,7 +105,7 @@ fn flattened_dumps_are_read_in_place() -> Outcome {
     let plan = plan(&dump, Level::MAX, &work(1))?;
     let path = folder.path().join("flat");
     let sink = Flattened::begin(std::fs::File::create(&path)?)?;
-    write_kdump((&dump, &plan), &style(Codec::Zstd, Level::MAX), &work(2), &sink)?;
+    write_kdump(&plan, &style(Codec::Zstd, Level::MAX), &work(2), &sink)?;
     drop(sink);
     let copy = Dump::open(&[path])?;
     assert!(copy.flattened());
@@ -125,7 +125,7 @@ fn equal_pages_are_stored_once() -> Outcome {
     std::os::unix::fs::FileExt::write_all_at(&file, &noise, end - 4096)?;
     let dump = Dump::open(&[path])?;
     let plan = plan(&dump, Level::new(0).ok_or("no level")?, &work(1))?;
-    let (copy, written) = write(&dump, &plan, &style(Codec::None, Level::MAX), folder.path().join("copy"))?;
+    let (copy, written) = write(&plan, &style(Codec::None, Level::MAX), folder.path().join("copy"))?;
     assert!(written.twins >= 1, "{written:?}");
     same(&dump, &copy, &plan)
 }
@@ -151,7 +151,7 @@ fn a_descriptor_is_written_behind_its_data() -> Outcome {
     let dump = synthetic(folder.path())?;
     let plan = plan(&dump, Level::new(0).ok_or("no level")?, &work(1))?;
     let sink = Watched::default();
-    write_kdump((&dump, &plan), &style(Codec::Zstd, Level::MAX), &work(2), &sink)?;
+    write_kdump(&plan, &style(Codec::Zstd, Level::MAX), &work(2), &sink)?;
     let writes = sink.0.into_inner().unwrap();
     let number = |at: usize| u64::from(u32::from_le_bytes(writes[0].1[at..at + 4].try_into().unwrap()));
     let first = (1 + number(432) + number(436)) * 4096;
@@ -180,7 +180,7 @@ fn a_limit_leaves_a_file_that_can_be_used() -> Outcome {
     let plan = plan(&dump, Level::new(16).ok_or("no level")?, &work(1))?;
     let path = folder.path().join("part");
     let style = Style { limit: Some(1 << 20), ..style(Codec::None, Level::MAX) };
-    let written = write_kdump((&dump, &plan), &style, &work(1), &FileSink::create(&path, Overwrite::No)?)?;
+    let written = write_kdump(&plan, &style, &work(1), &FileSink::create(&path, Overwrite::No)?)?;
     assert!(written.full && written.bytes <= 1 << 20 && written.pages < plan.kept());
     let copy = Dump::open(&[path])?;
     assert!(copy.incomplete());
@@ -226,7 +226,7 @@ fn more_program_headers_than_their_number_can_say_are_read() -> Outcome {
     let dump = Dump::open(&[path])?;
     let plan = plan(&dump, Level::new(0).ok_or("no level")?, &work(1))?;
     assert_eq!(plan.kept(), count);
-    let (copy, written) = write(&dump, &plan, &style(Codec::Zstd, Level::MAX), folder.path().join("copy"))?;
+    let (copy, written) = write(&plan, &style(Codec::Zstd, Level::MAX), folder.path().join("copy"))?;
     // Each of the two threads stores it at most once.
     assert!((count - 2..count).contains(&written.twins), "{written:?}");
     assert_eq!(Reader::new(&copy, Io::Map).bytes((count - 1) * 2 * 4096, 4096)?, [7; 4096]);

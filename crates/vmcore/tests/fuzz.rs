@@ -7,12 +7,12 @@ use std::cell::Cell;
 use std::error::Error;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use clap::Parser;
-use vmcore::command::{Arguments, Host, run};
-use vmcore::synthetic::Synthetic;
-use vmcore::{Dump, Io, Reader, fuzzing};
+use synthetic_dumps::Synthetic;
+use vmcore::{
+    Codec, Dump, FileSink, Filter, Flattened, Io, Level, Overwrite, Plan, Reader, Sink, Style, Work, fuzzing, names,
+    write_archive, write_elf, write_kdump,
+};
 
 type Outcome = Result<(), Box<dyn Error>>;
 
@@ -126,7 +126,7 @@ fn changed(seed: &[u8], numbers: &mut Numbers) -> Vec<u8> {
 }
 
 /// Runs a body on changed seeds.
-fn fuzz(what: &str, (seeds, times): (&[Vec<u8>], usize), mut body: impl FnMut(&[u8])) {
+fn fuzz(what: &str, seeds: &[Vec<u8>], times: usize, mut body: impl FnMut(&[u8])) {
     for (n, seed) in seeds.iter().enumerate() {
         let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15 ^ n as u64);
         for round in 0..times {
@@ -136,21 +136,26 @@ fn fuzz(what: &str, (seeds, times): (&[Vec<u8>], usize), mut body: impl FnMut(&[
     }
 }
 
-/// Carries out a command; returns its answer.
-fn answer(folder: &Path, line: &str) -> Result<Vec<u8>, Box<dyn Error>> {
-    let place = |word: &str| {
-        word.strip_prefix('@').map_or_else(|| word.to_owned(), |name| folder.join(name).display().to_string())
-    };
-    let words = std::iter::once("marvin-dump".to_owned()).chain(line.split(' ').map(place));
-    let arguments = Arguments::try_parse_from(words)?;
-    let (mut answers, mut messages, mut input) = (Vec::new(), Vec::new(), std::io::empty());
-    let clock = || Duration::ZERO;
-    let mut host = Host { input: &mut input, answers: &mut answers, messages: &mut messages, clock: &clock };
-    let code = run(&arguments, &mut host).code();
-    if code != 0 {
-        return Err(format!("{line}: {code}: {}", String::from_utf8_lossy(&messages)).into());
-    }
-    Ok(answers)
+/// What a dump is written as.
+#[derive(Clone, Copy)]
+enum What {
+    Elf,
+    Kdump(Codec),
+    Archive,
+}
+
+#[derive(Clone, Copy)]
+struct Form {
+    what: What,
+    flattened: bool,
+}
+
+const fn file(what: What) -> Form {
+    Form { what, flattened: false }
+}
+
+const fn flat(what: What) -> Form {
+    Form { what, flattened: true }
 }
 
 /// A folder with small valid files.
@@ -169,13 +174,27 @@ impl Seeds {
         self.folder.path().join(name)
     }
 
-    /// Returns what a command makes of the tiny dump.
-    fn made(&self, options: &str) -> Result<Vec<u8>, Box<dyn Error>> {
-        if options.contains("-F") {
-            return answer(self.folder.path(), &format!("{options} --message-level 0 --threads 1 @tiny"));
-        }
-        answer(self.folder.path(), &format!("{options} --message-level 0 --threads 1 -f @tiny @made"))?;
-        Ok(std::fs::read(self.path("made"))?)
+    /// Returns what the tiny dump becomes in a form.
+    fn made(&self, form: Form) -> Result<Vec<u8>, Box<dyn Error>> {
+        let (dump, path) = (Dump::open(&[self.path("tiny")])?, self.path("made"));
+        let filter = Filter::for_level(&mut Reader::new(&dump, Io::Map), Level::default())?;
+        let work = Work { threads: 1, io: Io::Map, memory: 64 << 20, folder: None };
+        let plan = Plan::make(&dump, filter.as_ref(), &work)?;
+        let mut flat = Vec::new();
+        let sink: Box<dyn Sink + '_> = match form.flattened {
+            true => Box::new(Flattened::begin(&mut flat)?),
+            false => Box::new(FileSink::create(&path, Overwrite::Yes)?),
+        };
+        let codec = if let What::Kdump(codec) = form.what { codec } else { Codec::Zstd };
+        let names = names(&mut Reader::new(&dump, Io::Map));
+        let style = Style { codec, effort: None, level: Level::default(), part: None, limit: None, names };
+        match form.what {
+            What::Elf => write_elf(&plan, &work, &*sink)?,
+            What::Kdump(_) => write_kdump(&plan, &style, &work, &*sink)?,
+            What::Archive => write_archive(&plan, &style, &work, &*sink)?,
+        };
+        drop(sink);
+        Ok(if form.flattened { flat } else { std::fs::read(path)? })
     }
 }
 
@@ -214,15 +233,15 @@ fn mapped(path: &Path) -> Result<Vec<u8>, Box<dyn Error>> {
 fn files_of_all_formats() -> Outcome {
     let seeds = Seeds::new()?;
     let scratch = seeds.path("scratch");
-    let elf = [tiny(), seeds.made("-d 0 -E")?];
-    fuzz("elf", (&elf, 1500), |bytes| fuzzing::elf(bytes, &scratch));
-    let kdump = ["-z", "-c", "-p", "-l"].map(|codec| seeds.made(&format!("-d 0 {codec}")));
+    let elf = [tiny(), seeds.made(file(What::Elf))?];
+    fuzz("elf", &elf, 1500, |bytes| fuzzing::elf(bytes, &scratch));
+    let kdump = [Codec::Zstd, Codec::Zlib, Codec::Snappy, Codec::Lzo].map(|codec| seeds.made(file(What::Kdump(codec))));
     let kdump = kdump.into_iter().collect::<Result<Vec<_>, _>>()?;
-    fuzz("kdump", (&kdump, 700), |bytes| fuzzing::kdump(bytes, &scratch));
-    let archive = [seeds.made("-d 0 --archive")?];
-    fuzz("archive", (&archive, 1500), |bytes| fuzzing::archive(bytes, &scratch));
-    let flattened = [seeds.made("-F -d 0 -z")?, seeds.made("-F -E -d 0")?];
-    fuzz("flattened", (&flattened, 1000), |bytes| fuzzing::flattened(bytes, &scratch));
+    fuzz("kdump", &kdump, 700, |bytes| fuzzing::kdump(bytes, &scratch));
+    let archive = [seeds.made(file(What::Archive))?];
+    fuzz("archive", &archive, 1500, |bytes| fuzzing::archive(bytes, &scratch));
+    let flattened = [seeds.made(flat(What::Kdump(Codec::Zstd)))?, seeds.made(flat(What::Elf))?];
+    fuzz("flattened", &flattened, 1000, |bytes| fuzzing::flattened(bytes, &scratch));
     Ok(())
 }
 
@@ -249,13 +268,13 @@ fn notes_types_and_streams() -> Outcome {
     mapped(&seeds.path("mapped"))?;
     let dump = Dump::open(&[seeds.path("mapped")])?;
     let text: String = dump.info().lines().map(|(key, value)| format!("{key}={value}\n")).collect();
-    fuzz("note", (&[dump.notes().to_vec(), text.into_bytes()], 4000), fuzzing::note);
+    fuzz("note", &[dump.notes().to_vec(), text.into_bytes()], 4000, fuzzing::note);
     let types: [u32; 13] = [0x0001_eb9f, 24, 0, 28, 28, 13, 1, 6 << 24 | 1, 4, 1, 12, 0, 0];
     let mut btf: Vec<u8> = types[..11].iter().flat_map(|number| number.to_le_bytes()).collect();
     btf.extend(b"\0PG_reserved\0");
-    fuzz("btf", (&[btf], 20_000), fuzzing::btf);
+    fuzz("btf", &[btf], 20_000, fuzzing::btf);
     let lzo = [&b"\x15abcd\x6e\x00XY\x20\x00\x00\x01\x00\x00"[..], &[17, 0, 0]].concat();
-    fuzz("lzo", (&[lzo], 20_000), fuzzing::lzo);
+    fuzz("lzo", &[lzo], 20_000, fuzzing::lzo);
     Ok(())
 }
 
@@ -299,8 +318,14 @@ fn each_format_cut_off_at_every_byte() -> Outcome {
     let page = |n: usize| Some(tiny[n * 4096..][..4096].to_vec());
     let original = [None, page(1), page(2), page(3), None, None, page(4), page(5)];
     cut(&seeds, &tiny, &original)?;
-    for options in ["-d 0 -z", "-d 0 -l", "-F -d 0 -z", "-F -E -d 0", "-d 0 --archive"] {
-        cut(&seeds, &seeds.made(options)?, &original)?;
+    for form in [
+        file(What::Kdump(Codec::Zstd)),
+        file(What::Kdump(Codec::Lzo)),
+        flat(What::Kdump(Codec::Zstd)),
+        flat(What::Elf),
+        file(What::Archive),
+    ] {
+        cut(&seeds, &seeds.made(form)?, &original)?;
     }
     Ok(())
 }

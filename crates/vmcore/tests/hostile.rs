@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use proptest::prelude::{any, prop, proptest};
-use vmcore::synthetic::Synthetic;
+use synthetic_dumps::Synthetic;
 use vmcore::{
     Codec, Dump, DumpError, FileSink, Filter, Flattened, Io, Level, Overwrite, Plan, Reader, Style, Work, write_kdump,
 };
@@ -40,7 +40,7 @@ fn use_all(path: &Path, out: &Path, io: Io) -> Result<(), DumpError> {
         // A changed header may ask for terabytes: to write and read these one by one would take hours.
         return filter.map(drop);
     }
-    let written = write_kdump((&dump, &plan), &style(), &work(io), &FileSink::create(out, Overwrite::Yes)?)?;
+    let written = write_kdump(&plan, &style(), &work(io), &FileSink::create(out, Overwrite::Yes)?)?;
     let copy = Dump::open(&[out.to_owned()])?;
     let mut reader = Reader::new(&copy, io);
     let readable = (0..copy.pages()).filter(|page| reader.bytes(page * 4096, 4096).is_ok()).count() as u64;
@@ -215,7 +215,7 @@ fn a_full_disk_and_a_closed_pipe_are_told() -> Outcome {
     let dump = Dump::open(&[path])?;
     let plan = Plan::make(&dump, None, &work(Io::Map))?;
     let full = FileSink::create(Path::new("/dev/full"), Overwrite::No)?;
-    let error = write_kdump((&dump, &plan), &style(), &work(Io::Map), &full).unwrap_err();
+    let error = write_kdump(&plan, &style(), &work(Io::Map), &full).unwrap_err();
     insta::assert_snapshot!(error, @"no space is left for /dev/full (at offset 0x0): make room, or drop more with a higher --level or a list such as --level 17,31; what was written is marked incomplete");
     let (reader, writer) = std::io::pipe()?;
     drop(reader);

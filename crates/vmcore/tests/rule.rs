@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::error::Error;
 use std::ops::Range;
 
-use vmcore::synthetic::{KERNELS, Synthetic};
-use vmcore::{Dump, Filter, Io, Level, Machine, Plan, Reader, Work};
+use synthetic_dumps::{KERNELS, Machine, Synthetic};
+use vmcore::{Dump, Filter, Io, Level, Plan, Reader, Work};
 
 type Outcome = Result<(), Box<dyn Error>>;
 

@@ -148,9 +148,9 @@ pub(crate) fn overview(history: &History, seen: &Overview) -> Document {
             subsystem: group.name.clone(),
             machine: history.machines()[cell.machine].id.to_string(),
             state: cell.pair.state.word().to_owned(),
-            ratio: cell.pair.ratio,
-            difference_percent: cell.pair.difference_percent,
-            seeds: cell.pair.ratios.len(),
+            ratio: cell.pair.compared.ratio,
+            difference_percent: cell.pair.compared.difference_percent,
+            seeds: cell.pair.compared.differences.len(),
         })
     });
     serde_json::to_string(&OverviewDocument {
@@ -214,7 +214,7 @@ fn kernels(history: &History) -> KernelsDocument {
             build: kernel.build.id.to_string(),
             version: kernel.build.version.clone(),
             track: kernel.track.clone(),
-            origin: kernel.build.origin.clone(),
+            origin: kernel.build.origin.to_string(),
         }
     };
     KernelsDocument { schema_version: SCHEMA_VERSION, kernels: history.order().iter().map(kernel).collect() }

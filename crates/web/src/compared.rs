@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Build, Declared, LKP, MMTESTS, MachineId, MachineKind, Run, Suite, Workload, imported_metric, imported_workload,
+    Build, Capabilities, Declared, LKP, MMTESTS, MachineId, Run, Suite, Workload, imported_metric, imported_workload,
 };
 use report::{Machines, Question};
 use store::{Store, StoreError};
@@ -26,26 +26,20 @@ pub(crate) fn all_runs(store: &Store, build: &Build, machines: &[&MachineId]) ->
 /// Asks about the seeds and workloads that both have; none where there are none. `command` is what compares the two kernels; it is
 /// told what to measure. Where runs scatter their numbers pair nothing,
 /// and all of them count.
-pub(crate) fn asked_of(kind: MachineKind, [old, new]: [&[Run]; 2], command: String) -> Option<Question> {
-    let seeds = match kind {
-        MachineKind::Exact => {
-            let of = |runs: &[Run]| runs.iter().map(|run| run.seed).collect::<BTreeSet<u64>>();
-            let both: Vec<u64> = of(old).intersection(&of(new)).copied().collect();
-            if both.is_empty() {
-                return None;
-            }
-            both
+pub(crate) fn asked_of(machine: Capabilities, [old, new]: [&[Run]; 2], command: String) -> Option<Question> {
+    let mut seeds = Vec::new();
+    if machine.deterministic {
+        let of = |runs: &[Run]| runs.iter().map(|run| run.seed).collect::<BTreeSet<u64>>();
+        seeds = of(old).intersection(&of(new)).copied().collect();
+        if seeds.is_empty() {
+            return None;
         }
-        MachineKind::Imported => Vec::new(),
-    };
+    }
     let has = |runs: &[Run], name: &str| runs.iter().flat_map(|run| &run.results).any(|result| result.workload == name);
-    let known = match kind {
-        MachineKind::Exact => model::workloads(),
-        MachineKind::Imported => imported(new),
-    };
+    let known = if machine.foreign { imported(new) } else { model::workloads() };
     let workloads: Vec<&'static Workload> =
         known.into_iter().filter(|workload| has(old, workload.name) && has(new, workload.name)).collect();
-    let command = if kind == MachineKind::Exact { measuring(&command, &workloads, &seeds) } else { command };
+    let command = if machine.foreign { command } else { measuring(&command, &workloads, &seeds) };
     (!workloads.is_empty()).then(|| Question {
         suite: ALL_SUITES.to_owned(),
         workloads,

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use model::{Line, Machine, MachineId, MachineKind, RunId};
+use model::{Line, Machine, MachineId, RunId};
 use report::history::{History, Key, Overview, overview};
 use report::{CompareError, Side};
 use store::{Location, Store, StoreError};
@@ -318,14 +318,13 @@ impl Site {
             Ok((build, self.with_store(|store| Ok(compared::all_runs(store, build, &machines)?))?))
         };
         let ((old_build, mut old), (new_build, mut new)) = (of(base)?, of(new)?);
-        let command =
-            format!("marvin compare {} {}", pages::kernel_argument(old_build), pages::kernel_argument(new_build));
-        let Some(mut question) = compared::asked_of(known.kind, [&old, &new], command) else {
+        let command = format!("marvin compare {} {}", old_build.exact_name(), new_build.exact_name());
+        let Some(mut question) = compared::asked_of(known.capabilities(), [&old, &new], command) else {
             let text = "The two kernels have no seed and workload in common that this Marvin declares.";
             return html(pages::message(Frame::at(3, "No comparison"), text));
         };
         question.scatters = history.scatters(&machines, &[&old_build.id, &new_build.id]);
-        if known.kind == MachineKind::Imported {
+        if known.capabilities().foreign {
             let ids: Vec<String> = old.iter().chain(&new).map(|run| run.id.short()).collect();
             question.command = format!("marvin report {}", ids.join(" "));
         }

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use model::{
-    Build, BuildFile, BuildId, Declared, Direction, FailureReason, Machine, MachineId, MachineKind, Outcome, Run,
-    RunId, Stage, SubjectFailure, WorkloadResult, unit_named,
+    Build, BuildFile, BuildId, Declared, Direction, FailureReason, Machine, MachineId, MachineKind, Origin, Outcome,
+    Run, RunId, Stage, SubjectFailure, WorkloadResult, unit_named,
 };
 use store::{Artefact, Store};
 use tempfile::TempDir;
@@ -36,7 +36,7 @@ pub(crate) fn build(version: &str) -> Build {
         id: BuildId::from_hex(&format!("{hex:0<16}").chars().take(60).collect::<String>()).unwrap(),
         name: "deb:6.12".parse().unwrap(),
         version: version.to_owned(),
-        origin: format!("linux-image-{version}-cloud-amd64 {version}-1"),
+        origin: Origin::Package { name: format!("linux-image-{version}-cloud-amd64"), version: format!("{version}-1") },
         image: BuildFile { path: "/cache/vmlinuz".into(), sha256: "00".into() },
         vmlinux: None,
         config: None,

@@ -44,7 +44,7 @@ fn number(bytes: &[u8], at: u64, size: usize) -> Result<u64, String> {
 #[must_use]
 pub fn leaks(program: &[u8], paths: &[String]) -> Vec<Finding> {
     let holds = |path: &str| !path.is_empty() && program.windows(path.len()).any(|window| window == path.as_bytes());
-    paths.iter().filter(|path| holds(path)).map(|path| LEAKS.at(("the agent", 1), format!("holds `{path}`"))).collect()
+    paths.iter().filter(|path| holds(path)).map(|path| LEAKS.at("the agent", 1, format!("holds `{path}`"))).collect()
 }
 
 /// Finds where the declared workloads and those of the agent part.
@@ -52,16 +52,16 @@ pub fn leaks(program: &[u8], paths: &[String]) -> Vec<Finding> {
 pub fn unlike(declared: &[&str], programs: &[&str]) -> Vec<Finding> {
     let lacking = |these: &[&str], those: &[&str], file: &str, verb: &str| -> Vec<Finding> {
         let absent = those.iter().filter(|name| !these.contains(name));
-        absent.map(|name| WORKLOADS.at((file, 1), format!("`{name}` is not {verb}"))).collect()
+        absent.map(|name| WORKLOADS.at(file, 1, format!("`{name}` is not {verb}"))).collect()
     };
     let mut found = lacking(declared, programs, DECLARATIONS, "declared");
     found.extend(lacking(programs, declared, PROGRAMS, "written"));
     let differs = declared.iter().zip(programs).find(|(one, other)| one != other);
     if let (true, Some((one, other))) = (found.is_empty(), differs) {
-        found.push(WORKLOADS.at((PROGRAMS, 1), format!("`{other}` stands where `{one}` is declared")));
+        found.push(WORKLOADS.at(PROGRAMS, 1, format!("`{other}` stands where `{one}` is declared")));
     }
     if found.is_empty() && declared.len() != programs.len() {
-        found.push(WORKLOADS.at((PROGRAMS, 1), "a name twice"));
+        found.push(WORKLOADS.at(PROGRAMS, 1, "a name twice"));
     }
     found
 }

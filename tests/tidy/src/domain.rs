@@ -14,7 +14,7 @@ pub fn domain_words(file: &str, text: &str) -> Vec<Finding> {
     let mut found = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let known = |word: &String| WORDS.contains(&word.as_str()) || WORDS.iter().any(|w| *word == format!("{w}s"));
-        found.extend(words(line).into_iter().filter(known).map(|w| DOMAIN.at((file, number + 1), format!("`{w}`"))));
+        found.extend(words(line).into_iter().filter(known).map(|w| DOMAIN.at(file, number + 1, format!("`{w}`"))));
     }
     found
 }

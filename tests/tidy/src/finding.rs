@@ -13,7 +13,7 @@ pub struct Rule {
 
 impl Rule {
     /// Makes a finding at a line of a file.
-    pub(crate) fn at(&self, (file, line): (&str, usize), what: impl Into<String>) -> Finding {
+    pub(crate) fn at(&self, file: &str, line: usize, what: impl Into<String>) -> Finding {
         Finding { file: file.to_owned(), line, rule: *self, what: what.into() }
     }
 }
@@ -55,13 +55,13 @@ mod tests {
 
     #[test]
     fn a_finding_says_where_what_why_and_what_to_do() {
-        let text = RULE.at(("a/b.rs", 7), "a red line").to_string();
+        let text = RULE.at("a/b.rs", 7, "a red line").to_string();
         assert_eq!(text, "a/b.rs:7: a red line\n    rule: nothing is red\n    do:   paint it");
     }
 
     #[test]
     #[should_panic(expected = "1 found\n\na/b.rs:7: a red line")]
     fn one_finding_fails_a_test() {
-        none(&[RULE.at(("a/b.rs", 7), "a red line")]);
+        none(&[RULE.at("a/b.rs", 7, "a red line")]);
     }
 }

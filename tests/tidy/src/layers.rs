@@ -20,24 +20,47 @@ const TABLE: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("stats", &[]),
     ("wire", &[]),
+    ("process", &[]),
     ("vmcore", &[]),
+    ("marvin-dump", &["vmcore"]),
     ("tracer", &[]),
     ("ingest", &["model", "wire"]),
     ("report", &["model", "stats"]),
-    ("kernel", &["model"]),
+    ("kernel", &["model", "process"]),
     ("store", &["model"]),
-    ("machine", &["model", "wire"]),
+    ("machine", &["model", "process", "wire"]),
     ("agent", &["wire"]),
     ("lab", &["model", "stats", "wire", "vmcore", "ingest", "report", "kernel", "machine", "store"]),
     ("web", &["model", "report", "store"]),
+    ("import", &["ingest", "model", "store"]),
+    ("site", &["ingest", "kernel", "model", "process", "store"]),
     (
         "marvin",
-        &["model", "stats", "wire", "vmcore", "tracer", "ingest", "report", "kernel", "machine", "store", "lab", "web"],
+        &[
+            "model",
+            "stats",
+            "wire",
+            "vmcore",
+            "marvin-dump",
+            "tracer",
+            "ingest",
+            "report",
+            "kernel",
+            "machine",
+            "store",
+            "lab",
+            "web",
+            "import",
+            "site",
+        ],
     ),
 ];
 
 /// Crates of development: they may use everything, and nothing may use them.
 const DEVELOPMENT: &[&str] = &["benches", "stories", "tidy"];
+
+/// Crates that make what tests read: they use nothing of ours, and only tests may use them.
+const FOR_TESTS: &[&str] = &["synthetic-dumps"];
 
 /// Finds arrows that the table does not allow.
 ///
@@ -59,23 +82,25 @@ pub fn layers(metadata: &str, read: impl Fn(&str) -> String) -> Result<Vec<Findi
         if DEVELOPMENT.contains(&name) {
             continue;
         }
-        let Some(allowed) = table.get(name) else {
-            found.push(UNKNOWN.at((manifest, 1), format!("crate `{name}` is not in the table")));
+        let Some(allowed) = table.get(name).copied().or_else(|| FOR_TESTS.contains(&name).then_some(&[][..])) else {
+            found.push(UNKNOWN.at(manifest, 1, format!("crate `{name}` is not in the table")));
             continue;
         };
         // A crate may ask for a feature of its own in its tests.
         for used in ours(package).filter(|used| *used != name && !allowed.contains(used)) {
             let line = line_of(&read(path), used);
-            found.push(LAYERS.at((manifest, line), format!("`{name}` may not use `{used}`")));
+            found.push(LAYERS.at(manifest, line, format!("`{name}` may not use `{used}`")));
         }
     }
     Ok(found)
 }
 
-/// The crates of ours that a package uses: normal, for its build script and for its tests.
+/// The crates of ours that a package uses: normal, for its build script and for its tests; but for what is for tests only.
 fn ours(package: &Value) -> impl Iterator<Item = &str> {
     let all = package["dependencies"].as_array().map(Vec::as_slice).unwrap_or_default();
-    all.iter().filter(|used| used["path"].is_string()).filter_map(|used| used["name"].as_str())
+    let for_tests =
+        |used: &Value| used["kind"] == "dev" && used["name"].as_str().is_some_and(|name| FOR_TESTS.contains(&name));
+    all.iter().filter(move |used| used["path"].is_string() && !for_tests(used)).filter_map(|used| used["name"].as_str())
 }
 
 fn line_of(manifest: &str, name: &str) -> usize {
@@ -115,6 +140,8 @@ mod tests {
         assert_eq!(found("novelty", "model", "null"), ["novelty/Cargo.toml:1 crate `novelty` is not in the table"]);
         assert!(found("tidy", "lab", "null").is_empty());
         assert_eq!(found("lab", "novelty", "null").len(), 1);
+        assert!(found("vmcore", "synthetic-dumps", "\"dev\"").is_empty());
+        assert_eq!(found("vmcore", "synthetic-dumps", "null").len(), 1);
     }
 
     #[test]

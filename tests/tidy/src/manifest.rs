@@ -1,10 +1,16 @@
-//! The root manifest: each dependency stands on one line with its reason.
+//! The root manifest: each dependency stands on one line with its reason; and the lock file: how many packages they bring.
 
 use crate::{Finding, Rule};
 
 const REASONS: Rule = Rule {
     name: "each dependency of the workspace has its reason behind it, on its line",
     remedy: "write `name = \"version\" # what it is for`; what has no good reason is not worth having",
+};
+/// Most packages in the lock file, ours among them.
+const PACKAGES_MAX: usize = 260;
+const PACKAGES: Rule = Rule {
+    name: "the lock file has at most 260 packages",
+    remedy: "look at `cargo tree` for what brings them: features that nobody uses, two versions of one, a package held back",
 };
 const TABLE: &str = "[workspace.dependencies]";
 const SUBTABLE: &str = "[workspace.dependencies.";
@@ -21,16 +27,23 @@ pub fn reasons(file: &str, text: &str) -> Vec<Finding> {
         let name = line.split_once('=').map(|(name, _)| name.trim()).filter(|name| is_name(name));
         let ours = line.contains("path =");
         if line.starts_with(SUBTABLE) {
-            found.push(REASONS.at((file, number + 1), format!("`{line}`")));
+            found.push(REASONS.at(file, number + 1, format!("`{line}`")));
         } else if let Some(name) = name
             && inside
             && !ours
             && comment(line).is_empty()
         {
-            found.push(REASONS.at((file, number + 1), format!("`{name}` without a reason")));
+            found.push(REASONS.at(file, number + 1, format!("`{name}` without a reason")));
         }
     }
     found
+}
+
+/// Finds a lock file with too many packages.
+#[must_use]
+pub fn packages(file: &str, text: &str) -> Vec<Finding> {
+    let count = text.lines().filter(|line| *line == "[[package]]").count();
+    (count > PACKAGES_MAX).then(|| PACKAGES.at(file, 1, format!("{count} packages"))).into_iter().collect()
 }
 
 /// Tells keys of a table from comments and from pieces of a list.
@@ -53,7 +66,14 @@ fn comment(line: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::{TABLE, reasons};
+    use super::{PACKAGES, PACKAGES_MAX, TABLE, packages, reasons};
+
+    #[test]
+    fn too_many_packages_are_found() {
+        assert!(PACKAGES.name.contains(&PACKAGES_MAX.to_string()));
+        assert!(packages("Cargo.lock", &"[[package]]\n".repeat(PACKAGES_MAX)).is_empty());
+        assert_eq!(packages("Cargo.lock", &"[[package]]\n".repeat(PACKAGES_MAX + 1))[0].what, "261 packages");
+    }
 
     #[test]
     fn dependencies_without_a_reason_are_found() {

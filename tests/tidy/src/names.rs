@@ -14,12 +14,12 @@ const NAMES: &[&str] = &["util", "utils", "common", "helper", "helpers", "misc",
 pub fn drawers(file: &str, text: &str) -> Vec<Finding> {
     let is_drawer = |name: &&str| NAMES.contains(name);
     let parts = file.split('/').map(|part| part.strip_suffix(".rs").unwrap_or(part)).filter(is_drawer);
-    let mut found: Vec<Finding> = parts.map(|name| DRAWERS.at((file, 1), format!("`{name}` in its path"))).collect();
+    let mut found: Vec<Finding> = parts.map(|name| DRAWERS.at(file, 1, format!("`{name}` in its path"))).collect();
     let code = code(text);
     for at in occurrences(&code, "mod ") {
         let name = code[at + 4..].split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
         if is_drawer(&name) {
-            found.push(DRAWERS.at((file, line_at(&code, at)), format!("`mod {name}`")));
+            found.push(DRAWERS.at(file, line_at(&code, at), format!("`mod {name}`")));
         }
     }
     found

@@ -18,7 +18,7 @@ pub fn machine_paths(file: &str, text: &str) -> Vec<Finding> {
     };
     let named = |at: usize| FOLDERS.iter().find(|folder| text[at + 1..].starts_with(**folder));
     let slashes = text.match_indices('/').map(|(at, _)| at).filter(|at| begins(*at));
-    let found = slashes.filter_map(|at| Some(PATHS.at((file, line_at(text, at)), format!("`/{}`", named(at)?))));
+    let found = slashes.filter_map(|at| Some(PATHS.at(file, line_at(text, at), format!("`/{}`", named(at)?))));
     found.collect()
 }
 

@@ -1,15 +1,25 @@
-//! How long a file and how wide a trait may be, and how a file opens.
+//! How long a file, how large a crate and how wide a trait may be, and how a file opens.
+
+use std::collections::BTreeMap;
 
 use crate::source::{code, line_at, occurrences};
-use crate::{Finding, Rule};
+use crate::{File, Finding, Rule};
 
 /// Most lines of a file.
 const LINES_MAX: usize = 800;
+/// Most lines of code of a crate with its tests, without blank lines and comments.
+const CRATE_MAX: usize = 12_000;
+/// Crates that are larger, each with the reason.
+const LARGE: &[(&str, &str)] = &[("report", "it is being divided: one document model, and a writer for each form")];
 /// Most methods of a trait.
 const METHODS_MAX: usize = 7;
 
 const LINES: Rule =
     Rule { name: "a file has at most 800 lines", remedy: "split it by what its parts do; half of that is usual" };
+const CRATES: Rule = Rule {
+    name: "a crate has at most 12,000 lines of code",
+    remedy: "divide it where few arrows go: a library and its program, or two subjects",
+};
 const TRAITS: Rule =
     Rule { name: "a trait has at most 7 methods", remedy: "put what only some of its users need into another trait" };
 const HEADER: Rule = Rule {
@@ -21,7 +31,25 @@ const HEADER: Rule = Rule {
 #[must_use]
 pub fn lines(file: &str, text: &str) -> Vec<Finding> {
     let count = text.lines().count();
-    (count > LINES_MAX).then(|| LINES.at((file, count), format!("{count} lines"))).into_iter().collect()
+    (count > LINES_MAX).then(|| LINES.at(file, count, format!("{count} lines"))).into_iter().collect()
+}
+
+/// Finds crates that are too large, and exceptions that are needed no more.
+#[must_use]
+pub fn crates<'f>(files: impl Iterator<Item = &'f File>) -> Vec<Finding> {
+    let mut sizes: BTreeMap<&str, usize> = BTreeMap::new();
+    for file in files {
+        if let Some((name, _)) = file.path.strip_prefix("crates/").and_then(|rest| rest.split_once('/')) {
+            let is_code = |line: &&str| !line.is_empty() && !line.starts_with("//");
+            *sizes.entry(name).or_default() += file.text.lines().map(str::trim).filter(is_code).count();
+        }
+    }
+    let excepted = |name: &str| LARGE.iter().any(|(large, _)| *large == name);
+    let wrong = sizes.iter().filter(|(name, lines)| (**lines > CRATE_MAX) != excepted(name));
+    let said = |lines: usize| if lines > CRATE_MAX { "" } else { ": it needs no exception any more" };
+    wrong
+        .map(|(name, lines)| CRATES.at(&format!("crates/{name}"), 1, format!("{lines} lines of code{}", said(*lines))))
+        .collect()
 }
 
 /// Finds a file that does not say what it is for.
@@ -29,7 +57,7 @@ pub fn lines(file: &str, text: &str) -> Vec<Finding> {
 pub fn header(file: &str, text: &str) -> Vec<Finding> {
     let first = text.lines().next().unwrap_or_default();
     let said = first.strip_prefix("//!").is_some_and(|rest| !rest.trim().is_empty());
-    (!said).then(|| HEADER.at((file, 1), format!("`{first}`"))).into_iter().collect()
+    (!said).then(|| HEADER.at(file, 1, format!("`{first}`"))).into_iter().collect()
 }
 
 /// Finds traits with too many methods.
@@ -40,7 +68,7 @@ pub fn traits(file: &str, text: &str) -> Vec<Finding> {
         let name: String = code[start..].split_whitespace().nth(1)?.chars().take_while(|c| *c != ':').collect();
         let count = methods(&code[start..]);
         let what = || format!("trait `{name}` has {count} methods");
-        (count > METHODS_MAX).then(|| TRAITS.at((file, line_at(&code, start)), what()))
+        (count > METHODS_MAX).then(|| TRAITS.at(file, line_at(&code, start), what()))
     };
     occurrences(&code, "trait").into_iter().filter_map(wide).collect()
 }
@@ -63,7 +91,8 @@ fn methods(code: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{LINES_MAX, METHODS_MAX, header, lines, traits};
+    use super::{CRATE_MAX, LARGE, LINES_MAX, METHODS_MAX, crates, header, lines, traits};
+    use crate::File;
 
     #[test]
     fn the_rules_name_the_limits() {
@@ -75,6 +104,19 @@ mod tests {
     fn a_long_file_is_found() {
         assert!(lines("a.rs", &"\n".repeat(LINES_MAX)).is_empty());
         assert_eq!(lines("a.rs", &"\n".repeat(LINES_MAX + 1))[0].what, "801 lines");
+    }
+
+    #[test]
+    fn a_large_crate_is_found() {
+        let file = |name: &str, lines: usize| {
+            let text = "let a = 1;\n\n// Why.\n".repeat(lines);
+            File { path: format!("crates/{name}/src/lib.rs"), text }
+        };
+        let found = crates([file("a", CRATE_MAX), file("b", 1), file("b", CRATE_MAX)].iter());
+        assert_eq!(found.iter().map(|found| found.what.as_str()).collect::<Vec<_>>(), ["12001 lines of code"]);
+        let (name, _) = LARGE[0];
+        assert!(crates([file(name, CRATE_MAX + 1)].iter()).is_empty());
+        assert_eq!(crates([file(name, 1)].iter()).len(), 1);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::source::{code, code_and_comments, line_at, occurrences, production};
 use crate::{Finding, Rule};
 
 const UNSAFE: Rule = Rule {
-    name: "`unsafe` stands only in crates/agent, crates/vmcore and crates/tracer",
+    name: "`unsafe` stands only in crates/agent, crates/vmcore, crates/marvin-dump and crates/tracer",
     remedy: "do it with safe code, or move it into one of these crates",
 };
 const CLOCK: Rule = Rule {
@@ -21,7 +21,7 @@ const LEFTOVER: Rule = Rule {
 };
 
 /// Crates whose work is system calls and bytes of memory.
-const UNSAFE_CRATES: &[&str] = &["crates/agent/", "crates/vmcore/", "crates/tracer/"];
+const UNSAFE_CRATES: &[&str] = &["crates/agent/", "crates/vmcore/", "crates/marvin-dump/", "crates/tracer/"];
 const CLOCK_WORDS: &[&str] =
     &["SystemTime::now", "Instant::now", "UNIX_EPOCH.elapsed", "rand::", "fastrand::", "getrandom", "RandomState"];
 const SERDE_WORDS: &[&str] = &["flatten", "untagged"];
@@ -34,13 +34,13 @@ pub fn unsafe_code(file: &str, text: &str) -> Vec<Finding> {
     if UNSAFE_CRATES.iter().any(|folder| file.starts_with(folder)) {
         return Vec::new();
     }
-    find(UNSAFE, (file, &code(text)), &["unsafe"])
+    find(UNSAFE, file, &code(text), &["unsafe"])
 }
 
 /// Finds production code that reads the clock or draws random numbers.
 #[must_use]
 pub fn clock_and_chance(file: &str, text: &str) -> Vec<Finding> {
-    find(CLOCK, (file, &production(text)), CLOCK_WORDS)
+    find(CLOCK, file, &production(text), CLOCK_WORDS)
 }
 
 /// Finds attributes of serde that accept what nobody meant.
@@ -49,7 +49,7 @@ pub fn loose_serde(file: &str, text: &str) -> Vec<Finding> {
     let code = code(text);
     let attribute = |start: usize| {
         let end = code[start..].find(']').map_or(code.len(), |length| start + length);
-        find(SERDE, (file, &code[start..end]), SERDE_WORDS).into_iter().map(move |found| (start, found))
+        find(SERDE, file, &code[start..end], SERDE_WORDS).into_iter().map(move |found| (start, found))
     };
     let at_line = |(start, found): (usize, Finding)| Finding { line: line_at(&code, start) + found.line - 1, ..found };
     occurrences(&code, "serde(").into_iter().flat_map(attribute).map(at_line).collect()
@@ -58,15 +58,15 @@ pub fn loose_serde(file: &str, text: &str) -> Vec<Finding> {
 /// Finds code that is not finished, tests that are passed over, and notes to oneself.
 #[must_use]
 pub fn leftovers(file: &str, text: &str) -> Vec<Finding> {
-    let mut found = find(LEFTOVER, (file, &code(text)), LEFTOVER_CODE);
-    found.extend(find(LEFTOVER, (file, &code_and_comments(text)), LEFTOVER_WORDS));
+    let mut found = find(LEFTOVER, file, &code(text), LEFTOVER_CODE);
+    found.extend(find(LEFTOVER, file, &code_and_comments(text), LEFTOVER_WORDS));
     found
 }
 
-fn find(rule: Rule, (file, view): (&str, &str), wanted: &[&str]) -> Vec<Finding> {
+fn find(rule: Rule, file: &str, view: &str, wanted: &[&str]) -> Vec<Finding> {
     let of = |word: &&str| {
         let word = (*word).to_owned();
-        occurrences(view, &word).into_iter().map(move |at| rule.at((file, line_at(view, at)), format!("`{word}`")))
+        occurrences(view, &word).into_iter().map(move |at| rule.at(file, line_at(view, at), format!("`{word}`")))
     };
     wanted.iter().flat_map(of).collect()
 }

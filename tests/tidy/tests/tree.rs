@@ -33,6 +33,12 @@ fn files_are_short() -> Outcome {
 }
 
 #[test]
+fn crates_are_of_a_size_to_be_known() -> Outcome {
+    none(&tidy::crates(Tree::read()?.rust()));
+    Ok(())
+}
+
+#[test]
 fn traits_are_narrow() -> Outcome {
     rust(tidy::traits)
 }
@@ -89,6 +95,14 @@ fn dependencies_have_reasons() -> Outcome {
     let tree = Tree::read()?;
     let manifest = tree.files.iter().find(|file| file.path == "Cargo.toml").ok_or("no root manifest")?;
     none(&tidy::reasons(&manifest.path, &manifest.text));
+    Ok(())
+}
+
+#[test]
+fn dependencies_bring_few_packages() -> Outcome {
+    let tree = Tree::read()?;
+    let lock = tree.files.iter().find(|file| file.path == "Cargo.lock").ok_or("no lock file")?;
+    none(&tidy::packages(&lock.path, &lock.text));
     Ok(())
 }
 

@@ -29,13 +29,13 @@ pub(super) fn zoneinfo(text: &str, taken: &mut Taken) {
             // The first key of a zone's own part is `pages free`.
             ("pages", _) => {
                 group.clone_from(&zone);
-                number(&group, (rest.split_whitespace().next().unwrap_or_default(), rest), taken);
+                number(&group, rest.split_whitespace().next().unwrap_or_default(), rest, taken);
             }
             ("cpu", id) => list = format!("cpu{id} "),
             // Of the processor above, though it is not further in.
             ("vm stats threshold", _) => {}
             ("pagesets" | "protection" | "", _) => {}
-            _ => number(&group, (&format!("{list}{key}"), rest), taken),
+            _ => number(&group, &format!("{list}{key}"), rest, taken),
         }
     }
 }
@@ -48,7 +48,7 @@ fn zone_of(line: &str) -> Option<String> {
 }
 
 /// Takes the last word of a line; more than one number is another line than is known, and no mistake of the kernel's.
-fn number(group: &str, (key, rest): (&str, &str), taken: &mut Taken) {
+fn number(group: &str, key: &str, rest: &str, taken: &mut Taken) {
     match rest.split_whitespace().last().and_then(|word| word.parse().ok()) {
         Some(value) => taken.put(group, key, value),
         None => taken.unread(),

@@ -6,7 +6,7 @@ use std::ops::Range;
 use toml::de::DeTable;
 
 use super::keys::{Key, Kind, Presence, Preset, Table};
-use crate::tools::{Fault, Section, Value, did_you_mean, expected, list, text};
+use crate::tools::{Fault, Section, Shape, Value, did_you_mean, expected, list, text};
 
 /// A table that was checked.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl Record {
     /// Holds a table against what it may have.
     pub(crate) fn of(found: &DeTable<'_>, span: Range<usize>, table: &'static Table) -> Result<Self, Fault> {
         let names: Vec<&str> = table.keys.iter().map(|key| key.name).collect();
-        let section = Section::of(found, span.clone(), (table.what, &names))?;
+        let section = Section::of(found, span.clone(), Shape { what: table.what, keys: &names })?;
         let mut values = BTreeMap::new();
         for key in table.keys {
             if let Some(value) = section.get(key.name) {

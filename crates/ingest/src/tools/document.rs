@@ -52,16 +52,20 @@ pub(crate) struct Section<'a> {
     what: &'static str,
 }
 
+/// What a table is, for messages, and the keys that it may have.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shape<'k> {
+    pub(crate) what: &'static str,
+    pub(crate) keys: &'k [&'k str],
+}
+
 /// A value with its place.
 pub(crate) type Value<'a> = Spanned<DeValue<'a>>;
 
 impl<'a> Section<'a> {
     /// Takes a table that may have these keys.
-    pub(crate) fn of(
-        table: &'a DeTable<'a>,
-        span: Range<usize>,
-        (what, keys): (&'static str, &[&str]),
-    ) -> Result<Self, Fault> {
+    pub(crate) fn of(table: &'a DeTable<'a>, span: Range<usize>, shape: Shape<'_>) -> Result<Self, Fault> {
+        let Shape { what, keys } = shape;
         match table.keys().filter(|key| !keys.contains(&&**key.get_ref())).min_by_key(|key| key.span().start) {
             None => Ok(Self { table, span, what }),
             Some(key) => {
@@ -74,9 +78,9 @@ impl<'a> Section<'a> {
     }
 
     /// Takes a value that is a table with these keys.
-    pub(crate) fn from_value(value: &'a Value<'a>, kind: (&'static str, &[&str])) -> Result<Self, Fault> {
+    pub(crate) fn from_value(value: &'a Value<'a>, shape: Shape<'_>) -> Result<Self, Fault> {
         match value.get_ref().as_table() {
-            Some(table) => Section::of(table, value.span(), kind),
+            Some(table) => Section::of(table, value.span(), shape),
             None => Err(other_type(value, "a table")),
         }
     }

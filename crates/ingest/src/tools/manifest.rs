@@ -6,7 +6,7 @@ use std::ops::Range;
 use model::{Column, Direction, Find, Pick, Reader, Server, Source, Steadiness, Table, Tool, ToolMetric, ToolWorkload};
 use toml::de::DeTable;
 
-use super::document::{Fault, ManifestError, Section, Value, did_you_mean, expected, list, text};
+use super::document::{Fault, ManifestError, Section, Shape, Value, did_you_mean, expected, list, text};
 use super::pattern::Pattern;
 
 /// Largest manifest that is read, in bytes.
@@ -29,10 +29,11 @@ const LIMIT_S_MAX: u64 = 3600;
 
 const STEADINESS: [(&str, Steadiness); 2] = [("steady", Steadiness::Steady), ("chaotic", Steadiness::Chaotic)];
 
-const TOOL: (&str, &[&str]) = ("the manifest", &["name", "about", "packages", "files", "environment", "workload"]);
-const WORKLOAD: (&str, &[&str]) = (
-    "workload",
-    &[
+const TOOL: Shape<'static> =
+    Shape { what: "the manifest", keys: &["name", "about", "packages", "files", "environment", "workload"] };
+const WORKLOAD: Shape<'static> = Shape {
+    what: "workload",
+    keys: &[
         "name",
         "stresses",
         "memory_mib",
@@ -48,11 +49,11 @@ const WORKLOAD: (&str, &[&str]) = (
         "refuse",
         "metric",
     ],
-);
-const SERVER: (&str, &[&str]) = ("server", &["command", "port"]);
-const METRIC: (&str, &[&str]) = (
-    "metric",
-    &[
+};
+const SERVER: Shape<'static> = Shape { what: "server", keys: &["command", "port"] };
+const METRIC: Shape<'static> = Shape {
+    what: "metric",
+    keys: &[
         "name",
         "unit",
         "better",
@@ -67,13 +68,13 @@ const METRIC: (&str, &[&str]) = (
         "pick",
         "factor",
     ],
-);
-const TABLE: (&str, &[&str]) = ("table", &["separator", "column", "row_column", "row"]);
+};
+const TABLE: Shape<'static> = Shape { what: "table", keys: &["separator", "column", "row_column", "row"] };
 
 /// Returns all keys that manifests may have.
 #[cfg(test)]
 pub(crate) fn keys() -> impl Iterator<Item = &'static str> {
-    [TOOL, WORKLOAD, SERVER, METRIC, TABLE].into_iter().flat_map(|(_, keys)| keys.iter().copied())
+    [TOOL, WORKLOAD, SERVER, METRIC, TABLE].into_iter().flat_map(|shape| shape.keys.iter().copied())
 }
 
 /// Reads a manifest.

@@ -10,7 +10,7 @@ mod shipped;
 mod tests;
 
 pub use document::ManifestError;
-pub(crate) use document::{Fault, Section, Value, did_you_mean, expected, list, text};
+pub(crate) use document::{Fault, Section, Shape, Value, did_you_mean, expected, list, text};
 pub use manifest::tool;
 pub use output::{OUTPUT_MAX, OutputError, ToolOutput, tool_samples};
 pub use shipped::SHIPPED;

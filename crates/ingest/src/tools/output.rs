@@ -202,7 +202,7 @@ fn samples(metric: &ToolMetric, output: &ToolOutput<'_>) -> Result<Vec<f64>, Out
         Find::Line(written) => in_lines(&compiled(written)?, &rest, metric)?,
         Find::Key(key) => behind_key(key, &rest, metric)?,
         Find::Table(table) => in_table(table, &rest, metric)?,
-        Find::Json(path) => in_json(path, (&text, &rest), metric)?,
+        Find::Json(path) => in_json(path, &text, &rest, metric)?,
     };
     let values = picked(*pick, found, metric)?;
     if values.is_empty() {
@@ -297,7 +297,7 @@ fn headings(table: &Table, cells: &[String]) -> Option<(usize, usize)> {
 }
 
 /// JSON begins at the first line that begins like it: some tools print warnings before.
-fn in_json(path: &str, (text, lines): (&str, &[Line<'_>]), metric: &ToolMetric) -> Result<Found, OutputError> {
+fn in_json(path: &str, text: &str, lines: &[Line<'_>], metric: &ToolMetric) -> Result<Found, OutputError> {
     let steps = json::steps(path).map_err(OutputError::BadManifest)?;
     let Some(&(first, _)) = lines.iter().find(|(_, line)| line.starts_with(['{', '['])) else {
         return Ok(Found::new());

@@ -13,7 +13,7 @@ use super::SourceError;
 use super::git::{Repository, git};
 use super::program::Program;
 use super::tar::{Archive, Entry, Kind};
-use crate::catalogue::{Offer, field};
+use crate::catalogue::{DebFile, Offer, field};
 use crate::scratch::Scratch;
 use crate::version::{debian, upstream};
 use crate::{KernelError, Step, apt};
@@ -51,9 +51,9 @@ pub(crate) fn import(version: &str, places: &Places<'_>, notify: &dyn Fn(Step)) 
     let repository = Repository::open(&places.repository)?;
     if repository.commit(&format!("refs/tags/{tag}")).is_err() {
         let scratch = Scratch::new(places.downloads)?;
-        notify(Step::Downloading { package: offer.package.clone(), bytes: offer.bytes });
-        let deb = apt::download(&offer, scratch.path())?;
-        notify(Step::Unpacking { what: offer.origin() });
+        notify(Step::Downloading { package: offer.package.clone(), bytes: offer.bytes() });
+        let deb = apt::download(&offer, &offer.files[0], scratch.path())?;
+        notify(Step::Unpacking { what: offer.origin().to_string() });
         let root = scratch.path().join("root");
         apt::unpack(&deb, &root)?;
         fs::remove_file(&deb).map_err(KernelError::at(&deb))?;
@@ -91,8 +91,11 @@ fn offers(records: &str, package: &str) -> Vec<Offer> {
             package: package.to_owned(),
             upstream: upstream(&version).to_owned(),
             flavour: String::new(),
-            bytes: field(record, "Size")?.parse().ok()?,
-            sha256: field(record, "SHA256")?.to_owned(),
+            files: vec![DebFile {
+                package: package.to_owned(),
+                bytes: field(record, "Size")?.parse().ok()?,
+                sha256: field(record, "SHA256")?.to_owned(),
+            }],
             version,
         })
     };
@@ -108,7 +111,7 @@ fn tag(version: &str) -> String {
 fn store(repository: &Repository, archive: &Path, offer: &Offer) -> Result<(), KernelError> {
     let file = File::open(archive).map_err(KernelError::at(archive))?;
     let mut files = Archive::new(XzDecoder::new(BufReader::new(file)));
-    let damaged = |said: String| SourceError::Archive { what: offer.origin(), said };
+    let damaged = |said: String| SourceError::Archive { what: offer.origin().to_string(), said };
     let pipe = KernelError::at;
     let import = git(repository.folder()).args(["fast-import", "--quiet", "--done", "--force"]).deadline_s(1800);
     let ended = import.fed(|input| {
@@ -205,8 +208,7 @@ mod tests {
             version: text(version),
             upstream: text(version.split('-').next().unwrap()),
             flavour: String::new(),
-            bytes: 1,
-            sha256: String::new(),
+            files: Vec::new(),
         }
     }
 
@@ -253,6 +255,6 @@ mod tests {
         let records = "Package: linux-source-6.12\nVersion: 6.12.117-1~deb12u1\nSize: 153476148\nSHA256: ab\n\nPackage: other\nVersion: 1\n\n";
         let found = offers(records, "linux-source-6.12");
         assert_eq!(found.len(), 1);
-        assert_eq!((&*found[0].upstream, found[0].bytes), ("6.12.117", 153_476_148));
+        assert_eq!((&*found[0].upstream, found[0].bytes()), ("6.12.117", 153_476_148));
     }
 }

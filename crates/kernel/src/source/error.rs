@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::Guilt;
+use model::Guilt;
 
 /// Why a source did not become an image.
 #[derive(Debug, thiserror::Error)]

@@ -120,7 +120,7 @@ impl Repository {
             return Err(SourceError::SameCommit { good, bad }.into());
         }
         if !self.is_ancestor(&from, &to)? {
-            return Err(self.no_way((good, &from), (bad, &to))?);
+            return Err(self.no_way(good, &from, bad, &to)?);
         }
         let except = format!("^{from}");
         let list = ["rev-list", "--topo-order", "--reverse", "--parents", &to, &except, "--"];
@@ -151,7 +151,7 @@ impl Repository {
         Ok(git(&self.folder).args(["merge-base", "--is-ancestor", old, new]).end()?.code == Some(0))
     }
 
-    fn no_way(&self, (good, from): (String, &str), (bad, to): (String, &str)) -> Result<KernelError, KernelError> {
+    fn no_way(&self, good: String, from: &str, bad: String, to: &str) -> Result<KernelError, KernelError> {
         if self.is_ancestor(to, from)? {
             return Ok(SourceError::Swapped { good, bad }.into());
         }

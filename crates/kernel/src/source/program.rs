@@ -1,154 +1,80 @@
-//! Programs that are run for a source: with a deadline, nothing of the caller's settings for git, and their output caught.
+//! Programs that are run for a source: nothing of the caller's settings for git reaches them, and how they end is told in a
+//! source's words.
 
-use std::ffi::{OsStr, OsString};
-use std::io::{self, Write};
+use std::ffi::OsStr;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+
+pub(crate) use process::Ended;
+use process::ProgramError;
 
 use super::SourceError;
 use crate::KernelError;
 
-/// The status by which timeout(1) says that it ended the program, and the one after its SIGKILL.
-const TIMED_OUT: [i32; 2] = [124, 137];
-/// The status by which it says that there is no such program.
-const NOT_FOUND: i32 = 127;
+/// What of our environment would have git or make work somewhere else, or in another way.
+const SETTINGS: &[&str] =
+    &["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "MAKEFLAGS"];
 
 /// A program and how it is run.
 #[derive(Debug)]
 pub(crate) struct Program {
-    name: &'static str,
-    arguments: Vec<OsString>,
+    program: process::Program,
     folder: PathBuf,
-    variables: Vec<(&'static str, OsString)>,
-    deadline_s: u64,
-    log: Option<PathBuf>,
-}
-
-/// How a program ended by itself.
-#[derive(Debug)]
-pub(crate) struct Ended {
-    pub(crate) code: Option<i32>,
-    pub(crate) output: Vec<u8>,
-    pub(crate) said: String,
-}
-
-impl Ended {
-    /// Returns the last line that it said.
-    pub(crate) fn reason(&self) -> String {
-        let line = self.said.lines().rfind(|line| !line.trim().is_empty());
-        line.map_or_else(|| format!("exit status {}", self.code.unwrap_or(-1)), |line| line.trim().to_owned())
-    }
-
-    /// Returns what it printed.
-    pub(crate) fn text(&self) -> String {
-        String::from_utf8_lossy(&self.output).into_owned()
-    }
 }
 
 impl Program {
     pub(crate) fn new(name: &'static str, folder: &Path) -> Self {
-        let (arguments, variables) = (Vec::new(), Vec::new());
-        Self { name, arguments, folder: folder.to_owned(), variables, deadline_s: 900, log: None }
+        Self { program: process::Program::new(name).folder(folder).without(SETTINGS), folder: folder.to_owned() }
     }
 
-    pub(crate) fn args<A: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
-        self.arguments.extend(arguments.into_iter().map(|argument| argument.as_ref().to_owned()));
-        self
+    pub(crate) fn args<A: AsRef<OsStr>>(self, arguments: impl IntoIterator<Item = A>) -> Self {
+        Self { program: self.program.args(arguments), ..self }
     }
 
-    pub(crate) fn variable(mut self, name: &'static str, value: impl AsRef<OsStr>) -> Self {
-        self.variables.push((name, value.as_ref().to_owned()));
-        self
+    pub(crate) fn variable(self, name: &'static str, value: impl AsRef<OsStr>) -> Self {
+        Self { program: self.program.variable(name, value), ..self }
     }
 
-    pub(crate) fn deadline_s(mut self, seconds: u64) -> Self {
-        self.deadline_s = seconds;
-        self
+    pub(crate) fn deadline_s(self, seconds: u64) -> Self {
+        Self { program: self.program.deadline_s(seconds), ..self }
     }
 
     /// Has all that it prints written to a file rather than caught.
-    pub(crate) fn log(mut self, file: &Path) -> Self {
-        self.log = Some(file.to_owned());
-        self
+    pub(crate) fn log(self, file: &Path) -> Self {
+        Self { program: self.program.log(file), ..self }
     }
 
     /// Returns it as a user would type it, without our paths and settings in front.
     pub(crate) fn command(&self) -> String {
-        let words = self.arguments.iter().map(|word| word.to_string_lossy().into_owned());
-        std::iter::once(self.name.to_owned()).chain(words).collect::<Vec<_>>().join(" ")
-    }
-
-    fn start(&self, input: Stdio) -> Result<Child, KernelError> {
-        // It does not outlive a Marvin that is killed: timeout(1) hands the signal on to all it started.
-        let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "TERM", "timeout", "--kill-after=10", &self.deadline_s.to_string(), self.name]);
-        command.args(&self.arguments).current_dir(&self.folder).env("LC_ALL", "C").stdin(input);
-        for name in
-            ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "MAKEFLAGS"]
-        {
-            command.env_remove(name);
-        }
-        for (name, value) in &self.variables {
-            command.env(name, value);
-        }
-        match &self.log {
-            Some(file) => {
-                let log = std::fs::File::create(file).map_err(KernelError::at(file))?;
-                let copy = log.try_clone().map_err(KernelError::at(file))?;
-                command.stdout(log).stderr(copy);
-            }
-            None => {
-                command.stdout(Stdio::piped()).stderr(Stdio::piped());
-            }
-        }
-        command.spawn().map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => self.missing(),
-            _ => KernelError::at(Path::new(self.name))(error),
-        })
-    }
-
-    fn missing(&self) -> KernelError {
-        let package = if self.name == "nice" { "coreutils" } else { self.name };
-        SourceError::NoProgram { program: self.name.to_owned(), package: package.to_owned() }.into()
+        self.program.command()
     }
 
     /// Runs it to its end, whatever that is.
     pub(crate) fn end(self) -> Result<Ended, KernelError> {
-        let child = self.start(Stdio::null())?;
-        self.ended(child)
+        let ended = self.program.run().map_err(failed)?;
+        self.judged(ended)
     }
 
-    /// Feeds it, and runs it to its end. What it prints must be little.
+    /// Feeds it, and runs it to its end.
     pub(crate) fn fed(
         self,
         feed: impl FnOnce(&mut dyn Write) -> Result<(), KernelError>,
     ) -> Result<Ended, KernelError> {
-        let mut child = self.start(Stdio::piped())?;
-        let fed = child.stdin.take().map_or(Ok(()), |mut input| feed(&mut input));
-        let ended = self.ended(child)?;
+        let (ended, fed) = self.program.fed(feed).map_err(failed)?;
+        let ended = self.judged(ended)?;
         match fed {
-            Err(KernelError::Source(error)) => Err(error.into()),
+            Some(Err(KernelError::Source(error))) => Err(error.into()),
             // Where it ended early, its own words say more than a broken pipe.
-            Err(error) if ended.code == Some(0) => Err(error),
+            Some(Err(error)) if ended.code == Some(0) => Err(error),
             _ => Ok(ended),
         }
     }
 
-    fn ended(&self, child: Child) -> Result<Ended, KernelError> {
-        let output = child.wait_with_output().map_err(KernelError::at(Path::new(self.name)))?;
-        match output.status.code() {
-            Some(NOT_FOUND) => Err(self.missing()),
-            Some(code) if TIMED_OUT.contains(&code) => {
-                Err(SourceError::Deadline { command: self.command(), seconds: self.deadline_s }.into())
-            }
-            code => {
-                let said = String::from_utf8_lossy(&output.stderr).into_owned();
-                if said.contains("No space left on device") {
-                    return Err(KernelError::NoSpace { folder: self.folder.clone() });
-                }
-                Ok(Ended { code, output: output.stdout, said })
-            }
+    fn judged(&self, ended: Ended) -> Result<Ended, KernelError> {
+        if ended.said.contains("No space left on device") {
+            return Err(KernelError::NoSpace { folder: self.folder.clone() });
         }
+        Ok(ended)
     }
 
     /// Runs it to its end, which must be a good one, and returns what it printed.
@@ -159,6 +85,17 @@ impl Program {
             Some(0) => Ok(ended.text()),
             _ => Err(SourceError::Program { command, said: ended.reason() }.into()),
         }
+    }
+}
+
+fn failed(error: ProgramError) -> KernelError {
+    match error {
+        ProgramError::Missing(program) => {
+            let package = if program == "nice" { "coreutils".to_owned() } else { program.clone() };
+            SourceError::NoProgram { program, package }.into()
+        }
+        ProgramError::Deadline { command, seconds } => SourceError::Deadline { command, seconds }.into(),
+        ProgramError::Io { command, source } => KernelError::Io { path: command.into(), source },
     }
 }
 

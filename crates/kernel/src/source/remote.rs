@@ -37,7 +37,7 @@ fn tags_within(place: &str, deadline_s: u64) -> Result<Vec<String>, KernelError>
 ///
 /// # Errors
 /// When it does not answer, has no such tag, or the home cannot be written.
-pub fn tree_with_tag(home: &Path, (name, place): (&str, &str), tag: &str) -> Result<PathBuf, KernelError> {
+pub fn tree_with_tag(home: &Path, name: &str, place: &str, tag: &str) -> Result<PathBuf, KernelError> {
     let place = checked(place)?;
     if Path::new(&place).is_dir() {
         return Ok(PathBuf::from(place));
@@ -125,14 +125,14 @@ mod tests {
         assert_eq!(remote_tags(there.path().to_str().unwrap()).unwrap(), ["v6.1", "v6.2"]);
         let home = tempfile::tempdir().unwrap();
         for tag in ["v6.2", "v6.1", "v6.1"] {
-            let folder = tree_with_tag(home.path(), ("stable", &place), tag).unwrap();
+            let folder = tree_with_tag(home.path(), "stable", &place, tag).unwrap();
             let repository = Repository::open(&folder).unwrap();
             assert_eq!(repository.tree(tag).unwrap(), Repository::open(there.path()).unwrap().tree(tag).unwrap());
             assert!(repository.commit("v6.2~1").is_err(), "no history");
         }
-        let local = tree_with_tag(home.path(), ("ours", there.path().to_str().unwrap()), "v6.1").unwrap();
+        let local = tree_with_tag(home.path(), "ours", there.path().to_str().unwrap(), "v6.1").unwrap();
         assert_eq!(local, there.path());
-        let error = tree_with_tag(home.path(), ("stable", &place), "v7.0").unwrap_err().to_string();
+        let error = tree_with_tag(home.path(), "stable", &place, "v7.0").unwrap_err().to_string();
         assert!(error.contains("does not answer") && error.contains("v7.0"), "{error}");
     }
 

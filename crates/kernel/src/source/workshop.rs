@@ -206,7 +206,7 @@ impl Workshop {
     }
 
     /// Returns a tree of files with a patch applied, which may be several after each other, as mails or as diffs.
-    pub(crate) fn patched(&self, tree: &str, (file, what): (&Path, &str)) -> Result<String, KernelError> {
+    pub(crate) fn patched(&self, tree: &str, file: &Path, what: &str) -> Result<String, KernelError> {
         let refuse = |said: String| SourceError::Patch { file: file.to_owned(), what: what.to_owned(), said };
         let patch = fs::canonicalize(file).map_err(|error| refuse(error.to_string()))?;
         let found = fs::metadata(&patch).map_err(|error| refuse(error.to_string()))?;

@@ -99,7 +99,7 @@ impl BuildCache {
     /// When a package cannot be had or unpacked, or the files are too large.
     pub fn userland(&self, resolved: &Resolved, notify: &dyn Fn(Step)) -> Result<Userland, KernelError> {
         let what = resolved.wanted.packages.join(", ");
-        let kept = self.packages(&resolved.packages, (&what, notify))?;
+        let kept = self.packages(&resolved.packages, &what, notify)?;
         notify(Step::Unpacking { what });
         let scratch = Scratch::new(self.downloads())?;
         let (deb, root) = (scratch.path().join("next.deb"), scratch.path().join("root"));

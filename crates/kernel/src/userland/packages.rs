@@ -17,7 +17,8 @@ impl BuildCache {
     pub(super) fn packages(
         &self,
         needed: &[Needed],
-        (what, notify): (&str, &dyn Fn(Step)),
+        what: &str,
+        notify: &dyn Fn(Step),
     ) -> Result<Vec<PathBuf>, KernelError> {
         let folder = self.home.join(FOLDER);
         fs::create_dir_all(&folder).map_err(KernelError::at(&folder))?;
@@ -88,7 +89,7 @@ mod tests {
         let file = home.path().join("packages").join(format!("{}.deb", sha256(b"deb")));
         let steps = RefCell::new(Vec::new());
         let notify = |step: Step| steps.borrow_mut().push(step);
-        let ask = || cache.packages(std::slice::from_ref(&one), ("tools", &notify)).map_err(|error| error.to_string());
+        let ask = || cache.packages(std::slice::from_ref(&one), "tools", &notify).map_err(|error| error.to_string());
         // Nobody has this package, so that asking for it shows.
         let said = ask().unwrap_err();
         assert!(said.contains("marvin-nonesuch=1"), "{said}");
@@ -105,9 +106,8 @@ mod tests {
     fn a_hash_is_no_path() {
         let home = tempfile::tempdir().unwrap();
         let cache = BuildCache::open(home.path()).unwrap();
-        let said = |hash: &str| {
-            cache.packages(std::slice::from_ref(&needed(hash)), ("tools", &|_| {})).unwrap_err().to_string()
-        };
+        let said =
+            |hash: &str| cache.packages(std::slice::from_ref(&needed(hash)), "tools", &|_| {}).unwrap_err().to_string();
         insta::assert_snapshot!(said("SHA256:../../etc/passwd"), @"`apt-get --print-uris install` failed: marvin-nonesuch 1 has `SHA256:../../etc/passwd` and no SHA-256");
         insta::assert_snapshot!(said("MD5Sum:00"), @"`apt-get --print-uris install` failed: marvin-nonesuch 1 has `MD5Sum:00` and no SHA-256");
     }

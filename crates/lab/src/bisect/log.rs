@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use report::Scale;
 use sha2::{Digest, Sha256};
 
 use super::Probe;
@@ -12,6 +13,9 @@ use crate::LabError;
 
 /// The first line of such a file.
 const HEAD: &str = "marvin bisection 1";
+/// What lines of values begin with, by their scale.
+const COUNTED: &str = "counted";
+const MEASURED: &str = "measured";
 /// A larger file is none of ours.
 const BYTES_MAX: u64 = 16 << 20;
 
@@ -126,10 +130,11 @@ impl BisectionLog {
         let mut text = format!("{HEAD}\n{}\n", self.question);
         for (commit, probe) in &self.known {
             let line = match probe {
-                Probe::Measured { build, values } => {
+                Probe::Measured { build, values, scale } => {
+                    let word = if *scale == Scale::Counted { COUNTED } else { MEASURED };
                     // All digits of a number, or what is read differs from what was measured.
                     let values: Vec<String> = values.iter().map(|value| format!("{value:?}")).collect();
-                    format!("measured {commit} {build} {}\n", values.join(" "))
+                    format!("{word} {commit} {build} {}\n", values.join(" "))
                 }
                 Probe::Failed(why) => format!("failed {commit} {}\n", why.replace(char::is_control, " ")),
             };
@@ -153,12 +158,13 @@ fn line(line: &str) -> Option<(String, Probe)> {
     let mut words = line.splitn(3, ' ');
     let (kind, commit, rest) = (words.next()?, words.next()?, words.next().unwrap_or_default());
     let probe = match kind {
-        "measured" => {
+        COUNTED | MEASURED => {
+            let scale = if kind == COUNTED { Scale::Counted } else { Scale::Reported };
             let mut words = rest.split(' ');
             let build = words.next()?.to_owned();
             let values: Option<Vec<f64>> =
                 words.map(|word| word.parse().ok().filter(|value: &f64| value.is_finite())).collect();
-            Probe::Measured { build, values: values? }
+            Probe::Measured { build, values: values?, scale }
         }
         "failed" => Probe::Failed(rest.to_owned()),
         _ => return None,
@@ -168,7 +174,7 @@ fn line(line: &str) -> Option<(String, Probe)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BisectionLog, Entry, Probe, Stands};
+    use super::{BisectionLog, Entry, Probe, Scale, Stands};
     use crate::Reuse;
 
     fn entry(commit: &str, probe: Probe) -> Entry {
@@ -178,14 +184,17 @@ mod tests {
     #[test]
     fn what_was_measured_is_there_after_a_kill() {
         let home = tempfile::tempdir().unwrap();
-        let measured = Probe::Measured { build: "build_aa".to_owned(), values: vec![0.1 + 0.2, 1e-300, 6105.0] };
+        let of = |scale, values| Probe::Measured { build: "build_aa".to_owned(), values, scale };
+        let measured = of(Scale::Counted, vec![0.1 + 0.2, 1e-300, 6105.0]);
+        let timed = of(Scale::Reported, vec![3.0]);
         let failed = Probe::Failed("does not build:\nerror".to_owned());
         let mut log = BisectionLog::open(home.path(), "a..b", Reuse::Stored).unwrap();
         log.note(entry("c1", measured.clone())).unwrap();
         log.note(entry("c2", failed)).unwrap();
+        log.note(entry("c3", timed.clone())).unwrap();
         let again = BisectionLog::open(home.path(), "a..b", Reuse::Stored).unwrap();
-        assert_eq!((again.resumed(), again.entries().len()), (2, 0));
-        assert_eq!(again.known("c1"), Some(&measured));
+        assert_eq!((again.resumed(), again.entries().len()), (3, 0));
+        assert_eq!([again.known("c1"), again.known("c3")], [Some(&measured), Some(&timed)]);
         assert_eq!(again.known("c2"), Some(&Probe::Failed("does not build: error".to_owned())));
         assert_eq!(BisectionLog::open(home.path(), "a..b", Reuse::Nothing).unwrap().resumed(), 0);
         assert_eq!(BisectionLog::open(home.path(), "a..c", Reuse::Stored).unwrap().resumed(), 0);

@@ -18,9 +18,10 @@ use std::ops::RangeInclusive;
 
 use kernel::History;
 use model::Metric;
+use report::Scale;
 
 pub use log::{BisectionLog, Entry, Stands};
-pub use prober::LabProber;
+pub use prober::{LabProber, values_of};
 pub use search::bisect;
 pub use touches::Touches;
 
@@ -31,6 +32,8 @@ use crate::LabError;
 pub struct BisectionQuestion {
     /// What is measured, and which way is good.
     pub metric: Metric,
+    /// How far seeds of one build lie apart, in percent: the ends must differ by more, or in five seeds. None if not known.
+    pub floor_percent: Option<f64>,
     /// A step up to this many percent is none; a quarter of the whole difference, but at most the metric's margin, unless said.
     pub margin_percent: Option<f64>,
     /// Intervals into which the range is cut at first: 1, or more to see steps that cancel each other.
@@ -75,6 +78,8 @@ pub enum Probe {
         build: String,
         /// One value for each seed from the first, in the metric's unit.
         values: Vec<f64>,
+        /// What they are made of.
+        scale: Scale,
     },
     /// It does not build, boot or bear the workload; the text says what.
     Failed(String),
@@ -156,6 +161,8 @@ pub enum Refused {
         differences_percent: Vec<f64>,
         /// The margin.
         margin_percent: f64,
+        /// Why the seeds, which agree, are too few; none where they do not.
+        reason: Option<String>,
     },
     /// Runs scatter by more than the ends differ.
     NotSeen {
@@ -175,6 +182,8 @@ pub struct Findings {
     pub total: Change,
     /// Those who did it, oldest first; none where no single step is above the margin.
     pub culprits: Vec<Culprit>,
+    /// What the values are made of.
+    pub scale: Scale,
     /// A step up to this many percent was taken for none.
     pub margin_percent: f64,
     /// Commits between the ends.

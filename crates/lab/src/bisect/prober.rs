@@ -3,7 +3,8 @@
 use std::ops::RangeInclusive;
 
 use kernel::{Compiled, History, KernelError, SourceError, Sources, Step};
-use model::{Outcome, Run, Suite, Workload};
+use model::{Capabilities, Run, Suite, Workload};
+use report::{NOT_COUNTED, Scale, run_value};
 
 use super::{Probe, Prober, Touches};
 use crate::{Dumps, Event, Lab, LabError, Plan, Reuse};
@@ -44,20 +45,16 @@ impl<S: Fn(Step), E: Fn(Event) + Sync> Prober for LabProber<'_, S, E> {
             sides: vec![&build],
             suite: self.suite,
             workloads: vec![self.workload],
-            seeds: seeds.clone().collect(),
+            replicates: seeds.clone().collect(),
             machines: self.machines,
             reuse: self.reuse,
             dumps: Dumps::Drop,
         };
         let runs = self.lab.carry_out(&plan, &self.event)?.concat();
-        let mut values = Vec::new();
-        for seed in seeds {
-            match value(&runs, seed, self.workload.name) {
-                Ok(value) => values.push(value),
-                Err(why) => return Ok(Probe::Failed(why)),
-            }
-        }
-        Ok(Probe::Measured { build: build.id.short(), values })
+        Ok(match values_of(&runs, seeds, self.workload.name, self.lab.machine().capabilities()) {
+            Ok((values, scale)) => Probe::Measured { build: build.id.short(), values, scale },
+            Err(why) => Probe::Failed(why),
+        })
     }
 
     fn merge(&mut self, ours: &str, theirs: &str) -> Result<Option<String>, LabError> {
@@ -78,16 +75,25 @@ impl<S: Fn(Step), E: Fn(Event) + Sync> Prober for LabProber<'_, S, E> {
     }
 }
 
-/// Returns the value of a seed: the median of its iterations without the first.
-fn value(runs: &[Run], seed: u64, workload: &str) -> Result<f64, String> {
-    let results = runs.iter().filter(|run| run.seed == seed).flat_map(|run| &run.results);
-    let result = results.into_iter().find(|result| result.workload == workload);
-    let result = result.ok_or_else(|| "does not boot".to_owned())?;
-    match &result.outcome {
-        Outcome::Completed => {
-            stats::median_without_first(&result.samples).ok_or_else(|| "it gave no samples".to_owned())
-        }
-        Outcome::Unsupported(why) => Err(format!("unsupported: {why}")),
-        Outcome::Failed(failure) => Err(format!("{} ({} stage)", failure.reason, failure.stage)),
+/// Returns the values of seeds as everything else that compares has them ([`report::run_value`]), and what they are made of.
+///
+/// # Errors
+/// When a seed has no value, or some were counted and others not; the text says why.
+pub fn values_of(
+    runs: &[Run],
+    seeds: RangeInclusive<u64>,
+    workload: &str,
+    machine: Capabilities,
+) -> Result<(Vec<f64>, Scale), String> {
+    let value = |seed: u64| {
+        let results = runs.iter().filter(|run| run.seed == seed).flat_map(|run| &run.results);
+        let result = results.into_iter().find(|result| result.workload == workload);
+        run_value(result.ok_or("does not boot")?, machine).map_err(|none| none.to_string())
+    };
+    let values = seeds.map(value).collect::<Result<Vec<_>, _>>()?;
+    let scale = Scale::of(values.iter().map(|value| value.scale));
+    if values.iter().any(|value| value.scale != scale) {
+        return Err(NOT_COUNTED.to_owned());
     }
+    Ok((values.into_iter().map(|value| value.value).collect(), scale))
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use kernel::History;
-use model::Verdict;
-use report::{difference_percent, verdict};
+use model::{Uncertainty, Verdict};
+use report::{Given, Replicate, Rule, Scale, Seeds, SideComparison, compare_sides};
 use stats::{Pair, SearchCost, Step, Steps, Wanted};
 
 use super::line::{Line, Spot};
@@ -40,6 +40,7 @@ pub fn bisect(
         notify,
         touches: Touches::everything(0),
         margin: 0.0,
+        scale: None,
         built: None,
         asked: BTreeSet::new(),
     };
@@ -65,6 +66,8 @@ pub(super) struct Search<'a> {
     pub(super) notify: &'a dyn Fn(BisectionEvent<'_>),
     pub(super) touches: Touches,
     pub(super) margin: f64,
+    /// What the values of the first commit that was measured are made of: all others must be of the same.
+    scale: Option<Scale>,
     /// The commit that was built last.
     built: Option<String>,
     asked: BTreeSet<String>,
@@ -98,10 +101,17 @@ impl Search<'_> {
         let margin_of_metric = self.question.metric.margin_percent;
         let asked = self.question.margin_percent;
         self.margin = asked.unwrap_or_else(|| margin_of_metric.min(whole * SHARE).max(MARGIN_LEAST_PERCENT));
-        let margin_percent = self.margin;
-        if self.judge(&ends[0], &ends[1]) != Pair::Differs {
-            let differences_percent = total.differences_percent;
-            return Ok(Bisected::Refused(Refused::NoDifference { differences_percent, margin_percent }));
+        // Few seeds do not show what is below the floor. Between the ends a step is a share of what was shown, so the margin is enough.
+        match self.compare(&ends[0], &ends[1], self.question.floor_percent).verdict {
+            Verdict::Better | Verdict::Worse => {}
+            other => {
+                let reason = match other {
+                    Verdict::Unclear(why @ Uncertainty::BelowFloor { .. }) => Some(why.to_string()),
+                    _ => None,
+                };
+                let (differences_percent, margin_percent) = (total.differences_percent, self.margin);
+                return Ok(Bisected::Refused(Refused::NoDifference { differences_percent, margin_percent, reason }));
+            }
         }
         self.touches = self.prober.touches(self.history)?;
         let culprits = self.line(&Line::trunk(self.history, &self.touches))?;
@@ -111,7 +121,8 @@ impl Search<'_> {
     pub(super) fn findings(&self, total: Change, culprits: Vec<Culprit>) -> Findings {
         let commits = self.history.count();
         let commits_kept = (0..commits).filter(|commit| self.touches.matters(*commit)).count();
-        Findings { total, culprits, margin_percent: self.margin, commits, commits_kept }
+        let scale = self.scale.unwrap_or(Scale::Counted);
+        Findings { total, culprits, scale, margin_percent: self.margin, commits, commits_kept }
     }
 
     /// Measures a commit that stands for another with so many seeds, or remembers what came of it. More may be known.
@@ -131,6 +142,7 @@ impl Search<'_> {
             let probe = self.prober.probe(commit, had as u64 + 1..=seeds as u64)?;
             joined(known, probe)
         };
+        let probe = self.on_scale(probe);
         if self.asked.insert(commit.to_owned()) {
             // Also where the log knows it: so all goes as it went before.
             self.built = Some(commit.to_owned());
@@ -144,18 +156,39 @@ impl Search<'_> {
         Ok(probe)
     }
 
+    /// Refuses values that are made of something else than those of the first commit.
+    fn on_scale(&mut self, probe: Probe) -> Probe {
+        match probe {
+            Probe::Measured { scale, .. } if *self.scale.get_or_insert(scale) != scale => Probe::Failed(
+                "its instructions were counted and those of others were not, or the other way round".to_owned(),
+            ),
+            probe => probe,
+        }
+    }
+
+    /// Compares the values of two commits by seed.
+    fn compare(&self, before: &[f64], after: &[f64], floor_percent: Option<f64>) -> SideComparison {
+        let scale = self.scale.unwrap_or(Scale::Counted);
+        let replicates = |values: &[f64]| -> Vec<Replicate> {
+            let given = |value: &f64| Given::Value { value: *value, scale, operations: 0 };
+            (1..).zip(values).map(|(seed, value)| Replicate { seed, given: given(value) }).collect()
+        };
+        let (direction, margin_percent) = (self.question.metric.direction, self.margin);
+        let rule = Rule { direction, margin_percent, floor_percent, seeds: Seeds::OnBoth };
+        compare_sides(&replicates(before), &replicates(after), &rule)
+    }
+
     pub(super) fn change(&self, before: &[f64], after: &[f64]) -> Change {
-        let direction = self.question.metric.direction;
-        let percent = |(old, new): (&f64, &f64)| difference_percent(direction, *old, *new).unwrap_or(f64::NAN);
+        let compared = self.compare(before, after, None);
         Change {
             before: stats::median(before).unwrap_or(f64::NAN),
             after: stats::median(after).unwrap_or(f64::NAN),
-            differences_percent: before.iter().zip(after).map(percent).collect(),
+            differences_percent: compared.differences.iter().map(|difference| difference.percent).collect(),
         }
     }
 
     pub(super) fn judge(&self, before: &[f64], after: &[f64]) -> Pair {
-        match verdict(&self.change(before, after).differences_percent, self.margin) {
+        match self.compare(before, after, None).verdict {
             Verdict::Better | Verdict::Worse => Pair::Differs,
             Verdict::Same | Verdict::Unclear(_) => Pair::Same,
         }
@@ -297,11 +330,12 @@ impl Search<'_> {
 /// Returns what is known with what was measured besides. Another image than before is one that was measured anew.
 fn joined(known: Option<Probe>, probe: Probe) -> Probe {
     match (known, probe) {
-        (Some(Probe::Measured { build, values: mut all }), Probe::Measured { build: again, values })
-            if build == again =>
-        {
+        (
+            Some(Probe::Measured { build, values: mut all, scale }),
+            Probe::Measured { build: again, values, scale: other },
+        ) if build == again && scale == other => {
             all.extend(values);
-            Probe::Measured { build, values: all }
+            Probe::Measured { build, values: all, scale }
         }
         (_, probe) => probe,
     }

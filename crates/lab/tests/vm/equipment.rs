@@ -22,8 +22,8 @@ static ON: LazyLock<[&Workload; 4]> = LazyLock::new(|| {
 fn run(kernel: &str, workloads: &[&'static Workload]) -> Vec<Run> {
     let build = build(kernel);
     let (suite, workloads) = (&MICRO, workloads.to_vec());
-    let (seeds, reuse, dumps) = (vec![1], Reuse::Nothing, Dumps::Drop);
-    let plan = Plan { sides: vec![&build], suite, workloads, seeds, machines: 2, reuse, dumps };
+    let (replicates, reuse, dumps) = (vec![1], Reuse::Nothing, Dumps::Drop);
+    let plan = Plan { sides: vec![&build], suite, workloads, replicates, machines: 2, reuse, dumps };
     lab().carry_out(&plan, &|_| {}).unwrap().remove(0)
 }
 

@@ -11,7 +11,7 @@ use crate::{build, leaked, measure, same_build};
 
 /// A lab that loses patience quickly.
 fn impatient(home: &Path) -> Lab {
-    let limits = Limits { boot_cpu_s: 30, job_cpu_s: 8, wall_factor: 30, console_bytes: 1 << 20, ..Limits::default() };
+    let limits = Limits { job_instructions: 2_000_000_000, console_bytes: 1 << 20, ..Limits::default() };
     Lab::open(Options { limits, ..Options::new(home.to_owned()) }).unwrap()
 }
 
@@ -70,7 +70,7 @@ fn a_panic_leaves_its_last_words_and_its_memory() {
         sides: vec![&build],
         suite: &MICRO,
         workloads: vec![misbehaving("misbehave-panic"), misbehaving("getppid")],
-        seeds: vec![1],
+        replicates: vec![1],
         machines: 1,
         reuse: Reuse::Nothing,
         dumps: Dumps::Keep,
@@ -120,7 +120,7 @@ fn not_quite_a_kernel(code: &[u8]) -> Vec<u8> {
 }
 
 fn boot_outcome(name: &str, code: &[u8]) -> String {
-    let limits = Limits { boot_cpu_s: 2, wall_factor: 2, ..Limits::default() };
+    let limits = Limits { boot_instructions: 500_000_000, ..Limits::default() };
     let home = fresh(name);
     let lab = Lab::open(Options { limits, ..Options::new(home.to_owned()) }).unwrap();
     let file = home.join("vmlinux");
@@ -141,6 +141,17 @@ fn kernels_that_never_speak_are_told_apart() {
     // The watchdog stops a machine that never said a word: what a kernel without a serial console looks like.
     let silent = b"\xb0\x0f\x66\xba\x43\x04\xee\xeb\xfe";
     assert_eq!(boot_outcome("silent-home", silent), "lacks a serial console (CONFIG_SERIAL_8250_CONSOLE) (boot)");
+}
+
+#[test]
+fn a_job_that_ends_beyond_its_limit_has_hung_all_the_same() {
+    let home = fresh("limit-home");
+    let limits = Limits { job_instructions: 1_000_000, ..Limits::default() };
+    let lab = Lab::open(Options { limits, ..Options::new(home.to_owned()) }).unwrap();
+    let build = same_build(&lab, &build("deb:6.12"));
+    let outcome = measure(&lab, &build, &[crate::declared("getppid")]).remove(0).outcome;
+    let Outcome::Failed(failure) = outcome else { panic!("{outcome:?}") };
+    assert_eq!(format!("{} ({})", failure.reason, failure.stage), "hung (workload)");
 }
 
 #[test]

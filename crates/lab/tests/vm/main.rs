@@ -19,7 +19,7 @@ mod truthful;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use lab::{Dumps, Event, Lab, LabError, Options, Plan, Reuse};
+use lab::{Dumps, Event, Lab, LabError, Measurement, Options, Plan, Reuse};
 use model::{Build, KernelName, MICRO, Outcome, Run, Workload, WorkloadResult};
 
 /// Where the tests keep kernels and snapshots from one time to the next. Results are never taken from there.
@@ -70,6 +70,11 @@ fn leaked(workload: Workload) -> &'static Workload {
     Box::leak(Box::new(workload))
 }
 
+/// A workload of a build with the first replicate.
+fn first<'a>(build: &'a Build, workload: &'a Workload) -> Measurement<'a> {
+    Measurement { build, workload, replicate: 1 }
+}
+
 /// Measures workloads with one seed and returns the run.
 fn measured_run(
     lab: &Lab,
@@ -81,7 +86,7 @@ fn measured_run(
         sides: vec![build],
         suite: &MICRO,
         workloads: workloads.to_vec(),
-        seeds: vec![1],
+        replicates: vec![1],
         machines: 2,
         reuse: Reuse::Nothing,
         dumps: Dumps::Drop,

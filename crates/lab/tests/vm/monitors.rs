@@ -2,7 +2,7 @@
 
 use model::{MonitorFile, Observation, Phase, Reading};
 
-use crate::{build, declared, kernels, lab, measure, samples};
+use crate::{build, declared, first, kernels, lab, measure, samples};
 
 /// Returns by how much a counter of /proc/vmstat grew.
 fn grown(observation: &Observation, key: &str) -> u64 {
@@ -16,15 +16,15 @@ fn monitors_see_the_workload_and_measurements_do_not_see_them() {
         let build = build(kernel);
         let faults = declared("fault-anon");
         let before = measure(lab(), &build, &[faults]);
-        let seen = lab().observe(&build, (faults, 1), 0).unwrap().unwrap();
+        let seen = lab().observe(first(&build, faults), 0).unwrap().unwrap();
         // Each operation is a fault.
         let operations = faults.operations * u64::from(faults.warm_up + faults.iterations);
         let counted = grown(&seen, "pgfault");
         assert!((operations..operations + operations / 10).contains(&counted), "{kernel}: {counted} of {operations}");
         // Where nothing takes memory, there are none.
-        let calls = lab().observe(&build, (declared("getppid"), 1), 0).unwrap().unwrap();
+        let calls = lab().observe(first(&build, declared("getppid")), 0).unwrap().unwrap();
         assert!(grown(&calls, "pgfault") < operations / 10, "{kernel}");
-        assert_eq!(lab().observe(&build, (faults, 1), 0).unwrap().unwrap(), seen, "{kernel}: the same again");
+        assert_eq!(lab().observe(first(&build, faults), 0).unwrap().unwrap(), seen, "{kernel}: the same again");
         let after = measure(lab(), &build, &[faults]);
         assert_eq!(samples(&before[0]), samples(&after[0]), "{kernel}");
     }
@@ -33,7 +33,7 @@ fn monitors_see_the_workload_and_measurements_do_not_see_them() {
 #[test]
 fn an_interval_shows_what_happens_in_between() {
     let build = build("deb:6.12");
-    let seen = lab().observe(&build, (declared("file-create"), 1), 50).unwrap().unwrap();
+    let seen = lab().observe(first(&build, declared("file-create")), 50).unwrap().unwrap();
     let between = |timed: &&model::TimedReading| timed.file == MonitorFile::Vmstat && timed.phase == Phase::Interval;
     let times: Vec<u64> = seen.readings.iter().filter(between).map(|timed| timed.at_ns).collect();
     assert!(times.len() > 3, "{times:?}");

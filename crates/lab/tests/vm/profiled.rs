@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use model::{Build, CostEvent, CostModel, MICRO, Modelled, Profile, Region};
 
-use crate::{build, declared, kernels, lab, measured_run, samples};
+use crate::{build, declared, first, kernels, lab, measured_run, samples};
 
 /// How far counted instructions may be from the guest's time, as a part of it. A page fault counts the instruction that
 /// it interrupts twice, the clock once; reading the clock is within the time and not within the region.
@@ -71,7 +71,7 @@ fn the_call_tree_is_of_the_same_instructions() {
         let run = measured_run(lab(), &build, &[workload], &|_| {}).unwrap();
         let profile = lab().profile(&run.id, name).unwrap().unwrap();
         // Refused by the lab if it is not of the very instructions that were counted.
-        let tree = lab().follow_calls(&build, (workload, 1), &profile).unwrap().unwrap().tree;
+        let tree = lab().follow_calls(first(&build, workload), &profile).unwrap().unwrap().tree;
         assert_eq!(tree.total(), profile.total());
         if std::env::var_os("MARVIN_SHOW").is_some() {
             for path in &tree.paths {
@@ -101,7 +101,7 @@ fn a_simulated_processor_changes_nothing_and_says_the_same_each_time() {
     // Refused by the lab if the guest did anything else than when it was counted.
     let simulate = |model: &str| {
         let model = CostModel::parse(model).unwrap();
-        lab().simulate(&build, (workload, 1), (&profile, &model)).unwrap().unwrap()
+        lab().simulate(first(&build, workload), &profile, &model).unwrap().unwrap()
     };
     let first = simulate(CostModel::NAME);
     assert_eq!(first, simulate(CostModel::NAME));

@@ -4,8 +4,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use lab::{Dumps, Event, Guilt, Lab, LabError, Options, Plan, Reuse};
-use model::{MICRO, Outcome, Run};
+use lab::{Dumps, Event, Lab, LabError, Options, Plan, Reuse};
+use model::{Guilt, MICRO, Outcome, Run};
 
 use crate::fresh::fresh;
 use crate::{build, declared, folder, measured_run, same_build};
@@ -28,7 +28,7 @@ fn run_with(name: &str, script: &str) -> (Result<Vec<Vec<Run>>, LabError>, Vec<S
         sides: vec![&build],
         suite: &MICRO,
         workloads: vec![declared("getppid")],
-        seeds: vec![1],
+        replicates: vec![1],
         machines: 1,
         reuse: Reuse::Nothing,
         dumps: Dumps::Drop,

@@ -4,7 +4,7 @@
 use lab::{Dumps, Plan, Reuse};
 use model::{Equipment, FailureReason, GuestModule, MonitorFile, Outcome, RECLAIM, Reading, Workload, WorkloadResult};
 
-use crate::{build, declared, full, kernels, lab, leaked, samples};
+use crate::{build, declared, first, full, kernels, lab, leaked, samples};
 
 /// A workload with as few operations and iterations as show something.
 fn little(name: &str) -> Workload {
@@ -25,9 +25,9 @@ fn results(kernel: &str, workloads: &[&'static Workload]) -> Vec<WorkloadResult>
 
 fn results_of(kernel: &str, workloads: &[&'static Workload], seed: u64) -> Vec<WorkloadResult> {
     let build = build(kernel);
-    let (seeds, reuse, dumps) = (vec![seed], Reuse::Nothing, Dumps::Drop);
+    let (replicates, reuse, dumps) = (vec![seed], Reuse::Nothing, Dumps::Drop);
     let workloads = workloads.to_vec();
-    let plan = Plan { sides: vec![&build], suite: &RECLAIM, workloads, seeds, machines: 2, reuse, dumps };
+    let plan = Plan { sides: vec![&build], suite: &RECLAIM, workloads, replicates, machines: 2, reuse, dumps };
     let runs = lab().carry_out(&plan, &|_| {}).unwrap().remove(0);
     let found = |wanted: &&Workload| {
         let machine = lab().machines(&[wanted]).unwrap().remove(0);
@@ -161,8 +161,8 @@ fn seeds_are_no_further_apart_than_is_declared() {
     }
     let build = build("deb:6.12");
     let workloads: Vec<&'static Workload> = RECLAIM.workloads.iter().collect();
-    let (seeds, reuse, dumps) = ((1..=5).collect(), Reuse::Nothing, Dumps::Drop);
-    let plan = Plan { sides: vec![&build], suite: &RECLAIM, workloads, seeds, machines: 2, reuse, dumps };
+    let (replicates, reuse, dumps) = ((1..=5).collect(), Reuse::Nothing, Dumps::Drop);
+    let plan = Plan { sides: vec![&build], suite: &RECLAIM, workloads, replicates, machines: 2, reuse, dumps };
     let runs = lab().carry_out(&plan, &|_| {}).unwrap().remove(0);
     let mut wrong = Vec::new();
     for workload in RECLAIM.workloads {
@@ -185,7 +185,7 @@ fn seeds_are_no_further_apart_than_is_declared() {
 fn monitors_show_who_reclaims() {
     let build = build("deb:6.12");
     for name in ["reclaim-file", "reclaim-anon"] {
-        let seen = lab().observe(&build, (&little(name), 1), 0).unwrap().unwrap();
+        let seen = lab().observe(first(&build, &little(name)), 0).unwrap().unwrap();
         let counters = seen.growth(MonitorFile::Vmstat, Reading::WHOLE).unwrap();
         let grown = |key| counters.get(key).unwrap();
         println!(

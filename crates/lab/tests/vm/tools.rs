@@ -118,8 +118,8 @@ fn run(kernel: &str, words: &[&str], seeds: &[u64]) -> Vec<Run> {
     let workloads: Vec<_> = words.iter().flat_map(|word| TOOLS.select(word)).collect();
     let build = build(kernel);
     lab().prepare(&workloads, &|_| {}).unwrap();
-    let (seeds, reuse, dumps) = (seeds.to_vec(), Reuse::Nothing, Dumps::Drop);
-    let plan = Plan { sides: vec![&build], suite: TOOLS.suite(), workloads, seeds, machines: 2, reuse, dumps };
+    let (replicates, reuse, dumps) = (seeds.to_vec(), Reuse::Nothing, Dumps::Drop);
+    let plan = Plan { sides: vec![&build], suite: TOOLS.suite(), workloads, replicates, machines: 2, reuse, dumps };
     lab().carry_out(&plan, &|_| {}).unwrap().remove(0)
 }
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
-use lab::Lab;
+use lab::{Lab, Measurement};
 use model::{Build, CallTree, CostModel, Modelled, Profile, Run, Workload};
 use report::calls::CallDifference;
 use report::ledger::Ledger;
@@ -49,12 +49,12 @@ type Item<'a> = (usize, usize, &'a Run);
 /// What came of each run by workload, side and seed, or why nothing did.
 type Done<T> = BTreeMap<(usize, usize), BTreeMap<u64, Result<T, String>>>;
 /// What is done with one run of a workload.
-type Action<'a, T> = dyn Fn(&Build, (&Workload, u64), &Profile) -> Result<Result<T, String>, lab::LabError> + Sync + 'a;
+type Action<'a, T> = dyn Fn(Measurement<'_>, &Profile) -> Result<Result<T, String>, lab::LabError> + Sync + 'a;
 
 /// Follows the calls of all workloads in all runs of both sides.
 pub(crate) fn follow(measured: Measured<'_>) -> anyhow::Result<Followed> {
     let lab = measured.lab;
-    let action = |build: &Build, job: (&Workload, u64), kept: &Profile| lab.follow_calls(build, job, kept);
+    let action = |of: Measurement<'_>, kept: &Profile| lab.follow_calls(of, kept);
     let mut done = measured.again("following the calls of", &action)?;
     let mut followed = Followed::default();
     for (index, workload) in measured.workloads.iter().enumerate() {
@@ -77,7 +77,7 @@ pub(crate) fn follow(measured: Measured<'_>) -> anyhow::Result<Followed> {
 /// Simulates a processor for all workloads in all runs of both sides.
 pub(crate) fn simulate(measured: Measured<'_>, model: &CostModel) -> anyhow::Result<Simulated> {
     let lab = measured.lab;
-    let action = |build: &Build, job: (&Workload, u64), kept: &Profile| lab.simulate(build, job, (kept, model));
+    let action = |of: Measurement<'_>, kept: &Profile| lab.simulate(of, kept, model);
     let mut done: Done<Modelled> = measured.again("simulating a processor for", &action)?;
     let mut simulated = Simulated::default();
     for (index, workload) in measured.workloads.iter().enumerate() {
@@ -110,7 +110,8 @@ impl Measured<'_> {
         let one = |(index, side, run): Item<'_>| -> anyhow::Result<()> {
             let workload = self.workloads[index];
             let Some(profile) = self.lab.profile(&run.id, workload.name)? else { return Ok(()) };
-            let result = action(&self.builds[side], (workload, run.seed), &profile)?;
+            let of = Measurement { build: &self.builds[side], workload, replicate: run.seed };
+            let result = action(of, &profile)?;
             done.lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .entry((index, side))

@@ -124,7 +124,7 @@ fn ledger<S: Fn(Step), E: Fn(Event) + Sync>(
         sides: builds.iter().collect(),
         suite: prober.suite,
         workloads: vec![prober.workload],
-        seeds: (1..=seeds).collect(),
+        replicates: (1..=seeds).collect(),
         machines: prober.machines,
         reuse: Reuse::Stored,
         dumps: Dumps::Drop,
@@ -167,6 +167,7 @@ fn question(command: &Bisect, workload: &Workload) -> BisectionQuestion {
     let seeds_first = machines_of(command.jobs);
     BisectionQuestion {
         metric: workload.metric,
+        floor_percent: model::floor_percent(workload.name),
         margin_percent: command.margin,
         intervals,
         noise,
@@ -187,7 +188,7 @@ fn identity(command: &Bisect, (history, workload, lab, sources): (&History, &Wor
         Steadiness::Chaotic => "runs".to_owned(),
     };
     let compiler = sources.compiler();
-    format!("{good}..{bad} {tree} {config} {compiler} {} {} {seeds} {machine}", command.suite, workload.name)
+    format!("{good}..{bad} {tree} {config} {compiler} {} {} {seeds} {machine} counted", command.suite, workload.name)
 }
 
 fn said(event: &BisectionEvent<'_>) -> String {
@@ -223,13 +224,18 @@ fn refused(why: &Refused) -> anyhow::Result<Exit> {
             crate::say(&format!("error: {} cannot be measured, and is an end: {why}", bisection::short(commit)));
             Ok(Exit::Subject)
         }
-        Refused::NoDifference { differences_percent, margin_percent } => {
+        Refused::NoDifference { differences_percent, margin_percent, reason } => {
             let percents: Vec<String> = differences_percent.iter().map(|percent| format!("{percent:+.3} %")).collect();
-            crate::say(&format!(
-                "error: the difference is not there: {} by seed, and a step must exceed {margin_percent:.3} % in all of them; \
-                 name another workload, a smaller --margin, or ends that differ (`marvin compare` shows)",
-                percents.join(", ")
-            ));
+            let percents = percents.join(", ");
+            crate::say(&match reason {
+                Some(reason) => {
+                    format!("error: the difference is not sure: {percents} by seed: {reason}; name more with --seeds")
+                }
+                None => format!(
+                    "error: the difference is not there: {percents} by seed, and a step must exceed {margin_percent:.3} % in all \
+                     of them; name another workload, a smaller --margin, or ends that differ (`marvin compare` shows)"
+                ),
+            });
             Ok(Exit::Unclear)
         }
         Refused::NotSeen { percent, error_percent, runs } => {

@@ -36,7 +36,7 @@ pub(super) fn plan(
     let machines = machines_of(command.jobs);
     // Without one nothing was measured here yet.
     let store = Store::open_read_only(location).ok();
-    let measuring = expected(store.as_ref(), (workload, command.seeds), machines)?;
+    let measuring = expected(store.as_ref(), workload, command.seeds, machines)?;
     Ok(text(&Plan {
         ends: ends.map(short),
         commits: history.count(),

@@ -1,11 +1,11 @@
 //! `marvin compare`: kernels against a base.
 
-use lab::{Event, Lab, Plan, Reuse};
+use lab::{Event, Lab, Measurement, Plan, Reuse};
 use model::{Build, KernelName, Observation, Run};
 use report::monitors::{Monitored, Watched, heads};
 use report::{Machines, Question, Side};
 
-use super::measure::{Chosen, build, chosen, kernel_name, open_with, plan, prepare};
+use super::measure::{Chosen, builds, chosen, kernel_name, open_with, plan, prepare};
 use crate::answer::Answer;
 use crate::cli::{Arguments, Compare, Format, Write};
 use crate::exit::{Exit, WrongInput};
@@ -18,7 +18,7 @@ pub(crate) fn compare(arguments: &Arguments, command: &Compare) -> anyhow::Resul
     let answer = Answer::open(command.write.output.as_deref())?;
     let lab = open_with(arguments, measure, tools)?;
     let progress = Progress::new(arguments.quiet);
-    let builds = names.iter().map(|name| build(&lab, name, &progress)).collect::<Result<Vec<_>, _>>()?;
+    let builds = builds(&lab, &names, &progress)?;
     let seeds: Vec<u64> = (1..=if command.quick { 1 } else { command.seeds }).collect();
     prepare(&lab, &workloads, &progress)?;
     let plan = plan(measure, (&builds, suite), &workloads, &seeds);
@@ -95,7 +95,7 @@ fn watched(
             let of_side = if of_side.is_empty() { &runs[0] } else { of_side };
             let measured = |run: &&Run| run.seed == seed && run.results.iter().any(|r| r.workload == workload.name);
             let end = match of_side.iter().find(measured) {
-                Some(run) => lab.watch((&run.id, build), (workload, seed), interval_ms)?,
+                Some(run) => lab.watch(&run.id, Measurement { build, workload, replicate: seed }, interval_ms)?,
                 None => Err("no run of it".to_owned()),
             };
             match end {
@@ -178,7 +178,7 @@ pub(crate) fn write(
 /// Returns the command that gives the same numbers: with packages by their whole names, as `deb:6.12` moves on.
 fn reproducer(command: &Compare, builds: &[Build]) -> String {
     let mut words = vec!["marvin".to_owned(), "compare".to_owned()];
-    words.extend(builds.iter().map(exact_name));
+    words.extend(builds.iter().map(Build::exact_name));
     if command.measure.suite != model::MICRO.name {
         words.extend(["--suite".into(), command.measure.suite.clone()]);
     }
@@ -206,13 +206,6 @@ fn reproducer(command: &Compare, builds: &[Build]) -> String {
         words.push("--force".into());
     }
     words.join(" ")
-}
-
-pub(crate) fn exact_name(build: &Build) -> String {
-    match build.origin.split_once(' ') {
-        Some((package, _)) if package.starts_with("linux-image-") => format!("deb:{package}"),
-        _ => build.name.to_string(),
-    }
 }
 
 /// Seconds since 1970-01-01 UTC.

@@ -2,8 +2,8 @@
 
 use anyhow::Context;
 use kernel::Configuration;
-use lab::Site;
 use model::{Channel, ChannelKind, MailTaker, Points, TreeOrigin, WatchedTree};
+use site::Site;
 
 use super::tools::known_tools;
 use crate::answer::Answer;
@@ -15,7 +15,7 @@ use crate::home::home;
 pub(crate) fn config(arguments: &Arguments, command: &Config) -> anyhow::Result<Exit> {
     let answer = Answer::open(None)?;
     match command {
-        Config::Schema => answer.write(lab::settings_schema())?,
+        Config::Schema => answer.write(site::settings_schema())?,
         Config::Show => answer.write(shown(&site(arguments)?))?,
         Config::Check => {
             let site = needed(arguments)?;
@@ -38,7 +38,7 @@ pub(crate) fn config(arguments: &Arguments, command: &Config) -> anyhow::Result<
 /// Reads what the site asks; nothing where it has no file.
 pub(crate) fn site(arguments: &Arguments) -> anyhow::Result<Site> {
     let tools = known_tools(arguments, &[])?;
-    Ok(Site::read(&home(arguments.home.as_deref())?, arguments.config_file.as_deref(), &tools)?)
+    Ok(Site::read(&home(arguments.home.as_deref())?, arguments.config_file.as_deref(), &tools.rows())?)
 }
 
 /// Reads what the site asks, which must be something.
@@ -60,7 +60,7 @@ fn password(channel: &Channel) -> anyhow::Result<()> {
     if let ChannelKind::Mail { by: MailTaker::Server(server), .. } = &channel.kind
         && let Some(login) = &server.login
     {
-        lab::password(login).map_err(|why| WrongInput(format!("notify {}: {why}", channel.name)))?;
+        site::password(login).map_err(|why| WrongInput(format!("notify {}: {why}", channel.name)))?;
     }
     Ok(())
 }

@@ -97,18 +97,13 @@ fn usable(home: &Path) -> Result<String, Trouble> {
 }
 
 fn disk(home: &Path) -> Result<String, Trouble> {
-    let output = std::process::Command::new("df").args(["--output=avail", "-BMB"]).arg(home).output();
-    let free = output.ok().and_then(|df| {
-        let text = String::from_utf8_lossy(&df.stdout).into_owned();
-        text.lines().nth(1)?.trim().trim_end_matches("MB").parse::<u64>().ok()
-    });
-    match free {
+    match machine::free_mib(home).map(|mib| (mib << 20) / 1_000_000) {
         Some(free) if free >= DISK_MB => Ok(format!("{free} MB free")),
         Some(free) => trouble(
             format!("{free} MB free, {DISK_MB} are wanted"),
             format!("free some in {}, or give another folder with --home", home.display()),
         ),
-        None => trouble("df does not tell how much is free", "sudo apt-get install coreutils"),
+        None => trouble("it is not known how much is free", "give another folder with --home"),
     }
 }
 

@@ -8,8 +8,7 @@ use model::{Build, KernelName, RmapCase, RmapCell, RmapOutcome};
 use report::render;
 use report::rmap::Rmap;
 
-use super::compare::exact_name;
-use super::measure::{build, kernel_name};
+use super::measure::{builds, kernel_name};
 use crate::answer::Answer;
 use crate::cli::{Arguments, Experiment, Format, RmapArguments};
 use crate::exit::{Exit, WrongInput};
@@ -18,8 +17,8 @@ use crate::progress::Progress;
 
 /// Most numbers on an axis: what fits into a line of text.
 const AXIS_MAX: usize = 6;
-/// Processor seconds of QEMU for one cell: a million mappings take minutes.
-const CELL_CPU_S: u64 = 1_800;
+/// Instructions for one cell: a million mappings take minutes.
+const CELL_INSTRUCTIONS: u64 = 600_000_000_000;
 
 pub(crate) fn experiment(arguments: &Arguments, command: &Experiment) -> anyhow::Result<Exit> {
     let Experiment::Rmap(command) = command;
@@ -29,7 +28,7 @@ pub(crate) fn experiment(arguments: &Arguments, command: &Experiment) -> anyhow:
     let answer = Answer::open(command.output.as_deref())?;
     let lab = open(arguments)?;
     let progress = Progress::new(arguments.quiet);
-    let builds = names.iter().map(|name| build(&lab, name, &progress)).collect::<Result<Vec<_>, _>>()?;
+    let builds = builds(&lab, &names, &progress)?;
     let machine = lab.rmap_machine(command.memory)?;
     let kernels: Vec<_> = builds.iter().map(|build| (build, &machine)).collect();
     let mut rmap = Rmap {
@@ -44,10 +43,11 @@ pub(crate) fn experiment(arguments: &Arguments, command: &Experiment) -> anyhow:
     };
     rmap.outcomes = Grid { lab: &lab, builds: &builds, command, progress: &progress }.carry_out(&rmap)?;
     progress.end();
+    let document = render::rmap::document(&rmap);
     let text = match command.format {
-        Format::Text => render::rmap::text(&rmap, &answer.styles(arguments.color)),
-        Format::Markdown => render::rmap::markdown(&rmap),
-        Format::Html => render::rmap::html(&rmap)?,
+        Format::Text => document.text(&answer.styles(arguments.color)),
+        Format::Markdown => document.markdown(),
+        Format::Html => document.html()?,
         Format::Json => render::rmap::json(&rmap)?,
     };
     answer.write(&text)?;
@@ -78,7 +78,7 @@ fn open(arguments: &Arguments) -> anyhow::Result<Lab> {
     let mut options = Options::new(home(arguments.home.as_deref())?);
     options.store = store(arguments)?;
     options.qemu = std::env::var_os("MARVIN_QEMU").map(Into::into);
-    options.limits.job_cpu_s = CELL_CPU_S;
+    options.limits.job_instructions = CELL_INSTRUCTIONS;
     Ok(Lab::open(options)?)
 }
 
@@ -138,7 +138,7 @@ impl Grid<'_> {
 fn reproducer(command: &RmapArguments, builds: &[Build]) -> String {
     let numbers = |numbers: &[u32]| numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
     let mut words = vec!["marvin experiment rmap".to_owned()];
-    words.extend(builds.iter().map(exact_name));
+    words.extend(builds.iter().map(Build::exact_name));
     words.push(format!("--grid {}", numbers(&command.grid)));
     for (option, own) in [("--processes", &command.processes), ("--mappings", &command.mappings)] {
         if !own.is_empty() {

@@ -29,7 +29,7 @@ pub(crate) fn export(arguments: &Arguments, command: &Export) -> anyhow::Result<
             run: store.run(&summary.id)?,
             kernel: summary.kernel.to_string(),
             version: summary.version,
-            machine_kind: store.machine(&summary.machine)?.kind.to_string(),
+            machine_kind: store.machine(&summary.machine)?.kind,
         });
     }
     let fits = |name: &str| {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use clap::{Command, CommandFactory};
-use model::{MachineKind, Metric, SUITES, Suite, Workload, spread_percent};
+use model::{Clock, Metric, SUITES, Suite, Workload, spread_percent};
 
 use crate::answer::Answer;
 use crate::cli::{Arguments, Page};
@@ -54,7 +54,7 @@ fn workloads() -> String {
          reclaimed decides what happens next, so a small cause may have a large effect; they run over seeds, their \
          margins are wide, and they report more than a cost: `marvin workloads` says which. Between seeds is the standard \
          deviation of five seeds' values, in percent of their mean.\n",
-        Metric::COST.unit(MachineKind::Exact),
+        Metric::COST.unit(Clock::Instructions),
         Metric::COST.direction,
         Metric::COST.margin_percent,
     );

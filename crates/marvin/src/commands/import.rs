@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lab::{ForeignSuite, Imported};
+use import::{ForeignSuite, Imported};
 
 use crate::answer::Answer;
 use crate::cli::{Arguments, Foreign, Import};
@@ -15,7 +15,7 @@ pub(crate) fn import(arguments: &Arguments, command: &Import) -> anyhow::Result<
         Foreign::Mmtests => ForeignSuite::Mmtests,
         Foreign::Lkp => ForeignSuite::Lkp,
     };
-    let imported = lab::import((&home(arguments.home.as_deref())?, &store(arguments)?), suite, &command.folder)?;
+    let imported = import::import(&home(arguments.home.as_deref())?, &store(arguments)?, suite, &command.folder)?;
     let exit = if imported.runs.is_empty() { Exit::Usage } else { Exit::Fine };
     answer.write(told(&imported))?;
     Ok(exit)

@@ -24,7 +24,7 @@ pub(crate) fn kernels(command: &Kernels) -> anyhow::Result<Exit> {
     };
     let offers = kernel::offers(&query)?;
     let lines = offers.iter().map(|offer| {
-        let size = offer.bytes as f64 / 1e6;
+        let size = offer.bytes() as f64 / 1e6;
         format!("{:<12} {:<12} {:>6.1} MB  deb:{}\n", offer.upstream, offer.flavour, size, offer.package)
     });
     Answer::open(None)?.write(lines.collect::<String>())?;

@@ -111,6 +111,14 @@ pub(crate) fn open_with(arguments: &Arguments, measure: &Measure, tools: Tools) 
     Ok(lab)
 }
 
+/// Finds builds. All names are checked before the first kernel is fetched or built.
+pub(crate) fn builds(lab: &Lab, names: &[KernelName], progress: &Progress) -> anyhow::Result<Vec<Build>> {
+    for name in names {
+        lab.check(name).with_context(|| format!("cannot get the kernel {name}"))?;
+    }
+    names.iter().map(|name| build(lab, name, progress)).collect()
+}
+
 /// Finds a build.
 pub(crate) fn build(lab: &Lab, name: &KernelName, progress: &Progress) -> anyhow::Result<Build> {
     let shown = name.to_string();
@@ -133,7 +141,7 @@ pub(crate) fn plan<'a>(
         sides: builds.iter().collect(),
         suite,
         workloads: workloads.to_vec(),
-        seeds: seeds.to_vec(),
+        replicates: seeds.to_vec(),
         machines: machines(measure),
         reuse: reuse(measure),
         dumps: if measure.keep_dump { Dumps::Keep } else { Dumps::Drop },

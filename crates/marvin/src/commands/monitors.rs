@@ -1,11 +1,11 @@
 //! `marvin monitors`: what kernels counted while a workload ran.
 
-use lab::Lab;
+use lab::{Lab, Measurement};
 use model::{Build, Machine, Observation, Workload};
 use report::monitors::{Monitored, Watched, heads};
 use report::render::{self, Styles};
 
-use super::measure::{build, kernel_name, open, suite, workloads};
+use super::measure::{builds, kernel_name, open, suite, workloads};
 use crate::answer::Answer;
 use crate::cli::{Arguments, Format, Monitors};
 use crate::exit::{Exit, WrongInput};
@@ -22,7 +22,7 @@ pub(crate) fn monitors(arguments: &Arguments, command: &Monitors) -> anyhow::Res
     let answer = Answer::open(command.output.as_deref())?;
     let lab = open(arguments, measure)?;
     let progress = Progress::new(arguments.quiet);
-    let builds = names.iter().map(|name| build(&lab, name, &progress)).collect::<Result<Vec<_>, _>>()?;
+    let builds = builds(&lab, &names, &progress)?;
     progress.again("watching", workloads.len() * builds.len());
     let mut texts = Vec::new();
     let mut failed = false;
@@ -52,7 +52,7 @@ fn watch(
 ) -> anyhow::Result<Result<Vec<Observation>, String>> {
     let mut seen = Vec::new();
     for build in builds {
-        match lab.observe(build, (workload, command.seed), command.interval)? {
+        match lab.observe(Measurement { build, workload, replicate: command.seed }, command.interval)? {
             Ok(observation) => seen.push(observation),
             Err(why) => return Ok(Err(format!("{}: {why}", build.version))),
         }
@@ -71,10 +71,11 @@ fn rendered(
     let watched: Vec<Watched<'_>> =
         heads(&kernels).into_iter().zip(seen).map(|(head, observation)| Watched { head, observation }).collect();
     let monitored = Monitored { subject: title.to_owned(), ..Monitored::new(&watched, Vec::new()) };
+    let document = render::monitors::document(&monitored, command.style);
     Ok(match command.format {
-        Format::Text => format!("{title}\n\n{}", render::monitors::text(&monitored, command.style, styles)),
-        Format::Markdown => format!("## {title}\n\n{}", render::monitors::markdown(&monitored, command.style)),
-        Format::Html => render::monitors::html(&monitored, command.style)?,
+        Format::Text => document.text(styles),
+        Format::Markdown => document.markdown(),
+        Format::Html => document.html()?,
         Format::Json => render::monitors::json(&monitored)?,
     })
 }

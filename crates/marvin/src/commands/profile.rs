@@ -8,8 +8,8 @@ use report::ledger::{Ledger, Sources};
 use report::render::ledger::{self, Profiled};
 
 use super::again::{Followed, Measured, follow, simulate};
-use super::compare::exact_name;
-use super::measure::{build, kernel_name, machines, open, plan, suite, workloads};
+
+use super::measure::{builds, kernel_name, machines, open, plan, suite, workloads};
 use crate::answer::Answer;
 use crate::cli::{Arguments, Format, Profile};
 use crate::exit::Exit;
@@ -25,7 +25,7 @@ pub(crate) fn profile(arguments: &Arguments, command: &Profile) -> anyhow::Resul
     let (folded, pprof) = (file("--folded", &command.folded)?, file("--pprof", &command.pprof)?);
     let lab = open(arguments, measure)?;
     let progress = Progress::new(arguments.quiet);
-    let builds = names.iter().map(|name| build(&lab, name, &progress)).collect::<Result<Vec<_>, _>>()?;
+    let builds = builds(&lab, &names, &progress)?;
     let seeds: Vec<u64> = (1..=command.seed_count()).collect();
     let plan = plan(measure, (&builds, suite), &workloads, &seeds);
     let runs = lab.carry_out(&plan, &|event| progress.event(&event))?;
@@ -57,7 +57,7 @@ pub(crate) fn profile(arguments: &Arguments, command: &Profile) -> anyhow::Resul
         let short = name.rsplit('/').next().unwrap_or_default();
         if is_told_by_version { build.version.clone() } else { short.to_owned() }
     };
-    let kernel = |build: &Build| (title(build), build.origin.clone());
+    let kernel = |build: &Build| (title(build), build.origin.to_string());
     let profiled = Profiled {
         base: kernel(&builds[0]),
         new: kernel(&builds[1]),
@@ -75,10 +75,11 @@ pub(crate) fn profile(arguments: &Arguments, command: &Profile) -> anyhow::Resul
         command: reproducer(command, &builds),
         lines_max: command.lines,
     };
+    let document = ledger::document(&profiled)?;
     let text = match command.format {
-        Format::Text => ledger::text(&profiled, &answer.styles(arguments.color)),
-        Format::Markdown => ledger::markdown(&profiled),
-        Format::Html => ledger::html(&profiled)?,
+        Format::Text => document.text(&answer.styles(arguments.color)),
+        Format::Markdown => document.markdown(),
+        Format::Html => document.html()?,
         Format::Json => ledger::json(&profiled)?,
     };
     answer.write(&text)?;
@@ -125,7 +126,7 @@ pub(crate) fn ledger(lab: &Lab, runs: &[Vec<Run>], workload: &str) -> anyhow::Re
 
 fn reproducer(command: &Profile, builds: &[Build]) -> String {
     let mut words = vec!["marvin".to_owned(), "profile".to_owned()];
-    words.extend(builds.iter().map(exact_name));
+    words.extend(builds.iter().map(Build::exact_name));
     if command.measure.suite != model::MICRO.name {
         words.extend(["--suite".into(), command.measure.suite.clone()]);
     }

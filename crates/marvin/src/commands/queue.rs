@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context;
+use kernel::KernelError;
 use model::{Choice, KernelName, NewJob, QueuedJob, TreeOrigin, Work};
 use report::render::QueueView;
 use store::{Listed, Queued, Store};
@@ -103,8 +104,15 @@ fn new_job(arguments: &Arguments, add: &QueueAdd) -> anyhow::Result<NewJob> {
     })
 }
 
-/// Names files and folders so that a worker finds them, wherever it was started; those that are not there are refused.
+/// Names files and folders so that a worker finds them, wherever it was started. Files that are not there and packages that apt
+/// does not offer are refused; where there is no apt to ask, the worker will find out.
 fn absolute(name: KernelName) -> anyhow::Result<KernelName> {
+    if let KernelName::Deb(query) = &name
+        && let Err(error) = kernel::offers(query)
+        && matches!(error, KernelError::Unknown { .. })
+    {
+        return Err(error).with_context(|| format!("cannot queue {name}"));
+    }
     let of = |path: &Path| {
         if let Err(error) = std::fs::metadata(path) {
             let text = format!("{} cannot be queued: {error}; name a file or folder that is there", path.display());

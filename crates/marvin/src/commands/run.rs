@@ -3,7 +3,7 @@
 use model::Outcome;
 use report::render::Shown;
 
-use super::measure::{Chosen, build, chosen, kernel_name, open_with, plan, prepare};
+use super::measure::{Chosen, builds, chosen, kernel_name, open_with, plan, prepare};
 use crate::answer::Answer;
 use crate::cli::{Arguments, Run};
 use crate::exit::Exit;
@@ -16,8 +16,8 @@ pub(crate) fn run(arguments: &Arguments, command: &Run) -> anyhow::Result<Exit> 
     let declared = tools.suite().workloads;
     let lab = open_with(arguments, measure, tools)?;
     let progress = Progress::new(arguments.quiet);
-    let builds = [build(&lab, &name, &progress)?];
-    let [build] = &builds;
+    let builds = builds(&lab, std::slice::from_ref(&name), &progress)?;
+    let [build] = &builds[..] else { unreachable!("one name gives one build") };
     let seeds: Vec<u64> = (1..=command.seeds).collect();
     let plan = plan(measure, (&builds, suite), &workloads, &seeds);
     prepare(&lab, &workloads, &progress)?;

@@ -135,8 +135,8 @@ fn fill(
 }
 
 fn cell(row: &report::Row) -> Cell {
-    let percent = row.cells[0].difference_percent.unwrap_or(0.0);
-    match &row.cells[0].verdict {
+    let percent = row.cells[0].compared.difference_percent.unwrap_or(0.0);
+    match &row.cells[0].compared.verdict {
         Verdict::Same => Cell::Same,
         Verdict::Better => Cell::Better(percent),
         Verdict::Worse => Cell::Worse(percent),

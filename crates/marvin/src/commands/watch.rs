@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lab::{Apt, LabError, Site, WatchEvent};
+use site::{Apt, Site, SiteError, WatchEvent};
 use store::Store;
 
 use super::compare::now;
@@ -44,9 +44,9 @@ fn pass(arguments: &Arguments, site: &Site) -> anyhow::Result<Exit> {
             say(&told(&event));
         }
     };
-    let watched = lab::watch((&site.settings, &store), &Apt, now(), &notify)?;
+    let watched = site::watch(&site.settings, &store, &Apt, now(), &notify)?;
     deliver(&store, site)?;
-    let lab::Watched { kernels, queued, replaced, silent } = watched;
+    let site::Watched { kernels, queued, replaced, silent } = watched;
     let mut text = format!("kernels {kernels}, queued {queued}");
     if replaced > 0 {
         add(&mut text, format_args!(", replaced {replaced}"));
@@ -59,8 +59,8 @@ fn pass(arguments: &Arguments, site: &Site) -> anyhow::Result<Exit> {
 }
 
 /// Delivers what is due, and says what did not arrive.
-pub(crate) fn deliver(store: &Store, site: &Site) -> Result<(), LabError> {
-    for (channel, why) in lab::deliver(store, &site.settings, &now)?.failed {
+pub(crate) fn deliver(store: &Store, site: &Site) -> Result<(), SiteError> {
+    for (channel, why) in site::deliver(store, &site.settings, &now)?.failed {
         say(&format!("notify {channel}: {why}; it is tried again"));
     }
     Ok(())

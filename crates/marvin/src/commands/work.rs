@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use kernel::{Configuration, SourceSettings};
-use lab::{Dumps, JobProcess, Lab, LabError, Options, Plan, Reuse, Site, Until, WorkEvent, Worker};
+use lab::{Dumps, Lab, LabError, Options, Plan, Reuse};
 use model::{KernelName, Outcome, QueuedJob, Run, Stage, TreeOrigin};
+use site::{JobProcess, Site, SiteError, Until, WorkEvent, Worked, Worker};
 use store::{Store, StoreError, WorkerLock};
 
 use super::compare::now;
@@ -36,15 +37,21 @@ pub(crate) fn work(arguments: &Arguments, command: &Work) -> anyhow::Result<Exit
     let site = site(arguments)?;
     let _lock = WorkerLock::acquire(&home)?;
     let store = Store::open(&home)?;
-    let doer = JobProcess { command: command_of_job(arguments, &home)?, logs: home.join("jobs") };
+    let executor = JobProcess { command: command_of_job(arguments, &home)?, logs: home.join("jobs") };
     let notify = |event: WorkEvent| {
         if !arguments.quiet {
             say(&told(&event));
         }
     };
-    let name = lab::machine_name();
-    let worker =
-        Worker { name: &name, store: &store, settings: &site.settings, doer: &doer, clock: &now, notify: &notify };
+    let name = site::machine_name();
+    let worker = Worker {
+        name: &name,
+        store: &store,
+        settings: &site.settings,
+        executor: &executor,
+        clock: &now,
+        notify: &notify,
+    };
     let ended = AtomicBool::new(false);
     let worked = std::thread::scope(|scope| {
         let courier = scope.spawn(|| courier(&home, &site, &ended));
@@ -62,8 +69,8 @@ pub(crate) fn work(arguments: &Arguments, command: &Work) -> anyhow::Result<Exit
     })?;
     Answer::open(None)?.write(format!("done {}, failed {}\n", worked.done, worked.failed))?;
     Ok(match worked {
-        lab::Worked { failed: 1.., .. } => Exit::Lab,
-        lab::Worked { kernels_failed: 1.., .. } => Exit::Subject,
+        Worked { failed: 1.., .. } => Exit::Lab,
+        Worked { kernels_failed: 1.., .. } => Exit::Subject,
         _ => Exit::Fine,
     })
 }
@@ -83,7 +90,7 @@ fn command_of_job(arguments: &Arguments, home: &std::path::Path) -> anyhow::Resu
 fn courier(home: &std::path::Path, site: &Site, ended: &AtomicBool) {
     let mut last = false;
     loop {
-        let delivered = Store::open(home).map_err(LabError::from).and_then(|store| deliver(&store, site));
+        let delivered = Store::open(home).map_err(SiteError::from).and_then(|store| deliver(&store, site));
         if let Err(error) = delivered {
             say(&format!("notices are not delivered now: {error}"));
         }
@@ -161,7 +168,7 @@ fn done(arguments: &Arguments, job: &QueuedJob) -> anyhow::Result<Came> {
         sides: vec![&build],
         suite,
         workloads,
-        seeds: (1..=work.seeds).collect(),
+        replicates: (1..=work.seeds).collect(),
         machines: machines_of(None),
         reuse: Reuse::Stored,
         dumps: Dumps::Drop,
@@ -198,7 +205,7 @@ fn sources(site: &Site, job: &QueuedJob, home: &std::path::Path) -> anyhow::Resu
     let tree = site.settings.trees.iter().find(|tree| tree.name == work.tree);
     match tree.map(|tree| &tree.origin) {
         Some(TreeOrigin::Git { place, .. }) => {
-            sources.tree = Some(kernel::tree_with_tag(home, (&work.tree, place), revision)?);
+            sources.tree = Some(kernel::tree_with_tag(home, &work.tree, place, revision)?);
             Ok(sources)
         }
         _ => {

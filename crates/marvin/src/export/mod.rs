@@ -8,7 +8,8 @@ mod parquet;
 pub(crate) use lines::{csv, json_lines};
 pub(crate) use parquet::parquet;
 
-use model::{Outcome, Region, Run, WorkloadResult};
+use model::{MachineKind, Outcome, Region, Run, WorkloadResult};
+use report::{Scale, run_value, value_unit};
 
 /// What a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,7 +87,7 @@ pub(crate) struct Exported {
     /// Its version.
     pub(crate) version: String,
     /// The machine's kind.
-    pub(crate) machine_kind: String,
+    pub(crate) machine_kind: MachineKind,
 }
 
 const fn column(name: &'static str, kind: Kind, unit: &'static str) -> Column {
@@ -125,6 +126,9 @@ const RESULT_ONLY: &[Column] = &[
     optional("stage", Kind::Text, "how far the kernel got, where it failed"),
     optional("reason", Kind::Text, "why it failed, or what it does not support"),
     column("iterations", Kind::Whole, "samples, warm-ups included"),
+    optional("value", Kind::Number, "what Marvin compares, per operation"),
+    optional("unit", Kind::Text, "unit of the value"),
+    optional("value_of", Kind::Text, "counts, or reported: guest time or what the workload says"),
 ];
 
 const SAMPLE: &[Column] = &[
@@ -170,7 +174,11 @@ pub(crate) fn table(runs: &[Exported], rows: Rows, fits: impl Fn(&str) -> bool) 
                 table.rows.push(of_run(exported).into_iter().chain(counts).collect());
             }
             Rows::Results => table.rows.extend(results().map(|result| {
-                of_run(exported).into_iter().chain(of_workload(result)).chain(of_result(result)).collect()
+                of_run(exported)
+                    .into_iter()
+                    .chain(of_workload(result))
+                    .chain(of_result(result, exported.machine_kind))
+                    .collect()
             })),
             Rows::Samples => {
                 for result in results() {
@@ -192,7 +200,7 @@ fn of_run(exported: &Exported) -> Vec<Value> {
         Value::Text(version.clone()),
         Value::Text(run.build.to_string()),
         Value::Text(run.machine.to_string()),
-        Value::Text(machine_kind.clone()),
+        Value::Text(machine_kind.to_string()),
         Value::Text(run.suite.clone()),
         Value::Unsigned(run.seed),
         Value::Whole(run.started_unix),
@@ -203,7 +211,7 @@ fn of_workload(result: &WorkloadResult) -> [Value; 2] {
     [Value::Text(result.workload.clone()), Value::Unsigned(result.operations)]
 }
 
-fn of_result(result: &WorkloadResult) -> [Value; 4] {
+fn of_result(result: &WorkloadResult, machine: MachineKind) -> [Value; 7] {
     let text = |text: &dyn std::fmt::Display| Value::Text(text.to_string());
     let (outcome, stage, reason) = match &result.outcome {
         Outcome::Completed => ("completed", Value::None, Value::None),
@@ -211,7 +219,18 @@ fn of_result(result: &WorkloadResult) -> [Value; 4] {
         Outcome::Failed(failure) => ("failed", text(&failure.stage), text(&failure.reason)),
     };
     let iterations = i64::try_from(result.samples.len()).unwrap_or(i64::MAX);
-    [Value::Text(outcome.to_owned()), stage, reason, Value::Whole(iterations)]
+    let value = run_value(result, machine.capabilities()).ok();
+    let unit = value.and_then(|value| value_unit(result, value.scale, machine));
+    let scale = value.map(|value| if value.scale == Scale::Counted { "counts" } else { "reported" });
+    [
+        Value::Text(outcome.to_owned()),
+        stage,
+        reason,
+        Value::Whole(iterations),
+        value.map_or(Value::None, |value| Value::Number(value.value)),
+        unit.map_or(Value::None, |unit| Value::Text(unit.to_owned())),
+        scale.map_or(Value::None, |scale| Value::Text(scale.to_owned())),
+    ]
 }
 
 fn of_sample(result: &WorkloadResult, iteration: usize) -> [Value; 6] {
@@ -230,7 +249,8 @@ fn of_sample(result: &WorkloadResult, iteration: usize) -> [Value; 6] {
 #[cfg(test)]
 pub(crate) mod tests {
     use model::{
-        BuildId, FailureReason, MachineId, Outcome, Region, Run, RunId, Stage, SubjectFailure, WorkloadResult,
+        BuildId, FailureReason, MachineId, MachineKind, Outcome, Region, Run, RunId, Stage, SubjectFailure,
+        WorkloadResult,
     };
 
     use super::{Exported, Rows, Table, columns, csv, json_lines, table};
@@ -244,7 +264,7 @@ pub(crate) mod tests {
             counted: if samples.is_empty() {
                 vec![]
             } else {
-                vec![Region { user: 1, kernel: 2, interrupt: 3, other: 4 }]
+                vec![Region { user: 10_000, kernel: 20_000, interrupt: 3, other: 4 }; samples.len()]
             },
             outcome,
             samples,
@@ -256,6 +276,7 @@ pub(crate) mod tests {
         };
         let results = vec![
             result("getppid", Outcome::Completed, vec![100.5, f64::NAN]),
+            result("mmap", Outcome::Completed, vec![100.5, 99.0]),
             result("io,uring", Outcome::Unsupported("=io_uring".to_owned()), vec![]),
             result("größe\u{1b}", Outcome::Failed(failure), vec![]),
         ];
@@ -273,7 +294,7 @@ pub(crate) mod tests {
             run,
             kernel: "deb:6.12".to_owned(),
             version: "6.12.117".to_owned(),
-            machine_kind: "exact".to_owned(),
+            machine_kind: MachineKind::Exact,
         };
         vec![exported(run("01", results)), exported(run("02", vec![]))]
     }

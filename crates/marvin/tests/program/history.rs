@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use model::{
-    Build, BuildFile, BuildId, Declared, Direction, Machine, MachineId, MachineKind, Outcome, Run, RunId,
+    Build, BuildFile, BuildId, Declared, Direction, Machine, MachineId, MachineKind, Origin, Outcome, Run, RunId,
     WorkloadResult, unit_named,
 };
 use store::Store;
@@ -36,7 +36,10 @@ pub(crate) fn fill(store: &Store) {
             id: BuildId::from_hex(&format!("{n:016x}")).unwrap(),
             name: "deb:6.12".parse().unwrap(),
             version: version.into(),
-            origin: format!("linux-image-{version}-cloud-amd64 {version}-1"),
+            origin: Origin::Package {
+                name: format!("linux-image-{version}-cloud-amd64"),
+                version: format!("{version}-1"),
+            },
             image: BuildFile { path: "/cache/vmlinuz".into(), sha256: "00".into() },
             vmlinux: None,
             config: None,

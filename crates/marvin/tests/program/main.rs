@@ -12,6 +12,7 @@ mod imported;
 mod interrupted;
 mod kept;
 mod mistakes;
+mod one_value;
 mod real_build;
 mod real_source;
 mod sources;

@@ -109,7 +109,7 @@ fn reap(jobs: &mut [QueuedJob], now: i64) {
     }
 }
 
-fn play(jobs: &mut [QueuedJob], held: &mut Held, (now, what): (&mut i64, &Happens)) {
+fn play(jobs: &mut [QueuedJob], held: &mut Held, now: &mut i64, what: &Happens) {
     let find = |number: u64| usize::try_from(number - 1).unwrap();
     match what {
         Happens::Time(seconds) => *now += i64::from(*seconds),
@@ -140,7 +140,7 @@ proptest! {
     fn no_job_is_lost_and_none_is_held_twice(story in proptest::collection::vec(happens(), 0..200)) {
         let (mut jobs, mut held, mut now): (_, Held, _) = (queue(4), [None; 2], 0);
         for what in &story {
-            play(&mut jobs, &mut held, (&mut now, what));
+            play(&mut jobs, &mut held, &mut now, what);
             for job in &jobs {
                 prop_assert!(job.attempts <= job.new.attempts_max, "{job:?}");
                 prop_assert_eq!(job.state.is_over(), job.ended_unix.is_some());

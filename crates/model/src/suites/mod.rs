@@ -20,7 +20,7 @@ pub use reclaim::RECLAIM;
 pub use rmap::RMAP;
 pub use sched::SCHED;
 pub use selections::{SEEDS, SMOKE};
-pub use spread::spread_percent;
+pub use spread::{floor_percent, spread_percent};
 
 use crate::{Equipment, MICRO, Metric, Steadiness, Suite, Workload};
 

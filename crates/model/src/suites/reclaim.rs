@@ -80,7 +80,7 @@ const fn lead(name: &'static str, stresses: &'static str, metric: Metric, job: &
     }
 }
 
-const fn row(name: &'static str, of: &'static str, metric: Metric, (stresses, job): (&'static str, &Job)) -> Workload {
+const fn row(name: &'static str, of: &'static str, metric: Metric, stresses: &'static str, job: &Job) -> Workload {
     Workload { row_of: Some(of), ..lead(name, stresses, metric, job) }
 }
 
@@ -105,11 +105,11 @@ macro_rules! parallelio {
                 RATE,
                 &PARALLELIO,
             ),
-            row(concat!("io-duration-", $percent), LEAD, DURATION, ("that IO, to its end on the disk", &PARALLELIO)),
-            row(concat!("swaptotal-", $percent), LEAD, COUNT, ("pages swapped in and out meanwhile", &PARALLELIO)),
-            row(concat!("swapin-", $percent), LEAD, COUNT, ("pages swapped in meanwhile", &PARALLELIO)),
-            row(concat!("minorfaults-", $percent), LEAD, COUNT, ("faults that read nothing meanwhile", &PARALLELIO)),
-            row(concat!("majorfaults-", $percent), LEAD, COUNT, ("faults that read a page meanwhile", &PARALLELIO)),
+            row(concat!("io-duration-", $percent), LEAD, DURATION, "that IO, to its end on the disk", &PARALLELIO),
+            row(concat!("swaptotal-", $percent), LEAD, COUNT, "pages swapped in and out meanwhile", &PARALLELIO),
+            row(concat!("swapin-", $percent), LEAD, COUNT, "pages swapped in meanwhile", &PARALLELIO),
+            row(concat!("minorfaults-", $percent), LEAD, COUNT, "faults that read nothing meanwhile", &PARALLELIO),
+            row(concat!("majorfaults-", $percent), LEAD, COUNT, "faults that read a page meanwhile", &PARALLELIO),
         ]
     }};
 }
@@ -142,22 +142,25 @@ macro_rules! multibuild {
                 concat!("mbuild-", $of, "-min"),
                 BUILDS,
                 $metric,
-                (concat!("least ", $what, " of 12 builds"), &MULTIBUILD),
+                concat!("least ", $what, " of 12 builds"),
+                &MULTIBUILD,
             ),
             row(
                 concat!("mbuild-", $of, "-mean"),
                 BUILDS,
                 $metric,
-                (concat!("mean ", $what, " of 12 builds"), &MULTIBUILD),
+                concat!("mean ", $what, " of 12 builds"),
+                &MULTIBUILD,
             ),
-            row(concat!("mbuild-", $of, "-stddev"), BUILDS, $spread, (concat!("spread of it: ", $what), &MULTIBUILD)),
+            row(concat!("mbuild-", $of, "-stddev"), BUILDS, $spread, concat!("spread of it: ", $what), &MULTIBUILD),
             row(
                 concat!("mbuild-", $of, "-max"),
                 BUILDS,
                 $metric,
-                (concat!("most ", $what, " of 12 builds"), &MULTIBUILD),
+                concat!("most ", $what, " of 12 builds"),
+                &MULTIBUILD,
             ),
-            row(concat!("mbuild-", $of, "-range"), BUILDS, $spread, (concat!("most less least ", $what), &MULTIBUILD)),
+            row(concat!("mbuild-", $of, "-range"), BUILDS, $spread, concat!("most less least ", $what), &MULTIBUILD),
         ]
     };
 }
@@ -185,9 +188,9 @@ macro_rules! kernbench {
         const LEAD: &str = concat!("kbuild-wall-", $jobs);
         [
             lead(LEAD, concat!("a build with ", $jobs, " jobs: elapsed time"), TIME, &KERNBENCH),
-            row(concat!("kbuild-user-", $jobs), LEAD, DURATION, ("its user time", &KERNBENCH)),
-            row(concat!("kbuild-sys-", $jobs), LEAD, DURATION, ("its system time", &KERNBENCH)),
-            row(concat!("kbuild-cpu-", $jobs), LEAD, PERCENT, ("its share of the processor", &KERNBENCH)),
+            row(concat!("kbuild-user-", $jobs), LEAD, DURATION, "its user time", &KERNBENCH),
+            row(concat!("kbuild-sys-", $jobs), LEAD, DURATION, "its system time", &KERNBENCH),
+            row(concat!("kbuild-cpu-", $jobs), LEAD, PERCENT, "its share of the processor", &KERNBENCH),
         ]
     }};
 }

@@ -74,9 +74,77 @@ pub fn spread_percent(name: &str) -> Option<u16> {
     SPREADS.iter().find(|(known, _)| *known == name).map(|(_, percent)| *percent)
 }
 
+/// The floors of steady workloads: from the smallest to the largest value of five seeds of one build, in percent of their median,
+/// rounded up to hundredths. Counted instructions of Debian's 6.12.117.
+const FLOORS: &[(&str, f64)] = &[
+    ("event-epoll", 0.01),
+    ("event-fd", 0.01),
+    ("event-poll", 0.01),
+    ("fault-anon", 0.01),
+    ("fault-cow", 0.01),
+    ("fault-file-private", 0.01),
+    ("fault-file-shared", 0.02),
+    ("fault-huge", 0.02),
+    ("file-create", 0.11),
+    ("file-open", 0.05),
+    ("file-read-4k", 0.01),
+    ("file-read-64k", 0.01),
+    ("file-readdir", 0.01),
+    ("file-stat", 0.08),
+    ("file-write-4k", 0.02),
+    ("file-write-64k", 0.02),
+    ("fork-exec", 0.05),
+    ("fork-exit", 0.21),
+    ("fork-vfork-exec", 0.03),
+    ("futex-pingpong", 0.02),
+    ("getppid", 0.01),
+    ("mem-brk", 0.35),
+    ("mem-dontneed", 0.02),
+    ("mem-mmap", 0.19),
+    ("mem-mprotect", 0.08),
+    ("mutex-contended", 0.01),
+    ("mutex-uncontended", 0.01),
+    ("pipe-pingpong", 0.07),
+    ("sem-sysv", 0.01),
+    ("signal", 0.01),
+    ("switch-yield", 0.01),
+    ("tcp-connect", 0.14),
+    ("tcp-rr", 0.03),
+    ("tcp-stream", 0.02),
+    ("thread-create", 0.33),
+    ("udp-rr", 0.05),
+    ("unix-pingpong", 0.02),
+    // Of three seeds.
+    ("build-like-1", 0.02),
+    ("build-like-12", 0.28),
+    ("build-like-2", 0.02),
+    ("hackbench-pipe", 0.14),
+    ("hackbench-sock", 1.44),
+    ("hackbench-thr-pipe", 0.15),
+    ("hackbench-thr-sock", 0.81),
+    ("sdet-like-1", 0.1),
+    ("sdet-like-16", 0.09),
+    ("sdet-like-4", 0.18),
+];
+/// The floor of steady workloads that are not in the list: the largest of the suite micro.
+const FLOOR_ELSE: f64 = 0.35;
+
+/// Returns how far seeds of one build of a workload lie apart, in percent: what a difference must exceed before few seeds show
+/// it. None for what is no workload of a suite.
+#[must_use]
+pub fn floor_percent(name: &str) -> Option<f64> {
+    let of = |floors: &[(&str, f64)]| floors.iter().find(|(known, _)| *known == name).map(|(_, percent)| *percent);
+    let chaotic = || spread_percent(name).map(f64::from);
+    of(FLOORS).or_else(chaotic).or_else(|| is_declared(name).then_some(FLOOR_ELSE))
+}
+
+fn is_declared(name: &str) -> bool {
+    super::SUITES.iter().any(|suite| suite.workloads.iter().any(|workload| workload.name == name))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{SPREADS, spread_percent};
+    use super::{FLOORS, SPREADS, floor_percent, spread_percent};
     use crate::{Steadiness, workloads};
 
     #[test]
@@ -86,6 +154,12 @@ mod tests {
             let chaotic = workload.steadiness == Steadiness::Chaotic;
             assert_eq!(spread_percent(workload.name).is_some(), chaotic, "{}", workload.name);
         }
+        for (name, floor) in FLOORS {
+            assert!(all.iter().any(|workload| workload.name == *name && workload.steadiness == Steadiness::Steady));
+            assert!(*floor > 0.0, "{name}");
+        }
+        assert!(all.iter().all(|workload| floor_percent(workload.name).is_some()));
+        assert_eq!(floor_percent("sysbench-cpu"), None);
         assert_eq!(SPREADS.len(), all.iter().filter(|workload| workload.steadiness == Steadiness::Chaotic).count());
     }
 }

@@ -115,10 +115,10 @@ fn steps(series: &Series, seen: &[usize]) -> Vec<Change> {
                 changes.push(Change {
                     earliest: after(seen, same),
                     at: now,
-                    verdict: pair.verdict,
-                    difference_percent: pair.difference_percent,
+                    verdict: pair.compared.verdict,
+                    difference_percent: pair.compared.difference_percent,
                     levels: Some((level(reference), level(now))),
-                    basis: Basis::EverySeed { seeds: pair.ratios.len() },
+                    basis: Basis::EverySeed { seeds: pair.compared.differences.len() },
                     went_away,
                 });
                 (reference, same) = (now, now);

@@ -108,7 +108,7 @@ fn is_commit(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use model::{Build, Line};
+    use model::{Build, Line, Origin};
     use proptest::prelude::{any, proptest};
 
     use super::{Found, FoundCulprit, found_of};
@@ -145,7 +145,8 @@ mod tests {
         let mut history = History::default();
         for (version, digit, cost) in [("6.12.115-g1", "1", 100.0), ("6.12.117-g2", "2", 130.0)] {
             let origin = format!("commit {} of /src/linux, micro, gcc 12.2", digit.repeat(12));
-            let build = Build { origin, ..build("git:HEAD", version) };
+            let build = build("git:HEAD", version);
+            let build = Build { origin: Origin::of_line(&origin, &build.name), ..build };
             let subject = Subject::new(build, &[1], &[("fault-anon", Ending::Cost(cost, 0.0))]);
             history.know_build(&subject.build);
             history.know_machine(&subject.machine);

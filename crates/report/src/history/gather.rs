@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, LazyLock};
 
 use model::{
-    Build, BuildId, Declared, Line, Machine, MachineId, MachineKind, Metric, Run, RunId, WorkloadResult,
+    Build, BuildId, Capabilities, Clock, Declared, Line, Machine, MachineId, Metric, Run, RunId, WorkloadResult,
     imported_metric,
 };
 
@@ -112,16 +112,16 @@ impl History {
         let place = Place { kernel, machine, run: self.runs.len() - 1, seed: run.seed };
         let track: Arc<str> = self.name(&self.kernels.get(kernel).track.clone());
         let mut reasons: HashMap<String, Arc<str>> = HashMap::new();
-        let kind = self.machines[machine].kind;
+        let can = self.machines[machine].capabilities();
         for result in &run.results {
-            let declared = declared_of(result, (kind, &run.suite));
+            let declared = declared_of(result, can, &run.suite);
             if declared.direction.is_none() {
                 let name = self.name(&result.workload);
                 self.undirected.insert(name);
                 continue;
             }
             let key = Key { workload: self.name(&result.workload), machine, track: Arc::clone(&track) };
-            let value = Value::of(result, kind).map_err(|(lack, why)| {
+            let value = Value::of(result, can).map_err(|(lack, why)| {
                 let why = reasons.entry(why).or_insert_with_key(|why| Arc::from(crate::plain::plain(why)));
                 Absent { lack, why: Arc::clone(why) }
             });
@@ -146,7 +146,7 @@ impl History {
 
     fn put(&mut self, key: Key, place: Place, seen: Seen) {
         let Place { kernel, machine, seed, .. } = place;
-        let new = || Arc::new(Series::new(seen.declared, self.machines[machine].kind));
+        let new = || Arc::new(Series::new(seen.declared, self.machines[machine].capabilities()));
         let series = Arc::make_mut(self.series.entry(key.clone()).or_insert_with(new));
         self.touched.insert(key);
         let rank = |number: usize| self.kernels.rank(number);
@@ -161,12 +161,13 @@ impl History {
                 if let (Ok(one), Ok(other)) = (&seeds[at].value, &seen.value)
                     && seeds[at].operations == seen.operations
                     && seeds[at].declared.agrees(&seen.declared)
+                    && one.scale == other.scale
                 {
                     let day = self.runs[seen.run].started_unix.div_euclid(SECONDS_OF_DAY);
                     let repeats = self.repeats[machine].entry(day).or_default();
                     repeats.again += 1;
                     repeats.agree += usize::from(one.mark == other.mark);
-                    let apart = stats::percent_change(one.time, other.time).map_or(f64::INFINITY, f64::abs);
+                    let apart = stats::percent_change(one.value, other.value).map_or(f64::INFINITY, f64::abs);
                     repeats.apart += usize::from(apart > seen.declared.margin_percent);
                 }
                 if self.runs[seen.run].started_unix >= self.runs[seeds[at].run].started_unix {
@@ -185,7 +186,7 @@ impl History {
         for key in std::mem::take(&mut self.touched) {
             if let Some(series) = self.series.get_mut(&key) {
                 let metric = |declared: &Declared| metric_of(&key.workload, declared);
-                Arc::make_mut(series).settle(|run| (runs[run].started_unix, run), metric);
+                Arc::make_mut(series).settle(&key.workload, |run| (runs[run].started_unix, run), metric);
             }
         }
     }
@@ -322,16 +323,15 @@ impl History {
 }
 
 /// Returns what a result was declared to be when it was measured. What that leaves open is filled in from what is known now.
-fn declared_of(result: &WorkloadResult, (kind, suite): (MachineKind, &str)) -> Declared {
-    let known = || match kind {
-        MachineKind::Imported => imported_metric(suite, &result.workload),
-        MachineKind::Exact => match METRICS.get(result.workload.as_str()) {
-            Some(metric) => Declared::of(metric, kind),
-            // What tools report is said by their manifests only.
-            None if suite == TOOLS => Declared { unit: "", direction: None, margin_percent: 0.0 },
-            // What is not declared any more, or not yet, was stored as what all workloads report.
-            None => Declared::of(&Metric::COST, kind),
-        },
+fn declared_of(result: &WorkloadResult, machine: Capabilities, suite: &str) -> Declared {
+    let Capabilities { foreign, clock, .. } = machine;
+    let known = || match METRICS.get(result.workload.as_str()) {
+        _ if foreign => imported_metric(suite, &result.workload),
+        Some(metric) => Declared::of(metric, clock),
+        // What tools report is said by their manifests only.
+        None if suite == TOOLS => Declared { unit: "", direction: None, margin_percent: 0.0 },
+        // What is not declared any more, or not yet, was stored as what all workloads report.
+        None => Declared::of(&Metric::COST, clock),
     };
     match result.declared {
         Some(then) if then.direction.is_some() && !then.unit.is_empty() => then,
@@ -342,6 +342,6 @@ fn declared_of(result: &WorkloadResult, (kind, suite): (MachineKind, &str)) -> D
 
 /// Returns the metric that was declared so: of a workload that is still declared like that, with its name and its margin of now.
 fn metric_of(workload: &str, declared: &Declared) -> Metric {
-    let now = METRICS.get(workload).filter(|metric| Declared::of(metric, MachineKind::Exact).agrees(declared));
+    let now = METRICS.get(workload).filter(|metric| Declared::of(metric, Clock::Instructions).agrees(declared));
     now.copied().or_else(|| declared.metric()).unwrap_or(Metric::COST)
 }

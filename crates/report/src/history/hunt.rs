@@ -1,6 +1,6 @@
 //! From an alert to the commit: the bisection that finds it, or what has to be done before there can be one.
 
-use model::{Build, KernelName, MachineKind};
+use model::{Build, KernelName, Origin, SourceOrigin};
 
 use super::alerts::{Alert, Member};
 use super::changes::Basis;
@@ -43,7 +43,7 @@ pub fn hunt(history: &History, alert: &Alert, debian: &str) -> Option<Hunt> {
         let why = "what fails has no value to search by: its console, in its run, says where it ended";
         return Some(Hunt::Nowhere(why.to_owned()));
     };
-    if history.machines()[worst.key.machine].kind == MachineKind::Imported {
+    if history.machines()[worst.key.machine].capabilities().foreign {
         let why = "another suite measured this: build both kernels, compare them here, and bisect with a workload that shows it";
         return Some(Hunt::Nowhere(why.to_owned()));
     }
@@ -82,21 +82,16 @@ fn options(worst: &Member) -> Option<String> {
     Some(format!("--workload {name}{suite}{seeds}"))
 }
 
-/// Reads where a build's source is out of what it says of its origin; none where it was not built here.
+/// Returns where a build's source is; none where it was not built here.
 fn place(build: &Build, debian: &str) -> Option<Place> {
-    let mut parts = build.origin.split(", ");
-    let (what, config) = (parts.next()?, parts.next()?.to_owned());
-    match &build.name {
-        KernelName::Git(_) => {
-            let (revision, tree) = what.strip_prefix("commit ")?.split_once(" of ")?;
-            Some(Place { tree: tree.to_owned(), revision: revision.to_owned(), config })
-        }
-        KernelName::DebSrc(_) => {
-            let revision = what.strip_prefix("linux-source ")?.to_owned();
-            Some(Place { tree: debian.to_owned(), revision, config })
-        }
-        _ => None,
-    }
+    let Origin::Built { source, configuration, .. } = &build.origin else { return None };
+    let (revision, tree) = match (&build.name, source) {
+        // A patch on a commit is no commit.
+        (KernelName::Git(_), SourceOrigin::Commit { commit, tree }) => (commit, tree.as_str()),
+        (KernelName::DebSrc(_), SourceOrigin::DebianSource { tag }) => (tag, debian),
+        _ => return None,
+    };
+    Some(Place { tree: tree.to_owned(), revision: revision.clone(), config: configuration.clone() })
 }
 
 /// Returns the revision that a build was made from, as its source's tree has it.
@@ -129,12 +124,13 @@ mod tests {
     use super::{Hunt, hunt};
     use crate::fixtures::{Ending, Subject, build};
     use crate::history::{History, alerts};
-    use model::{Build, FailureReason, Line, MachineKind, Stage};
+    use model::{Build, FailureReason, Line, MachineKind, Origin, Stage};
 
     const DEBIAN: &str = "HOME/workshop/debian";
 
     fn built(name: &str, version: &str, origin: &str) -> Build {
-        Build { origin: origin.to_owned(), ..build(name, version) }
+        let build = build(name, version);
+        Build { origin: Origin::of_line(origin, &build.name), ..build }
     }
 
     /// What is said of two kernels, of which the newer is worse.
@@ -170,7 +166,8 @@ mod tests {
         };
         assert!(why.contains("of-a-tool is no workload of a suite"), "{why}");
         let [old, mut new] = pair;
-        new.origin = new.origin.replace("/src/linux", "/src/my linux");
+        let elsewhere = new.origin.to_string().replace("/src/linux", "/src/my linux");
+        new.origin = Origin::of_line(&elsewhere, &new.name);
         assert!(matches!(exact([old, new], "fault-anon"), Some(Hunt::Nowhere(why)) if why.contains("different trees")));
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{BuildId, MachineId, MachineKind};
+use model::{BuildId, MachineId};
 use stats::Spread;
 
 use super::gather::{History, SECONDS_OF_DAY};
@@ -62,7 +62,7 @@ impl History {
         let mut trust = Trust::default();
         for machine in machines {
             let repeats = self.repeats_since(*machine, since);
-            if self.machines()[*machine].kind == MachineKind::Exact {
+            if self.machines()[*machine].capabilities().deterministic {
                 trust.compared += repeats.again;
                 trust.equal += repeats.agree;
                 trust.alarms += repeats.apart;

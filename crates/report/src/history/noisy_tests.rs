@@ -52,7 +52,7 @@ fn what_other_suites_measured_has_its_own_unit_direction_and_values() {
     let series = only(&history);
     assert_eq!((series.metric.direction, series.metric.margin_percent), (Direction::HigherIsBetter, 2.0));
     assert_eq!(series.metric.unit(MachineKind::Imported).name(), "MB/s");
-    assert_eq!(pair(&history).verdict, Verdict::Better);
+    assert_eq!(pair(&history).compared.verdict, Verdict::Better);
     let text = history_text(&history, Line::All, |_| true, &Styles::plain());
     assert!(text.contains("geometric means of runs; higher is better; margin 2%"), "{text}");
 }
@@ -62,7 +62,7 @@ fn one_run_of_each_is_unrated_and_a_history_rates_it() {
     let (old, new) = (imported("6.11", KERNBENCH, &[&[100.0]]), imported("6.12", KERNBENCH, &[&[150.0]]));
     let alone = taken(&[old, new]);
     assert_eq!(pair(&alone).state, State::Unrated);
-    assert_eq!(pair(&alone).verdict, Verdict::Unclear(Uncertainty::Noise { more_runs: None }));
+    assert_eq!(pair(&alone).compared.verdict, Verdict::Unclear(Uncertainty::Noise { more_runs: None }));
     assert!(
         pair(&alone).words().contains("1 against 1 run; unrated: bring two or more of each"),
         "{}",
@@ -90,9 +90,9 @@ fn runs_that_scatter_say_how_many_more_are_needed() {
     let pair = pair(&history);
     assert_eq!(pair.state, State::Unclear);
     assert!(
-        matches!(pair.verdict, Verdict::Unclear(Uncertainty::Noise { more_runs: Some(1..) })),
+        matches!(pair.compared.verdict, Verdict::Unclear(Uncertainty::Noise { more_runs: Some(1..) })),
         "{:?}",
-        pair.verdict
+        pair.compared.verdict
     );
     assert!(pair.words().contains("more of each needed"), "{}", pair.words());
 }
@@ -160,7 +160,7 @@ fn a_metric_that_changed_unit_is_two_and_only_the_newest_is_a_series() {
     insta::assert_snapshot!("mixed_alerts", mixed_words(&history).unwrap());
     let (base, target) = (history.kernel_named("6.1.2").unwrap(), history.kernel_named("6.1.5").unwrap());
     let cell = overview(&history, (base, target), &[]).groups[0].rows[0].cells[0].pair.clone();
-    assert_eq!((cell.state, cell.ratio), (State::Unclear, None));
+    assert_eq!((cell.state, cell.compared.ratio), (State::Unclear, None));
     assert!(cell.words().contains("GB/s, higher is better on one side and MB/s"), "{}", cell.words());
 }
 

@@ -204,10 +204,10 @@ fn cell(history: &History, (workload, column): (&Arc<str>, &Column), (base, targ
         let new = of(target);
         let old = if is_one_series { new } else { of(base) };
         let ruler = new.or(old).map(|series| Ruler::of(series, &[base, target]));
-        let ruler = ruler.unwrap_or(Ruler { metric: model::Metric::COST, scatter: None });
         let (old, new) = (old.and_then(|series| series.point(base)), new.and_then(|series| series.point(target)));
         let seen = usize::from(old.is_some()) + usize::from(new.is_some());
-        (seen, Cell { machine, pair: Pair::of(&ruler, old, new) })
+        let pair = ruler.map_or_else(Pair::missing, |ruler| Pair::of(&ruler, old, new));
+        (seen, Cell { machine, pair })
     };
     let (mut most, mut cell) = on(column.main);
     for machine in column.machines.iter().filter(|machine| **machine != column.main) {
@@ -222,17 +222,16 @@ fn cell(history: &History, (workload, column): (&Arc<str>, &Column), (base, targ
 }
 
 fn mean<'a>(cells: impl Iterator<Item = &'a Pair>) -> Option<Mean> {
-    let cells: Vec<&Pair> = cells.filter(|cell| cell.ratio.is_some()).collect();
-    let ratios: Vec<f64> = cells.iter().filter_map(|cell| cell.ratio).collect();
+    let cells: Vec<&Pair> = cells.filter(|cell| cell.compared.ratio.is_some()).collect();
+    let ratios: Vec<f64> = cells.iter().filter_map(|cell| cell.compared.ratio).collect();
     let ratio = stats::geometric_mean(&ratios)?;
-    let mut common: Vec<u64> = cells[0].ratios.iter().map(|(seed, _)| *seed).collect();
+    let mut common: Vec<u64> = cells[0].compared.differences.iter().map(|difference| difference.seed).collect();
     for cell in &cells {
-        common.retain(|seed| cell.ratios.iter().any(|(known, _)| known == seed));
+        common.retain(|seed| cell.compared.differences.iter().any(|known| known.seed == *seed));
     }
     let of_seed = |seed: &u64| {
-        let ratios: Vec<f64> =
-            cells.iter().filter_map(|cell| Some(cell.ratios.iter().find(|(known, _)| known == seed)?.1)).collect();
-        stats::geometric_mean(&ratios)
+        let of_cell = |cell: &&Pair| cell.compared.differences.iter().find(|known| known.seed == *seed)?.ratio;
+        stats::geometric_mean(&cells.iter().filter_map(of_cell).collect::<Vec<f64>>())
     };
     let means: Vec<f64> = common.iter().filter_map(of_seed).collect();
     Some(Mean { ratio, cells: ratios.len(), seeds: stats::spread(&means).filter(|_| means.len() > 1) })
@@ -263,7 +262,8 @@ fn cards(history: &History, overview: &Overview, alerts: &[Triaged]) -> Vec<Card
         .map(|(row, cell)| (cell.machine, Arc::clone(&row.workload), cell.pair.clone()))
         .collect();
     rest.sort_by(|a, b| {
-        a.2.difference_percent.unwrap_or_default().total_cmp(&b.2.difference_percent.unwrap_or_default())
+        let size = |pair: &Pair| pair.compared.difference_percent.unwrap_or_default();
+        size(&a.2).total_cmp(&size(&b.2))
     });
     let room = if rest.is_empty() { CARDS_MAX } else { CARDS_MAX - 1 };
     let mut cards: Vec<Card> = chosen.into_iter().take(room).map(Card::Alert).collect();

@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
-use model::{Declared, Direction, Line, MachineKind, Metric, Outcome, Release, Stage, WorkloadResult};
-use stats::{Better, Scores};
+use model::{Capabilities, Declared, Line, Metric, Release, Stage, WorkloadResult, floor_percent};
+use stats::Scores;
 
 use super::changes::{Change, find};
+use crate::pairing::{Given, Replicate};
+use crate::scattered::scores;
+use crate::value::{NoValue, RunValue, Scale, run_value};
 
 /// Which series: machines are numbered as a history met them, tracks are named.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,14 +21,13 @@ pub struct Key {
     pub track: Arc<str>,
 }
 
-/// A run's value of a workload: medians over the iterations without the first; of an imported run, none of whose values is left
-/// out, their trimmed geometric mean.
+/// A run's value of a workload.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Value {
-    /// By the guest's clock.
-    pub time: f64,
-    /// Counted instructions of kernel and user code, where they were counted.
-    pub counted: Option<f64>,
+    /// The value.
+    pub value: f64,
+    /// What it is made of.
+    pub scale: Scale,
     /// Tells one list of samples from another.
     pub(super) mark: u64,
 }
@@ -54,37 +56,17 @@ pub struct Absent {
 
 impl Value {
     /// Reads it from a result, or says why there is none.
-    pub(super) fn of(result: &WorkloadResult, kind: MachineKind) -> Result<Self, (Lack, String)> {
-        match &result.outcome {
-            Outcome::Unsupported(what) => return Err((Lack::Unsupported, format!("not supported: {what}"))),
-            Outcome::Failed(failure) => {
+    pub(super) fn of(result: &WorkloadResult, machine: Capabilities) -> Result<Self, (Lack, String)> {
+        let RunValue { value, scale, .. } = run_value(result, machine).map_err(|none| match none {
+            NoValue::Unsupported(_) => (Lack::Unsupported, none.to_string()),
+            NoValue::Failed(failure) => {
                 let is_early = matches!(failure.stage, Stage::Boot | Stage::Settle);
-                let lack = if is_early { Lack::NotBooted } else { Lack::Failed };
-                return Err((lack, format!("failed: {} ({} stage)", failure.reason, failure.stage)));
+                (if is_early { Lack::NotBooted } else { Lack::Failed }, format!("failed: {none}"))
             }
-            Outcome::Completed => {}
-        }
-        if result.samples.iter().any(|sample| !(sample.is_finite() && *sample >= 0.0)) {
-            return Err((Lack::NoValue, "an iteration's value is not a number".to_owned()));
-        }
-        let too_few = || (Lack::NoValue, "too few iterations".to_owned());
-        let time = match kind {
-            MachineKind::Exact => stats::median_without_first(&result.samples),
-            MachineKind::Imported => of_run(&result.samples),
-        };
-        let time = time.ok_or_else(too_few)?;
-        let is_counted = !result.counted.is_empty() && result.counted.len() == result.samples.len();
-        let of = |region: &model::Region| (region.kernel + region.user) as f64 / result.operations.max(1) as f64;
-        let counts: Vec<f64> = result.counted.iter().map(of).collect();
-        let counted = if is_counted { stats::median_without_first(&counts) } else { None };
-        Ok(Self { time, counted, mark: mark(&result.samples) })
+            _ => (Lack::NoValue, none.to_string()),
+        })?;
+        Ok(Self { value, scale, mark: mark(&result.samples) })
     }
-}
-
-/// Returns what all values of a run that scatter come to: as they are rated; where one is zero, which has no logarithm, the median.
-fn of_run(samples: &[f64]) -> Option<f64> {
-    let score = Scores::of(&[samples], Better::Higher).ok().map(|scores| scores.as_slice()[0].exp());
-    score.or_else(|| stats::median(samples))
 }
 
 /// Returns the FNV-1a hash of the samples' bits: two lists that agree to the last bit have one mark.
@@ -119,11 +101,30 @@ pub struct Point {
     pub value: Option<f64>,
 }
 
+impl Seen {
+    /// Returns it as one side of a comparison, which is called so.
+    pub(super) fn replicate(&self, side: &str) -> Replicate {
+        let given = match &self.value {
+            Ok(Value { value, scale, .. }) => {
+                Given::Value { value: *value, scale: *scale, operations: self.operations }
+            }
+            Err(absent) => Given::Unusable(format!("{side}: {}", absent.why)),
+        };
+        Replicate { seed: self.seed, given }
+    }
+}
+
 impl Point {
     /// Returns why there is no value, where something was measured and gave none.
     #[must_use]
     pub fn absent(&self) -> Option<&str> {
         self.seeds.iter().find_map(|seen| seen.value.as_ref().err()).map(|absent| absent.why.as_ref())
+    }
+
+    /// Tells whether it has a value that is not on a scale.
+    #[must_use]
+    pub fn is_off(&self, scale: Scale) -> bool {
+        self.seeds.iter().any(|seen| seen.value.as_ref().is_ok_and(|value| value.scale != scale))
     }
 
     /// Returns how the kernel failed with a seed, if it did.
@@ -139,8 +140,10 @@ impl Point {
 pub struct Series {
     /// What is measured.
     pub metric: Metric,
-    /// Whether its values are counted instructions, or guest time because not all of them were counted.
-    pub is_counted: bool,
+    /// What its values are made of; what was measured on another scale is no part of it.
+    pub scale: Scale,
+    /// How far seeds of one build lie apart, in percent, if that is known.
+    pub floor_percent: Option<f64>,
     /// What its values are: what the newest run was declared to measure. Others' are no part of it.
     pub declared: Declared,
     /// Whether values scatter from boot to boot, so that seeds pair nothing.
@@ -154,12 +157,13 @@ pub struct Series {
 }
 
 impl Series {
-    pub(super) fn new(declared: Declared, kind: MachineKind) -> Self {
+    pub(super) fn new(declared: Declared, machine: Capabilities) -> Self {
         Self {
             metric: Metric::COST,
             declared,
-            scatters: kind == MachineKind::Imported,
-            is_counted: false,
+            scatters: !machine.deterministic,
+            scale: Scale::Reported,
+            floor_percent: None,
             points: Vec::new(),
             changes: Vec::new(),
             operations: 0,
@@ -175,8 +179,8 @@ impl Series {
     /// Returns what a seed gave, on the series' scale.
     #[must_use]
     pub fn value(&self, seen: &Seen) -> Option<f64> {
-        let value = seen.value.as_ref().ok().filter(|_| self.is_of(seen))?;
-        if self.is_counted { value.counted } else { Some(value.time) }
+        let value = seen.value.as_ref().ok().filter(|value| self.is_of(seen) && value.scale == self.scale)?;
+        Some(value.value)
     }
 
     /// Tells whether what was seen is of this series: measured with as many operations, in its unit, good in its way.
@@ -207,8 +211,8 @@ impl Series {
     /// Returns the scores of a kernel's runs; none where there is no value, or one of zero.
     #[must_use]
     pub fn scores(&self, point: &Point) -> Option<Scores> {
-        let values: Vec<[f64; 1]> = point.seeds.iter().filter_map(|seen| Some([self.value(seen)?])).collect();
-        Scores::of(&values, better(self.metric.direction)).ok()
+        let values: Vec<f64> = point.seeds.iter().filter_map(|seen| self.value(seen)).collect();
+        scores(&values, self.metric.direction).ok()
     }
 
     /// Returns the series over the kernels of a line only, with the changes that it has then.
@@ -224,28 +228,24 @@ impl Series {
 
     /// Works out scale, values and changes; `started` says when a run began, and its number, and `metric` what the metric is that
     /// was declared so.
-    pub(super) fn settle(&mut self, started: impl Fn(usize) -> (i64, usize), metric: impl Fn(&Declared) -> Metric) {
+    pub(super) fn settle(
+        &mut self,
+        workload: &str,
+        started: impl Fn(usize) -> (i64, usize),
+        metric: impl Fn(&Declared) -> Metric,
+    ) {
         let all = || self.points.iter().flat_map(|point| &point.seeds);
         let newest = all().max_by_key(|seen| started(seen.run));
         let (operations, declared) = newest.map_or((0, self.declared), |seen| (seen.operations, seen.declared));
         (self.operations, self.declared) = (operations, declared);
         self.metric = metric(&declared);
-        let of_it = |seen: &&Seen| self.is_of(seen);
-        let mut values =
-            self.points.iter().flat_map(|point| &point.seeds).filter(of_it).filter_map(|seen| seen.value.as_ref().ok());
-        self.is_counted = values.all(|value| value.counted.is_some());
+        self.floor_percent = floor_percent(workload);
+        let of_it = all().filter(|seen| self.is_of(seen)).filter_map(|seen| seen.value.as_ref().ok());
+        self.scale = Scale::of(of_it.map(|value| value.scale));
         for n in 0..self.points.len() {
             let values: Vec<f64> = self.points[n].seeds.iter().filter_map(|seen| self.value(seen)).collect();
             self.points[n].value = stats::median(&values);
         }
         self.changes = find(self);
-    }
-}
-
-/// Returns which way scores are turned.
-pub(super) fn better(direction: Direction) -> Better {
-    match direction {
-        Direction::LowerIsBetter => Better::Lower,
-        Direction::HigherIsBetter => Better::Higher,
     }
 }

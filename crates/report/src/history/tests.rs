@@ -1,6 +1,6 @@
 //! Histories of synthetic kernels.
 
-use model::{Decision, FailureReason, Line, Stage, Triage, Verdict};
+use model::{Decision, Direction, FailureReason, Line, Stage, Triage, Verdict};
 use proptest::prelude::{prop, prop_assert_eq, proptest};
 
 use super::{
@@ -139,7 +139,7 @@ fn the_newest_run_counts_and_repeats_are_counted() {
     subject.runs.rotate_left(4);
     let history = taken(&[subject]);
     let point = &only(&history, "getppid").points[0];
-    let values: Vec<f64> = point.seeds.iter().map(|seen| seen.value.as_ref().unwrap().time).collect();
+    let values: Vec<f64> = point.seeds.iter().map(|seen| seen.value.as_ref().unwrap().value).collect();
     assert_eq!(values, [100.0, 90.0, 100.0]);
     assert_eq!((history.repeats()[0].again, history.repeats()[0].agree), (2, 1));
 }
@@ -250,12 +250,15 @@ fn a_machine_with_several_equipments_is_one_column() {
 
 #[test]
 fn what_is_within_the_margin_looks_level() {
-    let bars = |values: &[f64]| sparkline(&values.iter().map(|value| Some(*value)).collect::<Vec<_>>(), 1.0);
+    let up = Direction::HigherIsBetter;
+    let bars = |values: &[f64]| sparkline(&values.iter().map(|value| Some(*value)).collect::<Vec<_>>(), 1.0, up);
     assert_eq!(bars(&[100.0, 100.001, 100.0]), "▅▅▅");
     assert_eq!(bars(&[100.0, 100.0]), "▅▅");
     assert_eq!(bars(&[100.0, 102.5]), "▁█");
     assert_eq!(bars(&[100.0, 100.5]), "▃▆", "half a margin is a quarter of the height");
-    assert_eq!(sparkline(&[None, Some(f64::NAN)], 1.0), "··");
+    assert_eq!(sparkline(&[None, Some(f64::NAN)], 1.0, up), "··");
+    let costs = [Some(100.0), Some(102.5)];
+    assert_eq!(sparkline(&costs, 1.0, Direction::LowerIsBetter), "█▁", "what costs less is higher");
     assert_eq!(range([f64::MAX, -f64::MAX].into_iter(), 1.0), None);
 }
 
@@ -325,9 +328,9 @@ fn cells_say_what_the_comparison_says() {
             };
             let cell = &other.cells[0];
             let own = &row.cells[0].pair;
-            assert_eq!(own.verdict, cell.verdict, "{}", row.workload);
-            assert_eq!(own.difference_percent, cell.difference_percent);
-            assert_eq!(own.ratio, cell.ratio);
+            assert_eq!(own.compared.verdict, cell.compared.verdict, "{}", row.workload);
+            assert_eq!(own.compared.difference_percent, cell.compared.difference_percent);
+            assert_eq!(own.compared.ratio, cell.compared.ratio);
         }
     }
 }
@@ -384,7 +387,7 @@ proptest! {
         let of = |version: String, cost| {
             let mut subject = kernel(&version, &[("getppid", Ending::Cost(cost, 0.0))]);
             subject.runs.iter_mut().flat_map(|run| &mut run.results).for_each(|result| result.workload.clone_from(&word));
-            subject.build.origin.clone_from(&word);
+            subject.build.origin = model::Origin::Described(word.clone());
             subject
         };
         let history = taken(&[of(format!("6.1{word}"), cost / 4.0), of(format!("6.12{word}"), cost)]);
@@ -402,7 +405,7 @@ proptest! {
         let state = |kernels| self::seen(&history, kernels, &[]).0.groups[0].rows[0].cells[0].pair.clone();
         let (there, back) = (state(("6.1.1", "6.1.2")), state(("6.1.2", "6.1.1")));
         // Percentages are of the base, so the margin is not at the same place on both ways.
-        if there.difference_percent.unwrap().abs() > 1.1 {
+        if there.compared.difference_percent.unwrap().abs() > 1.1 {
             let opposite = if there.state == State::Worse { State::Better } else { State::Worse };
             prop_assert_eq!(back.state, opposite);
         }

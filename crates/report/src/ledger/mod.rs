@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 
 use model::{Profile, Share};
 
+use crate::value::{per_operation, worked};
+
 pub use pairs::Pair;
 pub use sources::{FolderSum, Sources};
 
@@ -77,10 +79,40 @@ pub struct Ledger {
     pub workload: String,
     /// Operations behind the counts, of the base and of the new kernel.
     pub operations: [u64; 2],
+    /// What the row of a comparison says of the same; none where a side has too few iterations.
+    pub row: Option<RowValue>,
     /// Functions, the largest difference first.
     pub lines: Vec<LedgerLine>,
     /// Lines that may be one function under two names.
     pub pairs: Vec<Pair>,
+}
+
+/// What the row of a comparison says: kernel and user code, the median of the iterations without the first and of the seeds,
+/// per operation. The ledger is the mean of all iterations, of whoever executed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RowValue {
+    /// Of the base and of the new kernel.
+    pub values: [f64; 2],
+    /// Iterations that the ledger is the mean of.
+    pub iterations: usize,
+}
+
+impl RowValue {
+    fn of(sides: [&[Profile]; 2]) -> Option<Self> {
+        let value = |profile: &Profile| {
+            let operations = profile.operations / (profile.regions.len() as u64).max(1);
+            stats::median_without_first(&per_operation(&profile.regions, operations, worked))
+        };
+        let side = |profiles: &[Profile]| stats::median(&profiles.iter().map(value).collect::<Option<Vec<f64>>>()?);
+        let iterations = sides[0].first()?.regions.len();
+        Some(Self { values: [side(sides[0])?, side(sides[1])?], iterations })
+    }
+
+    /// Returns how much more the new kernel executes.
+    #[must_use]
+    pub fn added(&self) -> f64 {
+        self.values[1] - self.values[0]
+    }
 }
 
 impl Ledger {
@@ -113,7 +145,8 @@ impl Ledger {
         let difference = |line: &LedgerLine| scaled(operations, line.base.instructions, line.new.instructions);
         lines.sort_by_key(|line| std::cmp::Reverse(difference(line).unsigned_abs()));
         let pairs = pairs::suggest(&lines, operations);
-        Some(Self { workload: workload.to_owned(), operations, lines, pairs })
+        let row = RowValue::of([base, new]);
+        Some(Self { workload: workload.to_owned(), operations, row, lines, pairs })
     }
 
     /// Returns the whole, or one share of it.
@@ -155,6 +188,28 @@ impl Ledger {
         self.line_added(line).abs() >= 0.05
     }
 
+    /// Returns what the iterations that are not the row's median add to the ledger: what is missing between its kernel and user
+    /// code and the row, on the base and on the new kernel.
+    #[must_use]
+    pub fn iterations_differ(&self) -> Option<[f64; 2]> {
+        let [kernel, user] = [Share::Kernel, Share::User].map(|share| self.total(Some(share)));
+        let mean = [kernel.0.instructions + user.0.instructions, kernel.1.instructions + user.1.instructions];
+        let row = self.row?.values;
+        Some([0, 1].map(|side| row[side] - self.per_operation(side, mean[side])))
+    }
+
+    /// Says the difference of the ledger, and that of the row where it is another to the eye.
+    fn difference_words(&self, added: f64) -> String {
+        match self.row {
+            Some(row) if (row.added() - added).abs() >= 0.05 => format!(
+                "{:+.1} instructions per operation in the row (median iteration), {added:+.1} in the ledger (mean of all {})",
+                row.added(),
+                row.iterations
+            ),
+            _ => format!("{added:+.1} instructions per operation"),
+        }
+    }
+
     /// Returns one sentence: the three lines that say most of the difference, and how much of it they are.
     #[must_use]
     pub fn sentence(&self) -> String {
@@ -189,8 +244,9 @@ impl Ledger {
             "others make up for it".to_owned()
         };
         format!(
-            "{}: {added:+.1} instructions per operation ({percent:+.2}%); most in {}: together {together:+.1}, {explained}",
+            "{}: {} ({percent:+.2}%); most in {}: together {together:+.1}, {explained}",
             self.workload,
+            self.difference_words(added),
             named.join(", "),
         )
     }
@@ -329,6 +385,36 @@ pub(crate) mod tests {
                 ("f", Match::Suffix, 1),
                 ("same", Match::Exact, 1)
             ]
+        );
+    }
+
+    /// As with tcp-rr: the mean of all iterations says +30.2 of kernel and user code, the row's median +44.
+    pub(crate) fn uneven() -> Ledger {
+        let side = |kernel: [u64; 4], lines: &[(&str, u64, u64)]| {
+            let regions = kernel.map(|kernel| Region { kernel, user: 10, interrupt: 3, other: 0 });
+            let mut profile = profile(40, lines);
+            let line = |share, n| ProfileLine { share, symbol: "x".into(), instructions: n, repeated: 0, calls: 0 };
+            profile.lines.extend([line(Share::User, 40), line(Share::Interrupt, 12)]);
+            Profile { regions: regions.to_vec(), ..profile }
+        };
+        let base = side([9000, 1000, 1000, 1000], &[("f", 12_000, 40)]);
+        let new = side([8888, 1440, 1440, 1440], &[("f", 13_208, 40)]);
+        Ledger::new("tcp-rr", &[base], &[new]).unwrap()
+    }
+
+    #[test]
+    fn lines_and_the_rest_add_up_to_the_row() {
+        let ledger = uneven();
+        let row = ledger.row.unwrap();
+        assert_eq!((row.values, row.iterations), ([101.0, 145.0], 4));
+        let worked: f64 =
+            ledger.lines.iter().filter(|line| line.share != Share::Interrupt).map(|line| ledger.line_added(line)).sum();
+        let [base, new] = ledger.iterations_differ().unwrap();
+        assert!((worked + new - base - row.added()).abs() < 1e-9);
+        let sentence = ledger.sentence();
+        assert!(
+            sentence.contains("+44.0 instructions per operation in the row (median iteration), +30.2"),
+            "{sentence}"
         );
     }
 

@@ -1,5 +1,7 @@
 //! A block: rows of one kind of counters, a value for each kernel.
 
+use serde::{Serialize, Serializer};
+
 /// What a value is, which decides how it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
@@ -33,6 +35,12 @@ impl Form {
             Self::Seconds => "s",
             Self::Milliseconds => "ms",
         }
+    }
+}
+
+impl Serialize for Form {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.unit())
     }
 }
 
@@ -72,21 +80,31 @@ impl Value {
     }
 }
 
+/// Nothing where the kernel does not count it, and for a part of nothing.
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.number().serialize(serializer)
+    }
+}
+
 /// A row of a block.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BlockRow {
     /// Its name, as in the tables of 2013.
     pub name: String,
     /// What its values are.
+    #[serde(rename = "unit")]
     pub form: Form,
+    /// Whether all kernels count the same; a note of the block says why not.
+    pub comparable: bool,
     /// One for each kernel.
     pub values: Vec<Value>,
     /// What MMTests prints for a part of nothing.
+    #[serde(skip)]
     pub of_nothing: Option<f64>,
     /// Whether tables of 2013 have it, even where no kernel counts it.
+    #[serde(skip)]
     pub original: bool,
-    /// Whether all kernels count the same; a note of the block says why not.
-    pub comparable: bool,
 }
 
 impl BlockRow {
@@ -108,16 +126,22 @@ impl BlockRow {
 }
 
 /// Rows of one kind.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Block {
     /// What they are about.
     pub title: &'static str,
     /// The word that MMTests of today puts before each row.
+    #[serde(skip)]
     pub word: &'static str,
-    /// The rows.
+    /// The rows; documents leave out what no kernel counts.
+    #[serde(serialize_with = "counted")]
     pub rows: Vec<BlockRow>,
     /// What must be known to read them.
     pub notes: Vec<String>,
+}
+
+fn counted<S: Serializer>(rows: &[BlockRow], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(rows.iter().filter(|row| row.is_counted()))
 }
 
 impl Block {

@@ -1,9 +1,10 @@
 //! What changed with time, as lines of points: for plots. How they are drawn is in `render/monitors`.
 
 use model::{MonitorFile, Observation, Reading, TimedReading, concept};
+use serde::Serialize;
 
 /// A line of a plot: one kernel's points, seconds since its first copy and value.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Line {
     /// Which kernel, counted from the base, which is 0.
     pub kernel: usize,
@@ -12,7 +13,7 @@ pub struct Line {
 }
 
 /// A plot: one value of all kernels over time.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Plot {
     /// What it shows.
     pub title: String,
@@ -46,18 +47,18 @@ pub(super) fn plots(seen: &[&Observation]) -> Vec<Plot> {
     for name in CONCEPTS {
         let Some(concept) = concept(name) else { continue };
         let value = |reading: &Reading| Some(concept.value(reading.whole()?)? as f64);
-        plots.push(plot(seen, (name, format!("{}/s", concept.unit)), &|observation| {
+        plots.push(plot(seen, name, format!("{}/s", concept.unit), &|observation| {
             rates(observation, MonitorFile::Vmstat, &value)
         }));
     }
     let free = |reading: &Reading| Some(reading.whole()?.get("nr_free_pages")? as f64);
-    plots.push(plot(seen, ("Free pages", "pages".to_owned()), &|observation| {
+    plots.push(plot(seen, "Free pages", "pages".to_owned(), &|observation| {
         states(observation, MonitorFile::Vmstat, &free)
     }));
     for (file, title) in STALLS {
         // 1e-4: from us to percent of a second.
         let total = |reading: &Reading| Some(reading.group("some")?.get("total_us")? as f64 * 1e-4);
-        plots.push(plot(seen, (title, "%".to_owned()), &|observation| rates(observation, file, &total)));
+        plots.push(plot(seen, title, "%".to_owned(), &|observation| rates(observation, file, &total)));
     }
     plots.retain(|plot| plot.lines.iter().any(|line| line.points.iter().any(|(_, value)| *value > 0.0)));
     plots
@@ -68,7 +69,7 @@ type Points<'a> = dyn Fn(&Observation) -> Vec<(f64, f64)> + 'a;
 /// A value of a reading.
 type Of<'a> = dyn Fn(&Reading) -> Option<f64> + 'a;
 
-fn plot(seen: &[&Observation], (title, unit): (&str, String), points: &Points<'_>) -> Plot {
+fn plot(seen: &[&Observation], title: &str, unit: String, points: &Points<'_>) -> Plot {
     let line = |(kernel, observation): (usize, &&Observation)| {
         let points = points(observation);
         (!points.is_empty()).then_some(Line { kernel, points })

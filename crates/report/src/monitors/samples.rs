@@ -3,28 +3,34 @@
 //! Formulas: `bin/lib/MMTests/Stat.pm`. No verdict is made here: that is for `verdict` and needs seeds and margins.
 
 use model::Direction;
+use serde::{Serialize, Serializer};
 use stats::percent_change;
 
 use crate::comparison::{Comparison, Measured, Row};
 
 /// One operation on several kernels.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SampleRow {
     /// What was done.
     pub name: String,
     /// Which way is good.
+    #[serde(serialize_with = "in_words")]
     pub direction: Direction,
     /// The samples of each kernel, the base's first.
     pub samples: Vec<Vec<f64>>,
 }
 
 /// Operations of one workload.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SampleTable {
     /// The workload.
     pub title: String,
     /// Its operations.
     pub rows: Vec<SampleRow>,
+}
+
+fn in_words<S: Serializer>(direction: &Direction, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(direction)
 }
 
 impl SampleTable {

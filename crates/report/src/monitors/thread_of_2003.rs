@@ -5,7 +5,8 @@ use model::{Direction, MonitorFile, Observation};
 
 use super::fixtures::{reading, timed, two};
 use super::{Monitored, SampleRow, page_tables};
-use crate::render::monitors::relative_text;
+use crate::document::{Block, text_of};
+use crate::render::{Styles, monitors::relative};
 
 fn row(monitored: &Monitored, name: &str) -> [f64; 2] {
     let rows = monitored.blocks.iter().flat_map(|block| &block.rows);
@@ -35,9 +36,12 @@ fn sdet_is_in_percent_of_the_first() {
         });
         let row =
             SampleRow { name: table[0].to_owned(), direction: Direction::HigherIsBetter, samples: samples.collect() };
-        let text = relative_text(&row, &heads);
+        let text = text_of(&[Block::Table(relative(&row, &heads))], &Styles::plain());
         let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-        assert_eq!(text.lines().map(words).collect::<Vec<_>>(), table.iter().map(|l| words(l)).collect::<Vec<_>>());
+        // The name stands beside the heads of the columns.
+        let head = format!("{} {}", table[0], table[1]);
+        let expected: Vec<_> = [head.as_str()].iter().chain(&table[2..]).map(|line| words(line)).collect();
+        assert_eq!(text.lines().map(words).collect::<Vec<_>>(), expected);
     }
     assert_eq!(lines.len(), 7 * 5);
 }

@@ -27,7 +27,7 @@ pub(crate) fn apart(comparison: &Comparison) -> Vec<Apart> {
     for (place, other) in comparison.others.iter().enumerate() {
         for row in &comparison.rows {
             let cell = &row.cells[place];
-            let has_changed = matches!(cell.verdict, Verdict::Better | Verdict::Worse);
+            let has_changed = matches!(cell.compared.verdict, Verdict::Better | Verdict::Worse);
             let sides = [median(&row.base), median(&cell.measured)];
             if let ([Some(base), Some(new)], true) = (sides, has_changed) {
                 let of = if comparison.others.len() > 1 { format!(", {}", other.kernel.title) } else { String::new() };
@@ -59,12 +59,13 @@ fn median(measured: &Measured) -> Option<Counted> {
 pub(crate) fn cross_check(comparison: &Comparison) -> Option<String> {
     let apart = |row: &Row| {
         let differences =
-            row.cells.iter().filter_map(|cell| Some((cell.time_percent? - cell.difference_percent?).abs()));
+            row.cells.iter().filter_map(|cell| Some((cell.time_percent? - cell.compared.difference_percent?).abs()));
         differences.fold(None, |most: Option<f64>, each| Some(most.map_or(each, |most| most.max(each))))
     };
     let rows = comparison.rows.iter().filter_map(|row| Some((row.workload.name, apart(row)?)));
     let (name, points) = rows.max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let is_of_time = |row: &&Row| row.cells.iter().any(|c| c.difference_percent.is_some() && c.time_percent.is_none());
+    let is_of_time =
+        |row: &&Row| row.cells.iter().any(|c| c.compared.difference_percent.is_some() && c.time_percent.is_none());
     let of_time: Vec<&str> = comparison.rows.iter().filter(is_of_time).map(|row| row.workload.name).collect();
     let exception = if of_time.is_empty() {
         String::new()
@@ -116,7 +117,7 @@ mod tests {
         let comparison = counted([300, 20, 5], [330, 20, 6]);
         assert_eq!(comparison.rows[0].base.median, Some(320.0));
         assert_eq!(comparison.rows[0].cells[0].measured.median, Some(350.0));
-        assert_eq!(comparison.rows[0].cells[0].verdict, Verdict::Worse);
+        assert_eq!(comparison.rows[0].cells[0].compared.verdict, Verdict::Worse);
         assert!(comparison.warnings.is_empty());
         insta::assert_snapshot!("text", text(&comparison, &Styles::plain()));
         insta::assert_snapshot!("markdown", markdown(&comparison));
@@ -127,7 +128,7 @@ mod tests {
     #[test]
     fn a_clock_that_says_otherwise_is_a_warning() {
         let comparison = counted([300, 20, 5], [300, 20, 105]);
-        assert_eq!(comparison.rows[0].cells[0].verdict, Verdict::Same);
+        assert_eq!(comparison.rows[0].cells[0].compared.verdict, Verdict::Same);
         assert!(matches!(comparison.warnings[..], [Warning::ClockDisagrees { workload: "getppid", .. }]));
         let text = text(&comparison, &Styles::plain());
         insta::assert_snapshot!(text.lines().take(8).collect::<Vec<_>>().join("\n"));

@@ -24,7 +24,7 @@ pub(crate) fn unclear(comparison: &Comparison) -> Vec<Unclear> {
     let mut found: Vec<(usize, String, Vec<&str>)> = Vec::new();
     for (kernel, _) in comparison.others.iter().enumerate() {
         for row in &comparison.rows {
-            let Verdict::Unclear(why) = &row.cells[kernel].verdict else {
+            let Verdict::Unclear(why) = &row.cells[kernel].compared.verdict else {
                 continue;
             };
             let reason = plain(&why.to_string());

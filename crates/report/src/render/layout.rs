@@ -17,6 +17,11 @@ impl Page {
         self.lines.push(line.into());
     }
 
+    /// Says whether nothing was added.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
     /// Adds an empty line, but never two of them and none at the top.
     pub(crate) fn blank(&mut self) {
         if self.lines.last().is_some_and(|line| !line.is_empty()) {

@@ -1,6 +1,7 @@
 //! A comparison as GitHub's markdown: for issues and merge requests. The same content as the text.
 
-use crate::comparison::{Cell, Comparison, Images, Kernel};
+use crate::comparison::{Cell, Comparison, Images, Row};
+use crate::document::{self, Block, Column, Kind, Table, Weight, Width, escaped, markdown_of};
 use crate::plain::{plain, plain_lines};
 use crate::render::number::{date, interval, percent, ratio, value};
 use crate::render::words::Section;
@@ -19,69 +20,66 @@ pub fn markdown(comparison: &Comparison) -> String {
     for headline in words::headlines(comparison) {
         blocks.push(format!("**{}**", escaped(&headline)));
     }
-    blocks.push(circumstances(comparison));
+    let mut add = |parts: Vec<Block>| blocks.push(markdown_of(&parts).trim_end().to_owned());
+    add(vec![circumstances(comparison)]);
     for section in words::sections(comparison) {
-        blocks.push(format!("{}; difference: positive is better", escaped(&words::caption(&section))));
-        blocks.push(table(comparison, &section));
+        let caption = format!("{}; difference: positive is better", words::caption(&section));
+        add(vec![Block::Paragraph(caption), table(comparison, &section)]);
     }
-    blocks.extend(closing(comparison));
-    blocks.extend(apart(comparison));
+    add(vec![closing(comparison)]);
+    apart(comparison).into_iter().for_each(&mut add);
     if !comparison.origins.is_empty() {
-        blocks.push("Where it comes from (new minus base, + is more work):".to_owned());
-        blocks.push(comparison.origins.iter().map(|s| format!("- {}", escaped(s))).collect::<Vec<_>>().join("\n"));
+        let head = Block::Paragraph("Where it comes from (new minus base, + is more work):".to_owned());
+        add(vec![head, Block::List(comparison.origins.clone())]);
     }
     for monitored in &comparison.monitors {
-        blocks.push(format!("## {}", escaped(&monitored.subject)));
-        let tables = super::monitors::markdown(monitored, super::style::Style::Marvin);
-        blocks.push(tables.replace("## ", "### ").trim_end().to_owned());
+        add(vec![Block::Heading(monitored.subject.clone())]);
+        add(super::monitors::blocks(monitored, super::style::Style::Marvin));
     }
     blocks.extend(failures(comparison));
-    blocks.extend(unclear(comparison));
-    blocks.push(environment(comparison));
-    blocks.push(kernels(comparison));
+    let mut add = |parts: Vec<Block>| blocks.push(markdown_of(&parts).trim_end().to_owned());
+    let unclear: Vec<String> =
+        findings::unclear(comparison).iter().map(|of| format!("{}: {}", of.rows, of.reason)).collect();
+    if !unclear.is_empty() {
+        add(vec![Block::Paragraph("Unclear:".to_owned()), Block::List(unclear)]);
+    }
+    add(environment(comparison));
+    add(vec![kernels(comparison)]);
     blocks.push(format!("Reproduce:\n\n{}", fenced(&[plain(&comparison.command)])));
     let mut text = blocks.join("\n\n");
     text.push('\n');
     text
 }
 
-fn circumstances(comparison: &Comparison) -> String {
-    let mut lines = vec![
-        format!("- machine: {}", escaped(&words::machine(comparison))),
-        format!("- seeds: {}", words::seeds(comparison)),
-    ];
-    lines.extend(words::notes(comparison).iter().map(|note| format!("- note: {}", escaped(note))));
-    lines.extend(comparison.created_unix.map(|created| format!("- compared: {}", date(created))));
-    lines.join("\n")
+fn circumstances(comparison: &Comparison) -> Block {
+    let mut items =
+        vec![format!("machine: {}", words::machine(comparison)), format!("seeds: {}", words::seeds(comparison))];
+    items.extend(words::notes(comparison).iter().map(|note| format!("note: {note}")));
+    items.extend(comparison.created_unix.map(|created| format!("compared: {}", date(created))));
+    Block::List(items)
 }
 
-fn table(comparison: &Comparison, section: &Section<'_>) -> String {
-    let several = comparison.seeds.len() > 1;
-    let mut head = vec!["workload".to_owned(), escaped(&comparison.base.title)];
-    let mut rule = vec![":---".to_owned(), "---:".to_owned()];
+fn column(head: &str, kind: Kind) -> Column {
+    Column::new(head, kind, Width::Fit(WIDE))
+}
+
+fn row(cells: impl IntoIterator<Item = String>) -> document::Row {
+    document::Row::new(Weight::Normal, cells)
+}
+
+fn table(comparison: &Comparison, section: &Section<'_>) -> Block {
+    let mut columns = vec![column("workload", Kind::Words), column(&comparison.base.title, Kind::Number)];
     for other in &comparison.others {
-        head.extend([escaped(&other.kernel.title), "difference".to_owned()]);
-        rule.extend(["---:".to_owned(), "---:".to_owned()]);
-        if several {
-            head.push("min..max %".to_owned());
-            rule.push("---:".to_owned());
-        }
-        head.extend(["ratio".to_owned(), String::new()]);
-        rule.extend(["---:".to_owned(), ":---".to_owned()]);
+        columns.extend([&*other.kernel.title, "difference"].map(|head| column(head, Kind::Number)));
+        columns.extend((comparison.seeds.len() > 1).then(|| column("min..max %", Kind::Number)));
+        columns.extend([column("ratio", Kind::Number), column("", Kind::Name)]);
     }
-    let mut lines = vec![line(&head), line(&rule)];
-    for row in &section.rows {
-        let mut cells = vec![escaped(row.workload.name), median(row.base.median)];
-        for cell in &row.cells {
-            cells.extend(self::cells(cell, comparison));
-        }
-        lines.push(line(&cells));
-    }
-    lines.join("\n")
-}
-
-fn line(cells: &[String]) -> String {
-    format!("| {} |", cells.join(" | "))
+    let of_row = |row: &&Row| {
+        let first = [row.workload.name.to_owned(), median(row.base.median)];
+        let others = row.cells.iter().flat_map(|cell| cells(cell, comparison));
+        self::row(first.into_iter().chain(others))
+    };
+    Block::Table(Table { columns, rows: section.rows.iter().map(of_row).collect(), notes: Vec::new() })
 }
 
 fn median(median: Option<f64>) -> String {
@@ -91,43 +89,38 @@ fn median(median: Option<f64>) -> String {
 fn cells(cell: &Cell, comparison: &Comparison) -> Vec<String> {
     let mut cells = vec![
         median(cell.measured.median),
-        cell.difference_percent.map_or_else(String::new, |d| format!("{}%", percent(d, WIDE))),
+        cell.compared.difference_percent.map_or_else(String::new, |d| format!("{}%", percent(d, WIDE))),
     ];
     if comparison.seeds.len() > 1 {
-        cells.push(cell.spread_percent.map_or_else(String::new, |s| interval(s, WIDE)));
+        cells.push(cell.compared.spread_percent.map_or_else(String::new, |s| interval(s, WIDE)));
     }
-    cells.push(cell.ratio.map_or_else(String::new, |r| ratio(r, WIDE)));
-    cells.push(format!("`{}` {}", cell.verdict.letter(), cell.verdict.word()));
+    cells.push(cell.compared.ratio.map_or_else(String::new, |r| ratio(r, WIDE)));
+    cells.push(format!("{} {}", cell.compared.verdict.letter(), cell.compared.verdict.word()));
     cells
 }
 
-fn closing(comparison: &Comparison) -> Vec<String> {
-    let mut lines: Vec<String> = comparison
-        .others
-        .iter()
-        .filter_map(|other| words::geometric_mean(comparison, other))
-        .map(|mean| format!("- {}", escaped(&mean)))
-        .collect();
-    if words::no_run_needed(comparison) {
-        lines.push(format!("- {}", words::NO_RUN_NEEDED));
-    } else {
-        lines.push(format!("- {}", escaped(&counted::legend(comparison))));
-    }
-    lines.push(format!("- {}", words::honesty(comparison.base.machine.kind)));
-    vec![lines.join("\n")]
+fn closing(comparison: &Comparison) -> Block {
+    let mut items: Vec<String> =
+        comparison.others.iter().filter_map(|other| words::geometric_mean(comparison, other)).collect();
+    let legend =
+        if words::no_run_needed(comparison) { words::NO_RUN_NEEDED.to_owned() } else { counted::legend(comparison) };
+    items.extend([legend, words::honesty(comparison.base.machine.kind).to_owned()]);
+    Block::List(items)
 }
 
 /// The rows that changed, taken apart.
-fn apart(comparison: &Comparison) -> Option<String> {
-    let rows = counted::apart(comparison);
-    let head = ["workload", "kernel", "", "user code", "", "ticks, other tasks", ""].map(str::to_owned);
-    let rule = [":---", "---:", "---:", "---:", "---:", "---:", "---:"].map(str::to_owned);
-    let mut lines = vec![line(&head), line(&rule)];
-    for row in &rows {
-        let numbers = [row.kernel, row.user, row.elsewhere].into_iter().flatten().map(|number| value(number, WIDE));
-        lines.push(line(&std::iter::once(escaped(&row.name)).chain(numbers).collect::<Vec<_>>()));
-    }
-    (!rows.is_empty()).then(|| format!("{}:\n\n{}", counted::HEAD, lines.join("\n")))
+fn apart(comparison: &Comparison) -> Option<Vec<Block>> {
+    let heads = ["kernel", "", "user code", "", "ticks, other tasks", ""].map(|head| column(head, Kind::Number));
+    let of_row = |of: &counted::Apart| {
+        let numbers = [of.kernel, of.user, of.elsewhere].into_iter().flatten().map(|number| value(number, WIDE));
+        row(std::iter::once(of.name.clone()).chain(numbers))
+    };
+    let rows: Vec<document::Row> = counted::apart(comparison).iter().map(of_row).collect();
+    let columns = std::iter::once(column("workload", Kind::Words)).chain(heads).collect();
+    (!rows.is_empty()).then(|| {
+        let head = Block::Paragraph(format!("{}:", counted::HEAD));
+        vec![head, Block::Table(Table { columns, rows, notes: Vec::new() })]
+    })
 }
 
 fn failures(comparison: &Comparison) -> Vec<String> {
@@ -143,78 +136,45 @@ fn failures(comparison: &Comparison) -> Vec<String> {
     blocks
 }
 
-fn unclear(comparison: &Comparison) -> Option<String> {
-    let lines: Vec<String> = findings::unclear(comparison)
-        .iter()
-        .map(|u| format!("- {}: {}", escaped(&u.rows), escaped(&u.reason)))
-        .collect();
-    (!lines.is_empty()).then(|| format!("**Unclear:**\n\n{}", lines.join("\n")))
-}
-
-fn environment(comparison: &Comparison) -> String {
+fn environment(comparison: &Comparison) -> Vec<Block> {
     let differing = &comparison.environment;
     if differing.differences.is_empty() && differing.silent.is_empty() {
-        return "The kernels' environments do not differ.".to_owned();
+        return vec![Block::Paragraph("The kernels' environments do not differ.".to_owned())];
     }
-    let mut head = vec!["environment".to_owned()];
-    head.extend(comparison.kernels().map(|k| escaped(&k.title)));
-    let rule = vec![":---".to_owned(); head.len()];
-    let mut lines = vec![line(&head), line(&rule)];
-    for difference in &differing.differences {
-        let mut cells = vec![escaped(&plain(&difference.name))];
-        cells.extend(findings::values(comparison, difference, 60).iter().map(|v| escaped(v)));
-        lines.push(line(&cells));
-    }
+    let kernels = comparison.kernels().map(|kernel| column(&kernel.title, Kind::Words));
+    let columns = std::iter::once(column("environment", Kind::Words)).chain(kernels).collect();
+    let rows: Vec<document::Row> = differing
+        .differences
+        .iter()
+        .map(|of| row(std::iter::once(of.name.clone()).chain(findings::values(comparison, of, 60))))
+        .collect();
+    let table = (!rows.is_empty()).then(|| Block::Table(Table { columns, rows, notes: Vec::new() }));
     let rest = findings::silent(comparison).unwrap_or_else(|| "nothing else".to_owned());
-    let table = if differing.differences.is_empty() { String::new() } else { format!("{}\n\n", lines.join("\n")) };
-    format!("What differed between the environments:\n\n{table}{}", escaped(&rest))
+    let head = Block::Paragraph("What differed between the environments:".to_owned());
+    std::iter::once(head).chain(table).chain([Block::Paragraph(rest)]).collect()
 }
 
-fn kernels(comparison: &Comparison) -> String {
-    let head: Vec<String> =
-        ["kernel", "name", "origin", "build", "image sha256", "machine"].map(str::to_owned).to_vec();
-    let own = |kernel: &Kernel| {
-        let machine = &kernel.machine;
-        let place = if words::one_machine(comparison) {
-            machine.id.short()
-        } else {
-            format!("{} {}", machine.id.short(), machine.summary)
-        };
-        vec![
-            escaped(&kernel.title),
-            escaped(&kernel.build.name.to_string()),
-            escaped(&kernel.build.origin),
-            escaped(&kernel.build.id.short()),
-            words::image(&kernel.build, 12),
-            escaped(&place),
-        ]
+fn kernels(comparison: &Comparison) -> Block {
+    let images = std::iter::once(Images::Different).chain(comparison.others.iter().map(|other| other.images));
+    let own = |(kernel, images): (&crate::comparison::Kernel, Images)| {
+        let (build, machine) = (&kernel.build, &kernel.machine);
+        let of = if images == Images::Different { "" } else { " (the base's image)" };
+        let id = machine.id.short();
+        row([
+            format!("{}{of}", kernel.title),
+            build.name.to_string(),
+            build.origin.to_string(),
+            build.id.short(),
+            words::image(build, 12),
+            if words::one_machine(comparison) { id } else { format!("{id} {}", machine.summary) },
+        ])
     };
-    let rule = vec![":---".to_owned(); head.len()];
-    let mut lines = vec![line(&head), line(&rule)];
-    lines.push(line(&own(&comparison.base)));
-    for other in &comparison.others {
-        let mut cells = own(&other.kernel);
-        if other.images != Images::Different {
-            cells[0].push_str(" (the base's image)");
-        }
-        lines.push(line(&cells));
-    }
-    lines.join("\n")
-}
-
-/// Returns text that markdown shows as it is.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in plain(text).chars() {
-        match c {
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '&' => out.push_str("&amp;"),
-            '\\' | '|' | '*' | '_' | '`' | '[' | ']' | '#' | '~' | '!' => out.extend(['\\', c]),
-            c => out.push(c),
-        }
-    }
-    out
+    let heads = ["kernel", "name", "origin", "build", "image sha256", "machine"];
+    Block::Table(Table {
+        columns: heads.map(|head| column(head, Kind::Words)).into(),
+        rows: comparison.kernels().zip(images).map(own).collect(),
+        notes: Vec::new(),
+    })
 }
 
 /// Returns lines in a fence that is longer than any run of backticks in them.

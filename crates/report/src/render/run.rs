@@ -1,6 +1,6 @@
 //! One run as text: `marvin show`.
 
-use model::{Build, Machine, MachineKind, Metric, Outcome, Run, SubjectFailure, Workload, WorkloadResult};
+use model::{Build, Machine, Metric, Outcome, Run, SubjectFailure, Workload, WorkloadResult};
 
 use crate::label::cut_middle;
 use crate::plain::{plain, plain_lines};
@@ -8,6 +8,7 @@ use crate::render::layout::{Page, WIDTH, broken, wrap};
 use crate::render::number::{count, date, value};
 use crate::render::styles::Styles;
 use crate::render::words;
+use crate::value::{NoValue, RunValue, Scale, run_value, samples};
 
 /// A run and what it is of, as far as that is known.
 #[derive(Debug, Clone, Copy)]
@@ -70,14 +71,15 @@ fn endings(results: &[WorkloadResult]) -> String {
 }
 
 /// Returns the unit of a result. What is not declared any more is shown without one.
-fn unit(shown: &Shown<'_>, result: &WorkloadResult) -> String {
+fn unit(shown: &Shown<'_>, result: &WorkloadResult, scale: Scale) -> String {
     let suites = model::workloads().into_iter();
     let declared = suites.chain(shown.declared).find(|workload| workload.name == result.workload);
-    match declared {
-        Some(workload) => plain(workload.metric.unit(shown.machine.kind).name()),
-        None if shown.run.suite == "tools" => "unknown unit".to_owned(),
-        None => Metric::COST.unit(shown.machine.kind).to_string(),
-    }
+    let metric = match declared {
+        Some(workload) => &workload.metric,
+        None if shown.run.suite == "tools" => return "unknown unit".to_owned(),
+        None => &Metric::COST,
+    };
+    plain(scale.unit(metric, shown.machine.kind).name())
 }
 
 fn values(page: &mut Page, shown: &Shown<'_>) {
@@ -86,36 +88,42 @@ fn values(page: &mut Page, shown: &Shown<'_>) {
     if completed.is_empty() {
         return;
     }
-    if shown.machine.kind == MachineKind::Imported {
-        return imported(page, run, &completed);
+    if !shown.machine.capabilities().deterministic {
+        return noisy(page, shown, &completed);
     }
     let width = completed.iter().map(|result| result.workload.len()).max().unwrap_or(0).clamp(18, 26);
-    let mut units: Vec<(String, Vec<&WorkloadResult>)> = Vec::new();
+    let mut units: Vec<(String, Vec<String>)> = Vec::new();
     for result in completed {
-        let unit = unit(shown, result);
+        let value = run_value(result, shown.machine.capabilities());
+        // What has no value stands with what costs are in.
+        let unit = unit(shown, result, value.map_or(Scale::Counted, |value| value.scale));
+        let line = line(result, value, width);
         match units.iter_mut().find(|(known, _)| *known == unit) {
-            Some((_, results)) => results.push(result),
-            None => units.push((unit, vec![result])),
+            Some((_, lines)) => lines.push(line),
+            None => units.push((unit, vec![line])),
         }
     }
-    for (unit, results) in units {
+    for (unit, lines) in units {
         let unit = cut_middle(&unit, width);
         page.line(format!("{unit:<width$} {:>12} {:>12} {:>12}  iterations", "median", "min", "max"));
-        for result in results {
-            page.line(sampled(result, width));
-        }
+        lines.into_iter().for_each(|line| page.line(line));
     }
     page.words(0, "iterations: without the first, which is left out, x operations in each");
 }
 
-fn sampled(result: &WorkloadResult, width: usize) -> String {
-    let rest = result.samples.get(1..).unwrap_or_default();
-    let number = |n: Option<f64>| n.map_or_else(|| "-".to_owned(), |n| value(n, 12));
+fn line(result: &WorkloadResult, value: Result<RunValue, NoValue<'_>>, width: usize) -> String {
+    let name = cut_middle(&plain(&result.workload), width);
+    let value = match value {
+        Ok(value) => value,
+        Err(none) => return cut_middle(&format!("{name:<width$} {:>12} {none}", "-"), WIDTH),
+    };
+    let samples = samples(result, value.scale);
+    let rest = samples.get(value.left_out..).unwrap_or_default();
+    let number = |n: Option<f64>| n.map_or_else(|| "-".to_owned(), |n| crate::render::number::value(n, 12));
     let ends = stats::spread(rest);
     format!(
-        "{:<width$} {:>12} {:>12} {:>12}  {} x {}",
-        cut_middle(&plain(&result.workload), width),
-        number(stats::median_without_first(&result.samples)),
+        "{name:<width$} {:>12} {:>12} {:>12}  {} x {}",
+        number(Some(value.value)),
         number(ends.map(|e| e.min)),
         number(ends.map(|e| e.max)),
         rest.len(),
@@ -124,19 +132,19 @@ fn sampled(result: &WorkloadResult, width: usize) -> String {
 }
 
 /// Values that another suite measured: each row has its own unit, and all its values count.
-fn imported(page: &mut Page, run: &Run, completed: &[&WorkloadResult]) {
+fn noisy(page: &mut Page, shown: &Shown<'_>, completed: &[&WorkloadResult]) {
     let number = |n: Option<f64>| n.map_or_else(|| "-".to_owned(), |n| value(n, 11));
-    page.line(format!("{:<32} {:>11} {:>11} {:>11} values unit", "", "median", "min", "max"));
+    page.line(format!("{:<32} {:>11} {:>11} {:>11} values unit", "", "value", "min", "max"));
     let mut undirected = 0;
     for result in completed {
-        let declared = model::imported_metric(&run.suite, &result.workload);
+        let declared = model::imported_metric(&shown.run.suite, &result.workload);
         undirected += usize::from(declared.direction.is_none());
         let mark = if declared.direction.is_none() { '?' } else { ' ' };
         let ends = stats::spread(&result.samples);
         page.line(format!(
             "{:<32} {:>11} {:>11} {:>11} {:>6} {}{mark}",
             cut_middle(&plain(&result.workload), 32),
-            number(stats::median(&result.samples)),
+            number(run_value(result, shown.machine.capabilities()).ok().map(|value| value.value)),
             number(ends.map(|e| e.min)),
             number(ends.map(|e| e.max)),
             result.samples.len(),

@@ -54,7 +54,7 @@ impl Scale {
             .rows
             .iter()
             .flat_map(|row| &row.cells)
-            .filter_map(|cell| cell.ratio)
+            .filter_map(|cell| cell.compared.ratio)
             .map(|ratio| ratio.ln().abs())
             .collect();
         sizes.sort_by(f64::total_cmp);
@@ -75,9 +75,9 @@ impl Scale {
 
     /// Returns what to draw for a cell; nothing when it has no ratio.
     pub(crate) fn bar(&self, cell: &Cell, direction: model::Direction, margin_percent: f64) -> Option<Bar> {
-        let ratio = cell.ratio?;
+        let ratio = cell.compared.ratio?;
         let end = self.x(ratio);
-        let ratios: Vec<f64> = cell.differences.iter().filter_map(|d| d.ratio).collect();
+        let ratios: Vec<f64> = cell.compared.differences.iter().filter_map(|d| d.ratio).collect();
         let whisker = stats::spread(&ratios)
             .map(|ends| (self.x(ends.min), self.x(ends.max)))
             .filter(|(from, to)| to - from >= VISIBLE);
@@ -150,10 +150,10 @@ mod tests {
         let mut cell = comparison.rows[0].cells[0].clone();
         let scale = Scale { end: 1.1 };
         for (ratio, beyond) in [(0.01, Some(Beyond::Worse)), (1.05, None), (7.0, Some(Beyond::Better))] {
-            cell.ratio = Some(ratio);
+            cell.compared.ratio = Some(ratio);
             assert_eq!(scale.bar(&cell, LowerIsBetter, 1.0).unwrap().beyond, beyond);
         }
-        cell.ratio = None;
+        cell.compared.ratio = None;
         assert_eq!(scale.bar(&cell, LowerIsBetter, 1.0), None);
     }
 

@@ -52,6 +52,9 @@ pub(crate) fn warning(warning: &Warning) -> String {
             "{workload} on {kernel}: {counted_percent:+.2}% by the instructions of kernel and user code, \
              {time_percent:+.2}% by guest time. The rest is in interrupts and other tasks."
         ),
+        Warning::SeedsLeftOut { kernel, seeds } => {
+            format!("Left out: {}, with which {kernel} and the base were not both measured.", seed_list(seeds))
+        }
         Warning::NotRated { workloads } => format!(
             "{} not in the table, for it is not known which way they are good: {}. To have them, say it with --lower or \
              --higher and their names.",
@@ -78,7 +81,7 @@ pub(crate) fn notes(comparison: &Comparison) -> Vec<String> {
 }
 
 fn is_note(warning: &Warning) -> bool {
-    matches!(warning, Warning::ClockDisagrees { .. } | Warning::NotRated { .. })
+    matches!(warning, Warning::ClockDisagrees { .. } | Warning::NotRated { .. } | Warning::SeedsLeftOut { .. })
 }
 
 /// Returns names, the first of many.
@@ -245,7 +248,8 @@ pub(crate) fn one_machine(comparison: &Comparison) -> bool {
 /// Returns what a kernel was asked for by and where it came from, the latter only where the former does not say it.
 pub(crate) fn source(build: &Build) -> String {
     let name = build.name.to_string();
-    if name.ends_with(&build.origin) { plain(&name) } else { plain(&format!("{name} from {}", build.origin)) }
+    let origin = build.origin.to_string();
+    if name.ends_with(&origin) { plain(&name) } else { plain(&format!("{name} from {origin}")) }
 }
 
 /// Returns the first digits of an image's hash; of a kernel that only another suite measured there is no image.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{Suite, Workload, spread_percent};
+use model::{Suite, Workload, floor_percent, spread_percent};
 
 use crate::render::layout::Page;
 use crate::render::number::{count, margin};
@@ -43,8 +43,12 @@ fn of_suite(suite: &Suite, styles: &Styles) -> String {
         let mut lines = Page::default();
         lines.hanging(&name, workload.stresses);
         lines.words(INDENT, &operation(workload));
-        if let Some(percent) = spread_percent(workload.name) {
-            lines.words(INDENT, &format!("chaotic: standard deviation of {percent} % between seeds"));
+        match (spread_percent(workload.name), floor_percent(workload.name)) {
+            (Some(percent), _) => {
+                lines.words(INDENT, &format!("chaotic: standard deviation of {percent} % between seeds"));
+            }
+            (None, Some(floor)) => lines.words(INDENT, &format!("floor: {floor} % between seeds")),
+            (None, None) => {}
         }
         if !workload.source.is_empty() {
             let same = workload.source == source;

@@ -98,10 +98,10 @@ pub enum Unclear {
 pub fn rate(base: &Scores, new: &Scores, history: &History) -> Rating {
     let effect = new.mean() - base.mean();
     let groups = (base.count(), new.count());
-    Rating { effect, groups, precision: precision(effect, (base, new), history) }
+    Rating { effect, groups, precision: precision(effect, base, new, history) }
 }
 
-fn precision(effect: f64, (base, new): (&Scores, &Scores), history: &History) -> Option<Precision> {
+fn precision(effect: f64, base: &Scores, new: &Scores, history: &History) -> Option<Precision> {
     let (n, m) = (base.count() as f64, new.count() as f64);
     let own = n + m - 2.0;
     let pooled = if own > 0.0 { (base.squares() + new.squares()) / own } else { 0.0 };
@@ -112,7 +112,7 @@ fn precision(effect: f64, (base, new): (&Scores, &Scores), history: &History) ->
             let (error, degrees) = welch(base, new).unwrap_or_else(|| ((pooled * (1.0 / n + 1.0 / m)).sqrt(), own));
             (pooled, degrees, error, Basis::Own)
         }
-        Some((past, past_degrees)) if noisier((pooled, own), (past, past_degrees)) => {
+        Some((past, past_degrees)) if noisier(pooled, own, past, past_degrees) => {
             let (error, degrees) = welch(base, new).unwrap_or_else(|| ((pooled * (1.0 / n + 1.0 / m)).sqrt(), own));
             (pooled, degrees, error, Basis::Noisier)
         }
@@ -122,23 +122,20 @@ fn precision(effect: f64, (base, new): (&Scores, &Scores), history: &History) ->
         }
     };
     if variance < VARIANCE_MIN {
-        let p = if effect.abs() < VARIANCE_MIN.sqrt() { 1.0 } else { parted(groups_of(base, new), history.degrees()) };
+        let p =
+            if effect.abs() < VARIANCE_MIN.sqrt() { 1.0 } else { parted(base.count(), new.count(), history.degrees()) };
         return Some(Precision { error: 0.0, degrees: f64::INFINITY, variance: 0.0, basis: Basis::Constant, p });
     }
     let p = student_two_sided(effect / error, degrees);
     (p.is_finite() && error.is_finite()).then_some(Precision { error, degrees, variance, basis, p })
 }
 
-fn groups_of(base: &Scores, new: &Scores) -> (usize, usize) {
-    (base.count(), new.count())
-}
-
 /// Tells whether a variance is larger than a past one by more than chance.
-fn noisier((own, degrees): (f64, f64), (past, past_degrees): (f64, f64)) -> bool {
+fn noisier(own: f64, degrees: f64, past: f64, past_degrees: f64) -> bool {
     if degrees <= 0.0 || own < VARIANCE_MIN {
         return false;
     }
-    past < VARIANCE_MIN || fisher_upper(own / past, (degrees, past_degrees)) < NOISIER_P
+    past < VARIANCE_MIN || fisher_upper(own / past, degrees, past_degrees) < NOISIER_P
 }
 
 /// Returns the error and the degrees of freedom of the difference of two means (Welch 1947, Satterthwaite 1946); none
@@ -154,7 +151,7 @@ fn welch(base: &Scores, new: &Scores) -> Option<(f64, f64)> {
 }
 
 /// Returns the chance that groups which never scatter are parted into their sides by chance.
-fn parted((n, m): (usize, usize), history: usize) -> f64 {
+fn parted(n: usize, m: usize, history: usize) -> f64 {
     // C(n + m, n) as a product of ratios; beyond what a number holds the chance is 0.
     let few = n.min(m);
     let ways = (1..=few).fold(1.0, |ways, k| ways * (n + m - few + k) as f64 / k as f64);

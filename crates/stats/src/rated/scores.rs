@@ -51,7 +51,7 @@ impl Scores {
     /// # Errors
     /// When there is no group, a group is empty, or a value is not finite or not above zero.
     pub fn of<G: AsRef<[f64]>>(groups: &[G], better: Better) -> Result<Self, Fault> {
-        let scores = groups.iter().enumerate().map(|(group, values)| score((group, values.as_ref()), better));
+        let scores = groups.iter().enumerate().map(|(group, values)| score(group, values.as_ref(), better));
         let scores = scores.collect::<Result<Vec<f64>, Fault>>()?;
         if scores.is_empty() { Err(Fault::NoGroups) } else { Ok(Self(scores)) }
     }
@@ -94,7 +94,7 @@ impl Scores {
     }
 }
 
-fn score((group, values): (usize, &[f64]), better: Better) -> Result<f64, Fault> {
+fn score(group: usize, values: &[f64], better: Better) -> Result<f64, Fault> {
     if values.is_empty() {
         return Err(Fault::Empty { group });
     }

@@ -30,7 +30,7 @@ struct Side {
 }
 
 impl Side {
-    fn with(self, tally: &Tally, (bias, origin): (f64, f64)) -> Self {
+    fn with(self, tally: &Tally, bias: f64, origin: f64) -> Self {
         let (weight, value) = (tally.weight(bias), tally.mean - origin);
         let Self { weight: sum, values, squares } = self;
         Self { weight: sum + weight, values: values + weight * value, squares: squares + weight * value * value }
@@ -111,7 +111,7 @@ fn gaps(measured: &[(usize, Tally)], bias: f64) -> Option<Vec<Gap>> {
     }
     // Differences from one of the values keep their digits where the values themselves would lose them.
     let origin = measured[0].1.mean;
-    let all = measured.iter().fold(Side::default(), |side, (_, tally)| side.with(tally, (bias, origin)));
+    let all = measured.iter().fold(Side::default(), |side, (_, tally)| side.with(tally, bias, origin));
     let within: f64 = measured.iter().map(|(_, tally)| tally.squares).sum();
     let reach = measured.iter().map(|(_, tally)| (tally.mean - origin).abs()).fold(0.0, f64::max);
     // Values without any scatter leave no more than the digits of a number.
@@ -119,7 +119,7 @@ fn gaps(measured: &[(usize, Tally)], bias: f64) -> Option<Vec<Gap>> {
     let degrees = (values - 2) as f64;
     let mut left = Side::default();
     let gap = |(n, pair): (usize, &[(usize, Tally)])| {
-        left = measured[n..=n].iter().fold(left, |side, (_, tally)| side.with(tally, (bias, origin)));
+        left = measured[n..=n].iter().fold(left, |side, (_, tally)| side.with(tally, bias, origin));
         let right = all.without(left);
         let squares = (within + left.scatter() + right.scatter()).max(least);
         let variance = squares / degrees;

@@ -195,8 +195,8 @@ impl Several {
         match self.levels.judge(stretch.first, stretch.last) {
             Pair::Same => {
                 // What was measured between may tell of steps that cancel each other.
-                let gap = self.search(stretch)?.uneven()?;
-                self.divide(stretch, gap);
+                let (before, after) = self.search(stretch)?.uneven()?;
+                self.divide(stretch, before, after);
                 None
             }
             Pair::Differs => {
@@ -218,7 +218,7 @@ impl Several {
     }
 
     /// Has a stretch looked at in three parts, of which the gap is the middle one.
-    fn divide(&mut self, Stretch { first, last, .. }: Stretch, (before, after): (usize, usize)) {
+    fn divide(&mut self, Stretch { first, last, .. }: Stretch, before: usize, after: usize) {
         // The later ones are looked at first; what is found is sorted in the end.
         for (from, to) in [(first, first + before), (first + before, first + after), (first + after, last)] {
             self.push(Stretch { first: from, last: to, differs: false });
@@ -229,8 +229,8 @@ impl Several {
     fn inside(&mut self, stretch: Stretch, cost: &Cost) -> Option<(usize, usize)> {
         let Stretch { first, last, .. } = stretch;
         let search = self.search(stretch)?;
-        if let Some(gap) = search.misfit() {
-            self.divide(stretch, gap);
+        if let Some((before, after)) = search.misfit() {
+            self.divide(stretch, before, after);
             return None;
         }
         let of_stretch = Cost { place: cost.place.get(first..).unwrap_or_default().to_vec(), run: cost.run };

@@ -149,7 +149,7 @@ impl Search {
         let tallies: Vec<Tally> = self.measured().map(|(_, tally)| tally).collect();
         let above = tallies.len().saturating_sub(levels) as f64;
         let Some((variance, below)) = pooled(tallies.iter()).filter(|_| above > 0.0) else { return false };
-        fisher_upper(scatter / above / variance, (above, below)) < MISFIT_MAX
+        fisher_upper(scatter / above / variance, above, below) < MISFIT_MAX
     }
 
     /// Takes what was measured of a place. Values that are not finite, and places that are none, are passed over.

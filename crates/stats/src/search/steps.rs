@@ -104,7 +104,7 @@ impl Steps {
             match judge(before, last) {
                 Pair::Same => {}
                 Pair::Open { place, runs } => return Wanted::Measure { place, runs: runs.max(1) },
-                Pair::Differs => match self.middle((before, last), cost) {
+                Pair::Differs => match self.middle(before, last, cost) {
                     Some(place) => return Wanted::Measure { place, runs: 0 },
                     None => steps.push(Step { before, first: before + 1, last }),
                 },
@@ -115,7 +115,7 @@ impl Steps {
 
     /// Returns the place between two that tells most for its cost, of those after which the rest takes no place more than after
     /// the one that tells most, or that cost nothing; nothing where none can be measured.
-    fn middle(&self, (before, last): (usize, usize), cost: &Cost) -> Option<usize> {
+    fn middle(&self, before: usize, last: usize, cost: &Cost) -> Option<usize> {
         let all: f64 = self.prior[before + 1..=last].iter().sum();
         let mut left = 0.0;
         let mut unknown = Vec::new();

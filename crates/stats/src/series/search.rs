@@ -69,7 +69,7 @@ impl Series<'_> {
         let z_min = normal_upper_quantile(criteria.p_max / 2.0).unwrap_or(f64::INFINITY);
         let mut judged: Vec<Judged> = Vec::with_capacity(cuts.len());
         for n in 0..cuts.len() {
-            judged.push(self.judge(&mut cuts, n, (criteria, memo)));
+            judged.push(self.judge(&mut cuts, n, criteria, memo));
         }
         loop {
             let weakest = (0..cuts.len()).min_by(|a, b| judged[*a].z.total_cmp(&judged[*b].z));
@@ -78,18 +78,18 @@ impl Series<'_> {
             judged.remove(weakest);
             // Its neighbours have other points beside them now.
             for (n, judged) in judged.iter_mut().enumerate().take(weakest + 1).skip(weakest.saturating_sub(1)) {
-                *judged = self.judge(&mut cuts, n, (criteria, memo));
+                *judged = self.judge(&mut cuts, n, criteria, memo);
             }
         }
         (0..cuts.len()).map(|n| self.change(&cuts, n, judged[n])).collect()
     }
 
     /// Moves a cut to its place and judges it there.
-    fn judge(&self, cuts: &mut [usize], n: usize, (criteria, memo): (&Criteria, &mut Memo)) -> Judged {
+    fn judge(&self, cuts: &mut [usize], n: usize, criteria: &Criteria, memo: &mut Memo) -> Judged {
         let (begin, end) = ends(cuts, n, self.tame.len());
         let found = memo.entry((begin, cuts[n], end)).or_insert_with(|| {
-            let (at, span) = self.place((begin, cuts[n], end), criteria.segment_min.max(1));
-            Judged { span, at, z: self.weigh((begin, at, end), criteria) }
+            let (at, span) = self.place(begin, cuts[n], end, criteria.segment_min.max(1));
+            Judged { span, at, z: self.weigh(begin, at, end, criteria) }
         });
         cuts[n] = found.at;
         *found
@@ -99,7 +99,7 @@ impl Series<'_> {
     ///
     /// With levels `a` and `b` and memory `r`, what is new in a point is `(x(t) - m(t)) - r (x(t-1) - m(t-1))` (Cochrane and
     /// Orcutt 1949); the less of it a place leaves, the likelier it is, by the normal distribution.
-    fn place(&self, (begin, cut, end): (usize, usize, usize), segment_min: usize) -> (usize, Span) {
+    fn place(&self, begin: usize, cut: usize, end: usize, segment_min: usize) -> (usize, Span) {
         let first = begin.saturating_add(segment_min).max(cut.saturating_sub(SHIFT_MAX)).max(1);
         let last = end.saturating_sub(segment_min).min(cut + SHIFT_MAX);
         if first >= last {
@@ -122,9 +122,9 @@ impl Series<'_> {
         (first + at, Span::new(first + low, first + high))
     }
 
-    fn weigh(&self, (begin, at, end): (usize, usize, usize), criteria: &Criteria) -> f64 {
+    fn weigh(&self, begin: usize, at: usize, end: usize, criteria: &Criteria) -> f64 {
         let short = at - begin < criteria.segment_min || end - at < criteria.segment_min;
-        let (left, right) = self.sides((begin, at, end));
+        let (left, right) = self.sides(begin, at, end);
         let step = median(left).zip(median(right)).map(|(before, after)| (after - before).abs());
         let enough = step.and_then(|step| step.partial_cmp(&criteria.magnitude_min)).is_some_and(Ordering::is_ge);
         if short || !enough {
@@ -133,13 +133,13 @@ impl Series<'_> {
         rank_sum(left, right).deviations() / self.scatter.inflation().sqrt()
     }
 
-    fn sides(&self, (begin, at, end): (usize, usize, usize)) -> (&[f64], &[f64]) {
+    fn sides(&self, begin: usize, at: usize, end: usize) -> (&[f64], &[f64]) {
         (&self.raw[begin.max(at.saturating_sub(NEIGHBOURS))..at], &self.raw[at..end.min(at + NEIGHBOURS)])
     }
 
     fn change(&self, cuts: &[usize], n: usize, judged: Judged) -> Change {
         let (begin, end) = ends(cuts, n, self.tame.len());
-        let (left, right) = self.sides((begin, judged.at, end));
+        let (left, right) = self.sides(begin, judged.at, end);
         Change {
             at: judged.at,
             span: judged.span,

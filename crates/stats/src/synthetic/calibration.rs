@@ -84,7 +84,7 @@ impl Calibration {
     /// When the design has no groups or no values.
     #[must_use]
     #[expect(clippy::expect_used, reason = "what is made here is finite and above zero; not part of what judges")]
-    pub fn measure((kind, design): (Kind, Design), trials: usize, seed: u64) -> Self {
+    pub fn measure(kind: Kind, design: Design, trials: usize, seed: u64) -> Self {
         let mut chance = Chance::new(seed);
         let mut scores = |groups: usize, shift: f64| {
             let group = |chance: &mut Chance| {

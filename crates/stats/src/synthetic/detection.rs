@@ -24,7 +24,7 @@ impl Trials {
     /// Returns series of 200 points around 100 with noise of a kind (deviation 1), each with a step of a height somewhere from
     /// 40 to 160; a height of 0 is no step.
     #[must_use]
-    pub fn of((noise, height): (Noise, f64), count: usize, seed: u64) -> Self {
+    pub fn of(noise: Noise, height: f64, count: usize, seed: u64) -> Self {
         let mut chance = Chance::new(seed);
         let mut trials = Self { series: Vec::new(), steps: Vec::new() };
         for _ in 0..count {
@@ -66,12 +66,12 @@ mod tests {
 
     #[test]
     fn what_is_found_is_held_against_the_steps() {
-        let trials = Trials::of((Noise::Normal, 5.0), 4, 1);
+        let trials = Trials::of(Noise::Normal, 5.0, 4, 1);
         let at = |n: usize| trials.steps[n];
         let found = [vec![at(0)], vec![at(1) + 3, at(1) + 20], vec![at(2) + 4], vec![]];
         let quality = Quality::of(&trials, &found);
         assert_eq!(quality, Quality { recall: 0.5, precision: 0.5, found: 1.0 });
-        let none = Trials::of((Noise::Normal, 0.0), 2, 1);
+        let none = Trials::of(Noise::Normal, 0.0, 2, 1);
         let quality = Quality::of(&none, &[vec![7], vec![]]);
         assert_eq!(quality, Quality { recall: 0.0, precision: 0.0, found: 0.5 });
     }

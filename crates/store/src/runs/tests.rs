@@ -4,7 +4,8 @@ use std::cell::Cell;
 use std::fs;
 
 use model::{
-    Declared, Direction, FailureReason, Outcome, Region, Run, RunId, Stage, SubjectFailure, WorkloadResult, unit_named,
+    Declared, Direction, FailureReason, Guilt, Outcome, Region, Run, RunId, Stage, SubjectFailure, WorkloadResult,
+    unit_named,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -12,7 +13,7 @@ use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use proptest::test_runner::{Config, TestRunner};
 
 use crate::testing::{New, again, build, contract, parents, run, saved, sqlite, store};
-use crate::{Artefact, Guilt, Store, StoreError};
+use crate::{Artefact, Store, StoreError};
 
 const CONSOLE: Artefact<'_> = Artefact { name: "console", bytes: b"Linux version 6.12" };
 

@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use vmcore::synthetic::Synthetic;
+use synthetic_dumps::Synthetic;
 
 static IMAGE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let groups = "0x010+40 anon\n 0x080+3 cache 4\n 0x0c0 free 4\n 0x480 huge 5".to_owned();

@@ -42,16 +42,15 @@ impl BlockReader {
             Slot::Data(_) => (n, slot),
             Slot::Twin(other) => self.find(archive, other).map_err(|error| {
                 let what = format!("it equals page {other:#x}, and that cannot be read: {error}");
-                unreadable(archive, (page, n), what)
+                unreadable(archive, page, n, what)
             })?,
         };
         let Slot::Data(slot) = slot else {
-            return Err(unreadable(archive, (page, n), "it equals a page that has no data of its own".to_owned()));
+            return Err(unreadable(archive, page, n, "it equals a page that has no data of its own".to_owned()));
         };
-        let data = self.data(archive, n).map_err(|what| unreadable(archive, (page, n), what))?;
+        let data = self.data(archive, n).map_err(|what| unreadable(archive, page, n, what))?;
         let bytes = data.chunks_exact(buffer.len()).nth(slot as usize);
-        let bytes =
-            bytes.ok_or_else(|| unreadable(archive, (page, n), format!("block {n} is wrong: it ends early")))?;
+        let bytes = bytes.ok_or_else(|| unreadable(archive, page, n, format!("block {n} is wrong: it ends early")))?;
         buffer.copy_from_slice(bytes);
         Ok(())
     }
@@ -60,7 +59,7 @@ impl BlockReader {
     fn find(&mut self, archive: &Archive, page: u64) -> Result<(usize, Slot), MemoryError> {
         let absent = || MemoryError::Absent(page.saturating_mul(archive.header.page));
         let (n, _) = archive.place(page).ok_or_else(absent)?;
-        let at = self.block(archive, n).map_err(|what| unreadable(archive, (page, n), what))?;
+        let at = self.block(archive, n).map_err(|what| unreadable(archive, page, n, what))?;
         let block = &self.kept[at];
         let at = block.entries.binary_search_by_key(&page, |entry| entry.page).map_err(|_| absent())?;
         Ok((n, block.entries[at].slot))
@@ -127,7 +126,7 @@ impl Block {
     }
 }
 
-fn unreadable(archive: &Archive, (page, n): (u64, usize), what: String) -> MemoryError {
+fn unreadable(archive: &Archive, page: u64, n: usize, what: String) -> MemoryError {
     let offset = archive.places.get(n).map_or(0, |place| place.offset);
     MemoryError::Unreadable { address: page.saturating_mul(archive.header.page), offset, what }
 }

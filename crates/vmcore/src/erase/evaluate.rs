@@ -158,7 +158,7 @@ impl Evaluation<'_, '_, '_> {
             if target.is_none() {
                 return Err(wrong("is no pointer: `nullify` is for these only"));
             }
-            return self.add(&erase.what, (value.address, 8, 0));
+            return self.add(&erase.what, value.address, 8, 0);
         }
         let (address, kind) = match target {
             None => (value.address, value.kind),
@@ -183,11 +183,11 @@ impl Evaluation<'_, '_, '_> {
                 wrong("has no size of its own: say how much with `size`, or erase the pointer with `nullify`")
             })?,
         };
-        self.add(&erase.what, (address, size, ERASED))
+        self.add(&erase.what, address, size, ERASED)
     }
 
     /// Notes that bytes at a virtual address become something else.
-    fn add(&mut self, what: &Expression, (address, size, byte): (u64, u64, u8)) -> Result<(), ConfigError> {
+    fn add(&mut self, what: &Expression, address: u64, size: u64, byte: u8) -> Result<(), ConfigError> {
         if size > SIZE_MAX || self.pieces.len() > PIECES_MAX {
             let text = format!("`{}`: {size:#x} bytes more are more than can be erased", what.text());
             return Err(ConfigError::Wrong(what.at, text));
@@ -218,24 +218,25 @@ impl Evaluation<'_, '_, '_> {
     /// Returns the elements of a list or an array.
     fn elements(&mut self, list: &Expression, way: &Way) -> Result<Vec<Value>, ConfigError> {
         if let Way::Within(record, member) = way {
-            return self.linked(list, (record, member));
+            return self.linked(list, record, member);
         }
         let Some(value) = self.find(list, None)? else { return Ok(Vec::new()) };
         match (way, &value.kind) {
-            (_, Kind::Array(element, count)) => self.array(list, (&value, element), *count),
-            (Way::Via(member), _) => self.chain(list, (value, member)),
+            (_, Kind::Array(element, count)) => self.array(list, &value, element, *count),
+            (Way::Via(member), _) => self.chain(list, value, member),
             (_, kind) if self.variables.is_named(kind, "list_head") => {
                 let text = "is a list_head: say of what, with `within STRUCTURE:MEMBER`";
                 Err(ConfigError::Wrong(list.at, format!("`{}` {text}", list.text())))
             }
-            _ => self.chain(list, (value, &Expression { at: list.at, names: vec!["next".to_owned()] })),
+            _ => self.chain(list, value, &Expression { at: list.at, names: vec!["next".to_owned()] }),
         }
     }
 
     fn array(
         &mut self,
         list: &Expression,
-        (value, element): (&Value, &Kind),
+        value: &Value,
+        element: &Kind,
         count: u64,
     ) -> Result<Vec<Value>, ConfigError> {
         let kind = self.variables.expand(element);
@@ -247,7 +248,7 @@ impl Evaluation<'_, '_, '_> {
     }
 
     /// Follows a member from structure to structure, to the first or to nothing.
-    fn chain(&mut self, list: &Expression, (first, member): (Value, &Expression)) -> Result<Vec<Value>, ConfigError> {
+    fn chain(&mut self, list: &Expression, first: Value, member: &Expression) -> Result<Vec<Value>, ConfigError> {
         let mut value = match &first.kind {
             Kind::Pointer(target) => {
                 Value { address: self.follow(list, first.address), kind: self.variables.expand(target) }
@@ -285,11 +286,7 @@ impl Evaluation<'_, '_, '_> {
     }
 
     /// Follows a `list_head` around; the head itself is in no element.
-    fn linked(
-        &mut self,
-        list: &Expression,
-        (record, member): (&Expression, &String),
-    ) -> Result<Vec<Value>, ConfigError> {
+    fn linked(&mut self, list: &Expression, record: &Expression, member: &String) -> Result<Vec<Value>, ConfigError> {
         let wrong = |text: String| ConfigError::Wrong(record.at, text);
         let name = record.text();
         let kind = self.variables.named(&name).ok_or_else(|| wrong(format!("the kernel has no structure `{name}`")))?;

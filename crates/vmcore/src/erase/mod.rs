@@ -27,13 +27,13 @@ pub(crate) struct Piece {
 
 /// What is erased from a dump.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Erasure {
+pub struct Erasure {
     /// By address, none above another.
     pieces: Vec<Piece>,
     /// What was erased, in words: a line for each place.
     pub(crate) text: Vec<u8>,
     /// What could not be erased, because it is nowhere.
-    pub(crate) warnings: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
 impl Erasure {
@@ -51,11 +51,7 @@ impl Erasure {
     ///
     /// # Errors
     /// When the file is wrong, its names are not those of the kernel, or the vmlinux is another kernel's.
-    pub(crate) fn find(
-        (path, text): (&Path, &str),
-        vmlinux: &Vmlinux,
-        reader: &mut Reader<'_>,
-    ) -> Result<Self, DumpError> {
+    pub fn find(path: &Path, text: &str, vmlinux: &Vmlinux, reader: &mut Reader<'_>) -> Result<Self, DumpError> {
         let commands = config::parse(text).map_err(|error| error.within(path))?;
         evaluate::run(&commands, vmlinux, reader).map_err(|error| error.within(path))
     }

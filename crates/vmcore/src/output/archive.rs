@@ -33,11 +33,12 @@ const EFFORT: i32 = 3;
 ///
 /// # Errors
 /// When the dump cannot be read or the archive cannot be written.
-pub fn write((dump, plan): (&Dump, &Plan), style: &Style, work: &Work, sink: &dyn Sink) -> Result<Written, DumpError> {
+pub fn write(plan: &Plan<'_>, style: &Style, work: &Work, sink: &dyn Sink) -> Result<Written, DumpError> {
+    let dump = plan.dump();
     let block = (BLOCK / dump.page_size()).max(1);
     // Fails before anything is written.
     drop(compressor(style)?);
-    let header = header((dump, plan), style, block)?.encode();
+    let header = header(plan, style, block)?.encode();
     let least = header.len() as u64 + index_size(0);
     if let Some(limit) = style.limit.filter(|limit| *limit < least) {
         return Err(DumpError::Usage(format!("a limit of {limit} bytes: the header alone has {least}")));
@@ -87,7 +88,8 @@ fn index_size(blocks: usize) -> u64 {
     (8 + blocks * PLACE + TRAILER) as u64
 }
 
-fn header((dump, plan): (&Dump, &Plan), style: &Style, block: u64) -> Result<Header, DumpError> {
+fn header(plan: &Plan<'_>, style: &Style, block: u64) -> Result<Header, DumpError> {
+    let dump = plan.dump();
     let (mut memory, mut words): (Vec<Range<u64>>, _) = (Vec::new(), vec![0; plan.words()]);
     for n in 0..plan.blocks() {
         let first = plan.pages(n).start;
@@ -111,7 +113,7 @@ fn header((dump, plan): (&Dump, &Plan), style: &Style, block: u64) -> Result<Hea
         page: dump.page_size(),
         pages: dump.pages(),
         // What an earlier pass left out is missing here too.
-        level: dump.level() | u32::from(style.level.number()),
+        level: dump.level().unwrap_or_default() | u32::from(style.level.number()),
         block,
         names: style.names.clone(),
         notes: dump.notes().to_vec(),
@@ -123,7 +125,7 @@ fn header((dump, plan): (&Dump, &Plan), style: &Style, block: u64) -> Result<Hea
 /// What all threads share.
 struct Job<'a> {
     dump: &'a Dump,
-    plan: &'a Plan,
+    plan: &'a Plan<'a>,
     style: &'a Style,
     sink: &'a dyn Sink,
     /// Pages of data of a block.
@@ -209,12 +211,8 @@ impl<'a> Packer<'a> {
             self.claim(plan.page_at(rank)?..plan.page_at(rank + claim)?)?;
         }
         let mut all = locked(&self.job.written);
-        all.pages += self.written.pages;
-        all.zero += self.written.zero;
-        all.twins += self.written.twins;
-        all.unreadable += self.written.unreadable;
+        all.add(self.written);
         all.full |= self.job.full.load(Ordering::Relaxed);
-        all.why = all.why.take().or(self.written.why);
         Ok(())
     }
 
@@ -267,7 +265,7 @@ impl<'a> Packer<'a> {
 
     /// Puts a page into the block; one that is full is written.
     fn put(&mut self, page: u64, bytes: &[u8]) -> Result<(), DumpError> {
-        let instead = self.job.plan.instead(self.job.dump, page, bytes)?;
+        let instead = self.job.plan.instead(page, bytes)?;
         let bytes = instead.as_deref().unwrap_or(bytes);
         let slot = self.slot(page, bytes)?;
         match slot {
@@ -298,7 +296,7 @@ impl<'a> Packer<'a> {
     /// Whether what is stored of another page is the same.
     fn is_twin(&mut self, page: u64, bytes: &[u8]) -> Result<bool, DumpError> {
         let Ok(other) = self.again.bytes(page * self.job.dump.page_size(), self.page) else { return Ok(false) };
-        let instead = self.job.plan.instead(self.job.dump, page, other)?;
+        let instead = self.job.plan.instead(page, other)?;
         Ok(instead.as_deref().unwrap_or(other) == bytes)
     }
 

@@ -37,14 +37,15 @@ struct Part {
 ///
 /// # Errors
 /// When the dump cannot be read or the file cannot be written.
-pub(crate) fn write((dump, plan): (&Dump, &Plan), work: &Work, sink: &dyn Sink) -> Result<Written, DumpError> {
+pub fn write(plan: &Plan<'_>, work: &Work, sink: &dyn Sink) -> Result<Written, DumpError> {
+    let dump = plan.dump();
     let page = dump.page_size();
-    let parts = parts(dump, plan)?;
+    let parts = parts(plan)?;
     let mut header = header(dump, &parts);
     let mut at = (header.len() as u64).next_multiple_of(page);
     let mut places = Vec::new();
     for (n, part) in parts.iter().enumerate() {
-        program_header(&mut header, (n + 1, dump), part, at);
+        program_header(&mut header, n + 1, dump, part, at);
         places.push(at);
         at += (part.stored.end - part.stored.start) * page;
     }
@@ -61,11 +62,7 @@ pub(crate) fn write((dump, plan): (&Dump, &Plan), work: &Work, sink: &dyn Sink) 
         } {
             copy.part(&part.stored, *place)?;
         }
-        let mut all = locked(&all);
-        all.pages += copy.written.pages;
-        all.zero += copy.written.zero;
-        all.unreadable += copy.written.unreadable;
-        all.why = all.why.take().or(copy.written.why);
+        locked(&all).add(copy.written);
         Ok(())
     })?;
     let written = locked(&all).clone();
@@ -78,13 +75,13 @@ pub(crate) fn write((dump, plan): (&Dump, &Plan), work: &Work, sink: &dyn Sink) 
 }
 
 /// Divides memory into what is in the file and what is not.
-fn parts(dump: &Dump, plan: &Plan) -> Result<Vec<Part>, DumpError> {
+fn parts(plan: &Plan<'_>) -> Result<Vec<Part>, DumpError> {
     let mut parts: Vec<Part> = Vec::new();
     let (mut kept, mut memory) = (vec![0; plan.words()], vec![0; plan.words()]);
     for n in 0..plan.blocks() {
         let first = plan.pages(n).start;
         plan.read(n, &mut kept)?;
-        dump.memory(first, &mut memory)?;
+        plan.dump().memory(first, &mut memory)?;
         for run in bits::runs(&memory) {
             let (start, end) = (first + run.start as u64, first + run.end as u64);
             // Memory behind what was there, or behind a hole.
@@ -149,7 +146,7 @@ fn header(dump: &Dump, parts: &[Part]) -> Vec<u8> {
     bytes
 }
 
-fn program_header(bytes: &mut [u8], (n, dump): (usize, &Dump), part: &Part, at: u64) {
+fn program_header(bytes: &mut [u8], n: usize, dump: &Dump, part: &Part, at: u64) {
     let (page, start) = (dump.page_size(), HEADER + n * PROGRAM_HEADER);
     put(bytes, start, 1_u32.to_le_bytes());
     let physical = part.stored.start * page;
@@ -163,7 +160,7 @@ fn program_header(bytes: &mut [u8], (n, dump): (usize, &Dump), part: &Part, at: 
 /// One thread's work.
 struct Copy<'a> {
     reader: Reader<'a>,
-    plan: &'a Plan,
+    plan: &'a Plan<'a>,
     sink: &'a dyn Sink,
     page: u64,
     written: Written,
@@ -188,18 +185,18 @@ impl Copy<'_> {
             let first = self.block.start;
             for run in bits::runs(&own) {
                 let run = first + run.start as u64..first + run.end as u64;
-                self.zeros(at..run.start, (pages.start, place))?;
+                self.zeros(at..run.start, pages.start, place)?;
                 self.run(&run, place + (run.start - pages.start) * self.page)?;
                 at = run.end;
             }
-            self.zeros(at..end, (pages.start, place))?;
+            self.zeros(at..end, pages.start, place)?;
             at = end;
         }
         Ok(())
     }
 
     /// Makes room for dropped pages of a part that begins with page `first` at `place`.
-    fn zeros(&self, pages: Range<u64>, (first, place): (u64, u64)) -> Result<(), DumpError> {
+    fn zeros(&self, pages: Range<u64>, first: u64, place: u64) -> Result<(), DumpError> {
         let count = pages.end.saturating_sub(pages.start);
         if count == 0 {
             return Ok(());

@@ -62,6 +62,19 @@ pub struct Written {
     pub full: bool,
 }
 
+impl Written {
+    /// Adds what another thread wrote, or what is in another file.
+    pub fn add(&mut self, other: Self) {
+        self.bytes += other.bytes;
+        self.pages += other.pages;
+        self.zero += other.zero;
+        self.twins += other.twins;
+        self.unreadable += other.unreadable;
+        self.full |= other.full;
+        self.why = self.why.take().or(other.why);
+    }
+}
+
 /// Where the parts of the file are.
 struct Shape {
     page: u64,
@@ -74,7 +87,7 @@ struct Shape {
 }
 
 impl Shape {
-    fn new(dump: &Dump, plan: &Plan, part: Range<u64>) -> Result<Self, DumpError> {
+    fn new(dump: &Dump, plan: &Plan<'_>, part: Range<u64>) -> Result<Self, DumpError> {
         let page = dump.page_size();
         let sub_blocks = ((SUB_HEADER + dump.notes().len()) as u64).div_ceil(page);
         let bitmap_blocks = dump.pages().div_ceil(8 * page);
@@ -90,7 +103,7 @@ impl Shape {
 }
 
 /// Returns how many pages are kept before page `page`.
-fn kept_before(plan: &Plan, page: u64) -> Result<u64, DumpError> {
+fn kept_before(plan: &Plan<'_>, page: u64) -> Result<u64, DumpError> {
     let mut words = vec![0; plan.words()];
     let mut low = 0;
     let mut high = plan.blocks();
@@ -111,7 +124,8 @@ fn kept_before(plan: &Plan, page: u64) -> Result<u64, DumpError> {
 ///
 /// # Errors
 /// When the dump cannot be read or the file cannot be written.
-pub fn write((dump, plan): (&Dump, &Plan), style: &Style, work: &Work, sink: &dyn Sink) -> Result<Written, DumpError> {
+pub fn write(plan: &Plan<'_>, style: &Style, work: &Work, sink: &dyn Sink) -> Result<Written, DumpError> {
+    let dump = plan.dump();
     let part = style.part.clone().unwrap_or(0..dump.pages());
     let shape = Shape::new(dump, plan, part.clone())?;
     let page = usize::try_from(shape.page).unwrap_or_default();
@@ -124,7 +138,7 @@ pub fn write((dump, plan): (&Dump, &Plan), style: &Style, work: &Work, sink: &dy
     drop(Compressor::new(style.codec, style.effort, page)?);
     let mut header = header(dump, style, &shape);
     sink.write(0, &header)?;
-    write_bitmaps((dump, plan), &shape, sink)?;
+    write_bitmaps(plan, &shape, sink)?;
     sink.write(shape.data, &vec![0; page])?;
     let job = Job {
         dump,
@@ -183,7 +197,7 @@ fn header(dump: &Dump, style: &Style, shape: &Shape) -> Vec<u8> {
     let base = dump.info().number("phys_base").unwrap_or_default();
     put(second, field::PHYS_BASE, base.to_le_bytes());
     // What an earlier pass left out is missing here too.
-    put(second, field::LEVEL, (dump.level() | u32::from(style.level.number())).to_le_bytes());
+    put(second, field::LEVEL, (dump.level().unwrap_or_default() | u32::from(style.level.number())).to_le_bytes());
     if let Some(part) = &style.part {
         put(second, field::SPLIT, 1_u32.to_le_bytes());
         for (old, new, number) in
@@ -208,7 +222,7 @@ fn header(dump: &Dump, style: &Style, shape: &Shape) -> Vec<u8> {
 }
 
 /// Writes the bitmap of memory and that of stored pages.
-fn write_bitmaps((dump, plan): (&Dump, &Plan), shape: &Shape, sink: &dyn Sink) -> Result<(), DumpError> {
+fn write_bitmaps(plan: &Plan<'_>, shape: &Shape, sink: &dyn Sink) -> Result<(), DumpError> {
     let (mut words, mut bytes) = (vec![0; plan.words()], Vec::new());
     let end = shape.bitmap_blocks * shape.page;
     for (at, stored) in [(shape.bitmap(), false), (shape.bitmap() + end, true)] {
@@ -219,7 +233,7 @@ fn write_bitmaps((dump, plan): (&Dump, &Plan), shape: &Shape, sink: &dyn Sink) -
             if stored {
                 plan.read(n, &mut words)?;
             } else {
-                dump.memory(first, &mut words)?;
+                plan.dump().memory(first, &mut words)?;
             }
             bits::to_bytes(&words, &mut bytes);
             let room = usize::try_from(end.saturating_sub(first / 8)).unwrap_or(usize::MAX).min(bytes.len());
@@ -235,7 +249,7 @@ fn write_bitmaps((dump, plan): (&Dump, &Plan), shape: &Shape, sink: &dyn Sink) -
 /// What all threads share.
 struct Job<'a> {
     dump: &'a Dump,
-    plan: &'a Plan,
+    plan: &'a Plan<'a>,
     style: &'a Style,
     shape: &'a Shape,
     sink: &'a dyn Sink,
@@ -314,13 +328,7 @@ impl<'a> Writer<'a> {
             }
         }
         self.flush()?;
-        let mut all = locked(&self.job.written);
-        all.pages += self.written.pages;
-        all.zero += self.written.zero;
-        all.twins += self.written.twins;
-        all.unreadable += self.written.unreadable;
-        all.full |= self.written.full;
-        all.why = all.why.take().or(self.written.why);
+        locked(&self.job.written).add(self.written);
         Ok(())
     }
 
@@ -378,7 +386,7 @@ impl<'a> Writer<'a> {
             self.descriptors.extend([0; DESCRIPTOR]);
             return Ok(());
         }
-        let instead = self.job.plan.instead(self.job.dump, number, bytes)?;
+        let instead = self.job.plan.instead(number, bytes)?;
         let bytes = instead.as_deref().unwrap_or(bytes);
         self.written.pages += 1;
         if is_zero(bytes) {
@@ -416,7 +424,7 @@ impl<'a> Writer<'a> {
     /// Whether what is stored of another page is the same.
     fn is_twin(&mut self, page: u64, bytes: &[u8]) -> Result<bool, DumpError> {
         let Ok(other) = self.again.bytes(page * self.job.shape.page, self.page) else { return Ok(false) };
-        let instead = self.job.plan.instead(self.job.dump, page, other)?;
+        let instead = self.job.plan.instead(page, other)?;
         Ok(instead.as_deref().unwrap_or(other) == bytes)
     }
 

@@ -14,7 +14,7 @@ const CHUNK: usize = 256 << 10;
 ///
 /// # Errors
 /// When the stream is no flattened one or ends early, or the file cannot be written.
-pub(crate) fn rearrange(stream: &mut dyn Read, sink: &dyn Sink) -> Result<u64, DumpError> {
+pub fn rearrange(stream: &mut dyn Read, sink: &dyn Sink) -> Result<u64, DumpError> {
     let mut source = Source { stream, at: 0 };
     let mut header = vec![0; HEADER as usize];
     source.fill(&mut header)?;
@@ -35,7 +35,7 @@ pub(crate) fn rearrange(stream: &mut dyn Read, sink: &dyn Sink) -> Result<u64, D
         let place = u64::try_from(offset).ok().zip(u64::try_from(length).ok());
         let place = place.and_then(|(offset, length)| Some((offset, length, offset.checked_add(length)?)));
         let Some((mut offset, mut length, end)) = place else {
-            let what = flattened::strange((offset, length));
+            let what = flattened::strange(offset, length);
             return Err(DumpError::malformed(Path::new("standard input"), source.at - 16, what));
         };
         size = size.max(end);

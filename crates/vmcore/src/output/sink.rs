@@ -46,7 +46,8 @@ pub trait Sink: Sync {
 }
 
 /// Takes bytes and forgets them, as /dev/null does, without a call.
-pub(crate) struct Nowhere;
+#[derive(Debug, Clone, Copy)]
+pub struct Nowhere;
 
 impl Sink for Nowhere {
     fn write(&self, _offset: u64, _bytes: &[u8]) -> Result<(), DumpError> {
@@ -63,9 +64,17 @@ impl Sink for Nowhere {
 }
 
 /// A sink whose writers tell how far they are.
-pub(crate) struct Watched<'w> {
-    pub(crate) sink: Box<dyn Sink + 'w>,
-    pub(crate) progress: &'w Progress,
+pub struct Watched<'w> {
+    /// What is written to.
+    pub sink: Box<dyn Sink + 'w>,
+    /// What counts.
+    pub progress: &'w Progress,
+}
+
+impl std::fmt::Debug for Watched<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Watched").finish_non_exhaustive()
+    }
 }
 
 impl Sink for Watched<'_> {

@@ -1,9 +1,9 @@
 //! Drawings in SVG: a small line for a cell of a table, a plot of a series. Better is up in both, whatever is measured.
 
 use model::{Direction, Verdict};
-use report::history::{History, Series, change_size, range};
+use report::history::{History, Series, change_size, difference, range};
 
-use super::verdict_glyph;
+use super::{percent, verdict_glyph};
 
 /// The most kernels in a small line: the last ones.
 const SPARK_POINTS: usize = 20;
@@ -108,7 +108,7 @@ pub(crate) struct Plot {
     pub(crate) dots: Vec<(String, String)>,
     /// From the best to the worst seed, where they can be told apart: place and two heights.
     pub(crate) spans: Vec<(String, String, String)>,
-    /// The values beside the plot: height and text.
+    /// Differences to the first kernel beside the plot, positive is better: height and text.
     pub(crate) values: Vec<(String, String)>,
     /// The kernels below it: place and name.
     pub(crate) names: Vec<(String, String)>,
@@ -166,7 +166,13 @@ pub(crate) fn plot(history: &History, series: &Series) -> Option<Plot> {
     let nth = count.div_ceil(NAMES_MAX).max(1);
     plot.names = (0..count).step_by(nth).map(|n| (text(x(n)), short(&title(n)))).collect();
     let steps = (0..=4).map(|n| scale.low + (scale.high - scale.low) * f64::from(n) / 4.0);
-    plot.values = steps.map(|value| (text(y(value)), number(value))).collect();
+    let first = series.points.iter().find_map(|point| point.value).filter(|first| *first > 0.0);
+    // Not the values: where less is better, they would grow downwards.
+    let beside = |value: f64| {
+        let difference = first.and_then(|first| difference(series.direction(), first, value));
+        difference.map_or_else(|| number(value), percent)
+    };
+    plot.values = steps.map(|value| (text(y(value)), beside(value))).collect();
     plot.changes = series
         .changes
         .iter()

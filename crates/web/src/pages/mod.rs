@@ -9,7 +9,7 @@ mod series;
 mod trust;
 
 use askama::Template;
-use model::{Build, Line, Verdict};
+use model::{Line, Verdict};
 use report::history::{History, Key};
 
 use crate::address::slug;
@@ -85,17 +85,9 @@ pub(crate) fn compare_path(history: &History, (base, new): (usize, usize), machi
     format!("c/{}/{}/{}.html", machine_digits(history, machine), name(base), name(new))
 }
 
-/// How a kernel is named on the command line, so that it stays the same one: packages by their whole names.
-pub(crate) fn kernel_argument(build: &Build) -> String {
-    match build.origin.split_once(' ') {
-        Some((package, _)) if package.starts_with("linux-image-") => format!("deb:{package}"),
-        _ => build.name.to_string(),
-    }
-}
-
 /// The command that says which functions a change comes from.
 pub(crate) fn profile_command(history: &History, (base, new): (usize, usize), workload: &str) -> String {
-    let of = |kernel: usize| kernel_argument(&history.kernel(kernel).build);
+    let of = |kernel: usize| history.kernel(kernel).build.exact_name();
     let declares = |suite: &&&model::Suite| suite.workloads.iter().any(|known| known.name == workload);
     let suite = model::SUITES.iter().find(declares).filter(|suite| suite.name != model::MICRO.name);
     let suite = suite.map_or_else(String::new, |suite| format!(" --suite {}", suite.name));

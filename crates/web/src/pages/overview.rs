@@ -292,7 +292,7 @@ fn rest_card(history: &History, seen: &Overview, rest: &[(usize, std::sync::Arc<
         Line {
             name: workload.to_string(),
             href: series_path(history, &key),
-            size: percent(pair.difference_percent.unwrap_or_default()),
+            size: percent(pair.compared.difference_percent.unwrap_or_default()),
             machines: on,
             fails: false,
         }
@@ -341,13 +341,15 @@ fn rows(history: &History, seen: &Overview, group: &Group) -> Rows {
 fn cell(history: &History, seen: &Overview, (key, pair): (&Key, &Pair)) -> Cell {
     let series = history.series_of(&key.workload, key.machine, seen.target);
     // The largest differences are drawn deeper: five margins and more.
-    let is_deep =
-        pair.difference_percent.is_some_and(|d| d.abs() > 5.0 * series.map_or(1.0, |s| s.metric.margin_percent));
+    let is_deep = pair
+        .compared
+        .difference_percent
+        .is_some_and(|d| d.abs() > 5.0 * series.map_or(1.0, |s| s.metric.margin_percent));
     Cell {
         class: format!("{}{}", pair.state.word(), if is_deep { " deep" } else { "" }),
         href: series.map(|_| series_path(history, key)),
         title: pair.words(),
-        text: pair.ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}")),
+        text: pair.compared.ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}")),
         glyph: glyph(pair.state),
         spark: series.and_then(spark),
         words: (seen.columns.len() == 1).then(|| pair.words()),

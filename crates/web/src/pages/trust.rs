@@ -1,6 +1,5 @@
 //! How far a lab can be trusted: what it compared with itself, how far seeds or runs lie apart, and how its machines are.
 
-use model::MachineKind;
 use report::history::{Cell, Column, History, Overview, TRUST_DAYS, Trust, day};
 
 use super::{count, machine_digits};
@@ -62,7 +61,7 @@ fn of_column(history: &History, seen: &Overview, (place, column): (usize, &Colum
     let trust = history.trust(&kin);
     let cells = seen.groups.iter().flat_map(|group| &group.rows).map(move |row| &row.cells[place]);
     let mut series = history.series().filter(|(key, _)| column.machines.contains(&key.machine));
-    let (health, is_ill) = health(known.kind, &trust);
+    let (health, is_ill) = health(known.capabilities().deterministic, &trust);
     Trusted {
         machine: format!("{} {}", known.kind, machine_digits(history, column.main)),
         summary: known.summary.clone(),
@@ -70,10 +69,7 @@ fn of_column(history: &History, seen: &Overview, (place, column): (usize, &Colum
         runs: kin.iter().map(|n| history.runs_on(*n).0).sum(),
         compared: if trust.compared == 0 { NOT_YET.to_owned() } else { trust.compared.to_string() },
         alarms: if trust.compared == 0 { "-".to_owned() } else { alarms(&trust) },
-        floor: match known.kind {
-            MachineKind::Exact => floor(cells),
-            MachineKind::Imported => scatter(history, column),
-        },
+        floor: if known.capabilities().deterministic { floor(cells) } else { scatter(history, column) },
         health,
         is_ill,
         is_behind: series.all(|(_, series)| series.point(seen.target).is_none()),
@@ -81,22 +77,19 @@ fn of_column(history: &History, seen: &Overview, (place, column): (usize, &Colum
 }
 
 /// Says what is wrong with a machine, and whether anything is.
-fn health(kind: MachineKind, trust: &Trust) -> (String, bool) {
-    let unequal = trust.compared - trust.equal.min(trust.compared);
-    match kind {
-        MachineKind::Exact if trust.compared == 0 => ("not known: nothing was measured again".to_owned(), false),
-        MachineKind::Exact if unequal > 0 => {
-            (format!("{} not equal to the last bit when measured again", count(unequal, "result")), true)
-        }
-        MachineKind::Exact => ("equal to the last bit when measured again".to_owned(), false),
-        MachineKind::Imported => ("its suite's to know".to_owned(), false),
+fn health(deterministic: bool, trust: &Trust) -> (String, bool) {
+    match trust.compared - trust.equal.min(trust.compared) {
+        _ if !deterministic => ("its suite's to know".to_owned(), false),
+        _ if trust.compared == 0 => ("not known: nothing was measured again".to_owned(), false),
+        0 => ("equal to the last bit when measured again".to_owned(), false),
+        unequal => (format!("{} not equal to the last bit when measured again", count(unequal, "result")), true),
     }
 }
 
 /// Says how far the differences of one cell lie apart from seed to seed: in the middle case, and at most.
 fn floor<'a>(cells: impl Iterator<Item = &'a Cell>) -> String {
-    let several = cells.filter(|cell| cell.pair.ratios.len() > 1);
-    let widths = several.filter_map(|cell| cell.pair.spread_percent).map(|s| s.max - s.min).collect();
+    let several = cells.filter(|cell| cell.pair.compared.differences.len() > 1);
+    let widths = several.filter_map(|cell| cell.pair.compared.spread_percent).map(|s| s.max - s.min).collect();
     usually(widths).unwrap_or_else(|| "one seed only".to_owned())
 }
 

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::history::{Basis, Change, History, Hunt, Key, Point, Series, Triaged, hunt};
 use crate::render::{RenderError, SCHEMA_VERSION};
+use crate::value::Scale;
 
 /// Where a home has Debian's sources: whose home it is, is not said.
 const DEBIAN: &str = "HOME/workshop/debian";
@@ -163,12 +164,12 @@ pub fn series_document(history: &History, (key, series): (&Key, &Series), line: 
     SeriesDocument {
         workload: key.workload.to_string(),
         metric: series.metric.name.to_owned(),
-        unit: series.metric.unit(machine.kind).to_string(),
+        unit: series.scale.unit(&series.metric, machine.kind).to_string(),
         direction: series.metric.direction.to_string(),
         margin_percent: series.metric.margin_percent,
         machine: machine.id.to_string(),
         track: key.track.to_string(),
-        counted: series.is_counted,
+        counted: series.scale == Scale::Counted,
         points: series.points.iter().map(|point| self::point(history, series, point)).collect(),
         changes: series.changes.iter().map(|found| change(history, series, found)).collect(),
     }
@@ -268,5 +269,5 @@ pub fn alert_document(history: &History, triaged: &Triaged) -> AlertDocument {
 /// # Errors
 /// Never in practice: everything is in memory and every key is a string.
 pub fn history_json(document: &impl Serialize) -> Result<String, RenderError> {
-    Ok(serde_json::to_string_pretty(document)? + "\n")
+    crate::document::json(document)
 }

@@ -1,6 +1,6 @@
 //! An alert as a mail to the lists: plain text of at most 80 columns, and nothing in it that was not measured.
 
-use model::{MachineKind, Verdict};
+use model::Verdict;
 
 use super::text::{certainty, change_size};
 use crate::difference::difference_percent;
@@ -188,13 +188,13 @@ fn machines(page: &mut Page, history: &History, alert: &Alert) {
     for number in known {
         let machine = &history.machines()[number];
         page.hanging("Machine: ", &format!("{}; {}", machine.kind, plain(&machine.summary)));
-        if machine.kind == MachineKind::Exact {
+        if machine.capabilities().deterministic {
             page.words(9, "The numbers are exact: the same kernel gives them again.");
         }
     }
     for kernel in [alert.after, alert.at] {
         let build = &history.kernel(kernel).build;
-        page.hanging("Kernel:  ", &format!("{}, {}", plain(&build.version), plain(&build.origin)));
+        page.hanging("Kernel:  ", &format!("{}, {}", plain(&build.version), plain(&build.origin.to_string())));
     }
 }
 

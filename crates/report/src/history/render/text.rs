@@ -1,6 +1,6 @@
 //! Histories and alerts for terminals and mails: 80 columns, letters for those who see no colours.
 
-use model::{Line, Verdict};
+use model::{Direction, Line, Verdict};
 
 use crate::difference::difference_percent;
 use crate::history::{Alert, Basis, Change, Found, History, Hunt, Key, Point, Seen, Series, Triaged, found_of, hunt};
@@ -9,6 +9,7 @@ use crate::plain::plain;
 use crate::render::Styles;
 use crate::render::layout::{Page, WIDTH, command_lines};
 use crate::render::number::{count, date, interval, percent, signed_percent, value};
+use crate::value::{NOT_COUNTED, Scale};
 
 /// The most series of an alert that a text names.
 const NAMED_MAX: usize = 8;
@@ -30,7 +31,8 @@ pub fn history_text(history: &History, line: Line, fits: impl Fn(&Key) -> bool, 
 fn one(page: &mut Page, history: &History, (key, series): (&Key, &Series), styles: &Styles) {
     let machine = &history.machines()[key.machine];
     let metric = &series.metric;
-    let head = format!("{}: {} in {}", plain(&key.workload), metric.name, metric.unit(machine.kind));
+    let unit = series.scale.unit(metric, machine.kind);
+    let head = format!("{}: {} in {unit}", plain(&key.workload), metric.name);
     page.line(styles.strong(&head));
     let by = measured_by(series);
     page.words(
@@ -45,7 +47,7 @@ fn one(page: &mut Page, history: &History, (key, series): (&Key, &Series), style
         ),
     );
     let values: Vec<Option<f64>> = series.points.iter().map(|point| point.value).collect();
-    page.line(format!("{}  (low to high)", sparkline(&values, metric.margin_percent)));
+    page.line(format!("{}  (up is better)", sparkline(&values, metric.margin_percent, metric.direction)));
     page.line(styles.strong(&format!(
         "  {:<26} {:>12} {:>9} {:>9} {:>5}  min..max %",
         "kernel", "value", "to first", "to prev.", "seeds"
@@ -73,10 +75,10 @@ fn one(page: &mut Page, history: &History, (key, series): (&Key, &Series), style
 /// Says how the values of a series were made.
 #[must_use]
 pub fn measured_by(series: &Series) -> &'static str {
-    match (series.scatters, series.is_counted) {
+    match (series.scatters, series.scale) {
         (true, _) => "geometric means of runs",
-        (false, true) => "counted",
-        (false, false) => "by the guest's clock",
+        (false, Scale::Counted) => "counted",
+        (false, Scale::Reported) => "by the guest's clock",
     }
 }
 
@@ -86,6 +88,7 @@ pub fn why_none(series: &Series, point: &Point) -> String {
     let unlike = |seen: &&Seen| !series.declared.agrees(&seen.declared);
     match point.seeds.iter().find(unlike) {
         Some(seen) if point.absent().is_none() => format!("was in {}", seen.declared),
+        _ if point.absent().is_none() && point.is_off(series.scale) => NOT_COUNTED.to_owned(),
         _ => point.absent().unwrap_or("measured with other operations").to_owned(),
     }
 }
@@ -185,10 +188,10 @@ pub fn range(values: impl Iterator<Item = f64>, margin_percent: f64) -> Option<(
     (high - low).is_finite().then_some((low, high))
 }
 
-/// Returns a line of bars, one for each value, from low to high; a dot where there is none. Differences within the margin
+/// Returns a line of bars, one for each value, the higher the better; a dot where there is none. Differences within the margin
 /// look level.
 #[must_use]
-pub fn sparkline(values: &[Option<f64>], margin_percent: f64) -> String {
+pub fn sparkline(values: &[Option<f64>], margin_percent: f64, direction: Direction) -> String {
     // Seven, so that one is in the middle: what hardly differs is not on both sides of a border.
     const BARS: [char; 7] = ['▁', '▂', '▃', '▅', '▆', '▇', '█'];
     let Some((low, high)) = range(values.iter().flatten().copied(), margin_percent) else {
@@ -196,6 +199,7 @@ pub fn sparkline(values: &[Option<f64>], margin_percent: f64) -> String {
     };
     let bar = |value: f64| {
         let part = if high > low { (value - low) / (high - low) } else { 0.5 };
+        let part = if direction == Direction::LowerIsBetter { 1.0 - part } else { part };
         BARS[((part * 6.0).round() as usize).min(6)]
     };
     values.iter().map(|value| value.filter(|value| value.is_finite()).map_or('·', bar)).collect()

@@ -51,8 +51,10 @@ fn biggest(comparison: &Comparison, position: usize, verdict: &Verdict) -> Vec<C
         .rows
         .iter()
         .enumerate()
-        .filter(|(_, row)| row.cells[position].verdict == *verdict)
-        .filter_map(|(number, row)| row.cells[position].difference_percent.map(|difference| (difference, number, row)))
+        .filter(|(_, row)| row.cells[position].compared.verdict == *verdict)
+        .filter_map(|(number, row)| {
+            row.cells[position].compared.difference_percent.map(|difference| (difference, number, row))
+        })
         .collect();
     found.sort_by(|a, b| b.0.abs().total_cmp(&a.0.abs()));
     found

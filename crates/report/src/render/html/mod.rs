@@ -16,7 +16,7 @@ use crate::render::RenderError;
 /// # Errors
 /// Never in practice: everything is in memory.
 pub fn html(comparison: &Comparison) -> Result<String, RenderError> {
-    Ok(page::page(comparison).render()?)
+    Ok(page::page(comparison)?.render()?)
 }
 
 #[cfg(test)]

@@ -3,15 +3,16 @@
 use askama::Template;
 
 use crate::comparison::{Comparison, Images, Kernel};
+use crate::document::fragment;
+use crate::monitors::Monitored;
 use crate::plain::{plain, plain_lines};
 use crate::render::findings::{self, Unclear};
 use crate::render::html::changes::{Changes, changes};
 use crate::render::html::rows::{Columns, SeedRow, Table, seed_rows, tables};
-use crate::render::monitors::{WatchedView, view};
 use crate::render::number::{self, date};
 use crate::render::scale::Beyond;
 use crate::render::style::Style;
-use crate::render::{counted, words};
+use crate::render::{RenderError, counted, monitors, words};
 
 /// The page.
 #[derive(Debug, Template)]
@@ -32,7 +33,7 @@ pub(super) struct Page {
     apart_head: &'static str,
     apart: Vec<(String, Vec<String>)>,
     origins: Vec<String>,
-    monitors: Vec<WatchedView>,
+    monitors: Vec<Watched>,
     failures: Vec<Failed>,
     unclear: Vec<Unclear>,
     titles: Vec<String>,
@@ -46,6 +47,13 @@ pub(super) struct Page {
     seed_numbers: Vec<u64>,
     seed_rows: Vec<SeedRow>,
     runs: Vec<Ran>,
+}
+
+/// What the kernels counted meanwhile.
+#[derive(Debug)]
+struct Watched {
+    subject: String,
+    blocks: String,
 }
 
 /// A failure and the last words on the console.
@@ -95,11 +103,11 @@ struct Ran {
 }
 
 /// Returns the page of a comparison.
-pub(super) fn page(comparison: &Comparison) -> Page {
+pub(super) fn page(comparison: &Comparison) -> Result<Page, RenderError> {
     let (machines, fingerprint) = machines(comparison);
     let machine = &comparison.base.machine;
     let measured = !words::no_run_needed(comparison);
-    Page {
+    Ok(Page {
         headlines: words::headlines(comparison),
         warnings: words::alarms(comparison),
         machine: words::machine(comparison),
@@ -115,7 +123,7 @@ pub(super) fn page(comparison: &Comparison) -> Page {
         apart_head: counted::HEAD,
         apart: apart(comparison),
         origins: comparison.origins.clone(),
-        monitors: comparison.monitors.iter().map(|monitored| view(monitored, Style::Marvin)).collect(),
+        monitors: comparison.monitors.iter().map(watched).collect::<Result<_, _>>()?,
         failures: failures(comparison),
         unclear: findings::unclear(comparison),
         titles: comparison.kernels().map(|k| k.title.clone()).collect(),
@@ -128,7 +136,12 @@ pub(super) fn page(comparison: &Comparison) -> Page {
         seed_numbers: comparison.seeds.clone(),
         seed_rows: if measured { seed_rows(comparison) } else { Vec::new() },
         runs: runs(comparison),
-    }
+    })
+}
+
+fn watched(monitored: &Monitored) -> Result<Watched, RenderError> {
+    let blocks = fragment(&monitors::blocks(monitored, Style::Marvin))?;
+    Ok(Watched { subject: plain(&monitored.subject), blocks })
 }
 
 fn failures(comparison: &Comparison) -> Vec<Failed> {
@@ -195,7 +208,7 @@ fn origin(kernel: &Kernel, role: &'static str) -> Origin {
         title: kernel.title.clone(),
         role,
         name: plain(&build.name.to_string()),
-        origin: plain(&build.origin),
+        origin: plain(&build.origin.to_string()),
         build: build.id.to_string(),
         image: words::image(build, usize::MAX),
         config: build.config.as_ref().map_or_else(|| "none found".to_owned(), |c| plain(&c.sha256)),

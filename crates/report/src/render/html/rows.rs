@@ -165,12 +165,12 @@ fn cells(comparison: &Comparison, row: &Row, scale: Scale) -> Vec<CellView> {
         .zip(&comparison.others)
         .map(|(cell, other)| CellView {
             value: median(&cell.measured),
-            difference: cell.difference_percent.map_or_else(String::new, |d| format!("{}%", percent(d, WIDE))),
-            interval: cell.spread_percent.map_or_else(String::new, |s| interval(s, WIDE * 2)),
-            ratio: cell.ratio.map_or_else(String::new, |r| ratio(r, WIDE)),
-            letter: cell.verdict.letter(),
-            word: cell.verdict.word(),
-            reason: match &cell.verdict {
+            difference: cell.compared.difference_percent.map_or_else(String::new, |d| format!("{}%", percent(d, WIDE))),
+            interval: cell.compared.spread_percent.map_or_else(String::new, |s| interval(s, WIDE * 2)),
+            ratio: cell.compared.ratio.map_or_else(String::new, |r| ratio(r, WIDE)),
+            letter: cell.compared.verdict.letter(),
+            word: cell.compared.verdict.word(),
+            reason: match &cell.compared.verdict {
                 Verdict::Unclear(why) => why.to_string(),
                 Verdict::Same if other.images == Images::EqualWithoutRuns => {
                     "the base's image: no run needed".to_owned()
@@ -184,16 +184,16 @@ fn cells(comparison: &Comparison, row: &Row, scale: Scale) -> Vec<CellView> {
 }
 
 fn aria(cell: &Cell) -> String {
-    let Some(difference) = cell.difference_percent else {
+    let Some(difference) = cell.compared.difference_percent else {
         return String::new();
     };
-    let spread = match cell.spread_percent {
-        Some(spread) if cell.differences.len() > 1 => {
+    let spread = match cell.compared.spread_percent {
+        Some(spread) if cell.compared.differences.len() > 1 => {
             format!(", {} over the seeds", interval(spread, WIDE * 2))
         }
         _ => String::new(),
     };
-    format!("{} {}{spread}", cell.verdict.word(), signed_percent(difference))
+    format!("{} {}{spread}", cell.compared.verdict.word(), signed_percent(difference))
 }
 
 /// Returns every value there is, for those who want to see all.
@@ -224,5 +224,6 @@ fn seed(value: &Result<crate::comparison::Sampled, Absent>) -> String {
         Err(Absent::Failed(_)) => "failed".to_owned(),
         Err(Absent::TooFewSamples(_)) => "too few".to_owned(),
         Err(Absent::NotANumber) => "no number".to_owned(),
+        Err(Absent::NotCounted(_)) => "not counted".to_owned(),
     }
 }

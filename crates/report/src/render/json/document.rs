@@ -40,7 +40,7 @@ struct KernelDocument<'a> {
     title: &'a str,
     version: &'a str,
     name: String,
-    origin: &'a str,
+    origin: String,
     build: String,
     image_sha256: &'a str,
     boot_file_sha256: &'a str,
@@ -200,7 +200,7 @@ pub(super) fn document(comparison: &Comparison) -> Document<'_> {
         others: comparison.others.iter().map(against).collect(),
         rows: comparison.rows.iter().map(row).collect(),
         origins: &comparison.origins,
-        monitors: comparison.monitors.iter().map(crate::render::monitors::document).collect(),
+        monitors: comparison.monitors.iter().map(crate::render::monitors::json_document).collect(),
         failures: comparison.failures.iter().map(failure).collect(),
         environment_differences: comparison
             .environment
@@ -219,7 +219,7 @@ fn kernel(kernel: &Kernel) -> KernelDocument<'_> {
         title: &kernel.title,
         version,
         name: kernel.build.name.to_string(),
-        origin,
+        origin: origin.to_string(),
         build: kernel.build.id.to_string(),
         image_sha256: &kernel.build.image.sha256,
         boot_file_sha256: &kernel.build.boot_file().sha256,
@@ -311,27 +311,29 @@ fn absent(absent: &Absent) -> AbsentDocument<'_> {
         Absent::Failed(place) => ("failed", None, Some(*place)),
         Absent::TooFewSamples(_) => ("too few samples", None, None),
         Absent::NotANumber => ("not a number", None, None),
+        Absent::NotCounted(why) => ("not counted", Some(why.as_str()), None),
     };
     AbsentDocument { word, detail, failure }
 }
 
 fn cell(cell: &Cell) -> CellDocument<'_> {
-    let (reason, votes) = match &cell.verdict {
+    let (reason, votes) = match &cell.compared.verdict {
         Verdict::Unclear(why) => (Some(why.to_string()), votes(why)),
         Verdict::Better | Verdict::Worse | Verdict::Same => (None, None),
     };
     CellDocument {
-        verdict: cell.verdict.word(),
+        verdict: cell.compared.verdict.word(),
         reason,
-        difference_percent: cell.difference_percent,
-        difference_percent_min: cell.spread_percent.map(|s| s.min),
-        difference_percent_max: cell.spread_percent.map(|s| s.max),
-        ratio: cell.ratio,
+        difference_percent: cell.compared.difference_percent,
+        difference_percent_min: cell.compared.spread_percent.map(|s| s.min),
+        difference_percent_max: cell.compared.spread_percent.map(|s| s.max),
+        ratio: cell.compared.ratio,
         guest_time_difference_percent: cell.time_percent,
         seeds_better: votes.map(|v| v.0),
         seeds_worse: votes.map(|v| v.1),
         seeds_same: votes.map(|v| v.2),
         differences: cell
+            .compared
             .differences
             .iter()
             .map(|d| SeedDifferenceDocument { seed: d.seed, percent: d.percent, ratio: d.ratio })
@@ -343,7 +345,7 @@ fn cell(cell: &Cell) -> CellDocument<'_> {
 fn votes(why: &Uncertainty) -> Option<(usize, usize, usize)> {
     match why {
         Uncertainty::SeedsDisagree { better, worse, same } => Some((*better, *worse, *same)),
-        Uncertainty::Missing(_) | Uncertainty::Noise { .. } => None,
+        Uncertainty::Missing(_) | Uncertainty::Noise { .. } | Uncertainty::BelowFloor { .. } => None,
     }
 }
 

@@ -41,7 +41,7 @@ pub(super) struct Frame {
 pub(super) fn flame(difference: &CallDifference) -> Flame {
     let whole = weight(difference, &difference.root).max(1e-9);
     let mut flame = Flame { height: 0, frames: Vec::new() };
-    draw(&mut flame, difference, &difference.root, (0.0, 0, WIDTH / whole));
+    draw(&mut flame, difference, &difference.root, 0.0, 0, WIDTH / whole);
     flame
 }
 
@@ -51,7 +51,7 @@ fn weight(difference: &CallDifference, node: &CallNode) -> f64 {
     base.max(new) + node.children.iter().map(|child| weight(difference, child)).sum::<f64>()
 }
 
-fn draw(flame: &mut Flame, difference: &CallDifference, node: &CallNode, (x, level, scale): (f64, usize, f64)) {
+fn draw(flame: &mut Flame, difference: &CallDifference, node: &CallNode, x: f64, level: usize, scale: f64) {
     let weight_here = weight(difference, node);
     let width = weight_here * scale;
     if width < NARROWEST {
@@ -86,7 +86,7 @@ fn draw(flame: &mut Flame, difference: &CallDifference, node: &CallNode, (x, lev
     children.sort_by(|a, b| weight(difference, b).total_cmp(&weight(difference, a)));
     let mut x = x;
     for child in children {
-        draw(flame, difference, child, (x, level + 1, scale));
+        draw(flame, difference, child, x, level + 1, scale);
         x += weight(difference, child) * scale;
     }
 }

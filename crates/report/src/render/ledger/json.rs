@@ -52,6 +52,9 @@ struct Workload<'a> {
     base_instructions: u64,
     new_instructions: u64,
     added_per_operation: f64,
+    /// What the row of a comparison says, and what lies between it and the lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    row: Option<OfRow>,
     lines: Vec<Line<'a>>,
     suggestions: Vec<Suggestion<'a>>,
     /// The lines with inlined functions apart, where both kernels have debug information.
@@ -63,6 +66,17 @@ struct Workload<'a> {
     /// What a cost model says: simulated, not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     modelled: Option<OfModel<'a>>,
+}
+
+/// Per operation: kernel and user code, the median of the iterations without the first. The lines are the mean of all.
+#[derive(Serialize)]
+struct OfRow {
+    base: f64,
+    new: f64,
+    added: f64,
+    iterations: usize,
+    base_iterations_differ: f64,
+    new_iterations_differ: f64,
 }
 
 #[derive(Serialize)]
@@ -156,7 +170,7 @@ pub fn json(profiled: &Profiled) -> Result<String, RenderError> {
         model: profiled.model.as_ref().map(ToString::to_string),
         without_model: missing(&profiled.without_model),
     };
-    Ok(serde_json::to_string_pretty(&document)? + "\n")
+    crate::document::json(&document)
 }
 
 fn missing(workloads: &[(String, String)]) -> Vec<Missing<'_>> {
@@ -182,6 +196,7 @@ fn workload<'a>(profiled: &'a Profiled, ledger: &'a Ledger) -> Workload<'a> {
         base_instructions: base.instructions,
         new_instructions: new.instructions,
         added_per_operation: ledger.added(base, new),
+        row: of_row(ledger),
         lines: ledger.lines.iter().map(|each| line(ledger, each, &profiled.sources)).collect(),
         suggestions: ledger.pairs.iter().map(suggestion).collect(),
         lines_with_inlined_apart: profiled
@@ -192,6 +207,12 @@ fn workload<'a>(profiled: &'a Profiled, ledger: &'a Ledger) -> Workload<'a> {
         calls: profiled.calls_of(&ledger.workload).map(calls),
         modelled: profiled.modelled_of(&ledger.workload).map(of_model),
     }
+}
+
+fn of_row(ledger: &Ledger) -> Option<OfRow> {
+    let (row, [base_iterations_differ, new_iterations_differ]) = (ledger.row?, ledger.iterations_differ()?);
+    let ([base, new], added) = (row.values, row.added());
+    Some(OfRow { base, new, added, iterations: row.iterations, base_iterations_differ, new_iterations_differ })
 }
 
 fn of_model(difference: &ModelDifference) -> OfModel<'_> {

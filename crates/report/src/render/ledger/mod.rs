@@ -1,22 +1,18 @@
-//! Renderings of ledgers: text, markdown, JSON and one HTML page over one value.
+//! Ledgers as documents and as JSON.
 
+mod drawings;
 mod flame;
-mod html;
 mod json;
-mod markdown;
-mod modelled;
-mod text;
 
-pub use html::html;
 pub use json::json;
-pub use markdown::markdown;
-pub use text::{brief, text};
 
 use model::{CostModel, Share};
 
 use crate::calls::CallDifference;
+use crate::document::{Block, Column, Document, Fact, Kind, Row, Table, Weight, Width, text_of};
 use crate::ledger::{Ledger, LedgerLine, Sources, label, share_words};
-use crate::modelled::ModelDifference;
+use crate::modelled::{Figure, Finding, ModelDifference, ModelRow};
+use crate::render::{RenderError, Styles, number};
 
 /// The profiles of two kernels, workload by workload.
 #[derive(Debug, Clone)]
@@ -53,8 +49,16 @@ pub struct Profiled {
     pub lines_max: usize,
 }
 
-/// What stands over a ledger with inlined functions apart.
-const EXPANDED: &str = "The same with inlined functions apart";
+/// What stands over what a model says: it must not be taken for a measurement.
+const MODEL_SAYS: &str = "What the model says, per operation of the workload's processes:";
+/// What is said of a model wherever there is one.
+const OF_MODELS: &str = "The model is no measurement: no prefetching, no speculation, one thing after the other. \
+Seeds move data and what the branch predictor mixes up, but not the kernel's code in the caches.";
+/// Most functions that are told of a model, and the width of its numbers.
+const MODELLED: usize = 8;
+const MODEL_WIDTH: usize = 10;
+/// Most pairs that may be one function.
+const PAIRS: usize = 8;
 
 /// Most entry points or folders, and most shifts, that are told.
 const ROLLED_UP: usize = 8;
@@ -89,6 +93,141 @@ impl Profiled {
         };
         (names(expanded) != names(ledger)).then_some(expanded)
     }
+}
+
+/// Returns what is to be said of the profiles of two kernels.
+///
+/// # Errors
+/// Never in practice: everything is in memory.
+pub fn document(profiled: &Profiled) -> Result<Document, RenderError> {
+    let mut blocks = Vec::new();
+    for ledger in &profiled.ledgers {
+        blocks.push(Block::Heading(ledger.workload.clone()));
+        blocks.push(Block::Paragraph(ledger.sentence()));
+        if !ledger.is_unchanged() {
+            changed(&mut blocks, ledger, profiled)?;
+        }
+        model_says(&mut blocks, profiled, &ledger.workload);
+    }
+    for (what, workloads) in profiled.lacking() {
+        blocks.push(Block::Paragraph(format!("{what}:")));
+        blocks.push(Block::List(workloads.iter().map(|(workload, why)| format!("{workload}: {why}")).collect()));
+    }
+    blocks.push(Block::Note(LEGEND.to_owned()));
+    blocks.extend(profiled.model.as_ref().map(|_| Block::Note(OF_MODELS.to_owned())));
+    let fact = |name, value| Fact { name, value };
+    let kernels = [&profiled.base, &profiled.new];
+    let mut facts: Vec<Fact> =
+        kernels.into_iter().map(|(title, origin)| fact("Kernel", format!("{title}, {origin}"))).collect();
+    facts.push(fact("Machine", profiled.machine.clone()));
+    facts.extend(profiled.model.as_ref().map(|model| fact("Model", model.to_string())));
+    facts.push(fact("Seeds", number::seed_list(&profiled.seeds)));
+    facts.push(fact("Reproduce", profiled.command.clone()));
+    blocks.push(Block::Facts(facts));
+    Ok(Document { title: format!("Profile: {} against {}", profiled.new.0, profiled.base.0), blocks })
+}
+
+/// Renders one ledger for a report on something else, in 80 columns: its sentence, the functions and what they add up to.
+#[must_use]
+pub fn brief(ledger: &Ledger, lines_max: usize) -> String {
+    let table = (!ledger.is_unchanged()).then(|| Block::Table(functions(ledger, lines_max)));
+    let blocks: Vec<Block> = std::iter::once(Block::Paragraph(ledger.sentence())).chain(table).collect();
+    text_of(&blocks, &Styles::plain())
+}
+
+/// What is said of a workload that changed.
+fn changed(blocks: &mut Vec<Block>, ledger: &Ledger, profiled: &Profiled) -> Result<(), RenderError> {
+    let calls = profiled.calls_of(&ledger.workload);
+    blocks.extend(drawings::bars(ledger, profiled)?);
+    blocks.push(Block::Table(functions(ledger, profiled.lines_max)));
+    told(
+        blocks,
+        "Perhaps the same under another name, or inlined (suggested, never merged):",
+        suggestions(ledger, PAIRS),
+    );
+    let apart = profiled.expanded_of(ledger).map(|expanded| {
+        let (rows, others) = rows(expanded, profiled.lines_max);
+        rows.into_iter().chain(others).collect()
+    });
+    let roll_ups: [(&str, Vec<TableRow>); 3] = [
+        ("with inlined functions apart", apart.unwrap_or_default()),
+        ("by source folder", folders(ledger, &profiled.sources)),
+        ("by entry point", calls.map(entries).unwrap_or_default()),
+    ];
+    blocks.extend(
+        roll_ups
+            .iter()
+            .filter(|(_, rows)| !rows.is_empty())
+            .map(|(head, rows)| Block::Table(table(head, rows.iter().map(|row| row.cells(Weight::Normal)).collect()))),
+    );
+    let shifts = calls.map(shifts).unwrap_or_default();
+    told(blocks, "Cost shifts, from one call to another below the same function:", shifts);
+    blocks.extend(calls.map(|calls| drawings::flame(&ledger.workload, calls)).transpose()?);
+    Ok(())
+}
+
+/// Adds a list under its head, unless there is nothing in it.
+fn told(blocks: &mut Vec<Block>, head: &str, items: Vec<String>) {
+    if !items.is_empty() {
+        blocks.extend([Block::Paragraph(head.to_owned()), Block::List(items)]);
+    }
+}
+
+/// Adds what the model says, where there is one.
+fn model_says(blocks: &mut Vec<Block>, profiled: &Profiled, workload: &str) {
+    let Some(difference) = profiled.modelled_of(workload) else { return };
+    let functions = &difference.functions[..difference.functions.len().min(MODELLED)];
+    blocks.push(Block::Paragraph(MODEL_SAYS.to_owned()));
+    for (head, rows) in [("", &*difference.rows), ("estimated cycles by function", functions)] {
+        let number = |head, width| Column::new(head, Kind::Number, Width::Fixed(width));
+        let columns = vec![
+            Column::new(head, Kind::Name, Width::Fixed(30)),
+            number("base", 11),
+            number("new", 11),
+            number("ratio", 7),
+            Column::new("over seeds", Kind::Words, Width::Fixed(19)),
+        ];
+        let rows: Vec<Row> = rows.iter().map(modelled).collect();
+        blocks.extend((!rows.is_empty()).then_some(Block::Table(Table { columns, rows, notes: Vec::new() })));
+    }
+}
+
+fn modelled(row: &ModelRow) -> Row {
+    let [base, new] = row.figures;
+    let mean = |figure: Figure| number::value(figure.mean, MODEL_WIDTH);
+    let ratio = match row.finding {
+        Finding::Unstable | Finding::FewSeeds => String::new(),
+        Finding::Same if base.mean.max(new.mean) < 0.01 => String::new(),
+        _ if base.mean <= 0.0 => String::new(),
+        _ => number::ratio(new.mean / base.mean, 6),
+    };
+    let finding = match row.finding {
+        Finding::Unstable => {
+            let half = |figure: Figure| 50.0 * (figure.most - figure.least) / figure.mean.max(f64::MIN_POSITIVE);
+            let part = |percent: f64| format!("±{percent:.*}%", usize::from(percent < 1.0));
+            format!("unstable {} {}", part(half(base)), part(half(new)))
+        }
+        finding => finding.word().to_owned(),
+    };
+    Row::new(Weight::Normal, [row.name.clone(), mean(base), mean(new), ratio, finding])
+}
+
+/// The table of functions, and what they add up to.
+fn functions(ledger: &Ledger, max: usize) -> Table {
+    let (rows, others) = rows(ledger, max);
+    let rows = rows.iter().chain(&others).map(|row| row.cells(Weight::Normal));
+    let totals = totals(ledger).into_iter().map(|row| row.cells(Weight::Total));
+    table("function", rows.chain(totals).collect())
+}
+
+fn table(head: &str, rows: Vec<Row>) -> Table {
+    let numbers = [("base", 11), ("new", 11), ("more work +", 12), ("ratio", 7), ("calls", 10)];
+    let numbers = numbers.map(|(head, width)| Column::new(head, Kind::Number, Width::Fixed(width)));
+    // Sums of functions have no calls.
+    let has_calls = rows.iter().any(|row| row.cells.last().is_some_and(|calls| !calls.text.is_empty()));
+    let numbers = numbers.into_iter().take(if has_calls { 5 } else { 4 });
+    let columns = std::iter::once(Column::new(head, Kind::Name, Width::Fixed(29))).chain(numbers).collect();
+    Table { columns, rows, notes: Vec::new() }
 }
 
 /// The entry points of a workload as rows of a table: those that differ to the eye, and one row for the others.
@@ -127,8 +266,8 @@ fn shifts(calls: &CallDifference) -> Vec<String> {
 }
 
 /// What every rendering says about its numbers.
-const LEGEND: &str = "Instructions per operation, counted one by one, not sampled. Added: new minus base, + is more \
-work; all lines together are the whole difference. Iterations of repeated string instructions (rep movs, rep stos) \
+const LEGEND: &str = "Instructions per operation, counted one by one, not sampled. More work +: new minus base, so + is \
+worse here; all lines together are the ledger, and the last lines say how it becomes the value of a comparison's row. Iterations of repeated string instructions (rep movs, rep stos) \
 count one each. Instructions are not cycles.";
 
 /// One line of a table.
@@ -140,7 +279,19 @@ struct TableRow {
     ratio: String,
     /// Calls per operation of both sides; nothing where calls make no sense.
     calls: Option<[f64; 2]>,
+    /// How lines were matched; stands for the ratio where there is none.
     note: &'static str,
+}
+
+impl TableRow {
+    fn cells(&self, weight: Weight) -> Row {
+        let number = |value: f64| format!("{value:.2}");
+        let ratio = if self.ratio.is_empty() { self.note } else { &self.ratio };
+        let numbers = [number(self.base), number(self.new), signed(self.added), ratio.to_owned(), calls(self)];
+        let has_both = !self.ratio.is_empty() && !self.note.is_empty();
+        let name = if has_both { format!("{} ({})", self.name, self.note) } else { self.name.clone() };
+        Row::new(weight, std::iter::once(name).chain(numbers))
+    }
 }
 
 /// The lines of a ledger that tables show, and one for those that they do not.
@@ -175,17 +326,41 @@ fn row(ledger: &Ledger, line: &LedgerLine) -> TableRow {
     TableRow { name: label(line), base, new, added: ledger.line_added(line), ratio: ratio(base, new), calls, note }
 }
 
-/// The totals of a ledger: each share that is not empty, and all of it.
+/// The totals of a ledger: each share that is not empty, all of it, and how that becomes the value of a comparison's row.
 fn totals(ledger: &Ledger) -> Vec<TableRow> {
-    let of = |name: &str, share: Option<Share>| {
+    let plain = |name: String, [base, new]: [f64; 2]| TableRow {
+        name,
+        base,
+        new,
+        added: new - base,
+        ratio: String::new(),
+        calls: None,
+        note: "",
+    };
+    let of = |name: String, share: Option<Share>| {
         let (count_base, count_new) = ledger.total(share);
         let base = ledger.per_operation(0, count_base.instructions);
         let new = ledger.per_operation(1, count_new.instructions);
         let added = ledger.added(count_base, count_new);
-        TableRow { name: name.to_owned(), base, new, added, ratio: ratio(base, new), calls: None, note: "" }
+        TableRow { added, ratio: ratio(base, new), ..plain(name, [base, new]) }
     };
-    let shares = Share::ALL.into_iter().map(|share| of(share_words(share), Some(share)));
-    shares.filter(|row| row.base > 0.0 || row.new > 0.0).chain([of("total", None)]).collect()
+    let is_there = |row: &TableRow| row.base > 0.0 || row.new > 0.0;
+    let shares = Share::ALL.into_iter().map(|share| of(share_words(share).to_owned(), Some(share)));
+    let mut rows: Vec<TableRow> = shares.filter(is_there).collect();
+    let (Some(row), Some(differ)) = (ledger.row, ledger.iterations_differ()) else {
+        rows.push(of("total".to_owned(), None));
+        return rows;
+    };
+    rows.push(of(format!("ledger: mean of {} iterations", row.iterations), None));
+    let elsewhere = [Share::Interrupt, Share::Other].map(|share| of(String::new(), Some(share)));
+    let not_in_row = [elsewhere[0].base + elsewhere[1].base, elsewhere[0].new + elsewhere[1].new].map(|sum| 0.0 - sum);
+    if not_in_row.iter().any(|sum| *sum < 0.0) {
+        rows.push(plain("interrupts, tasks: not in row".to_owned(), not_in_row));
+    }
+    rows.push(plain("iterations differ".to_owned(), differ));
+    let [base, new] = row.values;
+    rows.push(TableRow { ratio: ratio(base, new), ..plain("row: median without the first".to_owned(), row.values) });
+    rows
 }
 
 fn ratio(base: f64, new: f64) -> String {
@@ -229,7 +404,7 @@ fn suggestions(ledger: &Ledger, max: usize) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Profiled, brief, html, json, markdown, text};
+    use super::{Profiled, brief, document, json};
     use crate::calls::CallDifference;
     use crate::calls::tests::tree;
     use crate::ledger::tests::profile;
@@ -344,17 +519,23 @@ mod tests {
     }
 
     #[test]
+    fn totals_lead_from_the_ledger_to_the_row() {
+        insta::assert_snapshot!("uneven", brief(&crate::ledger::tests::uneven(), 3));
+    }
+
+    #[test]
     fn all_renderings() {
-        let text = text(&profiled(), &Styles::plain());
+        let document = document(&profiled()).unwrap();
+        let text = document.text(&Styles::plain());
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         insta::assert_snapshot!("text", text);
         insta::assert_snapshot!(
             "brief",
             profiled().ledgers.iter().map(|ledger| brief(ledger, 3)).collect::<Vec<_>>().join("\n")
         );
-        insta::assert_snapshot!("markdown", markdown(&profiled()));
+        insta::assert_snapshot!("markdown", document.markdown());
         insta::assert_snapshot!("json", json(&profiled()).unwrap());
-        let page = html(&profiled()).unwrap();
+        let page = document.html().unwrap();
         assert!(!page.contains("<script>alert"), "names of a kernel are not to be trusted");
         insta::assert_snapshot!("html", page);
     }

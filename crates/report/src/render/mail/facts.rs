@@ -37,8 +37,9 @@ pub(super) fn facts(comparison: &Comparison) -> Vec<String> {
 }
 
 fn changed(facts: &mut Vec<String>, comparison: &Comparison, (place, verdict): (usize, &Verdict)) {
-    let size = |row: &&Row| row.cells[place].difference_percent.unwrap_or_default().abs();
-    let mut rows: Vec<&Row> = comparison.rows.iter().filter(|row| row.cells[place].verdict == *verdict).collect();
+    let size = |row: &&Row| row.cells[place].compared.difference_percent.unwrap_or_default().abs();
+    let mut rows: Vec<&Row> =
+        comparison.rows.iter().filter(|row| row.cells[place].compared.verdict == *verdict).collect();
     rows.sort_by(|a, b| size(b).total_cmp(&size(a)));
     for row in rows.iter().take(TOLD_MAX) {
         facts.push(of_row(comparison, row, place));
@@ -57,9 +58,10 @@ fn of_row(comparison: &Comparison, row: &Row, place: usize) -> String {
     } else {
         String::new()
     };
-    let size = cell.difference_percent.map_or_else(String::new, |percent| format!(": {}", signed_percent(percent)));
+    let size =
+        cell.compared.difference_percent.map_or_else(String::new, |percent| format!(": {}", signed_percent(percent)));
     let mut parts =
-        vec![format!("{}{of} is {}{size}{}", plain(row.workload.name), cell.verdict.word(), certainty(cell))];
+        vec![format!("{}{of} is {}{size}{}", plain(row.workload.name), cell.compared.verdict.word(), certainty(cell))];
     if let (Some(base), Some(new)) = (row.base.median, cell.measured.median) {
         parts.push(format!(", {} to {} {}", value(base, 15), value(new, 15), row.unit));
     }
@@ -88,14 +90,15 @@ fn apart(comparison: &Comparison, row: &Row, place: usize) -> Option<String> {
 }
 
 fn certainty(cell: &Cell) -> String {
-    match (cell.differences.len(), cell.spread_percent) {
+    match (cell.compared.differences.len(), cell.compared.spread_percent) {
         (0 | 1, _) | (_, None) => " (one seed)".to_owned(),
         (seeds, Some(spread)) => format!(" ({}% over {})", interval(spread, 16), count(seeds, "seed")),
     }
 }
 
 fn same(facts: &mut Vec<String>, comparison: &Comparison, place: usize) {
-    let rows: Vec<&Row> = comparison.rows.iter().filter(|row| row.cells[place].verdict == Verdict::Same).collect();
+    let rows: Vec<&Row> =
+        comparison.rows.iter().filter(|row| row.cells[place].compared.verdict == Verdict::Same).collect();
     let margins: Vec<f64> = rows.iter().map(|row| row.margin_percent).collect();
     let Some(widest) = stats::spread(&margins) else { return };
     let of = if comparison.others.len() > 1 {

@@ -9,6 +9,7 @@ pub use head::{REGRESSIONS, command, head, labelled, labelled_command, more, par
 use model::Verdict;
 
 use crate::comparison::{Comparison, Measured, Row};
+use crate::document::{self, Block, Cell, Change, Table, Weight, Width, write_text};
 use crate::label::cut_middle;
 use crate::monitors::Monitored;
 use crate::plain::plain;
@@ -18,8 +19,7 @@ use crate::render::style::Style;
 use crate::render::styles::Styles;
 use crate::render::{counted, monitors, words};
 
-/// Columns of a table: what is shown, values, and percentages without what is around them. With that, 79.
-const NAME: usize = 26;
+/// The widest value and percentage.
 const VALUE: usize = 15;
 const PERCENT: usize = 8;
 
@@ -65,39 +65,29 @@ pub fn mail(comparison: &Comparison) -> String {
 
 /// Adds the base and one other kernel side by side: three would not fit with long numbers.
 fn table(page: &mut Page, comparison: &Comparison, place: usize) {
-    let other = &comparison.others[place];
+    let heads = [&comparison.base.head, &comparison.others[place].kernel.head].map(Clone::clone);
     for section in words::sections(comparison) {
-        page.blank();
-        page.line(cut_middle(&plain(&format!("{}, {}, {}", comparison.suite, section.unit, section.direction)), WIDTH));
-        let wide = VALUE + PERCENT + 4;
-        for line in 0..2 {
-            let heads = [&comparison.base.head[line], &other.kernel.head[line]];
-            let [base, new] = heads.map(|head| format!("{:>wide$}", cut_middle(&plain(head), wide - 1)));
-            let row = format!("{:NAME$}{base}{new}", "");
-            if !row.trim().is_empty() {
-                page.line(row.trim_end());
-            }
-        }
-        for row in section.rows {
-            page.line(self::row(row, place).trim_end());
-        }
+        let title = format!("{}, {}, {}", comparison.suite, section.unit, section.direction);
+        let columns = monitors::columns("", &heads, Width::Share(9, VALUE));
+        let rows = section.rows.iter().map(|row| self::row(row, place)).collect();
+        let table = Block::Table(Table { columns, rows, notes: Vec::new() });
+        write_text(page, &[Block::Subheading(cut_middle(&plain(&title), WIDTH)), table], &Styles::plain());
     }
 }
 
-fn row(row: &Row, place: usize) -> String {
+fn row(row: &Row, place: usize) -> document::Row {
     let cell = &row.cells[place];
     let number = |measured: &Measured| measured.median.map_or_else(|| "-".to_owned(), |n| value(n, VALUE - 1));
-    let change = |difference: f64, [open, close]: [char; 2]| {
-        format!(" {open}{:>PERCENT$}%{close}", percent(difference, PERCENT))
-    };
-    let empty = || " ".repeat(PERCENT + 4);
-    let is_news = matches!(cell.verdict, Verdict::Better | Verdict::Worse);
-    let base = row.base.median.map_or_else(empty, |_| change(0.0, ['(', ')']));
-    let marks = if is_news { ['*', '*'] } else { ['(', ')'] };
-    let new = cell.difference_percent.map_or_else(empty, |difference| change(difference, marks));
-    let name = cut_middle(&plain(row.workload.name), NAME - "Median ".len() - 1);
-    let label = format!("Median {name}");
-    format!("{label:<NAME$}{:>VALUE$}{base}{:>VALUE$}{new}", number(&row.base), number(&cell.measured))
+    let change = |difference| Change { percent: percent(difference, PERCENT), starred: false, word: "" };
+    let starred = matches!(cell.compared.verdict, Verdict::Better | Verdict::Worse);
+    let base = row.base.median.map(|_| change(0.0));
+    let new = cell.compared.difference_percent.map(|difference| Change { starred, ..change(difference) });
+    let cells = [
+        Cell { text: format!("Median {}", row.workload.name), change: None },
+        Cell { text: number(&row.base), change: base },
+        Cell { text: number(&cell.measured), change: new },
+    ];
+    document::Row { cells: cells.into(), weight: Weight::Normal }
 }
 
 fn counters(page: &mut Page, seen: &Monitored) {
@@ -181,14 +171,14 @@ mod tests {
         for kernel in kernels {
             word.clone_into(&mut kernel.title);
             kernel.head = [word.to_owned(), word.to_owned()];
-            word.clone_into(&mut kernel.build.origin);
+            kernel.build.origin = model::Origin::Described(word.to_owned());
             word.clone_into(&mut kernel.machine.summary);
         }
         for row in &mut comparison.rows {
             row.base.median = Some(number);
             for cell in &mut row.cells {
                 cell.measured.median = Some(number);
-                cell.difference_percent = Some(-number);
+                cell.compared.difference_percent = Some(-number);
             }
         }
         comparison

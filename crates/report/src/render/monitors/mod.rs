@@ -1,21 +1,298 @@
-//! Renderings of what monitors saw: text, markdown, JSON, HTML. All but JSON go through one grid of texts, so that a
-//! number is written in one place.
+//! What monitors saw as a document in one of the styles, and as JSON.
 
 mod dictionary;
-mod grid;
-mod html;
 mod json;
-mod markdown;
-mod plot;
 #[cfg(test)]
 mod tests;
-mod text;
+
+use model::Direction;
+
+use super::style::Style;
+use crate::document::{
+    Block, Cell, Change, Chart, Column, Curve, Document, Kind, Plot, Row, Scale, Table, Weight, Width,
+};
+use crate::document::{short, text_of};
+use crate::monitors::{self, Block as Counters, BlockRow, Form, Monitored, SampleRow, SampleTable, Value};
+use crate::monitors::{difference_percent, title};
+use crate::render::Styles;
 
 pub use dictionary::dictionary;
-pub use html::html;
-pub(crate) use html::{WatchedView, view};
 pub use json::json;
-pub(crate) use json::{MonitorsDocument, document};
-pub use markdown::markdown;
-pub(crate) use text::sample_table;
-pub use text::{relative_text, text};
+pub(crate) use json::{MonitorsDocument, document as json_document};
+
+const STARS: &str = "Stars, by MMTests' rule: the means are further apart than 1.96 standard deviations of both. \
+                     More samples do not make it finer.";
+const MEDIANS: &str = "Medians; percent of the base, positive is better. No verdict: that takes seeds and margins.";
+const POSITIVE: &str = "Percent of the base, positive is better.";
+
+/// The widest column of labels.
+const LABEL_MAX: usize = 36;
+
+/// Returns what is to be said of what monitors saw, its tables in a style.
+#[must_use]
+pub fn document(monitored: &Monitored, style: Style) -> Document {
+    let kernels = monitored.heads.iter().map(title).collect::<Vec<_>>().join(", ");
+    let title = match monitored.subject.as_str() {
+        "" => format!("What monitors saw: {kernels}"),
+        subject => subject.to_owned(),
+    };
+    Document { title, blocks: blocks(monitored, style) }
+}
+
+/// Returns all of it but its title, in the order of a report.
+pub(crate) fn blocks(monitored: &Monitored, style: Style) -> Vec<Block> {
+    let heads = &monitored.heads;
+    let charts = monitored.plots.iter().filter_map(|plot| chart(plot, heads)).collect();
+    let samples = monitored.tables.iter().flat_map(|table| of_samples(table, heads, style));
+    let counters = monitored.blocks.iter().map(|block| Block::Table(of_block(block, heads, style)));
+    let plot = Block::Plot(Plot { key: heads.iter().map(title).collect(), charts });
+    std::iter::once(plot).chain(samples).chain(counters).collect()
+}
+
+/// Renders it as text.
+#[must_use]
+pub fn text(monitored: &Monitored, style: Style, styles: &Styles) -> String {
+    text_of(&blocks(monitored, style), styles)
+}
+
+fn chart(plot: &monitors::Plot, heads: &[[String; 2]]) -> Option<Chart> {
+    let curve = |line: &monitors::Line| Curve { colour: line.kernel, name: None, points: line.points.clone() };
+    let largest = |line: &monitors::Line| {
+        let high = line.points.iter().map(|(_, y)| *y).fold(0.0, f64::max);
+        format!("{} up to {}", heads.get(line.kernel).map(title).unwrap_or_default(), short(high))
+    };
+    let told: Vec<String> = plot.lines.iter().map(largest).collect();
+    let far = plot.lines.iter().flat_map(|line| &line.points).map(|(x, _)| *x).fold(0.0, f64::max);
+    let told = format!("{} over {} s: {}", plot.title, short(far), told.join(", "));
+    let curves: Vec<Curve> = plot.lines.iter().map(curve).collect();
+    let unit = if plot.unit.is_empty() { String::new() } else { format!(" ({})", plot.unit) };
+    Chart::new(format!("{}{unit}", plot.title), told, "s", Scale::Linear, &curves)
+}
+
+/// Returns a column of labels, and one for each kernel.
+pub(crate) fn columns(title: &str, heads: &[[String; 2]], width: Width) -> Vec<Column> {
+    let kernel = |head: &[String; 2]| Column { head: head.clone(), kind: Kind::Number, width };
+    let label = Column::new(title, Kind::Name, Width::Fit(LABEL_MAX));
+    std::iter::once(label).chain(heads.iter().map(kernel)).collect()
+}
+
+fn of_block(block: &Counters, heads: &[[String; 2]], style: Style) -> Table {
+    let shown = |row: &&BlockRow| match style {
+        Style::Y2013 => row.original,
+        Style::Mmtests | Style::Marvin => row.is_counted(),
+    };
+    let row = |row: &BlockRow| {
+        let values = row.values.iter().map(|value| written(*value, row, style));
+        Row::new(Weight::Normal, std::iter::once(block_label(block, row, style)).chain(values))
+    };
+    // Ours have their title beside the kernels; MMTests writes nothing over counters.
+    let (title, mark) = if style == Style::Marvin { (block.title, "~ ") } else { ("", "") };
+    Table {
+        columns: columns(title, heads, Width::Share(13, 19)),
+        rows: block.rows.iter().filter(shown).map(row).collect(),
+        notes: block.notes.iter().map(|note| format!("{mark}{note}")).collect(),
+    }
+}
+
+fn block_label(block: &Counters, row: &BlockRow, style: Style) -> String {
+    let name = match style {
+        Style::Y2013 => row.name.replace("-avgqu-sz", "-avgqz"),
+        Style::Mmtests => row.name.replace("-avgqu-sz", "-avgqusz"),
+        Style::Marvin if row.comparable => return row.name.clone(),
+        Style::Marvin => return format!("{} ~", row.name),
+    };
+    // The tables of 2013 have a word before Duration only.
+    let word = if style == Style::Mmtests || block.word == "Duration" { block.word } else { "" };
+    let percent =
+        if style == Style::Mmtests && row.form == Form::Percent && !name.contains("ercent") { " %" } else { "" };
+    format!("{word} {name}{percent}").trim_start().to_owned()
+}
+
+/// Returns a value as a style writes it.
+fn written(value: Value, row: &BlockRow, style: Style) -> String {
+    let number = match (value, style) {
+        (Value::Number(number), _) => number,
+        // Their convention: nothing of nothing is all of it. Ours is to say that there is no such number.
+        (Value::OfNothing, Style::Y2013 | Style::Mmtests) if row.of_nothing.is_some() => row.of_nothing.unwrap_or(0.0),
+        _ => return "-".to_owned(),
+    };
+    match (style, row.form) {
+        // Cut, not rounded, as Perl's `%d` did: 66.98 is 66 in the table of 2013-06-26.
+        (Style::Y2013, Form::Percent) => format!("{}%", number.trunc()),
+        (Style::Y2013, Form::PerSecond) => format!("{number:.3}"),
+        (Style::Y2013 | Style::Marvin, Form::Count) => format!("{number:.0}"),
+        (Style::Y2013, Form::Kib) => format!("{number:.0}"),
+        (Style::Y2013 | Style::Mmtests, _) | (Style::Marvin, Form::Mean) => two(number),
+        (Style::Marvin, Form::Kib) => format!("{number:.0} KiB"),
+        (Style::Marvin, Form::Percent | Form::Share | Form::PerSecond) => format!("{}{}", two(number), row.form.unit()),
+        (Style::Marvin, _) => format!("{} {}", two(number), row.form.unit()),
+    }
+}
+
+/// Returns a number with two decimals, and no minus before a zero.
+fn two(number: f64) -> String {
+    let text = format!("{number:.2}");
+    if text == "-0.00" { "0.00".to_owned() } else { text }
+}
+
+/// Returns a table of samples, below its title where that has no room in the table.
+pub(crate) fn of_samples(table: &SampleTable, heads: &[[String; 2]], style: Style) -> Vec<Block> {
+    let mut rows = Vec::new();
+    match style {
+        Style::Mmtests => by_statistic(table, &mut rows),
+        Style::Y2013 => table.rows.iter().for_each(|row| of_2013(row, &mut rows)),
+        Style::Marvin => rows.extend(table.rows.iter().map(|row| {
+            let medians: Vec<_> = row.samples.iter().map(|samples| stats::median(samples)).collect();
+            compared(row.name.clone(), row.direction, &medians, style)
+        })),
+    }
+    let single = table.rows.iter().all(SampleRow::is_single);
+    let notes = match style {
+        Style::Mmtests if !single => vec![STARS.to_owned()],
+        Style::Marvin if single => vec![POSITIVE.to_owned()],
+        Style::Marvin => vec![MEDIANS.to_owned()],
+        Style::Y2013 | Style::Mmtests => Vec::new(),
+    };
+    let (above, beside) = if style == Style::Marvin { ("", &*table.title) } else { (&*table.title, "") };
+    let above = (!above.is_empty()).then(|| Block::Subheading(above.to_owned()));
+    let table = Table { columns: columns(beside, heads, Width::Share(9, 12)), rows, notes };
+    above.into_iter().chain([Block::Table(table)]).collect()
+}
+
+/// A statistic of samples.
+type Statistic = fn(&SampleRow, &[f64]) -> Option<f64>;
+
+fn smallest(_: &SampleRow, samples: &[f64]) -> Option<f64> {
+    stats::spread(samples).map(|spread| spread.min)
+}
+
+fn largest(_: &SampleRow, samples: &[f64]) -> Option<f64> {
+    stats::spread(samples).map(|spread| spread.max)
+}
+
+/// The rows of 2013: an operation's statistics one below the other, arithmetic for all.
+fn of_2013(row: &SampleRow, rows: &mut Vec<Row>) {
+    const STATISTICS: [(&str, Statistic); 5] = [
+        ("min", smallest),
+        ("mean", |_, samples| crate::monitors::amean(samples)),
+        ("stddev", |_, samples| crate::monitors::stddev(samples)),
+        ("max", largest),
+        ("range", |_, samples| stats::spread(samples).map(|spread| spread.max - spread.min)),
+    ];
+    if row.is_single() {
+        let values: Vec<_> = row.samples.iter().map(|samples| samples.first().copied()).collect();
+        rows.push(compared(format!("Ops {}", row.name), row.direction, &values, Style::Y2013));
+        return;
+    }
+    for (name, statistic) in STATISTICS {
+        let values: Vec<_> = row.samples.iter().map(|samples| statistic(row, samples)).collect();
+        let direction = if matches!(name, "stddev" | "range") { Direction::LowerIsBetter } else { row.direction };
+        rows.push(compared(format!("{} {name}", row.name), direction, &values, Style::Y2013));
+    }
+}
+
+/// The rows of today: all operations of a statistic one below the other.
+fn by_statistic(table: &SampleTable, rows: &mut Vec<Row>) {
+    const STATISTICS: [(&str, Statistic); 6] = [
+        ("Min", smallest),
+        ("mean", SampleRow::mean),
+        ("Stddev", SampleRow::deviation),
+        ("CoeffVar", |row, samples| Some(100.0 * row.deviation(samples)? / row.mean(samples)?)),
+        ("Max", largest),
+        ("Bmean", SampleRow::best_mean),
+    ];
+    let operation = table.rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
+    if table.rows.iter().all(SampleRow::is_single) {
+        for row in &table.rows {
+            let values: Vec<_> = row.samples.iter().map(|samples| samples.first().copied()).collect();
+            rows.push(compared(format!("Ops {}", row.name), row.direction, &values, Style::Mmtests));
+        }
+        return;
+    }
+    for (name, statistic) in STATISTICS {
+        for row in &table.rows {
+            let values: Vec<_> = row.samples.iter().map(|samples| statistic(row, samples)).collect();
+            let (harmonic, lower) = (row.direction == Direction::HigherIsBetter, Direction::LowerIsBetter);
+            let (word, direction) = match name {
+                "mean" if harmonic => ("Hmean", row.direction),
+                "mean" => ("Amean", row.direction),
+                "Bmean" if harmonic => ("BHmean.95", row.direction),
+                "Bmean" => ("BAmean.95", row.direction),
+                "Stddev" | "CoeffVar" => (name, lower),
+                _ => (name, row.direction),
+            };
+            let label = format!("{word:<9} {:<operation$}", row.name);
+            let mut line = compared(label, direction, &values, Style::Mmtests);
+            if name == "mean" {
+                stars(row, &mut line);
+            }
+            rows.push(line);
+        }
+    }
+}
+
+/// Marks means that MMTests calls significant: `cidiff` of `bin/lib/MMTests/Compare.pm`, with its interval of 1.96
+/// standard deviations, which does not shrink with more samples.
+fn stars(row: &SampleRow, line: &mut Row) {
+    let half = |samples: &[f64]| Some((row.mean(samples)?, 1.96 * row.deviation(samples)?));
+    let Some((base, width)) = row.samples.first().and_then(|samples| half(samples)) else { return };
+    for (samples, cell) in row.samples.iter().zip(line.cells.iter_mut().skip(1)).skip(1) {
+        let Some((mean, (new_width, change))) =
+            half(samples).and_then(|(mean, new_width)| Some((mean, (new_width, cell.change.as_mut()?))))
+        else {
+            continue;
+        };
+        change.starred = (mean - base).abs() > width + new_width;
+        if change.starred {
+            let better = (mean > base) == (row.direction == Direction::HigherIsBetter);
+            change.word = if better { "better" } else { "worse" };
+        }
+    }
+}
+
+/// Returns a row of values with how much better than the base they are.
+fn compared(label: String, direction: Direction, values: &[Option<f64>], style: Style) -> Row {
+    // A deviation of nothing around nothing is no number.
+    let values: Vec<Option<f64>> = values.iter().map(|value| value.filter(|value| value.is_finite())).collect();
+    let base = values.first().copied().flatten();
+    let cell = |(place, value): (usize, &Option<f64>)| Cell {
+        text: value.map_or_else(|| "-".to_owned(), two),
+        change: value.zip(base).and_then(|(value, base)| {
+            let difference = if place == 0 { Some(0.0) } else { percent(direction, base, value, style) };
+            Some(Change { percent: two(difference?), starred: false, word: "" })
+        }),
+    };
+    let label = Cell { text: label, change: None };
+    Row { cells: std::iter::once(label).chain(values.iter().enumerate().map(cell)).collect(), weight: Weight::Normal }
+}
+
+/// Returns how much better, in percent. Of nothing there are no percent; MMTests writes -99 for what is worse then and
+/// 100 for what is better, and so do its styles here.
+fn percent(direction: Direction, base: f64, new: f64, style: Style) -> Option<f64> {
+    let percent = difference_percent(direction, base, new);
+    match (percent, style, direction) {
+        (Some(percent), ..) => Some(percent),
+        (None, Style::Marvin, _) => None,
+        (None, _, Direction::LowerIsBetter) => Some(-99.0),
+        (None, _, Direction::HigherIsBetter) => Some(100.0),
+    }
+}
+
+/// Returns samples in percent of the base, a kernel a line: how results of SDET are given, which may not be published
+/// as they are.
+pub(crate) fn relative(row: &SampleRow, heads: &[[String; 2]]) -> Table {
+    let numbers = |relative: Option<monitors::Relative>| match relative {
+        Some(of) => [format!("{:.1}%", of.percent), format!("{:.1}%", of.deviation_percent)],
+        None => ["-", "-"].map(str::to_owned),
+    };
+    let line = |(head, relative)| Row::new(Weight::Normal, std::iter::once(title(head)).chain(numbers(relative)));
+    Table {
+        columns: vec![
+            Column::new(&row.name, Kind::Name, Width::Fixed(30)),
+            Column::new("Throughput", Kind::Number, Width::Fixed(12)),
+            Column::new("Std. Dev", Kind::Number, Width::Fixed(11)),
+        ],
+        rows: heads.iter().zip(row.relative()).map(line).collect(),
+        notes: Vec::new(),
+    }
+}

@@ -2,7 +2,7 @@
 
 use proptest::prelude::{prop, prop_assert, proptest};
 
-use super::{html, json, markdown, text};
+use super::{document, json, text};
 use crate::monitors::Monitored;
 use crate::monitors::fixtures::{self, monitored_of_2013, multibuild, newer, parallelio};
 use crate::render::{Style, Styles};
@@ -49,7 +49,7 @@ fn lines_are_as_wide_as_a_mail() {
 
 #[test]
 fn two_kernels_as_markdown() {
-    insta::assert_snapshot!(markdown(&newer(), Style::Marvin));
+    insta::assert_snapshot!(document(&newer(), Style::Marvin).markdown());
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn the_document_has_everything_as_it_is() {
 #[test]
 fn pages_are_whole_and_hostile_words_stay_words() {
     for (name, monitored) in [("newer", newer()), ("2013", monitored_of_2013(vec![parallelio(), multibuild()]))] {
-        let page = html(&monitored, Style::Marvin).unwrap();
+        let page = document(&monitored, Style::Marvin).html().unwrap();
         if let Some(folder) = std::env::var_os("MARVIN_SHOW_PAGES") {
             std::fs::write(std::path::Path::new(&folder).join(format!("{name}.html")), &page).unwrap();
         }
@@ -98,7 +98,7 @@ fn nothing_to_tell_is_nothing() {
     };
     for style in Style::ALL {
         assert_eq!(plain(&nothing, style), "");
-        assert!(html(&nothing, style).unwrap().contains("6.1"));
+        assert!(document(&nothing, style).html().unwrap().contains("6.1"));
     }
 }
 
@@ -163,7 +163,7 @@ proptest! {
         monitored.tables[0].rows[0].samples = samples;
         for style in Style::ALL {
             prop_assert!(!plain(&monitored, style).contains("NaN"));
-            prop_assert!(!markdown(&monitored, style).contains("inf"));
+            prop_assert!(!document(&monitored, style).markdown().contains("inf"));
         }
     }
 }
@@ -172,7 +172,7 @@ proptest! {
 fn a_comparison_has_its_monitors_in_every_rendering() {
     let mut comparison = crate::fixtures::two(&crate::fixtures::seeds(2));
     let bare = crate::render::html(&comparison).unwrap();
-    assert!(!bare.contains("table.monitors") && !crate::render::json(&comparison).unwrap().contains("\"monitors\""));
+    assert!(!bare.contains("table.document") && !crate::render::json(&comparison).unwrap().contains("\"monitors\""));
     let watched = |subject: &str| Monitored { subject: subject.to_owned(), ..newer() };
     comparison.monitors = vec![watched("<b>mmap: what the kernels counted"), watched("fork-wait")];
     let text = crate::render::text(&comparison, &Styles::plain());
@@ -180,11 +180,11 @@ fn a_comparison_has_its_monitors_in_every_rendering() {
     let page = crate::render::html(&comparison).unwrap();
     assert!(
         page.matches("<svg class=\"plot\"").count() >= 2
-            && page.contains("table.monitors")
+            && page.contains("table.document")
             && !page.contains("<b>mmap")
     );
     let markdown = crate::render::markdown(&comparison);
-    assert!(markdown.contains("## fork-wait\n\n### "), "{markdown}");
+    assert!(markdown.contains("## fork-wait\n\n| kernbench |"), "{markdown}");
     let document: serde_json::Value = serde_json::from_str(&crate::render::json(&comparison).unwrap()).unwrap();
     assert_eq!(document["monitors"][1]["subject"], "fork-wait");
     assert!(!document["monitors"][1]["plots"].as_array().unwrap().is_empty());

@@ -101,7 +101,7 @@ pub fn json(rmap: &Rmap) -> Result<String, RenderError> {
         cells: cells(rmap),
         laws: laws(rmap),
     };
-    Ok(serde_json::to_string_pretty(&document)? + "\n")
+    crate::document::json(&document)
 }
 
 fn cells(rmap: &Rmap) -> Vec<CellDocument<'_>> {

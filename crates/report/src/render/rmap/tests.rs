@@ -1,23 +1,23 @@
 //! What a user sees of the experiment.
 
-use super::{html, json, markdown, text};
+use super::{document, json};
 use crate::render::Styles;
 use crate::rmap::Rmap;
 use crate::rmap::fixtures::two_kernels;
 
 #[test]
 fn two_kernels_as_text() {
-    insta::assert_snapshot!(text(&two_kernels(), &Styles::plain()));
+    insta::assert_snapshot!(document(&two_kernels()).text(&Styles::plain()));
 }
 
 #[test]
 fn two_kernels_as_markdown() {
-    insta::assert_snapshot!(markdown(&two_kernels()));
+    insta::assert_snapshot!(document(&two_kernels()).markdown());
 }
 
 #[test]
 fn two_kernels_as_a_page() {
-    insta::assert_snapshot!(html(&two_kernels()).unwrap());
+    insta::assert_snapshot!(document(&two_kernels()).html().unwrap());
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn one_kernel_alone_has_nothing_to_be_compared_with() {
     let mut rmap = two_kernels();
     rmap.kernels.truncate(1);
     rmap.cases.truncate(1);
-    let text = text(&rmap, &Styles::plain());
+    let text = document(&rmap).text(&Styles::plain());
     assert!(!text.contains("6.12.117") && !text.contains("+"), "{text}");
 }
 
@@ -35,7 +35,7 @@ fn lines_are_as_wide_as_a_mail() {
     six.mappings = vec![1, 3, 10, 100, 300, 1000];
     six.kernels[1] = "6.12.117+deb12-cloud-amd64".into();
     for rmap in [two_kernels(), six] {
-        let text = text(&rmap, &Styles::plain());
+        let text = document(&rmap).text(&Styles::plain());
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }
 }
@@ -58,7 +58,7 @@ fn words_from_outside_cannot_leave_their_place() {
     let mut rmap = two_kernels();
     rmap.kernels[1] = "<script>\x1b[2J|`".into();
     rmap.cases.truncate(1);
-    let page = html(&rmap).unwrap();
+    let page = document(&rmap).html().unwrap();
     assert!(!page.contains("<script>") && !page.contains('\x1b'));
-    assert!(!text(&rmap, &Styles::plain()).contains('\x1b') && !markdown(&rmap).contains('\x1b'));
+    assert!(!document(&rmap).text(&Styles::plain()).contains('\x1b') && !document(&rmap).markdown().contains('\x1b'));
 }

@@ -5,6 +5,7 @@ mod table;
 use model::Verdict;
 
 use crate::comparison::{Comparison, Failure, Kernel};
+use crate::document::{Block, write_text};
 use crate::environment::Difference;
 use crate::label::cut_middle;
 use crate::monitors::SampleTable;
@@ -41,8 +42,7 @@ pub fn text_in(comparison: &Comparison, style: Style, styles: &Styles) -> String
         Style::Y2013 | Style::Mmtests => {
             let heads: Vec<[String; 2]> = comparison.kernels().map(|kernel| kernel.head.clone()).collect();
             for samples in SampleTable::of(comparison) {
-                page.blank();
-                monitors::sample_table(&mut page, &samples, (&heads, style), styles);
+                write_text(&mut page, &monitors::of_samples(&samples, &heads, style), styles);
             }
             in_percent(&mut page, comparison);
             letters(&mut page, comparison);
@@ -70,9 +70,7 @@ fn in_percent(page: &mut Page, comparison: &Comparison) {
             page.words(0, "SDET, as its results are given: throughput in percent of the first kernel's");
             page.blank();
         }
-        for line in monitors::relative_text(row, &heads).lines() {
-            page.line(line);
-        }
+        write_text(page, &[Block::Table(monitors::relative(row, &heads))], &Styles::plain());
     }
 }
 
@@ -81,7 +79,7 @@ fn letters(page: &mut Page, comparison: &Comparison) {
     page.blank();
     for (position, other) in comparison.others.iter().enumerate() {
         for verdict in [Verdict::Better, Verdict::Worse] {
-            let rows = comparison.rows.iter().filter(|row| row.cells[position].verdict == verdict);
+            let rows = comparison.rows.iter().filter(|row| row.cells[position].compared.verdict == verdict);
             let names: Vec<&str> = rows.map(|row| row.workload.name).collect();
             if !names.is_empty() {
                 page.hanging(
@@ -158,10 +156,7 @@ fn watched(page: &mut Page, comparison: &Comparison, (style, styles): (Style, &S
         for line in wrap(&monitored.subject, WIDTH) {
             page.line(styles.strong(&line));
         }
-        page.blank();
-        for line in monitors::text(monitored, style, styles).lines() {
-            page.line(line);
-        }
+        write_text(page, &monitors::blocks(monitored, style), styles);
     }
 }
 

@@ -55,8 +55,8 @@ impl Extra {
 
     fn text(self, cell: &Cell) -> String {
         let text = match self {
-            Self::Ratio => cell.ratio.map(|r| ratio(r, RATIO)),
-            Self::Interval => cell.spread_percent.map(|s| interval(s, INTERVAL)),
+            Self::Ratio => cell.compared.ratio.map(|r| ratio(r, RATIO)),
+            Self::Interval => cell.compared.spread_percent.map(|s| interval(s, INTERVAL)),
         };
         text.unwrap_or_default()
     }
@@ -128,16 +128,16 @@ fn base(measured: &Measured) -> String {
 fn cell(cell: &Cell, extra: Extra, styles: &Styles) -> String {
     let median = cell.measured.median;
     let value = median.map_or_else(|| "-".to_owned(), |m| self::value(m, VALUE));
-    let difference = match cell.difference_percent {
+    let difference = match cell.compared.difference_percent {
         Some(d) => format!("({:>PERCENT$}%)", percent(d, PERCENT)),
         None => " ".repeat(PERCENT + 3),
     };
-    let letter = cell.verdict.letter().to_string();
+    let letter = cell.compared.verdict.letter().to_string();
     format!(
         "{value:>VALUE$} {} {:>width$} {}",
-        styles.verdict(&cell.verdict, &difference),
+        styles.verdict(&cell.compared.verdict, &difference),
         extra.text(cell),
-        styles.verdict(&cell.verdict, &letter),
+        styles.verdict(&cell.compared.verdict, &letter),
         width = extra.width(),
     )
 }

@@ -1,0 +1,37 @@
+//! What can go wrong with an import, and whose fault it is.
+
+use std::path::PathBuf;
+
+use model::{Guilt, IdError};
+use store::StoreError;
+
+/// A failure of an import.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// The folder is not one of the suite's, or cannot be read.
+    #[error("{}: {what}", folder.display())]
+    Folder {
+        /// The folder, or the file in it.
+        folder: PathBuf,
+        /// What is wrong with it, and what to do.
+        what: String,
+    },
+    /// A hash is no id: a bug.
+    #[error(transparent)]
+    Id(#[from] IdError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl ImportError {
+    /// Returns whose fault it is.
+    #[must_use]
+    pub fn guilt(&self) -> Guilt {
+        match self {
+            Self::Folder { .. } => Guilt::User,
+            Self::Id(_) => Guilt::Infra,
+            Self::Store(error) => error.guilt(),
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Kernels that fail, at each stage: that is a result, and the rest of the plan goes on.
+
+use lab::{Dumps, Event, Plan};
+use model::{FailureReason, Stage};
+use wire::Frame;
+
+use crate::{Does, build, plan, samples, spoken, story};
+
+fn panics(asked: &machine::Asked<'_>, version: &str, job: Option<&str>) -> Does {
+    if asked.version == version && asked.job == job {
+        let stage = if job.is_some() { Stage::Workload } else { Stage::Boot };
+        return Does::Fails(stage, FailureReason::Panicked);
+    }
+    Does::Takes(100)
+}
+
+#[test]
+fn a_kernel_that_does_not_boot_fails_all_workloads() {
+    let story = story(|asked| panics(asked, "6.1", None));
+    assert_eq!(story.outcomes("6.1", &["getppid", "signal"]), ["panicked (boot)", "panicked (boot)"]);
+    assert_eq!(story.asked("6.1"), 0, "nothing runs on it");
+}
+
+#[test]
+fn each_stage_of_a_boot_is_told() {
+    for (stage, reason) in [
+        (Stage::Boot, FailureReason::DidNotBoot),
+        (Stage::Settle, FailureReason::OutOfMemory),
+        (Stage::Restore, FailureReason::Oopsed),
+    ] {
+        let expected = format!("{reason} ({stage})");
+        let story = story(move |_| Does::Fails(stage, reason.clone()));
+        assert_eq!(story.outcomes("6.1", &["getppid"]), [expected]);
+    }
+}
+
+#[test]
+fn a_boot_that_hangs_is_the_kernels_failure() {
+    let story = story(|asked| if asked.job.is_none() { Does::Hangs(Stage::Settle) } else { Does::Takes(1) });
+    assert_eq!(story.outcomes("6.1", &["getppid"]), ["hung (settle)"]);
+    assert_eq!(story.asked("boot"), 1, "the same boot hangs again");
+}
+
+#[test]
+fn other_replicates_of_a_kernel_that_does_not_boot_are_left_out() {
+    let story = story(|asked| panics(asked, "6.1", None));
+    let told = story.carry_out(&plan(&[&build("6.1")], &["getppid"], &[1, 2, 3]));
+    assert_eq!(told.count(|event| *event == Event::LeftOut), 4);
+    assert_eq!((told.runs.unwrap()[0].len(), story.asked("boot")), (1, 1));
+}
+
+#[test]
+fn the_other_side_is_measured_all_the_same() {
+    let story = story(|asked| panics(asked, "6.1", None));
+    let runs = story.carry_out(&plan(&[&build("6.1"), &build("6.12")], &["getppid"], &[1, 2])).runs.unwrap();
+    assert_eq!((runs[0].len(), runs[1].len()), (1, 2));
+    assert!(runs[1].iter().all(|run| !samples(run, "getppid").is_empty()));
+}
+
+#[test]
+fn a_workload_that_panics_leaves_the_others_alone() {
+    let story = story(|asked| panics(asked, "6.1", Some("signal")));
+    let found = story.outcomes("6.1", &["getppid", "signal", "fork-exit"]);
+    assert_eq!(found, ["completed", "panicked (workload)", "completed"]);
+}
+
+#[test]
+fn a_workload_that_hangs_is_the_kernels_failure() {
+    let hangs = |asked: &machine::Asked<'_>| match asked.job {
+        Some("signal") => Does::Hangs(Stage::Workload),
+        _ => Does::Takes(1),
+    };
+    assert_eq!(story(hangs).outcomes("6.1", &["signal", "getppid"]), ["hung (workload)", "completed"]);
+}
+
+#[test]
+fn a_restore_that_fails_fails_its_job_only() {
+    let fails = |asked: &machine::Asked<'_>| match asked.job {
+        Some("signal") => Does::Fails(Stage::Restore, FailureReason::Hung),
+        _ => Does::Takes(1),
+    };
+    assert_eq!(story(fails).outcomes("6.1", &["signal", "getppid"]), ["hung (restore)", "completed"]);
+}
+
+/// How `getppid` ends where the agent sends these frames.
+fn said(frames: Vec<Frame>) -> String {
+    let says = move |asked: &machine::Asked<'_>| match asked.job {
+        Some("getppid") => Does::Says(frames.clone()),
+        _ => Does::Takes(1),
+    };
+    story(says).outcomes("6.1", &["getppid"]).remove(0)
+}
+
+#[test]
+fn what_the_agent_says_of_a_workload_is_its_outcome() {
+    assert_eq!(said(vec![Frame::Unsupported("no pipes".into())]), "unsupported: no pipes");
+    assert_eq!(said(vec![Frame::Failed("fork: EAGAIN".into())]), "workload failed: fork: EAGAIN (workload)");
+    assert_eq!(said(vec![Frame::Died("signal 11".into())]), "agent died: signal 11 (workload)");
+}
+
+#[test]
+fn results_that_are_none_are_a_damaged_stream() {
+    let nothing = "result stream damaged: the agent said nothing of how the workload ended (results)";
+    assert_eq!(said(vec![]), nothing);
+    let few = said(vec![Frame::Samples(vec![1, 2])]);
+    assert!(few.starts_with("result stream damaged: 2 iterations came"), "{few}");
+}
+
+#[test]
+fn a_kernel_that_cannot_describe_itself_is_measured() {
+    let story = story(|asked| panics(asked, "6.1", Some("environment")));
+    let runs = story.carry_out(&plan(&[&build("6.1")], &["getppid"], &[1])).runs.unwrap();
+    assert!(runs[0][0].environment.is_empty());
+    assert!(!samples(&runs[0][0], "getppid").is_empty());
+}
+
+#[test]
+fn a_kernel_without_symbols_is_measured_and_not_counted() {
+    let story = story(|asked| panics(asked, "6.1", Some("symbols")));
+    let told = story.carry_out(&plan(&[&build("6.1")], &["getppid"], &[1]));
+    assert_eq!(told.count(|event| matches!(event, Event::NoProfile { why, .. } if why == "panicked")), 1);
+    let run = &told.runs.unwrap()[0][0];
+    assert!(run.results[0].counted.is_empty() && !run.results[0].samples.is_empty());
+}
+
+#[test]
+fn consoles_are_kept_of_jobs_and_of_boots_that_fail() {
+    let story = story(|asked| panics(asked, "6.1", None));
+    let runs = story.carry_out(&plan(&[&build("6.1"), &build("6.12")], &["getppid"], &[1])).runs.unwrap();
+    let console = |run: &model::Run, name: &str| story.lab.artefact(&run.id, name).ok();
+    assert_eq!(console(&runs[0][0], "boot.console").as_deref(), Some(&b"the console\n"[..]));
+    assert_eq!(console(&runs[1][0], "getppid.console").as_deref(), Some(&b"the console\n"[..]));
+    assert_eq!(console(&runs[1][0], "boot.console"), None);
+}
+
+/// Measures with dumps, and returns what was told of them.
+fn dumps(reason: FailureReason) -> Vec<(String, String)> {
+    let story = story(move |asked| match asked.job {
+        Some("getppid") => Does::Fails(Stage::Workload, reason.clone()),
+        _ => Does::Takes(1),
+    });
+    let kernel = build("6.1");
+    let told = story.carry_out(&Plan { dumps: Dumps::Keep, ..plan(&[&kernel], &["getppid", "signal"], &[1]) });
+    assert_ne!(spoken(&told.runs.as_ref().unwrap()[0][0].results[0].outcome), "completed");
+    let dumped = told.events.into_iter().filter_map(|event| match event {
+        Event::Dumped { of, bytes, .. } => Some((of, bytes.unwrap_err())),
+        _ => None,
+    });
+    dumped.collect()
+}
+
+#[test]
+fn memory_that_cannot_be_had_changes_no_result() {
+    assert_eq!(dumps(FailureReason::Panicked), [("getppid".to_owned(), "it did not die again".to_owned())]);
+}
+
+#[test]
+fn kernels_that_did_not_die_are_not_dumped() {
+    assert_eq!(dumps(FailureReason::Hung), []);
+}

@@ -1,0 +1,140 @@
+//! Planning, order, failures, retries and reuse, on a machine that does what a test says. No QEMU, no kernel.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod failures;
+mod looking;
+mod order;
+mod planning;
+mod retries;
+mod reuse;
+mod values;
+
+use std::sync::{Arc, Mutex};
+
+use lab::{Dumps, Event, Lab, LabError, Options, Plan, Reuse};
+use machine::{Asked, Does, Fake, MachineError};
+use model::{Build, BuildFile, BuildId, KernelName, MICRO, Origin, Outcome, Run, Workload};
+
+/// A lab with a machine of its own, in a home of its own.
+struct Story {
+    lab: Lab,
+    machine: Arc<Fake>,
+    home: tempfile::TempDir,
+}
+
+/// What came of a plan.
+struct Told {
+    runs: Result<Vec<Vec<Run>>, LabError>,
+    events: Vec<Event>,
+}
+
+/// Begins a story with a machine that follows a script.
+fn story(script: impl Fn(&Asked<'_>) -> Does + Send + Sync + 'static) -> Story {
+    story_on(Fake::new(script))
+}
+
+fn story_on(machine: Fake) -> Story {
+    let home = tempfile::tempdir().unwrap();
+    let machine = Arc::new(machine);
+    let lab = Lab::open_on(Arc::clone(&machine) as _, Options::new(home.path().to_owned())).unwrap();
+    Story { lab, machine, home }
+}
+
+/// A machine on which everything goes well.
+fn steady() -> Fake {
+    Fake::new(|_| Does::Takes(100))
+}
+
+/// The lab's failure that another try may mend.
+fn lost() -> Does {
+    Does::Breaks(MachineError::QemuDied { how: "signal 9".into(), stderr: String::new() })
+}
+
+/// A build of this version; its files are nowhere.
+fn build(version: &str) -> Build {
+    let hash: String = version.bytes().map(|byte| format!("{byte:02x}")).collect::<String>() + &"0".repeat(64);
+    Build {
+        id: BuildId::from_hex(&hash[..64]).unwrap(),
+        name: KernelName::Path("vmlinuz".into()),
+        version: version.to_owned(),
+        origin: Origin::Described("vmlinuz".into()),
+        image: BuildFile { path: "/nowhere/vmlinuz".into(), sha256: hash[..64].to_owned() },
+        vmlinux: None,
+        config: None,
+        symbols: None,
+        modules: None,
+    }
+}
+
+fn declared(name: &str) -> &'static Workload {
+    model::workloads().into_iter().find(|workload| workload.name == name).unwrap()
+}
+
+/// A workload that is not in the suite.
+fn leaked(workload: Workload) -> &'static Workload {
+    Box::leak(Box::new(workload))
+}
+
+/// A plan of one worker, without reuse of anything that is not there yet.
+fn plan<'a>(sides: &[&'a Build], names: &[&str], replicates: &[u64]) -> Plan<'a> {
+    Plan {
+        sides: sides.to_vec(),
+        suite: &MICRO,
+        workloads: names.iter().map(|name| declared(name)).collect(),
+        replicates: replicates.to_vec(),
+        machines: 1,
+        reuse: Reuse::Stored,
+        dumps: Dumps::Drop,
+    }
+}
+
+impl Story {
+    fn carry_out(&self, plan: &Plan<'_>) -> Told {
+        let events = Mutex::new(Vec::new());
+        let runs = self.lab.carry_out(plan, &|event| events.lock().unwrap().push(event));
+        Told { runs, events: events.into_inner().unwrap() }
+    }
+
+    /// Measures workloads of one build with replicate 1 and says how each ended.
+    fn outcomes(&self, version: &str, names: &[&str]) -> Vec<String> {
+        let runs = self.carry_out(&plan(&[&build(version)], names, &[1])).runs.unwrap();
+        runs[0].iter().flat_map(|run| &run.results).map(|result| spoken(&result.outcome)).collect()
+    }
+
+    /// Returns how often something was asked for that begins so.
+    fn asked(&self, start: &str) -> usize {
+        self.machine.log().iter().filter(|line| line.starts_with(start)).count()
+    }
+}
+
+impl Told {
+    fn count(&self, is_meant: impl Fn(&Event) -> bool) -> usize {
+        self.events.iter().filter(|event| is_meant(event)).count()
+    }
+
+    fn retries(&self) -> usize {
+        self.count(|event| matches!(event, Event::Retrying { .. }))
+    }
+
+    /// Returns the jobs that were planned and the results that were there.
+    fn planned(&self) -> (usize, usize) {
+        let planned = self.events.iter().find_map(|event| match event {
+            Event::Planned { jobs, reused } => Some((*jobs, *reused)),
+            _ => None,
+        });
+        planned.unwrap()
+    }
+}
+
+fn spoken(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Completed => "completed".to_owned(),
+        Outcome::Unsupported(why) => format!("unsupported: {why}"),
+        Outcome::Failed(failure) => format!("{} ({})", failure.reason, failure.stage),
+    }
+}
+
+/// Returns the samples of a workload in a run.
+fn samples<'a>(run: &'a Run, name: &str) -> &'a [f64] {
+    &run.results.iter().find(|result| result.workload == name).unwrap().samples
+}

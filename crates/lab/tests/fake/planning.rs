@@ -1,0 +1,122 @@
+//! What is planned, and what comes of it.
+
+use model::{Equipment, Outcome, RECLAIM, Workload};
+use wire::Frame;
+
+use crate::{Does, build, declared, leaked, plan, spoken, steady, story, story_on};
+
+#[test]
+fn each_side_is_measured_with_each_replicate() {
+    let story = story_on(steady());
+    let (old, new) = (build("6.1"), build("6.12"));
+    let runs = story.carry_out(&plan(&[&old, &new], &["getppid", "signal"], &[1, 2, 3])).runs.unwrap();
+    let shape: Vec<Vec<(u64, usize)>> =
+        runs.iter().map(|side| side.iter().map(|run| (run.seed, run.results.len())).collect()).collect();
+    assert_eq!(shape, [[(1, 2), (2, 2), (3, 2)], [(1, 2), (2, 2), (3, 2)]]);
+    assert!(runs[0].iter().all(|run| run.build == old.id) && runs[1].iter().all(|run| run.build == new.id));
+}
+
+#[test]
+fn plans_without_something_to_do_are_refused() {
+    let story = story_on(steady());
+    let kernel = build("6.1");
+    let said = |plan| story.carry_out(&plan).runs.unwrap_err().to_string();
+    assert_eq!(said(plan(&[], &["getppid"], &[1])), "nothing to do: the plan has no kernel");
+    assert_eq!(said(plan(&[&kernel], &[], &[1])), "nothing to do: the plan has no workload");
+    assert_eq!(said(plan(&[&kernel], &["getppid"], &[])), "nothing to do: the plan has no seed");
+    assert!(story.machine.log().is_empty());
+}
+
+#[test]
+fn jobs_are_told_before_the_first_is_done() {
+    let story = story_on(steady());
+    let told = story.carry_out(&plan(&[&build("6.1"), &build("6.12")], &["getppid", "signal"], &[1, 2]));
+    // Each run has the environment's job beside its workloads'.
+    assert_eq!((told.planned(), &told.events[0]), ((12, 0), &lab::Event::Planned { jobs: 12, reused: 0 }));
+    assert_eq!(told.count(|event| matches!(event, lab::Event::Done { .. })), 12);
+}
+
+#[test]
+fn all_jobs_of_a_replicate_share_one_boot() {
+    let story = story_on(steady());
+    story.carry_out(&plan(&[&build("6.1")], &["getppid", "signal", "fork-exit"], &[1, 2])).runs.unwrap();
+    assert_eq!(story.asked("boot "), 2);
+}
+
+#[test]
+fn the_same_side_twice_is_measured_twice() {
+    let story = story_on(steady());
+    let kernel = build("6.1");
+    let runs = story.carry_out(&plan(&[&kernel, &kernel], &["getppid"], &[1])).runs.unwrap();
+    assert_ne!(runs[0][0].id, runs[1][0].id);
+    assert_eq!(story.asked("6.1 #1 getppid"), 2);
+}
+
+#[test]
+fn results_come_in_the_order_asked_for() {
+    let story = story_on(steady());
+    let names = ["signal", "getppid", "fork-exit"];
+    let runs = story.carry_out(&plan(&[&build("6.1")], &names, &[1])).runs.unwrap();
+    let found: Vec<&str> = runs[0][0].results.iter().map(|result| result.workload.as_str()).collect();
+    assert_eq!(found, names);
+}
+
+#[test]
+fn what_the_guest_says_of_itself_is_kept() {
+    let story = story_on(steady());
+    let runs = story.carry_out(&plan(&[&build("6.1")], &["getppid"], &[1])).runs.unwrap();
+    assert_eq!(runs[0][0].environment, [("command line".to_owned(), "quiet".to_owned())]);
+}
+
+#[test]
+fn each_equipment_is_booted_by_itself() {
+    let story = story_on(steady());
+    let large = leaked(Workload { equipment: Equipment::with_memory(512), ..*declared("signal") });
+    let kernel = build("6.1");
+    let mut plan = plan(&[&kernel], &["getppid"], &[1]);
+    plan.workloads.push(large);
+    let runs = story.carry_out(&plan).runs.unwrap().remove(0);
+    let machines = story.lab.machines(&plan.workloads).unwrap();
+    let ids: Vec<_> = runs.iter().map(|run| &run.machine).collect();
+    assert_eq!(ids, [&machines[0].id, &machines[1].id]);
+    assert_ne!(ids[0], ids[1]);
+    assert_eq!(story.asked("boot "), 2);
+}
+
+/// Two rows of one job in the reclaim suite, and the job.
+fn rows() -> (Vec<&'static Workload>, &'static str) {
+    let row = RECLAIM.workloads.iter().find(|workload| workload.row_of.is_some()).unwrap();
+    (vec![declared(row.row_of.unwrap()), row], row.row_of.unwrap())
+}
+
+#[test]
+fn rows_of_one_job_are_brought_by_it() {
+    let (workloads, job) = rows();
+    let row = workloads[1].name;
+    let iterations = workloads[0].iterations as usize;
+    let numbers = vec!["7"; iterations].join(",");
+    let story = story(move |asked| match asked.job {
+        Some(name) if name == job => Does::Says(vec![
+            Frame::File { name: format!("row {row}"), bytes: numbers.clone().into_bytes() },
+            Frame::Samples(vec![1_000_000; iterations]),
+        ]),
+        _ => Does::Takes(1),
+    });
+    let kernel = build("6.1");
+    let runs = story.carry_out(&lab::Plan { workloads, ..plan(&[&kernel], &[], &[1]) }).runs.unwrap();
+    let results = &runs[0][0].results;
+    assert_eq!(results.iter().map(|result| &result.outcome).collect::<Vec<_>>(), [&Outcome::Completed; 2]);
+    assert_eq!((results[1].samples.len(), story.asked(&format!("6.1 #1 {job}"))), (iterations, 1));
+}
+
+#[test]
+fn a_row_that_does_not_come_is_a_damaged_stream() {
+    let (workloads, _) = rows();
+    let row = workloads[1].name;
+    let story = story_on(steady());
+    let kernel = build("6.1");
+    let runs = story.carry_out(&lab::Plan { workloads, ..plan(&[&kernel], &[], &[1]) }).runs.unwrap();
+    let results = &runs[0][0].results;
+    assert_eq!(results[0].outcome, Outcome::Completed);
+    assert_eq!(spoken(&results[1].outcome), format!("result stream damaged: no row {row} (results)"));
+}

@@ -1,0 +1,105 @@
+//! A lab that fails: what is tried again, how often, and what is kept when it gives up.
+
+use lab::LabError;
+use machine::{Asked, MachineError};
+use model::Guilt;
+
+use crate::{Does, Story, build, lost, plan, story};
+
+/// A story in which the lab breaks the first times that this is asked for; none for the boot.
+fn breaks(times: usize, job: Option<&'static str>) -> Story {
+    story(move |asked: &Asked<'_>| if asked.job == job && asked.times < times { lost() } else { Does::Takes(1) })
+}
+
+#[test]
+fn a_boot_that_breaks_twice_is_tried_again() {
+    let story = breaks(2, None);
+    let told = story.carry_out(&plan(&[&build("6.1")], &["getppid"], &[1]));
+    assert_eq!((told.retries(), story.asked("boot")), (2, 3));
+    assert_eq!(told.runs.unwrap()[0][0].results[0].outcome, model::Outcome::Completed);
+}
+
+#[test]
+fn a_boot_that_breaks_three_times_is_given_up() {
+    let story = breaks(3, None);
+    let told = story.carry_out(&plan(&[&build("6.1")], &["getppid"], &[1]));
+    let error = told.runs.as_ref().unwrap_err();
+    assert!(matches!(error, LabError::GaveUp { tries: 3, .. }), "{error}");
+    assert_eq!((error.guilt(), told.retries(), story.asked("6.1")), (Guilt::Infra, 2, 0));
+}
+
+#[test]
+fn a_job_that_breaks_once_is_tried_again() {
+    let story = breaks(1, Some("getppid"));
+    assert_eq!(story.outcomes("6.1", &["getppid"]), ["completed"]);
+    assert_eq!((story.asked("boot"), story.asked("6.1 #1 getppid")), (1, 2), "the boot is still good");
+}
+
+#[test]
+fn the_environment_is_tried_again() {
+    let story = breaks(2, Some("environment"));
+    let runs = story.carry_out(&plan(&[&build("6.1")], &["getppid"], &[1])).runs.unwrap();
+    assert_eq!(runs[0][0].environment.len(), 1);
+}
+
+#[test]
+fn symbols_are_tried_again() {
+    let story = breaks(1, Some("symbols"));
+    let runs = story.carry_out(&plan(&[&build("6.1")], &["getppid"], &[1])).runs.unwrap();
+    assert!(!runs[0][0].results[0].counted.is_empty());
+}
+
+#[test]
+fn each_job_has_tries_of_its_own() {
+    let story = story(|asked| if asked.times < 2 { lost() } else { Does::Takes(1) });
+    let told = story.carry_out(&plan(&[&build("6.1")], &["getppid", "signal"], &[1]));
+    // Boot, environment, symbols and two workloads.
+    assert_eq!(told.retries(), 10);
+    assert_eq!(told.runs.unwrap()[0][0].results.len(), 2);
+}
+
+#[test]
+fn what_does_not_pass_is_not_tried_again() {
+    let refused = || Does::Breaks(MachineError::Refused { command: "cont".into(), answer: "no".into() });
+    let story = story(move |asked| if asked.job == Some("getppid") { refused() } else { Does::Takes(1) });
+    let told = story.carry_out(&plan(&[&build("6.1")], &["getppid"], &[1]));
+    let error = told.runs.as_ref().unwrap_err();
+    assert!(matches!(error, LabError::Machine(MachineError::Refused { .. })), "{error}");
+    assert_eq!((told.retries(), story.asked("6.1 #1 getppid")), (0, 1));
+}
+
+#[test]
+fn a_kernels_failure_is_not_tried_again() {
+    let fails = |asked: &Asked<'_>| match asked.job {
+        Some("getppid") => Does::Fails(model::Stage::Workload, model::FailureReason::Panicked),
+        _ => Does::Takes(1),
+    };
+    let story = story(fails);
+    let told = story.carry_out(&plan(&[&build("6.1")], &["getppid"], &[1]));
+    assert_eq!((told.retries(), story.asked("6.1 #1 getppid")), (0, 1));
+}
+
+#[test]
+fn nothing_is_kept_of_a_run_that_has_no_result_yet() {
+    let story = breaks(3, Some("getppid"));
+    story.carry_out(&plan(&[&build("6.1")], &["getppid"], &[1])).runs.unwrap_err();
+    assert_eq!(story.carry_out(&plan(&[&build("6.1")], &["getppid"], &[1])).planned(), (2, 0));
+}
+
+#[test]
+fn what_was_measured_before_the_lab_failed_is_kept() {
+    let story = breaks(3, Some("signal"));
+    let question = |story: &Story| story.carry_out(&plan(&[&build("6.1")], &["getppid", "signal"], &[1]));
+    question(&story).runs.unwrap_err();
+    let told = question(&story);
+    assert_eq!(told.planned(), (2, 1), "the environment again, and the workload that is missing");
+    assert_eq!(story.asked("6.1 #1 getppid"), 1);
+    assert_eq!(told.runs.unwrap()[0].iter().flat_map(|run| &run.results).count(), 2);
+}
+
+#[test]
+fn the_next_items_are_not_begun_when_the_lab_fails() {
+    let story = breaks(3, None);
+    story.carry_out(&plan(&[&build("6.1"), &build("6.12")], &["getppid"], &[1, 2])).runs.unwrap_err();
+    assert_eq!(story.machine.log(), ["boot 6.1 #1"; 3]);
+}

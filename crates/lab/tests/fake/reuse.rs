@@ -1,0 +1,188 @@
+//! Results of earlier runs: what is used again, and what is measured anew.
+
+use lab::{Dumps, Event, Plan, Reuse};
+use model::{Clock, Equipment, FailureReason, Outcome, Stage, Workload};
+
+use crate::{Does, Story, build, declared, leaked, plan, samples, steady, story, story_on};
+
+/// Measures a build with these workloads and replicates; returns the jobs that were planned, and the results that were there.
+fn ask(story: &Story, names: &[&str], replicates: &[u64]) -> (usize, usize) {
+    story.carry_out(&plan(&[&build("6.1")], names, replicates)).planned()
+}
+
+#[test]
+fn what_is_stored_is_not_measured_again() {
+    let story = story_on(steady());
+    assert_eq!(ask(&story, &["getppid", "signal"], &[1, 2]), (6, 0));
+    let before = story.machine.log();
+    assert_eq!(ask(&story, &["getppid", "signal"], &[1, 2]), (0, 4));
+    assert_eq!(story.machine.log(), before);
+}
+
+#[test]
+fn stored_runs_are_cut_down_to_the_question() {
+    let story = story_on(steady());
+    ask(&story, &["getppid", "signal"], &[1, 2]);
+    let runs = story.carry_out(&plan(&[&build("6.1")], &["signal"], &[2])).runs.unwrap();
+    let found: Vec<(u64, &str)> =
+        runs[0].iter().flat_map(|run| run.results.iter().map(|r| (run.seed, r.workload.as_str()))).collect();
+    assert_eq!(found, [(2, "signal")]);
+}
+
+#[test]
+fn only_missing_workloads_are_measured() {
+    let story = story_on(steady());
+    ask(&story, &["getppid"], &[1]);
+    assert_eq!(ask(&story, &["getppid", "signal"], &[1]), (2, 1));
+    assert_eq!((story.asked("6.1 #1 getppid"), story.asked("6.1 #1 signal")), (1, 1));
+}
+
+#[test]
+fn only_missing_replicates_are_measured() {
+    let story = story_on(steady());
+    ask(&story, &["getppid"], &[1, 3]);
+    assert_eq!(ask(&story, &["getppid"], &[1, 2, 3]), (2, 2));
+    assert_eq!(story.asked("boot 6.1 #2"), 1);
+}
+
+#[test]
+fn only_the_side_that_is_missing_is_measured() {
+    let story = story_on(steady());
+    ask(&story, &["getppid"], &[1]);
+    let told = story.carry_out(&plan(&[&build("6.1"), &build("6.12")], &["getppid"], &[1]));
+    assert_eq!((told.planned(), story.asked("boot 6.1 "), story.asked("boot 6.12 ")), ((2, 1), 1, 1));
+}
+
+#[test]
+fn force_measures_everything_again() {
+    let story = story_on(steady());
+    ask(&story, &["getppid"], &[1]);
+    let kernel = build("6.1");
+    let told = story.carry_out(&Plan { reuse: Reuse::Nothing, ..plan(&[&kernel], &["getppid"], &[1]) });
+    assert_eq!((told.planned(), story.asked("6.1 #1 getppid")), ((2, 0), 2));
+}
+
+#[test]
+fn of_two_results_the_newer_is_used() {
+    let story = story(|asked| Does::Takes(100 + asked.times as u64));
+    ask(&story, &["getppid"], &[1]);
+    // Runs of one second would be in no order.
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    let kernel = build("6.1");
+    story.carry_out(&Plan { reuse: Reuse::Nothing, ..plan(&[&kernel], &["getppid"], &[1]) }).runs.unwrap();
+    let runs = story.carry_out(&plan(&[&kernel], &["getppid"], &[1])).runs.unwrap();
+    assert!((samples(&runs[0][0], "getppid")[0] - 101.0).abs() < 1e-9);
+}
+
+/// Measures `getppid`, then what it was changed to; returns how often it was run.
+fn changed(story: &Story, change: impl FnOnce(&mut Workload)) -> usize {
+    ask(story, &["getppid"], &[1]);
+    let mut workload = *declared("getppid");
+    change(&mut workload);
+    let kernel = build("6.1");
+    story.carry_out(&Plan { workloads: vec![leaked(workload)], ..plan(&[&kernel], &[], &[1]) }).runs.unwrap();
+    story.asked("6.1 #1 getppid")
+}
+
+#[test]
+fn other_operations_are_another_question() {
+    assert_eq!(changed(&story_on(steady()), |workload| workload.operations /= 2), 2);
+}
+
+#[test]
+fn other_iterations_are_another_question() {
+    assert_eq!(changed(&story_on(steady()), |workload| workload.iterations += 1), 2);
+}
+
+#[test]
+fn other_equipment_is_another_question() {
+    assert_eq!(changed(&story_on(steady()), |workload| workload.equipment = Equipment::with_memory(512)), 2);
+}
+
+#[test]
+fn another_margin_is_the_same_question() {
+    assert_eq!(changed(&story_on(steady()), |workload| workload.metric.margin_percent = 5.0), 1);
+}
+
+#[test]
+fn values_by_another_clock_are_not_used() {
+    let mut story = story_on(steady());
+    ask(&story, &["getppid"], &[1]);
+    let machine = std::sync::Arc::new(steady().that_can(|can| can.clock = Clock::Seconds));
+    drop(story.lab);
+    let options = lab::Options::new(story.home.path().to_owned());
+    story.lab = lab::Lab::open_on(std::sync::Arc::clone(&machine) as _, options).unwrap();
+    story.machine = machine;
+    assert_eq!(ask(&story, &["getppid"], &[1]), (2, 0));
+}
+
+#[test]
+fn results_outlive_the_lab_that_made_them() {
+    let mut story = story_on(steady());
+    ask(&story, &["getppid"], &[1]);
+    drop(story.lab);
+    let options = lab::Options::new(story.home.path().to_owned());
+    story.lab = lab::Lab::open_on(std::sync::Arc::clone(&story.machine) as _, options).unwrap();
+    assert_eq!(ask(&story, &["getppid"], &[1]), (0, 1));
+}
+
+/// A machine on which `getppid` fails so.
+fn failing(reason: FailureReason) -> Story {
+    story(move |asked| match asked.job {
+        Some("getppid") => Does::Fails(Stage::Workload, reason.clone()),
+        _ => Does::Takes(1),
+    })
+}
+
+#[test]
+fn a_failure_is_a_result_and_used_again() {
+    let story = failing(FailureReason::Hung);
+    ask(&story, &["getppid"], &[1]);
+    assert_eq!(ask(&story, &["getppid"], &[1]), (0, 1));
+}
+
+#[test]
+fn what_a_kernel_lacks_is_used_again() {
+    let story = story(|asked| match asked.job {
+        Some("getppid") => Does::Says(vec![wire::Frame::Unsupported("no such call".into())]),
+        _ => Does::Takes(1),
+    });
+    ask(&story, &["getppid"], &[1]);
+    let told = story.carry_out(&plan(&[&build("6.1")], &["getppid"], &[1]));
+    assert_eq!(told.planned(), (0, 1));
+    assert_eq!(told.runs.unwrap()[0][0].results[0].outcome, Outcome::Unsupported("no such call".into()));
+}
+
+#[test]
+fn a_kernel_that_did_not_boot_is_remembered() {
+    let story = story(|_| Does::Fails(Stage::Boot, FailureReason::DidNotBoot));
+    ask(&story, &["getppid"], &[1]);
+    let told = story.carry_out(&plan(&[&build("6.1")], &["getppid"], &[1, 2, 3]));
+    assert_eq!(told.count(|event| *event == Event::LeftOut), 4);
+    assert_eq!(story.asked("boot"), 1);
+}
+
+#[test]
+fn a_dead_kernel_without_its_memory_is_asked_again() {
+    let story = failing(FailureReason::Panicked);
+    ask(&story, &["getppid"], &[1]);
+    let kernel = build("6.1");
+    let told = story.carry_out(&Plan { dumps: Dumps::Keep, ..plan(&[&kernel], &["getppid"], &[1]) });
+    assert_eq!(told.planned(), (2, 0));
+}
+
+#[test]
+fn the_second_estimate_goes_by_the_first_run() {
+    let known = |told: crate::Told| {
+        let estimate = told.events.into_iter().find_map(|event| match event {
+            Event::Estimated(estimate) => Some(estimate),
+            _ => None,
+        });
+        estimate.map(|estimate| (estimate.known, estimate.guessed))
+    };
+    let story = story_on(steady());
+    let kernel = build("6.1");
+    assert_eq!(known(story.carry_out(&plan(&[&kernel], &["getppid"], &[1]))), Some((0, 3)));
+    assert_eq!(known(story.carry_out(&plan(&[&kernel], &["getppid", "signal"], &[2]))), Some((3, 1)));
+    assert_eq!(known(story.carry_out(&plan(&[&kernel], &["getppid"], &[1]))), None, "nothing is to be done");
+}

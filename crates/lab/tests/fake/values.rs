@@ -1,0 +1,101 @@
+//! From the agent's ticks to values: by the machine's clock, with counts where it can count.
+
+use std::sync::{Arc, Mutex};
+
+use lab::Event;
+use machine::Fake;
+use model::Clock;
+use wire::Perturbation;
+
+use crate::{Does, build, plan, samples, steady, story, story_on};
+
+fn measured(machine: Fake) -> (crate::Story, model::Run, Vec<Event>) {
+    let story = story_on(machine);
+    let told = story.carry_out(&plan(&[&build("6.1")], &["getppid"], &[1]));
+    (story, told.runs.unwrap().remove(0).remove(0), told.events)
+}
+
+#[test]
+fn ticks_of_instructions_are_instructions_per_operation() {
+    let (_, run, _) = measured(steady());
+    assert!(samples(&run, "getppid").iter().all(|sample| (sample - 100.0).abs() < 1e-9));
+    assert_eq!(run.results[0].declared.unwrap().unit, "instructions/op");
+}
+
+#[test]
+fn ticks_of_a_clock_are_seconds_per_operation() {
+    let (_, run, _) = measured(steady().that_can(|can| can.clock = Clock::Seconds));
+    assert!(samples(&run, "getppid").iter().all(|sample| (sample - 100e-9).abs() < 1e-15));
+    assert_eq!(run.results[0].declared.unwrap().unit, "seconds/op");
+}
+
+#[test]
+fn counted_instructions_come_with_each_iteration() {
+    let (story, run, _) = measured(steady());
+    let result = &run.results[0];
+    assert_eq!(result.counted.len(), result.samples.len());
+    assert!(result.counted.iter().all(|region| region.total() == 100 * result.operations));
+    let profile = story.lab.profile(&run.id, "getppid").unwrap().unwrap();
+    assert_eq!((profile.lines.len(), &*profile.lines[0].symbol), (1, "vfs_read"));
+}
+
+#[test]
+fn a_machine_that_does_not_count_says_so_once() {
+    let story = story_on(steady().that_can(|can| can.counts = false));
+    let told = story.carry_out(&plan(&[&build("6.1")], &["getppid", "signal"], &[1, 2]));
+    assert_eq!(told.count(|event| matches!(event, Event::NoProfile { .. })), 1);
+    let runs = told.runs.unwrap();
+    assert!(runs[0].iter().flat_map(|run| &run.results).all(|r| r.counted.is_empty() && !r.samples.is_empty()));
+}
+
+#[test]
+fn values_that_scatter_are_kept_as_they_came() {
+    let (_, run, _) = measured(Fake::new(|_| Does::Around(100, 5.0)).that_can(|can| can.deterministic = false));
+    let found = samples(&run, "getppid");
+    assert!(found.iter().all(|sample| (95.0..=105.0).contains(sample)), "{found:?}");
+    assert!(found.windows(2).any(|pair| (pair[0] - pair[1]).abs() > 0.1), "{found:?}");
+}
+
+/// The jobs of `getppid` with these replicates, on a machine that is deterministic or not.
+fn jobs(deterministic: bool, replicates: &[u64]) -> Vec<wire::Job> {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&seen);
+    let machine = Fake::new(move |asked| {
+        if let (Some("getppid"), Some(job)) = (asked.job, asked.whole) {
+            log.lock().unwrap().push(job.clone());
+        }
+        Does::Takes(1)
+    });
+    let clock = if deterministic { Clock::Instructions } else { Clock::Seconds };
+    let story = story_on(machine.that_can(|can| (can.deterministic, can.clock) = (deterministic, clock)));
+    story.carry_out(&plan(&[&build("6.1")], &["getppid"], replicates)).runs.unwrap();
+    seen.lock().unwrap().clone()
+}
+
+#[test]
+fn replicates_perturb_where_nothing_else_scatters() {
+    let exact = jobs(true, &[1, 2]);
+    assert_ne!(exact[0].perturbation, exact[1].perturbation);
+    let noisy = jobs(false, &[1, 2]);
+    assert!(noisy.iter().all(|job| job.perturbation == Perturbation::default()));
+}
+
+#[test]
+fn jobs_read_the_clock_that_the_machine_has() {
+    assert_eq!(jobs(true, &[1])[0].clock, wire::Clock::Tsc);
+    assert_eq!(jobs(false, &[1])[0].clock, wire::Clock::Monotonic);
+}
+
+#[test]
+fn the_same_job_is_the_same_bytes() {
+    assert_eq!(jobs(true, &[7]), jobs(true, &[7]));
+    let two = jobs(true, &[7, 8]);
+    assert_ne!(two[0].id, two[1].id);
+}
+
+#[test]
+fn what_a_boot_remarks_is_none_of_the_result() {
+    let story = story(|_| Does::Takes(1));
+    let told = story.carry_out(&plan(&[&build("6.1")], &["getppid"], &[1]));
+    assert_eq!(told.count(|event| matches!(event, Event::Ready { remark: None, .. })), 1);
+}

@@ -1,0 +1,600 @@
+//! The exact machine: QEMU's microvm with TCG and instruction counting, one processor, nothing asynchronous.
+//!
+//! A build boots once per seed, settles, stops at an exact instruction and is saved; each job starts from there. The
+//! only input is the job (fw_cfg) and the only output the serial line's file. Why each argument is there is measured
+//! in `docs/exact-machine.md`.
+
+mod capture;
+mod process;
+mod qemu;
+mod qmp;
+mod seat;
+mod snapshot;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError};
+
+use model::{
+    Capabilities, Equipment, ExtraFiles, FailureReason, GuestModule, Machine, MachineId, MachineKind, Need, Stage,
+    SubjectFailure,
+};
+use serde_json::json;
+use wire::{Job, StreamError};
+
+pub(crate) use self::process::{Budget, CONSOLE, CONTROL, Ended, Process, Scratch};
+pub use self::qemu::{Qemu, QemuProblem};
+pub use self::snapshot::hash_memory;
+use self::snapshot::{RAM, STATE, Snapshot, Snapshots};
+use crate::backend::{Backend, Boot, Booted, DeadMemory, Guest, JobEnd, Observe, modules_hash};
+use crate::console::{readable_tail, reason_in};
+use crate::initrd::{Programs, equipped, initrd};
+use crate::{MachineError, hash};
+
+/// `max` has all that TCG offers; without erms and fsrm, `rep movsb` is not counted byte by byte where another kernel
+/// would be counted word by word.
+const CPU: &str = "max,-erms,-fsrm";
+const COMMAND_LINE: &str = "console=ttyS0 nokaslr norandmaps reboot=t panic=-1 oops=panic cryptomgr.notests";
+
+/// The plugin's file within a scratch folder, what it reads and what it writes.
+const TRACER: &str = "tracer.so";
+const MARKS: &str = "marks";
+const COUNTS: &str = "counts";
+/// Instructions that a host executes in a second of the wall, or it has too much else to do.
+const SLOWEST: u64 = 10_000_000;
+/// Seconds on the wall beside these.
+const LEAST_WALL_S: u64 = 60;
+/// What a guest is given that only boots.
+const NO_JOB: [u8; wire::JOB_SIZE] = [0; wire::JOB_SIZE];
+/// What the tracer writes the call tree to.
+const CALLS: &str = "calls";
+
+/// Limits of one machine. The guest's instructions count, so that a kernel hangs on any host or on none.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Instructions for boot and settling.
+    pub boot_instructions: u64,
+    /// Instructions for a job.
+    pub job_instructions: u64,
+    /// Bytes a guest may print.
+    pub console_bytes: u64,
+    /// Bytes that all snapshots together may take on disk.
+    pub snapshot_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let (boot_instructions, job_instructions) = (40_000_000_000, 40_000_000_000);
+        Self { boot_instructions, job_instructions, console_bytes: 16 << 20, snapshot_bytes: 4 << 30 }
+    }
+}
+
+/// Whether snapshots are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SnapshotUse {
+    /// Boot once per seed, then start from the saved guest.
+    Cached,
+    /// Boot for each job. Slower, with the same numbers.
+    Never,
+}
+
+/// What an exact machine is made of.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// QEMU, if not the one in PATH.
+    pub qemu: Option<PathBuf>,
+    /// The guest's programs.
+    pub programs: Programs,
+    /// What is PID 1 first in guests that load modules.
+    pub loader: Vec<u8>,
+    /// The plugin that QEMU loads.
+    pub tracer: Vec<u8>,
+    /// What else results depend on, to be part of the machine's identity.
+    pub conditions: Vec<(String, String)>,
+    /// Where snapshots and scratch files go.
+    pub home: PathBuf,
+    /// Whether snapshots are used.
+    pub snapshots: SnapshotUse,
+    /// Limits.
+    pub limits: Limits,
+}
+
+/// An exact machine, ready to boot builds. May be used by several threads at once.
+#[derive(Debug)]
+pub struct Exact {
+    qemu: Qemu,
+    machine: Machine,
+    /// What guests without modules have.
+    initrd: PathBuf,
+    tracer: PathBuf,
+    scratch: PathBuf,
+    snapshots: Arc<Snapshots>,
+    settings: Settings,
+    equipment: Equipment,
+    /// The archive of files that guests carry.
+    files: Option<PathBuf>,
+}
+
+/// What a machine is started with.
+#[derive(Debug, Clone)]
+struct Load {
+    /// The file that is booted.
+    kernel: PathBuf,
+    /// What it is booted with.
+    initrd: PathBuf,
+    seed: u64,
+}
+
+/// Where jobs start from.
+#[derive(Debug)]
+struct Start {
+    machine: Arc<Exact>,
+    snapshot: Snapshot,
+    load: Load,
+}
+
+/// Returns the tracer's arguments, as in `crates/tracer/src/lib.rs`.
+fn traced(observe: Observe<'_>, seed: u64) -> String {
+    match observe {
+        Observe::Nothing => String::new(),
+        Observe::Counts(_) => format!(",counts={COUNTS},marks={MARKS}"),
+        Observe::Calls(_) => format!(",counts={COUNTS},marks={MARKS},calls={CALLS}"),
+        Observe::Model(_, model) => {
+            let sizes = model.simulated().into_iter().map(|(word, size)| format!(",{word}={size}"));
+            format!(",counts={COUNTS},marks={MARKS},model=on,seed={seed}{}", sizes.collect::<String>())
+        }
+    }
+}
+
+impl Exact {
+    /// Finds QEMU, works out the machine's identity and prepares its folders.
+    ///
+    /// # Errors
+    /// When there is no usable QEMU or the home cannot be written.
+    pub fn open(settings: Settings) -> Result<Self, MachineError> {
+        let qemu = Qemu::find(settings.qemu.as_deref())?;
+        let archive = initrd(&settings.programs);
+        let equipment = Equipment::PLAIN;
+        let machine = identify(&qemu, &archive, &[], &settings, &equipment)?;
+        let scratch = settings.home.join("scratch");
+        if scratch.exists() {
+            // Left by a killed Marvin; the home's lock says that nobody is using it now.
+            fs::remove_dir_all(&scratch).map_err(MachineError::io("remove", &scratch))?;
+        }
+        fs::create_dir_all(&scratch).map_err(MachineError::io("create", &scratch))?;
+        let initrd = scratch.join("initrd");
+        fs::write(&initrd, &archive).map_err(MachineError::io("write", &initrd))?;
+        let tracer = scratch.join(TRACER);
+        fs::write(&tracer, &settings.tracer).map_err(MachineError::io("write", &tracer))?;
+        let snapshots = Snapshots::new(settings.home.join("snapshots"), settings.limits.snapshot_bytes)?;
+        let (snapshots, files) = (Arc::new(snapshots), None);
+        Ok(Self { qemu, machine, initrd, tracer, scratch, snapshots, settings, equipment, files })
+    }
+
+    /// Writes an initrd under the name of its content, where it stays as long as the lab is open.
+    fn keep_initrd(&self, archive: &[u8]) -> Result<PathBuf, MachineError> {
+        let path = self.scratch.join(format!("initrd-{}", hash(&[archive])));
+        if !path.exists() {
+            let folder = Scratch::new(&self.scratch)?;
+            folder.write("initrd", archive)?;
+            fs::rename(folder.path("initrd"), &path).map_err(MachineError::io("keep", &path))?;
+        }
+        Ok(path)
+    }
+
+    /// Returns what a guest is started with.
+    fn load(&self, guest: &Guest<'_>, seed: u64) -> Result<Load, MachineError> {
+        let kernel = guest.build.boot_file().path.clone();
+        if self.equipment.modules.is_empty() {
+            return Ok(Load { kernel, initrd: self.initrd.clone(), seed });
+        }
+        let mut archive = read_files(self.files.as_deref())?;
+        archive.extend(equipped(&self.settings.programs, &self.settings.loader, guest.modules));
+        Ok(Load { kernel, initrd: self.keep_initrd(&archive)?, seed })
+    }
+
+    /// Returns QEMU and the folder that scratch folders are made in, for guests that are not measured.
+    pub(crate) fn qemu_and_scratch(&self) -> (&Path, &Path) {
+        (&self.qemu.program, &self.scratch)
+    }
+
+    fn failed_boot(&self, load: &Load, ended: Ended, scratch: &Scratch) -> Boot {
+        let console = scratch.console();
+        if wire::find_hello(&console).is_some() {
+            return Boot::Failed(failure(Stage::Settle, ended, &console), console);
+        }
+        // A quiet kernel that dies early leaves nothing behind; the same boot again with all its messages does.
+        let console = self.boot_aloud(load).unwrap_or(console);
+        Boot::Failed(failure(Stage::Boot, ended, &console), console)
+    }
+
+    /// Starts a machine that stands where jobs start; or says how it ended before it got there.
+    fn at_start(
+        &self,
+        start: &Start,
+        scratch: &Scratch,
+        observe: Observe<'_>,
+    ) -> Result<Result<Process, Ended>, MachineError> {
+        if let Snapshot::Saved(folder) = &start.snapshot
+            && let Some(process) = self.restored(folder, start.load.seed, scratch, observe)
+        {
+            return Ok(Ok(process));
+        }
+        let mut process = self.booting(start.load.seed, scratch, observe)?;
+        // The guest stops where a snapshot would be taken, and goes on from there: a machine that does not
+        // stop meets its timer some instructions apart from one that does, and the numbers would differ.
+        let ended = process.watch(&self.boot_budget(observe))?;
+        Ok(if ended == Ended::Stopped { Ok(process) } else { Err(ended) })
+    }
+
+    /// Starts a machine that boots, for no snapshot.
+    fn booting(&self, seed: u64, scratch: &Scratch, observe: Observe<'_>) -> Result<Process, MachineError> {
+        let mut arguments = self.arguments(seed, "quiet", observe);
+        arguments.extend(["-m".to_owned(), self.equipment.memory_mib.to_string()]);
+        Process::start(&self.qemu.program, &arguments, scratch)
+    }
+
+    /// Restores a snapshot; one that cannot be restored is forgotten, and the guest boots instead.
+    fn restored(&self, folder: &Path, seed: u64, scratch: &Scratch, observe: Observe<'_>) -> Option<Process> {
+        // QEMU would wait for a memory file that is not there.
+        if !folder.join(RAM).is_file() {
+            return None;
+        }
+        self.restore(folder, seed, scratch, observe).map_err(|_| self.snapshots.forget(folder)).ok()
+    }
+
+    fn restore(
+        &self,
+        folder: &Path,
+        seed: u64,
+        scratch: &Scratch,
+        observe: Observe<'_>,
+    ) -> Result<Process, MachineError> {
+        scratch.link(RAM, &folder.join(RAM))?;
+        scratch.link(STATE, &folder.join(STATE))?;
+        let mut arguments = self.arguments(seed, "quiet", observe);
+        // share=off: what the guest writes stays in this process, the saved memory is only read.
+        arguments.extend(memory(self.equipment.memory_mib, "off"));
+        arguments.extend(["-S", "-incoming", "defer"].map(str::to_owned));
+        let mut process = Process::start(&self.qemu.program, &arguments, scratch)?;
+        ignore_shared(&mut process)?;
+        process.command("migrate-incoming", json!({ "uri": format!("exec:cat {STATE}") }))?;
+        let status = process.until_not("query-status", &["inmigrate"])?;
+        // It was saved in the state that the watchdog had put it into.
+        if status != "watchdog" && status != "paused" {
+            return Err(MachineError::Refused { command: "migrate-incoming".into(), answer: status });
+        }
+        Ok(process)
+    }
+
+    /// Boots once more with all messages, and returns the console if there is more on it.
+    fn boot_aloud(&self, load: &Load) -> Option<Vec<u8>> {
+        let scratch = self.prepare(load, &NO_JOB).ok()?;
+        let mut arguments =
+            self.arguments(load.seed, "ignore_loglevel earlyprintk=serial,ttyS0,115200", Observe::Nothing);
+        arguments.extend(["-m".to_owned(), self.equipment.memory_mib.to_string()]);
+        let mut process = Process::start(&self.qemu.program, &arguments, &scratch).ok()?;
+        process.watch(&self.boot_budget(Observe::Nothing)).ok()?;
+        drop(process);
+        Some(scratch.console()).filter(|console| !console.is_empty())
+    }
+
+    /// Makes a folder for a machine, with what each needs.
+    fn prepare(&self, load: &Load, job: &[u8]) -> Result<Scratch, MachineError> {
+        let scratch = Scratch::new(&self.scratch)?;
+        scratch.link("kernel", &load.kernel)?;
+        scratch.link("initrd", &load.initrd)?;
+        scratch.link(TRACER, &self.tracer)?;
+        scratch.write("job", job)?;
+        Ok(scratch)
+    }
+
+    fn arguments(&self, seed: u64, loudness: &str, observe: Observe<'_>) -> Vec<String> {
+        // With the folder: QEMU would look for a bare name where libraries are.
+        let plugin = format!("./{TRACER}{}", traced(observe, seed));
+        let mut arguments = fixed_arguments(&self.qemu);
+        if self.qemu.plugins {
+            arguments.extend(["-plugin".into(), plugin]);
+        }
+        arguments.extend(["-seed".into(), (seed & 0xffff_ffff).to_string()]);
+        arguments.extend(["-append".into(), format!("{COMMAND_LINE} {loudness}")]);
+        // A guest that ends stands still until it is known how much it has executed.
+        arguments.extend(["-action", "shutdown=pause"].map(str::to_owned));
+        arguments
+    }
+
+    /// Everything that a snapshot depends on, as lines.
+    fn ingredients(&self, guest: &Guest<'_>, seed: u64) -> String {
+        let image = &guest.build.boot_file().sha256;
+        let modules = match guest.modules {
+            [] => String::new(),
+            modules => format!("modules.sha256={}\n", modules_hash(modules)),
+        };
+        format!("machine={}\nimage.sha256={image}\n{modules}seed={seed}\n", self.machine.id)
+    }
+
+    /// Returns what a boot may use up.
+    fn boot_budget(&self, observe: Observe<'_>) -> Budget {
+        self.budget(0, self.settings.limits.boot_instructions, observe)
+    }
+
+    /// Returns what a job may use up that begins now.
+    fn job_budget(&self, process: &mut Process, observe: Observe<'_>) -> Result<Budget, MachineError> {
+        Ok(self.budget(process.instructions()?, self.settings.limits.job_instructions, observe))
+    }
+
+    fn budget(&self, executed: u64, more: u64, observe: Observe<'_>) -> Budget {
+        let (until, console_bytes) = (Some(executed + more), self.settings.limits.console_bytes);
+        // Following calls and simulating take longer than executing.
+        let is_fast = matches!(observe, Observe::Nothing | Observe::Counts(_));
+        Budget { until, is_fast, wall_s: LEAST_WALL_S + more / SLOWEST, console_bytes }
+    }
+
+    /// A disk that fills up under the guest's memory kills QEMU with SIGBUS: better to ask first.
+    pub(crate) fn check_space(&self, memory_mib: u32) -> Result<(), MachineError> {
+        let needed_mib = u64::from(memory_mib) + 64;
+        match free_mib(&self.scratch) {
+            Some(free) if free < needed_mib => {
+                Err(MachineError::NoSpace { folder: self.settings.home.clone(), needed_mib })
+            }
+            // Without an answer QEMU's own failure will tell.
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Backend for Exact {
+    fn identity(&self) -> &Machine {
+        &self.machine
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        // Without plugins nothing is counted.
+        let counts = self.qemu.plugins;
+        Capabilities { counts, calls: counts, cost_model: counts, ..MachineKind::Exact.capabilities() }
+    }
+
+    fn equipped(&self, equipment: &Equipment, files: Option<&Path>) -> Result<Arc<dyn Backend>, MachineError> {
+        let mut archive = read_files(files)?;
+        let mut pairs = Vec::new();
+        if !equipment.modules.is_empty() {
+            let modules = equipment.modules.iter().map(spoken).collect::<Vec<_>>().join(", ");
+            pairs.push(("equipment.loader.sha256".to_owned(), hash(&[&self.settings.loader])));
+            pairs.push(("equipment.modules".to_owned(), modules));
+        }
+        if files.is_some() {
+            let name = match equipment.files {
+                ExtraFiles::None => "",
+                ExtraFiles::Image(name) => name,
+            };
+            pairs.push(("equipment.files.sha256".to_owned(), hash(&[&archive])));
+            pairs.push(("equipment.files.of".to_owned(), name.to_owned()));
+        }
+        let own = initrd(&self.settings.programs);
+        let machine = identify(&self.qemu, &own, &pairs, &self.settings, equipment)?;
+        archive.extend(own);
+        Ok(Arc::new(Self {
+            qemu: self.qemu.clone(),
+            machine,
+            initrd: self.keep_initrd(&archive)?,
+            tracer: self.tracer.clone(),
+            scratch: self.scratch.clone(),
+            snapshots: Arc::clone(&self.snapshots),
+            settings: self.settings.clone(),
+            equipment: *equipment,
+            files: files.map(Path::to_owned),
+        }))
+    }
+
+    fn boot(self: Arc<Self>, guest: &Guest<'_>, seed: u64) -> Result<Boot, MachineError> {
+        let load = self.load(guest, seed)?;
+        let ready =
+            |snapshot| Boot::Ready(Box::new(Start { machine: Arc::clone(&self), snapshot, load: load.clone() }));
+        if self.settings.snapshots == SnapshotUse::Never {
+            return Ok(ready(plain_boot("snapshots are switched off")));
+        }
+        let ingredients = self.ingredients(guest, seed);
+        let turn = self.snapshots.turn(&ingredients);
+        let _mine = turn.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(folder) = self.snapshots.find(&ingredients) {
+            return Ok(ready(Snapshot::Saved(folder)));
+        }
+        self.check_space(self.equipment.memory_mib)?;
+        let scratch = self.prepare(&load, &NO_JOB)?;
+        let mut arguments = self.arguments(seed, "quiet", Observe::Nothing);
+        arguments.extend(memory(self.equipment.memory_mib, "on"));
+        let mut process = Process::start(&self.qemu.program, &arguments, &scratch)?;
+        let ended = process.watch(&self.boot_budget(Observe::Nothing))?;
+        let hello = wire::find_hello(&scratch.console()).is_some();
+        if ended != Ended::Stopped || !hello {
+            drop(process);
+            return Ok(self.failed_boot(&load, ended, &scratch));
+        }
+        match save(&mut process) {
+            Ok(()) => {
+                drop(process);
+                Ok(ready(Snapshot::Saved(self.snapshots.keep(&ingredients, &scratch)?)))
+            }
+            Err(MachineError::Refused { command, answer }) => {
+                Ok(ready(plain_boot(&format!("QEMU refused `{command}`: {answer}"))))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn boot_to_death(&self, guest: &Guest<'_>, seed: u64) -> Result<Option<DeadMemory>, MachineError> {
+        self.capture_boot(guest, seed)
+    }
+}
+
+impl Booted for Start {
+    fn remark(&self) -> Option<&str> {
+        match &self.snapshot {
+            Snapshot::PlainBoot(why) => Some(why),
+            Snapshot::Saved(_) => None,
+        }
+    }
+
+    fn run(&self, job: &Job, observe: Observe<'_>) -> Result<JobEnd, MachineError> {
+        let exact = &self.machine;
+        let scratch = exact.prepare(&self.load, &job.encode()?)?;
+        if let Observe::Counts(marks) | Observe::Calls(marks) | Observe::Model(marks, _) = observe {
+            scratch.write(MARKS, marks.as_bytes())?;
+        }
+        let mut process = match exact.at_start(self, &scratch, observe)? {
+            Ok(process) => process,
+            Err(ended) => {
+                let console = scratch.console();
+                let stream = Err(failure(Stage::Boot, ended, &console));
+                return Ok(JobEnd { stream, console, counts: None, calls: None });
+            }
+        };
+        let budget = exact.job_budget(&mut process, observe)?;
+        process.command("cont", json!({}))?;
+        let ended = process.watch(&budget)?;
+        if ended == Ended::PoweredOff {
+            process.end()?;
+        } else {
+            drop(process);
+        }
+        let console = scratch.console();
+        let stream = match (ended, wire::decode(&console, job.id)) {
+            (Ended::PoweredOff, Ok(stream)) => Ok(stream),
+            (_, error) => {
+                // On a full disk the console loses bytes; that is no fault of the kernel's.
+                exact.check_space(exact.equipment.memory_mib)?;
+                Err(stream_failure(ended, error.err(), &console))
+            }
+        };
+        let written = |file| fs::read(scratch.path(file)).ok();
+        Ok(JobEnd { stream, console, counts: written(COUNTS), calls: written(CALLS) })
+    }
+
+    fn run_to_death(&self, job: &Job) -> Result<Option<DeadMemory>, MachineError> {
+        self.machine.capture_job(self, job)
+    }
+}
+
+fn plain_boot(why: &str) -> Snapshot {
+    Snapshot::PlainBoot(format!("no snapshot ({why}): each job boots"))
+}
+
+/// Returns how much room we have in a folder, in MiB; nothing where the system does not tell.
+#[must_use]
+pub fn free_mib(folder: &Path) -> Option<u64> {
+    let room = rustix::fs::statvfs(folder).ok()?;
+    Some(room.f_bavail.saturating_mul(room.f_frsize) >> 20)
+}
+
+/// Reads an archive of files, if there is one.
+fn read_files(path: Option<&Path>) -> Result<Vec<u8>, MachineError> {
+    path.map_or(Ok(Vec::new()), |path| fs::read(path).map_err(MachineError::io("read", path)))
+}
+
+fn spoken(module: &GuestModule) -> String {
+    let maybe = if module.need == Need::May { "?" } else { "" };
+    format!("{}{maybe} {}", module.name, module.parameters).trim_end().to_owned()
+}
+
+/// The arguments that are the same for every boot and every build; part of the machine's identity.
+fn fixed_arguments(qemu: &Qemu) -> Vec<String> {
+    let words = [
+        "-nodefaults -no-user-config -display none -no-reboot",
+        "-accel tcg,thread=single,tb-size=64 -icount shift=0,sleep=off",
+        "-rtc clock=vm,base=2020-01-01T00:00:00",
+        "-device ib700 -action watchdog=pause -kernel kernel -initrd initrd",
+        "-fw_cfg name=opt/marvin/job,file=job",
+        CONTROL,
+    ];
+    let mut words: Vec<String> = words.iter().flat_map(|line| line.split(' ')).map(str::to_owned).collect();
+    words.extend(["-M".into(), qemu.microvm().into()]);
+    words.extend(["-cpu".into(), CPU.into(), "-serial".into(), format!("file:{CONSOLE}")]);
+    words
+}
+
+/// The guest's memory as a file, shared (written back) or private to the process.
+fn memory(mib: u32, share: &str) -> [String; 6] {
+    [
+        "-m".into(),
+        mib.to_string(),
+        "-object".into(),
+        format!("memory-backend-file,id=ram,size={mib}M,mem-path={RAM},share={share}"),
+        "-machine".into(),
+        "memory-backend=ram".into(),
+    ]
+}
+
+fn save(process: &mut Process) -> Result<(), MachineError> {
+    ignore_shared(process)?;
+    process.command("migrate", json!({ "uri": format!("exec:cat > {STATE}") }))?;
+    match process.until_not("query-migrate", &["none", "setup", "active", "device"])?.as_str() {
+        "completed" => Ok(()),
+        status => Err(MachineError::Refused { command: "migrate".into(), answer: status.to_owned() }),
+    }
+}
+
+/// Memory stays in its file: only the devices' state is migrated.
+fn ignore_shared(process: &mut Process) -> Result<(), MachineError> {
+    let capabilities = json!({ "capabilities": [{ "capability": "x-ignore-shared", "state": true }] });
+    process.command("migrate-set-capabilities", capabilities).map(|_| ())
+}
+
+fn identify(
+    qemu: &Qemu,
+    archive: &[u8],
+    more: &[(String, String)],
+    settings: &Settings,
+    equipment: &Equipment,
+) -> Result<Machine, MachineError> {
+    let memory_mib = equipment.memory_mib;
+    let mut fingerprint = vec![
+        ("initrd.sha256".to_owned(), hash(&[archive])),
+        ("tracer.sha256".to_owned(), if qemu.plugins { hash(&[&settings.tracer]) } else { "none".to_owned() }),
+        ("arguments".to_owned(), fixed_arguments(qemu).join(" ")),
+        ("command_line".to_owned(), COMMAND_LINE.to_owned()),
+        ("cpu".to_owned(), CPU.to_owned()),
+        ("memory_mib".to_owned(), memory_mib.to_string()),
+        ("qemu.version".to_owned(), qemu.version.clone()),
+    ];
+    fingerprint.extend(qemu.hashes.iter().map(|(name, hash)| (format!("sha256.{name}"), hash.clone())));
+    fingerprint.extend(settings.conditions.iter().chain(more).cloned());
+    fingerprint.sort();
+    let text: String = fingerprint.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
+    let digest = hash(&[b"exact\n", text.as_bytes()]);
+    let id = MachineId::from_hex(&digest)
+        .map_err(|error| MachineError::Refused { command: "sha256".into(), answer: error.to_string() })?;
+    let fitted = more.iter().find(|(name, _)| name == "equipment.modules");
+    let fitted = fitted.map_or_else(String::new, |(_, modules)| format!(", modules {modules}"));
+    let summary = format!("QEMU {}, microvm, -cpu {CPU}, {memory_mib} MiB{fitted}, -icount shift=0", qemu.version);
+    Ok(Machine { id, kind: MachineKind::Exact, summary, fingerprint })
+}
+
+fn stream_failure(ended: Ended, error: Option<StreamError>, console: &[u8]) -> SubjectFailure {
+    let stage = match &error {
+        None | Some(StreamError::Empty) => Stage::Workload,
+        Some(_) => Stage::Results,
+    };
+    let mut failure = failure(stage, ended, console);
+    // A stream that is damaged although the kernel ended well has no other explanation.
+    if ended == Ended::PoweredOff
+        && reason_in(console).is_none()
+        && wire::find_last_words(console).is_none()
+        && let Some(error) = error
+    {
+        failure.reason = FailureReason::BadStream(error.to_string());
+    }
+    failure
+}
+
+pub(crate) fn failure(stage: Stage, ended: Ended, console: &[u8]) -> SubjectFailure {
+    let reason = match (ended, reason_in(console)) {
+        (Ended::ConsoleFull, _) => FailureReason::TooMuchOutput,
+        (_, Some(reason)) => reason,
+        (Ended::PoweredOff, None) if let Some(why) = wire::find_last_words(console) => FailureReason::Lacks(why),
+        (Ended::Stopped, None) => FailureReason::Lacks("a serial console (CONFIG_SERIAL_8250_CONSOLE)".into()),
+        (Ended::Deadline, None) => FailureReason::Hung,
+        (Ended::PoweredOff, None) if stage == Stage::Boot => FailureReason::DidNotBoot,
+        (Ended::PoweredOff, None) => FailureReason::AgentDied("the guest switched off".into()),
+    };
+    SubjectFailure { stage, reason, console_tail: readable_tail(console) }
+}

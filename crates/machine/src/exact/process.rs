@@ -1,0 +1,382 @@
+//! One running QEMU: started in a scratch folder, watched for its deadlines, killed when let go.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::qmp::{ANSWER, Event, Qmp, QmpError};
+use super::seat::Seat;
+use crate::MachineError;
+
+/// How often a running machine is looked at.
+const SLICE: Duration = Duration::from_millis(25);
+/// When a guest is first asked how much it has executed: after most jobs have ended.
+const ASK_FIRST: Duration = Duration::from_secs(5);
+/// How often from then on.
+const ASK: Duration = Duration::from_secs(1);
+/// How long a guest executes nothing, while QEMU sleeps, until it is known to wait for nothing.
+const STILL: Duration = Duration::from_secs(5);
+/// How many processor seconds QEMU has meanwhile, where it does not sleep.
+const STILL_CPU_S: u64 = 2;
+/// Instructions in a processor second of a guest that turns in a loop of PAUSE, at most: 4 million were seen, and of others a hundred.
+const PAUSES: u64 = 15_000_000;
+/// How many processor seconds it does nothing else until that is known.
+const PAUSES_CPU_S: u64 = 30;
+/// How long QEMU may take to end after the guest has, or to be ready with a migration.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Ticks per second of /proc/PID/stat: USER_HZ, fixed on x86-64 (include/asm-generic/param.h of the kernel).
+const TICKS_PER_S: u64 = 100;
+/// Most that is kept of what QEMU prints on standard error, in bytes.
+const STDERR_MAX: usize = 2000;
+
+/// QEMU's arguments for the control protocol over its standard input and output.
+pub(crate) const CONTROL: &str = "-chardev stdio,id=control,signal=off -mon chardev=control,mode=control";
+
+/// The serial line's file within a scratch folder.
+pub(crate) const CONSOLE: &str = "console";
+
+/// A folder that lives as long as one QEMU.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    folder: PathBuf,
+}
+
+impl Scratch {
+    /// Makes a new folder below `parent`.
+    pub(crate) fn new(parent: &Path) -> Result<Self, MachineError> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let folder = parent.join(format!("{}-{number}", std::process::id()));
+        fs::create_dir_all(&folder).map_err(MachineError::io("create", &folder))?;
+        Ok(Self { folder })
+    }
+
+    /// Returns the folder.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Returns the path of a file in it.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Writes a file.
+    pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), MachineError> {
+        let path = self.path(name);
+        fs::write(&path, bytes).map_err(MachineError::io("write", &path))
+    }
+
+    /// Gives a file elsewhere a name in it, so that QEMU's arguments hold no path of this host.
+    pub(crate) fn link(&self, name: &str, target: &Path) -> Result<(), MachineError> {
+        let path = self.path(name);
+        std::os::unix::fs::symlink(target, &path).map_err(MachineError::io("link", &path))
+    }
+
+    /// Returns what the guest has printed.
+    pub(crate) fn console(&self) -> Vec<u8> {
+        // No file means that QEMU did not come so far as to make one.
+        fs::read(self.path(CONSOLE)).unwrap_or_default()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What cannot be removed now is swept when the home is opened next time.
+        drop(fs::remove_dir_all(&self.folder));
+    }
+}
+
+/// What a stage may use up.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Budget {
+    /// Instructions since the guest was switched on, where they are counted: what says that a guest has hung.
+    pub(crate) until: Option<u64>,
+    /// Whether QEMU does little beside executing them, so that a guest that hardly gets on has hung.
+    pub(crate) is_fast: bool,
+    /// Seconds on the wall after which the host is to blame.
+    pub(crate) wall_s: u64,
+    /// Bytes on the console.
+    pub(crate) console_bytes: u64,
+}
+
+/// How a stage ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// The guest stopped the machine.
+    Stopped,
+    /// The guest switched off.
+    PoweredOff,
+    /// It has executed as much as it may, or waits for nothing.
+    Deadline,
+    /// The console is full.
+    ConsoleFull,
+}
+
+/// A running QEMU.
+#[derive(Debug)]
+pub(crate) struct Process {
+    child: Child,
+    qmp: Qmp,
+    console: PathBuf,
+    stderr: PathBuf,
+    _seat: Seat,
+}
+
+impl Process {
+    /// Starts QEMU in a scratch folder.
+    pub(crate) fn start(program: &Path, arguments: &[String], scratch: &Scratch) -> Result<Self, MachineError> {
+        let stderr = scratch.path("stderr");
+        let file = fs::File::create(&stderr).map_err(MachineError::io("create", &stderr))?;
+        let seat = Seat::take();
+        // QEMU must not outlive us, even if we are killed: it would run on without anybody to stop it.
+        let mut child = process::bound("KILL")
+            .args(seat.words())
+            .arg(program)
+            .args(arguments)
+            .current_dir(&scratch.folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(file)
+            .spawn()
+            .map_err(MachineError::io("start", program))?;
+        let (Some(to), Some(from)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(MachineError::QemuDied { how: "no pipes".into(), stderr: String::new() });
+        };
+        match Qmp::connect(to, from) {
+            Ok(qmp) => Ok(Self { child, qmp, console: scratch.path(CONSOLE), stderr, _seat: seat }),
+            Err(_) => Err(death(&mut child, &stderr)),
+        }
+    }
+
+    /// Gives a command.
+    pub(crate) fn command(&mut self, name: &str, arguments: Value) -> Result<Value, MachineError> {
+        self.command_within(ANSWER, name, arguments)
+    }
+
+    /// Gives a command whose answer may take longer than others.
+    pub(crate) fn command_within(
+        &mut self,
+        patience: Duration,
+        name: &str,
+        arguments: Value,
+    ) -> Result<Value, MachineError> {
+        self.qmp.command(patience, name, arguments).map_err(|error| match error {
+            QmpError::Gone => death(&mut self.child, &self.stderr),
+            QmpError::Refused(answer) => MachineError::Refused { command: name.to_owned(), answer },
+        })
+    }
+
+    /// Asks the same until the answer's `status` is not among those that mean "not yet".
+    pub(crate) fn until_not(&mut self, query: &str, not_yet: &[&str]) -> Result<String, MachineError> {
+        let pause = Duration::from_millis(3);
+        for _ in 0..PATIENCE.as_millis() / pause.as_millis() {
+            let answer = self.command(query, json!({}))?;
+            let status = answer["status"].as_str().unwrap_or_default().to_owned();
+            if !not_yet.contains(&status.as_str()) {
+                return Ok(status);
+            }
+            std::thread::sleep(pause);
+        }
+        Err(MachineError::Refused { command: query.to_owned(), answer: "not ready in time".to_owned() })
+    }
+
+    /// Waits until the guest stops, ends, or uses up its budget. A guest that has executed as much as it may has hung,
+    /// whenever that is noticed: the verdict does not depend on the host.
+    pub(crate) fn watch(&mut self, budget: &Budget) -> Result<Ended, MachineError> {
+        let (mut waited, mut next) = (Duration::ZERO, ASK_FIRST);
+        let before = self.cpu_ticks();
+        let mut pulse = Pulse::default();
+        loop {
+            let ended = match self.qmp.next_event(SLICE) {
+                Event::Stopped => Some(Ended::Stopped),
+                Event::PoweredOff => Some(Ended::PoweredOff),
+                Event::Closed => return Err(death(&mut self.child, &self.stderr)),
+                Event::Nothing => None,
+            };
+            waited += SLICE;
+            if fs::metadata(&self.console).is_ok_and(|file| file.len() > budget.console_bytes) {
+                return Ok(Ended::ConsoleFull);
+            }
+            if let Some(until) = budget.until
+                && (ended.is_some() || waited >= next)
+            {
+                next = waited + ASK;
+                let executed = self.instructions()?;
+                let (cpu_ticks, sleeps) = (self.cpu_ticks(), self.sleeps());
+                let still = pulse.stands_still(executed, waited, cpu_ticks, sleeps)
+                    || (budget.is_fast && pulse.pauses(executed, cpu_ticks));
+                if executed >= until || (ended.is_none() && still) {
+                    return Ok(Ended::Deadline);
+                }
+            }
+            if let Some(ended) = ended {
+                return Ok(ended);
+            }
+            if waited.as_secs() >= budget.wall_s {
+                let cpu_s = self.cpu_ticks().saturating_sub(before) / TICKS_PER_S;
+                return Err(MachineError::Overloaded { cpu_s, wall_s: waited.as_secs() });
+            }
+        }
+    }
+
+    /// Returns how many instructions the guest has executed since it was switched on. QEMU says it without touching the
+    /// guest: `icount_get_raw` in softmmu/icount.c.
+    pub(crate) fn instructions(&mut self) -> Result<u64, MachineError> {
+        let answer = self.command("query-replay", json!({}))?;
+        let unknown = || MachineError::Refused { command: "query-replay".into(), answer: answer.to_string() };
+        answer["icount"].as_u64().ok_or_else(unknown)
+    }
+
+    /// Has QEMU end after its guest has, so that all it writes is there.
+    pub(crate) fn end(mut self) -> Result<(), MachineError> {
+        self.command("quit", json!({}))?;
+        let mut waited = Duration::ZERO;
+        while waited < PATIENCE {
+            match self.child.try_wait() {
+                Ok(None) => {
+                    std::thread::sleep(Duration::from_millis(2));
+                    waited += Duration::from_millis(2);
+                }
+                Ok(Some(status)) if status.success() => return Ok(()),
+                _ => return Err(death(&mut self.child, &self.stderr)),
+            }
+        }
+        Err(MachineError::QemuDied { how: "it did not end after the guest had".into(), stderr: String::new() })
+    }
+
+    /// Processor time used so far; 0 when the system does not tell.
+    fn cpu_ticks(&self) -> u64 {
+        // Fields 14 and 15 of proc(5), the first here being 3.
+        stat(Path::new(&format!("/proc/{}", self.child.id())))
+            .split(' ')
+            .skip(11)
+            .take(2)
+            .filter_map(|field| field.parse::<u64>().ok())
+            .sum()
+    }
+
+    /// Tells whether all of its threads wait of their own will: neither stopped nor stuck in the kernel.
+    fn sleeps(&self) -> bool {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id())).into_iter().flatten().flatten();
+        tasks.map(|task| stat(&task.path())).all(|stat| stat.starts_with('S'))
+    }
+}
+
+/// What the system says of a process or a thread, from the third field on: the name in the second may hold blanks.
+fn stat(folder: &Path) -> String {
+    let stat = fs::read_to_string(folder.join("stat")).unwrap_or_default();
+    stat.rsplit_once(") ").map_or_else(String::new, |(_, rest)| rest.to_owned())
+}
+
+/// When the count of a guest's instructions moved last. One that executes moves it every 65,535 instructions; one that
+/// waits has its clock moved on to the next timer at once. Where it does not move although QEMU had its time, the guest
+/// waits for nothing. Where it hardly moves, the guest turns in a loop of PAUSE, as who waits for a lock does: QEMU leaves its own loop
+/// at each (`helper_pause`), so these take thirty times as long as others.
+#[derive(Debug, Default)]
+struct Pulse {
+    executed: Option<u64>,
+    at: Duration,
+    cpu_ticks: u64,
+    slept: bool,
+    /// Instructions and processor time when it was last seen to get on.
+    got_on: Option<(u64, u64)>,
+}
+
+impl Pulse {
+    /// Tells whether a guest gets nowhere that may be expected to get on.
+    fn pauses(&mut self, executed: u64, cpu_ticks: u64) -> bool {
+        let (then, ticks) = *self.got_on.get_or_insert((executed, cpu_ticks));
+        if cpu_ticks.saturating_sub(ticks) < PAUSES_CPU_S * TICKS_PER_S {
+            return false;
+        }
+        self.got_on = None;
+        executed.saturating_sub(then) < PAUSES_CPU_S * PAUSES
+    }
+
+    fn stands_still(&mut self, executed: u64, at: Duration, cpu_ticks: u64, sleeps: bool) -> bool {
+        if self.executed != Some(executed) {
+            *self = Self { executed: Some(executed), at, cpu_ticks, slept: sleeps, ..*self };
+            return false;
+        }
+        self.slept &= sleeps;
+        let had_time = cpu_ticks.saturating_sub(self.cpu_ticks) >= STILL_CPU_S * TICKS_PER_S;
+        had_time || (self.slept && at - self.at >= STILL)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended by itself; either way it must not outlive us.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+fn death(child: &mut Child, stderr: &Path) -> MachineError {
+    // QEMU has closed its side; if it lives on it is of no use.
+    for _ in 0..100 {
+        if !matches!(child.try_wait(), Ok(None)) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    drop(child.kill());
+    let how = match child.wait() {
+        Ok(status) => match (status.signal(), status.code()) {
+            // A memory file without room behind it kills with SIGBUS when a page is touched.
+            (Some(7), _) => "signal 7, SIGBUS: no space left for the guest's memory?".to_owned(),
+            (Some(signal), _) => format!("signal {signal}"),
+            (None, code) => format!("exit status {}", code.unwrap_or(-1)),
+        },
+        Err(error) => error.to_string(),
+    };
+    let said = fs::read(stderr).unwrap_or_default();
+    let said = String::from_utf8_lossy(&said[..said.len().min(STDERR_MAX)]).trim().replace('\n', "; ");
+    MachineError::QemuDied { how, stderr: said }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{Pulse, TICKS_PER_S};
+
+    /// Asks once a second, with these answers: what is executed, processor seconds of QEMU, and whether it sleeps.
+    fn still(asked: &[(u64, u64, bool)]) -> Option<usize> {
+        let mut pulse = Pulse::default();
+        let mut answers = (1..).map(Duration::from_secs).zip(asked);
+        answers
+            .position(|(at, (executed, cpu_s, sleeps))| pulse.stands_still(*executed, at, cpu_s * TICKS_PER_S, *sleeps))
+    }
+
+    #[test]
+    fn a_guest_that_executes_does_not_stand_still() {
+        assert_eq!(still(&[(1, 0, true), (2, 0, true), (3, 9, false), (4, 99, false), (5, 100, false)]), None);
+    }
+
+    #[test]
+    fn a_guest_that_waits_for_nothing_stands_still() {
+        assert_eq!(still(&[(7, 0, false), (7, 1, false), (7, 2, false)]), Some(2), "QEMU turns in circles");
+        assert_eq!(still(&[(7, 0, true); 9]), Some(5), "QEMU sleeps");
+    }
+
+    #[test]
+    fn a_guest_that_only_pauses_gets_nowhere() {
+        let mut pulse = Pulse::default();
+        let mut asked = |executed: u64, cpu_s: u64| pulse.pauses(executed * 1_000_000, cpu_s * TICKS_PER_S);
+        assert!(!asked(0, 0) && !asked(100, 29) && asked(130, 30));
+        assert!(!asked(200, 40) && !asked(3000, 70), "a hundred million in a second get on");
+    }
+
+    #[test]
+    fn a_host_without_time_proves_nothing() {
+        assert_eq!(still(&[(7, 0, false); 99]), None, "QEMU neither runs nor sleeps");
+        assert_eq!(still(&[(7, 0, true), (7, 0, true), (7, 1, false), (7, 1, true), (7, 1, true), (7, 1, true)]), None);
+    }
+}

@@ -1,0 +1,192 @@
+//! Finding QEMU and saying exactly which one it is.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use process::Program;
+
+use crate::{MachineError, hash};
+
+/// The program's name.
+const PROGRAM: &str = "qemu-system-x86_64";
+/// The oldest QEMU whose microvm, icount and x-ignore-shared are known to be exact together.
+const OLDEST: (u32, u32) = (7, 2);
+/// The oldest whose microvm lets the timer interrupt through an interrupt controller that nobody has set up, so that a
+/// kernel with ACPI divides by zero. Seen with 10.0; not with 7.2; none between was tried.
+const STRAY_TIMER: (u32, u32) = (8, 0);
+/// Firmware that the machine may run at power-on: microvm's BIOS by either name, and the loaders of PVH and bzImage
+/// (QEMU hw/i386/microvm.c, hw/i386/x86.c).
+const FIRMWARE: &[&str] = &["bios-microvm.bin", "qboot.rom", "pvh.bin", "linuxboot_dma.bin"];
+/// What the distribution builds as loadable modules and the machine's instruction count depends on.
+const MODULE: &str = "accel-tcg-x86_64.so";
+const MODULE_FOLDERS: &[&str] = &["/usr/lib/x86_64-linux-gnu/qemu", "/usr/lib64/qemu", "/usr/lib/qemu"];
+
+/// A QEMU that was found, and its identity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Qemu {
+    /// The program.
+    pub program: PathBuf,
+    /// What it says of its version: `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)`.
+    pub version: String,
+    /// Whether it loads plugins: without, the clock of a guest that halts is not always exact, and nothing is counted.
+    pub plugins: bool,
+    /// Hashes of the program and of the firmware and modules it uses, by name.
+    pub hashes: Vec<(String, String)>,
+}
+
+/// Why there is no usable QEMU.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum QemuProblem {
+    /// It is not there, or cannot be started.
+    Missing {
+        /// What was looked for.
+        program: String,
+        /// What the system said.
+        why: String,
+    },
+    /// It is older than needed.
+    TooOld {
+        /// The version found.
+        found: String,
+    },
+    /// It does not say what it is.
+    Unknown {
+        /// What it printed.
+        said: String,
+    },
+}
+
+impl std::error::Error for QemuProblem {}
+
+impl fmt::Display for QemuProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const MEND: &str = "install it with `sudo apt-get install qemu-system-x86`, or name another with MARVIN_QEMU";
+        let (major, minor) = OLDEST;
+        match self {
+            Self::Missing { program, why } => {
+                write!(f, "QEMU not found: `{program}`: {why}; {MEND}")
+            }
+            Self::TooOld { found } => {
+                write!(f, "QEMU {found} is too old: {major}.{minor} or newer is needed; {MEND}")
+            }
+            Self::Unknown { said } => {
+                write!(f, "QEMU does not say its version (it said `{said}`); {MEND}")
+            }
+        }
+    }
+}
+
+impl Qemu {
+    /// Finds QEMU: the given program, or the one in PATH.
+    ///
+    /// # Errors
+    /// When there is none, it is too old, or one of its files cannot be read.
+    pub fn find(given: Option<&Path>) -> Result<Self, MachineError> {
+        let name = given.map_or_else(|| PathBuf::from(PROGRAM), Path::to_owned);
+        let missing = |why: String| QemuProblem::Missing { program: name.display().to_string(), why };
+        let program = in_path(&name).ok_or_else(|| missing("no such program".into()))?;
+        let said = output(&program, &["--version"]).map_err(missing)?;
+        let version = version_in(&said)
+            .ok_or_else(|| QemuProblem::Unknown { said: said.lines().next().unwrap_or_default().to_owned() })?;
+        if numbers(&version) < Some(OLDEST) {
+            return Err(QemuProblem::TooOld { found: version }.into());
+        }
+        let plugins = output(&program, &["-help"]).map_err(missing)?.lines().any(|line| line.starts_with("-plugin "));
+        let folders = output(&program, &["-L", "help"]).map_err(missing)?;
+        let mut files = vec![(PROGRAM.to_owned(), program.clone())];
+        let firmware = FIRMWARE.iter().map(|name| (*name, folders.lines().map(Path::new).collect::<Vec<_>>()));
+        let module = std::iter::once((MODULE, MODULE_FOLDERS.iter().map(Path::new).collect()));
+        for (name, folders) in firmware.chain(module) {
+            if let Some(path) = folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file()) {
+                files.push((name.to_owned(), path));
+            }
+        }
+        let hash = |(name, path): (String, PathBuf)| Ok((name, hash_file(&path)?));
+        let hashes = files.into_iter().map(hash).collect::<Result<_, MachineError>>()?;
+        Ok(Self { program, version, plugins, hashes })
+    }
+}
+
+impl Qemu {
+    /// Returns its microvm. Without the old interrupt controller only kernels boot that have a driver for the other one
+    /// (ACPI), so it is left out only where nothing else helps.
+    pub(crate) fn microvm(&self) -> &'static str {
+        if numbers(&self.version) >= Some(STRAY_TIMER) { "microvm,pic=off" } else { "microvm" }
+    }
+}
+
+fn in_path(name: &Path) -> Option<PathBuf> {
+    if name.components().count() > 1 {
+        return Some(name.to_owned());
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
+}
+
+fn output(program: &Path, arguments: &[&str]) -> Result<String, String> {
+    let ended = Program::new(program).args(arguments).deadline_s(60).run().map_err(|error| error.to_string())?;
+    Ok(ended.text())
+}
+
+fn version_in(said: &str) -> Option<String> {
+    let version = said.lines().next()?.split_once(" version ")?.1.trim();
+    numbers(version).map(|_| version.to_owned())
+}
+
+fn numbers(version: &str) -> Option<(u32, u32)> {
+    let mut parts = version.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    Some((parts.next()?.ok()?, parts.next()?.ok()?))
+}
+
+/// Returns the SHA-256 of a file as hexadecimal digits.
+pub(crate) fn hash_file(path: &Path) -> Result<String, MachineError> {
+    let bytes = std::fs::read(path).map_err(MachineError::io("read", path))?;
+    Ok(hash(&[&bytes]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Qemu, QemuProblem, numbers, version_in};
+    use crate::MachineError;
+    use std::path::Path;
+
+    #[test]
+    fn versions_are_read() {
+        let debian = "QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)\nCopyright";
+        assert_eq!(version_in(debian).as_deref(), Some("7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)"));
+        assert!(numbers("10.0.2") > numbers("7.2"));
+        assert_eq!(version_in("busybox"), None);
+    }
+
+    #[test]
+    fn the_installed_qemu_is_identified() {
+        let qemu = Qemu::find(None).unwrap();
+        let names: Vec<&str> = qemu.hashes.iter().map(|(name, _)| name.as_str()).collect();
+        assert!(qemu.plugins);
+        assert_eq!(names[0], "qemu-system-x86_64");
+        assert!(names.contains(&"pvh.bin"), "{names:?}");
+    }
+
+    #[test]
+    fn an_absent_an_old_and_a_strange_qemu_are_told_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = |name: &str, line: &str| {
+            use std::os::unix::fs::PermissionsExt;
+            let path = folder.path().join(name);
+            std::fs::write(&path, format!("#!/bin/sh\necho '{line}'\n")).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+            path
+        };
+        let message = |path: &Path| match Qemu::find(Some(path)) {
+            Err(MachineError::Qemu(problem)) => problem.to_string(),
+            other => panic!("{other:?}"),
+        };
+        insta::assert_snapshot!(message(Path::new("no-such-qemu")), @"QEMU not found: `no-such-qemu`: no such program; install it with `sudo apt-get install qemu-system-x86`, or name another with MARVIN_QEMU");
+        insta::assert_snapshot!(message(&script("old", "QEMU emulator version 5.2.0 (Debian)")), @"QEMU 5.2.0 (Debian) is too old: 7.2 or newer is needed; install it with `sudo apt-get install qemu-system-x86`, or name another with MARVIN_QEMU");
+        insta::assert_snapshot!(message(&script("odd", "hello")), @"QEMU does not say its version (it said `hello`); install it with `sudo apt-get install qemu-system-x86`, or name another with MARVIN_QEMU");
+        assert!(matches!(
+            Qemu::find(Some(&folder.path().join("x/y"))),
+            Err(MachineError::Qemu(QemuProblem::Missing { .. }))
+        ));
+    }
+}

@@ -1,0 +1,230 @@
+//! Snapshots: a guest stopped at an exact instruction, kept under the hash of everything that went into it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sha2::{Digest, Sha256};
+
+use super::Scratch;
+use crate::{MachineError, hash};
+
+/// The guest's memory within a snapshot's folder; sparse.
+pub(crate) const RAM: &str = "ram";
+/// The state of its devices.
+pub(crate) const STATE: &str = "state";
+/// What went into it, for people, and the mark of a whole snapshot: written last.
+const SEAL: &str = "seal";
+
+/// Where a job starts from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Snapshot {
+    /// From a saved guest, in this folder.
+    Saved(PathBuf),
+    /// From power-on, each time; the text says so, and why. The numbers are the same.
+    PlainBoot(String),
+}
+
+/// The snapshots of a home.
+#[derive(Debug)]
+pub(crate) struct Snapshots {
+    folder: PathBuf,
+    bytes_max: u64,
+    turns: Mutex<BTreeMap<String, Arc<Mutex<()>>>>,
+    /// Folders whose memory was hashed by this process and is what was saved.
+    verified: Mutex<BTreeSet<PathBuf>>,
+}
+
+impl Snapshots {
+    /// Uses a folder, and at most so many bytes of it.
+    pub(crate) fn new(folder: PathBuf, bytes_max: u64) -> Result<Self, MachineError> {
+        fs::create_dir_all(&folder).map_err(MachineError::io("create", &folder))?;
+        let entries = fs::read_dir(&folder).map_err(MachineError::io("list", &folder))?;
+        for part in entries.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some()) {
+            // Left by a killed Marvin; the home's lock says that nobody is making it now.
+            fs::remove_dir_all(&part).map_err(MachineError::io("remove", &part))?;
+        }
+        Ok(Self { folder, bytes_max, turns: Mutex::default(), verified: Mutex::default() })
+    }
+
+    /// Returns the lock under which the snapshot of these ingredients is looked for and made: two threads that want the
+    /// same one boot it once.
+    pub(crate) fn turn(&self, ingredients: &str) -> Arc<Mutex<()>> {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(turns.entry(ingredients.to_owned()).or_default())
+    }
+
+    /// Removes a snapshot that turned out to be of no use; it is made again when it is wanted again.
+    pub(crate) fn forget(&self, folder: &Path) {
+        // The seal goes first: without it the rest is nothing.
+        drop(fs::remove_file(folder.join(SEAL)));
+        self.verified().remove(folder);
+        drop(fs::remove_dir_all(folder));
+    }
+
+    fn verified(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
+        self.verified.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the folder of the snapshot that these ingredients made, if it is there and every byte is as it was saved: one
+    /// that differs would change a number, and nobody would see it. Memory is hashed once per process.
+    pub(crate) fn find(&self, ingredients: &str) -> Option<PathBuf> {
+        let folder = self.folder.join(hash(&[ingredients.as_bytes()]));
+        let seal = folder.join(SEAL);
+        let is_sealed = || fs::read_to_string(&seal).is_ok_and(|text| text == sealed(ingredients, &folder));
+        let known = self.verified().contains(&folder);
+        let whole = if known { seal.is_file() } else { is_sealed() };
+        // The seal's age tells which snapshots are not used any more.
+        if whole {
+            self.verified().insert(folder.clone());
+            drop(fs::File::options().append(true).open(&seal).and_then(|file| file.set_len(file.metadata()?.len())));
+        }
+        whole.then_some(folder)
+    }
+
+    /// Keeps what lies in a scratch folder (RAM and STATE) as the snapshot of these ingredients.
+    pub(crate) fn keep(&self, ingredients: &str, scratch: &Scratch) -> Result<PathBuf, MachineError> {
+        let whole = self.folder.join(hash(&[ingredients.as_bytes()]));
+        let part = whole.with_extension("part");
+        for stale in [&whole, &part] {
+            if stale.exists() {
+                fs::remove_dir_all(stale).map_err(MachineError::io("remove", stale))?;
+            }
+        }
+        fs::create_dir_all(&part).map_err(MachineError::io("create", &part))?;
+        for name in [RAM, STATE] {
+            fs::rename(scratch.path(name), part.join(name)).map_err(MachineError::io("keep", &part))?;
+            sync(&part.join(name))?;
+        }
+        let seal = part.join(SEAL);
+        fs::write(&seal, sealed(ingredients, &part)).map_err(MachineError::io("write", &seal))?;
+        sync(&seal)?;
+        fs::rename(&part, &whole).map_err(MachineError::io("keep", &whole))?;
+        self.verified().insert(whole.clone());
+        self.prune(&whole)?;
+        Ok(whole)
+    }
+
+    /// Removes the snapshots not used for longest until the rest fits, but never `newest`.
+    fn prune(&self, newest: &Path) -> Result<(), MachineError> {
+        let entries = fs::read_dir(&self.folder).map_err(MachineError::io("list", &self.folder))?;
+        let mut found: Vec<_> = entries
+            .filter_map(|entry| {
+                let folder = entry.ok()?.path();
+                let used = fs::metadata(folder.join(SEAL)).ok()?.modified().ok()?;
+                Some((used, allocated(&folder.join(RAM)), folder))
+            })
+            .collect();
+        found.sort();
+        let mut total: u64 = found.iter().map(|(_, bytes, _)| bytes).sum();
+        for (_, bytes, folder) in found {
+            if total > self.bytes_max && folder != newest {
+                fs::remove_dir_all(&folder).map_err(MachineError::io("remove", &folder))?;
+                total -= bytes;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A seal must not outlive what it seals, should the power fail.
+fn sync(path: &Path) -> Result<(), MachineError> {
+    File::open(path).and_then(|file| file.sync_all()).map_err(MachineError::io("write", path))
+}
+
+/// The seal's text: the ingredients, and what the files must be like.
+fn sealed(ingredients: &str, folder: &Path) -> String {
+    let ram = hash_memory(&folder.join(RAM)).unwrap_or_default();
+    let state = fs::read(folder.join(STATE)).unwrap_or_default();
+    format!("{ingredients}ram.sha256={ram}\nstate.sha256={}\n", hash(&[&state]))
+}
+
+/// Returns the SHA-256 of a guest's memory file, hexadecimal: of its length and of each block with its place. Blocks of zeros, most
+/// of the file, are passed over.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn hash_memory(file: &Path) -> io::Result<String> {
+    const ZEROS: &[u8] = &[0; 1 << 16];
+    let (mut file, mut hash, mut place) = (File::open(file)?, Sha256::new(), 0_u64);
+    let mut block = vec![0; ZEROS.len()];
+    loop {
+        let mut filled = 0;
+        while filled < block.len() {
+            match file.read(&mut block[filled..])? {
+                0 => break,
+                read => filled += read,
+            }
+        }
+        if block[..filled] != ZEROS[..filled] {
+            hash.update(place.to_le_bytes());
+            hash.update(&block[..filled]);
+        }
+        place += filled as u64;
+        if filled < block.len() {
+            hash.update(place.to_le_bytes());
+            return Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect());
+        }
+    }
+}
+
+fn allocated(file: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata(file).map_or(0, |file| file.blocks() * 512)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RAM, STATE, Snapshots};
+    use crate::exact::Scratch;
+
+    fn keep(snapshots: &Snapshots, parent: &std::path::Path, ingredients: &str) -> std::path::PathBuf {
+        let scratch = Scratch::new(parent).unwrap();
+        scratch.write(RAM, &[7; 8192]).unwrap();
+        scratch.write(STATE, ingredients.as_bytes()).unwrap();
+        snapshots.keep(ingredients, &scratch).unwrap()
+    }
+
+    #[test]
+    fn a_snapshot_is_found_by_its_ingredients_only_and_only_whole() {
+        let home = tempfile::tempdir().unwrap();
+        let snapshots = Snapshots::new(home.path().join("snapshots"), 1 << 30).unwrap();
+        assert_eq!(snapshots.find("seed=1\n"), None);
+        let folder = keep(&snapshots, home.path(), "seed=1\n");
+        assert_eq!(snapshots.find("seed=1\n"), Some(folder.clone()));
+        assert_eq!(snapshots.find("seed=2\n"), None);
+        let reopened = || Snapshots::new(home.path().join("snapshots"), 1 << 30).unwrap().find("seed=1\n");
+        assert_eq!(reopened(), Some(folder.clone()));
+        let mut one_byte = vec![7; 8192];
+        one_byte[5000] ^= 1;
+        for (file, content) in [(STATE, &b"damaged"[..]), (RAM, b"cut"), (RAM, &one_byte)] {
+            keep(&snapshots, home.path(), "seed=1\n");
+            std::fs::write(folder.join(file), content).unwrap();
+            assert_eq!(reopened(), None, "{file} is not what was saved");
+        }
+    }
+
+    #[test]
+    fn what_a_killed_marvin_left_and_what_is_forgotten_is_gone() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("snapshots");
+        std::fs::create_dir_all(folder.join("00.part")).unwrap();
+        let snapshots = Snapshots::new(folder.clone(), 1 << 30).unwrap();
+        assert!(!folder.join("00.part").exists());
+        let kept = keep(&snapshots, home.path(), "seed=1\n");
+        snapshots.forget(&kept);
+        assert_eq!((snapshots.find("seed=1\n"), kept.exists()), (None, false));
+    }
+
+    #[test]
+    fn the_oldest_go_when_there_are_too_many() {
+        let home = tempfile::tempdir().unwrap();
+        let snapshots = Snapshots::new(home.path().join("snapshots"), 10_000).unwrap();
+        keep(&snapshots, home.path(), "seed=1\n");
+        keep(&snapshots, home.path(), "seed=2\n");
+        assert_eq!(snapshots.find("seed=1\n"), None);
+        assert!(snapshots.find("seed=2\n").is_some());
+    }
+}

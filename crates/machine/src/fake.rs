@@ -1,0 +1,240 @@
+//! A machine that does what a script says, for tests of whoever plans work: it boots, fails at each stage, lets the lab
+//! down, scatters, and keeps a log. Behind the feature `fake`; no program has it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use model::{Capabilities, Equipment, FailureReason, Machine, MachineId, MachineKind, Stage, SubjectFailure};
+use wire::{Frame, Job, Stream, Task};
+
+use crate::backend::{Backend, Boot, Booted, Guest, JobEnd, Observe};
+use crate::{MachineError, hash};
+
+/// The functions of every kernel that it boots, as a guest lists them.
+const SYMBOLS: &str = "Tffffffff81000000 vfs_read\nT1000 handle_mm_fault\nT1000 schedule\nT1000 _etext\n";
+/// Where the first of them is.
+const FUNCTION: &str = "ffffffff81000000";
+
+/// What the script is asked.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// The version of the build.
+    pub version: &'a str,
+    /// The replicate.
+    pub replicate: u64,
+    /// The job's name; none for the boot.
+    pub job: Option<&'a str>,
+    /// All of it.
+    pub whole: Option<&'a Job>,
+    /// How often the same was asked before.
+    pub times: usize,
+}
+
+/// What the machine does then.
+#[derive(Debug)]
+pub enum Does {
+    /// It boots; a job takes so many ticks for each operation.
+    Takes(u64),
+    /// A job takes about as many, never the same: up to so many percent more or less.
+    Around(u64, f64),
+    /// The agent sends these frames.
+    Says(Vec<Frame>),
+    /// The kernel fails.
+    Fails(Stage, FailureReason),
+    /// The kernel goes on until the machine's deadline.
+    Hangs(Stage),
+    /// The lab fails.
+    Breaks(MachineError),
+}
+
+type Script = dyn Fn(&Asked<'_>) -> Does + Send + Sync;
+
+/// What all equipments of a fake machine have in common.
+struct State {
+    script: Box<Script>,
+    asked: Mutex<BTreeMap<String, usize>>,
+    log: Mutex<Vec<String>>,
+    /// Builds that are booted now, and the most that ever were.
+    booted: Mutex<(usize, usize)>,
+}
+
+/// A machine that does what a script says.
+#[derive(Clone)]
+pub struct Fake {
+    identity: Machine,
+    capabilities: Capabilities,
+    state: Arc<State>,
+}
+
+impl fmt::Debug for Fake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fake").field("identity", &self.identity).finish_non_exhaustive()
+    }
+}
+
+/// A build that it has booted.
+#[derive(Debug)]
+struct FakeBooted {
+    machine: Arc<Fake>,
+    version: String,
+    replicate: u64,
+}
+
+impl Fake {
+    /// Returns a machine that can do all that the exact one can.
+    pub fn new(script: impl Fn(&Asked<'_>) -> Does + Send + Sync + 'static) -> Self {
+        let (asked, log, booted) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let state = Arc::new(State { script: Box::new(script), asked, log, booted });
+        let equipment = Equipment::PLAIN;
+        Self { identity: identity(&equipment), capabilities: MachineKind::Exact.capabilities(), state }
+    }
+
+    /// Changes what it can do.
+    #[must_use]
+    pub fn that_can(mut self, change: impl FnOnce(&mut Capabilities)) -> Self {
+        change(&mut self.capabilities);
+        self
+    }
+
+    /// Returns what it was asked to do so far, a line each: `boot 6.1 #1`, `6.1 #1 getppid`, `release 6.1 #1`.
+    #[must_use]
+    pub fn log(&self) -> Vec<String> {
+        lock(&self.state.log).clone()
+    }
+
+    /// Returns how many builds are booted now, and the most that were at the same time.
+    #[must_use]
+    pub fn booted(&self) -> (usize, usize) {
+        *lock(&self.state.booted)
+    }
+
+    fn ask(&self, version: &str, replicate: u64, job: Option<(&str, &Job)>) -> Does {
+        let (job, whole) = job.unzip();
+        let line = match job {
+            None => format!("boot {version} #{replicate}"),
+            Some(job) => format!("{version} #{replicate} {job}"),
+        };
+        lock(&self.state.log).push(line.clone());
+        let times = {
+            let mut asked = lock(&self.state.asked);
+            let times = asked.entry(line).or_default();
+            *times += 1;
+            *times - 1
+        };
+        (self.state.script)(&Asked { version, replicate, job, whole, times })
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn identity(equipment: &Equipment) -> Machine {
+    let fingerprint = vec![("equipment".to_owned(), equipment.to_string())];
+    let id = hash(&[b"fake\n", equipment.to_string().as_bytes()]);
+    let id = MachineId::from_hex(&id).unwrap_or_else(|_| unreachable!("a hash is one"));
+    Machine { id, kind: MachineKind::Exact, summary: "a fake machine".to_owned(), fingerprint }
+}
+
+fn failure(stage: Stage, reason: FailureReason) -> SubjectFailure {
+    let console_tail = reason.to_string();
+    SubjectFailure { stage, reason, console_tail }
+}
+
+impl Backend for Fake {
+    fn identity(&self) -> &Machine {
+        &self.identity
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+
+    fn equipped(&self, equipment: &Equipment, _: Option<&Path>) -> Result<Arc<dyn Backend>, MachineError> {
+        Ok(Arc::new(Self { identity: identity(equipment), ..self.clone() }))
+    }
+
+    fn boot(self: Arc<Self>, guest: &Guest<'_>, replicate: u64) -> Result<Boot, MachineError> {
+        let version = guest.build.version.clone();
+        match self.ask(&version, replicate, None) {
+            Does::Breaks(error) => Err(error),
+            Does::Fails(stage, reason) => Ok(Boot::Failed(failure(stage, reason), b"the console\n".to_vec())),
+            Does::Hangs(stage) => Ok(Boot::Failed(failure(stage, FailureReason::Hung), Vec::new())),
+            Does::Takes(_) | Does::Around(..) | Does::Says(_) => {
+                let mut booted = lock(&self.state.booted);
+                *booted = (booted.0 + 1, booted.1.max(booted.0 + 1));
+                drop(booted);
+                Ok(Boot::Ready(Box::new(FakeBooted { machine: self, version, replicate })))
+            }
+        }
+    }
+}
+
+impl Booted for FakeBooted {
+    fn run(&self, job: &Job, observe: Observe<'_>) -> Result<JobEnd, MachineError> {
+        // What the real ones refuse, this one refuses.
+        job.encode()?;
+        let (name, operations, iterations) = match &job.task {
+            Task::Environment => ("environment", 1, 0),
+            Task::Symbols => ("symbols", 1, 0),
+            Task::Rmap { case, .. } => (case.as_str(), 1, 0),
+            Task::Workload { name, operations, iterations, .. } => (name.as_str(), *operations, *iterations),
+            Task::Tool(tool) => (tool.command.first().map_or("tool", String::as_str), 1, tool.runs),
+        };
+        let file = |name: &str, text: &str| Frame::File { name: name.to_owned(), bytes: text.as_bytes().to_vec() };
+        let mut samples = Vec::new();
+        let stream = match self.machine.ask(&self.version, self.replicate, Some((name, job))) {
+            Does::Breaks(error) => return Err(error),
+            Does::Fails(stage, reason) => Err(failure(stage, reason)),
+            Does::Hangs(stage) => Err(failure(stage, FailureReason::Hung)),
+            Does::Says(frames) => Ok(frames),
+            Does::Takes(_) | Does::Around(..) if job.task == Task::Symbols => Ok(vec![file("symbols", SYMBOLS)]),
+            Does::Takes(_) | Does::Around(..) if job.task == Task::Environment => {
+                Ok(vec![file("/proc/cmdline", "quiet")])
+            }
+            Does::Takes(ticks) => {
+                samples = vec![ticks * operations; iterations as usize];
+                Ok(vec![Frame::Samples(samples.clone())])
+            }
+            Does::Around(ticks, percent) => {
+                let asked = lock(&self.machine.state.log).len();
+                let scattered = |n| {
+                    let share = draw(&format!("{} {} {name} {asked} {n}", self.version, self.replicate));
+                    let ticks = ticks as f64 * (1.0 + percent / 100.0 * (2.0 * share - 1.0));
+                    (ticks * operations as f64) as u64
+                };
+                samples = (0..iterations).map(scattered).collect();
+                Ok(vec![Frame::Samples(samples.clone())])
+            }
+        };
+        let stream = stream.map(|frames| Stream { frames });
+        let is_counted = !matches!(observe, Observe::Nothing) && self.machine.capabilities.counts;
+        let counts = (is_counted && !samples.is_empty()).then(|| counts(&samples));
+        Ok(JobEnd { stream, console: b"the console\n".to_vec(), counts, calls: None })
+    }
+
+    fn release(self: Box<Self>) -> Result<(), MachineError> {
+        lock(&self.machine.state.log).push(format!("release {} #{}", self.version, self.replicate));
+        Ok(())
+    }
+}
+
+impl Drop for FakeBooted {
+    fn drop(&mut self) {
+        lock(&self.machine.state.booted).0 -= 1;
+    }
+}
+
+/// Counts of regions that are all one function's, as the tracer writes them.
+fn counts(samples: &[u64]) -> Vec<u8> {
+    let regions: String = samples.iter().map(|ticks| format!("region 1 0 {ticks} 0 0\n")).collect();
+    format!("{regions}at {FUNCTION} {} 0 0\nend 0 0\n", samples.iter().sum::<u64>()).into_bytes()
+}
+
+/// Returns a number from 0 to 1 that looks like chance.
+fn draw(text: &str) -> f64 {
+    let digits = hash(&[text.as_bytes()]);
+    u32::from_str_radix(&digits[..8], 16).map_or(0.5, |number| f64::from(number) / f64::from(u32::MAX))
+}

@@ -1,0 +1,124 @@
+//! Checks of the files that are named, before any of them is touched: what is written must be nothing that is read.
+
+use std::fs::{File, Metadata};
+use std::io::Read;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use vmcore::DumpError;
+
+/// Most bytes of a VMCOREINFO text that is given: the kernel has a page for it.
+const NOTE_MAX: u64 = 1 << 20;
+/// What a redirected standard input is.
+const STANDARD_INPUT: &str = "/dev/stdin";
+
+/// Refuses outputs that are an input, by whatever name, or one another, or a disk; and inputs that have no offsets.
+///
+/// # Errors
+/// When there is one, by its name.
+pub(super) fn check(inputs: &[&Path], outputs: &[PathBuf]) -> Result<(), DumpError> {
+    let read: Vec<(&Path, Metadata)> = inputs.iter().filter_map(|path| Some((*path, path.metadata().ok()?))).collect();
+    let stream = |(_, data): &&(&Path, Metadata)| data.file_type().is_fifo() || data.file_type().is_socket();
+    if let Some((path, _)) = read.iter().find(stream) {
+        return usage(format!(
+            "{} is a pipe: a dump is read in any order, so put it into a file first",
+            path.display()
+        ));
+    }
+    let mut written: Vec<(&Path, Metadata)> = Vec::new();
+    for path in outputs {
+        // What is not there yet is no other file.
+        let Ok(data) = path.metadata() else { continue };
+        if data.file_type().is_fifo() || data.file_type().is_socket() {
+            return usage(format!(
+                "{} is a pipe, and a dump is written in any order: give --flattened, which writes to standard output",
+                path.display()
+            ));
+        }
+        if data.file_type().is_block_device() {
+            return usage(format!("{} is a disk: what was on it would show through; name a file", path.display()));
+        }
+        if let Some((input, _)) = read.iter().find(|(_, other)| is_same(other, &data)) {
+            let (path, input) = (path.display(), input.display());
+            return usage(format!("{path} is {input}, which is read: writing it would destroy it; name another file"));
+        }
+        if let Some((other, _)) = written.iter().find(|(_, other)| is_same(other, &data)) {
+            return usage(format!("{} and {} are the same file", other.display(), path.display()));
+        }
+        written.push((path, data));
+    }
+    let twice = outputs.iter().enumerate().find(|(n, path)| outputs[..*n].contains(path));
+    twice.map_or(Ok(()), |(_, path)| usage(format!("{} is named twice as a file to write", path.display())))
+}
+
+/// Refuses an output that standard input is read from.
+///
+/// # Errors
+/// When it is.
+pub(super) fn check_stream(output: &Path) -> Result<(), DumpError> {
+    let path = Path::new(STANDARD_INPUT);
+    let is_file = path.metadata().is_ok_and(|data| data.is_file());
+    let inputs: Vec<&Path> = is_file.then_some(path).into_iter().collect();
+    check(&inputs, &[output.to_owned()])
+}
+
+/// Reads a VMCOREINFO text.
+///
+/// # Errors
+/// When it cannot be read, or is larger than any.
+pub(super) fn note(path: &Path) -> Result<Vec<u8>, DumpError> {
+    let mut text = Vec::new();
+    let file = File::open(path).map_err(DumpError::reading(path, 0))?;
+    file.take(NOTE_MAX + 1).read_to_end(&mut text).map_err(DumpError::reading(path, 0))?;
+    if text.len() as u64 > NOTE_MAX {
+        return usage(format!("{} is larger than any VMCOREINFO", path.display()));
+    }
+    Ok(text)
+}
+
+/// Reads a file that says what to erase.
+///
+/// # Errors
+/// When it cannot be read, is larger than any, or is no text.
+pub(super) fn text(path: &Path) -> Result<String, DumpError> {
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(DumpError::reading(path, 0))?;
+    file.take(NOTE_MAX + 1).read_to_end(&mut bytes).map_err(DumpError::reading(path, 0))?;
+    if bytes.len() as u64 > NOTE_MAX {
+        return usage(format!("{} is larger than any list of data to erase", path.display()));
+    }
+    String::from_utf8(bytes).or_else(|_| usage(format!("{} is no text", path.display())))
+}
+
+/// Tells whether these are of one file. Devices such as /dev/null hold nothing.
+fn is_same(one: &Metadata, other: &Metadata) -> bool {
+    (one.dev(), one.ino()) == (other.dev(), other.ino()) && !one.file_type().is_char_device()
+}
+
+fn usage<T>(text: String) -> Result<T, DumpError> {
+    Err(DumpError::Usage(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{check, note};
+    use std::path::{Path, PathBuf};
+
+    #[test]
+    fn nothing_that_is_read_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        std::fs::write(path("in"), "dump").unwrap();
+        std::fs::hard_link(path("in"), path("link")).unwrap();
+        std::os::unix::fs::symlink(path("in"), path("symbolic")).unwrap();
+        let told = |output: &str| check(&[&path("in")], &[path(output)]).map_err(|error| error.to_string());
+        for same in ["in", "link", "symbolic"] {
+            assert!(told(same).unwrap_err().contains("writing it would destroy it"), "{same}");
+        }
+        assert_eq!(told("out"), Ok(()));
+        assert!(check(&[], &[path("a"), path("b"), path("a")]).is_err());
+        let null = PathBuf::from("/dev/null");
+        assert!(check(&[&null], std::slice::from_ref(&null)).is_ok());
+        assert!(note(Path::new("/dev/zero")).unwrap_err().to_string().contains("larger than any VMCOREINFO"));
+    }
+}

@@ -1,0 +1,109 @@
+//! Says what a file is, and prints the log in it.
+
+use serde::Serialize;
+
+use vmcore::{Dump, DumpError, Io, MemoryMap, Plan, Reader, Work, live, log, names};
+
+use crate::arguments::Look;
+use crate::report::size;
+use crate::save::open;
+use crate::{Exit, Host};
+
+/// Version of the JSON document: raised when a field changes its meaning or goes.
+const SCHEMA_VERSION: u32 = 1;
+
+/// What a file is.
+#[derive(Debug, Serialize)]
+struct Answer {
+    schema_version: u32,
+    format: &'static str,
+    flattened: bool,
+    complete: bool,
+    machine: &'static str,
+    release: String,
+    version: String,
+    node: String,
+    /// Seconds since 1970; nothing where the note does not tell.
+    crash_time: Option<u64>,
+    processors: usize,
+    page_bytes: u64,
+    memory_pages: u64,
+    stored_pages: u64,
+    /// The level that its writer noted; nothing for ELF.
+    level: Option<u32>,
+    /// Its pages were copied while the guest ran; left out where they were not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    live: bool,
+    /// Why it cannot be filtered, if it cannot.
+    not_filterable: Option<String>,
+}
+
+/// Carries out `info`.
+pub(crate) fn run(wish: &Look, host: &mut Host<'_>) -> Result<Exit, DumpError> {
+    let dump = open(&wish.files, &wish.ram, wish.vmcoreinfo.as_deref())?;
+    let answer = Answer::new(&dump)?;
+    host.answer_as(wish.json, &answer, &answer.text())?;
+    Ok(Exit::Fine)
+}
+
+/// Carries out `dmesg`.
+pub(crate) fn dmesg(wish: &Look, host: &mut Host<'_>) -> Result<Exit, DumpError> {
+    let dump = open(&wish.files, &wish.ram, wish.vmcoreinfo.as_deref())?;
+    let text = log(&mut Reader::new(&dump, Io::Read))?;
+    if wish.json {
+        let lines: Vec<&str> = text.lines().collect();
+        let json = serde_json::json!({ "schema_version": SCHEMA_VERSION, "lines": lines });
+        host.answer(&format!("{json:#}\n"))?;
+    } else {
+        host.answer(&text)?;
+    }
+    Ok(Exit::Fine)
+}
+
+impl Answer {
+    fn new(dump: &Dump) -> Result<Self, DumpError> {
+        let mut reader = Reader::new(dump, Io::Read);
+        let work = Work { threads: 1, io: Io::Read, memory: u64::MAX, folder: None };
+        let plan = Plan::make(dump, None, &work)?;
+        let [_, node, release, version, ..] = names(&mut reader);
+        Ok(Self {
+            schema_version: SCHEMA_VERSION,
+            format: dump.format().name(),
+            flattened: dump.flattened(),
+            complete: !dump.incomplete(),
+            machine: dump.machine().name(),
+            release,
+            version,
+            node,
+            crash_time: dump.info().text("CRASHTIME").and_then(|time| time.parse().ok()),
+            processors: dump.processors(),
+            page_bytes: dump.page_size(),
+            memory_pages: plan.memory(),
+            stored_pages: plan.kept(),
+            level: dump.level(),
+            live: live::is_live(dump),
+            not_filterable: MemoryMap::find(&mut reader).err().map(|error| error.to_string()),
+        })
+    }
+
+    fn text(&self) -> String {
+        let pages = |count: u64| format!("{count} pages, {}", size(count * self.page_bytes));
+        let format = format!("{}{}", self.format, if self.flattened { ", flattened" } else { "" });
+        let complete = if self.complete { "yes" } else { "NO: it ends early, or its writer did not come to its end" };
+        let mut rows = vec![
+            ("format", format),
+            ("complete", complete.to_owned()),
+            ("kernel", format!("{} {} {}", self.release, self.machine, self.version)),
+            ("node", self.node.clone()),
+            ("processors", self.processors.to_string()),
+            ("memory", pages(self.memory_pages)),
+            ("in the file", format!("{}{}", if self.complete { "" } else { "at most " }, pages(self.stored_pages))),
+        ];
+        rows.extend(self.crash_time.map(|time| ("crashed", format!("{time} s after 1970"))));
+        rows.extend(self.level.map(|level| ("level", level.to_string())));
+        rows.extend(self.live.then(|| ("live", "yes: its pages were copied while the guest ran".to_owned())));
+        let filter = self.not_filterable.as_ref().map_or_else(|| "yes".to_owned(), |why| format!("no: {why}"));
+        rows.push(("can be filtered", filter));
+        rows.into_iter().map(|(name, value)| format!("{name:<16} {value}\n")).collect()
+    }
+}

@@ -1,0 +1,181 @@
+//! What is said of a dump that was written: in words, and as JSON.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use vmcore::{Class, Codec, Level, Plan, Written};
+
+/// Version of the JSON document: raised when a field changes its meaning or goes.
+const SCHEMA_VERSION: u32 = 1;
+
+/// What was done.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    schema_version: u32,
+    /// The level that was taken.
+    level: u8,
+    compression: &'static str,
+    /// Bytes of a page.
+    page_bytes: u64,
+    pages: Pages,
+    output_bytes: u64,
+    complete: bool,
+    seconds: Seconds,
+    /// How long a running guest stood still, in milliseconds; left out where none did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stood_still_ms: Option<u64>,
+    warnings: Vec<String>,
+}
+
+/// Numbers of pages.
+#[derive(Debug, Serialize)]
+struct Pages {
+    memory: u64,
+    cache: u64,
+    private_cache: u64,
+    user: u64,
+    free: u64,
+    /// Of those free, on lists of processors.
+    free_listed: u64,
+    poisoned: u64,
+    offline: u64,
+    /// Their records could not be read; kept.
+    unknown: u64,
+    written: u64,
+    /// Of those written.
+    zero: u64,
+    /// Of those written, equal to another one.
+    shared: u64,
+    unreadable: u64,
+}
+
+/// How long it took.
+#[derive(Debug, Serialize)]
+struct Seconds {
+    filter: f64,
+    write: f64,
+}
+
+/// What a report is made of.
+#[derive(Debug)]
+pub(crate) struct Facts<'f> {
+    pub(crate) level: Level,
+    pub(crate) codec: Codec,
+    pub(crate) page: u64,
+    pub(crate) plan: &'f Plan<'f>,
+    pub(crate) written: &'f Written,
+    pub(crate) complete: bool,
+    pub(crate) filter: Duration,
+    pub(crate) write: Duration,
+    /// How long a running guest stood still.
+    pub(crate) stood_still: Option<Duration>,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Report {
+    pub(crate) fn new(facts: Facts<'_>) -> Self {
+        let counts = facts.plan.counts();
+        let of = |class: Class| counts.dropped[class as usize];
+        let written = facts.written;
+        Self {
+            schema_version: SCHEMA_VERSION,
+            level: facts.level.number(),
+            compression: facts.codec.name(),
+            page_bytes: facts.page,
+            pages: Pages {
+                memory: facts.plan.memory(),
+                cache: of(Class::Cache),
+                private_cache: of(Class::PrivateCache),
+                user: of(Class::User),
+                free: of(Class::Free),
+                free_listed: counts.listed,
+                poisoned: of(Class::Poisoned),
+                offline: of(Class::Offline),
+                unknown: counts.unknown,
+                written: written.pages,
+                zero: written.zero,
+                shared: written.twins,
+                unreadable: written.unreadable,
+            },
+            output_bytes: written.bytes,
+            complete: facts.complete,
+            seconds: Seconds { filter: facts.filter.as_secs_f64(), write: facts.write.as_secs_f64() },
+            stood_still_ms: facts.stood_still.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+            warnings: facts.warnings,
+        }
+    }
+
+    /// Returns the JSON document.
+    pub(crate) fn json(&self) -> String {
+        // Numbers and strings only: it cannot fail.
+        serde_json::to_string_pretty(self).map(|text| text + "\n").unwrap_or_default()
+    }
+
+    /// Returns one line on the whole.
+    pub(crate) fn line(&self) -> String {
+        let pages = &self.pages;
+        // With --dry-run there is no file.
+        let into = match self.output_bytes {
+            0 => String::new(),
+            bytes => format!(" into {}", size(bytes)),
+        };
+        format!(
+            "{} of {} pages {}written, {} of memory{into}{}{}",
+            pages.written,
+            pages.memory,
+            if into.is_empty() { "would be " } else { "" },
+            size(pages.memory * self.page_bytes),
+            self.stood_still(),
+            if self.complete { "" } else { "; the file says that it is INCOMPLETE" },
+        )
+    }
+
+    fn stood_still(&self) -> String {
+        self.stood_still_ms.map(|time| format!("; the guest stood still for {time} ms")).unwrap_or_default()
+    }
+
+    /// Returns a table of what became of the pages.
+    pub(crate) fn table(&self) -> String {
+        let pages = &self.pages;
+        let rows = [
+            ("memory", pages.memory),
+            ("left out: page cache", pages.cache),
+            ("left out: page cache, private", pages.private_cache),
+            ("left out: data of processes", pages.user),
+            ("left out: free", pages.free),
+            ("  of these on processors' lists", pages.free_listed),
+            ("left out: poisoned", pages.poisoned),
+            ("left out: offline", pages.offline),
+            ("kept: no record to be read", pages.unknown),
+            ("written", pages.written),
+            ("  of these zero, stored once", pages.zero),
+            ("  of these equal to another one", pages.shared),
+            ("not readable", pages.unreadable),
+        ];
+        let mut text = String::new();
+        for (name, count) in rows {
+            text.extend([format!("{name:<32} {count:>14} pages {:>12}\n", size(count * self.page_bytes))]);
+        }
+        text + &format!(
+            "level {}, compression {}; filter {:.3} s, write {:.3} s{}\n",
+            self.level,
+            self.compression,
+            self.seconds.filter,
+            self.seconds.write,
+            self.stood_still(),
+        )
+    }
+}
+
+/// Returns a size in words.
+pub(crate) fn size(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["bytes", "KiB", "MiB", "GiB", "TiB"];
+    let mut unit = 0;
+    let mut rest = bytes as f64;
+    while rest >= 1024.0 && unit + 1 < UNITS.len() {
+        rest /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{bytes} bytes") } else { format!("{rest:.1} {}", UNITS[unit]) }
+}

@@ -1,0 +1,482 @@
+//! Writes a dump.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use vmcore::live::{self, Guest, PATIENCE, Stopped};
+use vmcore::ram::{self, Part};
+use vmcore::{
+    Codec, Compressor, Dump, DumpError, Erasure, FileSink, Filter, Flattened, Io, Level, Overwrite, Plan, Progress,
+    Reader, Sink, Stream, Style, Vmlinux, Watched, Work, Written, log, names, vmcoreinfo, write_archive, write_elf,
+    write_kdump,
+};
+
+use crate::arguments::{Access, Compression, Look, Save};
+use crate::report::{self, Facts, Report};
+use crate::watch::{Screen, Watch, locked};
+use crate::{Exit, Host, files, usage};
+
+/// Carries out what is asked.
+pub(crate) fn run(wish: &Save, screen: Screen, host: &mut Host<'_>) -> Result<Exit, DumpError> {
+    if wish.rearrange {
+        return rearrange(wish, host);
+    }
+    if wish.dump_dmesg {
+        return dmesg(wish);
+    }
+    if let Some(path) = &wish.generate {
+        return generate(wish, path);
+    }
+    if wish.mem_usage {
+        if wish.files.is_empty() && wish.ram.is_empty() {
+            return Err(DumpError::Usage("--mem-usage needs a dump, or /proc/kcore".to_owned()));
+        }
+        let look = Look {
+            files: wish.files.clone(),
+            ram: wish.ram.clone(),
+            json: wish.json,
+            vmcoreinfo: wish.vmcoreinfo.clone(),
+        };
+        return usage::run(&look, if wish.message_level & 1 == 0 { Screen::Off } else { screen }, host);
+    }
+    let task = Task::new(wish, screen)?;
+    let (guest, dump) = opened(&task, host)?;
+    let task = Task { guest: Mutex::new(guest), ..task };
+    if let (true, Some(pages)) = (wish.reassemble, dump.missing()) {
+        return Err(DumpError::Usage(format!(
+            "pages {:#x} to {:#x} are in none of these files: name all files of the set, or leave --reassemble away to write what there is",
+            pages.start, pages.end
+        )));
+    }
+    let mut levels = wish.level.iter().peekable();
+    while let Some(level) = levels.next() {
+        match task.save(&dump, *level, host) {
+            Err(DumpError::NoSpace { path, offset }) if levels.peek().is_some() => {
+                let path = path.display();
+                task.make_room()?;
+                host.say(&format!("no space is left for {path} at offset {offset:#x}: again, with the next level"));
+            }
+            done => return done,
+        }
+    }
+    Err(DumpError::Usage("no level is named".to_owned()))
+}
+
+/// Opens what is to be read, and connects to the guest whose memory it is.
+fn opened(task: &Task<'_>, host: &mut Host<'_>) -> Result<(Option<Guest>, Dump), DumpError> {
+    let wish = task.wish;
+    let mut guest = wish.qmp.as_deref().map(|socket| Guest::connect(socket, PATIENCE, host.clock)).transpose()?;
+    let mut dump = open(&task.input, &wish.ram, wish.vmcoreinfo.as_deref())?;
+    if let Some(guest) = &mut guest {
+        guest.check_memory(host.clock)?;
+        if guest.runs(host.clock)? {
+            if wish.erase.is_some() {
+                // Data that moves between the search and the copy would be in the dump.
+                return Err(DumpError::Usage(
+                    "--erase: the guest runs, and what is to be erased may move while its pages are copied: let it stand still first (QMP `stop`)".to_owned(),
+                ));
+            }
+            dump = live::marked(dump);
+        } else {
+            host.say("the guest stands still already, and is left so");
+        }
+    }
+    if let Some(path) = &wish.erase {
+        let erasure = erasure(path, &dump, wish)?;
+        for warning in &erasure.warnings {
+            host.say(&format!("warning: {}: {warning}", path.display()));
+        }
+        dump = dump.with_erased(erasure);
+    }
+    Ok((guest, dump))
+}
+
+/// Turns a flattened stream into a file.
+fn rearrange(wish: &Save, host: &mut Host<'_>) -> Result<Exit, DumpError> {
+    let [path] = wish.files.as_slice() else {
+        return Err(DumpError::Usage(
+            "--rearrange reads standard input: name the file to write, and nothing else".to_owned(),
+        ));
+    };
+    files::check_stream(path)?;
+    // Half a stream may look like a whole dump: nothing of it stays, and what was there before does.
+    let sink = FileSink::replacing(path, overwrite(wish))?;
+    let size = vmcore::rearrange(host.input, &sink)?;
+    if wish.message_level & 2 != 0 {
+        host.say(&format!("{} written", report::size(size)));
+    }
+    Ok(Exit::Fine)
+}
+
+/// Finds what is to be erased.
+fn erasure(path: &Path, dump: &Dump, wish: &Save) -> Result<Erasure, DumpError> {
+    let text = files::text(path)?;
+    let Some(vmlinux) = &wish.vmlinux else {
+        return Err(DumpError::Usage("--erase needs the kernel's vmlinux: name it with -x".to_owned()));
+    };
+    Erasure::find(path, &text, &Vmlinux::open(vmlinux)?, &mut Reader::new(dump, Io::Read))
+}
+
+/// Writes a VMCOREINFO text into a file.
+fn generate(wish: &Save, path: &Path) -> Result<Exit, DumpError> {
+    let is_dump = !wish.files.is_empty() || !wish.ram.is_empty();
+    let text = match (&wish.vmlinux, is_dump) {
+        (Some(vmlinux), false) => {
+            files::check(&[vmlinux], &[path.to_owned()])?;
+            vmcoreinfo::of_vmlinux(&Vmlinux::open(vmlinux)?)?.into_bytes()
+        }
+        (None, true) => {
+            files::check(&inputs(&wish.files, wish), &[path.to_owned()])?;
+            vmcoreinfo::of_dump(&open(&wish.files, &wish.ram, wish.vmcoreinfo.as_deref())?)?
+        }
+        _ => {
+            return Err(DumpError::Usage(
+                "--generate FILE needs either -x VMLINUX or a dump to take the text from".to_owned(),
+            ));
+        }
+    };
+    let sink = FileSink::create(path, overwrite(wish))?;
+    sink.write(0, &text)?;
+    sink.finish(text.len() as u64)?;
+    Ok(Exit::Fine)
+}
+
+/// Writes the log into a file.
+fn dmesg(wish: &Save) -> Result<Exit, DumpError> {
+    let (input, path) = match wish.files.as_slice() {
+        [input, path] if wish.ram.is_empty() => (std::slice::from_ref(input), path),
+        [path] if !wish.ram.is_empty() => (&[][..], path),
+        _ => return Err(DumpError::Usage("--dump-dmesg needs a dump and the file to write".to_owned())),
+    };
+    files::check(&inputs(input, wish), std::slice::from_ref(path))?;
+    let dump = open(input, &wish.ram, wish.vmcoreinfo.as_deref())?;
+    let text = log(&mut Reader::new(&dump, Io::Read))?;
+    let sink = FileSink::create(path, overwrite(wish))?;
+    sink.write(0, text.as_bytes())?;
+    sink.finish(text.len() as u64)?;
+    Ok(Exit::Fine)
+}
+
+fn overwrite(wish: &Save) -> Overwrite {
+    if wish.force { Overwrite::Yes } else { Overwrite::No }
+}
+
+/// Returns all files that are read.
+fn inputs<'w>(dump: &'w [PathBuf], wish: &'w Save) -> Vec<&'w Path> {
+    let ram = wish.ram.iter().map(|part| part.path.as_path());
+    let others = [&wish.vmcoreinfo, &wish.vmlinux, &wish.erase].into_iter().flatten();
+    dump.iter().chain(others).map(PathBuf::as_path).chain(ram).collect()
+}
+
+/// Opens a dump or a guest's memory, with a note of its own if one is given, or one that is found in memory if it has none.
+pub(crate) fn open(files: &[PathBuf], ram: &[Part], note: Option<&Path>) -> Result<Dump, DumpError> {
+    if !ram.is_empty() {
+        let note = note.map(files::note).transpose()?;
+        return ram::open(ram, note.as_deref());
+    }
+    let dump = Dump::open(files)?;
+    match note {
+        None if dump.info().is_empty() => Ok(dump.with_found_info()),
+        None => Ok(dump),
+        Some(path) => Ok(dump.with_info(&files::note(path)?)),
+    }
+}
+
+/// What is to be done, checked.
+struct Task<'w> {
+    wish: &'w Save,
+    input: Vec<PathBuf>,
+    /// Nothing for standard output.
+    output: Vec<PathBuf>,
+    codec: Codec,
+    work: Work,
+    /// Files that were made, by this level or one before it.
+    made: Mutex<Vec<PathBuf>>,
+    /// Where progress is shown.
+    screen: Screen,
+    /// The guest whose memory it is.
+    guest: Mutex<Option<Guest>>,
+}
+
+/// What a scan of the memory map found.
+struct Scan<'d> {
+    filter: Option<Filter>,
+    plan: Plan<'d>,
+}
+
+impl<'w> Task<'w> {
+    fn new(wish: &'w Save, screen: Screen) -> Result<Self, DumpError> {
+        let usage = |text: &str| Err(DumpError::Usage(text.to_owned()));
+        let (input, output) =
+            match (wish.files.len(), wish.flattened || wish.archive && wish.files.len() == 1, wish.dry_run) {
+                _ if !wish.ram.is_empty() => (Vec::new(), Self::outputs(wish)?),
+                (0, ..) => return usage("name the dump to read, and the file to write: marvin-dump -d 31 VMCORE OUT"),
+                (1, true, _) | (1, _, true) => (wish.files.clone(), Vec::new()),
+                (1, ..) => {
+                    return usage(
+                        "name the file to write behind the dump, or give --flattened to write to standard output",
+                    );
+                }
+                (2.., ..) if wish.split => (wish.files[..1].to_vec(), wish.files[1..].to_vec()),
+                (2.., true, _) => return usage("--flattened writes to standard output: name the dump only"),
+                (count, ..) => {
+                    let (input, output) = wish.files.split_at(count - 1);
+                    (input.to_vec(), output.to_vec())
+                }
+            };
+        if wish.archive && output.is_empty() && !wish.dry_run && (wish.json || wish.verify) {
+            return usage("the archive goes to standard output: name a file for it to have --json or --verify");
+        }
+        files::check(&inputs(&input, wish), &output)?;
+        // Before a file is touched, and before long work.
+        let codec = codec(wish);
+        drop(Compressor::new(codec, wish.effort, 4096)?);
+        let taken = |path: &&PathBuf| std::fs::metadata(path).is_ok_and(|data| data.is_file());
+        if let (false, Some(path)) = (wish.force, output.iter().find(taken)) {
+            return Err(DumpError::Exists(path.clone()));
+        }
+        let threads = match wish.threads {
+            Some(threads) if threads > 0 => usize::from(threads),
+            _ => std::thread::available_parallelism().map_or(1, usize::from),
+        };
+        let memory = wish.cyclic_buffer.map_or(wish.memory, |kib| kib.saturating_mul(1024).max(wish.memory));
+        let read = wish.non_mmap || wish.io == Access::Read;
+        let io = if read { Io::Read } else { Io::within(memory, threads) };
+        // What does not fit into memory goes beside the output, where there is room for more than that.
+        let beside = output.first().and_then(|path| path.parent()).map(|folder| folder.join(""));
+        let folder = wish.work_dir.clone().or(beside).or_else(|| wish.dry_run.then(std::env::temp_dir));
+        let work = Work { threads, io, memory, folder };
+        let screen = if wish.message_level & 1 == 0 { Screen::Off } else { screen };
+        Ok(Self { wish, input, output, codec, work, screen, made: Mutex::default(), guest: Mutex::default() })
+    }
+
+    /// Returns the files to write where none is read.
+    fn outputs(wish: &Save) -> Result<Vec<PathBuf>, DumpError> {
+        let stream = wish.flattened || wish.archive || wish.dry_run;
+        let told = match wish.files.len() {
+            0 if !stream => "name the file to write: marvin-dump --ram FILE -d 31 OUT",
+            1.. if wish.flattened => "--flattened writes to standard output: name no file beside that of --ram",
+            2.. if !wish.split => "with --ram nothing else is read: name the file to write, and no other",
+            _ => return Ok(wish.files.clone()),
+        };
+        Err(DumpError::Usage(told.to_owned()))
+    }
+
+    fn save(&self, dump: &Dump, level: Level, host: &mut Host<'_>) -> Result<Exit, DumpError> {
+        let start = (host.clock)();
+        let mut reader = Reader::new(dump, self.work.io);
+        let (Scan { filter, plan }, stood_still) = self.scan(&mut reader, level, host)?;
+        if plan.memory() == 0 {
+            return Err(DumpError::malformed(dump.path(), 0, "there is no memory in it"));
+        }
+        let filtered = (host.clock)();
+        let style = Style {
+            codec: self.codec,
+            effort: self.wish.effort,
+            level,
+            part: None,
+            limit: self.wish.size_limit,
+            names: names(&mut reader),
+        };
+        let progress = Progress::default();
+        progress.expect(plan.kept() * dump.page_size());
+        let write = || self.write(&plan, &style, host.answers, &progress);
+        let written = self.watch(host.messages, host.clock).during("writing", &progress, write)?;
+        let warnings = warnings(dump, filter.as_ref(), &plan, &written);
+        for warning in &warnings {
+            host.say(&format!("warning: {warning}"));
+        }
+        let complete = written.unreadable == 0 && !written.full && !dump.incomplete();
+        let report = Report::new(Facts {
+            level,
+            codec: self.codec,
+            page: dump.page_size(),
+            plan: &plan,
+            written: &written,
+            complete,
+            filter: filtered - start,
+            write: (host.clock)() - filtered,
+            stood_still,
+            warnings,
+        });
+        if self.wish.json {
+            host.answer(&report.json())?;
+        }
+        if self.wish.show_stats || self.wish.message_level & 16 != 0 {
+            host.say(report.table().trim_end());
+        } else if self.wish.message_level & 2 != 0 {
+            host.say(&report.line());
+        }
+        if self.wish.verify && written.full {
+            host.say("not verified: the size limit left pages out");
+        } else if self.wish.verify && !self.output.is_empty() && !self.wish.dry_run {
+            let verified = self.verify(&plan, host)?;
+            if verified != Exit::Fine {
+                return Ok(verified);
+            }
+        }
+        Ok(if complete { Exit::Fine } else { Exit::Incomplete })
+    }
+
+    /// Finds out which pages are kept; a guest that runs stands still meanwhile. Returns for how long it did.
+    fn scan<'d>(
+        &self,
+        reader: &mut Reader<'d>,
+        level: Level,
+        host: &mut Host<'_>,
+    ) -> Result<(Scan<'d>, Option<Duration>), DumpError> {
+        let mut guest = locked(&self.guest);
+        let running = guest.as_mut().filter(|_| live::is_live(reader.dump()));
+        let stopped = running.map(|guest| guest.stop(host.clock)).transpose()?;
+        let scan = self.filter(reader, level, host);
+        // A guest that cannot go on is worse than a scan that failed.
+        let stood_still = stopped.map(Stopped::go_on).transpose()?;
+        Ok((scan?, stood_still))
+    }
+
+    fn filter<'d>(&self, reader: &mut Reader<'d>, level: Level, host: &mut Host<'_>) -> Result<Scan<'d>, DumpError> {
+        let dump = reader.dump();
+        let filter = Filter::for_level(reader, level)?;
+        let mut work = self.work.clone();
+        if let (Access::Auto, false, true, Some(filter)) = (self.wish.io, self.wish.non_mmap, reader.maps(), &filter) {
+            work.io = Plan::faster(dump, work.io, filter, host.clock)?;
+        }
+        let progress = Progress::default();
+        let plan = || Plan::make_watched(dump, filter.as_ref(), &work, &progress);
+        let plan = self.watch(host.messages, host.clock).during("filtering", &progress, plan)?;
+        let plan = match (&filter, self.wish.exclude_vmemmap) {
+            (Some(filter), true) => plan.with_thin_map(reader, filter)?,
+            _ => plan,
+        };
+        Ok(Scan { filter, plan })
+    }
+
+    /// Makes what says how far the work is.
+    fn watch<'h>(&self, messages: &'h mut (dyn Write + Send), clock: &'h dyn Fn() -> Duration) -> Watch<'h> {
+        Watch { screen: self.screen, messages, clock }
+    }
+
+    fn write(
+        &self,
+        plan: &Plan<'_>,
+        style: &Style,
+        answers: &mut (dyn Write + Send),
+        progress: &Progress,
+    ) -> Result<Written, DumpError> {
+        if self.wish.dry_run {
+            return Ok(Written { pages: plan.kept(), ..Written::default() });
+        }
+        if self.wish.split {
+            return self.split(plan, style, progress);
+        }
+        let sink: Box<dyn Sink + '_> = match self.output.first() {
+            None if self.wish.archive => Box::new(Stream::new(answers)),
+            None => Box::new(Flattened::begin(answers)?),
+            Some(path) => self.create(path)?,
+        };
+        let sink = Watched { sink, progress };
+        if self.wish.archive {
+            return write_archive(plan, style, &self.work, &sink);
+        }
+        if self.wish.elf {
+            return write_elf(plan, &self.work, &sink);
+        }
+        write_kdump(plan, style, &self.work, &sink)
+    }
+
+    /// Empties the files that the level before wrote: the bits of the next one may have to go to the same disk.
+    fn make_room(&self) -> Result<(), DumpError> {
+        locked(&self.made).iter().try_for_each(|path| FileSink::create(path, Overwrite::Yes).map(drop))
+    }
+
+    /// Creates a file to write; those of the level before, which had no room, may be overwritten.
+    fn create(&self, path: &Path) -> Result<Box<dyn Sink>, DumpError> {
+        let mut made = locked(&self.made);
+        if made.iter().any(|other| other == path) {
+            return Ok(Box::new(FileSink::create(path, Overwrite::Yes)?));
+        }
+        let sink = FileSink::create(path, overwrite(self.wish))?;
+        made.push(path.to_owned());
+        Ok(Box::new(sink))
+    }
+
+    /// Writes several files with about as many pages each.
+    fn split(&self, plan: &Plan<'_>, style: &Style, progress: &Progress) -> Result<Written, DumpError> {
+        let count = self.output.len() as u64;
+        let mut all = Written::default();
+        let mut start = 0;
+        for (n, path) in (1..).zip(&self.output) {
+            let end = if n == count { plan.dump().pages() } else { plan.page_at(plan.kept() * n / count)? };
+            let style = Style { part: Some(start..end), ..style.clone() };
+            let sink = self.create(path)?;
+            let written = write_kdump(plan, &style, &self.work, &Watched { sink, progress })?;
+            all.add(written);
+            start = end;
+        }
+        Ok(all)
+    }
+
+    /// Reads what was written again.
+    fn verify(&self, plan: &Plan<'_>, host: &mut Host<'_>) -> Result<Exit, DumpError> {
+        let copy = Dump::open(&self.output)?;
+        let differences = vmcore::verify(plan, &copy, &self.work)?;
+        match differences.first {
+            None => {
+                host.say(&format!("verified: {} pages are as they were", plan.kept()));
+                Ok(Exit::Fine)
+            }
+            Some(first) => {
+                let count = differences.pages;
+                host.say(&format!("error: {count} pages differ from the dump that was read, first page {first:#x}"));
+                Ok(Exit::Differs)
+            }
+        }
+    }
+}
+
+fn codec(wish: &Save) -> Codec {
+    match wish.compress {
+        _ if wish.zlib => Codec::Zlib,
+        _ if wish.lzo => Codec::Lzo,
+        _ if wish.snappy => Codec::Snappy,
+        None | Some(Compression::Zstd) => Codec::Zstd,
+        Some(Compression::Zlib) => Codec::Zlib,
+        Some(Compression::Snappy) => Codec::Snappy,
+        Some(Compression::Lzo) => Codec::Lzo,
+        Some(Compression::None) => Codec::None,
+    }
+}
+
+/// Says what the user should know, though a dump was written.
+fn warnings(dump: &Dump, filter: Option<&Filter>, plan: &Plan<'_>, written: &Written) -> Vec<String> {
+    let mut all = Vec::new();
+    if dump.incomplete() {
+        all.push("the dump that was read is not complete; so is what was written".to_owned());
+    }
+    if live::is_live(dump) {
+        all.push(
+            "the guest ran while its pages were copied: they are not of one moment, and the dump says so".to_owned(),
+        );
+    }
+    if filter.is_none() {
+        all.push("where broken and offline pages are is not known, so none are left out".to_owned());
+    }
+    if filter.is_some_and(|filter| !filter.knows_reserved()) {
+        all.push(
+            "neither note nor BTF tells PG_reserved: only pages of the kernel's image are certain to be kept"
+                .to_owned(),
+        );
+    }
+    if let Some(why) = &plan.counts().why {
+        all.push(format!("{} pages are kept because their records cannot be read: {why}", plan.counts().unknown));
+    }
+    if let Some(why) = &written.why {
+        all.push(format!("{} pages cannot be read and are missing: {why}", written.unreadable));
+    }
+    if written.full {
+        all.push("the size limit was reached: the last pages are missing".to_owned());
+    }
+    all
+}

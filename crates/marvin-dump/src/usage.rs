@@ -1,0 +1,146 @@
+//! Says what memory was used for: of a dump, or of the running kernel by its /proc/kcore.
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use serde::Serialize;
+
+use vmcore::{Class, DumpError, Io, Progress, Usage, Work};
+
+use crate::arguments::Look;
+use crate::report::size;
+use crate::save::open;
+use crate::watch::{Screen, Watch};
+use crate::{Exit, Host};
+
+/// Version of the JSON document: raised when a field changes its meaning or goes.
+const SCHEMA_VERSION: u32 = 1;
+/// The running kernel's memory, as an ELF file.
+const LIVE: &str = "/proc/kcore";
+
+#[derive(Debug, Serialize)]
+struct Answer {
+    schema_version: u32,
+    /// Bytes of a page.
+    page_bytes: u64,
+    pages: Pages,
+}
+
+/// Numbers of pages.
+#[derive(Debug, Serialize)]
+struct Pages {
+    memory: u64,
+    zero: u64,
+    cache: u64,
+    private_cache: u64,
+    user: u64,
+    free: u64,
+    poisoned: u64,
+    offline: u64,
+    kernel: u64,
+    unreadable: u64,
+    /// Left out of this dump already.
+    missing: u64,
+}
+
+/// Carries out `usage`.
+pub(crate) fn run(wish: &Look, screen: Screen, host: &mut Host<'_>) -> Result<Exit, DumpError> {
+    let dump =
+        open(&wish.files, &wish.ram, wish.vmcoreinfo.as_deref()).map_err(|error| explained(&wish.files, error))?;
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let work = Work { threads, io: Io::Map, memory: u64::MAX, folder: None };
+    let progress = Progress::default();
+    let count = || Usage::of(&dump, &work, &progress);
+    let mut watch = Watch { screen, messages: host.messages, clock: host.clock };
+    let usage = watch.during("counting", &progress, count)?;
+    if let Some(why) = &usage.why {
+        host.say(&format!("warning: {} pages cannot be read: {why}", usage.unreadable));
+    }
+    if let Some(why) = &usage.counts.why {
+        let count = usage.counts.unknown;
+        host.say(&format!("warning: {count} pages count as the kernel's because their records cannot be read: {why}"));
+    }
+    let answer = Answer::new(&usage, dump.page_size());
+    host.answer_as(wish.json, &answer, &answer.text())?;
+    Ok(Exit::Fine)
+}
+
+/// Says what is wrong with the running kernel's file, which is there for few.
+fn explained(files: &[impl AsRef<Path>], error: DumpError) -> DumpError {
+    let live = files.iter().any(|path| path.as_ref() == Path::new(LIVE));
+    let DumpError::Io { source, .. } = &error else { return error };
+    let why = match source.kind() {
+        _ if !live => return error,
+        ErrorKind::NotFound => "this kernel has none (CONFIG_PROC_KCORE), or it is hidden in a container",
+        ErrorKind::PermissionDenied => {
+            "only root may read it (CAP_SYS_RAWIO), and nobody on a kernel that is locked down"
+        }
+        _ => return error,
+    };
+    DumpError::Usage(format!("{LIVE} cannot be read: {why}; name a dump instead"))
+}
+
+impl Answer {
+    fn new(usage: &Usage, page_bytes: u64) -> Self {
+        let of = |class: Class| usage.counts.dropped[class as usize];
+        let pages = Pages {
+            memory: usage.memory,
+            zero: usage.zero,
+            cache: of(Class::Cache),
+            private_cache: of(Class::PrivateCache),
+            user: of(Class::User),
+            free: of(Class::Free),
+            poisoned: of(Class::Poisoned),
+            offline: of(Class::Offline),
+            kernel: usage.kernel,
+            unreadable: usage.unreadable,
+            missing: usage.missing,
+        };
+        Self { schema_version: SCHEMA_VERSION, page_bytes, pages }
+    }
+
+    fn text(&self) -> String {
+        let pages = &self.pages;
+        let rows = [
+            ("zero", "1", pages.zero),
+            ("page cache", "2", pages.cache),
+            ("page cache, private data", "4", pages.private_cache),
+            ("data of processes", "8", pages.user),
+            ("free", "16", pages.free),
+            ("poisoned", "always", pages.poisoned),
+            ("offline", "always", pages.offline),
+            ("other data of the kernel", "never", pages.kernel),
+            ("not readable", "never", pages.unreadable),
+            ("missing in this dump", "", pages.missing),
+            ("in all", "", pages.memory),
+        ];
+        let mut text = format!("{:<26} {:>14} {:>12}  left out by level\n", "kind", "pages", "size");
+        for (name, level, count) in rows {
+            let line = format!("{name:<26} {count:>14} {:>12}  {level}", size(count * self.page_bytes));
+            text.extend([line.trim_end(), "\n"]);
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Error, ErrorKind};
+    use std::path::PathBuf;
+
+    use vmcore::DumpError;
+
+    use super::{LIVE, explained};
+
+    #[test]
+    fn what_is_wrong_with_the_running_kernels_file_is_told() {
+        let told = |name: &str, kind: ErrorKind| {
+            let path = PathBuf::from(name);
+            let source = Error::from(kind);
+            explained(&[name], DumpError::Io { path, action: "read", offset: 0, source }).to_string()
+        };
+        insta::assert_snapshot!(told(LIVE, ErrorKind::NotFound), @"/proc/kcore cannot be read: this kernel has none (CONFIG_PROC_KCORE), or it is hidden in a container; name a dump instead");
+        insta::assert_snapshot!(told(LIVE, ErrorKind::PermissionDenied), @"/proc/kcore cannot be read: only root may read it (CAP_SYS_RAWIO), and nobody on a kernel that is locked down; name a dump instead");
+        insta::assert_snapshot!(told("vmcore", ErrorKind::PermissionDenied), @"vmcore could not be read at offset 0x0: permission denied");
+    }
+}

@@ -1,0 +1,163 @@
+//! Says how far a long piece of work is, on a terminal or in lines. The time is asked from the caller's clock.
+
+use std::io::Write;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use vmcore::Progress;
+
+/// Where progress is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Screen {
+    /// On a terminal: one line, written again and again.
+    Terminal,
+    /// Somewhere else, such as a file or a console's log: a line now and then.
+    #[default]
+    Plain,
+    /// Nowhere.
+    Off,
+}
+
+/// How often a line on a terminal is written: a slow console must not slow the work down.
+const TICK: Duration = Duration::from_millis(250);
+/// How often there is a line elsewhere.
+const SPARSE: Duration = Duration::from_secs(10);
+
+/// Who says how far the work is.
+pub(crate) struct Watch<'w> {
+    pub(crate) screen: Screen,
+    pub(crate) messages: &'w mut (dyn Write + Send),
+    pub(crate) clock: &'w dyn Fn() -> Duration,
+}
+
+impl Watch<'_> {
+    /// Does work in another thread, and says meanwhile how far it is; a line on a terminal is gone afterwards.
+    pub(crate) fn during<T: Send>(&mut self, phase: &str, progress: &Progress, work: impl FnOnce() -> T + Send) -> T {
+        if self.screen == Screen::Off {
+            return work();
+        }
+        let (start, mut shown) = ((self.clock)(), false);
+        let mut last = start;
+        let (done, wait) = channel::<()>();
+        let work = Mutex::new(Some((work, done)));
+        // The sender is dropped at the end, also at that of a panic: whoever waits wakes up.
+        let take = || match locked(&work).take() {
+            Some((work, done)) => (work(), drop(done)).0,
+            None => unreachable!("the work is taken once"),
+        };
+        let result = std::thread::scope(|scope| {
+            let Ok(worker) = std::thread::Builder::new().spawn_scoped(scope, take) else {
+                // Where the system gives no more threads, nobody watches.
+                return Ok(take());
+            };
+            while wait.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
+                let now = (self.clock)();
+                if self.screen == Screen::Terminal {
+                    self.say(&format!("\r{}\x1b[K", line(progress, phase, now.saturating_sub(start))));
+                    shown = true;
+                } else if now.saturating_sub(last) >= SPARSE {
+                    self.say(&format!("{}\n", line(progress, phase, now.saturating_sub(start))));
+                    last = now;
+                }
+            }
+            worker.join()
+        });
+        if shown {
+            self.say("\r\x1b[K");
+        }
+        result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+
+    /// Progress that nobody can read is no reason to stop.
+    fn say(&mut self, text: &str) {
+        drop(self.messages.write_all(text.as_bytes()).and_then(|()| self.messages.flush()));
+    }
+}
+
+/// Says how far it is: part, speed, and what remains if it goes on like that.
+fn line(progress: &Progress, phase: &str, spent: Duration) -> String {
+    let (done, total) = (progress.done(), progress.total().max(1));
+    let part = (done as f64 / total as f64).min(1.0);
+    let seconds = spent.as_secs_f64().max(0.001);
+    let speed = done as f64 / 1e6 / seconds;
+    let text = format!("{phase} {:>3.0} %, {speed:.0} MB/s", (part * 100.0).floor());
+    if done == 0 {
+        return text;
+    }
+    text + &format!(", {:.0} s remain", (seconds * (1.0 - part) / part).ceil())
+}
+
+/// Locks; what another thread left half-done when it panicked is thrown away with its panic.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    use vmcore::Progress;
+
+    use super::{Screen, Watch, line};
+
+    #[test]
+    fn a_line_says_part_speed_and_rest() {
+        let progress = Progress::default();
+        assert_eq!(line(&progress, "filtering", Duration::ZERO), "filtering   0 %, 0 MB/s");
+        progress.expect(8_000_000_000);
+        progress.add(2_000_000_000);
+        insta::assert_snapshot!(line(&progress, "filtering", Duration::from_secs(2)), @"filtering  25 %, 1000 MB/s, 6 s remain");
+        progress.add(9_000_000_000);
+        insta::assert_snapshot!(line(&progress, "writing", Duration::from_secs(4)), @"writing 100 %, 2750 MB/s, 0 s remain");
+    }
+
+    /// Runs work that ends when the clock was asked five times: once at the start, and for four lines.
+    fn seen(screen: Screen, step: Duration) -> String {
+        let (sender, receiver) = channel();
+        let asked = Cell::new(0_u32);
+        let clock = || {
+            asked.set(asked.get() + 1);
+            if asked.get() == 5 {
+                sender.send(()).unwrap();
+            }
+            step * asked.get()
+        };
+        let mut messages = Vec::new();
+        let progress = Progress::default();
+        progress.expect(100);
+        progress.add(50);
+        let mut watch = Watch { screen, messages: &mut messages, clock: &clock };
+        let answer = watch.during("writing", &progress, move || {
+            receiver.recv_timeout(Duration::from_secs(60)).unwrap();
+            7
+        });
+        assert_eq!(answer, 7);
+        String::from_utf8(messages).unwrap()
+    }
+
+    #[test]
+    fn a_terminal_gets_one_line_again_and_again() {
+        let text = seen(Screen::Terminal, Duration::from_secs(1));
+        assert!(text.starts_with("\rwriting  50 %, 0 MB/s, 1 s remain\x1b[K\rwriting"), "{text:?}");
+        assert!(text.ends_with("\x1b[K\r\x1b[K") && !text.contains('\n'), "{text:?}");
+    }
+
+    #[test]
+    fn elsewhere_lines_are_sparse() {
+        let text = seen(Screen::Plain, Duration::from_secs(5));
+        assert_eq!(text.lines().collect::<Vec<_>>()[0], "writing  50 %, 0 MB/s, 10 s remain");
+        assert!(text.lines().count() <= 3, "{text}");
+        assert_eq!(seen(Screen::Plain, Duration::from_secs(1)), "");
+    }
+
+    #[test]
+    #[should_panic(expected = "as it is")]
+    fn a_panic_of_the_work_goes_on() {
+        let clock = || Duration::ZERO;
+        let mut watch = Watch { screen: Screen::Plain, messages: &mut Vec::new(), clock: &clock };
+        watch.during("filtering", &Progress::default(), || std::panic::panic_any("as it is".to_owned()));
+    }
+}

@@ -1,0 +1,253 @@
+//! The command line, as a user sees it: what is said, what is written, and the exit code.
+
+use std::error::Error;
+use std::path::Path;
+
+use synthetic_dumps::Synthetic;
+use vmcore::{Dump, Io, Reader};
+
+use crate::Outcome;
+use crate::told::Told;
+
+/// Runs a command line in a folder; returns all that can be seen, and the bytes of the answer.
+fn seen(folder: &Path, line: &str, input: &[u8]) -> Result<(String, Vec<u8>), Box<dyn Error>> {
+    let told = Told::of(folder, line, input)?;
+    Ok((told.said(), told.answer))
+}
+
+fn folder() -> Result<tempfile::TempDir, Box<dyn Error>> {
+    let folder = tempfile::tempdir()?;
+    let groups = "0x010+40 anon\n 0x080+3 cache 4\n 0x100 free 8\n 0x400+100 slab\n 0x600 poisoned".to_owned();
+    let memory = vec![0..0x9f, 0x100..0x2000];
+    Synthetic { groups, memory, ..Synthetic::default() }.write(&folder.path().join("vmcore"))?;
+    Ok(folder)
+}
+
+/// Holds two dumps against each other: every page of memory is the same, or missing, in both.
+fn same(one: &Path, other: &[&Path]) -> Outcome {
+    let one = Dump::open(&[one.to_owned()])?;
+    let other = Dump::open(&other.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>())?;
+    let (mut first, mut second) = (Reader::new(&one, Io::Map), Reader::new(&other, Io::Read));
+    for page in 0..one.pages() {
+        let both = [&mut first, &mut second].map(|reader| reader.bytes(page * 4096, 4096).map(<[u8]>::to_vec).ok());
+        assert_eq!(both[0], both[1], "page {page:#x}");
+    }
+    assert_eq!(one.notes(), other.notes());
+    Ok(())
+}
+
+#[test]
+fn what_is_said_of_a_dump_that_is_written() -> Outcome {
+    let folder = folder()?;
+    let mut all = String::new();
+    for line in [
+        "-d 31 --compress none --threads 1 --verify @vmcore @out",
+        "-d 31 @vmcore @out",
+        "-d 31 -f --compress none --threads 1 --show-stats @vmcore @out",
+        "-d 0 -L 100K @vmcore @small",
+        "-d 0 -L 600K --compress none --threads 1 @vmcore @part",
+        "-d 31 --dry-run @vmcore",
+        "-d 31 -l --threads 1 @vmcore @lzo",
+        "-d 31 -f @vmcore @vmcore",
+        "-d 31 --effort 77 -c @vmcore @effort",
+        "-d 31 @vmcore",
+        "-d 31 @nothing @out",
+        "-d 31 @vmcore /dev/full",
+        "-d 17,31 @vmcore /dev/full",
+        "--dump-dmesg @vmcore @log",
+        "-d 31 @vmcore @nowhere/out",
+        "info @part",
+        "dmesg @vmcore",
+    ] {
+        all += &seen(folder.path(), line, b"")?.0;
+    }
+    insta::assert_snapshot!(all);
+    Ok(())
+}
+
+#[test]
+fn answers_are_documents() -> Outcome {
+    let folder = folder()?;
+    let mut all = String::new();
+    for line in [
+        "-d 31 --compress none --threads 1 --message-level 0 --json @vmcore @out",
+        "info @out",
+        "info --json @out",
+        "estimate @vmcore",
+        "estimate --json @out",
+    ] {
+        let (said, answer) = seen(folder.path(), line, b"")?;
+        all.push_str(&said);
+        all.push_str(&String::from_utf8(answer)?);
+    }
+    insta::assert_snapshot!(all);
+    Ok(())
+}
+
+#[test]
+fn all_forms_hold_the_same() -> Outcome {
+    let folder = folder()?;
+    let path = |name: &str| folder.path().join(name);
+    let fine = |line: &str, input: &[u8]| -> Result<Vec<u8>, Box<dyn Error>> {
+        let (said, answer) = seen(folder.path(), line, input)?;
+        assert!(said.ends_with("exit code 0\n"), "{said}");
+        Ok(answer)
+    };
+    fine("-d 31 -z --verify @vmcore @out", b"")?;
+    fine("-d 31 -p --split --verify @vmcore @s1 @s2 @s3", b"")?;
+    same(&path("out"), &[&path("s2"), &path("s3"), &path("s1")])?;
+    fine("--reassemble -c @s1 @s2 @s3 @whole", b"")?;
+    same(&path("out"), &[&path("whole")])?;
+    let stream = fine("-d 31 -F --threads 2 @vmcore", b"")?;
+    fine("-R @straight", &stream)?;
+    same(&path("out"), &[&path("straight")])?;
+    fine("-d 31 -E @vmcore @elf", b"")?;
+    fine("-d 31 @elf @again", b"")?;
+    same(&path("out"), &[&path("again")])?;
+    fine("-d 31 --io read @out @third", b"")?;
+    same(&path("out"), &[&path("third")])?;
+    fine("-d 0 -E @vmcore @all", b"")?;
+    fine("-d 0 @vmcore @direct", b"")?;
+    fine("-d 0 @all @around", b"")?;
+    same(&path("direct"), &[&path("around")])
+}
+
+#[test]
+fn a_stream_that_is_cut_off_is_told() -> Outcome {
+    let folder = folder()?;
+    let stream = seen(folder.path(), "-d 31 -F --compress none --threads 1 --message-level 0 @vmcore", b"")?.1;
+    let mut all = seen(folder.path(), "-R @cut", &stream[..stream.len() - 20])?.0;
+    all += &seen(folder.path(), "-R @text", &[b'a'; 5000])?.0;
+    all += &seen(folder.path(), "-R @empty", b"")?.0;
+    insta::assert_snapshot!(all);
+    Ok(())
+}
+
+#[test]
+fn pages_that_an_incomplete_file_lacks_are_missing_in_elf_too() -> Outcome {
+    let folder = folder()?;
+    seen(folder.path(), "-d 0 --compress none --threads 1 @vmcore @whole", b"")?;
+    let path = folder.path().join("whole");
+    let file = std::fs::File::options().read(true).write(true).open(&path)?;
+    let mut head = [0; 464];
+    std::os::unix::fs::FileExt::read_exact_at(&file, &mut head, 0)?;
+    let number = |at: usize| u64::from(u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]));
+    // The descriptor of the tenth page, which its writer did not come to.
+    let at = (1 + number(432) + number(436)) * 4096 + 10 * 24;
+    std::os::unix::fs::FileExt::write_all_at(&file, &[0; 24], at)?;
+    let said = seen(folder.path(), "-d 0 -E @whole @elf", b"")?.0;
+    assert!(said.contains("1 pages cannot be read and are missing"), "{said}");
+    assert!(said.ends_with("exit code 3\n"), "{said}");
+    assert!(Dump::open(&[folder.path().join("elf")])?.incomplete());
+    Ok(())
+}
+
+#[test]
+fn a_flattened_file_without_its_end_is_incomplete() -> Outcome {
+    let folder = folder()?;
+    let stream = seen(folder.path(), "-d 31 -F --message-level 0 @vmcore", b"")?.1;
+    for (length, incomplete) in [(stream.len(), false), (stream.len() - 16, true), (stream.len() - 100, true)] {
+        let path = folder.path().join("flat");
+        std::fs::write(&path, &stream[..length])?;
+        assert_eq!(Dump::open(&[path])?.incomplete(), incomplete, "{length}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_split_set_without_one_of_its_files_is_incomplete() -> Outcome {
+    let folder = folder()?;
+    seen(folder.path(), "-d 31 --split @vmcore @s1 @s2 @s3", b"")?;
+    for (names, incomplete) in [("s1 s2 s3", false), ("s1 s3", true), ("s1 s2", true), ("s2 s3", true), ("s1", true)] {
+        let paths: Vec<_> = names.split(' ').map(|name| folder.path().join(name)).collect();
+        assert_eq!(Dump::open(&paths)?.incomplete(), incomplete, "{names}");
+    }
+    let said = seen(folder.path(), "-d 0 @s1 @s3 @whole", b"")?.0;
+    assert!(said.ends_with("exit code 3\n"), "{said}");
+    assert!(Dump::open(&[folder.path().join("whole")])?.incomplete());
+    let answer = String::from_utf8(seen(folder.path(), "-d 0 --json @whole @again", b"")?.1)?;
+    assert!(answer.contains("\"complete\": false"), "{answer}");
+    let answer = String::from_utf8(seen(folder.path(), "info --json @again", b"")?.1)?;
+    assert!(answer.contains("\"level\": 31"), "{answer}");
+    Ok(())
+}
+
+#[test]
+fn a_dump_without_memory_is_an_error() -> Outcome {
+    let folder = folder()?;
+    let path = folder.path().join("vmcore");
+    let mut bytes = std::fs::read(&path)?;
+    // One program header: that of the notes.
+    bytes[56] = 1;
+    std::fs::write(&path, bytes)?;
+    let said = seen(folder.path(), "-d 0 @vmcore @out", b"")?.0;
+    assert!(said.contains("there is no memory in it") && said.ends_with("exit code 2\n"), "{said}");
+    assert!(!folder.path().join("out").exists());
+    Ok(())
+}
+
+#[test]
+fn a_dump_that_the_limit_cut_is_incomplete_and_not_different() -> Outcome {
+    let folder = folder()?;
+    let line = "-d 0 -L 600K --compress none --threads 1 --verify @vmcore @part";
+    let said = seen(folder.path(), line, b"")?.0;
+    assert!(said.contains("not verified"), "{said}");
+    assert!(said.ends_with("exit code 3\n"), "{said}");
+    Ok(())
+}
+
+#[test]
+fn a_copy_that_differs_is_found() -> Outcome {
+    let folder = folder()?;
+    seen(folder.path(), "-d 0 -E @vmcore @copy", b"")?;
+    let (one, copy) = (folder.path().join("vmcore"), folder.path().join("copy"));
+    let file = std::fs::File::options().write(true).open(&copy)?;
+    let end = file.metadata()?.len();
+    std::os::unix::fs::FileExt::write_all_at(&file, b"x", end - 4096)?;
+    let (dump, copy) = (Dump::open(&[one])?, Dump::open(&[copy])?);
+    let work = vmcore::Work { threads: 1, io: Io::Map, memory: 1 << 20, folder: None };
+    let filter = vmcore::Filter::for_level(&mut Reader::new(&dump, Io::Map), vmcore::Level::new(0).ok_or("no level")?)?;
+    let plan = vmcore::Plan::make(&dump, filter.as_ref(), &work)?;
+    let found = vmcore::verify(&plan, &copy, &work)?;
+    assert_eq!(found, vmcore::Differences { pages: 1, first: Some(0x1fff) });
+    Ok(())
+}
+
+#[test]
+fn pipes_that_nobody_writes_or_reads_are_not_waited_for() -> Outcome {
+    let folder = folder()?;
+    assert!(std::process::Command::new("mkfifo").arg(folder.path().join("pipe")).status()?.success());
+    for line in
+        ["info @pipe", "info --ram @pipe", "usage @pipe", "-d 31 @pipe @out", "-d 31 @vmcore @pipe", "-f -R @pipe"]
+    {
+        let said = seen(folder.path(), line, b"")?.0;
+        assert!(said.contains("FOLDER/pipe is a pipe") && said.ends_with("exit code 2\n"), "{said}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_file_that_may_not_grow_is_as_a_full_disk() -> Outcome {
+    let folder = folder()?;
+    // As the program is run, for the system would end it by a signal.
+    let line = format!(
+        "ulimit -f 1000 && exec {} --threads 1 -d 0,31 --compress none vmcore out",
+        env!("CARGO_BIN_EXE_marvin-dump")
+    );
+    let output = std::process::Command::new("sh").args(["-c", &line]).current_dir(folder.path()).output()?;
+    let said = String::from_utf8(output.stderr)?;
+    assert!(said.contains("again, with the next level"), "{said}");
+    assert!(said.contains("error: no space is left for out") && output.status.code() == Some(5), "{said}");
+    assert!(Dump::open(&[folder.path().join("out")])?.incomplete());
+    Ok(())
+}
+
+#[test]
+fn a_folder_is_a_wrong_name() -> Outcome {
+    let folder = folder()?;
+    for line in ["info @", "-d 31 @ @out", "-d 31 -f @vmcore @", "-d 31 @vmcore/in @out"] {
+        let said = seen(folder.path(), line, b"")?.0;
+        assert!(said.contains("irectory (os error") && said.ends_with("exit code 2\n"), "{said}");
+    }
+    Ok(())
+}

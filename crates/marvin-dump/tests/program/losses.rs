@@ -1,0 +1,205 @@
+//! What must not happen unseen: pages that are read though they are broken, parts of different dumps in one, bytes that
+//! nobody wrote, a file that was there and is gone, a log without an end.
+
+use std::error::Error;
+use std::fs::File;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+
+use synthetic_dumps::Synthetic;
+use vmcore::{Dump, Io, Reader};
+
+use crate::Outcome;
+use crate::told::Told;
+
+/// Runs a command line in a folder; returns what is said and the answer.
+fn seen(folder: &Path, line: &str, input: &[u8]) -> Result<(String, Vec<u8>), Box<dyn Error>> {
+    let told = Told::of(folder, line, input)?;
+    Ok((told.said(), told.answer))
+}
+
+fn synthetic(groups: &str) -> Synthetic {
+    Synthetic { groups: groups.to_owned(), memory: vec![0..0x9f, 0x100..0x2000], ..Synthetic::default() }
+}
+
+const GROUPS: &str = "0x010+40 anon\n 0x080+3 cache 4\n 0x100 free 8\n 0x400+100 slab\n 0x600+2 poisoned\n 0x602 slab";
+
+fn folder() -> Result<tempfile::TempDir, Box<dyn Error>> {
+    let folder = tempfile::tempdir()?;
+    synthetic(GROUPS).write(&folder.path().join("vmcore"))?;
+    Ok(folder)
+}
+
+#[test]
+fn elf_output_has_no_dropped_page_in_it() -> Outcome {
+    let folder = folder()?;
+    for line in ["-d 0 -E @vmcore @elf", "-d 31 -E -f @vmcore @elf"] {
+        let said = seen(folder.path(), line, b"")?.0;
+        assert!(said.ends_with("exit code 0\n"), "{said}");
+        let copy = Dump::open(&[folder.path().join("elf")])?;
+        let mut reader = Reader::new(&copy, Io::Map);
+        // Pages of the dump hold their number.
+        assert_eq!(reader.bytes(0x602 * 4096, 2)?, [2, 6]);
+        assert_eq!(reader.bytes(0x600 * 4096, 8192)?, [0; 8192], "{line}");
+        let data = std::fs::metadata(folder.path().join("elf"))?;
+        assert!(data.blocks() * 512 < data.len(), "{line}: dropped pages are holes");
+    }
+    Ok(())
+}
+
+#[test]
+fn flattened_elf_has_all_its_bytes() -> Outcome {
+    let folder = folder()?;
+    let stream = seen(folder.path(), "-d 31 -E -F --message-level 0 @vmcore", b"")?.1;
+    std::fs::write(folder.path().join("flat"), stream)?;
+    let said = seen(folder.path(), "-d 31 -E @vmcore @elf", b"")?.0
+        + &seen(folder.path(), "-d 0 -z --verify @elf @one", b"")?.0
+        + &seen(folder.path(), "-d 0 -z --verify @flat @two", b"")?.0;
+    assert_eq!(said.matches("exit code 0\n").count(), 3, "{said}");
+    Ok(())
+}
+
+#[test]
+fn parts_of_different_dumps_are_not_put_together() -> Outcome {
+    let folder = folder()?;
+    synthetic("0x010+40 anon").write(&folder.path().join("other"))?;
+    let mut renamed = synthetic(GROUPS);
+    renamed.kernel.release = "6.12.1";
+    renamed.write(&folder.path().join("renamed"))?;
+    let mut all = String::new();
+    for line in [
+        "-d 31 --split --message-level 0 @vmcore @s1 @s2 @s3",
+        "-d 31 --split --message-level 0 @other @o1 @o2",
+        "-d 31 --split --message-level 0 @renamed @r1 @r2 @r3",
+        "--reassemble @s1 @o2 @whole",
+        "--reassemble @s1 @r2 @s3 @whole",
+        "--reassemble @s1 @s2 @s2 @whole",
+        "--reassemble @s1 @s3 @whole",
+        "--reassemble @s2 @s3 @whole",
+        "--reassemble @s1 @s2 @whole",
+        "-d 0 --threads 1 --compress none @s1 @s3 @whole",
+    ] {
+        all += &seen(folder.path(), line, b"")?.0;
+    }
+    insta::assert_snapshot!(all);
+    Ok(())
+}
+
+/// Where each record of a stream begins, for which offset it is, and its size.
+type Records = Vec<(usize, u64, usize)>;
+
+fn records(stream: &[u8]) -> Result<Records, Box<dyn Error>> {
+    let number = |at: usize| stream[at..at + 8].try_into().map(u64::from_be_bytes);
+    let (mut at, mut found) = (4096, Vec::new());
+    while number(at)? != u64::MAX {
+        let size = usize::try_from(number(at + 8)?)?;
+        found.push((at, number(at)?, size));
+        at += 16 + size;
+    }
+    Ok(found)
+}
+
+#[test]
+fn what_no_record_has_is_not_taken_for_zeros() -> Outcome {
+    let folder = folder()?;
+    let stream = seen(folder.path(), "-d 31 -F --compress none --threads 1 --message-level 0 @vmcore", b"")?.1;
+    let path = folder.path().join("flat");
+    let all = records(&stream)?;
+    let mut fine = Vec::new();
+    let count = all.len();
+    for (at, _, size) in all {
+        let mut less = stream[..at].to_vec();
+        less.extend(&stream[at + 16 + size..]);
+        std::fs::write(&path, less)?;
+        let said = seen(folder.path(), "-d 0 -f --compress none --threads 1 --verify @flat @again", b"")?.0;
+        if said.ends_with("exit code 0\n") {
+            fine.push(size);
+        }
+    }
+    // Only the rest of both bitmaps, behind the bits of the last page, means nothing.
+    assert_eq!(fine, [4096 - 0x2000 / 8; 2]);
+    assert!(count > 7, "{count}");
+    let (at, _, size) = records(&stream)?[2];
+    let strange = [&stream[..at + 8], &u64::MAX.to_be_bytes(), &stream[at + 16 + size..]].concat();
+    std::fs::write(&path, &strange)?;
+    let said = seen(folder.path(), "info @flat", b"")?.0 + &seen(folder.path(), "-R @out", &strange)?.0;
+    insta::assert_snapshot!(said);
+    Ok(())
+}
+
+#[test]
+fn a_stream_that_is_none_takes_nothing_away() -> Outcome {
+    let folder = folder()?;
+    let path = folder.path().join("there");
+    std::fs::write(&path, "precious")?;
+    std::os::unix::fs::symlink(&path, folder.path().join("link"))?;
+    let stream = seen(folder.path(), "-d 31 -F --message-level 0 @vmcore", b"")?.1;
+    for name in ["there", "link"] {
+        for input in [&b""[..], &[b'a'; 5000], &stream[..stream.len() - 20]] {
+            let said = seen(folder.path(), &format!("-f -R @{name}"), input)?.0;
+            assert!(said.ends_with("exit code 2\n"), "{said}");
+            assert_eq!(std::fs::read(&path)?, b"precious");
+        }
+    }
+    let said = seen(folder.path(), "-R @there", &stream)?.0;
+    assert!(said.contains("exists already"), "{said}");
+    let said = seen(folder.path(), "-f -R @link", &stream)?.0;
+    assert!(said.ends_with("exit code 0\n"), "{said}");
+    assert!(!Dump::open(&[path])?.incomplete());
+    let names = std::fs::read_dir(folder.path())?.collect::<Result<Vec<_>, _>>()?;
+    assert_eq!(names.len(), 3, "nothing else is left: {names:?}");
+    Ok(())
+}
+
+/// The note's lines on a log whose structures are in the image's first page, and its bytes in the second.
+const LOG_NOTE: &str = "SYMBOL(prb)=ffffffff81000800\n\
+    OFFSET(printk_ringbuffer.desc_ring)=0\nOFFSET(printk_ringbuffer.text_data_ring)=64\nOFFSET(atomic_long_t.counter)=0\n\
+    OFFSET(prb_desc_ring.count_bits)=0\nOFFSET(prb_desc_ring.descs)=8\nOFFSET(prb_desc_ring.infos)=16\n\
+    OFFSET(prb_desc_ring.head_id)=24\nOFFSET(prb_desc_ring.tail_id)=32\n\
+    OFFSET(prb_data_ring.size_bits)=0\nOFFSET(prb_data_ring.data)=8\n\
+    OFFSET(prb_desc.state_var)=0\nOFFSET(prb_desc.text_blk_lpos)=8\nSIZE(prb_desc)=24\n\
+    OFFSET(prb_data_blk_lpos.begin)=0\nOFFSET(prb_data_blk_lpos.next)=8\n\
+    OFFSET(printk_info.ts_nsec)=0\nOFFSET(printk_info.text_len)=8\nSIZE(printk_info)=16\n";
+
+/// Writes a log of `count` records of `length` bytes each, all the same, into a dump; returns what is read of it.
+fn log(path: &Path, count: u64, length: u16, size_bits: u64) -> Result<String, Box<dyn Error>> {
+    const IMAGE: u64 = 0xffff_ffff_8100_0000;
+    Synthetic::default().write(path)?;
+    let file = File::options().write(true).open(path)?;
+    let page = file.metadata()?.len() - (0x2000 - 0x1000 - 1000) * 4096;
+    let put = |at: u64, numbers: &[u64]| {
+        let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+        file.write_all_at(&bytes, page + at)
+    };
+    put(0x800, &[IMAGE + 0x808])?;
+    put(0x808, &[5, IMAGE + 0xa00, IMAGE + 0xd00, count - 1, 0, 0, 0, 0, size_bits, IMAGE + 0x1000])?;
+    for id in 0..count {
+        put(0xa00 + id * 24, &[1 << 62 | id, 0, 64])?;
+        put(0xd00 + id * 16, &[1_234_567_000 * (id + 1), u64::from(length)])?;
+    }
+    file.write_all_at(&[b'x'; 4096], page + 4096)?;
+    file.write_all_at(b"hello\nyou\x1b", page + 4096 + 8)?;
+    let dump = Dump::open(&[path.to_owned()])?;
+    let mut text: Vec<u8> =
+        dump.info().lines().flat_map(|(key, value)| format!("{key}={value}\n").into_bytes()).collect();
+    text.extend(LOG_NOTE.bytes());
+    let dump = dump.with_info(&text);
+    Ok(vmcore::log(&mut Reader::new(&dump, Io::Read))?)
+}
+
+#[test]
+fn a_log_has_an_end_whatever_it_says() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("vmcore");
+    insta::assert_snapshot!(log(&path, 2, 10, 12)?, @r"
+    [    1.234567] hello
+    [    1.234567] you\u{1b}
+    [    2.469134] hello
+    [    2.469134] you\u{1b}
+    ");
+    // Thirty-two records of a page each, in a ring that has one page.
+    let lies = log(&path, 32, 4000, 12)?;
+    assert!(lies.len() < 10_000 && lies.ends_with("or than 128 MiB\n"), "{}", lies.len());
+    insta::assert_snapshot!(log(&path, 2, 10, 31).unwrap_err(), @"the VMCOREINFO note says SYMBOL(prb)=ffffffff81000800: there is no ring buffer of a sane size there");
+    Ok(())
+}

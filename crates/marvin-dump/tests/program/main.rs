@@ -1,0 +1,17 @@
+//! Stories of the command line: what is asked for, what is said and written, and the exit code.
+
+mod archive;
+mod command;
+mod erase;
+mod experiment;
+mod live;
+mod losses;
+mod progress;
+mod ram;
+mod thin;
+mod told;
+mod usage;
+mod vmcoreinfo;
+
+/// What a test returns.
+type Outcome = Result<(), Box<dyn std::error::Error>>;

@@ -1,0 +1,78 @@
+//! What is said while a dump is filtered and written.
+
+use std::error::Error;
+use std::io::{self, Cursor, Write};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use clap::Parser;
+use marvin_dump::{Arguments, Host, Screen, run};
+use synthetic_dumps::Synthetic;
+
+/// A stream whose reader is slow: it takes nothing before somebody looked at the clock a few times.
+struct Slow<'s> {
+    begun: &'s AtomicBool,
+    wait: Option<Receiver<()>>,
+}
+
+impl Write for Slow<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.begun.store(true, Ordering::Relaxed);
+        if let Some(wait) = self.wait.take() {
+            wait.recv_timeout(Duration::from_secs(60)).map_err(io::Error::other)?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Writes a dump to a slow stream, with a clock that goes on by `step` whenever it is asked; returns what was said.
+fn said(screen: Screen, level: u8, step: u64) -> Result<String, Box<dyn Error>> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("vmcore");
+    Synthetic { groups: "0x010+40 anon".to_owned(), ..Synthetic::default() }.write(&path)?;
+    let line = format!("marvin-dump -d 31 -F --io read --message-level {level}");
+    let arguments = Arguments::try_parse_from(line.split(' ').map(Into::into).chain([path.into_os_string()]))?;
+    let (begun, asked) = (AtomicBool::new(false), AtomicU64::new(0));
+    let (wake, wait) = channel();
+    let clock = || {
+        if begun.load(Ordering::Relaxed) && asked.fetch_add(1, Ordering::Relaxed) == 3 {
+            // Nobody waits for it any more only after the test has failed.
+            wake.send(()).ok();
+        }
+        Duration::from_secs(step * asked.load(Ordering::Relaxed))
+    };
+    // With nothing to be said nobody asks for the time.
+    let wait = (level & 1 == 1).then_some(wait);
+    let (mut input, mut answers, mut messages) = (Cursor::new(Vec::new()), Slow { begun: &begun, wait }, Vec::new());
+    let mut host = Host { input: &mut input, answers: &mut answers, messages: &mut messages, clock: &clock };
+    assert_eq!(run(&arguments, screen, &mut host).code(), 0);
+    Ok(String::from_utf8(messages)?)
+}
+
+#[test]
+fn a_terminal_sees_how_far_it_is() -> Result<(), Box<dyn Error>> {
+    let said = said(Screen::Terminal, 1, 1)?;
+    assert!(said.contains("\rwriting   0 %, 0 MB/s\x1b[K\r"), "{said:?}");
+    assert!(said.ends_with("\r\x1b[K") && !said.contains('\n'), "{said:?}");
+    Ok(())
+}
+
+#[test]
+fn elsewhere_there_is_a_line_now_and_then() -> Result<(), Box<dyn Error>> {
+    assert_eq!(said(Screen::Plain, 1, 0)?, "");
+    let said = said(Screen::Plain, 1, 11)?;
+    assert!(said.starts_with("writing   0 %, 0 MB/s\n") && !said.contains(['\r', '\x1b']), "{said:?}");
+    Ok(())
+}
+
+#[test]
+fn who_wants_no_progress_gets_none() -> Result<(), Box<dyn Error>> {
+    assert_eq!(said(Screen::Terminal, 4, 11)?, "");
+    assert_eq!(said(Screen::Terminal, 2, 11)?.lines().count(), 1);
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! The memory map without what it says of dropped pages (`--exclude-vmemmap`).
+
+use std::error::Error;
+use std::path::Path;
+
+use clap::Parser;
+use marvin_dump::Arguments;
+use synthetic_dumps::Synthetic;
+use vmcore::{Dump, Io, Reader};
+
+use crate::Outcome;
+use crate::told::Told;
+
+/// Bytes of a page, and records in it.
+const PAGE: usize = 4096;
+const RECORDS: u64 = 64;
+
+/// Runs a command line in a folder; returns all that can be seen.
+fn seen(folder: &Path, line: &str) -> Result<String, Box<dyn Error>> {
+    Ok(Told::of(folder, line, &[])?.said())
+}
+
+/// A page's number and its bytes.
+type Page = (u64, Vec<u8>);
+
+/// Returns all pages that a dump has.
+fn pages(path: &Path) -> Result<Vec<Page>, Box<dyn Error>> {
+    let dump = Dump::open(&[path.to_owned()])?;
+    let mut reader = Reader::new(&dump, Io::Read);
+    let page = |n: u64| reader.bytes(n * PAGE as u64, PAGE).ok().map(|bytes| (n, bytes.to_vec()));
+    Ok((0..dump.pages()).filter_map(page).collect())
+}
+
+/// What a record of a dropped page becomes.
+fn nobody() -> [u8; 64] {
+    let mut record = [0; 64];
+    record[48..52].fill(0xff);
+    record
+}
+
+/// Pages 0x400 to 0x7ff are anonymous, but for one that is the kernel's; 0x800 to 0xbff are free blocks and 0xc00 to 0xfff
+/// page cache.
+const GROUPS: &str = "0x400+500 anon
+    0x5f4 slab
+    0x5f5+523 anon
+    0x800+4 free 8
+    0xc00+1024 cache";
+
+fn check(scattered: bool) -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let path = |name: &str| folder.path().join(name);
+    let memory = vec![0..0x2f00, 0x2f80..0x3000];
+    let synthetic = Synthetic { groups: GROUPS.to_owned(), memory, scattered, ..Synthetic::default() };
+    let records = synthetic.write(&path("vmcore"))?;
+    assert!(records > 0);
+    seen(folder.path(), "-d 31 --message-level 0 @vmcore @whole")?;
+    let said = seen(folder.path(), "-d 31 -e --threads 2 --verify @vmcore @thin")?;
+    assert!(said.contains("verified") && said.ends_with("exit code 0\n"), "{said}");
+    let (whole, thin) = (pages(&path("whole"))?, pages(&path("thin"))?);
+    let changed: Vec<_> = whole.iter().zip(&thin).filter(|(one, other)| one != other).collect();
+    assert_eq!(whole.len(), thin.len(), "no page is missing");
+    // Sixteen pages of records of anonymous pages, less that of the slab page; as many of the page cache; and of free pages
+    // those that a block begins in are changed only behind its head, where there is nothing.
+    assert_eq!(changed.len() as u64, 1024 / RECORDS - 1 + 1024 / RECORDS + 1024 / RECORDS);
+    for ((number, before), (other, after)) in changed {
+        assert_eq!(number, other);
+        for (before, after) in before.chunks(64).zip(after.chunks(64)) {
+            let free = before[48..52] == 0xf000_0000_u32.to_le_bytes();
+            assert!(if free { before == after } else { after == nobody() }, "{before:?} {after:?}");
+        }
+    }
+    // What was left out stays out, and no more goes.
+    seen(folder.path(), "-d 31 --message-level 0 @thin @again")?;
+    assert!(pages(&path("again"))? == thin);
+    seen(folder.path(), "-d 31 -e --message-level 0 @thin @twice")?;
+    assert!(pages(&path("twice"))? == thin);
+    Ok(())
+}
+
+#[test]
+fn records_of_dropped_pages_say_nothing() -> Outcome {
+    check(false)
+}
+
+#[test]
+fn records_that_are_scattered_do_so_too() -> Outcome {
+    check(true)
+}
+
+#[test]
+fn without_a_filter_all_records_stay() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let path = |name: &str| folder.path().join(name);
+    Synthetic { groups: GROUPS.to_owned(), ..Synthetic::default() }.write(&path("vmcore"))?;
+    seen(folder.path(), "-d 0 --message-level 0 @vmcore @whole")?;
+    seen(folder.path(), "-d 0 -e --message-level 0 @vmcore @thin")?;
+    assert!(pages(&path("whole"))? == pages(&path("thin"))?);
+    let elf = Arguments::try_parse_from(["marvin-dump", "-e", "-E", "in", "out"]);
+    assert!(elf.unwrap_err().to_string().contains("cannot be used with"));
+    Ok(())
+}

@@ -1,0 +1,48 @@
+//! Command lines carried out in a folder, as tests see them: what is said, what is answered, and the exit code.
+
+use std::io::Cursor;
+use std::path::Path;
+use std::time::Duration;
+
+use clap::Parser;
+use marvin_dump::{Arguments, Host, Screen, run};
+
+/// What came of a command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Told {
+    line: String,
+    /// The exit code.
+    pub(crate) code: u8,
+    /// What went to standard output.
+    pub(crate) answer: Vec<u8>,
+    /// What went to standard error; the folder is called FOLDER.
+    pub(crate) messages: String,
+}
+
+impl Told {
+    /// Carries out a command line whose words with `@` name files of a folder. Time stands still.
+    pub(crate) fn of(folder: &Path, line: &str, input: &[u8]) -> Result<Self, clap::Error> {
+        let place = |word: &str| {
+            word.strip_prefix('@').map_or_else(|| word.to_owned(), |name| folder.join(name).display().to_string())
+        };
+        let words = std::iter::once("marvin-dump".to_owned()).chain(line.split(' ').map(place));
+        let arguments = Arguments::try_parse_from(words)?;
+        let (mut answer, mut messages, mut input) = (Vec::new(), Vec::new(), Cursor::new(input));
+        let clock = || Duration::from_secs(7);
+        let mut host = Host { input: &mut input, answers: &mut answer, messages: &mut messages, clock: &clock };
+        let code = run(&arguments, Screen::Plain, &mut host).code();
+        let messages = String::from_utf8_lossy(&messages).replace(&folder.display().to_string(), "FOLDER");
+        Ok(Self { line: line.to_owned(), code, answer, messages })
+    }
+
+    /// Returns the command, what was said, and the exit code.
+    pub(crate) fn said(&self) -> String {
+        format!("$ marvin-dump {}\n{}exit code {}\n", self.line, self.messages, self.code)
+    }
+
+    /// Returns the same with the answer, which is text, before what was said.
+    pub(crate) fn all(&self) -> String {
+        let answer = String::from_utf8_lossy(&self.answer);
+        format!("$ marvin-dump {}\n{answer}{}exit code {}\n", self.line, self.messages, self.code)
+    }
+}

@@ -1,0 +1,178 @@
+//! One stored pair of kernels through every command: the counts rise by 10 %, guest time falls by 10 %, and all must say the same.
+
+use std::path::Path;
+
+use model::{
+    Build, BuildFile, BuildId, Declared, Machine, MachineId, MachineKind, Metric, Origin, Outcome, Region, Run, RunId,
+    WorkloadResult,
+};
+use report::Scale;
+use serde_json::Value;
+use store::Store;
+
+use crate::fresh::{Fresh, fresh};
+use crate::told;
+
+const SEEDS: u64 = 3;
+
+/// A result of 1000 operations.
+fn result(workload: &str, time: f64, counted: Option<u64>) -> WorkloadResult {
+    let region = |kernel| Region { kernel, user: 0, interrupt: 50_000, other: 0 };
+    WorkloadResult {
+        workload: workload.into(),
+        operations: 1000,
+        declared: Some(Declared::of(&Metric::COST, MachineKind::Exact)),
+        outcome: Outcome::Completed,
+        samples: vec![time; 3],
+        counted: counted.map_or_else(Vec::new, |kernel| vec![region(kernel); 3]),
+    }
+}
+
+/// A run of the first or the second kernel.
+fn run(kernel: u64, seed: u64, machine: &MachineId) -> Run {
+    let is_new = kernel > 0;
+    let (time, counted) = if is_new { (90.0, 110_000) } else { (100.0, 100_000) };
+    Run {
+        id: RunId::from_hex(&format!("{kernel:08x}{seed:08x}")).unwrap(),
+        build: BuildId::from_hex(&format!("{kernel:016x}")).unwrap(),
+        machine: machine.clone(),
+        suite: "micro".into(),
+        seed,
+        started_unix: 1_795_000_000,
+        environment: Vec::new(),
+        results: vec![
+            result("fault-anon", time, Some(counted)),
+            result("getppid", time, None),
+            // Counted on one side only.
+            result("pipe-pingpong", time, is_new.then_some(counted)),
+        ],
+    }
+}
+
+/// A home with both kernels, and their runs. The second was measured with one seed more.
+fn lab(name: &str) -> (Fresh, Vec<Run>) {
+    let home = fresh(name);
+    std::fs::create_dir_all(&home).unwrap();
+    let store = Store::open(&*home).unwrap();
+    let machine = Machine {
+        id: MachineId::from_hex("aa00aa00aa00aa00").unwrap(),
+        kind: MachineKind::Exact,
+        summary: "QEMU 7.2, 1 CPU".into(),
+        fingerprint: Vec::new(),
+    };
+    store.save_machine(&machine).unwrap();
+    let mut runs = Vec::new();
+    for (kernel, version) in (0..).zip(["6.1.192", "6.12.100"]) {
+        let build = Build {
+            id: BuildId::from_hex(&format!("{kernel:016x}")).unwrap(),
+            name: "deb:6.12".parse().unwrap(),
+            version: version.into(),
+            origin: Origin::Package {
+                name: format!("linux-image-{version}-cloud-amd64"),
+                version: format!("{version}-1"),
+            },
+            image: BuildFile { path: "/cache/vmlinuz".into(), sha256: "00".into() },
+            vmlinux: None,
+            config: None,
+            symbols: None,
+            modules: None,
+        };
+        store.save_build(&build).unwrap();
+        for seed in 1..=SEEDS + kernel {
+            let run = run(kernel, seed, &machine.id);
+            store.save_run(&run, &[]).unwrap();
+            runs.push(run);
+        }
+    }
+    (home, runs)
+}
+
+/// What a command writes to standard output.
+fn answer(home: &Path, arguments: &[&str]) -> String {
+    let told = told(home, arguments);
+    told.split_once("-- out\n").unwrap().1.split("-- err\n").next().unwrap().to_owned()
+}
+
+fn json(home: &Path, arguments: &[&str]) -> Value {
+    serde_json::from_str(&answer(home, arguments)).unwrap()
+}
+
+fn near(value: &Value, expected: f64) -> bool {
+    value.as_f64().is_some_and(|value| (value - expected).abs() < 1e-9)
+}
+
+/// Finds what has such a field with such a value in a list.
+fn with<'a>(list: &'a Value, field: &str, value: &str) -> &'a Value {
+    list.as_array().unwrap().iter().find(|one| one[field] == value).unwrap_or_else(|| panic!("no {value} in {list}"))
+}
+
+#[test]
+fn tables_histories_and_pages_say_one_value() {
+    let (home, runs) = lab("one-value");
+    let ids: Vec<String> = runs.iter().map(|run| run.id.to_string()).collect();
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    let report = json(&home, &[&["report"], ids.as_slice(), &["--format", "json"]].concat());
+    // `compare` and `series` have their tables from the same function.
+    let row = |name: &str| with(&report["rows"], "workload", name);
+    let (counted, timed, mixed) = (row("fault-anon"), row("getppid"), row("pipe-pingpong"));
+    assert_eq!((&counted["unit"], &timed["unit"]), (&"instructions/op".into(), &"guest ns/op".into()));
+    assert!(near(&counted["base"]["median"], 100.0) && near(&counted["others"][0]["measured"]["median"], 110.0));
+    assert_eq!(counted["others"][0]["verdict"], "worse");
+    assert!(near(&counted["others"][0]["difference_percent"], -10.0));
+    assert_eq!(timed["others"][0]["verdict"], "better");
+    assert_eq!(mixed["others"][0]["verdict"], "unclear");
+    assert!(mixed["others"][0]["reason"].as_str().unwrap().contains("not counted"), "{mixed}");
+    assert!(answer(&home, &[&["report"], ids.as_slice()].concat()).contains("Left out: seed 4"));
+
+    let history = json(&home, &["history", "fault-anon", "--format", "json"]);
+    let series = &history["series"][0];
+    assert_eq!(series["unit"], "instructions/op");
+    assert!(near(&series["points"][0]["value"], 100.0) && near(&series["points"][1]["value"], 110.0), "{series}");
+    assert_eq!((&series["changes"][0]["verdict"], &series["changes"][0]["seeds"]), (&"worse".into(), &3.into()));
+    assert!(near(&series["changes"][0]["difference_percent"], -10.0));
+    assert_eq!(json(&home, &["history", "getppid", "--format", "json"])["series"][0]["unit"], "guest ns/op");
+    assert!(answer(&home, &["history", "pipe-pingpong"]).contains("only guest time is known"));
+
+    let alerts = json(&home, &["alerts", "--format", "json"]);
+    let member = with(&alerts[0]["members"], "workload", "fault-anon");
+    assert!(member["verdict"] == "worse" && near(&member["difference_percent"], -10.0), "{member}");
+    assert!(alerts[0]["members"].as_array().unwrap().iter().all(|member| member["workload"] != "pipe-pingpong"));
+
+    let site = home.join("site");
+    answer(&home, &["publish", site.to_str().unwrap()]);
+    let read = |name: &str| std::fs::read_to_string(site.join(name)).unwrap();
+    let overview: Value = serde_json::from_str(&read("api/v1/overview.json")).unwrap();
+    let cell = |name: &str| with(&overview["cells"], "workload", name);
+    assert!(cell("fault-anon")["state"] == "worse" && near(&cell("fault-anon")["difference_percent"], -10.0));
+    assert_eq!((&cell("getppid")["state"], &cell("fault-anon")["seeds"]), (&"better".into(), &3.into()));
+    assert_eq!(cell("pipe-pingpong")["state"], "unclear");
+    assert!(read("index.html").contains("-10.00% (-10.00..-10.00 over 3 seeds; seed 4 not on both)"));
+}
+
+#[test]
+fn listings_exports_and_bisections_say_one_value() {
+    let (home, runs) = lab("one-value-of-a-run");
+    // `run` lists a run as `show` does.
+    let shown = answer(&home, &["show", &runs[0].id.to_string()]);
+    let line =
+        |name: &str| shown.lines().find(|line| line.starts_with(name)).unwrap().split_whitespace().nth(1).unwrap();
+    assert_eq!((line("fault-anon"), line("getppid")), ("100.00", "100.00"));
+    assert!(shown.contains("\ninstructions/op ") && shown.contains("\nguest ns/op "), "{shown}");
+    let new = answer(&home, &["show", &runs[4].id.to_string()]);
+    assert!(new.lines().any(|line| line.starts_with("fault-anon") && line.contains(" 110.00 ")), "{new}");
+
+    let table = answer(&home, &["export", "--rows", "results", "--format", "jsonl"]);
+    let rows: Vec<Value> = table.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let value = |version: &str, workload: &str| {
+        let row = rows.iter().find(|row| row["version"] == version && row["workload"] == workload).unwrap();
+        (row["value"].as_f64().unwrap(), row["unit"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(value("6.12.100", "fault-anon"), (110.0, "instructions/op".to_owned()));
+    assert_eq!(value("6.12.100", "getppid"), (90.0, "guest ns/op".to_owned()));
+
+    let exact = MachineKind::Exact.capabilities();
+    let of = |runs: &[Run], workload| lab::values_of(runs, 1..=SEEDS, workload, exact).unwrap();
+    assert_eq!(of(&runs[..3], "fault-anon"), (vec![100.0; 3], Scale::Counted));
+    assert_eq!(of(&runs[3..], "fault-anon"), (vec![110.0; 3], Scale::Counted));
+    assert_eq!(of(&runs[3..], "getppid"), (vec![90.0; 3], Scale::Reported));
+}

@@ -1,0 +1,132 @@
+//! Where a build came from. In one line for people, which is also what stores keep, and read back here and nowhere else.
+
+use std::fmt;
+
+use crate::KernelName;
+
+/// Where a build came from.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// A package of a distribution.
+    Package {
+        /// Its name: `linux-image-6.12.117+deb12-cloud-amd64`.
+        name: String,
+        /// Its version: `6.12.117-1`.
+        version: String,
+    },
+    /// Built here.
+    Built {
+        /// What from.
+        source: SourceOrigin,
+        /// The configuration's name.
+        configuration: String,
+        /// The compiler and linker, with their versions.
+        compiler: String,
+    },
+    /// An image file, or what another suite says of its kernel.
+    Described(String),
+}
+
+/// What a build was built from.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum SourceOrigin {
+    /// A commit.
+    Commit {
+        /// Its hash, abbreviated.
+        commit: String,
+        /// The repository's folder.
+        tree: String,
+    },
+    /// An imported source package of Debian.
+    DebianSource {
+        /// Its tag in the home's repository of such.
+        tag: String,
+    },
+    /// Something else, such as a folder as it stands, or a patch on a commit.
+    Described(String),
+}
+
+const COMMIT: &str = "commit ";
+const DEBIAN_SOURCE: &str = "linux-source ";
+
+impl Origin {
+    /// Reads an origin from the line that it is shown and stored as. What makes no sense for a kernel of this name stays as it is.
+    #[must_use]
+    pub fn of_line(line: &str, name: &KernelName) -> Self {
+        let read = match name {
+            KernelName::Deb(_) => line
+                .split_once(' ')
+                .map(|(name, version)| Self::Package { name: name.to_owned(), version: version.to_owned() }),
+            KernelName::Git(_) | KernelName::Patch { .. } | KernelName::Tree(_) | KernelName::DebSrc(_) => built(line),
+            KernelName::Path(_) | KernelName::Imported(_) => None,
+        };
+        read.unwrap_or_else(|| Self::Described(line.to_owned()))
+    }
+}
+
+fn built(line: &str) -> Option<Origin> {
+    let mut parts = line.splitn(3, ", ").map(str::to_owned);
+    let (source, configuration, compiler) = (parts.next()?, parts.next()?, parts.next()?);
+    let commit = || {
+        let (commit, tree) = source.strip_prefix(COMMIT)?.split_once(" of ")?;
+        Some(SourceOrigin::Commit { commit: commit.to_owned(), tree: tree.to_owned() })
+    };
+    let debian = || Some(SourceOrigin::DebianSource { tag: source.strip_prefix(DEBIAN_SOURCE)?.to_owned() });
+    let source = commit().or_else(debian).unwrap_or_else(|| SourceOrigin::Described(source.clone()));
+    Some(Origin::Built { source, configuration, compiler })
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Package { name, version } => write!(f, "{name} {version}"),
+            Self::Built { source, configuration, compiler } => write!(f, "{source}, {configuration}, {compiler}"),
+            Self::Described(line) => f.write_str(line),
+        }
+    }
+}
+
+impl fmt::Display for SourceOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Commit { commit, tree } => write!(f, "{COMMIT}{commit} of {tree}"),
+            Self::DebianSource { tag } => write!(f, "{DEBIAN_SOURCE}{tag}"),
+            Self::Described(what) => f.write_str(what),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Origin, SourceOrigin};
+    use crate::KernelName;
+
+    fn of_line(line: &str, name: &str) -> Origin {
+        let read = Origin::of_line(line, &name.parse::<KernelName>().unwrap());
+        assert_eq!(read.to_string(), line, "nothing is lost");
+        read
+    }
+
+    #[test]
+    fn origin_lines_are_read_as_they_are_written() {
+        let commit = SourceOrigin::Commit { commit: "111111111111".into(), tree: "/src/linux".into() };
+        let built =
+            |source| Origin::Built { source, configuration: "micro".into(), compiler: "gcc 12.2, ld 2.40".into() };
+        assert_eq!(of_line("commit 111111111111 of /src/linux, micro, gcc 12.2, ld 2.40", "git:HEAD"), built(commit));
+        let debian = SourceOrigin::DebianSource { tag: "6.12.117-1".into() };
+        assert_eq!(of_line("linux-source 6.12.117-1, micro, gcc 12.2, ld 2.40", "deb-src:6.12"), built(debian));
+        let folder = SourceOrigin::Described("/src/linux as it stands".into());
+        assert_eq!(of_line("/src/linux as it stands, micro, gcc 12.2, ld 2.40", "tree:/src/linux"), built(folder));
+        let package = Origin::Package { name: "linux-image-6.1.0-9-amd64".into(), version: "6.1.27-1".into() };
+        assert_eq!(of_line("linux-image-6.1.0-9-amd64 6.1.27-1", "deb:6.1"), package);
+    }
+
+    #[test]
+    fn origin_line_without_sense_stays_as_it_is() {
+        for (line, name) in
+            [("x", "deb:6.1"), ("commit 1 of a", "git:HEAD"), ("/a b, c, d", "path:/a"), ("", "git:HEAD")]
+        {
+            assert_eq!(of_line(line, name), Origin::Described(line.into()));
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Charts of lines as numbers for SVG: scales, ticks, points, and names of lines where there is room.
+
+/// The picture, and the plot within it, in pixels.
+pub(super) const WIDTH: f64 = 340.0;
+pub(super) const HEIGHT: f64 = 160.0;
+pub(super) const LEFT: f64 = 44.0;
+const TOP: f64 = 8.0;
+const BOTTOM: f64 = 22.0;
+/// Room at the right, and where lines have names.
+const RIGHT: f64 = 8.0;
+const NAMES: f64 = 56.0;
+/// How near each other names of lines may stand.
+const NEAR: f64 = 10.0;
+/// Most points of a line that are drawn; more are no wider than a pixel.
+const POINTS_MAX: usize = 600;
+/// Most ticks of an axis.
+const TICKS_MAX: f64 = 5.0;
+
+/// A chart as texts.
+#[derive(Debug)]
+pub(crate) struct Chart {
+    pub(crate) title: String,
+    /// What a reader hears who cannot see it.
+    pub(crate) told: String,
+    pub(super) lines: Vec<Line>,
+    /// Where the grid's lines are, and what is written there.
+    pub(super) across: Vec<Tick>,
+    pub(super) down: Vec<Tick>,
+    /// What the horizontal axis counts.
+    pub(super) axis: &'static str,
+    /// Where the plot ends.
+    pub(super) right: f64,
+}
+
+/// A line as it is drawn.
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) colour: usize,
+    pub(super) points: String,
+    /// Single points, where there are few.
+    pub(super) dots: Vec<[String; 2]>,
+    pub(super) name: Option<Name>,
+}
+
+/// What a line is called, and where that stands.
+#[derive(Debug)]
+pub(super) struct Name {
+    pub(super) text: String,
+    pub(super) x: String,
+    pub(super) y: String,
+}
+
+/// A place on an axis.
+#[derive(Debug)]
+pub(super) struct Tick {
+    pub(super) at: String,
+    pub(super) label: String,
+}
+
+/// What is to be drawn.
+#[derive(Debug)]
+pub(crate) struct Curve {
+    /// Its colour: curves of one kernel have one.
+    pub(crate) colour: usize,
+    pub(crate) name: Option<String>,
+    pub(crate) points: Vec<(f64, f64)>,
+}
+
+/// How values become places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scale {
+    /// From 0.
+    Linear,
+    /// A power law is a straight line; each point is drawn.
+    Logarithmic,
+}
+
+impl Chart {
+    /// Draws curves; nothing where an axis would have no length.
+    pub(crate) fn new(title: String, told: String, axis: &'static str, scale: Scale, curves: &[Curve]) -> Option<Self> {
+        let right = WIDTH - if curves.iter().any(|curve| curve.name.is_some()) { NAMES } else { RIGHT };
+        let all = || curves.iter().flat_map(|curve| &curve.points).filter(|(x, y)| x.is_finite() && y.is_finite());
+        let ends = |of: fn(&(f64, f64)) -> f64| {
+            all().map(of).fold([f64::INFINITY, 0.0_f64], |[low, high], value| [low.min(value), high.max(value)])
+        };
+        let x = Axis::new(scale, ends(|point| point.0), [LEFT, right])?;
+        let y = Axis::new(scale, rounded(scale, ends(|point| point.1)), [HEIGHT - BOTTOM, TOP])?;
+        let mut named: Vec<f64> = Vec::new();
+        let lines = curves.iter().map(|curve| line(curve, scale, [&x, &y], &mut named)).collect();
+        let (across, down) = (y.ticks(""), x.ticks(axis));
+        // A unit is at each tick; the name of a variable is written once.
+        Some(Self { title, told, lines, across, down, axis: if scale == Scale::Linear { "" } else { axis }, right })
+    }
+}
+
+fn line(curve: &Curve, scale: Scale, [x, y]: [&Axis; 2], named: &mut Vec<f64>) -> Line {
+    let place = |(px, py): &(f64, f64)| [format!("{:.1}", x.at(*px)), format!("{:.1}", y.at(*py))];
+    let places: Vec<[String; 2]> = thinned(&curve.points).iter().map(place).collect();
+    let name = curve.name.clone().zip(curve.points.last()).and_then(|(text, (end, height))| {
+        let height = y.at(*height);
+        named.iter().all(|other| (other - height).abs() >= NEAR).then(|| {
+            named.push(height);
+            Name { text, x: format!("{:.1}", x.at(*end) + NEAR / 2.0), y: format!("{height:.1}") }
+        })
+    });
+    let points = places.iter().map(|place| place.join(",")).collect::<Vec<_>>().join(" ");
+    let dots = if scale == Scale::Logarithmic { places } else { Vec::new() };
+    Line { colour: curve.colour, points, dots, name }
+}
+
+/// An axis and where it lies.
+struct Axis {
+    scale: Scale,
+    low: f64,
+    high: f64,
+    pixels: [f64; 2],
+}
+
+impl Axis {
+    fn new(scale: Scale, [low, high]: [f64; 2], pixels: [f64; 2]) -> Option<Self> {
+        let low = if scale == Scale::Linear { 0.0 } else { low };
+        let has_length = high > low && low.is_finite() && (low > 0.0 || scale == Scale::Linear);
+        has_length.then_some(Self { scale, low, high, pixels })
+    }
+
+    fn at(&self, value: f64) -> f64 {
+        let part = match self.scale {
+            Scale::Linear => value / self.high,
+            Scale::Logarithmic => (value / self.low).ln() / (self.high / self.low).ln(),
+        };
+        self.pixels[0] + part * (self.pixels[1] - self.pixels[0])
+    }
+
+    fn ticks(&self, unit: &str) -> Vec<Tick> {
+        let step = step(self.high);
+        let first = 10_f64.powf((self.low.log10() - 1e-9).ceil());
+        let value = |number: u8| match self.scale {
+            Scale::Linear => f64::from(number) * step,
+            Scale::Logarithmic => first * 10_f64.powi(number.into()),
+        };
+        let unit = if self.scale == Scale::Linear && !unit.is_empty() { format!(" {unit}") } else { String::new() };
+        let tick = |value: f64| Tick { at: format!("{:.1}", self.at(value)), label: short(value) + &unit };
+        (0..=20).map(value).take_while(|value| *value <= self.high * 1.0001).map(tick).collect()
+    }
+}
+
+/// Returns the ends of an axis of values: at a line of the grid.
+fn rounded(scale: Scale, [low, high]: [f64; 2]) -> [f64; 2] {
+    match scale {
+        Scale::Linear => [low, (high / step(high)).ceil() * step(high)],
+        Scale::Logarithmic => [10_f64.powf(low.log10().floor()), 10_f64.powf(high.log10().ceil())],
+    }
+}
+
+/// Returns a round distance of ticks: 1, 2 or 5 times a power of ten.
+fn step(largest: f64) -> f64 {
+    let power = 10_f64.powf((largest / TICKS_MAX).log10().floor());
+    let fits = |factor: &f64| largest / (factor * power) <= TICKS_MAX;
+    [1.0, 2.0, 5.0].into_iter().find(fits).unwrap_or(10.0) * power
+}
+
+/// Returns a number for an axis: `1.5k`, `20M`.
+pub(crate) fn short(number: f64) -> String {
+    let (scaled, unit) = match number {
+        n if n >= 0.999e9 => (n / 1e9, "G"),
+        n if n >= 0.999e6 => (n / 1e6, "M"),
+        n if n >= 0.999e3 => (n / 1e3, "k"),
+        n => (n, ""),
+    };
+    let decimals = if scaled < 0.01 { 6 } else { 2 };
+    let text = format!("{scaled:.decimals$}");
+    format!("{}{unit}", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// Returns at most so many points as can be told apart: of each stretch the highest, so that no peak is lost.
+fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let stretch = points.len().div_ceil(POINTS_MAX).max(1);
+    let highest = |points: &[(f64, f64)]| points.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1));
+    points.chunks(stretch).filter_map(highest).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Axis, POINTS_MAX, Scale, short, step, thinned};
+
+    #[test]
+    fn a_power_law_is_a_straight_line() {
+        let axis = Axis::new(Scale::Logarithmic, [1.0, 10_000.0], [0.0, 100.0]).unwrap();
+        for (value, expected) in [(1.0, 0.0), (10.0, 25.0), (10_000.0, 100.0)] {
+            assert!((axis.at(value) - expected).abs() < 1e-9);
+        }
+        assert_eq!(axis.ticks("").len(), 5);
+        assert!(Axis::new(Scale::Logarithmic, [1.0, 1.0], [0.0, 1.0]).is_none());
+    }
+
+    #[test]
+    fn ticks_are_round_and_few() {
+        for (largest, expected) in [(1.0, 0.2), (9.0, 2.0), (11.0, 5.0), (1_234_567.0, 500_000.0), (0.03, 0.01)] {
+            assert!((step(largest) - expected).abs() < expected * 1e-9, "{largest}");
+            assert!(Axis::new(Scale::Linear, [0.0, largest], [0.0, 1.0]).unwrap().ticks("s").len() <= 6);
+        }
+        let told = [0.0, 0.001, 0.25, 1.0, 1500.0, 12_000.0, 2.5e6, 3e9].map(short);
+        assert_eq!(told, ["0", "0.001", "0.25", "1", "1.5k", "12k", "2.5M", "3G"]);
+    }
+
+    #[test]
+    fn peaks_survive() {
+        let mut points: Vec<(f64, f64)> = (0_u32..5000).map(|n| (f64::from(n), 1.0)).collect();
+        points[3333].1 = 99.0;
+        let few = thinned(&points);
+        assert!(few.len() <= POINTS_MAX && few.contains(&(3333.0, 99.0)));
+        assert_eq!(thinned(&points[..3]).len(), 3);
+    }
+}

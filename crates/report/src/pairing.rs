@@ -1,0 +1,226 @@
+//! Two sides of one workload against each other: the one comparison behind tables, pages, alerts and bisections.
+
+use std::collections::BTreeSet;
+
+use model::{Direction, Uncertainty, Verdict};
+use stats::{Rating, Spread};
+
+use crate::comparison::SeedDifference;
+use crate::difference::{difference_percent, percent_of_ratio, ratio};
+use crate::missing::Missing;
+use crate::value::{NOT_COUNTED, Scale};
+use crate::verdict::{scattered_verdict, verdict};
+
+/// Level of the interval that is shown where runs scatter.
+pub(crate) const LEVEL: f64 = 0.95;
+
+/// What one replicate of a side gave. On the exact machine a replicate is a seed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Replicate {
+    /// Its seed.
+    pub seed: u64,
+    /// What it gave.
+    pub given: Given,
+}
+
+/// What a replicate gave.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Given {
+    /// A value.
+    Value {
+        /// The run's value.
+        value: f64,
+        /// What it is made of.
+        scale: Scale,
+        /// Operations in one iteration.
+        operations: u64,
+    },
+    /// It was never measured; the text says so.
+    NotMeasured(String),
+    /// It was measured, and has no value; the text says why.
+    Unusable(String),
+}
+
+/// By what two sides are judged.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rule {
+    /// Which way is good.
+    pub direction: Direction,
+    /// A difference up to this many percent is no news.
+    pub margin_percent: f64,
+    /// How far seeds of one build lie apart, in percent: a smaller difference needs more seeds. None where that is not known.
+    pub floor_percent: Option<f64>,
+    /// Which seeds must be there.
+    pub seeds: Seeds,
+}
+
+/// Which seeds must be there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seeds {
+    /// All: they were asked for.
+    All,
+    /// Those that both sides were measured with; others are left out.
+    OnBoth,
+}
+
+/// What two sides come to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SideComparison {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The difference for each seed that has a value on both sides.
+    pub differences: Vec<SeedDifference>,
+    /// The median of the differences; positive is better.
+    pub difference_percent: Option<f64>,
+    /// The smallest and the largest of the differences; where runs scatter the interval that holds the true one with a
+    /// chance of 95 %.
+    pub spread_percent: Option<Spread>,
+    /// The median of the ratios; above one is better.
+    pub ratio: Option<f64>,
+    /// Seeds that only one side was measured with.
+    pub left_out: Vec<u64>,
+}
+
+/// Compares two sides seed by seed.
+#[must_use]
+pub fn compare_sides(base: &[Replicate], new: &[Replicate], rule: &Rule) -> SideComparison {
+    let scale = Scale::of(base.iter().chain(new).filter_map(|replicate| match replicate.given {
+        Given::Value { scale, .. } => Some(scale),
+        Given::NotMeasured(_) | Given::Unusable(_) => None,
+    }));
+    let seeds: BTreeSet<u64> = base.iter().chain(new).map(|replicate| replicate.seed).collect();
+    let (mut differences, mut left_out, mut missing) = (Vec::new(), Vec::new(), Missing::default());
+    if seeds.is_empty() {
+        missing.add("no run".to_owned(), None);
+    }
+    for &seed in &seeds {
+        let sides = [base, new].map(|side| side.iter().find(|replicate| replicate.seed == seed).map(|one| &one.given));
+        let is_measured = |given: &Option<&Given>| !matches!(given, None | Some(Given::NotMeasured(_)));
+        if rule.seeds == Seeds::OnBoth && !sides.iter().all(is_measured) {
+            left_out.push(seed);
+            continue;
+        }
+        match sides.map(|given| usable(given, scale)) {
+            [Ok(old), Ok(new)] => match difference(seed, rule.direction, old, new) {
+                Ok(difference) => differences.push(difference),
+                Err(why) => missing.add(why, Some(seed)),
+            },
+            sides => sides.into_iter().filter_map(Result::err).for_each(|why| missing.add(why, Some(seed))),
+        }
+    }
+    let percents: Vec<f64> = differences.iter().map(|difference| difference.percent).collect();
+    let ratios: Vec<f64> = differences.iter().filter_map(|difference| difference.ratio).collect();
+    let verdict = match missing.text(seeds.len() - left_out.len()) {
+        Some(why) => Verdict::Unclear(Uncertainty::Missing(why)),
+        None => verdict(&percents, rule.margin_percent, rule.floor_percent),
+    };
+    SideComparison {
+        verdict,
+        difference_percent: stats::median(&percents),
+        spread_percent: stats::spread(&percents),
+        // A ratio of some seeds only would not be the row's.
+        ratio: stats::median(&ratios).filter(|_| ratios.len() == differences.len()),
+        differences,
+        left_out,
+    }
+}
+
+impl SideComparison {
+    /// Returns what a rating of runs that scatter comes to, with the share of false finds `q` at which it is found among the
+    /// rows that it stands with.
+    pub(crate) fn rated(rating: &Rating, direction: Direction, margin_percent: f64, q: f64) -> Self {
+        let percent = |ratio| percent_of_ratio(direction, ratio);
+        Self {
+            verdict: scattered_verdict(rating, margin_percent, q),
+            differences: Vec::new(),
+            difference_percent: Some(percent(rating.ratio())),
+            spread_percent: rating
+                .interval(LEVEL)
+                .map(|ends| Spread { min: percent(ends.low), max: percent(ends.high) }),
+            ratio: Some(rating.ratio()),
+            left_out: Vec::new(),
+        }
+    }
+
+    /// Returns what cannot be compared comes to.
+    pub(crate) fn nothing(why: &str) -> Self {
+        Self {
+            verdict: Verdict::Unclear(Uncertainty::Missing(why.to_owned())),
+            differences: Vec::new(),
+            difference_percent: None,
+            spread_percent: None,
+            ratio: None,
+            left_out: Vec::new(),
+        }
+    }
+}
+
+/// Returns a value and its operations, or why there is none on the scale.
+fn usable(given: Option<&Given>, wanted: Scale) -> Result<(f64, u64), String> {
+    match given {
+        Some(Given::Value { value, scale, operations }) if *scale == wanted => Ok((*value, *operations)),
+        Some(Given::Value { .. }) => Err(NOT_COUNTED.to_owned()),
+        Some(Given::NotMeasured(why) | Given::Unusable(why)) => Err(why.clone()),
+        None => Err("no run".to_owned()),
+    }
+}
+
+fn difference(seed: u64, direction: Direction, old: (f64, u64), new: (f64, u64)) -> Result<SeedDifference, String> {
+    if old.1 != new.1 {
+        // The cost of one operation depends on how many share the fixed costs of an iteration.
+        return Err(format!("asked for {} operations on one side and {} on the other", old.1, new.1));
+    }
+    let percent = difference_percent(direction, old.0, new.0).ok_or_else(|| "no percentage exists".to_owned())?;
+    Ok(SeedDifference { seed, percent, ratio: ratio(direction, old.0, new.0) })
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Direction, Verdict};
+
+    use super::{Given, Replicate, Rule, Seeds, SideComparison, compare_sides};
+    use crate::value::Scale;
+
+    const COUNTED: Scale = Scale::Counted;
+
+    fn side(values: &[(u64, f64, Scale)]) -> Vec<Replicate> {
+        let given = |value, scale| Given::Value { value, scale, operations: 1 };
+        values.iter().map(|&(seed, value, scale)| Replicate { seed, given: given(value, scale) }).collect()
+    }
+
+    fn compared(base: &[Replicate], new: &[Replicate], seeds: Seeds) -> SideComparison {
+        let rule = Rule { direction: Direction::LowerIsBetter, margin_percent: 1.0, floor_percent: None, seeds };
+        compare_sides(base, new, &rule)
+    }
+
+    #[test]
+    fn seeds_of_one_side_count_only_where_asked_for() {
+        let base = side(&[(1, 100.0, COUNTED), (2, 100.0, COUNTED)]);
+        let new = side(&[(1, 110.0, COUNTED)]);
+        let on_both = compared(&base, &new, Seeds::OnBoth);
+        assert_eq!((on_both.verdict, on_both.left_out), (Verdict::Worse, vec![2]));
+        let all = compared(&base, &new, Seeds::All);
+        assert!(matches!(&all.verdict, Verdict::Unclear(why) if why.to_string() == "no value: no run for seed 2"));
+        assert_eq!(all.difference_percent, Some(-10.0), "what there is is shown");
+    }
+
+    #[test]
+    fn seeds_that_failed_are_unclear_by_either_rule() {
+        let base = side(&[(1, 100.0, COUNTED), (2, 100.0, COUNTED)]);
+        let mut new = side(&[(1, 110.0, COUNTED), (2, 110.0, COUNTED)]);
+        new[1].given = Given::Unusable("hung".to_owned());
+        for seeds in [Seeds::All, Seeds::OnBoth] {
+            let verdict = compared(&base, &new, seeds).verdict;
+            assert!(matches!(&verdict, Verdict::Unclear(why) if why.to_string() == "no value: hung for seed 2"));
+        }
+    }
+
+    #[test]
+    fn counts_and_guest_time_are_never_compared() {
+        let (counted, timed) = (side(&[(1, 100.0, COUNTED)]), side(&[(1, 90.0, Scale::Reported)]));
+        let mixed = compared(&counted, &timed, Seeds::OnBoth);
+        assert!(matches!(&mixed.verdict, Verdict::Unclear(why) if why.to_string().contains("not counted")));
+        assert_eq!(mixed.difference_percent, None);
+        assert_eq!(compared(&timed, &timed, Seeds::OnBoth).verdict, Verdict::Same);
+    }
+}

@@ -1,0 +1,203 @@
+//! The value of a run: the one function that decides it, for every table, page, document, alert and bisection.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use model::{Capabilities, Clock, Metric, Outcome, Region, SubjectFailure, Unit, WorkloadResult};
+use stats::{Better, Scores};
+
+use crate::plain::plain;
+use crate::render::number;
+
+/// What values are made of. Values of different scales are never compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scale {
+    /// Instructions of the kernel and of user code for the workload, counted one by one.
+    Counted,
+    /// What the guest's clock or the workload itself says.
+    Reported,
+}
+
+impl Scale {
+    /// Returns the scale of values that stand together: counted if one of them is, or if there is none. Values on the other
+    /// scale are no values then.
+    #[must_use]
+    pub fn of(scales: impl IntoIterator<Item = Self>) -> Self {
+        let mut scales = scales.into_iter().peekable();
+        let is_counted = scales.peek().is_none() || scales.any(|scale| scale == Self::Counted);
+        if is_counted { Self::Counted } else { Self::Reported }
+    }
+
+    /// Returns the unit of a metric's values on this scale: guest time is never called instructions.
+    #[must_use]
+    pub fn unit(self, metric: &Metric, clock: impl Into<Clock>) -> Unit {
+        match (metric.unit(clock), self) {
+            (Unit::InstructionsPerOperation, Self::Reported) => Unit::GuestTimePerOperation,
+            (unit, _) => unit,
+        }
+    }
+}
+
+/// A run's value of a workload.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RunValue {
+    /// The value, per operation.
+    pub value: f64,
+    /// What it is made of.
+    pub scale: Scale,
+    /// How many of the first iterations it leaves out.
+    pub left_out: usize,
+}
+
+/// Why a result has no value.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum NoValue<'a> {
+    /// The kernel does not offer what the workload needs; the text says what.
+    Unsupported(&'a str),
+    /// The kernel failed.
+    Failed(&'a SubjectFailure),
+    /// So few iterations that none is left without the first.
+    TooFewIterations(usize),
+    /// An iteration's value is negative or not a number.
+    NotANumber,
+    /// Only some iterations were counted.
+    PartlyCounted {
+        /// Iterations that were counted.
+        counted: usize,
+        /// All iterations.
+        iterations: usize,
+    },
+}
+
+/// Why there is no value on a scale of counts.
+pub const NOT_COUNTED: &str = "not counted: only guest time is known";
+
+impl fmt::Display for NoValue<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unsupported(what) => write!(f, "not supported: {}", plain(what)),
+            Self::Failed(failure) => {
+                write!(f, "{} ({} stage)", plain(&failure.reason.to_string()), failure.stage)
+            }
+            Self::TooFewIterations(count) => {
+                write!(f, "{}, none left without the first", number::count(*count, "iteration"))
+            }
+            Self::NotANumber => f.write_str("an iteration's value is not a number"),
+            Self::PartlyCounted { counted, iterations } => {
+                write!(f, "the instructions of {counted} of {iterations} iterations were counted")
+            }
+        }
+    }
+}
+
+/// Returns the value of a run's result, or why there is none.
+///
+/// Counted instructions of the kernel and of user code where they were counted, else what the guest's clock or the workload
+/// itself says. On a deterministic machine the median of the iterations without the first, which still pays for what later
+/// ones find done. Elsewhere other suites warm up themselves: the trimmed geometric mean of all values, by which runs that
+/// scatter are rated; where one is zero, which has no logarithm, the median.
+///
+/// # Errors
+/// When the kernel failed or lacks something, and when the samples make no value.
+pub fn run_value(result: &WorkloadResult, machine: Capabilities) -> Result<RunValue, NoValue<'_>> {
+    match &result.outcome {
+        Outcome::Unsupported(what) => return Err(NoValue::Unsupported(what)),
+        Outcome::Failed(failure) => return Err(NoValue::Failed(failure)),
+        Outcome::Completed => {}
+    }
+    if result.samples.iter().any(|sample| !(sample.is_finite() && *sample >= 0.0)) {
+        return Err(NoValue::NotANumber);
+    }
+    let (counted, iterations) = (result.counted.len(), result.samples.len());
+    let scale = match counted {
+        0 => Scale::Reported,
+        _ if counted == iterations => Scale::Counted,
+        _ => return Err(NoValue::PartlyCounted { counted, iterations }),
+    };
+    let samples = samples(result, scale);
+    let (value, left_out) =
+        if machine.deterministic { (stats::median_without_first(&samples), 1) } else { (of_noisy(&samples), 0) };
+    let value = value.ok_or(NoValue::TooFewIterations(iterations))?;
+    Ok(RunValue { value, scale, left_out })
+}
+
+/// Returns all iterations of a result on a scale, per operation, the first included.
+#[must_use]
+pub fn samples(result: &WorkloadResult, scale: Scale) -> Cow<'_, [f64]> {
+    match scale {
+        Scale::Counted => Cow::Owned(per_operation(&result.counted, result.operations, worked)),
+        Scale::Reported => Cow::Borrowed(&result.samples),
+    }
+}
+
+/// Returns the unit of a result's value on a scale, as it was declared when it was measured; none where that was not said.
+#[must_use]
+pub fn value_unit(result: &WorkloadResult, scale: Scale, clock: impl Into<Clock>) -> Option<&'static str> {
+    let cost = Metric::COST.unit(clock).name();
+    let declared = result.declared.map_or(cost, |declared| declared.unit);
+    let is_cost = declared == Unit::InstructionsPerOperation.name() && scale == Scale::Reported;
+    let unit = if is_cost { Unit::GuestTimePerOperation.name() } else { declared };
+    (!unit.is_empty()).then_some(unit)
+}
+
+/// Returns what counts of an iteration: interrupts and other tasks are not the workload's.
+pub(crate) fn worked(region: &Region) -> u64 {
+    region.kernel + region.user
+}
+
+/// Returns a number of each iteration per operation.
+pub(crate) fn per_operation(regions: &[Region], operations: u64, count: fn(&Region) -> u64) -> Vec<f64> {
+    regions.iter().map(|region| count(region) as f64 / operations.max(1) as f64).collect()
+}
+
+fn of_noisy(samples: &[f64]) -> Option<f64> {
+    let score = Scores::of(&[samples], Better::Higher).ok().map(|scores| scores.as_slice()[0].exp());
+    score.or_else(|| stats::median(samples))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{MachineKind, Metric, Outcome, Region, Unit, WorkloadResult};
+
+    use super::{NoValue, RunValue, Scale, run_value};
+
+    /// A result of 10 operations whose guest time and counts have nothing to do with each other.
+    fn result(samples: &[f64], kernel: &[u64]) -> WorkloadResult {
+        let region = |kernel: &u64| Region { kernel: *kernel, user: 10, interrupt: 900, other: 9000 };
+        WorkloadResult {
+            workload: "getppid".to_owned(),
+            operations: 10,
+            declared: None,
+            outcome: Outcome::Completed,
+            samples: samples.to_vec(),
+            counted: kernel.iter().map(region).collect(),
+        }
+    }
+
+    #[test]
+    fn counts_of_kernel_and_user_code_go_before_guest_time() {
+        let exact = MachineKind::Exact.capabilities();
+        let value = |value, scale, left_out| Ok(RunValue { value, scale, left_out });
+        assert_eq!(run_value(&result(&[1.0, 2.0, 3.0], &[990, 90, 110]), exact), value(11.0, Scale::Counted, 1));
+        assert_eq!(run_value(&result(&[9.0, 2.0, 3.0], &[]), exact), value(2.5, Scale::Reported, 1));
+        let imported = MachineKind::Imported.capabilities();
+        assert_eq!(run_value(&result(&[0.0, 2.0, 3.0], &[]), imported), value(2.0, Scale::Reported, 0));
+    }
+
+    #[test]
+    fn results_that_are_counted_in_part_have_no_value() {
+        let exact = MachineKind::Exact.capabilities();
+        let partly = NoValue::PartlyCounted { counted: 1, iterations: 2 };
+        assert_eq!(run_value(&result(&[1.0, 2.0], &[9]), exact), Err(partly));
+        assert_eq!(run_value(&result(&[1.0], &[9]), exact), Err(NoValue::TooFewIterations(1)));
+        assert_eq!(run_value(&result(&[1.0, f64::NAN], &[]), exact), Err(NoValue::NotANumber));
+    }
+
+    #[test]
+    fn guest_time_has_another_unit_than_counts() {
+        let unit = |scale: Scale, kind| scale.unit(&Metric::COST, kind);
+        assert_eq!(unit(Scale::Counted, MachineKind::Exact), Unit::InstructionsPerOperation);
+        assert_eq!(unit(Scale::Reported, MachineKind::Exact).name(), "guest ns/op");
+        assert_eq!(unit(Scale::Reported, MachineKind::Imported), Unit::SecondsPerOperation);
+    }
+}

@@ -1,0 +1,366 @@
+//! Mails: what one looks like, and handing it to a mail server.
+//!
+//! SMTP and TLS are lettre's. What is not to be waited for longer goes on in a thread of its own until its sockets give up.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::sync::mpsc;
+use std::time::{Duration, SystemTime};
+
+use lettre::address::{Address, Envelope};
+use lettre::transport::smtp::authentication::Credentials;
+use lettre::transport::smtp::client::{Tls, TlsParameters};
+use lettre::transport::smtp::extension::ClientId;
+use lettre::transport::smtp::{Error, SmtpTransport};
+use lettre::{Transport as _, address::AddressError};
+use model::{Login, MailServer, Secrecy, Secret};
+use store::{Delivery, Notice};
+
+use super::program::Fed;
+use crate::work::short;
+
+/// How long a mail server may take for one answer, in seconds.
+const ANSWER_S: u64 = 10;
+/// What a server did that ended the connection.
+const BROKE_OFF: &str = "broke off before it had taken it";
+/// Most bytes of a file with a password that are read.
+const PASSWORD_MAX: u64 = 4096;
+/// Longest text in a header: a line of a mail has at most 998 bytes (RFC 5322, 2.1.1).
+const HEADER_MAX: usize = 400;
+/// Longest line of a body that is quoted-printable (RFC 2045, 6.7).
+const LINE_MAX: usize = 76;
+
+/// Returns the mail of a notice, its lines ended as on this host.
+pub(crate) fn mail(to: &[String], from: &str, delivery: &Delivery) -> String {
+    let Notice { subject, headline, body, raised_unix } = &delivery.notice;
+    // What others named stands in headers: it must not begin one of its own.
+    let line = |text: &str| {
+        let plain = |c: char| if c.is_ascii_graphic() || c == ' ' { c } else { '?' };
+        text.chars().map(plain).take(HEADER_MAX).collect::<String>()
+    };
+    let since = SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(*raised_unix).unwrap_or(0));
+    let host = from.split_once('@').map_or("localhost", |(_, host)| host);
+    // The same notice has the same number and so the same id: who gets it twice is shown it once.
+    format!(
+        "From: {}\nTo: {}\nSubject: [marvin] {}\nDate: {}\nMessage-ID: <{}.{raised_unix}.marvin@{}>\n\
+         Auto-Submitted: auto-generated\nPrecedence: bulk\nMIME-Version: 1.0\n\
+         Content-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: quoted-printable\nX-Marvin-Notice: {} {}\n\n{}",
+        line(from),
+        to.join(",\n "),
+        line(headline),
+        httpdate::fmt_http_date(since).replace("GMT", "+0000"),
+        delivery.number,
+        line(host),
+        delivery.number,
+        line(subject),
+        quoted_printable(&format!("{headline}\n\n{body}")),
+    )
+}
+
+/// Returns a text as quoted-printable (RFC 2045, 6.7): any server takes that, however long its lines and whatever its letters.
+fn quoted_printable(text: &str) -> String {
+    let mut all = String::new();
+    for line in text.split_inclusive('\n') {
+        let (line, end) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
+        let mut width = 0;
+        for (place, byte) in line.bytes().enumerate() {
+            let is_last = place + 1 == line.len();
+            let is_plain = (byte.is_ascii_graphic() && byte != b'=') || (byte == b' ' && !is_last);
+            let token = if is_plain { char::from(byte).to_string() } else { format!("={byte:02X}") };
+            if width + token.len() >= LINE_MAX {
+                all.push_str("=\n");
+                width = 0;
+            }
+            width += token.len();
+            all.push_str(&token);
+        }
+        all.push_str(end);
+    }
+    all
+}
+
+/// Hands a mail to a server. The password is looked up now.
+pub(crate) fn send(server: &MailServer, to: &[String], from: &str, text: &str, deadline_s: u64) -> Fed {
+    let address = |text: &str| text.parse().map_err(|error: AddressError| format!("{text}: {error}"));
+    let to = to.iter().map(|to| address(to)).collect::<Result<Vec<Address>, String>>()?;
+    let envelope = Envelope::new(Some(address(from)?), to).map_err(|error| error.to_string())?;
+    let transport = transport(server)?;
+    // The end of the last line is lettre's to write.
+    let bytes = text.strip_suffix('\n').unwrap_or(text).replace('\n', "\r\n").into_bytes();
+    let sent = within(deadline_s, move || transport.send_raw(&envelope, &bytes));
+    match sent {
+        Some(Ok(_)) => Ok(()),
+        Some(Err(error)) => Err(format!("{server} {}", words(&error))),
+        None => Err(format!("{server} did not take it within {deadline_s} s")),
+    }
+}
+
+fn transport(server: &MailServer) -> Result<SmtpTransport, String> {
+    let tls = || {
+        let made = TlsParameters::new(server.host.clone());
+        made.map_err(|error| format!("no TLS to {server}: {error}"))
+    };
+    let builder = SmtpTransport::builder_dangerous(&server.host)
+        .port(server.port)
+        .timeout(Some(Duration::from_secs(ANSWER_S)))
+        .hello_name(ClientId::Domain(machine_name()))
+        .tls(match server.secrecy {
+            Secrecy::Plain => Tls::None,
+            Secrecy::Upgraded => Tls::Required(tls()?),
+            Secrecy::Whole => Tls::Wrapper(tls()?),
+        });
+    Ok(match &server.login {
+        Some(login) => builder.credentials(Credentials::new(login.user.clone(), password(login)?)).build(),
+        None => builder.build(),
+    })
+}
+
+/// Returns what work came to, unless that takes longer.
+fn within<T: Send + 'static>(seconds: u64, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let (sender, receiver) = mpsc::sync_channel(1);
+    // Nobody listens any more to what comes too late.
+    std::thread::spawn(move || sender.send(work()).ok());
+    receiver.recv_timeout(Duration::from_secs(seconds)).ok()
+}
+
+/// Says what a server did, behind its name.
+fn words(error: &Error) -> String {
+    let source = std::error::Error::source(error);
+    let said = short(&source.map_or_else(|| error.to_string(), ToString::to_string));
+    let kind = source.and_then(|source| source.downcast_ref::<io::Error>()).map(io::Error::kind);
+    match (error.status(), kind) {
+        (Some(code), _) => format!("refuses it: {code} {said}"),
+        (_, Some(ErrorKind::WouldBlock | ErrorKind::TimedOut)) => format!("gave no answer within {ANSWER_S} s"),
+        (_, Some(ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof)) => BROKE_OFF.into(),
+        // What rustls refuses.
+        (_, Some(ErrorKind::InvalidData)) => {
+            format!("cannot be trusted: {said} (SSL_CERT_FILE names a list of authorities other than this host's)")
+        }
+        (_, Some(_)) => format!("cannot be reached: {said}"),
+        (..) if said == "incomplete response" => BROKE_OFF.into(),
+        (..) if said.contains("STARTTLS") => {
+            "does not offer STARTTLS, and nothing is sent to another host without: take smtps://, or a sendmail program"
+                .into()
+        }
+        (..) => format!("cannot be spoken to: {said}"),
+    }
+}
+
+/// Returns a password from where it is.
+///
+/// # Errors
+/// When it is not there, is empty, or everybody may read it; in words that do not hold it.
+pub fn password(login: &Login) -> Result<String, String> {
+    match &login.password {
+        Secret::Variable(name) => match std::env::var(name) {
+            Ok(password) if !password.is_empty() => Ok(password),
+            _ => Err(format!("the password of {}: the variable {name} is not set, or no text", login.user)),
+        },
+        Secret::File(file) => {
+            first_line(file).map_err(|why| format!("the password of {}: {}: {why}", login.user, file.display()))
+        }
+    }
+}
+
+fn first_line(file: &Path) -> Result<String, String> {
+    let meta = fs::metadata(file).map_err(|error| error.to_string())?;
+    if !meta.is_file() {
+        return Err("is no file".into());
+    }
+    if meta.permissions().mode() & 0o004 != 0 {
+        return Err("everybody may read it: chmod o= it".into());
+    }
+    let mut text = String::new();
+    let open = File::open(file).map_err(|error| error.to_string())?;
+    open.take(PASSWORD_MAX).read_to_string(&mut text).map_err(|error| error.to_string())?;
+    match text.lines().next() {
+        Some(password) if !password.is_empty() => Ok(password.to_owned()),
+        _ => Err("its first line is empty".into()),
+    }
+}
+
+/// Returns the name of this machine.
+#[must_use]
+pub fn machine_name() -> String {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    if name.trim().is_empty() { "here".to_owned() } else { name.trim().to_owned() }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::net::{Ipv4Addr, TcpListener, TcpStream};
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::thread::JoinHandle;
+
+    use model::{Login, MailServer, Secrecy, Secret};
+    use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
+    use store::{Delivery, Notice};
+
+    use super::{Fed, mail, password, quoted_printable, send};
+
+    fn delivery(headline: &str, body: &str) -> Delivery {
+        let notice = Notice {
+            subject: "tree:a".into(),
+            headline: headline.into(),
+            body: body.into(),
+            raised_unix: 1_763_790_000,
+        };
+        Delivery { number: 3, notice, channel: "x".into(), tries: 0, said: String::new() }
+    }
+
+    #[test]
+    fn a_mail_holds_what_it_is_given_and_no_header_of_others() {
+        let delivery = delivery("tree:a is down\nBcc: all@example.org", "said: ‘no’ = x \n.\nlast");
+        insta::assert_snapshot!(mail(&["a@example.org".into(), "b@example.org".into()], "marvin", &delivery));
+    }
+
+    /// A mail server for one caller: gives its answers one by one, and returns what it heard. It reads a line for each answer
+    /// but the first; after `354` up to the lone dot.
+    pub(crate) fn server(answers: &'static [&'static str]) -> (MailServer, JoinHandle<Vec<String>>) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let heard = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            let mut heard = Vec::new();
+            let mut is_data = false;
+            for (place, answer) in answers.iter().enumerate() {
+                if place > 0 {
+                    loop {
+                        let Some(Ok(line)) = lines.next() else { return heard };
+                        heard.push(line);
+                        if !is_data || heard.last().is_some_and(|line| line == ".") {
+                            break;
+                        }
+                    }
+                }
+                is_data = answer.starts_with("354");
+                say(&mut stream, answer);
+            }
+            heard
+        });
+        (MailServer { host: "127.0.0.1".into(), port, secrecy: Secrecy::Plain, login: None }, heard)
+    }
+
+    fn say(stream: &mut TcpStream, answer: &str) {
+        stream.write_all(format!("{answer}\r\n").as_bytes()).unwrap();
+    }
+
+    fn sent(server: &MailServer) -> Fed {
+        let (to, from) = (["a@example.org".to_owned(), "b@example.org".to_owned()], "marvin@example.org");
+        let said = send(server, &to, from, &mail(&to, from, &delivery("it is down", ".\nwhy\n")), 20);
+        said.map_err(|said| said.replace(&format!(":{}", server.port), ":PORT"))
+    }
+
+    const HELLO: &str = "250-here\r\n250 AUTH PLAIN LOGIN";
+
+    #[test]
+    fn a_server_is_given_the_mail_and_who_we_are() {
+        let (mut to, heard) =
+            server(&["220 here", HELLO, "235 yes", "250 ok", "250 ok", "250 ok", "354 go", "250 taken"]);
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("password");
+        std::fs::write(&file, "sesame\nnot this\n").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+        to.login = Some(Login { user: "marvin".into(), password: Secret::File(file) });
+        assert_eq!(sent(&to), Ok(()));
+        let heard = heard.join().unwrap();
+        assert!(heard[0].starts_with("EHLO "), "{heard:?}");
+        // "\0marvin\0sesame" in base64.
+        assert_eq!(heard[1], "AUTH PLAIN AG1hcnZpbgBzZXNhbWU=");
+        assert_eq!(
+            heard[2..6],
+            ["MAIL FROM:<marvin@example.org>", "RCPT TO:<a@example.org>", "RCPT TO:<b@example.org>", "DATA"]
+        );
+        assert_eq!(heard[heard.len() - 4..], ["", "..", "why", "."], "a line with a dot does not end it: {heard:?}");
+        assert!(heard.iter().any(|line| line == "Subject: [marvin] it is down"), "{heard:?}");
+    }
+
+    #[test]
+    fn each_way_to_fail_is_said_in_one_line() {
+        let mut told = Vec::new();
+        for answers in [
+            &["220 here", "250 here", "550 no such sender"][..],
+            &["220 here", "250 here", "250 ok", "450 a@example.org: try later"],
+            &["220 here", "250 here", "250 ok", "250 ok", "250 ok", "354 go"],
+            &["554 go away"],
+            &["220 this is\r\nHTTP"],
+        ] {
+            let (to, heard) = server(answers);
+            told.push(sent(&to).unwrap_err());
+            drop(heard.join());
+        }
+        let (to, heard) = server(&["220 here", "250 here"]);
+        told.push(sent(&MailServer { secrecy: Secrecy::Upgraded, ..to }).unwrap_err());
+        drop(heard.join());
+        let (to, heard) = server(&["220 here", "250 here"]);
+        told.push(sent(&MailServer { secrecy: Secrecy::Whole, ..to }).unwrap_err());
+        drop(heard.join());
+        let (mut to, heard) = server(&["220 here", "250 here"]);
+        to.login = Some(Login { user: "marvin".into(), password: Secret::Variable("PATH".into()) });
+        told.push(sent(&to).unwrap_err());
+        drop(heard.join());
+        // Nobody is there any more.
+        told.push(sent(&to).unwrap_err());
+        insta::assert_snapshot!(told.join("\n"));
+    }
+
+    #[test]
+    fn a_server_that_says_nothing_is_not_waited_for() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let silent = MailServer { host: "127.0.0.1".into(), port, secrecy: Secrecy::Plain, login: None };
+        let said = send(&silent, &["a@example.org".into()], "m@example.org", "", 1).unwrap_err();
+        assert_eq!(said, format!("smtp://127.0.0.1:{port} did not take it within 1 s"));
+    }
+
+    #[test]
+    fn a_password_that_cannot_be_had_is_said_without_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let of = |name: &str, text: &str, mode: u32| {
+            let file = folder.path().join(name);
+            std::fs::write(&file, text).unwrap();
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+            Secret::File(file)
+        };
+        let secrets = [
+            of("open", "sesame", 0o644),
+            of("empty", "\nsesame", 0o600),
+            Secret::File(folder.path().join("none")),
+            Secret::File(folder.path().to_owned()),
+            Secret::Variable("MARVIN_NO_SUCH_VARIABLE".into()),
+        ];
+        let told = secrets.map(|secret| password(&Login { user: "marvin".into(), password: secret }).unwrap_err());
+        insta::assert_snapshot!(told.join("\n").replace(&folder.path().display().to_string(), "FOLDER"));
+    }
+
+    /// Reads quoted-printable as RFC 2045 has it.
+    fn read(text: &str) -> Vec<u8> {
+        let joined = text.replace("=\n", "");
+        let mut bytes = joined.bytes();
+        let mut all = Vec::new();
+        while let Some(byte) = bytes.next() {
+            all.push(if byte == b'=' {
+                let digits = [bytes.next().unwrap(), bytes.next().unwrap()];
+                u8::from_str_radix(std::str::from_utf8(&digits).unwrap(), 16).unwrap()
+            } else {
+                byte
+            });
+        }
+        all
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_comes_back_from_short_plain_lines(text in any::<String>(), times in 1..40_usize) {
+            let text = text.repeat(times);
+            let quoted = quoted_printable(&text);
+            prop_assert!(quoted.lines().all(|line| line.len() <= 76 && !line.ends_with(' ')), "{quoted}");
+            prop_assert!(quoted.bytes().all(|b| b == b'\n' || (b' '..=b'~').contains(&b)));
+            prop_assert_eq!(read(&quoted), text.as_bytes());
+        }
+    }
+}

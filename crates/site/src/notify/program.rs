@@ -1,0 +1,43 @@
+//! Programs of others that are fed something and waited for, not for ever.
+
+use std::io;
+
+use process::{Program, ProgramError};
+
+/// Whether a program took what it was fed; if not, why.
+pub(crate) type Fed = Result<(), String>;
+
+/// Runs a program, feeds it, and waits for its end.
+pub(crate) fn feed(words: &[String], input: &[u8], deadline_s: u64) -> Fed {
+    let Some((name, arguments)) = words.split_first() else { return Err("no program is named".into()) };
+    let program = Program::new(name).args(arguments).deadline_s(deadline_s);
+    let (ended, written) = program.fed(|pipe| pipe.write_all(input)).map_err(|error| match error {
+        ProgramError::Deadline { .. } => format!("{name} did not end within {deadline_s} s"),
+        ProgramError::Io { source, .. } => format!("{name}: {source}"),
+        ProgramError::Missing(_) => error.to_string(),
+    })?;
+    match (ended.code, written) {
+        // A program that reads nothing, or ends early, is judged by how it ends.
+        (Some(0), Some(Err(error))) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.to_string()),
+        (Some(0), _) => Ok(()),
+        (Some(code), _) => Err(format!("{name} ended with {code}: {}", ended.reason())),
+        (None, _) => Err(format!("{name} ended with a signal: {}", ended.reason())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::feed;
+
+    #[test]
+    fn programs_are_fed_and_judged_by_their_end() {
+        let run =
+            |script: &str, deadline_s: u64| feed(&["sh".into(), "-c".into(), script.into()], b"some\n", deadline_s);
+        assert_eq!(run("read a && test \"$a\" = some", 10), Ok(()));
+        assert_eq!(run("exit 0", 10), Ok(()), "who does not read may end well");
+        assert_eq!(run("echo why >&2; exit 3", 10), Err("sh ended with 3: why".into()));
+        assert_eq!(run("sleep 60", 1), Err("sh did not end within 1 s".into()));
+        assert_eq!(feed(&["nonesuch".into()], b"", 10), Err("there is no program `nonesuch`".into()));
+        assert!(feed(&[], b"", 10).is_err());
+    }
+}

@@ -1,0 +1,85 @@
+//! The settings of a site, read from its file; and the real sources of kernels: git and apt.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read as _};
+use std::path::{Path, PathBuf};
+
+use model::{ChannelKind, DebQuery, LabSettings, Login, MailServer, MailTaker, Secret, ToolRows, TreeOrigin};
+
+use crate::{KernelSource, Packages, SiteError};
+
+/// What a site asks, and where it says so.
+#[derive(Debug, Clone)]
+pub struct Site {
+    /// What it asks.
+    pub settings: LabSettings,
+    /// The file; nothing where there is none, and nothing is asked.
+    pub file: Option<PathBuf>,
+}
+
+impl Site {
+    /// Reads what a site asks from its file, or, where none is named, from `marvin.toml` in the home, which need not be there.
+    /// Paths in it that are not absolute begin where the file is; its plans may name these tools.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or says what makes no sense.
+    pub fn read(home: &Path, named: Option<&Path>, tools: &ToolRows) -> Result<Self, SiteError> {
+        let usual = home.join("marvin.toml");
+        let file = named.unwrap_or(&usual);
+        let wrong = |what: String| SiteError::Settings { file: file.to_owned(), what };
+        let text = match File::open(file) {
+            Err(error) if named.is_none() && error.kind() == ErrorKind::NotFound => None,
+            opened => Some(opened.and_then(text_of).map_err(|error| wrong(format!("cannot be read: {error}")))?),
+        };
+        let read = ingest::settings(text.as_deref().unwrap_or_default(), tools);
+        let mut settings = read.map_err(|error| wrong(error.to_string()))?;
+        let folder = file.parent().unwrap_or(Path::new("."));
+        for tree in &mut settings.trees {
+            if let TreeOrigin::Git { place, .. } = &mut tree.origin
+                && !place.contains(':')
+            {
+                *place = folder.join(&*place).display().to_string();
+            }
+            if !["micro", "small"].contains(&tree.config.as_str()) {
+                tree.config = folder.join(&tree.config).display().to_string();
+            }
+        }
+        for login in settings.channels.iter_mut().filter_map(|channel| login(&mut channel.kind)) {
+            if let Secret::File(path) = &mut login.password {
+                *path = folder.join(&*path);
+            }
+        }
+        Ok(Self { settings, file: text.map(|_| file.to_owned()) })
+    }
+}
+
+/// Reads a file as text, one byte further than it may be long at most: it is refused then, and not cut.
+fn text_of(file: File) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    file.take(ingest::SETTINGS_MAX as u64 + 1).read_to_end(&mut bytes)?;
+    String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8"))
+}
+
+/// Returns who a channel logs in as, if it does.
+fn login(kind: &mut ChannelKind) -> Option<&mut Login> {
+    match kind {
+        ChannelKind::Mail { by: MailTaker::Server(MailServer { login, .. }), .. } => login.as_mut(),
+        _ => None,
+    }
+}
+
+/// The remote repositories and package lists that this host reaches.
+#[derive(Debug, Clone, Copy)]
+pub struct Apt;
+
+impl KernelSource for Apt {
+    fn tags(&self, place: &str) -> Result<Vec<String>, String> {
+        kernel::remote_tags(place).map_err(|error| error.to_string())
+    }
+
+    fn packages(&self, series: &str, flavour: &str) -> Result<Packages, String> {
+        let query = DebQuery::Version { version: series.to_owned(), flavour: flavour.to_owned() };
+        let offers = kernel::offers(&query).map_err(|error| error.to_string())?;
+        Ok(offers.into_iter().map(|offer| (offer.package, offer.upstream)).collect())
+    }
+}

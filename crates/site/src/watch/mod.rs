@@ -1,0 +1,378 @@
+//! One pass over the trees of a site: what is new is queued, and what is missing of what was there before.
+
+mod select;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{
+    JobState, KernelName, LabSettings, NewJob, QueuedJob, Release, StandingPlan, TreeOrigin, WatchedTree, Work,
+};
+use regex_lite::Regex;
+use store::{Listed, Notice, Queued, Store};
+
+use crate::SiteError;
+use crate::notify::tell;
+use select::{Found, Rule, coarsest_first, read_tags, taken};
+
+/// Packages of kernels: name and upstream version.
+pub type Packages = Vec<(String, String)>;
+
+/// Who is asked for kernels. Inside an error, why there was no answer.
+pub trait KernelSource {
+    /// Returns the tags of a git repository.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    fn tags(&self, place: &str) -> Result<Vec<String>, String>;
+
+    /// Returns the packages of a series and flavour, newest first.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    fn packages(&self, series: &str, flavour: &str) -> Result<Packages, String>;
+}
+
+/// Something that happened while trees were looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WatchEvent {
+    /// Work was queued, with this number.
+    Queued(u64, Work),
+    /// Work that waited is replaced: no plan asks for it any more.
+    Replaced(u64, Work),
+    /// A tree does not answer.
+    Silent {
+        /// The tree.
+        tree: String,
+        /// Why.
+        why: String,
+    },
+    /// A tree answers again.
+    Answers(String),
+    /// Tags of a tree that are no versions, seen for the first time.
+    NoVersions(String, Vec<String>),
+}
+
+/// What came of a pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Watched {
+    /// Kernels that are taken of all trees.
+    pub kernels: usize,
+    /// Jobs that were queued.
+    pub queued: usize,
+    /// Jobs that were replaced.
+    pub replaced: usize,
+    /// Trees that did not answer.
+    pub silent: usize,
+}
+
+/// What a pass needs.
+struct Pass<'a> {
+    settings: &'a LabSettings,
+    store: &'a Store,
+    source: &'a dyn KernelSource,
+    now_unix: i64,
+    notify: &'a dyn Fn(WatchEvent),
+}
+
+/// Looks at all trees once, and queues what their plans ask for and is not queued yet.
+///
+/// # Errors
+/// When the store fails. A tree that does not answer is no error.
+pub fn watch(
+    settings: &LabSettings,
+    store: &Store,
+    source: &dyn KernelSource,
+    now_unix: i64,
+    notify: &dyn Fn(WatchEvent),
+) -> Result<Watched, SiteError> {
+    let pass = Pass { settings, store, source, now_unix, notify };
+    let mut watched = Watched::default();
+    for tree in &settings.trees {
+        pass.tree(tree, &mut watched)?;
+    }
+    Ok(watched)
+}
+
+impl Pass<'_> {
+    fn tree(&self, tree: &WatchedTree, watched: &mut Watched) -> Result<(), SiteError> {
+        let subject = format!("tree:{}", tree.name);
+        let found = match self.found(tree) {
+            Err(why) => {
+                watched.silent += 1;
+                let headline = format!("the tree {} does not answer", tree.name);
+                let notice = Notice { subject, headline, body: format!("{why}\n"), raised_unix: self.now_unix };
+                tell(self.store, self.settings, &notice)?;
+                (self.notify)(WatchEvent::Silent { tree: tree.name.clone(), why });
+                return Ok(());
+            }
+            Ok((found, others)) => {
+                if self.store.settle(&subject, self.now_unix)? {
+                    (self.notify)(WatchEvent::Answers(tree.name.clone()));
+                }
+                self.no_versions(tree, others)?;
+                found
+            }
+        };
+        let jobs: Vec<QueuedJob> = self.store.queued_jobs(Listed::All)?;
+        let jobs: Vec<QueuedJob> = jobs.into_iter().filter(|job| job.new.work.tree == tree.name).collect();
+        let known = known(&jobs);
+        let rule = Rule { since: tree.since.as_ref(), points: tree.points, now_unix: self.now_unix };
+        let kernels = taken(found, &known, rule);
+        watched.kernels += kernels.len();
+        let mut wanted = BTreeSet::new();
+        for plan in self.settings.plans.iter().filter(|plan| plan.trees.contains(&tree.name)) {
+            watched.queued += self.plan(tree, plan, &kernels, &known, &mut wanted)?;
+        }
+        watched.replaced += self.replace(&jobs, &wanted)?;
+        Ok(())
+    }
+
+    /// Returns the kernels of a tree, and its tags that are no versions.
+    fn found(&self, tree: &WatchedTree) -> Result<(Vec<Found>, Vec<String>), String> {
+        match &tree.origin {
+            TreeOrigin::Git { place, tags } => {
+                let pattern = Regex::new(tags).map_err(|error| error.to_string())?;
+                Ok(read_tags(&self.source.tags(place)?, &pattern))
+            }
+            TreeOrigin::Debian { series, flavour } => {
+                let mut found = Vec::new();
+                for one in series {
+                    let mut packages = self.source.packages(one, flavour)?;
+                    // Of several revisions of a release the newest, which `deb:` names mean as well.
+                    let mut seen = BTreeSet::new();
+                    packages.retain(|(_, upstream)| seen.insert(upstream.clone()));
+                    found.extend(packages.into_iter().filter_map(|(package, upstream)| {
+                        let kernel: KernelName = format!("deb:{package}").parse().ok()?;
+                        Some(Found { kernel, release: Release::of(&upstream) })
+                    }));
+                }
+                Ok((found, Vec::new()))
+            }
+        }
+    }
+
+    /// Tells once of tags that are no versions.
+    fn no_versions(&self, tree: &WatchedTree, tags: Vec<String>) -> Result<(), SiteError> {
+        let subject = format!("tags:{}", tree.name);
+        let before = self.store.standing(&subject)?;
+        let told: BTreeSet<&str> = before.iter().flat_map(|notice| notice.body.lines()).collect();
+        let news: Vec<String> = tags.iter().filter(|tag| !told.contains(tag.as_str())).cloned().collect();
+        if news.is_empty() {
+            return Ok(());
+        }
+        self.store.settle(&subject, self.now_unix)?;
+        let headline = format!("{} tags of {} are no versions", tags.len(), tree.name);
+        let notice = Notice { subject, headline, body: tags.join("\n"), raised_unix: self.now_unix };
+        self.store.raise(&notice, &[])?;
+        (self.notify)(WatchEvent::NoVersions(tree.name.clone(), news));
+        Ok(())
+    }
+
+    /// Queues what a plan asks for of the kernels of a tree; says how many jobs came of it.
+    fn plan(
+        &self,
+        tree: &WatchedTree,
+        plan: &StandingPlan,
+        kernels: &[Found],
+        known: &BTreeMap<String, i64>,
+        wanted: &mut BTreeSet<String>,
+    ) -> Result<usize, SiteError> {
+        let mut queued = 0;
+        for (rank, place) in coarsest_first(kernels.len()).into_iter().enumerate() {
+            let kernel = &kernels[place].kernel;
+            // A kernel that appears in a tree that was watched before is news, and comes before what is filled in.
+            let is_news = !known.is_empty() && !known.contains_key(&kernel.to_string());
+            let new = NewJob {
+                work: work(tree, plan, kernel),
+                plan: plan.name.clone(),
+                priority: plan.priority,
+                rank: if is_news { 0 } else { rank as u64 },
+                attempts_max: self.settings.work.attempts_max,
+                deadline_s: self.settings.work.deadline_s,
+            };
+            wanted.insert(identity(&new.work));
+            let number = match self.store.queue_job(&new, self.now_unix)? {
+                Queued::New(number) => number,
+                Queued::Known(job) if job.state == JobState::Replaced => {
+                    self.store.change_job(job.number, |job| job.again(new.clone(), self.now_unix))?;
+                    job.number
+                }
+                Queued::Known(_) => continue,
+            };
+            queued += 1;
+            (self.notify)(WatchEvent::Queued(number, new.work));
+        }
+        Ok(queued)
+    }
+
+    /// Replaces what waits and is asked for by no plan any more; what people queued is theirs.
+    fn replace(&self, jobs: &[QueuedJob], wanted: &BTreeSet<String>) -> Result<usize, SiteError> {
+        let mut replaced = 0;
+        for job in jobs.iter().filter(|job| !job.new.plan.is_empty() && !wanted.contains(&identity(&job.new.work))) {
+            let mut done = false;
+            if matches!(job.state, JobState::Waiting { .. }) {
+                self.store.change_job(job.number, |job| {
+                    done = job.replace(self.now_unix);
+                    Ok(())
+                })?;
+            }
+            if done {
+                replaced += 1;
+                (self.notify)(WatchEvent::Replaced(job.number, job.new.work.clone()));
+            }
+        }
+        Ok(replaced)
+    }
+}
+
+/// Returns which kernels were taken before, and when first.
+fn known(jobs: &[QueuedJob]) -> BTreeMap<String, i64> {
+    let mut known = BTreeMap::new();
+    for job in jobs.iter().filter(|job| !job.new.plan.is_empty()) {
+        let first: &mut i64 = known.entry(job.new.work.kernel.to_string()).or_insert(job.queued_unix);
+        *first = job.queued_unix.min(*first);
+    }
+    known
+}
+
+fn work(tree: &WatchedTree, plan: &StandingPlan, kernel: &KernelName) -> Work {
+    Work {
+        kernel: kernel.clone(),
+        tree: tree.name.clone(),
+        config: tree.config.clone(),
+        suite: plan.suite.name.to_owned(),
+        // Named one by one: a workload that a later Marvin has more is other work, and so filled in.
+        workloads: plan.workloads.clone(),
+        seeds: plan.seeds,
+    }
+}
+
+/// What makes work the same.
+fn identity(work: &Work) -> String {
+    let Work { kernel, tree, config, suite, workloads, seeds } = work;
+    format!("{kernel}\n{tree}\n{config}\n{suite}\n{}\n{seeds}", workloads.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use model::{JobState, LabSettings, QueuedJob};
+    use store::{Listed, Store};
+
+    use super::{KernelSource, Packages, WatchEvent, Watched, watch};
+
+    /// A world with one repository, whose tags can be changed, and nothing of apt.
+    struct World(RefCell<Result<Vec<&'static str>, &'static str>>);
+
+    impl KernelSource for World {
+        fn tags(&self, _: &str) -> Result<Vec<String>, String> {
+            let answer = self.0.borrow();
+            answer.as_ref().map(|tags| tags.iter().map(|&tag| tag.to_owned()).collect()).map_err(|&why| why.to_owned())
+        }
+
+        fn packages(&self, _: &str, flavour: &str) -> Result<Packages, String> {
+            let package = |name: &str, version: &str| (format!("linux-image-{name}-{flavour}"), version.to_owned());
+            Ok(vec![package("6.1.0-56", "6.1.192"), package("6.1.0-55", "6.1.192")])
+        }
+    }
+
+    const TREE: &str = "[[tree]]\nname = \"linux\"\ngit = \"x\"\n[[notify]]\nname = \"us\"\ncommand = [\"true\"]\n";
+
+    struct Case {
+        _home: tempfile::TempDir,
+        store: Store,
+        world: World,
+        told: RefCell<Vec<WatchEvent>>,
+    }
+
+    impl Case {
+        fn new(tags: &[&'static str]) -> Self {
+            let home = tempfile::tempdir().unwrap();
+            let store = Store::open(home.path()).unwrap();
+            Self { _home: home, store, world: World(RefCell::new(Ok(tags.to_vec()))), told: RefCell::default() }
+        }
+
+        fn pass(&self, plans: &str, now: i64) -> Watched {
+            let settings: LabSettings =
+                ingest::settings(&format!("{TREE}{plans}"), &model::ToolRows::default()).unwrap();
+            watch(&settings, &self.store, &self.world, now, &|event| self.told.borrow_mut().push(event)).unwrap()
+        }
+
+        fn jobs(&self) -> Vec<QueuedJob> {
+            self.store.queued_jobs(Listed::Open).unwrap()
+        }
+
+        fn order(&self) -> Vec<String> {
+            self.jobs().iter().map(|job| job.new.work.kernel.to_string()).collect()
+        }
+    }
+
+    const QUICK: &str = "[[plan]]\nname = \"quick\"\nworkloads = [\"getppid\"]\n";
+
+    #[test]
+    fn what_is_new_comes_before_what_is_filled_in() {
+        let case = Case::new(&["v6.1", "v6.2", "v6.3", "v6.4", "v6.5", "v6.5-rc1", "v6.5.1", "junk"]);
+        assert_eq!(case.pass(QUICK, 0), Watched { kernels: 6, queued: 6, replaced: 0, silent: 0 });
+        assert_eq!(case.order(), ["git:v6.5.1", "git:v6.1", "git:v6.4", "git:v6.3", "git:v6.5", "git:v6.2"]);
+        // Again, and nothing comes of it.
+        case.told.borrow_mut().clear();
+        assert_eq!(case.pass(QUICK, 60), Watched { kernels: 6, ..Watched::default() });
+        assert!(case.told.borrow().is_empty(), "tags that are no versions are told once: {:?}", case.told.borrow());
+        *case.world.0.borrow_mut() =
+            Ok(vec!["v6.1", "v6.2", "v6.3", "v6.4", "v6.5", "v6.5.1", "v6.4.7", "v6.6", "junk", "more"]);
+        assert_eq!(case.pass(QUICK, 120).queued, 2);
+        assert_eq!(
+            case.order()[..3],
+            ["git:v6.5.1", "git:v6.6", "git:v6.4.7"],
+            "those that came are first but for one"
+        );
+        assert!(case.told.borrow().contains(&WatchEvent::NoVersions("linux".into(), vec!["more".into()])));
+    }
+
+    #[test]
+    fn a_workload_that_is_added_later_is_filled_in() {
+        let case = Case::new(&["v6.1", "v6.2", "v6.3"]);
+        case.pass(QUICK, 0);
+        let first = case.store.claim_job("w", 1).unwrap().unwrap();
+        let fence = first.fence;
+        case.store.change_job(first.number, |job| job.end(fence, model::Ending::Done(String::new()), 2)).unwrap();
+        let both = QUICK.replace("\"getppid\"", "\"getppid\", \"fork\"");
+        assert_eq!(case.pass(&both, 10), Watched { kernels: 3, queued: 3, replaced: 2, silent: 0 });
+        assert!(case.jobs().iter().all(|job| job.new.work.workloads.contains(&"fork-exit".to_owned())));
+        // And back: what was replaced is asked for again, what was done is not.
+        assert_eq!(case.pass(QUICK, 20), Watched { kernels: 3, queued: 2, replaced: 3, silent: 0 });
+        // What people cancel stays so.
+        let waiting = case.jobs().remove(0).number;
+        case.store.change_job(waiting, |job| job.cancel(21)).unwrap();
+        assert_eq!(case.pass(QUICK, 30).queued, 0);
+        assert_eq!(case.store.queued_job(waiting).unwrap().state, JobState::Cancelled);
+    }
+
+    #[test]
+    fn a_tree_that_does_not_answer_is_told_of_once_and_again_when_it_does_again() {
+        let case = Case::new(&["v6.1"]);
+        case.pass(QUICK, 0);
+        for now in [10, 20] {
+            *case.world.0.borrow_mut() = Err("no route to host");
+            assert_eq!(case.pass(QUICK, now).silent, 1);
+        }
+        let due = case.store.undelivered().unwrap();
+        assert_eq!(due.len(), 1, "{due:?}");
+        assert_eq!((due[0].channel.as_str(), due[0].notice.body.as_str()), ("us", "no route to host\n"));
+        *case.world.0.borrow_mut() = Ok(vec!["v6.1"]);
+        case.pass(QUICK, 30);
+        assert!(case.told.borrow().contains(&WatchEvent::Answers("linux".into())));
+        *case.world.0.borrow_mut() = Err("no route to host");
+        case.pass(QUICK, 40);
+        assert_eq!(case.store.undelivered().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn packages_are_queued_whole_and_newest_revision_only() {
+        let case = Case::new(&[]);
+        let debian = "[[tree]]\nname = \"debian\"\ndebian = [\"6.1\"]\n[[plan]]\nname = \"d\"\ntrees = [\"debian\"]\n";
+        assert_eq!(case.pass(debian, 0).queued, 1);
+        assert_eq!(case.order(), ["deb:linux-image-6.1.0-56-cloud-amd64"]);
+    }
+}

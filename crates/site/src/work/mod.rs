@@ -1,0 +1,335 @@
+//! A worker: takes jobs from the queue one by one, has them done, and takes down how each ended.
+//!
+//! Each job is done by a process of its own: what hangs is ended, what crashes takes nobody along, and who kills the worker
+//! kills the job. The time is an argument.
+
+mod process;
+
+pub use process::JobProcess;
+pub(crate) use process::short;
+
+use std::time::Duration;
+
+use model::{Ending, JobState, LabSettings, QueuedJob};
+use store::{Listed, Notice, QueueError, Store};
+
+use crate::SiteError;
+use crate::notify::tell;
+
+/// How often a worker with nothing to do looks at the queue.
+const IDLE: Duration = Duration::from_secs(5);
+
+/// How an attempt at a job went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    /// How it ended.
+    pub ending: Ending,
+    /// Why the kernel cannot be measured at all, if so: it does not build, or does not boot.
+    pub no_kernel: Option<String>,
+}
+
+/// Executes jobs.
+pub trait Executor {
+    /// Does a job to its end, or until `goes_on` says that it is no longer wanted.
+    ///
+    /// # Errors
+    /// When nobody could be asked whether it is wanted.
+    fn attempt(&self, job: &QueuedJob, goes_on: &dyn Fn() -> Result<bool, SiteError>) -> Result<Attempt, SiteError>;
+}
+
+/// When a worker ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// When no job is free.
+    Drained,
+    /// Never by itself.
+    Killed,
+}
+
+/// Something that a worker did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WorkEvent {
+    /// A job of a worker that was killed was taken back.
+    TakenBack(QueuedJob),
+    /// A job is begun.
+    Begun(QueuedJob),
+    /// A job is as it is now, after an attempt.
+    Ended(QueuedJob),
+    /// Nothing is free; so many jobs wait for a time to come.
+    Idle(usize),
+}
+
+/// How many jobs came to which end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Worked {
+    /// Those that are done.
+    pub done: usize,
+    /// Of these, those whose kernel failed in some way.
+    pub kernels_failed: usize,
+    /// Those that failed for good.
+    pub failed: usize,
+}
+
+/// A worker.
+pub struct Worker<'a> {
+    /// Its name: the machine's.
+    pub name: &'a str,
+    /// The queue.
+    pub store: &'a Store,
+    /// Whom to tell.
+    pub settings: &'a LabSettings,
+    /// Executes the jobs.
+    pub executor: &'a dyn Executor,
+    /// Says what time it is.
+    pub clock: &'a dyn Fn() -> i64,
+    /// Is told what happens.
+    pub notify: &'a dyn Fn(WorkEvent),
+}
+
+impl std::fmt::Debug for Worker<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Worker").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Worker<'_> {
+    /// Works. Whoever calls holds the [`store::WorkerLock`]: jobs that this worker's name has are of one that was killed.
+    ///
+    /// # Errors
+    /// When the store fails; jobs are as they were taken down last, and the next worker goes on from there.
+    pub fn work(&self, until: Until) -> Result<Worked, SiteError> {
+        let mut worked = Worked::default();
+        self.take_back(Some(self.name), &mut worked)?;
+        let mut idle = false;
+        loop {
+            self.take_back(None, &mut worked)?;
+            match self.store.claim_job(self.name, (self.clock)())? {
+                Some(job) => {
+                    idle = false;
+                    self.one(&job, &mut worked)?;
+                }
+                None if until == Until::Drained => {
+                    (self.notify)(WorkEvent::Idle(self.store.queued_jobs(Listed::Open)?.len()));
+                    return Ok(worked);
+                }
+                None => {
+                    if !std::mem::replace(&mut idle, true) {
+                        (self.notify)(WorkEvent::Idle(self.store.queued_jobs(Listed::Open)?.len()));
+                    }
+                    std::thread::sleep(IDLE);
+                }
+            }
+        }
+    }
+
+    fn take_back(&self, ended_worker: Option<&str>, worked: &mut Worked) -> Result<(), SiteError> {
+        for job in self.store.take_back_jobs(ended_worker, (self.clock)())? {
+            if job.state == JobState::Failed {
+                worked.failed += 1;
+                self.tell_failed(&job)?;
+            }
+            (self.notify)(WorkEvent::TakenBack(job));
+        }
+        Ok(())
+    }
+
+    fn one(&self, job: &QueuedJob, worked: &mut Worked) -> Result<(), SiteError> {
+        (self.notify)(WorkEvent::Begun(job.clone()));
+        let ours = || Ok(self.store.queued_job(job.number).is_ok_and(|now| now.fence == job.fence));
+        let Attempt { ending, no_kernel } = self.executor.attempt(job, &ours)?;
+        if ending == Ending::Overran {
+            self.tell_overrun(job)?;
+        }
+        if let Some(why) = &no_kernel {
+            self.tell_no_kernel(job, why)?;
+        }
+        let kernel_failed = matches!(&ending, Ending::Done(reason) if !reason.is_empty());
+        let now = (self.clock)();
+        let job = match self.store.change_job(job.number, |job_now| job_now.end(job.fence, ending, now)) {
+            Ok(job) => job,
+            // Cancelled meanwhile: it stays as it was left.
+            Err(QueueError::Refused(_) | QueueError::NoJob(_)) => self.store.queued_job(job.number)?,
+            Err(QueueError::Store(error)) => return Err(error.into()),
+        };
+        match job.state {
+            JobState::Done => {
+                worked.done += 1;
+                worked.kernels_failed += usize::from(kernel_failed);
+            }
+            JobState::Failed => {
+                worked.failed += 1;
+                self.tell_failed(&job)?;
+            }
+            _ => {}
+        }
+        (self.notify)(WorkEvent::Ended(job));
+        Ok(())
+    }
+
+    fn tell_overrun(&self, job: &QueuedJob) -> Result<(), SiteError> {
+        let (number, deadline_s) = (job.number, job.new.deadline_s);
+        let body = format!("{}\nIt was to end within {deadline_s} s, and was ended.\n", job.new.work);
+        self.tell(format!("overrun:{number}"), format!("job {number} overruns"), body)
+    }
+
+    fn tell_no_kernel(&self, job: &QueuedJob, why: &str) -> Result<(), SiteError> {
+        let work = &job.new.work;
+        let kernel =
+            if work.tree.is_empty() { work.kernel.to_string() } else { format!("{} of {}", work.kernel, work.tree) };
+        let body = format!("{why}\n\nIt was asked for by job {}: {work}\n", job.number);
+        self.tell(format!("boot:{}:{}", work.tree, work.kernel), format!("{kernel} does not build or boot"), body)
+    }
+
+    fn tell_failed(&self, job: &QueuedJob) -> Result<(), SiteError> {
+        let body = format!("{}\n{}\n", job.new.work, job.reason);
+        self.tell(format!("failed:{}:{}", job.number, job.queued_unix), format!("job {} failed", job.number), body)
+    }
+
+    fn tell(&self, subject: String, headline: String, body: String) -> Result<(), SiteError> {
+        let notice = Notice { subject, headline, body, raised_unix: (self.clock)() };
+        tell(self.store, self.settings, &notice)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::{Cell, RefCell};
+
+    use model::{Ending, JobState, NewJob, Work};
+    use store::{Queued, Store};
+
+    use super::{Attempt, Executor, Until, Worked, Worker};
+    use crate::SiteError;
+
+    /// Ends each attempt as it is told, and takes down which jobs it was given.
+    struct Script {
+        endings: RefCell<Vec<Attempt>>,
+        seen: RefCell<Vec<u64>>,
+    }
+
+    impl Executor for Script {
+        fn attempt(
+            &self,
+            job: &model::QueuedJob,
+            goes_on: &dyn Fn() -> Result<bool, SiteError>,
+        ) -> Result<Attempt, SiteError> {
+            self.seen.borrow_mut().push(job.number);
+            assert!(goes_on()?);
+            Ok(self.endings.borrow_mut().remove(0))
+        }
+    }
+
+    fn settings(text: &str) -> model::LabSettings {
+        ingest::settings(text, &model::ToolRows::default()).unwrap()
+    }
+
+    fn ends(ending: Ending) -> Attempt {
+        Attempt { ending, no_kernel: None }
+    }
+
+    fn queued(store: &Store, kernel: &str) -> u64 {
+        let work = Work {
+            kernel: kernel.parse().unwrap(),
+            tree: String::new(),
+            config: "micro".into(),
+            suite: "micro".into(),
+            workloads: vec!["getppid".into()],
+            seeds: 1,
+        };
+        let new = NewJob { work, plan: String::new(), priority: 0, rank: 0, attempts_max: 2, deadline_s: 100 };
+        let Queued::New(number) = store.queue_job(&new, 0).unwrap() else { panic!() };
+        number
+    }
+
+    fn worked(store: &Store, now: &Cell<i64>, endings: Vec<Attempt>) -> (Worked, Vec<u64>) {
+        let settings = settings("[[notify]]\nname = \"us\"\ncommand = [\"true\"]\n");
+        let script = Script { endings: RefCell::new(endings), seen: RefCell::default() };
+        let worker = Worker {
+            name: "here",
+            store,
+            settings: &settings,
+            executor: &script,
+            clock: &|| now.get(),
+            notify: &|_| {},
+        };
+        let worked = worker.work(Until::Drained).unwrap();
+        (worked, script.seen.into_inner())
+    }
+
+    fn told(store: &Store) -> Vec<String> {
+        store.undelivered().unwrap().into_iter().map(|delivery| delivery.notice.headline).collect()
+    }
+
+    #[test]
+    fn jobs_are_done_tried_again_and_given_up_and_people_are_told_once() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(home.path()).unwrap();
+        let [one, two, three] = ["git:v6.1", "git:v6.2", "deb:6.1"].map(|kernel| queued(&store, kernel));
+        let now = Cell::new(1_000);
+        let no_boot = Attempt { ending: Ending::Done("does not boot: panic".into()), no_kernel: Some("panic".into()) };
+        let (worked_once, seen) =
+            worked(&store, &now, vec![ends(Ending::Done(String::new())), no_boot.clone(), ends(Ending::Overran)]);
+        assert_eq!(seen, [one, two, three]);
+        assert_eq!(worked_once, Worked { done: 2, kernels_failed: 1, failed: 0 });
+        assert_eq!(told(&store), ["git:v6.2 does not build or boot", "job 3 overruns"]);
+        assert!(worked(&store, &now, vec![]).1.is_empty(), "not before its time");
+        now.set(2_000);
+        let (again, seen) = worked(&store, &now, vec![ends(Ending::Overran)]);
+        assert_eq!((again.failed, seen), (1, vec![three]));
+        assert_eq!(told(&store)[2..], ["job 3 failed"]);
+        let job = store.queued_job(three).unwrap();
+        assert_eq!((job.state, job.reason.as_str()), (JobState::Failed, "did not end within 100 s (tried 2 times)"));
+    }
+
+    #[test]
+    fn a_worker_goes_on_with_what_its_killed_forerunner_had() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(home.path()).unwrap();
+        let one = queued(&store, "git:v6.1");
+        // Killed while it had it: nothing was taken down.
+        store.claim_job("here", 10).unwrap().unwrap();
+        let now = Cell::new(20);
+        assert_eq!(worked(&store, &now, vec![ends(Ending::Done(String::new()))]).1, [one]);
+        let job = store.queued_job(one).unwrap();
+        assert_eq!((job.state, job.attempts), (JobState::Done, 2));
+        // One that kills its worker each time is given up.
+        let two = queued(&store, "git:v6.2");
+        for _ in 0..2 {
+            store.claim_job("here", 30).unwrap().unwrap();
+            store.take_back_jobs(Some("here"), 30).unwrap();
+        }
+        let job = store.queued_job(two).unwrap();
+        assert_eq!((job.state, job.reason.as_str()), (JobState::Failed, "its worker was killed (tried 2 times)"));
+    }
+
+    #[test]
+    fn a_job_that_is_cancelled_meanwhile_stays_cancelled() {
+        struct Cancels<'a>(&'a Store);
+        impl Executor for Cancels<'_> {
+            fn attempt(
+                &self,
+                job: &model::QueuedJob,
+                goes_on: &dyn Fn() -> Result<bool, SiteError>,
+            ) -> Result<Attempt, SiteError> {
+                self.0.change_job(job.number, |job| job.cancel(5))?;
+                assert!(!goes_on()?);
+                Ok(ends(Ending::Done(String::new())))
+            }
+        }
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(home.path()).unwrap();
+        let one = queued(&store, "git:v6.1");
+        let settings = settings("");
+        let executor = Cancels(&store);
+        let worker = Worker {
+            name: "here",
+            store: &store,
+            settings: &settings,
+            executor: &executor,
+            clock: &|| 5,
+            notify: &|_| {},
+        };
+        assert_eq!(worker.work(Until::Drained).unwrap(), Worked::default());
+        assert_eq!(store.queued_job(one).unwrap().state, JobState::Cancelled);
+    }
+}

@@ -1,0 +1,196 @@
+//! A job in a process of its own: started, watched, ended when it overruns, and asked how it went.
+//!
+//! The process says on standard output, in one line, what came of the job; how it ends says whose fault an error is.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::{Child, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use model::{Ending, QueuedJob};
+
+use super::{Attempt, Executor};
+use crate::SiteError;
+
+/// How often a process is looked at.
+const LOOK: Duration = Duration::from_millis(100);
+/// Of how many looks one asks as well whether the job is still wanted.
+const ASK: u32 = 10;
+/// Longest answer that is read, in bytes.
+const ANSWER_MAX: u64 = 4096;
+/// Longest reason that is kept, in characters.
+const REASON_MAX: usize = 600;
+
+/// Does jobs by starting a program for each: the command, and the number of the job behind it.
+#[derive(Debug, Clone)]
+pub struct JobProcess {
+    /// The program and its arguments, without the number.
+    pub command: Vec<std::ffi::OsString>,
+    /// Where what each job says goes: `NUMBER.log`. Kept of jobs that did not end well.
+    pub logs: PathBuf,
+}
+
+impl Executor for JobProcess {
+    fn attempt(&self, job: &QueuedJob, goes_on: &dyn Fn() -> Result<bool, SiteError>) -> Result<Attempt, SiteError> {
+        let log = self.logs.join(format!("{}.log", job.number));
+        let infra = |what: String| Attempt { ending: Ending::Infra(what), no_kernel: None };
+        let opened = fs::create_dir_all(&self.logs).and_then(|()| File::create(&log));
+        let file = match opened {
+            Ok(file) => file,
+            Err(error) => return Ok(infra(format!("{}: {error}", log.display()))),
+        };
+        let mut child = match self.start(job, file) {
+            Ok(child) => child,
+            Err(error) => return Ok(infra(format!("cannot start the job's process: {error}"))),
+        };
+        let ended = wait(&mut child, Duration::from_secs(job.new.deadline_s), goes_on);
+        let status = match ended {
+            Ok(Ended::By(status)) => status,
+            Ok(Ended::Overran) => return Ok(Attempt { ending: Ending::Overran, no_kernel: None }),
+            // Its end is refused by the queue, whatever it is.
+            Ok(Ended::Unwanted) => return Ok(infra("no longer wanted".into())),
+            Err(error) => {
+                end(&mut child);
+                return Err(error);
+            }
+        };
+        let mut answer = String::new();
+        if let Some(output) = child.stdout.take() {
+            // What cannot be read is no answer.
+            drop(output.take(ANSWER_MAX).read_to_string(&mut answer));
+        }
+        let said = fs::read(&log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+        let attempt = judged(status.code(), answer.trim(), &said);
+        if attempt.ending == Ending::Done(String::new()) {
+            // Nothing to see: it may stay, if it must.
+            drop(fs::remove_file(&log));
+        }
+        Ok(attempt)
+    }
+}
+
+impl JobProcess {
+    fn start(&self, job: &QueuedJob, log: File) -> std::io::Result<Child> {
+        // It does not outlive its worker: whoever takes the job back finds the home free.
+        let mut command = process::bound("KILL");
+        command.args(&self.command).arg(job.number.to_string());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn()
+    }
+}
+
+/// How a process came to its end.
+enum Ended {
+    By(ExitStatus),
+    Overran,
+    Unwanted,
+}
+
+fn wait(
+    child: &mut Child,
+    deadline: Duration,
+    goes_on: &dyn Fn() -> Result<bool, SiteError>,
+) -> Result<Ended, SiteError> {
+    let begun = Instant::now();
+    for look in 1_u32.. {
+        match child.try_wait() {
+            Ok(Some(status)) => return Ok(Ended::By(status)),
+            Ok(None) | Err(_) if begun.elapsed() > deadline => {
+                end(child);
+                return Ok(Ended::Overran);
+            }
+            _ => {}
+        }
+        if look.is_multiple_of(ASK) && !goes_on()? {
+            end(child);
+            return Ok(Ended::Unwanted);
+        }
+        std::thread::sleep(LOOK);
+    }
+    Ok(Ended::Overran)
+}
+
+fn end(child: &mut Child) {
+    // One that has ended already cannot be killed, and need not be.
+    drop(child.kill());
+    drop(child.wait());
+}
+
+/// Says what came of a job whose process ended so, answered this, and said that.
+fn judged(code: Option<i32>, answer: &str, said: &str) -> Attempt {
+    let of = |ending| Attempt { ending, no_kernel: None };
+    match (code, answer.split_once(' ').unwrap_or((answer, ""))) {
+        (_, ("busy", _)) => of(Ending::Busy),
+        (_, ("done", _)) => of(Ending::Done(String::new())),
+        (_, ("kernel", why)) => Attempt { ending: Ending::Done(short(why)), no_kernel: Some(short(why)) },
+        (_, ("workloads", why)) => of(Ending::Done(short(why))),
+        (Some(2), _) => of(Ending::Wrong(reason(said))),
+        (Some(70), _) => of(Ending::Wrong(format!("a bug in marvin: {}", reason(said)))),
+        (Some(_), _) => of(Ending::Infra(reason(said))),
+        (None, _) => of(Ending::Infra("its process was killed".into())),
+    }
+}
+
+/// Returns the error that a process ended with, its causes included.
+fn reason(said: &str) -> String {
+    let error = said.rfind("error: ").map_or_else(|| said.lines().last().unwrap_or_default(), |at| &said[at + 7..]);
+    if error.trim().is_empty() { "it said nothing".into() } else { short(error) }
+}
+
+/// Returns a text in one line, of bounded length.
+pub(crate) fn short(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ").chars().filter(|c| !c.is_control()).take(REASON_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Ending, NewJob, QueuedJob, Work};
+
+    use super::{JobProcess, judged};
+    use crate::{Attempt, Executor};
+
+    fn job(deadline_s: u64) -> QueuedJob {
+        let work = Work {
+            kernel: "deb:6.12".parse().unwrap(),
+            tree: String::new(),
+            config: "micro".into(),
+            suite: "micro".into(),
+            workloads: vec![],
+            seeds: 1,
+        };
+        let new = NewJob { work, plan: String::new(), priority: 0, rank: 0, attempts_max: 2, deadline_s };
+        QueuedJob::queued(7, new, 0)
+    }
+
+    fn done_by(script: &str, deadline_s: u64, wanted: bool) -> Attempt {
+        let logs = tempfile::tempdir().unwrap();
+        let command = ["sh", "-c", script, "job"].map(Into::into).to_vec();
+        let process = JobProcess { command, logs: logs.path().join("jobs") };
+        process.attempt(&job(deadline_s), &|| Ok(wanted)).unwrap()
+    }
+
+    #[test]
+    fn what_a_process_says_and_how_it_ends_is_what_came_of_the_job() {
+        assert_eq!(done_by("test $1 = 7 && echo done", 60, true).ending, Ending::Done(String::new()));
+        let kernel = done_by("echo kernel does not boot: panic; exit 4", 60, true);
+        assert_eq!(kernel.ending, Ending::Done("does not boot: panic".into()));
+        assert_eq!(kernel.no_kernel.as_deref(), Some("does not boot: panic"));
+        let broken =
+            done_by("echo booting >&2; echo 'error: no network' >&2; echo '  because: x' >&2; exit 5", 60, true);
+        assert_eq!(broken.ending, Ending::Infra("no network because: x".into()));
+        assert_eq!(done_by("kill -9 $$", 60, true).ending, Ending::Infra("its process was killed".into()));
+        assert_eq!(done_by("sleep 60", 1, true).ending, Ending::Overran);
+        assert_eq!(done_by("sleep 60", 60, false).ending, Ending::Infra("no longer wanted".into()));
+        let missing = JobProcess { command: vec!["/nonexistent/marvin".into()], logs: std::env::temp_dir() };
+        assert!(matches!(missing.attempt(&job(60), &|| Ok(true)).unwrap().ending, Ending::Infra(_)));
+    }
+
+    #[test]
+    fn wrong_input_and_bugs_are_not_tried_again() {
+        assert_eq!(judged(Some(2), "", "error: no suite `x`").ending, Ending::Wrong("no suite `x`".into()));
+        assert_eq!(judged(Some(70), "", "").ending, Ending::Wrong("a bug in marvin: it said nothing".into()));
+        assert_eq!(judged(Some(5), "busy", "").ending, Ending::Busy);
+        assert_eq!(judged(Some(4), "workloads fork: panic", "").ending, Ending::Done("fork: panic".into()));
+    }
+}
