@@ -16,7 +16,7 @@ if [ "${1:-}" = full ]; then
     # Builds two kernels from nothing, which takes minutes each, and prints what bisections of real sources take.
     step env MARVIN_FULL=1 "$cargo" test --locked -p marvin --test program real_source:: -- --nocapture
     # What could not be checked is among what the tests print.
-    step "$cargo" test --locked -p lab --test dumps -- --nocapture --test-threads 2
+    step "$cargo" test --locked -p crash-guests --test dumps -- --nocapture --test-threads 2
     exit 0
 fi
 step "$cargo" fmt --all --check

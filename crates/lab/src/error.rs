@@ -51,9 +51,6 @@ pub enum LabError {
         /// The artefact.
         name: String,
     },
-    /// A crash guest did not come to its end, or could not be made; the text says how far it got.
-    #[error("the crash guest failed: {0}")]
-    CrashGuest(String),
     /// The log of a bisection could not be read or written.
     #[error("{}: {error}", file.display())]
     Bisection {
@@ -85,8 +82,8 @@ impl LabError {
             | Self::BadProfile { .. }
             | Self::OtherProfile { .. }
             | Self::BadMonitors { .. }
-            | Self::CrashGuest(_) => false,
-            Self::Bisection { .. } | Self::BadBisection { .. } => false,
+            | Self::Bisection { .. }
+            | Self::BadBisection { .. } => false,
             Self::Empty(_) => true,
         };
         if user { Guilt::User } else { Guilt::Infra }

@@ -64,8 +64,6 @@ pub struct Lab {
     symbols: SymbolCache,
     tools: Tools,
     home: PathBuf,
-    /// What crash guests are booted with.
-    exact: Option<Arc<Exact>>,
     _lock: HomeLock,
 }
 
@@ -139,7 +137,7 @@ impl Lab {
     /// When the home cannot be used, somebody else is measuring in it, or there is no usable QEMU.
     pub fn open(options: Options) -> Result<Self, LabError> {
         let lock = HomeLock::acquire(&options.home)?;
-        let exact = Arc::new(Exact::open(Settings {
+        let machine = Arc::new(Exact::open(Settings {
             qemu: options.qemu.clone(),
             programs: options.programs.clone(),
             loader: EQUIP.to_vec(),
@@ -149,8 +147,7 @@ impl Lab {
             snapshots: options.snapshots,
             limits: options.limits,
         })?);
-        let machine: Arc<dyn Backend> = Arc::clone(&exact) as _;
-        Ok(Self { exact: Some(exact), ..Self::locked(lock, options, machine)? })
+        Self::locked(lock, options, machine)
     }
 
     /// Opens the lab of a home with this machine.
@@ -166,7 +163,7 @@ impl Lab {
         let cache = BuildCache::open(&options.home)?;
         let symbols = SymbolCache::new(options.home.join("symbols"));
         let (fleet, tools, home) = (Fleet::new(machine), options.tools, options.home);
-        Ok(Self { store, cache, fleet, symbols, tools, home, exact: None, _lock: lock })
+        Ok(Self { store, cache, fleet, symbols, tools, home, _lock: lock })
     }
 
     /// Makes the guest images that workloads ask for, or finds them in the home. Has to be done before their machines are
@@ -196,10 +193,6 @@ impl Lab {
 
     pub(crate) fn fleet(&self) -> &Fleet {
         &self.fleet
-    }
-
-    pub(crate) fn exact(&self) -> Option<&Exact> {
-        self.exact.as_deref()
     }
 
     /// Has sources built in this way from now on.

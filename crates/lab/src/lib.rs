@@ -6,7 +6,6 @@
 
 mod bisect;
 mod carry_out;
-mod crash;
 mod dump;
 mod error;
 mod estimate;
@@ -27,7 +26,6 @@ pub use bisect::{
     LabProber, Noise, Probe, Prober, Refused, Reverted, Stands, Touches, bisect, values_of,
 };
 pub use carry_out::expected;
-pub use crash::{CrashPlan, Crashed, DUMP_DISK, Ending, Filter, Placement, SCRATCH_DISK, VMCORE_DISK};
 pub use dump::is_dump;
 pub use error::LabError;
 pub use estimate::{Estimate, remaining_s};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use model::Guilt;
 
-use crate::exact::QemuProblem;
+use crate::qemu::QemuProblem;
 
 /// A failure of the lab while it works with a machine.
 #[derive(Debug, thiserror::Error)]

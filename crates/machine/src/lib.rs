@@ -1,30 +1,27 @@
 //! Machines: where a build is booted and a job is done.
 //!
 //! `backend.rs` says what every machine is to whoever plans work; the first is the exact one (`exact/`), QEMU with
-//! instruction counting and no outside input. Beside it the same QEMU runs crash guests, which are not measured but
-//! captured. The second does what a test says (`fake.rs`). What a result means is left to `ingest` and `report`; which jobs are done in which order is left to `lab`.
+//! instruction counting and no outside input. The second does what a test says (`fake.rs`). QEMU itself is in `qemu/`. What a
+//! result means is left to `ingest` and `report`; which jobs are done in which order is left to `lab`.
 
 mod backend;
 mod console;
-mod crash;
 mod error;
 mod exact;
 #[cfg(feature = "fake")]
 mod fake;
 mod initrd;
-mod vmcore;
+pub mod qemu;
 
 use sha2::{Digest, Sha256};
 
 pub use backend::{Backend, Boot, Booted, DeadMemory, Guest, JobEnd, Observe, modules_hash};
 pub use console::{readable_tail, reason_in};
-pub use crash::{Crash, CrashGuest, Disk, Paging, StillGuest};
 pub use error::MachineError;
-pub use exact::{Exact, Limits, Qemu, QemuProblem, Settings, SnapshotUse, free_mib, hash_memory};
+pub use exact::{Exact, Limits, Settings, SnapshotUse, free_mib, hash_memory};
 #[cfg(feature = "fake")]
 pub use fake::{Asked, Does, Fake};
 pub use initrd::{InitrdFile, Programs, initrd_of};
-pub use vmcore::VmcoreFormat;
 
 /// Returns the SHA-256 of the concatenated parts as hexadecimal digits.
 fn hash(parts: &[&[u8]]) -> String {

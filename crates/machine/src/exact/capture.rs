@@ -6,10 +6,10 @@
 use serde_json::json;
 use wire::Job;
 
-use super::{Ended, Exact, NO_JOB, Process, Scratch, Start};
+use super::{Exact, NO_JOB, Start};
 use crate::MachineError;
 use crate::backend::{DeadMemory, Guest, Observe};
-use crate::vmcore::{VmcoreFormat, write_vmcore};
+use crate::qemu::{Ended, Process, Scratch, VmcoreFormat};
 
 /// The file that QEMU writes the memory to.
 const MEMORY: &str = "memory";
@@ -40,7 +40,7 @@ impl Exact {
 
     /// Has the memory of a guest that stands still written down.
     fn written(&self, mut process: Process, scratch: Scratch) -> Result<DeadMemory, MachineError> {
-        write_vmcore(&mut process, VmcoreFormat::Elf, MEMORY, self.equipment.memory_mib)?;
+        process.write_memory(VmcoreFormat::Elf, MEMORY, self.equipment.memory_mib)?;
         drop(process);
         Ok(DeadMemory::new(scratch.path(MEMORY), scratch))
     }

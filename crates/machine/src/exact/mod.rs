@@ -5,10 +5,6 @@
 //! in `docs/exact-machine.md`.
 
 mod capture;
-mod process;
-mod qemu;
-mod qmp;
-mod seat;
 mod snapshot;
 
 use std::fs;
@@ -22,13 +18,12 @@ use model::{
 use serde_json::json;
 use wire::{Job, StreamError};
 
-pub(crate) use self::process::{Budget, CONSOLE, CONTROL, Ended, Process, Scratch};
-pub use self::qemu::{Qemu, QemuProblem};
 pub use self::snapshot::hash_memory;
 use self::snapshot::{RAM, STATE, Snapshot, Snapshots};
 use crate::backend::{Backend, Boot, Booted, DeadMemory, Guest, JobEnd, Observe, modules_hash};
-use crate::console::{readable_tail, reason_in};
+use crate::console::reason_in;
 use crate::initrd::{Programs, equipped, initrd};
+use crate::qemu::{Budget, CONSOLE, CONTROL, Ended, Process, Qemu, Scratch, failure};
 use crate::{MachineError, hash};
 
 /// `max` has all that TCG offers; without erms and fsrm, `rep movsb` is not counted byte by byte where another kernel
@@ -193,11 +188,6 @@ impl Exact {
         Ok(Load { kernel, initrd: self.keep_initrd(&archive)?, seed })
     }
 
-    /// Returns QEMU and the folder that scratch folders are made in, for guests that are not measured.
-    pub(crate) fn qemu_and_scratch(&self) -> (&Path, &Path) {
-        (&self.qemu.program, &self.scratch)
-    }
-
     fn failed_boot(&self, load: &Load, ended: Ended, scratch: &Scratch) -> Boot {
         let console = scratch.console();
         if wire::find_hello(&console).is_some() {
@@ -331,7 +321,7 @@ impl Exact {
     }
 
     /// A disk that fills up under the guest's memory kills QEMU with SIGBUS: better to ask first.
-    pub(crate) fn check_space(&self, memory_mib: u32) -> Result<(), MachineError> {
+    fn check_space(&self, memory_mib: u32) -> Result<(), MachineError> {
         let needed_mib = u64::from(memory_mib) + 64;
         match free_mib(&self.scratch) {
             Some(free) if free < needed_mib => {
@@ -584,17 +574,4 @@ fn stream_failure(ended: Ended, error: Option<StreamError>, console: &[u8]) -> S
         failure.reason = FailureReason::BadStream(error.to_string());
     }
     failure
-}
-
-pub(crate) fn failure(stage: Stage, ended: Ended, console: &[u8]) -> SubjectFailure {
-    let reason = match (ended, reason_in(console)) {
-        (Ended::ConsoleFull, _) => FailureReason::TooMuchOutput,
-        (_, Some(reason)) => reason,
-        (Ended::PoweredOff, None) if let Some(why) = wire::find_last_words(console) => FailureReason::Lacks(why),
-        (Ended::Stopped, None) => FailureReason::Lacks("a serial console (CONFIG_SERIAL_8250_CONSOLE)".into()),
-        (Ended::Deadline, None) => FailureReason::Hung,
-        (Ended::PoweredOff, None) if stage == Stage::Boot => FailureReason::DidNotBoot,
-        (Ended::PoweredOff, None) => FailureReason::AgentDied("the guest switched off".into()),
-    };
-    SubjectFailure { stage, reason, console_tail: readable_tail(console) }
 }

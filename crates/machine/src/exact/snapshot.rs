@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sha2::{Digest, Sha256};
 
-use super::Scratch;
+use crate::qemu::Scratch;
 use crate::{MachineError, hash};
 
 /// The guest's memory within a snapshot's folder; sparse.
@@ -178,7 +178,7 @@ fn allocated(file: &Path) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::{RAM, STATE, Snapshots};
-    use crate::exact::Scratch;
+    use crate::qemu::Scratch;
 
     fn keep(snapshots: &Snapshots, parent: &std::path::Path, ingredients: &str) -> std::path::PathBuf {
         let scratch = Scratch::new(parent).unwrap();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use machine::Qemu;
+use machine::qemu::Qemu;
 
 use crate::answer::Answer;
 use crate::cli::Arguments;

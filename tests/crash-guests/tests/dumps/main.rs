@@ -16,8 +16,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use lab::{CrashPlan, Crashed, DUMP_DISK, Ending, Filter, Lab, Options, Placement, VMCORE_DISK};
-use machine::{Paging, VmcoreFormat};
+use crash_guests::{
+    CrashError, CrashGuests, CrashPlan, Crashed, DUMP_DISK, Ending, Filter, Paging, Placement, VMCORE_DISK,
+};
+use lab::{Lab, Options};
+use machine::qemu::VmcoreFormat;
 use model::Build;
 
 use crate::bitmaps::Bitmap;
@@ -48,9 +51,16 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
+/// Where the kernels are.
 fn lab() -> &'static Lab {
     static LAB: OnceLock<Lab> = OnceLock::new();
     LAB.get_or_init(|| Lab::open(Options::new(folder("dumps-home"))).unwrap())
+}
+
+fn crash(build: &Build, plan: &CrashPlan<'_>) -> Result<Crashed, CrashError> {
+    // The lab empties its scratch folder when it is opened, and a test that was killed may have left guests there.
+    static GUESTS: OnceLock<CrashGuests> = OnceLock::new();
+    GUESTS.get_or_init(|| CrashGuests::open(&folder("dumps-home/scratch")).unwrap()).crash(build, plan)
 }
 
 fn build(name: &str) -> Build {
@@ -118,7 +128,7 @@ fn compared(files: &[&Path], expected: &BTreeMap<u32, Bitmap>, folder: &Path) {
 fn story(name: &str, kernel: &str, plan: &CrashPlan<'_>) {
     let build = build(kernel);
     let folder = folder(name);
-    let mut crashed = lab().crash(&build, plan).unwrap();
+    let mut crashed = crash(&build, plan).unwrap();
     println!("{name}: {}", crashed.reports[0]["filled"].trim().replace('\n', ", "));
     let [elf, kdump, vmcore] = captured(&mut crashed, &folder);
     let opened = Elf::open(&elf);
@@ -166,7 +176,7 @@ fn a_kernel_that_panics_leaves_its_memory() {
 fn a_guest_that_cannot_be_filled_says_why() {
     let fill = &[("anon", 300), ("shm", 300)];
     let plan = CrashPlan { fill, ..plan(Paging::FiveLevels, Placement::Random, Ending::Stop) };
-    let error = lab().crash(&build("deb:6.12"), &plan).unwrap_err().to_string();
+    let error = crash(&build("deb:6.12"), &plan).unwrap_err().to_string();
     let first = error.lines().next().unwrap();
     // Either of the two is killed for the other.
     assert!(first.starts_with("the crash guest failed: crash: "), "{error}");
@@ -182,7 +192,7 @@ fn kdump_story(name: &str, kernel: &str, fill: &[(&str, u32)]) {
     let filters = filter.is_some();
     let ending = Ending::Kdump(320, filter);
     let plan = CrashPlan { memory_mib: 896, fill, ..plan(Paging::FiveLevels, Placement::Random, ending) };
-    let crashed = lab().crash(&build(kernel), &plan).unwrap();
+    let crashed = crash(&build(kernel), &plan).unwrap();
     let report = &crashed.reports[1]["captured"];
     println!("{name}: {}", report.trim().replace('\n', ", "));
     let bytes = |name: &str| report.lines().find_map(|line| line.strip_prefix(name)?.split(' ').nth(1)?.parse().ok());

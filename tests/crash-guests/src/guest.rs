@@ -1,16 +1,16 @@
-//! Crash guests: booted to have their memory captured, and measured by nobody.
+//! QEMU with a crash guest: how it is started, and its memory and disks once it stands still.
 //!
-//! They run on QEMU's q35 with real firmware, so that a bzImage places itself at random (KASLR) and finds what kdump
-//! and the vmcoreinfo device need, none of which the exact machine has. Same QEMU, same process, same deadlines.
+//! It runs on q35 with real firmware, so that a bzImage places itself at random (KASLR) and finds what kdump and the
+//! vmcoreinfo device need, none of which the exact machine has. Same QEMU, same process, same deadlines.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use machine::qemu::{Budget, CONSOLE, CONTROL, Ended, Process, Scratch, VmcoreFormat, failure};
+use machine::{MachineError, free_mib};
 use model::{Stage, SubjectFailure};
 
-use crate::MachineError;
-use crate::exact::{Budget, CONSOLE, CONTROL, Ended, Exact, Process, Scratch, failure};
-use crate::vmcore::{VmcoreFormat, write_vmcore};
+use crate::CrashError;
 
 /// Bytes that a crash guest may print.
 const CONSOLE_BYTES: u64 = 16 << 20;
@@ -38,31 +38,27 @@ pub struct Disk {
 }
 
 /// What a crash guest is.
-#[derive(Debug, Clone)]
-pub struct CrashGuest<'a> {
+#[derive(Debug)]
+pub(crate) struct Guest<'a> {
     /// The image, a bzImage where it is to place itself at random.
-    pub image: &'a Path,
-    /// The initrd.
-    pub initrd: &'a [u8],
+    pub(crate) image: &'a Path,
+    pub(crate) initrd: &'a [u8],
     /// What the kernel's command line says beside the console and what to do after a panic.
-    pub command_line: &'a str,
-    /// Memory in MiB.
-    pub memory_mib: u32,
-    /// The page tables.
-    pub paging: Paging,
-    /// Its disks.
-    pub disks: &'a [Disk],
+    pub(crate) command_line: &'a str,
+    pub(crate) memory_mib: u32,
+    pub(crate) paging: Paging,
+    pub(crate) disks: &'a [Disk],
     /// Processor seconds of QEMU until it stands still.
-    pub cpu_s: u64,
+    pub(crate) cpu_s: u64,
 }
 
 /// How a crash guest ended up.
 #[derive(Debug)]
-pub enum Crash {
+pub(crate) enum End {
     /// It stopped, panicked or switched off, and its memory is still there.
     Still(StillGuest),
-    /// It went on beyond its deadline, or printed without end; with the whole console.
-    Failed(SubjectFailure, Vec<u8>),
+    /// It went on beyond its deadline, or printed without end.
+    Failed(SubjectFailure),
 }
 
 /// A guest that stands still, for as long as this value lives.
@@ -73,48 +69,36 @@ pub struct StillGuest {
     memory_mib: u32,
 }
 
-impl Exact {
-    /// Boots a crash guest with this machine's QEMU, and waits until it stands still.
-    ///
-    /// # Errors
-    /// When the lab fails. A kernel that hangs is a result, see [`Crash::Failed`].
-    pub fn crash(&self, guest: &CrashGuest<'_>) -> Result<Crash, MachineError> {
-        // Nothing of it is on the disk before somebody wants a vmcore, but then all of it.
-        self.check_space(guest.memory_mib)?;
-        let (program, folder) = self.qemu_and_scratch();
-        let scratch = Scratch::new(folder)?;
-        scratch.link("kernel", guest.image)?;
-        scratch.write("initrd", guest.initrd)?;
-        for disk in guest.disks {
+impl Guest<'_> {
+    /// Boots the guest with this QEMU, in a folder below `parent`, and waits until it stands still.
+    pub(crate) fn boot(&self, qemu: &Path, parent: &Path) -> Result<End, CrashError> {
+        // Nothing of it is on the disk before a vmcore is written, but then all of it.
+        let needed_mib = u64::from(self.memory_mib) + 64;
+        if free_mib(parent).is_some_and(|free| free < needed_mib) {
+            return Err(MachineError::NoSpace { folder: parent.to_owned(), needed_mib }.into());
+        }
+        let scratch = Scratch::new(parent)?;
+        scratch.link("kernel", self.image)?;
+        scratch.write("initrd", self.initrd)?;
+        for disk in self.disks {
             let path = scratch.path(disk.serial);
-            let file = fs::File::create(&path).map_err(MachineError::io("create", &path))?;
-            file.set_len(u64::from(disk.mib) << 20).map_err(MachineError::io("create", &path))?;
+            let file = fs::File::create(&path).map_err(CrashError::io("create", &path))?;
+            file.set_len(u64::from(disk.mib) << 20).map_err(CrashError::io("create", &path))?;
         }
-        let mut process = Process::start(program, &arguments(guest), &scratch)?;
+        let mut process = Process::start(qemu, &arguments(self), &scratch)?;
         let budget =
-            Budget { until: None, is_fast: false, wall_s: guest.cpu_s * WALL_FACTOR, console_bytes: CONSOLE_BYTES };
+            Budget { until: None, is_fast: false, wall_s: self.cpu_s * WALL_FACTOR, console_bytes: CONSOLE_BYTES };
         let ended = process.watch(&budget)?;
-        match ended {
-            Ended::Stopped | Ended::PoweredOff => Ok(Crash::Still(StillGuest::new(process, scratch, guest.memory_mib))),
-            Ended::Deadline | Ended::ConsoleFull => {
-                let console = scratch.console();
-                Ok(Crash::Failed(failure(Stage::Workload, ended, &console), console))
+        Ok(match ended {
+            Ended::Stopped | Ended::PoweredOff => {
+                End::Still(StillGuest { process, scratch, memory_mib: self.memory_mib })
             }
-        }
+            Ended::Deadline | Ended::ConsoleFull => End::Failed(failure(Stage::Workload, ended, &scratch.console())),
+        })
     }
 }
 
 impl StillGuest {
-    pub(crate) fn new(process: Process, scratch: Scratch, memory_mib: u32) -> Self {
-        Self { process, scratch, memory_mib }
-    }
-
-    /// Returns a folder that is there as long as the guest is.
-    #[must_use]
-    pub fn folder(&self) -> &Path {
-        self.scratch.folder()
-    }
-
     /// Returns what the guest has printed.
     #[must_use]
     pub fn console(&self) -> Vec<u8> {
@@ -125,8 +109,8 @@ impl StillGuest {
     ///
     /// # Errors
     /// When QEMU refuses or the file cannot be written.
-    pub fn write_vmcore(&mut self, format: VmcoreFormat, to: &Path) -> Result<(), MachineError> {
-        write_vmcore(&mut self.process, format, VMCORE, self.memory_mib)?;
+    pub fn write_vmcore(&mut self, format: VmcoreFormat, to: &Path) -> Result<(), CrashError> {
+        self.process.write_memory(format, VMCORE, self.memory_mib)?;
         keep(&self.scratch.path(VMCORE), to)
     }
 
@@ -134,12 +118,12 @@ impl StillGuest {
     ///
     /// # Errors
     /// When a file cannot be written.
-    pub fn keep_disks(self, disks: &[(&Disk, u64, PathBuf)]) -> Result<(), MachineError> {
+    pub fn keep_disks(self, disks: &[(&Disk, u64, PathBuf)]) -> Result<(), CrashError> {
         drop(self.process);
         for (disk, bytes, to) in disks {
             let path = self.scratch.path(disk.serial);
-            let file = fs::File::options().write(true).open(&path).map_err(MachineError::io("open", &path))?;
-            file.set_len(*bytes).map_err(MachineError::io("cut", &path))?;
+            let file = fs::File::options().write(true).open(&path).map_err(CrashError::io("open", &path))?;
+            file.set_len(*bytes).map_err(CrashError::io("cut", &path))?;
             keep(&path, to)?;
         }
         Ok(())
@@ -147,11 +131,11 @@ impl StillGuest {
 }
 
 /// Moves a file, to another file system if need be.
-fn keep(from: &Path, to: &Path) -> Result<(), MachineError> {
-    fs::rename(from, to).or_else(|_| fs::copy(from, to).map(drop)).map_err(MachineError::io("keep", to))
+fn keep(from: &Path, to: &Path) -> Result<(), CrashError> {
+    fs::rename(from, to).or_else(|_| fs::copy(from, to).map(drop)).map_err(CrashError::io("keep", to))
 }
 
-fn arguments(guest: &CrashGuest<'_>) -> Vec<String> {
+fn arguments(guest: &Guest<'_>) -> Vec<String> {
     let words = [
         "-nodefaults -no-user-config -display none -no-reboot -nic none -M q35",
         "-accel tcg,thread=multi,tb-size=256 -device vmcoreinfo",
@@ -177,12 +161,12 @@ fn arguments(guest: &CrashGuest<'_>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{CrashGuest, Disk, Paging, arguments};
+    use super::{Disk, Guest, Paging, arguments};
     use std::path::Path;
 
     #[test]
     fn arguments_hold_no_path_of_the_host() {
-        let guest = CrashGuest {
+        let guest = Guest {
             image: Path::new("elsewhere/vmlinuz"),
             initrd: b"",
             command_line: "nokaslr",

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::Process;
 use crate::MachineError;
-use crate::exact::Process;
 
 /// How a vmcore is written down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,15 +32,15 @@ impl VmcoreFormat {
 const PATIENCE_PER_MIB: Duration = Duration::from_millis(200);
 const PATIENCE_LEAST: Duration = Duration::from_secs(60);
 
-/// Writes the guest's memory to a file of QEMU's folder.
-pub(crate) fn write_vmcore(
-    process: &mut Process,
-    format: VmcoreFormat,
-    file: &str,
-    memory_mib: u32,
-) -> Result<(), MachineError> {
-    // Not paging: the addresses are the machine's. Not detached, although it takes long: such a dump is called completed
-    // before QEMU has cleaned up behind it (dump_process in dump/dump.c), and the next one meets what is left.
-    let arguments = json!({ "paging": false, "protocol": format!("file:{file}"), "format": format.word() });
-    process.command_within(PATIENCE_LEAST + PATIENCE_PER_MIB * memory_mib, "dump-guest-memory", arguments).map(drop)
+impl Process {
+    /// Writes the memory of a guest that stands still to a file of QEMU's folder.
+    ///
+    /// # Errors
+    /// When QEMU refuses, or has died.
+    pub fn write_memory(&mut self, format: VmcoreFormat, file: &str, memory_mib: u32) -> Result<(), MachineError> {
+        // Not paging: the addresses are the machine's. Not detached, although it takes long: such a dump is called completed
+        // before QEMU has cleaned up behind it (dump_process in dump/dump.c), and the next one meets what is left.
+        let arguments = json!({ "paging": false, "protocol": format!("file:{file}"), "format": format.word() });
+        self.command_within(PATIENCE_LEAST + PATIENCE_PER_MIB * memory_mib, "dump-guest-memory", arguments).map(drop)
+    }
 }

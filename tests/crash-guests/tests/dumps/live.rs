@@ -7,7 +7,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use machine::{InitrdFile, Qemu, initrd_of};
+use machine::qemu::Qemu;
+use machine::{InitrdFile, initrd_of};
 
 use crate::readers::{self, Program};
 use crate::{build, folder};

@@ -35,20 +35,23 @@ const TICKS_PER_S: u64 = 100;
 const STDERR_MAX: usize = 2000;
 
 /// QEMU's arguments for the control protocol over its standard input and output.
-pub(crate) const CONTROL: &str = "-chardev stdio,id=control,signal=off -mon chardev=control,mode=control";
+pub const CONTROL: &str = "-chardev stdio,id=control,signal=off -mon chardev=control,mode=control";
 
 /// The serial line's file within a scratch folder.
-pub(crate) const CONSOLE: &str = "console";
+pub const CONSOLE: &str = "console";
 
 /// A folder that lives as long as one QEMU.
 #[derive(Debug)]
-pub(crate) struct Scratch {
+pub struct Scratch {
     folder: PathBuf,
 }
 
 impl Scratch {
     /// Makes a new folder below `parent`.
-    pub(crate) fn new(parent: &Path) -> Result<Self, MachineError> {
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn new(parent: &Path) -> Result<Self, MachineError> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder = parent.join(format!("{}-{number}", std::process::id()));
@@ -57,29 +60,38 @@ impl Scratch {
     }
 
     /// Returns the folder.
-    pub(crate) fn folder(&self) -> &Path {
+    #[must_use]
+    pub fn folder(&self) -> &Path {
         &self.folder
     }
 
     /// Returns the path of a file in it.
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
+    #[must_use]
+    pub fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
     /// Writes a file.
-    pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), MachineError> {
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), MachineError> {
         let path = self.path(name);
         fs::write(&path, bytes).map_err(MachineError::io("write", &path))
     }
 
     /// Gives a file elsewhere a name in it, so that QEMU's arguments hold no path of this host.
-    pub(crate) fn link(&self, name: &str, target: &Path) -> Result<(), MachineError> {
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn link(&self, name: &str, target: &Path) -> Result<(), MachineError> {
         let path = self.path(name);
         std::os::unix::fs::symlink(target, &path).map_err(MachineError::io("link", &path))
     }
 
     /// Returns what the guest has printed.
-    pub(crate) fn console(&self) -> Vec<u8> {
+    #[must_use]
+    pub fn console(&self) -> Vec<u8> {
         // No file means that QEMU did not come so far as to make one.
         fs::read(self.path(CONSOLE)).unwrap_or_default()
     }
@@ -94,20 +106,20 @@ impl Drop for Scratch {
 
 /// What a stage may use up.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Budget {
+pub struct Budget {
     /// Instructions since the guest was switched on, where they are counted: what says that a guest has hung.
-    pub(crate) until: Option<u64>,
+    pub until: Option<u64>,
     /// Whether QEMU does little beside executing them, so that a guest that hardly gets on has hung.
-    pub(crate) is_fast: bool,
+    pub is_fast: bool,
     /// Seconds on the wall after which the host is to blame.
-    pub(crate) wall_s: u64,
+    pub wall_s: u64,
     /// Bytes on the console.
-    pub(crate) console_bytes: u64,
+    pub console_bytes: u64,
 }
 
 /// How a stage ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub enum Ended {
     /// The guest stopped the machine.
     Stopped,
     /// The guest switched off.
@@ -120,7 +132,7 @@ pub(crate) enum Ended {
 
 /// A running QEMU.
 #[derive(Debug)]
-pub(crate) struct Process {
+pub struct Process {
     child: Child,
     qmp: Qmp,
     console: PathBuf,
@@ -130,7 +142,10 @@ pub(crate) struct Process {
 
 impl Process {
     /// Starts QEMU in a scratch folder.
-    pub(crate) fn start(program: &Path, arguments: &[String], scratch: &Scratch) -> Result<Self, MachineError> {
+    ///
+    /// # Errors
+    /// When the folder cannot be written, or QEMU cannot be started.
+    pub fn start(program: &Path, arguments: &[String], scratch: &Scratch) -> Result<Self, MachineError> {
         let stderr = scratch.path("stderr");
         let file = fs::File::create(&stderr).map_err(MachineError::io("create", &stderr))?;
         let seat = Seat::take();
@@ -188,7 +203,10 @@ impl Process {
 
     /// Waits until the guest stops, ends, or uses up its budget. A guest that has executed as much as it may has hung,
     /// whenever that is noticed: the verdict does not depend on the host.
-    pub(crate) fn watch(&mut self, budget: &Budget) -> Result<Ended, MachineError> {
+    ///
+    /// # Errors
+    /// When QEMU dies, or the host is too busy.
+    pub fn watch(&mut self, budget: &Budget) -> Result<Ended, MachineError> {
         let (mut waited, mut next) = (Duration::ZERO, ASK_FIRST);
         let before = self.cpu_ticks();
         let mut pulse = Pulse::default();

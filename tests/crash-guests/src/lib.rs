@@ -1,15 +1,25 @@
-//! Crash guests: what they are filled with, how they end, and what they said.
+//! Crash guests: booted to have their memory captured, and never measured. What they are filled with, how they end, and
+//! what they said. For tests only: no program of Marvin boots one.
 //!
-//! What is in a vmcore, and what is left of it after filtering, is nobody's business here.
+//! `tests/dumps` captures them in each way there is and holds what is filtered out of it against other programs.
+
+mod error;
+mod guest;
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use kernel::modules;
-use machine::{Crash, CrashGuest, Disk, InitrdFile, Paging, StillGuest, initrd_of};
+use lab::CRASH;
+use machine::qemu::Qemu;
+use machine::{InitrdFile, initrd_of};
 use model::Build;
 use wire::{Frame, MARK, PROTOCOL, decode, find_last_words};
 
-use crate::{CRASH, Lab, LabError};
+pub use error::CrashError;
+pub use guest::{Disk, Paging, StillGuest};
+use guest::{End, Guest};
 
 /// Disk whose blocks the guest fills its page cache with; with room for whatever it is told to.
 pub const SCRATCH_DISK: Disk = Disk { serial: "scratch", mib: 1 << 20 };
@@ -76,15 +86,31 @@ pub struct Crashed {
     pub reports: Vec<BTreeMap<String, String>>,
 }
 
-impl Lab {
+/// What boots crash guests: a QEMU, and a folder for what it needs.
+#[derive(Debug)]
+pub struct CrashGuests {
+    qemu: PathBuf,
+    scratch: PathBuf,
+}
+
+impl CrashGuests {
+    /// Finds QEMU and makes the folder.
+    ///
+    /// # Errors
+    /// When there is no usable QEMU, or the folder cannot be made.
+    pub fn open(scratch: &Path) -> Result<Self, CrashError> {
+        fs::create_dir_all(scratch).map_err(CrashError::io("create", scratch))?;
+        Ok(Self { qemu: Qemu::find(None)?.program, scratch: scratch.to_owned() })
+    }
+
     /// Boots a build as a crash guest and waits until it stands still.
     ///
     /// # Errors
-    /// When the lab fails, or the guest does not come to its end.
-    pub fn crash(&self, build: &Build, plan: &CrashPlan<'_>) -> Result<Crashed, LabError> {
+    /// When QEMU fails, or the guest does not come to its end.
+    pub fn crash(&self, build: &Build, plan: &CrashPlan<'_>) -> Result<Crashed, CrashError> {
         let initrd = initrd(build, &plan.ending)?;
         let command_line = command_line(plan);
-        let guest = CrashGuest {
+        let guest = Guest {
             image: &build.image.path,
             initrd: &initrd,
             command_line: &command_line,
@@ -94,17 +120,14 @@ impl Lab {
             cpu_s: u64::from(120 + plan.memory_mib / 8),
         };
         let kernels = if matches!(plan.ending, Ending::Kdump(..)) { 2 } else { 1 };
-        let exact = self.exact().ok_or_else(|| LabError::CrashGuest("there is no QEMU".to_owned()))?;
-        match exact.crash(&guest)? {
-            Crash::Failed(failure, _) => {
-                Err(LabError::CrashGuest(format!("{}\n{}", failure.reason, failure.console_tail)))
-            }
-            Crash::Still(guest) => {
+        match guest.boot(&self.qemu, &self.scratch)? {
+            End::Failed(failure) => Err(CrashError::Guest(format!("{}\n{}", failure.reason, failure.console_tail))),
+            End::Still(guest) => {
                 let console = guest.console();
                 match reports(&console) {
                     Ok(reports) if reports.len() == kernels => Ok(Crashed { guest, reports }),
-                    Ok(_) => Err(LabError::CrashGuest(machine::readable_tail(&console))),
-                    Err(said) => Err(LabError::CrashGuest(format!("{said}\n{}", machine::readable_tail(&console)))),
+                    Ok(_) => Err(CrashError::Guest(machine::readable_tail(&console))),
+                    Err(said) => Err(CrashError::Guest(format!("{said}\n{}", machine::readable_tail(&console)))),
                 }
             }
         }
@@ -129,14 +152,13 @@ fn command_line(plan: &CrashPlan<'_>) -> String {
 }
 
 /// Returns the guest's initrd; with that of the crash kernel in it, where there is to be one.
-fn initrd(build: &Build, ending: &Ending) -> Result<Vec<u8>, LabError> {
+fn initrd(build: &Build, ending: &Ending) -> Result<Vec<u8>, CrashError> {
     let mut files = with_modules(build, &[NOTE_MODULE])?;
     if let Ending::Kdump(_, filter) = ending {
         let mut inner = with_modules(build, &[])?;
         let program = filter.iter().map(|filter| ("marvin-dump", filter.program.clone()));
         inner.extend(program.map(|(path, bytes)| InitrdFile { path: path.into(), bytes }));
-        let image = std::fs::read(&build.image.path)
-            .map_err(|error| LabError::CrashGuest(format!("{}: {error}", build.image.path.display())))?;
+        let image = fs::read(&build.image.path).map_err(CrashError::io("read", &build.image.path))?;
         files.push(InitrdFile { path: "capture/kernel".into(), bytes: image });
         files.push(InitrdFile { path: "capture/initrd".into(), bytes: initrd_of(&inner) });
     }
@@ -144,7 +166,7 @@ fn initrd(build: &Build, ending: &Ending) -> Result<Vec<u8>, LabError> {
 }
 
 /// Returns the first program and the modules, named so that they are loaded in their order.
-fn with_modules(build: &Build, more: &[&str]) -> Result<Vec<InitrdFile>, LabError> {
+fn with_modules(build: &Build, more: &[&str]) -> Result<Vec<InitrdFile>, CrashError> {
     let names: Vec<&str> = DISK_MODULES.iter().chain(more).copied().collect();
     let found = modules(build, &names)?;
     let file = |(at, module): (usize, kernel::Module)| InitrdFile {
