@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use kernel::{BuildCache, SourceSettings, Sources, Step};
-use machine::{Backend, Boot, Exact, Limits, MachineError, Observe, Programs, Settings, SnapshotUse};
+use machine::{Backend, Boot, Limits, MachineError, Observe, Programs, Settings, SnapshotUse};
 use model::{
     Build, CallTree, Capabilities, CostModel, KernelName, Machine, Modelled, MonitorCopy, Observation, Profile, Run,
     RunId, SourcePlace, Workload,
@@ -137,7 +137,7 @@ impl Lab {
     /// When the home cannot be used, somebody else is measuring in it, or there is no usable QEMU.
     pub fn open(options: Options) -> Result<Self, LabError> {
         let lock = HomeLock::acquire(&options.home)?;
-        let machine = Arc::new(Exact::open(Settings {
+        let machine = machine::open(Settings {
             qemu: options.qemu.clone(),
             programs: options.programs.clone(),
             loader: EQUIP.to_vec(),
@@ -146,7 +146,7 @@ impl Lab {
             conditions: conditions(),
             snapshots: options.snapshots,
             limits: options.limits,
-        })?);
+        })?;
         Self::locked(lock, options, machine)
     }
 

@@ -13,15 +13,25 @@ mod fake;
 mod initrd;
 pub mod qemu;
 
+use std::sync::Arc;
+
 use sha2::{Digest, Sha256};
 
 pub use backend::{Backend, Boot, Booted, DeadMemory, Guest, JobEnd, Observe, modules_hash};
 pub use console::{readable_tail, reason_in};
 pub use error::MachineError;
-pub use exact::{Exact, Limits, Settings, SnapshotUse, free_mib, hash_memory};
+pub use exact::{Limits, Settings, SnapshotUse, free_mib, hash_memory};
 #[cfg(feature = "fake")]
 pub use fake::{Asked, Does, Fake};
 pub use initrd::{InitrdFile, Programs, initrd_of};
+
+/// Opens the machine that these settings describe. So far there is one kind, the exact machine.
+///
+/// # Errors
+/// When there is no usable QEMU or the home cannot be written.
+pub fn open(settings: Settings) -> Result<Arc<dyn Backend>, MachineError> {
+    Ok(Arc::new(exact::Exact::open(settings)?))
+}
 
 /// Returns the SHA-256 of the concatenated parts as hexadecimal digits.
 fn hash(parts: &[&[u8]]) -> String {

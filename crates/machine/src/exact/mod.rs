@@ -96,7 +96,7 @@ pub struct Settings {
 
 /// An exact machine, ready to boot builds. May be used by several threads at once.
 #[derive(Debug)]
-pub struct Exact {
+pub(crate) struct Exact {
     qemu: Qemu,
     machine: Machine,
     /// What guests without modules have.
@@ -143,10 +143,7 @@ fn traced(observe: Observe<'_>, seed: u64) -> String {
 
 impl Exact {
     /// Finds QEMU, works out the machine's identity and prepares its folders.
-    ///
-    /// # Errors
-    /// When there is no usable QEMU or the home cannot be written.
-    pub fn open(settings: Settings) -> Result<Self, MachineError> {
+    pub(crate) fn open(settings: Settings) -> Result<Self, MachineError> {
         let qemu = Qemu::find(settings.qemu.as_deref())?;
         let archive = initrd(&settings.programs);
         let equipment = Equipment::PLAIN;
