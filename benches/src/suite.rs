@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use lab::{Dumps, Event, Lab, Options, Plan, Reuse};
+use lab::{Dumps, Event, Lab, LabSettings, Plan, Reuse};
 use model::{Build, MICRO, Outcome, Run, Workload};
 
 use figures::cpu;
@@ -55,7 +55,7 @@ impl Bench {
     /// Opens a lab; fails where there is no usable QEMU.
     pub(crate) fn open(home: &Path) -> anyhow::Result<Self> {
         let qemu = std::env::var_os("MARVIN_QEMU").map(PathBuf::from);
-        Ok(Self { lab: Lab::open(Options { qemu, ..Options::new(home.to_owned()) })? })
+        Ok(Self { lab: Lab::open(home, LabSettings { qemu, ..LabSettings::default() })? })
     }
 
     /// Fetches the kernel.

@@ -1,7 +1,7 @@
 //! The lab of one home: its lock, its store, its kernels and its machine.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -26,13 +26,13 @@ use crate::{AGENT, EQUIP, Event, INIT, LabError, Plan, TRACER};
 /// How the names of artefacts end that hold copies of monitors.
 const MONITORS: &str = ".monitors";
 
-/// How a lab is set up.
+/// How a lab is set up, beside its home. The default is the usual lab.
 #[derive(Debug, Clone)]
-pub struct Options {
-    /// Its home; made if it is not there. Absolute.
-    pub home: PathBuf,
-    /// Where results are kept: in the home, unless on a server.
-    pub store: Location,
+pub struct LabSettings {
+    /// Where results are kept; in the home unless given.
+    pub store: Option<Location>,
+    /// The machine; opened with the settings below unless given.
+    pub machine: Option<Arc<dyn Backend>>,
     /// QEMU, if not the one in PATH.
     pub qemu: Option<PathBuf>,
     /// The guest's programs: [`INIT`] and [`AGENT`] unless a test brings its own.
@@ -43,15 +43,22 @@ pub struct Options {
     pub limits: Limits,
     /// External tools; [`Tools::default`] for none.
     pub tools: Tools,
+    /// How sources are built.
+    pub sources: SourceSettings,
 }
 
-impl Options {
-    /// Returns the usual options for a home.
-    #[must_use]
-    pub fn new(home: PathBuf) -> Self {
-        let (snapshots, limits) = (SnapshotUse::Cached, Limits::default());
-        let programs = Programs { init: INIT.to_vec(), agent: AGENT.to_vec() };
-        Self { store: (&home).into(), home, qemu: None, programs, snapshots, limits, tools: Tools::default() }
+impl Default for LabSettings {
+    fn default() -> Self {
+        Self {
+            store: None,
+            machine: None,
+            qemu: None,
+            programs: Programs { init: INIT.to_vec(), agent: AGENT.to_vec() },
+            snapshots: SnapshotUse::Cached,
+            limits: Limits::default(),
+            tools: Tools::default(),
+            sources: SourceSettings::default(),
+        }
     }
 }
 
@@ -131,39 +138,31 @@ fn counts_agree(profile: &Profile, run: &Run, workload: &str) -> bool {
 }
 
 impl Lab {
-    /// Opens the lab of a home.
+    /// Opens the lab of a home, an absolute path, which is made if it is not there.
     ///
     /// # Errors
-    /// When the home cannot be used, somebody else is measuring in it, or there is no usable QEMU.
-    pub fn open(options: Options) -> Result<Self, LabError> {
-        let lock = HomeLock::acquire(&options.home)?;
-        let machine = machine::open(Settings {
-            qemu: options.qemu.clone(),
-            programs: options.programs.clone(),
-            loader: EQUIP.to_vec(),
-            tracer: TRACER.to_vec(),
-            home: options.home.clone(),
-            conditions: conditions(),
-            snapshots: options.snapshots,
-            limits: options.limits,
-        })?;
-        Self::locked(lock, options, machine)
-    }
-
-    /// Opens the lab of a home with this machine.
-    ///
-    /// # Errors
-    /// When the home cannot be used, or somebody else is measuring in it.
-    pub fn open_on(machine: Arc<dyn Backend>, options: Options) -> Result<Self, LabError> {
-        Self::locked(HomeLock::acquire(&options.home)?, options, machine)
-    }
-
-    fn locked(lock: HomeLock, options: Options, machine: Arc<dyn Backend>) -> Result<Self, LabError> {
-        let store = Mutex::new(Store::open(&options.store)?);
-        let cache = BuildCache::open(&options.home)?;
-        let symbols = SymbolCache::new(options.home.join("symbols"));
-        let (fleet, tools, home) = (Fleet::new(machine), options.tools, options.home);
-        Ok(Self { store, cache, fleet, symbols, tools, home, _lock: lock })
+    /// When the home cannot be used, somebody else is measuring in it, or there is no usable machine.
+    pub fn open(home: &Path, settings: LabSettings) -> Result<Self, LabError> {
+        let LabSettings { store, machine, qemu, programs, snapshots, limits, tools, sources } = settings;
+        let lock = HomeLock::acquire(home)?;
+        let machine = match machine {
+            Some(machine) => machine,
+            None => machine::open(Settings {
+                qemu,
+                programs,
+                loader: EQUIP.to_vec(),
+                tracer: TRACER.to_vec(),
+                home: home.to_owned(),
+                conditions: conditions(),
+                snapshots,
+                limits,
+            })?,
+        };
+        let store = Mutex::new(Store::open(store.unwrap_or_else(|| home.into()))?);
+        let mut cache = BuildCache::open(home)?;
+        cache.set_sources(sources);
+        let symbols = SymbolCache::new(home.join("symbols"));
+        Ok(Self { store, cache, fleet: Fleet::new(machine), symbols, tools, home: home.to_owned(), _lock: lock })
     }
 
     /// Makes the guest images that workloads ask for, or finds them in the home. Has to be done before their machines are
@@ -193,11 +192,6 @@ impl Lab {
 
     pub(crate) fn fleet(&self) -> &Fleet {
         &self.fleet
-    }
-
-    /// Has sources built in this way from now on.
-    pub fn set_sources(&mut self, settings: SourceSettings) {
-        self.cache.set_sources(settings);
     }
 
     /// Returns the sources of the tree that the settings name.

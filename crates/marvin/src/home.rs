@@ -1,8 +1,10 @@
-//! The home folder, where builds and snapshots live, and the store, where results do: in the home or on a server.
+//! The home folder, where builds and snapshots live, the store, where results do, in the home or on a server, and the lab
+//! that works with both.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use lab::{Lab, LabSettings};
 use store::Location;
 
 use crate::cli::Arguments;
@@ -31,4 +33,10 @@ pub(crate) fn store(arguments: &Arguments) -> anyhow::Result<Location> {
         Some(address) => Ok(Location::server(address, password.as_deref())?),
         None => Ok(home(arguments.home.as_deref())?.into()),
     }
+}
+
+/// Opens the lab of the home. MARVIN_QEMU may name its QEMU.
+pub(crate) fn open_lab(arguments: &Arguments, settings: LabSettings) -> anyhow::Result<Lab> {
+    let qemu = std::env::var_os("MARVIN_QEMU").map(PathBuf::from);
+    Ok(Lab::open(&home(arguments.home.as_deref())?, LabSettings { qemu, ..settings })?)
 }

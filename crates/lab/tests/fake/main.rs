@@ -9,10 +9,11 @@ mod retries;
 mod reuse;
 mod values;
 
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use lab::{Dumps, Event, Lab, LabError, Options, Plan, Reuse};
-use machine::{Asked, Does, Fake, MachineError};
+use lab::{Dumps, Event, Lab, LabError, LabSettings, Plan, Reuse};
+use machine::{Asked, Backend, Does, Fake, MachineError};
 use model::{Build, BuildFile, BuildId, KernelName, MICRO, Origin, Outcome, Run, Workload};
 
 /// A lab with a machine of its own, in a home of its own.
@@ -36,8 +37,13 @@ fn story(script: impl Fn(&Asked<'_>) -> Does + Send + Sync + 'static) -> Story {
 fn story_on(machine: Fake) -> Story {
     let home = tempfile::tempdir().unwrap();
     let machine = Arc::new(machine);
-    let lab = Lab::open_on(Arc::clone(&machine) as _, Options::new(home.path().to_owned())).unwrap();
+    let lab = open(home.path(), &machine);
     Story { lab, machine, home }
+}
+
+fn open(home: &Path, machine: &Arc<Fake>) -> Lab {
+    let machine: Arc<dyn Backend> = Arc::clone(machine) as _;
+    Lab::open(home, LabSettings { machine: Some(machine), ..LabSettings::default() }).unwrap()
 }
 
 /// A machine on which everything goes well.

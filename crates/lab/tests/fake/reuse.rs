@@ -3,7 +3,7 @@
 use lab::{Dumps, Event, Plan, Reuse};
 use model::{Clock, Equipment, FailureReason, Outcome, Stage, Workload};
 
-use crate::{Does, Story, build, declared, leaked, plan, samples, steady, story, story_on};
+use crate::{Does, Story, build, declared, leaked, open, plan, samples, steady, story, story_on};
 
 /// Measures a build with these workloads and replicates; returns the jobs that were planned, and the results that were there.
 fn ask(story: &Story, names: &[&str], replicates: &[u64]) -> (usize, usize) {
@@ -110,8 +110,7 @@ fn values_by_another_clock_are_not_used() {
     ask(&story, &["getppid"], &[1]);
     let machine = std::sync::Arc::new(steady().that_can(|can| can.clock = Clock::Seconds));
     drop(story.lab);
-    let options = lab::Options::new(story.home.path().to_owned());
-    story.lab = lab::Lab::open_on(std::sync::Arc::clone(&machine) as _, options).unwrap();
+    story.lab = open(story.home.path(), &machine);
     story.machine = machine;
     assert_eq!(ask(&story, &["getppid"], &[1]), (2, 0));
 }
@@ -121,8 +120,7 @@ fn results_outlive_the_lab_that_made_them() {
     let mut story = story_on(steady());
     ask(&story, &["getppid"], &[1]);
     drop(story.lab);
-    let options = lab::Options::new(story.home.path().to_owned());
-    story.lab = lab::Lab::open_on(std::sync::Arc::clone(&story.machine) as _, options).unwrap();
+    story.lab = open(story.home.path(), &story.machine);
     assert_eq!(ask(&story, &["getppid"], &[1]), (0, 1));
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use lab::{Dumps, Lab, Options, Plan, Reuse};
+use lab::{Dumps, Lab, LabSettings, Plan, Reuse};
 use machine::{Limits, Programs};
 use model::{MICRO, Metric, Outcome, Workload};
 
@@ -12,7 +12,7 @@ use crate::{build, leaked, measure, same_build};
 /// A lab that loses patience quickly.
 fn impatient(home: &Path) -> Lab {
     let limits = Limits { job_instructions: 2_000_000_000, console_bytes: 1 << 20, ..Limits::default() };
-    Lab::open(Options { limits, ..Options::new(home.to_owned()) }).unwrap()
+    Lab::open(home, LabSettings { limits, ..LabSettings::default() }).unwrap()
 }
 
 fn misbehaving(name: &'static str) -> &'static Workload {
@@ -122,7 +122,7 @@ fn not_quite_a_kernel(code: &[u8]) -> Vec<u8> {
 fn boot_outcome(name: &str, code: &[u8]) -> String {
     let limits = Limits { boot_instructions: 500_000_000, ..Limits::default() };
     let home = fresh(name);
-    let lab = Lab::open(Options { limits, ..Options::new(home.to_owned()) }).unwrap();
+    let lab = Lab::open(&home, LabSettings { limits, ..LabSettings::default() }).unwrap();
     let file = home.join("vmlinux");
     std::fs::write(&file, not_quite_a_kernel(code)).unwrap();
     let build = lab.build(&format!("path:{}", file.display()).parse().unwrap(), &|_| {}).unwrap();
@@ -147,7 +147,7 @@ fn kernels_that_never_speak_are_told_apart() {
 fn a_job_that_ends_beyond_its_limit_has_hung_all_the_same() {
     let home = fresh("limit-home");
     let limits = Limits { job_instructions: 1_000_000, ..Limits::default() };
-    let lab = Lab::open(Options { limits, ..Options::new(home.to_owned()) }).unwrap();
+    let lab = Lab::open(&home, LabSettings { limits, ..LabSettings::default() }).unwrap();
     let build = same_build(&lab, &build("deb:6.12"));
     let outcome = measure(&lab, &build, &[crate::declared("getppid")]).remove(0).outcome;
     let Outcome::Failed(failure) = outcome else { panic!("{outcome:?}") };
@@ -157,11 +157,8 @@ fn a_job_that_ends_beyond_its_limit_has_hung_all_the_same() {
 #[test]
 fn a_guest_whose_init_cannot_be_started_is_the_kernels_failure() {
     let home = fresh("no-init-home");
-    let options = Options {
-        programs: Programs { init: b"this is no program".to_vec(), agent: vec![] },
-        ..Options::new(home.to_owned())
-    };
-    let lab = Lab::open(options).unwrap();
+    let programs = Programs { init: b"this is no program".to_vec(), agent: vec![] };
+    let lab = Lab::open(&home, LabSettings { programs, ..LabSettings::default() }).unwrap();
     let build = same_build(&lab, &build("deb:6.12"));
     let outcome = measure(&lab, &build, &[crate::declared("getppid")]).remove(0).outcome;
     let Outcome::Failed(failure) = outcome else { panic!("{outcome:?}") };

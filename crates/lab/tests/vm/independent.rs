@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use lab::{Lab, Options};
+use lab::{Lab, LabSettings};
 use machine::{Programs, SnapshotUse};
 use model::{MICRO, Workload};
 
@@ -34,7 +34,7 @@ fn a_plain_boot_gives_the_numbers_of_a_snapshot() {
         let workloads = ["getppid", "pipe-pingpong"].map(declared);
         let saved = measure(lab(), &build, &workloads);
         let home = fresh("plain-home");
-        let plain = Lab::open(Options { snapshots: SnapshotUse::Never, ..Options::new(home.to_owned()) }).unwrap();
+        let plain = Lab::open(&home, LabSettings { snapshots: SnapshotUse::Never, ..LabSettings::default() }).unwrap();
         let booted = measure(&plain, &same_build(&plain, &build), &workloads);
         for (saved, booted) in saved.iter().zip(&booted) {
             assert_eq!(samples(saved), samples(booted), "{kernel} {}", saved.workload);
@@ -90,7 +90,7 @@ fn a_workload_added_to_the_agent_leaves_the_others_alone() {
     let all: Vec<&'static Workload> = MICRO.workloads.iter().collect();
     let measured = |programs: Programs| {
         let home = fresh("one-more-home");
-        let lab = Lab::open(Options { programs, ..Options::new(home.to_owned()) }).unwrap();
+        let lab = Lab::open(&home, LabSettings { programs, ..LabSettings::default() }).unwrap();
         measure(&lab, &same_build(&lab, &build), &all)
     };
     let (before, after) = (measured(before), measured(after));

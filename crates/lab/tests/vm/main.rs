@@ -19,7 +19,7 @@ mod truthful;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use lab::{Dumps, Event, Lab, LabError, Measurement, Options, Plan, Reuse};
+use lab::{Dumps, Event, Lab, LabError, LabSettings, Measurement, Plan, Reuse};
 use model::{Build, KernelName, MICRO, Outcome, Run, Workload, WorkloadResult};
 
 /// Where the tests keep kernels and snapshots from one time to the next. Results are never taken from there.
@@ -48,7 +48,8 @@ fn lab() -> &'static Lab {
     // Another QEMU than that of the distribution can be put through the same.
     let qemu = std::env::var_os("MARVIN_QEMU").map(PathBuf::from);
     LAB.get_or_init(|| {
-        Lab::open(Options { qemu, tools: tools::TOOLS.clone(), ..Options::new(folder("vm-home")) }).unwrap()
+        Lab::open(&folder("vm-home"), LabSettings { qemu, tools: tools::TOOLS.clone(), ..LabSettings::default() })
+            .unwrap()
     })
 }
 

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use lab::{Dumps, Event, Lab, LabError, Options, Plan, Reuse};
+use lab::{Dumps, Event, Lab, LabError, LabSettings, Plan, Reuse};
 use model::{Guilt, MICRO, Outcome, Run};
 
 use crate::fresh::fresh;
@@ -22,7 +22,7 @@ fn qemu(name: &str, script: &str) -> PathBuf {
 
 fn run_with(name: &str, script: &str) -> (Result<Vec<Vec<Run>>, LabError>, Vec<String>) {
     let home = fresh(&format!("{name}-home"));
-    let lab = Lab::open(Options { qemu: Some(qemu(name, script)), ..Options::new(home.to_owned()) }).unwrap();
+    let lab = Lab::open(&home, LabSettings { qemu: Some(qemu(name, script)), ..LabSettings::default() }).unwrap();
     let build = same_build(&lab, &build("deb:6.12"));
     let plan = Plan {
         sides: vec![&build],
@@ -82,7 +82,7 @@ fn a_qemu_without_plugins_measures_the_same_and_says_that_it_does_not_count() {
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, text.replacen("--version|-L|-help)", "-help) exit 0;; --version|-L)", 1)).unwrap();
     let home = fresh("plain-qemu-home");
-    let lab = Lab::open(Options { qemu: Some(path), ..Options::new(home.to_owned()) }).unwrap();
+    let lab = Lab::open(&home, LabSettings { qemu: Some(path), ..LabSettings::default() }).unwrap();
     let build = same_build(&lab, &build("deb:6.12"));
     let workloads = [declared("getppid")];
     let told = Mutex::new(Vec::new());

@@ -1,6 +1,6 @@
 //! The suites made after older tests: exact, and about what they say.
 
-use lab::{Lab, Options};
+use lab::{Lab, LabSettings};
 use model::{Steadiness, Workload};
 
 use crate::fresh::fresh;
@@ -32,7 +32,7 @@ fn two_homes_give_the_same_samples() {
         let workloads = half();
         let first = measure(lab(), &build, &workloads);
         let home = fresh("second-home");
-        let other = Lab::open(Options::new(home.to_owned())).unwrap();
+        let other = Lab::open(&home, LabSettings::default()).unwrap();
         let second = measure(&other, &same_build(&other, &build), &workloads);
         let pairs = first.iter().zip(&second);
         let differ =

@@ -1,18 +1,16 @@
 //! `marvin bisect`: which commits between two made a workload better or worse.
 
 use std::cell::RefCell;
-use std::path::Path;
 
-use kernel::{BuildCache, History, SourceSettings, Sources, Step};
+use kernel::{BuildCache, History, Sources, Step};
 use lab::{
-    Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Confirm, Culprit, Dumps, Event, Lab, LabProber, Noise,
-    Options, Plan, Probe, Refused, Reuse, Stands,
+    Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Confirm, Culprit, Dumps, Event, Lab, LabProber,
+    LabSettings, Noise, Plan, Probe, Refused, Reuse, Stands,
 };
 use model::{Steadiness, Workload};
 use report::history::{Found, FoundCulprit};
 use report::ledger::Ledger;
 use report::render::count;
-use store::Location;
 
 use super::bisect_plan::plan;
 use super::measure::{machines_of, suite, workload};
@@ -21,7 +19,7 @@ use crate::answer::Answer;
 use crate::bisection::{self, Told, add};
 use crate::cli::{Arguments, Bisect};
 use crate::exit::{Exit, WrongInput};
-use crate::home::{home, store};
+use crate::home::{home, open_lab, store};
 use crate::progress::Progress;
 
 pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<Exit> {
@@ -42,7 +40,8 @@ pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<
         answer.write(plan(command, (&history, &sources), (workload, store(arguments)?))?)?;
         return Ok(Exit::Fine);
     }
-    let lab = open((&home, store(arguments)?), settings)?;
+    let store = Some(store(arguments)?);
+    let lab = open_lab(arguments, LabSettings { store, sources: settings, ..LabSettings::default() })?;
     let progress = Progress::new(arguments.quiet);
     let reuse = if command.force { Reuse::Nothing } else { Reuse::Stored };
     let mut log = BisectionLog::open(&home, &identity(command, (&history, workload, &lab, &sources)), reuse)?;
@@ -146,15 +145,6 @@ fn found(command: &Bisect, told: &Told<'_>) -> Found {
         bad: [command.bad.clone(), told.ends.1.to_owned()],
         culprits: culprits.collect(),
     }
-}
-
-fn open((home, location): (&Path, Location), settings: SourceSettings) -> anyhow::Result<Lab> {
-    let mut options = Options::new(home.to_owned());
-    options.store = location;
-    options.qemu = std::env::var_os("MARVIN_QEMU").map(Into::into);
-    let mut lab = Lab::open(options)?;
-    lab.set_sources(settings);
-    Ok(lab)
 }
 
 fn question(command: &Bisect, workload: &Workload) -> BisectionQuestion {

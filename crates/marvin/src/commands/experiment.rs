@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
-use lab::{Lab, Options};
+use lab::{Lab, LabSettings};
+use machine::Limits;
 use model::{Build, KernelName, RmapCase, RmapCell, RmapOutcome};
 use report::render;
 use report::rmap::Rmap;
@@ -12,7 +13,7 @@ use super::measure::{builds, kernel_name};
 use crate::answer::Answer;
 use crate::cli::{Arguments, Experiment, Format, RmapArguments};
 use crate::exit::{Exit, WrongInput};
-use crate::home::{home, store};
+use crate::home::{open_lab, store};
 use crate::progress::Progress;
 
 /// Most numbers on an axis: what fits into a line of text.
@@ -75,11 +76,9 @@ fn cases(command: &RmapArguments) -> Vec<RmapCase> {
 
 /// Opens a lab whose guests have the time that a large cell takes.
 fn open(arguments: &Arguments) -> anyhow::Result<Lab> {
-    let mut options = Options::new(home(arguments.home.as_deref())?);
-    options.store = store(arguments)?;
-    options.qemu = std::env::var_os("MARVIN_QEMU").map(Into::into);
-    options.limits.job_instructions = CELL_INSTRUCTIONS;
-    Ok(Lab::open(options)?)
+    let store = Some(store(arguments)?);
+    let limits = Limits { job_instructions: CELL_INSTRUCTIONS, ..Limits::default() };
+    open_lab(arguments, LabSettings { store, limits, ..LabSettings::default() })
 }
 
 /// A cell on a kernel, by its number.

@@ -1,7 +1,7 @@
 //! What `compare` and `run` have in common: names to builds, words to workloads, a lab with its progress.
 
 use anyhow::Context;
-use lab::{Dumps, Lab, Options, Plan, Reuse, Tools};
+use lab::{Dumps, Lab, LabSettings, Plan, Reuse, Tools};
 use machine::SnapshotUse;
 use model::{Build, Choice, KernelName, SUITES, SelectionError, Suite, Workload};
 
@@ -9,7 +9,7 @@ use super::tools::known_tools;
 use super::tree::settings;
 use crate::cli::{Arguments, Measure};
 use crate::exit::WrongInput;
-use crate::home::{home, store};
+use crate::home::{open_lab, store};
 use crate::progress::Progress;
 
 /// Reads a kernel's name.
@@ -100,15 +100,10 @@ pub(crate) fn open(arguments: &Arguments, measure: &Measure) -> anyhow::Result<L
 
 /// Opens the lab, with tools.
 pub(crate) fn open_with(arguments: &Arguments, measure: &Measure, tools: Tools) -> anyhow::Result<Lab> {
-    let mut options = Options { tools, ..Options::new(home(arguments.home.as_deref())?) };
-    options.store = store(arguments)?;
-    options.qemu = std::env::var_os("MARVIN_QEMU").map(Into::into);
-    if measure.no_snapshots {
-        options.snapshots = SnapshotUse::Never;
-    }
-    let mut lab = Lab::open(options)?;
-    lab.set_sources(settings(arguments, &measure.sources)?);
-    Ok(lab)
+    let store = Some(store(arguments)?);
+    let snapshots = if measure.no_snapshots { SnapshotUse::Never } else { SnapshotUse::Cached };
+    let sources = settings(arguments, &measure.sources)?;
+    open_lab(arguments, LabSettings { store, snapshots, tools, sources, ..LabSettings::default() })
 }
 
 /// Finds builds. All names are checked before the first kernel is fetched or built.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use kernel::{Configuration, SourceSettings};
-use lab::{Dumps, Lab, LabError, Options, Plan, Reuse};
+use lab::{Dumps, LabError, LabSettings, Plan, Reuse};
 use model::{KernelName, Outcome, QueuedJob, Run, Stage, TreeOrigin};
 use site::{JobProcess, Site, SiteError, Until, WorkEvent, Worked, Worker};
 use store::{Store, StoreError, WorkerLock};
@@ -18,7 +18,7 @@ use super::watch::deliver;
 use crate::answer::Answer;
 use crate::cli::{Arguments, Work};
 use crate::exit::{Exit, WrongInput};
-use crate::home::home;
+use crate::home::{home, open_lab};
 use crate::progress::Progress;
 use crate::say;
 
@@ -156,10 +156,8 @@ fn done(arguments: &Arguments, job: &QueuedJob) -> anyhow::Result<Came> {
     let work = &job.new.work;
     let Chosen { suite, workloads, tools } = choose(known_tools(arguments, &[])?, &work.suite, &work.workloads)?;
     let sources = sources(&site(arguments)?, job, &home)?;
-    let mut options = Options { tools, ..Options::new(home) };
-    options.qemu = std::env::var_os("MARVIN_QEMU").map(Into::into);
-    let mut lab = Lab::open(options)?;
-    lab.set_sources(sources);
+    // In the home, as the queue is.
+    let lab = open_lab(arguments, LabSettings { tools, sources, ..LabSettings::default() })?;
     // Lines, as they go into the job's log.
     let progress = Progress::Lines;
     let build = super::measure::build(&lab, &work.kernel, &progress)?;

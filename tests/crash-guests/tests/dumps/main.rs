@@ -19,7 +19,7 @@ use std::sync::OnceLock;
 use crash_guests::{
     CrashError, CrashGuests, CrashPlan, Crashed, DUMP_DISK, Ending, Filter, Paging, Placement, VMCORE_DISK,
 };
-use lab::{Lab, Options};
+use lab::{Lab, LabSettings};
 use machine::qemu::VmcoreFormat;
 use model::Build;
 
@@ -54,7 +54,7 @@ fn folder(name: &str) -> PathBuf {
 /// Where the kernels are.
 fn lab() -> &'static Lab {
     static LAB: OnceLock<Lab> = OnceLock::new();
-    LAB.get_or_init(|| Lab::open(Options::new(folder("dumps-home"))).unwrap())
+    LAB.get_or_init(|| Lab::open(&folder("dumps-home"), LabSettings::default()).unwrap())
 }
 
 fn crash(build: &Build, plan: &CrashPlan<'_>) -> Result<Crashed, CrashError> {
