@@ -11,11 +11,11 @@ const TITLE_WIDTH: usize = 48;
 
 /// What a kernel is called.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Label {
+pub struct Label {
     /// In a sentence: `6.12.117`, or `6.12.117 (rt-amd64)` where there is another 6.12.117.
-    pub(crate) title: String,
+    pub title: String,
     /// Over a column, in two lines; the second is often empty.
-    pub(crate) head: [String; 2],
+    pub head: [String; 2],
 }
 
 /// What tells two builds of one version apart, the most readable first.
@@ -27,7 +27,8 @@ const DETAILS: [fn(&Build, &Machine) -> String; 4] = [
 ];
 
 /// Returns the labels of several kernels, no two of the same words.
-pub(crate) fn labels(kernels: &[(&Build, &Machine)]) -> Vec<Label> {
+#[must_use]
+pub fn labels(kernels: &[(&Build, &Machine)]) -> Vec<Label> {
     let versions: Vec<String> = kernels.iter().map(|(b, _)| plain(&b.version)).collect();
     versions
         .iter()
@@ -92,7 +93,8 @@ fn asked(name: &KernelName) -> String {
 }
 
 /// Shortens to `width` characters by leaving out the middle: beginnings and ends tell kernels apart.
-pub(crate) fn cut_middle(text: &str, width: usize) -> String {
+#[must_use]
+pub fn cut_middle(text: &str, width: usize) -> String {
     let length = text.chars().count();
     if length <= width {
         return text.to_owned();

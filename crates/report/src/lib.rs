@@ -14,18 +14,17 @@ mod document;
 mod environment;
 mod error;
 mod failures;
-#[cfg(test)]
-mod fixtures;
-pub mod history;
+#[cfg(any(test, feature = "fixtures"))]
+pub mod fixtures;
 mod index;
-mod label;
+pub mod label;
 pub mod ledger;
 mod metrics;
 mod missing;
 pub mod modelled;
 pub mod monitors;
 mod pairing;
-mod plain;
+pub mod plain;
 mod question;
 pub mod render;
 pub mod rmap;
@@ -44,6 +43,7 @@ pub use environment::{Difference, Differing};
 pub use error::CompareError;
 pub use pairing::{Given, Replicate, Rule, Seeds, SideComparison, compare_sides};
 pub use question::{Machines, Question, Side};
+pub use scattered::{Q_MAX, scores, test_of};
 /// How far runs of one kernel lay apart, over several kernels.
 pub use stats::History as Scatter;
 pub use value::{NOT_COUNTED, NoValue, RunValue, Scale, run_value, samples, value_unit};

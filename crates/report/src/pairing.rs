@@ -128,7 +128,8 @@ pub fn compare_sides(base: &[Replicate], new: &[Replicate], rule: &Rule) -> Side
 impl SideComparison {
     /// Returns what a rating of runs that scatter comes to, with the share of false finds `q` at which it is found among the
     /// rows that it stands with.
-    pub(crate) fn rated(rating: &Rating, direction: Direction, margin_percent: f64, q: f64) -> Self {
+    #[must_use]
+    pub fn rated(rating: &Rating, direction: Direction, margin_percent: f64, q: f64) -> Self {
         let percent = |ratio| percent_of_ratio(direction, ratio);
         Self {
             verdict: scattered_verdict(rating, margin_percent, q),
@@ -143,7 +144,8 @@ impl SideComparison {
     }
 
     /// Returns what cannot be compared comes to.
-    pub(crate) fn nothing(why: &str) -> Self {
+    #[must_use]
+    pub fn nothing(why: &str) -> Self {
         Self {
             verdict: Verdict::Unclear(Uncertainty::Missing(why.to_owned())),
             differences: Vec::new(),

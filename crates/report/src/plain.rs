@@ -4,7 +4,8 @@
 
 /// Returns the text with everything that a terminal would obey replaced: line breaks and tabs by spaces, other control
 /// characters and those that turn the direction of writing by the replacement character.
-pub(crate) fn plain(text: &str) -> String {
+#[must_use]
+pub fn plain(text: &str) -> String {
     text.chars()
         .map(|c| match c {
             '\n' | '\r' | '\t' => ' ',
@@ -12,6 +13,14 @@ pub(crate) fn plain(text: &str) -> String {
             c => c,
         })
         .collect()
+}
+
+/// Returns a text of several lines with everything replaced that a terminal would obey or that turns the direction of
+/// writing: what guests and packages say must not do either.
+#[must_use]
+pub fn printable(text: &str) -> String {
+    let lines: Vec<String> = text.split('\n').map(plain).collect();
+    lines.join("\n")
 }
 
 /// Returns the lines of a text, each made plain; empty ones at its ends are left out.

@@ -7,8 +7,10 @@ use model::Direction;
 use stats::{Better, History, Rating, Scores, Spread};
 
 use crate::comparison::{Against, Measured, Rated, Row};
-use crate::history::{Q_MAX, test_of};
 use crate::pairing::{LEVEL, SideComparison};
+
+/// Share of false finds among tests on machines that scatter.
+pub const Q_MAX: f64 = 0.05;
 
 /// What rates a cell: its place, the sides' scores, and the rating.
 struct Found {
@@ -109,8 +111,17 @@ fn values(measured: &Measured) -> Vec<f64> {
     measured.seeds.iter().filter_map(|seed| Some(seed.value.as_ref().ok()?.median)).collect()
 }
 
+/// Returns the test that a row is of: what stands before the first stroke.
+#[must_use]
+pub fn test_of(workload: &str) -> &str {
+    workload.split_once('/').map_or(workload, |(test, _)| test)
+}
+
 /// Scores runs by their values.
-pub(crate) fn scores(values: &[f64], direction: Direction) -> Result<Scores, String> {
+///
+/// # Errors
+/// When there is no value, or one has no ratio to others; the text says which.
+pub fn scores(values: &[f64], direction: Direction) -> Result<Scores, String> {
     let better = match direction {
         Direction::LowerIsBetter => Better::Lower,
         Direction::HigherIsBetter => Better::Higher,

@@ -1,7 +1,7 @@
 //! The JSON documents: what the pages show, for programs. Their shapes are promises; `openapi.rs` describes them.
 
+use history::{AlertDocument, History, Key, Overview, SeriesDocument, alert_document, series_document};
 use model::Line;
-use report::history::{AlertDocument, History, Key, Overview, SeriesDocument, alert_document, series_document};
 use report::render::SCHEMA_VERSION;
 use serde::Serialize;
 use store::RunSummary;
@@ -222,7 +222,7 @@ fn kernels(history: &History) -> KernelsDocument {
 
 fn machines(history: &History) -> MachinesDocument {
     let all = history.machines();
-    let machine = |(number, (machine, repeats)): (usize, (&model::Machine, report::history::Repeats))| {
+    let machine = |(number, (machine, repeats)): (usize, (&model::Machine, history::Repeats))| {
         let trust = history.trust(&[number]);
         MachineDocument {
             id: machine.id.to_string(),

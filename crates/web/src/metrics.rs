@@ -5,7 +5,7 @@ use crate::source::Snapshot;
 /// Returns the numbers; `trouble` says that the store could not be read the last time.
 pub(crate) fn text(snapshot: &Snapshot, trouble: bool) -> String {
     let history = &snapshot.history;
-    let sum = |of: fn(&report::history::Repeats) -> usize| history.repeats().iter().map(of).sum::<usize>();
+    let sum = |of: fn(&history::Repeats) -> usize| history.repeats().iter().map(of).sum::<usize>();
     let open = snapshot.alerts.iter().filter(|triaged| triaged.is_open()).count();
     let all: Vec<usize> = (0..history.machines().len()).collect();
     let trust = history.trust(&all);

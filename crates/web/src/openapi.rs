@@ -2,7 +2,7 @@
 //! may be absent is once there and once not, and what serde makes of both is the shape. So a description cannot say what the
 //! code does not do.
 
-use report::history::{
+use history::{
     AlertDocument, ChangeDocument, MemberDocument, PointDocument, SeedDocument, SeriesDocument, TriageDocument,
 };
 use report::render::SCHEMA_VERSION;

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use history::{History, Key, Overview, overview};
 use model::{Line, Machine, MachineId, RunId};
-use report::history::{History, Key, Overview, overview};
 use report::{CompareError, Side};
 use store::{Location, Store, StoreError};
 

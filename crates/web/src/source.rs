@@ -3,8 +3,8 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use history::{Found, History, NotKnown, Triaged, alerts, triaged};
 use model::{Decision, Line};
-use report::history::{Found, History, NotKnown, Triaged, alerts, triaged};
 use store::{Location, Store, StoreError};
 
 /// How many runs are held in memory whole at once.

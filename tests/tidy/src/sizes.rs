@@ -9,8 +9,6 @@ use crate::{File, Finding, Rule};
 const LINES_MAX: usize = 800;
 /// Most lines of code of a crate with its tests, without blank lines and comments.
 const CRATE_MAX: usize = 12_000;
-/// Crates that are larger, each with the reason.
-const LARGE: &[(&str, &str)] = &[("report", "it is being divided: one document model, and a writer for each form")];
 /// Most methods of a trait.
 const METHODS_MAX: usize = 7;
 
@@ -34,7 +32,7 @@ pub fn lines(file: &str, text: &str) -> Vec<Finding> {
     (count > LINES_MAX).then(|| LINES.at(file, count, format!("{count} lines"))).into_iter().collect()
 }
 
-/// Finds crates that are too large, and exceptions that are needed no more.
+/// Finds crates that are too large.
 #[must_use]
 pub fn crates<'f>(files: impl Iterator<Item = &'f File>) -> Vec<Finding> {
     let mut sizes: BTreeMap<&str, usize> = BTreeMap::new();
@@ -44,12 +42,8 @@ pub fn crates<'f>(files: impl Iterator<Item = &'f File>) -> Vec<Finding> {
             *sizes.entry(name).or_default() += file.text.lines().map(str::trim).filter(is_code).count();
         }
     }
-    let excepted = |name: &str| LARGE.iter().any(|(large, _)| *large == name);
-    let wrong = sizes.iter().filter(|(name, lines)| (**lines > CRATE_MAX) != excepted(name));
-    let said = |lines: usize| if lines > CRATE_MAX { "" } else { ": it needs no exception any more" };
-    wrong
-        .map(|(name, lines)| CRATES.at(&format!("crates/{name}"), 1, format!("{lines} lines of code{}", said(*lines))))
-        .collect()
+    let large = sizes.into_iter().filter(|(_, lines)| *lines > CRATE_MAX);
+    large.map(|(name, lines)| CRATES.at(&format!("crates/{name}"), 1, format!("{lines} lines of code"))).collect()
 }
 
 /// Finds a file that does not say what it is for.
@@ -91,7 +85,7 @@ fn methods(code: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{CRATE_MAX, LARGE, LINES_MAX, METHODS_MAX, crates, header, lines, traits};
+    use super::{CRATE_MAX, LINES_MAX, METHODS_MAX, crates, header, lines, traits};
     use crate::File;
 
     #[test]
@@ -114,9 +108,6 @@ mod tests {
         };
         let found = crates([file("a", CRATE_MAX), file("b", 1), file("b", CRATE_MAX)].iter());
         assert_eq!(found.iter().map(|found| found.what.as_str()).collect::<Vec<_>>(), ["12001 lines of code"]);
-        let (name, _) = LARGE[0];
-        assert!(crates([file(name, CRATE_MAX + 1)].iter()).is_empty());
-        assert_eq!(crates([file(name, 1)].iter()).len(), 1);
     }
 
     #[test]

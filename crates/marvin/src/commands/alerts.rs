@@ -1,7 +1,7 @@
 //! `marvin alerts` and `marvin triage`: what changed, and what people think of it.
 
+use history::{Triaged, alert_document, alert_mail, alerts_text, history_json, mixed_words};
 use model::Decision;
-use report::history::{Triaged, alert_document, alert_mail, alerts_text, history_json, mixed_words};
 use store::Store;
 
 use super::compare::now;

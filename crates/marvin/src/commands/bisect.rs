@@ -2,13 +2,13 @@
 
 use std::cell::RefCell;
 
+use history::{Found, FoundCulprit};
 use kernel::{BuildCache, History, Sources, Step};
 use lab::{
     Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Confirm, Culprit, Dumps, Event, Lab, LabProber,
     LabSettings, Noise, Plan, Probe, Refused, Reuse, Stands,
 };
 use model::{Steadiness, Workload};
-use report::history::{Found, FoundCulprit};
 use report::ledger::Ledger;
 use report::render::count;
 

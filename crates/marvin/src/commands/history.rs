@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use report::history::{History, Key, Series, documents, history_json, history_text};
+use history::{History, Key, Series, documents, history_json, history_text};
 use web::{Snapshot, Source};
 
 use crate::answer::Answer;

@@ -4,7 +4,7 @@ use askama::Template;
 
 use super::chart::{HEIGHT, LEFT, WIDTH};
 use super::{Block, Document, Kind, Weight};
-use crate::history::printable;
+use crate::plain::printable;
 use crate::render::RenderError;
 
 #[derive(Template)]

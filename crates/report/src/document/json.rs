@@ -9,7 +9,10 @@ use serde_json::ser::{Formatter, Serializer};
 use crate::render::RenderError;
 
 /// Writes a JSON document that ends in a line break.
-pub(crate) fn json(value: &impl Serialize) -> Result<String, RenderError> {
+///
+/// # Errors
+/// Never in practice: everything is in memory and every key is a string.
+pub fn write_json(value: &impl Serialize) -> Result<String, RenderError> {
     let mut bytes = Vec::new();
     value.serialize(&mut Serializer::with_formatter(&mut bytes, Lines::default()))?;
     bytes.push(b'\n');
@@ -70,12 +73,12 @@ impl Formatter for Lines {
 
 #[cfg(test)]
 mod tests {
-    use super::json;
+    use super::write_json;
 
     #[test]
     fn lists_of_numbers_are_one_line() {
         let value = serde_json::json!({"a": [1, 2.5, 3], "b": {}, "c": [{"d": null}, {"e": []}]});
-        let text = json(&value).unwrap();
+        let text = write_json(&value).unwrap();
         assert_eq!(
             text,
             "{\n \"a\": [1, 2.5, 3],\n \"b\": {},\n \"c\": [{\n  \"d\": null\n }, {\n  \"e\": []\n }]\n}\n"

@@ -10,7 +10,7 @@ mod text;
 
 pub(crate) use chart::{Chart, Curve, Scale, short};
 pub(crate) use html::fragment;
-pub(crate) use json::json;
+pub use json::write_json;
 pub(crate) use markdown::{escaped, markdown_of};
 pub(crate) use text::{text_of, write_text};
 

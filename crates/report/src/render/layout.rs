@@ -3,17 +3,17 @@
 use crate::plain::plain;
 
 /// The width of a mail.
-pub(crate) const WIDTH: usize = 80;
+pub const WIDTH: usize = 80;
 
 /// A text in the making, line by line.
 #[derive(Debug, Default)]
-pub(crate) struct Page {
+pub struct Page {
     lines: Vec<String>,
 }
 
 impl Page {
     /// Adds a line as it is: made plain and measured by the caller.
-    pub(crate) fn line(&mut self, line: impl Into<String>) {
+    pub fn line(&mut self, line: impl Into<String>) {
         self.lines.push(line.into());
     }
 
@@ -23,19 +23,19 @@ impl Page {
     }
 
     /// Adds an empty line, but never two of them and none at the top.
-    pub(crate) fn blank(&mut self) {
+    pub fn blank(&mut self) {
         if self.lines.last().is_some_and(|line| !line.is_empty()) {
             self.lines.push(String::new());
         }
     }
 
     /// Adds words, made plain and wrapped, each line indented.
-    pub(crate) fn words(&mut self, indent: usize, words: &str) {
+    pub fn words(&mut self, indent: usize, words: &str) {
         self.hanging(&" ".repeat(indent), words);
     }
 
     /// Adds words behind a mark; further lines are indented as far as the mark is wide.
-    pub(crate) fn hanging(&mut self, mark: &str, words: &str) {
+    pub fn hanging(&mut self, mark: &str, words: &str) {
         let indent = mark.chars().count();
         for (number, line) in wrap(words, WIDTH.saturating_sub(indent)).into_iter().enumerate() {
             let lead = if number == 0 { mark.to_owned() } else { " ".repeat(indent) };
@@ -44,7 +44,8 @@ impl Page {
     }
 
     /// Returns the text.
-    pub(crate) fn finish(mut self) -> String {
+    #[must_use]
+    pub fn finish(mut self) -> String {
         while self.lines.last().is_some_and(String::is_empty) {
             self.lines.pop();
         }
@@ -91,7 +92,8 @@ pub(crate) fn broken(line: &str, width: usize) -> Vec<String> {
 
 /// Returns a shell command in lines that a shell reads as one: broken at spaces outside quotes only, each line but the
 /// last ending in a backslash. An argument that is wider than a line stays whole: it must survive being pasted.
-pub(crate) fn command_lines(command: &str, width: usize) -> Vec<String> {
+#[must_use]
+pub fn command_lines(command: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in shell_words(&plain(command)) {
         match lines.last_mut() {

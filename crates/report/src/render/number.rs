@@ -9,7 +9,8 @@ const LAST_SECOND: u64 = 253_402_300_799;
 
 /// Returns a number with as many decimals as the columns have room for, two at most; in powers of ten where even
 /// whole numbers have none. Small numbers keep three digits.
-pub(crate) fn value(number: f64, width: usize) -> String {
+#[must_use]
+pub fn value(number: f64, width: usize) -> String {
     let size = number.abs();
     if size > 0.0 && size < 0.01 {
         return powers(number, width);
@@ -19,12 +20,14 @@ pub(crate) fn value(number: f64, width: usize) -> String {
 }
 
 /// Returns a percentage with two decimals, or fewer where the columns do not have room for these.
-pub(crate) fn percent(number: f64, width: usize) -> String {
+#[must_use]
+pub fn percent(number: f64, width: usize) -> String {
     fitting(number, 2, width)
 }
 
 /// Returns a percentage with its sign, for prose: `+4.29%`.
-pub(crate) fn signed_percent(number: f64) -> String {
+#[must_use]
+pub fn signed_percent(number: f64) -> String {
     let text = fixed(number, 2);
     if number > 0.0 && text != "0.00" { format!("+{text}%") } else { format!("{text}%") }
 }
@@ -40,7 +43,8 @@ pub(crate) fn ratio(number: f64, width: usize) -> String {
 }
 
 /// Returns both ends of an interval, with the same number of decimals.
-pub(crate) fn interval(spread: Spread, width: usize) -> String {
+#[must_use]
+pub fn interval(spread: Spread, width: usize) -> String {
     let both = |decimals| format!("{}..{}", fixed(spread.min, decimals), fixed(spread.max, decimals));
     (0..=2)
         .rev()
@@ -75,7 +79,8 @@ fn fixed(number: f64, decimals: usize) -> String {
 }
 
 /// Returns seeds in few words: `seed 3`, `seeds 1-5`, `seeds 1, 7, 20-29`.
-pub(crate) fn seed_list(seeds: &[u64]) -> String {
+#[must_use]
+pub fn seed_list(seeds: &[u64]) -> String {
     match seeds {
         [] => "no seed".to_owned(),
         [one] => format!("seed {one}"),

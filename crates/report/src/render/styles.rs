@@ -34,19 +34,27 @@ impl Styles {
         }
     }
 
-    pub(crate) fn strong(&self, text: &str) -> String {
+    /// Colours what comes first to the eye.
+    #[must_use]
+    pub fn strong(&self, text: &str) -> String {
         self.around(self.strong, text)
     }
 
-    pub(crate) fn faint(&self, text: &str) -> String {
+    /// Colours what may be overlooked.
+    #[must_use]
+    pub fn faint(&self, text: &str) -> String {
         self.around(self.faint, text)
     }
 
-    pub(crate) fn alarm(&self, text: &str) -> String {
+    /// Colours what must not be overlooked.
+    #[must_use]
+    pub fn alarm(&self, text: &str) -> String {
         self.around(self.worse, text)
     }
 
-    pub(crate) fn verdict(&self, verdict: &Verdict, text: &str) -> String {
+    /// Colours a verdict.
+    #[must_use]
+    pub fn verdict(&self, verdict: &Verdict, text: &str) -> String {
         let start = match verdict {
             Verdict::Better => self.better,
             Verdict::Worse => self.worse,

@@ -1,7 +1,7 @@
 //! All alerts, those that somebody should look at first.
 
 use askama::Template;
-use report::history::{Hunt, Triaged, change_size, found_of, hunt, mixed_words};
+use history::{Hunt, Triaged, change_size, found_of, hunt, mixed_words};
 
 use super::{
     Frame, Rendered, compare_path, count, finished, machine_digits, profile_command, series_path, verdict_class,
@@ -75,7 +75,7 @@ fn shown(snapshot: &Snapshot, triaged: &Triaged) -> Shown {
     let alert = &triaged.alert;
     let (worse, better, gone) = alert.counts();
     let title = |kernel: usize| history.kernel(kernel).title.as_str();
-    let member = |member: &report::history::Member| Member {
+    let member = |member: &history::Member| Member {
         class: if member.gone.is_some() { "faint" } else { verdict_class(&member.verdict) },
         glyph: verdict_glyph(&member.verdict),
         name: member.key.workload.to_string(),

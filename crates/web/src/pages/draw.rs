@@ -1,7 +1,8 @@
 //! Drawings in SVG: a small line for a cell of a table, a plot of a series. Better is up in both, whatever is measured.
 
+use history::{History, Series, change_size, range};
 use model::{Direction, Verdict};
-use report::history::{History, Series, change_size, difference, range};
+use report::difference_percent;
 
 use super::{percent, verdict_glyph};
 
@@ -58,7 +59,7 @@ pub(crate) fn spark(series: &Series) -> Option<Spark> {
         });
         pen = Some(y);
     }
-    let tick = |change: &report::history::Change| Some((place(change.at.checked_sub(from)?), class(&change.verdict)));
+    let tick = |change: &history::Change| Some((place(change.at.checked_sub(from)?), class(&change.verdict)));
     Some(Spark { line: pieces.concat(), ticks: series.changes.iter().filter_map(tick).collect() })
 }
 
@@ -169,7 +170,7 @@ pub(crate) fn plot(history: &History, series: &Series) -> Option<Plot> {
     let first = series.points.iter().find_map(|point| point.value).filter(|first| *first > 0.0);
     // Not the values: where less is better, they would grow downwards.
     let beside = |value: f64| {
-        let difference = first.and_then(|first| difference(series.direction(), first, value));
+        let difference = first.and_then(|first| difference_percent(series.direction(), first, value));
         difference.map_or_else(|| number(value), percent)
     };
     plot.values = steps.map(|value| (text(y(value)), beside(value))).collect();

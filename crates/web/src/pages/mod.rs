@@ -9,8 +9,8 @@ mod series;
 mod trust;
 
 use askama::Template;
+use history::{History, Key};
 use model::{Line, Verdict};
-use report::history::{History, Key};
 
 use crate::address::slug;
 
@@ -44,7 +44,7 @@ pub(crate) type Rendered = Result<String, askama::Error>;
 /// Fills a page in. What came from guests and packages is escaped by the template; what a terminal would obey, for there are
 /// browsers in terminals, is taken out here, once for all pages.
 fn finished(page: &impl Template) -> Rendered {
-    Ok(report::history::printable(&page.render()?))
+    Ok(report::plain::printable(&page.render()?))
 }
 
 #[derive(Template)]

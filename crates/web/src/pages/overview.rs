@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use askama::Template;
-use model::Verdict;
-use report::history::{
+use history::{
     Alert, Card, Column, Counts, Group, History, Key, Member, Overview, Pair, State, Triaged, change_size, mixed_words,
 };
+use model::Verdict;
 
 use super::draw::{Spark, spark};
 use super::rows::{Asked, Chosen, Show, address};
@@ -322,7 +322,7 @@ fn rows(history: &History, seen: &Overview, group: &Group) -> Rows {
     let track: std::sync::Arc<str> = history.kernel(seen.target).track.as_str().into();
     let declared = if seen.columns.len() == 1 { model::workloads() } else { Vec::new() };
     let about = |name: &str| declared.iter().find(|known| known.name == name).map(|known| known.stresses);
-    let row = |row: &report::history::Row| Row {
+    let row = |row: &history::Row| Row {
         about: about(&row.workload),
         name: row.workload.to_string(),
         words: format!("{} {}", row.workload.to_lowercase(), group.name),

@@ -1,6 +1,6 @@
 //! Which rows of the overview are shown: those that fit what was asked, and a page.
 
-use report::history::{Cell, Group, History, Overview, State};
+use history::{Cell, Group, History, Overview, State};
 
 use super::count;
 use crate::address::encoded;

@@ -1,10 +1,8 @@
 //! A series: plot, changes and every value.
 
 use askama::Template;
+use history::{Change, History, Key, Series, Triaged, aside_words, basis_words, change_size, measured_by, why_none};
 use model::Line;
-use report::history::{
-    Change, History, Key, Series, Triaged, aside_words, basis_words, change_size, measured_by, why_none,
-};
 
 use super::draw::{Plot, number, plot};
 use super::{
@@ -133,7 +131,7 @@ fn rows(history: &History, series: &Series, is_alone: bool) -> Vec<Row> {
     for (place, point) in series.points.iter().enumerate() {
         let change = series.changes.iter().find(|change| change.at == place);
         let difference = |now: f64| {
-            let change = report::history::difference(series.direction(), last?, now)?;
+            let change = report::difference_percent(series.direction(), last?, now)?;
             Some(percent(change))
         };
         let runs = point.seeds.iter().take(RUNS_MAX).map(|seen| {

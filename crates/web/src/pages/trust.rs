@@ -1,6 +1,6 @@
 //! How far a lab can be trusted: what it compared with itself, how far seeds or runs lie apart, and how its machines are.
 
-use report::history::{Cell, Column, History, Overview, TRUST_DAYS, Trust, day};
+use history::{Cell, Column, History, Overview, TRUST_DAYS, Trust, day};
 
 use super::{count, machine_digits};
 

@@ -16,7 +16,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 /// # Errors
 /// Never in practice: everything is in memory and every key is a string.
 pub fn json(comparison: &Comparison) -> Result<String, RenderError> {
-    crate::document::json(&document::document(comparison))
+    crate::document::write_json(&document::document(comparison))
 }
 
 #[cfg(test)]

@@ -170,7 +170,7 @@ pub fn json(profiled: &Profiled) -> Result<String, RenderError> {
         model: profiled.model.as_ref().map(ToString::to_string),
         without_model: missing(&profiled.without_model),
     };
-    crate::document::json(&document)
+    crate::document::write_json(&document)
 }
 
 fn missing(workloads: &[(String, String)]) -> Vec<Missing<'_>> {

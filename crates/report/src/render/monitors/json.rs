@@ -28,7 +28,7 @@ pub(crate) struct MonitorsDocument<'a> {
 /// # Errors
 /// Never in practice: everything is in memory and every key is a string.
 pub fn json(monitored: &Monitored) -> Result<String, RenderError> {
-    crate::document::json(&document(monitored))
+    crate::document::write_json(&document(monitored))
 }
 
 /// Returns what monitors saw as a document.

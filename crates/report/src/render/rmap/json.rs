@@ -101,7 +101,7 @@ pub fn json(rmap: &Rmap) -> Result<String, RenderError> {
         cells: cells(rmap),
         laws: laws(rmap),
     };
-    crate::document::json(&document)
+    crate::document::write_json(&document)
 }
 
 fn cells(rmap: &Rmap) -> Vec<CellDocument<'_>> {

@@ -1,8 +1,7 @@
 //! The kernels of a history, in the order of their releases.
 
 use model::{Build, BuildId, Line, Machine, Release, track_of};
-
-use crate::label::labels;
+use report::label::labels;
 
 /// A kernel that something was measured of.
 #[derive(Debug, Clone, PartialEq)]

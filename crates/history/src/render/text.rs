@@ -1,15 +1,14 @@
 //! Histories and alerts for terminals and mails: 80 columns, letters for those who see no colours.
 
 use model::{Direction, Line, Verdict};
+use report::label::cut_middle;
+use report::plain::plain;
+use report::render::Styles;
+use report::render::layout::{Page, WIDTH, command_lines};
+use report::render::number::{count, date, interval, percent, signed_percent, value};
+use report::{NOT_COUNTED, Scale, difference_percent};
 
-use crate::difference::difference_percent;
-use crate::history::{Alert, Basis, Change, Found, History, Hunt, Key, Point, Seen, Series, Triaged, found_of, hunt};
-use crate::label::cut_middle;
-use crate::plain::plain;
-use crate::render::Styles;
-use crate::render::layout::{Page, WIDTH, command_lines};
-use crate::render::number::{count, date, interval, percent, signed_percent, value};
-use crate::value::{NOT_COUNTED, Scale};
+use crate::{Alert, Basis, Change, Found, History, Hunt, Key, Point, Seen, Series, Triaged, found_of, hunt};
 
 /// The most series of an alert that a text names.
 const NAMED_MAX: usize = 8;

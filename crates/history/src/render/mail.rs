@@ -1,15 +1,15 @@
 //! An alert as a mail to the lists: plain text of at most 80 columns, and nothing in it that was not measured.
 
 use model::Verdict;
+use report::difference_percent;
+use report::label::cut_middle;
+use report::plain::plain;
+use report::render::layout::{Page, WIDTH, command_lines};
+use report::render::mail::{REGRESSIONS, head};
+use report::render::number::{count, percent, value};
 
 use super::text::{certainty, change_size};
-use crate::difference::difference_percent;
-use crate::history::{Alert, Found, History, Hunt, Member, Triaged, found_of, hunt};
-use crate::label::cut_middle;
-use crate::plain::plain;
-use crate::render::layout::{Page, WIDTH, command_lines};
-use crate::render::mail::{REGRESSIONS, head};
-use crate::render::number::{count, percent, value};
+use crate::{Alert, Found, History, Hunt, Member, Triaged, found_of, hunt};
 
 /// The most series that a mail has in its table; the others are counted.
 const SHOWN_MAX: usize = 20;

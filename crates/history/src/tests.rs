@@ -2,14 +2,14 @@
 
 use model::{Decision, Direction, FailureReason, Line, Stage, Triage, Verdict};
 use proptest::prelude::{prop, prop_assert_eq, proptest};
+use report::compare;
+use report::fixtures::{Ending, Subject, build, other_machine, question};
+use report::render::Styles;
 
 use super::{
     Basis, Card, History, Overview, Series, State, Triaged, alert_mail, alerts, alerts_text, documents, history_json,
     history_text, overview, range, sparkline, triaged,
 };
-use crate::compare::compare;
-use crate::fixtures::{Ending, Subject, build, other_machine, question};
-use crate::render::Styles;
 
 /// Versions of a track that Debian had, out of order.
 const VERSIONS: [&str; 6] = ["6.12.101", "6.1.9", "6.1.190", "6.1.100", "6.12.117", "6.12.9"];

@@ -1,11 +1,12 @@
 //! What bisections found, as a home keeps it: which commits made a workload better or worse between two others, and of which alert
 //! that is the answer.
 
+use report::plain::plain;
+use report::render::number::signed_percent;
+
 use super::alerts::Alert;
 use super::gather::History;
 use super::hunt::revision;
-use crate::plain::plain;
-use crate::render::number::signed_percent;
 
 /// The first line of such a file.
 const HEAD: &str = "marvin found 1";
@@ -110,10 +111,10 @@ fn is_commit(text: &str) -> bool {
 mod tests {
     use model::{Build, Line, Origin};
     use proptest::prelude::{any, proptest};
+    use report::fixtures::{Ending, Subject, build};
 
     use super::{Found, FoundCulprit, found_of};
-    use crate::fixtures::{Ending, Subject, build};
-    use crate::history::{History, alerts};
+    use crate::{History, alerts};
 
     fn found(workload: &str) -> Found {
         Found {

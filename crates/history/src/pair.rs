@@ -1,13 +1,11 @@
 //! Two kernels on one machine, one workload: what a cell of the table says.
 
 use model::{Metric, Uncertainty, Verdict};
+use report::render::number;
+use report::{Replicate, Rule, Seeds, SideComparison, compare_sides, scattered_verdict, scores};
 use stats::Rating;
 
 use super::series::{Point, Seen, Series};
-use crate::pairing::{Replicate, Rule, Seeds, SideComparison, compare_sides};
-use crate::render::number;
-use crate::scattered::scores;
-use crate::verdict::scattered_verdict;
 
 /// What can be seen of two kernels at one glance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,11 +1,11 @@
 //! From an alert to the commit: the bisection that finds it, or what has to be done before there can be one.
 
 use model::{Build, KernelName, Origin, SourceOrigin};
+use report::plain::plain;
 
 use super::alerts::{Alert, Member};
 use super::changes::Basis;
 use super::gather::History;
-use crate::plain::plain;
 
 /// Most seeds that a bisection is told to take: what every kernel of a series had may be more than it needs.
 const SEEDS_MAX: usize = 5;
@@ -122,9 +122,9 @@ fn packages((good, bad): (&Build, &Build), debian: &str, options: &str) -> Hunt 
 #[cfg(test)]
 mod tests {
     use super::{Hunt, hunt};
-    use crate::fixtures::{Ending, Subject, build};
-    use crate::history::{History, alerts};
+    use crate::{History, alerts};
     use model::{Build, FailureReason, Line, MachineKind, Origin, Stage};
+    use report::fixtures::{Ending, Subject, build};
 
     const DEBIAN: &str = "HOME/workshop/debian";
 

@@ -5,10 +5,12 @@
 //! lab that grows is not read twice. Of a build, machine, workload and seed the newest run counts.
 //!
 //! A change is a verdict. On the exact machine values have no noise, so a kernel is held against the first one of the level
-//! that it continues, seed by seed, by [`verdict()`](crate::verdict()): where all seeds agree, the level ends. Where they do
+//! that it continues, seed by seed, by [`verdict()`](report::verdict()): where all seeds agree, the level ends. Where they do
 //! not, because the layout of memory matters more than the kernel, or because a machine has noise, the medians over the
 //! seeds are a noisy series, and `stats::changes` finds the levels of that. So both kinds of machines meet in one list of
 //! changes, each saying what it rests on. What triage says of a change is kept by the `store`.
+//!
+//! Pure, as `report` is: runs and dates come in as values, texts and documents go out. Pages are the work of `web`.
 
 mod alerts;
 mod changes;
@@ -35,7 +37,6 @@ pub use hunt::{Hunt, hunt};
 pub use kernels::Kernel;
 pub use noise::{TRUST_DAYS, Trust};
 pub use overview::{Card, Cell, Column, Counts, Group, Mean, Overview, Row, overview};
-pub(crate) use overview::{Q_MAX, test_of};
 pub use pair::{Pair, State};
 pub use render::{
     AlertDocument, ChangeDocument, HistoryDocument, MemberDocument, PointDocument, SeedDocument, SeriesDocument,
@@ -45,23 +46,9 @@ pub use render::{
 pub use series::{Absent, Key, Lack, Point, Seen, Series, Value};
 pub use triaged::{Triaged, triaged};
 
-/// Returns how far a value lies from a base, in percent; positive is better. `None` where no percentage exists.
-#[must_use]
-pub fn difference(direction: model::Direction, base: f64, new: f64) -> Option<f64> {
-    crate::difference::difference_percent(direction, base, new)
-}
-
 /// Returns a day in UTC: `2026-11-22`.
 #[must_use]
 pub fn day(unix: i64) -> String {
-    let date = crate::render::number::date(unix);
+    let date = report::render::number::date(unix);
     date.split_once('T').map_or(date.clone(), |(day, _)| day.to_owned())
-}
-
-/// Returns a text of several lines with everything replaced that a terminal would obey or that turns the direction of
-/// writing: what guests and packages say must not do either.
-#[must_use]
-pub fn printable(text: &str) -> String {
-    let lines: Vec<String> = text.split('\n').map(crate::plain::plain).collect();
-    lines.join("\n")
 }

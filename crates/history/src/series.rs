@@ -3,12 +3,10 @@
 use std::sync::Arc;
 
 use model::{Capabilities, Declared, Line, Metric, Release, Stage, WorkloadResult, floor_percent};
+use report::{Given, NoValue, Replicate, RunValue, Scale, run_value, scores};
 use stats::Scores;
 
 use super::changes::{Change, find};
-use crate::pairing::{Given, Replicate};
-use crate::scattered::scores;
-use crate::value::{NoValue, RunValue, Scale, run_value};
 
 /// Which series: machines are numbered as a history met them, tracks are named.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use report::{Q_MAX, test_of};
 use stats::Spread;
 
 use super::gather::History;
@@ -11,8 +12,6 @@ use super::triaged::Triaged;
 
 /// The most places to look at first.
 const CARDS_MAX: usize = 10;
-/// Share of false finds among tests on machines that scatter.
-pub(crate) const Q_MAX: f64 = 0.05;
 
 /// How many cells are in which state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -170,11 +169,6 @@ fn weigh(history: &History, (base, target): (usize, usize), groups: &mut [Group]
             pair.weigh(margin, q);
         }
     }
-}
-
-/// Returns the test that a row is of: what stands before the first stroke.
-pub(crate) fn test_of(workload: &str) -> &str {
-    workload.split_once('/').map_or(workload, |(test, _)| test)
 }
 
 /// Returns the machines that measured one of the kernels, those that differ by their equipment only as one.

@@ -1,11 +1,11 @@
 //! JSON documents. Their shape is a promise of this crate, as that of a comparison is.
 
 use model::Line;
+use report::Scale;
+use report::render::{RenderError, SCHEMA_VERSION, write_json};
 use serde::Serialize;
 
-use crate::history::{Basis, Change, History, Hunt, Key, Point, Series, Triaged, hunt};
-use crate::render::{RenderError, SCHEMA_VERSION};
-use crate::value::Scale;
+use crate::{Basis, Change, History, Hunt, Key, Point, Series, Triaged, hunt};
 
 /// Where a home has Debian's sources: whose home it is, is not said.
 const DEBIAN: &str = "HOME/workshop/debian";
@@ -269,5 +269,5 @@ pub fn alert_document(history: &History, triaged: &Triaged) -> AlertDocument {
 /// # Errors
 /// Never in practice: everything is in memory and every key is a string.
 pub fn history_json(document: &impl Serialize) -> Result<String, RenderError> {
-    crate::document::json(document)
+    write_json(document)
 }

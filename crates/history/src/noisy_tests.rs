@@ -1,11 +1,11 @@
 //! Histories of runs that scatter, of metrics that change, and of labs that measure a kernel again.
 
 use model::{Declared, Direction, Line, MMTESTS, Machine, MachineKind, Uncertainty, Verdict, imported_metric};
+use report::fixtures::{Ending, Subject, build, machine};
+use report::render::Styles;
 
 use super::tests::taken;
 use super::{History, Overview, Pair, Series, State, Trust, alerts, history_text, mixed_words, overview};
-use crate::fixtures::{Ending, Subject, build, machine};
-use crate::render::Styles;
 
 const KERNBENCH: &str = "kernbench/Elapsed-4";
 const STREAM: &str = "stream/copy";

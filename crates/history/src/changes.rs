@@ -2,11 +2,11 @@
 //! kernels that fail at what those before them did.
 
 use model::{Direction, Verdict};
+use report::difference_percent;
 use stats::{Criteria, FollowUp, follow_up};
 
 use super::pair::{Pair, Ruler, State};
 use super::series::{Lack, Point, Series};
-use crate::difference::difference_percent;
 
 /// What a change rests on.
 #[derive(Debug, Clone, Copy, PartialEq)]
