@@ -54,15 +54,15 @@ pub fn hunt(history: &History, alert: &Alert, debian: &str) -> Option<Hunt> {
     let build = |kernel: usize| &history.kernel(kernel).build;
     let (good, bad) = (build(alert.after), build(alert.at));
     Some(match (place(good, debian), place(bad, debian)) {
-        (Some(good), Some(bad)) if good.tree == bad.tree => Hunt::Command(command((&good, &bad), &options)),
+        (Some(good), Some(bad)) if good.tree == bad.tree => Hunt::Command(command(&good, &bad, &options)),
         (Some(_), Some(_)) => {
             Hunt::Nowhere("the two kernels were built from different trees: build both from one".to_owned())
         }
-        _ => packages((good, bad), debian, &options),
+        _ => packages(good, bad, debian, &options),
     })
 }
 
-fn command((good, bad): (&Place, &Place), options: &str) -> String {
+fn command(good: &Place, bad: &Place, options: &str) -> String {
     let Place { tree, config, .. } = bad;
     let tree =
         if tree.contains([' ', '\'', '"']) { format!("'{}'", tree.replace('\'', "'\\''")) } else { tree.clone() };
@@ -100,7 +100,7 @@ pub(super) fn revision(build: &Build) -> Option<String> {
 }
 
 /// Says what to do for kernels that somebody else built.
-fn packages((good, bad): (&Build, &Build), debian: &str, options: &str) -> Hunt {
+fn packages(good: &Build, bad: &Build, debian: &str, options: &str) -> Hunt {
     let is_package = |build: &&Build| matches!(build.name, KernelName::Deb(_));
     if let Some(other) = [good, bad].into_iter().find(|build| !is_package(build)) {
         let why = format!(

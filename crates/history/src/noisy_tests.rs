@@ -35,7 +35,8 @@ fn only(history: &History) -> &Series {
 }
 
 fn seen(history: &History) -> Overview {
-    overview(history, history.usual_pair().unwrap(), &[])
+    let (base, target) = history.usual_pair().unwrap();
+    overview(history, base, target, &[])
 }
 
 fn pair(history: &History) -> Pair {
@@ -159,7 +160,7 @@ fn a_metric_that_changed_unit_is_two_and_only_the_newest_is_a_series() {
     insta::assert_snapshot!("mixed", history_text(&history, Line::All, |_| true, &Styles::plain()));
     insta::assert_snapshot!("mixed_alerts", mixed_words(&history).unwrap());
     let (base, target) = (history.kernel_named("6.1.2").unwrap(), history.kernel_named("6.1.5").unwrap());
-    let cell = overview(&history, (base, target), &[]).groups[0].rows[0].cells[0].pair.clone();
+    let cell = overview(&history, base, target, &[]).groups[0].rows[0].cells[0].pair.clone();
     assert_eq!((cell.state, cell.compared.ratio), (State::Unclear, None));
     assert!(cell.words().contains("GB/s, higher is better on one side and MB/s"), "{}", cell.words());
 }

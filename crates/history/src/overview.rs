@@ -124,13 +124,12 @@ pub struct Overview {
 
 /// Puts two kernels side by side, with the open alerts between them.
 #[must_use]
-pub fn overview(history: &History, (base, target): (usize, usize), alerts: &[Triaged]) -> Overview {
+pub fn overview(history: &History, base: usize, target: usize, alerts: &[Triaged]) -> Overview {
     let columns = columns(history, base, target);
     let mut groups: BTreeMap<String, Vec<Row>> = BTreeMap::new();
     let mut counts = Counts::default();
     for workload in history.workloads() {
-        let cells: Vec<Cell> =
-            columns.iter().map(|column| cell(history, (&workload, column), (base, target))).collect();
+        let cells: Vec<Cell> = columns.iter().map(|column| cell(history, &workload, column, base, target)).collect();
         if cells.iter().all(|cell| cell.pair.state == State::Missing) {
             continue;
         }
@@ -138,7 +137,7 @@ pub fn overview(history: &History, (base, target): (usize, usize), alerts: &[Tri
         groups.entry(subsystem).or_default().push(Row { workload, cells });
     }
     let mut groups: Vec<Group> = groups.into_iter().map(|(name, rows)| Group { name, rows }).collect();
-    weigh(history, (base, target), &mut groups);
+    weigh(history, base, target, &mut groups);
     let pairs = || groups.iter().flat_map(|group| &group.rows).flat_map(|row| &row.cells).map(|cell| &cell.pair);
     pairs().for_each(|pair| counts.add(pair.state));
     let mean = mean(pairs());
@@ -148,7 +147,7 @@ pub fn overview(history: &History, (base, target): (usize, usize), alerts: &[Tri
 }
 
 /// Decides cells whose runs scatter together: a test on a machine is a family, and all of them are one question.
-fn weigh(history: &History, (base, target): (usize, usize), groups: &mut [Group]) {
+fn weigh(history: &History, base: usize, target: usize, groups: &mut [Group]) {
     let mut families: BTreeMap<(String, usize), Vec<(&mut Pair, f64)>> = BTreeMap::new();
     for row in groups.iter_mut().flat_map(|group| &mut group.rows) {
         let test = test_of(&row.workload).to_owned();
@@ -191,7 +190,7 @@ fn columns(history: &History, base: usize, target: usize) -> Vec<Column> {
 }
 
 /// Holds the kernels against each other on the machine of a column that measured both, or else one of them.
-fn cell(history: &History, (workload, column): (&Arc<str>, &Column), (base, target): (usize, usize)) -> Cell {
+fn cell(history: &History, workload: &Arc<str>, column: &Column, base: usize, target: usize) -> Cell {
     let is_one_series = history.kernel(base).track == history.kernel(target).track;
     let on = |machine: usize| {
         let of = |kernel: usize| history.series_of(workload, machine, kernel);

@@ -60,10 +60,10 @@ fn titles(history: &History) -> Vec<&str> {
     history.order().iter().map(|n| history.kernel(*n).title.as_str()).collect()
 }
 
-fn seen(history: &History, versions: (&str, &str), decisions: &[Decision]) -> (Overview, Vec<Triaged>) {
+fn seen(history: &History, base: &str, target: &str, decisions: &[Decision]) -> (Overview, Vec<Triaged>) {
     let all = triaged(history, alerts(history, Line::All), decisions);
-    let kernels = (history.kernel_named(versions.0).unwrap(), history.kernel_named(versions.1).unwrap());
-    (overview(history, kernels, &all), all)
+    let [base, target] = [base, target].map(|version| history.kernel_named(version).unwrap());
+    (overview(history, base, target, &all), all)
 }
 
 #[test]
@@ -216,9 +216,10 @@ fn a_kernel_that_does_not_boot_any_more_is_one_alert() {
     assert!(found[0].is_boot());
     assert_eq!(found[0].counts(), (3, 0, 0));
     let all = triaged(&history, found, &[]);
-    let text = alerts_text(&history, &all, ("HOME/workshop/debian", &[]), &Styles::plain());
+    let text = alerts_text(&history, &all, "HOME/workshop/debian", &[], &Styles::plain());
     assert!(text.contains("does not boot") && text.lines().all(|line| line.chars().count() <= 80), "{text}");
-    let seen = overview(&history, history.usual_pair().unwrap(), &all);
+    let (base, target) = history.usual_pair().unwrap();
+    let seen = overview(&history, base, target, &all);
     assert!(matches!(seen.cards[..], [Card::Alert(0)]) && seen.counts.failed == 3);
 }
 
@@ -239,7 +240,7 @@ fn a_machine_with_several_equipments_is_one_column() {
     }
     plain.extend(equipped);
     let history = taken(&plain);
-    let (seen, _) = self::seen(&history, ("6.1.190", "6.12.117"), &[]);
+    let (seen, _) = self::seen(&history, "6.1.190", "6.12.117", &[]);
     assert_eq!((seen.columns.len(), seen.counts.missing), (1, 0));
     let [column] = &seen.columns[..] else { panic!("one column") };
     assert_eq!((column.machines.len(), column.main), (2, 0));
@@ -294,7 +295,7 @@ fn an_overview_counts_and_says_where_to_look_first() {
     let mut subjects = lab();
     subjects.extend(lab().into_iter().map(|subject| subject.on(other_machine())));
     let history = taken(&subjects);
-    let (seen, _) = self::seen(&history, ("6.1.190", "6.12.117"), &[]);
+    let (seen, _) = self::seen(&history, "6.1.190", "6.12.117", &[]);
     assert_eq!(seen.columns.len(), 2);
     let counts = seen.counts;
     assert_eq!((counts.worse, counts.better, counts.same, counts.failed), (2, 4, 0, 2));
@@ -310,7 +311,7 @@ fn what_is_worse_without_a_change_between_is_a_card_of_its_own() {
     let one = Subject::new(build("deb:6.1+amd64", "6.1.9"), &[1], &[("getppid", Ending::Cost(100.0, 0.0))]);
     let other = Subject::new(build("deb:6.1+rt-amd64", "6.1.9"), &[1], &[("getppid", Ending::Cost(130.0, 0.0))]);
     let history = taken(&[one, other]);
-    let (seen, _) = self::seen(&history, ("6.1.9 (amd64)", "6.1.9 (rt-amd64)"), &[]);
+    let (seen, _) = self::seen(&history, "6.1.9 (amd64)", "6.1.9 (rt-amd64)", &[]);
     assert!(matches!(&seen.cards[..], [Card::Rest(rest)] if rest.len() == 1), "{:?}", seen.cards);
 }
 
@@ -321,7 +322,7 @@ fn cells_say_what_the_comparison_says() {
     let of = |version: &str| subjects.iter().find(|subject| subject.build.version == version).unwrap();
     for (base, new) in [("6.1.9", "6.12.9"), ("6.1.100", "6.1.190"), ("6.12.101", "6.1.100")] {
         let comparison = compare(&of(base).side(), &[of(new).side()], &question(&[1, 2, 3])).unwrap();
-        let (seen, _) = self::seen(&history, (base, new), &[]);
+        let (seen, _) = self::seen(&history, base, new, &[]);
         for row in seen.groups.iter().flat_map(|group| &group.rows) {
             let Some(other) = comparison.rows.iter().find(|other| other.workload.name == &*row.workload) else {
                 continue;
@@ -348,7 +349,7 @@ fn alerts_as_text() {
     let history = taken(&lab());
     let decisions = [decided("6.1.190", "6.12.9", Triage::Apparent)];
     let all = triaged(&history, alerts(&history, Line::All), &decisions);
-    insta::assert_snapshot!(alerts_text(&history, &all, ("HOME/workshop/debian", &[]), &Styles::plain()));
+    insta::assert_snapshot!(alerts_text(&history, &all, "HOME/workshop/debian", &[], &Styles::plain()));
 }
 
 #[test]
@@ -357,7 +358,7 @@ fn an_alert_as_a_mail() {
     let decisions = [decided("6.1.190", "6.12.9", Triage::Real)];
     let all = triaged(&history, alerts(&history, Line::All), &decisions);
     let mails: Vec<String> =
-        all.iter().filter_map(|one| alert_mail(&history, one, ("marvin alerts --mail 6.12.9", &[]))).collect();
+        all.iter().filter_map(|one| alert_mail(&history, one, "marvin alerts --mail 6.12.9", &[])).collect();
     let worse = all.iter().filter(|one| one.alert.worse().next().is_some()).count();
     assert_eq!(mails.len(), worse, "what became better needs no mail");
     let mails = mails.join("\n====\n\n");
@@ -393,7 +394,7 @@ proptest! {
         let history = taken(&[of(format!("6.1{word}"), cost / 4.0), of(format!("6.12{word}"), cost)]);
         let decided = Decision { note: word.clone(), ..decided("6.1", "6.99", Triage::Real) };
         for one in triaged(&history, alerts(&history, Line::All), &[decided]) {
-            let mail = alert_mail(&history, &one, ("marvin alerts --mail x", &[])).unwrap_or_default();
+            let mail = alert_mail(&history, &one, "marvin alerts --mail x", &[]).unwrap_or_default();
             prop_assert_eq!(mail.lines().find(|line| line.chars().count() > 80), None);
         }
     }
@@ -402,8 +403,8 @@ proptest! {
     fn a_pair_turned_around_says_the_opposite(base in 1.0..1e6, new in 1.0..1e6) {
         let of = |version, cost| kernel(version, &[("getppid", Ending::Cost(cost, 0.0))]);
         let history = taken(&[of("6.1.1", base), of("6.1.2", new)]);
-        let state = |kernels| self::seen(&history, kernels, &[]).0.groups[0].rows[0].cells[0].pair.clone();
-        let (there, back) = (state(("6.1.1", "6.1.2")), state(("6.1.2", "6.1.1")));
+        let state = |base, target| self::seen(&history, base, target, &[]).0.groups[0].rows[0].cells[0].pair.clone();
+        let (there, back) = (state("6.1.1", "6.1.2"), state("6.1.2", "6.1.1"));
         // Percentages are of the base, so the margin is not at the same place on both ways.
         if there.compared.difference_percent.unwrap().abs() > 1.1 {
             let opposite = if there.state == State::Worse { State::Better } else { State::Worse };

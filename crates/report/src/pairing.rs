@@ -157,23 +157,33 @@ impl SideComparison {
     }
 }
 
+/// A value that can be compared, and how many operations an iteration had.
+#[derive(Clone, Copy)]
+struct Usable {
+    value: f64,
+    operations: u64,
+}
+
 /// Returns a value and its operations, or why there is none on the scale.
-fn usable(given: Option<&Given>, wanted: Scale) -> Result<(f64, u64), String> {
+fn usable(given: Option<&Given>, wanted: Scale) -> Result<Usable, String> {
     match given {
-        Some(Given::Value { value, scale, operations }) if *scale == wanted => Ok((*value, *operations)),
+        Some(Given::Value { value, scale, operations }) if *scale == wanted => {
+            Ok(Usable { value: *value, operations: *operations })
+        }
         Some(Given::Value { .. }) => Err(NOT_COUNTED.to_owned()),
         Some(Given::NotMeasured(why) | Given::Unusable(why)) => Err(why.clone()),
         None => Err("no run".to_owned()),
     }
 }
 
-fn difference(seed: u64, direction: Direction, old: (f64, u64), new: (f64, u64)) -> Result<SeedDifference, String> {
-    if old.1 != new.1 {
+fn difference(seed: u64, direction: Direction, old: Usable, new: Usable) -> Result<SeedDifference, String> {
+    if old.operations != new.operations {
         // The cost of one operation depends on how many share the fixed costs of an iteration.
-        return Err(format!("asked for {} operations on one side and {} on the other", old.1, new.1));
+        return Err(format!("asked for {} operations on one side and {} on the other", old.operations, new.operations));
     }
-    let percent = difference_percent(direction, old.0, new.0).ok_or_else(|| "no percentage exists".to_owned())?;
-    Ok(SeedDifference { seed, percent, ratio: ratio(direction, old.0, new.0) })
+    let percent =
+        difference_percent(direction, old.value, new.value).ok_or_else(|| "no percentage exists".to_owned())?;
+    Ok(SeedDifference { seed, percent, ratio: ratio(direction, old.value, new.value) })
 }
 
 #[cfg(test)]

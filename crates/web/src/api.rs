@@ -184,7 +184,8 @@ pub(crate) fn series(history: &History, question: &Question) -> Result<String, R
             && is("machine", &history.machines()[key.machine].id.to_string())
     };
     let chosen: Vec<_> = history.series().filter(|(key, _)| fits(key)).take(SERIES_MAX + 1).collect();
-    let series = chosen.iter().take(SERIES_MAX).map(|found| series_document(history, *found, line)).collect();
+    let series =
+        chosen.iter().take(SERIES_MAX).map(|(key, series)| series_document(history, key, series, line)).collect();
     let complete = chosen.len() <= SERIES_MAX;
     Ok(serde_json::to_string(&SeriesListDocument { schema_version: SCHEMA_VERSION, complete, series })?)
 }

@@ -252,7 +252,7 @@ impl Site {
         if let Some(found) = kept().iter().find(is_it) {
             return Arc::clone(found);
         }
-        let new = Arc::new((snapshot.generation, overview(&snapshot.history, (base, target), &snapshot.alerts)));
+        let new = Arc::new((snapshot.generation, overview(&snapshot.history, base, target, &snapshot.alerts)));
         let mut kept = kept();
         kept.retain(|seen| seen.0 >= snapshot.generation && !is_it(&seen));
         kept.truncate(OVERVIEWS - 1);

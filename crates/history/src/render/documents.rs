@@ -152,13 +152,13 @@ pub struct TriageDocument {
 #[must_use]
 pub fn documents(history: &History, line: Line, fits: impl Fn(&Key) -> bool) -> HistoryDocument {
     let chosen = history.series().filter(|(key, _)| fits(key));
-    let series = chosen.map(|(key, series)| series_document(history, (key, series), line)).collect();
+    let series = chosen.map(|(key, series)| series_document(history, key, series, line)).collect();
     HistoryDocument { schema_version: SCHEMA_VERSION, series }
 }
 
 /// Returns the document of a series over the kernels of a line.
 #[must_use]
-pub fn series_document(history: &History, (key, series): (&Key, &Series), line: Line) -> SeriesDocument {
+pub fn series_document(history: &History, key: &Key, series: &Series, line: Line) -> SeriesDocument {
     let machine = &history.machines()[key.machine];
     let series = &series.of_line(line, |kernel| &history.kernel(kernel).release);
     SeriesDocument {

@@ -24,7 +24,7 @@ const PERCENT: usize = 11;
 
 /// Renders an alert as a mail; nothing where nothing is worse. `command` shows it again; `found` is what bisections found.
 #[must_use]
-pub fn alert_mail(history: &History, triaged: &Triaged, (command, found): (&str, &[Found])) -> Option<String> {
+pub fn alert_mail(history: &History, triaged: &Triaged, command: &str, found: &[Found]) -> Option<String> {
     let alert = &triaged.alert;
     let worst = alert.worse().next()?;
     let [after, at] = [alert.after, alert.at].map(|kernel| plain(&history.kernel(kernel).title));
@@ -42,10 +42,10 @@ pub fn alert_mail(history: &History, triaged: &Triaged, (command, found): (&str,
     page.blank();
     page.line("Hi,");
     page.blank();
-    page.words(0, &opening(alert, (&after, &at)));
+    page.words(0, &opening(alert, &after, &at));
     page.blank();
-    table(&mut page, history, alert, (&after, &at));
-    observations(&mut page, history, (triaged, found));
+    table(&mut page, history, alert, &after, &at);
+    observations(&mut page, history, triaged, found);
     page.blank();
     machines(&mut page, history, alert);
     page.blank();
@@ -79,7 +79,7 @@ fn commands(page: &mut Page, head: &str, commands: &[String]) {
     }
 }
 
-fn opening(alert: &Alert, (after, at): (&str, &str)) -> String {
+fn opening(alert: &Alert, after: &str, at: &str) -> String {
     let worse = alert.worse().count();
     let have = if worse == 1 { "has" } else { "have" };
     format!(
@@ -88,7 +88,7 @@ fn opening(alert: &Alert, (after, at): (&str, &str)) -> String {
     )
 }
 
-fn table(page: &mut Page, history: &History, alert: &Alert, (after, at): (&str, &str)) {
+fn table(page: &mut Page, history: &History, alert: &Alert, after: &str, at: &str) {
     let heads = [after, at].map(|title| cut_middle(title, VALUE));
     page.line(format!("{:NAME$} {:>VALUE$} {:>VALUE$} {:>PERCENT$}", "", heads[0], heads[1], "difference"));
     for member in alert.worse().take(SHOWN_MAX) {
@@ -127,7 +127,7 @@ fn difference(history: &History, alert: &Alert, member: &Member) -> Option<f64> 
     apart.or(member.difference_percent)
 }
 
-fn observations(page: &mut Page, history: &History, (triaged, found): (&Triaged, &[Found])) {
+fn observations(page: &mut Page, history: &History, triaged: &Triaged, found: &[Found]) {
     let alert = &triaged.alert;
     let title = |kernel: usize| plain(&history.kernel(kernel).title);
     let mut facts = Vec::new();

@@ -22,12 +22,12 @@ pub fn history_text(history: &History, line: Line, fits: impl Fn(&Key) -> bool, 
     for (key, series) in history.series().filter(|(key, _)| fits(key)) {
         page.blank();
         let series = series.of_line(line, |kernel| &history.kernel(kernel).release);
-        one(&mut page, history, (key, &series), styles);
+        one(&mut page, history, key, &series, styles);
     }
     page.finish()
 }
 
-fn one(page: &mut Page, history: &History, (key, series): (&Key, &Series), styles: &Styles) {
+fn one(page: &mut Page, history: &History, key: &Key, series: &Series, styles: &Styles) {
     let machine = &history.machines()[key.machine];
     let metric = &series.metric;
     let unit = series.scale.unit(metric, machine.kind);
@@ -56,7 +56,7 @@ fn one(page: &mut Page, history: &History, (key, series): (&Key, &Series), style
     for (place, point) in series.points.iter().enumerate() {
         let title = &history.kernel(point.kernel).title;
         let change = series.changes.iter().find(|change| change.at == place);
-        let line = row(series, (title, point), change, (first, last));
+        let line = row(series, title, point, change, first, last);
         page.line(change.map_or(line.clone(), |change| styles.verdict(&change.verdict, &line)));
         last = point.value.or(last);
     }
@@ -111,9 +111,11 @@ pub fn aside_words(history: &History, series: &Series) -> Option<String> {
 
 fn row(
     series: &Series,
-    (title, point): (&str, &Point),
+    title: &str,
+    point: &Point,
     change: Option<&Change>,
-    (first, last): (Option<f64>, Option<f64>),
+    first: Option<f64>,
+    last: Option<f64>,
 ) -> String {
     let name = cut_middle(&plain(title), 26);
     let Some(now) = point.value else {
@@ -208,12 +210,7 @@ pub fn sparkline(values: &[Option<f64>], margin_percent: f64, direction: Directi
 /// commit is found; `debian` is the tree of Debian's sources in the
 /// home.
 #[must_use]
-pub fn alerts_text(
-    history: &History,
-    alerts: &[Triaged],
-    (debian, found): (&str, &[Found]),
-    styles: &Styles,
-) -> String {
+pub fn alerts_text(history: &History, alerts: &[Triaged], debian: &str, found: &[Found], styles: &Styles) -> String {
     let mut page = Page::default();
     let open = alerts.iter().filter(|triaged| triaged.is_open()).count();
     page.line(styles.strong(&format!("{}, {open} to look at", count(alerts.len(), "alert"))));

@@ -22,7 +22,7 @@ pub(crate) fn alerts(arguments: &Arguments, command: &cli::Alerts) -> anyhow::Re
     if let Some(name) = &command.mail {
         let one = named(&found, name)?;
         let reproducer = format!("marvin alerts --mail {}", one.alert.name);
-        let Some(mail) = alert_mail(&snapshot.history, one, (&reproducer, &snapshot.found)) else {
+        let Some(mail) = alert_mail(&snapshot.history, one, &reproducer, &snapshot.found) else {
             return Err(
                 WrongInput(format!("nothing is worse with {}: there is nothing to write", one.alert.name)).into()
             );
@@ -34,7 +34,7 @@ pub(crate) fn alerts(arguments: &Arguments, command: &cli::Alerts) -> anyhow::Re
     let text = match command.format {
         AlertsFormat::Text => {
             let debian = crate::home::home(arguments.home.as_deref())?.join("workshop/debian").display().to_string();
-            alerts_text(&snapshot.history, &found, (&debian, &snapshot.found), &answer.styles(arguments.color))
+            alerts_text(&snapshot.history, &found, &debian, &snapshot.found, &answer.styles(arguments.color))
         }
         AlertsFormat::Json => {
             history_json(&found.iter().map(|one| alert_document(&snapshot.history, one)).collect::<Vec<_>>())?

@@ -141,7 +141,8 @@ impl Ledger {
                 }
             }
         }
-        let mut lines: Vec<LedgerLine> = merged.into_iter().map(|(key, sides)| sides.line(key)).collect();
+        let mut lines: Vec<LedgerLine> =
+            merged.into_iter().map(|((share, function), sides)| sides.line(share, function)).collect();
         let difference = |line: &LedgerLine| scaled(operations, line.base.instructions, line.new.instructions);
         lines.sort_by_key(|line| std::cmp::Reverse(difference(line).unsigned_abs()));
         let pairs = pairs::suggest(&lines, operations);
@@ -289,7 +290,7 @@ struct Sides {
 }
 
 impl Sides {
-    fn line(mut self, (share, function): (Share, String)) -> LedgerLine {
+    fn line(mut self, share: Share, function: String) -> LedgerLine {
         self.symbols.iter_mut().for_each(|symbols| symbols.sort());
         let [base, new] = &self.symbols;
         let plain = |symbols: &[String]| {

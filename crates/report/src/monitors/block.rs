@@ -62,7 +62,7 @@ impl Value {
     }
 
     /// Returns `scale` times one value by another.
-    pub(super) fn quotient(scale: f64, (part, whole): (Option<f64>, Option<f64>)) -> Self {
+    pub(super) fn quotient(scale: f64, part: Option<f64>, whole: Option<f64>) -> Self {
         match (part, whole) {
             (Some(_), Some(whole)) if whole <= 0.0 => Self::OfNothing,
             (Some(part), Some(whole)) => Self::Number(scale * part / whole),

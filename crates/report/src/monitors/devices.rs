@@ -19,21 +19,21 @@ type Formula = fn(&Counters, f64) -> Value;
 const FORMULAS: [(&str, Form, Formula); 4] = [
     ("avgqu-sz", Form::Mean, |grew, seconds| {
         let queue = grew.get("queue_ms").map(|ms| ms as f64 / 1e3);
-        Value::quotient(1.0, (queue, Some(seconds)))
+        Value::quotient(1.0, queue, Some(seconds))
     }),
     ("await", Form::Milliseconds, |grew, _| {
-        wait(grew, (&["read_ms", "write_ms", "discard_ms"], &["reads", "writes", "discards"]))
+        wait(grew, &["read_ms", "write_ms", "discard_ms"], &["reads", "writes", "discards"])
     }),
-    ("r_await", Form::Milliseconds, |grew, _| wait(grew, (&["read_ms"], &["reads"]))),
-    ("w_await", Form::Milliseconds, |grew, _| wait(grew, (&["write_ms"], &["writes"]))),
+    ("r_await", Form::Milliseconds, |grew, _| wait(grew, &["read_ms"], &["reads"])),
+    ("w_await", Form::Milliseconds, |grew, _| wait(grew, &["write_ms"], &["writes"])),
 ];
 
-fn wait(grew: &Counters, (times, requests): (&[&str], &[&str])) -> Value {
+fn wait(grew: &Counters, times: &[&str], requests: &[&str]) -> Value {
     let sum = |keys: &[&str]| {
         let values: Vec<u64> = keys.iter().filter_map(|key| grew.get(key)).collect();
         (!values.is_empty()).then(|| values.iter().sum::<u64>() as f64)
     };
-    Value::quotient(1.0, (sum(times), sum(requests)))
+    Value::quotient(1.0, sum(times), sum(requests))
 }
 
 /// Returns the block.

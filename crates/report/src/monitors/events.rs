@@ -13,15 +13,15 @@ const NAME_MAX: usize = 28;
 
 /// Returns the lines of interrupts with the most, all processors together.
 pub(super) fn interrupts(seen: &[&Observation]) -> Block {
-    lines(seen, MonitorFile::Interrupts, ("Interrupts", "IRQ"))
+    lines(seen, MonitorFile::Interrupts, "Interrupts", "IRQ")
 }
 
 /// Returns the softirqs with the most, all processors together.
 pub(super) fn softirqs(seen: &[&Observation]) -> Block {
-    lines(seen, MonitorFile::Softirqs, ("Softirqs", "Softirq"))
+    lines(seen, MonitorFile::Softirqs, "Softirqs", "Softirq")
 }
 
-fn lines(seen: &[&Observation], file: MonitorFile, (title, word): (&'static str, &'static str)) -> Block {
+fn lines(seen: &[&Observation], file: MonitorFile, title: &'static str, word: &'static str) -> Block {
     let sum = |grew: Counters| grew.iter().map(|(_, count)| count).fold(0_u64, u64::saturating_add);
     let counts = |observation: &&Observation| -> BTreeMap<String, u64> {
         let groups = observation.of(file).last().into_iter().flat_map(|timed| timed.reading.groups());

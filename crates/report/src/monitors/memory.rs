@@ -38,7 +38,7 @@ pub(super) fn slabs(seen: &[&Observation]) -> Block {
             ends.iter().map(value).collect()
         };
         let key = |cache: &Counters, key| cache.get(key).map(|value| value as f64);
-        let used = |cache: &Counters| Value::quotient(100.0, (key(cache, "active_objs"), key(cache, "num_objs")));
+        let used = |cache: &Counters| Value::quotient(100.0, key(cache, "active_objs"), key(cache, "num_objs"));
         rows.push(BlockRow::new(format!("{name} objects"), Form::Count, values(&|c| Value::of(c.get("active_objs")))));
         let kib = values(&|cache| held_kib(cache).map_or(Value::Absent, Value::Number));
         rows.push(BlockRow::new(format!("{name} size"), Form::Kib, kib));

@@ -55,7 +55,7 @@ pub(super) fn processors(seen: &[&Observation]) -> Block {
         let value = |observation: &&Observation| {
             let grew = grew(observation);
             let part = grew.as_ref().map(|grew| ticks(grew, plus) - ticks(grew, minus));
-            Value::quotient(100.0, (part, grew.map(|grew| ticks(&grew, &ALL))))
+            Value::quotient(100.0, part, grew.map(|grew| ticks(&grew, &ALL)))
         };
         BlockRow::new(*name, Form::Share, seen.iter().map(value).collect())
     };
@@ -74,7 +74,7 @@ pub(super) fn pressure(seen: &[&Observation]) -> Block {
     let row = |(file, name): (MonitorFile, &str), kind: &str| {
         let value = |observation: &&Observation| {
             let stalled = observation.growth(file, kind).and_then(|grew| grew.get("total_us"));
-            Value::quotient(100.0, (stalled.map(|us| us as f64 / 1e6), observation.seconds(file)))
+            Value::quotient(100.0, stalled.map(|us| us as f64 / 1e6), observation.seconds(file))
         };
         BlockRow::new(format!("{name} {kind}"), Form::Share, seen.iter().map(value).collect())
     };

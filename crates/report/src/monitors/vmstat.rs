@@ -108,12 +108,12 @@ impl Side {
         Some(concept(name)?.value(&self.grew)? as f64)
     }
 
-    fn value(&self, (name, of): (&str, &Of)) -> Value {
+    fn value(&self, name: &str, of: &Of) -> Value {
         match of {
             Of::Concept => Value::of(concept(name).and_then(|concept| concept.value(&self.grew))),
-            Percent(part, whole) => Value::quotient(100.0, (self.count(part), self.count(whole))),
-            Velocity(name) => Value::quotient(1.0, (self.count(name), self.seconds)),
-            Zone(zone) => Value::quotient(1.0, (self.zone(zone), self.seconds)),
+            Percent(part, whole) => Value::quotient(100.0, self.count(part), self.count(whole)),
+            Velocity(name) => Value::quotient(1.0, self.count(name), self.seconds),
+            Zone(zone) => Value::quotient(1.0, self.zone(zone), self.seconds),
             DirectScans => self.part_of_scans(DIRECT),
             OutsideScans => self.part_of_scans(OUTSIDE),
             WritesFile => {
@@ -129,7 +129,7 @@ impl Side {
 
     fn part_of_scans(&self, name: &str) -> Value {
         let (part, kswapd) = (self.count(name), self.count(KSWAPD));
-        Value::quotient(100.0, (part, part.zip(kswapd).map(|(part, kswapd)| part + kswapd)))
+        Value::quotient(100.0, part, part.zip(kswapd).map(|(part, kswapd)| part + kswapd))
     }
 
     fn zone(&self, zone: &str) -> Option<f64> {
@@ -165,7 +165,7 @@ pub(super) fn block(seen: &[&Observation], names: &[String]) -> Block {
     let sides: Vec<Side> = seen.iter().map(|observation| side(observation)).collect();
     let differing = comparability(&sides, names);
     let row = |(name, form, of): &(&'static str, Form, Of)| {
-        let values: Vec<Value> = sides.iter().map(|side| side.value((name, of))).collect();
+        let values: Vec<Value> = sides.iter().map(|side| side.value(name, of)).collect();
         let of_nothing = match of {
             Percent(..) => Some(100.0),
             DirectScans | OutsideScans => Some(0.0),
@@ -221,8 +221,8 @@ fn comparability(sides: &[Side], names: &[String]) -> Vec<Differing> {
         });
         let (name, apart) = with.filter(|_| counts(sides, concept))?;
         let reason = match apart {
-            Some(key) if base.end.get(key).is_none() => within(key, (name, &names[0])),
-            Some(key) => within(key, (&names[0], name)),
+            Some(key) if base.end.get(key).is_none() => within(key, name, &names[0]),
+            Some(key) => within(key, &names[0], name),
             None => format!("{} and {name} count different things.", names[0]),
         };
         let made_of = |(row, _, of): &&(&str, Form, Of)| *row != concept.name && of.is_of(row, concept.name);
@@ -234,7 +234,7 @@ fn comparability(sides: &[Side], names: &[String]) -> Vec<Differing> {
     CONCEPTS.iter().filter_map(|concept| differing(&concept)).collect()
 }
 
-fn within(key: &str, (with, without): (&str, &str)) -> String {
+fn within(key: &str, with: &str, without: &str) -> String {
     format!("{with} keeps {key} apart, {without} counts that within or not at all.")
 }
 

@@ -56,7 +56,7 @@ fn in_huge_blocks(zone: &Counters) -> Value {
         let blocks = (from..40).filter_map(|order| Some((order, zone.get(&format!("order{order}"))?)));
         blocks.map(|(order, count)| count as f64 * f64::from(order).exp2()).sum::<f64>()
     };
-    Value::quotient(100.0, (Some(pages(HUGE)), Some(pages(0))))
+    Value::quotient(100.0, Some(pages(HUGE)), Some(pages(0)))
 }
 
 #[cfg(test)]

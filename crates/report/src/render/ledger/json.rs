@@ -159,8 +159,8 @@ pub fn json(profiled: &Profiled) -> Result<String, RenderError> {
         schema_version: SCHEMA_VERSION,
         kind: "profile",
         unit: "instructions; added: new minus base, positive is more work",
-        base: kernel(&profiled.base),
-        new: kernel(&profiled.new),
+        base: Kernel { title: &profiled.base.0, origin: &profiled.base.1 },
+        new: Kernel { title: &profiled.new.0, origin: &profiled.new.1 },
         machine: &profiled.machine,
         seeds: &profiled.seeds,
         command: &profiled.command,
@@ -175,10 +175,6 @@ pub fn json(profiled: &Profiled) -> Result<String, RenderError> {
 
 fn missing(workloads: &[(String, String)]) -> Vec<Missing<'_>> {
     workloads.iter().map(|(workload, reason)| Missing { workload, reason }).collect()
-}
-
-fn kernel((title, origin): &(String, String)) -> Kernel<'_> {
-    Kernel { title, origin }
 }
 
 fn workload<'a>(profiled: &'a Profiled, ledger: &'a Ledger) -> Workload<'a> {

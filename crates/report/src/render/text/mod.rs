@@ -51,7 +51,7 @@ pub fn text_in(comparison: &Comparison, style: Style, styles: &Styles) -> String
     closing(&mut page, comparison);
     apart(&mut page, comparison, styles);
     origins(&mut page, comparison, styles);
-    watched(&mut page, comparison, (style, styles));
+    watched(&mut page, comparison, style, styles);
     failures(&mut page, comparison, styles);
     unclear(&mut page, comparison, styles);
     environment(&mut page, comparison, styles);
@@ -150,7 +150,7 @@ fn apart(page: &mut Page, comparison: &Comparison, styles: &Styles) {
 }
 
 /// What the kernels counted meanwhile.
-fn watched(page: &mut Page, comparison: &Comparison, (style, styles): (Style, &Styles)) {
+fn watched(page: &mut Page, comparison: &Comparison, style: Style, styles: &Styles) {
     for monitored in &comparison.monitors {
         page.blank();
         for line in wrap(&monitored.subject, WIDTH) {

@@ -73,11 +73,11 @@ pub(super) fn tables(page: &mut Page, comparison: &Comparison, styles: &Styles) 
             page.words(0, extra.explained(imported));
         }
         page.blank();
-        table(page, (comparison, extra), section, styles);
+        table(page, comparison, extra, section, styles);
     }
 }
 
-fn table(page: &mut Page, (comparison, extra): (&Comparison, Extra), section: &Section<'_>, styles: &Styles) {
+fn table(page: &mut Page, comparison: &Comparison, extra: Extra, section: &Section<'_>, styles: &Styles) {
     let imported = comparison.is_imported();
     let name = |workload: &Workload| {
         let name = if imported { cut_middle(workload.name, FOREIGN_NAME) } else { workload.name.to_owned() };
