@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 use anyhow::Context;
 use lab::AGENT;
@@ -87,13 +88,12 @@ fn iterations(workload: &Workload) -> f64 {
 }
 
 fn guest(bench: &mut Ready, declared: &Workload, operations: u64) -> anyhow::Result<Cost> {
-    // A plan's workloads live for ever; so does this one, of which there are two.
-    let workload: &'static Workload = Box::leak(Box::new(Workload { operations, ..*declared }));
+    let workload = Arc::new(Workload { operations, ..declared.clone() });
     let done = bench.measure(vec![workload], 1)?;
     let samples = done.run.results.first().map(|result| result.samples.as_slice()).unwrap_or_default();
     anyhow::ensure!(!samples.is_empty(), "{LOOP} has no samples");
     let mean = samples.iter().sum::<f64>() / samples.len() as f64;
-    Ok(Cost { instructions: mean * operations as f64 * iterations(workload), cpu_s: done.cpu_s })
+    Ok(Cost { instructions: mean * operations as f64 * iterations(declared), cpu_s: done.cpu_s })
 }
 
 /// Does the loop on the host and returns the processor seconds that it took.

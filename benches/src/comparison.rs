@@ -1,5 +1,6 @@
 //! Comparing many rows of many kernels: from the store to a table.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use model::{
@@ -57,7 +58,7 @@ fn print(figures: &mut Figures, (name, against): (&str, Against), mut times_ms: 
 fn round(
     home: &std::path::Path,
     machine: &Machine,
-    (builds, workloads): (&[Build], &[&'static Workload]),
+    (builds, workloads): (&[Build], &[Arc<Workload>]),
 ) -> anyhow::Result<[f64; PARTS.len()]> {
     let mut times_ms = [0.0; PARTS.len()];
     let mut part = 0;
@@ -82,13 +83,13 @@ fn round(
     lap();
     // A row that is not there would cost nothing.
     for (name, rendered) in [("text", &text), ("HTML", &html), ("JSON", &json)] {
-        let last = workloads.last().map_or("", |workload| workload.name);
+        let last = workloads.last().map_or("", |workload| &*workload.name);
         anyhow::ensure!(rendered.contains(last), "{name} lacks the row {last}");
     }
     Ok(times_ms)
 }
 
-fn question(workloads: &[&'static Workload]) -> Question {
+fn question(workloads: &[Arc<Workload>]) -> Question {
     Question {
         scatters: std::collections::BTreeMap::new(),
         suite: MICRO.name.to_owned(),
@@ -105,12 +106,12 @@ fn workload_name(number: u64) -> String {
     format!("row-{number}")
 }
 
-/// Declarations of the rows. Declarations live for ever: these are made once in a process.
-fn workloads() -> Vec<&'static Workload> {
+/// Declarations of the rows.
+fn workloads() -> Vec<Arc<Workload>> {
     let declare = |number| Workload {
-        name: workload_name(number).leak(),
-        stresses: "nothing",
-        operation: "nothing at all",
+        name: workload_name(number).into(),
+        stresses: "nothing".into(),
+        operation: "nothing at all".into(),
         operations: 20_000,
         iterations: SAMPLES,
         warm_up: 2,
@@ -119,9 +120,9 @@ fn workloads() -> Vec<&'static Workload> {
         steadiness: model::Steadiness::Steady,
         row_of: None,
         metric: Metric::COST,
-        source: "",
+        source: "".into(),
     };
-    (0..ROWS).map(|number| &*Box::leak(Box::new(declare(number)))).collect()
+    (0..ROWS).map(|number| Arc::new(declare(number))).collect()
 }
 
 fn fill(home: &std::path::Path, machine: &Machine, builds: &[Build]) -> anyhow::Result<()> {

@@ -2,7 +2,7 @@
 //! one that is there.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use lab::{Dumps, Event, Lab, LabSettings, Plan, Reuse};
@@ -72,7 +72,7 @@ impl Ready {
     }
 
     /// Measures workloads anew.
-    pub(crate) fn measure(&mut self, workloads: Vec<&'static Workload>, machines: usize) -> anyhow::Result<Done> {
+    pub(crate) fn measure(&mut self, workloads: Vec<Arc<Workload>>, machines: usize) -> anyhow::Result<Done> {
         let events = Mutex::new(Vec::new());
         // A thread that panicked has brought down the plan as well.
         let notify = |event| events.lock().unwrap_or_else(PoisonError::into_inner).push((Instant::now(), event));
@@ -123,7 +123,7 @@ pub(crate) fn whole(bench: &mut Ready, figures: &mut Figures) -> anyhow::Result<
             "others keep the host busy (load {load}): times on the wall are longer than they need be"
         ))?;
     }
-    let all = || MICRO.workloads.iter().collect::<Vec<_>>();
+    let all = || MICRO.workloads.clone();
     let ((without, with), peak) =
         peak_during(QEMU, || (bench.measure(all(), MACHINES), bench.measure(all(), MACHINES)));
     let (without, with) = (without?, with?);

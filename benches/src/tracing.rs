@@ -1,5 +1,7 @@
 //! What counting, following calls and simulating a processor cost: processor time of the same job with and without.
 
+use std::sync::Arc;
+
 use anyhow::Context;
 use lab::{Lab, Measurement};
 use model::{Build, CostModel, MICRO, Workload};
@@ -19,15 +21,14 @@ pub(crate) fn tracing(bench: &mut Ready, figures: &mut Figures) -> anyhow::Resul
     let mut seconds = [[0.0; 2]; 4];
     for (place, times) in TIMES.into_iter().enumerate() {
         let operations = declared.operations * times;
-        // A plan's workloads live for ever; so do these two.
-        let workload: &'static Workload = Box::leak(Box::new(Workload { operations, exercises: &[], ..*declared }));
-        let run = bench.measure(vec![workload], 1)?.run;
+        let workload = Arc::new(Workload { operations, exercises: &[], ..(**declared).clone() });
+        let run = bench.measure(vec![Arc::clone(&workload)], 1)?.run;
         let (lab, build) = bench.parts();
         let profile = lab.profile(&run.id, NAME)?.context("it was not counted")?;
-        seconds[0][place] = plain(lab, build, workload)?;
-        seconds[1][place] = bench.measure(vec![workload], 1)?.cpu_s;
+        seconds[0][place] = plain(lab, build, &workload)?;
+        seconds[1][place] = bench.measure(vec![Arc::clone(&workload)], 1)?.cpu_s;
         let (lab, build) = bench.parts();
-        let of = Measurement { build, workload, replicate: 1 };
+        let of = Measurement { build, workload: &workload, replicate: 1 };
         let before = cpu::children_s()?;
         lab.follow_calls(of, &profile)?.map_err(anyhow::Error::msg)?;
         seconds[2][place] = cpu::children_s()? - before;

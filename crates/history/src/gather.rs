@@ -16,8 +16,9 @@ const TOOLS: &str = "tools";
 pub(super) const SECONDS_OF_DAY: i64 = 86_400;
 
 /// The metrics of all workloads that are declared.
-static METRICS: LazyLock<HashMap<&'static str, Metric>> =
-    LazyLock::new(|| model::workloads().into_iter().map(|workload| (workload.name, workload.metric)).collect());
+static METRICS: LazyLock<HashMap<&'static str, Metric>> = LazyLock::new(|| {
+    model::workloads().into_iter().map(|workload| (&*workload.name, workload.metric.clone())).collect()
+});
 
 /// Everything that was measured.
 #[derive(Debug, Clone, Default)]
@@ -146,7 +147,7 @@ impl History {
 
     fn put(&mut self, key: Key, place: Place, seen: Seen) {
         let Place { kernel, machine, seed, .. } = place;
-        let new = || Arc::new(Series::new(seen.declared, self.machines[machine].capabilities()));
+        let new = || Arc::new(Series::new(seen.declared.clone(), self.machines[machine].capabilities()));
         let series = Arc::make_mut(self.series.entry(key.clone()).or_insert_with(new));
         self.touched.insert(key);
         let rank = |number: usize| self.kernels.rank(number);
@@ -329,11 +330,11 @@ fn declared_of(result: &WorkloadResult, machine: Capabilities, suite: &str) -> D
         _ if foreign => imported_metric(suite, &result.workload),
         Some(metric) => Declared::of(metric, clock),
         // What tools report is said by their manifests only.
-        None if suite == TOOLS => Declared { unit: "", direction: None, margin_percent: 0.0 },
+        None if suite == TOOLS => Declared { unit: "".into(), direction: None, margin_percent: 0.0 },
         // What is not declared any more, or not yet, was stored as what all workloads report.
         None => Declared::of(&Metric::COST, clock),
     };
-    match result.declared {
+    match result.declared.clone() {
         Some(then) if then.direction.is_some() && !then.unit.is_empty() => then,
         Some(then) => then.or(known()),
         None => known(),
@@ -343,5 +344,5 @@ fn declared_of(result: &WorkloadResult, machine: Capabilities, suite: &str) -> D
 /// Returns the metric that was declared so: of a workload that is still declared like that, with its name and its margin of now.
 fn metric_of(workload: &str, declared: &Declared) -> Metric {
     let now = METRICS.get(workload).filter(|metric| Declared::of(metric, Clock::Instructions).agrees(declared));
-    now.copied().or_else(|| declared.metric()).unwrap_or(Metric::COST)
+    now.cloned().or_else(|| declared.metric()).unwrap_or(Metric::COST)
 }

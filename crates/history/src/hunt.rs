@@ -1,5 +1,7 @@
 //! From an alert to the commit: the bisection that finds it, or what has to be done before there can be one.
 
+use std::sync::Arc;
+
 use model::{Build, KernelName, Origin, SourceOrigin};
 use report::plain::plain;
 
@@ -72,7 +74,7 @@ fn command(good: &Place, bad: &Place, options: &str) -> String {
 /// Returns the options that say what is measured; none for what no suite declares.
 fn options(worst: &Member) -> Option<String> {
     let name: &str = &worst.key.workload;
-    let declares = |suite: &&&model::Suite| suite.workloads.iter().any(|known| known.name == name);
+    let declares = |suite: &&Arc<model::Suite>| suite.workloads.iter().any(|known| known.name == name);
     let suite = model::SUITES.iter().find(declares)?;
     let suite = if suite.name == model::MICRO.name { String::new() } else { format!(" --suite {}", suite.name) };
     let seeds = match worst.basis {

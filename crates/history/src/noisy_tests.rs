@@ -17,7 +17,7 @@ fn host() -> Machine {
 }
 
 /// A kernel of which MMTests measured a workload, a run for each list of values.
-fn imported(version: &str, workload: &'static str, runs: &[&[f64]]) -> Subject {
+fn imported(version: &str, workload: &str, runs: &[&[f64]]) -> Subject {
     let mut subject = Subject::new(build("imported:mmtests/x", version), &[], &[]);
     for (number, values) in (0..).zip(runs) {
         subject.add_run(number, &[(workload, Ending::Samples(values.to_vec()))]);
@@ -101,7 +101,7 @@ fn runs_that_scatter_say_how_many_more_are_needed() {
 #[test]
 fn many_tests_that_scatter_are_one_question() {
     // Each of forty tests that have nothing differs by about twice its error: one in twenty of those alone is no find.
-    let names: Vec<&'static str> = (0..40).map(|n| &*format!("kernbench{n}/Elapsed-4").leak()).collect();
+    let names: Vec<String> = (0..40).map(|n| format!("kernbench{n}/Elapsed-4")).collect();
     let side = |version: &str, shift: f64| -> Vec<Subject> {
         names
             .iter()
@@ -126,7 +126,7 @@ fn nobody_guesses_which_way_an_unknown_metric_is_good() {
     assert_eq!(history.series().count(), 0);
     assert_eq!(history.undirected().collect::<Vec<_>>(), [DURATION]);
     let mut later = imported("6.1", KERNBENCH, &[&[40.0]]);
-    later.runs[0].results[0].declared = Some(Declared { unit: "", direction: None, margin_percent: 2.0 });
+    later.runs[0].results[0].declared = Some(Declared { unit: "".into(), direction: None, margin_percent: 2.0 });
     assert_eq!(taken(&[later]).series().count(), 1, "a later Marvin knows more of what was imported before");
 }
 
@@ -135,10 +135,10 @@ fn tool(first: Declared, rest: Declared) -> History {
     let kernels = ["6.1.1", "6.1.2", "6.1.3", "6.1.4", "6.1.5"].iter().enumerate().map(|(n, version)| {
         let value = if n < 2 { 5.0 } else { 5000.0 };
         let mut subject = Subject::new(build("deb:6.1", version), &[1, 2], &[("my-tool", Ending::Cost(value, 0.0))]);
-        let declared = if n < 2 { first } else { rest };
+        let declared = if n < 2 { &first } else { &rest };
         for run in &mut subject.runs {
             run.started_unix += i64::try_from(n).unwrap() * 1000;
-            run.results[0].declared = Some(declared);
+            run.results[0].declared = Some(declared.clone());
         }
         subject
     });
@@ -149,8 +149,8 @@ fn tool(first: Declared, rest: Declared) -> History {
 fn a_metric_that_changed_unit_is_two_and_only_the_newest_is_a_series() {
     let direction = Some(Direction::HigherIsBetter);
     let (old, new) = (
-        Declared { unit: "GB/s", direction, margin_percent: 5.0 },
-        Declared { unit: "MB/s", direction, margin_percent: 5.0 },
+        Declared { unit: "GB/s".into(), direction, margin_percent: 5.0 },
+        Declared { unit: "MB/s".into(), direction, margin_percent: 5.0 },
     );
     let history = tool(old, new);
     let series = only(&history);
@@ -167,7 +167,7 @@ fn a_metric_that_changed_unit_is_two_and_only_the_newest_is_a_series() {
 
 #[test]
 fn a_metric_that_changed_direction_is_two_as_well_and_the_same_margin_is_not_asked_for() {
-    let of = |direction, margin_percent| Declared { unit: "ops", direction: Some(direction), margin_percent };
+    let of = |direction, margin_percent| Declared { unit: "ops".into(), direction: Some(direction), margin_percent };
     let (lower, higher) = (Direction::LowerIsBetter, Direction::HigherIsBetter);
     assert_eq!(only(&tool(of(lower, 1.0), of(higher, 1.0))).aside().count(), 4);
     let same = tool(of(higher, 1.0), of(higher, 9.0));

@@ -234,9 +234,9 @@ impl Series {
     ) {
         let all = || self.points.iter().flat_map(|point| &point.seeds);
         let newest = all().max_by_key(|seen| started(seen.run));
-        let (operations, declared) = newest.map_or((0, self.declared), |seen| (seen.operations, seen.declared));
-        (self.operations, self.declared) = (operations, declared);
-        self.metric = metric(&declared);
+        let (operations, declared) = newest.map_or((0, &self.declared), |seen| (seen.operations, &seen.declared));
+        self.metric = metric(declared);
+        (self.operations, self.declared) = (operations, declared.clone());
         self.floor_percent = floor_percent(workload);
         let of_it = all().filter(|seen| self.is_of(seen)).filter_map(|seen| seen.value.as_ref().ok());
         self.scale = Scale::of(of_it.map(|value| value.scale));

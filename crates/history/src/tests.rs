@@ -324,7 +324,7 @@ fn cells_say_what_the_comparison_says() {
         let comparison = compare(&of(base).side(), &[of(new).side()], &question(&[1, 2, 3])).unwrap();
         let (seen, _) = self::seen(&history, base, new, &[]);
         for row in seen.groups.iter().flat_map(|group| &group.rows) {
-            let Some(other) = comparison.rows.iter().find(|other| other.workload.name == &*row.workload) else {
+            let Some(other) = comparison.rows.iter().find(|other| other.workload.name == *row.workload) else {
                 continue;
             };
             let cell = &other.cells[0];

@@ -34,7 +34,7 @@ pub(crate) struct Bench<'a> {
 /// Everything the threads share.
 struct Shared<'a> {
     bench: &'a Bench<'a>,
-    suite: &'static str,
+    suite: &'a str,
     dumps: Dumps,
     units: Vec<Unit<'a>>,
     queue: Mutex<VecDeque<Item>>,
@@ -154,7 +154,7 @@ fn answers(result: &WorkloadResult, workload: &Workload, clock: Clock) -> bool {
     let iterations = usize::try_from(workload.iterations).unwrap_or(usize::MAX);
     result.workload == workload.name
         && result.operations == workload.operations
-        && result.declared.is_none_or(|then| then.agrees(&Declared::of(&workload.metric, clock)))
+        && result.declared.as_ref().is_none_or(|then| then.agrees(&Declared::of(&workload.metric, clock)))
         // A run of a tool may give several samples.
         && (result.outcome != Outcome::Completed
             || result.samples.len() == iterations
@@ -205,7 +205,7 @@ pub fn expected(
     machines: usize,
 ) -> Result<Estimate, LabError> {
     let times = store.map(|store| times(store, &|_| true)).transpose()?.unwrap_or_default();
-    Ok(times.estimate((0..replicates).flat_map(|_| [BOOT, workload.name]), machines))
+    Ok(times.estimate((0..replicates).flat_map(|_| [BOOT, &*workload.name]), machines))
 }
 
 /// What is still to be measured: a unit per replicate, equipment and side, in this order.
@@ -218,8 +218,8 @@ fn missing<'a>(plan: &Plan<'a>, berths: &[Vec<Berth>], runs: &[Vec<Run>]) -> Vec
                 let there = |name: &str| {
                     runs[side].iter().any(|run| run.seed == replicate && run.results.iter().any(|r| r.workload == name))
                 };
-                let here = plan.workloads.iter().copied().filter(|w| w.equipment == berth.equipment);
-                let workloads = here.filter(|w| !there(w.name)).collect();
+                let here = plan.workloads.iter().filter(|w| w.equipment == berth.equipment);
+                let workloads = here.filter(|w| !there(&w.name)).cloned().collect();
                 units.push(Unit::new(side, build, replicate, berth.clone(), workloads));
             }
         }
@@ -321,7 +321,7 @@ impl Shared<'_> {
                 }
                 progress.consoles.push(("environment.console".into(), fetched.console));
             }
-            Some(declared) if let Some(tool) = self.bench.tools.workload(declared.name) => {
+            Some(declared) if let Some(tool) = self.bench.tools.workload(&declared.name) => {
                 let printed = with_retries(&retrying, || tool_job::run(on, tool.0, tool.1))?;
                 let results: Vec<_> = unit.brought(job).map(|(n, row)| (n, printed.result_of(row))).collect();
                 let mut progress = unit.progress();
@@ -334,7 +334,7 @@ impl Shared<'_> {
                 let named = known.as_ref().as_ref().ok();
                 let fetched = with_retries(&retrying, || workload(on, &declared, named))?;
                 let dump = died(&fetched.value.outcome)
-                    .then(|| self.dump(unit, declared.name, || booted.run_to_death(&on.job_of(&declared))));
+                    .then(|| self.dump(unit, &declared.name, || booted.run_to_death(&on.job_of(&declared))));
                 let mut progress = unit.progress();
                 progress.consoles.extend(dump.flatten());
                 progress.results.extend(unit.brought(job).map(|(n, brought)| (n, fetched.result_of(brought))));
@@ -343,7 +343,7 @@ impl Shared<'_> {
                     None => {}
                     Some(Ok(text)) => progress.consoles.push((format!("{}.profile", declared.name), text.into_bytes())),
                     Some(Err(why)) => {
-                        let (version, workload) = (unit.build.version.clone(), declared.name.to_owned());
+                        let (version, workload) = (unit.build.version.clone(), declared.name.to_string());
                         notify(Event::NoProfile { version, workload: Some(workload), why });
                     }
                 }

@@ -47,9 +47,10 @@ impl Fleet {
 
     /// Returns the archive that guests of an equipment carry, if any; or why there is none.
     fn image(&self, equipment: &Equipment) -> Result<Option<PathBuf>, String> {
-        let ExtraFiles::Image(name) = equipment.files else { return Ok(None) };
+        let ExtraFiles::Image(name) = &equipment.files else { return Ok(None) };
         let images = self.images.lock().unwrap_or_else(PoisonError::into_inner);
-        let path = images.get(name).cloned().unwrap_or_else(|| Err(format!("the lab has no guest image of {name}")))?;
+        let path =
+            images.get(&**name).cloned().unwrap_or_else(|| Err(format!("the lab has no guest image of {name}")))?;
         // One that is gone meanwhile is the machine's to complain about.
         let bytes = fs::metadata(&path).map_or(0, |found| found.len());
         fits(bytes, equipment.memory_mib).map(|()| Some(path))
@@ -71,16 +72,16 @@ impl Fleet {
         // Without its image no guest is booted: see `carry`.
         let files = self.image(equipment).unwrap_or_default();
         let machine = self.plain.equipped(equipment, files.as_deref())?;
-        Ok(Arc::clone(others.entry(*equipment).or_insert(machine)))
+        Ok(Arc::clone(others.entry(equipment.clone()).or_insert(machine)))
     }
 
     /// Returns where a build runs workloads of an equipment.
     pub(crate) fn berth(&self, build: &Build, equipment: &Equipment) -> Result<Berth, LabError> {
         let machine = self.machine(equipment)?;
         let mut known = self.carried.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (build.id.clone(), *equipment);
+        let key = (build.id.clone(), equipment.clone());
         let carried = known.entry(key).or_insert_with(|| Arc::new(self.carry(build, equipment)));
-        Ok(Berth { equipment: *equipment, machine, carried: Arc::clone(carried) })
+        Ok(Berth { equipment: equipment.clone(), machine, carried: Arc::clone(carried) })
     }
 
     fn carry(&self, build: &Build, equipment: &Equipment) -> Result<Vec<InitrdFile>, String> {
@@ -119,11 +120,11 @@ impl Berth {
 }
 
 /// Returns the equipments of workloads, each once, in the order in which they come.
-pub(crate) fn equipments(workloads: &[&Workload]) -> Vec<Equipment> {
+pub(crate) fn equipments(workloads: &[Arc<Workload>]) -> Vec<Equipment> {
     let mut found = Vec::new();
     for workload in workloads {
         if !found.contains(&workload.equipment) {
-            found.push(workload.equipment);
+            found.push(workload.equipment.clone());
         }
     }
     found

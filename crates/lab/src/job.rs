@@ -46,7 +46,7 @@ impl Subject<'_> {
 
     /// Returns the job of a workload.
     pub(crate) fn job_of(&self, workload: &Workload) -> Job {
-        self.job(workload.name, task(workload, vec![]))
+        self.job(&workload.name, task(workload, vec![]))
     }
 
     pub(crate) fn clock(&self) -> Clock {
@@ -119,7 +119,7 @@ pub(crate) fn workload(on: Subject<'_>, workload: &Workload, named: Option<&Name
     // The agent's clock is read around each region: there are as many, or they are not of these iterations.
     let counted = regions.filter(|regions| regions.len() == samples.len()).unwrap_or_default();
     let value = WorkloadResult {
-        workload: workload.name.to_owned(),
+        workload: workload.name.to_string(),
         operations: workload.operations,
         declared: Some(Declared::of(&workload.metric, on.clock())),
         outcome,
@@ -134,19 +134,19 @@ impl Measured {
     /// Returns the result of a workload that this job brought: of the one that was run, or of a row of it.
     pub(crate) fn result_of(&self, workload: &Workload) -> WorkloadResult {
         let declared = Some(Declared::of(&workload.metric, self.clock));
-        let whole = WorkloadResult { workload: workload.name.to_owned(), declared, ..self.value.clone() };
+        let whole = WorkloadResult { workload: workload.name.to_string(), declared, ..self.value.clone() };
         if whole.outcome != Outcome::Completed {
             return whole;
         }
-        let quantity = workload.metric.quantity;
+        let quantity = &workload.metric.quantity;
         if workload.row_of.is_none() {
             let samples = whole.samples.iter().map(|ticks| of_operation(self.clock, quantity, *ticks)).collect();
             // Only a cost is what was executed: the others are by the clock.
-            let counted = if quantity == Quantity::Cost { whole.counted } else { Vec::new() };
+            let counted = if *quantity == Quantity::Cost { whole.counted } else { Vec::new() };
             return WorkloadResult { samples, counted, ..whole };
         }
         let counted = Vec::new();
-        match self.rows.get(workload.name).filter(|row| row.len() == whole.samples.len()) {
+        match self.rows.get(&*workload.name).filter(|row| row.len() == whole.samples.len()) {
             Some(row) => {
                 let samples = row.iter().map(|number| of_row(quantity, *number)).collect();
                 WorkloadResult { samples, counted, ..whole }
@@ -162,7 +162,7 @@ impl Measured {
 
 /// Returns what a metric says where an operation takes so many ticks, which are nanoseconds of the guest; where instructions
 /// are its clock, instructions as well.
-fn of_operation(clock: Clock, quantity: Quantity, ticks: f64) -> f64 {
+fn of_operation(clock: Clock, quantity: &Quantity, ticks: f64) -> f64 {
     match quantity {
         Quantity::Rate => NS_PER_S / ticks.max(f64::MIN_POSITIVE),
         Quantity::Duration => ticks / NS_PER_S,
@@ -172,7 +172,7 @@ fn of_operation(clock: Clock, quantity: Quantity, ticks: f64) -> f64 {
 }
 
 /// Returns what a metric says of the number that the agent sent for a row: nanoseconds, things, thousandths of a percent.
-fn of_row(quantity: Quantity, number: u64) -> f64 {
+fn of_row(quantity: &Quantity, number: u64) -> f64 {
     match quantity {
         Quantity::Duration => number as f64 / NS_PER_S,
         Quantity::Percent => number as f64 / 1000.0,
@@ -269,7 +269,7 @@ fn expanded(counts: &[u8], build: &Build, named: &Named, operations: u64) -> Opt
 
 pub(crate) fn task(workload: &Workload, probes: Vec<String>) -> Task {
     Task::Workload {
-        name: workload.name.to_owned(),
+        name: workload.name.to_string(),
         operations: workload.operations,
         warm_up: workload.warm_up,
         iterations: workload.iterations,

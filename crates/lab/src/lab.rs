@@ -170,7 +170,7 @@ impl Lab {
     ///
     /// # Errors
     /// When packages cannot be fetched or the home cannot be written.
-    pub fn prepare(&self, workloads: &[&Workload], notify: &dyn Fn(Step)) -> Result<(), LabError> {
+    pub fn prepare(&self, workloads: &[Arc<Workload>], notify: &dyn Fn(Step)) -> Result<(), LabError> {
         self.fleet.add_images(images((&self.tools, workloads), (&self.home, &self.cache), notify)?);
         Ok(())
     }
@@ -185,7 +185,7 @@ impl Lab {
     ///
     /// # Errors
     /// When a machine cannot be prepared.
-    pub fn machines(&self, workloads: &[&Workload]) -> Result<Vec<Machine>, LabError> {
+    pub fn machines(&self, workloads: &[Arc<Workload>]) -> Result<Vec<Machine>, LabError> {
         let machine = |equipment| Ok(self.fleet.machine(&equipment)?.identity().clone());
         equipments(workloads).into_iter().map(machine).collect()
     }
@@ -324,7 +324,7 @@ impl Lab {
         of: Measurement<'_>,
         interval_ms: u64,
     ) -> Result<Result<Observation, String>, LabError> {
-        let name = monitors_artefact(of.workload.name, interval_ms);
+        let name = monitors_artefact(&of.workload.name, interval_ms);
         let store = || self.store.lock().unwrap_or_else(PoisonError::into_inner);
         if store().artefact_names(run)?.contains(&name) {
             let kept = kept_observation(&self.artefact(run, &name)?);

@@ -1,5 +1,7 @@
 //! A plan: sides × replicates × workloads, and the order in which they are measured.
 
+use std::sync::Arc;
+
 use model::{Build, Suite, Workload};
 
 /// Whether results of earlier runs are used.
@@ -26,9 +28,9 @@ pub struct Plan<'a> {
     /// The builds to be measured; the same one may be there twice, to be measured twice.
     pub sides: Vec<&'a Build>,
     /// The suite.
-    pub suite: &'static Suite,
+    pub suite: &'a Suite,
     /// Which of its workloads.
-    pub workloads: Vec<&'static Workload>,
+    pub workloads: Vec<Arc<Workload>>,
     /// The replicates: boots of each side. Where the machine is deterministic they are seeds, each of which perturbs a run
     /// in its own way.
     pub replicates: Vec<u64>,

@@ -34,11 +34,11 @@ impl Printed {
     /// Returns the result of one of the workload's rows.
     pub(crate) fn result_of(&self, row: &Workload) -> WorkloadResult {
         WorkloadResult {
-            workload: row.name.to_owned(),
+            workload: row.name.to_string(),
             operations: row.operations,
             declared: Some(Declared::of(&row.metric, self.clock)),
             outcome: self.outcome.clone(),
-            samples: self.rows.get(row.name).cloned().unwrap_or_default(),
+            samples: self.rows.get(&*row.name).cloned().unwrap_or_default(),
             counted: Vec::new(),
         }
     }

@@ -1,9 +1,10 @@
 //! External tools: which there are, the workloads that they stand for, and the images that their guests carry.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Arc;
 
 use ingest::{ManifestError, SHIPPED};
 use kernel::{BuildCache, KernelError, Step, Wanted};
@@ -12,13 +13,6 @@ use model::{Equipment, ExtraFiles, Guilt, Metric, Quantity, Suite, Tool, ToolRow
 use sha2::{Digest, Sha256};
 
 use crate::LabError;
-
-/// Manifests that were read last, and what came of them. Declarations live as long as the program: who reads the same ones
-/// again and again must not make new ones each time.
-static LAST: Mutex<Option<(Manifests, Tools)>> = Mutex::new(None);
-
-/// Manifests as names of files and what is in them.
-type Manifests = Vec<(String, String)>;
 
 /// Longest row: names of artefacts are made from it.
 const ROW_MAX: usize = 48;
@@ -51,15 +45,15 @@ pub enum ToolsError {
 #[derive(Debug, Clone)]
 pub struct Tools {
     all: Vec<Declared>,
-    suite: &'static Suite,
+    suite: Arc<Suite>,
 }
 
-/// A tool with its rows. Declarations live as long as the program, as the built-in ones do.
+/// A tool with its rows.
 #[derive(Debug, Clone)]
 struct Declared {
-    tool: &'static Tool,
+    tool: Tool,
     /// One row for each metric of each workload, with the workload's place in the tool.
-    rows: Vec<(usize, &'static Workload)>,
+    rows: Vec<(usize, Arc<Workload>)>,
 }
 
 /// No tools.
@@ -76,18 +70,6 @@ impl Tools {
     /// # Errors
     /// When a manifest is wrong, or a name is taken.
     pub fn read(manifests: &[(String, String)]) -> Result<Self, ToolsError> {
-        let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*last {
-            Some((known, tools)) if known == manifests => Ok(tools.clone()),
-            _ => {
-                let tools = Self::declare(manifests)?;
-                *last = Some((manifests.to_vec(), tools.clone()));
-                Ok(tools)
-            }
-        }
-    }
-
-    fn declare(manifests: &[(String, String)]) -> Result<Self, ToolsError> {
         let shipped = SHIPPED.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
         let mut tools: Vec<(String, Tool)> = Vec::new();
         for (file, text) in shipped.chain(manifests.iter().cloned()) {
@@ -95,71 +77,73 @@ impl Tools {
             tools.retain(|(_, known)| known.name != tool.name);
             tools.push((file, tool));
         }
-        let mut taken: BTreeSet<String> = model::workloads().iter().map(|workload| workload.name.to_owned()).collect();
+        let mut taken: BTreeSet<String> = model::workloads().iter().map(|workload| workload.name.to_string()).collect();
         let mut all = Vec::new();
         for (file, tool) in tools {
             let declared = declared(tool);
             for (_, row) in &declared.rows {
-                if !taken.insert(row.name.to_owned()) {
-                    return Err(ToolsError::Taken { file, name: row.name.to_owned() });
+                if !taken.insert(row.name.to_string()) {
+                    return Err(ToolsError::Taken { file, name: row.name.to_string() });
                 }
             }
             all.push(declared);
         }
-        let rows: Vec<Workload> = all.iter().flat_map(|declared| &declared.rows).map(|(_, row)| **row).collect();
-        let suite = Box::leak(Box::new(Suite { workloads: rows.leak(), ..*ToolRows::default().suite }));
-        Ok(Self { all, suite })
+        let workloads = all.iter().flat_map(|declared| &declared.rows).map(|(_, row)| Arc::clone(row)).collect();
+        let Suite { name, purpose, .. } = *ToolRows::default().suite;
+        Ok(Self { all, suite: Arc::new(Suite { name, purpose, workloads }) })
     }
 
     /// Returns all tools.
-    pub fn all(&self) -> impl Iterator<Item = &'static Tool> {
-        self.all.iter().map(|declared| declared.tool)
+    pub fn all(&self) -> impl Iterator<Item = &Tool> {
+        self.all.iter().map(|declared| &declared.tool)
     }
 
     /// Returns the rows of all tools, as a suite.
     #[must_use]
-    pub fn suite(&self) -> &'static Suite {
-        self.suite
+    pub fn suite(&self) -> &Arc<Suite> {
+        &self.suite
     }
 
     /// Returns the rows that a word stands for: a tool, a workload of one, or one metric of that. None for no such word.
     #[must_use]
-    pub fn select(&self, word: &str) -> Vec<&'static Workload> {
-        let rows = self.all.iter().flat_map(|declared| declared.rows.iter().map(|(_, row)| (declared.tool, *row)));
-        let is_meant = |tool: &Tool, row: &Workload| tool.name == word || row.name == word || row.row_of == Some(word);
+    pub fn select(&self, word: &str) -> Vec<Arc<Workload>> {
+        let rows = self.all.iter().flat_map(|declared| declared.rows.iter().map(|(_, row)| (&declared.tool, row)));
+        let is_meant =
+            |tool: &Tool, row: &Workload| tool.name == word || row.name == word || row.row_of.as_deref() == Some(word);
         // A tool may have the name of one of its workloads: the workload is meant.
-        let exact: Vec<_> = rows.clone().filter(|(_, row)| row.name == word || row.row_of == Some(word)).collect();
+        let exact: Vec<_> =
+            rows.clone().filter(|(_, row)| row.name == word || row.row_of.as_deref() == Some(word)).collect();
         let meant = if exact.is_empty() { rows.filter(|(tool, row)| is_meant(tool, row)).collect() } else { exact };
-        meant.into_iter().map(|(_, row)| row).collect()
+        meant.into_iter().map(|(_, row)| Arc::clone(row)).collect()
     }
 
     /// Returns what each word stands for that [`Tools::select`] knows, and all rows.
     #[must_use]
     pub fn rows(&self) -> ToolRows {
-        let rows = self.suite.workloads.iter().map(|row| row.name);
+        let rows = self.suite.workloads.iter().map(|row| &*row.name);
         let words = rows.chain(self.words()).map(|word| (word.to_owned(), self.select(word))).collect();
-        ToolRows { suite: self.suite, words }
+        ToolRows { suite: Arc::clone(&self.suite), words }
     }
 
     /// Returns the words that [`Tools::select`] knows, metrics aside.
     #[must_use]
-    pub fn words(&self) -> Vec<&'static str> {
+    pub fn words(&self) -> Vec<&str> {
         let workloads = self.all().flat_map(|tool| &tool.workloads).map(|workload| workload.name.as_str());
         self.all().map(|tool| tool.name.as_str()).chain(workloads).collect()
     }
 
     /// Returns what is run for a row, if it is one of a tool.
-    pub(crate) fn workload(&self, row: &str) -> Option<(&'static Tool, &'static ToolWorkload)> {
+    pub(crate) fn workload(&self, row: &str) -> Option<(&Tool, &ToolWorkload)> {
         self.all.iter().find_map(|declared| {
             let (place, _) = declared.rows.iter().find(|(_, known)| known.name == row)?;
-            Some((declared.tool, &declared.tool.workloads[*place]))
+            Some((&declared.tool, &declared.tool.workloads[*place]))
         })
     }
 
-    fn of_image(&self, image: &str) -> Option<&'static Tool> {
-        let carries = |row: &Workload| matches!(row.equipment.files, ExtraFiles::Image(known) if known == image);
+    fn of_image(&self, image: &str) -> Option<&Tool> {
+        let carries = |row: &Workload| matches!(&row.equipment.files, ExtraFiles::Image(known) if known == image);
         let has = |declared: &&Declared| declared.rows.iter().any(|(_, row)| carries(row));
-        self.all.iter().find(has).map(|declared| declared.tool)
+        self.all.iter().find(has).map(|declared| &declared.tool)
     }
 }
 
@@ -174,55 +158,57 @@ pub(crate) fn row_name(workload: &ToolWorkload, metric: usize) -> String {
 }
 
 fn declared(tool: Tool) -> Declared {
-    let tool: &'static Tool = Box::leak(Box::new(tool));
     // Whatever is said of a tool may change what it measures or how it is read.
     let digest = Sha256::digest(format!("{tool:?}"));
     let short: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-    let image = format!("{} {short}", tool.name).leak();
+    let image = format!("{} {short}", tool.name);
     let mut rows = Vec::new();
     for (place, workload) in tool.workloads.iter().enumerate() {
         for (at, metric) in workload.metrics.iter().enumerate() {
             let row = Workload {
-                name: row_name(workload, at).leak(),
-                stresses: &workload.stresses,
-                operation: "one run of the program",
+                name: Cow::Owned(row_name(workload, at)),
+                stresses: Cow::Owned(workload.stresses.clone()),
+                operation: Cow::Borrowed("one run of the program"),
                 operations: 1,
                 iterations: workload.runs,
                 warm_up: 0,
                 exercises: &[],
                 metric: Metric {
-                    name: &metric.name,
-                    quantity: Quantity::Of(&metric.unit),
+                    name: Cow::Owned(metric.name.clone()),
+                    quantity: Quantity::Of(Cow::Owned(metric.unit.clone())),
                     direction: metric.direction,
                     margin_percent: metric.margin_percent,
                 },
-                equipment: Equipment { files: ExtraFiles::Image(image), ..Equipment::with_memory(workload.memory_mib) },
+                equipment: Equipment {
+                    files: ExtraFiles::Image(Cow::Owned(image.clone())),
+                    ..Equipment::with_memory(workload.memory_mib)
+                },
                 steadiness: workload.steadiness,
-                row_of: (at > 0).then_some(&*workload.name),
-                source: &tool.about,
+                row_of: (at > 0).then(|| Cow::Owned(workload.name.clone())),
+                source: Cow::Owned(tool.about.clone()),
             };
-            rows.push((place, &*Box::leak(Box::new(row))));
+            rows.push((place, Arc::new(row)));
         }
     }
     Declared { tool, rows }
 }
 
 /// What became of the images that workloads ask for: the archive, or why there is none.
-pub(crate) type Images = BTreeMap<&'static str, Result<PathBuf, String>>;
+pub(crate) type Images = BTreeMap<String, Result<PathBuf, String>>;
 
 /// Makes the images that workloads ask for, or finds them in the home.
 ///
 /// # Errors
 /// When the lab fails at it. A manifest that asks for what apt does not have is no failure of the lab.
 pub(crate) fn images(
-    (tools, workloads): (&Tools, &[&Workload]),
+    (tools, workloads): (&Tools, &[Arc<Workload>]),
     (home, cache): (&Path, &BuildCache),
     notify: &dyn Fn(Step),
 ) -> Result<Images, LabError> {
     let mut images = Images::new();
     for workload in workloads {
-        let ExtraFiles::Image(name) = workload.equipment.files else { continue };
-        if images.contains_key(name) {
+        let ExtraFiles::Image(name) = &workload.equipment.files else { continue };
+        if images.contains_key(&**name) {
             continue;
         }
         let Some(tool) = tools.of_image(name) else { continue };
@@ -231,7 +217,7 @@ pub(crate) fn images(
             Err(LabError::Kernel(error)) if error.guilt() == Guilt::User => Err(error.to_string()),
             Err(error) => return Err(error),
         };
-        images.insert(name, made);
+        images.insert(name.to_string(), made);
     }
     Ok(images)
 }
@@ -317,7 +303,7 @@ mod tests {
     #[test]
     fn words_stand_for_tools_workloads_and_metrics() {
         let tools = read(&MINE.replace("NAME", "mine-fast")).unwrap();
-        let names = |word: &str| tools.select(word).iter().map(|row| row.name).collect::<Vec<_>>();
+        let names = |word: &str| tools.select(word).iter().map(|row| row.name.to_string()).collect::<Vec<_>>();
         assert_eq!(names("mine"), ["mine-fast", "mine-fast.b"]);
         assert_eq!(names("mine-fast"), ["mine-fast", "mine-fast.b"]);
         assert_eq!(names("mine-fast.b"), ["mine-fast.b"]);
@@ -329,7 +315,7 @@ mod tests {
 
     #[test]
     fn what_is_said_of_a_tool_is_part_of_its_machine() {
-        let equipment = |text: &str| read(text).unwrap().select("mine")[0].equipment;
+        let equipment = |text: &str| read(text).unwrap().select("mine")[0].equipment.clone();
         let one = MINE.replace("NAME", "mine");
         assert_eq!(equipment(&one), equipment(&one));
         assert_ne!(equipment(&one), equipment(&one.replace("/bin/mine", "/bin/other")));

@@ -23,7 +23,7 @@ pub(crate) struct Unit<'a> {
     /// Where it is measured.
     pub(crate) berth: Berth,
     /// The workloads that are still missing.
-    pub(crate) workloads: Vec<&'static Workload>,
+    pub(crate) workloads: Vec<Arc<Workload>>,
     /// Indices of the workloads that each job brings: a workload, and those of its rows that are wanted. Job 0 is the
     /// environment, job n + 1 is the n-th here.
     groups: Vec<Vec<usize>>,
@@ -74,7 +74,7 @@ impl<'a> Unit<'a> {
         build: &'a Build,
         replicate: u64,
         berth: Berth,
-        workloads: Vec<&'static Workload>,
+        workloads: Vec<Arc<Workload>>,
     ) -> Self {
         let groups = groups(&workloads);
         Self { side, build, replicate, berth, workloads, groups, boot: Mutex::default(), progress: Mutex::default() }
@@ -87,18 +87,23 @@ impl<'a> Unit<'a> {
 
     /// Returns what is run for a job, the environment's aside.
     pub(crate) fn declared(&self, job: usize) -> Option<Workload> {
-        Some(self.workloads[*self.groups.get(job.checked_sub(1)?)?.first()?].job())
+        self.first(job).map(Workload::job)
+    }
+
+    /// Returns the first of the workloads that a job brings.
+    fn first(&self, job: usize) -> Option<&Workload> {
+        Some(&self.workloads[*self.groups.get(job.checked_sub(1)?)?.first()?])
     }
 
     /// Returns what a job is called where people see it.
-    pub(crate) fn job_name(&self, job: usize) -> &'static str {
-        self.declared(job).map_or("environment", |workload| workload.name)
+    pub(crate) fn job_name(&self, job: usize) -> &str {
+        self.first(job).map_or("environment", Workload::job_name)
     }
 
     /// Returns the workloads that a job brings, with their places.
-    pub(crate) fn brought(&self, job: usize) -> impl Iterator<Item = (usize, &'static Workload)> {
+    pub(crate) fn brought(&self, job: usize) -> impl Iterator<Item = (usize, &Workload)> {
         let group = job.checked_sub(1).and_then(|n| self.groups.get(n)).into_iter().flatten();
-        group.map(|&n| (n, self.workloads[n]))
+        group.map(|&n| (n, &*self.workloads[n]))
     }
 
     /// Returns the boot, doing it if nobody has; others wait meanwhile. Inside, why its workloads cannot be run.
@@ -161,7 +166,7 @@ impl<'a> Unit<'a> {
     fn identity(&self) -> String {
         let machine = &self.berth.machine.identity().id;
         let since = self.progress().since_epoch().unwrap_or_default();
-        let names: Vec<&str> = self.workloads.iter().map(|workload| workload.name).collect();
+        let names: Vec<&str> = self.workloads.iter().map(|workload| &*workload.name).collect();
         let (build, replicate, side) = (&self.build.id, self.replicate, self.side);
         format!("{build}\n{machine}\n{replicate}\n{side}\n{}\n{}", names.join(","), since.as_nanos())
     }
@@ -199,7 +204,7 @@ impl<'a> Unit<'a> {
     fn without_samples(&self, workload: &Workload, outcome: Outcome) -> WorkloadResult {
         let clock = self.berth.machine.capabilities().clock;
         WorkloadResult {
-            workload: workload.name.to_owned(),
+            workload: workload.name.to_string(),
             operations: workload.operations,
             declared: Some(Declared::of(&workload.metric, clock)),
             outcome,
@@ -210,10 +215,10 @@ impl<'a> Unit<'a> {
 }
 
 /// Puts workloads together that one job brings, in the order in which they come.
-fn groups(workloads: &[&Workload]) -> Vec<Vec<usize>> {
+fn groups(workloads: &[Arc<Workload>]) -> Vec<Vec<usize>> {
     let mut groups: Vec<(&str, Vec<usize>)> = Vec::new();
     for (n, workload) in workloads.iter().enumerate() {
-        let job = workload.job().name;
+        let job = workload.job_name();
         match groups.iter_mut().find(|(known, _)| *known == job) {
             Some((_, group)) => group.push(n),
             None => groups.push((job, vec![n])),
@@ -232,13 +237,16 @@ pub(crate) fn job_id(build: &BuildId, machine: &MachineId, replicate: u64, job: 
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::groups;
 
     #[test]
     fn rows_come_with_the_job_that_brings_them() {
         let of = |names: &[&str]| {
             let all = model::workloads();
-            let chosen: Vec<_> = names.iter().map(|name| *all.iter().find(|w| w.name == *name).unwrap()).collect();
+            let chosen: Vec<_> =
+                names.iter().map(|name| Arc::clone(all.iter().find(|w| w.name == *name).unwrap())).collect();
             groups(&chosen)
         };
         assert_eq!(of(&["getppid", "signal"]), [[0], [1]]);

@@ -4,7 +4,7 @@ use std::fmt::{Arguments, Write};
 
 use kernel::Headline;
 use lab::{Change, Culprit, Entry, Findings, Probe, Reverted, Stands};
-use model::{Clock, Metric, Steadiness, Workload};
+use model::{Clock, Steadiness, Workload};
 use report::ledger::Ledger;
 use report::render::count;
 use report::render::ledger::brief;
@@ -47,7 +47,7 @@ const INDENT: &str = "        ";
 /// Returns the report.
 pub(crate) fn text(told: &Told<'_>) -> String {
     let Told { findings, workload, .. } = told;
-    let Metric { direction, .. } = workload.metric;
+    let direction = workload.metric.direction;
     let unit = findings.scale.unit(&workload.metric, Clock::Instructions);
     let mut text = format!("{}, {unit}, {direction}; in percent, positive is better\n", workload.name);
     add(&mut text, format_args!("whole difference  {}\n\n", change(&findings.total, workload)));

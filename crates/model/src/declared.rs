@@ -1,21 +1,19 @@
 //! What a metric was declared to be: kept with each result, so that values of different units, or good in different ways, are
 //! never taken for one series, whatever later versions declare.
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
 
 use crate::{Clock, Direction, Metric, Quantity};
 
-/// The most units whose names are kept, and how long each may be: a store that somebody else wrote does not fill the memory.
-const UNITS_MAX: usize = 1000;
+/// How long the name of a unit may be: a store that somebody else wrote does not fill the memory.
 const UNIT_LENGTH_MAX: usize = 64;
 
 /// What is known of a metric.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Declared {
     /// Its unit in words; empty where it is not known.
-    pub unit: &'static str,
+    pub unit: Cow<'static, str>,
     /// Which way is good; none where it is not known.
     pub direction: Option<Direction>,
     /// A difference up to this many percent is no news.
@@ -52,15 +50,15 @@ impl Declared {
     /// Returns it as a metric; none where nobody knows which way it is good.
     #[must_use]
     pub fn metric(&self) -> Option<Metric> {
-        let unit = if self.unit.is_empty() { "(unit not known)" } else { self.unit };
+        let unit = if self.unit.is_empty() { Cow::Borrowed("(unit not known)") } else { self.unit.clone() };
         let (quantity, margin_percent) = (Quantity::Of(unit), self.margin_percent);
-        self.direction.map(|direction| Metric { name: "value", quantity, direction, margin_percent })
+        self.direction.map(|direction| Metric { name: Cow::Borrowed("value"), quantity, direction, margin_percent })
     }
 }
 
 impl fmt::Display for Declared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let unit = if self.unit.is_empty() { "an unknown unit" } else { self.unit };
+        let unit = if self.unit.is_empty() { "an unknown unit" } else { &*self.unit };
         match self.direction {
             Some(direction) => write!(f, "{unit}, {direction}"),
             None => write!(f, "{unit}, good in an unknown way"),
@@ -68,24 +66,11 @@ impl fmt::Display for Declared {
     }
 }
 
-/// Returns the name of a unit as one that lives as long as the program; empty, as where it is not known, for what is no name of
-/// a unit and beyond 1,000 of them.
+/// Returns a text as the name of a unit; empty, as where it is not known, for what is no name of a unit.
 #[must_use]
-pub fn unit_named(name: &str) -> &'static str {
-    static KNOWN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-    if name.is_empty() || name.len() > UNIT_LENGTH_MAX || name.chars().any(char::is_control) {
-        return "";
-    }
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(found) = known.get(name) {
-        return found;
-    }
-    if known.len() >= UNITS_MAX {
-        return "";
-    }
-    let new: &'static str = name.to_owned().leak();
-    known.insert(new);
-    new
+pub fn unit_named(text: &str) -> Cow<'static, str> {
+    let is_name = text.len() <= UNIT_LENGTH_MAX && !text.chars().any(char::is_control);
+    if is_name { Cow::Owned(text.to_owned()) } else { Cow::Borrowed("") }
 }
 
 #[cfg(test)]
@@ -110,7 +95,7 @@ mod tests {
         ] {
             assert_eq!((seconds.agrees(&other), other.agrees(&seconds)), (agrees, agrees), "{other}");
         }
-        assert_eq!(declared("", None).or(seconds), seconds);
+        assert_eq!(declared("", None).or(seconds.clone()), seconds);
         assert!(declared("s", None).metric().is_none());
     }
 
@@ -124,8 +109,8 @@ mod tests {
     }
 
     #[test]
-    fn names_of_units_are_kept_once_and_what_is_none_is_not_kept() {
-        assert!(std::ptr::eq(unit_named("faults/s"), unit_named("faults/s")));
+    fn what_is_no_name_of_a_unit_is_not_kept() {
+        assert_eq!(unit_named("faults/s"), "faults/s");
         assert_eq!([unit_named(""), unit_named("a\x1b[2J"), unit_named(&"x".repeat(65))], [""; 3]);
     }
 }

@@ -3,10 +3,11 @@
 //! Workloads of the same equipment share a machine; each other equipment is a machine of its own, with its own
 //! fingerprint and snapshots. How it gets into a guest is left to `machine`, finding modules to `kernel`.
 
+use std::borrow::Cow;
 use std::fmt;
 
 /// What a guest is equipped with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Equipment {
     /// Memory in MiB.
     pub memory_mib: u32,
@@ -37,13 +38,13 @@ pub enum Need {
 }
 
 /// Files that a guest carries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ExtraFiles {
     /// None.
     None,
     /// Those of a guest image, unpacked into the root. Images are told apart by this text: two that may hold different
     /// files, or are used in another way, have different ones.
-    Image(&'static str),
+    Image(Cow<'static, str>),
 }
 
 impl Equipment {
@@ -80,7 +81,7 @@ impl fmt::Display for Equipment {
             let maybe = if *need == Need::May { "?" } else { "" };
             write!(f, ", {name}{maybe}{}{parameters}", if parameters.is_empty() { "" } else { " " })?;
         }
-        match self.files {
+        match &self.files {
             ExtraFiles::None => Ok(()),
             ExtraFiles::Image(name) => write!(f, ", files of {name}"),
         }
@@ -95,8 +96,11 @@ mod tests {
     fn equipment_is_told_apart_by_its_text() {
         assert_eq!(Equipment::PLAIN.to_string(), "256 MiB");
         const MODULES: &[GuestModule] = &[GuestModule::may("lzo"), GuestModule::must("null_blk", "gb=4 irqmode=2")];
-        let all =
-            Equipment { modules: MODULES, files: ExtraFiles::Image("sysbench 0a"), ..Equipment::with_memory(128) };
+        let all = Equipment {
+            modules: MODULES,
+            files: ExtraFiles::Image("sysbench 0a".into()),
+            ..Equipment::with_memory(128)
+        };
         assert_eq!(all.to_string(), "128 MiB, lzo?, null_blk gb=4 irqmode=2, files of sysbench 0a");
     }
 }

@@ -1,5 +1,7 @@
 //! Which experiment a workload is a row of: what the tables of the older suites are blocks of.
 
+use std::sync::Arc;
+
 use crate::selection::group_of_name;
 use crate::{MICRO, SUITES, Suite};
 
@@ -28,7 +30,7 @@ const EXPERIMENTS: &[(&[&str], &str)] = &[
 /// Nothing for workloads of the micro suite, which are made after none, and for names that nobody declared.
 #[must_use]
 pub fn experiment_of(name: &str) -> Option<&'static str> {
-    let declared = |suite: &&&Suite| suite.workloads.iter().any(|workload| workload.name == name);
+    let declared = |suite: &&Arc<Suite>| suite.workloads.iter().any(|workload| workload.name == name);
     // A workload of the micro suite may be in others that choose from it.
     if SUITES.iter().find(declared)?.name == MICRO.name {
         return None;
@@ -46,14 +48,14 @@ mod tests {
     fn every_workload_made_after_a_test_has_its_experiment_and_no_other_has() {
         for workload in workloads() {
             let micro = MICRO.workloads.iter().any(|micro| micro.name == workload.name);
-            assert_eq!(experiment_of(workload.name).is_none(), micro, "{}", workload.name);
+            assert_eq!(experiment_of(&workload.name).is_none(), micro, "{}", workload.name);
         }
         assert_eq!([experiment_of("video-decode"), experiment_of("io-uring-nop")], [None; 2]);
     }
 
     #[test]
     fn no_group_is_listed_that_is_not_there() {
-        let groups: Vec<&str> = workloads().into_iter().map(group_of).collect();
+        let groups: Vec<&str> = workloads().into_iter().map(|workload| group_of(workload)).collect();
         for (listed, title) in EXPERIMENTS {
             for group in *listed {
                 assert!(groups.contains(group), "{title}: {group}");

@@ -4,8 +4,8 @@
 //! asked, so that a later Marvin knows more of what is stored already. Nothing is guessed: a metric that is not listed has no
 //! direction, and cannot be rated unless the user says one.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::borrow::Cow;
+use std::sync::Arc;
 
 use crate::Direction::{self, HigherIsBetter, LowerIsBetter};
 use crate::{Declared, MICRO, Workload};
@@ -20,7 +20,8 @@ pub const LKP: &str = "lkp";
 /// one kernel on real machines is of that size.
 pub const IMPORTED_MARGIN_PERCENT: f64 = 2.0;
 
-const UNKNOWN: Declared = Declared { unit: "", direction: None, margin_percent: IMPORTED_MARGIN_PERCENT };
+const UNKNOWN: Declared =
+    Declared { unit: Cow::Borrowed(""), direction: None, margin_percent: IMPORTED_MARGIN_PERCENT };
 
 /// A rule: beginning of the test's name, beginning and end of the row's, unit, direction.
 type Rule = (&'static str, (&'static str, &'static str), &'static str, Option<Direction>);
@@ -106,32 +107,24 @@ pub fn imported_metric(suite: &str, workload: &str) -> Declared {
     let row = if suite == LKP { rest.split_once('/').map_or(rest, |(_, stat)| stat) } else { rest };
     let fits = |(of, (start, end), ..): &&Rule| is_test(test, of) && row.starts_with(start) && row.ends_with(end);
     rules.iter().find(fits).map_or(UNKNOWN, |(.., unit, direction)| Declared {
-        unit,
+        unit: Cow::Borrowed(unit),
         direction: *direction,
         margin_percent: IMPORTED_MARGIN_PERCENT,
     })
 }
 
-/// Declares a row of another suite as a workload; none where nobody knows which way it is good. Declarations live as long as the
-/// program, each once: there are no more than rows in a store.
+/// Declares a row of another suite as a workload; none where nobody knows which way it is good.
 #[must_use]
-pub fn imported_workload(name: &str, declared: &Declared) -> Option<&'static Workload> {
-    static KNOWN: Mutex<BTreeMap<(String, &'static str, bool), &'static Workload>> = Mutex::new(BTreeMap::new());
-    let metric = declared.metric()?;
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let key = (name.to_owned(), declared.unit, metric.direction == HigherIsBetter);
-    let new = || {
-        &*Box::leak(Box::new(Workload {
-            name: name.to_owned().leak(),
-            stresses: "as its suite says",
-            operation: "a value of its suite",
-            exercises: &[],
-            metric,
-            source: "",
-            ..MICRO.workloads[0]
-        }))
-    };
-    Some(*known.entry(key).or_insert_with(new))
+pub fn imported_workload(name: &str, declared: &Declared) -> Option<Arc<Workload>> {
+    Some(Arc::new(Workload {
+        name: Cow::Owned(name.to_owned()),
+        stresses: Cow::Borrowed("as its suite says"),
+        operation: Cow::Borrowed("a value of its suite"),
+        exercises: &[],
+        metric: declared.metric()?,
+        source: Cow::Borrowed(""),
+        ..(*MICRO.workloads[0]).clone()
+    }))
 }
 
 /// Tells whether a test is `of`, or a variant of it: `hackbench-process-pipes` and `tbench4` are.
@@ -157,7 +150,7 @@ mod tests {
             (LKP, "will-it-scale/performance-process-100%-brk2/per_process_ops", "ops", Some(HigherIsBetter)),
             (LKP, "perf-bench-futex/300s-hash/ops/s", "ops/s", Some(HigherIsBetter)),
         ] {
-            let expected = Declared { unit, direction, margin_percent: IMPORTED_MARGIN_PERCENT };
+            let expected = Declared { unit: unit.into(), direction, margin_percent: IMPORTED_MARGIN_PERCENT };
             assert_eq!(imported_metric(suite, workload), expected, "{workload}");
         }
     }

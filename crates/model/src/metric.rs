@@ -1,5 +1,6 @@
 //! Metrics: declared, never guessed.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::Clock;
@@ -23,7 +24,7 @@ impl fmt::Display for Direction {
 }
 
 /// The unit of a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unit {
     /// Guest instructions per operation. On the exact machine one instruction lasts one guest nanosecond, and idle time counts
     /// as the instructions it would have been.
@@ -41,14 +42,14 @@ pub enum Unit {
     /// Parts of a hundred.
     Percent,
     /// What an external tool or another suite says.
-    Of(&'static str),
+    Of(Cow<'static, str>),
 }
 
 impl Unit {
     /// Returns the unit's name.
     #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
+    pub fn name(&self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
             Self::InstructionsPerOperation => "instructions/op",
             Self::GuestTimePerOperation => "guest ns/op",
             Self::SecondsPerOperation => "seconds/op",
@@ -56,19 +57,19 @@ impl Unit {
             Self::Seconds => "seconds",
             Self::Count => "number",
             Self::Percent => "percent",
-            Self::Of(name) => name,
-        }
+            Self::Of(name) => return name.clone(),
+        })
     }
 }
 
 impl fmt::Display for Unit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.write_str(&self.name())
     }
 }
 
 /// What a metric is a measure of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Quantity {
     /// What an operation takes: instructions where they are counted.
     Cost,
@@ -83,14 +84,14 @@ pub enum Quantity {
     /// A share.
     Percent,
     /// What an external tool or another suite says, in this unit.
-    Of(&'static str),
+    Of(Cow<'static, str>),
 }
 
 /// One declared metric of a workload. A run's value is the median over its iterations without the first.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Metric {
     /// Its name within the workload.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// What it is a measure of.
     pub quantity: Quantity,
     /// Which way is good.
@@ -101,20 +102,24 @@ pub struct Metric {
 
 impl Metric {
     /// The cost of one operation: what every micro workload reports.
-    pub const COST: Self =
-        Self { name: "cost", quantity: Quantity::Cost, direction: Direction::LowerIsBetter, margin_percent: 1.0 };
+    pub const COST: Self = Self {
+        name: Cow::Borrowed("cost"),
+        quantity: Quantity::Cost,
+        direction: Direction::LowerIsBetter,
+        margin_percent: 1.0,
+    };
 
     /// Returns the unit that this metric has by a clock.
     #[must_use]
     pub fn unit(&self, clock: impl Into<Clock>) -> Unit {
-        match (clock.into(), self.quantity) {
+        match (clock.into(), &self.quantity) {
             (Clock::Instructions, Quantity::Cost | Quantity::Time) => Unit::InstructionsPerOperation,
             (Clock::Seconds, Quantity::Cost | Quantity::Time) => Unit::SecondsPerOperation,
             (_, Quantity::Rate) => Unit::OperationsPerSecond,
             (_, Quantity::Duration) => Unit::Seconds,
             (_, Quantity::Count) => Unit::Count,
             (_, Quantity::Percent) => Unit::Percent,
-            (_, Quantity::Of(unit)) => Unit::Of(unit),
+            (_, Quantity::Of(unit)) => Unit::Of(unit.clone()),
         }
     }
 }

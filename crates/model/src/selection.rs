@@ -1,6 +1,7 @@
 //! Finding a suite, and choosing workloads of it and external tools by name or by group.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, LazyLock};
 
 use crate::{SUITES, Suite, Workload};
 
@@ -24,22 +25,22 @@ pub enum SelectionError {
 /// What a word begins with that names an external tool.
 pub const TOOL: &str = "tool:";
 
-static NO_TOOLS: Suite =
-    Suite { name: "tools", purpose: "programs of the distribution, as their manifests say", workloads: &[] };
+static NO_TOOLS: LazyLock<Arc<Suite>> =
+    LazyLock::new(|| Suite::of("tools", "programs of the distribution, as their manifests say", []));
 
 /// The external tools that there are, as a choice sees them.
 #[derive(Debug, Clone)]
 pub struct ToolRows {
     /// The rows of all tools, as a suite.
-    pub suite: &'static Suite,
+    pub suite: Arc<Suite>,
     /// Which rows a word stands for: a tool, a workload of one, or one metric of that.
-    pub words: BTreeMap<String, Vec<&'static Workload>>,
+    pub words: BTreeMap<String, Vec<Arc<Workload>>>,
 }
 
 /// No tools.
 impl Default for ToolRows {
     fn default() -> Self {
-        Self { suite: &NO_TOOLS, words: BTreeMap::new() }
+        Self { suite: Arc::clone(&NO_TOOLS), words: BTreeMap::new() }
     }
 }
 
@@ -47,9 +48,9 @@ impl Default for ToolRows {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choice {
     /// The suite; that of the tools where there are only tools.
-    pub suite: &'static Suite,
+    pub suite: Arc<Suite>,
     /// The workloads, in the suite's order, tools behind.
-    pub workloads: Vec<&'static Workload>,
+    pub workloads: Vec<Arc<Workload>>,
 }
 
 impl Choice {
@@ -73,37 +74,37 @@ pub fn choose(tools: &ToolRows, suite_name: &str, words: &[String]) -> Result<Ch
         match word.strip_prefix(TOOL).or(is_of_tools.then_some(word)) {
             Some(name) => {
                 let named = tools.words.get(name).ok_or_else(|| SelectionError::UnknownTool(name.to_owned()))?;
-                rows.extend(named.iter().map(|row| row.name));
+                rows.extend(named.iter().map(|row| &*row.name));
             }
             None => others.push(word.clone()),
         }
     }
-    let is_named = |row: &&Workload| rows.contains(row.name) || (is_of_tools && words.is_empty());
-    let named = tools.suite.workloads.iter().filter(is_named);
+    let is_named = |row: &&Arc<Workload>| rows.contains(&*row.name) || (is_of_tools && words.is_empty());
+    let named = tools.suite.workloads.iter().filter(is_named).cloned();
     if is_of_tools || (others.is_empty() && !rows.is_empty()) {
-        return Ok(Choice { suite: tools.suite, workloads: named.collect() });
+        return Ok(Choice { suite: Arc::clone(&tools.suite), workloads: named.collect() });
     }
     let suite = suite(suite_name).ok_or_else(|| SelectionError::UnknownSuite(suite_name.to_owned()))?;
-    Ok(Choice { suite, workloads: select(suite, &others)?.into_iter().chain(named).collect() })
+    Ok(Choice { suite: Arc::clone(suite), workloads: select(suite, &others)?.into_iter().chain(named).collect() })
 }
 
 /// Returns the suite of that name.
 #[must_use]
-pub fn suite(name: &str) -> Option<&'static Suite> {
-    SUITES.iter().copied().find(|suite| suite.name == name)
+pub fn suite(name: &str) -> Option<&'static Arc<Suite>> {
+    SUITES.iter().find(|suite| suite.name == name)
 }
 
 /// Returns the workloads of all suites, each once, in the order of the suites.
 #[must_use]
-pub fn workloads() -> Vec<&'static Workload> {
+pub fn workloads() -> Vec<&'static Arc<Workload>> {
     let mut seen = BTreeSet::new();
-    SUITES.iter().flat_map(|suite| suite.workloads).filter(|workload| seen.insert(workload.name)).collect()
+    SUITES.iter().flat_map(|suite| &suite.workloads).filter(|workload| seen.insert(&*workload.name)).collect()
 }
 
 /// Returns the group of a workload: what stands before the first hyphen of its name.
 #[must_use]
-pub fn group_of(workload: &Workload) -> &'static str {
-    group_of_name(workload.name)
+pub fn group_of(workload: &Workload) -> &str {
+    group_of_name(&workload.name)
 }
 
 /// Returns the group that a name is of.
@@ -117,7 +118,7 @@ pub(crate) fn group_of_name(name: &str) -> &str {
 ///
 /// # Errors
 /// When a word names nothing, or the words are there but empty.
-pub fn select(suite: &'static Suite, words: &[String]) -> Result<Vec<&'static Workload>, SelectionError> {
+pub fn select(suite: &Suite, words: &[String]) -> Result<Vec<Arc<Workload>>, SelectionError> {
     let meant = |workload: &Workload, word: &str| workload.name == word || group_of(workload) == word;
     if let Some(word) = words.iter().find(|word| !suite.workloads.iter().any(|w| meant(w, word))) {
         return Err(if word.is_empty() {
@@ -126,19 +127,21 @@ pub fn select(suite: &'static Suite, words: &[String]) -> Result<Vec<&'static Wo
             SelectionError::UnknownWorkload(word.clone())
         });
     }
-    Ok(suite.workloads.iter().filter(|w| words.is_empty() || words.iter().any(|word| meant(w, word))).collect())
+    let chosen = |workload: &&Arc<Workload>| words.is_empty() || words.iter().any(|word| meant(workload, word));
+    Ok(suite.workloads.iter().filter(chosen).cloned().collect())
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::sync::Arc;
 
     use super::{Choice, SelectionError, ToolRows, choose, group_of, select, suite, workloads};
-    use crate::{IO, MICRO, MM, NET, RECLAIM, RMAP, SCHED, SUITES, Steadiness, Workload};
+    use crate::{IO, MICRO, MM, NET, RECLAIM, RMAP, SCHED, SUITES, Steadiness, Suite, Workload};
 
-    fn names(words: &[&str]) -> Vec<&'static str> {
+    fn names(words: &[&str]) -> Vec<String> {
         let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
-        select(&MICRO, &words).unwrap().iter().map(|w| w.name).collect()
+        select(&MICRO, &words).unwrap().iter().map(|w| w.name.to_string()).collect()
     }
 
     #[test]
@@ -158,22 +161,21 @@ mod tests {
     #[test]
     fn tools_are_chosen_beside_a_suite_or_alone_and_words_choose_the_same_again() {
         // Two workloads of the smallest suite stand for tools.
-        let suite: &'static crate::Suite = &crate::SMOKE;
-        let [one, two] = [&suite.workloads[0], &suite.workloads[1]];
-        let rows: &'static [Workload] = Box::leak(Box::new([*one, *two]));
-        let tools_suite = Box::leak(Box::new(crate::Suite { name: "tools", purpose: "", workloads: rows }));
-        let words = [("bench".to_owned(), vec![two, one]), ("one".to_owned(), vec![one])].into();
-        let tools = ToolRows { suite: tools_suite, words };
+        let [one, two] = [0, 1].map(|at| Arc::clone(&crate::SMOKE.workloads[at]));
+        let suite = Suite { name: "tools", purpose: "", workloads: vec![Arc::clone(&one), Arc::clone(&two)] };
+        let words =
+            [("bench".to_owned(), vec![two.clone(), one.clone()]), ("one".to_owned(), vec![one.clone()])].into();
+        let tools = ToolRows { suite: Arc::new(suite), words };
         let words_of = |choice: &Choice| choice.words(&tools);
         let chosen = |suite: &str, words: &[&str]| {
             choose(&tools, suite, &words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>())
         };
-        let both = [one, two].map(|row| format!("tool:{}", row.name));
+        let both = [&one, &two].map(|row| format!("tool:{}", row.name));
         let alone = chosen("micro", &["tool:bench", "tool:one"]).unwrap();
         assert_eq!((alone.suite.name, words_of(&alone)), ("tools", both.to_vec()));
         assert_eq!(chosen("tools", &[]).unwrap(), alone);
         assert_eq!(chosen("tools", &["bench"]).unwrap(), alone);
-        let beside = chosen("mm", &["tool:one", crate::MM.workloads[0].name]).unwrap();
+        let beside = chosen("mm", &["tool:one", &crate::MM.workloads[0].name]).unwrap();
         assert_eq!(beside.suite.name, "mm");
         assert_eq!(beside.workloads.last().unwrap().name, one.name);
         assert_eq!(chosen("macro", &[]), Err(SelectionError::UnknownSuite("macro".into())));
@@ -185,32 +187,33 @@ mod tests {
 
     #[test]
     fn names_fit_a_row_and_stand_for_one_workload() {
-        for suite in SUITES {
+        for suite in SUITES.iter() {
             let mut seen = BTreeSet::new();
-            for workload in suite.workloads {
+            for workload in &suite.workloads {
                 assert!(workload.name.len() <= 18, "{}", workload.name);
-                assert!(seen.insert(workload.name), "{} twice in {}", workload.name, suite.name);
+                assert!(seen.insert(&*workload.name), "{} twice in {}", workload.name, suite.name);
                 let fewest = if workload.steadiness == Steadiness::Steady { 16 } else { 3 };
                 assert!(workload.iterations >= fewest, "{}: one more than are used", workload.name);
                 let lead = suite.workloads.iter().find(|lead| lead.name == workload.job().name).unwrap();
-                let (metric, stresses) = (lead.metric, lead.stresses);
-                assert_eq!(Workload { metric, stresses, ..workload.job() }, *lead, "{}", workload.name);
+                let (metric, stresses) = (lead.metric.clone(), lead.stresses.clone());
+                assert_eq!(Workload { metric, stresses, ..workload.job() }, **lead, "{}", workload.name);
                 assert!(!group_of(workload).is_empty());
                 let first = workloads().into_iter().find(|known| known.name == workload.name).unwrap();
                 assert_eq!(workload, first, "{}: one name, two declarations", workload.name);
             }
         }
         let declared: usize =
-            [MICRO, MM, SCHED, NET, IO, RECLAIM, RMAP].iter().map(|suite| suite.workloads.len()).sum();
+            [&MICRO, &MM, &SCHED, &NET, &IO, &RECLAIM, &RMAP].iter().map(|suite| suite.workloads.len()).sum();
         assert_eq!(workloads().len(), declared, "a name is in two suites that declare");
     }
 
     #[test]
     fn what_is_made_after_an_older_test_says_so() {
-        for suite in [MM, SCHED, NET, IO, RECLAIM, RMAP] {
+        for suite in [&MM, &SCHED, &NET, &IO, &RECLAIM, &RMAP] {
             // Of our own are only those that reclaim on purpose.
-            let old = |workload: &&Workload| !(workload.source.is_empty() && group_of(workload) == "reclaim");
-            for Workload { name, source, .. } in suite.workloads.iter().filter(old) {
+            let old = |workload: &&Arc<Workload>| !(workload.source.is_empty() && group_of(workload) == "reclaim");
+            for workload in suite.workloads.iter().filter(old) {
+                let Workload { name, source, .. } = &**workload;
                 assert!(source.contains("Kept: ") && source.contains("Differs: "), "{name}: {source}");
             }
         }
@@ -218,8 +221,8 @@ mod tests {
 
     #[test]
     fn suites_are_found_by_their_names() {
-        for known in SUITES {
-            assert_eq!(suite(known.name), Some(*known));
+        for known in SUITES.iter() {
+            assert_eq!(suite(known.name), Some(known));
         }
         assert_eq!(suite("macro"), None);
     }

@@ -5,6 +5,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::{Release, Suite};
 
@@ -76,7 +77,7 @@ pub struct StandingPlan {
     /// Names of the trees.
     pub trees: Vec<String>,
     /// The suite.
-    pub suite: &'static Suite,
+    pub suite: Arc<Suite>,
     /// Words for what is measured of it, one for each workload; `tool:` before those of external tools.
     pub workloads: Vec<String>,
     /// How many seeds.

@@ -7,7 +7,7 @@ use crate::{IO, MM, NET, RECLAIM, RMAP, SCHED, Suite};
 /// group. Of a name that nobody declared, the word that it begins with.
 #[must_use]
 pub fn subsystem_of(name: &str) -> &str {
-    let suites = [(MM, "mm"), (RMAP, "mm"), (RECLAIM, "reclaim"), (SCHED, "sched"), (NET, "net"), (IO, "io")];
+    let suites = [(&MM, "mm"), (&RMAP, "mm"), (&RECLAIM, "reclaim"), (&SCHED, "sched"), (&NET, "net"), (&IO, "io")];
     let declares = |suite: &Suite| suite.workloads.iter().any(|workload| workload.name == name);
     if let Some((_, subsystem)) = suites.into_iter().find(|(suite, _)| declares(suite)) {
         return subsystem;
@@ -31,7 +31,7 @@ mod tests {
 
     #[test]
     fn every_workload_that_is_declared_has_one_of_six() {
-        let found: BTreeSet<&str> = workloads().into_iter().map(|workload| subsystem_of(workload.name)).collect();
+        let found: BTreeSet<&str> = workloads().into_iter().map(|workload| subsystem_of(&workload.name)).collect();
         assert_eq!(found.into_iter().collect::<Vec<_>>(), ["io", "mm", "net", "process", "reclaim", "sched"]);
         assert_eq!(subsystem_of("fault-anon"), "mm");
         assert_eq!(subsystem_of("video-decode"), "video");

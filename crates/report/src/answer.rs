@@ -1,6 +1,7 @@
 //! A comparison in the making: rows and cells from indexed results. Checking the question is `checks.rs`' work.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use model::{Direction, SubjectFailure, Verdict, Workload, WorkloadResult, floor_percent};
 
@@ -29,7 +30,7 @@ pub(crate) struct Answer<'a> {
 }
 
 impl Answer<'_> {
-    pub(crate) fn row(&mut self, workload: &'static Workload) -> Row {
+    pub(crate) fn row(&mut self, workload: &Arc<Workload>) -> Row {
         let margin_percent = self.question.margin_percent.unwrap_or(workload.metric.margin_percent);
         let mut all: Vec<Measured> = (0..self.sides.len()).map(|kernel| self.measured(kernel, workload)).collect();
         let values = all.iter().flat_map(|measured| &measured.seeds).filter_map(|seed| seed.value.as_ref().ok());
@@ -40,22 +41,22 @@ impl Answer<'_> {
         let rule = Rule {
             direction: workload.metric.direction,
             margin_percent,
-            floor_percent: floor_percent(workload.name),
+            floor_percent: floor_percent(&workload.name),
             seeds: if self.question.seeds.is_empty() { Seeds::OnBoth } else { Seeds::All },
         };
         let cells = all.zip(1..).map(|(measured, kernel)| self.cell(kernel, &rule, &base, measured)).collect();
         let unit = scale.unit(&workload.metric, self.sides[0].machine.kind);
-        Row { workload, unit, margin_percent, base, cells }
+        Row { workload: Arc::clone(workload), unit, margin_percent, base, cells }
     }
 
-    fn measured(&mut self, kernel: usize, workload: &'static Workload) -> Measured {
+    fn measured(&mut self, kernel: usize, workload: &Workload) -> Measured {
         let index = &self.indices[kernel];
         let side = self.sides[kernel];
         let (seeds, failures) = (self.seeds, &mut self.failures);
         let value = |&seed: &u64| {
-            let value = match index.result(workload.name, seed) {
+            let value = match index.result(&workload.name, seed) {
                 Some(result) => {
-                    let place = Occurrence { workload: workload.name, seed };
+                    let place = Occurrence { workload: workload.name.to_string(), seed };
                     sampled(result, side, |failure| failures.note(kernel, failure, place))
                 }
                 None if index.has_run(seed) => Err(Absent::NoResult),
@@ -163,7 +164,7 @@ impl Answer<'_> {
                     && verdict(&[time_percent], row.margin_percent, None)
                         != verdict(&[counted_percent], row.margin_percent, None)
                 {
-                    let (kernel, workload) = (label.title.clone(), row.workload.name);
+                    let (kernel, workload) = (label.title.clone(), row.workload.name.to_string());
                     warnings.push(Warning::ClockDisagrees { kernel, workload, counted_percent, time_percent });
                 }
             }
@@ -182,15 +183,15 @@ impl Answer<'_> {
         self.labels[1..].iter().enumerate().filter_map(of_kernel).collect()
     }
 
-    pub(crate) fn not_repeated(&self, workloads: &[&'static Workload]) -> Vec<Warning> {
+    pub(crate) fn not_repeated(&self, workloads: &[Arc<Workload>]) -> Vec<Warning> {
         let mut warnings = Vec::new();
         for (index, label) in self.indices.iter().zip(self.labels) {
             for workload in workloads {
                 for &seed in self.seeds {
-                    if index.disagrees(workload.name, seed) {
+                    if index.disagrees(&workload.name, seed) {
                         warnings.push(Warning::NotRepeated {
                             kernel: label.title.clone(),
-                            workload: workload.name,
+                            workload: workload.name.to_string(),
                             seed,
                         });
                     }

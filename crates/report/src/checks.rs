@@ -1,5 +1,7 @@
 //! What must hold before anything is compared: a question with a meaning, runs on the right side, one machine.
 
+use std::sync::Arc;
+
 use model::Workload;
 
 use crate::comparison::Warning;
@@ -12,7 +14,7 @@ use crate::question::{Machines, Question, Side};
 /// Refuses a question that means nothing.
 pub(crate) fn check_question(
     question: &Question,
-    workloads: &[&'static Workload],
+    workloads: &[Arc<Workload>],
     labels: &[Label],
 ) -> Result<(), CompareError> {
     let margins = question.margin_percent.into_iter().chain(workloads.iter().map(|w| w.metric.margin_percent));

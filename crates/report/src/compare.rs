@@ -1,6 +1,7 @@
 //! Runs in, a comparison out. Which runs there are is the caller's choice; how it looks is `render`'s.
 
 use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
 
 use model::{Unit, Workload};
 
@@ -85,9 +86,9 @@ fn join_valueless(rows: &mut [Row]) {
     }
 }
 
-fn distinct(workloads: &[&'static Workload]) -> Vec<&'static Workload> {
+fn distinct(workloads: &[Arc<Workload>]) -> Vec<Arc<Workload>> {
     let mut seen = HashSet::new();
-    workloads.iter().copied().filter(|w| seen.insert(w.name)).collect()
+    workloads.iter().filter(|w| seen.insert(&*w.name)).cloned().collect()
 }
 
 /// Returns the seeds asked for, or all that there are, in rising order.
@@ -111,6 +112,8 @@ fn environment<'a>(index: &Index<'a>) -> Pairs<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use model::{FailureReason, Stage, Uncertainty, Verdict};
 
     use super::compare;
@@ -176,7 +179,7 @@ mod tests {
         let old = Subject::new(build("deb:6.1", "6.1"), &[1], &[("copy-rate", Ending::Cost(100.0, 0.0))]);
         let new = Subject::new(build("deb:6.12", "6.12"), &[1], &[("copy-rate", Ending::Cost(130.0, 0.0))]);
         let mut question = question(&[1]);
-        question.workloads = vec![&THROUGHPUT];
+        question.workloads = vec![Arc::clone(&THROUGHPUT)];
         let comparison = compare(&old.side(), &[new.side()], &question).unwrap();
         let cell = &comparison.rows[0].cells[0];
         assert_eq!((cell.compared.difference_percent, cell.compared.ratio), (Some(30.0), Some(1.3)));
@@ -269,13 +272,13 @@ mod tests {
         let mut new = Subject::new(build("deb:6.12", "6.12"), &[1], &[("getppid", cost(100.0, 0.0))]);
         new.add_run(1, &[("mmap", cost(200.0, 0.0)), ("getppid", cost(100.5, 0.0))]);
         let mut question = question(&[1]);
-        question.workloads.retain(|w| ["getppid", "mmap"].contains(&w.name));
+        question.workloads.retain(|w| ["getppid", "mmap"].contains(&&*w.name));
         let comparison = compare(&old.side(), &[new.side()], &question).unwrap();
         assert_eq!(comparison.rows[0].cells[0].compared.difference_percent, Some(0.0));
         assert_eq!(comparison.rows[1].cells[0].compared.difference_percent, Some(-100.0));
         assert_eq!(
             comparison.warnings,
-            [Warning::NotRepeated { kernel: "6.12".to_owned(), workload: "getppid", seed: 1 }]
+            [Warning::NotRepeated { kernel: "6.12".to_owned(), workload: "getppid".to_owned(), seed: 1 }]
         );
     }
 

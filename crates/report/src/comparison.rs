@@ -2,6 +2,8 @@
 //!
 //! Only the shape and what is counted from it; `compare.rs` fills it, `render` shows it.
 
+use std::sync::Arc;
+
 use model::{Build, Environment, FailureReason, Machine, RunId, Stage, Unit, Verdict, Workload, experiment_of};
 use stats::Spread;
 
@@ -49,7 +51,7 @@ pub enum Warning {
         /// The kernel's title.
         kernel: String,
         /// The workload.
-        workload: &'static str,
+        workload: String,
         /// The seed.
         seed: u64,
     },
@@ -70,7 +72,7 @@ pub enum Warning {
         /// The kernel's title.
         kernel: String,
         /// The workload.
-        workload: &'static str,
+        workload: String,
         /// The difference in counted instructions; positive is better.
         counted_percent: f64,
         /// The difference in guest time.
@@ -172,7 +174,7 @@ impl Counts {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     /// The workload, with its metric.
-    pub workload: &'static Workload,
+    pub workload: Arc<Workload>,
     /// The unit of its values.
     pub unit: Unit,
     /// The margin that held.
@@ -303,10 +305,10 @@ pub struct Failure {
 }
 
 /// One workload and seed for which a kernel failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Occurrence {
     /// The workload.
-    pub workload: &'static str,
+    pub workload: String,
     /// The seed.
     pub seed: u64,
 }
@@ -352,7 +354,7 @@ impl Comparison {
 
     /// Returns the name of the block that a row stands in: its experiment's, or the suite's where it is of none.
     pub(crate) fn block(&self, row: &Row) -> &str {
-        let declared = if self.is_imported() { None } else { experiment_of(row.workload.name) };
+        let declared = if self.is_imported() { None } else { experiment_of(&row.workload.name) };
         declared.unwrap_or(&self.suite)
     }
 
@@ -378,7 +380,7 @@ impl Comparison {
     #[must_use]
     pub fn changed(&self, other: usize) -> Vec<String> {
         let has_changed = |row: &&Row| matches!(row.cells[other].compared.verdict, Verdict::Better | Verdict::Worse);
-        self.rows.iter().filter(has_changed).map(|row| row.workload.name.to_owned()).collect()
+        self.rows.iter().filter(has_changed).map(|row| row.workload.name.to_string()).collect()
     }
 
     /// Returns all kernels, the base first.

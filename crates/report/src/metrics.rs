@@ -1,6 +1,7 @@
 //! What runs were declared to measure: results that differ in unit or direction never stand in one row.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use model::{Capabilities, Declared, Run, Workload};
 
@@ -10,21 +11,23 @@ use crate::plain::plain;
 use crate::question::Side;
 
 /// A result that says what its metric was declared to be: what, the run, and the side that it is on.
-type Said<'a> = (Declared, &'a Run, usize);
+type Said<'a> = (&'a Declared, &'a Run, usize);
 
 /// Refuses rows of which two results, or a result and the row, are of different units or good in different ways.
 pub(crate) fn check_metrics(
     sides: &[&Side<'_>],
     labels: &[Label],
-    workloads: &[&'static Workload],
+    workloads: &[Arc<Workload>],
 ) -> Result<(), CompareError> {
-    let rows: HashMap<&str, &Workload> = workloads.iter().map(|workload| (workload.name, *workload)).collect();
+    let rows: HashMap<&str, &Workload> = workloads.iter().map(|workload| (&*workload.name, &**workload)).collect();
     let mut first: HashMap<&str, Said<'_>> = HashMap::new();
     for (place, side) in sides.iter().enumerate() {
         for run in &side.runs {
             for result in &run.results {
-                let Some((workload, then)) = rows.get(result.workload.as_str()).zip(result.declared) else { continue };
-                let known = *first.entry(workload.name).or_insert((then, run, place));
+                let Some((workload, then)) = rows.get(result.workload.as_str()).zip(result.declared.as_ref()) else {
+                    continue;
+                };
+                let known = *first.entry(&workload.name).or_insert((then, run, place));
                 check(workload, side.machine.capabilities(), labels, known, (then, run, place))?;
             }
         }
@@ -44,14 +47,14 @@ fn check(
         format!("{} of {} has it in {}", run.id.short(), labels[place].title, plain(&then.to_string()))
     };
     let changed =
-        |one: String, other: String| CompareError::MetricChanged { workload: plain(workload.name), one, other };
-    if !first.0.agrees(&said.0) {
+        |one: String, other: String| CompareError::MetricChanged { workload: plain(&workload.name), one, other };
+    if !first.0.agrees(said.0) {
         return Err(changed(told(first), told(said)));
     }
     let declared = Declared::of(&workload.metric, machine.clock);
     // Of what other suites measured, users may say which way is good.
     let here = if machine.foreign { Declared { direction: None, ..declared } } else { declared };
-    if here.agrees(&said.0) {
+    if here.agrees(said.0) {
         return Ok(());
     }
     Err(changed(told(said), format!("this Marvin declares it in {}", plain(&here.to_string()))))
@@ -69,7 +72,7 @@ mod tests {
         let side = |name: &str, version: &str, declared: Option<Declared>| {
             let mut subject =
                 Subject::new(build(name, version), &[1, 2], &[("getppid", Ending::Samples(vec![9.0, 8.0, 8.0]))]);
-            subject.runs.iter_mut().for_each(|run| run.results[0].declared = declared);
+            subject.runs.iter_mut().for_each(|run| run.results[0].declared.clone_from(&declared));
             let mut machine = machine();
             machine.kind = kind;
             subject.on(machine)
@@ -81,21 +84,24 @@ mod tests {
     }
 
     fn declared(unit: &'static str, direction: Option<Direction>) -> Option<Declared> {
-        Some(Declared { unit, direction, margin_percent: 1.0 })
+        Some(Declared { unit: unit.into(), direction, margin_percent: 1.0 })
     }
 
     #[test]
     fn a_metric_that_changed_unit_or_direction_is_refused_by_name_runs_and_remedy() {
         let (lower, higher) = (Some(Direction::LowerIsBetter), Some(Direction::HigherIsBetter));
-        let cost = declared("instructions/op", lower);
-        insta::assert_snapshot!("unit", told(MachineKind::Exact, [cost, declared("us\u{1b}[2J", lower)]).unwrap_err());
+        let cost = || declared("instructions/op", lower);
+        insta::assert_snapshot!(
+            "unit",
+            told(MachineKind::Exact, [cost(), declared("us\u{1b}[2J", lower)]).unwrap_err()
+        );
         insta::assert_snapshot!(
             "direction",
             told(MachineKind::Exact, [None, declared("instructions/op", higher)]).unwrap_err()
         );
-        assert!(told(MachineKind::Exact, [cost, declared("instructions/op", higher)]).is_err());
-        assert_eq!(told(MachineKind::Exact, [cost, None]), Ok(()), "what was not said speaks against nothing");
-        assert_eq!(told(MachineKind::Exact, [cost, cost]), Ok(()));
+        assert!(told(MachineKind::Exact, [cost(), declared("instructions/op", higher)]).is_err());
+        assert_eq!(told(MachineKind::Exact, [cost(), None]), Ok(()), "what was not said speaks against nothing");
+        assert_eq!(told(MachineKind::Exact, [cost(), cost()]), Ok(()));
     }
 
     #[test]

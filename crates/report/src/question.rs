@@ -1,6 +1,7 @@
 //! What is asked: which kernels with which runs, which workloads, which margin. The answer is `comparison.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use model::{Build, Machine, MachineId, Run, Workload};
 
@@ -34,7 +35,7 @@ pub struct Question {
     /// The suite's name. Runs of other suites are no answer and are passed over.
     pub suite: String,
     /// The rows, in the suite's order.
-    pub workloads: Vec<&'static Workload>,
+    pub workloads: Vec<Arc<Workload>>,
     /// The seeds; none stands for all that the runs have.
     pub seeds: Vec<u64>,
     /// A difference up to this many percent is no news; without it each metric's own margin holds.

@@ -27,7 +27,7 @@ pub(crate) fn rate(rows: &mut [Row], scatters: &BTreeMap<String, History>) {
     let mut all: Vec<Found> = Vec::new();
     for (place, row) in rows.iter_mut().enumerate() {
         let direction = row.workload.metric.direction;
-        let history = scatters.get(row.workload.name).copied().unwrap_or_default();
+        let history = scatters.get(&*row.workload.name).copied().unwrap_or_default();
         let base = values(&row.base);
         row.base.noise = stats::noise_profile(&base);
         for (kernel, cell) in row.cells.iter_mut().enumerate() {
@@ -62,7 +62,7 @@ fn weighed(rows: &[Row], all: &[Found]) -> Vec<f64> {
     let mut families: BTreeMap<(&str, usize), Vec<(usize, f64)>> = BTreeMap::new();
     for (place, found) in all.iter().enumerate() {
         if let Some(precision) = found.rating.precision {
-            let test = test_of(rows[found.row].workload.name);
+            let test = test_of(&rows[found.row].workload.name);
             families.entry((test, found.kernel)).or_default().push((place, precision.p));
         }
     }

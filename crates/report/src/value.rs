@@ -132,9 +132,9 @@ pub fn samples(result: &WorkloadResult, scale: Scale) -> Cow<'_, [f64]> {
 
 /// Returns the unit of a result's value on a scale, as it was declared when it was measured; none where that was not said.
 #[must_use]
-pub fn value_unit(result: &WorkloadResult, scale: Scale, clock: impl Into<Clock>) -> Option<&'static str> {
+pub fn value_unit(result: &WorkloadResult, scale: Scale, clock: impl Into<Clock>) -> Option<Cow<'static, str>> {
     let cost = Metric::COST.unit(clock).name();
-    let declared = result.declared.map_or(cost, |declared| declared.unit);
+    let declared = result.declared.as_ref().map_or(cost, |declared| declared.unit.clone());
     let is_cost = declared == Unit::InstructionsPerOperation.name() && scale == Scale::Reported;
     let unit = if is_cost { Unit::GuestTimePerOperation.name() } else { declared };
     (!unit.is_empty()).then_some(unit)

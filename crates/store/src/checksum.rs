@@ -15,7 +15,7 @@ pub(crate) struct Mismatch(pub(crate) String);
 pub(crate) fn checksum(result: &WorkloadResult) -> u32 {
     let mut crc = crc32fast::Hasher::new();
     let outcome = OutcomeColumns::of(&result.outcome);
-    let declared = result.declared.map(declared_text);
+    let declared = result.declared.as_ref().map(declared_text);
     let texts = [Some(&*result.workload), Some(outcome.outcome), outcome.stage, outcome.reason, declared.as_deref()];
     for text in texts {
         let text = text.unwrap_or_default();

@@ -52,11 +52,11 @@ impl FromSql for Code<Triage> {
 }
 
 /// Returns what a metric was declared to be as one text: direction, margin, unit. Units may have spaces, so they are last.
-pub(crate) fn declared(declared: Option<Declared>) -> ToSqlOutput<'static> {
+pub(crate) fn declared(declared: Option<&Declared>) -> ToSqlOutput<'static> {
     declared.map_or_else(|| Null.into(), |declared| declared_text(declared).into())
 }
 
-pub(crate) fn declared_text(declared: Declared) -> String {
+pub(crate) fn declared_text(declared: &Declared) -> String {
     let Declared { unit, direction, margin_percent } = declared;
     let direction = match direction {
         Some(Direction::LowerIsBetter) => "lower",

@@ -83,7 +83,10 @@ impl Store {
             let replaces = |later: &Known| {
                 (&later.build, &later.machine, &later.suite, later.seed)
                     == (&run.build, &run.machine, &run.suite, run.seed)
-                    && run.done.iter().all(|(what, then)| later.done.get(what).is_some_and(|now| agree(*then, *now)))
+                    && run
+                        .done
+                        .iter()
+                        .all(|(what, then)| later.done.get(what).is_some_and(|now| agree(then.as_ref(), now.as_ref())))
             };
             if !known[place + 1..].iter().any(replaces) {
                 continue;
@@ -299,8 +302,8 @@ impl Store {
 }
 
 /// Tells whether two results may be of one metric: what an earlier Marvin did not say speaks against nothing.
-fn agree(one: Option<Declared>, other: Option<Declared>) -> bool {
-    one.zip(other).is_none_or(|(one, other)| one.agrees(&other))
+fn agree(one: Option<&Declared>, other: Option<&Declared>) -> bool {
+    one.zip(other).is_none_or(|(one, other)| one.agrees(other))
 }
 
 /// Returns the bytes of a file; none of one that is not there.
@@ -360,7 +363,8 @@ mod tests {
         saved(&store, &other);
         // And one in another unit.
         let mut unlike = at("06", 1, 250);
-        unlike.results[0].declared = unlike.results[0].declared.map(|then| Declared { unit: "us", ..then });
+        unlike.results[0].declared =
+            unlike.results[0].declared.take().map(|then| Declared { unit: "us".into(), ..then });
         saved(&store, &unlike);
         assert_eq!(store.waste(&ALL).unwrap(), Waste::default());
         saved(&store, &at("05", 1, 300));

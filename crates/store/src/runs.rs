@@ -183,7 +183,7 @@ fn columns_of(run: i64, position: usize, result: &WorkloadResult) -> [ToSqlOutpu
         text(columns.console_tail),
         samples::packed(&result.samples),
         samples::packed(&samples::of_regions(&result.counted)),
-        codes::declared(result.declared),
+        codes::declared(result.declared.as_ref()),
         i64::from(checksum(result)).into(),
     ]
 }

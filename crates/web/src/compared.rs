@@ -1,6 +1,7 @@
 //! The runs of two kernels, and what is asked about them: everything that both have.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use model::{
     Build, Capabilities, Declared, LKP, MMTESTS, MachineId, Run, Suite, Workload, imported_metric, imported_workload,
@@ -36,9 +37,9 @@ pub(crate) fn asked_of(machine: Capabilities, [old, new]: [&[Run]; 2], command: 
         }
     }
     let has = |runs: &[Run], name: &str| runs.iter().flat_map(|run| &run.results).any(|result| result.workload == name);
-    let known = if machine.foreign { imported(new) } else { model::workloads() };
-    let workloads: Vec<&'static Workload> =
-        known.into_iter().filter(|workload| has(old, workload.name) && has(new, workload.name)).collect();
+    let known = if machine.foreign { imported(new) } else { model::workloads().into_iter().cloned().collect() };
+    let workloads: Vec<Arc<Workload>> =
+        known.into_iter().filter(|workload| has(old, &workload.name) && has(new, &workload.name)).collect();
     let command = if machine.foreign { command } else { measuring(&command, &workloads, &seeds) };
     (!workloads.is_empty()).then(|| Question {
         suite: ALL_SUITES.to_owned(),
@@ -53,18 +54,18 @@ pub(crate) fn asked_of(machine: Capabilities, [old, new]: [&[Run]; 2], command: 
 }
 
 /// Returns the commands that measure workloads with so many seeds: one for each suite that it takes.
-fn measuring(command: &str, workloads: &[&Workload], seeds: &[u64]) -> String {
+fn measuring(command: &str, workloads: &[Arc<Workload>], seeds: &[u64]) -> String {
     let count = seeds.iter().max().copied().unwrap_or(1);
-    let mut left: BTreeSet<&str> = workloads.iter().map(|workload| workload.name).collect();
+    let mut left: BTreeSet<&str> = workloads.iter().map(|workload| &*workload.name).collect();
     let mut commands = Vec::new();
     while !left.is_empty() {
-        let held = |suite: &Suite| suite.workloads.iter().filter(|workload| left.contains(workload.name)).count();
+        let held = |suite: &Suite| suite.workloads.iter().filter(|workload| left.contains(&*workload.name)).count();
         // Of those that hold the most the first: the last two only choose from the others.
         let Some(suite) = model::SUITES.iter().rev().max_by_key(|suite| held(suite)).filter(|suite| held(suite) > 0)
         else {
             break;
         };
-        let named: Vec<&str> = suite.workloads.iter().map(|w| w.name).filter(|name| left.contains(name)).collect();
+        let named: Vec<&str> = suite.workloads.iter().map(|w| &*w.name).filter(|name| left.contains(name)).collect();
         let some = if named.len() < suite.workloads.len() {
             format!(" --workload {}", named.join(","))
         } else {
@@ -78,12 +79,15 @@ fn measuring(command: &str, workloads: &[&Workload], seeds: &[u64]) -> String {
 }
 
 /// Returns the rows of imported runs of which it is known which way they are good.
-fn imported(runs: &[Run]) -> Vec<&'static Workload> {
+fn imported(runs: &[Run]) -> Vec<Arc<Workload>> {
     let mut found: BTreeMap<&str, Declared> = BTreeMap::new();
     for run in runs {
         for result in &run.results {
             let known = imported_metric(&run.suite, &result.workload);
-            found.entry(&result.workload).or_insert_with(|| result.declared.map_or(known, |then| then.or(known)));
+            found.entry(&result.workload).or_insert_with(|| match &result.declared {
+                Some(then) => then.clone().or(known),
+                None => known,
+            });
         }
     }
     found.into_iter().filter_map(|(name, declared)| imported_workload(name, &declared)).collect()
@@ -96,14 +100,18 @@ pub(crate) fn as_one_suite(runs: &mut [Run]) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::measuring;
 
     #[test]
     fn what_was_measured_can_be_measured_again() {
-        let seeds: Vec<_> = model::SEEDS.workloads.iter().collect();
-        assert_eq!(measuring("compare A B", &seeds, &[1, 2, 5]), "compare A B --suite seeds --seeds 5");
-        let named = |names: &[&str]| -> Vec<&'static model::Workload> {
-            model::workloads().into_iter().filter(|workload| names.contains(&workload.name)).collect()
+        assert_eq!(
+            measuring("compare A B", &model::SEEDS.workloads, &[1, 2, 5]),
+            "compare A B --suite seeds --seeds 5"
+        );
+        let named = |names: &[&str]| -> Vec<Arc<model::Workload>> {
+            model::workloads().into_iter().filter(|workload| names.contains(&&*workload.name)).cloned().collect()
         };
         assert_eq!(
             measuring("compare A B", &named(&["getppid", "reclaim-slow", "reclaim-anon"]), &[1]),

@@ -47,7 +47,7 @@ fn the_agent_has_the_workloads_that_are_declared() -> Result<(), Box<dyn Error>>
     let declared: Vec<&str> = model::workloads()
         .into_iter()
         .filter(|workload| workload.row_of.is_none())
-        .map(|workload| workload.name)
+        .map(|workload| &*workload.name)
         .collect();
     tidy::none(&tidy::unlike(&declared, &listed.lines().collect::<Vec<_>>()));
     Ok(())

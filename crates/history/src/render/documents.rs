@@ -163,7 +163,7 @@ pub fn series_document(history: &History, key: &Key, series: &Series, line: Line
     let series = &series.of_line(line, |kernel| &history.kernel(kernel).release);
     SeriesDocument {
         workload: key.workload.to_string(),
-        metric: series.metric.name.to_owned(),
+        metric: series.metric.name.to_string(),
         unit: series.scale.unit(&series.metric, machine.kind).to_string(),
         direction: series.metric.direction.to_string(),
         margin_percent: series.metric.margin_percent,

@@ -133,8 +133,8 @@ fn plan(record: &Record, trees: &[&str], tools: &ToolRows) -> Result<StandingPla
     Ok(StandingPlan {
         name: owned(record, "name"),
         trees: if named.is_empty() { trees.iter().map(|&tree| tree.to_owned()).collect() } else { named },
-        suite: choice.suite,
         workloads: choice.words(tools),
+        suite: choice.suite,
         seeds: record.whole("seeds"),
         priority: i64::try_from(record.whole("priority")).unwrap_or(i64::MAX),
     })
@@ -160,8 +160,8 @@ fn wrong_choice(record: &Record, tools: &ToolRows, error: &SelectionError) -> Fa
         }
         SelectionError::UnknownWorkload(word) => {
             let suite = record.text("suite").and_then(model::suite);
-            let of_suite = suite.into_iter().flat_map(|suite| suite.workloads);
-            let known: Vec<&str> = of_suite.flat_map(|one| [one.name, model::group_of(one)]).collect();
+            let of_suite = suite.into_iter().flat_map(|suite| &suite.workloads);
+            let known: Vec<&str> = of_suite.flat_map(|one| [&*one.name, model::group_of(one)]).collect();
             Fault::new(at(word), format!("{error}{}", did_you_mean(&known, word)))
         }
         SelectionError::Nothing => Fault::new(at(""), error.to_string()),

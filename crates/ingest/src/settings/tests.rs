@@ -1,6 +1,8 @@
 //! What marvin.toml may say, and what each mistake is answered with.
 
-use model::{ChannelKind, LabSettings, MailServer, MailTaker, Points, Secrecy, Secret, ToolRows, TreeOrigin, Workload};
+use model::{
+    ChannelKind, LabSettings, MailServer, MailTaker, Points, Secrecy, Secret, Suite, ToolRows, TreeOrigin, Workload,
+};
 use proptest::prelude::{any, prop_assert, proptest};
 
 use super::{seconds, settings_schema};
@@ -8,10 +10,10 @@ use crate::ManifestError;
 
 /// Reads a file where there is one tool, `bench`.
 fn settings(text: &str) -> Result<LabSettings, ManifestError> {
-    static ROWS: [Workload; 1] = [Workload { name: "hackbench", ..model::MICRO.workloads[0] }];
-    static SUITE: model::Suite = model::Suite { name: "tools", purpose: "", workloads: &ROWS };
-    let words = ["bench", "hackbench"].map(|word| (word.to_owned(), vec![&ROWS[0]])).into();
-    super::settings(text, &ToolRows { suite: &SUITE, words })
+    let row = Workload { name: "hackbench".into(), ..(*model::MICRO.workloads[0]).clone() };
+    let suite = Suite::of("tools", "", [row]);
+    let words = ["bench", "hackbench"].map(|word| (word.to_owned(), suite.workloads.clone())).into();
+    super::settings(text, &ToolRows { suite, words })
 }
 
 const SAMPLES: [(&str, &str); 2] = [

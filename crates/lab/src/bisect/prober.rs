@@ -1,6 +1,7 @@
 //! The lab as a prober: commits are built from their source and measured on the lab's machine.
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use kernel::{Compiled, History, KernelError, SourceError, Sources, Step};
 use model::{Capabilities, Run, Suite, Workload};
@@ -17,9 +18,9 @@ pub struct LabProber<'a, S: Fn(Step), E: Fn(Event) + Sync> {
     /// The tree that the commits are of.
     pub sources: &'a Sources,
     /// The suite that the workload is of.
-    pub suite: &'static Suite,
+    pub suite: &'a Suite,
     /// The workload.
-    pub workload: &'static Workload,
+    pub workload: Arc<Workload>,
     /// Machines at the same time.
     pub machines: usize,
     /// Whether results of earlier runs are used.
@@ -44,14 +45,14 @@ impl<S: Fn(Step), E: Fn(Event) + Sync> Prober for LabProber<'_, S, E> {
         let plan = Plan {
             sides: vec![&build],
             suite: self.suite,
-            workloads: vec![self.workload],
+            workloads: vec![Arc::clone(&self.workload)],
             replicates: seeds.clone().collect(),
             machines: self.machines,
             reuse: self.reuse,
             dumps: Dumps::Drop,
         };
         let runs = self.lab.carry_out(&plan, &self.event)?.concat();
-        Ok(match values_of(&runs, seeds, self.workload.name, self.lab.machine().capabilities()) {
+        Ok(match values_of(&runs, seeds, &self.workload.name, self.lab.machine().capabilities()) {
             Ok((values, scale)) => Probe::Measured { build: build.id.short(), values, scale },
             Err(why) => Probe::Failed(why),
         })

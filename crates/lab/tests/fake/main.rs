@@ -72,13 +72,8 @@ fn build(version: &str) -> Build {
     }
 }
 
-fn declared(name: &str) -> &'static Workload {
+fn declared(name: &str) -> &'static Arc<Workload> {
     model::workloads().into_iter().find(|workload| workload.name == name).unwrap()
-}
-
-/// A workload that is not in the suite.
-fn leaked(workload: Workload) -> &'static Workload {
-    Box::leak(Box::new(workload))
 }
 
 /// A plan of one worker, without reuse of anything that is not there yet.
@@ -86,7 +81,7 @@ fn plan<'a>(sides: &[&'a Build], names: &[&str], replicates: &[u64]) -> Plan<'a>
     Plan {
         sides: sides.to_vec(),
         suite: &MICRO,
-        workloads: names.iter().map(|name| declared(name)).collect(),
+        workloads: names.iter().map(|name| Arc::clone(declared(name))).collect(),
         replicates: replicates.to_vec(),
         machines: 1,
         reuse: Reuse::Stored,

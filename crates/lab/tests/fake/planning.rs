@@ -1,9 +1,11 @@
 //! What is planned, and what comes of it.
 
+use std::sync::Arc;
+
 use model::{Equipment, Outcome, RECLAIM, Workload};
 use wire::Frame;
 
-use crate::{Does, build, declared, leaked, plan, spoken, steady, story, story_on};
+use crate::{Does, build, declared, plan, spoken, steady, story, story_on};
 
 #[test]
 fn each_side_is_measured_with_each_replicate() {
@@ -71,7 +73,7 @@ fn what_the_guest_says_of_itself_is_kept() {
 #[test]
 fn each_equipment_is_booted_by_itself() {
     let story = story_on(steady());
-    let large = leaked(Workload { equipment: Equipment::with_memory(512), ..*declared("signal") });
+    let large = Arc::new(Workload { equipment: Equipment::with_memory(512), ..(**declared("signal")).clone() });
     let kernel = build("6.1");
     let mut plan = plan(&[&kernel], &["getppid"], &[1]);
     plan.workloads.push(large);
@@ -84,19 +86,19 @@ fn each_equipment_is_booted_by_itself() {
 }
 
 /// Two rows of one job in the reclaim suite, and the job.
-fn rows() -> (Vec<&'static Workload>, &'static str) {
+fn rows() -> (Vec<Arc<Workload>>, String) {
     let row = RECLAIM.workloads.iter().find(|workload| workload.row_of.is_some()).unwrap();
-    (vec![declared(row.row_of.unwrap()), row], row.row_of.unwrap())
+    (vec![Arc::clone(declared(row.job_name())), Arc::clone(row)], row.job_name().to_owned())
 }
 
 #[test]
 fn rows_of_one_job_are_brought_by_it() {
     let (workloads, job) = rows();
-    let row = workloads[1].name;
+    let row = workloads[1].name.clone();
     let iterations = workloads[0].iterations as usize;
-    let numbers = vec!["7"; iterations].join(",");
+    let (asked_job, numbers) = (job.clone(), vec!["7"; iterations].join(","));
     let story = story(move |asked| match asked.job {
-        Some(name) if name == job => Does::Says(vec![
+        Some(name) if name == asked_job => Does::Says(vec![
             Frame::File { name: format!("row {row}"), bytes: numbers.clone().into_bytes() },
             Frame::Samples(vec![1_000_000; iterations]),
         ]),
@@ -112,7 +114,7 @@ fn rows_of_one_job_are_brought_by_it() {
 #[test]
 fn a_row_that_does_not_come_is_a_damaged_stream() {
     let (workloads, _) = rows();
-    let row = workloads[1].name;
+    let row = workloads[1].name.clone();
     let story = story_on(steady());
     let kernel = build("6.1");
     let runs = story.carry_out(&lab::Plan { workloads, ..plan(&[&kernel], &[], &[1]) }).runs.unwrap();

@@ -1,9 +1,11 @@
 //! Results of earlier runs: what is used again, and what is measured anew.
 
+use std::sync::Arc;
+
 use lab::{Dumps, Event, Plan, Reuse};
 use model::{Clock, Equipment, FailureReason, Outcome, Stage, Workload};
 
-use crate::{Does, Story, build, declared, leaked, open, plan, samples, steady, story, story_on};
+use crate::{Does, Story, build, declared, open, plan, samples, steady, story, story_on};
 
 /// Measures a build with these workloads and replicates; returns the jobs that were planned, and the results that were there.
 fn ask(story: &Story, names: &[&str], replicates: &[u64]) -> (usize, usize) {
@@ -77,10 +79,10 @@ fn of_two_results_the_newer_is_used() {
 /// Measures `getppid`, then what it was changed to; returns how often it was run.
 fn changed(story: &Story, change: impl FnOnce(&mut Workload)) -> usize {
     ask(story, &["getppid"], &[1]);
-    let mut workload = *declared("getppid");
+    let mut workload = (**declared("getppid")).clone();
     change(&mut workload);
     let kernel = build("6.1");
-    story.carry_out(&Plan { workloads: vec![leaked(workload)], ..plan(&[&kernel], &[], &[1]) }).runs.unwrap();
+    story.carry_out(&Plan { workloads: vec![Arc::new(workload)], ..plan(&[&kernel], &[], &[1]) }).runs.unwrap();
     story.asked("6.1 #1 getppid")
 }
 

@@ -19,14 +19,14 @@ fn measured(machine: Fake) -> (crate::Story, model::Run, Vec<Event>) {
 fn ticks_of_instructions_are_instructions_per_operation() {
     let (_, run, _) = measured(steady());
     assert!(samples(&run, "getppid").iter().all(|sample| (sample - 100.0).abs() < 1e-9));
-    assert_eq!(run.results[0].declared.unwrap().unit, "instructions/op");
+    assert_eq!(run.results[0].declared.as_ref().unwrap().unit, "instructions/op");
 }
 
 #[test]
 fn ticks_of_a_clock_are_seconds_per_operation() {
     let (_, run, _) = measured(steady().that_can(|can| can.clock = Clock::Seconds));
     assert!(samples(&run, "getppid").iter().all(|sample| (sample - 100e-9).abs() < 1e-15));
-    assert_eq!(run.results[0].declared.unwrap().unit, "seconds/op");
+    assert_eq!(run.results[0].declared.as_ref().unwrap().unit, "seconds/op");
 }
 
 #[test]

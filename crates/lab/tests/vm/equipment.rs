@@ -1,25 +1,25 @@
 //! Equipment: other memory, modules that are loaded before the guest settles, and what comes of those that cannot be.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use lab::{Dumps, Plan, Reuse};
 use model::{Equipment, GuestModule, MICRO, Outcome, Run, Workload};
 
-use crate::{build, declared, kernels, lab, leaked, measure, samples};
+use crate::{build, declared, kernels, lab, measure, samples};
 
 const ZRAM: &[GuestModule] = &[GuestModule::may("lzo"), GuestModule::may("lzo_rle"), GuestModule::must("zram", "")];
 const ABSENT: &[GuestModule] = &[GuestModule::must("no_such_module", "")];
 const REFUSED: &[GuestModule] = &[GuestModule::must("zram", "num_devices=many")];
 
-static ON: LazyLock<[&Workload; 4]> = LazyLock::new(|| {
+static ON: LazyLock<[Arc<Workload>; 4]> = LazyLock::new(|| {
     let on = |memory_mib, modules| {
         let equipment = Equipment { modules, ..Equipment::with_memory(memory_mib) };
-        leaked(Workload { equipment, ..*declared("getppid") })
+        Arc::new(Workload { equipment, ..(**declared("getppid")).clone() })
     };
     [on(128, &[]), on(512, ZRAM), on(256, ABSENT), on(256, REFUSED)]
 });
 
-fn run(kernel: &str, workloads: &[&'static Workload]) -> Vec<Run> {
+fn run(kernel: &str, workloads: &[Arc<Workload>]) -> Vec<Run> {
     let build = build(kernel);
     let (suite, workloads) = (&MICRO, workloads.to_vec());
     let (replicates, reuse, dumps) = (vec![1], Reuse::Nothing, Dumps::Drop);
@@ -30,9 +30,9 @@ fn run(kernel: &str, workloads: &[&'static Workload]) -> Vec<Run> {
 #[test]
 fn one_plan_holds_several_equipments_and_each_has_a_machine_of_its_own() {
     for kernel in kernels() {
-        let plain = declared("getppid");
-        let [small, zram, absent, refused] = *ON;
-        let asked = [plain, small, zram, absent, refused];
+        let plain = Arc::clone(declared("getppid"));
+        let [small, zram, absent, refused] = ON.clone();
+        let asked = [plain, small, Arc::clone(&zram), absent, refused];
         let machines = lab().machines(&asked).unwrap();
         assert!(machines.iter().all(|machine| machine.is_kin(&machines[0])));
         let runs = run(kernel, &asked);
@@ -41,7 +41,7 @@ fn one_plan_holds_several_equipments_and_each_has_a_machine_of_its_own() {
             (&run.results[0], &run.environment)
         };
         // Nobody else's number moves for it.
-        assert_eq!(samples(outcome(0).0), samples(&measure(lab(), &build(kernel), &[plain])[0]), "{kernel}");
+        assert_eq!(samples(outcome(0).0), samples(&measure(lab(), &build(kernel), &asked[..1])[0]), "{kernel}");
         assert_eq!(outcome(1).0.outcome, Outcome::Completed, "{kernel}");
         assert_eq!(outcome(2).0.outcome, Outcome::Completed, "{kernel}");
         let has_modules = |at: usize| outcome(at).1.iter().any(|(name, _)| name == "modules sha256");

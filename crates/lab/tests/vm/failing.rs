@@ -1,13 +1,14 @@
 //! Kernels that fail, each in its own way: the outcome says where and why, and the lab goes on.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use lab::{Dumps, Lab, LabSettings, Plan, Reuse};
 use machine::{Limits, Programs};
 use model::{MICRO, Metric, Outcome, Workload};
 
 use crate::fresh::fresh;
-use crate::{build, leaked, measure, same_build};
+use crate::{build, measure, same_build};
 
 /// A lab that loses patience quickly.
 fn impatient(home: &Path) -> Lab {
@@ -15,11 +16,11 @@ fn impatient(home: &Path) -> Lab {
     Lab::open(home, LabSettings { limits, ..LabSettings::default() }).unwrap()
 }
 
-fn misbehaving(name: &'static str) -> &'static Workload {
-    leaked(Workload {
-        name,
-        stresses: "the lab",
-        operation: "misbehaving",
+fn misbehaving(name: &'static str) -> Arc<Workload> {
+    Arc::new(Workload {
+        name: name.into(),
+        stresses: "the lab".into(),
+        operation: "misbehaving".into(),
         operations: 1,
         iterations: 16,
         warm_up: 0,
@@ -28,7 +29,7 @@ fn misbehaving(name: &'static str) -> &'static Workload {
         steadiness: model::Steadiness::Steady,
         row_of: None,
         metric: Metric::COST,
-        source: "",
+        source: "".into(),
     })
 }
 
@@ -126,7 +127,7 @@ fn boot_outcome(name: &str, code: &[u8]) -> String {
     let file = home.join("vmlinux");
     std::fs::write(&file, not_quite_a_kernel(code)).unwrap();
     let build = lab.build(&format!("path:{}", file.display()).parse().unwrap(), &|_| {}).unwrap();
-    match measure(&lab, &build, &[crate::declared("getppid")]).remove(0).outcome {
+    match measure(&lab, &build, std::slice::from_ref(crate::declared("getppid"))).remove(0).outcome {
         Outcome::Failed(failure) => format!("{} ({})", failure.reason, failure.stage),
         other => panic!("{other:?}"),
     }
@@ -149,7 +150,7 @@ fn a_job_that_ends_beyond_its_limit_has_hung_all_the_same() {
     let limits = Limits { job_instructions: 1_000_000, ..Limits::default() };
     let lab = Lab::open(&home, LabSettings { limits, ..LabSettings::default() }).unwrap();
     let build = same_build(&lab, &build("deb:6.12"));
-    let outcome = measure(&lab, &build, &[crate::declared("getppid")]).remove(0).outcome;
+    let outcome = measure(&lab, &build, std::slice::from_ref(crate::declared("getppid"))).remove(0).outcome;
     let Outcome::Failed(failure) = outcome else { panic!("{outcome:?}") };
     assert_eq!(format!("{} ({})", failure.reason, failure.stage), "hung (workload)");
 }
@@ -160,7 +161,7 @@ fn a_guest_whose_init_cannot_be_started_is_the_kernels_failure() {
     let programs = Programs { init: b"this is no program".to_vec(), agent: vec![] };
     let lab = Lab::open(&home, LabSettings { programs, ..LabSettings::default() }).unwrap();
     let build = same_build(&lab, &build("deb:6.12"));
-    let outcome = measure(&lab, &build, &[crate::declared("getppid")]).remove(0).outcome;
+    let outcome = measure(&lab, &build, std::slice::from_ref(crate::declared("getppid"))).remove(0).outcome;
     let Outcome::Failed(failure) = outcome else { panic!("{outcome:?}") };
     assert_eq!(failure.reason.to_string(), "lacks support for static ELF programs (CONFIG_BINFMT_ELF, x86-64)");
 }

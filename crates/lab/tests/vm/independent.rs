@@ -3,10 +3,11 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 
 use lab::{Lab, LabSettings};
 use machine::{Programs, SnapshotUse};
-use model::{MICRO, Workload};
+use model::MICRO;
 
 use crate::fresh::fresh;
 use crate::{build, declared, full, kernels, lab, measure, same_build, samples};
@@ -14,14 +15,15 @@ use crate::{build, declared, full, kernels, lab, measure, same_build, samples};
 #[test]
 fn order_and_company_do_not_matter() {
     let build = build("deb:6.1");
-    let names = ["fault-anon", "fork-exit", "pipe-pingpong", "mem-mmap", "tcp-rr"].map(declared);
-    let mut reversed = names;
+    let names =
+        ["fault-anon", "fork-exit", "pipe-pingpong", "mem-mmap", "tcp-rr"].map(|name| Arc::clone(declared(name)));
+    let mut reversed = names.clone();
     reversed.reverse();
     let forwards = measure(lab(), &build, &names);
     let mut backwards = measure(lab(), &build, &reversed);
     backwards.reverse();
     for (n, name) in names.iter().enumerate() {
-        let alone = measure(lab(), &build, &[name]);
+        let alone = measure(lab(), &build, std::slice::from_ref(name));
         assert_eq!(samples(&forwards[n]), samples(&backwards[n]), "{}", name.name);
         assert_eq!(samples(&forwards[n]), samples(&alone[0]), "{}", name.name);
     }
@@ -31,7 +33,7 @@ fn order_and_company_do_not_matter() {
 fn a_plain_boot_gives_the_numbers_of_a_snapshot() {
     for kernel in kernels() {
         let build = build(kernel);
-        let workloads = ["getppid", "pipe-pingpong"].map(declared);
+        let workloads = ["getppid", "pipe-pingpong"].map(|name| Arc::clone(declared(name)));
         let saved = measure(lab(), &build, &workloads);
         let home = fresh("plain-home");
         let plain = Lab::open(&home, LabSettings { snapshots: SnapshotUse::Never, ..LabSettings::default() }).unwrap();
@@ -87,11 +89,11 @@ fn a_workload_added_to_the_agent_leaves_the_others_alone() {
     assert!(before.agent != after.agent, "the agent did not change");
     assert!(before.init == after.init, "the first program holds no workload and must not change");
     let build = build("deb:6.12");
-    let all: Vec<&'static Workload> = MICRO.workloads.iter().collect();
+    let all = &MICRO.workloads;
     let measured = |programs: Programs| {
         let home = fresh("one-more-home");
         let lab = Lab::open(&home, LabSettings { programs, ..LabSettings::default() }).unwrap();
-        measure(&lab, &same_build(&lab, &build), &all)
+        measure(&lab, &same_build(&lab, &build), all)
     };
     let (before, after) = (measured(before), measured(after));
     let mut equal = 0;

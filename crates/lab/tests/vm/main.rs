@@ -17,7 +17,7 @@ mod tools;
 mod truthful;
 
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use lab::{Dumps, Event, Lab, LabError, LabSettings, Measurement, Plan, Reuse};
 use model::{Build, KernelName, MICRO, Outcome, Run, Workload, WorkloadResult};
@@ -38,8 +38,8 @@ fn kernels() -> &'static [&'static str] {
 }
 
 /// Each second of the workloads, for stories that are told of each: all of them where nothing is to be left out.
-fn each_second(workloads: &'static [Workload]) -> Vec<&'static Workload> {
-    workloads.iter().step_by(if full() { 1 } else { 2 }).collect()
+fn each_second(workloads: &[Arc<Workload>]) -> Vec<Arc<Workload>> {
+    workloads.iter().step_by(if full() { 1 } else { 2 }).cloned().collect()
 }
 
 /// The lab that most stories share.
@@ -62,13 +62,8 @@ fn same_build(other: &Lab, build: &Build) -> Build {
     other.build(&KernelName::Path(build.boot_file().path.clone()), &|_| {}).unwrap()
 }
 
-fn declared(name: &str) -> &'static Workload {
+fn declared(name: &str) -> &'static Arc<Workload> {
     model::workloads().into_iter().find(|workload| workload.name == name).unwrap()
-}
-
-/// A workload that is not in the suite, for as long as the test runs.
-fn leaked(workload: Workload) -> &'static Workload {
-    Box::leak(Box::new(workload))
 }
 
 /// A workload of a build with the first replicate.
@@ -80,7 +75,7 @@ fn first<'a>(build: &'a Build, workload: &'a Workload) -> Measurement<'a> {
 fn measured_run(
     lab: &Lab,
     build: &Build,
-    workloads: &[&'static Workload],
+    workloads: &[Arc<Workload>],
     notify: &(dyn Fn(Event) + Sync),
 ) -> Result<Run, LabError> {
     let plan = Plan {
@@ -98,7 +93,7 @@ fn measured_run(
 }
 
 /// Measures workloads with one seed and returns their results in the order asked for.
-fn measure(lab: &Lab, build: &Build, workloads: &[&'static Workload]) -> Vec<WorkloadResult> {
+fn measure(lab: &Lab, build: &Build, workloads: &[Arc<Workload>]) -> Vec<WorkloadResult> {
     measured_run(lab, build, workloads, &|_| {}).unwrap().results
 }
 

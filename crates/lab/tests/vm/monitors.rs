@@ -15,7 +15,7 @@ fn monitors_see_the_workload_and_measurements_do_not_see_them() {
     for kernel in kernels() {
         let build = build(kernel);
         let faults = declared("fault-anon");
-        let before = measure(lab(), &build, &[faults]);
+        let before = measure(lab(), &build, std::slice::from_ref(faults));
         let seen = lab().observe(first(&build, faults), 0).unwrap().unwrap();
         // Each operation is a fault.
         let operations = faults.operations * u64::from(faults.warm_up + faults.iterations);
@@ -25,7 +25,7 @@ fn monitors_see_the_workload_and_measurements_do_not_see_them() {
         let calls = lab().observe(first(&build, declared("getppid")), 0).unwrap().unwrap();
         assert!(grown(&calls, "pgfault") < operations / 10, "{kernel}");
         assert_eq!(lab().observe(first(&build, faults), 0).unwrap().unwrap(), seen, "{kernel}: the same again");
-        let after = measure(lab(), &build, &[faults]);
+        let after = measure(lab(), &build, std::slice::from_ref(faults));
         assert_eq!(samples(&before[0]), samples(&after[0]), "{kernel}");
     }
 }

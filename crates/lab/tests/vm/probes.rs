@@ -1,28 +1,34 @@
 //! Workloads exercise what they say: the kernel functions that each declares are entered, once per operation or more.
 
+use std::sync::Arc;
+
 use model::{MICRO, Workload};
 
 use crate::{build, each_second, kernels, lab};
 
 #[test]
 fn workloads_enter_the_functions_they_declare() {
-    entered(each_second(MICRO.workloads));
+    entered(each_second(&MICRO.workloads));
 }
 
 /// Probes the functions that workloads declare.
-pub(crate) fn entered(workloads: Vec<&'static Workload>) {
+pub(crate) fn entered(workloads: Vec<Arc<Workload>>) {
     let mut wrong = Vec::new();
     for kernel in kernels() {
         let build = build(kernel);
         for declared in workloads.iter().filter(|workload| !workload.exercises.is_empty()) {
             // Probes are slow, and a tenth of the operations shows the same.
-            let short =
-                Workload { operations: declared.operations.div_ceil(10), warm_up: 0, iterations: 1, ..**declared };
+            let short = Workload {
+                operations: declared.operations.div_ceil(10),
+                warm_up: 0,
+                iterations: 1,
+                ..(**declared).clone()
+            };
             let probed = lab().probe(&build, &short).unwrap();
             for names in declared.exercises {
                 let hits: u64 = probed.hits.iter().filter(|(f, _)| names.contains(&f.as_str())).map(|(_, n)| n).sum();
                 if hits < probed.operations {
-                    let (name, operations) = (declared.name, probed.operations);
+                    let (name, operations) = (&declared.name, probed.operations);
                     wrong.push(format!("{kernel}: {name}: {names:?} entered {hits} times in {operations} operations"));
                 }
             }
@@ -35,7 +41,7 @@ pub(crate) fn entered(workloads: Vec<&'static Workload>) {
 fn an_uncontended_mutex_stays_in_user_space() {
     let build = build("deb:6.12");
     let mutex = crate::declared("mutex-uncontended");
-    let probed = lab().probe(&build, &Workload { exercises: &[&["do_futex"]], ..*mutex }).unwrap();
+    let probed = lab().probe(&build, &Workload { exercises: &[&["do_futex"]], ..(**mutex).clone() }).unwrap();
     let entered = probed.hits.iter().map(|(_, hits)| hits).sum::<u64>();
     assert_eq!(probed.hits.len(), 1, "do_futex cannot be probed");
     assert!(entered < 100, "do_futex was entered {entered} times in {} operations", probed.operations);

@@ -12,8 +12,7 @@ const APART: f64 = 0.001;
 
 /// Measures the whole suite on one kernel and returns each workload's profile.
 fn profiles(build: &Build) -> Vec<Profile> {
-    let workloads: Vec<_> = MICRO.workloads.iter().collect();
-    let run = measured_run(lab(), build, &workloads, &|_| {}).unwrap();
+    let run = measured_run(lab(), build, &MICRO.workloads, &|_| {}).unwrap();
     let results = run.results.iter().map(|result| {
         let profile = lab().profile(&run.id, &result.workload).unwrap().unwrap();
         assert_eq!(result.counted, profile.regions, "{}", result.workload);
@@ -32,8 +31,8 @@ fn every_workload_has_a_profile_that_adds_up_and_repeats() {
     for kernel in kernels() {
         let build = build(kernel);
         let (first, second) = (profiles(&build), profiles(&build));
-        let runs = first.iter().zip(&second).zip(MICRO.workloads);
-        let all: String = runs.map(|((first, second), workload)| differences(workload.name, first, second)).collect();
+        let runs = first.iter().zip(&second).zip(&MICRO.workloads);
+        let all: String = runs.map(|((first, second), workload)| differences(&workload.name, first, second)).collect();
         assert!(all.is_empty(), "{kernel}: two runs, two profiles:\n{all}");
     }
 }
@@ -53,7 +52,7 @@ fn differences(workload: &str, first: &Profile, second: &Profile) -> String {
 #[test]
 fn the_profile_names_what_the_workload_is_about() {
     let build = build("deb:6.12");
-    let run = measured_run(lab(), &build, &[declared("getppid")], &|_| {}).unwrap();
+    let run = measured_run(lab(), &build, std::slice::from_ref(declared("getppid")), &|_| {}).unwrap();
     let profile = lab().profile(&run.id, "getppid").unwrap().unwrap();
     let line = profile.lines.iter().find(|line| line.symbol == "__x64_sys_getppid").unwrap();
     assert_eq!(line.calls, profile.operations);
@@ -68,7 +67,7 @@ fn the_call_tree_is_of_the_same_instructions() {
     let build = build("deb:6.12");
     for name in ["getppid", "fault-anon", "fork-exec", "pipe-pingpong"] {
         let workload = declared(name);
-        let run = measured_run(lab(), &build, &[workload], &|_| {}).unwrap();
+        let run = measured_run(lab(), &build, std::slice::from_ref(workload), &|_| {}).unwrap();
         let profile = lab().profile(&run.id, name).unwrap().unwrap();
         // Refused by the lab if it is not of the very instructions that were counted.
         let tree = lab().follow_calls(first(&build, workload), &profile).unwrap().unwrap().tree;
@@ -96,8 +95,8 @@ fn sum(modelled: &Modelled, event: CostEvent) -> u64 {
 fn a_simulated_processor_changes_nothing_and_says_the_same_each_time() {
     let build = build("deb:6.12");
     let workload = declared("pipe-pingpong");
-    let run = measured_run(lab(), &build, &[workload], &|_| {}).unwrap();
-    let profile = lab().profile(&run.id, workload.name).unwrap().unwrap();
+    let run = measured_run(lab(), &build, std::slice::from_ref(workload), &|_| {}).unwrap();
+    let profile = lab().profile(&run.id, &workload.name).unwrap().unwrap();
     // Refused by the lab if the guest did anything else than when it was counted.
     let simulate = |model: &str| {
         let model = CostModel::parse(model).unwrap();

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use lab::{Dumps, Event, Lab, LabError, LabSettings, Plan, Reuse};
 use model::{Guilt, MICRO, Outcome, Run};
@@ -27,7 +27,7 @@ fn run_with(name: &str, script: &str) -> (Result<Vec<Vec<Run>>, LabError>, Vec<S
     let plan = Plan {
         sides: vec![&build],
         suite: &MICRO,
-        workloads: vec![declared("getppid")],
+        workloads: vec![Arc::clone(declared("getppid"))],
         replicates: vec![1],
         machines: 1,
         reuse: Reuse::Nothing,
@@ -84,7 +84,7 @@ fn a_qemu_without_plugins_measures_the_same_and_says_that_it_does_not_count() {
     let home = fresh("plain-qemu-home");
     let lab = Lab::open(&home, LabSettings { qemu: Some(path), ..LabSettings::default() }).unwrap();
     let build = same_build(&lab, &build("deb:6.12"));
-    let workloads = [declared("getppid")];
+    let workloads = [Arc::clone(declared("getppid"))];
     let told = Mutex::new(Vec::new());
     let run = measured_run(&lab, &build, &workloads, &|event| told.lock().unwrap().push(event)).unwrap();
     assert!(lab.profile(&run.id, "getppid").unwrap().is_none());

@@ -1,36 +1,38 @@
 //! The reclaim suite: the same again to the last bit, what moves its figures and what does not, and what is said where
 //! something is missing. Its costs per operation depend on how many operations there are: doubling them proves nothing.
 
+use std::sync::Arc;
+
 use lab::{Dumps, Plan, Reuse};
 use model::{Equipment, FailureReason, GuestModule, MonitorFile, Outcome, RECLAIM, Reading, Workload, WorkloadResult};
 
-use crate::{build, declared, first, full, kernels, lab, leaked, samples};
+use crate::{build, declared, first, full, kernels, lab, samples};
 
 /// A workload with as few operations and iterations as show something.
 fn little(name: &str) -> Workload {
     let whole = declared(name);
-    Workload { operations: whole.operations.div_ceil(4), iterations: 3, warm_up: 0, ..*whole }
+    Workload { operations: whole.operations.div_ceil(4), iterations: 3, warm_up: 0, ..(**whole).clone() }
 }
 
 /// The same with another equipment.
-fn with_modules(name: &str, modules: &'static [GuestModule]) -> &'static Workload {
+fn with_modules(name: &str, modules: &'static [GuestModule]) -> Arc<Workload> {
     let little = little(name);
-    leaked(Workload { equipment: Equipment { modules, ..little.equipment }, ..little })
+    Arc::new(Workload { equipment: Equipment { modules, ..little.equipment }, ..little })
 }
 
 /// Measures with one seed; results in the order asked for, whatever machine they are from.
-fn results(kernel: &str, workloads: &[&'static Workload]) -> Vec<WorkloadResult> {
+fn results(kernel: &str, workloads: &[Arc<Workload>]) -> Vec<WorkloadResult> {
     results_of(kernel, workloads, 1)
 }
 
-fn results_of(kernel: &str, workloads: &[&'static Workload], seed: u64) -> Vec<WorkloadResult> {
+fn results_of(kernel: &str, workloads: &[Arc<Workload>], seed: u64) -> Vec<WorkloadResult> {
     let build = build(kernel);
     let (replicates, reuse, dumps) = (vec![seed], Reuse::Nothing, Dumps::Drop);
     let workloads = workloads.to_vec();
     let plan = Plan { sides: vec![&build], suite: &RECLAIM, workloads, replicates, machines: 2, reuse, dumps };
     let runs = lab().carry_out(&plan, &|_| {}).unwrap().remove(0);
-    let found = |wanted: &&Workload| {
-        let machine = lab().machines(&[wanted]).unwrap().remove(0);
+    let found = |wanted: &Arc<Workload>| {
+        let machine = lab().machines(std::slice::from_ref(wanted)).unwrap().remove(0);
         let of_machine = runs.iter().filter(|run| run.machine == machine.id);
         of_machine.flat_map(|run| &run.results).find(|result| result.workload == wanted.name).unwrap().clone()
     };
@@ -45,10 +47,10 @@ fn value(result: &WorkloadResult) -> f64 {
 fn the_same_seed_gives_the_same_samples_although_a_page_more_would_not() {
     for kernel in kernels() {
         let few = ["memcachetest-50", "io-duration-50", "swaptotal-50", "minorfaults-50", "reclaim-anon"];
-        let all: Vec<&'static Workload> = if full() {
-            RECLAIM.workloads.iter().map(|workload| leaked(little(workload.name))).collect()
+        let all: Vec<Arc<Workload>> = if full() {
+            RECLAIM.workloads.iter().map(|workload| Arc::new(little(&workload.name))).collect()
         } else {
-            few.iter().map(|name| leaked(little(name))).collect()
+            few.iter().map(|name| Arc::new(little(name))).collect()
         };
         let (once, again) = (results(kernel, &all), results(kernel, &all));
         for (once, again) in once.iter().zip(&again) {
@@ -86,18 +88,19 @@ const HARDER: &[(&str, (Change, f64), Option<Change>)] = &[
     ("reclaim-slow", (Change::Disk(SLOWER_SCSI), 1.1), None),
 ];
 
-fn changed(name: &str, change: Change) -> &'static Workload {
+fn changed(name: &str, change: Change) -> Arc<Workload> {
     let little = little(name);
     let equipment = match change {
         Change::Disk(modules) => Equipment { modules, ..little.equipment },
         Change::MemoryMib(memory_mib) => Equipment { memory_mib, ..little.equipment },
     };
-    leaked(Workload { equipment, ..little })
+    Arc::new(Workload { equipment, ..little })
 }
 
 /// Returns the values of a job with each of the seeds, the smallest first.
-fn values(workload: &'static Workload, seeds: u64) -> Vec<f64> {
-    let mut values: Vec<f64> = (1..=seeds).map(|seed| value(&results_of("deb:6.12", &[workload], seed)[0])).collect();
+fn values(workload: &Arc<Workload>, seeds: u64) -> Vec<f64> {
+    let mut values: Vec<f64> =
+        (1..=seeds).map(|seed| value(&results_of("deb:6.12", &[Arc::clone(workload)], seed)[0])).collect();
     values.sort_by(f64::total_cmp);
     values
 }
@@ -110,15 +113,15 @@ fn a_cost_follows_what_a_job_waits_for_and_nothing_else() {
     // The first two with one seed in every gate, all of them with three in `make test-full`.
     let (jobs, seeds) = if full() { (HARDER.len(), 3) } else { (2, 1) };
     for (name, (change, least), other) in HARDER.iter().take(jobs) {
-        let plain = values(leaked(little(name)), seeds);
-        let harder = values(changed(name, *change), seeds);
+        let plain = values(&Arc::new(little(name)), seeds);
+        let harder = values(&changed(name, *change), seeds);
         println!("{name} {plain:.0?}, harder {harder:.0?}");
         let (lowest, highest) = (plain[0], plain[plain.len() - 1]);
         if harder[0] < least * highest {
             wrong.push(format!("{name}: {plain:.0?} became {harder:.0?}"));
         }
         let Some(other) = other else { continue };
-        let beside = values(changed(name, *other), seeds);
+        let beside = values(&changed(name, *other), seeds);
         println!("{name} {plain:.0?}, beside something else {beside:.0?}");
         let apart = 1.0 + f64::from(model::spread_percent(name).unwrap()) / 100.0;
         let median = beside[beside.len() / 2];
@@ -142,7 +145,7 @@ fn no_job_is_without_something_that_makes_it_harder() {
 #[test]
 fn more_io_takes_longer_and_faults_and_swaps_the_more() {
     let names = ["io-duration-0", "io-duration-50", "io-duration-400", "memcachetest-0", "memcachetest-400"];
-    let asked: Vec<&'static Workload> = names.iter().map(|name| leaked(little(name))).collect();
+    let asked: Vec<Arc<Workload>> = names.iter().map(|name| Arc::new(little(name))).collect();
     let found: Vec<f64> = results("deb:6.12", &asked).iter().map(value).collect();
     println!("{found:?}");
     assert!(found[0].abs() < f64::EPSILON, "no IO takes no time");
@@ -160,13 +163,13 @@ fn seeds_are_no_further_apart_than_is_declared() {
         return;
     }
     let build = build("deb:6.12");
-    let workloads: Vec<&'static Workload> = RECLAIM.workloads.iter().collect();
+    let workloads = RECLAIM.workloads.clone();
     let (replicates, reuse, dumps) = ((1..=5).collect(), Reuse::Nothing, Dumps::Drop);
     let plan = Plan { sides: vec![&build], suite: &RECLAIM, workloads, replicates, machines: 2, reuse, dumps };
     let runs = lab().carry_out(&plan, &|_| {}).unwrap().remove(0);
     let mut wrong = Vec::new();
-    for workload in RECLAIM.workloads {
-        let spread_percent = model::spread_percent(workload.name).unwrap();
+    for workload in &RECLAIM.workloads {
+        let spread_percent = model::spread_percent(&workload.name).unwrap();
         let results = runs.iter().flat_map(|run| &run.results).filter(|result| result.workload == workload.name);
         let values: Vec<f64> = results.map(value).collect();
         assert_eq!(values.len(), 5, "{}", workload.name);
@@ -175,7 +178,7 @@ fn seeds_are_no_further_apart_than_is_declared() {
         let spread = if mean > 0.0 { 100.0 * deviation / mean } else { 0.0 };
         println!("{:<18} {spread:.1} % between seeds, declared {spread_percent} %", workload.name);
         if spread > SPREAD_TOLERANCE * f64::from(spread_percent) {
-            wrong.push(workload.name);
+            wrong.push(&*workload.name);
         }
     }
     assert!(wrong.is_empty(), "{wrong:?}");
@@ -220,7 +223,7 @@ fn reclaim_on_purpose_enters_what_it_declares() {
 
 #[test]
 fn what_is_missing_is_said_of_the_workload_and_the_others_go_on() {
-    let bare = leaked(Workload { equipment: Equipment::PLAIN, ..little("reclaim-anon") });
+    let bare = Arc::new(Workload { equipment: Equipment::PLAIN, ..little("reclaim-anon") });
     let anon = little("reclaim-anon");
     let only_zram = with_modules("reclaim-file", &anon.equipment.modules[..4]);
     let asked = [bare, only_zram];
@@ -235,7 +238,7 @@ fn a_guest_that_runs_out_of_memory_in_the_middle_says_so() {
     // Two links at a time take more than the guest and a swap of the same size hold.
     let builds = little("mbuild-all");
     let small = Equipment { memory_mib: 80, ..builds.equipment };
-    let found = results("deb:6.12", &[leaked(Workload { equipment: small, ..builds })]);
+    let found = results("deb:6.12", &[Arc::new(Workload { equipment: small, ..builds })]);
     let Outcome::Failed(failure) = &found[0].outcome else { panic!("{:?}", found[0].outcome) };
     assert_eq!(failure.reason, FailureReason::OutOfMemory, "{}", failure.console_tail);
 }

@@ -1,5 +1,7 @@
 //! The experiment on reverse mappings: costs that move with what they stress, space that is what arithmetic says.
 
+use std::sync::Arc;
+
 use lab::Lab;
 use model::{
     Build, ENTRIES_PER_TABLE, RMAP, RmapCase, RmapCell, RmapCost, RmapMeasured, RmapOperation, RmapOutcome, Workload,
@@ -109,9 +111,9 @@ fn what_does_not_fit_says_so() {
 }
 
 /// Some of the suite; all of it for whoever sets MARVIN_FULL, as `make test-full` does.
-fn some() -> Vec<&'static Workload> {
+fn some() -> Vec<Arc<Workload>> {
     let few = ["rmap-sparse-map", "rmap-anon-fork"];
-    RMAP.workloads.iter().filter(|workload| full() || few.contains(&workload.name)).collect()
+    RMAP.workloads.iter().filter(|workload| full() || few.contains(&&*workload.name)).cloned().collect()
 }
 
 #[test]

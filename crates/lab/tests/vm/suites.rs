@@ -1,5 +1,7 @@
 //! The suites made after older tests: exact, and about what they say.
 
+use std::sync::Arc;
+
 use lab::{Lab, LabSettings};
 use model::{Steadiness, Workload};
 
@@ -7,21 +9,23 @@ use crate::fresh::fresh;
 use crate::{build, declared, full, kernels, lab, measure, same_build, samples};
 
 /// One of each group; all of them where nothing is to be left out.
-fn some() -> Vec<&'static Workload> {
+fn some() -> Vec<Arc<Workload>> {
     let new = model::workloads().into_iter().filter(|workload| {
         // Those are robust, not exact: `reclaim.rs` says what holds for them.
         !workload.source.is_empty() && workload.steadiness == Steadiness::Steady
     });
     if full() {
-        return new.collect();
+        return new.cloned().collect();
     }
     let mut groups = std::collections::BTreeSet::new();
     let several = ["pft-thr-4", "hackbench-thr-sock", "sdet-like-16", "build-like-12", "tbench-like-4", "udp-recv-64"];
-    new.filter(|workload| groups.insert(model::group_of(workload)) || several.contains(&workload.name)).collect()
+    new.filter(|workload| groups.insert(model::group_of(workload)) || several.contains(&&*workload.name))
+        .cloned()
+        .collect()
 }
 
 /// Half of them, for the dearest stories; all of them where nothing is to be left out.
-fn half() -> Vec<&'static Workload> {
+fn half() -> Vec<Arc<Workload>> {
     some().into_iter().step_by(if full() { 1 } else { 2 }).collect()
 }
 
@@ -84,7 +88,7 @@ const HARDER: &[(&str, &str, &str)] = &[
 fn no_group_is_without_something_that_makes_it_harder() {
     let groups: Vec<&str> = HARDER.iter().map(|(name, ..)| model::group_of(declared(name))).collect();
     for workload in model::workloads() {
-        let made_after = model::experiment_of(workload.name).is_some() && workload.steadiness == Steadiness::Steady;
+        let made_after = model::experiment_of(&workload.name).is_some() && workload.steadiness == Steadiness::Steady;
         // STREAM stays in user code: no function of the kernel makes it dearer, only more of it does (`truthful.rs`).
         let in_kernel = !workload.exercises.is_empty();
         if made_after && in_kernel {
@@ -109,7 +113,7 @@ fn a_cost_follows_what_is_stressed_and_nothing_else() {
             let functions: &'static [&'static str] = Vec::leak(vec![probed]);
             let exercises: &'static [&'static [&'static str]] =
                 if probed.is_empty() { &[] } else { Vec::leak(vec![functions]) };
-            let workload = Workload { exercises, ..*declared(name) };
+            let workload = Workload { exercises, ..(**declared(name)).clone() };
             let probed = lab().probe(&build, &workload).unwrap();
             let ticks: Vec<f64> = probed.ticks.iter().map(|ticks| *ticks as f64).collect();
             let median = stats::median_without_first(&ticks).unwrap() / workload.operations as f64;

@@ -165,12 +165,12 @@ fn every_shipped_tool_runs_says_the_same_twice_and_how_far_it_spreads() {
         let runs = run(kernel, &words, &SEEDS);
         for row in words.iter().flat_map(|word| TOOLS.select(word)) {
             let of_seed = |seed: u64| runs.iter().filter(|run| run.seed == seed).cloned().collect::<Vec<_>>();
-            let found = SEEDS.map(|seed| outcome(&of_seed(seed), row.name));
+            let found = SEEDS.map(|seed| outcome(&of_seed(seed), &row.name));
             for (said, _) in &found {
                 assert_eq!(said, "completed", "{kernel} {}", row.name);
             }
-            assert_eq!(outcome(&again, row.name), found[0], "{kernel} {}", row.name);
-            println!("{}", spread_of(kernel, row, &found.map(|(_, samples)| samples)));
+            assert_eq!(outcome(&again, &row.name), found[0], "{kernel} {}", row.name);
+            println!("{}", spread_of(kernel, &row, &found.map(|(_, samples)| samples)));
         }
     }
 }

@@ -1,22 +1,24 @@
 //! Workloads measure what they say: twice the operations take twice the time.
 
+use std::sync::Arc;
+
 use model::{MICRO, Workload};
 
-use crate::{build, each_second, lab, leaked, measure, samples};
+use crate::{build, each_second, lab, measure, samples};
 
 /// How far from twice the time twice the operations may take.
 const TOLERANCE: f64 = 0.02;
 
 #[test]
 fn twice_the_operations_take_twice_the_time() {
-    doubled(each_second(MICRO.workloads));
+    doubled(each_second(&MICRO.workloads));
 }
 
 /// Measures workloads with their operations and with twice as many.
-pub(crate) fn doubled(once: Vec<&'static Workload>) {
+pub(crate) fn doubled(once: Vec<Arc<Workload>>) {
     let build = build("deb:6.12");
-    let twice: Vec<&'static Workload> =
-        once.iter().map(|w| leaked(Workload { operations: w.operations * 2, ..**w })).collect();
+    let twice: Vec<Arc<Workload>> =
+        once.iter().map(|w| Arc::new(Workload { operations: w.operations * 2, ..(**w).clone() })).collect();
     let (once, twice) = (measure(lab(), &build, &once), measure(lab(), &build, &twice));
     let mut wrong = Vec::new();
     for (once, twice) in once.iter().zip(&twice) {

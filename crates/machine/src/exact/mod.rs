@@ -350,7 +350,7 @@ impl Backend for Exact {
             pairs.push(("equipment.modules".to_owned(), modules));
         }
         if files.is_some() {
-            let name = match equipment.files {
+            let name = match &equipment.files {
                 ExtraFiles::None => "",
                 ExtraFiles::Image(name) => name,
             };
@@ -368,7 +368,7 @@ impl Backend for Exact {
             scratch: self.scratch.clone(),
             snapshots: Arc::clone(&self.snapshots),
             settings: self.settings.clone(),
-            equipment: *equipment,
+            equipment: equipment.clone(),
             files: files.map(Path::to_owned),
         }))
     }

@@ -2,7 +2,7 @@
 //! were measured on. Nothing of it is stored.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use lab::{Lab, Measurement};
 use model::{Build, CallTree, CostModel, Modelled, Profile, Run, Workload};
@@ -22,7 +22,7 @@ pub(crate) struct Measured<'a> {
     pub(crate) builds: &'a [Build],
     pub(crate) runs: &'a [Vec<Run>],
     /// Workloads that have a ledger.
-    pub(crate) workloads: &'a [&'static Workload],
+    pub(crate) workloads: &'a [Arc<Workload>],
     pub(crate) progress: &'a Progress,
 }
 
@@ -63,12 +63,12 @@ pub(crate) fn follow(measured: Measured<'_>) -> anyhow::Result<Followed> {
                 let profiles =
                     |side: &[lab::Followed]| side.iter().map(|f| f.expanded.clone()).collect::<Option<Vec<_>>>();
                 if let (Some(base), Some(new)) = (profiles(&base), profiles(&new)) {
-                    followed.expanded.extend(Ledger::new(workload.name, &base, &new));
+                    followed.expanded.extend(Ledger::new(&workload.name, &base, &new));
                 }
                 let trees = |side: Vec<lab::Followed>| side.into_iter().map(|f| f.tree).collect::<Vec<CallTree>>();
-                followed.calls.extend(CallDifference::new(workload.name, &trees(base), &trees(new)));
+                followed.calls.extend(CallDifference::new(&workload.name, &trees(base), &trees(new)));
             }
-            Err(why) => followed.without.push((workload.name.to_owned(), why)),
+            Err(why) => followed.without.push((workload.name.to_string(), why)),
         }
     }
     Ok(followed)
@@ -83,9 +83,9 @@ pub(crate) fn simulate(measured: Measured<'_>, model: &CostModel) -> anyhow::Res
     for (index, workload) in measured.workloads.iter().enumerate() {
         match sides(&mut done, index) {
             Ok([base, new]) => {
-                simulated.differences.extend(ModelDifference::new(workload.name, model, [&base, &new]));
+                simulated.differences.extend(ModelDifference::new(&workload.name, model, [&base, &new]));
             }
-            Err(why) => simulated.without.push((workload.name.to_owned(), why)),
+            Err(why) => simulated.without.push((workload.name.to_string(), why)),
         }
     }
     Ok(simulated)
@@ -108,8 +108,8 @@ impl Measured<'_> {
         self.progress.again(what, queue.lock().unwrap_or_else(PoisonError::into_inner).len());
         let done: Mutex<Done<T>> = Mutex::default();
         let one = |(index, side, run): Item<'_>| -> anyhow::Result<()> {
-            let workload = self.workloads[index];
-            let Some(profile) = self.lab.profile(&run.id, workload.name)? else { return Ok(()) };
+            let workload = &self.workloads[index];
+            let Some(profile) = self.lab.profile(&run.id, &workload.name)? else { return Ok(()) };
             let of = Measurement { build: &self.builds[side], workload, replicate: run.seed };
             let result = action(of, &profile)?;
             done.lock()

@@ -1,6 +1,7 @@
 //! `marvin bisect`: which commits between two made a workload better or worse.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use history::{Found, FoundCulprit};
 use kernel::{BuildCache, History, Sources, Step};
@@ -37,14 +38,14 @@ pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<
     let sources = Sources::open(&cache)?;
     let history = sources.repository().history(&command.good, &command.bad)?;
     if command.dry_run {
-        answer.write(plan(command, (&history, &sources), (workload, store(arguments)?))?)?;
+        answer.write(plan(command, (&history, &sources), (&workload, store(arguments)?))?)?;
         return Ok(Exit::Fine);
     }
     let store = Some(store(arguments)?);
     let lab = open_lab(arguments, LabSettings { store, sources: settings, ..LabSettings::default() })?;
     let progress = Progress::new(arguments.quiet);
     let reuse = if command.force { Reuse::Nothing } else { Reuse::Stored };
-    let mut log = BisectionLog::open(&home, &identity(command, (&history, workload, &lab, &sources)), reuse)?;
+    let mut log = BisectionLog::open(&home, &identity(command, (&history, &workload, &lab, &sources)), reuse)?;
     if log.resumed() > 0 {
         let were = if log.resumed() == 1 { "commit was" } else { "commits were" };
         progress.say(&format!("{} {were} measured before; --force measures anew", log.resumed()));
@@ -60,13 +61,13 @@ pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<
         lab: &lab,
         sources: &sources,
         suite,
-        workload,
+        workload: Arc::clone(&workload),
         machines: machines_of(command.jobs),
         reuse,
         step: |step| progress.step(&name.borrow(), &step),
         event: |event| progress.event(&event),
     };
-    let ended = lab::bisect((&history, &question(command, workload)), &mut prober, &mut log, &notify)?;
+    let ended = lab::bisect((&history, &question(command, &workload)), &mut prober, &mut log, &notify)?;
     let findings = match ended {
         Bisected::Refused(why) => {
             progress.end();
@@ -84,7 +85,7 @@ pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<
         headlines: &headlines,
         ledgers: &ledgers,
         entries: log.entries(),
-        workload,
+        workload: &workload,
         ends: (history.good(), history.bad()),
         machine: &lab.machine().summary,
         configuration: configuration(command, &sources),
@@ -122,14 +123,14 @@ fn ledger<S: Fn(Step), E: Fn(Event) + Sync>(
     let plan = Plan {
         sides: builds.iter().collect(),
         suite: prober.suite,
-        workloads: vec![prober.workload],
+        workloads: vec![Arc::clone(&prober.workload)],
         replicates: (1..=seeds).collect(),
         machines: prober.machines,
         reuse: Reuse::Stored,
         dumps: Dumps::Drop,
     };
     let runs = prober.lab.carry_out(&plan, &prober.event)?;
-    super::profile::ledger(prober.lab, &runs, prober.workload.name)
+    super::profile::ledger(prober.lab, &runs, &prober.workload.name)
 }
 
 /// Returns what the home keeps of the answer, for alerts to lead to.
@@ -140,7 +141,7 @@ fn found(command: &Bisect, told: &Told<'_>) -> Found {
         subject: headline.subject.clone(),
     });
     Found {
-        workload: told.workload.name.to_owned(),
+        workload: told.workload.name.to_string(),
         good: [command.good.clone(), told.ends.0.to_owned()],
         bad: [command.bad.clone(), told.ends.1.to_owned()],
         culprits: culprits.collect(),
@@ -156,8 +157,8 @@ fn question(command: &Bisect, workload: &Workload) -> BisectionQuestion {
     let confirm = if command.no_revert { Confirm::Nothing } else { Confirm::Revert };
     let seeds_first = machines_of(command.jobs);
     BisectionQuestion {
-        metric: workload.metric,
-        floor_percent: model::floor_percent(workload.name),
+        metric: workload.metric.clone(),
+        floor_percent: model::floor_percent(&workload.name),
         margin_percent: command.margin,
         intervals,
         noise,

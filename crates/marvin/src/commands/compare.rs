@@ -21,7 +21,7 @@ pub(crate) fn compare(arguments: &Arguments, command: &Compare) -> anyhow::Resul
     let builds = builds(&lab, &names, &progress)?;
     let seeds: Vec<u64> = (1..=if command.quick { 1 } else { command.seeds }).collect();
     prepare(&lab, &workloads, &progress)?;
-    let plan = plan(measure, (&builds, suite), &workloads, &seeds);
+    let plan = plan(measure, (&builds, &suite), &workloads, &seeds);
     let runs = measured(&lab, plan, &|event| progress.event(&event))?;
     progress.end();
     let machines = lab.machines(&workloads)?;

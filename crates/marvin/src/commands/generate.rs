@@ -59,15 +59,15 @@ fn workloads() -> String {
         Metric::COST.margin_percent,
     );
     let mut shown = BTreeSet::new();
-    for suite in SUITES {
+    for suite in SUITES.iter() {
         text.extend(["\n## ", suite.name, "\n\n", &capitalised(suite.purpose), ".\n\n"]);
-        if suite.workloads.iter().all(|workload| shown.contains(workload.name)) {
+        if suite.workloads.iter().all(|workload| shown.contains(&*workload.name)) {
             let names: Vec<String> = suite.workloads.iter().map(|workload| format!("`{}`", workload.name)).collect();
             text.extend(["These of the suites above: ", &names.join(", "), ".\n"]);
         } else {
             text.push_str(&table(suite));
         }
-        shown.extend(suite.workloads.iter().map(|workload| workload.name));
+        shown.extend(suite.workloads.iter().map(|workload| &*workload.name));
     }
     text
 }
@@ -79,15 +79,16 @@ fn capitalised(text: &str) -> String {
 
 /// A suite's workloads, and below what they are made after.
 fn table(suite: &Suite) -> String {
-    let scatters = suite.workloads.iter().any(|workload| spread_percent(workload.name).is_some());
-    let rows: String = suite.workloads.iter().map(row).collect();
+    let scatters = suite.workloads.iter().any(|workload| spread_percent(&workload.name).is_some());
+    let rows: String = suite.workloads.iter().map(|workload| row(workload)).collect();
     let head = if scatters {
         "| workload | stresses | one operation | operations per iteration | enters | between seeds |\n|---|---|---|---|---|---|\n"
     } else {
         "| workload | stresses | one operation | operations per iteration | enters |\n|---|---|---|---|---|\n"
     };
     let mut sources: Vec<(&str, Vec<String>)> = Vec::new();
-    for Workload { name, source, .. } in suite.workloads.iter().filter(|workload| !workload.source.is_empty()) {
+    for workload in suite.workloads.iter().filter(|workload| !workload.source.is_empty()) {
+        let Workload { name, source, .. } = &**workload;
         match sources.iter_mut().find(|(known, _)| known == source) {
             Some((_, names)) => names.push(format!("`{name}`")),
             None => sources.push((source, vec![format!("`{name}`")])),

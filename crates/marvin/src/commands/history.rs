@@ -46,7 +46,7 @@ pub(crate) fn read(arguments: &Arguments) -> anyhow::Result<Snapshot> {
 }
 
 fn unknown(history: &History, (workload, metric): (&str, Option<&str>), named: &[(&Key, &Series)]) -> String {
-    let known: BTreeSet<&str> = named.iter().map(|(_, series)| series.metric.name).collect();
+    let known: BTreeSet<&str> = named.iter().map(|(_, series)| &*series.metric.name).collect();
     if let (Some(metric), false) = (metric, known.is_empty()) {
         let known: Vec<&str> = known.into_iter().collect();
         return format!("`{workload}` has no metric `{metric}`, only {}", known.join(", "));

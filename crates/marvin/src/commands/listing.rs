@@ -1,5 +1,7 @@
 //! `marvin runs` and `marvin workloads`: what is there.
 
+use std::sync::Arc;
+
 use model::SUITES;
 use report::render::Listed;
 use store::Store;
@@ -24,7 +26,7 @@ pub(crate) fn runs(arguments: &Arguments, command: &Runs) -> anyhow::Result<Exit
 pub(crate) fn workloads(arguments: &Arguments, command: &Workloads) -> anyhow::Result<Exit> {
     let answer = Answer::open(None)?;
     let suites = match &command.suite {
-        Some(name) => vec![suite(name)?],
+        Some(name) => vec![Arc::clone(suite(name)?)],
         None => SUITES.to_vec(),
     };
     let text = report::render::workloads(&suites, &answer.styles(arguments.color));

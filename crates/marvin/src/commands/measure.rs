@@ -1,5 +1,7 @@
 //! What `compare` and `run` have in common: names to builds, words to workloads, a lab with its progress.
 
+use std::sync::Arc;
+
 use anyhow::Context;
 use lab::{Dumps, Lab, LabSettings, Plan, Reuse, Tools};
 use machine::SnapshotUse;
@@ -18,15 +20,15 @@ pub(crate) fn kernel_name(text: &str) -> anyhow::Result<KernelName> {
 }
 
 /// Finds a suite.
-pub(crate) fn suite(name: &str) -> anyhow::Result<&'static Suite> {
+pub(crate) fn suite(name: &str) -> anyhow::Result<&'static Arc<Suite>> {
     let unknown = || SelectionError::UnknownSuite(name.to_owned());
     model::suite(name).ok_or_else(|| explained(&unknown(), Vec::new(), Vec::new()).into())
 }
 
 /// What is to be measured.
 pub(crate) struct Chosen {
-    pub(crate) suite: &'static Suite,
-    pub(crate) workloads: Vec<&'static Workload>,
+    pub(crate) suite: Arc<Suite>,
+    pub(crate) workloads: Vec<Arc<Workload>>,
     /// The tools that there are.
     pub(crate) tools: Tools,
 }
@@ -41,14 +43,14 @@ pub(crate) fn choose(tools: Tools, suite_name: &str, words: &[String]) -> anyhow
     match model::choose(&tools.rows(), suite_name, words) {
         Ok(Choice { suite, workloads }) => Ok(Chosen { suite, workloads, tools }),
         Err(error) => {
-            let of_suite = model::suite(suite_name).into_iter().flat_map(names);
+            let of_suite = model::suite(suite_name).into_iter().flat_map(|suite| names(suite));
             Err(explained(&error, of_suite.collect(), tools.words()).into())
         }
     }
 }
 
 /// Chooses workloads, with a suggestion for a word that names none.
-pub(crate) fn workloads(suite: &'static Suite, words: &[String]) -> anyhow::Result<Vec<&'static Workload>> {
+pub(crate) fn workloads(suite: &Suite, words: &[String]) -> anyhow::Result<Vec<Arc<Workload>>> {
     model::select(suite, words).map_err(|error| explained(&error, names(suite).collect(), Vec::new()).into())
 }
 
@@ -70,16 +72,16 @@ fn explained(error: &SelectionError, of_suite: Vec<&str>, tools: Vec<&str>) -> W
 }
 
 /// Returns what stands for workloads of a suite.
-fn names(suite: &Suite) -> impl Iterator<Item = &'static str> {
-    suite.workloads.iter().flat_map(|workload| [workload.name, model::group_of(workload)])
+fn names(suite: &Suite) -> impl Iterator<Item = &str> {
+    suite.workloads.iter().flat_map(|workload| [&*workload.name, model::group_of(workload)])
 }
 
 /// Chooses one workload.
-pub(crate) fn workload(suite: &'static Suite, word: &str) -> anyhow::Result<&'static Workload> {
+pub(crate) fn workload(suite: &Suite, word: &str) -> anyhow::Result<Arc<Workload>> {
     match workloads(suite, &[word.to_owned()])?.as_slice() {
-        [one] => Ok(one),
+        [one] => Ok(Arc::clone(one)),
         many => {
-            let names: Vec<&str> = many.iter().map(|workload| workload.name).collect();
+            let names: Vec<&str> = many.iter().map(|workload| &*workload.name).collect();
             Err(WrongInput(format!("`{word}` stands for several workloads; name one: {}", names.join(", "))).into())
         }
     }
@@ -121,15 +123,15 @@ pub(crate) fn build(lab: &Lab, name: &KernelName, progress: &Progress) -> anyhow
 }
 
 /// Makes what guests carry of tools.
-pub(crate) fn prepare(lab: &Lab, workloads: &[&Workload], progress: &Progress) -> anyhow::Result<()> {
+pub(crate) fn prepare(lab: &Lab, workloads: &[Arc<Workload>], progress: &Progress) -> anyhow::Result<()> {
     lab.prepare(workloads, &|step| progress.step("tools", &step)).context("cannot make the guest image of a tool")
 }
 
 /// Returns the plan for these builds, workloads and seeds.
 pub(crate) fn plan<'a>(
     measure: &Measure,
-    (builds, suite): (&'a [Build], &'static Suite),
-    workloads: &[&'static Workload],
+    (builds, suite): (&'a [Build], &'a Suite),
+    workloads: &[Arc<Workload>],
     seeds: &[u64],
 ) -> Plan<'a> {
     Plan {

@@ -1,5 +1,7 @@
 //! `marvin monitors`: what kernels counted while a workload ran.
 
+use std::sync::Arc;
+
 use lab::{Lab, Measurement};
 use model::{Build, Machine, Observation, Workload};
 use report::monitors::{Monitored, Watched, heads};
@@ -27,8 +29,8 @@ pub(crate) fn monitors(arguments: &Arguments, command: &Monitors) -> anyhow::Res
     let mut texts = Vec::new();
     let mut failed = false;
     for workload in workloads {
-        let machine = &lab.machines(&[workload])?[0];
-        let seen = watch(&lab, &builds, workload, (command, &progress))?;
+        let machine = &lab.machines(&[Arc::clone(&workload)])?[0];
+        let seen = watch(&lab, &builds, &workload, (command, &progress))?;
         let title = format!("{}: {}, seed {}", workload.name, workload.stresses, command.seed);
         texts.push(match seen {
             Ok(seen) => rendered(&title, (machine, &builds), &seen, (command, &answer.styles(arguments.color)))?,

@@ -31,12 +31,12 @@ pub(crate) fn profile(arguments: &Arguments, command: &Profile) -> anyhow::Resul
     let runs = lab.carry_out(&plan, &|event| progress.event(&event))?;
     let (mut ledgers, mut missing, mut counted) = (Vec::new(), Vec::new(), Vec::new());
     for workload in workloads {
-        match ledger(&lab, &runs, workload.name)? {
+        match ledger(&lab, &runs, &workload.name)? {
             Ok(ledger) => {
                 ledgers.push(ledger);
                 counted.push(workload);
             }
-            Err(why) => missing.push((workload.name.to_owned(), why)),
+            Err(why) => missing.push((workload.name.to_string(), why)),
         }
     }
     let (machines, builds_of, workloads) = (machines(measure), &builds, &counted);

@@ -1,6 +1,7 @@
 //! `marvin report`: a comparison of runs that are kept.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use model::{
     Build, BuildId, Declared, Direction, LKP, MMTESTS, Machine, MachineId, Observation, Run, RunId, Workload,
@@ -45,7 +46,7 @@ pub(crate) fn report(arguments: &Arguments, command: &Report) -> anyhow::Result<
         imported(&suite, &names, command)?
     } else {
         let chosen = own(&suite, (arguments, command))?;
-        let measured = |workload: &&Workload| results().any(|result| result.workload == workload.name);
+        let measured = |workload: &Arc<Workload>| results().any(|result| result.workload == workload.name);
         Chosen { workloads: chosen.into_iter().filter(measured).collect(), without_direction: Vec::new() }
     };
     let question = Question {
@@ -121,19 +122,19 @@ fn watched(store: &Store, sides: &[Side<'_>]) -> anyhow::Result<Vec<Monitored>> 
 }
 
 /// Returns workloads of a suite of ours and, where none are chosen, those of external tools that may have been run with it.
-fn own(suite: &str, (arguments, command): (&Arguments, &Report)) -> anyhow::Result<Vec<&'static Workload>> {
+fn own(suite: &str, (arguments, command): (&Arguments, &Report)) -> anyhow::Result<Vec<Arc<Workload>>> {
     let tools = known_tools(arguments, &command.manifest)?;
     let of_tools = suite == tools.suite().name;
     let mut chosen = workloads(if of_tools { tools.suite() } else { self::suite(suite)? }, &command.workload)?;
     if command.workload.is_empty() && !of_tools {
-        chosen.extend(tools.suite().workloads);
+        chosen.extend(tools.suite().workloads.iter().cloned());
     }
     Ok(chosen)
 }
 
 /// The rows of a report.
 struct Chosen {
-    workloads: Vec<&'static Workload>,
+    workloads: Vec<Arc<Workload>>,
     /// Workloads that cannot be rows, for nobody knows which way they are good.
     without_direction: Vec<String>,
 }

@@ -1,5 +1,7 @@
 //! `marvin run`: one kernel through a suite.
 
+use std::sync::Arc;
+
 use model::Outcome;
 use report::render::Shown;
 
@@ -13,13 +15,13 @@ pub(crate) fn run(arguments: &Arguments, command: &Run) -> anyhow::Result<Exit> 
     let measure = &command.measure;
     let Chosen { suite, workloads, tools } = chosen(arguments, measure)?;
     let name = kernel_name(&command.kernel)?;
-    let declared = tools.suite().workloads;
+    let of_tools = Arc::clone(tools.suite());
     let lab = open_with(arguments, measure, tools)?;
     let progress = Progress::new(arguments.quiet);
     let builds = builds(&lab, std::slice::from_ref(&name), &progress)?;
     let [build] = &builds[..] else { unreachable!("one name gives one build") };
     let seeds: Vec<u64> = (1..=command.seeds).collect();
-    let plan = plan(measure, (&builds, suite), &workloads, &seeds);
+    let plan = plan(measure, (&builds, &suite), &workloads, &seeds);
     prepare(&lab, &workloads, &progress)?;
     let machines = lab.machines(&workloads)?;
     let runs = lab.carry_out(&plan, &|event| progress.event(&event))?.concat();
@@ -29,7 +31,7 @@ pub(crate) fn run(arguments: &Arguments, command: &Run) -> anyhow::Result<Exit> 
     let mut texts = Vec::new();
     for run in &runs {
         let machine = machines.iter().find(|machine| machine.id == run.machine).unwrap_or(lab.machine());
-        let shown = Shown { run, build, machine, declared, dumps: &lab.dumps(&run.id)? };
+        let shown = Shown { run, build, machine, declared: &of_tools.workloads, dumps: &lab.dumps(&run.id)? };
         texts.push(report::render::run(&shown, &styles));
     }
     answer.write(texts.join("\n"))?;

@@ -1,5 +1,7 @@
 //! `marvin series`: each commit of a series against the one before it, in one table.
 
+use std::sync::Arc;
+
 use anyhow::Context;
 use kernel::{BuildCache, KernelError, SourceError, Sources};
 use lab::{Lab, LabError};
@@ -48,10 +50,10 @@ pub(crate) fn series(arguments: &Arguments, command: &Series) -> anyhow::Result<
     }
     if !builds.is_empty() {
         prepare(&lab, &workloads, &progress)?;
-        fill(&lab, command, (&builds, &workloads, suite), (&mut rows, &progress))?;
+        fill(&lab, command, (&builds, &workloads, &suite), (&mut rows, &progress))?;
     }
     progress.end();
-    let names: Vec<&str> = workloads.iter().map(|workload| workload.name).collect();
+    let names: Vec<&str> = workloads.iter().map(|workload| &*workload.name).collect();
     let plural = if commits.len() == 1 { "" } else { "s" };
     let title = format!("{}..{}, {} commit{plural}", short(&older), short(&newer), commits.len());
     answer.write(table(&title, &rows, &names))?;
@@ -88,7 +90,7 @@ fn built(
 fn fill(
     lab: &Lab,
     command: &Series,
-    (builds, workloads, suite): (&[Build], &[&'static Workload], &'static model::Suite),
+    (builds, workloads, suite): (&[Build], &[Arc<Workload>], &model::Suite),
     (rows, progress): (&mut [Row], &Progress),
 ) -> anyhow::Result<()> {
     let mut images: Vec<Build> = Vec::new();

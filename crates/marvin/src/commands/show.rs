@@ -28,7 +28,8 @@ pub(crate) fn show(arguments: &Arguments, command: &Show) -> anyhow::Result<Exit
             let (build, machine) = (store.build(&run.build)?, store.machine(&run.machine)?);
             let dumps: Vec<String> = store.artefact_names(&id)?.into_iter().filter(|name| lab::is_dump(name)).collect();
             // Without their manifests what tools said is shown without units.
-            let declared = known_tools(arguments, &[]).map_or(&[][..], |tools| tools.suite().workloads);
+            let tools = known_tools(arguments, &[]).unwrap_or_default();
+            let declared = &tools.suite().workloads;
             let shown = Shown { run: &run, build: &build, machine: &machine, declared, dumps: &dumps };
             report::render::run(&shown, &answer.styles(arguments.color))
         }

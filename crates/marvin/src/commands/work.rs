@@ -164,7 +164,7 @@ fn done(arguments: &Arguments, job: &QueuedJob) -> anyhow::Result<Came> {
     super::measure::prepare(&lab, &workloads, &progress)?;
     let plan = Plan {
         sides: vec![&build],
-        suite,
+        suite: &suite,
         workloads,
         replicates: (1..=work.seeds).collect(),
         machines: machines_of(None),

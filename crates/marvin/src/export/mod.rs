@@ -228,7 +228,7 @@ fn of_result(result: &WorkloadResult, machine: MachineKind) -> [Value; 7] {
         reason,
         Value::Whole(iterations),
         value.map_or(Value::None, |value| Value::Number(value.value)),
-        unit.map_or(Value::None, |unit| Value::Text(unit.to_owned())),
+        unit.map_or(Value::None, |unit| Value::Text(unit.into_owned())),
         scale.map_or(Value::None, |scale| Value::Text(scale.to_owned())),
     ]
 }

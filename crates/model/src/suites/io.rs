@@ -1,5 +1,7 @@
 //! The io suite: files, after tiobench. There is no disk in the guest.
 
+use std::sync::{Arc, LazyLock};
+
 use super::{Texts, workload};
 use crate::{Suite, Workload};
 
@@ -18,17 +20,19 @@ const fn write(name: &'static str, stresses: &'static str) -> Workload {
 }
 
 /// The io suite.
-pub const IO: Suite = Suite {
-    name: "io",
-    purpose: "files, after tiobench; they are in memory, as the guest has no disk",
-    workloads: &[
-        read("tio-like-seqrd-1", "reading the page cache in order"),
-        read("tio-like-seqrd-4", "reading the page cache in order, four threads"),
-        read("tio-like-rndrd-1", "reading the page cache here and there"),
-        read("tio-like-rndrd-4", "reading the page cache here and there, four threads"),
-        write("tio-like-seqwr-1", "writing the page cache in order"),
-        write("tio-like-seqwr-4", "writing the page cache in order, four threads"),
-        write("tio-like-rndwr-1", "writing the page cache here and there"),
-        write("tio-like-rndwr-4", "writing the page cache here and there, four threads"),
-    ],
-};
+pub static IO: LazyLock<Arc<Suite>> = LazyLock::new(|| {
+    Suite::of(
+        "io",
+        "files, after tiobench; they are in memory, as the guest has no disk",
+        [
+            read("tio-like-seqrd-1", "reading the page cache in order"),
+            read("tio-like-seqrd-4", "reading the page cache in order, four threads"),
+            read("tio-like-rndrd-1", "reading the page cache here and there"),
+            read("tio-like-rndrd-4", "reading the page cache here and there, four threads"),
+            write("tio-like-seqwr-1", "writing the page cache in order"),
+            write("tio-like-seqwr-4", "writing the page cache in order, four threads"),
+            write("tio-like-rndwr-1", "writing the page cache here and there"),
+            write("tio-like-rndwr-4", "writing the page cache here and there, four threads"),
+        ],
+    )
+});

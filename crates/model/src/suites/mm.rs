@@ -1,5 +1,7 @@
 //! The mm suite: memory management, after AIM9, pft, STREAM, the page allocator microbenchmark and ebizzy.
 
+use std::sync::{Arc, LazyLock};
+
 use super::{Functions, Texts, workload};
 use crate::{Suite, Workload};
 
@@ -64,82 +66,84 @@ const fn aim9(name: &'static str, texts: (&'static str, &'static str, &'static s
 }
 
 /// The mm suite.
-pub const MM: Suite = Suite {
-    name: "mm",
-    purpose: "memory management, after AIM9, pft, STREAM, the page allocator microbenchmark and ebizzy",
-    workloads: &[
-        aim9(
-            "aim9-page",
-            (
-                "growing the heap and touching it",
-                "brk(2) up by a page and 32 writes to it; down by 16 pages after each 16",
-                "AIM9 page_test. Kept: steps, sizes and order. Differs: brk(2) itself instead of sbrk(3); a fixed \
+pub static MM: LazyLock<Arc<Suite>> = LazyLock::new(|| {
+    Suite::of(
+        "mm",
+        "memory management, after AIM9, pft, STREAM, the page allocator microbenchmark and ebizzy",
+        [
+            aim9(
+                "aim9-page",
+                (
+                    "growing the heap and touching it",
+                    "brk(2) up by a page and 32 writes to it; down by 16 pages after each 16",
+                    "AIM9 page_test. Kept: steps, sizes and order. Differs: brk(2) itself instead of sbrk(3); a fixed \
                  number of operations instead of 15 s",
+                ),
+                2_048,
+                &[&["__x64_sys_brk"], ANON_FAULT],
             ),
-            2_048,
-            &[&["__x64_sys_brk"], ANON_FAULT],
-        ),
-        aim9(
-            "aim9-brk",
-            (
-                "growing and shrinking the heap",
-                "brk(2) up by a page, untouched; down by 16 pages after each 16",
-                "AIM9 brk_test. Kept: steps, sizes and order. Differs: brk(2) itself instead of sbrk(3); a fixed \
+            aim9(
+                "aim9-brk",
+                (
+                    "growing and shrinking the heap",
+                    "brk(2) up by a page, untouched; down by 16 pages after each 16",
+                    "AIM9 brk_test. Kept: steps, sizes and order. Differs: brk(2) itself instead of sbrk(3); a fixed \
                  number of operations instead of 15 s",
+                ),
+                4_096,
+                &[&["__x64_sys_brk"], &["do_brk_flags"]],
             ),
-            4_096,
-            &[&["__x64_sys_brk"], &["do_brk_flags"]],
-        ),
-        aim9(
-            "aim9-exec",
-            (
-                "making a process for another program, from one with memory",
-                "fork, exec of a program of 129 bytes that exits, wait; the parent has 1 MiB of heap",
-                "AIM9 exec_test. Kept: fork, exec of a program that does nothing, wait. Differs: that program needs no \
+            aim9(
+                "aim9-exec",
+                (
+                    "making a process for another program, from one with memory",
+                    "fork, exec of a program of 129 bytes that exits, wait; the parent has 1 MiB of heap",
+                    "AIM9 exec_test. Kept: fork, exec of a program that does nothing, wait. Differs: that program needs no \
                  library; the loop is in a page of its own and touches no memory",
+                ),
+                60,
+                &[&["kernel_clone"], &["begin_new_exec", "flush_old_exec"], &["do_exit"]],
             ),
-            60,
-            &[&["kernel_clone"], &["begin_new_exec", "flush_old_exec"], &["do_exit"]],
-        ),
-        aim9(
-            "aim9-fork",
-            (
-                "making and ending a process that has memory",
-                "fork, exit of the child, wait; the parent has 1 MiB of heap",
-                "AIM9 fork_test. Kept: fork, exit, wait. Differs: the child ends without running exit handlers; the \
+            aim9(
+                "aim9-fork",
+                (
+                    "making and ending a process that has memory",
+                    "fork, exit of the child, wait; the parent has 1 MiB of heap",
+                    "AIM9 fork_test. Kept: fork, exit, wait. Differs: the child ends without running exit handlers; the \
                  loop is in a page of its own and touches no memory",
+                ),
+                80,
+                &[&["kernel_clone"], &["do_exit"], &["kernel_wait4"]],
             ),
-            80,
-            &[&["kernel_clone"], &["do_exit"], &["kernel_wait4"]],
-        ),
-        pft("pft-proc-1", "page faults of one process"),
-        pft("pft-proc-4", "page faults of four processes at a time"),
-        pft("pft-thr-4", "page faults of four threads in one address space"),
-        stream("stream-2-17", "user code over 128 KiB"),
-        stream("stream-2-19", "user code over 512 KiB"),
-        stream("stream-2-21", "user code over 2 MiB"),
-        stream("stream-2-23", "user code over 8 MiB"),
-        stream("stream-2-25", "user code over 32 MiB"),
-        pages("pagealloc-0-16", 2_048),
-        pages("pagealloc-0-64", 2_048),
-        pages("pagealloc-0-256", 2_048),
-        blocks("pagealloc-2-1", 512),
-        blocks("pagealloc-2-16", 512),
-        blocks("pagealloc-3-1", 256),
-        blocks("pagealloc-3-16", 256),
-        blocks("pagealloc-4-1", 256),
-        blocks("pagealloc-4-16", 256),
-        workload(
-            "ebizzy",
-            Texts {
-                stresses: "allocating, copying and giving back memory from two threads",
-                operation: "mmap(2) of 512 KiB, a copy of one of 10 chunks into it, a binary search, munmap(2)",
-                source: "ebizzy 0.3 -M (always mmap). Kept: 10 chunks of 512 KiB, two threads for each processor, \
+            pft("pft-proc-1", "page faults of one process"),
+            pft("pft-proc-4", "page faults of four processes at a time"),
+            pft("pft-thr-4", "page faults of four threads in one address space"),
+            stream("stream-2-17", "user code over 128 KiB"),
+            stream("stream-2-19", "user code over 512 KiB"),
+            stream("stream-2-21", "user code over 2 MiB"),
+            stream("stream-2-23", "user code over 8 MiB"),
+            stream("stream-2-25", "user code over 32 MiB"),
+            pages("pagealloc-0-16", 2_048),
+            pages("pagealloc-0-64", 2_048),
+            pages("pagealloc-0-256", 2_048),
+            blocks("pagealloc-2-1", 512),
+            blocks("pagealloc-2-16", 512),
+            blocks("pagealloc-3-1", 256),
+            blocks("pagealloc-3-16", 256),
+            blocks("pagealloc-4-1", 256),
+            blocks("pagealloc-4-16", 256),
+            workload(
+                "ebizzy",
+                Texts {
+                    stresses: "allocating, copying and giving back memory from two threads",
+                    operation: "mmap(2) of 512 KiB, a copy of one of 10 chunks into it, a binary search, munmap(2)",
+                    source: "ebizzy 0.3 -M (always mmap). Kept: 10 chunks of 512 KiB, two threads for each processor, \
                     copy and search of a chunk chosen at random. Differs: a fixed number of operations instead of \
                     30 s, cost instead of records/s",
-            },
-            24,
-            &[&["do_mmap"], &["__vm_munmap", "__x64_sys_munmap"], ANON_FAULT],
-        ),
-    ],
-};
+                },
+                24,
+                &[&["do_mmap"], &["__vm_munmap", "__x64_sys_munmap"], ANON_FAULT],
+            ),
+        ],
+    )
+});

@@ -22,10 +22,14 @@ pub use sched::SCHED;
 pub use selections::{SEEDS, SMOKE};
 pub use spread::{floor_percent, spread_percent};
 
+use std::borrow::Cow;
+use std::sync::{Arc, LazyLock};
+
 use crate::{Equipment, MICRO, Metric, Steadiness, Suite, Workload};
 
 /// All suites. The last two declare nothing of their own: they choose from the others.
-pub const SUITES: &[&Suite] = &[&MICRO, &MM, &SCHED, &NET, &IO, &RECLAIM, &RMAP, &SMOKE, &SEEDS];
+pub static SUITES: LazyLock<[Arc<Suite>; 9]> =
+    LazyLock::new(|| [&MICRO, &MM, &SCHED, &NET, &IO, &RECLAIM, &RMAP, &SMOKE, &SEEDS].map(|suite| Arc::clone(suite)));
 
 /// What is said of a workload.
 pub(crate) struct Texts {
@@ -40,9 +44,9 @@ pub(crate) type Functions = &'static [&'static [&'static str]];
 /// Returns a declaration.
 pub(crate) const fn workload(name: &'static str, texts: Texts, operations: u64, exercises: Functions) -> Workload {
     Workload {
-        name,
-        stresses: texts.stresses,
-        operation: texts.operation,
+        name: Cow::Borrowed(name),
+        stresses: Cow::Borrowed(texts.stresses),
+        operation: Cow::Borrowed(texts.operation),
         operations,
         iterations: 16,
         warm_up: 2,
@@ -51,6 +55,6 @@ pub(crate) const fn workload(name: &'static str, texts: Texts, operations: u64, 
         equipment: Equipment::PLAIN,
         steadiness: Steadiness::Steady,
         row_of: None,
-        source: texts.source,
+        source: Cow::Borrowed(texts.source),
     }
 }

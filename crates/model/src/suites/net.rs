@@ -1,5 +1,7 @@
 //! The net suite: TCP and UDP over loopback, after netperf and tbench.
 
+use std::sync::{Arc, LazyLock};
+
 use super::{Texts, workload};
 use crate::{Suite, Workload};
 
@@ -65,38 +67,40 @@ const fn tbench(name: &'static str, stresses: &'static str) -> Workload {
 }
 
 /// The net suite.
-pub const NET: Suite = Suite {
-    name: "net",
-    purpose: "TCP and UDP over loopback, after netperf and tbench",
-    workloads: &[
-        tcp!(64, 600),
-        tcp!(128, 600),
-        tcp!(256, 600),
-        tcp!(1024, 600),
-        tcp!(2048, 600),
-        tcp!(3312, 600),
-        tcp!(4096, 600),
-        tcp!(8192, 400),
-        tcp!(16384, 400),
-        udp_send!(64, 1000),
-        udp_send!(128, 1000),
-        udp_send!(256, 1000),
-        udp_send!(1024, 1000),
-        udp_send!(2048, 800),
-        udp_send!(3312, 800),
-        udp_send!(4096, 800),
-        udp_send!(8192, 400),
-        udp_send!(16384, 400),
-        udp_receive!(64, 1000),
-        udp_receive!(128, 1000),
-        udp_receive!(256, 1000),
-        udp_receive!(1024, 1000),
-        udp_receive!(2048, 800),
-        udp_receive!(3312, 800),
-        udp_receive!(4096, 800),
-        udp_receive!(8192, 400),
-        udp_receive!(16384, 400),
-        tbench("tbench-like-1", "requests and answers over TCP, one client"),
-        tbench("tbench-like-4", "requests and answers over TCP, four clients"),
-    ],
-};
+pub static NET: LazyLock<Arc<Suite>> = LazyLock::new(|| {
+    Suite::of(
+        "net",
+        "TCP and UDP over loopback, after netperf and tbench",
+        [
+            tcp!(64, 600),
+            tcp!(128, 600),
+            tcp!(256, 600),
+            tcp!(1024, 600),
+            tcp!(2048, 600),
+            tcp!(3312, 600),
+            tcp!(4096, 600),
+            tcp!(8192, 400),
+            tcp!(16384, 400),
+            udp_send!(64, 1000),
+            udp_send!(128, 1000),
+            udp_send!(256, 1000),
+            udp_send!(1024, 1000),
+            udp_send!(2048, 800),
+            udp_send!(3312, 800),
+            udp_send!(4096, 800),
+            udp_send!(8192, 400),
+            udp_send!(16384, 400),
+            udp_receive!(64, 1000),
+            udp_receive!(128, 1000),
+            udp_receive!(256, 1000),
+            udp_receive!(1024, 1000),
+            udp_receive!(2048, 800),
+            udp_receive!(3312, 800),
+            udp_receive!(4096, 800),
+            udp_receive!(8192, 400),
+            udp_receive!(16384, 400),
+            tbench("tbench-like-1", "requests and answers over TCP, one client"),
+            tbench("tbench-like-4", "requests and answers over TCP, four clients"),
+        ],
+    )
+});

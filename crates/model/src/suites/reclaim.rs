@@ -4,6 +4,9 @@
 //! fixed time. The key-value server's pool is four fifths of the guest's memory, background IO comes in even steps to four
 //! times the pool.
 
+use std::borrow::Cow;
+use std::sync::{Arc, LazyLock};
+
 use super::Functions;
 use crate::{Direction, Equipment, ExtraFiles, GuestModule, Metric, Quantity, Steadiness, Suite, Workload};
 
@@ -37,7 +40,7 @@ const fn metric(name: &'static str, quantity: Quantity, margin_percent: f64) -> 
         Quantity::Rate => Direction::HigherIsBetter,
         _ => Direction::LowerIsBetter,
     };
-    Metric { name, quantity, direction, margin_percent }
+    Metric { name: Cow::Borrowed(name), quantity, direction, margin_percent }
 }
 
 const TIME: Metric = metric("time", Quantity::Time, MARGIN_PERCENT);
@@ -63,25 +66,25 @@ struct Job {
     equipment: Equipment,
 }
 
-const fn lead(name: &'static str, stresses: &'static str, metric: Metric, job: &Job) -> Workload {
+fn lead(name: &'static str, stresses: &'static str, metric: Metric, job: &Job) -> Workload {
     Workload {
-        name,
-        stresses,
-        operation: job.operation,
+        name: Cow::Borrowed(name),
+        stresses: Cow::Borrowed(stresses),
+        operation: Cow::Borrowed(job.operation),
         operations: job.amount.operations,
         iterations: job.amount.iterations,
         warm_up: 1,
         exercises: job.exercises,
         metric,
-        equipment: job.equipment,
+        equipment: job.equipment.clone(),
         steadiness: Steadiness::Chaotic,
         row_of: None,
-        source: job.source,
+        source: Cow::Borrowed(job.source),
     }
 }
 
-const fn row(name: &'static str, of: &'static str, metric: Metric, stresses: &'static str, job: &Job) -> Workload {
-    Workload { row_of: Some(of), ..lead(name, stresses, metric, job) }
+fn row(name: &'static str, of: &'static str, metric: Metric, stresses: &'static str, job: &Job) -> Workload {
+    Workload { row_of: Some(Cow::Borrowed(of)), ..lead(name, stresses, metric, job) }
 }
 
 const PARALLELIO: Job = Job {
@@ -113,8 +116,6 @@ macro_rules! parallelio {
         ]
     }};
 }
-
-const STEPS: [[Workload; 6]; 4] = [parallelio!("0"), parallelio!("50"), parallelio!("225"), parallelio!("400")];
 
 macro_rules! compiler {
     ($test:literal) => {
@@ -166,12 +167,6 @@ macro_rules! multibuild {
 }
 
 const BUILDS: &str = "mbuild-all";
-const MULTIBUILDS: [[Workload; 5]; 4] = [
-    multibuild!("user", DURATION, SPREAD, "user time"),
-    multibuild!("sys", DURATION, SPREAD, "system time"),
-    multibuild!("wall", DURATION, SPREAD, "elapsed time"),
-    multibuild!("cpu", PERCENT, SPREAD_PERCENT, "share of the processor"),
-];
 
 const KERNBENCH: Job = Job {
     operation: "a build: 32 compilations, so many at a time, and a link in 40 MiB",
@@ -194,8 +189,6 @@ macro_rules! kernbench {
         ]
     }};
 }
-
-const KERNBENCHES: [[Workload; 4]; 2] = [kernbench!("2"), kernbench!("16")];
 
 const RECLAIMING: &[&str] = &["shrink_node"];
 const FILE: Job = Job {
@@ -220,53 +213,29 @@ const SLOW_ANON: Job = Job {
     equipment: SLOW,
 };
 
-const ON_PURPOSE: [Workload; 9] = [
-    lead("reclaim-file", "reclaim of file pages beside a working set", TIME, &FILE),
-    lead("reclaim-file-gen", "the same, by generations (MGLRU on)", TIME, &FILE),
-    lead("reclaim-file-lru", "the same, by active and inactive lists (MGLRU off)", TIME, &FILE),
-    lead("reclaim-anon", "reclaim of anonymous pages, to swap on zram", TIME, &ANON),
-    lead("reclaim-anon-gen", "the same, by generations (MGLRU on)", TIME, &ANON),
-    lead("reclaim-anon-lru", "the same, by active and inactive lists (MGLRU off)", TIME, &ANON),
-    lead("reclaim-slow", "reclaim of anonymous pages, to swap on a disk that takes its time", TIME, &SLOW_ANON),
-    lead("reclaim-slow-gen", "the same, by generations (MGLRU on)", TIME, &SLOW_ANON),
-    lead("reclaim-slow-lru", "the same, by active and inactive lists (MGLRU off)", TIME, &SLOW_ANON),
-];
+fn on_purpose() -> [Workload; 9] {
+    [
+        lead("reclaim-file", "reclaim of file pages beside a working set", TIME, &FILE),
+        lead("reclaim-file-gen", "the same, by generations (MGLRU on)", TIME, &FILE),
+        lead("reclaim-file-lru", "the same, by active and inactive lists (MGLRU off)", TIME, &FILE),
+        lead("reclaim-anon", "reclaim of anonymous pages, to swap on zram", TIME, &ANON),
+        lead("reclaim-anon-gen", "the same, by generations (MGLRU on)", TIME, &ANON),
+        lead("reclaim-anon-lru", "the same, by active and inactive lists (MGLRU off)", TIME, &ANON),
+        lead("reclaim-slow", "reclaim of anonymous pages, to swap on a disk that takes its time", TIME, &SLOW_ANON),
+        lead("reclaim-slow-gen", "the same, by generations (MGLRU on)", TIME, &SLOW_ANON),
+        lead("reclaim-slow-lru", "the same, by active and inactive lists (MGLRU off)", TIME, &SLOW_ANON),
+    ]
+}
 
-const COUNT_OF_ALL: usize = 6 * 4 + 1 + 5 * 4 + 4 * 2 + ON_PURPOSE.len();
-
-/// All of them, job by job.
-const ALL: [Workload; COUNT_OF_ALL] = {
-    let mut all = [lead(BUILDS, "12 builds, 2 at a time: elapsed time of all", TIME, &MULTIBUILD); COUNT_OF_ALL];
-    let parts: [&[Workload]; 12] = [
-        &STEPS[0],
-        &STEPS[1],
-        &STEPS[2],
-        &STEPS[3],
-        &[all[0]],
-        &MULTIBUILDS[0],
-        &MULTIBUILDS[1],
-        &MULTIBUILDS[2],
-        &MULTIBUILDS[3],
-        &KERNBENCHES[0],
-        &KERNBENCHES[1],
-        &ON_PURPOSE,
-    ];
-    let (mut part, mut n) = (0, 0);
-    while part < parts.len() {
-        let mut at = 0;
-        while at < parts[part].len() {
-            all[n] = parts[part][at];
-            (n, at) = (n + 1, at + 1);
-        }
-        part += 1;
-    }
-    assert!(n == all.len(), "as many as there are");
-    all
-};
-
-/// The reclaim suite.
-pub const RECLAIM: Suite = Suite {
-    name: "reclaim",
-    purpose: "too little memory, after parallelio, multibuild and kernbench, and reclaim on purpose",
-    workloads: &ALL,
-};
+/// The reclaim suite, job by job.
+pub static RECLAIM: LazyLock<Arc<Suite>> = LazyLock::new(|| {
+    let builds = lead(BUILDS, "12 builds, 2 at a time: elapsed time of all", TIME, &MULTIBUILD);
+    let all = [parallelio!("0"), parallelio!("50"), parallelio!("225"), parallelio!("400")].into_iter().flatten();
+    let all = all.chain([builds]);
+    let all = all.chain(multibuild!("user", DURATION, SPREAD, "user time"));
+    let all = all.chain(multibuild!("sys", DURATION, SPREAD, "system time"));
+    let all = all.chain(multibuild!("wall", DURATION, SPREAD, "elapsed time"));
+    let all = all.chain(multibuild!("cpu", PERCENT, SPREAD_PERCENT, "share of the processor"));
+    let all = all.chain(kernbench!("2")).chain(kernbench!("16")).chain(on_purpose());
+    Suite::of("reclaim", "too little memory, after parallelio, multibuild and kernbench, and reclaim on purpose", all)
+});

@@ -1,5 +1,7 @@
 //! The rmap suite: what many mappings of the same memory cost, a small fixed cell of `marvin experiment rmap` each.
 
+use std::sync::{Arc, LazyLock};
+
 use super::{Functions, Texts, workload};
 use crate::{Suite, Workload};
 
@@ -25,23 +27,29 @@ const fn fork(name: &'static str, stresses: &'static str, exercises: Functions) 
 }
 
 /// The rmap suite.
-pub const RMAP: Suite = Suite {
-    name: "rmap",
-    purpose: "reverse mappings: processes that map and fork what others have mapped as well",
-    workloads: &[
-        map(
-            "rmap-file-map",
-            "mappings of a page each of a file, among 4 processes with 256 of them",
-            "munmap(2), mmap(2) and a write to the page",
-        ),
-        map("rmap-shm-map", "the same of shared anonymous memory", "munmap(2), mmap(2) and a write to the page"),
-        map(
-            "rmap-sparse-map",
-            "mappings of 2 MiB each of the same shared memory, a page of each in use",
-            "munmap(2), mmap(2) and a write to a page, with a page table for it",
-        ),
-        fork("rmap-file-fork", "copying mappings of a file", &[&["do_exit"]]),
-        fork("rmap-anon-fork", "copying private mappings whose pages are inherited", &[&["anon_vma_fork"]]),
-        fork("rmap-chain-fork", "the same where each process was forked from the one before", &[&["anon_vma_fork"]]),
-    ],
-};
+pub static RMAP: LazyLock<Arc<Suite>> = LazyLock::new(|| {
+    Suite::of(
+        "rmap",
+        "reverse mappings: processes that map and fork what others have mapped as well",
+        [
+            map(
+                "rmap-file-map",
+                "mappings of a page each of a file, among 4 processes with 256 of them",
+                "munmap(2), mmap(2) and a write to the page",
+            ),
+            map("rmap-shm-map", "the same of shared anonymous memory", "munmap(2), mmap(2) and a write to the page"),
+            map(
+                "rmap-sparse-map",
+                "mappings of 2 MiB each of the same shared memory, a page of each in use",
+                "munmap(2), mmap(2) and a write to a page, with a page table for it",
+            ),
+            fork("rmap-file-fork", "copying mappings of a file", &[&["do_exit"]]),
+            fork("rmap-anon-fork", "copying private mappings whose pages are inherited", &[&["anon_vma_fork"]]),
+            fork(
+                "rmap-chain-fork",
+                "the same where each process was forked from the one before",
+                &[&["anon_vma_fork"]],
+            ),
+        ],
+    )
+});

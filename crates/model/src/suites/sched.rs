@@ -1,5 +1,7 @@
 //! The sched suite: many processes and threads, after hackbench, SDET and kernel builds.
 
+use std::sync::{Arc, LazyLock};
+
 use super::{Functions, Texts, workload};
 use crate::{Suite, Workload};
 
@@ -35,19 +37,21 @@ const PIPES: Functions = &[&["pipe_write"], &["pipe_read"]];
 const SOCKETS: Functions = &[&["unix_stream_sendmsg"], &["unix_stream_recvmsg"]];
 
 /// The sched suite.
-pub const SCHED: Suite = Suite {
-    name: "sched",
-    purpose: "many processes and threads, after hackbench, SDET and kernel builds",
-    workloads: &[
-        hackbench("hackbench-pipe", "waking processes, many of them, by pipes", PIPES),
-        hackbench("hackbench-sock", "waking processes, many of them, by unix sockets", SOCKETS),
-        hackbench("hackbench-thr-pipe", "waking threads, many of them, by pipes", PIPES),
-        hackbench("hackbench-thr-sock", "waking threads, many of them, by unix sockets", SOCKETS),
-        sdet("sdet-like-1", "small commands, one script at a time"),
-        sdet("sdet-like-4", "small commands, four scripts at a time"),
-        sdet("sdet-like-16", "small commands, 16 scripts at a time"),
-        build("build-like-1", "what a compiler asks of the kernel, one job at a time"),
-        build("build-like-2", "what a compiler asks of the kernel, two jobs at a time"),
-        build("build-like-12", "what a compiler asks of the kernel, 12 jobs at a time"),
-    ],
-};
+pub static SCHED: LazyLock<Arc<Suite>> = LazyLock::new(|| {
+    Suite::of(
+        "sched",
+        "many processes and threads, after hackbench, SDET and kernel builds",
+        [
+            hackbench("hackbench-pipe", "waking processes, many of them, by pipes", PIPES),
+            hackbench("hackbench-sock", "waking processes, many of them, by unix sockets", SOCKETS),
+            hackbench("hackbench-thr-pipe", "waking threads, many of them, by pipes", PIPES),
+            hackbench("hackbench-thr-sock", "waking threads, many of them, by unix sockets", SOCKETS),
+            sdet("sdet-like-1", "small commands, one script at a time"),
+            sdet("sdet-like-4", "small commands, four scripts at a time"),
+            sdet("sdet-like-16", "small commands, 16 scripts at a time"),
+            build("build-like-1", "what a compiler asks of the kernel, one job at a time"),
+            build("build-like-2", "what a compiler asks of the kernel, two jobs at a time"),
+            build("build-like-12", "what a compiler asks of the kernel, 12 jobs at a time"),
+        ],
+    )
+});

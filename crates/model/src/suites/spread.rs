@@ -152,13 +152,13 @@ mod tests {
         let all = workloads();
         for workload in &all {
             let chaotic = workload.steadiness == Steadiness::Chaotic;
-            assert_eq!(spread_percent(workload.name).is_some(), chaotic, "{}", workload.name);
+            assert_eq!(spread_percent(&workload.name).is_some(), chaotic, "{}", workload.name);
         }
         for (name, floor) in FLOORS {
             assert!(all.iter().any(|workload| workload.name == *name && workload.steadiness == Steadiness::Steady));
             assert!(*floor > 0.0, "{name}");
         }
-        assert!(all.iter().all(|workload| floor_percent(workload.name).is_some()));
+        assert!(all.iter().all(|workload| floor_percent(&workload.name).is_some()));
         assert_eq!(floor_percent("sysbench-cpu"), None);
         assert_eq!(SPREADS.len(), all.iter().filter(|workload| workload.steadiness == Steadiness::Chaotic).count());
     }

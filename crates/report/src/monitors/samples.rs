@@ -43,7 +43,7 @@ impl SampleTable {
             seeds.flat_map(|sampled| sampled.samples.iter().skip(sampled.left_out).copied()).collect()
         };
         let row = |row: &Row| SampleRow {
-            name: row.workload.name.to_owned(),
+            name: row.workload.name.to_string(),
             direction: row.workload.metric.direction,
             samples: std::iter::once(&row.base)
                 .chain(row.cells.iter().map(|cell| &cell.measured))

@@ -32,7 +32,7 @@ pub(crate) fn unclear(comparison: &Comparison) -> Vec<Unclear> {
                 found.push((kernel, reason, Vec::new()));
                 found.len() - 1
             });
-            found[place].2.push(row.workload.name);
+            found[place].2.push(&row.workload.name);
         }
     }
     found
@@ -61,9 +61,9 @@ fn places(comparison: &Comparison, failure: &Failure) -> String {
     let mut seeds: HashMap<&str, Vec<u64>> = HashMap::new();
     for occurrence in &failure.occurrences {
         seeds
-            .entry(occurrence.workload)
+            .entry(&occurrence.workload)
             .or_insert_with(|| {
-                names.push(occurrence.workload);
+                names.push(&occurrence.workload);
                 Vec::new()
             })
             .push(occurrence.seed);

@@ -75,7 +75,7 @@ fn table(comparison: &Comparison, section: &Section<'_>) -> Block {
         columns.extend([column("ratio", Kind::Number), column("", Kind::Name)]);
     }
     let of_row = |row: &&Row| {
-        let first = [row.workload.name.to_owned(), median(row.base.median)];
+        let first = [row.workload.name.to_string(), median(row.base.median)];
         let others = row.cells.iter().flat_map(|cell| cells(cell, comparison));
         self::row(first.into_iter().chain(others))
     };

@@ -36,7 +36,7 @@ fn together(head: &str, facts: Vec<String>) -> Option<String> {
 fn rated(comparison: &Comparison) -> impl Iterator<Item = (String, &Rated)> {
     comparison.rows.iter().flat_map(move |row| {
         row.cells.iter().enumerate().filter_map(move |(kernel, cell)| {
-            Some((named(row.workload.name, &comparison.others[kernel].kernel.title), cell.rated.as_ref()?))
+            Some((named(&row.workload.name, &comparison.others[kernel].kernel.title), cell.rated.as_ref()?))
         })
     })
 }
@@ -72,7 +72,7 @@ fn noise(comparison: &Comparison) -> Vec<String> {
         let cells = row.cells.iter().map(|cell| &cell.measured);
         for (kernel, measured) in comparison.kernels().zip(std::iter::once(&row.base).chain(cells)) {
             if let Some(words) = measured.noise.as_ref().and_then(profile) {
-                facts.push(format!("{}: {words}", named(row.workload.name, &kernel.title)));
+                facts.push(format!("{}: {words}", named(&row.workload.name, &kernel.title)));
             }
         }
     }

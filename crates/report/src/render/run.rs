@@ -1,5 +1,7 @@
 //! One run as text: `marvin show`.
 
+use std::sync::Arc;
+
 use model::{Build, Machine, Metric, Outcome, Run, SubjectFailure, Workload, WorkloadResult};
 
 use crate::label::cut_middle;
@@ -20,7 +22,7 @@ pub struct Shown<'a> {
     /// Where.
     pub machine: &'a Machine,
     /// Declarations of workloads that are not in any suite.
-    pub declared: &'a [Workload],
+    pub declared: &'a [Arc<Workload>],
     /// The artefacts that hold memory of kernels that died.
     pub dumps: &'a [String],
 }
@@ -79,7 +81,7 @@ fn unit(shown: &Shown<'_>, result: &WorkloadResult, scale: Scale) -> String {
         None if shown.run.suite == "tools" => return "unknown unit".to_owned(),
         None => &Metric::COST,
     };
-    plain(scale.unit(metric, shown.machine.kind).name())
+    plain(&scale.unit(metric, shown.machine.kind).name())
 }
 
 fn values(page: &mut Page, shown: &Shown<'_>) {

@@ -24,7 +24,7 @@ fn headline(comparison: &Comparison, kernel: usize, other: &Against) -> String {
         .failures
         .iter()
         .filter(|f| f.kernel == kernel || f.kernel == 0)
-        .flat_map(|f| f.occurrences.iter().map(|o| o.workload))
+        .flat_map(|f| f.occurrences.iter().map(|o| &*o.workload))
         .collect();
     let of_these = if failed.is_empty() { String::new() } else { format!(" ({} failed)", failed.len()) };
     format!(
@@ -131,7 +131,7 @@ pub(crate) fn sections(comparison: &Comparison) -> Vec<Section<'_>> {
         // Few sections: experiments times units times directions.
         match sections.iter_mut().find(|s| s.title == title && s.unit == row.unit && s.direction == direction) {
             Some(section) => section.rows.push(row),
-            None => sections.push(Section { title, unit: row.unit, direction, rows: vec![row] }),
+            None => sections.push(Section { title, unit: row.unit.clone(), direction, rows: vec![row] }),
         }
     }
     let mut titles: Vec<&str> = Vec::new();

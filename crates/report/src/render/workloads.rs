@@ -1,6 +1,7 @@
 //! The workloads of suites as text: `marvin workloads`.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use model::{Suite, Workload, floor_percent, spread_percent};
 
@@ -14,11 +15,11 @@ const INDENT: usize = 20;
 /// Renders the workloads of suites as text: what each stresses, what one operation is, which older test it is made
 /// after, what it reports. Of a suite whose workloads are all in those before it only their names are shown.
 #[must_use]
-pub fn workloads(suites: &[&Suite], styles: &Styles) -> String {
+pub fn workloads(suites: &[Arc<Suite>], styles: &Styles) -> String {
     let mut shown = BTreeSet::new();
     let mut texts = Vec::new();
     for suite in suites {
-        let names: Vec<&str> = suite.workloads.iter().map(|workload| workload.name).collect();
+        let names: Vec<&str> = suite.workloads.iter().map(|workload| &*workload.name).collect();
         texts.push(if names.iter().all(|name| shown.contains(name)) {
             let mut page = Page::default();
             page.hanging("", &format!("{}: {}", suite.name, suite.purpose));
@@ -38,12 +39,12 @@ fn of_suite(suite: &Suite, styles: &Styles) -> String {
     page.hanging("", &format!("{}: {}", suite.name, suite.purpose));
     page.blank();
     let mut source = "";
-    for workload in suite.workloads {
+    for workload in &suite.workloads {
         let name = format!("{:<INDENT$}", workload.name);
         let mut lines = Page::default();
-        lines.hanging(&name, workload.stresses);
+        lines.hanging(&name, &workload.stresses);
         lines.words(INDENT, &operation(workload));
-        match (spread_percent(workload.name), floor_percent(workload.name)) {
+        match (spread_percent(&workload.name), floor_percent(&workload.name)) {
             (Some(percent), _) => {
                 lines.words(INDENT, &format!("chaotic: standard deviation of {percent} % between seeds"));
             }
@@ -52,12 +53,12 @@ fn of_suite(suite: &Suite, styles: &Styles) -> String {
         }
         if !workload.source.is_empty() {
             let same = workload.source == source;
-            lines.words(INDENT, &format!("after {}", if same { "the same" } else { workload.source }));
+            lines.words(INDENT, &format!("after {}", if same { "the same" } else { &workload.source }));
         }
-        source = workload.source;
+        source = &workload.source;
         let text = lines.finish();
         // Coloured after wrapping: colours have no width.
-        page.line(text.trim_end().replacen(workload.name, &styles.strong(workload.name), 1));
+        page.line(text.trim_end().replacen(&*workload.name, &styles.strong(&workload.name), 1));
     }
     page.blank();
     let metrics = metrics(suite);
@@ -68,7 +69,7 @@ fn of_suite(suite: &Suite, styles: &Styles) -> String {
 }
 
 fn operation(workload: &Workload) -> String {
-    if let Some(lead) = workload.row_of {
+    if let Some(lead) = &workload.row_of {
         return format!("measured with {lead}");
     }
     format!(
@@ -82,8 +83,8 @@ fn operation(workload: &Workload) -> String {
 /// Returns what the suite's workloads report, each metric once.
 fn metrics(suite: &Suite) -> Vec<String> {
     let mut texts: Vec<String> = Vec::new();
-    for workload in suite.workloads {
-        let metric = workload.metric;
+    for workload in &suite.workloads {
+        let metric = &workload.metric;
         let text = format!(
             "Metric {}: {}; a difference up to {} is no news.",
             metric.name,
@@ -99,6 +100,8 @@ fn metrics(suite: &Suite) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use model::Suite;
 
     use super::workloads;
@@ -107,25 +110,25 @@ mod tests {
 
     #[test]
     fn a_suite() {
-        let suite = Suite {
+        let suites = [Arc::new(Suite {
             name: "micro",
             purpose: "what single paths of the kernel cost: system calls, processes, memory, files, sockets, locks",
-            workloads: &WORKLOADS,
-        };
-        let text = workloads(&[&suite], &Styles::plain());
+            workloads: WORKLOADS.clone(),
+        })];
+        let text = workloads(&suites, &Styles::plain());
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         insta::assert_snapshot!(text);
-        let coloured = workloads(&[&suite], &Styles::ansi());
+        let coloured = workloads(&suites, &Styles::ansi());
         assert_eq!(coloured.replace("\x1b[1m", "").replace("\x1b[0m", ""), text);
     }
 
     #[test]
     fn all_suites_fit_a_mail_and_show_each_workload_once() {
-        let text = workloads(model::SUITES, &Styles::plain());
+        let text = workloads(&*model::SUITES, &Styles::plain());
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         for workload in model::workloads() {
             let heads =
-                text.lines().filter(|line| line.strip_prefix(workload.name).is_some_and(|l| l.starts_with("  ")));
+                text.lines().filter(|line| line.strip_prefix(&*workload.name).is_some_and(|l| l.starts_with("  ")));
             assert_eq!(heads.count(), 1, "{}", workload.name);
         }
     }

@@ -321,7 +321,7 @@ fn head(history: &History, seen: &Overview, column: &Column) -> Head {
 fn rows(history: &History, seen: &Overview, group: &Group) -> Rows {
     let track: std::sync::Arc<str> = history.kernel(seen.target).track.as_str().into();
     let declared = if seen.columns.len() == 1 { model::workloads() } else { Vec::new() };
-    let about = |name: &str| declared.iter().find(|known| known.name == name).map(|known| known.stresses);
+    let about = |name: &str| declared.iter().find(|known| known.name == name).map(|known| &*known.stresses);
     let row = |row: &history::Row| Row {
         about: about(&row.workload),
         name: row.workload.to_string(),

@@ -26,7 +26,7 @@ pub(super) struct Change {
     /// The row's id.
     pub(super) anchor: String,
     /// The workload.
-    pub(super) name: &'static str,
+    pub(super) name: String,
     /// How much.
     pub(super) percent: String,
 }
@@ -61,8 +61,8 @@ fn biggest(comparison: &Comparison, position: usize, verdict: &Verdict) -> Vec<C
         .into_iter()
         .take(MOST)
         .map(|(difference, number, row)| Change {
-            anchor: anchor(row.workload, number),
-            name: row.workload.name,
+            anchor: anchor(&row.workload, number),
+            name: row.workload.name.to_string(),
             percent: signed_percent(difference),
         })
         .collect()

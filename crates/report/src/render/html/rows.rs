@@ -61,7 +61,7 @@ impl Columns {
 #[derive(Debug)]
 pub(super) struct Group {
     /// Its name; nothing for a workload that is alone.
-    pub(super) name: Option<&'static str>,
+    pub(super) name: Option<String>,
     pub(super) rows: Vec<RowView>,
 }
 
@@ -69,9 +69,9 @@ pub(super) struct Group {
 #[derive(Debug)]
 pub(super) struct RowView {
     pub(super) anchor: String,
-    pub(super) name: &'static str,
-    pub(super) stresses: &'static str,
-    pub(super) operation: &'static str,
+    pub(super) name: String,
+    pub(super) stresses: String,
+    pub(super) operation: String,
     pub(super) margin: String,
     pub(super) base: String,
     pub(super) cells: Vec<CellView>,
@@ -96,7 +96,7 @@ pub(super) struct CellView {
 /// The values of one workload, kernel by kernel and seed by seed.
 #[derive(Debug)]
 pub(super) struct SeedRow {
-    pub(super) name: &'static str,
+    pub(super) name: String,
     pub(super) anchor: String,
     pub(super) kernels: Vec<(String, Vec<String>)>,
 }
@@ -116,7 +116,7 @@ pub(super) fn tables(comparison: &Comparison) -> Vec<Table> {
     let scale = Scale::new(comparison);
     let columns = Columns::new(comparison);
     let numbers: HashMap<&str, usize> =
-        comparison.rows.iter().enumerate().map(|(number, row)| (row.workload.name, number)).collect();
+        comparison.rows.iter().enumerate().map(|(number, row)| (&*row.workload.name, number)).collect();
     sections(comparison)
         .iter()
         .map(|section| Table {
@@ -132,20 +132,20 @@ pub(super) fn tables(comparison: &Comparison) -> Vec<Table> {
 }
 
 fn groups(comparison: &Comparison, section: &Section<'_>, scale: Scale, numbers: &HashMap<&str, usize>) -> Vec<Group> {
-    let chunks: Vec<&[&Row]> = section.rows.chunk_by(|a, b| group_of(a.workload) == group_of(b.workload)).collect();
+    let chunks: Vec<&[&Row]> = section.rows.chunk_by(|a, b| group_of(&a.workload) == group_of(&b.workload)).collect();
     // A group that is the whole table has the table's name.
     let is_named = |rows: &[&Row]| rows.len() > 1 && chunks.len() > 1;
     chunks
         .iter()
         .map(|rows| Group {
-            name: is_named(rows).then(|| group_of(rows[0].workload)),
+            name: is_named(rows).then(|| group_of(&rows[0].workload).to_owned()),
             rows: rows
                 .iter()
                 .map(|row| RowView {
-                    anchor: anchor(row.workload, numbers[row.workload.name]),
-                    name: row.workload.name,
-                    stresses: row.workload.stresses,
-                    operation: row.workload.operation,
+                    anchor: anchor(&row.workload, numbers[&*row.workload.name]),
+                    name: row.workload.name.to_string(),
+                    stresses: row.workload.stresses.to_string(),
+                    operation: row.workload.operation.to_string(),
                     margin: margin(row.margin_percent),
                     base: median(&row.base),
                     cells: cells(comparison, row, scale),
@@ -207,8 +207,8 @@ pub(super) fn seed_rows(comparison: &Comparison) -> Vec<SeedRow> {
             let measured = std::iter::once(&row.base).chain(row.cells.iter().map(|c| &c.measured));
             let values = |measured: &Measured| measured.seeds.iter().map(|s| seed(&s.value)).collect();
             SeedRow {
-                name: row.workload.name,
-                anchor: anchor(row.workload, number),
+                name: row.workload.name.to_string(),
+                anchor: anchor(&row.workload, number),
                 kernels: titles.iter().zip(measured).map(|(title, of)| ((*title).to_owned(), values(of))).collect(),
             }
         })

@@ -1,5 +1,7 @@
 //! The structs behind the JSON document, apart from the model's nouns so that these can change without it.
 
+use std::borrow::Cow;
+
 use model::{Build, Direction, Machine, Uncertainty, Verdict};
 use serde::Serialize;
 
@@ -82,7 +84,7 @@ struct AgainstDocument<'a> {
 struct RowDocument<'a> {
     workload: &'a str,
     metric: &'a str,
-    unit: &'static str,
+    unit: Cow<'static, str>,
     direction: &'static str,
     margin_percent: f64,
     stresses: &'a str,
@@ -262,16 +264,16 @@ fn against(other: &Against) -> AgainstDocument<'_> {
 
 fn row(row: &Row) -> RowDocument<'_> {
     RowDocument {
-        workload: row.workload.name,
-        metric: row.workload.metric.name,
+        workload: &row.workload.name,
+        metric: &row.workload.metric.name,
         unit: row.unit.name(),
         direction: match row.workload.metric.direction {
             Direction::LowerIsBetter => "lower is better",
             Direction::HigherIsBetter => "higher is better",
         },
         margin_percent: row.margin_percent,
-        stresses: row.workload.stresses,
-        operation: row.workload.operation,
+        stresses: &row.workload.stresses,
+        operation: &row.workload.operation,
         base: measured(&row.base),
         others: row.cells.iter().map(cell).collect(),
     }
@@ -357,7 +359,7 @@ fn failure(failure: &Failure) -> FailureDocument<'_> {
         occurrences: failure
             .occurrences
             .iter()
-            .map(|o| OccurrenceDocument { workload: o.workload, seed: o.seed })
+            .map(|o| OccurrenceDocument { workload: &o.workload, seed: o.seed })
             .collect(),
         console_tail: &failure.console_tail,
     }

@@ -61,7 +61,7 @@ fn of_row(comparison: &Comparison, row: &Row, place: usize) -> String {
     let size =
         cell.compared.difference_percent.map_or_else(String::new, |percent| format!(": {}", signed_percent(percent)));
     let mut parts =
-        vec![format!("{}{of} is {}{size}{}", plain(row.workload.name), cell.compared.verdict.word(), certainty(cell))];
+        vec![format!("{}{of} is {}{size}{}", plain(&row.workload.name), cell.compared.verdict.word(), certainty(cell))];
     if let (Some(base), Some(new)) = (row.base.median, cell.measured.median) {
         parts.push(format!(", {} to {} {}", value(base, 15), value(new, 15), row.unit));
     }
@@ -73,7 +73,7 @@ fn of_row(comparison: &Comparison, row: &Row, place: usize) -> String {
 /// Says what a difference is made of, where it was counted.
 fn apart(comparison: &Comparison, row: &Row, place: usize) -> Option<String> {
     let name = match comparison.others.len() {
-        1 => row.workload.name.to_owned(),
+        1 => row.workload.name.to_string(),
         _ => format!("{}, {}", row.workload.name, comparison.others[place].kernel.title),
     };
     let apart = counted::apart(comparison).into_iter().find(|apart| apart.name == name)?;
@@ -129,7 +129,7 @@ fn environment(facts: &mut Vec<String>, comparison: &Comparison) {
 }
 
 fn names(rows: &[&Row]) -> String {
-    let shown: Vec<String> = rows.iter().take(NAMED_MAX).map(|row| plain(row.workload.name)).collect();
+    let shown: Vec<String> = rows.iter().take(NAMED_MAX).map(|row| plain(&row.workload.name)).collect();
     let more = rows.len().saturating_sub(NAMED_MAX);
     if more > 0 { format!("{} and {more} more", shown.join(", ")) } else { shown.join(", ") }
 }

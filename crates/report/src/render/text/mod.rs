@@ -80,7 +80,7 @@ fn letters(page: &mut Page, comparison: &Comparison) {
     for (position, other) in comparison.others.iter().enumerate() {
         for verdict in [Verdict::Better, Verdict::Worse] {
             let rows = comparison.rows.iter().filter(|row| row.cells[position].compared.verdict == verdict);
-            let names: Vec<&str> = rows.map(|row| row.workload.name).collect();
+            let names: Vec<&str> = rows.map(|row| &*row.workload.name).collect();
             if !names.is_empty() {
                 page.hanging(
                     &format!("{} ", verdict.letter()),
@@ -273,6 +273,8 @@ fn kernel(page: &mut Page, kernel: &Kernel, comparison: &Comparison) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use model::{FailureReason, Stage, Workload};
 
     use super::{text, text_in};
@@ -314,8 +316,8 @@ mod tests {
     fn a_name_longer_than_its_column_stands_above_its_numbers() {
         let mut comparison = two(&seeds(5));
         let row = &mut comparison.rows[0];
-        let workload = Workload { name: "sysbench-cpu.latency-max", ..*row.workload };
-        row.workload = Box::leak(Box::new(workload));
+        let workload = Workload { name: "sysbench-cpu.latency-max".into(), ..(*row.workload).clone() };
+        row.workload = Arc::new(workload);
         let text = shown(&comparison);
         assert_fits(&text);
         let lines: Vec<&str> = text.lines().skip_while(|line| *line != "sysbench-cpu.latency-max").take(2).collect();
@@ -379,7 +381,7 @@ mod tests {
         let new = Subject::new(build("deb:6.12+rt-amd64", "6.12.117"), &seeds, &cells(90.0, 6000.0));
         let mut question = question(&seeds);
         question.workloads.truncate(1);
-        question.workloads.push(&THROUGHPUT);
+        question.workloads.push(Arc::clone(&THROUGHPUT));
         let comparison = compare(&old.side(), &[new.side()], &question).unwrap();
         let text = shown(&comparison);
         assert_fits(&text);
@@ -397,7 +399,7 @@ mod tests {
         let old = Subject::new(build("deb:6.1", "6.1.192"), &seeds, &cells(1.0));
         let new = Subject::new(build("deb:6.12", "6.12.117"), &seeds, &cells(1.25));
         let mut question = question(&seeds);
-        question.workloads = model::workloads().into_iter().filter(|w| names.contains(&w.name)).collect();
+        question.workloads = model::workloads().into_iter().filter(|w| names.contains(&&*w.name)).cloned().collect();
         let small = other_machine();
         let sides = [&old, &new].map(|subject| Side { also: vec![&small], ..subject.side() });
         let comparison = compare(&sides[0], &sides[1..], &question).unwrap();
@@ -459,7 +461,7 @@ mod tests {
                 &[("fault-file-private", Ending::Cost(123_456.7 * factor, 1000.0 * factor))],
             );
             let mut question = question(&seeds);
-            question.workloads = vec![question.workloads[4]];
+            question.workloads = vec![Arc::clone(&question.workloads[4])];
             let comparison = compare(&old.side(), &[new.side()], &question).unwrap();
             assert_fits(&shown(&comparison));
         }

@@ -80,18 +80,18 @@ pub(super) fn tables(page: &mut Page, comparison: &Comparison, styles: &Styles) 
 fn table(page: &mut Page, comparison: &Comparison, extra: Extra, section: &Section<'_>, styles: &Styles) {
     let imported = comparison.is_imported();
     let name = |workload: &Workload| {
-        let name = if imported { cut_middle(workload.name, FOREIGN_NAME) } else { workload.name.to_owned() };
+        let name = if imported { cut_middle(&workload.name, FOREIGN_NAME) } else { workload.name.to_string() };
         // Cut, one metric of a tool looks like another: its numbers go below it.
         let is_long = !imported && name.chars().count() > NAME;
         (name, is_long)
     };
-    let beside = section.rows.iter().map(|row| name(row.workload)).filter(|(_, is_long)| !is_long);
+    let beside = section.rows.iter().map(|row| name(&row.workload)).filter(|(_, is_long)| !is_long);
     let widest = beside.map(|(name, _)| name.chars().count()).max().unwrap_or(NAME);
     for line in head(comparison, widest, extra) {
         page.line(styles.strong(&line));
     }
     for row in &section.rows {
-        let (mut name, is_long) = name(row.workload);
+        let (mut name, is_long) = name(&row.workload);
         if is_long {
             page.line(std::mem::take(&mut name));
         }
