@@ -25,5 +25,5 @@ pub use names::drawers;
 pub use paths::machine_paths;
 pub use sizes::{crates, header, lines, traits};
 pub use source::test_modules;
-pub use tokens::{clock_and_chance, leftovers, loose_serde, unsafe_code};
+pub use tokens::{clock_and_chance, leaked, leftovers, locks, loose_serde, unsafe_code};
 pub use tree::{File, Tree, root};

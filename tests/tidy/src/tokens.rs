@@ -1,4 +1,5 @@
-//! Code that may not stand where it stands: `unsafe`, the clock and chance, loose serde, what was left lying about.
+//! Code that may not stand where it stands: `unsafe`, the clock and chance, leaked memory, locks in pure crates, loose
+//! serde, what was left lying about.
 
 use crate::source::{code, code_and_comments, line_at, occurrences, production};
 use crate::{Finding, Rule};
@@ -10,6 +11,14 @@ const UNSAFE: Rule = Rule {
 const CLOCK: Rule = Rule {
     name: "nothing below `lab` reads the clock or draws a random number",
     remedy: "take the time or the number as an argument; `lab` or the program fetches it",
+};
+const LEAK: Rule = Rule {
+    name: "nothing is leaked",
+    remedy: "own it: an `Arc` for what is shared, a `Cow<'static, str>` for a text that may be compiled in",
+};
+const LOCK: Rule = Rule {
+    name: "pure crates have no `Mutex`",
+    remedy: "take the value as an argument and return it; a table that never changes is a `LazyLock`",
 };
 const SERDE: Rule = Rule {
     name: "no `flatten` and no `untagged` in documents",
@@ -24,6 +33,10 @@ const LEFTOVER: Rule = Rule {
 const UNSAFE_CRATES: &[&str] = &["crates/agent/", "crates/vmcore/", "crates/marvin-dump/", "crates/tracer/"];
 const CLOCK_WORDS: &[&str] =
     &["SystemTime::now", "Instant::now", "UNIX_EPOCH.elapsed", "rand::", "fastrand::", "getrandom", "RandomState"];
+/// Crates that hand memory to a program of others, which keeps it to its end: counters that QEMU counts up.
+const LEAK_CRATES: &[&str] = &["crates/tracer/"];
+const LEAK_WORDS: &[&str] = &["Box::leak", "Vec::leak", "String::leak", ".leak()"];
+const LOCK_WORDS: &[&str] = &["Mutex"];
 const SERDE_WORDS: &[&str] = &["flatten", "untagged"];
 const LEFTOVER_CODE: &[&str] = &["todo!(", "unimplemented!(", "dbg!(", "#[ignore"];
 const LEFTOVER_WORDS: &[&str] = &["TODO", "FIXME", "XXX"];
@@ -41,6 +54,21 @@ pub fn unsafe_code(file: &str, text: &str) -> Vec<Finding> {
 #[must_use]
 pub fn clock_and_chance(file: &str, text: &str) -> Vec<Finding> {
     find(CLOCK, file, &production(text), CLOCK_WORDS)
+}
+
+/// Finds production code that leaks memory.
+#[must_use]
+pub fn leaked(file: &str, text: &str) -> Vec<Finding> {
+    if LEAK_CRATES.iter().any(|folder| file.starts_with(folder)) {
+        return Vec::new();
+    }
+    find(LEAK, file, &production(text), LEAK_WORDS)
+}
+
+/// Finds production code with a lock, as global state has one.
+#[must_use]
+pub fn locks(file: &str, text: &str) -> Vec<Finding> {
+    find(LOCK, file, &production(text), LOCK_WORDS)
 }
 
 /// Finds attributes of serde that accept what nobody meant.
@@ -73,7 +101,7 @@ fn find(rule: Rule, file: &str, view: &str, wanted: &[&str]) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::{clock_and_chance, leftovers, loose_serde, unsafe_code};
+    use super::{clock_and_chance, leaked, leftovers, locks, loose_serde, unsafe_code};
     use crate::Finding;
 
     fn told(findings: &[Finding]) -> Vec<String> {
@@ -92,6 +120,21 @@ mod tests {
         let text = "use std::time::Instant;\nfn a() { Instant::now(); operand::b(); rand::c(); }\n\
             #[cfg(test)]\nmod tests { fn d() { SystemTime::now(); } }\n";
         assert_eq!(told(&clock_and_chance("a.rs", text)), ["2 `Instant::now`", "2 `rand::`"]);
+    }
+
+    #[test]
+    fn leaked_memory_is_found_outside_tests_and_the_tracer() {
+        let text = "fn a() { Box::leak(b); c.leak(); d.leaked(); }\nfn e() { Vec::leak(f) }\n\
+            #[cfg(test)]\nmod tests { fn g() { String::leak(h); } }\n";
+        assert_eq!(told(&leaked("crates/lab/src/a.rs", text)), ["1 `Box::leak`", "2 `Vec::leak`", "1 `.leak()`"]);
+        assert!(leaked("crates/tracer/src/a.rs", text).is_empty());
+    }
+
+    #[test]
+    fn locks_are_found_outside_tests() {
+        let text = "use std::sync::{LazyLock, Mutex};\n// Mutex\nstatic A: Mutex<B> = c(\"Mutex\");\n\
+            #[cfg(test)]\nmod tests { static D: Mutex<E> = f(); }\n";
+        assert_eq!(told(&locks("a.rs", text)), ["1 `Mutex`", "3 `Mutex`"]);
     }
 
     #[test]

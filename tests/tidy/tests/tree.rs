@@ -1,5 +1,6 @@
 //! The rules about files, held against the tree.
 
+use std::collections::BTreeSet;
 use std::error::Error;
 
 use tidy::{Finding, Tree, none};
@@ -8,6 +9,9 @@ type Outcome = Result<(), Box<dyn Error>>;
 
 /// Crates below `lab`, which read no clock and draw no random number.
 const BELOW_LAB: &[&str] = &["model", "stats", "wire", "ingest", "report", "history", "kernel", "machine", "store"];
+
+/// Crates that do no input or output and keep nothing between calls.
+const PURE: &[&str] = &["model", "stats", "wire", "ingest", "report", "history"];
 
 /// Holds a check against all Rust source.
 fn rust(check: fn(&str, &str) -> Vec<Finding>) -> Outcome {
@@ -76,6 +80,31 @@ fn nothing_below_lab_reads_the_clock_or_draws_random_numbers() -> Outcome {
         let files = tree.production(name);
         assert!(!files.is_empty(), "crate `{name}` has no source: is it gone? Then take it out of BELOW_LAB");
         found.extend(files.iter().flat_map(|file| tidy::clock_and_chance(&file.path, &file.text)));
+    }
+    none(&found);
+    Ok(())
+}
+
+#[test]
+fn nothing_is_leaked() -> Outcome {
+    let tree = Tree::read()?;
+    let names: BTreeSet<&str> =
+        tree.rust().filter_map(|file| Some(file.path.strip_prefix("crates/")?.split_once("/src/")?.0)).collect();
+    assert!(names.contains("model") && names.contains("marvin"));
+    let benches = tree.rust().filter(|file| file.path.starts_with("benches/"));
+    let files = names.iter().flat_map(|name| tree.production(name)).chain(benches);
+    none(&files.flat_map(|file| tidy::leaked(&file.path, &file.text)).collect::<Vec<_>>());
+    Ok(())
+}
+
+#[test]
+fn pure_crates_have_no_locks() -> Outcome {
+    let tree = Tree::read()?;
+    let mut found = Vec::new();
+    for name in PURE {
+        let files = tree.production(name);
+        assert!(!files.is_empty(), "crate `{name}` has no source: is it gone? Then take it out of PURE");
+        found.extend(files.iter().flat_map(|file| tidy::locks(&file.path, &file.text)));
     }
     none(&found);
     Ok(())
