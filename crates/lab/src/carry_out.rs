@@ -46,7 +46,7 @@ struct Shared<'a> {
 pub(crate) fn carry_out(plan: &Plan<'_>, bench: &Bench<'_>) -> Result<Vec<Vec<Run>>, LabError> {
     check(plan)?;
     let berths = berths(plan, bench.fleet)?;
-    let mut runs = stored(plan, (&berths, bench))?;
+    let mut runs = stored(plan, &berths, bench)?;
     let reused = runs.iter().flatten().map(|run| run.results.len()).sum();
     let units = missing(plan, &berths, &runs);
     let jobs: Vec<usize> = units.iter().map(Unit::jobs).collect();
@@ -102,7 +102,7 @@ fn berths(plan: &Plan<'_>, fleet: &Fleet) -> Result<Vec<Vec<Berth>>, LabError> {
 }
 
 /// Runs of earlier plans with what this plan asks for, cut down to that.
-fn stored(plan: &Plan<'_>, (berths, bench): (&[Vec<Berth>], &Bench<'_>)) -> Result<Vec<Vec<Run>>, LabError> {
+fn stored(plan: &Plan<'_>, berths: &[Vec<Berth>], bench: &Bench<'_>) -> Result<Vec<Vec<Run>>, LabError> {
     let store = bench.store.lock().unwrap_or_else(PoisonError::into_inner);
     let mut sides = Vec::new();
     for (build, berths) in plan.sides.iter().zip(berths) {
@@ -111,7 +111,7 @@ fn stored(plan: &Plan<'_>, (berths, bench): (&[Vec<Berth>], &Bench<'_>)) -> Resu
         for berth in berths {
             store.save_machine(berth.machine.identity())?;
             if plan.reuse == Reuse::Stored {
-                found.extend(stored_on(plan, build, (berth, &store))?);
+                found.extend(stored_on(plan, build, berth, &store)?);
             }
         }
         sides.push(found);
@@ -120,7 +120,7 @@ fn stored(plan: &Plan<'_>, (berths, bench): (&[Vec<Berth>], &Bench<'_>)) -> Resu
 }
 
 /// Those of a build on one machine.
-fn stored_on(plan: &Plan<'_>, build: &Build, (berth, store): (&Berth, &Store)) -> Result<Vec<Run>, LabError> {
+fn stored_on(plan: &Plan<'_>, build: &Build, berth: &Berth, store: &Store) -> Result<Vec<Run>, LabError> {
     let (machine, clock) = (&berth.machine.identity().id, berth.machine.capabilities().clock);
     let mut runs: Vec<Run> = store.runs_of(&build.id, machine, plan.suite.name)?.into_iter().rev().collect();
     let modules = berth.modules_hash();

@@ -84,7 +84,7 @@ pub(crate) fn to_text(times: &[(String, f64)]) -> String {
 /// Returns how many seconds are left when `done` of `jobs` are done after `elapsed_s`: what was estimated at first, the pace of
 /// the jobs that were done the more the more there are.
 #[must_use]
-pub fn remaining_s(estimate: &Estimate, (done, jobs): (u64, u64), elapsed_s: f64) -> f64 {
+pub fn remaining_s(estimate: &Estimate, done: u64, jobs: u64, elapsed_s: f64) -> f64 {
     if jobs == 0 || done >= jobs {
         return 0.0;
     }
@@ -123,11 +123,11 @@ mod tests {
     #[test]
     fn what_is_left_goes_from_the_estimate_to_the_pace() {
         let estimate = Estimate { seconds: 100.0, known: 10, guessed: 0 };
-        let left = |done, elapsed_s| format!("{:.1}", remaining_s(&estimate, done, elapsed_s));
-        assert_eq!(left((0, 10), 50.0), "100.0");
+        let left = |done, jobs, elapsed_s| format!("{:.1}", remaining_s(&estimate, done, jobs, elapsed_s));
+        assert_eq!(left(0, 10, 50.0), "100.0");
         // Half is done in a tenth of the time: half of the pace's 10 s, half of the estimate's 50 s.
-        assert_eq!(left((5, 10), 10.0), "30.0");
-        assert_eq!([left((10, 10), 10.0), left((0, 0), 10.0)], ["0.0", "0.0"]);
-        assert!(remaining_s(&estimate, (9, 10), -5.0) >= 0.0);
+        assert_eq!(left(5, 10, 10.0), "30.0");
+        assert_eq!([left(10, 10, 10.0), left(0, 0, 10.0)], ["0.0", "0.0"]);
+        assert!(remaining_s(&estimate, 9, 10, -5.0) >= 0.0);
     }
 }

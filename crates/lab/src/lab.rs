@@ -171,7 +171,7 @@ impl Lab {
     /// # Errors
     /// When packages cannot be fetched or the home cannot be written.
     pub fn prepare(&self, workloads: &[Arc<Workload>], notify: &dyn Fn(Step)) -> Result<(), LabError> {
-        self.fleet.add_images(images((&self.tools, workloads), (&self.home, &self.cache), notify)?);
+        self.fleet.add_images(images(&self.tools, workloads, &self.home, &self.cache, notify)?);
         Ok(())
     }
 

@@ -27,7 +27,7 @@ impl Lab {
     ///
     /// # Errors
     /// When the lab fails. What a kernel fails at is a result.
-    pub fn rmap(&self, build: &Build, (seed, memory_mib): (u64, u32), cell: RmapCell) -> Result<RmapOutcome, LabError> {
+    pub fn rmap(&self, build: &Build, seed: u64, memory_mib: u32, cell: RmapCell) -> Result<RmapOutcome, LabError> {
         let berth = self.fleet().berth(build, &equipment(memory_mib))?;
         let booted = match berth.boot(build, seed)? {
             Ok(Boot::Ready(booted)) => booted,

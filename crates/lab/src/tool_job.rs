@@ -73,7 +73,7 @@ pub(crate) fn run(on: Subject<'_>, tool: &Tool, workload: &ToolWorkload) -> Resu
         Err(failure) => (Outcome::Failed(failure), BTreeMap::new(), Vec::new()),
         Ok(stream) => {
             let files = files(&stream);
-            let (outcome, rows) = read(workload, (&stream, &files));
+            let (outcome, rows) = read(workload, &stream, &files);
             (outcome, rows, listed(&files))
         }
     };
@@ -83,7 +83,7 @@ pub(crate) fn run(on: Subject<'_>, tool: &Tool, workload: &ToolWorkload) -> Resu
 }
 
 /// Returns how a tool ended, and its samples by row.
-fn read(workload: &ToolWorkload, (stream, files): (&Stream, &Files)) -> (Outcome, Rows) {
+fn read(workload: &ToolWorkload, stream: &Stream, files: &Files) -> (Outcome, Rows) {
     let outcome = match ingest::outcome(stream, 1, workload.runs) {
         Ok((Outcome::Completed, _)) => match samples(workload, files) {
             Ok(rows) => return (Outcome::Completed, rows),

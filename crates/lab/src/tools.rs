@@ -201,8 +201,10 @@ pub(crate) type Images = BTreeMap<String, Result<PathBuf, String>>;
 /// # Errors
 /// When the lab fails at it. A manifest that asks for what apt does not have is no failure of the lab.
 pub(crate) fn images(
-    (tools, workloads): (&Tools, &[Arc<Workload>]),
-    (home, cache): (&Path, &BuildCache),
+    tools: &Tools,
+    workloads: &[Arc<Workload>],
+    home: &Path,
+    cache: &BuildCache,
     notify: &dyn Fn(Step),
 ) -> Result<Images, LabError> {
     let mut images = Images::new();
@@ -212,7 +214,7 @@ pub(crate) fn images(
             continue;
         }
         let Some(tool) = tools.of_image(name) else { continue };
-        let made = match image(tool, (home, cache), notify) {
+        let made = match image(tool, home, cache, notify) {
             Ok(path) => Ok(path),
             Err(LabError::Kernel(error)) if error.guilt() == Guilt::User => Err(error.to_string()),
             Err(error) => return Err(error),
@@ -223,7 +225,7 @@ pub(crate) fn images(
 }
 
 /// Returns a tool's image: `images/KEY.cpio` of the home, KEY being the hash of what it is made from.
-fn image(tool: &Tool, (home, cache): (&Path, &BuildCache), notify: &dyn Fn(Step)) -> Result<PathBuf, LabError> {
+fn image(tool: &Tool, home: &Path, cache: &BuildCache, notify: &dyn Fn(Step)) -> Result<PathBuf, LabError> {
     let mut paths: Vec<String> = tool.workloads.iter().flat_map(programs).cloned().collect();
     paths.extend(tool.files.iter().cloned());
     paths.sort();

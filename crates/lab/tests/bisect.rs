@@ -82,7 +82,7 @@ impl Tree {
     }
 
     fn bisect(&self, question: &BisectionQuestion, prober: &mut FakeProber<'_>) -> Bisected {
-        bisect((&self.history(), question), prober, &mut BisectionLog::nowhere(), &|_| {}).unwrap()
+        bisect(&self.history(), question, prober, &mut BisectionLog::nowhere(), &|_| {}).unwrap()
     }
 }
 
@@ -423,7 +423,7 @@ fn what_is_not_compiled_is_left_out_unless_that_was_wrong() {
             *unpruned.borrow_mut() += 1;
         }
     };
-    let bisected = bisect((&tree.history(), &QUESTION), &mut prober, &mut BisectionLog::nowhere(), &count).unwrap();
+    let bisected = bisect(&tree.history(), &QUESTION, &mut prober, &mut BisectionLog::nowhere(), &count).unwrap();
     assert_eq!(culprits(&found(bisected)), [&*guilty]);
     assert_eq!(unpruned.into_inner(), 1);
 }
@@ -472,7 +472,7 @@ fn a_bisection_that_was_cut_short_goes_on_where_it_was() {
         let mut prober = FakeProber { fails_after: 2, ..FakeProber::new(&tree) };
         let mut log = open();
         assert!(log.resumed() <= 2 * turn && (turn == 0 || log.resumed() > 0));
-        let end = bisect((&tree.history(), &QUESTION), &mut prober, &mut log, &|_| {});
+        let end = bisect(&tree.history(), &QUESTION, &mut prober, &mut log, &|_| {});
         all += prober.probed.len();
         if let Ok(end) = end {
             assert_eq!(culprits(&found(end)), [&*guilty]);
@@ -522,7 +522,7 @@ fn a_culprit_is_taken_back_on_top_of_bad() {
     let question = BisectionQuestion { confirm: Confirm::Revert, ..QUESTION };
     let reverted = |tree: &Tree| {
         let mut log = BisectionLog::nowhere();
-        let ended = bisect((&tree.history(), &question), &mut FakeProber::new(tree), &mut log, &|_| {}).unwrap();
+        let ended = bisect(&tree.history(), &question, &mut FakeProber::new(tree), &mut log, &|_| {}).unwrap();
         let mut findings = found(ended);
         (findings.culprits.remove(0).reverted.unwrap(), log.entries().last().unwrap().clone())
     };
@@ -562,7 +562,7 @@ fn where_values_scatter_steps_are_found_with_their_chances() {
     let mut prober = FakeProber { deviation: Some(DEVIATION), ..FakeProber::new(&tree) };
     let question = BisectionQuestion { confirm: Confirm::Revert, intervals: 4, margin_percent: Some(8.0), ..NOISY };
     let mut log = BisectionLog::nowhere();
-    let findings = found(bisect((&tree.history(), &question), &mut prober, &mut log, &|_| {}).unwrap());
+    let findings = found(bisect(&tree.history(), &question, &mut prober, &mut log, &|_| {}).unwrap());
     assert_eq!(culprits(&findings), guilty);
     for (culprit, height) in findings.culprits.iter().zip([240.0, -150.0, 200.0]) {
         let certainty = culprit.certainty.unwrap();
@@ -600,7 +600,7 @@ fn a_noisy_bisection_that_was_cut_short_goes_on_where_it_was() {
     for _ in 0..whole.probed.len() {
         let mut prober = FakeProber { fails_after: 2, ..noisy() };
         let mut log = BisectionLog::open(home.path(), "good..HEAD", Reuse::Stored).unwrap();
-        let end = bisect((&tree.history(), &NOISY), &mut prober, &mut log, &|_| {});
+        let end = bisect(&tree.history(), &NOISY, &mut prober, &mut log, &|_| {});
         runs += prober.runs;
         if let Ok(end) = end {
             assert_eq!(culprits(&found(end)), [&*guilty]);

@@ -149,8 +149,8 @@ impl Progress {
             bar.set_message(what.to_owned());
             bar.inc(1);
             if let Some(estimate) = *estimate.lock().unwrap_or_else(PoisonError::into_inner) {
-                let done = (bar.position(), bar.length().unwrap_or(0));
-                let left = lab::remaining_s(&estimate, done, bar.elapsed().as_secs_f64());
+                let (done, jobs) = (bar.position(), bar.length().unwrap_or(0));
+                let left = lab::remaining_s(&estimate, done, jobs, bar.elapsed().as_secs_f64());
                 bar.set_prefix(format!("(about {} left) ", span(left)));
             }
         }

@@ -19,7 +19,7 @@ impl Store {
         self.with(|database| {
             let _whole = database.read()?;
             let heads = database.rows(select, &[&number, &limit], head)?;
-            heads.into_iter().map(|head| Ok((head.0, complete(database, head)?))).collect()
+            heads.into_iter().map(|(number, run)| Ok((number, complete(database, number, run)?))).collect()
         })
     }
 }

@@ -115,7 +115,7 @@ impl Store {
         let select = "SELECT number, id, build, machine, suite, seed, started_unix FROM runs WHERE id = ?1";
         self.with(|database| {
             let _whole = database.read()?;
-            database.row(select, &[&id.hex()], head)?.map(|head| complete(database, head)).transpose()
+            database.row(select, &[&id.hex()], head)?.map(|(number, run)| complete(database, number, run)).transpose()
         })?
         .ok_or_else(|| unknown(&PLACE, id))
     }
@@ -147,7 +147,7 @@ impl Store {
         self.with(|database| {
             let _whole = database.read()?;
             let heads = database.rows(select, &[&build.hex(), &machine.hex(), &suite], head)?;
-            heads.into_iter().map(|head| complete(database, head)).collect()
+            heads.into_iter().map(|(number, run)| complete(database, number, run)).collect()
         })
     }
 }
@@ -203,8 +203,7 @@ pub(crate) fn head(row: &Row<'_>) -> Result<(i64, Run), Failure> {
     Ok((row.get(0)?, run))
 }
 
-pub(crate) fn complete(database: &Database, head: (i64, Run)) -> Result<Run, Failure> {
-    let (number, run) = head;
+pub(crate) fn complete(database: &Database, number: i64, run: Run) -> Result<Run, Failure> {
     Ok(Run {
         environment: ENVIRONMENTS.load(database, &number)?,
         results: database.rows(SELECT_RESULTS, &[&number], result)?,

@@ -48,7 +48,8 @@ impl Line {
     pub(super) fn within(
         &self,
         at: usize,
-        (history, touches): (&History, &Touches),
+        history: &History,
+        touches: &Touches,
         prober: &mut dyn Prober,
     ) -> Result<Option<Self>, LabError> {
         let (Some(place), Some(merge)) = (self.spots[at].place.as_ref(), self.spots[at].commit.clone()) else {

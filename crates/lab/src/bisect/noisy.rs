@@ -19,7 +19,7 @@ const PARENT_RUNS_MAX: usize = 60;
 const SIDES: f64 = 1.96;
 
 /// Returns a change with its uncertainty as a range.
-fn change((before, after, error): (f64, f64, f64), sign: f64) -> Change {
+fn change(before: f64, after: f64, error: f64, sign: f64) -> Change {
     let percent = |effect: f64| sign * 100.0 * effect / before.abs();
     let effect = after - before;
     let mut differences: Vec<f64> =
@@ -54,7 +54,7 @@ impl Search<'_> {
         let before = several.level(0).unwrap_or(f64::NAN);
         let (difference, error) = several.whole().unwrap_or((0.0, 0.0));
         let after = several.level(last).unwrap_or(f64::NAN);
-        let total = change((before, after, error), self.sign());
+        let total = change(before, after, error, self.sign());
         let percent = total.percent().unwrap_or(0.0);
         let Some(culprits) = culprits else {
             let error_percent = 100.0 * error / before.abs();
@@ -97,7 +97,7 @@ impl Search<'_> {
         };
         let mut culprits = Vec::new();
         for step in found {
-            culprits.extend(self.scattered_step(line, (&kept, step), &several)?);
+            culprits.extend(self.scattered_step(line, &kept, step, &several)?);
         }
         Ok((Some(culprits), several))
     }
@@ -106,12 +106,13 @@ impl Search<'_> {
     fn scattered_step(
         &mut self,
         line: &Line,
-        (kept, step): (&[usize], Found),
+        kept: &[usize],
+        step: Found,
         several: &Several,
     ) -> Result<Vec<Culprit>, LabError> {
         let (from, at) = (kept[step.first - 1], kept[step.last]);
         let alone = step.first == step.last;
-        if alone && at - 1 > from && self.differ((&line.spots[at - 1], &line.spots[at]), step.effect)? == Some(false) {
+        if alone && at - 1 > from && self.differ(&line.spots[at - 1], &line.spots[at], step.effect)? == Some(false) {
             (self.notify)(BisectionEvent::Unpruned(line.spots[at].commit.as_deref().unwrap_or_default()));
             return Ok(self.scattered_line(&line.part(from, at))?.0.unwrap_or_default());
         }
@@ -123,14 +124,14 @@ impl Search<'_> {
             return Ok(culprits);
         }
         let before = several.level(step.first - 1).or_else(|| several.level(0)).unwrap_or(f64::NAN);
-        let change = change((before, before + step.effect, step.error), self.sign());
+        let change = change(before, before + step.effect, step.error, self.sign());
         let certainty = Certainty { chance: step.chance, error_percent: 100.0 * step.error / before.abs() };
-        let culprit = self.culprit(line, if alone { (at - 1, at) } else { (from, at) }, change);
+        let culprit = self.culprit(line, if alone { at - 1 } else { from }, at, change);
         Ok(vec![Culprit { certainty: Some(certainty), ..culprit }])
     }
 
     /// Tells whether two spots differ by about an effect; nothing where one cannot be measured.
-    pub(super) fn differ(&mut self, (first, second): (&Spot, &Spot), effect: f64) -> Result<Option<bool>, LabError> {
+    pub(super) fn differ(&mut self, first: &Spot, second: &Spot, effect: f64) -> Result<Option<bool>, LabError> {
         let bias = self.criteria(0.0).bias;
         let tolerance = Tolerance { effect_min: effect.abs() / 2.0, bias, runs: 2, runs_max: PARENT_RUNS_MAX };
         let mut levels = Levels::new(2, tolerance);

@@ -27,7 +27,7 @@ impl Search<'_> {
         (self.notify)(BisectionEvent::Reverting(&culprit.commit));
         let bad = self.history.bad().to_owned();
         let Some(commit) = self.prober.revert(&bad, &culprit.commit)? else { return Ok(Reverted::Conflicts) };
-        let probe = self.probe(&commit, (&culprit.commit, Stands::Without), self.seeds())?;
+        let probe = self.probe(&commit, &culprit.commit, Stands::Without, self.seeds())?;
         if let Probe::Failed(why) = probe {
             return Ok(Reverted::Failed(why));
         }
@@ -36,7 +36,7 @@ impl Search<'_> {
         let differs = match self.question.noise {
             Noise::Seeds(_) => None,
             // Runs are taken until it can be said.
-            Noise::Runs { .. } => self.differ((&bad, &without), culprit.change.after - culprit.change.before)?,
+            Noise::Runs { .. } => self.differ(&bad, &without, culprit.change.after - culprit.change.before)?,
         };
         let (Some(before), Some(after)) = (self.measure(&bad)?, self.measure(&without)?) else {
             return Ok(Reverted::Failed("it does not bear the workload each time".to_owned()));

@@ -27,7 +27,8 @@ const MARGIN_LEAST_PERCENT: f64 = 0.02;
 /// # Errors
 /// When the lab fails; what was measured by then is in the log.
 pub fn bisect(
-    (history, question): (&History, &BisectionQuestion),
+    history: &History,
+    question: &BisectionQuestion,
     prober: &mut dyn Prober,
     log: &mut BisectionLog,
     notify: &dyn Fn(BisectionEvent<'_>),
@@ -78,7 +79,7 @@ impl Search<'_> {
     fn ends(&mut self) -> Result<Result<[Vec<f64>; 2], Refused>, LabError> {
         let mut ends = [Vec::new(), Vec::new()];
         for (end, commit) in ends.iter_mut().zip([self.history.good().to_owned(), self.history.bad().to_owned()]) {
-            match self.probe(&commit, (&commit, Stands::Itself), self.seeds())? {
+            match self.probe(&commit, &commit, Stands::Itself, self.seeds())? {
                 Probe::Measured { values, .. } => *end = values,
                 Probe::Failed(why) => return Ok(Err(Refused::End { commit, why })),
             }
@@ -126,9 +127,9 @@ impl Search<'_> {
     }
 
     /// Measures a commit that stands for another with so many seeds, or remembers what came of it. More may be known.
-    pub(super) fn probe(&mut self, commit: &str, as_of: (&str, Stands), seeds: usize) -> Result<Probe, LabError> {
+    pub(super) fn probe(&mut self, commit: &str, of: &str, stands: Stands, seeds: usize) -> Result<Probe, LabError> {
         let noted = self.log.entries().iter().find(|entry| entry.commit == commit);
-        let (of, stands) = noted.map_or((as_of.0.to_owned(), as_of.1), |entry| (entry.of.clone(), entry.stands));
+        let (of, stands) = noted.map_or((of.to_owned(), stands), |entry| (entry.of.clone(), entry.stands));
         let known = self.log.known(commit).cloned();
         let had = match &known {
             Some(Probe::Measured { values, .. }) => values.len(),
@@ -241,7 +242,7 @@ impl Search<'_> {
             if self.judge(&before, &after) != Pair::Differs {
                 return Ok(None);
             }
-            culprits.extend(self.step(line, (&kept, step), (&before, &after))?);
+            culprits.extend(self.step(line, &kept, step, &before, &after)?);
         }
         Ok(Some(culprits))
     }
@@ -264,7 +265,7 @@ impl Search<'_> {
         let Some(commit) = &spot.commit else { return Ok(None) };
         let of = spot.place.as_ref().map_or(self.history.good(), |place| self.history.id(place.commit)).to_owned();
         let stands = if of == *commit { Stands::Itself } else { Stands::Merged };
-        match self.probe(commit, (&of, stands), seeds)? {
+        match self.probe(commit, &of, stands, seeds)? {
             Probe::Measured { values, .. } => Ok(Some(values)),
             Probe::Failed(_) => Ok(None),
         }
@@ -274,8 +275,10 @@ impl Search<'_> {
     fn step(
         &mut self,
         line: &Line,
-        (kept, step): (&[usize], Step),
-        (before, after): (&[f64], &[f64]),
+        kept: &[usize],
+        step: Step,
+        before: &[f64],
+        after: &[f64],
     ) -> Result<Vec<Culprit>, LabError> {
         let (from, at) = (kept[step.before], kept[step.last]);
         let alone = step.first == step.last;
@@ -298,13 +301,13 @@ impl Search<'_> {
                 return Ok(culprits);
             }
         }
-        Ok(vec![self.culprit(line, if alone { (at - 1, at) } else { (from, at) }, self.change(&base, after))])
+        Ok(vec![self.culprit(line, if alone { at - 1 } else { from }, at, self.change(&base, after))])
     }
 
     /// Returns what the merge at a spot brought, if it is one.
     pub(super) fn brought_by(&mut self, line: &Line, at: usize) -> Result<Option<Line>, LabError> {
         let Some(place) = line.spots[at].place.as_ref().filter(|place| place.is_merge()) else { return Ok(None) };
-        let within = line.within(at, (self.history, &self.touches), self.prober)?;
+        let within = line.within(at, self.history, &self.touches, self.prober)?;
         if within.is_some() {
             (self.notify)(BisectionEvent::Into(self.history.id(place.commit)));
         }
@@ -312,7 +315,7 @@ impl Search<'_> {
     }
 
     /// Names what made a change between two spots.
-    pub(super) fn culprit(&self, line: &Line, (from, at): (usize, usize), change: Change) -> Culprit {
+    pub(super) fn culprit(&self, line: &Line, from: usize, at: usize, change: Change) -> Culprit {
         let id = |spot: usize| line.spots[spot].place.as_ref().map(|place| self.history.id(place.commit).to_owned());
         let mut parents = line.spots[..=from].iter().rev().filter_map(|spot| spot.commit.clone());
         Culprit {

@@ -16,7 +16,7 @@ fn cell(case: RmapCase, processes: u32, mappings: u32) -> RmapCell {
 }
 
 fn measured(lab: &Lab, build: &Build, cell: RmapCell) -> RmapMeasured {
-    match lab.rmap(build, (1, MEMORY_MIB), cell).unwrap() {
+    match lab.rmap(build, 1, MEMORY_MIB, cell).unwrap() {
         RmapOutcome::Measured(measured) => measured,
         outcome => panic!("{cell:?}: {outcome:?}"),
     }
@@ -102,7 +102,7 @@ fn the_same_cell_gives_the_same_answer() {
 #[test]
 fn what_does_not_fit_says_so() {
     let build = build("deb:6.12");
-    let outcome = lab().rmap(&build, (1, MEMORY_MIB), cell(RmapCase::Sparse, 1000, 1000)).unwrap();
+    let outcome = lab().rmap(&build, 1, MEMORY_MIB, cell(RmapCase::Sparse, 1000, 1000)).unwrap();
     let RmapOutcome::DoesNotFit { needed_kib, available_kib } = outcome else { panic!("{outcome:?}") };
     // Each mapping has a page table of its own.
     assert!(needed_kib > 39 * 1000 * 100 && needed_kib < 8 * 1000 * 1000, "{needed_kib}");

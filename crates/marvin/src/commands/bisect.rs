@@ -67,7 +67,7 @@ pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<
         step: |step| progress.step(&name.borrow(), &step),
         event: |event| progress.event(&event),
     };
-    let ended = lab::bisect((&history, &question(command, &workload)), &mut prober, &mut log, &notify)?;
+    let ended = lab::bisect(&history, &question(command, &workload), &mut prober, &mut log, &notify)?;
     let findings = match ended {
         Bisected::Refused(why) => {
             progress.end();

@@ -106,7 +106,7 @@ impl Grid<'_> {
             loop {
                 let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
                 let Some((kernel, cell)) = next else { return Ok(()) };
-                match self.lab.rmap(&self.builds[kernel], (self.command.seed, self.command.memory), cell) {
+                match self.lab.rmap(&self.builds[kernel], self.command.seed, self.command.memory, cell) {
                     Ok(outcome) => {
                         done.lock().unwrap_or_else(PoisonError::into_inner).insert((kernel, cell), outcome);
                     }

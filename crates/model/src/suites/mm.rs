@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::{Functions, Texts, workload};
+use super::{Texts, workload};
 use crate::{Suite, Workload};
 
 const ANON_FAULT: &[&str] = &["do_anonymous_page", "handle_mm_fault"];
@@ -61,57 +61,53 @@ const fn blocks(name: &'static str, operations: u64) -> Workload {
     workload(name, texts, operations, &[&["pipe_resize_ring"], BLOCKS])
 }
 
-const fn aim9(name: &'static str, texts: (&'static str, &'static str, &'static str), n: u64, f: Functions) -> Workload {
-    workload(name, Texts { stresses: texts.0, operation: texts.1, source: texts.2 }, n, f)
-}
-
 /// The mm suite.
 pub static MM: LazyLock<Arc<Suite>> = LazyLock::new(|| {
     Suite::of(
         "mm",
         "memory management, after AIM9, pft, STREAM, the page allocator microbenchmark and ebizzy",
         [
-            aim9(
+            workload(
                 "aim9-page",
-                (
-                    "growing the heap and touching it",
-                    "brk(2) up by a page and 32 writes to it; down by 16 pages after each 16",
-                    "AIM9 page_test. Kept: steps, sizes and order. Differs: brk(2) itself instead of sbrk(3); a fixed \
+                Texts {
+                    stresses: "growing the heap and touching it",
+                    operation: "brk(2) up by a page and 32 writes to it; down by 16 pages after each 16",
+                    source: "AIM9 page_test. Kept: steps, sizes and order. Differs: brk(2) itself instead of sbrk(3); a fixed \
                  number of operations instead of 15 s",
-                ),
+                },
                 2_048,
                 &[&["__x64_sys_brk"], ANON_FAULT],
             ),
-            aim9(
+            workload(
                 "aim9-brk",
-                (
-                    "growing and shrinking the heap",
-                    "brk(2) up by a page, untouched; down by 16 pages after each 16",
-                    "AIM9 brk_test. Kept: steps, sizes and order. Differs: brk(2) itself instead of sbrk(3); a fixed \
+                Texts {
+                    stresses: "growing and shrinking the heap",
+                    operation: "brk(2) up by a page, untouched; down by 16 pages after each 16",
+                    source: "AIM9 brk_test. Kept: steps, sizes and order. Differs: brk(2) itself instead of sbrk(3); a fixed \
                  number of operations instead of 15 s",
-                ),
+                },
                 4_096,
                 &[&["__x64_sys_brk"], &["do_brk_flags"]],
             ),
-            aim9(
+            workload(
                 "aim9-exec",
-                (
-                    "making a process for another program, from one with memory",
-                    "fork, exec of a program of 129 bytes that exits, wait; the parent has 1 MiB of heap",
-                    "AIM9 exec_test. Kept: fork, exec of a program that does nothing, wait. Differs: that program needs no \
+                Texts {
+                    stresses: "making a process for another program, from one with memory",
+                    operation: "fork, exec of a program of 129 bytes that exits, wait; the parent has 1 MiB of heap",
+                    source: "AIM9 exec_test. Kept: fork, exec of a program that does nothing, wait. Differs: that program needs no \
                  library; the loop is in a page of its own and touches no memory",
-                ),
+                },
                 60,
                 &[&["kernel_clone"], &["begin_new_exec", "flush_old_exec"], &["do_exit"]],
             ),
-            aim9(
+            workload(
                 "aim9-fork",
-                (
-                    "making and ending a process that has memory",
-                    "fork, exit of the child, wait; the parent has 1 MiB of heap",
-                    "AIM9 fork_test. Kept: fork, exit, wait. Differs: the child ends without running exit handlers; the \
+                Texts {
+                    stresses: "making and ending a process that has memory",
+                    operation: "fork, exit of the child, wait; the parent has 1 MiB of heap",
+                    source: "AIM9 fork_test. Kept: fork, exit, wait. Differs: the child ends without running exit handlers; the \
                  loop is in a page of its own and touches no memory",
-                ),
+                },
                 80,
                 &[&["kernel_clone"], &["do_exit"], &["kernel_wait4"]],
             ),

@@ -265,7 +265,7 @@ mod tests {
     const COST: Cost = Cost { place: Vec::new(), run: 1.0 };
 
     /// Plays a search; the values of a place alternate by one around its level, and one without a level cannot be measured.
-    fn play(levels: &[Option<f64>], (criteria, intervals): (Criteria, usize)) -> (Turn, usize) {
+    fn play(levels: &[Option<f64>], criteria: Criteria, intervals: usize) -> (Turn, usize) {
         let mut search = Several::new(&vec![1.0; levels.len()], criteria, intervals).unwrap();
         let mut turns = 0_u32;
         loop {
@@ -302,7 +302,7 @@ mod tests {
     #[test]
     fn steps_of_one_size_are_both_found() {
         for steps in [vec![(30, 8.0)], vec![(30, 8.0), (70, 8.0)], vec![(10, 9.0), (11, 6.0), (90, -7.0)]] {
-            let (turn, runs) = play(&line(100, &steps), (Criteria::default(), 1));
+            let (turn, runs) = play(&line(100, &steps), Criteria::default(), 1);
             let wanted: Vec<(usize, usize)> = steps.iter().map(|(at, _)| (*at, *at)).collect();
             assert_eq!(places(turn), wanted);
             assert!(runs < 200 * steps.len(), "{runs}");
@@ -313,17 +313,17 @@ mod tests {
     fn cuts_show_steps_that_cancel_each_other() {
         let cancel = line(100, &[(20, 9.0), (60, -9.0)]);
         let criteria = Criteria { effect_min: 4.0, ..Criteria::default() };
-        assert_eq!(play(&cancel, (criteria, 1)).0, Turn::Refused(Refusal::NoDifference));
-        assert_eq!(places(play(&cancel, (criteria, 4)).0), [(20, 20), (60, 60)]);
+        assert_eq!(play(&cancel, criteria, 1).0, Turn::Refused(Refusal::NoDifference));
+        assert_eq!(places(play(&cancel, criteria, 4).0), [(20, 20), (60, 60)]);
     }
 
     #[test]
     fn what_cannot_be_measured_is_one_answer() {
         let mut levels = line(64, &[(30, 9.0)]);
         levels[25..33].fill(None);
-        assert_eq!(places(play(&levels, (Criteria::default(), 1)).0), [(25, 33)]);
+        assert_eq!(places(play(&levels, Criteria::default(), 1).0), [(25, 33)]);
         levels[64] = None;
-        assert_eq!(play(&levels, (Criteria::default(), 1)).0, Turn::Refused(Refusal::UnusableEnd));
+        assert_eq!(play(&levels, Criteria::default(), 1).0, Turn::Refused(Refusal::UnusableEnd));
     }
 
     proptest! {
