@@ -125,7 +125,7 @@ fn packages(good: &Build, bad: &Build, debian: &str, options: &str) -> Hunt {
 mod tests {
     use super::{Hunt, hunt};
     use crate::{History, alerts};
-    use model::{Build, FailureReason, Line, MachineKind, Origin, Stage};
+    use model::{Build, FailureReason, Line, Origin, Stage};
     use report::fixtures::{Ending, Subject, build};
 
     const DEBIAN: &str = "HOME/workshop/debian";
@@ -136,11 +136,11 @@ mod tests {
     }
 
     /// What is said of two kernels, of which the newer is worse.
-    fn said(builds: [Build; 2], workload: &'static str, kind: MachineKind) -> Option<Hunt> {
+    fn said(builds: [Build; 2], workload: &'static str, kind: &str) -> Option<Hunt> {
         let mut history = History::default();
         for (build, cost) in builds.into_iter().zip([100.0, 130.0]) {
             let mut subject = Subject::new(build, &[1, 2], &[(workload, Ending::Cost(cost, 0.0))]);
-            subject.machine.kind = kind;
+            subject.machine.kind = kind.parse().unwrap();
             history.know_build(&subject.build);
             history.know_machine(&subject.machine);
             subject.runs.iter().for_each(|run| history.take(run).unwrap());
@@ -150,7 +150,7 @@ mod tests {
     }
 
     fn exact(builds: [Build; 2], workload: &'static str) -> Option<Hunt> {
-        said(builds, workload, MachineKind::Exact)
+        said(builds, workload, "exact")
     }
 
     #[test]

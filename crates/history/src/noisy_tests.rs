@@ -1,6 +1,6 @@
 //! Histories of runs that scatter, of metrics that change, and of labs that measure a kernel again.
 
-use model::{Declared, Direction, Line, MMTESTS, Machine, MachineKind, Uncertainty, Verdict, imported_metric};
+use model::{Clock, Declared, Direction, Line, MMTESTS, Machine, Uncertainty, Verdict, imported_metric};
 use report::fixtures::{Ending, Subject, build, machine};
 use report::render::Styles;
 
@@ -13,7 +13,7 @@ const DURATION: &str = "kernbench/duration-elapsed";
 
 /// A machine of another suite.
 fn host() -> Machine {
-    Machine { kind: MachineKind::Imported, ..machine() }
+    Machine { kind: "imported".parse().unwrap(), ..machine() }
 }
 
 /// A kernel of which MMTests measured a workload, a run for each list of values.
@@ -52,7 +52,7 @@ fn what_other_suites_measured_has_its_own_unit_direction_and_values() {
     ]);
     let series = only(&history);
     assert_eq!((series.metric.direction, series.metric.margin_percent), (Direction::HigherIsBetter, 2.0));
-    assert_eq!(series.metric.unit(MachineKind::Imported).name(), "MB/s");
+    assert_eq!(series.metric.unit(Clock::Seconds).name(), "MB/s");
     assert_eq!(pair(&history).compared.verdict, Verdict::Better);
     let text = history_text(&history, Line::All, |_| true, &Styles::plain());
     assert!(text.contains("geometric means of runs; higher is better; margin 2%"), "{text}");

@@ -11,8 +11,7 @@ use std::path::{Path, PathBuf};
 
 use ingest::{Foreign, LeftOut, LkpPlace};
 use model::{
-    Build, BuildFile, BuildId, KernelName, LKP, MMTESTS, Machine, MachineId, MachineKind, Origin, Run, RunId,
-    imported_metric,
+    Build, BuildFile, BuildId, KernelName, LKP, MMTESTS, Machine, MachineId, Origin, Run, RunId, imported_metric,
 };
 use sha2::{Digest, Sha256};
 use store::{Artefact, HomeLock, Location, Store, StoreError};
@@ -170,7 +169,7 @@ fn machine(suite: &str, foreign: &Foreign) -> Result<Machine, ImportError> {
     let host = said("host").unwrap_or_else(|| "a host without a name".to_owned());
     let summary = [Some(host), said("cpu"), said("processors").map(|count| format!("{count} processors"))];
     let summary = format!("{} ({suite})", summary.into_iter().flatten().collect::<Vec<_>>().join(", "));
-    Ok(Machine { id, kind: MachineKind::Imported, summary, fingerprint })
+    Ok(Machine::imported(id, summary, fingerprint))
 }
 
 /// Returns an id that the same results always have, wherever their folder is.

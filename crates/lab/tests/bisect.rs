@@ -238,7 +238,7 @@ fn counts_are_searched_where_guest_time_says_otherwise() {
         environment: Vec::new(),
         results: vec![result],
     };
-    let exact = MachineKind::Exact.capabilities();
+    let exact = "exact".parse::<MachineKind>().unwrap().capabilities();
     let values = |results: [WorkloadResult; 2]| {
         values_of(&[1, 2].map(|seed| run(seed, results[seed as usize - 1].clone())), 1..=2, "getppid", exact)
     };

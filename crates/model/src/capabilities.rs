@@ -37,7 +37,9 @@ pub struct Capabilities {
 }
 
 impl MachineKind {
-    /// Returns what machines of this kind can do. One of them may lack something: who works with it asks itself.
+    /// Returns what machines of this kind can do. This is how machines of stored runs are read, of which only kind and
+    /// fingerprint are kept, and the only place where a kind decides anything. One of them may lack something: a machine that
+    /// boots builds is asked itself.
     #[must_use]
     pub const fn capabilities(self) -> Capabilities {
         match self {
@@ -72,11 +74,5 @@ impl Machine {
     #[must_use]
     pub const fn capabilities(&self) -> Capabilities {
         self.kind.capabilities()
-    }
-}
-
-impl From<MachineKind> for Clock {
-    fn from(kind: MachineKind) -> Self {
-        kind.capabilities().clock
     }
 }

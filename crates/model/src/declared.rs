@@ -23,7 +23,7 @@ pub struct Declared {
 impl Declared {
     /// Returns what a metric is declared to be by a clock.
     #[must_use]
-    pub fn of(metric: &Metric, clock: impl Into<Clock>) -> Self {
+    pub fn of(metric: &Metric, clock: Clock) -> Self {
         let (direction, margin_percent) = (Some(metric.direction), metric.margin_percent);
         Self { unit: metric.unit(clock).name(), direction, margin_percent }
     }

@@ -1,6 +1,7 @@
 //! A machine: where a build is booted, and everything about it that results depend on.
 
 use std::fmt;
+use std::str::FromStr;
 
 use crate::MachineId;
 
@@ -16,12 +17,49 @@ pub enum MachineKind {
     Imported,
 }
 
+/// A word that is no kind of machine.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no kind of machine `{0}`")]
+pub struct UnknownMachineKind(String);
+
+impl MachineKind {
+    const ALL: [Self; 2] = [Self::Exact, Self::Imported];
+
+    /// Returns its word, which stores and documents keep: it never changes.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Imported => "imported",
+        }
+    }
+
+    /// Returns what a reader must not take its numbers for.
+    #[must_use]
+    pub const fn caution(self) -> &'static str {
+        match self {
+            Self::Exact => {
+                "Exact machine: instructions are not cycles; one processor; caches, contention and devices are not in it."
+            }
+            Self::Imported => {
+                "Imported: another suite measured this. A difference is that of geometric means over runs; each run is \
+                 taken for a start of its own."
+            }
+        }
+    }
+}
+
 impl fmt::Display for MachineKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Exact => f.write_str("exact"),
-            Self::Imported => f.write_str("imported"),
-        }
+        f.write_str(self.word())
+    }
+}
+
+impl FromStr for MachineKind {
+    type Err = UnknownMachineKind;
+
+    fn from_str(word: &str) -> Result<Self, UnknownMachineKind> {
+        Self::ALL.into_iter().find(|kind| kind.word() == word).ok_or_else(|| UnknownMachineKind(word.to_owned()))
     }
 }
 
@@ -40,6 +78,12 @@ pub struct Machine {
 }
 
 impl Machine {
+    /// Returns a machine that another suite measured on.
+    #[must_use]
+    pub const fn imported(id: MachineId, summary: String, fingerprint: Vec<(String, String)>) -> Self {
+        Self { id, kind: MachineKind::Imported, summary, fingerprint }
+    }
+
     /// Tells whether this is the other machine with other equipment, or the same: one lab has as many as its workloads
     /// need.
     #[must_use]
@@ -56,6 +100,15 @@ impl Machine {
 mod tests {
     use super::{Machine, MachineKind};
     use crate::MachineId;
+
+    #[test]
+    fn kinds_are_read_from_their_words() {
+        assert_eq!(MachineKind::ALL.map(MachineKind::word), ["exact", "imported"], "stores have these");
+        for kind in MachineKind::ALL {
+            assert_eq!(kind.to_string().parse(), Ok(kind));
+        }
+        assert_eq!("quantum".parse::<MachineKind>().unwrap_err().to_string(), "no kind of machine `quantum`");
+    }
 
     #[test]
     fn machines_of_one_lab_are_kin_and_others_are_not() {

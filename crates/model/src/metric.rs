@@ -111,8 +111,8 @@ impl Metric {
 
     /// Returns the unit that this metric has by a clock.
     #[must_use]
-    pub fn unit(&self, clock: impl Into<Clock>) -> Unit {
-        match (clock.into(), &self.quantity) {
+    pub fn unit(&self, clock: Clock) -> Unit {
+        match (clock, &self.quantity) {
             (Clock::Instructions, Quantity::Cost | Quantity::Time) => Unit::InstructionsPerOperation,
             (Clock::Seconds, Quantity::Cost | Quantity::Time) => Unit::SecondsPerOperation,
             (_, Quantity::Rate) => Unit::OperationsPerSecond,

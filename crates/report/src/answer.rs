@@ -45,7 +45,7 @@ impl Answer<'_> {
             seeds: if self.question.seeds.is_empty() { Seeds::OnBoth } else { Seeds::All },
         };
         let cells = all.zip(1..).map(|(measured, kernel)| self.cell(kernel, &rule, &base, measured)).collect();
-        let unit = scale.unit(&workload.metric, self.sides[0].machine.kind);
+        let unit = scale.unit(&workload.metric, self.sides[0].machine.capabilities().clock);
         Row { workload: Arc::clone(workload), unit, margin_percent, base, cells }
     }
 

@@ -132,7 +132,7 @@ pub fn scores(values: &[f64], direction: Direction) -> Result<Scores, String> {
 
 #[cfg(test)]
 mod tests {
-    use model::{MachineKind, Uncertainty, Verdict};
+    use model::{Uncertainty, Verdict};
 
     use crate::comparison::Comparison;
     use crate::fixtures::{Ending, Subject, build, machine, question};
@@ -145,7 +145,7 @@ mod tests {
                 subject.add_run(number, &[("getppid", Ending::Samples(values.to_vec()))]);
             }
             let mut machine = machine();
-            machine.kind = MachineKind::Imported;
+            machine.kind = "imported".parse().unwrap();
             subject.on(machine)
         };
         let (base, new) = (side("deb:6.1", "6.1", base), side("deb:6.12", "6.12", new));

@@ -30,7 +30,7 @@ impl Scale {
 
     /// Returns the unit of a metric's values on this scale: guest time is never called instructions.
     #[must_use]
-    pub fn unit(self, metric: &Metric, clock: impl Into<Clock>) -> Unit {
+    pub fn unit(self, metric: &Metric, clock: Clock) -> Unit {
         match (metric.unit(clock), self) {
             (Unit::InstructionsPerOperation, Self::Reported) => Unit::GuestTimePerOperation,
             (unit, _) => unit,
@@ -132,7 +132,7 @@ pub fn samples(result: &WorkloadResult, scale: Scale) -> Cow<'_, [f64]> {
 
 /// Returns the unit of a result's value on a scale, as it was declared when it was measured; none where that was not said.
 #[must_use]
-pub fn value_unit(result: &WorkloadResult, scale: Scale, clock: impl Into<Clock>) -> Option<Cow<'static, str>> {
+pub fn value_unit(result: &WorkloadResult, scale: Scale, clock: Clock) -> Option<Cow<'static, str>> {
     let cost = Metric::COST.unit(clock).name();
     let declared = result.declared.as_ref().map_or(cost, |declared| declared.unit.clone());
     let is_cost = declared == Unit::InstructionsPerOperation.name() && scale == Scale::Reported;
@@ -157,9 +157,13 @@ fn of_noisy(samples: &[f64]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use model::{MachineKind, Metric, Outcome, Region, Unit, WorkloadResult};
+    use model::{Capabilities, Clock, MachineKind, Metric, Outcome, Region, Unit, WorkloadResult};
 
     use super::{NoValue, RunValue, Scale, run_value};
+
+    fn capabilities(kind: &str) -> Capabilities {
+        kind.parse::<MachineKind>().unwrap().capabilities()
+    }
 
     /// A result of 10 operations whose guest time and counts have nothing to do with each other.
     fn result(samples: &[f64], kernel: &[u64]) -> WorkloadResult {
@@ -176,17 +180,17 @@ mod tests {
 
     #[test]
     fn counts_of_kernel_and_user_code_go_before_guest_time() {
-        let exact = MachineKind::Exact.capabilities();
+        let exact = capabilities("exact");
         let value = |value, scale, left_out| Ok(RunValue { value, scale, left_out });
         assert_eq!(run_value(&result(&[1.0, 2.0, 3.0], &[990, 90, 110]), exact), value(11.0, Scale::Counted, 1));
         assert_eq!(run_value(&result(&[9.0, 2.0, 3.0], &[]), exact), value(2.5, Scale::Reported, 1));
-        let imported = MachineKind::Imported.capabilities();
+        let imported = capabilities("imported");
         assert_eq!(run_value(&result(&[0.0, 2.0, 3.0], &[]), imported), value(2.0, Scale::Reported, 0));
     }
 
     #[test]
     fn results_that_are_counted_in_part_have_no_value() {
-        let exact = MachineKind::Exact.capabilities();
+        let exact = capabilities("exact");
         let partly = NoValue::PartlyCounted { counted: 1, iterations: 2 };
         assert_eq!(run_value(&result(&[1.0, 2.0], &[9]), exact), Err(partly));
         assert_eq!(run_value(&result(&[1.0], &[9]), exact), Err(NoValue::TooFewIterations(1)));
@@ -195,9 +199,9 @@ mod tests {
 
     #[test]
     fn guest_time_has_another_unit_than_counts() {
-        let unit = |scale: Scale, kind| scale.unit(&Metric::COST, kind);
-        assert_eq!(unit(Scale::Counted, MachineKind::Exact), Unit::InstructionsPerOperation);
-        assert_eq!(unit(Scale::Reported, MachineKind::Exact).name(), "guest ns/op");
-        assert_eq!(unit(Scale::Reported, MachineKind::Imported), Unit::SecondsPerOperation);
+        let unit = |scale: Scale, clock| scale.unit(&Metric::COST, clock);
+        assert_eq!(unit(Scale::Counted, Clock::Instructions), Unit::InstructionsPerOperation);
+        assert_eq!(unit(Scale::Reported, Clock::Instructions).name(), "guest ns/op");
+        assert_eq!(unit(Scale::Reported, Clock::Seconds), Unit::SecondsPerOperation);
     }
 }

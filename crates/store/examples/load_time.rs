@@ -5,7 +5,7 @@ use std::error::Error;
 use std::io::Write;
 use std::time::Instant;
 
-use model::{Build, BuildFile, BuildId, Machine, MachineId, MachineKind, Outcome, Run, RunId, WorkloadResult};
+use model::{Build, BuildFile, BuildId, Machine, MachineId, Outcome, Run, RunId, WorkloadResult};
 use store::Store;
 
 const KERNELS: u32 = 10;
@@ -48,7 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn machine() -> Result<Machine, Box<dyn Error>> {
     Ok(Machine {
         id: MachineId::from_hex("ee")?,
-        kind: MachineKind::Exact,
+        kind: "exact".parse()?,
         summary: "example".into(),
         fingerprint: Vec::new(),
     })

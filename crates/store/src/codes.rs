@@ -11,20 +11,10 @@ use crate::database::{Failure, Row};
 /// A choice without further text, kept as a word.
 pub(crate) struct Code<T>(pub(crate) T);
 
-pub(crate) fn machine_kind(kind: MachineKind) -> &'static str {
-    match kind {
-        MachineKind::Exact => "exact",
-        MachineKind::Imported => "imported",
-    }
-}
-
 impl FromSql for Code<MachineKind> {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        match value.as_str()? {
-            "exact" => Ok(Self(MachineKind::Exact)),
-            "imported" => Ok(Self(MachineKind::Imported)),
-            other => Err(UnknownCode::error("kind of machine", other)),
-        }
+        let word = value.as_str()?;
+        word.parse().map(Self).map_err(|_| UnknownCode::error("kind of machine", word))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use model::{Machine, MachineId, MachineKind};
 
-use crate::codes::{self, Code};
+use crate::codes::Code;
 use crate::columns::PairTable;
 use crate::{Store, StoreError};
 
@@ -21,7 +21,7 @@ impl Store {
             let transaction = database.write()?;
             let new = database.execute(
                 "INSERT INTO machines VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
-                &[&machine.id.hex(), &codes::machine_kind(machine.kind), &machine.summary],
+                &[&machine.id.hex(), &machine.kind.word(), &machine.summary],
             )?;
             if new > 0 {
                 FINGERPRINTS.save(database, &machine.id.hex(), &machine.fingerprint)?;

@@ -4,8 +4,8 @@ use std::io::Write;
 use std::sync::OnceLock;
 
 use model::{
-    Build, BuildFile, BuildId, Decision, Declared, FailureReason, Machine, MachineId, MachineKind, Metric, Outcome,
-    Run, RunId, Stage, SubjectFailure, Triage, WorkloadResult,
+    Build, BuildFile, BuildId, Clock, Decision, Declared, FailureReason, Machine, MachineId, Metric, Outcome, Run,
+    RunId, Stage, SubjectFailure, Triage, WorkloadResult,
 };
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -89,7 +89,7 @@ pub(crate) fn build(hex: &str) -> Build {
 pub(crate) fn machine(hex: &str) -> Machine {
     Machine {
         id: MachineId::from_hex(hex).unwrap(),
-        kind: MachineKind::Exact,
+        kind: "exact".parse().unwrap(),
         summary: "QEMU 10.0.2, qemu64, 512 MiB".into(),
         fingerprint: vec![("cpu".into(), "qemu64".into()), ("memory".into(), "512".into())],
     }
@@ -100,7 +100,7 @@ pub(crate) fn run(build: &str, hex: &str, seed: u64) -> Run {
     let result = |workload: &str, outcome, samples| WorkloadResult {
         workload: workload.into(),
         operations: 20_000,
-        declared: Some(Declared::of(&Metric::COST, MachineKind::Exact)),
+        declared: Some(Declared::of(&Metric::COST, Clock::Instructions)),
         outcome,
         samples,
         counted: vec![],

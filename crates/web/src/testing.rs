@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use model::{
-    Build, BuildFile, BuildId, Declared, Direction, FailureReason, Machine, MachineId, MachineKind, Origin, Outcome,
-    Run, RunId, Stage, SubjectFailure, WorkloadResult, unit_named,
+    Build, BuildFile, BuildId, Declared, Direction, FailureReason, Machine, MachineId, Origin, Outcome, Run, RunId,
+    Stage, SubjectFailure, WorkloadResult, unit_named,
 };
 use store::{Artefact, Store};
 use tempfile::TempDir;
@@ -48,7 +48,7 @@ pub(crate) fn build(version: &str) -> Build {
 pub(crate) fn machine(hex: &str) -> Machine {
     Machine {
         id: MachineId::from_hex(&format!("{hex:0<16}")).unwrap(),
-        kind: MachineKind::Exact,
+        kind: "exact".parse().unwrap(),
         summary: "QEMU 7.2, 1 CPU".to_owned(),
         fingerprint: vec![("cpu".to_owned(), hex.to_owned())],
     }

@@ -7,6 +7,7 @@
 mod agent;
 mod domain;
 mod finding;
+mod kinds;
 mod layers;
 mod manifest;
 mod names;
@@ -19,6 +20,7 @@ mod tree;
 pub use agent::{interpreter, leaks, unlike};
 pub use domain::domain_words;
 pub use finding::{Finding, Rule, none};
+pub use kinds::machine_kinds;
 pub use layers::layers;
 pub use manifest::{packages, reasons};
 pub use names::drawers;

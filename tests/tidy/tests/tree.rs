@@ -120,6 +120,13 @@ fn stats_knows_no_word_of_the_domain() -> Outcome {
 }
 
 #[test]
+fn machines_are_asked_for_capabilities() -> Outcome {
+    let tree = Tree::read()?;
+    none(&tree.rust().flat_map(|file| tidy::machine_kinds(&file.path, &file.text)).collect::<Vec<_>>());
+    Ok(())
+}
+
+#[test]
 fn dependencies_have_reasons() -> Outcome {
     let tree = Tree::read()?;
     let manifest = tree.files.iter().find(|file| file.path == "Cargo.toml").ok_or("no root manifest")?;

@@ -164,7 +164,7 @@ pub fn series_document(history: &History, key: &Key, series: &Series, line: Line
     SeriesDocument {
         workload: key.workload.to_string(),
         metric: series.metric.name.to_string(),
-        unit: series.scale.unit(&series.metric, machine.kind).to_string(),
+        unit: series.scale.unit(&series.metric, machine.capabilities().clock).to_string(),
         direction: series.metric.direction.to_string(),
         margin_percent: series.metric.margin_percent,
         machine: machine.id.to_string(),

@@ -30,7 +30,7 @@ pub fn history_text(history: &History, line: Line, fits: impl Fn(&Key) -> bool, 
 fn one(page: &mut Page, history: &History, key: &Key, series: &Series, styles: &Styles) {
     let machine = &history.machines()[key.machine];
     let metric = &series.metric;
-    let unit = series.scale.unit(metric, machine.kind);
+    let unit = series.scale.unit(metric, machine.capabilities().clock);
     let head = format!("{}: {} in {unit}", plain(&key.workload), metric.name);
     page.line(styles.strong(&head));
     let by = measured_by(series);

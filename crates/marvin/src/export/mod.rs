@@ -219,8 +219,9 @@ fn of_result(result: &WorkloadResult, machine: MachineKind) -> [Value; 7] {
         Outcome::Failed(failure) => ("failed", text(&failure.stage), text(&failure.reason)),
     };
     let iterations = i64::try_from(result.samples.len()).unwrap_or(i64::MAX);
-    let value = run_value(result, machine.capabilities()).ok();
-    let unit = value.and_then(|value| value_unit(result, value.scale, machine));
+    let capabilities = machine.capabilities();
+    let value = run_value(result, capabilities).ok();
+    let unit = value.and_then(|value| value_unit(result, value.scale, capabilities.clock));
     let scale = value.map(|value| if value.scale == Scale::Counted { "counts" } else { "reported" });
     [
         Value::Text(outcome.to_owned()),
@@ -249,8 +250,7 @@ fn of_sample(result: &WorkloadResult, iteration: usize) -> [Value; 6] {
 #[cfg(test)]
 pub(crate) mod tests {
     use model::{
-        BuildId, FailureReason, MachineId, MachineKind, Outcome, Region, Run, RunId, Stage, SubjectFailure,
-        WorkloadResult,
+        BuildId, FailureReason, MachineId, Outcome, Region, Run, RunId, Stage, SubjectFailure, WorkloadResult,
     };
 
     use super::{Exported, Rows, Table, columns, csv, json_lines, table};
@@ -294,7 +294,7 @@ pub(crate) mod tests {
             run,
             kernel: "deb:6.12".to_owned(),
             version: "6.12.117".to_owned(),
-            machine_kind: MachineKind::Exact,
+            machine_kind: "exact".parse().unwrap(),
         };
         vec![exported(run("01", results)), exported(run("02", vec![]))]
     }

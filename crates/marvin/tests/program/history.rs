@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::Stdio;
 
 use model::{
-    Build, BuildFile, BuildId, Declared, Direction, Machine, MachineId, MachineKind, Origin, Outcome, Run, RunId,
-    WorkloadResult, unit_named,
+    Build, BuildFile, BuildId, Declared, Direction, Machine, MachineId, Origin, Outcome, Run, RunId, WorkloadResult,
+    unit_named,
 };
 use store::Store;
 
@@ -26,7 +26,7 @@ fn lab(name: &str) -> Fresh {
 pub(crate) fn fill(store: &Store) {
     let machine = Machine {
         id: MachineId::from_hex("aa00aa00aa00aa00").unwrap(),
-        kind: MachineKind::Exact,
+        kind: "exact".parse().unwrap(),
         summary: "QEMU 7.2, 1 CPU".into(),
         fingerprint: Vec::new(),
     };

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use model::{
-    Build, BuildFile, BuildId, Declared, Machine, MachineId, MachineKind, Metric, Origin, Outcome, Region, Run, RunId,
-    WorkloadResult,
+    Build, BuildFile, BuildId, Clock, Declared, Machine, MachineId, MachineKind, Metric, Origin, Outcome, Region, Run,
+    RunId, WorkloadResult,
 };
 use report::Scale;
 use serde_json::Value;
@@ -21,7 +21,7 @@ fn result(workload: &str, time: f64, counted: Option<u64>) -> WorkloadResult {
     WorkloadResult {
         workload: workload.into(),
         operations: 1000,
-        declared: Some(Declared::of(&Metric::COST, MachineKind::Exact)),
+        declared: Some(Declared::of(&Metric::COST, Clock::Instructions)),
         outcome: Outcome::Completed,
         samples: vec![time; 3],
         counted: counted.map_or_else(Vec::new, |kernel| vec![region(kernel); 3]),
@@ -56,7 +56,7 @@ fn lab(name: &str) -> (Fresh, Vec<Run>) {
     let store = Store::open(&*home).unwrap();
     let machine = Machine {
         id: MachineId::from_hex("aa00aa00aa00aa00").unwrap(),
-        kind: MachineKind::Exact,
+        kind: "exact".parse().unwrap(),
         summary: "QEMU 7.2, 1 CPU".into(),
         fingerprint: Vec::new(),
     };
@@ -170,7 +170,7 @@ fn listings_exports_and_bisections_say_one_value() {
     assert_eq!(value("6.12.100", "fault-anon"), (110.0, "instructions/op".to_owned()));
     assert_eq!(value("6.12.100", "getppid"), (90.0, "guest ns/op".to_owned()));
 
-    let exact = MachineKind::Exact.capabilities();
+    let exact = "exact".parse::<MachineKind>().unwrap().capabilities();
     let of = |runs: &[Run], workload| lab::values_of(runs, 1..=SEEDS, workload, exact).unwrap();
     assert_eq!(of(&runs[..3], "fault-anon"), (vec![100.0; 3], Scale::Counted));
     assert_eq!(of(&runs[3..], "fault-anon"), (vec![110.0; 3], Scale::Counted));

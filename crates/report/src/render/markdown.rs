@@ -104,7 +104,7 @@ fn closing(comparison: &Comparison) -> Block {
         comparison.others.iter().filter_map(|other| words::geometric_mean(comparison, other)).collect();
     let legend =
         if words::no_run_needed(comparison) { words::NO_RUN_NEEDED.to_owned() } else { counted::legend(comparison) };
-    items.extend([legend, words::honesty(comparison.base.machine.kind).to_owned()]);
+    items.extend([legend, comparison.base.machine.kind.caution().to_owned()]);
     Block::List(items)
 }
 

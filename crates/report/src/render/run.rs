@@ -81,7 +81,7 @@ fn unit(shown: &Shown<'_>, result: &WorkloadResult, scale: Scale) -> String {
         None if shown.run.suite == "tools" => return "unknown unit".to_owned(),
         None => &Metric::COST,
     };
-    plain(&scale.unit(metric, shown.machine.kind).name())
+    plain(&scale.unit(metric, shown.machine.capabilities().clock).name())
 }
 
 fn values(page: &mut Page, shown: &Shown<'_>) {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use model::{Build, Direction, MachineKind, Unit};
+use model::{Build, Direction, Unit};
 
 use crate::comparison::{Against, Comparison, Images, Row, Warning};
 use crate::plain::plain;
@@ -257,19 +257,6 @@ pub(crate) fn image(build: &Build, digits: usize) -> String {
     match build.image.sha256.as_str() {
         "" => "none".to_owned(),
         sha256 => plain(&sha256.chars().take(digits).collect::<String>()),
-    }
-}
-
-/// Returns what a reader must not take the numbers for.
-pub(crate) fn honesty(kind: MachineKind) -> &'static str {
-    match kind {
-        MachineKind::Exact => {
-            "Exact machine: instructions are not cycles; one processor; caches, contention and devices are not in it."
-        }
-        MachineKind::Imported => {
-            "Imported: another suite measured this. A difference is that of geometric means over runs; each run is taken \
-             for a start of its own."
-        }
     }
 }
 

@@ -66,7 +66,7 @@ pub(crate) fn series(frame: Frame, (history, alerts): (&History, &[Triaged]), li
 
 fn one((history, alerts): (&History, &[Triaged]), key: &Key, series: &Series, is_alone: bool) -> One {
     let machine = &history.machines()[key.machine];
-    let unit = series.scale.unit(&series.metric, machine.kind);
+    let unit = series.scale.unit(&series.metric, machine.capabilities().clock);
     let declared = model::workloads().into_iter().find(|workload| workload.name == *key.workload);
     let stresses = declared
         .map_or_else(String::new, |workload| format!("{}; one operation: {}. ", workload.stresses, workload.operation));

@@ -119,7 +119,7 @@ pub(super) fn page(comparison: &Comparison) -> Result<Page, RenderError> {
         means: comparison.others.iter().filter_map(|other| words::geometric_mean(comparison, other)).collect(),
         legend: measured.then(|| counted::legend(comparison)),
         no_run_needed: (!measured).then_some(words::NO_RUN_NEEDED),
-        honesty: words::honesty(machine.kind),
+        honesty: machine.kind.caution(),
         apart_head: counted::HEAD,
         apart: apart(comparison),
         origins: comparison.origins.clone(),

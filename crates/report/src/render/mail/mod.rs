@@ -55,7 +55,7 @@ pub fn mail(comparison: &Comparison) -> String {
     } else {
         page.words(0, "Medians over the seeds; positive is better. Stars: better or worse.");
         page.words(0, &words::legend(comparison));
-        page.words(0, words::honesty(comparison.base.machine.kind));
+        page.words(0, comparison.base.machine.kind.caution());
     }
     comparison.monitors.iter().for_each(|seen| counters(&mut page, seen));
     observations(&mut page, comparison);

@@ -125,7 +125,7 @@ fn closing(page: &mut Page, comparison: &Comparison) {
     if let Some(counted) = counted::cross_check(comparison) {
         page.words(0, &counted);
     }
-    page.words(0, words::honesty(comparison.base.machine.kind));
+    page.words(0, comparison.base.machine.kind.caution());
 }
 
 /// The rows that changed, taken apart.

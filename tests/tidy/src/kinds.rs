@@ -1,0 +1,35 @@
+//! Kinds of machines: code asks a machine what it can do, and only where machines are declared and made it asks which it is.
+
+use crate::source::{code, line_at, occurrences};
+use crate::{Finding, Rule};
+
+const KINDS: Rule = Rule {
+    name: "only `model` and `machine` name a kind of machine",
+    remedy: "ask for its capabilities; a stored kind is read from its word",
+};
+/// The crates that may.
+const MAKERS: &[&str] = &["crates/model/", "crates/machine/"];
+
+/// Finds kinds of machines that are named in code of other crates.
+#[must_use]
+pub fn machine_kinds(file: &str, text: &str) -> Vec<Finding> {
+    if !file.starts_with("crates/") || MAKERS.iter().any(|maker| file.starts_with(maker)) {
+        return Vec::new();
+    }
+    let code = code(text);
+    let found = |at| KINDS.at(file, line_at(&code, at), "`MachineKind::…`");
+    occurrences(&code, "MachineKind::").into_iter().map(found).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::machine_kinds;
+
+    #[test]
+    fn kinds_are_found_above_the_machine() {
+        let text = "// MachineKind::Exact\nfn f(kind: MachineKind) -> bool {\n    kind == MachineKind::Exact\n}\n";
+        let lines = |file: &str| machine_kinds(file, text).iter().map(|found| found.line).collect::<Vec<_>>();
+        assert_eq!(lines("crates/report/src/a.rs"), [3]);
+        assert!(lines("crates/machine/src/a.rs").is_empty() && lines("benches/src/a.rs").is_empty());
+    }
+}
