@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use lab::{Lab, Measurement};
 use model::{Build, CostModel, MICRO, Workload};
+use probes::Probe;
 
 use crate::suite::Ready;
 use figures::cpu;

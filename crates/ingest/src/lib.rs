@@ -9,7 +9,6 @@ mod foreign;
 mod kept;
 mod modelled;
 mod monitors;
-mod probes;
 mod profile;
 mod rmap;
 mod samples;
@@ -23,7 +22,6 @@ pub use foreign::{Content, Foreign, LeftOut, LkpPlace, TreeFile, lkp_columns, lk
 pub use kept::{monitors_from_bytes, monitors_to_bytes, profile_from_text, profile_to_text};
 pub use modelled::modelled;
 pub use monitors::{copies, observation, reading};
-pub use probes::{ProbeHits, probe_hits};
 pub use profile::{ProfileError, profile, profile_by};
 pub use rmap::rmap;
 pub use samples::{IngestError, outcome, rows};

@@ -46,7 +46,7 @@ impl Subject<'_> {
 
     /// Returns the job of a workload.
     pub(crate) fn job_of(&self, workload: &Workload) -> Job {
-        self.job(&workload.name, task(workload, vec![]))
+        self.job(&workload.name, task(workload))
     }
 
     pub(crate) fn clock(&self) -> Clock {
@@ -267,13 +267,13 @@ fn expanded(counts: &[u8], build: &Build, named: &Named, operations: u64) -> Opt
     ingest::profile_by(counts, &named.symbols, operations, &|address| inlines.function(address)).ok()
 }
 
-pub(crate) fn task(workload: &Workload, probes: Vec<String>) -> Task {
+fn task(workload: &Workload) -> Task {
     Task::Workload {
         name: workload.name.to_string(),
         operations: workload.operations,
         warm_up: workload.warm_up,
         iterations: workload.iterations,
-        probes,
+        probes: Vec::new(),
         monitors: None,
     }
 }

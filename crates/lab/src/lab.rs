@@ -12,7 +12,7 @@ use model::{
     RunId, SourcePlace, Workload,
 };
 use store::{Artefact, HomeLock, Location, Store};
-use wire::Frame;
+use wire::{Frame, Task};
 
 use crate::carry_out::{Bench, carry_out};
 use crate::dump::is_dump;
@@ -92,17 +92,6 @@ pub struct Followed {
     pub tree: CallTree,
     /// The profile with inlined functions apart, where the kernel has debug information.
     pub expanded: Option<Profile>,
-}
-
-/// What a workload did under probes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Probed {
-    /// Entries of each kernel function that could be probed.
-    pub hits: Vec<(String, u64)>,
-    /// Operations that were done, warm-up included.
-    pub operations: u64,
-    /// Ticks of each measured iteration, what the probes cost included.
-    pub ticks: Vec<u64>,
 }
 
 /// Returns the name of the artefact with copies of monitors of a workload, made at an interval, 0 for start and end only.
@@ -398,29 +387,16 @@ impl Lab {
         names.into_iter().zip(places).filter_map(|(name, place)| Some((name.to_owned(), place?))).collect()
     }
 
-    /// Runs a workload with probes on the functions it is meant to exercise; nothing is stored.
+    /// Boots a build on the machine of a workload, has the agent do a task there, and returns what it sent; inside, why it
+    /// could not. Nothing is stored.
     ///
     /// # Errors
-    /// When the lab fails. A kernel that fails, or cannot be probed, has no hits.
-    pub fn probe(&self, build: &Build, workload: &Workload) -> Result<Probed, LabError> {
-        let probes: Vec<String> =
-            workload.exercises.iter().flat_map(|names| names.iter().copied()).map(str::to_owned).collect();
-        let operations = workload.operations * u64::from(workload.warm_up + workload.iterations);
-        let task = crate::job::task(workload, probes);
-        let frames = self.booted(Measurement { build, workload, replicate: 1 }, |on| {
+    /// When the lab fails.
+    pub fn run_task(&self, of: Measurement<'_>, task: Task) -> Result<Result<Vec<Frame>, String>, LabError> {
+        self.booted(of, |on| {
             let stream = on.booted.run(&on.plain_job(task), Observe::Nothing)?.stream;
             Ok(stream.map(|stream| stream.frames).map_err(|failure| failure.reason.to_string()))
-        })?;
-        let frames = frames.unwrap_or_default();
-        let (mut table, mut ticks) = (Vec::new(), Vec::new());
-        for frame in frames {
-            match frame {
-                Frame::File { bytes, .. } => table.extend(bytes),
-                Frame::Samples(of_iterations) => ticks = of_iterations,
-                _ => {}
-            }
-        }
-        Ok(Probed { hits: ingest::probe_hits(&table), operations, ticks })
+        })
     }
 }
 

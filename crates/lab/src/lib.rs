@@ -31,7 +31,7 @@ pub use error::LabError;
 pub use estimate::{Estimate, remaining_s};
 pub use event::Event;
 pub use ingest::seconds;
-pub use lab::{Followed, Lab, LabSettings, Measurement, Probed, kept_observation, monitored_subject};
+pub use lab::{Followed, Lab, LabSettings, Measurement, kept_observation, monitored_subject};
 pub use plan::{Dumps, Plan, Reuse};
 pub use tools::{Tools, ToolsError};
 

@@ -61,8 +61,8 @@ const TABLE: &[(&str, &[&str])] = &[
 /// Crates of development: they may use everything, and nothing may use them.
 const DEVELOPMENT: &[&str] = &["benches", "crash-guests", "stories", "tidy"];
 
-/// Crates that make what tests read: they use nothing of ours, and only tests may use them.
-const FOR_TESTS: &[&str] = &["synthetic-dumps"];
+/// Crates that only tests may use, each with the crates of ours that it may use.
+const FOR_TESTS: &[(&str, &[&str])] = &[("probes", &["lab", "model", "wire"]), ("synthetic-dumps", &[])];
 
 /// Finds arrows that the table does not allow.
 ///
@@ -75,7 +75,7 @@ pub fn layers(metadata: &str, read: impl Fn(&str) -> String) -> Result<Vec<Findi
     let root = format!("{}/", metadata["workspace_root"].as_str().unwrap_or_default());
     let packages =
         metadata["packages"].as_array().filter(|list| !list.is_empty()).ok_or("metadata without packages")?;
-    let table: BTreeMap<&str, &[&str]> = TABLE.iter().copied().collect();
+    let table: BTreeMap<&str, &[&str]> = TABLE.iter().chain(FOR_TESTS).copied().collect();
     let mut found = Vec::new();
     for package in packages {
         let name = package["name"].as_str().unwrap_or_default();
@@ -84,7 +84,7 @@ pub fn layers(metadata: &str, read: impl Fn(&str) -> String) -> Result<Vec<Findi
         if DEVELOPMENT.contains(&name) {
             continue;
         }
-        let Some(allowed) = table.get(name).copied().or_else(|| FOR_TESTS.contains(&name).then_some(&[][..])) else {
+        let Some(allowed) = table.get(name).copied() else {
             found.push(UNKNOWN.at(manifest, 1, format!("crate `{name}` is not in the table")));
             continue;
         };
@@ -100,8 +100,8 @@ pub fn layers(metadata: &str, read: impl Fn(&str) -> String) -> Result<Vec<Findi
 /// The crates of ours that a package uses: normal, for its build script and for its tests; but for what is for tests only.
 fn ours(package: &Value) -> impl Iterator<Item = &str> {
     let all = package["dependencies"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let for_tests =
-        |used: &Value| used["kind"] == "dev" && used["name"].as_str().is_some_and(|name| FOR_TESTS.contains(&name));
+    let is_for_tests = |name: &str| FOR_TESTS.iter().any(|(known, _)| *known == name);
+    let for_tests = move |used: &Value| used["kind"] == "dev" && used["name"].as_str().is_some_and(is_for_tests);
     all.iter().filter(move |used| used["path"].is_string() && !for_tests(used)).filter_map(|used| used["name"].as_str())
 }
 
@@ -144,6 +144,8 @@ mod tests {
         assert_eq!(found("lab", "novelty", "null").len(), 1);
         assert!(found("vmcore", "synthetic-dumps", "\"dev\"").is_empty());
         assert_eq!(found("vmcore", "synthetic-dumps", "null").len(), 1);
+        assert!(found("probes", "lab", "null").is_empty() && found("lab", "probes", "\"dev\"").is_empty());
+        assert_eq!(found("lab", "probes", "null").len() + found("probes", "store", "null").len(), 2);
     }
 
     #[test]

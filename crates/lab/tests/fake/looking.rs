@@ -2,6 +2,7 @@
 
 use lab::Measurement;
 use model::{CostModel, FailureReason, Stage};
+use probes::Probe;
 
 use crate::{Does, Story, build, declared, plan, steady, story, story_on};
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use model::{MICRO, Workload};
+use probes::Probe;
 
 use crate::{build, each_second, kernels, lab};
 

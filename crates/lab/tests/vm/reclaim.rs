@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use lab::{Dumps, Plan, Reuse};
 use model::{Equipment, FailureReason, GuestModule, MonitorFile, Outcome, RECLAIM, Reading, Workload, WorkloadResult};
+use probes::Probe;
 
 use crate::{build, declared, first, full, kernels, lab, samples};
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use lab::{Lab, LabSettings};
 use model::{Steadiness, Workload};
+use probes::Probe;
 
 use crate::fresh::fresh;
 use crate::{build, declared, full, kernels, lab, measure, same_build, samples};

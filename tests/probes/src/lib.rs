@@ -1,0 +1,58 @@
+//! Runs workloads with kprobes on the kernel functions that they are meant to exercise. For tests and benches only: what was
+//! probed is no measurement, and nothing is stored.
+
+mod table;
+
+use lab::{Lab, LabError, Measurement};
+use model::{Build, Workload};
+use wire::{Frame, Task};
+
+pub use table::{ProbeHits, probe_hits};
+
+/// What a workload did under probes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Probed {
+    /// Entries of each kernel function that could be probed.
+    pub hits: Vec<ProbeHits>,
+    /// Operations that were done, warm-up included.
+    pub operations: u64,
+    /// Ticks of each measured iteration, what the probes cost included.
+    pub ticks: Vec<u64>,
+}
+
+/// A lab that probes.
+pub trait Probe {
+    /// Runs a workload with probes on the functions it is meant to exercise.
+    ///
+    /// # Errors
+    /// When the lab fails. A kernel that fails, or cannot be probed, has no hits.
+    fn probe(&self, build: &Build, workload: &Workload) -> Result<Probed, LabError>;
+}
+
+impl Probe for Lab {
+    fn probe(&self, build: &Build, workload: &Workload) -> Result<Probed, LabError> {
+        let frames = self.run_task(Measurement { build, workload, replicate: 1 }, task(workload))?;
+        let (mut table, mut ticks) = (Vec::new(), Vec::new());
+        for frame in frames.unwrap_or_default() {
+            match frame {
+                Frame::File { bytes, .. } => table.extend(bytes),
+                Frame::Samples(of_iterations) => ticks = of_iterations,
+                _ => {}
+            }
+        }
+        let operations = workload.operations * u64::from(workload.warm_up + workload.iterations);
+        Ok(Probed { hits: probe_hits(&table), operations, ticks })
+    }
+}
+
+fn task(workload: &Workload) -> Task {
+    let probes = workload.exercises.iter().flat_map(|names| names.iter()).map(ToString::to_string);
+    Task::Workload {
+        name: workload.name.to_string(),
+        operations: workload.operations,
+        warm_up: workload.warm_up,
+        iterations: workload.iterations,
+        probes: probes.collect(),
+        monitors: None,
+    }
+}
