@@ -7,7 +7,7 @@ use model::{
     Build, BuildFile, BuildId, MICRO, Machine, MachineId, MachineKind, Metric, Outcome, Run, RunId, Workload,
     WorkloadResult,
 };
-use report::render::Styles;
+use report::render::{Styles, View};
 use report::{Machines, Question, Side};
 use store::Store;
 
@@ -75,9 +75,9 @@ fn round(
     let sides: Vec<Side<'_>> = builds.iter().zip(&runs).map(side).collect();
     let comparison = report::compare(&sides[0], &sides[1..], &question(workloads))?;
     lap();
-    let text = report::render::text(&comparison, &Styles::plain());
+    let text = report::render::comparison(&comparison, &View::default()).text(&Styles::plain());
     lap();
-    let html = report::render::html(&comparison)?;
+    let html = report::render::comparison(&comparison, &View::default()).html()?;
     lap();
     let json = report::render::json(&comparison)?;
     lap();

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 use model::{CostModel, Line, RmapCase};
-use report::render::Style;
+use report::render::{Only, Sort, Style, View};
 
 use crate::exit::EXIT_CODES;
 pub(crate) use keeping::{Export, ExportFormat, Gc};
@@ -256,9 +256,28 @@ pub(crate) struct Write {
     #[arg(long, value_name = "STYLE", default_value = "marvin")]
     pub(crate) style: Style,
 
+    /// Fold nothing away: environments, kernels, machines, and what changed taken apart
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
+
+    /// Order of the rows: suite, or effect for the worst first
+    #[arg(long, value_name = "ORDER", default_value = "suite")]
+    pub(crate) sort: Sort,
+
+    /// Only rows that are worse, better or changed
+    #[arg(long, value_name = "VERDICT")]
+    pub(crate) only: Option<Only>,
+
     /// Differences up to this many percent are no news [default: each metric's own, 1 for the micro suite]
     #[arg(long, value_name = "PERCENT", value_parser = margin, allow_negative_numbers = true)]
     pub(crate) margin: Option<f64>,
+}
+
+impl Write {
+    /// What of a comparison is shown, and how.
+    pub(crate) fn view(&self) -> View {
+        View { style: self.style, verbose: self.verbose, sort: self.sort, only: self.only }
+    }
 }
 
 fn margin(text: &str) -> Result<f64, String> {

@@ -339,7 +339,8 @@ impl Site {
             }
             Err(error) => return Err(Refusal::Failed(error.to_string())),
         };
-        let page = report::render::html(&comparison).map_err(|error| Refusal::Failed(error.to_string()))?;
+        let document = report::render::comparison(&comparison, &report::render::View::default());
+        let page = document.html().map_err(|error| Refusal::Failed(error.to_string()))?;
         let back = "<main>\n<p><a href=\"../../../index.html\">Overview</a></p>";
         Ok(Reply::ok(Kind::Html, page.replacen("<main>", back, 1)))
     }

@@ -165,11 +165,12 @@ pub(crate) fn write(
     how: &Write,
     (answer, arguments): (Answer, &Arguments),
 ) -> anyhow::Result<()> {
+    let document = || report::render::comparison(comparison, &how.view());
     let text = match how.format {
         _ if how.mail => report::render::mail::mail(comparison),
-        Format::Text => report::render::text_in(comparison, how.style, &answer.styles(arguments.color)),
-        Format::Markdown => report::render::markdown(comparison),
-        Format::Html => report::render::html(comparison)?,
+        Format::Text => document().text(&answer.styles(arguments.color)),
+        Format::Markdown => document().markdown(),
+        Format::Html => document().html()?,
         Format::Json => report::render::json(comparison)?,
     };
     answer.write(&text)

@@ -3,14 +3,14 @@
 use askama::Template;
 
 use super::chart::{HEIGHT, LEFT, WIDTH};
-use super::{Block, Document, Kind, Weight};
+use super::{Block, Document, Kind, Table, Weight};
 use crate::plain::printable;
 use crate::render::RenderError;
 
 #[derive(Template)]
 #[template(path = "document.html")]
 struct PageOf<'a> {
-    title: &'a str,
+    document: &'a Document,
     blocks: String,
 }
 
@@ -22,11 +22,18 @@ struct Blocks<'a> {
 
 /// Writes a page.
 pub(super) fn page(document: &Document) -> Result<String, RenderError> {
-    let page = PageOf { title: &document.title, blocks: fragment(&document.blocks)? };
+    let page = PageOf { document, blocks: inner(&document.blocks)? };
     Ok(printable(&page.render()?))
 }
 
-/// Writes blocks, to be put into a page that has `document.css`.
-pub(crate) fn fragment(blocks: &[Block]) -> Result<String, RenderError> {
-    Ok(printable(&Blocks { blocks }.render()?))
+/// Writes blocks, those inside of others too.
+fn inner(blocks: &[Block]) -> askama::Result<String> {
+    Blocks { blocks }.render()
+}
+
+impl Table {
+    /// Whether it has drawings, which need a page's whole width.
+    fn is_drawn(&self) -> bool {
+        self.columns.iter().any(|column| column.kind == Kind::Drawing)
+    }
 }

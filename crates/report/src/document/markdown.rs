@@ -1,6 +1,6 @@
 //! Documents as GitHub's markdown: for issues and merge requests.
 
-use super::{Block, Cell, Column, Kind, Row, Table, Weight};
+use super::{Block, Cell, Column, Details, Kind, Row, Table, Weight};
 use crate::plain::plain;
 
 /// Writes blocks; the text ends in one line break.
@@ -12,22 +12,30 @@ pub(crate) fn markdown_of(blocks: &[Block]) -> String {
         Block::Paragraph(words) | Block::Note(words) => Some(escaped(words)),
         Block::List(items) => Some(list(items.iter().map(|item| escaped(item)).collect())),
         Block::Facts(facts) => {
-            Some(list(facts.iter().map(|fact| format!("{}: {}", fact.name, code(&fact.value))).collect()))
+            Some(list(facts.iter().map(|fact| format!("{}: {}", escaped(&fact.name), escaped(&fact.value))).collect()))
         }
         Block::Table(table) => Some(of_table(table)),
+        Block::Console(lines) => (!lines.is_empty()).then(|| fenced(lines)),
+        Block::Command(command) => Some(format!("Reproduce:\n\n{}", fenced(&[plain(command)]))),
+        Block::Details(Details { pages_only: true, .. }) => None,
+        Block::Details(Details { summary, blocks, .. }) => {
+            Some(format!("<details>\n<summary>{}</summary>\n\n{}\n</details>", escaped(summary), markdown_of(blocks)))
+        }
         Block::Plot(_) | Block::Drawing(_) => None,
     };
     blocks.iter().filter_map(block).collect::<Vec<_>>().join("\n\n") + "\n"
 }
 
-fn of_table(Table { columns, rows, notes }: &Table) -> String {
+fn of_table(Table { columns, rows, notes, .. }: &Table) -> String {
     let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
     let rule = |column: &Column| if column.kind == Kind::Number { "---:" } else { "---" }.to_owned();
-    let mut lines = vec![
-        line(columns.iter().map(|column| escaped(&column.title())).collect()),
-        line(columns.iter().map(rule).collect()),
-    ];
-    let cells = |row: &Row| columns.iter().zip(&row.cells).map(|(column, of)| cell(column, of, row.weight)).collect();
+    let shown = || columns.iter().filter(|column| column.kind != Kind::Drawing);
+    let mut lines =
+        vec![line(shown().map(|column| escaped(&column.title())).collect()), line(shown().map(rule).collect())];
+    let cells = |row: &Row| {
+        let all = columns.iter().zip(&row.cells).filter(|(column, _)| column.kind != Kind::Drawing);
+        all.map(|(column, of)| cell(column, of, row.weight)).collect()
+    };
     lines.extend(rows.iter().map(|row| line(cells(row))));
     for (place, note) in notes.iter().enumerate() {
         lines.push(format!("{}- {}", if place == 0 { "\n" } else { "" }, escaped(note)));
@@ -35,7 +43,7 @@ fn of_table(Table { columns, rows, notes }: &Table) -> String {
     lines.join("\n")
 }
 
-fn cell(column: &Column, Cell { text, change }: &Cell, weight: Weight) -> String {
+fn cell(column: &Column, Cell { text, change, .. }: &Cell, weight: Weight) -> String {
     let text = match column.kind {
         Kind::Name if weight != Weight::Faint && !text.is_empty() => code(text.trim_end()),
         _ => escaped(text),
@@ -65,4 +73,29 @@ pub(crate) fn escaped(text: &str) -> String {
 /// Code, so that nothing in it is markup; a bar would end a table's cell even there.
 fn code(text: &str) -> String {
     format!("`{}`", plain(text).replace('`', "'").replace('|', "\\|"))
+}
+
+/// Returns lines in a fence that is longer than any run of backticks in them.
+fn fenced(lines: &[String]) -> String {
+    let longest = lines.iter().flat_map(|line| line.split(|c| c != '`')).map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!("{fence}text\n{}\n{fence}", lines.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{escaped, fenced};
+    use crate::fixtures::HOSTILE;
+
+    #[test]
+    fn nothing_of_a_hostile_word_is_markdown() {
+        assert_eq!(escaped(HOSTILE), "&lt;script&gt;alert('x')&lt;/script&gt;\\|\\`\u{fffd}\\[31m\\*\\_&amp;amp;");
+        assert_eq!(escaped("a\n# b"), "a \\# b");
+    }
+
+    #[test]
+    fn a_fence_cannot_be_closed_from_within() {
+        assert_eq!(fenced(&["```".to_owned()]), "````text\n```\n````");
+        assert_eq!(fenced(&["x".to_owned()]), "```text\nx\n```");
+    }
 }

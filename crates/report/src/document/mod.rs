@@ -9,17 +9,19 @@ mod markdown;
 mod text;
 
 pub(crate) use chart::{Chart, Curve, Scale, short};
-pub(crate) use html::fragment;
 pub use json::write_json;
 pub(crate) use markdown::{escaped, markdown_of};
 pub(crate) use text::{text_of, write_text};
 
-use crate::render::layout::Page;
+use crate::render::layout::{Page, WIDTH, wrap};
 use crate::render::{RenderError, Styles};
 
 /// A report.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Document {
+    /// Reasons to doubt all that follows: they stand above the title.
+    pub(crate) warnings: Vec<String>,
+    /// One line, or several.
     pub(crate) title: String,
     pub(crate) blocks: Vec<Block>,
 }
@@ -37,6 +39,12 @@ pub(crate) enum Block {
     List(Vec<String>),
     Facts(Vec<Fact>),
     Table(Table),
+    /// Lines as they came, such as a console's.
+    Console(Vec<String>),
+    /// A shell command that is to be pasted.
+    Command(String),
+    /// What a page and an issue tracker fold away; text leaves it out.
+    Details(Details),
     /// Pages only.
     Plot(Plot),
     /// A drawing of another kind, as HTML. Pages only.
@@ -46,8 +54,27 @@ pub(crate) enum Block {
 /// A fact and its name.
 #[derive(Debug)]
 pub(crate) struct Fact {
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     pub(crate) value: String,
+    /// What the value consists of, where a page links its parts to rows.
+    pub(crate) links: Vec<Link>,
+}
+
+/// A part of a fact that leads to a row.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) anchor: String,
+    pub(crate) name: String,
+    pub(crate) rest: String,
+}
+
+/// Blocks below a line that says what they are.
+#[derive(Debug)]
+pub(crate) struct Details {
+    pub(crate) summary: String,
+    pub(crate) blocks: Vec<Block>,
+    /// Whether only a page has room for them.
+    pub(crate) pages_only: bool,
 }
 
 /// Charts with one key.
@@ -64,6 +91,8 @@ pub(crate) struct Table {
     pub(crate) columns: Vec<Column>,
     pub(crate) rows: Vec<Row>,
     pub(crate) notes: Vec<String>,
+    /// The first columns, which every part of a table has that is cut to fit 80 columns; 0 where it is never cut.
+    pub(crate) fixed: usize,
 }
 
 /// A column.
@@ -73,6 +102,8 @@ pub(crate) struct Column {
     pub(crate) head: [String; 2],
     pub(crate) kind: Kind,
     pub(crate) width: Width,
+    /// Whether a part of a cut table may begin here.
+    pub(crate) starts: bool,
 }
 
 /// What is in a column.
@@ -84,6 +115,10 @@ pub(crate) enum Kind {
     Words,
     /// At the right.
     Number,
+    /// A verdict's letter and word; text has room for the letter.
+    Verdict,
+    /// Drawings as HTML, the head included. Pages only.
+    Drawing,
 }
 
 /// How wide a column of text is. Names are cut to fit; numbers never are.
@@ -92,20 +127,29 @@ pub(crate) enum Width {
     Fixed(usize),
     /// As wide as the widest cell, but no more than this.
     Fit(usize),
+    /// The same, but what is wider stands whole on a line of its own.
+    Whole(usize),
     /// An equal part of what others leave, but at least and at most this; without changes, which have room of their own.
     Share(usize, usize),
 }
 
 /// A row.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Row {
     pub(crate) cells: Vec<Cell>,
     pub(crate) weight: Weight,
+    /// What a page links to; empty for nothing.
+    pub(crate) anchor: String,
+    /// What a page says above the row, of it and those that follow.
+    pub(crate) group: String,
+    /// What a page says below the row.
+    pub(crate) about: String,
 }
 
 /// How much a row says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Weight {
+    #[default]
     Normal,
     Faint,
     /// Below a line.
@@ -113,10 +157,14 @@ pub(crate) enum Weight {
 }
 
 /// A cell.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Cell {
     pub(crate) text: String,
     pub(crate) change: Option<Change>,
+    /// A verdict's word, which colours the cell.
+    pub(crate) tone: &'static str,
+    /// What a page says when one points at the cell.
+    pub(crate) hint: String,
 }
 
 /// How much better a value is than the base's.
@@ -126,7 +174,7 @@ pub(crate) struct Change {
     pub(crate) percent: String,
     /// Whether MMTests would put stars.
     pub(crate) starred: bool,
-    /// `better` or `worse` of a change that has stars, else nothing: a colour is a judgement.
+    /// A verdict's word, or nothing: a colour is a judgement.
     pub(crate) word: &'static str,
 }
 
@@ -135,7 +183,13 @@ impl Document {
     #[must_use]
     pub fn text(&self, styles: &Styles) -> String {
         let mut page = Page::default();
-        page.words(0, &self.title);
+        for warning in &self.warnings {
+            wrap(warning, WIDTH).iter().for_each(|line| page.line(styles.alarm(line)));
+            page.blank();
+        }
+        for line in self.title.lines().flat_map(|line| wrap(line, WIDTH)) {
+            page.line(styles.strong(&line));
+        }
         write_text(&mut page, &self.blocks, styles);
         page.finish()
     }
@@ -143,7 +197,9 @@ impl Document {
     /// Writes it as markdown, for issue trackers.
     #[must_use]
     pub fn markdown(&self) -> String {
-        format!("# {}\n\n{}", escaped(&self.title), markdown_of(&self.blocks))
+        let warnings = self.warnings.iter().map(|warning| format!("> **{}**\n\n", escaped(warning)));
+        let title = self.title.lines().map(|line| format!("# {}\n\n", escaped(line)));
+        warnings.chain(title).chain([markdown_of(&self.blocks)]).collect()
     }
 
     /// Writes it as a page that needs nothing else: no network, no foreign script.
@@ -157,7 +213,7 @@ impl Document {
 
 impl Column {
     pub(crate) fn new(head: &str, kind: Kind, width: Width) -> Self {
-        Self { head: [head.to_owned(), String::new()], kind, width }
+        Self { head: [head.to_owned(), String::new()], kind, width, starts: false }
     }
 
     /// Both lines of the head in one.
@@ -168,6 +224,18 @@ impl Column {
 
 impl Row {
     pub(crate) fn new(weight: Weight, cells: impl IntoIterator<Item = String>) -> Self {
-        Self { cells: cells.into_iter().map(|text| Cell { text, change: None }).collect(), weight }
+        Self { cells: cells.into_iter().map(Cell::new).collect(), weight, ..Self::default() }
+    }
+}
+
+impl Cell {
+    pub(crate) fn new(text: String) -> Self {
+        Self { text, ..Self::default() }
+    }
+}
+
+impl Fact {
+    pub(crate) fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
+        Self { name: name.into(), value: value.into(), links: Vec::new() }
     }
 }

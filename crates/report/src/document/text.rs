@@ -1,15 +1,17 @@
 //! Documents as text: 80 columns, for terminals and mails.
 
-use super::{Block, Column, Kind, Row, Table, Weight, Width};
+use super::{Block, Column, Fact, Kind, Row, Table, Weight, Width};
 use crate::label::cut_middle;
 use crate::plain::plain;
 use crate::render::Styles;
-use crate::render::layout::{Page, WIDTH, wrap};
+use crate::render::layout::{Page, WIDTH, broken, command_lines, wrap};
 
 /// What is around a percentage: ` (%)`, or ` *%*`.
 const BRACKETS: usize = 4;
 /// Between a number and words beside it.
 const GAP: usize = 2;
+/// Lines of a console that a mail has room for; a page has all that were kept.
+const CONSOLE_LINES: usize = 16;
 
 /// Writes blocks.
 pub(crate) fn text_of(blocks: &[Block], styles: &Styles) -> String {
@@ -23,9 +25,11 @@ pub(crate) fn write_text(page: &mut Page, blocks: &[Block], styles: &Styles) {
     // The title of a page is followed at once by what it is about.
     let title = Block::Heading(String::new());
     let mut before = (!page.is_empty()).then_some(&title);
-    for block in blocks.iter().filter(|block| !matches!(block, Block::Plot(_) | Block::Drawing(_))) {
+    for block in blocks.iter().filter(|block| !matches!(block, Block::Plot(_) | Block::Drawing(_) | Block::Details(_)))
+    {
         let belongs = match (before, block) {
             (Some(Block::Heading(_)), Block::Paragraph(_)) | (Some(Block::Note(_)), Block::Note(_)) => true,
+            (Some(Block::Facts(_)), Block::Command(_)) | (Some(_), Block::Console(_)) => true,
             (Some(Block::Subheading(_)), _) => true,
             (Some(Block::Paragraph(words)), _) => words.ends_with(':'),
             _ => false,
@@ -39,59 +43,155 @@ pub(crate) fn write_text(page: &mut Page, blocks: &[Block], styles: &Styles) {
             Block::Paragraph(words) | Block::Note(words) => page.words(0, words),
             Block::List(items) => items.iter().for_each(|item| page.hanging("  ", item)),
             Block::Facts(facts) => {
-                let widest = facts.iter().map(|fact| fact.name.len() + 1).max().unwrap_or(0);
+                let widest = widest(facts);
                 facts.iter().for_each(|fact| {
-                    page.hanging(&format!("{:<widest$} ", format!("{}:", fact.name)), &fact.value);
+                    page.hanging(&format!("{:<widest$} ", format!("{}:", plain(&fact.name))), &fact.value);
                 });
             }
-            Block::Table(table) => Lines::new(table).write(page, styles),
-            Block::Plot(_) | Block::Drawing(_) => {}
+            Block::Table(table) => {
+                for (number, part) in parts(table).into_iter().enumerate() {
+                    if number > 0 {
+                        page.blank();
+                    }
+                    part.write(page, styles);
+                }
+                table.notes.iter().for_each(|note| page.hanging("  ", note));
+            }
+            Block::Console(lines) => console(page, lines, styles),
+            Block::Command(command) => {
+                let room = if let Some(Block::Facts(facts)) = before { widest(facts) } else { 0 };
+                let mut mark = format!("{:<room$} ", "Reproduce:");
+                for line in command_lines(command, WIDTH - mark.len()) {
+                    page.line(format!("{mark}{line}"));
+                    mark = " ".repeat(mark.len());
+                }
+            }
+            Block::Plot(_) | Block::Drawing(_) | Block::Details(_) => {}
         }
         before = Some(block);
     }
+}
+
+fn widest(facts: &[Fact]) -> usize {
+    facts.iter().map(|fact| plain(&fact.name).chars().count() + 1).max().unwrap_or(0)
 }
 
 fn strong(page: &mut Page, words: &str, styles: &Styles) {
     wrap(words, WIDTH).iter().for_each(|line| page.line(styles.strong(line)));
 }
 
-/// A table that is cut into columns.
+fn console(page: &mut Page, lines: &[String], styles: &Styles) {
+    for line in &lines[lines.len().saturating_sub(CONSOLE_LINES)..] {
+        let mut mark = "    | ";
+        for piece in broken(line, WIDTH - mark.len()) {
+            page.line(styles.faint(format!("{mark}{piece}").trim_end()));
+            mark = "      ";
+        }
+    }
+}
+
+/// Cuts a table into parts that fit, where it may be cut.
+fn parts(table: &Table) -> Vec<Lines<'_>> {
+    let shown: Vec<usize> = (0..table.columns.len()).filter(|at| table.columns[*at].kind != Kind::Drawing).collect();
+    let whole = Lines::new(table, shown.clone());
+    if table.fixed == 0 || whole.width() <= WIDTH {
+        return vec![whole];
+    }
+    let (fixed, rest) = shown.split_at(table.fixed);
+    let mut parts: Vec<Vec<usize>> = Vec::new();
+    for group in rest.chunk_by(|_, at| !table.columns[*at].starts) {
+        let fits = |part: &Vec<usize>| Lines::new(table, [part, group].concat()).width() <= WIDTH;
+        match parts.last_mut() {
+            Some(part) if fits(part) => part.extend(group),
+            _ => parts.push([fixed, group].concat()),
+        }
+    }
+    parts.into_iter().map(|part| Lines::new(table, part)).collect()
+}
+
+/// Columns of a table, side by side.
 struct Lines<'a> {
     table: &'a Table,
-    /// Of each column, without changes.
+    /// Which columns.
+    shown: Vec<usize>,
+    /// Of each of these, with the room for changes.
     widths: Vec<usize>,
     /// How wide percentages are, with their brackets; 0 where there are none.
     change: usize,
 }
 
+/// A cell as it is, and as it is coloured.
+struct Shown {
+    text: String,
+    styled: String,
+}
+
 impl<'a> Lines<'a> {
-    fn new(table: &'a Table) -> Self {
+    fn new(table: &'a Table, shown: Vec<usize>) -> Self {
         let changes = table.rows.iter().flat_map(|row| &row.cells).filter_map(|cell| cell.change.as_ref());
         let change = changes.map(|change| change.percent.len().max("-99.99".len()) + BRACKETS).max().unwrap_or(0);
-        let widest = |at: usize, head: usize| {
-            let cells = table.rows.iter().filter_map(|row| row.cells.get(at));
-            cells.map(|cell| plain(cell.text.trim_end()).chars().count()).fold(head, usize::max)
+        let own = |at: &usize| {
+            let column = &table.columns[*at];
+            let cells = || table.rows.iter().filter_map(|row| row.cells.get(*at));
+            let long = |text: &str| plain(text.trim_end()).chars().count();
+            match column.width {
+                Width::Fixed(width) => width,
+                Width::Fit(most) => {
+                    cells().map(|cell| long(&cell.text)).fold(long(&column.head[0]), usize::max).min(most)
+                }
+                Width::Whole(most) => {
+                    let fitting = cells().map(|cell| long(&cell.text)).filter(|long| *long <= most).max();
+                    fitting.unwrap_or(most).max(long(&column.head[0]))
+                }
+                Width::Share(..) => 0,
+            }
         };
-        let own = |(at, column): (usize, &Column)| match column.width {
-            Width::Fixed(width) => width,
-            Width::Fit(most) => widest(at, plain(&column.head[0]).chars().count()).min(most),
-            Width::Share(..) => 0,
-        };
-        let mut widths: Vec<usize> = table.columns.iter().enumerate().map(own).collect();
-        let shares = table.columns.iter().filter(|column| matches!(column.width, Width::Share(..))).count();
+        let mut widths: Vec<usize> = shown.iter().map(own).collect();
+        let is_shared = |at: &&usize| matches!(table.columns[**at].width, Width::Share(..));
+        let shares = shown.iter().filter(is_shared).count();
         let room = WIDTH.saturating_sub(widths.iter().sum()) / shares.max(1);
-        for (at, column) in table.columns.iter().enumerate() {
-            if let Width::Share(least, most) = column.width {
-                widths[at] = room.saturating_sub(change).clamp(least, most).max(widest(at, 0) + 1);
+        for (width, at) in widths.iter_mut().zip(&shown) {
+            if let Width::Share(least, most) = table.columns[*at].width {
+                let cells = table.rows.iter().filter_map(|row| row.cells.get(*at));
+                let widest = cells.map(|cell| plain(cell.text.trim_end()).chars().count()).max().unwrap_or(0);
+                *width = room.saturating_sub(change).clamp(least, most).max(widest + 1);
             }
         }
-        Self { table, widths, change }
+        let mut lines = Self { table, shown, widths, change };
+        for place in 0..lines.shown.len() {
+            lines.widths[place] += if lines.has_changes(lines.shown[place]) { change } else { 0 };
+        }
+        lines
+    }
+
+    /// Whether a column has room for changes beside its numbers.
+    fn has_changes(&self, at: usize) -> bool {
+        let column = &self.table.columns[at];
+        let any = || self.table.rows.iter().filter_map(|row| row.cells.get(at)).any(|cell| cell.change.is_some());
+        self.change > 0 && column.kind == Kind::Number && (matches!(column.width, Width::Share(..)) || any())
+    }
+
+    /// How wide the widest line may be.
+    fn width(&self) -> usize {
+        (0..self.shown.len()).map(|place| self.gap(place) + self.widths[place]).sum()
+    }
+
+    /// The room between a column and the one before.
+    fn gap(&self, place: usize) -> usize {
+        let kind = |place: usize| self.table.columns[self.shown[place]].kind;
+        match kind(place) {
+            Kind::Verdict => 1,
+            Kind::Name | Kind::Words if place > 0 && kind(place - 1) == Kind::Number => GAP,
+            _ => 0,
+        }
     }
 
     fn write(&self, page: &mut Page, styles: &Styles) {
-        let columns = &self.table.columns;
-        for line in 0..=usize::from(columns.iter().any(|column| !column.head[1].is_empty())) {
-            let heads: Vec<String> = columns.iter().map(|column| plain(&column.head[line])).collect();
+        let columns = || self.shown.iter().map(|at| &self.table.columns[*at]);
+        for line in 0..=usize::from(columns().any(|column| !column.head[1].is_empty())) {
+            let head =
+                |column: &Column| if column.kind == Kind::Verdict { String::new() } else { plain(&column.head[line]) };
+            let heads: Vec<Shown> = columns().map(|column| Shown::plain(head(column))).collect();
             page.line(styles.strong(self.line(&heads, true).trim_end()));
         }
         let mut has_line = false;
@@ -100,45 +200,70 @@ impl<'a> Lines<'a> {
                 page.line(styles.faint(&"-".repeat(WIDTH)));
                 has_line = true;
             }
-            let line = self.line(&self.cells(row), false);
+            let mut cells = self.cells(row, styles);
+            if let (Some(Width::Whole(most)), Some(name)) =
+                (columns().next().map(|first| first.width), cells.first_mut())
+                && name.text.chars().count() > most
+            {
+                page.line(std::mem::replace(name, Shown::plain(String::new())).styled);
+            }
+            let line = self.line(&cells, false);
             page.line(if row.weight == Weight::Faint { styles.faint(line.trim_end()) } else { line.trim_end().into() });
         }
-        self.table.notes.iter().for_each(|note| page.hanging("  ", note));
     }
 
-    fn cells(&self, row: &Row) -> Vec<String> {
+    fn cells(&self, row: &Row, styles: &Styles) -> Vec<Shown> {
         let width = self.change.saturating_sub(BRACKETS);
-        let cells = row.cells.iter().zip(&self.table.columns).map(|(cell, column)| match &cell.change {
-            _ if column.kind != Kind::Number || self.change == 0 => plain(&cell.text),
-            Some(change) if change.starred => format!("{} *{:>width$}%*", plain(&cell.text), change.percent),
-            Some(change) => format!("{} ({:>width$}%)", plain(&cell.text), change.percent),
-            None => format!("{}{}", plain(&cell.text), " ".repeat(self.change)),
-        });
-        cells.collect()
+        let shown = |at: &usize| {
+            let (cell, kind) = (row.cells.get(*at)?, self.table.columns[*at].kind);
+            let text = plain(&cell.text);
+            Some(match &cell.change {
+                _ if kind == Kind::Verdict => {
+                    let letter: String = text.chars().take(1).collect();
+                    Shown { styled: styles.tone(cell.tone, &letter), text: letter }
+                }
+                _ if !self.has_changes(*at) => Shown::plain(text),
+                Some(change) => {
+                    let percent = match change.starred {
+                        true => format!("*{:>width$}%*", change.percent),
+                        false => format!("({:>width$}%)", change.percent),
+                    };
+                    let styled = format!("{text} {}", styles.tone(change.word, &percent));
+                    Shown { text: format!("{text} {percent}"), styled }
+                }
+                None => Shown::plain(format!("{text}{}", " ".repeat(self.change))),
+            })
+        };
+        self.shown.iter().filter_map(shown).collect()
     }
 
     /// Puts cells where their columns are. A name goes on over cells that are empty.
-    fn line(&self, cells: &[String], is_head: bool) -> String {
+    fn line(&self, cells: &[Shown], is_head: bool) -> String {
         let (mut line, mut length, mut end) = (String::new(), 0, 0);
-        for (at, (cell, column)) in cells.iter().zip(&self.table.columns).enumerate() {
-            let is_number = column.kind == Kind::Number;
-            let is_beside = at > 0 && !is_number && self.table.columns[at - 1].kind == Kind::Number;
-            let start = end + if is_beside { GAP } else { 0 };
-            let is_changed = is_number && self.change > 0 && matches!(column.width, Width::Share(..));
-            let width = self.widths[at] + if is_changed { self.change } else { 0 };
+        for (place, cell) in cells.iter().enumerate() {
+            let kind = self.table.columns[self.shown[place]].kind;
+            let width = self.widths[place];
+            let start = end + self.gap(place);
             end = start + width;
-            let cell = match column.kind {
-                Kind::Number if is_head => cut_middle(cell, width.saturating_sub(1)),
-                Kind::Number => cell.clone(),
-                _ if cells.get(at + 1).is_some_and(String::is_empty) => cell.clone(),
-                _ => cut_middle(cell, width),
+            let is_number = kind == Kind::Number;
+            let fitted = match kind {
+                Kind::Number if is_head => Some(cut_middle(&cell.text, width.saturating_sub(1))),
+                Kind::Number | Kind::Verdict => None,
+                _ if cells.get(place + 1).is_some_and(|next| next.text.is_empty()) => None,
+                _ => Some(cut_middle(&cell.text, width)),
             };
-            let long = cell.chars().count();
+            let long = fitted.as_ref().unwrap_or(&cell.text).chars().count();
             let from = if is_number { end.saturating_sub(long) } else { start };
             line.push_str(&" ".repeat(from.saturating_sub(length)));
-            line.push_str(&cell);
+            line.push_str(fitted.as_ref().unwrap_or(&cell.styled));
             length = length.max(from) + long;
         }
         line
+    }
+}
+
+impl Shown {
+    fn plain(text: String) -> Self {
+        Self { styled: text.clone(), text }
     }
 }

@@ -4,7 +4,6 @@
 use model::Verdict;
 
 use crate::comparison::{Comparison, Counted, Measured, Row};
-use crate::render::words;
 
 /// A row that changed, taken apart: base and new kernel, instructions per operation.
 pub(crate) struct Apart {
@@ -79,17 +78,11 @@ pub(crate) fn cross_check(comparison: &Comparison) -> Option<String> {
     ))
 }
 
-/// Returns the legend with that.
-pub(crate) fn legend(comparison: &Comparison) -> String {
-    let legend = words::legend(comparison);
-    cross_check(comparison).map_or_else(|| legend.clone(), |counted| format!("{legend} {counted}"))
-}
-
 #[cfg(test)]
 mod tests {
     use crate::comparison::Warning;
     use crate::fixtures::{Ending, Subject, build, question};
-    use crate::render::{Styles, html, json, markdown, text};
+    use crate::render::{Styles, View, json};
     use crate::{Comparison, compare};
     use model::{Region, Verdict};
 
@@ -119,9 +112,8 @@ mod tests {
         assert_eq!(comparison.rows[0].cells[0].measured.median, Some(350.0));
         assert_eq!(comparison.rows[0].cells[0].compared.verdict, Verdict::Worse);
         assert!(comparison.warnings.is_empty());
-        insta::assert_snapshot!("text", text(&comparison, &Styles::plain()));
-        insta::assert_snapshot!("markdown", markdown(&comparison));
-        insta::assert_snapshot!("html", html(&comparison).unwrap());
+        let document = crate::render::comparison(&comparison, &View { verbose: true, ..View::default() });
+        insta::assert_snapshot!("text", document.text(&Styles::plain()));
         insta::assert_snapshot!("json", json(&comparison).unwrap());
     }
 
@@ -132,7 +124,7 @@ mod tests {
         assert!(
             matches!(&comparison.warnings[..], [Warning::ClockDisagrees { workload, .. }] if workload == "getppid")
         );
-        let text = text(&comparison, &Styles::plain());
+        let text = crate::render::comparison(&comparison, &View::default()).text(&Styles::plain());
         insta::assert_snapshot!(text.lines().take(8).collect::<Vec<_>>().join("\n"));
     }
 }

@@ -1,14 +1,13 @@
 //! Renderings of a comparison, of runs and of workloads. Each is a pure function from values to a text; where the text
 //! goes is the caller's work.
 
+pub(crate) mod comparison;
 mod counted;
 pub(crate) mod findings;
-mod html;
 mod json;
 pub mod layout;
 pub mod ledger;
 pub mod mail;
-mod markdown;
 pub mod monitors;
 mod noise;
 pub mod number;
@@ -19,23 +18,22 @@ mod runs;
 mod scale;
 mod style;
 mod styles;
-mod text;
 mod tools;
+mod view;
 mod words;
 mod workloads;
 
 pub use crate::document::write_json;
-pub use html::html;
+pub use comparison::comparison;
 pub use json::{SCHEMA_VERSION, json};
-pub use markdown::markdown;
 pub use number::{count, date};
 pub use queue::{QueueView, queue, queued_job};
 pub use run::{Shown, run};
 pub use runs::{Listed, runs};
 pub use style::{Style, StyleError};
 pub use styles::Styles;
-pub use text::{text, text_in};
 pub use tools::{ListedTool, tools};
+pub use view::{Only, Sort, View, ViewError};
 pub use words::headlines;
 pub use workloads::workloads;
 

@@ -55,11 +55,16 @@ impl Styles {
     /// Colours a verdict.
     #[must_use]
     pub fn verdict(&self, verdict: &Verdict, text: &str) -> String {
-        let start = match verdict {
-            Verdict::Better => self.better,
-            Verdict::Worse => self.worse,
-            Verdict::Same => "",
-            Verdict::Unclear(_) => self.unclear,
+        self.tone(verdict.word(), text)
+    }
+
+    /// Colours what a verdict's word is about.
+    pub(crate) fn tone(&self, word: &str, text: &str) -> String {
+        let start = match word {
+            "better" => self.better,
+            "worse" => self.worse,
+            "unclear" => self.unclear,
+            _ => "",
         };
         self.around(start, text)
     }

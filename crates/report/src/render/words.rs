@@ -260,14 +260,14 @@ pub(crate) fn image(build: &Build, digits: usize) -> String {
     }
 }
 
-/// Returns a geometric mean in a sentence.
+/// Returns a geometric mean of ratios in a sentence.
 pub(crate) fn geometric_mean(comparison: &Comparison, other: &Against) -> Option<String> {
     let mean = other.geometric_mean?;
-    let of = if comparison.others.len() > 1 { format!(", {}", other.kernel.title) } else { String::new() };
+    let of = if comparison.others.len() > 1 { format!("{}: ", other.kernel.title) } else { String::new() };
     let shown = |number: f64| crate::render::number::ratio(number, 10);
     let ends = mean.ends.map_or_else(String::new, |ends| format!(" (95%: {} to {})", shown(ends.min), shown(ends.max)));
     Some(format!(
-        "Geometric mean of ratios{of}: {}{ends} over {} of {} (above 1 is better)",
+        "{of}{}{ends} over {} of {} (above 1 is better)",
         shown(mean.ratio),
         mean.rows,
         count(comparison.rows.len(), "row")

@@ -115,16 +115,15 @@ pub fn document(profiled: &Profiled) -> Result<Document, RenderError> {
     }
     blocks.push(Block::Note(LEGEND.to_owned()));
     blocks.extend(profiled.model.as_ref().map(|_| Block::Note(OF_MODELS.to_owned())));
-    let fact = |name, value| Fact { name, value };
     let kernels = [&profiled.base, &profiled.new];
     let mut facts: Vec<Fact> =
-        kernels.into_iter().map(|(title, origin)| fact("Kernel", format!("{title}, {origin}"))).collect();
-    facts.push(fact("Machine", profiled.machine.clone()));
-    facts.extend(profiled.model.as_ref().map(|model| fact("Model", model.to_string())));
-    facts.push(fact("Seeds", number::seed_list(&profiled.seeds)));
-    facts.push(fact("Reproduce", profiled.command.clone()));
-    blocks.push(Block::Facts(facts));
-    Ok(Document { title: format!("Profile: {} against {}", profiled.new.0, profiled.base.0), blocks })
+        kernels.into_iter().map(|(title, origin)| Fact::new("Kernel", format!("{title}, {origin}"))).collect();
+    facts.push(Fact::new("Machine", profiled.machine.clone()));
+    facts.extend(profiled.model.as_ref().map(|model| Fact::new("Model", model.to_string())));
+    facts.push(Fact::new("Seeds", number::seed_list(&profiled.seeds)));
+    blocks.extend([Block::Facts(facts), Block::Command(profiled.command.clone())]);
+    let title = format!("Profile: {} against {}", profiled.new.0, profiled.base.0);
+    Ok(Document { title, blocks, ..Document::default() })
 }
 
 /// Renders one ledger for a report on something else, in 80 columns: its sentence, the functions and what they add up to.
@@ -188,7 +187,7 @@ fn model_says(blocks: &mut Vec<Block>, profiled: &Profiled, workload: &str) {
             Column::new("over seeds", Kind::Words, Width::Fixed(19)),
         ];
         let rows: Vec<Row> = rows.iter().map(modelled).collect();
-        blocks.extend((!rows.is_empty()).then_some(Block::Table(Table { columns, rows, notes: Vec::new() })));
+        blocks.extend((!rows.is_empty()).then_some(Block::Table(Table { columns, rows, ..Table::default() })));
     }
 }
 
@@ -227,7 +226,7 @@ fn table(head: &str, rows: Vec<Row>) -> Table {
     let has_calls = rows.iter().any(|row| row.cells.last().is_some_and(|calls| !calls.text.is_empty()));
     let numbers = numbers.into_iter().take(if has_calls { 5 } else { 4 });
     let columns = std::iter::once(Column::new(head, Kind::Name, Width::Fixed(29))).chain(numbers).collect();
-    Table { columns, rows, notes: Vec::new() }
+    Table { columns, rows, ..Table::default() }
 }
 
 /// The entry points of a workload as rows of a table: those that differ to the eye, and one row for the others.

@@ -25,7 +25,10 @@ pub(super) fn facts(comparison: &Comparison) -> Vec<String> {
             changed(&mut facts, comparison, place, &verdict);
         }
         same(&mut facts, comparison, place);
-        facts.extend(words::geometric_mean(comparison, &comparison.others[place]).map(|mean| format!("{mean}.")));
+        facts.extend(
+            words::geometric_mean(comparison, &comparison.others[place])
+                .map(|mean| format!("Geometric mean of ratios: {mean}.")),
+        );
     }
     facts.extend(
         comparison.failures.iter().map(|failure| format!("Failed: {}.", findings::failure(comparison, failure))),

@@ -9,7 +9,7 @@ pub use head::{REGRESSIONS, command, head, labelled, labelled_command, more, par
 use model::Verdict;
 
 use crate::comparison::{Comparison, Measured, Row};
-use crate::document::{self, Block, Cell, Change, Table, Weight, Width, write_text};
+use crate::document::{self, Block, Cell, Change, Table, Width, write_text};
 use crate::label::cut_middle;
 use crate::monitors::Monitored;
 use crate::plain::plain;
@@ -70,7 +70,7 @@ fn table(page: &mut Page, comparison: &Comparison, place: usize) {
         let title = format!("{}, {}, {}", comparison.suite, section.unit, section.direction);
         let columns = monitors::columns("", &heads, Width::Share(9, VALUE));
         let rows = section.rows.iter().map(|row| self::row(row, place)).collect();
-        let table = Block::Table(Table { columns, rows, notes: Vec::new() });
+        let table = Block::Table(Table { columns, rows, ..Table::default() });
         write_text(page, &[Block::Subheading(cut_middle(&plain(&title), WIDTH)), table], &Styles::plain());
     }
 }
@@ -83,11 +83,11 @@ fn row(row: &Row, place: usize) -> document::Row {
     let base = row.base.median.map(|_| change(0.0));
     let new = cell.compared.difference_percent.map(|difference| Change { starred, ..change(difference) });
     let cells = [
-        Cell { text: format!("Median {}", row.workload.name), change: None },
-        Cell { text: number(&row.base), change: base },
-        Cell { text: number(&cell.measured), change: new },
+        Cell::new(format!("Median {}", row.workload.name)),
+        Cell { change: base, ..Cell::new(number(&row.base)) },
+        Cell { change: new, ..Cell::new(number(&cell.measured)) },
     ];
-    document::Row { cells: cells.into(), weight: Weight::Normal }
+    document::Row { cells: cells.into(), ..document::Row::default() }
 }
 
 fn counters(page: &mut Page, seen: &Monitored) {

@@ -36,7 +36,7 @@ pub fn document(monitored: &Monitored, style: Style) -> Document {
         "" => format!("What monitors saw: {kernels}"),
         subject => subject.to_owned(),
     };
-    Document { title, blocks: blocks(monitored, style) }
+    Document { title, blocks: blocks(monitored, style), ..Document::default() }
 }
 
 /// Returns all of it but its title, in the order of a report.
@@ -71,7 +71,7 @@ fn chart(plot: &monitors::Plot, heads: &[[String; 2]]) -> Option<Chart> {
 
 /// Returns a column of labels, and one for each kernel.
 pub(crate) fn columns(title: &str, heads: &[[String; 2]], width: Width) -> Vec<Column> {
-    let kernel = |head: &[String; 2]| Column { head: head.clone(), kind: Kind::Number, width };
+    let kernel = |head: &[String; 2]| Column { head: head.clone(), ..Column::new("", Kind::Number, width) };
     let label = Column::new(title, Kind::Name, Width::Fit(LABEL_MAX));
     std::iter::once(label).chain(heads.iter().map(kernel)).collect()
 }
@@ -91,6 +91,7 @@ fn of_block(block: &Counters, heads: &[[String; 2]], style: Style) -> Table {
         columns: columns(title, heads, Width::Share(13, 19)),
         rows: block.rows.iter().filter(shown).map(row).collect(),
         notes: block.notes.iter().map(|note| format!("{mark}{note}")).collect(),
+        ..Table::default()
     }
 }
 
@@ -155,7 +156,7 @@ pub(crate) fn of_samples(table: &SampleTable, heads: &[[String; 2]], style: Styl
     };
     let (above, beside) = if style == Style::Marvin { ("", &*table.title) } else { (&*table.title, "") };
     let above = (!above.is_empty()).then(|| Block::Subheading(above.to_owned()));
-    let table = Table { columns: columns(beside, heads, Width::Share(9, 12)), rows, notes };
+    let table = Table { columns: columns(beside, heads, Width::Share(9, 12)), rows, notes, ..Table::default() };
     above.into_iter().chain([Block::Table(table)]).collect()
 }
 
@@ -261,9 +262,10 @@ fn compared(label: String, direction: Direction, values: &[Option<f64>], style: 
             let difference = if place == 0 { Some(0.0) } else { percent(direction, base, value, style) };
             Some(Change { percent: two(difference?), starred: false, word: "" })
         }),
+        ..Cell::default()
     };
-    let label = Cell { text: label, change: None };
-    Row { cells: std::iter::once(label).chain(values.iter().enumerate().map(cell)).collect(), weight: Weight::Normal }
+    let label = Cell::new(label);
+    Row { cells: std::iter::once(label).chain(values.iter().enumerate().map(cell)).collect(), ..Row::default() }
 }
 
 /// Returns how much better, in percent. Of nothing there are no percent; MMTests writes -99 for what is worse then and
@@ -293,6 +295,6 @@ pub(crate) fn relative(row: &SampleRow, heads: &[[String; 2]]) -> Table {
             Column::new("Std. Dev", Kind::Number, Width::Fixed(11)),
         ],
         rows: heads.iter().zip(row.relative()).map(line).collect(),
-        notes: Vec::new(),
+        ..Table::default()
     }
 }

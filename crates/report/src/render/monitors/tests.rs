@@ -5,7 +5,7 @@ use proptest::prelude::{prop, prop_assert, proptest};
 use super::{document, json, text};
 use crate::monitors::Monitored;
 use crate::monitors::fixtures::{self, monitored_of_2013, multibuild, newer, parallelio};
-use crate::render::{Style, Styles};
+use crate::render::{Style, Styles, View};
 
 fn plain(monitored: &Monitored, style: Style) -> String {
     text(monitored, style, &Styles::plain())
@@ -107,12 +107,10 @@ fn nothing_to_tell_is_nothing() {
 fn a_comparison_in_other_styles() {
     let two = crate::fixtures::two(&[1, 2, 3]);
     for style in [Style::Y2013, Style::Mmtests] {
-        let text = crate::render::text_in(&two, style, &Styles::plain());
+        let text = crate::render::comparison(&two, &View { style, ..View::default() }).text(&Styles::plain());
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         insta::assert_snapshot!(text);
     }
-    let ours = crate::render::text(&two, &Styles::plain());
-    assert_eq!(ours, crate::render::text_in(&two, Style::Marvin, &Styles::plain()));
 }
 
 #[test]
@@ -171,19 +169,17 @@ proptest! {
 #[test]
 fn a_comparison_has_its_monitors_in_every_rendering() {
     let mut comparison = crate::fixtures::two(&crate::fixtures::seeds(2));
-    let bare = crate::render::html(&comparison).unwrap();
-    assert!(!bare.contains("table.document") && !crate::render::json(&comparison).unwrap().contains("\"monitors\""));
+    let shown = |comparison| crate::render::comparison(comparison, &View::default());
+    assert!(!crate::render::json(&comparison).unwrap().contains("\"monitors\""));
     let watched = |subject: &str| Monitored { subject: subject.to_owned(), ..newer() };
     comparison.monitors = vec![watched("<b>mmap: what the kernels counted"), watched("fork-wait")];
-    let text = crate::render::text(&comparison, &Styles::plain());
-    assert!(text.contains("mmap: what the kernels counted\n") && text.lines().all(|line| line.chars().count() <= 80));
-    let page = crate::render::html(&comparison).unwrap();
+    let text = shown(&comparison).text(&Styles::plain());
     assert!(
-        page.matches("<svg class=\"plot\"").count() >= 2
-            && page.contains("table.document")
-            && !page.contains("<b>mmap")
+        text.contains("mmap: what the kernels counted ==\n") && text.lines().all(|line| line.chars().count() <= 80)
     );
-    let markdown = crate::render::markdown(&comparison);
+    let page = shown(&comparison).html().unwrap();
+    assert!(page.matches("<svg class=\"plot\"").count() >= 2 && !page.contains("<b>mmap"));
+    let markdown = shown(&comparison).markdown();
     assert!(markdown.contains("## fork-wait\n\n| kernbench |"), "{markdown}");
     let document: serde_json::Value = serde_json::from_str(&crate::render::json(&comparison).unwrap()).unwrap();
     assert_eq!(document["monitors"][1]["subject"], "fork-wait");

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use model::{Direction, RmapCase, RmapCell, RmapMeasured, RmapOperation, RmapOutcome, RmapSlab, RmapSpace};
 use stats::PowerLaw;
 
-use crate::document::{Block, Chart, Column, Curve, Document, Fact, Kind, Plot, Row, Scale, Table, Weight, Width};
+use crate::document::{Block, Chart, Column, Curve, Document, Kind, Plot, Row, Scale, Table, Weight, Width};
 use crate::monitors::difference_percent;
 use crate::plain::plain;
 use crate::render::number;
@@ -44,8 +44,8 @@ pub fn document(rmap: &Rmap) -> Document {
         blocks.extend((!notes.is_empty()).then_some(Block::List(notes)));
     }
     blocks.push(Block::Note(LEGEND.to_owned()));
-    blocks.push(Block::Facts(vec![Fact { name: "Again", value: rmap.command.clone() }]));
-    Document { title: format!("Reverse mappings: {}", rmap.kernels.join(" against ")), blocks }
+    blocks.push(Block::Command(rmap.command.clone()));
+    Document { title: format!("Reverse mappings: {}", rmap.kernels.join(" against ")), blocks, ..Document::default() }
 }
 
 /// Draws costs of entries over mappings, those of pages over processes.
@@ -112,6 +112,7 @@ fn table(rmap: &Rmap, case: RmapCase, operation: RmapOperation) -> Option<Table>
         columns: names.into_iter().chain(mappings).collect(),
         rows,
         notes: rmap.kernels.iter().enumerate().filter_map(law).collect(),
+        ..Table::default()
     })
 }
 
@@ -178,7 +179,7 @@ fn space(rmap: &Rmap, case: RmapCase) -> Option<Table> {
     let title = format!("Space of {} x {} mappings", cell.processes, cell.mappings);
     let kernels = rmap.kernels.iter().map(|kernel| Column::new(kernel, Kind::Number, Width::Share(12, 20)));
     let columns = std::iter::once(Column::new(&title, Kind::Name, Width::Fixed(32))).chain(kernels).collect();
-    Some(Table { columns, rows, notes: Vec::new() })
+    Some(Table { columns, rows, ..Table::default() })
 }
 
 /// Returns the bytes of the caches that have no row.

@@ -1,0 +1,292 @@
+//! The tables of a comparison: rows with verdicts, what changed taken apart, and every value.
+//!
+//! A column a kernel, as MMTests has it, the base first. For two kernels a row fits 80 columns; what a page has besides
+//! is a bar.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use model::{Verdict, Workload, group_of};
+
+use crate::comparison::{self, Absent, Against, Comparison, Images, Measured};
+use crate::document::{Block, Cell, Change, Column, Kind, Row, Table, Weight, Width};
+use crate::render::counted;
+use crate::render::number::{interval, margin, percent, ratio, signed_percent, value};
+use crate::render::scale::{Beyond, Scale};
+use crate::render::view::{Only, Sort, View};
+use crate::render::words::{Section, caption, sections};
+
+const NAME: usize = 18;
+/// Workloads of other suites have longer names; a mail has no room for all anyway.
+const FOREIGN_NAME: usize = 40;
+const VALUE: usize = 10;
+const PERCENT: usize = 7;
+const INTERVAL: usize = 15;
+const RATIO: usize = 6;
+
+/// What bars mean, for pages.
+pub(super) const ABOUT_BARS: &str = "<p class=\"small\">Bars: the ratio on a logarithmic scale, worse to the left, better \
+    to the right of 1; line: smallest to largest over the seeds, where wide enough to be seen; grey band: the margin; arrow: \
+    beyond the scale.</p>\n";
+
+/// What stands behind the percentage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extra {
+    /// One seed has no interval.
+    Ratio,
+    /// The smallest and the largest difference over the seeds.
+    Interval,
+    /// Several kernels stand side by side: a page says it when one points there.
+    Hint,
+}
+
+impl Extra {
+    fn of(comparison: &Comparison) -> Self {
+        match comparison.others.len() {
+            2.. => Self::Hint,
+            _ if comparison.seeds.len() > 1 || comparison.is_imported() => Self::Interval,
+            _ => Self::Ratio,
+        }
+    }
+
+    fn explained(self, imported: bool) -> &'static str {
+        match self {
+            _ if imported => "difference: positive is better",
+            Self::Ratio => "difference: positive is better; ratio: above 1 is better",
+            Self::Interval => "difference: positive is better, median over the seeds; min..max over the seeds",
+            Self::Hint => "difference from the base: positive is better",
+        }
+    }
+}
+
+/// Returns the tables, each with what its values are. What the columns are is said once.
+pub(super) fn tables(comparison: &Comparison, view: &View) -> Vec<Block> {
+    let extra = Extra::of(comparison);
+    let mut blocks = Vec::new();
+    for (number, section) in sections(comparison).into_iter().enumerate() {
+        let section = Section { rows: chosen(&section.rows, view), ..section };
+        if number == 0 {
+            blocks.push(Block::Note(extra.explained(comparison.is_imported()).to_owned()));
+        }
+        blocks.push(Block::Subheading(caption(&section)));
+        blocks.push(match section.rows.is_empty() {
+            true => Block::Note("No row of the verdict that was asked for.".to_owned()),
+            false => Block::Table(table(comparison, &section, extra, view)),
+        });
+    }
+    blocks
+}
+
+/// Returns the rows that are asked for, in the order that is asked for.
+fn chosen<'a>(rows: &[&'a comparison::Row], view: &View) -> Vec<&'a comparison::Row> {
+    let fits = |row: &&&comparison::Row| {
+        let is = |verdict: &Verdict| row.cells.iter().any(|cell| cell.compared.verdict.word() == verdict.word());
+        match view.only {
+            None => true,
+            Some(Only::Worse) => is(&Verdict::Worse),
+            Some(Only::Better) => is(&Verdict::Better),
+            Some(Only::Changed) => is(&Verdict::Worse) || is(&Verdict::Better),
+        }
+    };
+    let mut chosen: Vec<&comparison::Row> = rows.iter().filter(fits).copied().collect();
+    if view.sort == Sort::Effect {
+        // Of several kernels, the worst difference decides. What has none comes last.
+        let worst = |row: &comparison::Row| {
+            row.cells.iter().filter_map(|cell| cell.compared.difference_percent).fold(f64::INFINITY, f64::min)
+        };
+        chosen.sort_by(|a, b| worst(a).total_cmp(&worst(b)));
+    }
+    chosen
+}
+
+fn table(comparison: &Comparison, section: &Section<'_>, extra: Extra, view: &View) -> Table {
+    let scale = Scale::new(comparison);
+    let numbers: HashMap<&str, usize> =
+        comparison.rows.iter().enumerate().map(|(number, row)| (&*row.workload.name, number)).collect();
+    // A group that is the whole table has the table's name; sorted rows are in no groups.
+    let mut groups = section.rows.chunk_by(|a, b| group_of(&a.workload) == group_of(&b.workload));
+    let grouped = view.sort == Sort::Suite && groups.clone().count() > 1;
+    let mut firsts: HashMap<&str, &str> = HashMap::new();
+    if grouped {
+        firsts.extend(
+            groups
+                .by_ref()
+                .filter(|rows| rows.len() > 1)
+                .map(|rows| (&*rows[0].workload.name, group_of(&rows[0].workload))),
+        );
+    }
+    let of_row = |row: &&comparison::Row| {
+        let workload = &row.workload;
+        let others = row.cells.iter().zip(&comparison.others);
+        let cells = others.flat_map(|(cell, other)| cells(cell, other, row, extra, scale));
+        Row {
+            cells: [Cell::new(workload.name.to_string()), base(&row.base, extra)].into_iter().chain(cells).collect(),
+            anchor: anchor(workload, numbers[&*workload.name]),
+            group: firsts.get(&*workload.name).copied().unwrap_or_default().to_owned(),
+            about: format!(
+                "{}; one operation: {}; margin {}",
+                workload.stresses,
+                workload.operation,
+                margin(row.margin_percent)
+            ),
+            ..Row::default()
+        }
+    };
+    Table {
+        columns: columns(comparison, extra, scale),
+        rows: section.rows.iter().map(of_row).collect(),
+        fixed: 2,
+        ..Table::default()
+    }
+}
+
+fn columns(comparison: &Comparison, extra: Extra, scale: Scale) -> Vec<Column> {
+    let name = if comparison.is_imported() { Width::Fit(FOREIGN_NAME) } else { Width::Whole(NAME) };
+    let kernel = |head: &[String; 2]| Column {
+        head: head.clone(),
+        starts: true,
+        ..Column::new("", Kind::Number, Width::Fixed(VALUE + 1))
+    };
+    let mut columns = vec![Column::new("", Kind::Name, name), kernel(&comparison.base.head)];
+    let [low, middle, high] = scale.ticks();
+    let axis = format!("<div class=\"axis\"><span>{low}</span> <span>{middle}</span> <span>{high}</span></div>");
+    for other in &comparison.others {
+        columns.push(kernel(&other.kernel.head));
+        columns.extend(match extra {
+            Extra::Ratio => Some(Column::new("ratio", Kind::Number, Width::Fixed(RATIO + 1))),
+            Extra::Interval => Some(Column::new("min..max %", Kind::Number, Width::Fixed(INTERVAL + 1))),
+            Extra::Hint => None,
+        });
+        columns.push(Column::new("verdict", Kind::Verdict, Width::Fixed(1)));
+        columns.push(Column::new(&axis, Kind::Drawing, Width::Fixed(0)));
+    }
+    columns
+}
+
+fn base(measured: &Measured, extra: Extra) -> Cell {
+    let zero = || Change { percent: percent(0.0, PERCENT), starred: false, word: "" };
+    let change = (extra != Extra::Hint && measured.median.is_some()).then(zero);
+    Cell { change, ..Cell::new(median(measured)) }
+}
+
+fn cells(cell: &comparison::Cell, other: &Against, row: &comparison::Row, extra: Extra, scale: Scale) -> Vec<Cell> {
+    let verdict = &cell.compared.verdict;
+    let tone = verdict.word();
+    let change = |d| Change { percent: percent(d, PERCENT), starred: false, word: tone };
+    let number = Cell {
+        change: cell.compared.difference_percent.map(change),
+        hint: if extra == Extra::Hint { described(cell) } else { String::new() },
+        ..Cell::new(median(&cell.measured))
+    };
+    let beside = match extra {
+        Extra::Ratio => Some(cell.compared.ratio.map(|r| ratio(r, RATIO))),
+        Extra::Interval => Some(cell.compared.spread_percent.map(|s| interval(s, INTERVAL))),
+        Extra::Hint => None,
+    };
+    let hint = match verdict {
+        Verdict::Unclear(why) => why.to_string(),
+        Verdict::Same if other.images == Images::EqualWithoutRuns => "the base's image: no run needed".to_owned(),
+        Verdict::Better | Verdict::Worse | Verdict::Same => String::new(),
+    };
+    let word = if extra == Extra::Hint { String::new() } else { format!(" {tone}") };
+    let verdict = Cell { tone, hint, ..Cell::new(format!("{}{word}", verdict.letter())) };
+    let bar = Cell::new(bar(cell, row, scale).unwrap_or_default());
+    let beside = beside.map(|text| Cell::new(text.unwrap_or_default()));
+    std::iter::once(number).chain(beside).chain([verdict, bar]).collect()
+}
+
+fn median(measured: &Measured) -> String {
+    measured.median.map_or_else(|| "-".to_owned(), |m| value(m, VALUE))
+}
+
+/// What a bar shows, in words.
+fn described(cell: &comparison::Cell) -> String {
+    let Some(difference) = cell.compared.difference_percent else {
+        return String::new();
+    };
+    let spread = match cell.compared.spread_percent {
+        Some(spread) if cell.compared.differences.len() > 1 => {
+            format!(", {} over the seeds", interval(spread, INTERVAL * 2))
+        }
+        _ => String::new(),
+    };
+    format!("{} {}{spread}", cell.compared.verdict.word(), signed_percent(difference))
+}
+
+fn bar(cell: &comparison::Cell, row: &comparison::Row, scale: Scale) -> Option<String> {
+    let bar = scale.bar(cell, row.workload.metric.direction, row.margin_percent)?;
+    let Range { start: from, end: to } = bar.whisker.map_or(0..0, |(from, to)| from..to);
+    let whisker = match bar.whisker {
+        Some(_) => format!("<path class=\"whisker\" d=\"M{from} 55V105M{from} 80H{to}M{to} 55V105\"/>"),
+        None => String::new(),
+    };
+    let beyond = match bar.beyond {
+        Some(Beyond::Worse) => "<path class=\"beyond\" d=\"M70 30L0 80L70 130\"/>",
+        Some(Beyond::Better) => "<path class=\"beyond\" d=\"M1930 30L2000 80L1930 130\"/>",
+        None => "",
+    };
+    let (band, band_width, x, width) = (bar.band, bar.band_width, bar.x, bar.width);
+    let word = cell.compared.verdict.word();
+    Some(format!(
+        "<svg viewBox=\"0 0 2000 160\" preserveAspectRatio=\"none\" aria-hidden=\"true\"><rect class=\"band\" \
+         x=\"{band}\" width=\"{band_width}\" height=\"160\"/><rect class=\"{word}\" x=\"{x}\" y=\"35\" \
+         width=\"{width}\" height=\"90\"/>{whisker}{beyond}</svg>"
+    ))
+}
+
+/// Returns the id of a row, made of its workload's name; of its number where that is no name for an id.
+pub(super) fn anchor(workload: &Workload, number: usize) -> String {
+    let fine = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if !workload.name.is_empty() && workload.name.chars().all(fine) {
+        format!("row-{}", workload.name)
+    } else {
+        format!("row-number-{number}")
+    }
+}
+
+/// Returns the rows that changed, taken apart, and what guest time says to all.
+pub(super) fn apart(comparison: &Comparison) -> Vec<Block> {
+    let number = |head: &str| Column::new(head, Kind::Number, Width::Fixed(VALUE + 1));
+    let heads = ["kernel", "", "user code", "", "ticks, others", ""].map(number);
+    let of_row = |of: &counted::Apart| {
+        let numbers = [of.kernel, of.user, of.elsewhere].into_iter().flatten().map(|number| value(number, VALUE));
+        Row::new(Weight::Normal, std::iter::once(of.name.clone()).chain(numbers))
+    };
+    let rows: Vec<Row> = counted::apart(comparison).iter().map(of_row).collect();
+    let columns = std::iter::once(Column::new("", Kind::Name, Width::Fit(14))).chain(heads).collect();
+    let table = (!rows.is_empty()).then(|| Block::Table(Table { columns, rows, ..Table::default() }));
+    table.into_iter().chain(counted::cross_check(comparison).map(Block::Note)).collect()
+}
+
+/// Returns every value there is, for those who want to see all.
+pub(super) fn values(comparison: &Comparison) -> Vec<Block> {
+    let mut columns = vec![
+        Column::new("workload", Kind::Name, Width::Whole(NAME)),
+        Column::new("kernel", Kind::Words, Width::Fit(NAME)),
+    ];
+    let head = |seed: &u64| Column::new(&format!("seed {seed}"), Kind::Number, Width::Fixed(VALUE + 1));
+    columns.extend(comparison.seeds.iter().map(head));
+    let mut rows = Vec::new();
+    for row in &comparison.rows {
+        let measured = std::iter::once(&row.base).chain(row.cells.iter().map(|cell| &cell.measured));
+        for (kernel, of) in comparison.kernels().zip(measured) {
+            let seeds = of.seeds.iter().map(|seed| self::seed(&seed.value));
+            let names = [row.workload.name.to_string(), kernel.title.clone()];
+            rows.push(Row::new(Weight::Normal, names.into_iter().chain(seeds)));
+        }
+    }
+    if rows.is_empty() { Vec::new() } else { vec![Block::Table(Table { columns, rows, ..Table::default() })] }
+}
+
+fn seed(value: &Result<comparison::Sampled, Absent>) -> String {
+    match value {
+        Ok(sampled) => self::value(sampled.median, VALUE),
+        Err(Absent::NoRun) => "no run".to_owned(),
+        Err(Absent::NoResult) => "no result".to_owned(),
+        Err(Absent::Unsupported(_)) => "not supported".to_owned(),
+        Err(Absent::Failed(_)) => "failed".to_owned(),
+        Err(Absent::TooFewSamples(_)) => "too few".to_owned(),
+        Err(Absent::NotANumber) => "no number".to_owned(),
+        Err(Absent::NotCounted(_)) => "not counted".to_owned(),
+    }
+}

@@ -1,0 +1,82 @@
+//! What of a comparison is shown, and in which order.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::render::style::Style;
+
+/// How a comparison is shown. What is decided is the same in all views.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct View {
+    /// The style of the tables.
+    pub style: Style,
+    /// Whether nothing is folded away: environments, kernels, machines, what changed taken apart.
+    pub verbose: bool,
+    /// The order of the rows.
+    pub sort: Sort,
+    /// Which rows; without it all.
+    pub only: Option<Only>,
+}
+
+/// The order of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Sort {
+    /// As the suite has them.
+    #[default]
+    Suite,
+    /// The worst first.
+    Effect,
+}
+
+/// Which rows are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Only {
+    /// Those that are worse on any kernel.
+    Worse,
+    /// Those that are better on any kernel.
+    Better,
+    /// Both.
+    Changed,
+}
+
+/// A word that is neither order nor choice.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{word}` is not one of {known}")]
+pub struct ViewError {
+    word: String,
+    known: &'static str,
+}
+
+impl fmt::Display for Sort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Suite => "suite",
+            Self::Effect => "effect",
+        })
+    }
+}
+
+impl FromStr for Sort {
+    type Err = ViewError;
+
+    fn from_str(word: &str) -> Result<Self, ViewError> {
+        match word {
+            "suite" => Ok(Self::Suite),
+            "effect" => Ok(Self::Effect),
+            _ => Err(ViewError { word: word.to_owned(), known: "suite, effect" }),
+        }
+    }
+}
+
+impl FromStr for Only {
+    type Err = ViewError;
+
+    fn from_str(word: &str) -> Result<Self, ViewError> {
+        match word {
+            "worse" => Ok(Self::Worse),
+            "better" => Ok(Self::Better),
+            "changed" => Ok(Self::Changed),
+            _ => Err(ViewError { word: word.to_owned(), known: "worse, better, changed" }),
+        }
+    }
+}
