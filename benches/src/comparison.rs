@@ -36,19 +36,19 @@ pub(crate) fn from_store(figures: &mut Figures) -> anyhow::Result<()> {
     let workloads = workloads();
     let mut rounds = Vec::new();
     for _ in 0..ROUNDS {
-        rounds.push(round(home.path(), &machine, (&builds, &workloads))?);
+        rounds.push(round(home.path(), &machine, &builds, &workloads)?);
     }
     for (part, name) in PARTS.iter().enumerate() {
-        print(figures, (name, Against::Nothing), rounds.iter().map(|round| round[part]).collect())?;
+        print(figures, name, Against::Nothing, rounds.iter().map(|round| round[part]).collect())?;
     }
     for (name, parts) in WAYS {
         let all = rounds.iter().map(|round| parts.iter().map(|part| round[*part]).sum()).collect();
-        print(figures, (name, Against::Goal(GOAL_MS)), all)?;
+        print(figures, name, Against::Goal(GOAL_MS), all)?;
     }
     Ok(())
 }
 
-fn print(figures: &mut Figures, (name, against): (&str, Against), mut times_ms: Vec<f64>) -> std::io::Result<()> {
+fn print(figures: &mut Figures, name: &str, against: Against, mut times_ms: Vec<f64>) -> std::io::Result<()> {
     times_ms.sort_by(f64::total_cmp);
     let value = times_ms[times_ms.len() / 2];
     figures.print(&Figure { name: format!("{SIZE}: {name}"), value, unit: "ms", against })
@@ -58,7 +58,8 @@ fn print(figures: &mut Figures, (name, against): (&str, Against), mut times_ms: 
 fn round(
     home: &std::path::Path,
     machine: &Machine,
-    (builds, workloads): (&[Build], &[Arc<Workload>]),
+    builds: &[Build],
+    workloads: &[Arc<Workload>],
 ) -> anyhow::Result<[f64; PARTS.len()]> {
     let mut times_ms = [0.0; PARTS.len()];
     let mut part = 0;

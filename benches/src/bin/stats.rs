@@ -57,14 +57,14 @@ fn speed(figures: &mut Figures, otava: Option<&Otava>) -> anyhow::Result<()> {
     let mut chance = Chance::new(SEED);
     let long = stepped(100, 500, &mut chance);
     let own = least(10, || long.iter().for_each(|points| drop(black_box(places(points)))))? * 1e3;
-    print(figures, ("change points, 100 series × 500 points", own, "ms CPU"), Against::Goal(15.0))?;
+    print(figures, "change points, 100 series × 500 points", own, "ms CPU", Against::Goal(15.0))?;
     if let Some(otava) = otava {
         let (seconds, _) = otava.places(&long)?;
-        print(figures, ("the same beside Otava", own, "ms CPU"), Against::Peer("Otava", seconds * 1e3))?;
+        print(figures, "the same beside Otava", own, "ms CPU", Against::Peer("Otava", seconds * 1e3))?;
     }
     let short = stepped(5000, 60, &mut chance);
     let own = least(1, || short.iter().for_each(|points| drop(black_box(places(points)))))? * 1e3;
-    print(figures, ("change points, 5,000 series × 60 points", own, "ms CPU"), Against::Goal(500.0))
+    print(figures, "change points, 5,000 series × 60 points", own, "ms CPU", Against::Goal(500.0))
 }
 
 /// Time over n log2 n: does not grow where time grows as that.
@@ -81,7 +81,7 @@ fn growth(figures: &mut Figures) -> anyhow::Result<()> {
             let against = first.map_or(Against::Nothing, |first| Against::Peer("n = 1000", first));
             first = first.or(Some(share));
             let name = format!("n = {points}, {name}: time over n log n");
-            print(figures, (&name, share, "ns CPU"), against)?;
+            print(figures, &name, share, "ns CPU", against)?;
         }
     }
     Ok(())
@@ -101,7 +101,7 @@ fn append(figures: &mut Figures) -> anyhow::Result<()> {
         }
     })?;
     let each = (appending - copying) * 1e6 / (100.0 * 100.0);
-    print(figures, ("append of a point to 500 to 600 points, mean", each, "us CPU"), Against::Goal(20.0))
+    print(figures, "append of a point to 500 to 600 points, mean", each, "us CPU", Against::Goal(20.0))
 }
 
 /// A comparison of many rows, with q over all.
@@ -121,7 +121,7 @@ fn ratings(figures: &mut Figures) -> anyhow::Result<()> {
         black_box(rated.iter().zip(&q).map(verdict).collect::<Vec<_>>());
     })?;
     let name = "1,000 rows of 2 × 5 groups of 10 values, rated";
-    print(figures, (name, seconds * 1e3, "ms CPU"), Against::Goal(20.0))
+    print(figures, name, seconds * 1e3, "ms CPU", Against::Goal(20.0))
 }
 
 /// All that is said of a comparison of many rows: ratings with q over all, ranks, the noise of both sides, and the geometric mean
@@ -150,7 +150,7 @@ fn everything(figures: &mut Figures) -> anyhow::Result<()> {
         black_box(means.and_then(|(base, new)| rate(&base, &new, &History::default()).interval(0.95)));
     })?;
     let name = "the same of 2 × 6, with ranks, noise and mean";
-    print(figures, (name, seconds * 1e3, "ms CPU"), Against::Goal(20.0))
+    print(figures, name, seconds * 1e3, "ms CPU", Against::Goal(20.0))
 }
 
 /// A rule that finds change points in many series, and how many it is given.
@@ -227,11 +227,7 @@ fn calibration() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn print(
-    figures: &mut Figures,
-    (name, value, unit): (&str, f64, &'static str),
-    against: Against,
-) -> anyhow::Result<()> {
+fn print(figures: &mut Figures, name: &str, value: f64, unit: &'static str, against: Against) -> anyhow::Result<()> {
     Ok(figures.print(&Figure { name: name.to_owned(), value, unit, against })?)
 }
 

@@ -75,7 +75,7 @@ fn main() -> anyhow::Result<()> {
         let shown = site.answer("/", &format!("base={}", version(pair)));
         anyhow::ensure!(shown.status == 200, "a first screen is {}", shown.status);
     }
-    lab.run((KERNELS, 0))?;
+    lab.run(KERNELS, 0)?;
     let start = cpu::own_s()?;
     source.refresh()?;
     print(&mut figures, "a run more is read", (cpu::own_s()? - start) * 1e3, "ms CPU", Against::Nothing)?;
@@ -83,7 +83,7 @@ fn main() -> anyhow::Result<()> {
     site.renew(source.snapshot(2));
     let name = format!("and {} first screens are made anew", PAIRS + 1);
     print(&mut figures, &name, (cpu::own_s()? - start) * 1e3, "ms CPU", Against::Nothing)?;
-    let (times, written) = under_load(&mut lab, (site, source))?;
+    let (times, written) = under_load(&mut lab, site, source)?;
     let (mut served, mut waited): (Vec<f64>, Vec<f64>) = times.into_iter().unzip();
     let at = |times: &mut Vec<f64>, part: f64| {
         times.sort_unstable_by(f64::total_cmp);
@@ -101,10 +101,10 @@ fn main() -> anyhow::Result<()> {
 
 /// Serves the lab while readers ask and a worker saves runs; returns for each answer what the server says that it took and how
 /// long its reader waited, in ms, and the number of runs.
-fn under_load(lab: &mut Lab, (site, source): (Arc<Site>, Source)) -> anyhow::Result<(Vec<(f64, f64)>, usize)> {
+fn under_load(lab: &mut Lab, site: Arc<Site>, source: Source) -> anyhow::Result<(Vec<(f64, f64)>, usize)> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
-    std::thread::spawn(move || drop(web::serve(listener, (site, source), Limits::default())));
+    std::thread::spawn(move || drop(web::serve(listener, site, source, Limits::default())));
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let stop = &stop;
@@ -112,7 +112,7 @@ fn under_load(lab: &mut Lab, (site, source): (Arc<Site>, Source)) -> anyhow::Res
         let start = Instant::now();
         let mut written = 0;
         while start.elapsed() < READING {
-            lab.run((KERNELS + (written + 1) / MACHINES, (written + 1) % MACHINES))?;
+            lab.run(KERNELS + (written + 1) / MACHINES, (written + 1) % MACHINES)?;
             written += 1;
             std::thread::sleep(Duration::from_millis(500));
         }
@@ -166,7 +166,7 @@ fn write(home: &Path) -> anyhow::Result<Lab> {
     }
     for kernel in 0..KERNELS {
         for machine in 0..MACHINES {
-            lab.run((kernel, machine))?;
+            lab.run(kernel, machine)?;
         }
     }
     Ok(lab)
@@ -174,7 +174,7 @@ fn write(home: &Path) -> anyhow::Result<Lab> {
 
 impl Lab {
     /// Saves a run of all workloads.
-    fn run(&mut self, (kernel, machine): (usize, usize)) -> anyhow::Result<()> {
+    fn run(&mut self, kernel: usize, machine: usize) -> anyhow::Result<()> {
         let (build, of) = (build(kernel)?, self::machine(machine)?);
         self.store.save_build(&build)?;
         self.runs += 1;
@@ -186,14 +186,14 @@ impl Lab {
             seed: 1,
             started_unix: 1_790_000_000 + self.runs as i64 * 60,
             environment: Vec::new(),
-            results: (0..WORKLOADS).map(|workload| self.result(workload, (kernel, machine))).collect(),
+            results: (0..WORKLOADS).map(|workload| self.result(workload, kernel, machine)).collect(),
         };
         Ok(self.store.save_run(&run, &[])?)
     }
 
-    fn result(&mut self, workload: usize, place: (usize, usize)) -> WorkloadResult {
+    fn result(&mut self, workload: usize, kernel: usize, machine: usize) -> WorkloadResult {
         // Layout moves a value by some thousandths, and its iterations by less.
-        let value = level(workload, place) * (1.0 + 0.002 * self.chance.normal());
+        let value = level(workload, kernel, machine) * (1.0 + 0.002 * self.chance.normal());
         let samples = (0..ITERATIONS).map(|_| value * (1.0 + 1e-5 * self.chance.normal())).collect();
         WorkloadResult {
             workload: name(workload),
@@ -207,7 +207,7 @@ impl Lab {
 }
 
 /// What a workload costs: every seventh changes once, on all machines of an odd number, at one of five kernels.
-fn level(workload: usize, (kernel, machine): (usize, usize)) -> f64 {
+fn level(workload: usize, kernel: usize, machine: usize) -> f64 {
     let cost = 100.0 + workload as f64 * 3.0 + machine as f64 * 40.0;
     let changes = workload % 7 == 3 && machine % 2 == 1 && kernel >= 10 * (1 + workload % 5);
     let size = if workload.is_multiple_of(2) { 1.07 } else { 0.95 };

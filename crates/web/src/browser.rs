@@ -60,7 +60,7 @@ impl Browser {
         let session = browser.ask("Target.attachToTarget", json!({"targetId": target, "flatten": true}));
         browser.session = session["sessionId"].as_str().map(str::to_owned);
         browser.ask("Page.enable", json!({}));
-        browser.show((1400, 900), "light");
+        browser.show(1400, 900, "light");
         Some(browser)
     }
 
@@ -90,7 +90,7 @@ impl Browser {
     }
 
     /// Sets the size of the window and whether the user wants it light or dark.
-    pub(crate) fn show(&mut self, (width, height): (u32, u32), scheme: &str) {
+    pub(crate) fn show(&mut self, width: u32, height: u32, scheme: &str) {
         let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
         self.ask("Emulation.setDeviceMetricsOverride", size);
         let scheme = json!({"media": "", "features": [{"name": "prefers-color-scheme", "value": scheme}]});

@@ -24,7 +24,7 @@ struct Page {
 }
 
 impl Page {
-    fn is_at(&self, (path, question): (&str, &str)) -> bool {
+    fn is_at(&self, path: &str, question: &str) -> bool {
         self.path == path && self.question == question
     }
 }
@@ -35,22 +35,22 @@ impl Kept {
     }
 
     /// Returns what an address showed in a state of the store.
-    pub(crate) fn get(&self, generation: u64, address: (&str, &str)) -> Option<Arc<Reply>> {
+    pub(crate) fn get(&self, generation: u64, path: &str, question: &str) -> Option<Arc<Reply>> {
         let mut pages = self.pages();
-        let place = pages.iter().position(|page| page.generation == generation && page.is_at(address))?;
+        let place = pages.iter().position(|page| page.generation == generation && page.is_at(path, question))?;
         pages[..=place].rotate_right(1);
         Some(Arc::clone(&pages[0].reply))
     }
 
     /// Keeps a page; what is no page, or too large, is made anew each time.
-    pub(crate) fn put(&self, generation: u64, address: (&str, &str), reply: &Arc<Reply>) {
+    pub(crate) fn put(&self, generation: u64, path: &str, question: &str, reply: &Arc<Reply>) {
         if reply.status != 200 || reply.body.len() > BYTES_MAX {
             return;
         }
         let mut pages = self.pages();
-        pages.retain(|page| !(page.generation == generation && page.is_at(address)));
+        pages.retain(|page| !(page.generation == generation && page.is_at(path, question)));
         pages.truncate(PAGES_MAX - 1);
-        let (path, question) = (address.0.to_owned(), address.1.to_owned());
+        let (path, question) = (path.to_owned(), question.to_owned());
         pages.insert(0, Page { generation, path, question, reply: Arc::clone(reply) });
     }
 
@@ -83,15 +83,15 @@ mod tests {
     #[test]
     fn a_page_is_of_one_state_and_the_least_wanted_goes_first() {
         let kept = Kept::default();
-        kept.put(1, ("/", ""), &reply(200, 1));
-        assert!(kept.get(1, ("/", "")).is_some());
-        assert!(kept.get(2, ("/", "")).is_none() && kept.get(1, ("/", "base=a")).is_none());
+        kept.put(1, "/", "", &reply(200, 1));
+        assert!(kept.get(1, "/", "").is_some());
+        assert!(kept.get(2, "/", "").is_none() && kept.get(1, "/", "base=a").is_none());
         for n in 0..PAGES_MAX - 1 {
-            kept.put(1, ("/", &n.to_string()), &reply(200, 1));
-            assert!(kept.get(1, ("/", "")).is_some(), "who is asked for stays");
+            kept.put(1, "/", &n.to_string(), &reply(200, 1));
+            assert!(kept.get(1, "/", "").is_some(), "who is asked for stays");
         }
-        kept.put(1, ("/", "more"), &reply(200, 1));
-        assert!(kept.get(1, ("/", "0")).is_none());
+        kept.put(1, "/", "more", &reply(200, 1));
+        assert!(kept.get(1, "/", "0").is_none());
         let latest = kept.latest(2).into_iter().map(|(_, question)| question).collect::<Vec<_>>();
         assert_eq!(latest, ["", "more"]);
         kept.forget(2);
@@ -101,8 +101,8 @@ mod tests {
     #[test]
     fn what_is_no_page_or_too_large_is_not_kept() {
         let kept = Kept::default();
-        kept.put(1, ("/", ""), &reply(404, 1));
-        kept.put(1, ("/a", ""), &reply(200, BYTES_MAX + 1));
+        kept.put(1, "/", "", &reply(404, 1));
+        kept.put(1, "/a", "", &reply(200, BYTES_MAX + 1));
         assert!(kept.latest(9).is_empty());
     }
 }

@@ -161,7 +161,7 @@ fn every_kind_of_page_can_be_read_by_everybody_light_dark_wide_and_narrow() {
     let lab = Lab::usual();
     let Some((mut browser, top)) = opened(&lab) else { return };
     for (scheme, size) in [("light", WIDE), ("dark", WIDE), ("light", NARROW), ("dark", NARROW)] {
-        browser.show(size, scheme);
+        browser.show(size.0, size.1, scheme);
         for (name, path) in PAGES {
             browser.open(&format!("{top}{path}"));
             let shown = format!("{name}-{scheme}-{}", size.0);

@@ -57,11 +57,7 @@ pub struct ServeError(#[from] std::io::Error);
 ///
 /// # Errors
 /// When the socket or threads cannot be used.
-pub fn serve(
-    listener: TcpListener,
-    (site, source): (Arc<Site>, Source),
-    limits: Limits,
-) -> Result<Infallible, ServeError> {
+pub fn serve(listener: TcpListener, site: Arc<Site>, source: Source, limits: Limits) -> Result<Infallible, ServeError> {
     listener.set_nonblocking(true)?;
     let followed = Arc::clone(&site);
     std::thread::Builder::new().name("follow".to_owned()).spawn(move || follow(&followed, source, limits))?;
@@ -106,7 +102,7 @@ async fn accept(listener: TcpListener, site: &Arc<Site>, limits: Limits) -> Resu
         };
         let site = Arc::clone(site);
         tokio::spawn(async move {
-            let service = service_fn(move |request| respond(Arc::clone(&site), request, (address, limits)));
+            let service = service_fn(move |request| respond(Arc::clone(&site), request, address, limits));
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(limits.head_time)
@@ -124,7 +120,8 @@ type Answer = Response<Full<Bytes>>;
 async fn respond(
     site: Arc<Site>,
     request: Request<Incoming>,
-    (address, limits): (SocketAddr, Limits),
+    address: SocketAddr,
+    limits: Limits,
 ) -> Result<Answer, Infallible> {
     if let Some((status, text)) = refused(&request, address) {
         return Ok(plain(status, text));

@@ -151,8 +151,8 @@ impl Site {
     /// Shows what was read since. Pages that were looked at lately are made before, so that no reader waits for them.
     pub fn renew(&self, snapshot: Snapshot) {
         for (path, question) in self.kept.latest(RENEWED) {
-            let reply = self.made(&snapshot, (&path, &question));
-            self.kept.put(snapshot.generation, (&path, &question), &Arc::new(reply));
+            let reply = self.made(&snapshot, &path, &question);
+            self.kept.put(snapshot.generation, &path, &question, &Arc::new(reply));
         }
         let new = Arc::new(snapshot);
         let old =
@@ -169,7 +169,7 @@ impl Site {
     /// Returns the answer if it was made already: no work, and nothing to wait for.
     #[must_use]
     pub fn at_hand(&self, path: &str, question: &str) -> Option<Arc<Reply>> {
-        self.kept.get(self.generation.load(Ordering::Acquire), (path, question))
+        self.kept.get(self.generation.load(Ordering::Acquire), path, question)
     }
 
     /// Notes whether the home could be read the last time.
@@ -184,20 +184,20 @@ impl Site {
             return Arc::new(refusal(1, Refusal::NotFound("The address is too long.".to_owned())));
         }
         if !is_kept(path) {
-            return Arc::new(self.made(&self.snapshot(), (path, question)));
+            return Arc::new(self.made(&self.snapshot(), path, question));
         }
         let turn = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(reply) = self.at_hand(path, question) {
             return reply;
         }
         let snapshot = self.snapshot();
-        let reply = Arc::new(self.made(&snapshot, (path, question)));
-        self.kept.put(snapshot.generation, (path, question), &reply);
+        let reply = Arc::new(self.made(&snapshot, path, question));
+        self.kept.put(snapshot.generation, path, question, &reply);
         drop(turn);
         reply
     }
 
-    fn made(&self, snapshot: &Snapshot, (path, question): (&str, &str)) -> Reply {
+    fn made(&self, snapshot: &Snapshot, path: &str, question: &str) -> Reply {
         let parts: Vec<&str> = path.strip_prefix('/').unwrap_or(path).split('/').collect();
         let answered = self.route(snapshot, &parts, &Question::read(question));
         answered.unwrap_or_else(|why| refusal(parts.len() - 1, why))
@@ -215,8 +215,8 @@ impl Site {
                 Ok(Reply::ok(Kind::Text, metrics::text(snapshot, trouble)))
             }
             ["api", "v1", name] => self.api(snapshot, name, question),
-            ["s", machine, track, file] => series(snapshot, (machine, track, file), question),
-            ["c", machine, base, file] => self.compare(snapshot, (machine, base, file)),
+            ["s", machine, track, file] => series(snapshot, machine, track, file, question),
+            ["c", machine, base, file] => self.compare(snapshot, machine, base, file),
             ["r", run, "index.html"] => self.run(run),
             ["r", run, name] => self.artefact(run, name),
             [file] => match file.strip_prefix("all-").and_then(|rest| rest.strip_suffix(".html")) {
@@ -228,7 +228,7 @@ impl Site {
     }
 
     fn overview(&self, snapshot: &Snapshot, question: &Question, all: Option<usize>) -> Answered {
-        let Some(pair) = pair(&snapshot.history, question)? else {
+        let Some((base, target)) = pair(&snapshot.history, question)? else {
             let text = "Nothing was measured yet: marvin run KERNEL measures, and shows up here by itself.";
             return html(pages::message(Frame::at(0, "Marvin"), text));
         };
@@ -239,12 +239,12 @@ impl Site {
             page: page.saturating_sub(1),
             is_static: self.is_static,
         };
-        let seen = self.seen(snapshot, pair);
+        let seen = self.seen(snapshot, base, target);
         html(pages::overview(snapshot, &seen.1, &asked))
     }
 
     /// Returns the overview of two kernels, worked out once for each state of the store.
-    fn seen(&self, snapshot: &Snapshot, (base, target): (usize, usize)) -> Arc<(u64, Overview)> {
+    fn seen(&self, snapshot: &Snapshot, base: usize, target: usize) -> Arc<(u64, Overview)> {
         let kept = || self.overviews.lock().unwrap_or_else(PoisonError::into_inner);
         let is_it = |seen: &&Arc<(u64, Overview)>| {
             seen.0 == snapshot.generation && (seen.1.base, seen.1.target) == (base, target)
@@ -263,7 +263,7 @@ impl Site {
     fn api(&self, snapshot: &Snapshot, name: &str, question: &Question) -> Answered {
         let body = match name {
             "overview.json" => match pair(&snapshot.history, question)? {
-                Some(pair) => api::overview(&snapshot.history, &self.seen(snapshot, pair).1)?,
+                Some((base, target)) => api::overview(&snapshot.history, &self.seen(snapshot, base, target).1)?,
                 None => return Err(Refusal::NotFound("Nothing was measured yet.".to_owned())),
             },
             "series.json" => api::series(&snapshot.history, question)?,
@@ -303,7 +303,7 @@ impl Site {
         Ok(Reply::ok(kind, bytes))
     }
 
-    fn compare(&self, snapshot: &Snapshot, (machine, base, file): (&str, &str, &str)) -> Answered {
+    fn compare(&self, snapshot: &Snapshot, machine: &str, base: &str, file: &str) -> Answered {
         let history = &snapshot.history;
         let machine = machine_named(history, machine).ok_or_else(nothing)?;
         let named = |part: &str| history.kernel_named(&unslug(part)?);
@@ -401,7 +401,7 @@ fn machine_named(history: &History, digits: &str) -> Option<usize> {
     (0..history.machines().len()).find(|machine| machine_digits(history, *machine) == digits)
 }
 
-fn series(snapshot: &Snapshot, (machine, track, file): (&str, &str, &str), question: &Question) -> Answered {
+fn series(snapshot: &Snapshot, machine: &str, track: &str, file: &str, question: &Question) -> Answered {
     let history = &snapshot.history;
     let machine = machine_named(history, machine).ok_or_else(nothing)?;
     let workload = file.strip_suffix(".html").ok_or_else(nothing)?;
@@ -409,5 +409,5 @@ fn series(snapshot: &Snapshot, (machine, track, file): (&str, &str, &str), quest
     let is_it = |key: &&Key| key.machine == machine && slug(&key.track) == track && slug(&key.workload) == workload;
     let key = history.series().map(|(key, _)| key).find(is_it).ok_or_else(nothing)?.clone();
     let frame = Frame::at(3, key.workload.to_string());
-    html(pages::series(frame, (history, &snapshot.alerts), line, &[key]))
+    html(pages::series(frame, history, &snapshot.alerts, line, &[key]))
 }

@@ -80,7 +80,7 @@ impl Lab {
     }
 
     /// Saves a run.
-    pub(crate) fn run(&mut self, (version, on, seed): (&str, &str, u64), results: Vec<WorkloadResult>) -> RunId {
+    pub(crate) fn run(&mut self, version: &str, on: &str, seed: u64, results: Vec<WorkloadResult>) -> RunId {
         let (build, machine) = (build(version), machine(on));
         self.store.save_build(&build).unwrap();
         self.store.save_machine(&machine).unwrap();
@@ -115,7 +115,7 @@ impl Lab {
                     let switch = if version == "6.12.117" { 0.0 } else { 50.0 };
                     let results =
                         vec![result("getppid", 100.0), result("fault-anon", fault), result("switch-yield", switch)];
-                    lab.run((version, machine, seed), results);
+                    lab.run(version, machine, seed, results);
                 }
             }
         }
@@ -134,7 +134,7 @@ impl Lab {
                 let direction = Some(Direction::LowerIsBetter);
                 let declared = Some(Declared { unit: unit_named(unit), direction, margin_percent: 1.0 });
                 results.push(WorkloadResult { declared, ..result("changing", cost) });
-                lab.run((&format!("{version}.{n}{name}"), "aa", 1), results);
+                lab.run(&format!("{version}.{n}{name}"), "aa", 1, results);
             }
         }
         lab
@@ -159,7 +159,7 @@ impl Lab {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (site, source) = (Arc::new(self.site()), self.source());
-        std::thread::spawn(move || drop(serve(listener, (site, source), limits)));
+        std::thread::spawn(move || drop(serve(listener, site, source, limits)));
         address
     }
 }

@@ -264,7 +264,7 @@ fn what_comes_into_the_store_is_shown() {
     let mut source = lab.source();
     let site = Site::new(lab.home(), source.snapshot(1));
     assert!(!source.refresh().unwrap());
-    lab.run(("6.12.119", "aa", 1), vec![result("fault-anon", 330.0)]);
+    lab.run("6.12.119", "aa", 1, vec![result("fault-anon", 330.0)]);
     assert!(source.refresh().unwrap());
     site.renew(source.snapshot(2));
     assert!(body(&site.answer("/", "")).contains("6.12.119 <span class=\"faint\">against</span> 6.1.192"));
@@ -290,7 +290,7 @@ fn who_looks_at_what_was_looked_at_waits_for_nothing() {
         let made = site.answer(never, "");
         assert!(site.at_hand(never, "").is_none(), "{never}: {}", made.status);
     }
-    lab.run(("6.12.119", "aa", 1), vec![result("fault-anon", 330.0)]);
+    lab.run("6.12.119", "aa", 1, vec![result("fault-anon", 330.0)]);
     source.refresh().unwrap();
     site.renew(source.snapshot(2));
     let renewed = site.at_hand("/", "").expect("made before anybody asked");

@@ -36,7 +36,7 @@ pub(crate) fn serve(arguments: &Arguments, command: &Serve) -> anyhow::Result<Ex
             say("note: everybody who reaches this address may read all results");
         }
     }
-    let Err(error) = web::serve(listener, (site, source), Limits::default());
+    let Err(error) = web::serve(listener, site, source, Limits::default());
     Err(error.into())
 }
 

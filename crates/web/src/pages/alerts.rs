@@ -105,12 +105,12 @@ fn shown(snapshot: &Snapshot, triaged: &Triaged) -> Shown {
         }),
         members: alert.members.iter().take(MEMBERS_MAX).map(member).collect(),
         more: (more > 0).then(|| format!("and {more} more")),
-        links: vec![("The two kernels", compare_path(history, (alert.after, alert.at), first.machine))],
+        links: vec![("The two kernels", compare_path(history, alert.after, alert.at, first.machine))],
         command: alert
             .members
             .iter()
             .find(|member| member.difference_percent.is_some())
-            .map(|member| profile_command(history, (alert.after, alert.at), &member.key.workload)),
+            .map(|member| profile_command(history, alert.after, alert.at, &member.key.workload)),
         found: found_of(history, alert, &snapshot.found).iter().map(|found| found.words()).collect(),
         hunt: triaged.is_open().then(|| hunt(history, alert, DEBIAN)).flatten().map(|hunt| match hunt {
             Hunt::Command(command) => ("The commit is found by:".to_owned(), vec![command]),

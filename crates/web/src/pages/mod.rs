@@ -66,7 +66,7 @@ pub(crate) fn message(frame: Frame, text: &str) -> Rendered {
 pub fn history_page(history: &History, line: Line, fits: impl Fn(&Key) -> bool) -> Result<String, askama::Error> {
     let frame = Frame { title: "History".to_owned(), root: String::new(), is_alone: true };
     let keys: Vec<Key> = history.series().map(|(key, _)| key.clone()).filter(|key| fits(key)).collect();
-    series(frame, (history, &[]), line, &keys)
+    series(frame, history, &[], line, &keys)
 }
 
 /// Twelve digits of a machine's id: what addresses and heads say.
@@ -80,13 +80,13 @@ pub(crate) fn series_path(history: &History, key: &Key) -> String {
 }
 
 /// Where a comparison's page lies.
-pub(crate) fn compare_path(history: &History, (base, new): (usize, usize), machine: usize) -> String {
+pub(crate) fn compare_path(history: &History, base: usize, new: usize, machine: usize) -> String {
     let name = |kernel: usize| slug(&history.kernel(kernel).title);
     format!("c/{}/{}/{}.html", machine_digits(history, machine), name(base), name(new))
 }
 
 /// The command that says which functions a change comes from.
-pub(crate) fn profile_command(history: &History, (base, new): (usize, usize), workload: &str) -> String {
+pub(crate) fn profile_command(history: &History, base: usize, new: usize, workload: &str) -> String {
     let of = |kernel: usize| history.kernel(kernel).build.exact_name();
     let declares = |suite: &&std::sync::Arc<model::Suite>| suite.workloads.iter().any(|known| known.name == workload);
     let suite = model::SUITES.iter().find(declares).filter(|suite| suite.name != model::MICRO.name);

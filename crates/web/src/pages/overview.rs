@@ -121,7 +121,7 @@ pub(crate) fn overview(snapshot: &Snapshot, seen: &Overview, asked: &Asked) -> R
         base: title(seen.base),
         counts: counts(history, seen, asked),
         mean: mean(seen),
-        pick: (!asked.is_static).then(|| pick(history, seen, (&chosen, asked))),
+        pick: (!asked.is_static).then(|| pick(history, seen, &chosen, asked)),
         cards: seen.cards.iter().map(|card| shown(history, &snapshot.alerts, seen, card)).collect(),
         columns: seen.columns.iter().map(|column| head(history, seen, column)).collect(),
         width: if seen.columns.len() == 1 { 4 } else { seen.columns.len() + 1 },
@@ -209,7 +209,7 @@ fn mean(seen: &Overview) -> Option<String> {
     ))
 }
 
-fn pick(history: &History, seen: &Overview, (chosen, asked): (&Chosen, &Asked)) -> Pick {
+fn pick(history: &History, seen: &Overview, chosen: &Chosen, asked: &Asked) -> Pick {
     let kernels = |of: usize| {
         let newest = history.order().iter().rev().take(KERNELS_MAX);
         newest.map(|kernel| (history.kernel(*kernel).title.clone(), *kernel == of)).collect()
@@ -254,7 +254,7 @@ fn alert_card(history: &History, seen: &Overview, triaged: &Triaged) -> Shown {
         lines: lines.into_iter().take(LINES_MAX).collect(),
         links: vec![
             ("All of it", format!("alerts.html#{}", slug(&alert.name))),
-            ("The two kernels", compare_path(history, (alert.after, alert.at), machine)),
+            ("The two kernels", compare_path(history, alert.after, alert.at, machine)),
         ],
     }
 }
@@ -302,7 +302,7 @@ fn rest_card(history: &History, seen: &Overview, rest: &[(usize, std::sync::Arc<
         words: format!("{} in {} against {}.", rest.len(), title(seen.target), title(seen.base)),
         lines: lines.collect(),
         more: (rest.len() > LINES_MAX).then(|| format!("and {} more", rest.len() - LINES_MAX)),
-        links: vec![("Full comparison", compare_path(history, (seen.base, seen.target), rest[0].0))],
+        links: vec![("Full comparison", compare_path(history, seen.base, seen.target, rest[0].0))],
     }
 }
 
@@ -314,7 +314,7 @@ fn head(history: &History, seen: &Overview, column: &Column) -> Head {
         kind: known.kind.to_string(),
         id: machine_digits(history, column.main),
         summary: format!("{}{equipped}", known.summary),
-        compare: compare_path(history, (seen.base, seen.target), column.main),
+        compare: compare_path(history, seen.base, seen.target, column.main),
     }
 }
 
@@ -331,14 +331,14 @@ fn rows(history: &History, seen: &Overview, group: &Group) -> Rows {
             .iter()
             .map(|found| {
                 let key = Key { workload: row.workload.clone(), machine: found.machine, track: track.clone() };
-                cell(history, seen, (&key, &found.pair))
+                cell(history, seen, &key, &found.pair)
             })
             .collect(),
     };
     Rows { name: group.name.clone(), rows: group.rows.iter().map(row).collect() }
 }
 
-fn cell(history: &History, seen: &Overview, (key, pair): (&Key, &Pair)) -> Cell {
+fn cell(history: &History, seen: &Overview, key: &Key, pair: &Pair) -> Cell {
     let series = history.series_of(&key.workload, key.machine, seen.target);
     // The largest differences are drawn deeper: five margins and more.
     let is_deep = pair

@@ -57,14 +57,14 @@ struct Row {
 const RUNS_MAX: usize = 8;
 
 /// Renders series over the kernels of a line.
-pub(crate) fn series(frame: Frame, (history, alerts): (&History, &[Triaged]), line: Line, keys: &[Key]) -> Rendered {
+pub(crate) fn series(frame: Frame, history: &History, alerts: &[Triaged], line: Line, keys: &[Key]) -> Rendered {
     let of_line = |series: &Series| series.of_line(line, |kernel| &history.kernel(kernel).release);
     let found = keys.iter().filter_map(|key| Some((key, history.series().find(|(known, _)| *known == key)?.1)));
-    let list = found.map(|(key, series)| one((history, alerts), key, &of_line(series), frame.is_alone)).collect();
+    let list = found.map(|(key, series)| one(history, alerts, key, &of_line(series), frame.is_alone)).collect();
     finished(&Page { frame, list })
 }
 
-fn one((history, alerts): (&History, &[Triaged]), key: &Key, series: &Series, is_alone: bool) -> One {
+fn one(history: &History, alerts: &[Triaged], key: &Key, series: &Series, is_alone: bool) -> One {
     let machine = &history.machines()[key.machine];
     let unit = series.scale.unit(&series.metric, machine.capabilities().clock);
     let declared = model::workloads().into_iter().find(|workload| workload.name == *key.workload);
@@ -90,18 +90,17 @@ fn one((history, alerts): (&History, &[Triaged]), key: &Key, series: &Series, is
         unit: unit.to_string(),
         aside: aside_words(history, series),
         plot: plot(history, series),
-        changes: series
-            .changes
-            .iter()
-            .map(|change| changed((history, alerts), (key, series, change), is_alone))
-            .collect(),
+        changes: series.changes.iter().map(|change| changed(history, alerts, key, series, change, is_alone)).collect(),
         rows: rows(history, series, is_alone),
     }
 }
 
 fn changed(
-    (history, alerts): (&History, &[Triaged]),
-    (key, series, change): (&Key, &Series, &Change),
+    history: &History,
+    alerts: &[Triaged],
+    key: &Key,
+    series: &Series,
+    change: &Change,
     is_alone: bool,
 ) -> Changed {
     let (before, at) = (series.before(change).kernel, series.points[change.at].kernel);
@@ -119,9 +118,9 @@ fn changed(
         glyph: verdict_glyph(&change.verdict),
         words: format!("{} since {}", change_size(change.difference_percent, change.basis), title(at)),
         rest: format!("; last without it: {} ({}){gone}.", title(before), basis_words(series, change)),
-        compare: (!is_alone).then(|| compare_path(history, (before, at), key.machine)),
+        compare: (!is_alone).then(|| compare_path(history, before, at, key.machine)),
         alert: alerts.iter().find(has).map(|triaged| format!("alerts.html#{}", slug(&triaged.alert.name))),
-        command: change.levels.map(|_| profile_command(history, (before, at), &key.workload)),
+        command: change.levels.map(|_| profile_command(history, before, at, &key.workload)),
     }
 }
 

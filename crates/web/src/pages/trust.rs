@@ -25,7 +25,7 @@ pub(crate) struct Trusted {
 
 /// Says it of each machine of the overview, with all its equipments.
 pub(crate) fn trusted(history: &History, seen: &Overview) -> Vec<Trusted> {
-    seen.columns.iter().enumerate().map(|(place, column)| of_column(history, seen, (place, column))).collect()
+    seen.columns.iter().enumerate().map(|(place, column)| of_column(history, seen, place, column)).collect()
 }
 
 /// Says how often this lab raised a false alarm, all machines together.
@@ -55,7 +55,7 @@ fn alarms(trust: &Trust) -> String {
     )
 }
 
-fn of_column(history: &History, seen: &Overview, (place, column): (usize, &Column)) -> Trusted {
+fn of_column(history: &History, seen: &Overview, place: usize, column: &Column) -> Trusted {
     let known = &history.machines()[column.main];
     let kin = history.kin(column.main);
     let trust = history.trust(&kin);
