@@ -67,7 +67,7 @@ pub(crate) fn table(title: &str, rows: &[Row], names: &[&str]) -> String {
             text.push_str(&folded(why));
         }
     }
-    add(&mut text, &format!("\n{}\n", summary(rows, (columns.len(), names.len()))));
+    add(&mut text, &format!("\n{}\n", summary(rows, columns.len(), names.len())));
     for column in more {
         let of_row = |row: &Row| match &row.state {
             State::Compared(cells) if cells[*column] != Cell::Same => {
@@ -125,7 +125,7 @@ fn fitting(columns: &[usize], names: &[&str]) -> usize {
 }
 
 /// Says how many workloads changed.
-fn summary(rows: &[Row], (changed, workloads): (usize, usize)) -> String {
+fn summary(rows: &[Row], changed: usize, workloads: usize) -> String {
     if !rows.iter().any(|row| matches!(row.state, State::Compared(_) | State::Equal)) {
         "no two commits of it build: nothing was compared".to_owned()
     } else if changed == 0 {

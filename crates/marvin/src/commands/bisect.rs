@@ -38,14 +38,14 @@ pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<
     let sources = Sources::open(&cache)?;
     let history = sources.repository().history(&command.good, &command.bad)?;
     if command.dry_run {
-        answer.write(plan(command, (&history, &sources), (&workload, store(arguments)?))?)?;
+        answer.write(plan(command, &history, &sources, &workload, store(arguments)?)?)?;
         return Ok(Exit::Fine);
     }
     let store = Some(store(arguments)?);
     let lab = open_lab(arguments, LabSettings { store, sources: settings, ..LabSettings::default() })?;
     let progress = Progress::new(arguments.quiet);
     let reuse = if command.force { Reuse::Nothing } else { Reuse::Stored };
-    let mut log = BisectionLog::open(&home, &identity(command, (&history, &workload, &lab, &sources)), reuse)?;
+    let mut log = BisectionLog::open(&home, &identity(command, &history, &workload, &lab, &sources), reuse)?;
     if log.resumed() > 0 {
         let were = if log.resumed() == 1 { "commit was" } else { "commits were" };
         progress.say(&format!("{} {were} measured before; --force measures anew", log.resumed()));
@@ -89,14 +89,14 @@ pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<
         ends: (history.good(), history.bad()),
         machine: &lab.machine().summary,
         configuration: configuration(command, &sources),
-        command: reproducer(command, (&history, &sources)),
+        command: reproducer(command, &history, &sources),
     };
     log.keep(&found(command, &told).to_text())?;
-    tell(&told, (answer, mail), &progress)
+    tell(&told, answer, mail, &progress)
 }
 
 /// Writes the report, and the mail where one is wanted.
-fn tell(told: &Told<'_>, (answer, mail): (Answer, Option<Answer>), progress: &Progress) -> anyhow::Result<Exit> {
+fn tell(told: &Told<'_>, answer: Answer, mail: Option<Answer>, progress: &Progress) -> anyhow::Result<Exit> {
     if let Some(file) = mail {
         match bisection::mail(told) {
             Some(text) => file.write(text)?,
@@ -168,7 +168,7 @@ fn question(command: &Bisect, workload: &Workload) -> BisectionQuestion {
 }
 
 /// What makes a bisection another one than those whose logs are kept.
-fn identity(command: &Bisect, (history, workload, lab, sources): (&History, &Workload, &Lab, &Sources)) -> String {
+fn identity(command: &Bisect, history: &History, workload: &Workload, lab: &Lab, sources: &Sources) -> String {
     let machine = &lab.machine().id;
     let (good, bad) = (history.good(), history.bad());
     let tree = sources.repository().folder().display();
@@ -245,7 +245,7 @@ fn configuration(command: &Bisect, sources: &Sources) -> String {
 }
 
 /// Returns the command that gives the same answer: with commits by their hashes.
-fn reproducer(command: &Bisect, (history, sources): (&History, &Sources)) -> String {
+fn reproducer(command: &Bisect, history: &History, sources: &Sources) -> String {
     let (good, bad) = (bisection::short(history.good()), bisection::short(history.bad()));
     let mut words = format!("marvin bisect {good} {bad} --tree linux --workload {}", command.workload);
     if command.suite != model::MICRO.name {

@@ -28,8 +28,10 @@ struct Plan {
 /// Says what there is.
 pub(super) fn plan(
     command: &Bisect,
-    (history, sources): (&History, &Sources),
-    (workload, location): (&Workload, Location),
+    history: &History,
+    sources: &Sources,
+    workload: &Workload,
+    location: Location,
 ) -> anyhow::Result<String> {
     let ends = [history.good(), history.bad()];
     let built = ends.iter().map(|end| sources.compiled(end)).collect::<Result<Vec<_>, _>>()?;

@@ -21,7 +21,7 @@ pub(crate) fn compare(arguments: &Arguments, command: &Compare) -> anyhow::Resul
     let builds = builds(&lab, &names, &progress)?;
     let seeds: Vec<u64> = (1..=if command.quick { 1 } else { command.seeds }).collect();
     prepare(&lab, &workloads, &progress)?;
-    let plan = plan(measure, (&builds, &suite), &workloads, &seeds);
+    let plan = plan(measure, &builds, &suite, &workloads, &seeds);
     let runs = measured(&lab, plan, &|event| progress.event(&event))?;
     progress.end();
     let machines = lab.machines(&workloads)?;
@@ -50,9 +50,9 @@ pub(crate) fn compare(arguments: &Arguments, command: &Compare) -> anyhow::Resul
         comparison.origins = origins(&lab, &runs, &comparison)?;
     }
     if command.write.monitors {
-        comparison.monitors = watched(&lab, (&builds, &runs), &question, (command.interval, &progress))?;
+        comparison.monitors = watched(&lab, &builds, &runs, &question, command.interval, &progress)?;
     }
-    write(&comparison, &command.write, (answer, arguments))?;
+    write(&comparison, &command.write, answer, arguments)?;
     super::report::mention(arguments, &comparison);
     Ok(comparison.conclusion().into())
 }
@@ -79,9 +79,11 @@ fn sides(command: &Compare) -> anyhow::Result<Vec<KernelName>> {
 /// Returns what the kernels counted while each workload ran with the first seed. The copies are kept with the runs.
 fn watched(
     lab: &Lab,
-    (builds, runs): (&[Build], &[Vec<Run>]),
+    builds: &[Build],
+    runs: &[Vec<Run>],
     question: &Question,
-    (interval_ms, progress): (u64, &Progress),
+    interval_ms: u64,
+    progress: &Progress,
 ) -> anyhow::Result<Vec<Monitored>> {
     let heads = heads(&builds.iter().map(|build| (build, lab.machine())).collect::<Vec<_>>());
     let seed = question.seeds.first().copied().unwrap_or(1);
@@ -163,7 +165,8 @@ fn origins(lab: &Lab, runs: &[Vec<Run>], comparison: &report::Comparison) -> any
 pub(crate) fn write(
     comparison: &report::Comparison,
     how: &Write,
-    (answer, arguments): (Answer, &Arguments),
+    answer: Answer,
+    arguments: &Arguments,
 ) -> anyhow::Result<()> {
     let document = || report::render::comparison(comparison, &how.view());
     let text = match how.format {

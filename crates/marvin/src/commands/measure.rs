@@ -130,7 +130,8 @@ pub(crate) fn prepare(lab: &Lab, workloads: &[Arc<Workload>], progress: &Progres
 /// Returns the plan for these builds, workloads and seeds.
 pub(crate) fn plan<'a>(
     measure: &Measure,
-    (builds, suite): (&'a [Build], &'a Suite),
+    builds: &'a [Build],
+    suite: &'a Suite,
     workloads: &[Arc<Workload>],
     seeds: &[u64],
 ) -> Plan<'a> {

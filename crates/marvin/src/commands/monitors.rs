@@ -30,10 +30,10 @@ pub(crate) fn monitors(arguments: &Arguments, command: &Monitors) -> anyhow::Res
     let mut failed = false;
     for workload in workloads {
         let machine = &lab.machines(&[Arc::clone(&workload)])?[0];
-        let seen = watch(&lab, &builds, &workload, (command, &progress))?;
+        let seen = watch(&lab, &builds, &workload, command, &progress)?;
         let title = format!("{}: {}, seed {}", workload.name, workload.stresses, command.seed);
         texts.push(match seen {
-            Ok(seen) => rendered(&title, (machine, &builds), &seen, (command, &answer.styles(arguments.color)))?,
+            Ok(seen) => rendered(&title, machine, &builds, &seen, command, &answer.styles(arguments.color))?,
             Err(why) => {
                 failed = true;
                 format!("{title}\n\n{why}\n")
@@ -50,7 +50,8 @@ fn watch(
     lab: &Lab,
     builds: &[Build],
     workload: &Workload,
-    (command, progress): (&Monitors, &Progress),
+    command: &Monitors,
+    progress: &Progress,
 ) -> anyhow::Result<Result<Vec<Observation>, String>> {
     let mut seen = Vec::new();
     for build in builds {
@@ -65,9 +66,11 @@ fn watch(
 
 fn rendered(
     title: &str,
-    (machine, builds): (&Machine, &[Build]),
+    machine: &Machine,
+    builds: &[Build],
     seen: &[Observation],
-    (command, styles): (&Monitors, &Styles),
+    command: &Monitors,
+    styles: &Styles,
 ) -> anyhow::Result<String> {
     let kernels: Vec<_> = builds.iter().map(|build| (build, machine)).collect();
     let watched: Vec<Watched<'_>> =

@@ -45,7 +45,7 @@ pub(crate) fn report(arguments: &Arguments, command: &Report) -> anyhow::Result<
         let names = results().map(|result| result.workload.as_str()).collect();
         imported(&suite, &names, command)?
     } else {
-        let chosen = own(&suite, (arguments, command))?;
+        let chosen = own(&suite, arguments, command)?;
         let measured = |workload: &Arc<Workload>| results().any(|result| result.workload == workload.name);
         Chosen { workloads: chosen.into_iter().filter(measured).collect(), without_direction: Vec::new() }
     };
@@ -66,7 +66,7 @@ pub(crate) fn report(arguments: &Arguments, command: &Report) -> anyhow::Result<
     if command.write.monitors {
         comparison.monitors = watched(&store, &sides)?;
     }
-    write(&comparison, &command.write, (answer, arguments))?;
+    write(&comparison, &command.write, answer, arguments)?;
     mention(arguments, &comparison);
     Ok(comparison.conclusion().into())
 }
@@ -122,7 +122,7 @@ fn watched(store: &Store, sides: &[Side<'_>]) -> anyhow::Result<Vec<Monitored>> 
 }
 
 /// Returns workloads of a suite of ours and, where none are chosen, those of external tools that may have been run with it.
-fn own(suite: &str, (arguments, command): (&Arguments, &Report)) -> anyhow::Result<Vec<Arc<Workload>>> {
+fn own(suite: &str, arguments: &Arguments, command: &Report) -> anyhow::Result<Vec<Arc<Workload>>> {
     let tools = known_tools(arguments, &command.manifest)?;
     let of_tools = suite == tools.suite().name;
     let mut chosen = workloads(if of_tools { tools.suite() } else { self::suite(suite)? }, &command.workload)?;

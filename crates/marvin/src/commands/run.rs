@@ -21,7 +21,7 @@ pub(crate) fn run(arguments: &Arguments, command: &Run) -> anyhow::Result<Exit> 
     let builds = builds(&lab, std::slice::from_ref(&name), &progress)?;
     let [build] = &builds[..] else { unreachable!("one name gives one build") };
     let seeds: Vec<u64> = (1..=command.seeds).collect();
-    let plan = plan(measure, (&builds, &suite), &workloads, &seeds);
+    let plan = plan(measure, &builds, &suite, &workloads, &seeds);
     prepare(&lab, &workloads, &progress)?;
     let machines = lab.machines(&workloads)?;
     let runs = lab.carry_out(&plan, &|event| progress.event(&event))?.concat();

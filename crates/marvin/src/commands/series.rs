@@ -44,13 +44,13 @@ pub(crate) fn series(arguments: &Arguments, command: &Series) -> anyhow::Result<
     let mut rows = Vec::new();
     let mut builds = Vec::new();
     for commit in std::iter::once(&older).chain(&commits) {
-        let (row, build) = built(&sources, commit, (&builds, &progress))?;
+        let (row, build) = built(&sources, commit, &builds, &progress)?;
         rows.push(row);
         builds.extend(build);
     }
     if !builds.is_empty() {
         prepare(&lab, &workloads, &progress)?;
-        fill(&lab, command, (&builds, &workloads, &suite), (&mut rows, &progress))?;
+        fill(&lab, command, &builds, &workloads, &suite, &mut rows, &progress)?;
     }
     progress.end();
     let names: Vec<&str> = workloads.iter().map(|workload| &*workload.name).collect();
@@ -64,7 +64,8 @@ pub(crate) fn series(arguments: &Arguments, command: &Series) -> anyhow::Result<
 fn built(
     sources: &Sources,
     commit: &str,
-    (builds, progress): (&[Build], &Progress),
+    builds: &[Build],
+    progress: &Progress,
 ) -> anyhow::Result<(Row, Option<Build>)> {
     let name = short(commit);
     let subject = sources.headline(commit)?.subject;
@@ -90,8 +91,11 @@ fn built(
 fn fill(
     lab: &Lab,
     command: &Series,
-    (builds, workloads, suite): (&[Build], &[Arc<Workload>], &model::Suite),
-    (rows, progress): (&mut [Row], &Progress),
+    builds: &[Build],
+    workloads: &[Arc<Workload>],
+    suite: &model::Suite,
+    rows: &mut [Row],
+    progress: &Progress,
 ) -> anyhow::Result<()> {
     let mut images: Vec<Build> = Vec::new();
     for build in builds {
@@ -103,7 +107,7 @@ fn fill(
         return Ok(());
     }
     let seeds: Vec<u64> = (1..=command.seeds).collect();
-    let plan = plan(&command.measure, (&images, suite), workloads, &seeds);
+    let plan = plan(&command.measure, &images, suite, workloads, &seeds);
     let runs = lab.carry_out(&plan, &|event| progress.event(&event))?;
     let machines = lab.machines(workloads)?;
     let question = Question {

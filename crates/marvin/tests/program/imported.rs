@@ -21,7 +21,7 @@ fn put(folder: &Path, path: &str, text: &str) {
 }
 
 /// A run of MMTests on a kernel, which takes `seconds` to build another.
-fn run(log: &Path, name: &str, (iteration, seconds): (u32, f64)) {
+fn run(log: &Path, name: &str, iteration: u32, seconds: f64) {
     let top = log.join(format!("{name}/iter-{iteration}"));
     let begun = 1_700_000_000 + iteration * 1000;
     let release = name.split('-').next().unwrap();
@@ -52,8 +52,8 @@ fn run(log: &Path, name: &str, (iteration, seconds): (u32, f64)) {
 fn log() -> Fresh {
     let log = fresh("mmtests-log");
     for (iteration, old, new) in [(0, 40.0, 30.0), (1, 40.3, 30.2), (2, 39.9, 30.1)] {
-        run(&log, "6.1-vanilla", (iteration, old));
-        run(&log, "6.12-vanilla", (iteration, new));
+        run(&log, "6.1-vanilla", iteration, old);
+        run(&log, "6.12-vanilla", iteration, new);
     }
     log
 }
@@ -100,8 +100,8 @@ fn a_log_of_mmtests_is_listed_shown_and_compared() {
 #[test]
 fn one_run_of_each_is_no_verdict_and_unknown_directions_are_asked_for() {
     let (home, log) = (fresh("mmtests-one-home"), fresh("mmtests-one"));
-    run(&log, "6.1-vanilla", (0, 40.0));
-    run(&log, "6.12-vanilla", (0, 30.0));
+    run(&log, "6.1-vanilla", 0, 40.0);
+    run(&log, "6.12-vanilla", 0, 30.0);
     let ids = ids(&told(&home, &["import", "mmtests", &log.display().to_string()]));
     let report = ["report", &ids[0], &ids[1]];
     let unclear = told(&home, &report);
@@ -149,7 +149,7 @@ fn folders_that_are_none_and_files_that_are_damaged() {
     assert!(!home.exists(), "nothing was worth making a home for");
 
     let log = fresh("import-damaged");
-    run(&log, "6.1-vanilla", (0, 40.0));
+    run(&log, "6.1-vanilla", 0, 40.0);
     let state = log.join("6.1-vanilla/iter-0/tests-sysstate.gz");
     let whole = fs::read(&state).unwrap();
     fs::write(&state, &whole[..whole.len() / 2]).unwrap();
@@ -170,12 +170,12 @@ fn imported_runs_have_a_history_pages_and_verdicts_that_say_how_sure_they_are() 
     let (home, log) = (fresh("mmtests-pages-home"), fresh("mmtests-pages"));
     for iteration in 0..6_u32 {
         let more = f64::from(iteration % 3) * 0.2;
-        run(&log, "6.1-vanilla", (iteration, 40.0 + more));
-        run(&log, "6.6-vanilla", (iteration, 40.1 + more));
-        run(&log, "6.12-vanilla", (iteration, 50.0 + more));
+        run(&log, "6.1-vanilla", iteration, 40.0 + more);
+        run(&log, "6.6-vanilla", iteration, 40.1 + more);
+        run(&log, "6.12-vanilla", iteration, 50.0 + more);
     }
     // One boot only: rated by what the others taught of this machine.
-    run(&log, "6.13-vanilla", (0, 50.1));
+    run(&log, "6.13-vanilla", 0, 50.1);
     let said = told(&home, &["import", "mmtests", &log.display().to_string()]);
     let all = ids(&said);
     assert_eq!(all.len(), 19);

@@ -117,7 +117,7 @@ fn image(home: &Path, name: &str, tree: Option<&str>) -> String {
 }
 
 /// Bisects a planted regression, and again with the culprit taken back.
-fn bisect(home: &Path, tree: &str, (workload, guilty): (&str, &str)) {
+fn bisect(home: &Path, tree: &str, workload: &str, guilty: &str) {
     let clock = Clock::start();
     let range = ["bisect", "good", "main", "--tree", tree, "--workload", workload];
     let said = told(home, &[&range[..], &["--no-revert"]].concat());
@@ -148,7 +148,7 @@ fn planted_regressions_are_bisected_in_real_sources() {
     let (tree, guilty) = history("6.12", &home.join("workshop/debian"));
     let name = tree.name();
     for (workload, guilty) in ["fault-anon", "fork-exit"].into_iter().zip(&guilty) {
-        bisect(&home, &name, (workload, guilty));
+        bisect(&home, &name, workload, guilty);
     }
     if full == "bench" {
         return;

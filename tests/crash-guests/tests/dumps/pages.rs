@@ -27,12 +27,12 @@ pub(crate) fn direct_map(vmcore: &Elf) -> u64 {
         false => (4, 0xffff_8880_0000_0000),
     };
     let root = image_to_physical(vmcore, vmcore.symbol("init_top_pgt"));
-    let (address, physical) = first(vmcore, (root, 0), levels, lowest).unwrap();
+    let (address, physical) = first(vmcore, root, 0, levels, lowest).unwrap();
     address - physical
 }
 
 /// Returns the first address from `lowest` on that a table maps, and what to.
-fn first(vmcore: &Elf, (table, start): (u64, u64), level: u32, lowest: u64) -> Option<(u64, u64)> {
+fn first(vmcore: &Elf, table: u64, start: u64, level: u32, lowest: u64) -> Option<(u64, u64)> {
     let shift = 12 + 9 * (level - 1);
     let mut bytes = [0; 4096];
     vmcore.read(table, &mut bytes);
@@ -50,7 +50,7 @@ fn first(vmcore: &Elf, (table, start): (u64, u64), level: u32, lowest: u64) -> O
         if level == 1 || (level <= 3 && entry & LARGE != 0) {
             return Some((address, physical & (u64::MAX << shift)));
         }
-        if let Some(found) = first(vmcore, (physical, address), level - 1, lowest) {
+        if let Some(found) = first(vmcore, physical, address, level - 1, lowest) {
             return Some(found);
         }
     }
