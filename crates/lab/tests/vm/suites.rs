@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use lab::{Lab, LabSettings};
-use model::{Steadiness, Workload};
+use lab::{Dumps, Lab, LabSettings, Plan, Reuse};
+use model::{MICRO, Steadiness, Workload, floor_percent};
 use probes::Probe;
 
 use crate::fresh::fresh;
@@ -44,6 +44,42 @@ fn two_homes_give_the_same_samples() {
             pairs.filter(|(first, second)| samples(first) != samples(second)).map(|(first, _)| &first.workload);
         assert_eq!(differ.collect::<Vec<_>>(), Vec::<&String>::new(), "{kernel}");
     }
+}
+
+/// How much further than their floor seeds of another kernel than the one it was measured on may lie apart.
+const FLOOR_TOLERANCE: f64 = 2.0;
+
+#[test]
+fn seeds_of_one_build_lie_within_the_floor() {
+    let build = build("deb:6.12");
+    let few = ["getppid", "pipe-pingpong"].map(|name| Arc::clone(declared(name)));
+    let steady = || model::workloads().into_iter().filter(|workload| workload.steadiness == Steadiness::Steady);
+    let workloads: Vec<Arc<Workload>> = if full() { steady().cloned().collect() } else { few.into() };
+    let plan = Plan {
+        sides: vec![&build],
+        suite: &MICRO,
+        workloads: workloads.clone(),
+        replicates: (1..=5).collect(),
+        machines: 2,
+        reuse: Reuse::Nothing,
+        dumps: Dumps::Drop,
+    };
+    let runs = lab().carry_out(&plan, &|_| {}).unwrap().remove(0);
+    let capabilities = lab().machine().capabilities();
+    let mut wrong = Vec::new();
+    for workload in &workloads {
+        let results = runs.iter().flat_map(|run| &run.results).filter(|result| result.workload == workload.name);
+        let values: Vec<f64> = results.map(|result| report::run_value(result, capabilities).unwrap().value).collect();
+        assert_eq!(values.len(), 5, "{}", workload.name);
+        let ends = stats::spread(&values).unwrap();
+        let apart = 100.0 * (ends.max - ends.min) / stats::median(&values).unwrap();
+        let floor = floor_percent(&workload.name).unwrap();
+        println!("{:<18} {apart:.3} % between seeds, floor {floor} %", workload.name);
+        if apart > FLOOR_TOLERANCE * floor {
+            wrong.push(format!("{}: {apart:.3} %", workload.name));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:?}");
 }
 
 #[test]

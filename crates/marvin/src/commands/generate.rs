@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use clap::{Command, CommandFactory};
-use model::{Clock, Metric, SUITES, Suite, Workload, spread_percent};
+use model::{Clock, Metric, SUITES, Suite, Workload, floor_percent};
 
 use crate::answer::Answer;
 use crate::cli::{Arguments, Page};
@@ -50,10 +50,10 @@ fn workloads() -> String {
          Each workload reports its cost: the median over its iterations without the first, in {} on the exact machine, \
          {}; differences up to {} % are no news. That a workload enters the kernel functions it is meant to exercise, \
          once per operation or more, is tested with kprobes in real kernels. All are exact: on the exact machine the \
-         same kernel and seed give the same samples. Those of the reclaim suite are robust beside that: which page is \
-         reclaimed decides what happens next, so a small cause may have a large effect; they run over seeds, their \
-         margins are wide, and they report more than a cost: `marvin workloads` says which. Between seeds is the standard \
-         deviation of five seeds' values, in percent of their mean.\n",
+         same kernel and seed give the same samples. The floor is how far the values of five seeds of one kernel lie \
+         apart, in percent: a smaller difference needs five seeds that agree. The reclaim suite is chaotic: which page is \
+         reclaimed decides what happens next, so a small cause may have a large effect; its margins are wide, and its \
+         floor is the standard deviation of the five values.\n",
         Metric::COST.unit(Clock::Instructions),
         Metric::COST.direction,
         Metric::COST.margin_percent,
@@ -79,13 +79,8 @@ fn capitalised(text: &str) -> String {
 
 /// A suite's workloads, and below what they are made after.
 fn table(suite: &Suite) -> String {
-    let scatters = suite.workloads.iter().any(|workload| spread_percent(&workload.name).is_some());
     let rows: String = suite.workloads.iter().map(|workload| row(workload)).collect();
-    let head = if scatters {
-        "| workload | stresses | one operation | operations per iteration | enters | between seeds |\n|---|---|---|---|---|---|\n"
-    } else {
-        "| workload | stresses | one operation | operations per iteration | enters |\n|---|---|---|---|---|\n"
-    };
+    let head = "| workload | stresses | one operation | operations per iteration | enters | floor |\n|---|---|---|---|---|---|\n";
     let mut sources: Vec<(&str, Vec<String>)> = Vec::new();
     for workload in suite.workloads.iter().filter(|workload| !workload.source.is_empty()) {
         let Workload { name, source, .. } = &**workload;
@@ -103,8 +98,8 @@ fn row(workload: &Workload) -> String {
     let functions: Vec<String> = workload.exercises.iter().map(|names| format!("`{}`", names.join("` or `"))).collect();
     let functions = if functions.is_empty() { "none: it stays in user space".to_owned() } else { functions.join(", ") };
     let Workload { name, stresses, operation, operations, .. } = workload;
-    let between = spread_percent(name).map_or_else(String::new, |percent| format!(" {percent} % |"));
-    format!("| `{name}` | {stresses} | {operation} | {operations} | {functions} |{between}\n")
+    let floor = floor_percent(name).map_or_else(String::new, |percent| format!("{percent} %"));
+    format!("| `{name}` | {stresses} | {operation} | {operations} | {functions} | {floor} |\n")
 }
 
 fn section(command: &mut Command, parents: &str, text: &mut String) {
