@@ -46,9 +46,8 @@ pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<
     let progress = Progress::new(arguments.quiet);
     let reuse = if command.force { Reuse::Nothing } else { Reuse::Stored };
     let mut log = BisectionLog::open(&home, &identity(command, &history, &workload, &lab, &sources), reuse)?;
-    if log.resumed() > 0 {
-        let were = if log.resumed() == 1 { "commit was" } else { "commits were" };
-        progress.say(&format!("{} {were} measured before; --force measures anew", log.resumed()));
+    if let Some(resumed) = resumed(log.resumed()) {
+        progress.say(&resumed);
     }
     let name = RefCell::new(String::new());
     let notify = |event: BisectionEvent<'_>| {
@@ -93,6 +92,12 @@ pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<
     };
     log.keep(&found(command, &told).to_text())?;
     tell(&told, answer, mail, &progress)
+}
+
+/// Says how many commits need not be measured again.
+fn resumed(commits: usize) -> Option<String> {
+    let were = if commits == 1 { "commit was" } else { "commits were" };
+    (commits > 0).then(|| format!("{commits} {were} measured before; --force measures anew"))
 }
 
 /// Writes the report, and the mail where one is wanted.
