@@ -25,6 +25,8 @@ const KERNELS: &str = "Kernels are named by where they come from:
   patch:FILE@REVISION          a patch on top of one; without a revision on top of what is checked out
   tree:FOLDER                  a folder of sources as it stands, built here
   deb-src:6.12                 Debian's source package, built here
+  HEAD~1                       inside a kernel tree: git:HEAD~1 with that tree
+  vmlinux.old                  a file that exists: path:vmlinux.old
 
 ";
 

@@ -59,6 +59,9 @@ pub enum KernelNameError {
         "`{0}` names no kernel: expected deb:VERSION, deb:PACKAGE, path:FILE, git:REVISION, patch:FILE@REVISION, tree:FOLDER or deb-src:VERSION, for example deb:6.12 or path:/boot/vmlinuz"
     )]
     Source(String),
+    /// A version without a source.
+    #[error("`{0}` has no source: did you mean deb:{0}?")]
+    Bare(String),
     /// A `deb:` name that is neither a version nor a package.
     #[error("`{0}` is neither a version (deb:6.12, deb:6.12.117, deb:6.12+amd64) nor a package (deb:linux-image-…)")]
     Deb(String),

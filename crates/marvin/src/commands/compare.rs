@@ -6,6 +6,7 @@ use report::monitors::{Monitored, Watched, heads};
 use report::{Machines, Question, Side};
 
 use super::measure::{Chosen, builds, chosen, kernel_name, open_with, plan, prepare};
+use super::tree::around;
 use crate::answer::Answer;
 use crate::cli::{Arguments, Compare, Format, Write};
 use crate::exit::{Exit, WrongInput};
@@ -59,7 +60,8 @@ pub(crate) fn compare(arguments: &Arguments, command: &Compare) -> anyhow::Resul
 
 /// Returns the names of the sides, the base first. A range stands for two.
 fn sides(command: &Compare) -> anyhow::Result<Vec<KernelName>> {
-    let range = command.base.strip_prefix("git:").and_then(|text| text.split_once(".."));
+    let bare = (!command.base.contains([':', '/']) && around().is_some()).then_some(&*command.base);
+    let range = command.base.strip_prefix("git:").or(bare).and_then(|text| text.split_once(".."));
     let mut names = match range {
         Some((older, newer)) => {
             let newer = if newer.is_empty() { "HEAD" } else { newer };

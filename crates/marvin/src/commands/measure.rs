@@ -1,22 +1,41 @@
 //! What `compare` and `run` have in common: names to builds, words to workloads, a lab with its progress.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
 use lab::{Dumps, Lab, LabSettings, Plan, Reuse, Tools};
 use machine::SnapshotUse;
-use model::{Build, Choice, KernelName, SUITES, SelectionError, Suite, Workload};
+use model::{Build, Choice, KernelName, KernelNameError, SUITES, SelectionError, Suite, Workload};
 
 use super::tools::known_tools;
-use super::tree::settings;
+use super::tree::{around, settings};
 use crate::cli::{Arguments, Measure};
 use crate::exit::WrongInput;
 use crate::home::{open_lab, store};
 use crate::progress::Progress;
 
-/// Reads a kernel's name.
+/// Reads a kernel's name. One without a source is a file if there is one, and a revision inside a kernel tree.
 pub(crate) fn kernel_name(text: &str) -> anyhow::Result<KernelName> {
-    text.parse().map_err(|error: model::KernelNameError| WrongInput(error.to_string()).into())
+    text.parse()
+        .or_else(|error| match error {
+            KernelNameError::Source(_) => bare(text).unwrap_or(Err(error)),
+            _ => Err(error),
+        })
+        .map_err(|error| WrongInput(error.to_string()).into())
+}
+
+/// Returns what a name without a source stands for; nothing where it stands for none.
+fn bare(text: &str) -> Option<Result<KernelName, KernelNameError>> {
+    let path = Path::new(text);
+    if path.is_file() {
+        return Some(Ok(KernelName::Path(path.to_owned())));
+    }
+    if format!("deb:{text}").parse::<KernelName>().is_ok() {
+        return Some(Err(KernelNameError::Bare(text.to_owned())));
+    }
+    let is_path = text.contains('/') && !text.contains(':');
+    (around().is_some() && !is_path).then(|| Ok(KernelName::Git(text.to_owned())))
 }
 
 /// Finds a suite.

@@ -24,11 +24,23 @@ pub(crate) fn settings(arguments: &Arguments, words: &SourceWords) -> anyhow::Re
             let tree = named(&trees, &name).map_err(none)?;
             (Some(folder(tree)?), Some(tree.config.clone()))
         }
-        None => (only(arguments), None),
+        None => (around().or_else(|| only(arguments)), None),
     };
     let config = words.config.clone().or(of_tree);
     let configuration = Configuration::named(config.as_deref().unwrap_or(CONFIGURATION))?;
     Ok(SourceSettings { tree, configuration, ..SourceSettings::default() })
+}
+
+/// Returns the kernel tree that the current directory is in.
+pub(crate) fn around() -> Option<PathBuf> {
+    kernel_tree(&std::env::current_dir().ok()?).map(Path::to_path_buf)
+}
+
+/// Returns the clone of a kernel that a directory is in. The kernel's top directory has had both files since the first
+/// commit of its git history (1da177e4c3f4, `Kbuild` since 2.6.15).
+fn kernel_tree(directory: &Path) -> Option<&Path> {
+    let is_top = |top: &&Path| ["Kbuild", "Makefile", ".git"].iter().all(|name| top.join(name).exists());
+    directory.ancestors().find(is_top)
 }
 
 /// Finds a tree of marvin.toml.
@@ -55,4 +67,24 @@ fn only(arguments: &Arguments) -> Option<PathBuf> {
     let trees = site(arguments).ok()?.settings.trees;
     let mut folders = trees.iter().filter_map(|tree| folder(tree).ok());
     folders.next().filter(|_| folders.next().is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::kernel_tree;
+
+    #[test]
+    fn kernel_trees_are_found_from_below() {
+        let top = tempfile::tempdir().unwrap();
+        let below = top.path().join("mm/damon");
+        fs::create_dir_all(&below).unwrap();
+        fs::create_dir(top.path().join(".git")).unwrap();
+        assert_eq!(kernel_tree(&below), None);
+        for name in ["Kbuild", "Makefile"] {
+            fs::write(top.path().join(name), "").unwrap();
+        }
+        assert_eq!(kernel_tree(&below), Some(top.path()));
+    }
 }

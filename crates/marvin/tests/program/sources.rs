@@ -65,6 +65,30 @@ fn ranges_that_cannot_be_bisected_end_with_one_message() {
 }
 
 #[test]
+fn inside_a_kernel_tree_names_need_no_source() {
+    let (home, tree) = (fresh("inside-home"), source("inside-tree"));
+    tree.commit("mm/memory.c", "// 1\n");
+    fs::create_dir_all(tree.folder.join("mm")).unwrap();
+    let inside = |words: &[&str]| {
+        let output = marvin(&home).args(words).current_dir(tree.folder.join("mm")).output().unwrap();
+        let said = shown(&output, &home);
+        let commits = ["HEAD", "HEAD~1"].map(|name| tree.git(&["rev-parse", name])[..12].to_owned());
+        said.replace(&tree.name(), "TREE").replace(&commits[0], "NEW").replace(&commits[1], "OLD")
+    };
+    // The folder is called by the compiler, which hosts have their own of.
+    let said = inside(&["compare", "HEAD~1", "HEAD", "-q"]);
+    let (before, folder) = said.split_once("/objects-").unwrap();
+    insta::assert_snapshot!("inside-compare", format!("{before}/objects-KEY{}", &folder[12..]));
+    assert_eq!(inside(&["compare", "HEAD~1..HEAD", "-q"]), inside(&["compare", "git:HEAD~1..HEAD", "-q"]));
+    insta::assert_snapshot!("inside-series", inside(&["series", "HEAD~1..HEAD", "-q"]));
+    insta::assert_snapshot!("inside-bare-version", inside(&["compare", "6.1", "6.12", "-q"]));
+    insta::assert_snapshot!("outside-bare-version", told(&home, &["compare", "6.1", "HEAD", "-q"]));
+    insta::assert_snapshot!("outside-bare-revision", told(&home, &["compare", "HEAD~1", "HEAD", "-q"]));
+    fs::write(tree.folder.join("mm/bzImage"), "no image").unwrap();
+    insta::assert_snapshot!("bare-file", inside(&["compare", "bzImage", "bzImage", "-q"]));
+}
+
+#[test]
 fn series_and_patches_that_are_none_end_with_one_message() {
     let (home, tree) = (fresh("patches-home"), source("patches-tree"));
     let patch = tree.folder.join("fix.patch");
