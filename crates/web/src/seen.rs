@@ -42,7 +42,7 @@ fn three_clicks_say_what_got_worse_where_and_since_when() {
     browser.click(".change a");
     browser.loaded();
     assert!(browser.text("h1").contains("6.12.100"));
-    assert!(browser.text("table.comparison").contains("fault-anon"));
+    assert!(browser.text("table.drawn").contains("fault-anon"));
     browser.click("main a[href$='index.html']");
     browser.loaded();
     assert_eq!(browser.text("h1"), "6.12.117 against 6.1.192");

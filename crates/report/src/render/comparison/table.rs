@@ -65,10 +65,10 @@ pub(super) fn tables(comparison: &Comparison, view: &View) -> Vec<Block> {
     let mut blocks = Vec::new();
     for (number, section) in sections(comparison).into_iter().enumerate() {
         let section = Section { rows: chosen(&section.rows, view), ..section };
+        blocks.push(Block::Heading(caption(&section)));
         if number == 0 {
-            blocks.push(Block::Note(extra.explained(comparison.is_imported()).to_owned()));
+            blocks.push(Block::Paragraph(extra.explained(comparison.is_imported()).to_owned()));
         }
-        blocks.push(Block::Subheading(caption(&section)));
         blocks.push(match section.rows.is_empty() {
             true => Block::Note("No row of the verdict that was asked for.".to_owned()),
             false => Block::Table(table(comparison, &section, extra, view)),
