@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 CARGO ?= cargo
 
-.PHONY: help build dump demo test test-full bench bench-dump bench-stats install clean
+.PHONY: help build dump demo check test test-full bench bench-dump bench-stats install clean
 
 help: ## Show this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -18,6 +18,9 @@ demo: ## Compare the newest Debian 6.1 and 6.12: table here, page in demo/report
 	@scripts/needs.sh demo
 	$(CARGO) build --release --locked -p marvin
 	@scripts/demo.sh
+
+check: ## What every edit can afford: format, lints, unit tests, layers
+	@scripts/gate.sh check
 
 test: ## The whole gate: format, lints, documents, layers, tests
 	@scripts/needs.sh test

@@ -1,25 +1,51 @@
 #!/bin/sh
-# The gate that every change passes. `full` adds what takes too long for every change.
+# The gate that every change passes. `check` is what each edit can afford, `full` adds what takes too long for every change.
 set -eu
 step() {
     echo "== $*"
     "$@"
 }
 cargo=${CARGO:-cargo}
-if [ "${1:-}" = full ]; then
+
+# Runs tests and then lists the ten slowest. Only the tests see the runner, so nothing is compiled anew for it.
+timed() {
+    log=${CARGO_TARGET_DIR:-target}/tests.log
+    echo "== $*"
+    {
+        CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$PWD/scripts/timed.sh" "$@" && status=0 || status=$?
+        echo "$status" >"$log.status"
+    } 2>&1 | tee "$log"
+    echo "== the ten slowest tests"
+    sed -n 's/^test \(.*\) \.\.\. .* <\([0-9.]*\)s>$/\2 s  \1/p' "$log" | sort -rn | head -n 10
+    return "$(cat "$log.status")"
+}
+
+case "${1:-all}" in
+full)
     step "$cargo" build --release --locked -q -p marvin
     step scripts/slowdown.sh
     step "$cargo" rustc --release --locked -q -p marvin-dump --bin marvin-dump -- -C target-feature=+crt-static
     MARVIN_DUMP=${MARVIN_DUMP:-$PWD/target/release/marvin-dump}
     export MARVIN_DUMP
-    step env MARVIN_FULL=1 "$cargo" test --locked -p lab --test vm -- --nocapture --test-threads 1
+    MARVIN_FULL=1 timed "$cargo" test --locked -p lab --test vm -- --nocapture --test-threads 1
     # Builds two kernels from nothing, which takes minutes each, and prints what bisections of real sources take.
     step env MARVIN_FULL=1 "$cargo" test --locked -p marvin --test program real_source:: -- --nocapture
     # What could not be checked is among what the tests print.
     step "$cargo" test --locked -p crash-guests --test dumps -- --nocapture --test-threads 2
     exit 0
-fi
+    ;;
+esac
 step "$cargo" fmt --all --check
 step "$cargo" clippy --locked --workspace --all-targets -q -- -D warnings
+if [ "${1:-all}" = check ]; then
+    timed "$cargo" test --locked --workspace --lib --bins
+    step "$cargo" test --locked -p tidy -q
+    exit 0
+fi
+if "$cargo" deny --version >/dev/null 2>&1; then
+    step "$cargo" deny --locked check
+else
+    echo "== skipped: cargo deny check (deny.toml): cargo-deny is not installed; cargo install --locked cargo-deny"
+fi
 step env RUSTDOCFLAGS="-D warnings" "$cargo" doc --locked --workspace --no-deps --document-private-items -q
-step "$cargo" test --locked --workspace
+timed "$cargo" test --locked --workspace
