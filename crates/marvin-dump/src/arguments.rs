@@ -1,5 +1,4 @@
-//! The command line. Beside our own long names stand those options of makedumpfile that people have in scripts, with the
-//! same meaning.
+//! The command line: long options of our own, and makedumpfile's options that scripts use, with the same meaning.
 
 use std::path::PathBuf;
 
@@ -21,8 +20,8 @@ const EXAMPLES: &str = "Examples:
 
 /// Filter and compress the memory dump of a crashed kernel
 ///
-/// Reads /proc/vmcore, ELF vmcores (also QEMU's), kdump-compressed files and both flattened; leaves out the pages that the level
-/// names; writes a file that crash, drgn and makedumpfile read.
+/// Reads /proc/vmcore, ELF vmcores (also QEMU's) and kdump-compressed files, flattened or not; excludes pages by --level; writes
+/// a file that crash, drgn and makedumpfile read.
 #[derive(Debug, Parser)]
 #[command(
     name = "marvin-dump", version, disable_version_flag = true, max_term_width = 100,
@@ -30,10 +29,10 @@ const EXAMPLES: &str = "Examples:
     after_help = format!("{EXAMPLES}{EXIT_CODES}")
 )]
 pub struct Arguments {
-    /// What to do other than to write a dump
+    /// Command other than writing a dump
     #[command(subcommand)]
     pub command: Option<Command>,
-    /// What to write
+    /// Options for writing a dump
     #[command(flatten)]
     pub save: Save,
     /// Print the version
@@ -44,31 +43,31 @@ pub struct Arguments {
 /// Commands beside writing a dump.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Show what a file is, of which kernel, and how complete
+    /// Show a dump's format, kernel and completeness
     Info(Look),
-    /// Print the kernel's log
+    /// Print the kernel log
     Dmesg(Look),
-    /// Count pages by what they were used for, in a dump or the running kernel's /proc/kcore
+    /// Count pages by use, in a dump or in the running kernel's /proc/kcore
     Usage(Look),
-    /// Say how large the result would be, at each level and compression, from a sample
+    /// Estimate the size of the result for each level and compression, from a sample
     Estimate(Look),
-    /// Measure how a dump is filtered fastest, and print a table
+    /// Measure filtering times with different settings and print a table
     Experiment(Experiment),
 }
 
 /// A dump to look at.
 #[derive(Debug, Args)]
 pub struct Look {
-    /// The dump; several files for a split set
+    /// Dump; several files for a split set
     #[arg(required_unless_present = "ram", value_name = "VMCORE")]
     pub files: Vec<PathBuf>,
-    /// In place of a dump, the file of a guest's memory, and where it is in the guest
+    /// Read a file with guest memory instead of a dump, mapped at ADDRESS in the guest
     #[arg(long, value_name = "FILE[@ADDRESS[+SIZE][:OFFSET]]", conflicts_with = "files")]
     pub ram: Vec<Part>,
-    /// The answer as JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// Text of the VMCOREINFO note, for a dump that lacks it
+    /// File with the text of the VMCOREINFO note, for a dump without one
     #[arg(short = 'i', long, value_name = "FILE")]
     pub vmcoreinfo: Option<PathBuf>,
 }
@@ -76,26 +75,26 @@ pub struct Look {
 /// How pages are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Compression {
-    /// Smallest for its time
+    /// Best ratio for its time
     Zstd,
-    /// For readers that know nothing else
+    /// For readers that support nothing else
     Zlib,
     /// Fastest
     Snappy,
-    /// As fast, for readers that know no snappy
+    /// As fast, for readers without snappy
     Lzo,
-    /// As it is
+    /// No compression
     None,
 }
 
 /// How the dump is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Access {
-    /// Whichever is faster here
+    /// The faster one on this host
     Auto,
-    /// Mapped
+    /// mmap(2)
     Mmap,
-    /// By read calls
+    /// read(2)
     Read,
 }
 
@@ -104,128 +103,128 @@ pub enum Access {
 #[command(next_help_heading = "Writing a dump")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch on the command line")]
 pub struct Save {
-    /// The dump, or several files of a split set, and then the file to write, unless it goes to standard output
+    /// Dump, or files of a split set, followed by the file to write unless the result goes to standard output
     #[arg(value_name = "VMCORE… OUT")]
     pub files: Vec<PathBuf>,
 
-    /// In place of a dump, the file of a guest's memory, and where it is in the guest
+    /// Read a file with guest memory instead of a dump, mapped at ADDRESS in the guest
     #[arg(long, value_name = "FILE[@ADDRESS[+SIZE][:OFFSET]]", conflicts_with_all = ["rearrange", "reassemble"])]
     pub ram: Vec<Part>,
-    /// Control socket (QMP) of the guest, which runs: it stands still while its memory is scanned, and not while it is copied
+    /// QMP socket of a running guest: it is paused while marvin-dump scans its memory, and runs during the copy
     #[arg(long, value_name = "SOCKET", requires = "ram", conflicts_with_all = ["verify", "dump_dmesg", "generate", "mem_usage"])]
     pub qmp: Option<PathBuf>,
 
-    /// What to leave out, a sum: 1 zero pages, 2 page cache, 4 page cache with private data, 8 data of processes, 16 free
-    /// pages; with several, the next is tried where the disk is full
+    /// Pages to exclude, a sum: 1 zero pages, 2 page cache, 4 page cache with private data, 8 user data, 16 free pages; with
+    /// several levels, marvin-dump tries the next one when the disk is full
     #[arg(
         short = 'd', long, value_name = "LEVELS", value_delimiter = ',', default_value = "0", value_parser = level
     )]
     pub level: Vec<Level>,
 
-    /// Keep next to nothing of the memory map where it speaks of dropped pages only; readers find records all the same
+    /// Shrink the parts of vmemmap that describe only excluded pages; readers still find records there
     #[arg(short = 'e', long, conflicts_with = "elf")]
     pub exclude_vmemmap: bool,
-    /// How pages are compressed [default: zstd]
+    /// Page compression [default: zstd]
     #[arg(long, value_name = "HOW", value_enum)]
     pub compress: Option<Compression>,
-    /// How hard: zlib 1 to 9, zstd -7 to 19 [default: 1 and -1; 3 in archives]
+    /// Compression level: zlib 1 to 9, zstd -7 to 19 [default: 1 and -1; 3 in archives]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub effort: Option<i32>,
-    /// As --compress zlib
+    /// Same as --compress zlib
     #[arg(short = 'c', conflicts_with = "compress")]
     pub zlib: bool,
-    /// As --compress lzo
+    /// Same as --compress lzo
     #[arg(short = 'l', conflicts_with = "compress")]
     pub lzo: bool,
-    /// As --compress snappy
+    /// Same as --compress snappy
     #[arg(short = 'p', conflicts_with = "compress")]
     pub snappy: bool,
-    /// As --compress zstd
+    /// Same as --compress zstd
     #[arg(short = 'z', conflicts_with = "compress")]
     pub zstd: bool,
 
-    /// Write ELF, which has no compression
+    /// Write uncompressed ELF
     #[arg(short = 'E', long)]
     pub elf: bool,
-    /// Write flattened to standard output, for a pipe
+    /// Write the flattened format to standard output, for a pipe
     #[arg(short = 'F', long, conflicts_with_all = ["json", "verify"])]
     pub flattened: bool,
-    /// Write an archive: smaller, only for this program to read; without a file to write, to standard output
+    /// Write an archive: smaller, but only marvin-dump reads it; without OUT, to standard output
     #[arg(long, conflicts_with_all = ["compress", "zlib", "lzo", "snappy", "elf", "flattened", "split", "rearrange"])]
     pub archive: bool,
-    /// Turn a flattened dump on standard input into the file it stands for
+    /// Convert a flattened dump on standard input to a dump file
     #[arg(short = 'R', long)]
     pub rearrange: bool,
-    /// Write several files, each with a part of the pages: all names but the first are such files
+    /// Write several files, each with a part of the pages: all names after the first
     #[arg(long, conflicts_with_all = ["elf", "flattened", "reassemble"])]
     pub split: bool,
-    /// Put the files of a split set together: the last name is the new file
+    /// Join the files of a split set into the file named last
     #[arg(long)]
     pub reassemble: bool,
-    /// Overwrite a file that exists
+    /// Overwrite an existing file
     #[arg(short = 'f', long)]
     pub force: bool,
-    /// Stop before the file is larger; what was written can be used
+    /// Stop before the file exceeds SIZE; the partial dump is usable
     #[arg(short = 'L', long, value_name = "SIZE", value_parser = bytes, conflicts_with = "elf")]
     pub size_limit: Option<u64>,
 
-    /// Text of the VMCOREINFO note, for a dump that lacks it
+    /// File with the text of the VMCOREINFO note, for a dump without one
     #[arg(short = 'i', long, value_name = "FILE")]
     pub vmcoreinfo: Option<PathBuf>,
-    /// As with makedumpfile; without effect
+    /// Ignored, for makedumpfile compatibility
     #[arg(short = 'D', hide = true)]
     pub debug: bool,
-    /// Write a VMCOREINFO text to the file: out of the vmlinux that -x names, or the note of a dump
+    /// Write the text of VMCOREINFO to FILE, from the vmlinux of -x or the note of a dump
     #[arg(short = 'g', long, value_name = "FILE")]
     pub generate: Option<PathBuf>,
-    /// Erase the data that this file names, in the language of makedumpfile.conf(5); needs -x
+    /// Erase the data that FILE lists in the syntax of makedumpfile.conf(5); needs -x
     #[arg(
         long, alias = "config", value_name = "FILE", requires = "vmlinux",
         conflicts_with_all = ["rearrange", "dump_dmesg", "generate", "mem_usage"]
     )]
     pub erase: Option<PathBuf>,
-    /// The kernel's vmlinux; only --generate and --erase need it
+    /// vmlinux of the kernel; only --generate and --erase need it
     #[arg(short = 'x', long, value_name = "VMLINUX")]
     pub vmlinux: Option<PathBuf>,
 
-    /// How the dump is read
+    /// Read method
     #[arg(long, value_enum, default_value_t = Access::Auto)]
     pub io: Access,
-    /// As --io read
+    /// Same as --io read
     #[arg(long, conflicts_with = "io")]
     pub non_mmap: bool,
-    /// Threads at the same time [default: one for each processor]
+    /// Number of threads [default: one per processor]
     #[arg(long, alias = "num-threads", value_name = "N", value_parser = value_parser!(u16).range(0..=1024))]
     pub threads: Option<u16>,
-    /// Memory to stay within
+    /// Memory limit
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = bytes)]
     pub memory: u64,
-    /// As --memory, in KiB; the memory map is gone through once whatever it is
+    /// Same as --memory, in KiB; marvin-dump scans the memory map once for any value
     #[arg(long, value_name = "KIB", hide = true)]
     pub cyclic_buffer: Option<u64>,
-    /// Folder for what does not fit into the memory
+    /// Directory for temporary data that exceeds --memory
     #[arg(long, value_name = "FOLDER")]
     pub work_dir: Option<PathBuf>,
 
-    /// Write the kernel's log to the file
+    /// Write the kernel log to a file
     #[arg(long)]
     pub dump_dmesg: bool,
-    /// Count pages by what they were used for: as `marvin-dump usage`
+    /// Count pages by use: same as `marvin-dump usage`
     #[arg(long)]
     pub mem_usage: bool,
-    /// Do everything but write
+    /// Do everything except writing
     #[arg(long, conflicts_with_all = ["rearrange", "generate", "dump_dmesg"])]
     pub dry_run: bool,
-    /// Read what was written again, and compare
+    /// Read the written dump back and compare
     #[arg(long)]
     pub verify: bool,
-    /// Say how many pages of which kind were left out
+    /// Print the number of excluded pages of each kind
     #[arg(long)]
     pub show_stats: bool,
-    /// Say it as JSON, on standard output
+    /// Print the statistics as JSON on standard output
     #[arg(long)]
     pub json: bool,
-    /// What is said, a sum: 1 progress, 2 common, 4 errors, 8 debugging, 16 report
+    /// Messages to print, a sum: 1 progress, 2 common, 4 errors, 8 debugging, 16 report
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = value_parser!(u8).range(0..=31))]
     pub message_level: u8,
 }

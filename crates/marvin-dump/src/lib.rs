@@ -42,11 +42,11 @@ pub enum Exit {
 
 /// All exit codes with their meaning, for the help.
 pub const EXIT_CODES: &str = "Exit codes:
-  0   fine
-  1   the dump that was written differs from the one that was read (--verify)
-  2   wrong usage, or a file that is no dump
-  3   the dump that was written can be used, but is not complete
-  5   the host failed (disk, permissions): it may work later
+  0   success
+  1   the written dump differs from the input (--verify)
+  2   wrong usage, or not a dump
+  3   the written dump is usable but incomplete
+  5   the host failed (disk, permissions): try again later
   70  a bug in marvin-dump";
 
 impl Exit {

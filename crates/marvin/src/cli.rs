@@ -15,18 +15,18 @@ pub(crate) use keeping::{Export, ExportFormat, Gc};
 pub(crate) use sources::{Bisect, Build, Series};
 pub(crate) use standing::{Config, Queue, QueueAdd, QueueMove, Watch, Work};
 
-const KERNELS: &str = "Kernels are named by where they come from:
-  deb:6.12                     the newest 6.12 that apt offers, cloud flavour
-  deb:6.12+amd64               the same in another flavour
+const KERNELS: &str = "Kernel names:
+  deb:6.12                     newest 6.12 package that apt offers, flavour cloud-amd64
+  deb:6.12+amd64               the same, another flavour
   deb:6.12.117                 one upstream version
-  deb:linux-image-VERSION…     one Debian package by its whole name
-  path:/boot/vmlinuz-VERSION   a bzImage or vmlinux
-  git:REVISION                 a commit of the tree that --tree names, built here
-  patch:FILE@REVISION          a patch on top of one; without a revision on top of what is checked out
-  tree:FOLDER                  a folder of sources as it stands, built here
-  deb-src:6.12                 Debian's source package, built here
-  HEAD~1                       inside a kernel tree: git:HEAD~1 with that tree
-  vmlinux.old                  a file that exists: path:vmlinux.old
+  deb:linux-image-VERSION…     one Debian package
+  path:/boot/vmlinuz-VERSION   bzImage or vmlinux file
+  git:REVISION                 commit of the tree given by --tree; Marvin builds it
+  patch:FILE@REVISION          patch on top of a commit, or of HEAD without @REVISION; Marvin builds it
+  tree:FOLDER                  source directory with uncommitted changes; Marvin builds it
+  deb-src:6.12                 Debian source package; Marvin builds it
+  HEAD~1                       inside a kernel tree: git:HEAD~1 of that tree
+  vmlinux.old                  existing file: path:vmlinux.old
 
 ";
 
@@ -38,31 +38,31 @@ const COMPARE_EXAMPLES: &str = "Examples:
 
 /// Continuous performance lab for the Linux kernel
 ///
-/// Boots kernels in an exact machine (QEMU that counts instructions, so that the same kernel gives the same numbers to
-/// the last one), puts them through workloads and says what became better or worse.
+/// Boots kernels in QEMU, runs workloads in the guest and reports regressions and improvements. QEMU counts instructions and
+/// takes no input from outside, so the same kernel gives the same numbers to the last instruction.
 #[derive(Debug, Parser)]
 #[command(name = "marvin", version, max_term_width = 100, after_help = format!("{KERNELS}{EXIT_CODES}"))]
 pub(crate) struct Arguments {
-    /// What to do
+    /// Command
     #[command(subcommand)]
     pub(crate) command: Command,
 
-    /// Folder for kernels, snapshots and results [default: $XDG_DATA_HOME/marvin or ~/.local/share/marvin]
+    /// Data directory: kernels, snapshots and results [default: $XDG_DATA_HOME/marvin or ~/.local/share/marvin]
     #[arg(long, global = true, value_name = "FOLDER", env = "MARVIN_HOME", hide_env_values = true)]
     pub(crate) home: Option<PathBuf>,
 
-    /// What the site asks of its lab: trees, plans, whom to tell [default: marvin.toml in the home]
+    /// Configuration file: git trees, plans, notifications [default: marvin.toml in the data directory]
     #[arg(long, global = true, value_name = "FILE", env = "MARVIN_CONFIG", hide_env_values = true)]
     pub(crate) config_file: Option<PathBuf>,
-    /// Where results are kept, if not in the home: postgres://USER@HOST/DATABASE, the password best in PGPASSWORD
+    /// Store results in PostgreSQL instead of the data directory: postgres://USER@HOST/DATABASE, password in PGPASSWORD
     #[arg(long, global = true, value_name = "ADDRESS", env = "MARVIN_STORE", hide_env_values = true)]
     pub(crate) store: Option<String>,
 
-    /// Colours in text
+    /// Colour the text
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t = Colour::Auto)]
     pub(crate) color: Colour,
 
-    /// Show no progress
+    /// Print no progress
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
 }
@@ -78,104 +78,104 @@ pub(crate) enum Colour {
     Never,
 }
 
-/// How a comparison is written.
+/// Output format of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// A table as in MMTests, for terminals and mails
+    /// Table as in MMTests, for terminals and mails
     Text,
-    /// The same for issue trackers
+    /// The same in markdown, for issue trackers
     Markdown,
-    /// One page with nothing outside of it
+    /// One self-contained page
     Html,
-    /// Everything, with units, for programs
+    /// All data with units, for programs
     Json,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Compare kernels with a base: what became better or worse, and by how much
+    /// Compare kernels with a baseline: regressions and improvements
     Compare(Compare),
-    /// Show which functions of the kernel a difference comes from, to the last instruction
+    /// Attribute a difference to kernel functions, instruction by instruction
     Profile(Box<Profile>),
-    /// Show what kernels count while a workload runs: reclaim, faults, disks, slabs, stalls, kernel beside kernel
+    /// Compare kernel counters (/proc) during a workload: reclaim, faults, disks, slabs, stalls
     Monitors(Box<Monitors>),
-    /// Ask kernels something that takes a grid of measurements
+    /// Run a parameter-sweep experiment
     #[command(subcommand)]
     Experiment(Experiment),
-    /// Run a suite on one kernel and keep the results
+    /// Run a suite on one kernel and store the results
     Run(Run),
-    /// Build a kernel from its source, or fetch one, and say where it is
+    /// Build or fetch a kernel and print its path
     Build(Build),
-    /// Find the commit, or the commits, between two that made a workload better or worse
+    /// Find the commits between two that made a workload better or worse
     Bisect(Box<Bisect>),
-    /// Compare each commit of a series with the one before it: what changed where
+    /// Compare each commit of a series with its parent
     Series(Box<Series>),
-    /// List the runs that are kept, newest first
+    /// List stored runs, newest first
     Runs(Runs),
-    /// Show one run in full
+    /// Show one stored run in full
     Show(Show),
-    /// Compare runs that are kept, without measuring
+    /// Compare stored runs without measuring
     Report(Report),
-    /// Show how workloads did over many kernels, and where that changed
+    /// Show a workload's results over many kernels, with change points
     History(History),
-    /// List what changed over all kernels, those changes as one that came with the same kernels
+    /// List performance changes, grouped by the kernel that introduced them
     Alerts(Alerts),
-    /// Keep what an alert turned out to be
+    /// Record the triage decision for an alert
     Triage(Triage),
-    /// Serve the dashboard: all kernels, workloads and machines as web pages and JSON, only to read
+    /// Serve the read-only dashboard: kernels, workloads and machines as web pages and JSON
     Serve(Serve),
-    /// Write the dashboard as files that need no server
+    /// Write the dashboard as static files
     Publish(Publish),
-    /// Look once at the trees of marvin.toml, and queue what is not measured yet of their releases
+    /// Check the trees of marvin.toml once and queue releases that are not measured yet
     Watch(Watch),
-    /// Do the jobs of the queue, one by one; one worker for a machine
+    /// Run queued jobs one by one; one worker per host
     Work(Work),
-    /// See and change what waits to be measured
+    /// List and change queued jobs
     #[command(subcommand)]
     Queue(Queue),
-    /// Check marvin.toml, show what it asks, or print its schema
+    /// Check marvin.toml, show its settings, or print its schema
     #[command(subcommand)]
     Config(Config),
-    /// Bring results of another suite into the home, to list, show and compare them
+    /// Import results of MMTests or LKP-tests, to list, show and compare them
     Import(Import),
-    /// Write what is kept as a table for notebooks: CSV, JSON lines or Parquet
+    /// Export stored results as a table for notebooks: CSV, JSON lines or Parquet
     Export(Export),
-    /// Let go of runs that later ones replace and of old artefacts, never of what somebody refers to
+    /// Delete superseded runs and old artifacts; referenced runs are kept
     Gc(Gc),
-    /// Filter and compress the memory dump of a crashed kernel: what marvin-dump does, with its options
+    /// Filter and compress a crashed kernel's memory dump: same as marvin-dump
     #[command(disable_help_flag = true)]
     Dump {
-        /// Options and files; --help explains them
+        /// Options and files of marvin-dump; --help lists them
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
         words: Vec<std::ffi::OsString>,
     },
-    /// List the kernels that a name can stand for, newest first
+    /// List the kernels that match a name, newest first
     Kernels(Kernels),
-    /// List the workloads: what each stresses, and what one operation is
+    /// List workloads: what each stresses, and what one operation is
     Workloads(Workloads),
-    /// List the external tools that can be run as workloads: what each is, its version, what it reports
+    /// List external tools that run as workloads: purpose, version, reported values
     Tools(Tools),
-    /// Check whether this host is fit; where not, print the command that mends it
+    /// Check this host and print a fix for each problem
     Doctor,
     /// Write shell completions to standard output
     Completions {
-        /// The shell
+        /// Shell
         shell: clap_complete::Shell,
     },
-    /// Write man pages into a folder
+    /// Write man pages into a directory
     Man {
-        /// The folder
+        /// Directory to write to
         folder: PathBuf,
     },
-    /// Write a page of the documents as markdown
+    /// Write a generated page of the documentation as markdown
     #[command(hide = true)]
     Reference {
-        /// Which page
+        /// Page
         page: Page,
     },
 }
 
-/// A page of the documents that is made from definitions.
+/// A generated page of the documentation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Page {
     /// docs/cli.md
@@ -189,88 +189,88 @@ pub(crate) enum Page {
 /// What is measured.
 #[derive(Debug, Args)]
 pub(crate) struct Measure {
-    /// Suite to run: micro, mm, sched, net, io, reclaim, rmap, smoke, seeds; `marvin workloads` shows what is in them
+    /// Suite to run: micro, mm, sched, net, io, reclaim, rmap, smoke, seeds; `marvin workloads` lists their workloads
     #[arg(long, value_name = "SUITE", default_value = "micro")]
     pub(crate) suite: String,
 
-    /// Only these workloads or groups of them, separated by commas: fault,fork,getppid. tool:NAME is an external tool, or a
-    /// workload of one: tool:sysbench, tool:sysbench-cpu
+    /// Run only these workloads or groups, separated by commas: fault,fork,getppid; external tools and their workloads are
+    /// tool:sysbench, tool:sysbench-cpu
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) workload: Vec<String>,
 
-    /// Also know the tool of this manifest (docs/tools.md); those in the folder manifests of the home are known anyway
+    /// Add the external tool of this manifest (docs/tools.md) to those in manifests/ of the data directory
     #[arg(long, value_name = "FILE")]
     pub(crate) manifest: Vec<PathBuf>,
 
-    /// Measure again, even if results or equal images make it needless
+    /// Measure again, even if results exist or the images are equal
     #[arg(long)]
     pub(crate) force: bool,
 
-    /// Machines at the same time [default: 2, or 1 on a host with one processor]
+    /// Run up to N machines in parallel [default: 2, or 1 on a host with one processor]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=64))]
     pub(crate) jobs: Option<u16>,
 
-    /// Keep the memory of a guest whose kernel panics, filtered (level 31) and of at most 64 MiB: WORKLOAD.vmcore of its run
+    /// Store a memory dump when the guest's kernel panics, filtered (level 31), at most 64 MiB: WORKLOAD.vmcore of the run
     #[arg(long)]
     pub(crate) keep_dump: bool,
 
     #[command(flatten)]
     pub(crate) sources: SourceWords,
 
-    /// Boot for every workload rather than starting from a snapshot: slower, with the same numbers
+    /// Boot for every workload instead of restoring a snapshot: slower, same numbers
     #[arg(long)]
     pub(crate) no_snapshots: bool,
 }
 
-/// How kernels are built from their sources.
+/// Options for kernels that Marvin builds.
 #[derive(Debug, Args)]
 pub(crate) struct SourceWords {
-    /// Tree of git: and patch: names: a folder, or a tree of marvin.toml by its name [default: the only one there that is a folder]
+    /// Git tree for git: and patch: names: a directory, or a tree's name in marvin.toml [default: the only directory there]
     #[arg(long, value_name = "TREE")]
     pub(crate) tree: Option<PathBuf>,
 
-    /// Configuration of kernels that are built here: micro, small, or a file with a .config or lines on top of tinyconfig
-    /// [default: that of the tree of marvin.toml that was named, or micro]
+    /// Kernel config for kernels that Marvin builds: micro, small, or a file with a .config or lines on top of tinyconfig
+    /// [default: that of the tree in marvin.toml, or micro]
     #[arg(long, value_name = "CONFIG")]
     pub(crate) config: Option<String>,
 }
 
-/// How the answer is written.
+/// Output options of a comparison.
 #[derive(Debug, Args)]
 pub(crate) struct Write {
-    /// How the comparison is written
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
 
-    /// Write it to a file rather than to standard output
+    /// Write to a file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Write it as a mail: plain text of at most 80 columns from the subject on, with numbered observations
+    /// Write a mail: subject, plain text of at most 80 columns, numbered observations
     #[arg(long, conflicts_with_all = ["format", "style"])]
     pub(crate) mail: bool,
 
-    /// Show under the table what the kernels counted meanwhile: time, reclaim, disks, slabs, stalls, as marvin monitors does
+    /// Add the kernel counters below the table: time, reclaim, disks, slabs, stalls, as marvin monitors does
     #[arg(long)]
     pub(crate) monitors: bool,
 
-    /// Layout of the tables in text: 2013 and mmtests as MMTests wrote and writes them, or ours
+    /// Table layout in text: marvin; mmtests as in MMTests today; 2013 as in MMTests of 2013
     #[arg(long, value_name = "STYLE", default_value = "marvin")]
     pub(crate) style: Style,
 
-    /// Fold nothing away: environments, kernels, machines, and what changed taken apart
+    /// Print all details: environments, kernels, machines, and each change broken down
     #[arg(long, short)]
     pub(crate) verbose: bool,
 
-    /// Order of the rows: suite, or effect for the worst first
+    /// Row order: suite, or effect (worst first)
     #[arg(long, value_name = "ORDER", default_value = "suite")]
     pub(crate) sort: Sort,
 
-    /// Only rows that are worse, better or changed
+    /// Show only rows with this verdict: worse, better, changed
     #[arg(long, value_name = "VERDICT")]
     pub(crate) only: Option<Only>,
 
-    /// Differences up to this many percent are no news [default: each metric's own, 1 for the micro suite]
+    /// Threshold in percent: smaller differences count as same [default: that of the metric; 1 for suite micro]
     #[arg(long, value_name = "PERCENT", value_parser = margin, allow_negative_numbers = true)]
     pub(crate) margin: Option<f64>,
 }
@@ -293,29 +293,29 @@ fn margin(text: &str) -> Result<f64, String> {
 #[derive(Debug, Args)]
 #[command(after_help = format!("{KERNELS}{COMPARE_EXAMPLES}"))]
 pub(crate) struct Compare {
-    /// Kernel that the others are compared with; git:A..B stands for the two git:A and git:B, git:A^..B for all that A to B did
+    /// Baseline kernel; git:A..B means git:A and git:B, git:A^..B the commits A to B
     pub(crate) base: String,
 
-    /// Kernels to compare with it
+    /// Kernels to compare with the baseline
     #[arg(value_name = "NEW")]
     pub(crate) new: Vec<String>,
 
     #[command(flatten)]
     pub(crate) measure: Measure,
 
-    /// Seeds: boots and runs that are disturbed on purpose, to see what depends on layout or timing
+    /// Number of boots with different seeds; a seed perturbs layout and timing, to show what depends on them
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = value_parser!(u64).range(1..=1000))]
     pub(crate) seeds: u64,
 
-    /// One seed only: exact, but it does not show what depends on layout
+    /// Use one seed: fast, but does not show what depends on layout or timing
     #[arg(long, conflicts_with = "seeds")]
     pub(crate) quick: bool,
 
-    /// Say under the table which functions each difference comes from, as `marvin profile` does in full
+    /// List below the table the functions that each difference comes from; `marvin profile` shows more
     #[arg(long)]
     pub(crate) profile: bool,
 
-    /// With --monitors, copy the counters also every so many milliseconds of guest time, for plots; 0 for not
+    /// With --monitors, also sample the counters every MS milliseconds of guest time, for plots; 0: never
     #[arg(long, value_name = "MS", default_value_t = 0, value_parser = value_parser!(u64).range(0..=3_600_000),
           requires = "monitors")]
     pub(crate) interval: u64,
@@ -333,46 +333,46 @@ const PROFILE_EXAMPLES: &str = "Examples:
 #[derive(Debug, Args)]
 #[command(after_help = format!("{KERNELS}{PROFILE_EXAMPLES}"))]
 pub(crate) struct Profile {
-    /// Kernel that the other is compared with
+    /// Baseline kernel
     pub(crate) base: String,
 
-    /// Kernel to compare with it
+    /// Kernel to compare with the baseline
     pub(crate) new: String,
 
     #[command(flatten)]
     pub(crate) measure: Measure,
 
-    /// Seeds, whose counts are added up [default: 1; 4 with --model]
+    /// Number of seeds; their counts are added up [default: 1; 4 with --model]
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=1000))]
     pub(crate) seeds: Option<u64>,
 
-    /// Also simulate a processor's caches, translation buffers and branch predictor: a model, not a measurement. MODEL is
-    /// a name, with parameters that differ: skylake-sp,l2=512K/8
+    /// Also simulate a processor's caches, TLBs and branch predictor: modelled, not measured. MODEL is a name with changed
+    /// parameters: skylake-sp,l2=512K/8
     #[arg(long, value_name = "MODEL", num_args = 0..=1, require_equals = true, default_missing_value = CostModel::NAME,
           value_parser = CostModel::parse)]
     pub(crate) model: Option<CostModel>,
 
-    /// Most functions that are shown for a workload; the others are one line. JSON has all
+    /// Show at most N functions per workload and sum up the rest; JSON has all
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) lines: usize,
 
-    /// Do not follow calls: no entry points, no flame graph, no inlined functions apart; half the time
+    /// Do not follow calls: half the time, but no entry points, flame graph or inlined functions
     #[arg(long, conflicts_with_all = ["folded", "pprof"])]
     pub(crate) no_calls: bool,
 
-    /// Also write folded stacks, `workload;function;… BASE NEW`, as difffolded.pl does and flamegraph.pl reads
+    /// Also write folded stacks for flamegraph.pl, `workload;function;… BASE NEW`, as difffolded.pl writes them
     #[arg(long, value_name = "FILE")]
     pub(crate) folded: Option<PathBuf>,
 
-    /// Also write a profile for pprof, with the values base, new and added
+    /// Also write a pprof profile with the values base, new and added
     #[arg(long, value_name = "FILE")]
     pub(crate) pprof: Option<PathBuf>,
 
-    /// How the profile is written
+    /// Output format
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
 
-    /// Write it to a file rather than to standard output
+    /// Write to a file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -392,30 +392,30 @@ const MONITORS_EXAMPLES: &str = "Examples:
 #[derive(Debug, Args)]
 #[command(after_help = format!("{KERNELS}{MONITORS_EXAMPLES}"))]
 pub(crate) struct Monitors {
-    /// Kernels, the base first
+    /// Kernels, baseline first
     #[arg(required = true, value_name = "KERNEL")]
     pub(crate) kernels: Vec<String>,
 
     #[command(flatten)]
     pub(crate) measure: Measure,
 
-    /// Seed of the run
+    /// Seed
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u64).range(1..=1000))]
     pub(crate) seed: u64,
 
-    /// Also copy the counters every so many milliseconds of guest time while the workload runs, for plots; 0 for not
+    /// Also sample the counters every MS milliseconds of guest time, for plots; 0: never
     #[arg(long, value_name = "MS", default_value_t = 0, value_parser = value_parser!(u64).range(0..=3_600_000))]
     pub(crate) interval: u64,
 
-    /// Names and layout of the rows: 2013 as in Mel Gorman's mails of that year, mmtests as its compare today, or ours
+    /// Row names and layout: marvin; mmtests as in MMTests today; 2013 as in Mel Gorman's mails of 2013
     #[arg(long, value_name = "STYLE", default_value = "marvin")]
     pub(crate) style: Style,
 
-    /// How it is written
+    /// Output format
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
 
-    /// Write it to a file rather than to standard output
+    /// Write to a file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -423,17 +423,17 @@ pub(crate) struct Monitors {
 /// `marvin experiment`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Experiment {
-    /// Ask what reverse mappings cost and take: n processes with m mappings each of the same memory
+    /// Measure time and memory of reverse mappings: n processes with m mappings each of the same memory
     Rmap(RmapArguments),
 }
 
 const RMAP_EXAMPLES: &str = "Cases:
-  file       n processes map each of m pages of a file (ramfs) by itself
+  file       n processes map m pages of a file (ramfs), one mapping per page
   shared     the same with shared anonymous memory
-  sparse     shared anonymous memory of 2 MiB, mapped m times, a page of each in use
-  remapped   one mapping whose pages remap_file_pages(2) puts elsewhere one by one
-  inherited  private memory of a process that the others are forked from
-  chain      the same, each process forked from the one before
+  sparse     m mappings of 2 MiB of shared anonymous memory, one page of each in use
+  remapped   one mapping whose pages remap_file_pages(2) moves one by one
+  inherited  private memory of a parent process, inherited by its children
+  chain      the same, each process forked from the previous one
 
 Examples:
   marvin experiment rmap deb:6.1 deb:6.12
@@ -444,44 +444,44 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = format!("{KERNELS}{RMAP_EXAMPLES}"))]
 pub(crate) struct RmapArguments {
-    /// Kernels, the base first
+    /// Kernels, baseline first
     #[arg(required = true, value_name = "KERNEL")]
     pub(crate) kernels: Vec<String>,
 
-    /// Only these cases, separated by commas
+    /// Run only these cases, separated by commas
     #[arg(long, value_name = "CASES", value_delimiter = ',')]
     pub(crate) case: Vec<RmapCase>,
 
-    /// Numbers of processes and of mappings, each with each; at most six, each from 1 to 10000; 1000 of both takes long
+    /// Numbers of processes and mappings, in all combinations; at most six, each 1 to 10000; 1000 takes long
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',', default_values_t = [1, 10, 100],
           value_parser = value_parser!(u32).range(1..=10_000))]
     pub(crate) grid: Vec<u32>,
 
-    /// Numbers of processes, if others than those of the grid
+    /// Numbers of processes [default: --grid]
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',', value_parser = value_parser!(u32).range(1..=10_000))]
     pub(crate) processes: Vec<u32>,
 
-    /// Numbers of mappings of each process, if others than those of the grid
+    /// Numbers of mappings per process [default: --grid]
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',', value_parser = value_parser!(u32).range(1..=10_000))]
     pub(crate) mappings: Vec<u32>,
 
-    /// Memory of the guest in MiB: cells that do not fit are shown as such
+    /// Guest memory in MiB; combinations that do not fit are marked
     #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = value_parser!(u32).range(256..=65_536))]
     pub(crate) memory: u32,
 
-    /// Seed of the run
+    /// Seed
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u64).range(1..=1000))]
     pub(crate) seed: u64,
 
-    /// Machines at the same time [default: 2, or 1 on a host with one processor]
+    /// Run up to N machines in parallel [default: 2, or 1 on a host with one processor]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=64))]
     pub(crate) jobs: Option<u16>,
 
-    /// How it is written
+    /// Output format
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
 
-    /// Write it to a file rather than to standard output
+    /// Write to a file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -490,13 +490,13 @@ pub(crate) struct RmapArguments {
 #[derive(Debug, Args)]
 #[command(after_help = KERNELS.trim_end())]
 pub(crate) struct Run {
-    /// Kernel to run it on
+    /// Kernel to measure
     pub(crate) kernel: String,
 
     #[command(flatten)]
     pub(crate) measure: Measure,
 
-    /// Seeds, one run each
+    /// Number of seeds; each is one run
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u64).range(1..=1000))]
     pub(crate) seeds: u64,
 }
@@ -504,7 +504,7 @@ pub(crate) struct Run {
 /// `marvin runs`.
 #[derive(Debug, Args)]
 pub(crate) struct Runs {
-    /// At most so many
+    /// List at most N runs
     #[arg(long, value_name = "N", default_value_t = 30)]
     pub(crate) limit: usize,
 }
@@ -512,14 +512,14 @@ pub(crate) struct Runs {
 /// `marvin show`.
 #[derive(Debug, Args)]
 pub(crate) struct Show {
-    /// Run, by its id or the beginning of it
+    /// Run id, or its first characters
     pub(crate) run: String,
 
-    /// Print a raw artefact of it instead, such as getppid.console; `list` lists them
+    /// Print an artifact of the run instead, such as getppid.console; `list` lists them
     #[arg(long, value_name = "NAME")]
     pub(crate) artefact: Option<String>,
 
-    /// Write it to a file rather than to standard output; an artefact as it is
+    /// Write to a file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -527,27 +527,27 @@ pub(crate) struct Show {
 /// `marvin report`.
 #[derive(Debug, Args)]
 pub(crate) struct Report {
-    /// Runs, by their ids or the beginning of them; the first one's kernel is the base
+    /// Run ids, or their first characters; the first run's kernel is the baseline
     #[arg(required = true, value_name = "RUN")]
     pub(crate) runs: Vec<String>,
 
-    /// Only these workloads or groups of them, separated by commas
+    /// Show only these workloads or groups, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) workload: Vec<String>,
 
-    /// Also know the tool of this manifest, for runs of it
+    /// Add the external tool of this manifest (docs/tools.md), for its runs
     #[arg(long, value_name = "FILE")]
     pub(crate) manifest: Vec<PathBuf>,
 
-    /// Compare runs of different machines, with a warning on top
+    /// Compare runs of different machines; the report warns
     #[arg(long)]
     pub(crate) mixed_machines: bool,
 
-    /// Imported workloads of which less is better, where that is not known
+    /// Imported workloads where lower is better, if Marvin does not know the metric
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) lower: Vec<String>,
 
-    /// Imported workloads of which more is better, where that is not known
+    /// Imported workloads where higher is better, if Marvin does not know the metric
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) higher: Vec<String>,
 
@@ -556,9 +556,9 @@ pub(crate) struct Report {
 }
 
 const LINE_HELP: &str = "Lines:
-  all        all releases by their versions
-  mainline   releases and candidates without stable updates
-  6.12       a release and its stable updates
+  all        all releases, ordered by version
+  mainline   releases and release candidates, no stable updates
+  6.12       one release and its stable updates
 
 ";
 
@@ -568,60 +568,60 @@ const LINE_HELP: &str = "Lines:
   marvin history fault-anon
   marvin history fault:cost --line 6.12 --format html -o fault.html"))]
 pub(crate) struct History {
-    /// Workload or group of them, with or without a metric: fault-anon, fault, fault-anon:cost
+    /// Workload or group, with an optional metric: fault-anon, fault, fault-anon:cost
     #[arg(value_name = "WORKLOAD[:METRIC]")]
     pub(crate) what: String,
 
-    /// Only kernels of a line of releases
+    /// Show only kernels of this line of releases
     #[arg(long, value_name = "LINE", default_value_t = Line::All)]
     pub(crate) line: Line,
 
-    /// How it is written
+    /// Output format
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = HistoryFormat::Text)]
     pub(crate) format: HistoryFormat,
 
-    /// Write it to a file rather than to standard output
+    /// Write to a file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
 
-/// How a history is written.
+/// Output format of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum HistoryFormat {
     /// Tables of at most 80 columns
     Text,
-    /// One page with nothing outside of it
+    /// One self-contained page
     Html,
-    /// Everything, with units, for programs
+    /// All data with units, for programs
     Json,
 }
 
-/// How alerts are written.
+/// Output format of alerts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AlertsFormat {
     /// For terminals and mails
     Text,
-    /// Everything, for programs
+    /// All data, for programs
     Json,
 }
 
 /// `marvin alerts`.
 #[derive(Debug, Args)]
-#[command(after_help = format!("{LINE_HELP}The exit code is 1 where an alert is open: something is worse, and nobody said that it may stay so. It is 3 where none is, but a metric changed unit or direction, so that results are compared with nothing."))]
+#[command(after_help = format!("{LINE_HELP}Exit codes: 1 if an open alert reports a regression; otherwise 3 if a metric changed unit or direction, because Marvin cannot compare such results."))]
 pub(crate) struct Alerts {
-    /// Only kernels of a line of releases
+    /// Show only kernels of this line of releases
     #[arg(long, value_name = "LINE", default_value_t = Line::All)]
     pub(crate) line: Line,
 
-    /// Only alerts that somebody should look at
+    /// List only open alerts: regressions not triaged as apparent, trade-off, fixed or ignored
     #[arg(long)]
     pub(crate) open: bool,
 
-    /// How they are written
+    /// Output format
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = AlertsFormat::Text)]
     pub(crate) format: AlertsFormat,
 
-    /// Write this alert as a mail to the kernel's lists instead, if something is worse; its name or the end of it
+    /// Write a mail to the kernel's lists about the regressions of one alert, given by its name or the end of it
     #[arg(long, value_name = "ALERT", conflicts_with_all = ["format", "open"])]
     pub(crate) mail: Option<String>,
 }
@@ -629,21 +629,21 @@ pub(crate) struct Alerts {
 /// `marvin triage`.
 #[derive(Debug, Args)]
 #[command(after_help = "Outcomes:
-  real        the kernel does cost more, and nobody gains by it: it stays open
-  apparent    the older kernel did less than it should have, or the measurement misleads
-  trade-off   something else gained, and that was worth it
-  fixed       a later kernel mended it
-  ignored     nobody is going to look at it
+  real        real regression without a benefit; the alert stays open
+  apparent    the older kernel did too little, or the measurement misleads
+  trade-off   another improvement is worth it
+  fixed       a later kernel fixes it
+  ignored     no further action
 
-An alert opens again when more series become worse with the same kernels.")]
+Marvin reopens an alert when more workloads regress with the same kernels.")]
 pub(crate) struct Triage {
-    /// Alert, by its name or the end of it: cloud-amd64@6.12.100, 6.12.100
+    /// Alert name or the end of it: cloud-amd64@6.12.100, 6.12.100
     pub(crate) alert: String,
 
-    /// What it turned out to be: real, apparent, trade-off, fixed, ignored
+    /// Decision: real, apparent, trade-off, fixed, ignored
     pub(crate) outcome: model::Triage,
 
-    /// Why
+    /// Reason
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub(crate) note: String,
 }
@@ -651,7 +651,7 @@ pub(crate) struct Triage {
 /// `marvin serve`.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// Address and port; port 0 takes one that is free [default: that of marvin.toml, or 127.0.0.1:8080]
+    /// Address and port; port 0 picks a free one [default: that of marvin.toml, or 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<std::net::SocketAddr>,
 }
@@ -659,7 +659,7 @@ pub(crate) struct Serve {
 /// `marvin publish`.
 #[derive(Debug, Args)]
 pub(crate) struct Publish {
-    /// Folder to write: new, empty, or published before
+    /// Directory to write to: new, empty, or written by an earlier publish
     pub(crate) folder: PathBuf,
 }
 
@@ -673,11 +673,11 @@ const IMPORT_EXAMPLES: &str = "Examples:
 #[derive(Debug, Args)]
 #[command(after_help = IMPORT_EXAMPLES)]
 pub(crate) struct Import {
-    /// Suite that measured
+    /// Suite that wrote the results
     #[arg(value_enum)]
     pub(crate) suite: Foreign,
 
-    /// Its results: work/log of MMTests or one run in it; a result folder of LKP-tests
+    /// Results: work/log of MMTests or one run in it; a result directory of LKP-tests
     pub(crate) folder: PathBuf,
 }
 
@@ -694,14 +694,14 @@ pub(crate) enum Foreign {
 #[derive(Debug, Args)]
 #[command(after_help = KERNELS.trim_end())]
 pub(crate) struct Kernels {
-    /// Name to look up, such as deb:6.1
+    /// Kernel name to look up, such as deb:6.1
     pub(crate) name: String,
 }
 
 /// `marvin workloads`.
 #[derive(Debug, Args)]
 pub(crate) struct Workloads {
-    /// Suite to list [default: all]
+    /// List only this suite
     #[arg(long, value_name = "SUITE")]
     pub(crate) suite: Option<String>,
 }
@@ -709,7 +709,7 @@ pub(crate) struct Workloads {
 /// `marvin tools`.
 #[derive(Debug, Args)]
 pub(crate) struct Tools {
-    /// Also list the tool of this manifest
+    /// Also list the external tool of this manifest (docs/tools.md)
     #[arg(long, value_name = "FILE")]
     pub(crate) manifest: Vec<PathBuf>,
 }

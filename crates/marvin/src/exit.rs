@@ -31,13 +31,13 @@ pub(crate) enum Exit {
 
 /// All exit codes with their meaning, for the help.
 pub(crate) const EXIT_CODES: &str = "Exit codes:
-  0   fine: nothing is worse
-  1   at least one row is worse
+  0   no regression
+  1   at least one regression
   2   wrong usage or configuration
-  3   nothing is worse, but not everything is clear
-  4   a kernel did not build, boot or bear a workload
-  5   the lab failed (QEMU, disk, network, home in use): it may work later
-  70  a bug in marvin";
+  3   no regression, but at least one unclear result
+  4   a kernel failed to build, boot or complete a workload
+  5   the lab failed (QEMU, disk, network, data directory in use): try again later
+  70  a bug in Marvin";
 
 impl Exit {
     pub(crate) fn code(self) -> u8 {

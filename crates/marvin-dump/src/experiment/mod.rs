@@ -26,36 +26,36 @@ const SCHEMA_VERSION: u32 = 1;
 /// What is varied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Which {
-    /// The size of the windows that are mapped, 4 KiB to 32 MiB, beside read calls
+    /// Size of mmap windows, 4 KiB to 32 MiB, compared with read(2)
     MapSize,
-    /// The memory for the result, and so how often the filter has to begin again
+    /// Memory for the bitmaps, which decides how many passes the filter needs
     Cycles,
-    /// How the dump is read: system calls, page faults and processor seconds
+    /// Read method: system calls, page faults and processor seconds
     Calls,
 }
 
 /// An experiment.
 #[derive(Debug, Args)]
 pub struct Experiment {
-    /// What is varied
+    /// Parameter to vary
     #[arg(value_enum)]
     pub which: Which,
-    /// On which dump
+    /// Dump to read
     #[command(flatten)]
     pub look: Look,
-    /// Draw the table too
+    /// Also draw the table as SVG
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// Overwrite a drawing that exists
+    /// Overwrite an existing SVG file
     #[arg(short = 'f', long)]
     pub force: bool,
-    /// Measure each so often, and take the least
+    /// Measure each value N times and take the fastest
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = value_parser!(u16).range(1..=1000))]
     pub times: u16,
-    /// Folder for bits that are kept in a file [default: that for temporary files]
+    /// Directory for bitmaps in files [default: that for temporary files]
     #[arg(long, value_name = "FOLDER")]
     pub work_dir: Option<PathBuf>,
-    /// Levels that calls are counted for
+    /// Levels to count calls for
     #[arg(short = 'd', long, value_name = "LEVELS", value_delimiter = ',', default_value = "31,0", value_parser = level)]
     pub level: Vec<Level>,
 }

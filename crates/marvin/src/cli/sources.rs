@@ -1,4 +1,4 @@
-//! Commands that build kernels from their sources: `build`, `bisect`, `series`.
+//! Commands that build kernels from source: `build`, `bisect`, `series`.
 
 use std::path::PathBuf;
 
@@ -10,13 +10,13 @@ use super::{KERNELS, Measure, SourceWords, margin};
 #[derive(Debug, Args)]
 #[command(after_help = KERNELS.trim_end())]
 pub(crate) struct Build {
-    /// Kernel to build, or to fetch
+    /// Kernel to build or fetch
     pub(crate) kernel: String,
 
     #[command(flatten)]
     pub(crate) sources: SourceWords,
 
-    /// Compilers at the same time [default: one for each processor]
+    /// Run up to N compilers in parallel [default: one per processor]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
 }
@@ -29,64 +29,64 @@ const BISECT_EXAMPLES: &str = "Examples:
 #[derive(Debug, Args)]
 #[command(after_help = BISECT_EXAMPLES)]
 pub(crate) struct Bisect {
-    /// Older commit, before the change
+    /// Older commit, without the change
     pub(crate) good: String,
 
-    /// Newer commit, after it; better or worse
+    /// Newer commit, with the change; may be better or worse
     pub(crate) bad: String,
 
-    /// Workload that shows it, one
+    /// Workload that shows the change
     #[arg(long, value_name = "NAME")]
     pub(crate) workload: String,
 
-    /// Suite that the workload is of
+    /// Suite of the workload
     #[arg(long, value_name = "SUITE", default_value = "micro")]
     pub(crate) suite: String,
 
     #[command(flatten)]
     pub(crate) sources: SourceWords,
 
-    /// Seeds with which each commit is measured; all must agree that a commit made a difference
+    /// Number of seeds per commit; a commit is a culprit only if all seeds show a difference
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = value_parser!(u64).range(1..=100))]
     pub(crate) seeds: u64,
 
-    /// A step up to this many percent is none [default: a quarter of the difference, at most the metric's own margin]
+    /// Threshold in percent: ignore smaller steps [default: a quarter of the difference, at most the metric's threshold]
     #[arg(long, value_name = "PERCENT", value_parser = margin, allow_negative_numbers = true)]
     pub(crate) margin: Option<f64>,
 
-    /// Measure this many parts of the range first, to see steps that cancel each other
+    /// Measure N parts of the range first, to find steps that cancel each other
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u16).range(1..=1024))]
     pub(crate) parts: u16,
 
-    /// Most runs of a chaotic workload in all: of these each seed is a run, and as many are taken as it needs to be sure
+    /// Run a noisy workload at most N times in total; Marvin stops earlier when the result is certain enough
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = value_parser!(u16).range(20..=50_000))]
     pub(crate) runs: u16,
 
-    /// How much builds of one source differ in a chaotic workload whatever is run: variance, in variances of a run
+    /// Variance between builds of a noisy workload, as a share of the variance between runs
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = share)]
     pub(crate) build_variance: f64,
 
-    /// Do not take what is found back on top of BAD to confirm it
+    /// Do not revert culprits on top of BAD to confirm them
     #[arg(long)]
     pub(crate) no_revert: bool,
 
-    /// Only say what there is to be searched, and what it may cost
+    /// Print the commits to search and the estimated cost, and measure nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// Measure again what was measured already
+    /// Measure again, even if results exist
     #[arg(long)]
     pub(crate) force: bool,
 
-    /// Machines at the same time [default: 2, or 1 on a host with one processor]
+    /// Run up to N machines in parallel [default: 2, or 1 on a host with one processor]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=64))]
     pub(crate) jobs: Option<u16>,
 
-    /// Also write a mail for the list, if something became worse
+    /// Also write a mail for the kernel's lists, if the workload regressed
     #[arg(long, value_name = "FILE")]
     pub(crate) mail: Option<PathBuf>,
 
-    /// Write the report to a file rather than to standard output
+    /// Write the report to a file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -99,22 +99,22 @@ const SERIES_EXAMPLES: &str = "Examples:
 #[derive(Debug, Args)]
 #[command(after_help = SERIES_EXAMPLES)]
 pub(crate) struct Series {
-    /// Commits, OLDER..NEWER: those that NEWER has and OLDER has not; A^..B has A too. Merges count as one
+    /// Commits OLDER..NEWER, along first parents; A^..B includes A
     #[arg(value_name = "RANGE")]
     pub(crate) range: String,
 
     #[command(flatten)]
     pub(crate) measure: Measure,
 
-    /// Seeds: boots and runs that are disturbed on purpose, to see what depends on layout or timing
+    /// Number of boots with different seeds; a seed perturbs layout and timing, to show what depends on them
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = value_parser!(u64).range(1..=1000))]
     pub(crate) seeds: u64,
 
-    /// Differences up to this many percent are no news [default: each metric's own, 1 for the micro suite]
+    /// Threshold in percent: smaller differences count as same [default: that of the metric; 1 for suite micro]
     #[arg(long, value_name = "PERCENT", value_parser = margin, allow_negative_numbers = true)]
     pub(crate) margin: Option<f64>,
 
-    /// Write the table to a file rather than to standard output
+    /// Write the table to a file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }

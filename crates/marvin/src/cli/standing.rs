@@ -1,13 +1,13 @@
-//! The part of the command line for what goes on by itself: watching, working, the queue, marvin.toml.
+//! Commands of continuous operation: `watch`, `work`, `queue`, `config`.
 
 use clap::{Args, Subcommand, value_parser};
 
 /// `marvin config`.
 #[derive(Debug, Clone, Copy, Subcommand)]
 pub(crate) enum Config {
-    /// Say whether marvin.toml makes sense; where not, at which line and column
+    /// Check marvin.toml; print line and column of each mistake
     Check,
-    /// Show what it asks
+    /// Show the settings of marvin.toml
     Show,
     /// Print the JSON schema of marvin.toml, for editors
     Schema,
@@ -22,7 +22,7 @@ const WATCH_EXAMPLES: &str = "Examples:
 #[derive(Debug, Args)]
 #[command(after_help = WATCH_EXAMPLES)]
 pub(crate) struct Watch {
-    /// Stay, and look again so often: 30m, 1h, 1d
+    /// Keep running and check again every TIME: 30m, 1h, 1d
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     pub(crate) every: Option<u64>,
 }
@@ -34,11 +34,11 @@ fn seconds(text: &str) -> Result<u64, String> {
 /// `marvin work`.
 #[derive(Debug, Args)]
 pub(crate) struct Work {
-    /// End when no job is free
+    /// Exit when the queue has no free job
     #[arg(long)]
     pub(crate) once: bool,
 
-    /// Do this one job here, and say in one line what came of it: what a worker starts for each job
+    /// Run this one job and print one line with its result; a worker starts this for each job
     #[arg(long, value_name = "NUMBER", hide = true)]
     pub(crate) carry_out: Option<u64>,
 }
@@ -46,20 +46,20 @@ pub(crate) struct Work {
 /// `marvin queue`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Queue {
-    /// List what waits and runs, in the order in which it is done
+    /// List waiting and running jobs in the order of execution
     List(QueueList),
-    /// Queue a kernel, or queue it again
+    /// Queue or requeue a kernel
     Add(QueueAdd),
-    /// Do not do a job; one that runs is ended
+    /// Cancel a job; Marvin kills a running one
     Cancel {
-        /// Its number
+        /// Job number
         job: u64,
     },
-    /// Put a job elsewhere in the queue
+    /// Move a job in the queue
     Move(QueueMove),
-    /// Show one job in full, and why it is where it is
+    /// Show one job in full and the reason for its position
     Why {
-        /// Its number
+        /// Job number
         job: u64,
     },
 }
@@ -67,7 +67,7 @@ pub(crate) enum Queue {
 /// `marvin queue list`.
 #[derive(Debug, Args)]
 pub(crate) struct QueueList {
-    /// Also those that are over, the newest first
+    /// Also list finished jobs, newest first
     #[arg(long)]
     pub(crate) all: bool,
 }
@@ -83,7 +83,7 @@ pub(crate) struct QueueAdd {
     /// Kernel to measure
     pub(crate) kernel: String,
 
-    /// Tree of marvin.toml that a git: name belongs to
+    /// Tree of marvin.toml for a git: name
     #[arg(long, value_name = "NAME")]
     pub(crate) tree: Option<String>,
 
@@ -91,15 +91,15 @@ pub(crate) struct QueueAdd {
     #[arg(long, value_name = "SUITE", default_value = "micro")]
     pub(crate) suite: String,
 
-    /// Only these workloads or groups of them, separated by commas
+    /// Measure only these workloads or groups, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) workload: Vec<String>,
 
-    /// Seeds, one run each
+    /// Number of seeds; each is one run
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = value_parser!(u64).range(1..=1000))]
     pub(crate) seeds: u64,
 
-    /// Jobs of higher priority are done first; plans have 100 unless told
+    /// Priority: higher runs first; plans have 100 by default
     #[arg(long, value_name = "N", default_value_t = 200, allow_negative_numbers = true)]
     pub(crate) priority: i64,
 }
@@ -107,9 +107,9 @@ pub(crate) struct QueueAdd {
 /// `marvin queue move`.
 #[derive(Debug, Args)]
 pub(crate) struct QueueMove {
-    /// Its number
+    /// Job number
     pub(crate) job: u64,
 
-    /// Where to: first, last, or a priority
+    /// New position: first, last, or a priority
     pub(crate) place: String,
 }
