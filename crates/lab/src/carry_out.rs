@@ -275,7 +275,8 @@ impl Shared<'_> {
         }
         drop(boot);
         let workload = unit.job_name(item.job).to_owned();
-        notify(Event::Done { version: unit.build.version.clone(), replicate: unit.replicate, workload });
+        let (build, version, value) = (unit.build.id.clone(), unit.build.version.clone(), unit.value(item.job));
+        notify(Event::Done { build, version, replicate: unit.replicate, workload, value });
         if unit.finish_one() {
             self.keep(unit)?;
             unit.release()?;

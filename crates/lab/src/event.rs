@@ -1,6 +1,6 @@
 //! What happens while a plan is carried out: one typed stream that progress bars, logs and journals read.
 
-use model::{RunId, SubjectFailure};
+use model::{BuildId, RunId, SubjectFailure};
 
 use crate::Estimate;
 
@@ -43,12 +43,16 @@ pub enum Event {
     },
     /// A job is done.
     Done {
+        /// The build.
+        build: BuildId,
         /// The build's version.
         version: String,
         /// The replicate.
         replicate: u64,
         /// The workload.
         workload: String,
+        /// Its value, where it is of one workload and completed.
+        value: Option<f64>,
     },
     /// There is no profile: of a workload, or of any of a build's.
     NoProfile {

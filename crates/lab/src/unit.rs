@@ -100,6 +100,15 @@ impl<'a> Unit<'a> {
         self.first(job).map_or("environment", Workload::job_name)
     }
 
+    /// Returns the value that a job gave, where it brings one workload.
+    pub(crate) fn value(&self, job: usize) -> Option<f64> {
+        let mut brought = self.brought(job);
+        let (place, _) = brought.next().filter(|_| brought.next().is_none())?;
+        let progress = self.progress();
+        let result = progress.results.iter().find(|(at, _)| *at == place).map(|(_, result)| result)?;
+        report::run_value(result, self.berth.machine.capabilities()).ok().map(|of| of.value)
+    }
+
     /// Returns the workloads that a job brings, with their places.
     pub(crate) fn brought(&self, job: usize) -> impl Iterator<Item = (usize, &Workload)> {
         let group = job.checked_sub(1).and_then(|n| self.groups.get(n)).into_iter().flatten();

@@ -9,6 +9,7 @@ mod exit;
 mod export;
 mod home;
 mod progress;
+mod rows;
 mod series;
 
 use std::io::Write;

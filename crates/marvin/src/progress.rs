@@ -1,12 +1,14 @@
 //! Progress on standard error: a bar on a terminal, lines elsewhere, nothing when told to be quiet.
 
 use std::io::IsTerminal;
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Mutex, Once, PoisonError};
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kernel::Step;
 use lab::{Estimate, Event};
+use signal_hook::consts::SIGINT;
+use signal_hook::iterator::Signals;
 
 use crate::say;
 
@@ -16,13 +18,52 @@ pub(crate) enum Progress {
     /// On a terminal.
     Bar(ProgressBar, Mutex<Option<Estimate>>),
     /// In a pipe or a log.
-    Lines,
+    Lines(Mutex<Share>),
     /// Not at all.
     Quiet,
 }
 
+/// How much of the jobs is done, for logs.
+#[derive(Debug)]
+pub(crate) struct Share {
+    jobs: usize,
+    done: usize,
+    begun: Instant,
+    said: Instant,
+    estimate: Option<Estimate>,
+}
+
+/// 128 and the number of SIGINT, as shells have it.
+const INTERRUPTED: i32 = 130;
+/// How often a log is told how much is done.
+const PERIOD: Duration = Duration::from_secs(10);
+
+impl Default for Share {
+    fn default() -> Self {
+        Self { jobs: 0, done: 0, begun: Instant::now(), said: Instant::now(), estimate: None }
+    }
+}
+
+impl Share {
+    /// Counts one more job; returns a line where the last one was long ago.
+    fn count(&mut self, now: Instant) -> Option<String> {
+        self.done += 1;
+        if now.duration_since(self.said) < PERIOD || self.jobs == 0 {
+            return None;
+        }
+        self.said = now;
+        let (done, jobs) = (self.done as u64, self.jobs as u64);
+        let begun_s = now.duration_since(self.begun).as_secs_f64();
+        let left = self.estimate.filter(|_| done < jobs).map(|of| lab::remaining_s(&of, done, jobs, begun_s));
+        let left = left.map_or_else(String::new, |left| format!(", about {} left", span(left)));
+        Some(format!("{} % ({done} of {jobs} jobs){left}", 100 * done / jobs))
+    }
+}
+
 impl Progress {
     pub(crate) fn new(quiet: bool) -> Self {
+        static INTERRUPTIBLE: Once = Once::new();
+        INTERRUPTIBLE.call_once(say_when_interrupted);
         if quiet {
             Self::Quiet
         } else if std::io::stderr().is_terminal() {
@@ -30,7 +71,7 @@ impl Progress {
             bar.enable_steady_tick(Duration::from_millis(200));
             Self::Bar(bar, Mutex::default())
         } else {
-            Self::Lines
+            Self::Lines(Mutex::default())
         }
     }
 
@@ -66,7 +107,7 @@ impl Progress {
             Event::BootFailed { version, replicate, failure } => {
                 self.line(&format!("{version}, seed {replicate}: {} ({} stage)", failure.reason, failure.stage));
             }
-            Event::Done { version, replicate, workload } => {
+            Event::Done { version, replicate, workload, .. } => {
                 self.done(&format!("{version} seed {replicate} {workload}"));
             }
             Event::NoProfile { version, workload, why } => {
@@ -120,9 +161,12 @@ impl Progress {
             (jobs, reused) => self.message(&format!("{jobs} jobs; {reused} results are there already")),
         }
         if let Self::Bar(bar, _) = self {
-            let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} {prefix}{msg}");
+            let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} {prefix}{wide_msg}");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar.set_length(jobs as u64);
+        }
+        if let Self::Lines(share) = self {
+            *share.lock().unwrap_or_else(PoisonError::into_inner) = Share { jobs, ..Share::default() };
         }
     }
 
@@ -142,9 +186,17 @@ impl Progress {
             *estimate.lock().unwrap_or_else(PoisonError::into_inner) = Some(*of);
             bar.set_prefix(format!("(about {} left) ", span(seconds)));
         }
+        if let Self::Lines(share) = self {
+            share.lock().unwrap_or_else(PoisonError::into_inner).estimate = Some(*of);
+        }
     }
 
     fn done(&self, what: &str) {
+        if let Self::Lines(share) = self
+            && let Some(line) = share.lock().unwrap_or_else(PoisonError::into_inner).count(Instant::now())
+        {
+            say(&line);
+        }
         if let Self::Bar(bar, estimate) = self {
             bar.set_message(what.to_owned());
             bar.inc(1);
@@ -160,7 +212,7 @@ impl Progress {
     fn line(&self, text: &str) {
         match self {
             Self::Bar(bar, _) => bar.println(text),
-            Self::Lines => say(text),
+            Self::Lines(_) => say(text),
             Self::Quiet => {}
         }
     }
@@ -169,10 +221,22 @@ impl Progress {
     fn message(&self, text: &str) {
         match self {
             Self::Bar(bar, _) => bar.set_message(text.to_owned()),
-            Self::Lines => say(text),
+            Self::Lines(_) => say(text),
             Self::Quiet => {}
         }
     }
+}
+
+/// Ends the program on Ctrl-C with what to do next. What it measured is stored, and children do not outlive it.
+fn say_when_interrupted() {
+    // Without a handler Ctrl-C ends the program just the same, in silence.
+    let Ok(mut signals) = Signals::new([SIGINT]) else { return };
+    std::thread::spawn(move || {
+        if signals.forever().next().is_some() {
+            say("\ninterrupted; repeat the command to continue");
+            std::process::exit(INTERRUPTED);
+        }
+    });
 }
 
 /// Returns a time as people say it: `40 s`, `3 min`, `2 h 5 min`.
@@ -188,7 +252,23 @@ pub(crate) fn span(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::span;
+    use std::time::{Duration, Instant};
+
+    use lab::Estimate;
+
+    use super::{Share, span};
+
+    #[test]
+    fn a_log_says_the_share_every_ten_seconds() {
+        let start = Instant::now();
+        let estimate = Some(Estimate { seconds: 100.0, known: 1, guessed: 0 });
+        let mut share = Share { jobs: 40, done: 0, begun: start, said: start, estimate };
+        let mut said = |seconds| share.count(start + Duration::from_secs(seconds));
+        assert_eq!([said(1), said(9)], [None, None]);
+        insta::assert_snapshot!(said(10).unwrap(), @"7 % (3 of 40 jobs), about 2 min left");
+        assert_eq!(said(19), None);
+        insta::assert_snapshot!(said(20).unwrap(), @"12 % (5 of 40 jobs), about 2 min left");
+    }
 
     #[test]
     fn times_are_said_as_people_say_them() {

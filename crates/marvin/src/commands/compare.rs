@@ -11,6 +11,7 @@ use crate::answer::Answer;
 use crate::cli::{Arguments, Compare, Format, Write};
 use crate::exit::{Exit, WrongInput};
 use crate::progress::Progress;
+use crate::rows::Rows;
 
 pub(crate) fn compare(arguments: &Arguments, command: &Compare) -> anyhow::Result<Exit> {
     let measure = &command.measure;
@@ -23,7 +24,11 @@ pub(crate) fn compare(arguments: &Arguments, command: &Compare) -> anyhow::Resul
     let seeds: Vec<u64> = (1..=if command.quick { 1 } else { command.seeds }).collect();
     prepare(&lab, &workloads, &progress)?;
     let plan = plan(measure, &builds, &suite, &workloads, &seeds);
-    let runs = measured(&lab, plan, &|event| progress.event(&event))?;
+    let rows = Rows::new(&builds, &workloads, seeds[0]);
+    let runs = measured(&lab, plan, &|event| {
+        progress.event(&event);
+        rows.whole(&event).iter().for_each(|row| progress.say(row));
+    })?;
     progress.end();
     let machines = lab.machines(&workloads)?;
     let sides: Vec<Side<'_>> = builds

@@ -159,7 +159,7 @@ fn done(arguments: &Arguments, job: &QueuedJob) -> anyhow::Result<Came> {
     // In the home, as the queue is.
     let lab = open_lab(arguments, LabSettings { tools, sources, ..LabSettings::default() })?;
     // Lines, as they go into the job's log.
-    let progress = Progress::Lines;
+    let progress = Progress::Lines(std::sync::Mutex::default());
     let build = super::measure::build(&lab, &work.kernel, &progress)?;
     super::measure::prepare(&lab, &workloads, &progress)?;
     let plan = Plan {

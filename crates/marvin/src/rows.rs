@@ -1,0 +1,92 @@
+//! Rows of a comparison while it is measured: what one seed says, before the table says what all say.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lab::Event;
+use model::{Build, BuildId, Direction, Workload};
+use report::difference_percent;
+use report::render::number::{signed_percent, value};
+
+const NAME: usize = 18;
+const VALUE: usize = 12;
+
+/// Values of the first seed, as far as they are there.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    /// The base first.
+    builds: Vec<(BuildId, String)>,
+    directions: HashMap<String, Direction>,
+    seed: u64,
+    values: Mutex<HashMap<(String, BuildId), f64>>,
+}
+
+impl Rows {
+    pub(crate) fn new(builds: &[Build], workloads: &[Arc<Workload>], seed: u64) -> Self {
+        let direction = |workload: &Arc<Workload>| (workload.name.to_string(), workload.metric.direction);
+        Self {
+            builds: builds.iter().map(|build| (build.id.clone(), build.version.clone())).collect(),
+            directions: workloads.iter().map(direction).collect(),
+            seed,
+            values: Mutex::default(),
+        }
+    }
+
+    /// Returns the rows that a value makes whole: one of a new kernel, or all when the base's comes last.
+    pub(crate) fn whole(&self, event: &Event) -> Vec<String> {
+        let Event::Done { build, replicate, workload, value: Some(value), .. } = event else {
+            return Vec::new();
+        };
+        let (Some(direction), Some((base, news))) = (self.directions.get(workload), self.builds.split_first()) else {
+            return Vec::new();
+        };
+        if *replicate != self.seed {
+            return Vec::new();
+        }
+        let mut values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
+        values.insert((workload.clone(), build.clone()), *value);
+        let of = |build: &BuildId| values.get(&(workload.clone(), build.clone())).copied();
+        let Some(old) = of(&base.0) else {
+            return Vec::new();
+        };
+        let told = news.iter().filter(|(id, _)| *build == base.0 || id == build);
+        told.filter_map(|(id, version)| Some(self.row(workload, *direction, old, of(id)?, version))).collect()
+    }
+
+    fn row(&self, workload: &str, direction: Direction, old: f64, new: f64, version: &str) -> String {
+        let (base, new_text) = (value(old, VALUE), value(new, VALUE));
+        let difference = difference_percent(direction, old, new).map_or_else(String::new, signed_percent);
+        let of = if self.builds.len() > 2 { format!("  {version}") } else { String::new() };
+        format!("{workload:<NAME$} {base:>VALUE$} {new_text:>VALUE$} {difference:>9}  seed {}{of}", self.seed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lab::Event;
+    use model::BuildId;
+
+    use super::Rows;
+
+    fn done(build: &BuildId, replicate: u64, workload: &str, value: Option<f64>) -> Event {
+        Event::Done { build: build.clone(), version: String::new(), replicate, workload: workload.to_owned(), value }
+    }
+
+    #[test]
+    fn a_row_is_shown_when_both_sides_are_measured() {
+        let ids = ["a", "b", "c"].map(|digit| BuildId::from_hex(&digit.repeat(64)).unwrap());
+        let rows = Rows {
+            builds: ids.iter().map(|id| (id.clone(), "6.12".to_owned())).collect(),
+            directions: [("getppid".to_owned(), model::Direction::LowerIsBetter)].into(),
+            seed: 1,
+            values: std::sync::Mutex::default(),
+        };
+        assert!(rows.whole(&done(&ids[1], 1, "getppid", Some(110.0))).is_empty(), "no base yet");
+        let line = rows.whole(&done(&ids[0], 1, "getppid", Some(100.0)));
+        insta::assert_snapshot!(line.join("\n"), @"getppid                  100.00       110.00   -10.00%  seed 1  6.12");
+        assert_eq!(rows.whole(&done(&ids[2], 1, "getppid", Some(100.0))).len(), 1);
+        assert!(rows.whole(&done(&ids[2], 2, "getppid", Some(100.0))).is_empty(), "another seed");
+        assert!(rows.whole(&done(&ids[2], 1, "getppid", None)).is_empty(), "no value");
+        assert!(rows.whole(&done(&ids[2], 1, "environment", Some(1.0))).is_empty(), "no row");
+    }
+}
