@@ -7,7 +7,7 @@ use stats::Span;
 
 use super::changes::{Basis, Change};
 use super::gather::History;
-use super::series::Key;
+use super::series::{Key, Series};
 
 /// Changes that may have one cause.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +33,10 @@ pub struct Member {
     pub verdict: Verdict,
     /// How much; positive is better. None where it fails.
     pub difference_percent: Option<f64>,
+    /// The levels before and after, which the difference is between.
+    pub levels: Option<(f64, f64)>,
+    /// The kernel that the old level is taken from, and the first one that surely has the change.
+    pub between: (usize, usize),
     /// The logarithm of how many times better.
     pub effect: f64,
     /// What it rests on.
@@ -59,6 +63,12 @@ impl Alert {
     #[must_use]
     pub fn is_boot(&self) -> bool {
         self.worse().any(|member| member.basis == Basis::NoBoot)
+    }
+
+    /// Tells whether no change for the worse rests on more than one seed: it may be the layout of memory.
+    #[must_use]
+    pub fn rests_on_one_seed(&self) -> bool {
+        self.worse().all(|member| member.basis == Basis::EverySeed { seeds: 1 })
     }
 
     /// Returns how much worse all of it is together: what alerts are ordered by.
@@ -91,7 +101,7 @@ fn of_track(history: &History, track: &str, line: Line) -> Vec<Alert> {
             let before = place.get(&series.before(change).kernel).copied();
             if let (Some(before), Some(at)) = (before, kernel(change.at)) {
                 spans.push(Span::new(before + 1, at));
-                members.push(member(key, change, change.went_away.map(|point| series.points[point].kernel)));
+                members.push(member(key, series, change));
             }
         }
     }
@@ -104,7 +114,8 @@ fn of_track(history: &History, track: &str, line: Line) -> Vec<Alert> {
     stats::groups(&spans).into_iter().map(alert).collect()
 }
 
-fn member(key: &Key, change: &Change, gone: Option<usize>) -> Member {
+fn member(key: &Key, series: &Series, change: &Change) -> Member {
+    let kernel = |point: usize| series.points[point].kernel;
     // The sign is the verdict's: which way of the numbers is good is no matter any more. What has no ratio, because it fails
     // or costs nothing, weighs as much as a factor of e.
     let ratio =
@@ -115,7 +126,9 @@ fn member(key: &Key, change: &Change, gone: Option<usize>) -> Member {
         effect: if change.verdict == Verdict::Worse { -size } else { size },
         verdict: change.verdict.clone(),
         difference_percent: change.difference_percent,
+        levels: change.levels,
+        between: (kernel(change.reference), kernel(change.at)),
         basis: change.basis,
-        gone,
+        gone: change.went_away.map(kernel),
     }
 }

@@ -34,6 +34,8 @@ pub struct Change {
     pub earliest: usize,
     /// The first point that surely has it.
     pub at: usize,
+    /// The point that the old level is taken from; of a level of medians the last point on it.
+    pub reference: usize,
     /// Better or worse.
     pub verdict: Verdict,
     /// How much, from the old level to the new one; positive is better. None where it fails.
@@ -77,6 +79,7 @@ fn failures(series: &Series) -> Vec<Change> {
                 changes.push(Change {
                     earliest: good + 1,
                     at: n,
+                    reference: good,
                     verdict: Verdict::Worse,
                     difference_percent: None,
                     levels: None,
@@ -115,6 +118,7 @@ fn steps(series: &Series, seen: &[usize]) -> Vec<Change> {
                 changes.push(Change {
                     earliest: after(seen, same),
                     at: now,
+                    reference,
                     verdict: pair.compared.verdict,
                     difference_percent: pair.compared.difference_percent,
                     levels: Some((level(reference), level(now))),
@@ -147,6 +151,7 @@ fn levels(series: &Series, seen: &[usize]) -> Vec<Change> {
         Some(Change {
             earliest: seen[change.span.earliest.max(1)],
             at: seen[change.span.latest],
+            reference: seen[change.span.earliest.max(1) - 1],
             verdict: if difference_percent > 0.0 { Verdict::Better } else { Verdict::Worse },
             difference_percent: Some(difference_percent),
             levels: Some(levels),

@@ -64,6 +64,37 @@ pub fn hunt(history: &History, alert: &Alert, debian: &str) -> Option<Hunt> {
     })
 }
 
+/// Returns the command that measures the worst of an alert again, in any home: the kernel that the old level is taken from, and
+/// the first one with the change, with more seeds where there was one. None where other hosts do not have the kernels or the
+/// workload.
+pub(crate) fn reproducer(history: &History, alert: &Alert) -> Option<String> {
+    let worst = alert.worse().next()?;
+    if history.machines()[worst.key.machine].capabilities().foreign {
+        return None;
+    }
+    let seeds = match worst.basis {
+        Basis::EverySeed { seeds: 1 } => Basis::EverySeed { seeds: SEEDS_MAX },
+        basis => basis,
+    };
+    let options = options(&Member { basis: seeds, ..worst.clone() })?;
+    let (old, new) = worst.between;
+    let [old, new] = [old, new].map(|kernel| &history.kernel(kernel).build);
+    let (old_name, new_name) = (name_anywhere(old)?, name_anywhere(new)?);
+    let tree = if [&old_name, &new_name].iter().any(|name| name.starts_with("git:")) { " --tree TREE" } else { "" };
+    let config = [new, old].into_iter().find_map(|build| Some(place(build, "")?.config));
+    let config = config.map_or_else(String::new, |config| format!(" --config {config}"));
+    Some(plain(&format!("marvin compare {old_name} {new_name}{tree}{config} {options}")))
+}
+
+/// Returns a name that means this build on every host: a whole package, a commit, a source package.
+fn name_anywhere(build: &Build) -> Option<String> {
+    match (&build.name, &build.origin) {
+        (KernelName::Deb(_), Origin::Package { .. }) | (KernelName::DebSrc(_), _) => Some(build.exact_name()),
+        (KernelName::Git(_), _) => Some(format!("git:{}", place(build, "")?.revision)),
+        _ => None,
+    }
+}
+
 fn command(good: &Place, bad: &Place, options: &str) -> String {
     let Place { tree, config, .. } = bad;
     let tree =

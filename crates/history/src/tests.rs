@@ -357,8 +357,7 @@ fn an_alert_as_a_mail() {
     let history = taken(&lab());
     let decisions = [decided("6.1.190", "6.12.9", Triage::Real)];
     let all = triaged(&history, alerts(&history, Line::All), &decisions);
-    let mails: Vec<String> =
-        all.iter().filter_map(|one| alert_mail(&history, one, "marvin alerts --mail 6.12.9", &[])).collect();
+    let mails: Vec<String> = all.iter().filter_map(|one| alert_mail(&history, one, &[])).collect();
     let worse = all.iter().filter(|one| one.alert.worse().next().is_some()).count();
     assert_eq!(mails.len(), worse, "what became better needs no mail");
     let mails = mails.join("\n====\n\n");
@@ -375,6 +374,38 @@ fn a_history_as_json() {
 
 #[test]
 fn what_a_terminal_would_obey_does_not_reach_it() {
+/// Kernels over which faults creep within the margin before they cost more, with so many seeds.
+fn creeping(seeds: &[u64]) -> History {
+    let costs = [("6.1.170", 330.0), ("6.1.192", 332.0), ("6.12.100", 345.0)];
+    let subjects = costs.map(|(version, cost)| {
+        Subject::new(self::build("deb:6.12", version), seeds, &[("fault-anon", Ending::Cost(cost, 0.0))])
+    });
+    taken(&subjects)
+}
+
+#[test]
+fn alert_mail_has_the_figures_of_the_alert() {
+    let history = creeping(&[1, 2, 3]);
+    let all = triaged(&history, alerts(&history, Line::All), &[]);
+    let text = alerts_text(&history, &all, "", &[], &Styles::plain());
+    let mail = alert_mail(&history, &all[0], &[]).unwrap();
+    let difference = text.split_whitespace().find(|word| word.ends_with('%')).unwrap();
+    assert_eq!(mail.matches('%').count(), mail.matches(difference.trim_start_matches('-')).count(), "{mail}");
+    assert!(mail.starts_with("To: regressions@") && mail.contains("Subject: [REGRESSION] "), "{mail}");
+    assert!(!mail.contains("marvin alerts") && mail.contains("  marvin compare deb:linux-image-6.1.170"), "{mail}");
+}
+
+#[test]
+fn alert_mail_of_one_seed_addresses_no_list() {
+    let history = creeping(&[1]);
+    let all = triaged(&history, alerts(&history, Line::All), &[]);
+    let mail = alert_mail(&history, &all[0], &[]).unwrap();
+    for absent in ["To:", "lists.linux.dev", "[REGRESSION]", "#regzbot"] {
+        assert!(!mail.contains(absent), "{absent}: {mail}");
+    }
+    assert!(mail.contains("one seed only") && mail.contains("--seeds 5"), "{mail}");
+}
+
     let mut subject = kernel("6.1\x1b[2J", &[("getppid", Ending::Unsupported("\x1b]0;x\x07"))]);
     subject.runs[0].results[0].workload = "\x1b[31mred".to_owned();
     let history = taken(&[subject]);
@@ -394,7 +425,7 @@ proptest! {
         let history = taken(&[of(format!("6.1{word}"), cost / 4.0), of(format!("6.12{word}"), cost)]);
         let decided = Decision { note: word.clone(), ..decided("6.1", "6.99", Triage::Real) };
         for one in triaged(&history, alerts(&history, Line::All), &[decided]) {
-            let mail = alert_mail(&history, &one, "marvin alerts --mail x", &[]).unwrap_or_default();
+            let mail = alert_mail(&history, &one, &[]).unwrap_or_default();
             prop_assert_eq!(mail.lines().find(|line| line.chars().count() > 80), None);
         }
     }

@@ -1,7 +1,6 @@
 //! An alert as a mail to the lists: plain text of at most 80 columns, and nothing in it that was not measured.
 
 use model::Verdict;
-use report::difference_percent;
 use report::label::cut_middle;
 use report::plain::plain;
 use report::render::layout::{Page, WIDTH, command_lines};
@@ -9,6 +8,7 @@ use report::render::mail::{REGRESSIONS, head};
 use report::render::number::{count, percent, value};
 
 use super::text::{certainty, change_size};
+use crate::hunt::reproducer;
 use crate::{Alert, Found, History, Hunt, Member, Triaged, found_of, hunt};
 
 /// The most series that a mail has in its table; the others are counted.
@@ -22,37 +22,50 @@ const NAME: usize = 30;
 const VALUE: usize = 17;
 const PERCENT: usize = 11;
 
-/// Renders an alert as a mail; nothing where nothing is worse. `command` shows it again; `found` is what bisections found.
+/// What stands above a mail about one seed.
+const DRAFT: &str = "This is a draft that addresses no list: one seed only, so the layout of memory may be the cause. Measure \
+                     more seeds first; the command is below.";
+
+/// Renders an alert as a mail; nothing where nothing is worse. `found` is what bisections found.
+///
+/// It addresses the lists for regressions, unless all that is worse rests on one seed.
 #[must_use]
-pub fn alert_mail(history: &History, triaged: &Triaged, command: &str, found: &[Found]) -> Option<String> {
+pub fn alert_mail(history: &History, triaged: &Triaged, found: &[Found]) -> Option<String> {
     let alert = &triaged.alert;
     let worst = alert.worse().next()?;
+    let is_draft = alert.rests_on_one_seed();
     let [after, at] = [alert.after, alert.at].map(|kernel| plain(&history.kernel(kernel).title));
     let others = alert.worse().count() - 1;
     let and = if others > 0 { format!(" and {}", count(others, "other")) } else { String::new() };
-    let size = match difference(history, alert, worst) {
+    let size = match worst.difference_percent {
         Some(difference) => format!("{}% worse", percent(difference.abs(), PERCENT)),
         None => change_size(None, worst.basis),
     };
-    let subject = format!("[REGRESSION] {}{and}: {size} between {after} and {at}", plain(&worst.key.workload));
+    let subject = format!("{}{and}: {size} between {after} and {at}", plain(&worst.key.workload));
     let mut page = Page::default();
-    for line in head(&[("To", REGRESSIONS), ("Subject", &subject)]).lines() {
+    let head = if is_draft {
+        head(&[("Subject", &subject)])
+    } else {
+        head(&[("To", REGRESSIONS), ("Subject", &format!("[REGRESSION] {subject}"))])
+    };
+    for line in head.lines() {
         page.line(line);
     }
     page.blank();
+    if is_draft {
+        page.words(0, DRAFT);
+        page.blank();
+    }
     page.line("Hi,");
     page.blank();
     page.words(0, &opening(alert, &after, &at));
     page.blank();
-    table(&mut page, history, alert, &after, &at);
+    table(&mut page, history, alert);
     observations(&mut page, history, triaged, found);
     page.blank();
     machines(&mut page, history, alert);
-    page.blank();
-    page.line("To see it:");
-    page.blank();
-    for line in command_lines(command, WIDTH - 4) {
-        page.line(format!("  {line}"));
+    if let Some(command) = reproducer(history, alert) {
+        commands(&mut page, "To measure it again:", &[command]);
     }
     match hunt(history, alert, DEBIAN) {
         Some(Hunt::Command(command)) => commands(&mut page, "To find the commit:", &[command]),
@@ -61,7 +74,7 @@ pub fn alert_mail(history: &History, triaged: &Triaged, command: &str, found: &[
         }
         Some(Hunt::Nowhere(_)) | None => {}
     }
-    if let Some(range) = introduced(history, alert) {
+    if let Some(range) = introduced(history, alert).filter(|_| !is_draft) {
         page.blank();
         page.line(format!("#regzbot introduced: {range}"));
     }
@@ -88,43 +101,37 @@ fn opening(alert: &Alert, after: &str, at: &str) -> String {
     )
 }
 
-fn table(page: &mut Page, history: &History, alert: &Alert, after: &str, at: &str) {
-    let heads = [after, at].map(|title| cut_middle(title, VALUE));
-    page.line(format!("{:NAME$} {:>VALUE$} {:>VALUE$} {:>PERCENT$}", "", heads[0], heads[1], "difference"));
+fn table(page: &mut Page, history: &History, alert: &Alert) {
+    page.line(format!("{:NAME$} {:>VALUE$} {:>VALUE$} {:>PERCENT$}", "", "before", "after", "difference"));
     for member in alert.worse().take(SHOWN_MAX) {
-        page.line(row(history, alert, member).trim_end());
+        page.line(row(history, member).trim_end());
     }
     let more = alert.worse().count().saturating_sub(SHOWN_MAX);
     if more > 0 {
         page.words(0, &format!("and {more} more"));
     }
     page.blank();
-    page.words(0, "Medians over the seeds; positive is better.");
+    page.words(0, "Levels before and after the change, of medians over the seeds; positive is better.");
 }
 
-/// The values are those of the last kernel without the change and the first one that surely has it, where both have one.
-fn row(history: &History, alert: &Alert, member: &Member) -> String {
-    let number = |kernel| numeric(history, member, kernel).map_or_else(|| "-".to_owned(), |n| value(n, VALUE));
+/// The values are the levels that the alert's difference is between; of what fails, that of the last kernel that did not.
+fn row(history: &History, member: &Member) -> String {
+    let (before, after) = match member.levels {
+        Some((before, after)) => (Some(before), Some(after)),
+        None => (numeric(history, member, member.between.0), numeric(history, member, member.between.1)),
+    };
+    let number = |level: Option<f64>| level.map_or_else(|| "-".to_owned(), |n| value(n, VALUE));
     let name = cut_middle(&plain(&member.key.workload), NAME);
-    let difference = match difference(history, alert, member) {
+    let difference = match member.difference_percent {
         Some(difference) => format!("{}%", percent(difference, PERCENT - 1)),
         None => change_size(None, member.basis),
     };
-    format!("{name:<NAME$} {:>VALUE$} {:>VALUE$} {difference:>PERCENT$}", number(alert.after), number(alert.at))
+    format!("{name:<NAME$} {:>VALUE$} {:>VALUE$} {difference:>PERCENT$}", number(before), number(after))
 }
 
 fn numeric(history: &History, member: &Member, kernel: usize) -> Option<f64> {
     let (_, series) = history.series().find(|(key, _)| **key == member.key)?;
     series.point(kernel)?.value
-}
-
-/// Returns how far the two values that the mail shows are apart: a reader works it out again. The change itself, which stands
-/// between levels of several kernels, only where one has no value.
-fn difference(history: &History, alert: &Alert, member: &Member) -> Option<f64> {
-    let shown = numeric(history, member, alert.after).zip(numeric(history, member, alert.at));
-    let series = history.series().find(|(key, _)| **key == member.key).map(|(_, series)| series);
-    let apart = series.zip(shown).and_then(|(s, (after, at))| difference_percent(s.metric.direction, after, at));
-    apart.or(member.difference_percent)
 }
 
 fn observations(page: &mut Page, history: &History, triaged: &Triaged, found: &[Found]) {
@@ -135,7 +142,7 @@ fn observations(page: &mut Page, history: &History, triaged: &Triaged, found: &[
         facts.push(format!(
             "The worst is {}: {}{}.",
             plain(&worst.key.workload),
-            change_size(difference(history, alert, worst), worst.basis),
+            change_size(worst.difference_percent, worst.basis),
             certainty(worst.basis).map_or_else(String::new, |words| format!(" ({words})"))
         ));
     }
@@ -145,11 +152,7 @@ fn observations(page: &mut Page, history: &History, triaged: &Triaged, found: &[
         .filter(|member| member.verdict == Verdict::Better && member.gone.is_none())
         .take(SHOWN_MAX)
         .map(|member| {
-            format!(
-                "{} ({})",
-                plain(&member.key.workload),
-                change_size(difference(history, alert, member), member.basis)
-            )
+            format!("{} ({})", plain(&member.key.workload), change_size(member.difference_percent, member.basis))
         })
         .collect();
     if !better.is_empty() {
@@ -192,7 +195,12 @@ fn machines(page: &mut Page, history: &History, alert: &Alert) {
             page.words(9, "The numbers are exact: the same kernel gives them again.");
         }
     }
-    for kernel in [alert.after, alert.at] {
+    // What the old level of the worst is taken from is an older kernel where the series crept.
+    let mut kernels = vec![alert.after, alert.at];
+    if let Some(worst) = alert.worse().next().filter(|worst| !kernels.contains(&worst.between.0)) {
+        kernels.insert(0, worst.between.0);
+    }
+    for kernel in kernels {
         let build = &history.kernel(kernel).build;
         page.hanging("Kernel:  ", &format!("{}, {}", plain(&build.version), plain(&build.origin.to_string())));
     }

@@ -21,13 +21,15 @@ pub(crate) fn alerts(arguments: &Arguments, command: &cli::Alerts) -> anyhow::Re
     }
     if let Some(name) = &command.mail {
         let one = named(&found, name)?;
-        let reproducer = format!("marvin alerts --mail {}", one.alert.name);
-        let Some(mail) = alert_mail(&snapshot.history, one, &reproducer, &snapshot.found) else {
+        let Some(mail) = alert_mail(&snapshot.history, one, &snapshot.found) else {
             return Err(
                 WrongInput(format!("nothing is worse with {}: there is nothing to write", one.alert.name)).into()
             );
         };
         answer.write(&mail)?;
+        if one.alert.rests_on_one_seed() {
+            say("note: one seed only: the mail addresses no list; measure more seeds before you send it");
+        }
         return Ok(if one.is_open() { Exit::Worse } else { Exit::Fine });
     }
     let is_open = found.iter().any(Triaged::is_open);
