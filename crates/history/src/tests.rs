@@ -284,7 +284,8 @@ fn a_decision_holds_for_its_kernels_and_for_narrower_ranges() {
     assert!(!of(&[decided("6.1.100", "6.12.101", Triage::TradeOff)]).is_open());
     assert!(of(&[decided("6.12.9", "6.12.101", Triage::Apparent)]).decided.is_none());
     let changed = [decided("6.1.190", "6.12.9", Triage::Ignored), decided("6.1.190", "6.12.9", Triage::Real)];
-    assert_eq!(of(&changed).decided.unwrap().triage, Triage::Real);
+    assert_eq!(of(&changed).decided.as_ref().unwrap().triage, Triage::Real);
+    assert!(!of(&changed).is_open() && of(&changed).needs_commit(), "who confirmed it has looked at it");
     let less = Decision { worse: 0, ..decided("6.1.190", "6.12.9", Triage::Ignored) };
     assert!(of(std::slice::from_ref(&less)).is_open());
     assert_eq!(of(&[less]).more_since(), 1);

@@ -1,6 +1,6 @@
 //! Alerts with what people decided about them.
 
-use model::{Decision, Release};
+use model::{Decision, Release, Triage};
 
 use super::alerts::Alert;
 use super::gather::History;
@@ -15,12 +15,18 @@ pub struct Triaged {
 }
 
 impl Triaged {
-    /// Tells whether somebody should look at it: something is worse, and nobody said that it may stay so.
+    /// Tells whether somebody should look at it: something is worse, and no decision covers it.
     #[must_use]
     pub fn is_open(&self) -> bool {
         let grew = self.decided.as_ref().is_some_and(|decided| self.alert.worse().count() > decided.worse);
-        let is_open = self.decided.as_ref().is_none_or(|decided| decided.triage.is_open());
-        self.alert.worse().next().is_some() && (is_open || grew)
+        self.alert.worse().next().is_some() && (self.decided.is_none() || grew)
+    }
+
+    /// Tells whether its commit is still to be found: it is open, or a regression that was confirmed.
+    #[must_use]
+    pub fn needs_commit(&self) -> bool {
+        let is_real = self.decided.as_ref().is_some_and(|decided| decided.triage == Triage::Real);
+        self.is_open() || (is_real && self.alert.worse().next().is_some())
     }
 
     /// Returns how many series became worse since the decision.

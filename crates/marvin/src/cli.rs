@@ -629,7 +629,7 @@ pub(crate) struct Alerts {
 /// `marvin triage`.
 #[derive(Debug, Args)]
 #[command(after_help = "Outcomes:
-  real        real regression without a benefit; the alert stays open
+  real        real regression without a benefit
   apparent    the older kernel did too little, or the measurement misleads
   trade-off   another improvement is worth it
   fixed       a later kernel fixes it

@@ -57,12 +57,6 @@ impl Triage {
             Self::Ignored => "ignored",
         }
     }
-
-    /// Tells whether somebody still has to do something about it.
-    #[must_use]
-    pub fn is_open(self) -> bool {
-        matches!(self, Self::Real)
-    }
 }
 
 impl FromStr for Triage {

@@ -221,7 +221,7 @@ pub fn alerts_text(history: &History, alerts: &[Triaged], debian: &str, found: &
         for found in &answers {
             page.hanging("  ", &format!("{}.", found.words()));
         }
-        if triaged.is_open() && answers.is_empty() {
+        if triaged.needs_commit() && answers.is_empty() {
             hunted(&mut page, hunt(history, &triaged.alert, debian));
         }
     }

@@ -93,6 +93,16 @@ fn what_got_worse_is_told_decided_and_quiet_then() {
 }
 
 #[test]
+fn confirmed_regression_is_no_longer_open() {
+    let home = lab("history-real");
+    assert!(told(&home, &["alerts", "--open"]).contains("1 alert, 1 to look at"));
+    assert!(told(&home, &["triage", "6.12.100", "real"]).starts_with("exit 0"));
+    insta::assert_snapshot!(told(&home, &["alerts", "--open"]));
+    let listed = told(&home, &["alerts"]);
+    assert!(listed.contains("1 alert, 0 to look at") && listed.contains("marvin bisect "), "{listed}");
+}
+
+#[test]
 fn questions_about_nothing_are_told_so() {
     let home = lab("history-mistakes");
     let mut story = String::new();

@@ -112,7 +112,7 @@ fn shown(snapshot: &Snapshot, triaged: &Triaged) -> Shown {
             .find(|member| member.difference_percent.is_some())
             .map(|member| profile_command(history, alert.after, alert.at, &member.key.workload)),
         found: found_of(history, alert, &snapshot.found).iter().map(|found| found.words()).collect(),
-        hunt: triaged.is_open().then(|| hunt(history, alert, DEBIAN)).flatten().map(|hunt| match hunt {
+        hunt: triaged.needs_commit().then(|| hunt(history, alert, DEBIAN)).flatten().map(|hunt| match hunt {
             Hunt::Command(command) => ("The commit is found by:".to_owned(), vec![command]),
             Hunt::First { why, commands } => (format!("The commit: {why}:"), commands),
             Hunt::Nowhere(why) => (format!("The commit: {why}."), Vec::new()),
