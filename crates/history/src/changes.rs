@@ -162,7 +162,17 @@ fn levels(series: &Series, seen: &[usize]) -> Vec<Change> {
     found.iter().enumerate().filter_map(change).collect()
 }
 
+/// The fewest kernels over which a change of a noisy series is found, two levels as clear as can be.
+const NOISY_MIN: usize = 15;
+
 impl Series {
+    /// Returns how many kernels have a value, and how many it takes until a change can be found.
+    #[must_use]
+    pub fn kernels_to_tell(&self) -> (usize, usize) {
+        let seen = self.points.iter().filter(|point| point.value.is_some()).count();
+        (seen, if self.scatters { NOISY_MIN } else { 2 })
+    }
+
     /// Returns the point before a change: the last one that surely lacks it.
     #[must_use]
     pub fn before(&self, change: &Change) -> &Point {
@@ -181,5 +191,23 @@ impl Series {
     #[must_use]
     pub fn direction(&self) -> Direction {
         self.metric.direction
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use stats::Criteria;
+
+    use super::NOISY_MIN;
+
+    #[test]
+    fn noisy_step_of_fewest_kernels_is_found() {
+        let is_found = |kernels: usize, cut: usize, period: usize| {
+            let point = |n: usize| (n % period) as f64 * 0.001 + if n < cut { 0.0 } else { 5.0 };
+            let points: Vec<f64> = (0..kernels).map(point).collect();
+            stats::changes(&points, &Criteria::default()).is_some_and(|found| !found.is_empty())
+        };
+        let any_cut = |kernels| (1..kernels).any(|cut| (2..5).any(|period| is_found(kernels, cut, period)));
+        assert_eq!((2..40).find(|kernels| any_cut(*kernels)), Some(NOISY_MIN));
     }
 }

@@ -41,7 +41,7 @@ pub use pair::{Pair, State};
 pub use render::{
     AlertDocument, ChangeDocument, HistoryDocument, MemberDocument, PointDocument, SeedDocument, SeriesDocument,
     TriageDocument, alert_document, alert_mail, alerts_text, aside_words, basis_words, change_size, documents,
-    history_json, history_text, measured_by, mixed_words, range, series_document, sparkline, why_none,
+    history_json, history_text, measured_by, mixed_words, no_change, range, series_document, sparkline, why_none,
 };
 pub use series::{Absent, Key, Lack, Point, Seen, Series, Value};
 pub use triaged::{Triaged, triaged};

@@ -346,6 +346,14 @@ fn a_history_as_text() {
 }
 
 #[test]
+fn history_of_too_few_kernels_claims_nothing() {
+    let text = |subjects: &[Subject]| history_text(&taken(subjects), Line::All, |_| true, &Styles::plain());
+    let of = |version: &str| kernel(version, &[("fault-anon", Ending::Cost(330.0, 0.1))]);
+    assert!(text(&[of("6.1.9")]).ends_with("Too few kernels to tell: 1 has a value, a change takes at least 2\n"));
+    assert!(text(&[of("6.1.9"), of("6.1.10")]).ends_with("\nNo change beyond the margin\n"));
+}
+
+#[test]
 fn alerts_as_text() {
     let history = taken(&lab());
     let decisions = [decided("6.1.190", "6.12.9", Triage::Apparent)];
@@ -366,15 +374,6 @@ fn an_alert_as_a_mail() {
     insta::assert_snapshot!(mails);
 }
 
-#[test]
-fn a_history_as_json() {
-    let history = taken(&lab()[..2]);
-    let document = documents(&history, Line::All, |key| &*key.workload == "fault-anon");
-    insta::assert_snapshot!(history_json(&document).unwrap());
-}
-
-#[test]
-fn what_a_terminal_would_obey_does_not_reach_it() {
 /// Kernels over which faults creep within the margin before they cost more, with so many seeds.
 fn creeping(seeds: &[u64]) -> History {
     let costs = [("6.1.170", 330.0), ("6.1.192", 332.0), ("6.12.100", 345.0)];
@@ -407,6 +406,15 @@ fn alert_mail_of_one_seed_addresses_no_list() {
     assert!(mail.contains("one seed only") && mail.contains("--seeds 5"), "{mail}");
 }
 
+#[test]
+fn a_history_as_json() {
+    let history = taken(&lab()[..2]);
+    let document = documents(&history, Line::All, |key| &*key.workload == "fault-anon");
+    insta::assert_snapshot!(history_json(&document).unwrap());
+}
+
+#[test]
+fn what_a_terminal_would_obey_does_not_reach_it() {
     let mut subject = kernel("6.1\x1b[2J", &[("getppid", Ending::Unsupported("\x1b]0;x\x07"))]);
     subject.runs[0].results[0].workload = "\x1b[31mred".to_owned();
     let history = taken(&[subject]);

@@ -109,6 +109,14 @@ fn a_series_says_since_when_and_what_else_came_with_it() {
 }
 
 #[test]
+fn series_of_one_kernel_claims_no_change() {
+    let mut lab = Lab::new();
+    lab.run("6.12.100", "aa", 1, vec![result("getppid", 100.0)]);
+    let (path, page) = pages(&lab.site()).into_iter().find(|(path, _)| path.starts_with("s/")).unwrap();
+    assert!(body(&page).contains("Too few kernels to tell: 1 has a value"), "{path}: {}", body(&page));
+}
+
+#[test]
 fn a_comparison_is_that_of_the_command_line() {
     let lab = Lab::usual();
     let page = body(&lab.site().answer("/c/aa0000000000/6.1.192/6.12.117.html", ""));

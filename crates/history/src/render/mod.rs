@@ -10,6 +10,6 @@ pub use documents::{
 };
 pub use mail::alert_mail;
 pub use text::{
-    alerts_text, aside_words, basis_words, change_size, history_text, measured_by, mixed_words, range, sparkline,
-    why_none,
+    alerts_text, aside_words, basis_words, change_size, history_text, measured_by, mixed_words, no_change, range,
+    sparkline, why_none,
 };

@@ -64,11 +64,22 @@ fn one(page: &mut Page, history: &History, key: &Key, series: &Series, styles: &
         page.hanging(&format!("{} ", change.verdict.letter()), &change_words(history, series, change));
     }
     if series.changes.is_empty() {
-        page.line("no change");
+        page.words(0, &no_change(series));
     }
     if let Some(words) = aside_words(history, series) {
         page.hanging("! ", &words);
     }
+}
+
+/// Says that there is no change, or that no change could have been found.
+#[must_use]
+pub fn no_change(series: &Series) -> String {
+    let (seen, needed) = series.kernels_to_tell();
+    if seen >= needed {
+        return "No change beyond the margin".to_owned();
+    }
+    let have = if seen == 1 { "has" } else { "have" };
+    format!("Too few kernels to tell: {seen} {have} a value, a change takes at least {needed}")
 }
 
 /// Says how the values of a series were made.

@@ -1,7 +1,9 @@
 //! A series: plot, changes and every value.
 
 use askama::Template;
-use history::{Change, History, Key, Series, Triaged, aside_words, basis_words, change_size, measured_by, why_none};
+use history::{
+    Change, History, Key, Series, Triaged, aside_words, basis_words, change_size, measured_by, no_change, why_none,
+};
 use model::Line;
 
 use super::draw::{Plot, number, plot};
@@ -28,6 +30,8 @@ struct One {
     aside: Option<String>,
     plot: Option<Plot>,
     changes: Vec<Changed>,
+    /// What is said where there are none.
+    no_change: String,
     rows: Vec<Row>,
 }
 
@@ -91,6 +95,7 @@ fn one(history: &History, alerts: &[Triaged], key: &Key, series: &Series, is_alo
         aside: aside_words(history, series),
         plot: plot(history, series),
         changes: series.changes.iter().map(|change| changed(history, alerts, key, series, change, is_alone)).collect(),
+        no_change: no_change(series),
         rows: rows(history, series, is_alone),
     }
 }
