@@ -206,8 +206,8 @@ impl Site {
     fn route(&self, snapshot: &Snapshot, parts: &[&str], question: &Question) -> Answered {
         match parts {
             ["" | "index.html"] => self.overview(snapshot, question, None),
-            ["alerts.html"] => html(pages::alerts(Frame::at(0, "Alerts"), snapshot)),
-            ["runs.html"] => self.runs(snapshot),
+            ["alerts" | "alerts.html"] => html(pages::alerts(Frame::at(0, "Alerts"), snapshot)),
+            ["runs" | "runs.html"] => self.runs(snapshot),
             ["style.css"] => Ok(Reply::ok(Kind::Css, include_str!("../templates/style.css"))),
             ["script.js"] => Ok(Reply::ok(Kind::Script, include_str!("../templates/script.js"))),
             ["metrics"] => {
@@ -363,7 +363,7 @@ impl Site {
 
 /// Tells whether a page depends on what was read only, and not on what the store says when it is asked.
 fn is_kept(path: &str) -> bool {
-    matches!(path, "/" | "/index.html" | "/alerts.html") || path.starts_with("/s/")
+    matches!(path, "/" | "/index.html" | "/alerts" | "/alerts.html") || path.starts_with("/s/")
 }
 
 fn html(page: Result<String, askama::Error>) -> Answered {

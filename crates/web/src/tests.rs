@@ -287,6 +287,24 @@ fn what_comes_into_the_store_is_shown() {
 }
 
 #[test]
+fn pages_need_no_suffix_in_their_address() {
+    let lab = Lab::usual();
+    let site = lab.site();
+    for page in ["alerts", "runs"] {
+        let (short, whole) = (site.answer(&format!("/{page}"), ""), site.answer(&format!("/{page}.html"), ""));
+        assert_eq!((short.status, body(&short)), (200, body(&whole)));
+    }
+}
+
+#[test]
+fn each_command_of_an_alert_has_its_own_line() {
+    let page = body(&Lab::usual().site().answer("/alerts.html", ""));
+    let commands = page.lines().filter(|line| line.starts_with("<pre>marvin ") && line.ends_with("</pre>"));
+    assert!(commands.count() >= 2, "{page}");
+    assert!(!page.contains("</pre><pre>") && !page.contains("</code> <code>marvin"), "{page}");
+}
+
+#[test]
 fn who_looks_at_what_was_looked_at_waits_for_nothing() {
     let mut lab = Lab::usual();
     let mut source = lab.source();
