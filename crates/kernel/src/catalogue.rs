@@ -98,6 +98,14 @@ pub fn offers(query: &DebQuery) -> Result<Vec<Offer>, KernelError> {
     Catalogue::read(&apt::records()?).find(query)
 }
 
+/// Returns all that apt offers, newest first.
+///
+/// # Errors
+/// When apt cannot be asked.
+pub fn all_offers() -> Result<Vec<Offer>, KernelError> {
+    Ok(Catalogue::read(&apt::records()?).images)
+}
+
 impl Catalogue {
     /// Reads records as `apt-cache` prints them; what is no bootable kernel for amd64 is passed over.
     pub(crate) fn read(text: &str) -> Self {

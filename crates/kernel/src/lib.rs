@@ -27,7 +27,7 @@ mod version;
 
 pub use apt::package_versions;
 pub use cache::{BuildCache, Step};
-pub use catalogue::{DebFile, Offer, offers};
+pub use catalogue::{DebFile, Offer, all_offers, offers};
 pub use error::KernelError;
 pub use from_source::Sources;
 pub use image::ImageFault;

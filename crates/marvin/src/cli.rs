@@ -694,8 +694,8 @@ pub(crate) enum Foreign {
 #[derive(Debug, Args)]
 #[command(after_help = KERNELS.trim_end())]
 pub(crate) struct Kernels {
-    /// Kernel name to look up, such as deb:6.1
-    pub(crate) name: String,
+    /// Kernel name to look up, such as deb:6.1; without it all kernels that apt offers
+    pub(crate) name: Option<String>,
 }
 
 /// `marvin workloads`.

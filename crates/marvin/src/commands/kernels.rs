@@ -1,6 +1,6 @@
 //! `marvin kernels`: what can be had under a name.
 
-use model::KernelName;
+use model::{DebQuery, KernelName};
 
 use super::measure::kernel_name;
 use crate::answer::Answer;
@@ -8,7 +8,21 @@ use crate::cli::Kernels;
 use crate::exit::{Exit, WrongInput};
 
 pub(crate) fn kernels(command: &Kernels) -> anyhow::Result<Exit> {
-    let query = match kernel_name(&command.name)? {
+    let offers = match &command.name {
+        Some(name) => kernel::offers(&query(name)?)?,
+        None => kernel::all_offers()?,
+    };
+    let lines = offers.iter().map(|offer| {
+        let size = offer.bytes() as f64 / 1e6;
+        format!("{:<12} {:<12} {:>6.1} MB  deb:{}\n", offer.upstream, offer.flavour, size, offer.package)
+    });
+    Answer::open(None)?.write(lines.collect::<String>())?;
+    Ok(Exit::Fine)
+}
+
+/// Returns what is asked of apt.
+fn query(name: &str) -> anyhow::Result<DebQuery> {
+    Ok(match kernel_name(name)? {
         KernelName::Deb(query) => query,
         name @ KernelName::Imported(_) => {
             return Err(WrongInput(format!("{name} was imported: only deb: names stand for several kernels")).into());
@@ -21,12 +35,5 @@ pub(crate) fn kernels(command: &Kernels) -> anyhow::Result<Exit> {
             let text = format!("{name} is one source: only deb: names stand for several kernels");
             return Err(WrongInput(text).into());
         }
-    };
-    let offers = kernel::offers(&query)?;
-    let lines = offers.iter().map(|offer| {
-        let size = offer.bytes() as f64 / 1e6;
-        format!("{:<12} {:<12} {:>6.1} MB  deb:{}\n", offer.upstream, offer.flavour, size, offer.package)
-    });
-    Answer::open(None)?.write(lines.collect::<String>())?;
-    Ok(Exit::Fine)
+    })
 }
