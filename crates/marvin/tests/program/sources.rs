@@ -89,6 +89,15 @@ fn inside_a_kernel_tree_names_need_no_source() {
 }
 
 #[test]
+fn kernels_without_a_name_are_all() {
+    let home = fresh("all-kernels-home");
+    let (all, some) = (told(&home, &["kernels"]), told(&home, &["kernels", "deb:6.12"]));
+    let names: Vec<&str> = some.lines().filter(|line| line.contains(" deb:")).collect();
+    assert!(!names.is_empty() && names.iter().all(|name| all.contains(name)), "{some}");
+    assert!(all.matches(" deb:").count() > names.len(), "{all}");
+}
+
+#[test]
 fn series_and_patches_that_are_none_end_with_one_message() {
     let (home, tree) = (fresh("patches-home"), source("patches-tree"));
     let patch = tree.folder.join("fix.patch");
