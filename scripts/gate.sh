@@ -43,9 +43,10 @@ if [ "${1:-all}" = check ]; then
     exit 0
 fi
 if "$cargo" deny --version >/dev/null 2>&1; then
-    step "$cargo" deny --locked check
+    # Advisories change from day to day and need GitHub: `cargo deny check advisories` asks for them.
+    step "$cargo" deny --locked check licenses bans sources
 else
-    echo "== skipped: cargo deny check (deny.toml): cargo-deny is not installed; cargo install --locked cargo-deny"
+    echo "== skipped: cargo deny check licenses bans sources (deny.toml): cargo-deny is not installed; cargo install --locked cargo-deny"
 fi
 step env RUSTDOCFLAGS="-D warnings" "$cargo" doc --locked --workspace --no-deps --document-private-items -q
 timed "$cargo" test --locked --workspace
