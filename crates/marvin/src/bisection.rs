@@ -53,7 +53,7 @@ pub(crate) fn text(told: &Told<'_>) -> String {
     add(&mut text, format_args!("whole difference  {}\n\n", change(&findings.total, workload)));
     if findings.culprits.is_empty() {
         text.push_str(&paragraph(&format!(
-            "no single commit made a step of more than {:.3} %: it is spread over several; a smaller --margin finds smaller ones",
+            "no single commit made a step of more than {:.3} %: the difference is spread over several; a smaller --margin finds smaller steps",
             findings.margin_percent
         )));
     }
@@ -70,11 +70,11 @@ pub(crate) fn text(told: &Told<'_>) -> String {
         text.push('\n');
         if culprit.candidates.len() > 1 {
             let all: Vec<String> = culprit.candidates.iter().map(|commit| short(commit)).collect();
-            let any = format!("it may be any of {}: those between could not be measured", all.join(" "));
+            let any = format!("it may be any of {}: the commits between could not be measured", all.join(" "));
             text.push_str(&labelled(INDENT, &any));
         }
         if let Some(certainty) = &culprit.certainty {
-            add(&mut text, format_args!("        with a chance of {:.1} %\n", 100.0 * certainty.chance));
+            add(&mut text, format_args!("        with a probability of {:.1} %\n", 100.0 * certainty.chance));
         }
         if let Some(reverted) = &culprit.reverted {
             text.push_str(&labelled(INDENT, &taken_back(reverted)));
@@ -145,8 +145,8 @@ fn taken_back(reverted: &Reverted) -> String {
             "not confirmed: BAD without it differs from BAD by {:+.2} % only; what it did depends on other commits",
             percent(change)
         ),
-        Reverted::Conflicts => "not taken back: later commits have built on it".to_owned(),
-        Reverted::Failed(why) => format!("not taken back: BAD without it cannot be measured: {why}"),
+        Reverted::Conflicts => "not reverted: later commits conflict with the revert".to_owned(),
+        Reverted::Failed(why) => format!("not reverted: BAD without it cannot be measured: {why}"),
     }
 }
 
@@ -294,7 +294,7 @@ mod tests {
         use_it(&Told {
             findings,
             headlines,
-            ledgers: &[Ok(ledger()), Err("it was not counted when it was measured".to_owned())],
+            ledgers: &[Ok(ledger()), Err("its profile was not recorded".to_owned())],
             entries: &entries(),
             workload: &model::MICRO.workloads[0],
             ends: (&good, &bad),

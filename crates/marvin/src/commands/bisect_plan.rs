@@ -63,20 +63,19 @@ fn text(plan: &Plan) -> String {
             count(steps, "commit")
         ),
     );
-    text.push_str("of the trunk for one step; fewer where commits touch nothing that is compiled,\n");
-    text.push_str("which the builds of the ends will tell; as many as its commits have binary\n");
-    text.push_str("digits more where the step is a merge\n\n");
+    text.push_str("of the trunk for one step; fewer if commits change no compiled file, which the\n");
+    text.push_str("builds of the ends show; if the step is a merge of n commits, log2(n) more\n\n");
     let builds = 2 - built + steps;
     let measured = (2 + steps) as f64 * measuring.seconds;
-    let known = if measuring.guessed > 0 { ", by guess: none was measured here yet" } else { "" };
+    let known = if measuring.guessed > 0 { ", a guess: no measurement here yet" } else { "" };
     let row = |what: String, took: String| format!("{what:<12}{took}\n");
     text.push_str(&row(count(2 + steps, "commit"), format!("measured in about {}{known}", span(measured))));
     let Some(BuildSeconds { last, longest }) = *seconds else {
-        let took = "the first takes minutes, and none was made here yet";
+        let took = "the first takes minutes; no build here yet";
         text.push_str(&row(count(builds, "build"), took.to_owned()));
         return text;
     };
-    let took = format!("{} the last one here, {} the longest", span(last as f64), span(longest as f64));
+    let took = format!("{} for the last one here, {} for the longest", span(last as f64), span(longest as f64));
     text.push_str(&row(count(builds, "build"), took));
     let all = |of_build: u64| span(measured + (builds as u64 * of_build) as f64);
     text.push_str(&row("in all".to_owned(), format!("{} to {}", all(last), all(longest))));

@@ -23,7 +23,7 @@ struct Check {
 /// What is wrong, and what mends it.
 struct Trouble {
     wrong: String,
-    mend: String,
+    fix: String,
 }
 
 pub(crate) fn doctor(arguments: &Arguments) -> anyhow::Result<Exit> {
@@ -50,20 +50,20 @@ pub(crate) fn doctor(arguments: &Arguments) -> anyhow::Result<Exit> {
 fn line(check: &Check) -> String {
     match &check.found {
         Ok(found) => format!("ok    {:<11} {found}\n", check.what),
-        Err(Trouble { wrong, mend }) => format!("WRONG {:<11} {wrong}\n      {:<11} mend: {mend}\n", check.what, ""),
+        Err(Trouble { wrong, fix }) => format!("WRONG {:<11} {wrong}\n      {:<11} fix: {fix}\n", check.what, ""),
     }
 }
 
-fn trouble<T>(wrong: impl ToString, mend: impl ToString) -> Result<T, Trouble> {
-    Err(Trouble { wrong: wrong.to_string(), mend: mend.to_string() })
+fn trouble<T>(wrong: impl ToString, fix: impl ToString) -> Result<T, Trouble> {
+    Err(Trouble { wrong: wrong.to_string(), fix: fix.to_string() })
 }
 
 fn qemu() -> Result<String, Trouble> {
     let given = std::env::var_os("MARVIN_QEMU");
     match Qemu::find(given.as_ref().map(Path::new)) {
         Ok(qemu) if !qemu.plugins => trouble(
-            format!("{} was built without plugins: no profiles, and not always exact", qemu.version),
-            "sudo apt-get install qemu-system-x86, or name another with MARVIN_QEMU",
+            format!("{} was built without plugins: no profiles, and results are not always exact", qemu.version),
+            "sudo apt-get install qemu-system-x86, or name another QEMU with MARVIN_QEMU",
         ),
         Ok(qemu) => Ok(format!("{} ({})", qemu.version, qemu.program.display())),
         Err(error) => trouble(error, "sudo apt-get install qemu-system-x86"),
@@ -92,7 +92,7 @@ fn usable(home: &Path) -> Result<String, Trouble> {
     match std::fs::create_dir_all(home).and_then(|()| std::fs::metadata(home)) {
         Ok(folder) if !folder.permissions().readonly() => Ok(home.display().to_string()),
         Ok(_) => trouble(format!("{} cannot be written", home.display()), format!("chmod u+w {}", home.display())),
-        Err(error) => trouble(format!("{}: {error}", home.display()), "give another one with --home FOLDER"),
+        Err(error) => trouble(format!("{}: {error}", home.display()), "name another directory with --home FOLDER"),
     }
 }
 
@@ -100,10 +100,10 @@ fn disk(home: &Path) -> Result<String, Trouble> {
     match machine::free_mib(home).map(|mib| (mib << 20) / 1_000_000) {
         Some(free) if free >= DISK_MB => Ok(format!("{free} MB free")),
         Some(free) => trouble(
-            format!("{free} MB free, {DISK_MB} are wanted"),
-            format!("free some in {}, or give another folder with --home", home.display()),
+            format!("{free} MB free, {DISK_MB} MB needed"),
+            format!("free disk space in {}, or name another directory with --home", home.display()),
         ),
-        None => trouble("it is not known how much is free", "give another folder with --home"),
+        None => trouble("free disk space is unknown", "name another directory with --home"),
     }
 }
 
@@ -115,7 +115,7 @@ fn memory() -> Result<String, Trouble> {
     if available >= MEMORY_MB {
         Ok(format!("{available} MB available"))
     } else {
-        trouble(format!("{available} MB available, {MEMORY_MB} are wanted"), "end something, or use --jobs 1")
+        trouble(format!("{available} MB available, {MEMORY_MB} MB needed"), "stop other programs, or use --jobs 1")
     }
 }
 

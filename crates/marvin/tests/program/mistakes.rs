@@ -86,7 +86,7 @@ fn a_qemu_that_is_absent_or_too_old() {
     insta::assert_snapshot!(shown(&old, &home));
     let doctor = marvin(&home).env("MARVIN_QEMU", "/no/qemu").arg("doctor").output().unwrap();
     let doctor = shown(&doctor, &home);
-    assert!(doctor.starts_with("exit 5") && doctor.contains("mend: sudo apt-get install qemu-system-x86"), "{doctor}");
+    assert!(doctor.starts_with("exit 5") && doctor.contains("fix: sudo apt-get install qemu-system-x86"), "{doctor}");
 }
 
 #[test]
