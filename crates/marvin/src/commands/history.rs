@@ -14,11 +14,12 @@ pub(crate) fn history(arguments: &Arguments, command: &cli::History) -> anyhow::
     let answer = Answer::open(command.output.as_deref())?;
     let snapshot = read(arguments)?;
     let history = &snapshot.history;
-    let (workload, metric) = match command.what.split_once(':') {
+    let what = command.what.strip_prefix(model::TOOL).unwrap_or(&command.what);
+    let (workload, metric) = match what.split_once(':') {
         Some((workload, metric)) => (workload, Some(metric)),
-        None => (command.what.as_str(), None),
+        None => (what, None),
     };
-    let is_named = |key: &Key| *key.workload == *workload || key.workload.split('-').next() == Some(workload);
+    let is_named = |key: &Key| is_or_contains(workload, &key.workload);
     let has_it = |series: &Series| metric.is_none_or(|metric| series.metric.name == metric);
     let named: Vec<(&Key, &Series)> = history.series().filter(|(key, _)| is_named(key)).collect();
     let meant: Vec<Key> = named.iter().filter(|(_, series)| has_it(series)).map(|(key, _)| (*key).clone()).collect();
@@ -37,6 +38,12 @@ pub(crate) fn history(arguments: &Arguments, command: &cli::History) -> anyhow::
     Ok(if is_mixed { Exit::Unclear } else { Exit::Fine })
 }
 
+/// Tells whether a word is a workload's name, or the group that it is of: what stands before a hyphen or, in the names of other
+/// suites, before a stroke.
+fn is_or_contains(word: &str, name: &str) -> bool {
+    name.strip_prefix(word).is_some_and(|rest| !word.is_empty() && (rest.is_empty() || rest.starts_with(['-', '/'])))
+}
+
 /// Reads everything that the home holds.
 pub(crate) fn read(arguments: &Arguments) -> anyhow::Result<Snapshot> {
     let mut source = Source::open(store(arguments)?)?;
@@ -52,7 +59,7 @@ fn unknown(history: &History, workload: &str, metric: Option<&str>, named: &[(&K
         return format!("`{workload}` has no metric `{metric}`, only {}", known.join(", "));
     }
     let names = history.workloads();
-    let groups = names.iter().filter_map(|name| Some(name.split_once('-')?.0));
+    let groups = names.iter().filter_map(|name| Some(name.split_once(['-', '/'])?.0));
     let guess = super::measure::did_you_mean(names.iter().map(AsRef::as_ref).chain(groups), workload);
     format!("nothing was measured of a workload or group `{workload}`{guess}; `marvin run` measures")
 }

@@ -184,6 +184,8 @@ fn imported_runs_have_a_history_pages_and_verdicts_that_say_how_sure_they_are() 
         lines.map(|line| line.split(' ').next().unwrap()).collect()
     };
     insta::assert_snapshot!(told(&home, &["history", "kernbench/Elapsed-4"]));
+    let group = told(&home, &["history", "kernbench"]);
+    assert!(group.contains("\nkernbench/Elapsed-4: ") && group.contains("\nkernbench/User-4: "), "{group}");
     let report = |old: &str, new: &str| {
         let runs: Vec<&str> = ["report"].into_iter().chain(of(old)).chain(of(new)).collect();
         without_dates(&told(&home, &[&runs[..], &["--workload", "kernbench/Elapsed-4"]].concat()))
