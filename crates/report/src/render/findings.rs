@@ -105,5 +105,20 @@ pub(crate) fn silent(comparison: &Comparison) -> Option<String> {
         .filter(|(position, _)| comparison.environment.silent.contains(position))
         .map(|(_, kernel)| kernel.title.as_str())
         .collect();
-    (!titles.is_empty()).then(|| format!("unknown for {}: no run got that far", titles.join(", ")))
+    let why = if comparison.is_imported() { "the imported results do not describe it" } else { "no run got that far" };
+    (!titles.is_empty()).then(|| format!("unknown for {}: {why}", titles.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::silent;
+    use crate::fixtures::{seeds, three};
+
+    #[test]
+    fn imported_environment_is_not_described() {
+        let mut comparison = three(&seeds(2));
+        assert!(silent(&comparison).unwrap().ends_with(": no run got that far"));
+        comparison.base.machine.kind = "imported".parse().unwrap();
+        assert!(silent(&comparison).unwrap().ends_with(": the imported results do not describe it"));
+    }
 }

@@ -52,7 +52,7 @@ pub fn run(shown: &Shown<'_>, styles: &Styles) -> String {
         page.line(format!("  marvin show {} --artefact {} --output FILE", run.id.short(), plain(name)));
         page.line("  marvin dump info FILE");
     }
-    environment(&mut page, run, styles);
+    environment(&mut page, shown, styles);
     page.finish()
 }
 
@@ -198,8 +198,13 @@ fn failures(results: &[WorkloadResult]) -> Vec<(&SubjectFailure, Vec<&str>)> {
     found
 }
 
-fn environment(page: &mut Page, run: &Run, styles: &Styles) {
+fn environment(page: &mut Page, shown: &Shown<'_>, styles: &Styles) {
+    let run = shown.run;
     page.blank();
+    if run.environment.is_empty() && shown.machine.capabilities().foreign {
+        page.line("The imported results do not describe the environment.");
+        return;
+    }
     if run.environment.is_empty() {
         page.line("The guest said nothing of its environment: it never got that far.");
         return;
@@ -235,6 +240,16 @@ mod tests {
     #[test]
     fn a_run_with_a_failure() {
         insta::assert_snapshot!(shown(&new(&[3])));
+    }
+
+    #[test]
+    fn imported_run_speaks_of_no_guest() {
+        let mut subject = old(&[1]);
+        subject.machine.kind = "imported".parse().unwrap();
+        subject.runs[0].environment.clear();
+        let text = shown(&subject);
+        assert!(text.ends_with("The imported results do not describe the environment.\n"), "{text}");
+        assert!(!text.contains("guest"), "{text}");
     }
 
     #[test]
