@@ -195,16 +195,34 @@ pub(crate) fn seeds(comparison: &Comparison) -> String {
     }
 }
 
-/// Returns what the letters mean, margins included.
-pub(crate) fn legend(comparison: &Comparison) -> String {
+/// Returns what the stars of a table without letters mean, margins included.
+pub(crate) fn legend_of_stars(comparison: &Comparison) -> String {
+    let text = margins(comparison);
+    let rest = "Rows without a star are the same or unclear: see the observations.";
+    if comparison.is_imported() {
+        return format!(
+            "Stars: surely better or worse (at most 5% of them by chance), and by more than {text}. {rest}"
+        );
+    }
+    let seeds = if comparison.seeds.len() > 1 { " for every seed" } else { "" };
+    format!("Stars: better or worse by more than {text}{seeds}. {rest}")
+}
+
+/// Returns the margins of the rows, in words.
+fn margins(comparison: &Comparison) -> String {
     let margins: Vec<f64> = comparison.rows.iter().map(|r| r.margin_percent).collect();
-    let text = match stats::spread(&margins) {
+    match stats::spread(&margins) {
         Some(ends) if ends.min < ends.max => {
             format!("its metric's margin ({} to {})", margin(ends.min), margin(ends.max))
         }
         Some(ends) => format!("the margin of {}", margin(ends.max)),
         None => "the margin".to_owned(),
-    };
+    }
+}
+
+/// Returns what the letters mean, margins included.
+pub(crate) fn legend(comparison: &Comparison) -> String {
+    let text = margins(comparison);
     if comparison.is_imported() {
         return format!(
             "B better, W worse: surely (at most 5% of them by chance), and by more than {text}. = same: within it, with a \

@@ -53,8 +53,8 @@ pub fn mail(comparison: &Comparison) -> String {
     if words::no_run_needed(comparison) {
         page.words(0, words::NO_RUN_NEEDED);
     } else {
-        page.words(0, "Medians over the seeds; positive is better. Stars: better or worse.");
-        page.words(0, &words::legend(comparison));
+        page.words(0, "Medians over the seeds; positive is better.");
+        page.words(0, &words::legend_of_stars(comparison));
         page.words(0, comparison.base.machine.kind.caution());
     }
     comparison.monitors.iter().for_each(|seen| counters(&mut page, seen));
@@ -152,6 +152,14 @@ mod tests {
     #[test]
     fn three_kernels_have_two_tables() {
         insta::assert_snapshot!(mail(&three(&seeds(2))));
+    }
+
+    #[test]
+    fn legend_explains_only_signs_of_the_table() {
+        let text = mail(&two(&seeds(3)));
+        for absent in ["B better", "W worse", "= same", "? unclear"] {
+            assert!(!text.contains(absent), "{absent}: {text}");
+        }
     }
 
     #[test]
