@@ -44,7 +44,7 @@ pub fn queue(view: QueueView<'_>) -> String {
         });
         lines.push(cells.collect::<Vec<_>>().join("  ").trim_end().to_owned());
         let indent = " ".repeat(widths[0] + 2);
-        lines.extend(job.and_then(more).map(|more| cut(&format!("{indent}{more}"), WIDTH)));
+        lines.extend(job.and_then(|job| more(job, view)).map(|more| cut(&format!("{indent}{more}"), WIDTH)));
     }
     let open = view.jobs.iter().filter(|job| !job.state.is_over());
     if open.clone().next().is_some() {
@@ -56,10 +56,19 @@ pub fn queue(view: QueueView<'_>) -> String {
     lines.join("\n") + "\n"
 }
 
+/// Tells whether a job began and nobody goes on with it, for its worker died.
+fn is_stopped(job: &QueuedJob, view: QueueView<'_>) -> bool {
+    matches!(job.state, JobState::Running { .. }) && !view.has_worker
+}
+
+fn state_word(job: &QueuedJob, view: QueueView<'_>) -> &'static str {
+    if is_stopped(job, view) { "stopped" } else { job.state.word() }
+}
+
 fn row(job: &QueuedJob, view: QueueView<'_>) -> [String; 7] {
     let Work { kernel, tree, suite, workloads, seeds, .. } = &job.new.work;
     let of = if tree.is_empty() { String::new() } else { format!(" of {tree}") };
-    let [begins, ends] = if job.state.is_over() {
+    let [begins, ends] = if job.state.is_over() || is_stopped(job, view) {
         ["-".to_owned(), "-".to_owned()]
     } else {
         let Forecast { begins_unix, ends_unix } = view.forecast.get(&job.number).copied().unwrap_or_default();
@@ -69,7 +78,7 @@ fn row(job: &QueuedJob, view: QueueView<'_>) -> [String; 7] {
     };
     [
         job.number.to_string(),
-        job.state.word().to_owned(),
+        state_word(job, view).to_owned(),
         job.new.priority.to_string(),
         cut(&plain(&format!("{kernel}{of}")), KERNEL_MAX),
         cut(&plain(&format!("{suite} {}x{seeds}", workloads.len())), KERNEL_MAX),
@@ -79,13 +88,16 @@ fn row(job: &QueuedJob, view: QueueView<'_>) -> [String; 7] {
 }
 
 /// Returns what there is to say of a job beyond its line: since when it runs and where, or what became of it.
-fn more(job: &QueuedJob) -> Option<String> {
+fn more(job: &QueuedJob, view: QueueView<'_>) -> Option<String> {
     let why = if job.reason.is_empty() { String::new() } else { format!(": {}", plain(&job.reason)) };
     match &job.state {
         JobState::Waiting { from_unix } if !why.is_empty() => {
             Some(format!("tried {} of {}, again at {}{why}", job.attempts, job.new.attempts_max, date(*from_unix)))
         }
         JobState::Waiting { .. } => None,
+        JobState::Running { worker, .. } if is_stopped(job, view) => {
+            Some(format!("the worker on {} died; the next one requeues the job", plain(worker)))
+        }
         JobState::Running { worker, .. } => {
             Some(format!("on {} since {}", plain(worker), date(job.started_unix.unwrap_or_default())))
         }
@@ -118,7 +130,7 @@ fn cut(text: &str, width: usize) -> String {
 pub fn queued_job(job: &QueuedJob, why: &Why, view: QueueView<'_>) -> String {
     let (new, work) = (&job.new, &job.new.work);
     let mut lines = vec![
-        format!("job        {}, {}", job.number, job.state.word()),
+        format!("job        {}, {}", job.number, state_word(job, view)),
         format!("kernel     {}", plain(&work.kernel.to_string())),
     ];
     if !work.tree.is_empty() {
@@ -136,7 +148,7 @@ pub fn queued_job(job: &QueuedJob, why: &Why, view: QueueView<'_>) -> String {
         lines.push(format!("reason     {}", plain(&job.reason)));
     }
     lines.push(format!("why        {}", because(job, why, view)));
-    if !job.state.is_over() {
+    if !job.state.is_over() && !is_stopped(job, view) {
         lines.push(format!("ends       {}", when(job, view)));
     }
     lines.join("\n") + "\n"
@@ -235,6 +247,9 @@ mod tests {
         let listed = queue(QueueView { jobs: &jobs, forecast: &all, now_unix: NOW, has_worker: true });
         assert!(listed.lines().all(|line| line.chars().count() <= 80) && !listed.contains('\u{1b}'), "{listed}");
         insta::assert_snapshot!(listed);
+        let stopped = queue(QueueView { jobs: &jobs[..1], forecast: &all, now_unix: NOW, has_worker: false });
+        assert!(!stopped.contains("running"), "{stopped}");
+        insta::assert_snapshot!("the_queue_of_a_dead_worker", stopped);
         let waiting = queue(QueueView { jobs: &jobs[3..5], forecast: &all, now_unix: NOW, has_worker: false });
         assert!(waiting.ends_with("no worker takes jobs: start `marvin work`\n"), "{waiting}");
         assert_eq!(
