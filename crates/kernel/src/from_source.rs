@@ -529,7 +529,9 @@ mod tests {
         insta::assert_snapshot!(said("git:v9"), @"`v9` is no commit of TREE: see `git -C TREE log --oneline`");
         fs::remove_file(tree.folder.path().join("Kbuild")).unwrap();
         tree.commit("empty");
-        assert!(said("git:empty").ends_with("holds no Linux source: there is no Kbuild at its top"));
+        assert!(
+            said("git:empty").ends_with("holds no Linux source: there is no Kbuild at its top; name a kernel tree")
+        );
         let bare = BuildCache::open(tree.home.path()).unwrap();
         let error = bare.resolve(&"git:v1".parse().unwrap(), &|_| {}).unwrap_err();
         insta::assert_snapshot!(error, @"git:v1 needs a tree: say where it is with --tree FOLDER");

@@ -35,7 +35,7 @@ pub enum SourceError {
         said: String,
     },
     /// Not a kernel's source.
-    #[error("{what} holds no Linux source: there is no Kbuild at its top")]
+    #[error("{what} holds no Linux source: there is no Kbuild at its top; name a kernel tree")]
     NotLinux {
         /// The folder or the revision.
         what: String,

@@ -109,6 +109,19 @@ impl Repository {
         if ended.code == Some(0) && is_hash(hash) { Ok(hash.to_owned()) } else { Err(unknown()) }
     }
 
+    /// Checks that a revision holds the source of a kernel.
+    ///
+    /// # Errors
+    /// When it does not, or there is no such revision.
+    pub fn check_linux(&self, revision: &str) -> Result<(), KernelError> {
+        let kbuild = format!("{}:Kbuild", self.commit(revision)?);
+        if git(&self.folder).args(["cat-file", "-e", &kbuild]).end()?.code == Some(0) {
+            return Ok(());
+        }
+        let what = format!("{revision} of {}", self.folder.display());
+        Err(SourceError::NotLinux { what }.into())
+    }
+
     /// Reads the history after GOOD up to BAD, once.
     ///
     /// # Errors

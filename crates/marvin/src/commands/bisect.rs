@@ -36,7 +36,7 @@ pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<
     let mut cache = BuildCache::open(&home)?;
     cache.set_sources(settings.clone());
     let sources = Sources::open(&cache)?;
-    let history = sources.repository().history(&command.good, &command.bad)?;
+    let history = history(command, &sources)?;
     if command.dry_run {
         answer.write(plan(command, &history, &sources, &workload, store(arguments)?)?)?;
         return Ok(Exit::Fine);
@@ -92,6 +92,14 @@ pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<
     };
     log.keep(&found(command, &told).to_text())?;
     tell(&told, answer, mail, &progress)
+}
+
+/// Returns the commits between the two ends, which are kernels.
+fn history(command: &Bisect, sources: &Sources) -> anyhow::Result<History> {
+    for end in [&command.good, &command.bad] {
+        sources.repository().check_linux(end)?;
+    }
+    Ok(sources.repository().history(&command.good, &command.bad)?)
 }
 
 /// Says how many commits need not be measured again.

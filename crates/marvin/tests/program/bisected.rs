@@ -129,3 +129,15 @@ fn bisections_of_what_is_not_there_end_with_one_message() {
     insta::assert_snapshot!(told(&home, &["build", "git:v1", "--config", "mikro"]));
     insta::assert_snapshot!(told(&home, &["build", "deb-src:6"]));
 }
+
+#[test]
+fn repository_without_kernel_is_refused_before_planning() {
+    let (home, tree) = (fresh("no-kernel-home"), Tree::new("no-kernel-tree"));
+    for content in ["1", "2"] {
+        tree.commit("README", content);
+    }
+    let bisect = ["bisect", "HEAD~1", "HEAD", "--workload", "getppid", "--tree", &tree.name()];
+    let planned = told(&home, &[&bisect[..], &["--dry-run"]].concat()).replace(&tree.name(), "TREE");
+    assert_eq!(told(&home, &bisect).replace(&tree.name(), "TREE"), planned);
+    insta::assert_snapshot!(planned);
+}
