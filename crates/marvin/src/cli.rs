@@ -6,7 +6,8 @@ mod standing;
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, value_parser};
 use model::{CostModel, Line, RmapCase};
 use report::render::{Only, Sort, Style, View};
 
@@ -65,6 +66,20 @@ pub(crate) struct Arguments {
     /// Print no progress
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
+}
+
+/// Variables that stand for options of all commands, by the names of these.
+const VARIABLES: [&str; 3] = ["home", "config_file", "store"];
+
+/// Returns a usage error as it is without variables: clap writes an option that a variable sets into the usage as if it were
+/// required.
+pub(crate) fn without_variables(error: clap::Error) -> clap::Error {
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        return error;
+    }
+    let unset = |command: clap::Command, name| command.mut_arg(name, |argument| argument.env(None::<&str>));
+    let command = VARIABLES.into_iter().fold(Arguments::command(), unset);
+    command.try_get_matches().err().unwrap_or(error)
 }
 
 /// When to colour.

@@ -20,7 +20,7 @@ use clap::Parser;
 use crate::exit::Exit;
 
 fn main() -> ExitCode {
-    let arguments = cli::Arguments::parse();
+    let arguments = cli::Arguments::try_parse().unwrap_or_else(|error| cli::without_variables(error).exit());
     // A panic is a bug of ours and nothing else; it has its own exit code.
     let end = std::panic::catch_unwind(|| commands::run(&arguments));
     let exit = match end {
