@@ -520,8 +520,8 @@ pub(crate) struct Run {
 #[derive(Debug, Args)]
 pub(crate) struct Runs {
     /// List at most N runs
-    #[arg(long, value_name = "N", default_value_t = 30)]
-    pub(crate) limit: usize,
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = value_parser!(u32).range(1..))]
+    pub(crate) limit: u32,
 }
 
 /// `marvin show`.

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 /// An identifier that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not a {noun} id: expected `{noun}_` and hexadecimal digits")]
+#[error("`{text}` is not a {noun} id: expected hexadecimal digits, with or without `{noun}_`")]
 pub struct IdError {
     noun: &'static str,
     text: String,
@@ -85,7 +85,10 @@ mod tests {
     #[test]
     fn other_words_and_other_characters_are_refused() {
         let error = "build_xyz".parse::<BuildId>().unwrap_err();
-        assert_eq!(error.to_string(), "`build_xyz` is not a build id: expected `build_` and hexadecimal digits");
+        assert_eq!(
+            error.to_string(),
+            "`build_xyz` is not a build id: expected hexadecimal digits, with or without `build_`"
+        );
         assert!("run_00".parse::<BuildId>().is_err());
         assert!(BuildId::from_hex("").is_err());
     }

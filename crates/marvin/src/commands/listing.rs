@@ -14,7 +14,7 @@ use crate::exit::Exit;
 pub(crate) fn runs(arguments: &Arguments, command: &Runs) -> anyhow::Result<Exit> {
     let answer = Answer::open(None)?;
     let store = Store::open_read_only(crate::home::store(arguments)?)?;
-    let summaries = store.runs(command.limit)?;
+    let summaries = store.runs(usize::try_from(command.limit).unwrap_or(usize::MAX))?;
     let runs = summaries.iter().map(|summary| store.run(&summary.id)).collect::<Result<Vec<_>, _>>()?;
     let listed: Vec<Listed<'_>> =
         runs.iter().zip(&summaries).map(|(run, summary)| Listed { run, version: &summary.version }).collect();

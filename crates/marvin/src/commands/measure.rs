@@ -73,6 +73,10 @@ pub(crate) fn workloads(suite: &Suite, words: &[String]) -> anyhow::Result<Vec<A
     model::select(suite, words).map_err(|error| explained(&error, names(suite).collect(), Vec::new()).into())
 }
 
+/// What is said of two commas in a row, or one at an end.
+pub(super) const EMPTY_NAME: &str =
+    "--workload has an empty name: write names with one comma between them, such as fault,fork";
+
 /// Says what is wrong with a choice, and what may be meant.
 fn explained(error: &SelectionError, of_suite: Vec<&str>, tools: Vec<&str>) -> WrongInput {
     WrongInput(match error {
@@ -86,7 +90,7 @@ fn explained(error: &SelectionError, of_suite: Vec<&str>, tools: Vec<&str>) -> W
         SelectionError::UnknownWorkload(word) => {
             format!("{error}{}; `marvin workloads` lists them", did_you_mean(of_suite.into_iter(), word))
         }
-        SelectionError::Nothing => format!("{error}: --workload wants names, such as fault,fork"),
+        SelectionError::Nothing => EMPTY_NAME.to_owned(),
     })
 }
 
@@ -110,7 +114,7 @@ pub(crate) fn did_you_mean<'a>(names: impl Iterator<Item = &'a str>, word: &str)
     let nearest = names
         .map(|name| (strsim::damerau_levenshtein(name, word), name))
         .min()
-        .filter(|(distance, name)| distance * 3 <= name.len().max(word.len()) + 2);
+        .filter(|(distance, name)| distance * 3 <= name.len().max(word.len()));
     nearest.map_or_else(String::new, |(_, name)| format!(" (did you mean `{name}`?)"))
 }
 

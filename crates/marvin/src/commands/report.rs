@@ -21,7 +21,7 @@ use crate::exit::{Exit, WrongInput};
 pub(crate) fn report(arguments: &Arguments, command: &Report) -> anyhow::Result<Exit> {
     let answer = Answer::open(command.write.output.as_deref())?;
     let store = Store::open_read_only(crate::home::store(arguments)?)?;
-    let ids = command.runs.iter().map(|run| store.find_run(run)).collect::<Result<Vec<_>, _>>()?;
+    let ids = command.runs.iter().map(|run| super::show::find_run(&store, run)).collect::<Result<Vec<_>, _>>()?;
     let runs = ids.iter().map(|id| store.run(id)).collect::<Result<Vec<_>, _>>()?;
     let groups = grouped(runs, &store)?;
     let known = groups
@@ -145,6 +145,9 @@ fn imported(suite: &str, names: &BTreeSet<&str>, command: &Report) -> anyhow::Re
         name.strip_prefix(word.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
     let words = || [&command.workload, &command.lower, &command.higher].into_iter().flatten();
+    if words().any(String::is_empty) {
+        return Err(WrongInput(super::measure::EMPTY_NAME.to_owned()).into());
+    }
     if let Some(word) = words().find(|word| !names.iter().any(|name| meant(name, word))) {
         let text = format!("no workload `{word}` in these runs; `marvin show RUN` lists what is in one");
         return Err(WrongInput(text).into());

@@ -1,7 +1,8 @@
 //! `marvin show`: one run in full, or a raw artefact of it.
 
+use model::RunId;
 use report::render::Shown;
-use store::Store;
+use store::{Store, StoreError};
 
 use super::tools::known_tools;
 use crate::answer::Answer;
@@ -11,7 +12,7 @@ use crate::exit::{Exit, WrongInput};
 pub(crate) fn show(arguments: &Arguments, command: &Show) -> anyhow::Result<Exit> {
     let answer = Answer::open(command.output.as_deref())?;
     let store = Store::open_read_only(crate::home::store(arguments)?)?;
-    let id = store.find_run(&command.run)?;
+    let id = find_run(&store, &command.run)?;
     let text = match command.artefact.as_deref() {
         Some("list") => store.artefact_names(&id)?.iter().map(|name| format!("{name}\n")).collect(),
         Some(name) if command.output.is_some() => {
@@ -36,6 +37,14 @@ pub(crate) fn show(arguments: &Arguments, command: &Show) -> anyhow::Result<Exit
     };
     answer.write(&text)?;
     Ok(Exit::Fine)
+}
+
+/// Finds a run by the beginning of its id.
+pub(super) fn find_run(store: &Store, text: &str) -> anyhow::Result<RunId> {
+    store.find_run(text).map_err(|error| match error {
+        StoreError::BadId(why) => WrongInput(format!("{why}; `marvin runs` lists the runs")).into(),
+        other => other.into(),
+    })
 }
 
 fn printable(text: &str) -> String {

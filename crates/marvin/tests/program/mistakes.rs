@@ -56,6 +56,26 @@ fn workloads_and_flags_that_are_not_there() {
 }
 
 #[test]
+fn misleading_words_get_their_own_error() {
+    let home = fresh("misled-home");
+    std::fs::create_dir_all(&home).unwrap();
+    crate::history::fill(&store::Store::open(&*home).unwrap());
+    let mut story = String::new();
+    for arguments in [
+        &["runs", "--limit", "0"][..],
+        &["run", "deb:6.1", "--workload", "fault,"],
+        &["run", "deb:6.1", "--workload", "nope"],
+        &["show", "zzz"],
+        &["report", "zzz", "yyy"],
+        &["history"],
+    ] {
+        story.extend(["$ marvin ", &arguments.join(" "), "\n", &told(&home, arguments), "\n"]);
+    }
+    assert!(!story.contains("--home"), "an option that a variable sets is not required: {story}");
+    insta::assert_snapshot!(story);
+}
+
+#[test]
 fn homes_and_files_that_cannot_be_used() {
     let place = fresh("place");
     let home = place.join("a file");
