@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn a_missing_program_means_no_debian() {
         let error = run("apt-nonesuch", &[], Path::new("/")).unwrap_err();
-        insta::assert_snapshot!(error, @"there is no `apt-nonesuch` on this host: deb: names need a Debian host; an image file can be named with path:FILE");
+        insta::assert_snapshot!(error, @"no `apt-nonesuch` on this host: deb: names need a Debian host; for an image file, use path:FILE");
     }
 
     #[test]
@@ -207,7 +207,7 @@ mod tests {
         let error = run("false", &[], Path::new("/")).unwrap_err();
         insta::assert_snapshot!(error, @"`false` failed: exit status 1");
         let full = run("sh", &["-c", "head -c 1 /dev/zero > /dev/full"], Path::new("/tmp")).unwrap_err();
-        insta::assert_snapshot!(full, @"no space is left on the device of /tmp: make room there and try again");
+        insta::assert_snapshot!(full, @"no space left on the device of /tmp: free disk space there and try again");
     }
 
     #[test]

@@ -439,7 +439,7 @@ mod tests {
     #[test]
     fn a_home_that_cannot_be_is_the_users_to_change() {
         let error = BuildCache::open(Path::new("/dev/null/marvin")).unwrap_err();
-        insta::assert_snapshot!(error, @"the home folder /dev/null/marvin cannot be used: Not a directory (os error 20)");
+        insta::assert_snapshot!(error, @"cannot use the data directory /dev/null/marvin: Not a directory (os error 20)");
         assert_eq!(error.guilt(), Guilt::User);
     }
 }

@@ -13,7 +13,7 @@ use crate::ImageFault;
 #[derive(Debug, thiserror::Error)]
 pub enum KernelError {
     /// A program of apt or dpkg is missing.
-    #[error("there is no `{0}` on this host: deb: names need a Debian host; an image file can be named with path:FILE")]
+    #[error("no `{0}` on this host: deb: names need a Debian host; for an image file, use path:FILE")]
     NoApt(String),
     /// Apt has no lists.
     #[error("apt knows no kernel package: run `sudo apt-get update`")]
@@ -27,9 +27,7 @@ pub enum KernelError {
         instead: String,
     },
     /// A kernel that only another suite measured.
-    #[error(
-        "{0} was imported: there are results of it and no image, so it cannot be booted; `marvin report` compares what is kept"
-    )]
+    #[error("cannot boot {0}: it was imported and has results but no image; `marvin report` compares stored results")]
     Imported(String),
     /// A program of apt or dpkg failed.
     #[error("`{command}` failed: {said}")]
@@ -41,7 +39,7 @@ pub enum KernelError {
     },
     /// A package could not be fetched.
     #[error(
-        "package {package} could not be downloaded: {said}. Check the network; where the archive no longer has it, run `sudo apt-get update`"
+        "cannot download package {package}: {said}; check the network; if the archive no longer has it, run `sudo apt-get update`"
     )]
     Download {
         /// The package and its version.
@@ -76,7 +74,7 @@ pub enum KernelError {
         bytes_max: u64,
     },
     /// A package without a kernel in it.
-    #[error("package {0} holds no boot/vmlinuz-*: name another one")]
+    #[error("package {0} has no boot/vmlinuz-*: name another one")]
     NoImage(String),
     /// A file that cannot be booted.
     #[error("{what}: {fault}")]
@@ -95,7 +93,7 @@ pub enum KernelError {
         said: String,
     },
     /// The home folder cannot be used.
-    #[error("the home folder {} cannot be used: {source}", folder.display())]
+    #[error("cannot use the data directory {}: {source}", folder.display())]
     Home {
         /// The folder.
         folder: PathBuf,
@@ -103,7 +101,7 @@ pub enum KernelError {
         source: io::Error,
     },
     /// The disk is full.
-    #[error("no space is left on the device of {}: make room there and try again", folder.display())]
+    #[error("no space left on the device of {}: free disk space there and try again", folder.display())]
     NoSpace {
         /// The folder that was written to.
         folder: PathBuf,
@@ -171,7 +169,7 @@ mod tests {
     fn a_full_disk_is_told_apart() {
         let full = Path::new("/dev/full");
         let error = std::fs::write(full, "x").map_err(KernelError::at(full)).unwrap_err();
-        insta::assert_snapshot!(error, @"no space is left on the device of /dev: make room there and try again");
+        insta::assert_snapshot!(error, @"no space left on the device of /dev: free disk space there and try again");
         assert_eq!(error.guilt(), Guilt::Infra);
     }
 
@@ -195,13 +193,13 @@ mod tests {
         .map(|error| format!("{:?}: {error}", error.guilt()))
         .join("\n");
         insta::assert_snapshot!(messages, @"
-        User: there is no `apt-cache` on this host: deb: names need a Debian host; an image file can be named with path:FILE
+        User: no `apt-cache` on this host: deb: names need a Debian host; for an image file, use path:FILE
         Infra: apt knows no kernel package: run `sudo apt-get update`
         Infra: `apt-cache search` failed: Malformed entry 1 in list file
-        Infra: package linux-image-6.1.0-56-amd64 6.1.192-2 could not be downloaded: Could not resolve 'deb.debian.org'. Check the network; where the archive no longer has it, run `sudo apt-get update`
+        Infra: cannot download package linux-image-6.1.0-56-amd64 6.1.192-2: Could not resolve 'deb.debian.org'; check the network; if the archive no longer has it, run `sudo apt-get update`
         Infra: package linux-image-6.1.0-56-amd64 6.1.192-2 as downloaded has SHA-256 bb, but apt's lists say aa: run `sudo apt-get update` and try again
-        User: package linux-image-6.1.0-56-amd64 6.1.192-2 holds no boot/vmlinuz-*: name another one
-        User: the home folder /home/me/marvin cannot be used: permission denied
+        User: package linux-image-6.1.0-56-amd64 6.1.192-2 has no boot/vmlinuz-*: name another one
+        User: cannot use the data directory /home/me/marvin: permission denied
         Infra: /home/builds/x could not be used: permission denied
         ");
     }

@@ -447,7 +447,7 @@ mod tests {
         let (other, _) = tree.resolve(&name);
         assert_eq!(other.unwrap().id, build.id);
         assert!(linux.join("new.c").exists() && !linux.join("old.o").exists());
-        assert!(tree.resolve("tree:/nonesuch").0.unwrap_err().to_string().contains("holds no Linux source"));
+        assert!(tree.resolve("tree:/nonesuch").0.unwrap_err().to_string().contains("is not a Linux source tree"));
     }
 
     #[test]
@@ -512,7 +512,7 @@ mod tests {
         assert_eq!(of("v2^..").unwrap(), (commit("v1"), commit("v3")));
         for none in ["v1", "..v3", "v1...v3", ""] {
             let error = of(none).unwrap_err().to_string();
-            assert!(error.starts_with(&format!("`{none}` is no range of commits")), "{error}");
+            assert!(error.starts_with(&format!("`{none}` is not a range of commits")), "{error}");
         }
         assert!(of("v1..v9").unwrap_err().to_string().starts_with("`v9` is no commit"));
     }
@@ -529,12 +529,10 @@ mod tests {
         insta::assert_snapshot!(said("git:v9"), @"`v9` is no commit of TREE: see `git -C TREE log --oneline`");
         fs::remove_file(tree.folder.path().join("Kbuild")).unwrap();
         tree.commit("empty");
-        assert!(
-            said("git:empty").ends_with("holds no Linux source: there is no Kbuild at its top; name a kernel tree")
-        );
+        assert!(said("git:empty").ends_with("is not a Linux source tree: no Kbuild at its top; name a kernel tree"));
         let bare = BuildCache::open(tree.home.path()).unwrap();
         let error = bare.resolve(&"git:v1".parse().unwrap(), &|_| {}).unwrap_err();
-        insta::assert_snapshot!(error, @"git:v1 needs a tree: say where it is with --tree FOLDER");
+        insta::assert_snapshot!(error, @"git:v1 needs a tree: name its directory with --tree FOLDER");
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub enum LabError {
         name: String,
     },
     /// Copies of monitors that were kept cannot be read.
-    #[error("{name} of {run} holds no copies of monitors of this version of Marvin: measure again with --force")]
+    #[error("{name} of {run} has no monitor copies of this version of Marvin: measure again with --force")]
     BadMonitors {
         /// The run.
         run: model::RunId,

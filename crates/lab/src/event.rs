@@ -7,7 +7,7 @@ use crate::Estimate;
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    /// The plan is known: so many jobs are to be done, so many results are there already.
+    /// The plan is known: so many jobs are to be done, so many results exist already.
     Planned {
         /// Jobs to be done.
         jobs: usize,

@@ -14,7 +14,7 @@ pub enum MachineError {
     #[error(transparent)]
     Qemu(#[from] QemuProblem),
     /// QEMU ended without the guest having asked for it.
-    #[error("QEMU ended by itself ({how}){}", said(.stderr))]
+    #[error("QEMU exited unexpectedly ({how}){}", said(.stderr))]
     QemuDied {
         /// Exit status or signal.
         how: String,
@@ -40,7 +40,7 @@ pub enum MachineError {
         wall_s: u64,
     },
     /// No room.
-    #[error("no space left in {}: {needed_mib} MiB are needed; free some, or give --home another folder", .folder.display())]
+    #[error("no space left in {}: {needed_mib} MiB needed; free disk space, or name another directory with --home", .folder.display())]
     NoSpace {
         /// Where.
         folder: PathBuf,
@@ -99,9 +99,9 @@ mod tests {
     #[test]
     fn messages_say_what_where_and_what_to_do() {
         let space = MachineError::NoSpace { folder: PathBuf::from("/home/me/.local/share/marvin"), needed_mib: 320 };
-        insta::assert_snapshot!(space, @"no space left in /home/me/.local/share/marvin: 320 MiB are needed; free some, or give --home another folder");
+        insta::assert_snapshot!(space, @"no space left in /home/me/.local/share/marvin: 320 MiB needed; free disk space, or name another directory with --home");
         let died = MachineError::QemuDied { how: "signal 9".into(), stderr: String::new() };
-        insta::assert_snapshot!(died, @"QEMU ended by itself (signal 9)");
+        insta::assert_snapshot!(died, @"QEMU exited unexpectedly (signal 9)");
         let busy = MachineError::Overloaded { cpu_s: 4, wall_s: 900 };
         insta::assert_snapshot!(busy, @"the host was too busy: QEMU had 4 s of processor time in 900 s; try again with --jobs 1 or when the host is idle");
     }

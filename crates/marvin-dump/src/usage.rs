@@ -72,9 +72,7 @@ fn explained(files: &[impl AsRef<Path>], error: DumpError) -> DumpError {
     let why = match source.kind() {
         _ if !live => return error,
         ErrorKind::NotFound => "this kernel has none (CONFIG_PROC_KCORE), or it is hidden in a container",
-        ErrorKind::PermissionDenied => {
-            "only root may read it (CAP_SYS_RAWIO), and nobody on a kernel that is locked down"
-        }
+        ErrorKind::PermissionDenied => "it needs root (CAP_SYS_RAWIO) and a kernel without lockdown",
         _ => return error,
     };
     DumpError::Usage(format!("{LIVE} cannot be read: {why}; name a dump instead"))
@@ -140,7 +138,7 @@ mod tests {
             explained(&[name], DumpError::Io { path, action: "read", offset: 0, source }).to_string()
         };
         insta::assert_snapshot!(told(LIVE, ErrorKind::NotFound), @"/proc/kcore cannot be read: this kernel has none (CONFIG_PROC_KCORE), or it is hidden in a container; name a dump instead");
-        insta::assert_snapshot!(told(LIVE, ErrorKind::PermissionDenied), @"/proc/kcore cannot be read: only root may read it (CAP_SYS_RAWIO), and nobody on a kernel that is locked down; name a dump instead");
+        insta::assert_snapshot!(told(LIVE, ErrorKind::PermissionDenied), @"/proc/kcore cannot be read: it needs root (CAP_SYS_RAWIO) and a kernel without lockdown; name a dump instead");
         insta::assert_snapshot!(told("vmcore", ErrorKind::PermissionDenied), @"vmcore could not be read at offset 0x0: permission denied");
     }
 }

@@ -90,7 +90,7 @@ impl Progress {
             Step::NotKept { what, options } => {
                 self.line(&format!("{name}: {what} has otherwise: {}", options.join(" ")));
             }
-            Step::Cached { what } => self.message(&format!("{name}: {what} is there already")),
+            Step::Cached { what } => self.message(&format!("{name}: {what} is built already")),
         }
     }
 
@@ -115,7 +115,7 @@ impl Progress {
                 self.line(&format!("{version}{what}: no profile: {why}"));
             }
             Event::Dumped { version, of, bytes: Ok(bytes) } => {
-                self.line(&format!("{version} {of}: its memory is kept, {:.1} MB", *bytes as f64 / 1e6));
+                self.line(&format!("{version} {of}: stored a memory dump, {:.1} MB", *bytes as f64 / 1e6));
             }
             Event::Dumped { version, of, bytes: Err(why) } => {
                 self.line(&format!("{version} {of}: no memory dump: {why}"));
@@ -156,9 +156,9 @@ impl Progress {
 
     fn planned(&self, jobs: usize, reused: usize) {
         match (jobs, reused) {
-            (0, reused) => self.message(&format!("all {reused} results are there already")),
+            (0, reused) => self.message(&format!("all {reused} results exist already")),
             (jobs, 0) => self.message(&format!("{jobs} jobs")),
-            (jobs, reused) => self.message(&format!("{jobs} jobs; {reused} results are there already")),
+            (jobs, reused) => self.message(&format!("{jobs} jobs; {reused} results exist already")),
         }
         if let Self::Bar(bar, _) = self {
             let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} {prefix}{wide_msg}");
@@ -178,8 +178,8 @@ impl Progress {
         }
         let basis = match (known, guessed) {
             (_, 0) => "by earlier runs".to_owned(),
-            (0, _) => "a guess: there are no earlier runs to go by".to_owned(),
-            (known, guessed) => format!("by earlier runs for {known} of {} parts", known + guessed),
+            (0, _) => "a guess: no earlier runs".to_owned(),
+            (known, guessed) => format!("from earlier runs for {known} of {} parts", known + guessed),
         };
         self.line(&format!("this will take about {} ({basis})", span(seconds)));
         if let Self::Bar(bar, estimate) = self {

@@ -76,19 +76,19 @@ impl fmt::Display for Uncertainty {
             Self::SeedsDisagree { better, worse, same } => write!(
                 f,
                 "seeds disagree ({better} better, {worse} worse, {same} same): the difference is near the margin or \
-                 depends on layout; a wider --margin or the profile will tell"
+                 depends on layout; try a larger --margin, or see the profile"
             ),
             Self::BelowFloor { floor_percent, seeds, seeds_least } => write!(
                 f,
-                "below the floor: seeds of one build lie up to {floor_percent}% apart, so {seeds_least} seeds must agree, and \
+                "below the floor: seeds of one build differ by up to {floor_percent}%, so {seeds_least} seeds must agree, but \
                  there {}",
                 if *seeds == 1 { "is 1".to_owned() } else { format!("are {seeds}") }
             ),
             Self::Noise { more_runs: None } => {
-                f.write_str("one run on each side tells nothing of how much runs scatter: bring two or more of each")
+                f.write_str("one run per side does not show the noise: compare two or more runs of each")
             }
             Self::Noise { more_runs: Some(more) } => {
-                write!(f, "runs scatter too much: about {more} more of each would show a difference of the margin")
+                write!(f, "too much noise: about {more} more runs of each side would show a difference of the margin")
             }
             Self::Missing(why) => write!(f, "no value: {why}"),
         }

@@ -41,9 +41,9 @@ pub enum CompareError {
     },
     /// Runs of one workload measured different things.
     #[error(
-        "{workload} is not one metric in these runs: {one}, and {other}; values of different units, or good in different \
-         ways, are never compared. All runs are kept: name runs that agree, or measure again what does not (`marvin run \
-         KERNEL --force`; results of other suites are imported again into another home)"
+        "{workload} has different metrics in these runs: {one}, and {other}; Marvin does not compare values of different units or \
+         directions. Name runs that agree, or measure the others again (`marvin run KERNEL --force`; import results of \
+         other suites again into another data directory)"
     )]
     MetricChanged {
         /// The workload.
@@ -54,7 +54,7 @@ pub enum CompareError {
         other: String,
     },
     /// Only one kernel.
-    #[error("nothing to compare {base} with: name at least one more kernel")]
+    #[error("no kernel to compare {base} with: name at least one more")]
     NoOther {
         /// The base kernel.
         base: String,
@@ -66,7 +66,7 @@ pub enum CompareError {
         suite: String,
     },
     /// A margin that is no percentage.
-    #[error("a margin of {percent}% means nothing: give a percentage from 0 to below 100, for example 1")]
+    #[error("margin {percent}% is out of range: give 0 to less than 100, for example 1")]
     Margin {
         /// What was given.
         percent: f64,

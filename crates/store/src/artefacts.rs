@@ -309,9 +309,9 @@ mod tests {
         store.save_run(&run, &[STREAM]).unwrap();
         let error = store.artefact(&run.id, "../../lock").unwrap_err();
         assert_eq!(error.guilt(), Guilt::User);
-        insta::assert_snapshot!(error, @"run_01 has no artefact `../../lock`; it has: stream.txt");
+        insta::assert_snapshot!(error, @"run_01 has no artifact `../../lock`; it has: stream.txt");
         run.id = model::RunId::from_hex("02").unwrap();
-        insta::assert_snapshot!(store.artefact(&run.id, "console").unwrap_err(), @"no run `run_02`: `marvin runs` lists what there is");
+        insta::assert_snapshot!(store.artefact(&run.id, "console").unwrap_err(), @"no run `run_02`: `marvin runs` lists stored runs");
     }
 
     fn names_that_are_not_fit_for_files_are_refused(new: New<'_>) {
@@ -341,10 +341,10 @@ mod tests {
         };
         let bomb = zstd::bulk::compress(&vec![0; 100_000_000], 3).unwrap();
         fs::write(&file, bomb).unwrap();
-        insta::assert_snapshot!(told(), @"HOME/artefacts/01/stream.txt.zst is damaged: it does not hold 18 bytes; restore the home from a copy, or give --home a new folder");
+        insta::assert_snapshot!(told(), @"HOME/artefacts/01/stream.txt.zst is damaged: it does not hold 18 bytes; restore the data directory from a backup, or name a new one with --home");
         fs::write(&file, "plain").unwrap();
         assert!(told().contains("damaged"));
         fs::remove_file(&file).unwrap();
-        insta::assert_snapshot!(told(), @"HOME/artefacts/01/stream.txt.zst is damaged: the file is missing; restore the home from a copy, or give --home a new folder");
+        insta::assert_snapshot!(told(), @"HOME/artefacts/01/stream.txt.zst is damaged: the file is missing; restore the data directory from a backup, or name a new one with --home");
     }
 }

@@ -203,9 +203,9 @@ mod tests {
             assert_eq!(error.guilt(), Guilt::User);
             error.to_string()
         };
-        insta::assert_snapshot!(told("a1"), @"`build_a1` is the beginning of several ids, add digits: build_a1b2, build_a1c3");
-        insta::assert_snapshot!(told("0"), @"no build `build_0`: `marvin runs` lists what there is");
-        insta::assert_snapshot!(told("deb:6.12"), @"`deb:6.12` is not a build id: expected `build_` and hexadecimal digits");
+        insta::assert_snapshot!(told("a1"), @"`build_a1` matches several ids, add digits: build_a1b2, build_a1c3");
+        insta::assert_snapshot!(told("0"), @"no build `build_0`: `marvin runs` lists stored runs");
+        insta::assert_snapshot!(told("deb:6.12"), @"`deb:6.12` is not a build id: expected hexadecimal digits, with or without `build_`");
         let missing = BuildId::from_hex("a1").unwrap();
         assert!(store.build(&missing).is_err());
     }

@@ -12,13 +12,13 @@ use model::{Guilt, IdError, RunId};
 #[non_exhaustive]
 pub enum StoreError {
     /// A reading command met a home in which nothing was ever saved.
-    #[error("{home} holds no results: measure something first, or give {option}", home = .home.display(), option = other(.home))]
+    #[error("no results in {home}: measure a kernel first, or give {option}", home = .home.display(), option = other(.home))]
     Empty {
         /// The home.
         home: PathBuf,
     },
     /// The home cannot be a home: a file, below a file, forbidden, read-only.
-    #[error("cannot use {path}: {detail}; give --home a folder that you can write to", path = .path.display())]
+    #[error("cannot use {path}: {detail}; name a writable directory with --home", path = .path.display())]
     Unusable {
         /// The home or what could not be used in it.
         path: PathBuf,
@@ -26,7 +26,7 @@ pub enum StoreError {
         detail: String,
     },
     /// Another process measures in this home.
-    #[error("another marvin{holder} is measuring in {home}: wait for it, or give --home another folder", holder = holder(*.pid), home = .home.display())]
+    #[error("another marvin{holder} is measuring in {home}: wait for it, or name another directory with --home", holder = holder(*.pid), home = .home.display())]
     Locked {
         /// The home.
         home: PathBuf,
@@ -34,7 +34,7 @@ pub enum StoreError {
         pid: Option<u32>,
     },
     /// Another process takes the jobs of this home.
-    #[error("a worker{holder} takes the jobs of {home} already, and a machine has one: `marvin queue list` shows what it does", holder = holder(*.pid), home = .home.display())]
+    #[error("another worker{holder} already runs the jobs of {home}, and one per host is allowed: `marvin queue list` shows its job", holder = holder(*.pid), home = .home.display())]
     Working {
         /// The home.
         home: PathBuf,
@@ -42,13 +42,13 @@ pub enum StoreError {
         pid: Option<u32>,
     },
     /// No space is left.
-    #[error("no space left in {home}: make room and repeat the command; what was saved before is whole", home = .home.display())]
+    #[error("no space left in {home}: make room and repeat the command; stored results are intact", home = .home.display())]
     Full {
         /// The home.
         home: PathBuf,
     },
     /// Something in the home is not what was written there.
-    #[error("{file} is damaged: {detail}; restore the home from a copy, or give --home a new folder", file = .file.display())]
+    #[error("{file} is damaged: {detail}; restore the data directory from a backup, or name a new one with --home", file = .file.display())]
     Damaged {
         /// The file.
         file: PathBuf,
@@ -56,7 +56,7 @@ pub enum StoreError {
         detail: String,
     },
     /// The database has a schema from the future.
-    #[error("{file} was written by a newer Marvin (schema {found}, this one knows {known}): use the newer one, or give --home another folder", file = .file.display())]
+    #[error("{file} was written by a newer Marvin (schema {found}, this one knows {known}): use the newer one, or name another data directory with --home", file = .file.display())]
     NewerSchema {
         /// The database.
         file: PathBuf,
@@ -76,19 +76,21 @@ pub enum StoreError {
         code: String,
     },
     /// Another process kept the database for itself longer than one saving takes.
-    #[error("{file} is in use by another process that does not let go of it: see who has it open (fuser {file}), then repeat the command", file = .file.display())]
+    #[error("another process holds {file} open: find it with `fuser {file}`, then repeat the command", file = .file.display())]
     Busy {
         /// The database.
         file: PathBuf,
     },
     /// No address of a database.
-    #[error("this is no address of a store: {reason}; expected postgres://USER@HOST/DATABASE")]
+    #[error("cannot read the address of the store: {reason}; expected postgres://USER@HOST/DATABASE")]
     BadAddress {
         /// What is wrong with it; never the address, for it may hold a password.
         reason: String,
     },
     /// A server does not let us in, or not do what we must.
-    #[error("{store} refuses: {detail}; check user, password, database and rights (psql with the same address tells)")]
+    #[error(
+        "{store} refuses: {detail}; check user, password, database and rights (test them with psql and the same address)"
+    )]
     Refused {
         /// The store.
         store: String,
@@ -96,9 +98,7 @@ pub enum StoreError {
         detail: String,
     },
     /// A server cannot be reached, or is no longer there.
-    #[error(
-        "{store} cannot be reached: {detail}; what was saved before is whole, repeat the command when the server is back"
-    )]
+    #[error("cannot reach {store}: {detail}; stored results are intact, repeat the command when the server is back")]
     Gone {
         /// The store.
         store: String,
@@ -106,15 +106,13 @@ pub enum StoreError {
         detail: String,
     },
     /// Another process writes into the same database and does not end.
-    #[error(
-        "{store} is being written by another process that does not end: see who it is (pg_stat_activity), then repeat the command"
-    )]
+    #[error("another process keeps {store} locked: find it in pg_stat_activity, then repeat the command")]
     Occupied {
         /// The store.
         store: String,
     },
     /// What is one machine's only was asked of a server.
-    #[error("{store} has no part in this, which is one machine's only: leave --store and MARVIN_STORE out")]
+    #[error("this command works in the data directory only, not in {store}: omit --store and MARVIN_STORE")]
     HomeOnly {
         /// The store.
         store: String,
@@ -133,7 +131,7 @@ pub enum StoreError {
     #[error(transparent)]
     BadId(#[from] IdError),
     /// Nothing of that name.
-    #[error("no {noun} `{text}`: `marvin runs` lists what there is")]
+    #[error("no {noun} `{text}`: `marvin runs` lists stored runs")]
     Unknown {
         /// What was looked for.
         noun: &'static str,
@@ -141,7 +139,7 @@ pub enum StoreError {
         text: String,
     },
     /// More than one id begins so.
-    #[error("`{text}` is the beginning of several ids, add digits: {candidates}")]
+    #[error("`{text}` matches several ids, add digits: {candidates}")]
     Ambiguous {
         /// What was given.
         text: String,
@@ -149,7 +147,7 @@ pub enum StoreError {
         candidates: String,
     },
     /// A run of this id is there already.
-    #[error("{0} is saved already, and a run is never changed")]
+    #[error("{0} is stored already, and runs never change")]
     RunExists(RunId),
     /// Something refers to a build or a machine that was not saved before it.
     #[error("{what} refers to a build or machine that was not saved before it (a bug in the caller)")]
@@ -158,7 +156,7 @@ pub enum StoreError {
         what: String,
     },
     /// An artefact that cannot be kept.
-    #[error("artefact `{name}` cannot be kept: {reason}")]
+    #[error("cannot store artifact `{name}`: {reason}")]
     BadArtefact {
         /// Its name.
         name: String,
@@ -166,7 +164,7 @@ pub enum StoreError {
         reason: String,
     },
     /// A run has no such artefact.
-    #[error("{run} has no artefact `{name}`; it has: {present}")]
+    #[error("{run} has no artifact `{name}`; it has: {present}")]
     NoArtefact {
         /// The run.
         run: RunId,

@@ -222,9 +222,9 @@ mod tests {
             let error = home.io(Path::new("/h/artefacts"), Error::from(kind));
             format!("{:?}: {error}", error.guilt())
         };
-        insta::assert_snapshot!(told(ErrorKind::StorageFull), @"Infra: no space left in /h: make room and repeat the command; what was saved before is whole");
-        insta::assert_snapshot!(told(ErrorKind::PermissionDenied), @"User: cannot use /h/artefacts: permission denied; give --home a folder that you can write to");
-        insta::assert_snapshot!(told(ErrorKind::ReadOnlyFilesystem), @"User: cannot use /h/artefacts: the file system is read-only; give --home a folder that you can write to");
+        insta::assert_snapshot!(told(ErrorKind::StorageFull), @"Infra: no space left in /h: make room and repeat the command; stored results are intact");
+        insta::assert_snapshot!(told(ErrorKind::PermissionDenied), @"User: cannot use /h/artefacts: permission denied; name a writable directory with --home");
+        insta::assert_snapshot!(told(ErrorKind::ReadOnlyFilesystem), @"User: cannot use /h/artefacts: the file system is read-only; name a writable directory with --home");
         insta::assert_snapshot!(told(ErrorKind::Interrupted), @"Infra: /h/artefacts: operation interrupted");
     }
 

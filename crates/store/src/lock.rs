@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             format!(
-                "another marvin (pid {}) is measuring in {}: wait for it, or give --home another folder",
+                "another marvin (pid {}) is measuring in {}: wait for it, or name another directory with --home",
                 std::process::id(),
                 home.path().display()
             )
@@ -148,7 +148,7 @@ mod tests {
         assert!(has_worker(home.path()));
         let error = WorkerLock::acquire(home.path()).unwrap_err();
         let told = error.to_string().replace(&home.path().display().to_string(), "HOME");
-        insta::assert_snapshot!(told.replace(&std::process::id().to_string(), "PID"), @"a worker (pid PID) takes the jobs of HOME already, and a machine has one: `marvin queue list` shows what it does");
+        insta::assert_snapshot!(told.replace(&std::process::id().to_string(), "PID"), @"another worker (pid PID) already runs the jobs of HOME, and one per host is allowed: `marvin queue list` shows its job");
         assert_eq!(error.guilt(), Guilt::Infra);
         HomeLock::acquire(home.path()).unwrap();
         drop(lock);

@@ -68,7 +68,7 @@ mod tests {
         let (_home, store) = new();
         let error = store.machine(&MachineId::from_hex("00").unwrap()).unwrap_err();
         assert_eq!(error.guilt(), Guilt::User);
-        insta::assert_snapshot!(error, @"no machine `machine_00`: `marvin runs` lists what there is");
+        insta::assert_snapshot!(error, @"no machine `machine_00`: `marvin runs` lists stored runs");
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub enum DumpError {
     },
     /// No format that is known.
     #[error(
-        "{} is no memory dump that can be read: {what}. Known are ELF vmcores, kdump-compressed files, both flattened, and archives of marvin-dump", path.display()
+        "{} is not a supported memory dump: {what}. Supported: ELF vmcores, kdump-compressed files, both flattened, and archives of marvin-dump", path.display()
     )]
     Unknown {
         /// The file.

@@ -149,7 +149,7 @@ mod tests {
         assert_ne!(lines.identity(), whole.identity());
         assert_eq!(named("# words\nCONFIG_A=y\n").unwrap().identity(), lines.identity());
         assert!(named("no options").is_err());
-        insta::assert_snapshot!(Configuration::named("mikro").unwrap_err(), @"`mikro` is no configuration: there are micro and small, or name a file");
+        insta::assert_snapshot!(Configuration::named("mikro").unwrap_err(), @"unknown kernel config `mikro`: use micro, small, or a file");
     }
 
     #[test]

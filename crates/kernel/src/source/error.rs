@@ -8,7 +8,7 @@ use model::Guilt;
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     /// A program is missing.
-    #[error("there is no `{program}` on this host, which building kernels needs: run `sudo apt-get install {package}`")]
+    #[error("cannot build kernels: no `{program}` on this host; run `sudo apt-get install {package}`")]
     NoProgram {
         /// The program.
         program: String,
@@ -16,7 +16,7 @@ pub enum SourceError {
         package: String,
     },
     /// A `git:` name without a tree.
-    #[error("git:{0} needs a tree: say where it is with --tree FOLDER")]
+    #[error("git:{0} needs a tree: name its directory with --tree FOLDER")]
     NoTree(String),
     /// Not a git repository, or one that git refuses.
     #[error("{} is not a git repository: {said}", folder.display())]
@@ -35,7 +35,7 @@ pub enum SourceError {
         said: String,
     },
     /// Not a kernel's source.
-    #[error("{what} holds no Linux source: there is no Kbuild at its top; name a kernel tree")]
+    #[error("{what} is not a Linux source tree: no Kbuild at its top; name a kernel tree")]
     NotLinux {
         /// The folder or the revision.
         what: String,
@@ -49,7 +49,7 @@ pub enum SourceError {
         folder: PathBuf,
     },
     /// GOOD and BAD are the same commit.
-    #[error("{good} and {bad} are the same commit: there is nothing between them")]
+    #[error("{good} and {bad} are the same commit: no commits to search")]
     SameCommit {
         /// As it was asked for.
         good: String,
@@ -102,7 +102,7 @@ pub enum SourceError {
     },
     /// Another compiler than before.
     #[error(
-        "the compiler changed from {before} to {after}: run the same command again, which then builds all with the new one"
+        "the compiler changed from {before} to {after}: run the same command again to build everything with the new one"
     )]
     CompilerChanged {
         /// What it was.
@@ -121,10 +121,10 @@ pub enum SourceError {
         said: String,
     },
     /// A range that is none.
-    #[error("`{0}` is no range of commits: expected OLDER..NEWER, for example v6.12..HEAD")]
+    #[error("`{0}` is not a range of commits: expected OLDER..NEWER, for example v6.12..HEAD")]
     NoRange(String),
     /// A configuration that is not there.
-    #[error("`{name}` is no configuration: there are micro and small, or name a file")]
+    #[error("unknown kernel config `{name}`: use micro, small, or a file")]
     UnknownConfiguration {
         /// As it was asked for.
         name: String,

@@ -47,7 +47,7 @@ fn a_qemu_that_always_dies_is_a_failure_of_the_lab_and_leaves_no_run() {
     let (result, retries) = run_with("dying-qemu", "echo 'cannot set up guest memory' >&2; exit 1");
     let error = result.unwrap_err();
     assert_eq!((retries.len(), error.guilt()), (2, Guilt::Infra));
-    insta::assert_snapshot!(error, @"QEMU ended by itself (exit status 1): cannot set up guest memory (tried 3 times)");
+    insta::assert_snapshot!(error, @"QEMU exited unexpectedly (exit status 1): cannot set up guest memory (tried 3 times)");
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn a_qemu_that_is_told_to_end_is_no_fact_about_the_kernel() {
         flag.display()
     );
     let (result, retries) = run_with("ended-qemu", &script);
-    assert!(retries.len() == 1 && retries[0].starts_with("QEMU ended by itself"), "{retries:?}");
+    assert!(retries.len() == 1 && retries[0].starts_with("QEMU exited unexpectedly"), "{retries:?}");
     assert_eq!(result.unwrap()[0][0].results[0].outcome, Outcome::Completed);
 }
 
@@ -70,7 +70,7 @@ fn a_qemu_that_is_killed_once_is_started_again() {
     let script =
         format!("if [ ! -e {0} ]; then touch {0}; kill -9 $$; fi\nexec qemu-system-x86_64 \"$@\"", flag.display());
     let (result, retries) = run_with("killed-qemu", &script);
-    assert_eq!(retries, ["QEMU ended by itself (signal 9)"]);
+    assert_eq!(retries, ["QEMU exited unexpectedly (signal 9)"]);
     assert_eq!(result.unwrap()[0][0].results[0].outcome, Outcome::Completed);
 }
 

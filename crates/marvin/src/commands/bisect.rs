@@ -28,7 +28,7 @@ pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<
     let workload = workload(suite, &command.workload)?;
     let settings = settings(arguments, &command.sources)?;
     if settings.tree.is_none() {
-        return Err(WrongInput("bisect needs a tree: say where it is with --tree FOLDER".into()).into());
+        return Err(WrongInput("bisect needs a tree: name its directory with --tree FOLDER".into()).into());
     }
     let home = home(arguments.home.as_deref())?;
     let answer = Answer::open(command.output.as_deref())?;
@@ -105,7 +105,7 @@ fn history(command: &Bisect, sources: &Sources) -> anyhow::Result<History> {
 /// Says how many commits need not be measured again.
 fn resumed(commits: usize) -> Option<String> {
     let were = if commits == 1 { "commit was" } else { "commits were" };
-    (commits > 0).then(|| format!("{commits} {were} measured before; --force measures anew"))
+    (commits > 0).then(|| format!("{commits} {were} measured before; --force measures again"))
 }
 
 /// Writes the report, and the mail where one is wanted.
@@ -113,7 +113,7 @@ fn tell(told: &Told<'_>, answer: Answer, mail: Option<Answer>, progress: &Progre
     if let Some(file) = mail {
         match bisection::mail(told) {
             Some(text) => file.write(text)?,
-            None => progress.say("nothing became worse: no mail is written"),
+            None => progress.say("no regression: Marvin writes no mail"),
         }
     }
     answer.write(bisection::text(told))?;
@@ -127,7 +127,7 @@ fn ledger<S: Fn(Step), E: Fn(Event) + Sync>(
     seeds: u64,
 ) -> anyhow::Result<Result<Ledger, String>> {
     if prober.workload.steadiness == Steadiness::Chaotic {
-        return Ok(Err("two boots of this workload take different paths, whatever the kernel".into()));
+        return Ok(Err("two boots of this workload take different paths on any kernel".into()));
     }
     let mut builds = Vec::new();
     for commit in [&culprit.parent, &culprit.commit] {
@@ -200,7 +200,7 @@ fn said(event: &BisectionEvent<'_>) -> String {
         BisectionEvent::Range { places, commits, builds } => {
             let [places, commits, builds] =
                 [(places, "place"), (commits, "commit"), (builds, "build")].map(|(number, noun)| count(*number, noun));
-            format!("{places} to search, of {commits}: about {builds} for a step")
+            format!("{places} to search in {commits}: about {builds} per step")
         }
         BisectionEvent::Probing(commit) => format!("next is {}", bisection::short(commit)),
         BisectionEvent::Probed(entry) => {
@@ -212,12 +212,14 @@ fn said(event: &BisectionEvent<'_>) -> String {
                 Probe::Failed(why) => format!("{without}{}: {why}", bisection::short(&entry.of)),
             }
         }
-        BisectionEvent::Into(merge) => format!("the step is in the merge {}: into it", bisection::short(merge)),
+        BisectionEvent::Into(merge) => {
+            format!("the step is in the merge {}: searching its commits", bisection::short(merge))
+        }
         BisectionEvent::Unpruned(commit) => {
-            format!("{} is as its parent: what was left out before it is looked at", bisection::short(commit))
+            format!("{} equals its parent: searching the excluded commits before it", bisection::short(commit))
         }
         BisectionEvent::Reverting(commit) => {
-            format!("{} is found; is BAD without it as it was?", bisection::short(commit))
+            format!("{} is a culprit; reverting it on top of BAD", bisection::short(commit))
         }
     }
 }
@@ -225,7 +227,7 @@ fn said(event: &BisectionEvent<'_>) -> String {
 fn refused(why: &Refused) -> anyhow::Result<Exit> {
     match why {
         Refused::End { commit, why } => {
-            crate::say(&format!("error: {} cannot be measured, and is an end: {why}", bisection::short(commit)));
+            crate::say(&format!("error: cannot measure {}, an end of the range: {why}", bisection::short(commit)));
             Ok(Exit::Subject)
         }
         Refused::NoDifference { differences_percent, margin_percent, reason } => {
@@ -233,18 +235,20 @@ fn refused(why: &Refused) -> anyhow::Result<Exit> {
             let percents = percents.join(", ");
             crate::say(&match reason {
                 Some(reason) => {
-                    format!("error: the difference is not sure: {percents} by seed: {reason}; name more with --seeds")
+                    format!(
+                        "error: the difference of the ends is uncertain: {percents} by seed: {reason}; use more --seeds"
+                    )
                 }
                 None => format!(
-                    "error: the difference is not there: {percents} by seed, and a step must exceed {margin_percent:.3} % in all \
-                     of them; name another workload, a smaller --margin, or ends that differ (`marvin compare` shows)"
+                    "error: the ends do not differ: {percents} by seed, and a step must exceed {margin_percent:.3} % in all seeds; \
+                     name another workload, a smaller --margin, or ends that differ (see `marvin compare`)"
                 ),
             });
             Ok(Exit::Unclear)
         }
         Refused::NotSeen { percent, error_percent, runs } => {
             crate::say(&format!(
-                "error: the difference is not there: {percent:+.3} % with a standard error of {error_percent:.3} % after {runs} runs; \
+                "error: the ends do not differ: {percent:+.3} % with a standard error of {error_percent:.3} % after {runs} runs; \
                  name another workload, or ends that differ (`marvin compare` shows)"
             ));
             Ok(Exit::Unclear)

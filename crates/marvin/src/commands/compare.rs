@@ -78,7 +78,7 @@ fn sides(command: &Compare) -> anyhow::Result<Vec<KernelName>> {
         names.push(kernel_name(name)?);
     }
     if names.len() < 2 {
-        return Err(WrongInput(format!("compare needs another kernel than {}: name it behind it", command.base)).into());
+        return Err(WrongInput(format!("no kernel to compare {} with: name one after it", command.base)).into());
     }
     Ok(names)
 }

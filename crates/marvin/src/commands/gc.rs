@@ -21,7 +21,7 @@ pub(crate) fn gc(arguments: &Arguments, command: &Gc) -> anyhow::Result<Exit> {
     let location = store(arguments)?;
     if command.dry_run {
         let store = Store::open_read_only(location)?;
-        let text = format!("{}nothing was removed\n", told(&store.waste(&retention)?));
+        let text = format!("{}nothing deleted (dry run)\n", told(&store.waste(&retention)?));
         answer.write(text)?;
         return Ok(Exit::Fine);
     }
@@ -38,8 +38,8 @@ pub(crate) fn gc(arguments: &Arguments, command: &Gc) -> anyhow::Result<Exit> {
 
 fn told(waste: &Waste) -> String {
     format!(
-        "runs that later ones replace: {}\nruns whose artefacts go: {}\nartefacts of both: {}\nkept because somebody refers to \
-         them: {}\n",
+        "superseded runs: {}\nolder runs with artifacts to delete: {}\nartifacts of both: {}\nkept because they are \
+         referenced: {}\n",
         waste.runs.len(),
         waste.artefacts_of.len(),
         mib(waste.bytes),

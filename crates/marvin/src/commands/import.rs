@@ -27,7 +27,7 @@ fn told(imported: &Imported) -> String {
         .runs
         .iter()
         .map(|run| {
-            let end = if run.known { "was there already, nothing changed" } else { "imported" };
+            let end = if run.known { "already imported, unchanged" } else { "imported" };
             format!("{} {} run {}: {} rows, {end}", run.id.short(), run.kernel, run.number, run.rows)
         })
         .collect();

@@ -25,14 +25,14 @@ fn query(name: &str) -> anyhow::Result<DebQuery> {
     Ok(match kernel_name(name)? {
         KernelName::Deb(query) => query,
         name @ KernelName::Imported(_) => {
-            return Err(WrongInput(format!("{name} was imported: only deb: names stand for several kernels")).into());
+            return Err(WrongInput(format!("{name} was imported: only deb: names match several kernels")).into());
         }
         KernelName::Path(path) => {
-            let text = format!("path:{} is one file: only deb: names stand for several kernels", path.display());
+            let text = format!("path:{} is one file: only deb: names match several kernels", path.display());
             return Err(WrongInput(text).into());
         }
         name @ (KernelName::Git(_) | KernelName::Patch { .. } | KernelName::Tree(_) | KernelName::DebSrc(_)) => {
-            let text = format!("{name} is one source: only deb: names stand for several kernels");
+            let text = format!("{name} is one source: only deb: names match several kernels");
             return Err(WrongInput(text).into());
         }
     })

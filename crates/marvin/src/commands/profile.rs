@@ -116,7 +116,7 @@ pub(crate) fn ledger(lab: &Lab, runs: &[Vec<Run>], workload: &str) -> anyhow::Re
             }
             match lab.profile(&run.id, workload)? {
                 Some(profile) => side.push(profile),
-                None => return Ok(Err("it was not counted when it was measured; --force measures again".into())),
+                None => return Ok(Err("its profile was not recorded; --force measures again".into())),
             }
         }
     }

@@ -87,7 +87,7 @@ pub(crate) fn mention(arguments: &Arguments, comparison: &report::Comparison) {
         .and_then(|location| Ok(Store::open(location)?.mention(&runs, &comparison.command)?));
     if let Err(error) = left {
         // The report is written; who may only read cannot keep others from removing either.
-        crate::say(&format!("note: these runs are not marked as referred to: {error:#}"));
+        crate::say(&format!("note: cannot mark these runs as referenced: {error:#}"));
     }
 }
 
@@ -149,7 +149,7 @@ fn imported(suite: &str, names: &BTreeSet<&str>, command: &Report) -> anyhow::Re
         return Err(WrongInput(super::measure::EMPTY_NAME.to_owned()).into());
     }
     if let Some(word) = words().find(|word| !names.iter().any(|name| meant(name, word))) {
-        let text = format!("no workload `{word}` in these runs; `marvin show RUN` lists what is in one");
+        let text = format!("no workload `{word}` in these runs; `marvin show RUN` lists a run's workloads");
         return Err(WrongInput(text).into());
     }
     let mut chosen = Chosen { workloads: Vec::new(), without_direction: Vec::new() };
@@ -168,7 +168,7 @@ fn imported(suite: &str, names: &BTreeSet<&str>, command: &Report) -> anyhow::Re
     if chosen.workloads.is_empty() {
         let few: Vec<&str> = chosen.without_direction.iter().take(4).map(String::as_str).collect();
         let text = format!(
-            "of none of these workloads is it known which way they are good ({}): say it with --lower or --higher",
+            "metric direction unknown for all these workloads ({}): set it with --lower or --higher",
             few.join(", ")
         );
         return Err(WrongInput(text).into());

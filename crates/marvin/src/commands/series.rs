@@ -26,7 +26,7 @@ pub(crate) fn series(arguments: &Arguments, command: &Series) -> anyhow::Result<
     let Chosen { suite, workloads, tools } = chosen(arguments, measure)?;
     let settings = settings(arguments, &measure.sources)?;
     if settings.tree.is_none() {
-        return Err(WrongInput("series needs a tree: say where it is with --tree FOLDER".into()).into());
+        return Err(WrongInput("series needs a tree: name its directory with --tree FOLDER".into()).into());
     }
     let answer = Answer::open(command.output.as_deref())?;
     let mut cache = BuildCache::open(&home(arguments.home.as_deref())?)?;

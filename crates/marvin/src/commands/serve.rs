@@ -33,7 +33,7 @@ pub(crate) fn serve(arguments: &Arguments, command: &Serve) -> anyhow::Result<Ex
     if !arguments.quiet {
         say(&format!("serving http://{address}/ until it is stopped (Ctrl-C)"));
         if !address.ip().is_loopback() {
-            say("note: everybody who reaches this address may read all results");
+            say("note: all results are readable by everyone who can reach this address");
         }
     }
     let Err(error) = web::serve(listener, site, source, Limits::default());

@@ -61,7 +61,7 @@ fn pass(arguments: &Arguments, site: &Site) -> anyhow::Result<Exit> {
 /// Delivers what is due, and says what did not arrive.
 pub(crate) fn deliver(store: &Store, site: &Site) -> Result<(), SiteError> {
     for (channel, why) in site::deliver(store, &site.settings, &now)?.failed {
-        say(&format!("notify {channel}: {why}; it is tried again"));
+        say(&format!("notify {channel}: {why}; Marvin will retry"));
     }
     Ok(())
 }
@@ -75,11 +75,7 @@ fn told(event: &WatchEvent) -> String {
         WatchEvent::NoVersions(tree, tags) => {
             let named = tags.iter().take(NAMED_MAX).map(|tag| tag.escape_debug().to_string()).collect::<Vec<_>>();
             let more = if tags.len() > NAMED_MAX { ", …" } else { "" };
-            format!(
-                "{tree}: tags that are no versions are passed over, {} of them: {}{more}",
-                tags.len(),
-                named.join(", ")
-            )
+            format!("{tree}: ignored tags that are not versions, {}: {}{more}", tags.len(), named.join(", "))
         }
     }
 }

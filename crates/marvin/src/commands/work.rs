@@ -77,7 +77,7 @@ pub(crate) fn work(arguments: &Arguments, command: &Work) -> anyhow::Result<Exit
 
 /// Returns the command that does a job, without its number.
 fn command_of_job(arguments: &Arguments, home: &std::path::Path) -> anyhow::Result<Vec<std::ffi::OsString>> {
-    let program = std::env::current_exe().context("cannot tell which program this is")?;
+    let program = std::env::current_exe().context("cannot find the path of this program")?;
     let mut words = vec![program.into_os_string(), "--home".into(), home.into()];
     if let Some(file) = &arguments.config_file {
         words.extend(["--config-file".into(), file.into()]);
@@ -92,7 +92,7 @@ fn courier(home: &std::path::Path, site: &Site, ended: &AtomicBool) {
     loop {
         let delivered = Store::open(home).map_err(SiteError::from).and_then(|store| deliver(&store, site));
         if let Err(error) = delivered {
-            say(&format!("notices are not delivered now: {error}"));
+            say(&format!("cannot deliver notices now: {error}"));
         }
         if last {
             return;
@@ -110,13 +110,13 @@ fn courier(home: &std::path::Path, site: &Site, ended: &AtomicBool) {
 fn told(event: &WorkEvent) -> String {
     match event {
         WorkEvent::TakenBack(job) => {
-            format!("job {} was a killed worker's, and is {} again", job.number, job.state.word())
+            format!("job {}: its worker died; the job is {}", job.number, job.state.word())
         }
         WorkEvent::Begun(job) => format!("job {}: {}", job.number, job.new.work),
         WorkEvent::Ended(job) if job.reason.is_empty() => format!("job {} is {}", job.number, job.state.word()),
         WorkEvent::Ended(job) => format!("job {} is {}: {}", job.number, job.state.word(), job.reason),
         WorkEvent::Idle(0) => "the queue is empty".to_owned(),
-        WorkEvent::Idle(_) => "no job is free now: `marvin queue list` says when".to_owned(),
+        WorkEvent::Idle(_) => "no job is free now: `marvin queue list` shows when".to_owned(),
     }
 }
 

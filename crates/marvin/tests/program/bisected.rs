@@ -91,7 +91,7 @@ fn a_regression_is_bisected_from_the_command_line_to_the_mail() {
     until("its machines are gone", || machines_of(&home) == 0);
     let output = marvin(&home).args(bisect).arg("--mail").arg(&mail).output().unwrap();
     let said = shown(&output, &home);
-    assert!(said.starts_with("exit 0") && said.contains(" measured before; --force measures anew"), "{said}");
+    assert!(said.starts_with("exit 0") && said.contains(" measured before; --force measures again"), "{said}");
     let short = &guilty[..12];
     assert!(said.contains(&format!("worse   {short} (\"choice: change it\")")), "{said}");
     assert!(said.contains("explained: 100.0 %") && said.contains("9 commits, 5 of which can change"), "{said}");
@@ -116,7 +116,7 @@ fn a_regression_is_bisected_from_the_command_line_to_the_mail() {
         &home,
         &["bisect", "good", &format!("{short}~1"), "--tree", &tree.name(), "--workload", "fault-anon", "-q"],
     );
-    assert!(same.starts_with("exit 3") && same.contains("the difference is not there"), "{same}");
+    assert!(same.starts_with("exit 3") && same.contains("the ends do not differ"), "{same}");
 }
 
 #[test]

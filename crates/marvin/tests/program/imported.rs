@@ -94,7 +94,7 @@ fn a_log_of_mmtests_is_listed_shown_and_compared() {
     let block = monitors.split_once("kernbench: what the kernels counted").unwrap().1;
     insta::assert_snapshot!(block);
     let again = told(&home, &["import", "mmtests", &log.join("6.1-vanilla").display().to_string()]);
-    assert_eq!(again.matches("was there already, nothing changed").count(), 3, "{again}");
+    assert_eq!(again.matches("already imported, unchanged").count(), 3, "{again}");
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn one_run_of_each_is_no_verdict_and_unknown_directions_are_asked_for() {
     let ids = ids(&told(&home, &["import", "mmtests", &log.display().to_string()]));
     let report = ["report", &ids[0], &ids[1]];
     let unclear = told(&home, &report);
-    assert!(unclear.starts_with("exit 3") && unclear.contains("one run on each side tells nothing"), "{unclear}");
+    assert!(unclear.starts_with("exit 3") && unclear.contains("one run per side does not show the noise"), "{unclear}");
     insta::assert_snapshot!(told(&home, &[&report[..], &["--workload", "kernbench/duration-elapsed"]].concat()));
     let lower = told(&home, &[&report[..], &["--lower", "kernbench/duration-elapsed"]].concat());
     assert!(lower.contains("kernbench/duration-elapsed"), "{lower}");

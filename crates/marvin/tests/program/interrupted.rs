@@ -40,16 +40,11 @@ fn a_killed_comparison_goes_on_where_it_was() {
     let output = marvin(&home).args(arguments).output().unwrap();
     let said = shown(&output, &home);
     assert!(matches!(output.status.code(), Some(0 | 1 | 3)), "{said}");
-    let reused =
-        said.lines().find(|line| line.ends_with("results are there already")).unwrap_or_else(|| panic!("{said}"));
+    let reused = said.lines().find(|line| line.ends_with("results exist already")).unwrap_or_else(|| panic!("{said}"));
     let numbers: Vec<usize> = reused.split_whitespace().filter_map(|word| word.parse().ok()).collect();
     assert!(numbers[0] < 12 && numbers[1] >= 2, "{reused}");
     let again = marvin(&home).args(arguments).output().unwrap();
-    assert!(
-        String::from_utf8_lossy(&again.stderr).contains("all 8 results are there already"),
-        "{}",
-        shown(&again, &home)
-    );
+    assert!(String::from_utf8_lossy(&again.stderr).contains("all 8 results exist already"), "{}", shown(&again, &home));
 }
 
 #[test]
@@ -66,7 +61,7 @@ fn a_home_is_measured_in_by_one_at_a_time_and_read_by_all() {
     exit 5
     -- out
     -- err
-    error: another marvin (pid PID) is measuring in HOME: wait for it, or give --home another folder
+    error: another marvin (pid PID) is measuring in HOME: wait for it, or name another directory with --home
     ");
     assert!(told(&home, &["runs"]).starts_with("exit 0"));
     assert!(first.wait().unwrap().success());

@@ -68,7 +68,7 @@ fn what_a_report_refers_to_is_not_let_go_of() {
     let list = story(&home, &[&["show", RUNS[0], "--artefact", "list"], &["show", RUNS[0], "--artefact", "mentioned"]]);
     insta::assert_snapshot!(list);
     let gone = told(&home, &["gc", "--older-than", "0", "--artefacts-older-than", "0"]);
-    assert!(gone.contains("kept because somebody refers to them: 2\n"), "{gone}");
+    assert!(gone.contains("kept because they are referenced: 2\n"), "{gone}");
     assert!(told(&home, &["show", RUNS[0], "--artefact", "list"]).contains("mentioned"));
     insta::assert_snapshot!(told(&home, &["gc", "--dry-run"]));
 }
@@ -100,7 +100,7 @@ fn results_on_a_server_are_listed_and_its_password_is_not_told() {
     drop(cluster);
     let output = marvin(home).env("MARVIN_STORE", &address).arg("runs").output().unwrap();
     let told = shown(&output, home);
-    assert!(told.starts_with("exit 5") && told.contains("cannot be reached") && !told.contains(PASSWORD), "{told}");
+    assert!(told.starts_with("exit 5") && told.contains("cannot reach") && !told.contains(PASSWORD), "{told}");
 }
 
 /// Asks a server for a page, until the answer holds a text; none where it does not within half a minute.

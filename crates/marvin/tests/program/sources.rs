@@ -209,7 +209,7 @@ fn a_home_on_a_full_disk_is_said_and_is_whole_when_there_is_room_again() {
         println!("skipped: this host lets nobody mount a disk of his own: {}", String::from_utf8_lossy(&output.stderr));
         return;
     }
-    let refused = "error: cannot get the kernel git:main\n  because: no space is left on the device of HOME: make room there \
+    let refused = "error: cannot get the kernel git:main\n  because: no space left on the device of HOME: free disk space there \
                    and try again\n";
     for free in [64, 1024, 8192] {
         assert!(said.contains(&format!("{refused}exit 5 with {free} KiB\n")), "{said}");

@@ -48,7 +48,7 @@ fn a_tree_is_watched_measured_and_told_of_whatever_is_killed() {
 
     let first = told(&home, &["watch"]);
     assert!(first.starts_with("exit 0") && first.contains("kernels 2, queued 2"), "{first}");
-    assert!(first.contains("tags that are no versions are passed over, 1 of them: junk"), "{first}");
+    assert!(first.contains("ignored tags that are not versions, 1: junk"), "{first}");
     let second = told(&home, &["watch"]);
     assert!(second.contains("kernels 2, queued 0") && !second.contains("junk"), "{second}");
 
@@ -61,14 +61,14 @@ fn a_tree_is_watched_measured_and_told_of_whatever_is_killed() {
     exit 5
     -- out
     -- err
-    error: a worker (pid PID) takes the jobs of HOME already, and a machine has one: `marvin queue list` shows what it does
+    error: another worker (pid PID) already runs the jobs of HOME, and one per host is allowed: `marvin queue list` shows its job
     ");
     worker.kill().unwrap();
     worker.wait().unwrap();
 
     let rest = told(&home, &["work", "--once"]);
     assert!(rest.starts_with("exit 4") && rest.contains("done 2, failed 0"), "{rest}");
-    assert!(rest.contains("was a killed worker's, and is waiting again"), "{rest}");
+    assert!(rest.contains("its worker died; the job is waiting"), "{rest}");
     let all = told(&home, &["queue", "list", "--all"]);
     assert!(!all.contains(" waiting "), "{all}");
     let broken = [1, 2].map(|job| told(&home, &["queue", "why", &job.to_string()])).concat();

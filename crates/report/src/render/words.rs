@@ -38,11 +38,8 @@ pub(crate) fn warning(warning: &Warning) -> String {
     match warning {
         Warning::MixedMachines(differences) => {
             let names: Vec<String> = differences.iter().map(|d| plain(&d.name)).collect();
-            let differing = if names.is_empty() {
-                "something that their fingerprints do not name".to_owned()
-            } else {
-                names.join(", ")
-            };
+            let differing =
+                if names.is_empty() { "an unknown part of their fingerprints".to_owned() } else { names.join(", ") };
             format!(
                 "WARNING: these kernels ran on different machines, which differ in {differing}. A difference below may \
                  come from the machine and not from the kernel."
@@ -53,17 +50,16 @@ pub(crate) fn warning(warning: &Warning) -> String {
              {time_percent:+.2}% by guest time. The rest is in interrupts and other tasks."
         ),
         Warning::SeedsLeftOut { kernel, seeds } => {
-            format!("Left out: {}, with which {kernel} and the base were not both measured.", seed_list(seeds))
+            format!("Left out: {}: {kernel} and the baseline were not both measured with them.", seed_list(seeds))
         }
         Warning::NotRated { workloads } => format!(
-            "{} not in the table, for it is not known which way they are good: {}. To have them, say it with --lower or \
-             --higher and their names.",
+            "{} not shown, metric direction unknown: {}. Set it with --lower NAMES or --higher NAMES.",
             count(workloads.len(), "workload"),
             shortened(workloads)
         ),
         Warning::NotRepeated { kernel, workload, seed } => format!(
-            "WARNING: two runs of {workload}, seed {seed}, on {kernel} do not give the same values, which they must on \
-             an exact machine. The first is used; trust neither before the cause is found."
+            "WARNING: two runs of {workload}, seed {seed}, on {kernel} gave different values, which cannot happen on an \
+             exact machine. Marvin uses the first; trust neither before you find the cause."
         ),
     }
 }
@@ -94,14 +90,14 @@ fn shortened(names: &[String]) -> String {
 
 /// Returns a sentence for each kernel that is the base's image, measured again.
 fn measured_again(comparison: &Comparison) -> Vec<String> {
-    let doing = if one_machine(comparison) { "the lab's" } else { "the machines'" };
+    let doing = if one_machine(comparison) { "the lab" } else { "the machines" };
     comparison
         .others
         .iter()
         .filter(|other| other.images == Images::Equal)
         .map(|other| {
             let title = &other.kernel.title;
-            format!("{title} is the same image as the base: whatever differs is {doing} doing, not a kernel's.")
+            format!("{title} is the same image as the baseline: any difference comes from {doing}, not from a kernel.")
         })
         .collect()
 }
@@ -225,8 +221,8 @@ pub(crate) fn legend(comparison: &Comparison) -> String {
     let text = margins(comparison);
     if comparison.is_imported() {
         return format!(
-            "B better, W worse: surely (at most 5% of them by chance), and by more than {text}. = same: within it, with a \
-             chance of 90%. ? unclear: the reason is below. min..max: the true difference, with a chance of 95%."
+            "B better, W worse: significant (at most 5% of them by chance) and by more than {text}. = same: within it, with a \
+             confidence of 90%. ? unclear: the reason is below. min..max: confidence interval of 95%."
         );
     }
     let seeds = if comparison.seeds.len() > 1 { " for every seed" } else { "" };
@@ -234,8 +230,7 @@ pub(crate) fn legend(comparison: &Comparison) -> String {
 }
 
 /// Says that a run is not needed, where none is.
-pub(crate) const NO_RUN_NEEDED: &str =
-    "The same bytes on the same machine give the same numbers: a run could only repeat them.";
+pub(crate) const NO_RUN_NEEDED: &str = "Equal images on the same machine give equal numbers: no run is needed.";
 
 /// Returns where the kernels ran, in a sentence.
 pub(crate) fn machine(comparison: &Comparison) -> String {

@@ -134,7 +134,7 @@ fn a_run_is_never_changed(new: New<'_>) {
     store.save_run(&first, &[CONSOLE]).unwrap();
     let error = store.save_run(&run("aa", "01", 2), &[]).unwrap_err();
     assert_eq!(error.guilt(), Guilt::Infra);
-    insta::assert_snapshot!(error, @"run_01 is saved already, and a run is never changed");
+    insta::assert_snapshot!(error, @"run_01 is stored already, and runs never change");
     assert_eq!(store.run(&first.id).unwrap(), first);
     assert_eq!(store.artefact(&first.id, "console").unwrap(), CONSOLE.bytes);
     for change in ["UPDATE runs SET seed = 3", "UPDATE results SET workload = 'x'"] {
@@ -196,12 +196,12 @@ fn runs_are_found_by_a_beginning_of_their_id(new: New<'_>) {
         assert_eq!(error.guilt(), Guilt::User);
         error.to_string()
     };
-    insta::assert_snapshot!(told("9"), @"`run_9` is the beginning of several ids, add digits: run_90, run_9000");
-    insta::assert_snapshot!(told("7f"), @"`run_7f` is the beginning of several ids, add digits: run_7f3a00112233445566778899aabbccdd, run_7f3a00112233ffff");
-    insta::assert_snapshot!(told("run_ee"), @"no run `run_ee`: `marvin runs` lists what there is");
-    insta::assert_snapshot!(told("latest"), @"`latest` is not a run id: expected `run_` and hexadecimal digits");
+    insta::assert_snapshot!(told("9"), @"`run_9` matches several ids, add digits: run_90, run_9000");
+    insta::assert_snapshot!(told("7f"), @"`run_7f` matches several ids, add digits: run_7f3a00112233445566778899aabbccdd, run_7f3a00112233ffff");
+    insta::assert_snapshot!(told("run_ee"), @"no run `run_ee`: `marvin runs` lists stored runs");
+    insta::assert_snapshot!(told("latest"), @"`latest` is not a run id: expected hexadecimal digits, with or without `run_`");
     let missing = RunId::from_hex("7f").unwrap();
-    insta::assert_snapshot!(store.run(&missing).unwrap_err(), @"no run `run_7f`: `marvin runs` lists what there is");
+    insta::assert_snapshot!(store.run(&missing).unwrap_err(), @"no run `run_7f`: `marvin runs` lists stored runs");
 }
 
 fn not_more_than_some_candidates_are_named(new: New<'_>) {
@@ -209,7 +209,7 @@ fn not_more_than_some_candidates_are_named(new: New<'_>) {
     for number in 0..30_u64 {
         saved(&store, &run("aa", &format!("5{number:02x}"), number));
     }
-    insta::assert_snapshot!(store.find_run("5").unwrap_err(), @"`run_5` is the beginning of several ids, add digits: run_500, run_501, run_502, run_503, run_504, run_505, run_506, run_507, …");
+    insta::assert_snapshot!(store.find_run("5").unwrap_err(), @"`run_5` matches several ids, add digits: run_500, run_501, run_502, run_503, run_504, run_505, run_506, run_507, …");
 }
 
 fn two_writers_take_turns(new: New<'_>) {
