@@ -37,6 +37,8 @@ pub enum ForeignSuite {
 pub struct ImportedRun {
     /// Its id.
     pub id: RunId,
+    /// The build that stands for its kernel.
+    pub build: BuildId,
     /// What its suite calls the kernel.
     pub kernel: String,
     /// The number that its suite gave it.
@@ -131,7 +133,7 @@ fn keep(store: &Store, found: Found, imported: &mut Imported) -> Result<(), Impo
         Err(StoreError::RunExists(_)) => true,
         Err(error) => return Err(error.into()),
     };
-    imported.runs.push(ImportedRun { id: run.id, kernel, number, rows, known });
+    imported.runs.push(ImportedRun { id: run.id, build: build.id, kernel, number, rows, known });
     Ok(())
 }
 

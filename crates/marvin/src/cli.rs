@@ -539,12 +539,22 @@ pub(crate) struct Show {
     pub(crate) output: Option<PathBuf>,
 }
 
+const REPORT_EXAMPLES: &str = "Examples:
+  marvin report deb:6.1 deb:6.12
+  marvin report 6.1-vanilla 6.12-vanilla --monitors
+  marvin report run_4bb1f3a6 run_90c2d1e7";
+
 /// `marvin report`.
 #[derive(Debug, Args)]
+#[command(after_help = REPORT_EXAMPLES)]
 pub(crate) struct Report {
-    /// Run ids, or their first characters; the first run's kernel is the baseline
-    #[arg(required = true, value_name = "RUN")]
+    /// Measured kernels by name or version, the baseline first: deb:6.1, 6.12.117; or run ids, or their first characters
+    #[arg(required = true, value_name = "KERNEL|RUN")]
     pub(crate) runs: Vec<String>,
+
+    /// Suite, if the kernels were measured with several
+    #[arg(long, value_name = "SUITE")]
+    pub(crate) suite: Option<String>,
 
     /// Show only these workloads or groups, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
@@ -682,7 +692,7 @@ const IMPORT_EXAMPLES: &str = "Examples:
   marvin import mmtests work/log
   marvin import lkp /lkp/result/will-it-scale
   marvin runs
-  marvin report RUN RUN …";
+  marvin report 6.1-vanilla 6.12-vanilla";
 
 /// `marvin import`.
 #[derive(Debug, Args)]

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use import::{ForeignSuite, Imported};
+use model::BuildId;
+use store::{Location, Store};
 
+use super::stored::words_of;
 use crate::answer::Answer;
 use crate::cli::{Arguments, Foreign, Import};
 use crate::exit::Exit;
@@ -15,10 +18,27 @@ pub(crate) fn import(arguments: &Arguments, command: &Import) -> anyhow::Result<
         Foreign::Mmtests => ForeignSuite::Mmtests,
         Foreign::Lkp => ForeignSuite::Lkp,
     };
-    let imported = import::import(&home(arguments.home.as_deref())?, &store(arguments)?, suite, &command.folder)?;
+    let store = store(arguments)?;
+    let imported = import::import(&home(arguments.home.as_deref())?, &store, suite, &command.folder)?;
     let exit = if imported.runs.is_empty() { Exit::Usage } else { Exit::Fine };
-    answer.write(told(&imported))?;
+    let next = if imported.runs.is_empty() { String::new() } else { next_command(&store, &imported)? };
+    answer.write(told(&imported) + &next)?;
     Ok(exit)
+}
+
+/// Returns the command that compares the kernels; with one kernel, the one that shows its first run.
+fn next_command(location: &Location, imported: &Imported) -> anyhow::Result<String> {
+    let mut builds: Vec<BuildId> = Vec::new();
+    for run in &imported.runs {
+        if !builds.contains(&run.build) {
+            builds.push(run.build.clone());
+        }
+    }
+    if let [_] = &builds[..] {
+        return Ok(format!("To show a run:\n  marvin show {}\n", imported.runs[0].id.short()));
+    }
+    let words = words_of(&Store::open_read_only(location)?, &builds)?;
+    Ok(format!("To compare the kernels:\n  marvin report {}\n", words.join(" ")))
 }
 
 /// Says what came in, what was there already, and what was not taken in.

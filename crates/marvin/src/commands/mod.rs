@@ -26,6 +26,7 @@ mod run;
 mod series;
 mod serve;
 mod show;
+mod stored;
 mod tools;
 mod tree;
 mod watch;

@@ -13,6 +13,7 @@ use store::Store;
 
 use super::compare::{monitored, now, write};
 use super::measure::{suite, workloads};
+use super::stored::{Choice, Named};
 use super::tools::known_tools;
 use crate::answer::Answer;
 use crate::cli::{Arguments, Report};
@@ -21,7 +22,8 @@ use crate::exit::{Exit, WrongInput};
 pub(crate) fn report(arguments: &Arguments, command: &Report) -> anyhow::Result<Exit> {
     let answer = Answer::open(command.write.output.as_deref())?;
     let store = Store::open_read_only(crate::home::store(arguments)?)?;
-    let ids = command.runs.iter().map(|run| super::show::find_run(&store, run)).collect::<Result<Vec<_>, _>>()?;
+    let choice = Choice { suite: command.suite.as_deref(), mixed_machines: command.mixed_machines };
+    let Named { runs: ids, words } = super::stored::runs(&store, &command.runs, choice)?;
     let runs = ids.iter().map(|id| store.run(id)).collect::<Result<Vec<_>, _>>()?;
     let groups = grouped(runs, &store)?;
     let known = groups
@@ -56,7 +58,7 @@ pub(crate) fn report(arguments: &Arguments, command: &Report) -> anyhow::Result<
         margin_percent: command.write.margin,
         scatters: if is_imported { scatters(arguments, &groups)? } else { BTreeMap::new() },
         machines: if command.mixed_machines { Machines::Mixed } else { Machines::Equal },
-        command: reproducer(command, &ids.iter().map(model::RunId::short).collect::<Vec<_>>()),
+        command: reproducer(command, &words),
         created_unix: Some(now()),
     };
     let mut comparison = report::compare(&sides[0], &sides[1..], &question)?;
@@ -223,9 +225,12 @@ fn grouped(runs: Vec<Run>, store: &Store) -> anyhow::Result<Vec<Group>> {
     Ok(groups)
 }
 
-fn reproducer(command: &Report, ids: &[String]) -> String {
+fn reproducer(command: &Report, named: &[String]) -> String {
     let mut words = vec!["marvin".to_owned(), "report".to_owned()];
-    words.extend(ids.iter().cloned());
+    words.extend(named.iter().cloned());
+    if let Some(suite) = &command.suite {
+        words.extend(["--suite".into(), suite.clone()]);
+    }
     if !command.workload.is_empty() {
         words.extend(["--workload".into(), command.workload.join(",")]);
     }

@@ -86,6 +86,10 @@ fn a_log_of_mmtests_is_listed_shown_and_compared() {
     let mut report = vec!["report"];
     report.extend(ids.iter().map(String::as_str));
     insta::assert_snapshot!(without_dates(&told(&home, &report)));
+    let by_ids = without_dates(&told(&home, &report));
+    let by_names = without_dates(&told(&home, &["report", "6.1-vanilla", "6.12-vanilla"]));
+    let without_command = |text: &str| text.split("marvin report").next().unwrap().to_owned();
+    assert_eq!(without_command(&by_names), without_command(&by_ids));
     for format in ["markdown", "json", "html"] {
         let text = told(&home, &[&report[..], &["--format", format]].concat());
         assert!(text.starts_with("exit 0") && text.contains("kernbench/Elapsed-4"), "{text}");
@@ -110,6 +114,18 @@ fn one_run_of_each_is_no_verdict_and_unknown_directions_are_asked_for() {
     let lower = told(&home, &[&report[..], &["--lower", "kernbench/duration-elapsed"]].concat());
     assert!(lower.contains("kernbench/duration-elapsed"), "{lower}");
     insta::assert_snapshot!(told(&home, &[&report[..], &["--higher", "kernbanch"]].concat()));
+}
+
+#[test]
+fn kernels_that_cannot_be_reported_are_named() {
+    let (home, log) = (fresh("mmtests-names-home"), log());
+    told(&home, &["import", "mmtests", &log.display().to_string()]);
+    let said = |words: &[&str]| told(&home, &[&["report"], words].concat());
+    insta::assert_snapshot!(said(&["6.1-vanilla", "6.12-vanila"]));
+    insta::assert_snapshot!(said(&["6.1-vanilla"]));
+    insta::assert_snapshot!(said(&["6.1", "imported:mmtests/6.1-vanilla"]));
+    insta::assert_snapshot!(said(&["6.1-vanilla", "6.12-vanilla", "--suite", "micro"]));
+    insta::assert_snapshot!(said(&["6.1-vanilla", "build_00"]));
 }
 
 #[test]
