@@ -117,8 +117,9 @@ impl Answer<'_> {
     pub(crate) fn against(&self, kernel: usize, rows: &[Row]) -> Against {
         let cells = rows.iter().map(|row| &row.cells[kernel - 1]);
         let mut counts = Counts::default();
-        cells.clone().for_each(|cell| counts.add(&cell.compared.verdict));
-        let ratios: Vec<f64> = cells.filter_map(|cell| cell.compared.ratio).collect();
+        cells.for_each(|cell| counts.add(&cell.compared.verdict));
+        let ratios: Vec<f64> =
+            common(rows, kernel - 1).iter().filter_map(|row| row.cells[kernel - 1].compared.ratio).collect();
         Against {
             kernel: self.kernel(kernel),
             images: self.images(kernel),
@@ -200,6 +201,16 @@ impl Answer<'_> {
         }
         warnings
     }
+}
+
+/// Returns the rows that a kernel's geometric mean is of: those with a ratio for it and for every other kernel, so that the means
+/// of several kernels are of the same workloads. A kernel without any ratio, such as one that does not boot, takes no row away.
+pub(crate) fn common(rows: &[Row], kernel: usize) -> Vec<&Row> {
+    let has = |row: &Row, kernel: usize| row.cells[kernel].compared.ratio.is_some();
+    let measured: Vec<usize> = (0..rows.first().map_or(0, |row| row.cells.len()))
+        .filter(|other| *other == kernel || rows.iter().any(|row| has(row, *other)))
+        .collect();
+    rows.iter().filter(|row| measured.iter().all(|other| has(row, *other))).collect()
 }
 
 /// Reads a run's value from a result; `note` takes in a failure and returns its place.

@@ -120,6 +120,7 @@ mod tests {
     use crate::comparison::{Absent, Comparison, Conclusion, Counts, Images, Warning};
     use crate::fixtures::{Ending, Subject, THROUGHPUT, build, dead, new, old, other_machine, question, seeds};
     use crate::question::Machines;
+    use crate::render::{Styles, View};
 
     fn two() -> Comparison {
         let seeds = seeds(5);
@@ -343,5 +344,26 @@ mod tests {
             Verdict::Unclear(Uncertainty::SeedsDisagree { better: 1, worse: 1, same: 1 })
         );
         assert_eq!(comparison.conclusion(), Conclusion::Unclear);
+    }
+
+    #[test]
+    fn means_of_several_kernels_have_the_same_rows() {
+        let seeds = [1];
+        let few: [(&str, Ending); 2] = [("getppid", Ending::Cost(163.15, 0.0)), ("mmap", Ending::Cost(3402.125, 0.0))];
+        let (old, new, dead) = (old(&seeds), new(&seeds), dead(&seeds));
+        let few = Subject::new(build("deb:6.18", "6.18.1"), &seeds, &few);
+        let sides = [new.side(), few.side(), dead.side()];
+        let comparison = compare(&old.side(), &sides, &question(&seeds)).unwrap();
+        let means: Vec<_> = comparison.others.iter().map(|other| other.geometric_mean).collect();
+        let (new, few) = (means[0].unwrap(), means[1].unwrap());
+        assert_eq!((new.rows, few.rows, means[2]), (2, 2, None), "the kernel that never boots takes no row away");
+        let ratio = |place: usize| {
+            let of = |name| comparison.rows.iter().find(|row| &*row.workload.name == name).unwrap();
+            let ratio = |name| of(name).cells[place].compared.ratio.unwrap();
+            (ratio("getppid") * ratio("mmap")).sqrt()
+        };
+        assert!((new.ratio - ratio(0)).abs() < 1e-12 && (few.ratio - ratio(1)).abs() < 1e-12);
+        let text = crate::render::comparison(&comparison, &View::default()).text(&Styles::plain());
+        assert!(text.contains("over 2 of 12 rows, those that all kernels"), "{text}");
     }
 }

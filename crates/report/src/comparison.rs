@@ -119,7 +119,7 @@ pub struct Against {
     pub images: Images,
     /// How many rows have which verdict.
     pub counts: Counts,
-    /// The geometric mean of the ratios; `None` when no row has one.
+    /// The geometric mean of the ratios of the rows that all kernels have; `None` when there is no such row.
     pub geometric_mean: Option<GeometricMean>,
 }
 

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use model::Direction;
 use stats::{Better, History, Rating, Scores, Spread};
 
+use crate::answer::common;
 use crate::comparison::{Against, Measured, Rated, Row};
 use crate::pairing::{LEVEL, SideComparison};
 
@@ -81,7 +82,8 @@ fn weighed(rows: &[Row], all: &[Found]) -> Vec<f64> {
 pub(crate) fn means(others: &mut [Against], rows: &[Row]) {
     for (kernel, other) in others.iter_mut().enumerate() {
         let Some(mean) = &mut other.geometric_mean else { continue };
-        let rated: Vec<&Row> = rows.iter().filter(|row| row.cells[kernel].rated.is_some()).collect();
+        let rated: Vec<&Row> =
+            common(rows, kernel).into_iter().filter(|row| row.cells[kernel].rated.is_some()).collect();
         let together = |of: &dyn Fn(&Row) -> &Measured| {
             let whole = |seed: u64| rated.iter().all(|row| value(of(row), seed).is_some());
             let seeds: Vec<u64> =

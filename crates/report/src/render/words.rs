@@ -276,11 +276,15 @@ pub(crate) fn image(build: &Build, digits: usize) -> String {
 /// Returns a geometric mean of ratios in a sentence.
 pub(crate) fn geometric_mean(comparison: &Comparison, other: &Against) -> Option<String> {
     let mean = other.geometric_mean?;
-    let of = if comparison.others.len() > 1 { format!("{}: ", other.kernel.title) } else { String::new() };
+    let several = comparison.others.len() > 1;
+    let of = if several { format!("{}: ", other.kernel.title) } else { String::new() };
+    let place = comparison.others.iter().position(|one| one.kernel.title == other.kernel.title)?;
+    let own = comparison.rows.iter().filter(|row| row.cells[place].compared.ratio.is_some()).count();
+    let common = if mean.rows < own { ", those that all kernels have" } else { "" };
     let shown = |number: f64| crate::render::number::ratio(number, 10);
     let ends = mean.ends.map_or_else(String::new, |ends| format!(" (95%: {} to {})", shown(ends.min), shown(ends.max)));
     Some(format!(
-        "{of}{}{ends} over {} of {} (above 1 is better)",
+        "{of}{}{ends} over {} of {}{common} (above 1 is better)",
         shown(mean.ratio),
         mean.rows,
         count(comparison.rows.len(), "row")
