@@ -6,6 +6,7 @@ use model::{Build, Direction, Unit};
 
 use crate::comparison::{Against, Comparison, Images, Row, Warning};
 use crate::plain::plain;
+use crate::render::Style;
 use crate::render::number::{count, margin, seed_list};
 
 /// Returns the line that says it all, for each of the other kernels.
@@ -216,17 +217,38 @@ fn margins(comparison: &Comparison) -> String {
     }
 }
 
-/// Returns what the letters mean, margins included.
-pub(crate) fn legend(comparison: &Comparison) -> String {
+/// Returns what the letters of a comparison's tables mean, margins included; only those that a table in this style has.
+pub(crate) fn legend(comparison: &Comparison, style: Style) -> String {
     let text = margins(comparison);
-    if comparison.is_imported() {
-        return format!(
-            "B better, W worse: significant (at most 5% of them by chance) and by more than {text}. = same: within it, with a \
-             confidence of 90%. ? unclear: the reason is below. min..max: confidence interval of 95%."
-        );
+    let has = |letter: char| {
+        comparison.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.compared.verdict.letter() == letter)
+    };
+    let changed: Vec<&str> = [('B', "B better"), ('W', "W worse")]
+        .iter()
+        .filter(|(letter, _)| has(*letter))
+        .map(|(_, words)| *words)
+        .collect();
+    let (is_imported, seeds) =
+        (comparison.is_imported(), if comparison.seeds.len() > 1 { " for every seed" } else { "" });
+    let mut parts = Vec::new();
+    if !changed.is_empty() {
+        let changed = changed.join(", ");
+        parts.push(match is_imported {
+            true => format!("{changed}: significant (at most 5% of them by chance) and by more than {text}."),
+            false => format!("{changed}: by more than {text}{seeds}."),
+        });
     }
-    let seeds = if comparison.seeds.len() > 1 { " for every seed" } else { "" };
-    format!("B better, W worse: by more than {text}{seeds}. = same: within it{seeds}. ? unclear: the reason is below.")
+    // Tables of MMTests have no column of letters: B and W stand below them.
+    if style == Style::Marvin {
+        let within = if parts.is_empty() { &*text } else { "it" };
+        parts.extend(has('=').then(|| match is_imported {
+            true => format!("= same: within {within}, with a confidence of 90%."),
+            false => format!("= same: within {within}{seeds}."),
+        }));
+        parts.extend(has('?').then(|| "? unclear: the reason is below.".to_owned()));
+        parts.extend(is_imported.then(|| "min..max: confidence interval of 95%.".to_owned()));
+    }
+    parts.join(" ")
 }
 
 /// Says that a run is not needed, where none is.

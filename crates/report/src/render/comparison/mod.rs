@@ -25,7 +25,7 @@ pub fn comparison(comparison: &Comparison, view: &View) -> Document {
     let mut blocks = vec![Block::Facts(facts(comparison)), Block::Command(comparison.command.clone())];
     blocks.extend(biggest(comparison));
     blocks.extend(tables(comparison, view));
-    blocks.extend(closing(comparison));
+    blocks.extend(closing(comparison, view.style));
     blocks.extend(failures(comparison));
     blocks.extend(unclear(comparison));
     blocks.extend(origins(comparison));
@@ -139,12 +139,15 @@ fn letters(comparison: &Comparison) -> Vec<Fact> {
     facts
 }
 
-fn closing(comparison: &Comparison) -> Vec<Block> {
+fn closing(comparison: &Comparison, style: Style) -> Vec<Block> {
     if words::no_run_needed(comparison) {
         return vec![Block::Paragraph(words::NO_RUN_NEEDED.to_owned())];
     }
     let caution = comparison.base.machine.kind.caution().to_owned();
-    vec![Block::Note(words::legend(comparison)), Block::Drawing(table::ABOUT_BARS.to_owned()), Block::Note(caution)]
+    let legend = words::legend(comparison, style);
+    let bars = (style == Style::Marvin).then(|| Block::Drawing(table::ABOUT_BARS.to_owned()));
+    let legend = (!legend.is_empty()).then_some(Block::Note(legend));
+    legend.into_iter().chain(bars).chain([Block::Note(caution)]).collect()
 }
 
 fn origins(comparison: &Comparison) -> Vec<Block> {
