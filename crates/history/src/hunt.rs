@@ -86,6 +86,63 @@ pub(crate) fn reproducer(history: &History, alert: &Alert) -> Option<String> {
     Some(plain(&format!("marvin compare {old_name} {new_name}{tree}{config} {options}")))
 }
 
+/// Returns the command that finds the commit in a clone of the public tree: between commits, or between the tags of releases.
+/// None where the kernels have neither, or are of two lines and of no release that both come from.
+pub(crate) fn bisection_anywhere(history: &History, alert: &Alert) -> Option<String> {
+    let worst = alert.worse().find(|member| !matches!(member.basis, Basis::NoBoot | Basis::Fails))?;
+    if history.machines()[worst.key.machine].capabilities().foreign {
+        return None;
+    }
+    let options = options(worst)?;
+    let [good, bad] = [alert.after, alert.at].map(|kernel| &history.kernel(kernel).build);
+    let commit = |build| place(build, "").map(|place| place.revision).filter(|revision| is_commit(revision));
+    let (old, new) = commit(good).zip(commit(bad)).or_else(|| tags(history, alert))?;
+    // A file is the sender's own.
+    let config = place(bad, "").map(|place| if place.config.contains('/') { "CONFIG".into() } else { place.config });
+    let config = config.map_or_else(String::new, |config| format!(" --config {config}"));
+    Some(plain(&format!("marvin bisect {old} {new} --tree linux{config} {options}")))
+}
+
+fn is_commit(revision: &str) -> bool {
+    revision.len() >= 12 && revision.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Returns the range for regzbot, where one version is an ancestor of the other: releases, or stable updates of one release.
+pub(crate) fn introduced(history: &History, alert: &Alert) -> Option<String> {
+    let (after, at) = releases(history, alert)?;
+    is_line(&after, &at).then(|| format!("v{after}..v{at}"))
+}
+
+/// Returns the tags to search between: of two lines the releases that they branched off from, since stable updates of an older
+/// line are no ancestors of a newer one.
+fn tags(history: &History, alert: &Alert) -> Option<(String, String)> {
+    let (after, at) = releases(history, alert)?;
+    Some(match is_line(&after, &at) {
+        true => (format!("v{after}"), format!("v{at}")),
+        false => (format!("v{}", branched(&after)), format!("v{}", branched(&at))),
+    })
+}
+
+/// Returns the versions of both kernels, where these have tags.
+fn releases(history: &History, alert: &Alert) -> Option<(String, String)> {
+    let version = |kernel: usize| {
+        let version = history.kernel(kernel).release.as_str();
+        let is_plain = version
+            .split('.')
+            .all(|part| !part.is_empty() && part.len() <= 5 && part.bytes().all(|b| b.is_ascii_digit()));
+        (is_plain && (2..=3).contains(&version.split('.').count())).then(|| version.to_owned())
+    };
+    Some((version(alert.after)?, version(alert.at)?))
+}
+
+fn branched(version: &str) -> String {
+    version.split('.').take(2).collect::<Vec<_>>().join(".")
+}
+
+fn is_line(after: &str, at: &str) -> bool {
+    branched(after) == branched(at) || [after, at].iter().all(|version| version.split('.').count() == 2)
+}
+
 /// Returns a name that means this build on every host: a whole package, a commit, a source package.
 fn name_anywhere(build: &Build) -> Option<String> {
     match (&build.name, &build.origin) {
@@ -166,8 +223,8 @@ mod tests {
         Build { origin: Origin::of_line(origin, &build.name), ..build }
     }
 
-    /// What is said of two kernels, of which the newer is worse.
-    fn said(builds: [Build; 2], workload: &'static str, kind: &str) -> Option<Hunt> {
+    /// Two kernels, of which the newer is worse.
+    fn history_of(builds: [Build; 2], workload: &'static str, kind: &str) -> History {
         let mut history = History::default();
         for (build, cost) in builds.into_iter().zip([100.0, 130.0]) {
             let mut subject = Subject::new(build, &[1, 2], &[(workload, Ending::Cost(cost, 0.0))]);
@@ -177,11 +234,12 @@ mod tests {
             subject.runs.iter().for_each(|run| history.take(run).unwrap());
         }
         history.settle();
-        hunt(&history, &alerts(&history, Line::All)[0], DEBIAN)
+        history
     }
 
     fn exact(builds: [Build; 2], workload: &'static str) -> Option<Hunt> {
-        said(builds, workload, "exact")
+        let history = history_of(builds, workload, "exact");
+        hunt(&history, &alerts(&history, Line::All)[0], DEBIAN)
     }
 
     #[test]
@@ -226,6 +284,25 @@ mod tests {
         assert!(commands[1].contains("--tree HOME/workshop/debian --workload fault-anon --seeds 2"), "{commands:?}");
         let images = [build("path:/a", "6.12.115"), build("path:/a", "6.12.117")];
         assert!(matches!(exact(images, "fault-anon"), Some(Hunt::Nowhere(why)) if why.contains("path:/a")));
+    }
+
+    #[test]
+    fn a_mails_command_works_in_a_public_clone() {
+        let command = |builds| {
+            let history = history_of(builds, "getppid", "exact");
+            super::bisection_anywhere(&history, &alerts(&history, Line::All)[0])
+        };
+        let of = |version: &str| build("deb:6.12", version);
+        let found = |range: &str| Some(format!("marvin bisect {range} --workload getppid --seeds 2"));
+        assert_eq!(command([of("6.12.115"), of("6.12.117")]), found("v6.12.115 v6.12.117 --tree linux"));
+        assert_eq!(command([of("6.1.192"), of("6.12.100")]), found("v6.1 v6.12 --tree linux"));
+        let [old, new] = ["111111111111", "222222222222"].map(|commit| {
+            let origin = format!("commit {commit} of /home/ada/linux, micro, gcc 12.2");
+            built("git:HEAD", &format!("6.12.115-g{commit}"), &origin)
+        });
+        let range = "111111111111 222222222222 --tree linux --config micro";
+        assert_eq!(command([old, new]), found(range));
+        assert_eq!(command([build("path:/a", "6.12.1-x"), build("path:/b", "6.12.2-x")]), None);
     }
 
     #[test]

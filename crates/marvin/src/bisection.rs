@@ -8,7 +8,7 @@ use model::{Clock, Steadiness, Workload};
 use report::ledger::Ledger;
 use report::render::count;
 use report::render::ledger::brief;
-use report::render::mail::{REGRESSIONS, command, head, labelled, labelled_command, more, paragraph};
+use report::render::mail::{CLONE, REGRESSIONS, command, labelled, labelled_command, more, paragraph, regression_head};
 
 /// Everything there is to tell.
 pub(crate) struct Told<'a> {
@@ -23,7 +23,12 @@ pub(crate) struct Told<'a> {
     pub(crate) machine: &'a str,
     pub(crate) configuration: String,
     pub(crate) command: String,
+    /// The same for the reader of a mail: a kernel config that is a file is called [`CONFIG`], and one seed is not enough.
+    pub(crate) mail_command: String,
 }
+
+/// What mails call a kernel config that is a file on the sender's host.
+pub(crate) const CONFIG: &str = "CONFIG";
 
 /// Returns the first twelve digits of a commit, as kernel people quote them.
 pub(crate) fn short(commit: &str) -> String {
@@ -185,10 +190,9 @@ pub(crate) fn mail(told: &Told<'_>) -> Option<String> {
     let commit = short(&culprit.commit);
     let Workload { name, operation, .. } = told.workload;
     let more = more(told.workload.metric.direction);
-    let subject =
-        format!("[REGRESSION] {name}: {:.1} % {more} since {commit} (\"{}\")", percent.abs(), headline.subject);
-    let mut text = head(&[("To", &headline.author), ("Cc", REGRESSIONS), ("Subject", &subject)]);
-    text.push('\n');
+    let subject = format!("{name}: {:.1} % {more} since {commit} (\"{}\")", percent.abs(), headline.subject);
+    let is_draft = rests_on_one_seed(told);
+    let mut text = regression_head(is_draft, &[("To", &headline.author), ("Cc", REGRESSIONS)], &subject);
     let range = format!("{}..{}", short(told.ends.0), short(told.ends.1));
     let several = culprit.candidates.len() > 1;
     let or = if several { "\n(or a commit shortly before it: those between could not be measured)\n" } else { "" };
@@ -208,12 +212,23 @@ pub(crate) fn mail(told: &Told<'_>) -> Option<String> {
         add(&mut text, format_args!("\nFunction by function, before and after:\n\n{}", brief(ledger, FUNCTIONS_MAX)));
     }
     let Told { machine, configuration, .. } = told;
+    let is_file = configuration.contains('/');
+    let config = if is_file { CONFIG } else { configuration };
+    let attached = if is_file { " (attached)" } else { "" };
     let exact = paragraph(&format!(
-        "The numbers are exact: {machine}. Configuration {configuration}, to be had with `marvin build git:{commit} --tree linux \
-         --config {configuration}`. To see it again:"
+        "The numbers are exact: {machine}. Kernel config {config}{attached}, to be had with `marvin build git:{commit} --tree linux \
+         --config {config}`. To see it again:"
     ));
-    add(&mut text, format_args!("\n{exact}\n{}\n#regzbot introduced: {introduced}\n", command(&told.command)));
+    add(&mut text, format_args!("\n{exact}\n{}{}", command(CLONE), command(&told.mail_command)));
+    if !is_draft {
+        add(&mut text, format_args!("\n#regzbot introduced: {introduced}\n"));
+    }
     Some(text)
+}
+
+/// Tells whether the whole difference was measured with one seed: it may be the layout of memory.
+pub(crate) fn rests_on_one_seed(told: &Told<'_>) -> bool {
+    told.workload.steadiness == Steadiness::Steady && told.findings.total.differences_percent.len() <= 1
 }
 
 #[cfg(test)]
@@ -301,6 +316,7 @@ mod tests {
             machine: "QEMU 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3), microvm, -cpu max,-erms,-fsrm, 256 MiB, -icount shift=0",
             configuration: "micro".to_owned(),
             command: "marvin bisect 000000000000 ffffffffffff --tree linux --workload x".to_owned(),
+            mail_command: "marvin bisect 000000000000 ffffffffffff --tree linux --workload x".to_owned(),
         });
     }
 
@@ -328,6 +344,27 @@ mod tests {
             let mail = mail(told).unwrap();
             assert!(mail.lines().all(|line| line.chars().count() <= 80), "{mail}");
             insta::assert_snapshot!("mail", mail);
+        });
+    }
+
+    #[test]
+    fn mail_of_one_seed_addresses_no_list() {
+        let of = |before: f64, after: f64| Change { differences_percent: vec![-3.0], ..change(before, after) };
+        let (culprit, headline) = culprit('a', of(6105.0, 6305.0));
+        let findings = Findings {
+            total: of(6105.0, 6305.0),
+            culprits: vec![culprit],
+            scale: Scale::Counted,
+            margin_percent: 0.4,
+            commits: 64,
+            commits_kept: 22,
+        };
+        with_told(&findings, &[headline], &|told| {
+            let mail = mail(told).unwrap();
+            for absent in ["To:", "Cc:", "lists.linux.dev", "[REGRESSION]", "#regzbot"] {
+                assert!(!mail.contains(absent), "{absent}: {mail}");
+            }
+            assert!(mail.contains("one seed only") && mail.contains("  git clone https://"), "{mail}");
         });
     }
 

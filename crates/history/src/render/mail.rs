@@ -4,27 +4,20 @@ use model::Verdict;
 use report::label::cut_middle;
 use report::plain::plain;
 use report::render::layout::{Page, WIDTH, command_lines};
-use report::render::mail::{REGRESSIONS, head};
+use report::render::mail::{CLONE, REGRESSIONS, regression_head};
 use report::render::number::{count, percent, value};
 
 use super::text::{certainty, change_size};
-use crate::hunt::reproducer;
-use crate::{Alert, Found, History, Hunt, Member, Triaged, found_of, hunt};
+use crate::hunt::{bisection_anywhere, introduced, reproducer};
+use crate::{Alert, Found, History, Member, Triaged, found_of};
 
 /// The most series that a mail has in its table; the others are counted.
 const SHOWN_MAX: usize = 20;
-
-/// What readers of a mail are told of the tree of Debian's sources: it is in their home, not in ours.
-const DEBIAN: &str = "HOME/workshop/debian";
 
 /// Columns of its table; with the spaces between, 79.
 const NAME: usize = 30;
 const VALUE: usize = 17;
 const PERCENT: usize = 11;
-
-/// What stands above a mail about one seed.
-const DRAFT: &str = "This is a draft that addresses no list: one seed only, so the layout of memory may be the cause. Measure \
-                     more seeds first; the command is below.";
 
 /// Renders an alert as a mail; nothing where nothing is worse. `found` is what bisections found.
 ///
@@ -43,18 +36,8 @@ pub fn alert_mail(history: &History, triaged: &Triaged, found: &[Found]) -> Opti
     };
     let subject = format!("{}{and}: {size} between {after} and {at}", plain(&worst.key.workload));
     let mut page = Page::default();
-    let head = if is_draft {
-        head(&[("Subject", &subject)])
-    } else {
-        head(&[("To", REGRESSIONS), ("Subject", &format!("[REGRESSION] {subject}"))])
-    };
-    for line in head.lines() {
+    for line in regression_head(is_draft, &[("To", REGRESSIONS)], &subject).lines() {
         page.line(line);
-    }
-    page.blank();
-    if is_draft {
-        page.words(0, DRAFT);
-        page.blank();
     }
     page.line("Hi,");
     page.blank();
@@ -67,12 +50,8 @@ pub fn alert_mail(history: &History, triaged: &Triaged, found: &[Found]) -> Opti
     if let Some(command) = reproducer(history, alert) {
         commands(&mut page, "To measure it again:", &[command]);
     }
-    match hunt(history, alert, DEBIAN) {
-        Some(Hunt::Command(command)) => commands(&mut page, "To find the commit:", &[command]),
-        Some(Hunt::First { commands: all, .. }) => {
-            commands(&mut page, "To find the commit, from Debian's sources:", &all);
-        }
-        Some(Hunt::Nowhere(_)) | None => {}
+    if let Some(command) = bisection_anywhere(history, alert) {
+        commands(&mut page, "To find the commit:", &[CLONE.to_owned(), command]);
     }
     if let Some(range) = introduced(history, alert).filter(|_| !is_draft) {
         page.blank();
@@ -204,20 +183,4 @@ fn machines(page: &mut Page, history: &History, alert: &Alert) {
         let build = &history.kernel(kernel).build;
         page.hanging("Kernel:  ", &format!("{}, {}", plain(&build.version), plain(&build.origin.to_string())));
     }
-}
-
-/// Returns the range for regzbot, where both versions have tags and one is an ancestor of the other: releases, or stable updates
-/// of one release.
-fn introduced(history: &History, alert: &Alert) -> Option<String> {
-    let tag = |kernel: usize| {
-        let version = history.kernel(kernel).release.as_str();
-        let is_plain = version
-            .split('.')
-            .all(|part| !part.is_empty() && part.len() <= 5 && part.bytes().all(|b| b.is_ascii_digit()));
-        (is_plain && (2..=3).contains(&version.split('.').count())).then(|| format!("v{version}"))
-    };
-    let (after, at) = (tag(alert.after)?, tag(alert.at)?);
-    let release = |tag: &str| tag.split('.').take(2).map(str::to_owned).collect::<Vec<_>>();
-    let is_line = release(&after) == release(&at) || [&after, &at].iter().all(|tag| tag.split('.').count() == 2);
-    is_line.then(|| format!("{after}..{at}"))
 }

@@ -12,6 +12,10 @@ use crate::exit::{Exit, WrongInput};
 use crate::home::store;
 use crate::say;
 
+/// What senders of a mail about one seed should know.
+pub(crate) const ONE_SEED: &str =
+    "note: one seed only: the mail addresses no list; measure more seeds before you send it";
+
 pub(crate) fn alerts(arguments: &Arguments, command: &cli::Alerts) -> anyhow::Result<Exit> {
     let answer = Answer::open(None)?;
     let snapshot = read(arguments)?;
@@ -28,7 +32,7 @@ pub(crate) fn alerts(arguments: &Arguments, command: &cli::Alerts) -> anyhow::Re
         };
         answer.write(&mail)?;
         if one.alert.rests_on_one_seed() {
-            say("note: one seed only: the mail addresses no list; measure more seeds before you send it");
+            say(ONE_SEED);
         }
         return Ok(if one.is_open() { Exit::Worse } else { Exit::Fine });
     }

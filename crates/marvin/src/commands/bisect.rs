@@ -13,6 +13,7 @@ use model::{Steadiness, Workload};
 use report::ledger::Ledger;
 use report::render::count;
 
+use super::alerts::ONE_SEED;
 use super::bisect_plan::plan;
 use super::measure::{machines_of, suite, workload};
 use super::tree::settings;
@@ -22,6 +23,9 @@ use crate::cli::{Arguments, Bisect};
 use crate::exit::{Exit, WrongInput};
 use crate::home::{home, open_lab, store};
 use crate::progress::Progress;
+
+/// How many seeds a draft asks for.
+const SEEDS_OF_DRAFTS: u64 = 5;
 
 pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<Exit> {
     let suite = suite(&command.suite)?;
@@ -79,6 +83,7 @@ pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<
     let ledgers = findings.culprits.iter().map(|culprit| ledger(&prober, culprit, command.seeds));
     let ledgers = ledgers.collect::<anyhow::Result<Vec<_>>>()?;
     progress.end();
+    let configuration = configuration(command, &sources);
     let told = Told {
         findings: &findings,
         headlines: &headlines,
@@ -87,8 +92,9 @@ pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<
         workload: &workload,
         ends: (history.good(), history.bad()),
         machine: &lab.machine().summary,
-        configuration: configuration(command, &sources),
-        command: reproducer(command, &history, &sources),
+        configuration: configuration.clone(),
+        command: reproducer(command, &history, &configuration, command.seeds),
+        mail_command: mail_command(command, &history, &configuration),
     };
     log.keep(&found(command, &told).to_text())?;
     tell(&told, answer, mail, &progress)
@@ -112,7 +118,12 @@ fn resumed(commits: usize) -> Option<String> {
 fn tell(told: &Told<'_>, answer: Answer, mail: Option<Answer>, progress: &Progress) -> anyhow::Result<Exit> {
     if let Some(file) = mail {
         match bisection::mail(told) {
-            Some(text) => file.write(text)?,
+            Some(text) => {
+                file.write(text)?;
+                if bisection::rests_on_one_seed(told) {
+                    progress.say(ONE_SEED);
+                }
+            }
             None => progress.say("no regression: Marvin writes no mail"),
         }
     }
@@ -261,14 +272,21 @@ fn configuration(command: &Bisect, sources: &Sources) -> String {
     command.sources.config.clone().unwrap_or_else(|| sources.settings().configuration.name().to_owned())
 }
 
+/// Returns the command for the reader of a mail, who has no file of the sender's; a draft is about one seed and asks for more.
+fn mail_command(command: &Bisect, history: &History, configuration: &str) -> String {
+    let seeds = if command.seeds == 1 { SEEDS_OF_DRAFTS } else { command.seeds };
+    let config = if configuration.contains('/') { bisection::CONFIG } else { configuration };
+    reproducer(command, history, config, seeds)
+}
+
 /// Returns the command that gives the same answer: with commits by their hashes.
-fn reproducer(command: &Bisect, history: &History, sources: &Sources) -> String {
+fn reproducer(command: &Bisect, history: &History, configuration: &str, seeds: u64) -> String {
     let (good, bad) = (bisection::short(history.good()), bisection::short(history.bad()));
     let mut words = format!("marvin bisect {good} {bad} --tree linux --workload {}", command.workload);
     if command.suite != model::MICRO.name {
         add(&mut words, format_args!(" --suite {}", command.suite));
     }
-    add(&mut words, format_args!(" --config {} --seeds {}", configuration(command, sources), command.seeds));
+    add(&mut words, format_args!(" --config {configuration} --seeds {seeds}"));
     if let Some(margin) = command.margin {
         add(&mut words, format_args!(" --margin {margin}"));
     }

@@ -9,6 +9,24 @@ use crate::render::layout::{WIDTH, command_lines, wrap};
 /// Lists that regressions are told to.
 pub const REGRESSIONS: &str = "regressions@lists.linux.dev, linux-kernel@vger.kernel.org";
 
+/// Where a reader gets the source of every release of Linux: mainline and stable updates, with tags.
+pub const CLONE: &str = "git clone https://git.kernel.org/pub/scm/linux/kernel/git/stable/linux.git";
+
+/// Stands above a mail about one seed.
+const DRAFT: &str = "This is a draft that addresses no list: one seed only, so the layout of memory may be the cause. Measure \
+                     more seeds first; the command is below.";
+
+/// Returns the head of a mail about a regression; a draft, which rests on one seed, says so and addresses no list.
+#[must_use]
+pub fn regression_head(is_draft: bool, addresses: &[(&str, &str)], subject: &str) -> String {
+    if is_draft {
+        return format!("{}\n{}\n", head(&[("Subject", subject)]), paragraph(DRAFT));
+    }
+    let subject = format!("[REGRESSION] {subject}");
+    let fields: Vec<(&str, &str)> = addresses.iter().copied().chain([("Subject", &*subject)]).collect();
+    head(&fields) + "\n"
+}
+
 /// Returns the head of a mail: fields and what is in them, folded as RFC 5322 (2.2.3) has it.
 #[must_use]
 pub fn head(fields: &[(&str, &str)]) -> String {

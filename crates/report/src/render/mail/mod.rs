@@ -4,7 +4,7 @@
 mod facts;
 mod head;
 
-pub use head::{REGRESSIONS, command, head, labelled, labelled_command, more, paragraph};
+pub use head::{CLONE, REGRESSIONS, command, head, labelled, labelled_command, more, paragraph, regression_head};
 
 use model::Verdict;
 
