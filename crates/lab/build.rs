@@ -1,8 +1,8 @@
-//! Builds the agent, static, and QEMU's plugin, and hands their bytes to the lab: one program to install, and no way to
+//! Builds the static agent and the QEMU plugin, and embeds their bytes in the lab: one program to install, no version
 //! mismatch.
 //!
-//! They are always built in the same way, whatever profile the lab is built with, and without a path of this
-//! host in them: the same sources and compiler give the same files, and so the same numbers.
+//! Both are built with fixed flags, whatever the lab's profile, and contain no path of this host: the same sources and
+//! compiler give the same files, and so the same numbers.
 
 #![expect(clippy::expect_used, reason = "a build script that cannot go on has nobody to tell but cargo")]
 
@@ -12,14 +12,14 @@ use std::process::Command;
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 fn main() {
-    // Asked now: a folder that was moved brings its build script along.
+    // Read at run time: a moved directory keeps its compiled build script.
     let here = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let root = here.join("../..").canonicalize().expect("the workspace is there");
     for input in ["crates/agent", "crates/tracer", "crates/wire", "Cargo.toml", "Cargo.lock"] {
         println!("cargo::rerun-if-changed={}", root.join(input).display());
     }
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it")).join("agent");
-    // Without relocations to apply at start, no page is touched for a workload that is not run.
+    // Without relocations at start, workloads that do not run touch no page.
     build(&root, &out, "agent", &["-Ctarget-feature=+crt-static", "-Crelocation-model=static"]);
     build(&root, &out, "tracer", &[]);
     let built = [
@@ -34,9 +34,9 @@ fn main() {
     }
 }
 
-/// Builds a package with the profile of its name.
+/// Builds a package with the profile of the same name.
 fn build(root: &Path, out: &Path, package: &str, flags: &[&str]) {
-    // Cargo's home, as cargo itself finds it: only rustup sets the variable.
+    // cargo finds its home in the same way: only rustup sets the variable.
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
     let home = home.unwrap_or_else(|| root.join("no-cargo-home"));
@@ -46,7 +46,7 @@ fn build(root: &Path, out: &Path, package: &str, flags: &[&str]) {
     let mut cargo = Command::new(std::env::var_os("CARGO").expect("cargo sets it"));
     cargo.args(["build", "--quiet", "--package", package, "--profile", package, "--target", TARGET, "--target-dir"]);
     cargo.arg(out).current_dir(root).env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
-    // What a caller such as clippy puts around the compiler is not meant for these.
+    // A caller's wrappers and flags, such as clippy's, must not change these builds.
     for name in ["RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER", "RUSTFLAGS", "CARGO_TARGET_DIR", "CARGO_BUILD_TARGET"] {
         cargo.env_remove(name);
     }

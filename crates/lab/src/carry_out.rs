@@ -1,4 +1,4 @@
-//! Carrying out a plan: threads that take jobs from a queue, runs that are stored when their last job is done.
+//! Executes a plan: threads take jobs from a queue and store each run after its last job.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -19,10 +19,10 @@ use crate::tools::Tools;
 use crate::unit::Unit;
 use crate::{Estimate, Event, LabError};
 
-/// What an environment calls the modules that a guest carried.
+/// Name of a guest's modules in the environment.
 const MODULES: &str = "modules sha256";
 
-/// Where the work is done and kept.
+/// The lab's parts that an execution uses.
 pub(crate) struct Bench<'a> {
     pub(crate) fleet: &'a Fleet,
     pub(crate) store: &'a Mutex<Store>,
@@ -31,7 +31,7 @@ pub(crate) struct Bench<'a> {
     pub(crate) notify: &'a (dyn Fn(Event) + Sync),
 }
 
-/// Everything the threads share.
+/// What the threads share.
 struct Shared<'a> {
     bench: &'a Bench<'a>,
     suite: &'a str,
@@ -42,7 +42,7 @@ struct Shared<'a> {
     made: Mutex<Vec<(usize, Run)>>,
 }
 
-/// Carries out a plan and returns, for each side, its runs: the stored ones that are used again and the new ones.
+/// Executes a plan and returns the runs of each side: reused and new ones.
 pub(crate) fn carry_out(plan: &Plan<'_>, bench: &Bench<'_>) -> Result<Vec<Vec<Run>>, LabError> {
     check(plan)?;
     let berths = berths(plan, bench.fleet)?;
@@ -56,7 +56,7 @@ pub(crate) fn carry_out(plan: &Plan<'_>, bench: &Bench<'_>) -> Result<Vec<Vec<Ru
     }
     let at_once = bench.fleet.plain().capabilities().boots_at_once.max(1);
     let workers = plan.machines.clamp(1, at_once);
-    // A worker that goes on to the next replicate finds the sides of the last one still booted by others.
+    // A worker that moves to the next replicate may find the previous one's sides still booted by others.
     let turns = if at_once >= plan.sides.len() + workers { Turns::Jobs } else { Turns::Boots };
     let shared = Shared {
         bench,
@@ -69,11 +69,11 @@ pub(crate) fn carry_out(plan: &Plan<'_>, bench: &Bench<'_>) -> Result<Vec<Vec<Ru
     };
     let worked = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..workers).map(|_| scope.spawn(|| shared.work())).collect();
-        // A thread that panics is a bug of ours: let it be seen as one.
+        // A panic in a thread is a bug in Marvin: pass it on.
         workers.into_iter().try_for_each(|worker| worker.join().unwrap_or_else(|bug| std::panic::resume_unwind(bug)))
     });
     if worked.is_err() {
-        // What was measured before the lab failed need not be measured again.
+        // Store what was measured before the lab failed, so that the next attempt reuses it.
         shared.units.iter().filter(|unit| unit.is_cut_short()).try_for_each(|unit| shared.keep(unit))?;
     }
     let released = shared.units.iter().try_for_each(Unit::release);
@@ -94,14 +94,14 @@ fn check(plan: &Plan<'_>) -> Result<(), LabError> {
     parts.into_iter().find(|(empty, _)| *empty).map_or(Ok(()), |(_, what)| Err(LabError::Empty(what)))
 }
 
-/// Returns where each side runs the plan's workloads: a machine for each equipment.
+/// Returns where each side runs the plan's workloads: a machine per guest config.
 fn berths(plan: &Plan<'_>, fleet: &Fleet) -> Result<Vec<Vec<Berth>>, LabError> {
     let equipments = equipments(&plan.workloads);
     let of_side = |build| equipments.iter().map(|equipment| fleet.berth(build, equipment)).collect();
     plan.sides.iter().map(|build| of_side(build)).collect()
 }
 
-/// Runs of earlier plans with what this plan asks for, cut down to that.
+/// Loads runs of earlier plans, reduced to what this plan asks for.
 fn stored(plan: &Plan<'_>, berths: &[Vec<Berth>], bench: &Bench<'_>) -> Result<Vec<Vec<Run>>, LabError> {
     let store = bench.store.lock().unwrap_or_else(PoisonError::into_inner);
     let mut sides = Vec::new();
@@ -119,7 +119,7 @@ fn stored(plan: &Plan<'_>, berths: &[Vec<Berth>], bench: &Bench<'_>) -> Result<V
     Ok(sides)
 }
 
-/// Those of a build on one machine.
+/// Loads the runs of a build on one machine.
 fn stored_on(plan: &Plan<'_>, build: &Build, berth: &Berth, store: &Store) -> Result<Vec<Run>, LabError> {
     let (machine, clock) = (&berth.machine.identity().id, berth.machine.capabilities().clock);
     let mut runs: Vec<Run> = store.runs_of(&build.id, machine, plan.suite.name)?.into_iter().rev().collect();
@@ -143,13 +143,13 @@ fn stored_on(plan: &Plan<'_>, build: &Build, berth: &Berth, store: &Store) -> Re
     Ok(runs)
 }
 
-/// Tells whether a run was made with these modules: a build's id does not say which it has.
+/// Returns whether a run had these modules: the build's id does not cover them.
 fn same_modules(run: &Run, modules: Option<&str>) -> bool {
     let recorded = run.environment.iter().find(|(name, _)| name == MODULES).map(|(_, hash)| hash.as_str());
     recorded == modules
 }
 
-/// Tells whether a stored result is what measuring a workload now would give.
+/// Returns whether a stored result is what measuring the workload now would give.
 fn answers(result: &WorkloadResult, workload: &Workload, clock: Clock) -> bool {
     let iterations = usize::try_from(workload.iterations).unwrap_or(usize::MAX);
     result.workload == workload.name
@@ -161,7 +161,7 @@ fn answers(result: &WorkloadResult, workload: &Workload, clock: Clock) -> bool {
             || matches!(workload.equipment.files, ExtraFiles::Image(_)))
 }
 
-/// Builds that earlier runs could not boot: their other replicates are left out, as they were then.
+/// Returns builds that failed to boot in earlier runs: the plan skips their other replicates, as the earlier plan did.
 fn known_unbootable(runs: &[Vec<Run>]) -> BTreeSet<(BuildId, MachineId)> {
     let never_ran = |run: &&Run| {
         let early = |stage| matches!(stage, Stage::Boot | Stage::Settle);
@@ -170,10 +170,10 @@ fn known_unbootable(runs: &[Vec<Run>]) -> BTreeSet<(BuildId, MachineId)> {
     runs.iter().flatten().filter(never_ran).map(|run| (run.build.clone(), run.machine.clone())).collect()
 }
 
-/// Most runs that are asked for what took how long.
+/// Limit on runs read for their durations.
 const RUNS_ASKED: usize = 30;
 
-/// How long it will take, by what earlier runs on these machines took.
+/// Estimates the duration from earlier runs on these machines.
 fn estimated(units: &[Unit<'_>], bench: &Bench<'_>, machines: usize) -> Result<Estimate, LabError> {
     let store = bench.store.lock().unwrap_or_else(PoisonError::into_inner);
     let here: BTreeSet<&MachineId> = units.iter().map(|unit| &unit.berth.machine.identity().id).collect();
@@ -193,11 +193,10 @@ fn times(store: &Store, counts: &dyn Fn(&RunSummary) -> bool) -> Result<Times, L
     Ok(times)
 }
 
-/// Returns how long measuring a kernel takes that boots for each replicate, whatever machines earlier runs were of; by guess where there
-/// is no store yet.
+/// Estimates how long one kernel takes that boots for each replicate, from runs on any machine; without a store, from
+/// defaults.
 ///
-/// # Errors
-/// When the store cannot be read.
+/// # Errors If the store cannot be read.
 pub fn expected(
     store: Option<&Store>,
     workload: &Workload,
@@ -208,7 +207,7 @@ pub fn expected(
     Ok(times.estimate((0..replicates).flat_map(|_| [BOOT, &*workload.name]), machines))
 }
 
-/// What is still to be measured: a unit per replicate, equipment and side, in this order.
+/// Lists what is still to measure: one run per replicate, guest config and side, in this order.
 fn missing<'a>(plan: &Plan<'a>, berths: &[Vec<Berth>], runs: &[Vec<Run>]) -> Vec<Unit<'a>> {
     let mut units = Vec::new();
     for &replicate in &plan.replicates {
@@ -233,7 +232,7 @@ impl Shared<'_> {
             let item = self.queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
             let Some(item) = item else { return Ok(()) };
             if let Err(error) = self.one(item) {
-                // The others finish what they have begun; complete runs are stored.
+                // The other threads finish their jobs and store complete runs.
                 self.queue.lock().unwrap_or_else(PoisonError::into_inner).clear();
                 return Err(error);
             }
@@ -284,7 +283,7 @@ impl Shared<'_> {
         Ok(())
     }
 
-    /// Boots a unit's build; inside, why its workloads cannot be run.
+    /// Boots the build of a run; the inner error says why its workloads cannot run.
     fn boot(&self, unit: &Unit<'_>) -> Result<Result<Boot, String>, LabError> {
         if let Some(hash) = unit.berth.modules_hash() {
             unit.progress().environment.push((MODULES.into(), hash));
@@ -314,7 +313,7 @@ impl Shared<'_> {
             None => {
                 let fetched = with_retries(&retrying, || environment(on))?;
                 let mut progress = unit.progress();
-                // What is known of it already comes last, as what is beside the image does.
+                // Known facts come last, as do those of files beside the image.
                 let known = std::mem::replace(&mut progress.environment, fetched.value);
                 progress.environment.extend(known);
                 if let Some(config) = &unit.build.config {
@@ -353,7 +352,7 @@ impl Shared<'_> {
         Ok(())
     }
 
-    /// Returns the memory of a kernel that died, as an artefact. Without one the result is what it is.
+    /// Returns the memory of a kernel that died, as an artifact; `None` leaves the result as it is.
     fn dump(
         &self,
         unit: &Unit<'_>,
@@ -371,7 +370,7 @@ impl Shared<'_> {
         bytes.ok().map(|bytes| (artefact(of), bytes))
     }
 
-    /// Returns the functions of a unit's kernel; without them there are results and no profile.
+    /// Returns the functions of the kernel; without them there are results but no profile.
     fn symbols(&self, on: Subject<'_>) -> Result<Known, LabError> {
         let bench = self.bench;
         let ask = || bench.symbols.of(on);

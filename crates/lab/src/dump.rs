@@ -1,37 +1,37 @@
-//! Dumps: what is kept of the memory of a guest whose kernel died. Written by its machine, filtered by `vmcore`.
+//! Dumps: the memory of a guest whose kernel died. The machine writes it, `vmcore` filters it.
 
 use machine::DeadMemory;
 use model::{FailureReason, Outcome};
 use vmcore::{Codec, Dump, DumpError, FileSink, Filter, Io, Level, Overwrite, Plan, Reader, Style, Work};
 
-/// Most bytes of a dump; what is beyond is left out, and the dump says that it is not complete.
+/// Size limit of a dump [bytes]; a truncated dump says so.
 const BYTES_MAX: u64 = 64 << 20;
 /// Memory for filtering, in bytes.
 const MEMORY: u64 = 64 << 20;
 
-/// Returns the name of the artefact that holds the dump of a workload, or of the boot.
+/// Returns the name of the dump artifact of a workload or of the boot.
 pub(crate) fn artefact(of: &str) -> String {
     format!("{of}.vmcore")
 }
 
-/// Tells whether an artefact of this name holds a dump.
+/// Returns whether an artifact of this name is a dump.
 #[must_use]
 pub fn is_dump(name: &str) -> bool {
     name.ends_with(".vmcore")
 }
 
-/// Tells whether the kernel died, so that its memory may say why.
+/// Returns whether the kernel died, so that its memory may show why.
 pub(crate) fn died(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Failed(failure) if is_death(&failure.reason))
 }
 
-/// Tells whether a failure is the kernel's death.
+/// Returns whether a failure is the death of the kernel.
 pub(crate) fn is_death(reason: &FailureReason) -> bool {
     matches!(reason, FailureReason::Panicked | FailureReason::Oopsed)
 }
 
-/// Returns the memory of a guest without what belongs to processes, to the page cache and to nobody (level 31), as a
-/// kdump-compressed file; or why there is none.
+/// Returns the memory of a guest without free pages, user pages and the page cache (level 31), as a kdump-compressed
+/// file; the error says why there is none.
 pub(crate) fn dump(memory: &DeadMemory) -> Result<Vec<u8>, String> {
     let filtered = memory.file.with_file_name("filtered");
     filter(&memory.file, &filtered).map_err(|error| error.to_string())?;
@@ -39,7 +39,7 @@ pub(crate) fn dump(memory: &DeadMemory) -> Result<Vec<u8>, String> {
 }
 
 fn filter(whole: &std::path::Path, filtered: &std::path::Path) -> Result<(), DumpError> {
-    // This machine hands no VMCOREINFO to QEMU, but it is in memory.
+    // The machine has no VMCOREINFO device, but memory holds a copy.
     let dump = Dump::open(&[whole.to_owned()])?.with_found_info();
     let mut reader = Reader::new(&dump, Io::Read);
     let filter = Filter::new(&mut reader, Level::MAX)?;

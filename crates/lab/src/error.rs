@@ -1,4 +1,4 @@
-//! What can go wrong in the lab, and whose fault it is. A kernel's failure is not among these: it is a result.
+//! Errors of the lab, and whose fault each is. A kernel's failure is not among them: it is a result.
 
 use kernel::KernelError;
 use machine::MachineError;
@@ -8,7 +8,7 @@ use store::StoreError;
 /// A failure of the lab.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// A kernel could not be had.
+    /// A kernel cannot be fetched or built.
     #[error(transparent)]
     Kernel(#[from] KernelError),
     /// A machine failed.
@@ -17,61 +17,61 @@ pub enum LabError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A machine failed again and again.
+    /// A machine failed repeatedly.
     #[error("{error} (tried {tries} times)")]
     GaveUp {
-        /// How often it was tried.
+        /// Number of attempts.
         tries: u32,
         /// The last failure.
         error: MachineError,
     },
-    /// A profile that was kept cannot be read.
+    /// A stored profile cannot be read.
     #[error("{name} of {run} is not a profile of this version of Marvin; measure again with --force")]
     BadProfile {
         /// The run.
         run: model::RunId,
-        /// The artefact.
+        /// The artifact.
         name: String,
     },
-    /// A profile that was kept has other counts than the result beside it.
+    /// A stored profile contradicts the result beside it.
     #[error(
         "{name} of {run} counts other instructions than the run's result: one of them was changed; measure again with --force"
     )]
     OtherProfile {
         /// The run.
         run: model::RunId,
-        /// The artefact.
+        /// The artifact.
         name: String,
     },
-    /// Copies of monitors that were kept cannot be read.
+    /// Stored copies of monitors cannot be read.
     #[error("{name} of {run} has no monitor copies of this version of Marvin: measure again with --force")]
     BadMonitors {
         /// The run.
         run: model::RunId,
-        /// The artefact.
+        /// The artifact.
         name: String,
     },
-    /// The log of a bisection could not be read or written.
+    /// The log of a bisection cannot be read or written.
     #[error("{}: {error}", file.display())]
     Bisection {
-        /// The file or folder.
+        /// The file or directory.
         file: std::path::PathBuf,
-        /// Why not.
+        /// The reason.
         error: std::io::Error,
     },
-    /// The log of a bisection is not one.
+    /// The log of a bisection is invalid.
     #[error("{} is not the log of this bisection: remove it, or give --force", file.display())]
     BadBisection {
         /// The file.
         file: std::path::PathBuf,
     },
-    /// There is nothing to do.
+    /// The plan is empty.
     #[error("nothing to do: the plan has no {0}")]
     Empty(&'static str),
 }
 
 impl LabError {
-    /// Returns whose fault it is.
+    /// Returns whose fault the error is.
     #[must_use]
     pub fn guilt(&self) -> Guilt {
         let user = match self {

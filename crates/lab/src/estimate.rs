@@ -1,38 +1,38 @@
-//! How long a plan will take, before it is carried out: from what boots and workloads took in earlier runs of this home, or
-//! from defaults. Pure: the seconds are noted by `carry_out.rs`, which has the clock, and kept with each run.
+//! Estimates how long a plan will take, from durations in earlier runs or from defaults. Pure: `execute.rs` has the
+//! clock and stores the seconds with each run.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// The artefact of a run that says what took how long: lines of a name and seconds, apart by a tab.
+/// The artifact with a run's durations: lines of name, tab, seconds.
 pub(crate) const TIMES: &str = "times";
-/// What a boot is called there.
+/// Name of a boot in that artifact.
 pub(crate) const BOOT: &str = "boot";
 
-/// What a boot is taken for while there is none to go by, in seconds.
+/// Default duration of a boot [seconds].
 const BOOT_DEFAULT_S: f64 = 10.0;
-/// What a job is taken for, likewise.
+/// Default duration of a job [seconds].
 const JOB_DEFAULT_S: f64 = 3.0;
-/// Longest that anything is believed to have taken.
+/// Larger values in a stored file are ignored [seconds].
 const LONGEST_S: f64 = 86_400.0;
 
 /// How long a plan will take.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// Seconds on the wall.
+    /// Wall time [seconds].
     pub seconds: f64,
-    /// Jobs and boots that earlier runs of this home tell of.
+    /// Jobs and boots with a duration from earlier runs.
     pub known: usize,
-    /// Jobs and boots that defaults stand for.
+    /// Jobs and boots with a default duration.
     pub guessed: usize,
 }
 
-/// What earlier runs took, by name, in seconds.
+/// Durations of earlier runs by name [seconds].
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Times(BTreeMap<String, Vec<f64>>);
 
 impl Times {
-    /// Adds what a run took; lines that make no sense are passed over.
+    /// Adds the durations of a run; skips invalid lines.
     pub(crate) fn add(&mut self, text: &str) {
         for line in text.lines() {
             let Some((name, seconds)) = line.split_once('\t') else { continue };
@@ -45,14 +45,14 @@ impl Times {
         }
     }
 
-    /// Returns the median of what something took.
+    /// Returns the median duration of a boot or job.
     fn of(&self, name: &str) -> Option<f64> {
         let mut seconds = self.0.get(name)?.clone();
         seconds.sort_by(f64::total_cmp);
         seconds.get(seconds.len() / 2).copied()
     }
 
-    /// Returns how long these boots and jobs take on so many machines at a time.
+    /// Estimates how long these boots and jobs take on `machines` machines.
     pub(crate) fn estimate<'a>(&self, names: impl IntoIterator<Item = &'a str>, machines: usize) -> Estimate {
         let (mut all, mut known, mut guessed) = (0.0, 0, 0);
         for name in names {
@@ -71,7 +71,7 @@ impl Times {
     }
 }
 
-/// Returns what took how long as it is kept.
+/// Formats durations as they are stored.
 pub(crate) fn to_text(times: &[(String, f64)]) -> String {
     let mut text = String::new();
     for (name, seconds) in times {
@@ -81,8 +81,8 @@ pub(crate) fn to_text(times: &[(String, f64)]) -> String {
     text
 }
 
-/// Returns how many seconds are left when `done` of `jobs` are done after `elapsed_s`: what was estimated at first, the pace of
-/// the jobs that were done the more the more there are.
+/// Returns the remaining seconds when `done` of `jobs` jobs are done after `elapsed_s`: a mean of the estimate and of
+/// the pace so far, which counts more as more jobs are done.
 #[must_use]
 pub fn remaining_s(estimate: &Estimate, done: u64, jobs: u64, elapsed_s: f64) -> f64 {
     if jobs == 0 || done >= jobs {

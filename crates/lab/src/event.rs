@@ -1,44 +1,44 @@
-//! What happens while a plan is carried out: one typed stream that progress bars, logs and journals read.
+//! Events of an execution: one typed stream for progress bars, logs and journals.
 
 use model::{BuildId, RunId, SubjectFailure};
 
 use crate::Estimate;
 
-/// Something that happened.
+/// An event of an execution.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    /// The plan is known: so many jobs are to be done, so many results exist already.
+    /// The plan is known.
     Planned {
-        /// Jobs to be done.
+        /// Jobs to run.
         jobs: usize,
-        /// Results of earlier runs that are used again.
+        /// Results reused from earlier runs.
         reused: usize,
     },
-    /// How long that will take.
+    /// The estimated duration.
     Estimated(Estimate),
-    /// A build boots, to be saved.
+    /// A build boots; the machine saves the guest afterwards.
     Booting {
         /// Its version.
         version: String,
         /// The replicate.
         replicate: u64,
     },
-    /// A build is booted, and jobs can start.
+    /// A build is booted; its jobs can start.
     Ready {
         /// Its version.
         version: String,
         /// The replicate.
         replicate: u64,
-        /// What is out of the ordinary about this boot.
+        /// A remark about an unusual boot.
         remark: Option<String>,
     },
-    /// A build failed to boot; its other replicates are left out.
+    /// A build failed to boot; its other replicates are skipped.
     BootFailed {
         /// Its version.
         version: String,
         /// The replicate.
         replicate: u64,
-        /// How.
+        /// The failure.
         failure: SubjectFailure,
     },
     /// A job is done.
@@ -51,32 +51,32 @@ pub enum Event {
         replicate: u64,
         /// The workload.
         workload: String,
-        /// Its value, where it is of one workload and completed.
+        /// Its value, if a workload completed.
         value: Option<f64>,
     },
-    /// There is no profile: of a workload, or of any of a build's.
+    /// There is no profile of a workload, or of any workload of a build.
     NoProfile {
         /// The build's version.
         version: String,
-        /// The workload, if it is only one.
+        /// The workload; `None` for all.
         workload: Option<String>,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// The memory of a kernel that died is kept, in so many bytes; or why it is not.
+    /// Marvin stored the memory of a kernel that died, or failed to.
     Dumped {
         /// The build's version.
         version: String,
         /// The workload, or `boot`.
         of: String,
-        /// How many bytes the dump has.
+        /// Size of the dump [bytes], or why there is none.
         bytes: Result<usize, String>,
     },
-    /// A job will not be done, as its build does not boot.
+    /// A job is skipped, as its build does not boot.
     LeftOut,
-    /// The lab failed and tries again.
+    /// The lab failed; Marvin tries again.
     Retrying {
-        /// What failed.
+        /// The error.
         error: String,
     },
     /// A run is complete and stored.

@@ -1,5 +1,5 @@
-//! The machines of a lab: one for each equipment that workloads ask for, opened when it is first needed; and what guests of
-//! a build carry on each.
+//! The machine pool of a lab: one machine per guest config, opened when first needed, with the modules and files of its
+//! guests.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,20 +14,20 @@ use crate::LabError;
 use crate::job::Subject;
 use crate::tools::{Images, fits};
 
-/// The modules that a build has for an equipment, or why its workloads cannot be run.
+/// The modules of a build for a guest config, or why its workloads cannot run.
 type Carried = Arc<Result<Vec<InitrdFile>, String>>;
 
 /// The machines of a lab.
 #[derive(Debug)]
 pub(crate) struct Fleet {
     plain: Arc<dyn Backend>,
-    /// Guest images: archives of files for workloads that need some.
+    /// Guest images: archives with the files of workloads.
     images: Mutex<Images>,
     others: Mutex<BTreeMap<Equipment, Arc<dyn Backend>>>,
     carried: Mutex<BTreeMap<(BuildId, Equipment), Carried>>,
 }
 
-/// A machine and what guests of one build carry on it.
+/// A machine, and the modules that guests of one build get on it.
 #[derive(Debug, Clone)]
 pub(crate) struct Berth {
     pub(crate) equipment: Equipment,
@@ -40,18 +40,18 @@ impl Fleet {
         Self { plain, images: Mutex::default(), others: Mutex::default(), carried: Mutex::default() }
     }
 
-    /// Takes images into use, before the machines that carry them are asked for.
+    /// Adds images; must come before the first use of machines that carry them.
     pub(crate) fn add_images(&self, images: Images) {
         self.images.lock().unwrap_or_else(PoisonError::into_inner).extend(images);
     }
 
-    /// Returns the archive that guests of an equipment carry, if any; or why there is none.
+    /// Returns the archive of a guest config, if it has one; the error says why it is missing.
     fn image(&self, equipment: &Equipment) -> Result<Option<PathBuf>, String> {
         let ExtraFiles::Image(name) = &equipment.files else { return Ok(None) };
         let images = self.images.lock().unwrap_or_else(PoisonError::into_inner);
         let path =
             images.get(&**name).cloned().unwrap_or_else(|| Err(format!("the lab has no guest image of {name}")))?;
-        // One that is gone meanwhile is the machine's to complain about.
+        // The machine reports an archive that disappeared meanwhile.
         let bytes = fs::metadata(&path).map_or(0, |found| found.len());
         fits(bytes, equipment.memory_mib).map(|()| Some(path))
     }
@@ -60,7 +60,7 @@ impl Fleet {
         &*self.plain
     }
 
-    /// Returns the machine with this equipment.
+    /// Returns the machine with this guest config.
     pub(crate) fn machine(&self, equipment: &Equipment) -> Result<Arc<dyn Backend>, LabError> {
         if *equipment == Equipment::PLAIN {
             return Ok(Arc::clone(&self.plain));
@@ -69,13 +69,13 @@ impl Fleet {
         if let Some(machine) = others.get(equipment) {
             return Ok(Arc::clone(machine));
         }
-        // Without its image no guest is booted: see `carry`.
+        // `carry` refuses to boot a guest without its image.
         let files = self.image(equipment).unwrap_or_default();
         let machine = self.plain.equipped(equipment, files.as_deref())?;
         Ok(Arc::clone(others.entry(equipment.clone()).or_insert(machine)))
     }
 
-    /// Returns where a build runs workloads of an equipment.
+    /// Returns where a build runs the workloads of a guest config.
     pub(crate) fn berth(&self, build: &Build, equipment: &Equipment) -> Result<Berth, LabError> {
         let machine = self.machine(equipment)?;
         let mut known = self.carried.lock().unwrap_or_else(PoisonError::into_inner);
@@ -91,35 +91,35 @@ impl Fleet {
 }
 
 impl Berth {
-    /// Returns what a guest of this build boots and carries, or why it cannot have what it needs.
+    /// Returns what a guest of this build boots and carries; the error says which part it lacks.
     pub(crate) fn guest<'a>(&'a self, build: &'a Build) -> Result<Guest<'a>, String> {
         let modules = self.carried.as_ref().as_ref().map_err(Clone::clone)?;
         Ok(Guest { build, modules })
     }
 
-    /// Returns a hash of the modules, where there are any to be loaded: part of what a result was measured with.
+    /// Returns a hash of the modules to load, if any: it is part of a result's environment.
     pub(crate) fn modules_hash(&self) -> Option<String> {
         self.carried.as_ref().as_ref().ok().filter(|files| !files.is_empty()).map(|files| modules_hash(files))
     }
 
-    /// Boots a build that can have what it needs.
+    /// Boots a build with its modules; the inner error says which part it lacks.
     pub(crate) fn boot(&self, build: &Build, replicate: u64) -> Result<Result<Boot, String>, MachineError> {
         let boot = |guest: Guest<'_>| Arc::clone(&self.machine).boot(&guest, replicate).map(Ok);
         self.guest(build).map_or_else(|why| Ok(Err(why)), boot)
     }
 
-    /// Boots a build again that does not boot, for the memory of its kernel.
+    /// Boots a build again that failed to boot, to dump its kernel's memory.
     pub(crate) fn boot_to_death(&self, build: &Build, replicate: u64) -> Result<Option<DeadMemory>, MachineError> {
         self.guest(build).map_or(Ok(None), |guest| self.machine.boot_to_death(&guest, replicate))
     }
 
-    /// Returns what jobs of a build go by that this machine has booted.
+    /// Returns the booted build with what its jobs need.
     pub(crate) fn subject<'a>(&'a self, build: &'a Build, replicate: u64, booted: &'a dyn Booted) -> Subject<'a> {
         Subject { build, replicate, machine: &*self.machine, booted }
     }
 }
 
-/// Returns the equipments of workloads, each once, in the order in which they come.
+/// Returns the distinct guest configs of workloads, in order of appearance.
 pub(crate) fn equipments(workloads: &[Arc<Workload>]) -> Vec<Equipment> {
     let mut found = Vec::new();
     for workload in workloads {
@@ -130,14 +130,14 @@ pub(crate) fn equipments(workloads: &[Arc<Workload>]) -> Vec<Equipment> {
     found
 }
 
-/// Returns a build's modules and the list that `marvin-equip` loads them by, or which one is missing.
+/// Returns a build's modules and the list from which `marvin-equip` loads them; the error names the missing module.
 fn carried(build: &Build, wanted: &[GuestModule]) -> Result<Vec<InitrdFile>, String> {
     let said = |error: KernelError| error.to_string();
     let names: Vec<&str> = wanted.iter().map(|module| module.name).collect();
     let found = modules(build, &names).map_err(said)?;
     let is_named = |name: &str, module: &GuestModule| module.name.replace('-', "_") == name;
     for module in wanted.iter().filter(|module| module.need == Need::Must) {
-        // Where nobody knows what is built in the workload finds out.
+        // If the list of built-in modules is unknown, the workload will report what is missing.
         if !found.iter().any(|file| is_named(&file.name, module))
             && is_built_in(build, module.name).map_err(said)? == Some(false)
         {

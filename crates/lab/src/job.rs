@@ -1,4 +1,4 @@
-//! One job: from a workload's declaration to the agent, and from the agent's frames to a result.
+//! One job: from a workload's declaration to the agent's task, and from the agent's frames to a result.
 
 use std::collections::BTreeMap;
 
@@ -13,15 +13,15 @@ use crate::perturb::perturbation;
 use crate::symbols::Named;
 use crate::unit::job_id;
 
-/// How often a job or a boot is tried when the lab fails.
+/// Number of attempts at a job or a boot if the lab fails.
 const TRIES: u32 = 3;
 
 const NS_PER_S: f64 = 1e9;
 
-/// A function of every kernel that is written in C.
+/// A function that every kernel has as C code.
 const KNOWN: &str = "vfs_read";
 
-/// A build that is booted, with all that its jobs depend on.
+/// A booted build with what its jobs need.
 #[derive(Clone, Copy)]
 pub(crate) struct Subject<'a> {
     pub(crate) build: &'a Build,
@@ -31,7 +31,7 @@ pub(crate) struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    /// Returns a job of this name. Where the machine adds no scatter of its own, the replicate perturbs the guest.
+    /// Returns a job of this name. On a machine without noise of its own, the replicate perturbs the guest.
     pub(crate) fn job(&self, name: &str, task: Task) -> Job {
         let deterministic = self.machine.capabilities().deterministic;
         let perturbation = if deterministic { perturbation(self.replicate) } else { Perturbation::default() };
@@ -39,7 +39,7 @@ impl Subject<'_> {
         Job { id, clock: self.wire_clock(), perturbation, task }
     }
 
-    /// Returns a job whose result is the same whatever the replicate.
+    /// Returns a job whose result does not depend on the replicate.
     pub(crate) fn plain_job(&self, task: Task) -> Job {
         Job { id: 1, clock: self.wire_clock(), perturbation: Perturbation::default(), task }
     }
@@ -61,24 +61,24 @@ impl Subject<'_> {
     }
 }
 
-/// What a job brought, with the console it came over.
+/// The result of a job, with its console.
 pub(crate) struct Fetched<T> {
     pub(crate) value: T,
     pub(crate) console: Vec<u8>,
 }
 
-/// What a workload brought.
+/// The result of a workload.
 pub(crate) struct Measured {
     pub(crate) value: WorkloadResult,
-    /// What else it measured, by the names of the rows.
+    /// Its other metrics, by row.
     pub(crate) rows: BTreeMap<String, Vec<u64>>,
     pub(crate) console: Vec<u8>,
     clock: Clock,
-    /// Its profile as it is kept, or why there is none, where one was asked for.
+    /// Its profile as stored, or why there is none; `None` if not requested.
     pub(crate) profile: Option<Result<String, String>>,
 }
 
-/// Does something that the lab may fail at, again if another try may help.
+/// Calls `attempt` and repeats it after a failure of the lab that may be temporary.
 pub(crate) fn with_retries<T>(
     retrying: &dyn Fn(&MachineError),
     action: impl Fn() -> Result<T, MachineError>,
@@ -93,14 +93,14 @@ pub(crate) fn with_retries<T>(
     unreachable!("the loop returns at the last try")
 }
 
-/// Copies out what the guest says of itself; a guest that fails at that has no environment.
+/// Returns the guest's description of itself; empty if the guest fails to send it.
 pub(crate) fn environment(on: Subject<'_>) -> Result<Fetched<Environment>, MachineError> {
     let end = on.booted.run(&on.job("environment", Task::Environment), Observe::Nothing)?;
     let value = end.stream.map(|stream| ingest::environment(&stream)).unwrap_or_default();
     Ok(Fetched { value, console: end.console })
 }
 
-/// Runs one workload; where the kernel's functions are known it is counted what they execute.
+/// Runs one workload, and counts the instructions of each function if the functions are known.
 pub(crate) fn workload(on: Subject<'_>, workload: &Workload, named: Option<&Named>) -> Result<Measured, MachineError> {
     let observe = named.map_or(Observe::Nothing, |named| Observe::Counts(&named.marks));
     let end = on.booted.run(&on.job_of(workload), observe)?;
@@ -116,7 +116,7 @@ pub(crate) fn workload(on: Subject<'_>, workload: &Workload, named: Option<&Name
         ingest::profile(&counts, &named.symbols, workload.operations).map_err(|error| error.to_string())
     });
     let regions = profile.as_ref().and_then(|profile| Some(profile.as_ref().ok()?.regions.clone()));
-    // The agent's clock is read around each region: there are as many, or they are not of these iterations.
+    // The plugin records one region per iteration; another number means that they do not match.
     let counted = regions.filter(|regions| regions.len() == samples.len()).unwrap_or_default();
     let value = WorkloadResult {
         workload: workload.name.to_string(),
@@ -131,7 +131,7 @@ pub(crate) fn workload(on: Subject<'_>, workload: &Workload, named: Option<&Name
 }
 
 impl Measured {
-    /// Returns the result of a workload that this job brought: of the one that was run, or of a row of it.
+    /// Returns the result of the workload that ran, or of one of its rows.
     pub(crate) fn result_of(&self, workload: &Workload) -> WorkloadResult {
         let declared = Some(Declared::of(&workload.metric, self.clock));
         let whole = WorkloadResult { workload: workload.name.to_string(), declared, ..self.value.clone() };
@@ -141,7 +141,7 @@ impl Measured {
         let quantity = &workload.metric.quantity;
         if workload.row_of.is_none() {
             let samples = whole.samples.iter().map(|ticks| of_operation(self.clock, quantity, *ticks)).collect();
-            // Only a cost is what was executed: the others are by the clock.
+            // Only costs are counted; other quantities use the clock.
             let counted = if *quantity == Quantity::Cost { whole.counted } else { Vec::new() };
             return WorkloadResult { samples, counted, ..whole };
         }
@@ -160,8 +160,8 @@ impl Measured {
     }
 }
 
-/// Returns what a metric says where an operation takes so many ticks, which are nanoseconds of the guest; where instructions
-/// are its clock, instructions as well.
+/// Returns the metric's value of an operation that takes `ticks`: nanoseconds of guest time, and instructions too if
+/// the clock counts them.
 fn of_operation(clock: Clock, quantity: &Quantity, ticks: f64) -> f64 {
     match quantity {
         Quantity::Rate => NS_PER_S / ticks.max(f64::MIN_POSITIVE),
@@ -171,7 +171,7 @@ fn of_operation(clock: Clock, quantity: &Quantity, ticks: f64) -> f64 {
     }
 }
 
-/// Returns what a metric says of the number that the agent sent for a row: nanoseconds, things, thousandths of a percent.
+/// Returns the metric's value for a number from the agent: nanoseconds, a count, or thousandths of a percent.
 fn of_row(quantity: &Quantity, number: u64) -> f64 {
     match quantity {
         Quantity::Duration => number as f64 / NS_PER_S,
@@ -180,7 +180,8 @@ fn of_row(quantity: &Quantity, number: u64) -> f64 {
     }
 }
 
-/// Runs one workload and copies what the kernel counts, around it and every `interval_ms` milliseconds, 0 for not.
+/// Runs one workload and copies the kernel's counters before and after it, and every `interval_ms` milliseconds if that
+/// is not 0.
 pub(crate) fn observe(
     on: Subject<'_>,
     workload: &Workload,
@@ -195,7 +196,7 @@ pub(crate) fn observe(
         Ok(stream) => stream,
         Err(failure) => return Ok(Err(failure.reason.to_string())),
     };
-    // What was seen of a workload that did not end well says nothing of it.
+    // Copies of a workload that failed are not meaningful.
     match ingest::outcome(&stream, workload.operations, workload.iterations) {
         Ok((Outcome::Completed, _)) => Ok(Ok(ingest::copies(&stream))),
         Ok((Outcome::Unsupported(why), _)) => Ok(Err(format!("not supported: {why}"))),
@@ -204,16 +205,16 @@ pub(crate) fn observe(
     }
 }
 
-/// What following calls brought.
+/// The result of following calls.
 pub(crate) struct Calls {
-    /// The same profile as when it was measured.
+    /// The same profile as that of the measurement.
     pub(crate) profile: Profile,
     pub(crate) tree: CallTree,
-    /// The profile with inlined functions apart, where there is debug information.
+    /// The profile with inlined functions separate, if there is debug information.
     pub(crate) expanded: Option<Profile>,
 }
 
-/// Runs one workload and follows its calls; the guest does what it did when it was measured.
+/// Runs one workload and follows its calls; the guest repeats what it did during the measurement.
 pub(crate) fn calls(
     on: Subject<'_>,
     workload: &Workload,
@@ -232,14 +233,14 @@ pub(crate) fn calls(
     }))
 }
 
-/// What simulating a processor brought.
+/// The result of a simulated processor.
 pub(crate) struct Simulated {
-    /// The same profile as when it was measured.
+    /// The same profile as that of the measurement.
     pub(crate) profile: Profile,
     pub(crate) modelled: Modelled,
 }
 
-/// Runs one workload on a simulated processor; the guest does what it did when it was measured.
+/// Runs one workload on a simulated processor; the guest repeats what it did during the measurement.
 pub(crate) fn simulate(
     on: Subject<'_>,
     workload: &Workload,
@@ -260,7 +261,7 @@ pub(crate) fn simulate(
     }))
 }
 
-/// Takes inlined functions apart, if the file that was booted has debug information.
+/// Separates inlined functions, if the booted file has debug information.
 fn expanded(counts: &[u8], build: &Build, named: &Named, operations: u64) -> Option<Profile> {
     let known = named.symbols.address(KNOWN)?;
     let inlines = kernel::Inlines::open(&build.boot_file().path, known)?;
@@ -286,11 +287,11 @@ fn damaged(error: &ingest::IngestError) -> Outcome {
     })
 }
 
-/// The agent only knows that its worker was killed; the console may know why, and has the last words.
+/// The agent only sees that its worker was killed; the console may have the reason, and takes precedence.
 pub(crate) fn explained(outcome: Outcome, console: &[u8]) -> Outcome {
     match outcome {
         Outcome::Failed(mut failure) if failure.console_tail.is_empty() => {
-            // Or of a process of the worker's.
+            // Or a process of the worker was killed.
             if let FailureReason::AgentDied(_) | FailureReason::WorkloadFailed(_) = failure.reason
                 && let Some(reason) = machine::reason_in(console)
             {

@@ -1,4 +1,4 @@
-//! The lab of one home: its lock, its store, its kernels and its machine.
+//! The lab of one data directory: its lock, store, kernels and machines.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -23,27 +23,27 @@ use crate::symbols::{ANCHORS, Named, SymbolCache};
 use crate::tools::{Tools, images};
 use crate::{AGENT, EQUIP, Event, INIT, LabError, Plan, TRACER};
 
-/// How the names of artefacts end that hold copies of monitors.
+/// Suffix of artifacts that hold copies of monitors.
 const MONITORS: &str = ".monitors";
 
-/// How a lab is set up, beside its home. The default is the usual lab.
+/// Settings of a lab. The default is the usual lab.
 #[derive(Debug, Clone)]
 pub struct LabSettings {
-    /// Where results are kept; in the home unless given.
+    /// Location of the store; default: in the data directory.
     pub store: Option<Location>,
-    /// The machine; opened with the settings below unless given.
+    /// The machine; default: opened with the settings below.
     pub machine: Option<Arc<dyn Backend>>,
-    /// QEMU, if not the one in PATH.
+    /// The QEMU program; default: the one in PATH.
     pub qemu: Option<PathBuf>,
-    /// The guest's programs: [`INIT`] and [`AGENT`] unless a test brings its own.
+    /// The guest's programs; default: [`INIT`] and [`AGENT`].
     pub programs: Programs,
-    /// Whether snapshots are used.
+    /// Whether to use snapshots.
     pub snapshots: SnapshotUse,
     /// Limits of each machine.
     pub limits: Limits,
-    /// External tools; [`Tools::default`] for none.
+    /// External tools; default: [`Tools::default`].
     pub tools: Tools,
-    /// How sources are built.
+    /// How to build sources.
     pub sources: SourceSettings,
 }
 
@@ -62,7 +62,7 @@ impl Default for LabSettings {
     }
 }
 
-/// A lab, ready to measure. Nobody else measures in its home meanwhile.
+/// A lab with its data directory locked: only one process measures there at a time.
 #[derive(Debug)]
 pub struct Lab {
     store: Mutex<Store>,
@@ -74,7 +74,7 @@ pub struct Lab {
     _lock: HomeLock,
 }
 
-/// One workload of one build with one replicate: what is looked at again.
+/// One measurement: workload, build and replicate.
 #[derive(Debug, Clone, Copy)]
 pub struct Measurement<'a> {
     /// The build.
@@ -85,16 +85,16 @@ pub struct Measurement<'a> {
     pub replicate: u64,
 }
 
-/// What came of following the calls of a workload.
+/// The result of following the calls of a workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Followed {
     /// Which function called which.
     pub tree: CallTree,
-    /// The profile with inlined functions apart, where the kernel has debug information.
+    /// The profile with inlined functions separate, if the kernel has debug information.
     pub expanded: Option<Profile>,
 }
 
-/// Returns the name of the artefact with copies of monitors of a workload, made at an interval, 0 for start and end only.
+/// Returns the name of the artifact with a workload's monitors, copied every `interval_ms`; 0 means start and end only.
 fn monitors_artefact(workload: &str, interval_ms: u64) -> String {
     match interval_ms {
         0 => format!("{workload}{MONITORS}"),
@@ -102,35 +102,34 @@ fn monitors_artefact(workload: &str, interval_ms: u64) -> String {
     }
 }
 
-/// Returns the subject of an artefact with copies of monitors, by its name; nothing for other artefacts.
+/// Returns the workload of an artifact with copies of monitors; `None` for other artifacts.
 #[must_use]
 pub fn monitored_subject(artefact: &str) -> Option<&str> {
     artefact.strip_suffix(MONITORS)
 }
 
-/// Returns what copies of monitors say that are kept with a run; nothing for what is no such artefact.
+/// Parses the stored copies of monitors of a run; `None` if the bytes are invalid.
 #[must_use]
 pub fn kept_observation(bytes: &[u8]) -> Option<Observation> {
     Some(ingest::observation(&ingest::monitors_from_bytes(bytes)?))
 }
 
-/// Refuses a run that did not execute what the one before did.
+/// Refuses a run that executed other instructions than the stored one.
 fn same(profile: &Profile, kept: &Profile) -> Result<(), String> {
     if profile == kept { Ok(()) } else { Err("the same job executed something else this time".into()) }
 }
 
-/// Tells whether a profile has the instructions that a run's result of the workload has, iteration by iteration; where the result
-/// has none there is nothing to hold it against.
+/// Returns whether a profile has as many instructions per iteration as the run's result; true if the result has no
+/// count.
 fn counts_agree(profile: &Profile, run: &Run, workload: &str) -> bool {
     let result = run.results.iter().find(|result| result.workload == workload);
     result.is_none_or(|result| result.counted.is_empty() || result.counted == profile.regions)
 }
 
 impl Lab {
-    /// Opens the lab of a home, an absolute path, which is made if it is not there.
+    /// Opens the lab of a data directory, an absolute path, and creates the directory if needed.
     ///
-    /// # Errors
-    /// When the home cannot be used, somebody else is measuring in it, or there is no usable machine.
+    /// # Errors If the directory cannot be used, another process measures in it, or no machine is usable.
     pub fn open(home: &Path, settings: LabSettings) -> Result<Self, LabError> {
         let LabSettings { store, machine, qemu, programs, snapshots, limits, tools, sources } = settings;
         let lock = HomeLock::acquire(home)?;
@@ -154,26 +153,24 @@ impl Lab {
         Ok(Self { store, cache, fleet: Fleet::new(machine), symbols, tools, home: home.to_owned(), _lock: lock })
     }
 
-    /// Makes the guest images that workloads ask for, or finds them in the home. Has to be done before their machines are
-    /// asked for; without it, and where an image cannot be made of what the manifest names, that is their outcome.
+    /// Makes the guest images of workloads, or finds them in the data directory. Call it before using their machines;
+    /// otherwise, or if an image cannot be made from its manifest, the workloads' outcome says so.
     ///
-    /// # Errors
-    /// When packages cannot be fetched or the home cannot be written.
+    /// # Errors If packages cannot be fetched or the data directory cannot be written.
     pub fn prepare(&self, workloads: &[Arc<Workload>], notify: &dyn Fn(Step)) -> Result<(), LabError> {
         self.fleet.add_images(images(&self.tools, workloads, &self.home, &self.cache, notify)?);
         Ok(())
     }
 
-    /// Returns the machine that runs are made on of workloads that ask for no equipment.
+    /// Returns the machine for workloads without a guest config.
     #[must_use]
     pub fn machine(&self) -> &Machine {
         self.fleet.plain().identity()
     }
 
-    /// Returns the machines that runs of these workloads are made on: one for each equipment, in the workloads' order.
+    /// Returns the machines for these workloads: one per guest config, in the workloads' order.
     ///
-    /// # Errors
-    /// When a machine cannot be prepared.
+    /// # Errors If a machine cannot be prepared.
     pub fn machines(&self, workloads: &[Arc<Workload>]) -> Result<Vec<Machine>, LabError> {
         let machine = |equipment| Ok(self.fleet.machine(&equipment)?.identity().clone());
         equipments(workloads).into_iter().map(machine).collect()
@@ -183,26 +180,23 @@ impl Lab {
         &self.fleet
     }
 
-    /// Returns the sources of the tree that the settings name.
+    /// Returns the sources of the tree in the settings.
     ///
-    /// # Errors
-    /// When they name none, or it is no git repository.
+    /// # Errors If the settings name no tree, or it is no git repository.
     pub fn sources(&self) -> Result<Sources, LabError> {
         Ok(Sources::open(&self.cache)?)
     }
 
-    /// Checks that something stands behind a name, without fetching or building it.
+    /// Checks that a kernel name refers to a kernel, without fetching or building it.
     ///
-    /// # Errors
-    /// When nothing does, or it cannot be found out.
+    /// # Errors If it does not, or the check fails.
     pub fn check(&self, name: &KernelName) -> Result<(), LabError> {
         Ok(self.cache.check(name)?)
     }
 
-    /// Finds the build behind a name and remembers that the name means it now.
+    /// Returns the build of a kernel name and records that the name refers to it now.
     ///
-    /// # Errors
-    /// When there is none, or it cannot be fetched.
+    /// # Errors If there is none, or it cannot be fetched.
     pub fn build(&self, name: &KernelName, notify: &dyn Fn(Step)) -> Result<Build, LabError> {
         let build = self.cache.resolve(name, notify)?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
@@ -212,10 +206,9 @@ impl Lab {
         Ok(build)
     }
 
-    /// Carries out a plan and returns the runs of each side.
+    /// Executes a plan and returns the runs of each side.
     ///
-    /// # Errors
-    /// When the lab fails; runs that were complete by then are stored, and the same plan goes on from there.
+    /// # Errors If the lab fails; complete runs are stored, and the same plan continues from there.
     pub fn carry_out(&self, plan: &Plan<'_>, notify: &(dyn Fn(Event) + Sync)) -> Result<Vec<Vec<Run>>, LabError> {
         carry_out(
             plan,
@@ -225,8 +218,7 @@ impl Lab {
 
     /// Returns the profile of a workload in a run, if it was counted.
     ///
-    /// # Errors
-    /// When what was kept is damaged or of another version, or counts anything else than the run's result.
+    /// # Errors If the profile is damaged, of another version, or contradicts the run's result.
     pub fn profile(&self, run: &RunId, workload: &str) -> Result<Option<Profile>, LabError> {
         let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         let name = format!("{workload}.profile");
@@ -244,28 +236,25 @@ impl Lab {
         }
     }
 
-    /// Returns the names of a run's artefacts that hold memory of kernels that died.
+    /// Returns the names of a run's artifacts with memory of kernels that died.
     ///
-    /// # Errors
-    /// When the store fails.
+    /// # Errors If the store fails.
     pub fn dumps(&self, run: &RunId) -> Result<Vec<String>, LabError> {
         let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(store.artefact_names(run)?.into_iter().filter(|name| is_dump(name)).collect())
     }
 
-    /// Returns an artefact of a run.
+    /// Returns an artifact of a run.
     ///
-    /// # Errors
-    /// When there is none, or the store fails.
+    /// # Errors If there is none, or the store fails.
     pub fn artefact(&self, run: &RunId, name: &str) -> Result<Vec<u8>, LabError> {
         Ok(self.store.lock().unwrap_or_else(PoisonError::into_inner).artefact(run, name)?)
     }
 
-    /// Runs a workload once more and follows its calls; nothing is stored. The guest does what it did when the workload
-    /// was measured: a profile that differs from the one that is kept is refused.
+    /// Runs a workload again and follows its calls; stores nothing. Refuses a profile that differs from the stored one:
+    /// the guest must repeat what it did during the measurement.
     ///
-    /// # Errors
-    /// When the lab fails. Inside, why there is no call tree.
+    /// # Errors If the lab fails. The inner error says why there is no call tree.
     pub fn follow_calls(&self, of: Measurement<'_>, kept: &Profile) -> Result<Result<Followed, String>, LabError> {
         let followed = self.again(of, |can| can.calls, |on, named| calls(on, of.workload, named))?;
         Ok(followed.and_then(|Calls { profile, tree, expanded }| {
@@ -274,11 +263,10 @@ impl Lab {
         }))
     }
 
-    /// Runs a workload once more on a simulated processor; nothing is stored. A run that executed anything else than the
-    /// profile that is kept is refused.
+    /// Runs a workload again on a simulated processor; stores nothing. Refuses a profile that differs from the stored
+    /// one.
     ///
-    /// # Errors
-    /// When the lab fails. Inside, why the model says nothing.
+    /// # Errors If the lab fails. The inner error says why there is no model.
     pub fn simulate(
         &self,
         of: Measurement<'_>,
@@ -292,21 +280,18 @@ impl Lab {
         }))
     }
 
-    /// Runs a workload and says what the kernel counted meanwhile: copies of its files before and after, and every
-    /// `interval_ms` milliseconds of guest time, 0 for not. A run of its own, so that measurements have no monitors; nothing is
-    /// stored.
+    /// Runs a workload and copies the kernel's counters before and after it, and every `interval_ms` milliseconds of
+    /// guest time if that is not 0. This is a run of its own, so that measurements have no monitors; it stores nothing.
     ///
-    /// # Errors
-    /// When the lab fails. Inside, why nothing was seen.
+    /// # Errors If the lab fails. The inner error says why there are no copies.
     pub fn observe(&self, of: Measurement<'_>, interval_ms: u64) -> Result<Result<Observation, String>, LabError> {
         Ok(self.copies(of, interval_ms)?.map(|copies| ingest::observation(&copies)))
     }
 
-    /// Does as [`Lab::observe`] for a workload of a run that is stored, and keeps the copies with the run; where they are kept
-    /// already nothing is run.
+    /// Does the same as [`Lab::observe`] for a workload of a stored run, and stores the copies with the run; stored
+    /// copies are reused.
     ///
-    /// # Errors
-    /// When the lab fails, or what is kept is damaged.
+    /// # Errors If the lab fails, or the stored copies are damaged.
     pub fn watch(
         &self,
         run: &RunId,
@@ -332,8 +317,8 @@ impl Lab {
         self.booted(of, |on| with_retries(&|_| {}, || observe(on, &workload, interval_ms)))
     }
 
-    /// Boots a build on the machine of a workload, does something there, and gives the machine back; inside, why it cannot
-    /// be run.
+    /// Boots a build on the machine of a workload, calls `act` there, and releases the machine; the inner error says
+    /// why it cannot run.
     fn booted<T>(
         &self,
         of: Measurement<'_>,
@@ -350,7 +335,7 @@ impl Lab {
         done
     }
 
-    /// Does a workload's job again, from the boot that it was measured from.
+    /// Repeats a workload's job from the boot of its measurement.
     fn again<T>(
         &self,
         of: Measurement<'_>,
@@ -371,8 +356,8 @@ impl Lab {
         })
     }
 
-    /// Returns where functions of a build are in its source, by symbol; nothing without debug information, and without
-    /// those whose name several functions have.
+    /// Returns where a build's source defines functions, by symbol; empty without debug information, and without
+    /// functions that share their name.
     #[must_use]
     pub fn source_places(&self, build: &Build, functions: &BTreeSet<&str>) -> BTreeMap<String, SourcePlace> {
         let Some(named) = self.symbols.kept(build) else { return BTreeMap::new() };
@@ -387,11 +372,10 @@ impl Lab {
         names.into_iter().zip(places).filter_map(|(name, place)| Some((name.to_owned(), place?))).collect()
     }
 
-    /// Boots a build on the machine of a workload, has the agent do a task there, and returns what it sent; inside, why it
-    /// could not. Nothing is stored.
+    /// Boots a build on the machine of a workload, has the agent execute a task, and returns what it sent; the inner
+    /// error says why it could not. Stores nothing.
     ///
-    /// # Errors
-    /// When the lab fails.
+    /// # Errors If the lab fails.
     pub fn run_task(&self, of: Measurement<'_>, task: Task) -> Result<Result<Vec<Frame>, String>, LabError> {
         self.booted(of, |on| {
             let stream = on.booted.run(&on.plain_job(task), Observe::Nothing)?.stream;

@@ -1,8 +1,7 @@
-//! Plans runs and carries them out: which build with which seed does which workload, on how many machines at once, what
-//! is there already and what is worth another try.
+//! Plans and executes runs: which build runs which workload with which seed, on how many machines in parallel, which
+//! results exist, and what to retry.
 //!
-//! This is the lowest layer that reads the clock. What the results mean is left to `report`; how a machine works to
-//! `machine`.
+//! This is the lowest layer that reads the clock. `report` interprets the results; `machine` knows how machines work.
 
 mod bisect;
 mod carry_out;
@@ -35,17 +34,17 @@ pub use lab::{Followed, Lab, LabSettings, Measurement, kept_observation, monitor
 pub use plan::{Dumps, Plan, Reuse};
 pub use tools::{Tools, ToolsError};
 
-/// The agent: the static program that runs the workloads in every guest, built with the lab.
+/// The agent: the static program that runs the workloads in every guest; `build.rs` builds it.
 pub const AGENT: &[u8] = include_bytes!(env!("MARVIN_AGENT"));
 
-/// PID 1 of every guest up to the snapshot, built with the lab.
+/// PID 1 of every guest up to the snapshot; `build.rs` builds it.
 pub const INIT: &[u8] = include_bytes!(env!("MARVIN_INIT"));
 
-/// PID 1 of guests that load modules, until it hands over to [`INIT`]; built with the lab.
+/// PID 1 of guests that load modules, until it executes [`INIT`]; `build.rs` builds it.
 pub const EQUIP: &[u8] = include_bytes!(env!("MARVIN_EQUIP"));
 
-/// PID 1 of guests that are made to be dumped, built with the lab.
+/// PID 1 of guests whose memory tests dump; `build.rs` builds it.
 pub const CRASH: &[u8] = include_bytes!(env!("MARVIN_CRASH"));
 
-/// The tracer: the plugin that QEMU loads, built with the lab.
+/// The tracer: the plugin that QEMU loads; `build.rs` builds it.
 pub const TRACER: &[u8] = include_bytes!(env!("MARVIN_TRACER"));

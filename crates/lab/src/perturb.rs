@@ -1,4 +1,4 @@
-//! From a seed to a perturbation of the guest. A function of the seed alone: the same seed disturbs every kernel alike.
+//! Derives a perturbation of the guest from the seed alone: a seed perturbs every kernel in the same way.
 
 use wire::Perturbation;
 
@@ -8,7 +8,7 @@ const SPINS: (u64, u64) = (0, 4);
 const CHILD_PAGES: (u64, u64) = (1000, 6000);
 const CHILD_FORKS: (u64, u64) = (10, 50);
 
-/// Returns how a seed disturbs a guest after the snapshot; how it disturbs the boot is QEMU's `-seed`.
+/// Returns how a seed perturbs a guest after the snapshot; QEMU's `-seed` perturbs the boot.
 pub(crate) fn perturbation(seed: u64) -> Perturbation {
     let between = |(low, high): (u64, u64), salt: u64| low + mix(seed ^ (salt << 56)) % (high - low);
     Perturbation {
@@ -19,8 +19,8 @@ pub(crate) fn perturbation(seed: u64) -> Perturbation {
     }
 }
 
-/// Returns everything about a measurement that is decided here, as part of the machine's identity: results taken in
-/// another way are not compared silently.
+/// Returns every condition of a measurement that this crate decides. They are part of the machine's identity, so that
+/// results under other conditions are not compared silently.
 pub(crate) fn conditions() -> Vec<(String, String)> {
     let warm_ups: std::collections::BTreeSet<u32> = model::workloads().iter().map(|w| w.warm_up).collect();
     vec![

@@ -1,67 +1,66 @@
-//! A plan: sides × replicates × workloads, and the order in which they are measured.
+//! A plan: sides × replicates × workloads, and the order of measurement.
 
 use std::sync::Arc;
 
 use model::{Build, Suite, Workload};
 
-/// Whether results of earlier runs are used.
+/// Whether to use results of earlier runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reuse {
-    /// What is there is not measured again.
+    /// Reuse stored results.
     Stored,
-    /// Everything is measured, whatever is there.
+    /// Measure everything again.
     Nothing,
 }
 
-/// Whether memory is kept of kernels that die.
+/// Whether to dump the memory of kernels that die.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dumps {
-    /// It is not.
+    /// No dump.
     Drop,
-    /// A filtered dump is kept with the run: `WORKLOAD.vmcore`, or `boot.vmcore`.
+    /// Store a filtered dump with the run: `WORKLOAD.vmcore`, or `boot.vmcore`.
     Keep,
 }
 
-/// What is to be measured.
+/// What to measure.
 #[derive(Debug, Clone)]
 pub struct Plan<'a> {
-    /// The builds to be measured; the same one may be there twice, to be measured twice.
+    /// The builds; one may appear twice, to be measured twice.
     pub sides: Vec<&'a Build>,
     /// The suite.
     pub suite: &'a Suite,
-    /// Which of its workloads.
+    /// The selected workloads of the suite.
     pub workloads: Vec<Arc<Workload>>,
-    /// The replicates: boots of each side. Where the machine is deterministic they are seeds, each of which perturbs a run
-    /// in its own way.
+    /// The replicates: boots of each side. On a deterministic machine they are seeds, each with its own perturbation.
     pub replicates: Vec<u64>,
-    /// Machines at the same time.
+    /// Machines that run in parallel.
     pub machines: usize,
-    /// Whether results of earlier runs are used.
+    /// Whether to use results of earlier runs.
     pub reuse: Reuse,
-    /// Whether memory is kept of kernels that die.
+    /// Whether to dump the memory of kernels that die.
     pub dumps: Dumps,
 }
 
-/// One job of a unit: a run of one build with one replicate is a unit.
+/// One job of a run in progress: one build with one replicate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Item {
-    /// Index of the unit.
+    /// Index of the run.
     pub(crate) unit: usize,
-    /// Index of the job within it.
+    /// Index of the job within the run.
     pub(crate) job: usize,
 }
 
-/// How sides take turns, so that a drift of the host meets all of them alike.
+/// How sides alternate, so that drift of the host affects all of them equally.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turns {
     /// Job by job: all sides of a replicate are booted at the same time.
     Jobs,
-    /// Boot by boot, A B B A: each is done with before the next begins.
+    /// Boot by boot, A B B A: each completes before the next begins.
     Boots,
 }
 
-/// Returns the items in the order in which they are done: units in groups of as many as there are sides (one replicate on
-/// every side), within a group by turns.
+/// Returns the items in their order of execution: runs in groups of one replicate on every side, alternating within a
+/// group.
 pub(crate) fn interleaved(jobs_of_units: &[usize], sides: usize, turns: Turns) -> Vec<Item> {
     let mut items = Vec::new();
     if turns == Turns::Boots {

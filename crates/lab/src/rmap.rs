@@ -1,4 +1,4 @@
-//! The experiment on reverse mappings: one cell of its grid on a build. Nothing is stored.
+//! The experiment on reverse mappings: one cell of its grid on a build. Stores nothing.
 
 use machine::{Boot, Observe};
 use model::{Build, Equipment, FailureReason, GuestModule, Machine, RmapCell, RmapOutcome};
@@ -7,7 +7,8 @@ use wire::Task;
 use crate::job::with_retries;
 use crate::{Lab, LabError};
 
-/// Swap in memory. Kernels differ in which compression it needs; without zram nothing is reclaimed, and that is said.
+/// Swap in memory. Kernels differ in the compression they need; without zram the kernel reclaims nothing, and the
+/// result says so.
 const MODULES: &[GuestModule] = &[GuestModule::may("lzo"), GuestModule::may("lzo-rle"), GuestModule::may("zram")];
 
 fn equipment(memory_mib: u32) -> Equipment {
@@ -15,18 +16,16 @@ fn equipment(memory_mib: u32) -> Equipment {
 }
 
 impl Lab {
-    /// Returns the machine that cells of the experiment on reverse mappings are measured on.
+    /// Returns the machine for the experiment on reverse mappings.
     ///
-    /// # Errors
-    /// When it cannot be prepared.
+    /// # Errors If the machine cannot be prepared.
     pub fn rmap_machine(&self, memory_mib: u32) -> Result<Machine, LabError> {
         Ok(self.fleet().machine(&equipment(memory_mib))?.identity().clone())
     }
 
-    /// Does one cell of the experiment on reverse mappings, with a seed, in a guest of so many MiB.
+    /// Measures one cell of the experiment on reverse mappings with a seed, in a guest of `memory_mib` MiB.
     ///
-    /// # Errors
-    /// When the lab fails. What a kernel fails at is a result.
+    /// # Errors If the lab fails. A kernel's failure is a result.
     pub fn rmap(&self, build: &Build, seed: u64, memory_mib: u32, cell: RmapCell) -> Result<RmapOutcome, LabError> {
         let berth = self.fleet().berth(build, &equipment(memory_mib))?;
         let booted = match berth.boot(build, seed)? {
@@ -43,7 +42,7 @@ impl Lab {
         Ok(match end.stream {
             Err(failure) => failed(failure.reason),
             Ok(stream) => match (ingest::rmap(&stream), machine::reason_in(&end.console)) {
-                // The agent only knows that somebody was killed; the console may know why.
+                // The agent only sees that a process was killed; the console may have the reason.
                 (RmapOutcome::Failed(_), Some(reason)) => failed(reason),
                 (outcome, _) => outcome,
             },

@@ -1,4 +1,4 @@
-//! The kernels' symbols: taken from the guest once per build, kept in the home, read once per process.
+//! The kernels' symbols: copied from the guest once per build, stored in the data directory, read once per process.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,32 +12,32 @@ use wire::Task;
 
 use crate::job::Subject;
 
-/// Functions in different folders of every kernel: fs, mm and kernel/sched. With them the top of the source tree is seen in
-/// the names of files.
+/// Functions in different directories of every kernel: fs, mm and kernel/sched. Their file names reveal the top of the
+/// source tree.
 pub(crate) const ANCHORS: [&str; 3] = ["vfs_read", "handle_mm_fault", "schedule"];
 
-/// What is known of a build's functions.
+/// The functions of a build.
 #[derive(Debug)]
 pub(crate) struct Named {
     pub(crate) symbols: Symbols,
-    /// What the tracer needs of them.
+    /// The symbols that the tracer needs.
     pub(crate) marks: String,
 }
 
 /// Symbols, or why there are none.
 pub(crate) type Known = Arc<Result<Named, String>>;
 
-/// Why nothing is counted.
+/// Why there are no counts: QEMU.
 const NO_PLUGINS: &str = "this QEMU was built without plugins (--enable-plugins), so nothing is counted by function, and \
 on a busy host a number may rarely be off; Debian's has them";
 
-/// The same of machines that were never to count.
+/// Why there are no counts: the machine.
 const NO_COUNTS: &str = "this machine counts no instructions";
 
-/// One place per build, so that two builds can be asked at the same time.
+/// One slot per build, so that threads can load two builds in parallel.
 type Slot = Arc<Mutex<Option<Known>>>;
 
-/// The symbols of all builds of a home.
+/// The symbols of all builds of a data directory.
 #[derive(Debug)]
 pub(crate) struct SymbolCache {
     folder: PathBuf,
@@ -45,12 +45,12 @@ pub(crate) struct SymbolCache {
 }
 
 impl SymbolCache {
-    /// Keeps symbols in a folder, which is made when it is needed.
+    /// Stores symbols in `folder`, created when needed.
     pub(crate) fn new(folder: PathBuf) -> Self {
         Self { folder, slots: Mutex::default() }
     }
 
-    /// Returns a build's symbols, and whether this is the first time in this process.
+    /// Returns a build's symbols, and whether this is their first use in this process.
     pub(crate) fn of(&self, on: Subject<'_>) -> Result<(Known, bool), MachineError> {
         let slot = {
             let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
@@ -64,7 +64,7 @@ impl SymbolCache {
         Ok((Arc::clone(slot.insert(known)), true))
     }
 
-    /// Returns the symbols that are kept of a build, without asking a guest.
+    /// Returns the stored symbols of a build, without asking a guest.
     pub(crate) fn kept(&self, build: &Build) -> Option<Named> {
         Named::of(&fs::read_to_string(self.folder.join(build.id.hex())).ok()?, build).ok()
     }
@@ -86,7 +86,7 @@ impl SymbolCache {
         let text = symbols_text(&stream);
         let named = Named::of(&text, build);
         if named.is_ok() {
-            // Without a place to keep them they are taken again next time.
+            // If they cannot be stored, the next process asks the guest again.
             drop(self.keep(&path, &text));
         }
         Ok(named)

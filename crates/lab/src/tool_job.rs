@@ -1,4 +1,4 @@
-//! The job of an external tool: from its declaration to the agent, and from what it printed to samples.
+//! The job of an external tool: from its declaration to the agent's task, and from the tool's output to samples.
 
 use std::collections::BTreeMap;
 
@@ -13,20 +13,20 @@ use wire::{Frame, Stream, Task, ToolTask};
 use crate::job::{Subject, explained};
 use crate::tools::row_name;
 
-/// How much of a cause is quoted, in characters.
+/// Limit on a quoted cause [characters].
 const CAUSE_MAX: usize = 200;
 
 /// Samples by row.
 type Rows = BTreeMap<String, Vec<f64>>;
 
-/// What running a tool brought.
+/// The result of running a tool.
 pub(crate) struct Printed {
     pub(crate) outcome: Outcome,
     /// Empty unless completed.
     pub(crate) rows: Rows,
     pub(crate) console: Vec<u8>,
     clock: Clock,
-    /// What the runs printed and wrote, as it was, each part with its name above.
+    /// The raw output and files of the runs, each part below its name.
     pub(crate) output: Vec<u8>,
 }
 
@@ -44,7 +44,7 @@ impl Printed {
     }
 }
 
-/// Returns what the agent is told.
+/// Returns the agent's task.
 pub(crate) fn task(tool: &Tool, workload: &ToolWorkload) -> Task {
     let mut files: Vec<String> = Vec::new();
     for metric in &workload.metrics {
@@ -66,7 +66,7 @@ pub(crate) fn task(tool: &Tool, workload: &ToolWorkload) -> Task {
     })
 }
 
-/// Runs a tool and reads what it printed.
+/// Runs a tool and parses its output.
 pub(crate) fn run(on: Subject<'_>, tool: &Tool, workload: &ToolWorkload) -> Result<Printed, MachineError> {
     let end = on.booted.run(&on.job(&workload.name, task(tool, workload)), Observe::Nothing)?;
     let (outcome, rows, output) = match end.stream {
@@ -82,7 +82,7 @@ pub(crate) fn run(on: Subject<'_>, tool: &Tool, workload: &ToolWorkload) -> Resu
     Ok(Printed { outcome, rows, console: end.console, clock: on.clock(), output })
 }
 
-/// Returns how a tool ended, and its samples by row.
+/// Returns the tool's outcome, and its samples by row.
 fn read(workload: &ToolWorkload, stream: &Stream, files: &Files) -> (Outcome, Rows) {
     let outcome = match ingest::outcome(stream, 1, workload.runs) {
         Ok((Outcome::Completed, _)) => match samples(workload, files) {
@@ -95,7 +95,7 @@ fn read(workload: &ToolWorkload, stream: &Stream, files: &Files) -> (Outcome, Ro
     (outcome, BTreeMap::new())
 }
 
-/// Adds to a failure what the program that failed said of an error, where its last line, which the agent quotes, is not that.
+/// Adds the error line of the failed program to a failure, unless the agent quoted it already as the last line.
 fn with_cause(outcome: Outcome, frames: &[Frame]) -> Outcome {
     let mut outcome = outcome;
     if let Outcome::Failed(SubjectFailure { reason: FailureReason::WorkloadFailed(said), .. }) = &mut outcome
@@ -120,7 +120,7 @@ fn cause(frames: &[Frame]) -> Option<String> {
     text.lines().find(says_why).map(|line| line.trim().chars().take(CAUSE_MAX).collect())
 }
 
-/// A tool may go on after the kernel killed a part of it for want of memory; what it says then means nothing.
+/// Fails a tool that continued after the kernel killed a part of it for lack of memory: its output is then meaningless.
 fn whole(outcome: Outcome, rows: Rows, console: &[u8]) -> (Outcome, Rows) {
     let killed = machine::reason_in(console).filter(|reason| *reason == FailureReason::OutOfMemory);
     match (outcome, killed) {
@@ -133,7 +133,7 @@ fn failed(reason: FailureReason) -> Outcome {
     Outcome::Failed(SubjectFailure { stage: Stage::Results, reason, console_tail: String::new() })
 }
 
-/// Files by their names: pieces of one name belong together.
+/// Files by name: pieces of the same name belong together.
 type Files = BTreeMap<String, Vec<u8>>;
 
 fn files(stream: &Stream) -> Files {
@@ -156,7 +156,7 @@ fn listed(files: &Files) -> Vec<u8> {
     listed
 }
 
-/// Returns the samples of each row, of one run after the other; or in which run something is wrong, and what.
+/// Returns the samples of each row, run after run; the error says in which run the output is wrong, and why.
 fn samples(workload: &ToolWorkload, files: &Files) -> Result<Rows, String> {
     let mut rows = Rows::new();
     for run in 0..workload.runs {

@@ -1,4 +1,4 @@
-//! External tools: which there are, the workloads that they stand for, and the images that their guests carry.
+//! External tools: their manifests, their workloads, and the guest images with their files.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,24 +14,24 @@ use sha2::{Digest, Sha256};
 
 use crate::LabError;
 
-/// Longest row: names of artefacts are made from it.
+/// Limit on a row's name: names of artifacts contain it.
 const ROW_MAX: usize = 48;
 
-/// What a guest needs beside its files, in MiB: for the kernel and the least of tools.
+/// Memory of a guest beside its files [MiB]: for the kernel and a small tool.
 const BESIDE_FILES_MIB: u64 = 64;
 
-/// Manifests that cannot be used.
+/// Unusable manifests.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ToolsError {
-    /// One of them is wrong.
+    /// A manifest is invalid.
     #[error("{file}: {error}")]
     Manifest {
         /// Its file.
         file: String,
-        /// Where, and what.
+        /// The place and the reason.
         error: ManifestError,
     },
-    /// A name stands for two things.
+    /// Two things have the same name.
     #[error("{file}: there is a workload `{name}` already: choose another name")]
     Taken {
         /// The file.
@@ -41,7 +41,7 @@ pub enum ToolsError {
     },
 }
 
-/// The tools that come with Marvin, and the user's.
+/// Marvin's own tools, and the user's.
 #[derive(Debug, Clone)]
 pub struct Tools {
     all: Vec<Declared>,
@@ -52,7 +52,7 @@ pub struct Tools {
 #[derive(Debug, Clone)]
 struct Declared {
     tool: Tool,
-    /// One row for each metric of each workload, with the workload's place in the tool.
+    /// One row for each metric of each workload, with the index of the workload in the tool.
     rows: Vec<(usize, Arc<Workload>)>,
 }
 
@@ -64,11 +64,10 @@ impl Default for Tools {
 }
 
 impl Tools {
-    /// Reads the manifests that come with Marvin and others, given as the names of their files and what is in them. A tool of
-    /// the same name as one of Marvin's takes its place.
+    /// Reads Marvin's manifests and others, given as file names and contents. A tool with the name of one of Marvin's
+    /// replaces it.
     ///
-    /// # Errors
-    /// When a manifest is wrong, or a name is taken.
+    /// # Errors If a manifest is invalid, or a name is taken.
     pub fn read(manifests: &[(String, String)]) -> Result<Self, ToolsError> {
         let shipped = SHIPPED.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
         let mut tools: Vec<(String, Tool)> = Vec::new();
@@ -104,20 +103,20 @@ impl Tools {
         &self.suite
     }
 
-    /// Returns the rows that a word stands for: a tool, a workload of one, or one metric of that. None for no such word.
+    /// Returns the rows of a word: a tool, a workload of one, or one metric of a workload. `None` for an unknown word.
     #[must_use]
     pub fn select(&self, word: &str) -> Vec<Arc<Workload>> {
         let rows = self.all.iter().flat_map(|declared| declared.rows.iter().map(|(_, row)| (&declared.tool, row)));
         let is_meant =
             |tool: &Tool, row: &Workload| tool.name == word || row.name == word || row.row_of.as_deref() == Some(word);
-        // A tool may have the name of one of its workloads: the workload is meant.
+        // A tool may share its name with one of its workloads: the workload takes precedence.
         let exact: Vec<_> =
             rows.clone().filter(|(_, row)| row.name == word || row.row_of.as_deref() == Some(word)).collect();
         let meant = if exact.is_empty() { rows.filter(|(tool, row)| is_meant(tool, row)).collect() } else { exact };
         meant.into_iter().map(|(_, row)| Arc::clone(row)).collect()
     }
 
-    /// Returns what each word stands for that [`Tools::select`] knows, and all rows.
+    /// Returns the rows of each word that [`Tools::select`] knows, and all rows.
     #[must_use]
     pub fn rows(&self) -> ToolRows {
         let rows = self.suite.workloads.iter().map(|row| &*row.name);
@@ -125,14 +124,14 @@ impl Tools {
         ToolRows { suite: Arc::clone(&self.suite), words }
     }
 
-    /// Returns the words that [`Tools::select`] knows, metrics aside.
+    /// Returns the words that [`Tools::select`] knows, without metrics.
     #[must_use]
     pub fn words(&self) -> Vec<&str> {
         let workloads = self.all().flat_map(|tool| &tool.workloads).map(|workload| workload.name.as_str());
         self.all().map(|tool| tool.name.as_str()).chain(workloads).collect()
     }
 
-    /// Returns what is run for a row, if it is one of a tool.
+    /// Returns the tool and workload of a row, if it is one of a tool.
     pub(crate) fn workload(&self, row: &str) -> Option<(&Tool, &ToolWorkload)> {
         self.all.iter().find_map(|declared| {
             let (place, _) = declared.rows.iter().find(|(_, known)| known.name == row)?;
@@ -147,7 +146,7 @@ impl Tools {
     }
 }
 
-/// Returns the name of a metric's row: of the first it is the workload's.
+/// Returns the name of a metric's row: the first metric has the workload's name.
 pub(crate) fn row_name(workload: &ToolWorkload, metric: usize) -> String {
     match workload.metrics.get(metric) {
         Some(metric) if workload.metrics[0].name != metric.name => {
@@ -158,7 +157,7 @@ pub(crate) fn row_name(workload: &ToolWorkload, metric: usize) -> String {
 }
 
 fn declared(tool: Tool) -> Declared {
-    // Whatever is said of a tool may change what it measures or how it is read.
+    // Any part of a tool's manifest may change what it measures or how Marvin parses it.
     let digest = Sha256::digest(format!("{tool:?}"));
     let short: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
     let image = format!("{} {short}", tool.name);
@@ -193,13 +192,12 @@ fn declared(tool: Tool) -> Declared {
     Declared { tool, rows }
 }
 
-/// What became of the images that workloads ask for: the archive, or why there is none.
+/// The images of workloads: the archive, or why there is none.
 pub(crate) type Images = BTreeMap<String, Result<PathBuf, String>>;
 
-/// Makes the images that workloads ask for, or finds them in the home.
+/// Makes the images of workloads, or finds them in the data directory.
 ///
-/// # Errors
-/// When the lab fails at it. A manifest that asks for what apt does not have is no failure of the lab.
+/// # Errors If the lab fails. A manifest that names an unknown package is no failure of the lab.
 pub(crate) fn images(
     tools: &Tools,
     workloads: &[Arc<Workload>],
@@ -224,7 +222,7 @@ pub(crate) fn images(
     Ok(images)
 }
 
-/// Returns a tool's image: `images/KEY.cpio` of the home, KEY being the hash of what it is made from.
+/// Returns a tool's image: `images/KEY.cpio` in the data directory, where KEY is the hash of its contents' description.
 fn image(tool: &Tool, home: &Path, cache: &BuildCache, notify: &dyn Fn(Step)) -> Result<PathBuf, LabError> {
     let mut paths: Vec<String> = tool.workloads.iter().flat_map(programs).cloned().collect();
     paths.extend(tool.files.iter().cloned());
@@ -249,7 +247,7 @@ fn image(tool: &Tool, home: &Path, cache: &BuildCache, notify: &dyn Fn(Step)) ->
         move |source| LabError::Kernel(KernelError::Io { path, source })
     };
     fs::create_dir_all(&folder).map_err(at(&folder))?;
-    // Half an image is never seen: the home is locked, so there is one writer.
+    // The data directory is locked: there is one writer, and readers see only whole images.
     let new = folder.join("new");
     fs::write(&new, machine::initrd_of(&files)).map_err(at(&new))?;
     fs::rename(&new, &path).map_err(at(&path))?;
@@ -258,10 +256,9 @@ fn image(tool: &Tool, home: &Path, cache: &BuildCache, notify: &dyn Fn(Step)) ->
 
 /// Checks that a guest's memory can hold an archive of files.
 ///
-/// # Errors
-/// How much it would need.
+/// # Errors If it cannot; the text says how much it needs.
 pub(crate) fn fits(bytes: u64, memory_mib: u32) -> Result<(), String> {
-    // While the kernel unpacks the archive it holds both. The root that it fills takes half of the memory at most:
+    // While the kernel unpacks the archive it holds both copies. The root filesystem takes at most half of the memory:
     // shmem_default_max_blocks() of mm/shmem.c.
     let files_mib = bytes.div_ceil(1 << 20);
     let needed_mib = 2 * files_mib + BESIDE_FILES_MIB;

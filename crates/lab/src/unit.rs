@@ -1,4 +1,4 @@
-//! A unit: the part of one run that is still to be measured, from its boot to the record that is stored.
+//! A run in progress: the part of one run that is still to be measured, from its boot to the stored record.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -11,49 +11,49 @@ use sha2::{Digest, Sha256};
 
 use crate::fleet::Berth;
 
-/// Consoles by the name of their artefact.
+/// Consoles by the name of their artifact.
 pub(crate) type Consoles = Vec<(String, Vec<u8>)>;
 
-/// One run in the making.
+/// A run in progress.
 pub(crate) struct Unit<'a> {
-    /// Index of the side it belongs to.
+    /// Index of its side.
     pub(crate) side: usize,
     pub(crate) build: &'a Build,
     pub(crate) replicate: u64,
-    /// Where it is measured.
+    /// Where it runs.
     pub(crate) berth: Berth,
-    /// The workloads that are still missing.
+    /// The missing workloads.
     pub(crate) workloads: Vec<Arc<Workload>>,
-    /// Indices of the workloads that each job brings: a workload, and those of its rows that are wanted. Job 0 is the
-    /// environment, job n + 1 is the n-th here.
+    /// Indices of the workloads that each job measures: a workload, and its requested rows. Job 0 is the environment,
+    /// job n + 1 is the n-th group.
     groups: Vec<Vec<usize>>,
     boot: Mutex<Option<Arc<Result<Boot, String>>>>,
     progress: Mutex<Progress>,
 }
 
-/// Where a unit stands: what is true of it, and what moves it on. One lock guards it.
+/// The state of a run in progress; the variants say what holds and what ends them. One lock guards it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum State {
-    /// No job of it is taken, nothing is booted. Whoever takes its first job moves it on.
+    /// No job has started, nothing is booted. The thread that takes the first job changes the state.
     #[default]
     Waiting,
-    /// Its build boots or is booted, since then, and so many of its jobs are done. The last job moves it on; where the lab fails it
-    /// stays, and what has results is kept as a run that is cut short.
+    /// The build boots or is booted, since `since`, and `done` jobs are done. The last job changes the state; if the
+    /// lab fails it stays, and Marvin stores the results so far as an incomplete run.
     Measuring { since: SystemTime, done: usize },
-    /// All jobs are done: its run is kept and the machine given back. Final.
+    /// All jobs are done: the run is stored and the machine released. Final.
     Measured { since: SystemTime },
-    /// Its build did not boot with another replicate: no job of it is done. Final.
+    /// The build did not boot with another replicate: all jobs are skipped. Final.
     LeftOut,
 }
 
-/// What has been measured so far.
+/// The results so far.
 #[derive(Default)]
 pub(crate) struct Progress {
     state: State,
     pub(crate) environment: Environment,
     pub(crate) results: Vec<(usize, WorkloadResult)>,
     pub(crate) consoles: Consoles,
-    /// What took how long, in seconds.
+    /// Durations [seconds].
     pub(crate) times: Vec<(String, f64)>,
 }
 
@@ -85,22 +85,22 @@ impl<'a> Unit<'a> {
         if self.workloads.is_empty() { 0 } else { self.groups.len() + 1 }
     }
 
-    /// Returns what is run for a job, the environment's aside.
+    /// Returns the workload that a job runs; `None` for the environment's job.
     pub(crate) fn declared(&self, job: usize) -> Option<Workload> {
         self.first(job).map(Workload::job)
     }
 
-    /// Returns the first of the workloads that a job brings.
+    /// Returns the first workload that a job measures.
     fn first(&self, job: usize) -> Option<&Workload> {
         Some(&self.workloads[*self.groups.get(job.checked_sub(1)?)?.first()?])
     }
 
-    /// Returns what a job is called where people see it.
+    /// Returns a job's name for people.
     pub(crate) fn job_name(&self, job: usize) -> &str {
         self.first(job).map_or("environment", Workload::job_name)
     }
 
-    /// Returns the value that a job gave, where it brings one workload.
+    /// Returns the value of a job that measures one workload.
     pub(crate) fn value(&self, job: usize) -> Option<f64> {
         let mut brought = self.brought(job);
         let (place, _) = brought.next().filter(|_| brought.next().is_none())?;
@@ -109,13 +109,14 @@ impl<'a> Unit<'a> {
         report::run_value(result, self.berth.machine.capabilities()).ok().map(|of| of.value)
     }
 
-    /// Returns the workloads that a job brings, with their places.
+    /// Returns the workloads that a job measures, with their indices.
     pub(crate) fn brought(&self, job: usize) -> impl Iterator<Item = (usize, &Workload)> {
         let group = job.checked_sub(1).and_then(|n| self.groups.get(n)).into_iter().flatten();
         group.map(|&n| (n, &*self.workloads[n]))
     }
 
-    /// Returns the boot, doing it if nobody has; others wait meanwhile. Inside, why its workloads cannot be run.
+    /// Returns the boot, and boots if needed; other threads wait meanwhile. The inner error says why the workloads
+    /// cannot run.
     pub(crate) fn boot<E>(
         &self,
         boot: impl FnOnce() -> Result<Result<Boot, String>, E>,
@@ -127,7 +128,7 @@ impl<'a> Unit<'a> {
         Ok(Arc::clone(slot.insert(Arc::new(boot()?))))
     }
 
-    /// Begins it, if nobody has and it is worth it; tells whether it is measured.
+    /// Begins the run unless it has begun or `is_worth_it` says no; returns whether it is being measured.
     pub(crate) fn begin(&self, is_worth_it: impl FnOnce() -> bool) -> bool {
         let mut progress = self.progress();
         if progress.state == State::Waiting {
@@ -137,12 +138,12 @@ impl<'a> Unit<'a> {
         matches!(progress.state, State::Measuring { .. })
     }
 
-    /// Returns which build it boots on which machine.
+    /// Returns the build and machine of its boot.
     pub(crate) fn booted_as(&self) -> (BuildId, MachineId) {
         (self.build.id.clone(), self.berth.machine.identity().id.clone())
     }
 
-    /// Tells whether some of it was measured, and not all.
+    /// Returns whether only a part was measured.
     pub(crate) fn is_cut_short(&self) -> bool {
         let progress = self.progress();
         !progress.results.is_empty() && matches!(progress.state, State::Measuring { .. })
@@ -152,7 +153,7 @@ impl<'a> Unit<'a> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a job as done and tells whether it was the last.
+    /// Counts a job as done and returns whether it was the last.
     pub(crate) fn finish_one(&self) -> bool {
         let mut progress = self.progress();
         if let State::Measuring { since, done } = progress.state {
@@ -163,7 +164,7 @@ impl<'a> Unit<'a> {
         matches!(progress.state, State::Measured { .. })
     }
 
-    /// Gives the machine back when the last job is done, or none will be.
+    /// Releases the machine after the last job, or when no job will run.
     pub(crate) fn release(&self) -> Result<(), MachineError> {
         let boot = self.boot.lock().unwrap_or_else(PoisonError::into_inner).take();
         match boot.and_then(Arc::into_inner) {
@@ -180,7 +181,7 @@ impl<'a> Unit<'a> {
         format!("{build}\n{machine}\n{replicate}\n{side}\n{}\n{}", names.join(","), since.as_nanos())
     }
 
-    /// Returns the run and the consoles that belong to it.
+    /// Returns the run and its consoles.
     pub(crate) fn run(&self, suite: &str) -> Option<(Run, Consoles)> {
         let digest: String = Sha256::digest(self.identity()).iter().map(|byte| format!("{byte:02x}")).collect();
         let mut progress = self.progress();
@@ -200,12 +201,12 @@ impl<'a> Unit<'a> {
         Some((run, std::mem::take(&mut progress.consoles)))
     }
 
-    /// Returns the result of a workload that the build lacks something for.
+    /// Returns the result of a workload for which the build lacks something.
     pub(crate) fn unsupported(&self, workload: &Workload, why: &str) -> WorkloadResult {
         self.without_samples(workload, Outcome::Unsupported(why.to_owned()))
     }
 
-    /// Returns what a boot that failed means for a workload.
+    /// Returns the result of a workload after a failed boot.
     pub(crate) fn not_booted(&self, workload: &Workload, failure: &SubjectFailure) -> WorkloadResult {
         self.without_samples(workload, Outcome::Failed(failure.clone()))
     }
@@ -223,7 +224,7 @@ impl<'a> Unit<'a> {
     }
 }
 
-/// Puts workloads together that one job brings, in the order in which they come.
+/// Groups workloads that one job measures, in order of appearance.
 fn groups(workloads: &[Arc<Workload>]) -> Vec<Vec<usize>> {
     let mut groups: Vec<(&str, Vec<usize>)> = Vec::new();
     for (n, workload) in workloads.iter().enumerate() {
@@ -236,11 +237,11 @@ fn groups(workloads: &[Arc<Workload>]) -> Vec<Vec<usize>> {
     groups.into_iter().map(|(_, group)| group).collect()
 }
 
-/// Returns the id of a job: binds the agent's stream to this build, machine, replicate and workload. It does not depend on
-/// the time, as the guest reads it: the same job must cost the same.
+/// Returns the id of a job, which binds the agent's stream to this build, machine, replicate and workload. It does not
+/// depend on the time, as the guest reads it: the same job must cost the same.
 pub(crate) fn job_id(build: &BuildId, machine: &MachineId, replicate: u64, job: &str) -> u64 {
     let digest = Sha256::digest(format!("{build}\n{machine}\n{replicate}\n{job}"));
-    // Job 0 is what the agent says outside any job.
+    // Job 0 marks frames that the agent sends outside any job.
     digest.iter().take(8).fold(0, |id, byte| id << 8 | u64::from(*byte)).max(1)
 }
 

@@ -1,4 +1,4 @@
-//! Bisections over real git histories with a make-believe builder: the value of a commit is what its files say.
+//! Bisections over real git histories with a fake builder: the value of a commit follows from its files.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::cell::RefCell;
@@ -27,12 +27,12 @@ const QUESTION: BisectionQuestion = BisectionQuestion {
 };
 /// Each seed is a run.
 const NOISY: BisectionQuestion = BisectionQuestion { noise: Noise::Runs { bias: 0.0, runs_max: 2000 }, ..QUESTION };
-/// A file of which only the first seed has the cost.
+/// A file whose cost applies to the first seed only.
 const FIRST_SEED: &str = "costs/of-first-seed";
-/// Deviation of a run where values scatter.
+/// Standard deviation of a run with noise.
 const DEVIATION: f64 = 30.0;
 
-/// A repository in which `costs/NAME` holds what NAME adds to the cost; other files cost nothing.
+/// A repository in which `costs/NAME` holds the cost that NAME adds; other files cost nothing.
 struct Tree {
     folder: tempfile::TempDir,
 }
@@ -90,11 +90,11 @@ struct FakeProber<'a> {
     tree: &'a Tree,
     compiled: Compiled,
     probed: Vec<String>,
-    /// After so many the lab fails.
+    /// Number of builds before the lab fails.
     fails_after: usize,
-    /// Deviation of a run; without one seeds differ as much in each commit.
+    /// Standard deviation of a run; without it, seeds differ equally in each commit.
     deviation: Option<f64>,
-    /// Commits whose instructions are not counted.
+    /// Commits without counted instructions.
     timed: BTreeSet<String>,
     runs: u64,
 }
@@ -113,7 +113,7 @@ impl<'a> FakeProber<'a> {
     }
 }
 
-/// Returns a draw from the normal distribution that is a function of commit and seed.
+/// Returns a normally distributed number that depends only on commit and seed.
 fn normal(commit: &str, seed: u64) -> f64 {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     commit.bytes().for_each(|byte| state = (state ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
@@ -128,12 +128,12 @@ fn normal(commit: &str, seed: u64) -> f64 {
 }
 
 impl FakeProber<'_> {
-    /// Returns how many commits were asked for, with however many seeds.
+    /// Returns how many commits were measured, with any number of seeds.
     fn builds(&self) -> usize {
         self.probed.iter().collect::<BTreeSet<_>>().len()
     }
 
-    /// Returns the files of merging two commits.
+    /// Returns the files of a merge of two commits.
     fn merged(&self, ours: &str, theirs: &str) -> Option<String> {
         let git = Command::new("git")
             .args(["merge-tree", "--write-tree", ours, theirs])
@@ -161,7 +161,7 @@ impl Prober for FakeProber<'_> {
         }
         self.runs += seeds.clone().count() as u64;
         let value = |seed: u64| match self.deviation {
-            // Seeds differ by layout, as much in each commit.
+            // Seeds differ by layout, equally in each commit.
             None if seed == 1 => cost + of_first_seed,
             None => cost + 3.0 * (seed - 1) as f64,
             Some(deviation) => cost + deviation * normal(commit, seed),
@@ -332,7 +332,7 @@ fn a_guilty_merge_is_searched_on_top_of_the_trunk() {
     let guilty = tree.commit("costs/slow", "100");
     tree.noise(3, "t");
     tree.git(&["checkout", "-q", "main"]);
-    // The trunk moves on in what the side does not have: the step is there in both ways only when they are merged.
+    // The trunk changes a file that the side lacks: both contain the step only once merged.
     tree.commit("costs/fast", "-400");
     tree.git(&["merge", "-q", "--no-ff", "-m", "merge the side", "side"]);
     let merge = tree.git(&["rev-parse", "HEAD"]);
@@ -359,7 +359,7 @@ fn a_merge_that_is_guilty_itself_is_named() {
     assert_eq!(findings.culprits[0].merge, None);
 }
 
-/// Returns what objects are made from, each from some files.
+/// Returns the files that each object is compiled from.
 fn compiled<'a>(objects: impl IntoIterator<Item = &'a [String]>) -> Compiled {
     let home = tempfile::tempdir().unwrap();
     for (number, files) in objects.into_iter().enumerate() {
@@ -413,7 +413,7 @@ fn what_is_not_compiled_is_left_out_unless_that_was_wrong() {
     assert_eq!((findings.commits, findings.commits_kept), (64, 8));
     assert!(prober.builds() <= 3 + 2 + 1, "ends, three steps among eight, the culprit's parent: {}", prober.builds());
 
-    // The list lacks what did it: its neighbour is not believed.
+    // The file list lacks the culprit: its neighbour must not be blamed.
     let mut prober = FakeProber::new(&tree);
     used.retain(|file| !file.ends_with("f40.c"));
     prober.compiled = compiled([&*used]);
@@ -476,7 +476,7 @@ fn a_bisection_that_was_cut_short_goes_on_where_it_was() {
         all += prober.probed.len();
         if let Ok(end) = end {
             assert_eq!(culprits(&found(end)), [&*guilty]);
-            // What is known may make the way shorter.
+            // Known measurements may shorten the search.
             assert!(log.entries().len() <= whole.builds());
             break;
         }
@@ -530,7 +530,7 @@ fn a_culprit_is_taken_back_on_top_of_bad() {
     let Reverted::Undone(change) = undone else { panic!("{undone:?}") };
     assert_eq!((change.before, change.after), (1101.5, 1001.5));
     assert_eq!((last.of, last.stands), (slow, Stands::Without));
-    // Somebody has built on it.
+    // A later commit builds on it.
     tree.commit("costs/slow", "120");
     assert_eq!(reverted(&tree).0, Reverted::Conflicts);
 }

@@ -1,5 +1,5 @@
-//! The seam: what every machine is to whoever plans work for it. What is behind it (a snapshot, an emulator, a server) is
-//! known to its own module only.
+//! The interface between plans and machines. Only the module of a machine knows what is behind it: a snapshot, an
+//! emulator, a server.
 
 use std::any::Any;
 use std::fmt;
@@ -11,62 +11,56 @@ use wire::{Job, Stream};
 
 use crate::{InitrdFile, MachineError};
 
-/// A machine that boots builds. May be used by several threads at once. Its deadlines are its own, by stage: what is long
-/// on one is short on another. A kernel that fails is a value; an error is the lab's failure.
+/// A machine that boots builds; several threads may use it at the same time. It sets its own deadlines per stage, as
+/// stages take longer on some machines. A kernel's failure is a value; an error is the lab's failure.
 pub trait Backend: fmt::Debug + Send + Sync {
-    /// Returns what results are filed under.
+    /// Returns the machine's identity, under which results are stored.
     fn identity(&self) -> &Machine;
 
     /// Returns what this machine can do.
     fn capabilities(&self) -> Capabilities;
 
-    /// Returns this machine with other equipment, and an archive of files where it is to carry one: another machine.
+    /// Returns this machine with another guest config and, if given, an archive of files: another machine.
     ///
-    /// # Errors
-    /// When it cannot be prepared.
+    /// # Errors If it cannot be prepared.
     fn equipped(&self, equipment: &Equipment, files: Option<&Path>) -> Result<Arc<dyn Backend>, MachineError>;
 
-    /// Boots a build up to the point where jobs start. A replicate is one boot; where a machine is deterministic, the same
-    /// one comes out the same each time.
+    /// Boots a build up to the point where jobs start. A replicate is one boot; on a deterministic machine, equal
+    /// replicates are equal boots.
     ///
-    /// # Errors
-    /// When the lab fails.
+    /// # Errors If the lab fails.
     fn boot(self: Arc<Self>, guest: &Guest<'_>, replicate: u64) -> Result<Boot, MachineError>;
 
-    /// Boots a build that did not boot once more, for the memory of its kernel; nothing if it does not die this time.
+    /// Boots a build again that failed to boot, to dump its kernel's memory; `None` if it does not die this time.
     ///
-    /// # Errors
-    /// When the lab fails.
+    /// # Errors If the lab fails.
     fn boot_to_death(&self, _: &Guest<'_>, _replicate: u64) -> Result<Option<DeadMemory>, MachineError> {
         Ok(None)
     }
 }
 
-/// A build that a machine has booted, for as long as this value lives.
+/// A build that a machine has booted; dropping it ends the guest.
 pub trait Booted: fmt::Debug + Send + Sync {
-    /// Returns what is out of the ordinary about this boot, for people.
+    /// Returns a remark about an unusual boot.
     fn remark(&self) -> Option<&str> {
         None
     }
 
-    /// Does one job.
+    /// Executes one job.
     ///
-    /// # Errors
-    /// When the lab fails.
+    /// # Errors If the lab fails.
     fn run(&self, job: &Job, observe: Observe<'_>) -> Result<JobEnd, MachineError>;
 
-    /// Does a job once more that the kernel did not survive, for its memory; nothing if it does not die this time.
+    /// Executes a job again during which the kernel died, to dump its memory; `None` if it does not die this time.
     ///
-    /// # Errors
-    /// When the lab fails.
+    /// # Errors If the lab fails.
     fn run_to_death(&self, _: &Job) -> Result<Option<DeadMemory>, MachineError> {
         Ok(None)
     }
 
-    /// Gives the machine back as it was before.
+    /// Releases the machine in its state before the boot.
     ///
-    /// # Errors
-    /// When the lab fails.
+    /// # Errors If the lab fails.
     fn release(self: Box<Self>) -> Result<(), MachineError> {
         Ok(())
     }
@@ -77,54 +71,55 @@ pub trait Booted: fmt::Debug + Send + Sync {
 pub struct Guest<'a> {
     /// The build.
     pub build: &'a Build,
-    /// Its modules and their list, as the guest's loader wants them; none where its equipment has none.
+    /// Its modules and their list, in the loader's format; empty for a guest config without modules.
     pub modules: &'a [InitrdFile],
 }
 
-/// How a boot ended.
+/// The end of a boot.
 #[derive(Debug)]
 pub enum Boot {
-    /// Jobs can start from here.
+    /// Jobs can start.
     Ready(Box<dyn Booted>),
-    /// The kernel failed; with the whole console.
+    /// The kernel failed; with its whole console.
     Failed(SubjectFailure, Vec<u8>),
 }
 
-/// What is observed of a job. The guest does the same whatever it is; [`Capabilities`] say what a machine can observe.
+/// What to observe during a job. It does not change what the guest does; [`Capabilities`] say what a machine can
+/// observe.
 #[derive(Debug, Clone, Copy)]
 pub enum Observe<'a> {
-    /// Nothing but what the agent says.
+    /// Only the agent's frames.
     Nothing,
-    /// Instructions by address and by who executes them, told apart by these marks.
+    /// Instructions by address and by who executes them; the text has the tracer's marks.
     Counts(&'a str),
-    /// Calls as well; the marks name all functions.
+    /// Calls as well; the marks contain all functions.
     Calls(&'a str),
-    /// Counts, and what this simulated processor makes of them.
+    /// Counts, and events of a simulated processor.
     Model(&'a str, &'a CostModel),
 }
 
-/// How a job ended.
+/// The end of a job.
 #[derive(Debug)]
 pub struct JobEnd {
-    /// The agent's frames, or how the kernel failed.
+    /// The agent's frames, or the kernel's failure.
     pub stream: Result<Stream, SubjectFailure>,
     /// The whole console, with the frames in it.
     pub console: Vec<u8>,
-    /// What was counted, where that was asked for and the guest ended by itself.
+    /// The counts, if requested and if the guest ended by itself.
     pub counts: Option<Vec<u8>>,
     /// The call tree, under the same conditions.
     pub calls: Option<Vec<u8>>,
 }
 
-/// The memory of a kernel that died, in a file that is there as long as this value.
+/// The memory of a kernel that died, in a file that exists as long as this value.
 #[derive(Debug)]
 pub struct DeadMemory {
-    /// An ELF file, not filtered.
+    /// An unfiltered ELF file.
     pub file: PathBuf,
     _folder: Box<dyn Keep>,
 }
 
-/// What removes itself when it is dropped.
+/// A resource that removes itself when dropped.
 trait Keep: Any + fmt::Debug + Send {}
 impl<T: Any + fmt::Debug + Send> Keep for T {}
 
@@ -134,7 +129,7 @@ impl DeadMemory {
     }
 }
 
-/// Returns a hash of what guests carry of a build's modules.
+/// Returns a hash of a build's modules that guests carry.
 #[must_use]
 pub fn modules_hash(modules: &[InitrdFile]) -> String {
     let lengths: Vec<String> = modules.iter().map(|file| format!("{} {}\n", file.path, file.bytes.len())).collect();

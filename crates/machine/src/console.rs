@@ -1,19 +1,19 @@
-//! Reading a console: what the kernel said before it stopped.
+//! Reads a console: finds out why the kernel stopped.
 //!
 //! The phrases are the kernel's own: kernel/panic.c, kernel/exit.c, init/main.c, init/do_mounts.c, mm/oom_kill.c.
 
 use model::FailureReason;
 
-/// Most lines of a tail.
+/// Limit on lines of a tail.
 const TAIL_LINES: usize = 40;
-/// What a line says that tells why the kernel stopped.
+/// Phrases of lines that say why the kernel stopped.
 const HEADLINES: [&str; 3] = ["Kernel panic - not syncing", "BUG: ", "Oops: "];
-/// Most characters of a line in a tail.
+/// Limit on characters of a line in a tail.
 const LINE_CHARACTERS: usize = 160;
-/// How far back from its end a console is searched, in bytes: what killed a kernel stands near the end.
+/// How much of a console's end is searched [bytes]: the cause of death is near the end.
 const SEARCHED: usize = 1 << 20;
 
-/// Returns why the kernel stopped, as far as the console tells.
+/// Returns why the kernel stopped, if the console says so.
 #[must_use]
 pub fn reason_in(console: &[u8]) -> Option<FailureReason> {
     let text = String::from_utf8_lossy(&console[console.len().saturating_sub(SEARCHED)..]);
@@ -30,21 +30,21 @@ pub fn reason_in(console: &[u8]) -> Option<FailureReason> {
     if has("Attempted to kill init") {
         return Some(FailureReason::AgentDied("PID 1 ended".into()));
     }
-    // An oops also panics (oops=panic), so it is looked for first.
+    // An oops also panics (oops=panic), so check for the oops first.
     if has("Oops: ") || has("kernel BUG at ") || has("BUG: unable to handle") || has("general protection fault") {
         return Some(FailureReason::Oopsed);
     }
     has("Kernel panic - not syncing").then_some(FailureReason::Panicked)
 }
 
-/// Returns the last lines, made printable: what a person needs to see first.
+/// Returns the last lines in printable form, for people.
 #[must_use]
 pub fn readable_tail(console: &[u8]) -> String {
     let text = String::from_utf8_lossy(&console[console.len().saturating_sub(SEARCHED)..]);
     let lines: Vec<&str> =
         text.lines().map(str::trim_end).filter(|line| !line.is_empty() && !line.starts_with(wire::MARK)).collect();
     let tail = lines.len().saturating_sub(TAIL_LINES);
-    // A long trace must not push out what it is the trace of.
+    // A long trace must not hide its headline.
     let headline = lines[..tail].iter().rposition(|line| HEADLINES.iter().any(|words| line.contains(words)));
     let is_there = lines[tail..].iter().any(|line| line.contains(HEADLINES[0]));
     let headline = headline.filter(|_| !is_there).map(|at| lines[at]);
@@ -53,7 +53,7 @@ pub fn readable_tail(console: &[u8]) -> String {
     kept.map(printable).collect::<Vec<_>>().join("\n")
 }
 
-/// A guest may print escape sequences; they must not reach a terminal.
+/// Replaces escape sequences, which must not reach a terminal.
 fn printable(line: &str) -> String {
     line.chars().take(LINE_CHARACTERS).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }

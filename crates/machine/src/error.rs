@@ -1,4 +1,4 @@
-//! What can go wrong with a machine that is not the kernel's fault.
+//! Failures of a machine that are not the kernel's fault.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ pub enum MachineError {
     /// There is no usable QEMU.
     #[error(transparent)]
     Qemu(#[from] QemuProblem),
-    /// QEMU ended without the guest having asked for it.
+    /// QEMU ended without a request from the guest.
     #[error("QEMU exited unexpectedly ({how}){}", said(.stderr))]
     QemuDied {
         /// Exit status or signal.
@@ -21,43 +21,43 @@ pub enum MachineError {
         /// What it printed.
         stderr: String,
     },
-    /// QEMU refused something.
+    /// QEMU refused a command.
     #[error("QEMU refused `{command}`: {answer}")]
     Refused {
-        /// What was asked.
+        /// The command.
         command: String,
-        /// What it said.
+        /// QEMU's answer.
         answer: String,
     },
-    /// The host gave QEMU too little time.
+    /// The host gave QEMU too little processor time.
     #[error(
         "the host was too busy: QEMU had {cpu_s} s of processor time in {wall_s} s; try again with --jobs 1 or when the host is idle"
     )]
     Overloaded {
-        /// Processor seconds it got.
+        /// Processor time used [s].
         cpu_s: u64,
-        /// Seconds that went by.
+        /// Wall time [s].
         wall_s: u64,
     },
-    /// No room.
+    /// The disk is full.
     #[error("no space left in {}: {needed_mib} MiB needed; free disk space, or name another directory with --home", .folder.display())]
     NoSpace {
-        /// Where.
+        /// The directory.
         folder: PathBuf,
-        /// How much is needed.
+        /// The space needed [MiB].
         needed_mib: u64,
     },
     /// A file could not be read or written.
     #[error("failed to {action} {}: {source}", .path.display())]
     Io {
-        /// What was tried.
+        /// The action.
         action: &'static str,
-        /// On what.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The job cannot be handed over.
+    /// The job cannot be encoded.
     #[error(transparent)]
     Job(#[from] wire::JobError),
 }
@@ -67,7 +67,7 @@ fn said(stderr: &str) -> String {
 }
 
 impl MachineError {
-    /// Returns whose fault it is.
+    /// Returns whose fault the error is.
     #[must_use]
     pub fn guilt(&self) -> Guilt {
         match self {
@@ -76,7 +76,7 @@ impl MachineError {
         }
     }
 
-    /// Tells whether trying again at once could help.
+    /// Returns whether an immediate retry may succeed.
     #[must_use]
     pub fn is_passing(&self) -> bool {
         matches!(self, Self::QemuDied { .. } | Self::Overloaded { .. })

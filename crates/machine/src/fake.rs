@@ -1,5 +1,5 @@
-//! A machine that does what a script says, for tests of whoever plans work: it boots, fails at each stage, lets the lab
-//! down, scatters, and keeps a log. Behind the feature `fake`; no program has it.
+//! A scripted machine for tests of planning: it boots, fails at each stage, breaks, adds noise, and keeps a log. Behind
+//! the feature `fake`; no program uses it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,36 +14,36 @@ use crate::{MachineError, hash};
 
 /// The functions of every kernel that it boots, as a guest lists them.
 const SYMBOLS: &str = "Tffffffff81000000 vfs_read\nT1000 handle_mm_fault\nT1000 schedule\nT1000 _etext\n";
-/// Where the first of them is.
+/// The address of the first function.
 const FUNCTION: &str = "ffffffff81000000";
 
-/// What the script is asked.
+/// A request to the script.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
     /// The version of the build.
     pub version: &'a str,
     /// The replicate.
     pub replicate: u64,
-    /// The job's name; none for the boot.
+    /// The job's name; `None` for the boot.
     pub job: Option<&'a str>,
-    /// All of it.
+    /// The whole job.
     pub whole: Option<&'a Job>,
-    /// How often the same was asked before.
+    /// Number of equal requests before.
     pub times: usize,
 }
 
-/// What the machine does then.
+/// The script's answer.
 #[derive(Debug)]
 pub enum Does {
-    /// It boots; a job takes so many ticks for each operation.
+    /// It boots; a job takes this many ticks per operation.
     Takes(u64),
-    /// A job takes about as many, never the same: up to so many percent more or less.
+    /// A job takes about this many ticks, with noise up to this many percent.
     Around(u64, f64),
     /// The agent sends these frames.
     Says(Vec<Frame>),
     /// The kernel fails.
     Fails(Stage, FailureReason),
-    /// The kernel goes on until the machine's deadline.
+    /// The kernel continues until the machine's deadline.
     Hangs(Stage),
     /// The lab fails.
     Breaks(MachineError),
@@ -51,16 +51,16 @@ pub enum Does {
 
 type Script = dyn Fn(&Asked<'_>) -> Does + Send + Sync;
 
-/// What all equipments of a fake machine have in common.
+/// What all guest configs of a fake machine share.
 struct State {
     script: Box<Script>,
     asked: Mutex<BTreeMap<String, usize>>,
     log: Mutex<Vec<String>>,
-    /// Builds that are booted now, and the most that ever were.
+    /// Number of builds booted now, and its maximum.
     booted: Mutex<(usize, usize)>,
 }
 
-/// A machine that does what a script says.
+/// A scripted machine.
 #[derive(Clone)]
 pub struct Fake {
     identity: Machine,
@@ -83,7 +83,7 @@ struct FakeBooted {
 }
 
 impl Fake {
-    /// Returns a machine that can do all that the exact one can.
+    /// Returns a machine with all capabilities of the exact one.
     pub fn new(script: impl Fn(&Asked<'_>) -> Does + Send + Sync + 'static) -> Self {
         let (asked, log, booted) = (Mutex::default(), Mutex::default(), Mutex::default());
         let state = Arc::new(State { script: Box::new(script), asked, log, booted });
@@ -91,20 +91,20 @@ impl Fake {
         Self { identity: identity(&equipment), capabilities: MachineKind::Exact.capabilities(), state }
     }
 
-    /// Changes what it can do.
+    /// Changes its capabilities.
     #[must_use]
     pub fn that_can(mut self, change: impl FnOnce(&mut Capabilities)) -> Self {
         change(&mut self.capabilities);
         self
     }
 
-    /// Returns what it was asked to do so far, a line each: `boot 6.1 #1`, `6.1 #1 getppid`, `release 6.1 #1`.
+    /// Returns its requests, one per line: `boot 6.1 #1`, `6.1 #1 getppid`, `release 6.1 #1`.
     #[must_use]
     pub fn log(&self) -> Vec<String> {
         lock(&self.state.log).clone()
     }
 
-    /// Returns how many builds are booted now, and the most that were at the same time.
+    /// Returns the number of builds booted now, and its maximum.
     #[must_use]
     pub fn booted(&self) -> (usize, usize) {
         *lock(&self.state.booted)
@@ -174,7 +174,7 @@ impl Backend for Fake {
 
 impl Booted for FakeBooted {
     fn run(&self, job: &Job, observe: Observe<'_>) -> Result<JobEnd, MachineError> {
-        // What the real ones refuse, this one refuses.
+        // Refuses what real machines refuse.
         job.encode()?;
         let (name, operations, iterations) = match &job.task {
             Task::Environment => ("environment", 1, 0),
@@ -227,13 +227,13 @@ impl Drop for FakeBooted {
     }
 }
 
-/// Counts of regions that are all one function's, as the tracer writes them.
+/// Counts of regions that belong to one function, as the tracer writes them.
 fn counts(samples: &[u64]) -> Vec<u8> {
     let regions: String = samples.iter().map(|ticks| format!("region 1 0 {ticks} 0 0\n")).collect();
     format!("{regions}at {FUNCTION} {} 0 0\nend 0 0\n", samples.iter().sum::<u64>()).into_bytes()
 }
 
-/// Returns a number from 0 to 1 that looks like chance.
+/// Returns a pseudo-random number from 0 to 1.
 fn draw(text: &str) -> f64 {
     let digits = hash(&[text.as_bytes()]);
     u32::from_str_radix(&digits[..8], 16).map_or(0.5, |number| f64::from(number) / f64::from(u32::MAX))

@@ -9,12 +9,12 @@ use std::collections::BTreeSet;
 pub struct Programs {
     /// PID 1 from boot to the snapshot.
     pub init: Vec<u8>,
-    /// What takes its place afterwards, with the workloads in it.
+    /// The program that it executes at the snapshot; has the workloads.
     pub agent: Vec<u8>,
 }
 
-/// What the agent's file is padded to. The guest's memory layout then does not depend on how large the agent is, so
-/// that a new workload does not move the numbers of the others.
+/// The agent's file is padded to this size. The guest's memory layout then does not depend on the agent's size, and a
+/// new workload does not change the numbers of others.
 const AGENT_SIZE: usize = 3 << 20;
 
 enum Kind<'a> {
@@ -24,7 +24,7 @@ enum Kind<'a> {
     Trailer,
 }
 
-/// Returns the archive, uncompressed: unpacking it costs the guest least.
+/// Returns the archive, uncompressed: the guest unpacks it with the least work.
 pub(crate) fn initrd(programs: &Programs) -> Vec<u8> {
     let mut agent = programs.agent.clone();
     agent.resize(agent.len().next_multiple_of(AGENT_SIZE), 0);
@@ -35,7 +35,8 @@ pub(crate) fn initrd(programs: &Programs) -> Vec<u8> {
     archive.bytes
 }
 
-/// Returns the archive of a guest that loads modules before it settles: the loader is PID 1, and hands over to `first`.
+/// Returns the archive of a guest that loads modules before it settles: PID 1 is the loader, which then executes
+/// `first`.
 pub(crate) fn equipped(programs: &Programs, loader: &[u8], files: &[InitrdFile]) -> Vec<u8> {
     let mut agent = programs.agent.clone();
     agent.resize(agent.len().next_multiple_of(AGENT_SIZE), 0);
@@ -44,16 +45,16 @@ pub(crate) fn equipped(programs: &Programs, loader: &[u8], files: &[InitrdFile])
     initrd_of(&own.chain(files.iter().cloned()).collect::<Vec<_>>())
 }
 
-/// A file for an initrd: its path without a slash in front, and what is in it.
+/// A file of an initrd.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InitrdFile {
-    /// Its path: `modules/a.ko`.
+    /// Its path without a leading slash: `modules/a.ko`.
     pub path: String,
     /// Its content.
     pub bytes: Vec<u8>,
 }
 
-/// Returns an archive with these files, which may all be executed, and the folders that they are in.
+/// Returns an archive with these files, all executable, and their directories.
 #[must_use]
 pub fn initrd_of(files: &[InitrdFile]) -> Vec<u8> {
     let mut archive = Archive::with_capacity(files.iter().map(|file| file.bytes.len() + 512).sum());

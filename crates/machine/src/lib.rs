@@ -1,8 +1,8 @@
-//! Machines: where a build is booted and a job is done.
+//! Machines: they boot a build and execute its jobs.
 //!
-//! `backend.rs` says what every machine is to whoever plans work; the first is the exact one (`exact/`), QEMU with
-//! instruction counting and no outside input. The second does what a test says (`fake.rs`). QEMU itself is in `qemu/`. What a
-//! result means is left to `ingest` and `report`; which jobs are done in which order is left to `lab`.
+//! `backend.rs` is the interface of every machine. The first machine is the exact one (`exact/`), QEMU with instruction
+//! counting and no outside input; the second is scripted, for tests (`fake.rs`). `qemu/` controls QEMU itself. `ingest`
+//! and `report` interpret results; `lab` decides which jobs run in which order.
 
 mod backend;
 mod console;
@@ -25,10 +25,9 @@ pub use exact::{Limits, Settings, SnapshotUse, free_mib, hash_memory};
 pub use fake::{Asked, Does, Fake};
 pub use initrd::{InitrdFile, Programs, initrd_of};
 
-/// Opens the machine that these settings describe. So far there is one kind, the exact machine.
+/// Opens the machine with these settings. There is one kind so far, the exact machine.
 ///
-/// # Errors
-/// When there is no usable QEMU or the home cannot be written.
+/// # Errors If no QEMU is usable or the data directory cannot be written.
 pub fn open(settings: Settings) -> Result<Arc<dyn Backend>, MachineError> {
     Ok(Arc::new(exact::Exact::open(settings)?))
 }

@@ -1,29 +1,29 @@
-//! A line of commits to be searched: the trunk, or what a merge brought, with or without what cannot matter.
+//! A line of commits to search: the trunk, or the commits of a merge, with or without those that cannot matter.
 
 use kernel::{History, Place};
 
 use super::{Prober, Touches};
 use crate::LabError;
 
-/// A place of a line.
+/// A position in a line.
 #[derive(Debug, Clone)]
 pub(super) struct Spot {
-    /// The commit, in the history's numbers; the first spot of a line is of none.
+    /// The commit, as a number of the history; `None` for the first spot of a line.
     pub(super) place: Option<Place>,
-    /// What is measured: the commit itself, or the commit merged onto the trunk. Nothing where it cannot be merged.
+    /// What is measured: the commit itself, or the commit merged onto the trunk. `None` if the merge conflicts.
     pub(super) commit: Option<String>,
-    /// How many commits that matter are new here.
+    /// Number of new commits here that matter.
     pub(super) weight: f64,
 }
 
-/// Weight of a spot that cannot matter: should all others turn out not to, it is looked at still.
+/// Weight of a spot that cannot matter: Marvin looks at it only after all others turned out innocent.
 const LEAST: f64 = 1e-6;
 
-/// Commits from one that has not what the last one has.
+/// The commits between two ends.
 #[derive(Debug, Clone)]
 pub(super) struct Line {
     pub(super) spots: Vec<Spot>,
-    /// The merge that the line is what it brought of.
+    /// The merge whose commits these are.
     pub(super) merge: Option<String>,
 }
 
@@ -43,8 +43,8 @@ impl Line {
         Self { spots: std::iter::once(good).chain(history.trunk().into_iter().map(spot)).collect(), merge: None }
     }
 
-    /// Returns what the merge at `at` brought: from the trunk before it to the merge. Each commit stands for itself merged onto
-    /// that, so that only the commits of the line differ between two of its places.
+    /// Returns the commits of the merge at `at`, from the trunk before it to the merge. Each commit stands for itself
+    /// merged onto the trunk, so that two spots differ only by commits of the line.
     pub(super) fn within(
         &self,
         at: usize,
@@ -64,11 +64,11 @@ impl Line {
         for side in sides {
             for place in side {
                 let weight = weight(&place, touches);
-                // What cannot matter need not be merged: it is not measured.
+                // A commit that cannot matter is not measured and needs no merge.
                 let commit = if weight > 0.0 { prober.merge(&base, history.id(place.commit))? } else { None };
                 spots.push(Spot { place: Some(place), commit, weight });
             }
-            // The next side comes on top of this one.
+            // The next side is merged on top of this one.
             if let Some(tip) = spots.last().and_then(|spot| spot.commit.clone()) {
                 base = tip;
             }
@@ -79,20 +79,20 @@ impl Line {
         Ok(Some(Self { spots, merge: Some(history.id(place.commit).to_owned()) }))
     }
 
-    /// Returns the numbers of the spots that matter, both ends included.
+    /// Returns the indices of the spots that matter, both ends included.
     pub(super) fn kept(&self) -> Vec<usize> {
         let last = self.spots.len() - 1;
         (0..=last).filter(|n| *n == 0 || *n == last || self.spots[*n].weight > 0.0).collect()
     }
 
-    /// Returns a part of the line, in which all is to be looked at.
+    /// Returns a part of the line with every spot kept.
     pub(super) fn part(&self, first: usize, last: usize) -> Self {
         let whole = |spot: &Spot| Spot { weight: spot.weight.max(1.0), ..spot.clone() };
         Self { spots: self.spots[first..=last].iter().map(whole).collect(), merge: self.merge.clone() }
     }
 
-    /// Returns what building at each spot costs if a commit was built last, in links. One that is none of the line's, such as
-    /// another with something taken back, is taken to be like the last.
+    /// Returns the build cost of each spot, in links, if `built` was built last. A commit outside the line, such as one
+    /// with a revert on top, counts as the last spot.
     pub(super) fn costs(&self, built: Option<&str>, touches: &Touches) -> Vec<f64> {
         let is_built = |spot: &Spot| built.is_some() && spot.commit.as_deref() == built;
         let built = self.spots.iter().position(is_built).unwrap_or(self.spots.len() - 1);
@@ -100,7 +100,7 @@ impl Line {
         touches.costs(&brings.collect::<Vec<_>>(), built)
     }
 
-    /// Returns the prior weights of some spots.
+    /// Returns the prior weights of `spots`.
     pub(super) fn weights(&self, spots: &[usize]) -> Vec<f64> {
         spots.iter().map(|spot| self.spots[*spot].weight.max(LEAST)).collect()
     }

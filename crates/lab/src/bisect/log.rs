@@ -1,4 +1,5 @@
-//! What was measured, in order, kept in a file that is whole after each step: what is there is not measured again.
+//! The log of a bisection: measurements in order, in a file that is complete after each step. Marvin does not repeat
+//! them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,28 +12,28 @@ use sha2::{Digest, Sha256};
 use super::Probe;
 use crate::LabError;
 
-/// The first line of such a file.
+/// First line of a log file.
 const HEAD: &str = "marvin bisection 1";
-/// What lines of values begin with, by their scale.
+/// Prefix of lines with values, by scale.
 const COUNTED: &str = "counted";
 const MEASURED: &str = "measured";
-/// A larger file is none of ours.
+/// Marvin reads no larger log [bytes].
 const BYTES_MAX: u64 = 16 << 20;
 
-/// A commit and what came of it.
+/// A commit and its measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// The commit, or a merge that nobody made.
+    /// The commit measured; may be a merge that Marvin made for the test.
     pub commit: String,
-    /// The commit that it stands for.
+    /// The commit that `commit` stands for.
     pub of: String,
-    /// How it does so.
+    /// How `commit` stands for `of`.
     pub stands: Stands,
-    /// What came of measuring it.
+    /// The measurement.
     pub probe: Probe,
 }
 
-/// How what is measured stands for a commit.
+/// How the measured commit stands for the one in question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stands {
     /// It is the commit.
@@ -54,17 +55,16 @@ pub struct BisectionLog {
 }
 
 impl BisectionLog {
-    /// Returns a log that is in no file.
+    /// Returns a log without a file.
     #[must_use]
     pub fn nowhere() -> Self {
         Self { file: None, question: String::new(), known: BTreeMap::new(), entries: Vec::new(), resumed: 0 }
     }
 
-    /// Opens the log of a question, of one line, below a home: with what an earlier attempt measured, unless that is to be
-    /// measured anew.
+    /// Opens the log of a one-line question below a data directory, with earlier measurements unless `reuse` says to
+    /// repeat them.
     ///
-    /// # Errors
-    /// When it cannot be read, or is not of this question.
+    /// # Errors If the file cannot be read, or belongs to another question.
     pub fn open(home: &Path, question: &str, reuse: crate::Reuse) -> Result<Self, LabError> {
         let question: String = question.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         let folder = home.join("bisections");
@@ -83,34 +83,33 @@ impl BisectionLog {
         Ok(Self { file: Some(file), question, known, entries: Vec::new(), resumed })
     }
 
-    /// Keeps what was found beside the log, as `HASH.found`.
+    /// Writes the findings beside the log, as `HASH.found`.
     ///
-    /// # Errors
-    /// When it cannot be written.
+    /// # Errors If the file cannot be written.
     pub fn keep(&self, found: &str) -> Result<(), LabError> {
         let Some(file) = &self.file else { return Ok(()) };
         let (file, new) = (file.with_extension("found"), file.with_extension("found-new"));
         fs::write(&new, found).and_then(|()| fs::rename(&new, &file)).map_err(failed(&file))
     }
 
-    /// Returns how many commits an earlier attempt had measured.
+    /// Returns the number of commits that an earlier attempt measured.
     #[must_use]
     pub fn resumed(&self) -> usize {
         self.resumed
     }
 
-    /// Returns what was looked at, in order.
+    /// Returns the entries in order.
     #[must_use]
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// Returns what is known of a commit.
+    /// Returns the measurement of a commit, if there is one.
     pub(super) fn known(&self, commit: &str) -> Option<&Probe> {
         self.known.get(commit)
     }
 
-    /// Notes what was looked at, and keeps it; what was noted of the commit before was less.
+    /// Adds an entry and writes the log; an earlier entry of the same commit had fewer values.
     pub(super) fn note(&mut self, entry: Entry) -> Result<(), LabError> {
         let is_new = self.known.insert(entry.commit.clone(), entry.probe.clone()).as_ref() != Some(&entry.probe);
         match self.entries.iter_mut().find(|other| other.commit == entry.commit) {
@@ -132,7 +131,7 @@ impl BisectionLog {
             let line = match probe {
                 Probe::Measured { build, values, scale } => {
                     let word = if *scale == Scale::Counted { COUNTED } else { MEASURED };
-                    // All digits of a number, or what is read differs from what was measured.
+                    // All digits: a value read back must equal the measured one.
                     let values: Vec<String> = values.iter().map(|value| format!("{value:?}")).collect();
                     format!("{word} {commit} {build} {}\n", values.join(" "))
                 }

@@ -1,10 +1,10 @@
 //! Bisection: from two commits that differ to the commit, or the commits, that made the difference.
 //!
-//! What is measured next is `stats`' to choose ([`stats::Steps`]), which commits there are between two is `kernel`'s to say, and
-//! whether two differ is [`report::verdict`]'s. Here they meet: the ends are measured first, commits that cannot matter are
-//! left out, the trunk is searched, then what a guilty merge brought, each side commit merged onto the trunk as it was before;
-//! what was left out beside a culprit is looked at after all if its parent is not what it should be. In the end each culprit is
-//! taken back on top of BAD. Where values scatter (`noisy`), it is a posterior that says where the steps are ([`stats::Several`]).
+//! [`stats::Steps`] chooses the next measurement, `kernel` lists the commits, and [`report::verdict`] decides whether
+//! two commits differ. This module connects them. It measures the ends first, drops commits that cannot matter,
+//! searches the trunk, then the commits of a guilty merge, each merged onto the trunk before that merge. It looks at
+//! dropped commits if the parent of a culprit differs from the commit measured before. At the end it reverts each
+//! culprit on top of BAD. For noisy values (`noisy`), a posterior locates the steps ([`stats::Several`]).
 
 mod line;
 mod log;
@@ -27,173 +27,170 @@ pub use touches::Touches;
 
 use crate::LabError;
 
-/// What is asked.
+/// The question of a bisection.
 #[derive(Debug, Clone)]
 pub struct BisectionQuestion {
-    /// What is measured, and which way is good.
+    /// The measured metric with its direction.
     pub metric: Metric,
-    /// How far seeds of one build lie apart, in percent: the ends must differ by more, or in five seeds. None if not known.
+    /// Noise between seeds of one build, in percent: the ends must differ by more, or in five seeds. `None` if not
+    /// known.
     pub floor_percent: Option<f64>,
-    /// A step up to this many percent is none; a quarter of the whole difference, but at most the metric's margin, unless said.
+    /// Smaller steps are ignored [percent]. Default: a quarter of the whole difference, at most the metric's margin.
     pub margin_percent: Option<f64>,
-    /// Intervals into which the range is cut at first: 1, or more to see steps that cancel each other.
+    /// Number of intervals at the start: 1, or more to find steps that cancel each other.
     pub intervals: usize,
-    /// How values of a commit differ from each other.
+    /// How values of one commit vary.
     pub noise: Noise,
-    /// With how many of the seeds places between are looked at: as many as are measured at the same time take no longer than one.
+    /// Seeds for commits between the ends; measuring as many as run in parallel takes no longer than one.
     pub seeds_first: usize,
-    /// Whether culprits are taken back on top of BAD in the end.
+    /// Whether to revert culprits on top of BAD at the end.
     pub confirm: Confirm,
 }
 
-/// How values of a commit differ from each other.
+/// How values of one commit vary.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Noise {
-    /// By seed, as in every other commit: the same seeds are held against each other, and all must agree.
+    /// By seed: values are compared per seed, and all seeds must agree.
     Seeds(u64),
-    /// By chance: each seed is a run, and as many are taken as it needs to be sure.
+    /// Randomly: each seed is a run, and the search takes as many runs as it needs.
     Runs {
-        /// Variance of a build, the same in all its runs, in variances of a run.
+        /// Variance that all runs of a build share, in variances of a run.
         bias: f64,
-        /// Most runs in all.
+        /// Limit on runs in total.
         runs_max: usize,
     },
 }
 
-/// Whether culprits are taken back on top of BAD.
+/// Whether to revert culprits on top of BAD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Confirm {
-    /// Where that applies.
+    /// Revert, if the revert applies.
     Revert,
-    /// Not.
+    /// Do not revert.
     Nothing,
 }
 
-/// What came of measuring a commit.
+/// The measurement of a commit.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Probe {
-    /// It was measured.
+    /// Marvin measured it.
     Measured {
-        /// The build: equal ones are equal images.
+        /// The build's id; equal builds are equal images.
         build: String,
-        /// One value for each seed from the first, in the metric's unit.
+        /// One value per seed, from the first seed on, in the metric's unit.
         values: Vec<f64>,
-        /// What they are made of.
+        /// Whether the values are counted or timed.
         scale: Scale,
     },
-    /// It does not build, boot or bear the workload; the text says what.
+    /// The commit failed to build, boot or complete the workload; the text says which.
     Failed(String),
 }
 
-/// Who measures commits and knows their sources: the lab, or a test's make-believe.
+/// Measures commits and knows their sources: the lab, or a fake in tests.
 pub trait Prober {
     /// Measures a commit with some seeds.
     ///
-    /// # Errors
-    /// When the lab fails; what is the commit's own fault is a [`Probe::Failed`].
+    /// # Errors If the lab fails; a failure of the commit itself is [`Probe::Failed`].
     fn probe(&mut self, commit: &str, seeds: RangeInclusive<u64>) -> Result<Probe, LabError>;
 
-    /// Returns a commit that is two merged; nothing where they conflict.
+    /// Returns the merge of two commits; `None` if they conflict.
     ///
-    /// # Errors
-    /// When the lab fails.
+    /// # Errors If the lab fails.
     fn merge(&mut self, ours: &str, theirs: &str) -> Result<Option<String>, LabError>;
 
-    /// Returns a commit that is `tip` without what `commit` did; nothing where others have built on that.
+    /// Returns `tip` with `commit` reverted; `None` if later commits conflict.
     ///
-    /// # Errors
-    /// When the lab fails.
+    /// # Errors If the lab fails.
     fn revert(&mut self, tip: &str, commit: &str) -> Result<Option<String>, LabError>;
 
-    /// Returns what building each commit of a history takes, if anything; called when both ends were measured.
+    /// Returns what each commit makes the build compile; called once both ends are measured.
     ///
-    /// # Errors
-    /// When the lab fails.
+    /// # Errors If the lab fails.
     fn touches(&mut self, history: &History) -> Result<Touches, LabError>;
 }
 
-/// What happens, for those who wait.
+/// Progress of a bisection.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BisectionEvent<'a> {
-    /// So many commits are looked at, of so many, and it will take about so many builds more.
+    /// Size of the search.
     Range {
-        /// Places of the line that can matter.
+        /// Positions that can matter.
         places: usize,
         /// Commits between the ends.
         commits: usize,
-        /// Builds, if there is one step.
+        /// Expected builds if there is one step.
         builds: usize,
     },
-    /// A commit is measured next.
+    /// The search measures this commit next.
     Probing(&'a str),
-    /// It was measured, or failed.
+    /// The measurement is complete, or failed.
     Probed(&'a Entry),
-    /// The step is in this merge: what it brought is searched.
+    /// The step is in this merge; the search goes into it.
     Into(&'a str),
-    /// What was left out beside this commit is looked at after all.
+    /// The search looks at commits that it dropped before this one.
     Unpruned(&'a str),
-    /// This culprit is taken back on top of BAD.
+    /// The search reverts this culprit on top of BAD.
     Reverting(&'a str),
 }
 
 /// How a bisection ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Bisected {
-    /// There is nothing to search.
+    /// The search did not start.
     Refused(Refused),
-    /// It was searched.
+    /// The search finished.
     Found(Findings),
 }
 
-/// Why there is nothing to search.
+/// Why the search did not start.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Refused {
     /// An end cannot be measured.
     End {
         /// Its commit.
         commit: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// The ends do not differ by more than the margin in all seeds; from GOOD to BAD, in percent, positive for better.
+    /// The ends do not differ by more than the margin in all seeds.
     NoDifference {
-        /// For each seed.
+        /// Difference from GOOD to BAD per seed [percent], positive for better.
         differences_percent: Vec<f64>,
         /// The margin.
         margin_percent: f64,
-        /// Why the seeds, which agree, are too few; none where they do not.
+        /// Why the seeds are too few, if they agree; `None` if they do not.
         reason: Option<String>,
     },
-    /// Runs scatter by more than the ends differ.
+    /// The noise exceeds the difference of the ends.
     NotSeen {
-        /// From GOOD to BAD, in percent, positive for better.
+        /// Difference from GOOD to BAD [percent], positive for better.
         percent: f64,
-        /// Standard error of that.
+        /// Standard error of the difference.
         error_percent: f64,
-        /// Runs that were taken.
+        /// Number of runs.
         runs: usize,
     },
 }
 
-/// What was found.
+/// The findings of a bisection.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Findings {
     /// From GOOD to BAD.
     pub total: Change,
-    /// Those who did it, oldest first; none where no single step is above the margin.
+    /// The culprits, oldest first; empty if no single step exceeds the margin.
     pub culprits: Vec<Culprit>,
-    /// What the values are made of.
+    /// Whether the values are counted or timed.
     pub scale: Scale,
-    /// A step up to this many percent was taken for none.
+    /// Steps up to this size were ignored [percent].
     pub margin_percent: f64,
     /// Commits between the ends.
     pub commits: usize,
-    /// Those of them that can change what is built.
+    /// Commits among them that can change the image.
     pub commits_kept: usize,
 }
 
 impl Findings {
-    /// Returns how much of the whole difference the culprits explain, in percent of it.
+    /// Returns the share of the whole difference that the culprits explain [percent].
     #[must_use]
     pub fn explained_percent(&self) -> f64 {
         let sum: f64 = self.culprits.iter().map(|culprit| culprit.change.after - culprit.change.before).sum();
@@ -209,62 +206,62 @@ pub struct Change {
     pub before: f64,
     /// Median over the seeds after.
     pub after: f64,
-    /// For each seed, in percent, positive for better.
+    /// Difference per seed [percent], positive for better.
     pub differences_percent: Vec<f64>,
 }
 
 impl Change {
-    /// Returns the smallest and the largest difference of a seed in percent; nothing where there is none.
+    /// Returns the smallest and the largest difference of a seed [percent]; `None` without seeds.
     #[must_use]
     pub fn range_percent(&self) -> Option<(f64, f64)> {
         let least = self.differences_percent.iter().copied().reduce(f64::min)?;
         Some((least, self.differences_percent.iter().copied().reduce(f64::max)?))
     }
 
-    /// Returns the median difference of the seeds in percent, positive for better.
+    /// Returns the median difference of the seeds [percent], positive for better.
     #[must_use]
     pub fn percent(&self) -> Option<f64> {
         stats::median(&self.differences_percent)
     }
 }
 
-/// A commit that made a difference, or a few that cannot be told apart.
+/// A commit that made a difference, or a few that the search cannot separate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Culprit {
-    /// The commit; of several the last.
+    /// The commit; the last one of several.
     pub commit: String,
-    /// All that it may be, when others between could not be measured; only the commit itself otherwise.
+    /// All candidates: more than one if commits between them could not be measured.
     pub candidates: Vec<String>,
-    /// What it was compared with: its parent, or the trunk with what came before it merged.
+    /// The commit that it was compared with: its parent, or the trunk with the earlier side commits merged.
     pub parent: String,
-    /// The merge that brought it into the trunk, if one did.
+    /// The merge that brought it into the trunk, if any.
     pub merge: Option<String>,
-    /// What it did.
+    /// Its effect.
     pub change: Change,
-    /// How sure it is where values scatter; nothing where they do not.
+    /// How certain the culprit is, for noisy values; `None` for exact ones.
     pub certainty: Option<Certainty>,
-    /// What came of taking it back on top of BAD; nothing where that was not tried.
+    /// The result of reverting it on top of BAD; `None` if not tried.
     pub reverted: Option<Reverted>,
 }
 
 /// How sure a culprit is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Certainty {
-    /// Chance that it is this commit, or one of these.
+    /// Probability that it is this commit, or one of these.
     pub chance: f64,
-    /// Standard error of its effect in percent.
+    /// Standard error of its effect [percent].
     pub error_percent: f64,
 }
 
-/// What came of taking a culprit back on top of BAD.
+/// The result of reverting a culprit on top of BAD.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reverted {
     /// BAD without it does not have its effect.
     Undone(Change),
-    /// BAD without it is no better, or not by half of what it did.
+    /// BAD without it keeps more than half of the effect.
     NotUndone(Change),
-    /// Later commits have built on it.
+    /// The revert conflicts with later commits.
     Conflicts,
-    /// What came of it cannot be measured.
+    /// BAD without it cannot be measured.
     Failed(String),
 }

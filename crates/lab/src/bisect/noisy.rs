@@ -1,4 +1,4 @@
-//! The search where values scatter: each seed is a run, and what is measured next, and how often, is what tells most.
+//! The search for noisy values: each seed is a run, and the search next measures what promises the most information.
 
 use stats::{Found, Levels, Pair, SearchCost, SearchCriteria, Several, Tolerance, Turn};
 
@@ -7,15 +7,15 @@ use super::search::Search;
 use super::{Bisected, BisectionEvent, Certainty, Change, Culprit, Noise, Refused};
 use crate::LabError;
 
-/// Runs of each end before anything else.
+/// Runs of each end at the start.
 pub(super) const RUNS: usize = 4;
-/// Linking costs as much as so many runs.
+/// Cost of linking, in runs.
 const LINK: f64 = 5.0;
-/// Share of the whole difference that a step must exceed; `stats` goes by the same.
+/// Share of the whole difference that a step must exceed; `stats` uses the same.
 const SHARE_PERCENT: f64 = 25.0;
-/// Most runs of a commit that was left out, beside a culprit.
+/// Limit on runs of a dropped commit next to a culprit.
 const PARENT_RUNS_MAX: usize = 60;
-/// Standard errors on each side of an effect that are told.
+/// Half width of the reported range of an effect, in standard errors.
 const SIDES: f64 = 1.96;
 
 /// Returns a change with its uncertainty as a range.
@@ -29,7 +29,7 @@ fn change(before: f64, after: f64, error: f64, sign: f64) -> Change {
 }
 
 impl Search<'_> {
-    /// Returns 1 where more is better and -1 where less is.
+    /// Returns 1 if more is better and -1 if less is.
     fn sign(&self) -> f64 {
         match self.question.metric.direction {
             model::Direction::HigherIsBetter => 1.0,
@@ -66,7 +66,7 @@ impl Search<'_> {
         Ok(Bisected::Found(self.findings(total, culprits)))
     }
 
-    /// Searches a line, first without what cannot matter; nothing where its ends were not seen to differ.
+    /// Searches a line, first without commits that cannot matter; `None` if its ends do not differ visibly.
     fn scattered_line(&mut self, line: &Line) -> Result<(Option<Vec<Culprit>>, Several), LabError> {
         let kept = line.kept();
         let places = kept.len() - 1;
@@ -85,7 +85,8 @@ impl Search<'_> {
                 Turn::Measure { place, runs } => {
                     let upto = told[place] + runs;
                     match self.measure_with(&line.spots[kept[place]], upto)? {
-                        // More may be known of an earlier attempt: it is told when it is asked for, so that all goes as it went.
+                        // The log may have more values from an earlier attempt. The search takes them only when it asks
+                        // for them, so that it repeats its steps.
                         Some(values) if values.len() >= upto => several.told(place, &values[told[place]..upto]),
                         _ => several.unusable(place),
                     }
@@ -102,7 +103,7 @@ impl Search<'_> {
         Ok((Some(culprits), several))
     }
 
-    /// Looks closer at a step: at what was left out before it, and into a merge.
+    /// Examines a step: the commits dropped before it, and the commits of a merge.
     fn scattered_step(
         &mut self,
         line: &Line,
@@ -130,7 +131,7 @@ impl Search<'_> {
         Ok(vec![Culprit { certainty: Some(certainty), ..culprit }])
     }
 
-    /// Tells whether two spots differ by about an effect; nothing where one cannot be measured.
+    /// Returns whether two spots differ by about `effect`; `None` if one cannot be measured.
     pub(super) fn differ(&mut self, first: &Spot, second: &Spot, effect: f64) -> Result<Option<bool>, LabError> {
         let bias = self.criteria(0.0).bias;
         let tolerance = Tolerance { effect_min: effect.abs() / 2.0, bias, runs: 2, runs_max: PARENT_RUNS_MAX };

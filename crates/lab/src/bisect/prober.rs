@@ -1,4 +1,4 @@
-//! The lab as a prober: commits are built from their source and measured on the lab's machine.
+//! The lab as a prober: builds commits from source and measures them on the lab's machine.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -10,24 +10,24 @@ use report::{NOT_COUNTED, Scale, run_value};
 use super::{Probe, Prober, Touches};
 use crate::{Dumps, Event, Lab, LabError, Plan, Reuse};
 
-/// What is measured of each commit, and with what.
+/// What to measure of each commit, and with what.
 #[derive(Debug)]
 pub struct LabProber<'a, S: Fn(Step), E: Fn(Event) + Sync> {
     /// The lab.
     pub lab: &'a Lab,
-    /// The tree that the commits are of.
+    /// The tree with the commits.
     pub sources: &'a Sources,
-    /// The suite that the workload is of.
+    /// The suite with the workload.
     pub suite: &'a Suite,
     /// The workload.
     pub workload: Arc<Workload>,
-    /// Machines at the same time.
+    /// Machines that run in parallel.
     pub machines: usize,
-    /// Whether results of earlier runs are used.
+    /// Whether to use results of earlier runs.
     pub reuse: Reuse,
-    /// Told of steps on the way to a build.
+    /// Receives the steps of a build.
     pub step: S,
-    /// Told of what happens while it is measured.
+    /// Receives the events of a measurement.
     pub event: E,
 }
 
@@ -38,7 +38,7 @@ impl<S: Fn(Step), E: Fn(Event) + Sync> Prober for LabProber<'_, S, E> {
             Err(KernelError::Source(SourceError::DoesNotBuild { first_error, .. })) => {
                 return Ok(Probe::Failed(format!("does not build: {first_error}")));
             }
-            // Such as a vmlinux that nothing boots: also the commit's own doing.
+            // Such as a vmlinux that cannot boot: also the fault of the commit.
             Err(KernelError::Image { fault, .. }) => return Ok(Probe::Failed(format!("no kernel: {fault}"))),
             Err(error) => return Err(error.into()),
         };
@@ -76,10 +76,9 @@ impl<S: Fn(Step), E: Fn(Event) + Sync> Prober for LabProber<'_, S, E> {
     }
 }
 
-/// Returns the values of seeds as everything else that compares has them ([`report::run_value`]), and what they are made of.
+/// Returns the value of each seed as all other comparisons compute it ([`report::run_value`]), and its scale.
 ///
-/// # Errors
-/// When a seed has no value, or some were counted and others not; the text says why.
+/// # Errors If a seed has no value, or some are counted and others timed; the text says why.
 pub fn values_of(
     runs: &[Run],
     seeds: RangeInclusive<u64>,

@@ -1,4 +1,4 @@
-//! The last word on a culprit: BAD without it. Where later commits have built on it that cannot be had.
+//! The last check of a culprit: BAD without it. Not possible if later commits conflict with the revert.
 
 use stats::Pair;
 
@@ -8,14 +8,14 @@ use super::search::Search;
 use super::{BisectionEvent, Change, Culprit, Findings, Noise, Probe, Reverted};
 use crate::LabError;
 
-/// Share of an effect that must be gone.
+/// Share of an effect that the revert must remove.
 const SHARE: f64 = 0.5;
 
 impl Search<'_> {
-    /// Takes each culprit back on top of BAD.
+    /// Reverts each culprit on top of BAD.
     pub(super) fn confirmed(&mut self, mut findings: Findings) -> Result<Findings, LabError> {
         for culprit in &mut findings.culprits {
-            // Of several that cannot be told apart nobody knows which.
+            // Among several candidates the culprit is not known.
             if culprit.candidates.len() == 1 {
                 culprit.reverted = Some(self.reverted(culprit)?);
             }
@@ -35,7 +35,7 @@ impl Search<'_> {
         let without = Spot { place: None, commit: Some(commit), weight: 1.0 };
         let differs = match self.question.noise {
             Noise::Seeds(_) => None,
-            // Runs are taken until it can be said.
+            // `differ` takes runs until the answer is certain.
             Noise::Runs { .. } => self.differ(&bad, &without, culprit.change.after - culprit.change.before)?,
         };
         let (Some(before), Some(after)) = (self.measure(&bad)?, self.measure(&without)?) else {
@@ -58,7 +58,7 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-/// Tells whether a change takes back what another did.
+/// Returns whether `change` reverses `done`.
 fn undoes(change: &Change, done: &Change) -> bool {
     let (back, there) = (change.after - change.before, done.after - done.before);
     back * there < 0.0 && back.abs() >= SHARE * there.abs()

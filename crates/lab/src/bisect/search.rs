@@ -17,15 +17,14 @@ use crate::LabError;
 
 /// Share of the whole difference that a step must exceed.
 const SHARE: f64 = 0.25;
-/// What measuring costs beside a build, in links: a few seeds of a workload.
+/// Cost of measuring beside the build, in links: a few seeds of a workload.
 const RUN: f64 = 0.01;
-/// Less than this many percent is beyond what an exact machine tells of a layout.
+/// Smallest margin [percent]: code layout alone moves values by up to this, even on an exact machine.
 const MARGIN_LEAST_PERCENT: f64 = 0.02;
 
-/// Searches what made the difference between the ends of a history. What the log knows is not measured again.
+/// Searches the commits that made the difference between the ends of a history. Reuses the log's measurements.
 ///
-/// # Errors
-/// When the lab fails; what was measured by then is in the log.
+/// # Errors If the lab fails; earlier measurements are in the log.
 pub fn bisect(
     history: &History,
     question: &BisectionQuestion,
@@ -67,7 +66,7 @@ pub(super) struct Search<'a> {
     pub(super) notify: &'a dyn Fn(BisectionEvent<'_>),
     pub(super) touches: Touches,
     pub(super) margin: f64,
-    /// What the values of the first commit that was measured are made of: all others must be of the same.
+    /// Whether the first measurement was counted or timed: all others must match.
     scale: Option<Scale>,
     /// The commit that was built last.
     built: Option<String>,
@@ -87,7 +86,7 @@ impl Search<'_> {
         Ok(Ok(ends))
     }
 
-    /// Returns with how many seeds a commit is measured at first.
+    /// Returns the number of seeds for the first measurement of a commit.
     pub(super) fn seeds(&self) -> usize {
         match self.question.noise {
             Noise::Seeds(seeds) => usize::try_from(seeds).unwrap_or(usize::MAX),
@@ -95,14 +94,15 @@ impl Search<'_> {
         }
     }
 
-    /// Searches where every step is certain.
+    /// Searches with values in which every step is certain.
     fn certain(&mut self, ends: &[Vec<f64>; 2]) -> Result<Bisected, LabError> {
         let total = self.change(&ends[0], &ends[1]);
         let whole = total.percent().unwrap_or(0.0).abs();
         let margin_of_metric = self.question.metric.margin_percent;
         let asked = self.question.margin_percent;
         self.margin = asked.unwrap_or_else(|| margin_of_metric.min(whole * SHARE).max(MARGIN_LEAST_PERCENT));
-        // Few seeds do not show what is below the floor. Between the ends a step is a share of what was shown, so the margin is enough.
+        // Few seeds do not resolve differences below the floor. A step is a share of the ends' difference, which is
+        // already shown, so the margin is enough between the ends.
         match self.compare(&ends[0], &ends[1], self.question.floor_percent).verdict {
             Verdict::Better | Verdict::Worse => {}
             other => {
@@ -126,7 +126,8 @@ impl Search<'_> {
         Findings { total, culprits, scale, margin_percent: self.margin, commits, commits_kept }
     }
 
-    /// Measures a commit that stands for another with so many seeds, or remembers what came of it. More may be known.
+    /// Measures `commit`, which stands for `of`, with `seeds` seeds, or returns it from the log. May return more
+    /// values.
     pub(super) fn probe(&mut self, commit: &str, of: &str, stands: Stands, seeds: usize) -> Result<Probe, LabError> {
         let noted = self.log.entries().iter().find(|entry| entry.commit == commit);
         let (of, stands) = noted.map_or((of.to_owned(), stands), |entry| (entry.of.clone(), entry.stands));
@@ -145,7 +146,7 @@ impl Search<'_> {
         };
         let probe = self.on_scale(probe);
         if self.asked.insert(commit.to_owned()) {
-            // Also where the log knows it: so all goes as it went before.
+            // Also for a commit from the log, so that a repeated search takes the same steps.
             self.built = Some(commit.to_owned());
         }
         let is_new = self.log.entries().iter().all(|entry| entry.commit != commit || entry.probe != probe);
@@ -157,7 +158,7 @@ impl Search<'_> {
         Ok(probe)
     }
 
-    /// Refuses values that are made of something else than those of the first commit.
+    /// Turns values of another scale than the first commit's into a failure.
     fn on_scale(&mut self, probe: Probe) -> Probe {
         match probe {
             Probe::Measured { scale, .. } if *self.scale.get_or_insert(scale) != scale => Probe::Failed(
@@ -195,9 +196,10 @@ impl Search<'_> {
         }
     }
 
-    /// Searches a line whose ends were measured, first without what cannot matter.
+    /// Searches a line whose ends are measured, first without commits that cannot matter.
     ///
-    /// What differs in all seeds differs in the first, so few find every step; what is found is measured with all of them.
+    /// A difference in all seeds is also one in the first, so few seeds find every step; each culprit is then measured
+    /// with all seeds.
     fn line(&mut self, line: &Line) -> Result<Vec<Culprit>, LabError> {
         let all = self.seeds();
         for seeds in [self.question.seeds_first.clamp(1, all), all] {
@@ -208,7 +210,7 @@ impl Search<'_> {
         Ok(Vec::new())
     }
 
-    /// Searches a line with some seeds for each place; nothing where what was found is not there in all of them.
+    /// Searches a line with `seeds` seeds per spot; `None` if a found step does not hold in all seeds.
     fn line_with(&mut self, line: &Line, seeds: usize) -> Result<Option<Vec<Culprit>>, LabError> {
         let kept = line.kept();
         let places = kept.len() - 1;
@@ -247,7 +249,7 @@ impl Search<'_> {
         Ok(Some(culprits))
     }
 
-    /// Returns what building each of some spots costs now, in links; what is in the log costs nothing.
+    /// Returns the current build cost of each spot in links; spots in the log cost 0.
     pub(super) fn costs(&self, line: &Line, kept: &[usize]) -> Vec<f64> {
         let costs = line.costs(self.built.as_deref(), &self.touches);
         let known =
@@ -255,12 +257,12 @@ impl Search<'_> {
         kept.iter().map(|spot| if known(*spot) { 0.0 } else { costs[*spot] }).collect()
     }
 
-    /// Returns the values of a spot; nothing where it cannot be measured.
+    /// Returns the values of a spot; `None` if it cannot be measured.
     pub(super) fn measure(&mut self, spot: &Spot) -> Result<Option<Vec<f64>>, LabError> {
         self.measure_with(spot, self.seeds())
     }
 
-    /// Returns the values of a spot, of so many seeds or more; nothing where it cannot be measured.
+    /// Returns at least `seeds` values of a spot; `None` if it cannot be measured.
     pub(super) fn measure_with(&mut self, spot: &Spot, seeds: usize) -> Result<Option<Vec<f64>>, LabError> {
         let Some(commit) = &spot.commit else { return Ok(None) };
         let of = spot.place.as_ref().map_or(self.history.good(), |place| self.history.id(place.commit)).to_owned();
@@ -271,7 +273,7 @@ impl Search<'_> {
         }
     }
 
-    /// Looks closer at a step: at what was left out before it, and into a merge.
+    /// Examines a step: the commits dropped before it, and the commits of a merge.
     fn step(
         &mut self,
         line: &Line,
@@ -284,14 +286,14 @@ impl Search<'_> {
         let alone = step.first == step.last;
         let mut base = before.to_vec();
         if alone && at - 1 > from {
-            // Its parent was left out: it must be as what was measured before it.
+            // The search dropped its parent: check that it equals the commit measured before.
             match self.measure(&line.spots[at - 1])? {
                 Some(parent) if self.judge(&parent, after) == Pair::Differs => base = parent,
                 Some(_) => {
                     (self.notify)(BisectionEvent::Unpruned(line.spots[at].commit.as_deref().unwrap_or_default()));
                     return self.line(&line.part(from, at));
                 }
-                // It cannot be measured, or merged: what was measured before it stands for it.
+                // The parent cannot be measured or merged: the commit measured before stands for it.
                 None => {}
             }
         }
@@ -304,7 +306,7 @@ impl Search<'_> {
         Ok(vec![self.culprit(line, if alone { at - 1 } else { from }, at, self.change(&base, after))])
     }
 
-    /// Returns what the merge at a spot brought, if it is one.
+    /// Returns the commits of a merge at a spot, if it is one.
     pub(super) fn brought_by(&mut self, line: &Line, at: usize) -> Result<Option<Line>, LabError> {
         let Some(place) = line.spots[at].place.as_ref().filter(|place| place.is_merge()) else { return Ok(None) };
         let within = line.within(at, self.history, &self.touches, self.prober)?;
@@ -314,7 +316,7 @@ impl Search<'_> {
         Ok(within)
     }
 
-    /// Names what made a change between two spots.
+    /// Builds the culprit for a change between two spots.
     pub(super) fn culprit(&self, line: &Line, from: usize, at: usize, change: Change) -> Culprit {
         let id = |spot: usize| line.spots[spot].place.as_ref().map(|place| self.history.id(place.commit).to_owned());
         let mut parents = line.spots[..=from].iter().rev().filter_map(|spot| spot.commit.clone());
@@ -330,7 +332,7 @@ impl Search<'_> {
     }
 }
 
-/// Returns what is known with what was measured besides. Another image than before is one that was measured anew.
+/// Joins a known measurement with a new one. If the image changed, only the new values count.
 fn joined(known: Option<Probe>, probe: Probe) -> Probe {
     match (known, probe) {
         (

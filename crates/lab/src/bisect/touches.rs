@@ -1,33 +1,33 @@
-//! What building each commit of a history takes: nothing, a few objects, or all that include a header.
+//! How much each commit of a history makes the build compile: nothing, a few objects, or all that include a header.
 //!
-//! Objects are counted, not seconds: the same history is searched in the same order on any host.
+//! The cost counts objects, not seconds, so that the search takes the same steps on any host.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use kernel::{Compiled, History};
 
-/// Linking takes about as long as compiling so many objects of `micro`; fewer are not worth a detour.
+/// Linking takes about as long as compiling this many objects of `micro`; saving fewer is not worth a detour.
 const LINK: f64 = 20.0;
 
-/// The files of each commit that the configuration may use.
+/// The changed files of each commit that the kernel config may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Touches {
-    /// Of each commit, by their numbers.
+    /// Per commit, by its number: indices into `objects`.
     files: Vec<Vec<usize>>,
-    /// Objects that are made from each file.
+    /// Objects that each file is compiled into.
     objects: Vec<usize>,
-    /// Objects of a whole build.
+    /// Objects of a full build.
     whole: usize,
 }
 
 impl Touches {
-    /// Takes it that each of so many commits changes what is built, by one object of its own.
+    /// Assumes that each commit changes one object of its own.
     #[must_use]
     pub fn everything(commits: usize) -> Self {
         Self { files: (0..commits).map(|commit| vec![commit]).collect(), objects: vec![1; commits], whole: commits }
     }
 
-    /// Goes by the files that each commit changed and by those that builds were made from.
+    /// Uses the files that each commit changed and the files that the builds read.
     #[must_use]
     pub fn of(history: &History, changed: &BTreeMap<String, Vec<String>>, compiled: &Compiled) -> Self {
         let mut touches =
@@ -35,7 +35,7 @@ impl Touches {
         let mut numbers: HashMap<&str, usize> = HashMap::new();
         for commit in 0..history.count() {
             let id = history.id(commit);
-            // A commit without files is one that git did not list: better looked at, as if its name were a file.
+            // git listed no files for this commit: keep it, with its id as its file.
             let unlisted = !changed.contains_key(id);
             let files = changed.get(id).into_iter().flatten().map(String::as_str);
             let used = files.filter(|file| compiled.may_use(file)).chain(unlisted.then_some(id));
@@ -52,14 +52,14 @@ impl Touches {
         touches
     }
 
-    /// Tells whether a commit can change what is built.
+    /// Returns whether a commit can change the image.
     #[must_use]
     pub fn matters(&self, commit: usize) -> bool {
         self.files.get(commit).is_none_or(|files| !files.is_empty())
     }
 
-    /// Returns what building at each place of a line costs if the place `built` was built last, in links; `brings` are the
-    /// commits that are new at each place.
+    /// Returns the build cost of each position of a line, in links, if position `built` was built last; `brings` lists
+    /// the new commits of each position.
     #[must_use]
     pub fn costs(&self, brings: &[&[usize]], built: usize) -> Vec<f64> {
         let built = built.min(brings.len().saturating_sub(1));
@@ -76,7 +76,7 @@ impl Touches {
     }
 }
 
-/// Objects that are to be made again, growing from place to place.
+/// Objects to compile again; grows along the line.
 struct Objects<'a> {
     touches: &'a Touches,
     seen: Vec<bool>,
@@ -88,7 +88,7 @@ impl<'a> Objects<'a> {
         Self { touches, seen: vec![false; touches.objects.len()], count: 0 }
     }
 
-    /// Adds commits and returns what the objects cost: at most, as one may be made from several files.
+    /// Adds commits and returns the cost of the objects: an upper limit, as several files may share an object.
     fn add(&mut self, commits: &[usize]) -> f64 {
         for file in commits.iter().filter_map(|commit| self.touches.files.get(*commit)).flatten() {
             if !std::mem::replace(&mut self.seen[*file], true) {
@@ -107,7 +107,7 @@ mod tests {
 
     use super::{LINK, Touches};
 
-    /// Fifty objects include a header, one of these is made from `a.c`.
+    /// Fifty objects include a header, one of them is compiled from `a.c`.
     fn compiled() -> Compiled {
         let home = tempfile::tempdir().unwrap();
         for object in 0..50 {
@@ -122,7 +122,7 @@ mod tests {
         let name = |number: usize| format!("{number:040x}");
         let commit = |number: usize| Commit { id: name(number), parents: vec![name(number - 1)] };
         let history = History::new(&name(0), (1..=5).map(commit).collect()).unwrap();
-        // The last one is not listed.
+        // The last commit is not listed.
         let changed: BTreeMap<_, _> =
             files.iter().enumerate().map(|(at, file)| (name(at + 1), vec![(*file).to_owned()])).collect();
         Touches::of(&history, &changed, &compiled())

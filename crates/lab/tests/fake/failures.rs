@@ -1,4 +1,4 @@
-//! Kernels that fail, at each stage: that is a result, and the rest of the plan goes on.
+//! Kernels that fail at each stage: each failure is a result, and the rest of the plan continues.
 
 use lab::{Dumps, Event, Plan};
 use model::{FailureReason, Stage};
@@ -82,7 +82,7 @@ fn a_restore_that_fails_fails_its_job_only() {
     assert_eq!(story(fails).outcomes("6.1", &["signal", "getppid"]), ["hung (restore)", "completed"]);
 }
 
-/// How `getppid` ends where the agent sends these frames.
+/// Returns the outcome of `getppid` if the agent sends these frames.
 fn said(frames: Vec<Frame>) -> String {
     let says = move |asked: &machine::Asked<'_>| match asked.job {
         Some("getppid") => Does::Says(frames.clone()),
@@ -133,7 +133,7 @@ fn consoles_are_kept_of_jobs_and_of_boots_that_fail() {
     assert_eq!(console(&runs[1][0], "boot.console"), None);
 }
 
-/// Measures with dumps, and returns what was told of them.
+/// Measures with dumps, and returns the events about them.
 fn dumps(reason: FailureReason) -> Vec<(String, String)> {
     let story = story(move |asked| match asked.job {
         Some("getppid") => Does::Fails(Stage::Workload, reason.clone()),

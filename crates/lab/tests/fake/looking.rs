@@ -1,4 +1,5 @@
-//! Looking closer at what was measured: only where a machine does the same again, and never at what does not boot.
+//! Profiles, calls and monitors of stored runs: only on a machine that repeats a run exactly, and never for a build
+//! that does not boot.
 
 use lab::Measurement;
 use model::{CostModel, FailureReason, Stage};

@@ -1,4 +1,4 @@
-//! Planning, order, failures, retries and reuse, on a machine that does what a test says. No QEMU, no kernel.
+//! Planning, order, failures, retries and reuse, on a scripted machine. No QEMU, no kernel.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod failures;
@@ -16,20 +16,20 @@ use lab::{Dumps, Event, Lab, LabError, LabSettings, Plan, Reuse};
 use machine::{Asked, Backend, Does, Fake, MachineError};
 use model::{Build, BuildFile, BuildId, KernelName, MICRO, Origin, Outcome, Run, Workload};
 
-/// A lab with a machine of its own, in a home of its own.
+/// A lab with its own machine and data directory.
 struct Story {
     lab: Lab,
     machine: Arc<Fake>,
     home: tempfile::TempDir,
 }
 
-/// What came of a plan.
+/// The results of a plan.
 struct Told {
     runs: Result<Vec<Vec<Run>>, LabError>,
     events: Vec<Event>,
 }
 
-/// Begins a story with a machine that follows a script.
+/// Begins a test with a scripted machine.
 fn story(script: impl Fn(&Asked<'_>) -> Does + Send + Sync + 'static) -> Story {
     story_on(Fake::new(script))
 }
@@ -46,17 +46,17 @@ fn open(home: &Path, machine: &Arc<Fake>) -> Lab {
     Lab::open(home, LabSettings { machine: Some(machine), ..LabSettings::default() }).unwrap()
 }
 
-/// A machine on which everything goes well.
+/// A machine on which everything succeeds.
 fn steady() -> Fake {
     Fake::new(|_| Does::Takes(100))
 }
 
-/// The lab's failure that another try may mend.
+/// A lab failure after which a retry may succeed.
 fn lost() -> Does {
     Does::Breaks(MachineError::QemuDied { how: "signal 9".into(), stderr: String::new() })
 }
 
-/// A build of this version; its files are nowhere.
+/// A build of this version; its files do not exist.
 fn build(version: &str) -> Build {
     let hash: String = version.bytes().map(|byte| format!("{byte:02x}")).collect::<String>() + &"0".repeat(64);
     Build {
@@ -76,7 +76,7 @@ fn declared(name: &str) -> &'static Arc<Workload> {
     model::workloads().into_iter().find(|workload| workload.name == name).unwrap()
 }
 
-/// A plan of one worker, without reuse of anything that is not there yet.
+/// A plan for one worker.
 fn plan<'a>(sides: &[&'a Build], names: &[&str], replicates: &[u64]) -> Plan<'a> {
     Plan {
         sides: sides.to_vec(),
@@ -96,13 +96,13 @@ impl Story {
         Told { runs, events: events.into_inner().unwrap() }
     }
 
-    /// Measures workloads of one build with replicate 1 and says how each ended.
+    /// Measures workloads of one build with replicate 1 and returns their outcomes.
     fn outcomes(&self, version: &str, names: &[&str]) -> Vec<String> {
         let runs = self.carry_out(&plan(&[&build(version)], names, &[1])).runs.unwrap();
         runs[0].iter().flat_map(|run| &run.results).map(|result| spoken(&result.outcome)).collect()
     }
 
-    /// Returns how often something was asked for that begins so.
+    /// Returns the number of requests whose log line begins with `start`.
     fn asked(&self, start: &str) -> usize {
         self.machine.log().iter().filter(|line| line.starts_with(start)).count()
     }
@@ -117,7 +117,7 @@ impl Told {
         self.count(|event| matches!(event, Event::Retrying { .. }))
     }
 
-    /// Returns the jobs that were planned and the results that were there.
+    /// Returns the numbers of planned jobs and of reused results.
     fn planned(&self) -> (usize, usize) {
         let planned = self.events.iter().find_map(|event| match event {
             Event::Planned { jobs, reused } => Some((*jobs, *reused)),

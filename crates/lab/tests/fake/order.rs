@@ -1,10 +1,10 @@
-//! In which order sides, replicates and jobs come, and how many builds are booted at the same time.
+//! The order of sides, replicates and jobs, and how many builds are booted at the same time.
 
 use lab::Plan;
 
 use crate::{Does, build, lost, plan, steady, story, story_on};
 
-/// The log without what is asked once per build.
+/// Returns the log without requests that are made once per build.
 fn log(story: &crate::Story) -> Vec<String> {
     let is_asked_once = |line: &String| line.ends_with("symbols") || line.ends_with("environment");
     story.machine.log().into_iter().filter(|line| !is_asked_once(line)).collect()

@@ -1,4 +1,4 @@
-//! What is planned, and what comes of it.
+//! What a plan contains, and what its execution returns.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ fn plans_without_something_to_do_are_refused() {
 fn jobs_are_told_before_the_first_is_done() {
     let story = story_on(steady());
     let told = story.carry_out(&plan(&[&build("6.1"), &build("6.12")], &["getppid", "signal"], &[1, 2]));
-    // Each run has the environment's job beside its workloads'.
+    // Each run has the environment's job beside those of its workloads.
     assert_eq!((told.planned(), &told.events[0]), ((12, 0), &lab::Event::Planned { jobs: 12, reused: 0 }));
     assert_eq!(told.count(|event| matches!(event, lab::Event::Done { .. })), 12);
 }
@@ -85,7 +85,7 @@ fn each_equipment_is_booted_by_itself() {
     assert_eq!(story.asked("boot "), 2);
 }
 
-/// Two rows of one job in the reclaim suite, and the job.
+/// Two rows of one job in the reclaim suite, and the name of the job.
 fn rows() -> (Vec<Arc<Workload>>, String) {
     let row = RECLAIM.workloads.iter().find(|workload| workload.row_of.is_some()).unwrap();
     (vec![Arc::clone(declared(row.job_name())), Arc::clone(row)], row.job_name().to_owned())

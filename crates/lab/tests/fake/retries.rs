@@ -1,4 +1,4 @@
-//! A lab that fails: what is tried again, how often, and what is kept when it gives up.
+//! A lab that fails: what it retries, how often, and what it stores when it gives up.
 
 use lab::LabError;
 use machine::{Asked, MachineError};
@@ -6,7 +6,7 @@ use model::Guilt;
 
 use crate::{Does, Story, build, lost, plan, story};
 
-/// A story in which the lab breaks the first times that this is asked for; none for the boot.
+/// A test in which the lab fails `times` times at this job, or at the boot for `None`.
 fn breaks(times: usize, job: Option<&'static str>) -> Story {
     story(move |asked: &Asked<'_>| if asked.job == job && asked.times < times { lost() } else { Does::Takes(1) })
 }

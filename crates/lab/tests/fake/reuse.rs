@@ -1,4 +1,4 @@
-//! Results of earlier runs: what is used again, and what is measured anew.
+//! Results of earlier runs: which are reused, and which measured again.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use model::{Clock, Equipment, FailureReason, Outcome, Stage, Workload};
 
 use crate::{Does, Story, build, declared, open, plan, samples, steady, story, story_on};
 
-/// Measures a build with these workloads and replicates; returns the jobs that were planned, and the results that were there.
+/// Measures a build with these workloads and replicates; returns the numbers of planned jobs and of reused results.
 fn ask(story: &Story, names: &[&str], replicates: &[u64]) -> (usize, usize) {
     story.carry_out(&plan(&[&build("6.1")], names, replicates)).planned()
 }
@@ -68,7 +68,7 @@ fn force_measures_everything_again() {
 fn of_two_results_the_newer_is_used() {
     let story = story(|asked| Does::Takes(100 + asked.times as u64));
     ask(&story, &["getppid"], &[1]);
-    // Runs of one second would be in no order.
+    // Runs of the same second have no order.
     std::thread::sleep(std::time::Duration::from_millis(1100));
     let kernel = build("6.1");
     story.carry_out(&Plan { reuse: Reuse::Nothing, ..plan(&[&kernel], &["getppid"], &[1]) }).runs.unwrap();
@@ -76,7 +76,7 @@ fn of_two_results_the_newer_is_used() {
     assert!((samples(&runs[0][0], "getppid")[0] - 101.0).abs() < 1e-9);
 }
 
-/// Measures `getppid`, then what it was changed to; returns how often it was run.
+/// Measures `getppid`, then a changed one; returns how often it ran.
 fn changed(story: &Story, change: impl FnOnce(&mut Workload)) -> usize {
     ask(story, &["getppid"], &[1]);
     let mut workload = (**declared("getppid")).clone();
@@ -126,7 +126,7 @@ fn results_outlive_the_lab_that_made_them() {
     assert_eq!(ask(&story, &["getppid"], &[1]), (0, 1));
 }
 
-/// A machine on which `getppid` fails so.
+/// A machine on which `getppid` fails for this reason.
 fn failing(reason: FailureReason) -> Story {
     story(move |asked| match asked.job {
         Some("getppid") => Does::Fails(Stage::Workload, reason.clone()),

@@ -1,4 +1,4 @@
-//! From the agent's ticks to values: by the machine's clock, with counts where it can count.
+//! From the agent's ticks to values: by the machine's clock, and counted where the machine can count.
 
 use std::sync::{Arc, Mutex};
 
@@ -56,7 +56,7 @@ fn values_that_scatter_are_kept_as_they_came() {
     assert!(found.windows(2).any(|pair| (pair[0] - pair[1]).abs() > 0.1), "{found:?}");
 }
 
-/// The jobs of `getppid` with these replicates, on a machine that is deterministic or not.
+/// The jobs of `getppid` with these replicates.
 fn jobs(deterministic: bool, replicates: &[u64]) -> Vec<wire::Job> {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&seen);

@@ -1,4 +1,4 @@
-//! Equipment: other memory, modules that are loaded before the guest settles, and what comes of those that cannot be.
+//! Guest configs: other memory, modules loaded before the guest settles, and modules that cannot be loaded.
 
 use std::sync::{Arc, LazyLock};
 
@@ -40,7 +40,7 @@ fn one_plan_holds_several_equipments_and_each_has_a_machine_of_its_own() {
             let run = runs.iter().find(|run| run.machine == machines[at].id).unwrap();
             (&run.results[0], &run.environment)
         };
-        // Nobody else's number moves for it.
+        // Results of other guest configs stay the same.
         assert_eq!(samples(outcome(0).0), samples(&measure(lab(), &build(kernel), &asked[..1])[0]), "{kernel}");
         assert_eq!(outcome(1).0.outcome, Outcome::Completed, "{kernel}");
         assert_eq!(outcome(2).0.outcome, Outcome::Completed, "{kernel}");

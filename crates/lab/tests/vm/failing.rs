@@ -1,4 +1,4 @@
-//! Kernels that fail, each in its own way: the outcome says where and why, and the lab goes on.
+//! Kernels that fail, each in its own way: the outcome says where and why, and the lab continues.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use model::{MICRO, Metric, Outcome, Workload};
 use crate::fresh::fresh;
 use crate::{build, measure, same_build};
 
-/// A lab that loses patience quickly.
+/// A lab with short deadlines.
 fn impatient(home: &Path) -> Lab {
     let limits = Limits { job_instructions: 2_000_000_000, console_bytes: 1 << 20, ..Limits::default() };
     Lab::open(home, LabSettings { limits, ..LabSettings::default() }).unwrap()
@@ -77,7 +77,7 @@ fn a_panic_leaves_its_last_words_and_its_memory() {
         dumps: Dumps::Keep,
     };
     let run = lab.carry_out(&plan, &|_| {}).unwrap().remove(0).remove(0);
-    // Only the one whose kernel died.
+    // Only of the workload whose kernel died.
     assert_eq!(lab.dumps(&run.id).unwrap(), ["misbehave-panic.vmcore"]);
     let kept = home.join("misbehave-panic.vmcore");
     std::fs::write(&kept, lab.artefact(&run.id, "misbehave-panic.vmcore").unwrap()).unwrap();
@@ -91,7 +91,7 @@ fn a_panic_leaves_its_last_words_and_its_memory() {
     assert!(failure.console_tail.lines().count() <= 40);
 }
 
-/// A 64-bit ELF with a PVH note whose 32-bit entry is this code: to QEMU a kernel, to everybody else none.
+/// A 64-bit ELF with a PVH note whose 32-bit entry is this code: a kernel only to QEMU.
 fn not_quite_a_kernel(code: &[u8]) -> Vec<u8> {
     const BASE: u32 = 0x10_0000;
     let mut elf = Vec::new();
@@ -135,11 +135,11 @@ fn boot_outcome(name: &str, code: &[u8]) -> String {
 
 #[test]
 fn kernels_that_never_speak_are_told_apart() {
-    // ud2 without anybody to handle it resets the machine; cli, hlt stops it for ever; jmp to itself spins.
+    // ud2 without a handler resets the machine; cli, hlt stops it for ever; jmp to itself spins.
     assert_eq!(boot_outcome("reset-home", b"\x0f\x0b"), "did not boot (boot)");
     assert_eq!(boot_outcome("halt-home", b"\xfa\xf4\xeb\xfd"), "hung (boot)");
     assert_eq!(boot_outcome("spin-home", b"\xeb\xfe"), "hung (boot)");
-    // The watchdog stops a machine that never said a word: what a kernel without a serial console looks like.
+    // The watchdog stops a machine that printed nothing: what a kernel without a serial console looks like.
     let silent = b"\xb0\x0f\x66\xba\x43\x04\xee\xeb\xfe";
     assert_eq!(boot_outcome("silent-home", silent), "lacks a serial console (CONFIG_SERIAL_8250_CONSOLE) (boot)");
 }

@@ -1,13 +1,13 @@
-//! Folders and files of one test: new when it begins, gone when it has passed, left to be looked at when it has failed.
-//! What stays from one time to the next is not made here. The tests of the program use this file too.
+//! Directories and files of one test: new at its start, deleted after it passed, left in place if it failed. Files that
+//! tests keep from one time to the next are not made here. The program's tests use this file too.
 
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
-/// A folder or a file that one test owns. It is for the test to make it.
+/// A directory or file that one test owns and creates.
 pub(crate) struct Fresh(PathBuf);
 
-/// Returns the place of this name, where nothing is.
+/// Returns the path of this name, and deletes what is there.
 pub(crate) fn fresh(name: &str) -> Fresh {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     remove(&folder);
@@ -37,7 +37,7 @@ where
 
 impl Drop for Fresh {
     fn drop(&mut self) {
-        // All homes of all stories together would need several times the disk of the largest.
+        // All data directories of all tests together would need several times the disk space of the largest.
         if !std::thread::panicking() {
             remove(&self.0);
         }

@@ -1,5 +1,4 @@
-//! A workload's numbers are its own: whatever else runs, in whatever order, or is added to the agent; with a snapshot or
-//! without.
+//! A workload's numbers do not depend on other workloads, their order, additions to the agent, or the snapshot.
 
 use std::path::Path;
 use std::process::Command;
@@ -44,11 +43,11 @@ fn a_plain_boot_gives_the_numbers_of_a_snapshot() {
     }
 }
 
-/// How far a median may move when a workload is added to the agent: the margin within which nothing is news. Another
-/// agent takes some instructions more or less to start; workloads whose memory RCU frees later notice, no others do.
+/// How far a median may move when the agent gains a workload: the margin. Another agent needs some instructions more or
+/// less to start; only workloads whose memory RCU frees later notice.
 const TOLERANCE: f64 = 0.01;
 
-/// Builds the guest's programs from a copy of their sources, with a workload put before all others if so wished.
+/// Builds the guest's programs from a copy of their sources, with `more` inserted before all other workloads.
 fn programs_with(more: &str) -> Programs {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let copy = fresh("one-more");

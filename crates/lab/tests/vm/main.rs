@@ -1,4 +1,4 @@
-//! Stories with real kernels in a real QEMU. Nothing is faked here but what would need a broken disk or host.
+//! Tests with real kernels in a real QEMU. Only broken disks and hosts are faked.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(clippy::print_stdout, reason = "figures for whoever runs the tests with --nocapture")]
 
@@ -22,30 +22,30 @@ use std::sync::{Arc, OnceLock};
 use lab::{Dumps, Event, Lab, LabError, LabSettings, Measurement, Plan, Reuse};
 use model::{Build, KernelName, MICRO, Outcome, Run, Workload, WorkloadResult};
 
-/// Where the tests keep kernels and snapshots from one time to the next. Results are never taken from there.
+/// Where the tests keep kernels and snapshots from one time to the next. They reuse no results.
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
-/// Whether nothing is to be left out, as in `make test-full`.
+/// Whether to test everything, as `make test-full` does.
 fn full() -> bool {
     std::env::var_os("MARVIN_FULL").is_some()
 }
 
-/// The kernels of stories that are told of several: the newer one in every gate, both where nothing is to be left out.
+/// The kernels of tests that use several: the newer one in every gate, both in the full tests.
 fn kernels() -> &'static [&'static str] {
     if full() { &["deb:6.1", "deb:6.12"] } else { &["deb:6.12"] }
 }
 
-/// Each second of the workloads, for stories that are told of each: all of them where nothing is to be left out.
+/// Every second workload, or all of them in the full tests.
 fn each_second(workloads: &[Arc<Workload>]) -> Vec<Arc<Workload>> {
     workloads.iter().step_by(if full() { 1 } else { 2 }).cloned().collect()
 }
 
-/// The lab that most stories share.
+/// The lab that most tests share.
 fn lab() -> &'static Lab {
     static LAB: OnceLock<Lab> = OnceLock::new();
-    // Another QEMU than that of the distribution can be put through the same.
+    // `MARVIN_QEMU` tests another QEMU than the distribution's.
     let qemu = std::env::var_os("MARVIN_QEMU").map(PathBuf::from);
     LAB.get_or_init(|| {
         Lab::open(&folder("vm-home"), LabSettings { qemu, tools: tools::TOOLS.clone(), ..LabSettings::default() })
@@ -57,7 +57,7 @@ fn build(name: &str) -> Build {
     lab().build(&name.parse().unwrap(), &|_| {}).unwrap()
 }
 
-/// The same build in another home, without fetching it again.
+/// The same build in another data directory, without fetching it again.
 fn same_build(other: &Lab, build: &Build) -> Build {
     other.build(&KernelName::Path(build.boot_file().path.clone()), &|_| {}).unwrap()
 }
@@ -92,12 +92,12 @@ fn measured_run(
     Ok(runs.remove(0))
 }
 
-/// Measures workloads with one seed and returns their results in the order asked for.
+/// Measures workloads with one seed and returns their results in the requested order.
 fn measure(lab: &Lab, build: &Build, workloads: &[Arc<Workload>]) -> Vec<WorkloadResult> {
     measured_run(lab, build, workloads, &|_| {}).unwrap().results
 }
 
-/// The samples of a result that must have completed.
+/// The samples of a result; fails unless it completed.
 fn samples(result: &WorkloadResult) -> &[f64] {
     assert_eq!(result.outcome, Outcome::Completed, "{}", result.workload);
     &result.samples

@@ -1,10 +1,10 @@
-//! Monitors: what the kernel counts while a workload runs, and nothing of them in a measurement.
+//! Monitors: what the kernel counts while a workload runs, separate from measurements.
 
 use model::{MonitorFile, Observation, Phase, Reading};
 
 use crate::{build, declared, first, kernels, lab, measure, samples};
 
-/// Returns by how much a counter of /proc/vmstat grew.
+/// Returns the growth of a counter of /proc/vmstat.
 fn grown(observation: &Observation, key: &str) -> u64 {
     let counters = observation.growth(MonitorFile::Vmstat, Reading::WHOLE).unwrap();
     counters.get(key).unwrap()
@@ -21,7 +21,7 @@ fn monitors_see_the_workload_and_measurements_do_not_see_them() {
         let operations = faults.operations * u64::from(faults.warm_up + faults.iterations);
         let counted = grown(&seen, "pgfault");
         assert!((operations..operations + operations / 10).contains(&counted), "{kernel}: {counted} of {operations}");
-        // Where nothing takes memory, there are none.
+        // A workload that takes no memory has none.
         let calls = lab().observe(first(&build, declared("getppid")), 0).unwrap().unwrap();
         assert!(grown(&calls, "pgfault") < operations / 10, "{kernel}");
         assert_eq!(lab().observe(first(&build, faults), 0).unwrap().unwrap(), seen, "{kernel}: the same again");

@@ -1,4 +1,4 @@
-//! Workloads exercise what they say: the kernel functions that each declares are entered, once per operation or more.
+//! Workloads exercise what they declare: each operation enters the declared kernel functions at least once.
 
 use std::sync::Arc;
 

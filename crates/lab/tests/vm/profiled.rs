@@ -1,4 +1,4 @@
-//! Profiles of real kernels: whole, the same each time, and in agreement with the guest's clock.
+//! Profiles of real kernels: complete, repeatable, and in agreement with the guest's clock.
 
 use std::collections::BTreeSet;
 
@@ -6,8 +6,8 @@ use model::{Build, CostEvent, CostModel, MICRO, Modelled, Profile, Region};
 
 use crate::{build, declared, first, kernels, lab, measured_run, samples};
 
-/// How far counted instructions may be from the guest's time, as a part of it. A page fault counts the instruction that
-/// it interrupts twice, the clock once; reading the clock is within the time and not within the region.
+/// Allowed relative distance between counted instructions and the guest's time. A page fault counts the interrupted
+/// instruction twice, the clock once; the time includes reading the clock, the region does not.
 const APART: f64 = 0.001;
 
 /// Measures the whole suite on one kernel and returns each workload's profile.
@@ -37,7 +37,7 @@ fn every_workload_has_a_profile_that_adds_up_and_repeats() {
     }
 }
 
-/// Returns what differs between two profiles, a line each.
+/// Returns the differences between two profiles, one per line.
 fn differences(workload: &str, first: &Profile, second: &Profile) -> String {
     if first == second {
         return String::new();
@@ -56,7 +56,7 @@ fn the_profile_names_what_the_workload_is_about() {
     let profile = lab().profile(&run.id, "getppid").unwrap().unwrap();
     let line = profile.lines.iter().find(|line| line.symbol == "__x64_sys_getppid").unwrap();
     assert_eq!(line.calls, profile.operations);
-    // Nothing but the system call runs in the workload's name: every iteration is the same to the instruction.
+    // The workload executes only the system call: iterations are equal to the instruction.
     let first = profile.regions[0];
     println!("{:#?}", profile.regions);
     assert!(profile.regions.iter().all(|region| region.user == first.user));
@@ -69,7 +69,7 @@ fn the_call_tree_is_of_the_same_instructions() {
         let workload = declared(name);
         let run = measured_run(lab(), &build, std::slice::from_ref(workload), &|_| {}).unwrap();
         let profile = lab().profile(&run.id, name).unwrap().unwrap();
-        // Refused by the lab if it is not of the very instructions that were counted.
+        // The lab refuses it unless it repeats the counted instructions.
         let tree = lab().follow_calls(first(&build, workload), &profile).unwrap().unwrap().tree;
         assert_eq!(tree.total(), profile.total());
         if std::env::var_os("MARVIN_SHOW").is_some() {
@@ -86,7 +86,7 @@ fn the_call_tree_is_of_the_same_instructions() {
     }
 }
 
-/// Returns how often something happened in the model.
+/// Returns the number of these events in the model.
 fn sum(modelled: &Modelled, event: CostEvent) -> u64 {
     modelled.lines.iter().map(|line| line.events[event as usize]).sum()
 }
@@ -97,7 +97,7 @@ fn a_simulated_processor_changes_nothing_and_says_the_same_each_time() {
     let workload = declared("pipe-pingpong");
     let run = measured_run(lab(), &build, std::slice::from_ref(workload), &|_| {}).unwrap();
     let profile = lab().profile(&run.id, &workload.name).unwrap().unwrap();
-    // Refused by the lab if the guest did anything else than when it was counted.
+    // The lab refuses it unless the guest repeats the measurement.
     let simulate = |model: &str| {
         let model = CostModel::parse(model).unwrap();
         lab().simulate(first(&build, workload), &profile, &model).unwrap().unwrap()
@@ -106,9 +106,9 @@ fn a_simulated_processor_changes_nothing_and_says_the_same_each_time() {
     assert_eq!(first, simulate(CostModel::NAME));
     assert_eq!(first.lines.iter().map(|line| line.instructions).sum::<u64>(), profile.total());
     let (l1i, l2) = (sum(&first, CostEvent::L1i), sum(&first, CostEvent::L2));
-    // A system call is more code than a first cache holds beside another, and none of it leaves the second.
+    // A system call's code exceeds what a first-level cache has free, and stays in the second-level cache.
     assert!(l1i > 100 * profile.operations && l2 < profile.operations, "{l1i} {l2}");
-    // Each switch of tasks flushes the translations of user code: two on each side, code and data.
+    // Each task switch flushes the translations of user code: two on each side, code and data.
     assert!(sum(&first, CostEvent::Walk) > 4 * profile.operations);
     let large = simulate("skylake-sp,l1i=8M/16");
     assert!(sum(&large, CostEvent::L1i) * 100 < l1i, "everything fits");

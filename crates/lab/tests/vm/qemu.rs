@@ -1,4 +1,4 @@
-//! A lab that fails: QEMU dies, once or always. The kernel is never blamed for it.
+//! A lab that fails: QEMU dies, once or always. Marvin never blames the kernel for it.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use model::{Guilt, MICRO, Outcome, Run};
 use crate::fresh::fresh;
 use crate::{build, declared, folder, measured_run, same_build};
 
-/// A QEMU that tells its version as the real one does, and otherwise does what the script says.
+/// A QEMU that prints the version of the real one, and otherwise executes the script.
 fn qemu(name: &str, script: &str) -> PathBuf {
     let path = folder(name);
     let text =
@@ -76,7 +76,7 @@ fn a_qemu_that_is_killed_once_is_started_again() {
 
 #[test]
 fn a_qemu_without_plugins_measures_the_same_and_says_that_it_does_not_count() {
-    // Its help decides; were a plugin asked for all the same, this one would refuse.
+    // Marvin must follow the help text; with a plugin, this QEMU would fail.
     let script = "case \"$*\" in *-plugin*) echo 'no plugins here' >&2; exit 1;; esac\nexec qemu-system-x86_64 \"$@\"";
     let path = qemu("plain-qemu", script);
     let text = std::fs::read_to_string(&path).unwrap();

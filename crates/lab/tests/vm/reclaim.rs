@@ -1,5 +1,5 @@
-//! The reclaim suite: the same again to the last bit, what moves its figures and what does not, and what is said where
-//! something is missing. Its costs per operation depend on how many operations there are: doubling them proves nothing.
+//! The reclaim suite: repeatable to the last bit, which changes move its values, and what it reports if the kernel
+//! lacks something. Its costs per operation depend on the number of operations: doubling that proves nothing.
 
 use std::sync::Arc;
 
@@ -9,19 +9,19 @@ use probes::Probe;
 
 use crate::{build, declared, first, full, kernels, lab, samples};
 
-/// A workload with as few operations and iterations as show something.
+/// A workload with few operations and iterations.
 fn little(name: &str) -> Workload {
     let whole = declared(name);
     Workload { operations: whole.operations.div_ceil(4), iterations: 3, warm_up: 0, ..(**whole).clone() }
 }
 
-/// The same with another equipment.
+/// The same workload with another guest config.
 fn with_modules(name: &str, modules: &'static [GuestModule]) -> Arc<Workload> {
     let little = little(name);
     Arc::new(Workload { equipment: Equipment { modules, ..little.equipment }, ..little })
 }
 
-/// Measures with one seed; results in the order asked for, whatever machine they are from.
+/// Measures with one seed; returns results in the requested order, from any machine.
 fn results(kernel: &str, workloads: &[Arc<Workload>]) -> Vec<WorkloadResult> {
     results_of(kernel, workloads, 1)
 }
@@ -69,18 +69,18 @@ const SLOWER: &[GuestModule] = &[
     GuestModule::must("null_blk", "nr_devices=1 gb=4 bs=4096 irqmode=2 completion_nsec=4000000 hw_queue_depth=2"),
 ];
 
-/// The disk that takes its time, taking ten times as much.
+/// The slow disk, ten times slower.
 const SLOWER_SCSI: &[GuestModule] =
     &[GuestModule::must("sd_mod", ""), GuestModule::must("scsi_debug", "dev_size_mb=96 ndelay=500000 max_queue=32")];
 
-/// What is made harder.
+/// What a test makes harder.
 #[derive(Debug, Clone, Copy)]
 enum Change {
     Disk(&'static [GuestModule]),
     MemoryMib(u32),
 }
 
-/// A job, what must make its cost so many times as large, and what must leave it alone.
+/// A job; what must multiply its cost, and by how much; what must not change it.
 const HARDER: &[(&str, (Change, f64), Option<Change>)] = &[
     ("reclaim-file", (Change::Disk(SLOWER), 1.5), None),
     ("kbuild-wall-2", (Change::MemoryMib(88), 1.2), Some(Change::Disk(SLOWER))),
@@ -98,7 +98,7 @@ fn changed(name: &str, change: Change) -> Arc<Workload> {
     Arc::new(Workload { equipment, ..little })
 }
 
-/// Returns the values of a job with each of the seeds, the smallest first.
+/// Returns the values of a job with each of the seeds, in ascending order.
 fn values(workload: &Arc<Workload>, seeds: u64) -> Vec<f64> {
     let mut values: Vec<f64> =
         (1..=seeds).map(|seed| value(&results_of("deb:6.12", &[Arc::clone(workload)], seed)[0])).collect();
@@ -106,12 +106,12 @@ fn values(workload: &Arc<Workload>, seeds: u64) -> Vec<f64> {
     values
 }
 
-/// Chaos moves each value: what is harder must be dearer with each seed than the plain job with any, and what is not must
-/// lie where the plain job's seeds lie, as far apart as these are declared to be.
+/// These workloads are chaotic: a harder job must cost more with each seed than the plain one with any, and an
+/// unrelated change must stay within the spread of the plain job's seeds plus the declared spread.
 #[test]
 fn a_cost_follows_what_a_job_waits_for_and_nothing_else() {
     let mut wrong = Vec::new();
-    // The first two with one seed in every gate, all of them with three in `make test-full`.
+    // The first two jobs with one seed in every gate, all of them with three in `make test-full`.
     let (jobs, seeds) = if full() { (HARDER.len(), 3) } else { (2, 1) };
     for (name, (change, least), other) in HARDER.iter().take(jobs) {
         let plain = values(&Arc::new(little(name)), seeds);
@@ -135,7 +135,7 @@ fn a_cost_follows_what_a_job_waits_for_and_nothing_else() {
 
 #[test]
 fn no_job_is_without_something_that_makes_it_harder() {
-    // The key-value server has a test of its own: its rows say requests as well as what they cost.
+    // The key-value server has a test of its own: its rows include requests beside costs.
     let tested: Vec<&str> = HARDER.iter().map(|(name, ..)| *name).chain(["memcachetest"]).collect();
     for workload in RECLAIM.workloads.iter().filter(|workload| workload.row_of.is_none()) {
         let found = tested.iter().any(|name| workload.name.starts_with(name.trim_end_matches("-2")));
@@ -154,7 +154,7 @@ fn more_io_takes_longer_and_faults_and_swaps_the_more() {
     assert!(found[4] < found[3], "requests are served slower beside IO: {} became {}", found[3], found[4]);
 }
 
-/// How far the spread of five seeds may be above what is declared: it is an estimate, and kernels get updates.
+/// How far the spread of five seeds may exceed the declared one: that is an estimate, and kernels get updates.
 const SPREAD_TOLERANCE: f64 = 2.0;
 
 #[test]
@@ -236,7 +236,7 @@ fn what_is_missing_is_said_of_the_workload_and_the_others_go_on() {
 
 #[test]
 fn a_guest_that_runs_out_of_memory_in_the_middle_says_so() {
-    // Two links at a time take more than the guest and a swap of the same size hold.
+    // Two parallel links need more than guest and swap of the same size hold.
     let builds = little("mbuild-all");
     let small = Equipment { memory_mib: 80, ..builds.equipment };
     let found = results("deb:6.12", &[Arc::new(Workload { equipment: small, ..builds })]);

@@ -1,4 +1,4 @@
-//! The experiment on reverse mappings: costs that move with what they stress, space that is what arithmetic says.
+//! The experiment on reverse mappings: costs follow the stressed parameter, memory agrees with arithmetic.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ fn cost(measured: &RmapMeasured, operation: RmapOperation) -> RmapCost {
 #[test]
 fn costs_follow_processes_and_mappings() {
     let build = build("deb:6.12");
-    // Of each kind of object one in every gate, all of them in `make test-full`.
+    // One kind of object in every gate, all of them in `make test-full`.
     for case in RmapCase::ALL.into_iter().step_by(if full() { 1 } else { 2 }) {
         let few = measured(lab(), &build, cell(case, 2, 32));
         let many = measured(lab(), &build, cell(case, 2, 512));
@@ -45,7 +45,7 @@ fn costs_follow_processes_and_mappings() {
         println!("{case:<10} unmap        8 times the processes: {ratio:.2} times as much each");
         assert!((0.4..1.6).contains(&ratio), "{case}: {ratio}");
         if case == RmapCase::Sparse {
-            // The page is one mapping's, and all the others are looked at in vain.
+            // The page belongs to one mapping; the kernel walks all the others in vain.
             let one = |measured| cost(measured, RmapOperation::PageoutOne).ticks as f64;
             let ratio = one(&many) / one(&few);
             println!("{case:<10} pageout-one  16 times the mappings: {ratio:.2} times the time");
@@ -53,7 +53,7 @@ fn costs_follow_processes_and_mappings() {
         }
         if case.has_object() {
             let one = |measured| cost(measured, RmapOperation::DropOne).ticks as f64;
-            // Each process that has the page is to be found: eight times as many.
+            // The kernel must find each process with the page: eight times as many.
             let ratio = one(&wide) / one(&few);
             println!("{case:<10} drop-one     8 times the processes: {ratio:.2} times the time");
             assert!(ratio > 1.5, "{case}: {ratio}");
@@ -74,7 +74,7 @@ fn page_tables_are_used_as_arithmetic_says() {
             (RmapCase::Inherited, 100.0),
             (RmapCase::Chain, 100.0),
         ] {
-            // Two say enough for every gate: a guest for each takes its time.
+            // Two kinds are enough for every gate: each needs a guest of its own.
             if !full() && !matches!(case, RmapCase::Sparse | RmapCase::Inherited) {
                 continue;
             }
@@ -110,7 +110,7 @@ fn what_does_not_fit_says_so() {
     assert!(available_kib > 16 * 1024 && available_kib < all_kib, "{available_kib}");
 }
 
-/// Some of the suite; all of it for whoever sets MARVIN_FULL, as `make test-full` does.
+/// A part of the suite; with `MARVIN_FULL`, which `make test-full` sets, all of it.
 fn some() -> Vec<Arc<Workload>> {
     let few = ["rmap-sparse-map", "rmap-anon-fork"];
     RMAP.workloads.iter().filter(|workload| full() || few.contains(&&*workload.name)).cloned().collect()
@@ -126,7 +126,7 @@ fn workloads_of_the_suite_enter_the_functions_they_declare() {
     crate::probes::entered(some());
 }
 
-/// Of all memory that can be reclaimed a page is dearer the more processes have it mapped.
+/// For any reclaimable memory, a page costs more the more processes have it mapped.
 #[test]
 fn reclaim_finds_all_that_have_a_page_mapped() {
     for kernel in kernels() {

@@ -1,4 +1,4 @@
-//! The suites made after older tests: exact, and about what they say.
+//! The suites that follow older tests: exact, and measuring what they declare.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use probes::Probe;
 use crate::fresh::fresh;
 use crate::{build, declared, full, kernels, lab, measure, same_build, samples};
 
-/// One of each group; all of them where nothing is to be left out.
+/// One workload of each group, or all of them in the full tests.
 fn some() -> Vec<Arc<Workload>> {
     let new = model::workloads().into_iter().filter(|workload| {
-        // Those are robust, not exact: `reclaim.rs` says what holds for them.
+        // `reclaim.rs` tests the chaotic ones.
         !workload.source.is_empty() && workload.steadiness == Steadiness::Steady
     });
     if full() {
@@ -25,7 +25,7 @@ fn some() -> Vec<Arc<Workload>> {
         .collect()
 }
 
-/// Half of them, for the dearest stories; all of them where nothing is to be left out.
+/// Half of them for the most expensive tests, or all of them in the full tests.
 fn half() -> Vec<Arc<Workload>> {
     some().into_iter().step_by(if full() { 1 } else { 2 }).collect()
 }
@@ -46,7 +46,7 @@ fn two_homes_give_the_same_samples() {
     }
 }
 
-/// How much further than their floor seeds of another kernel than the one it was measured on may lie apart.
+/// Allowed factor between the floor and the distance of seeds on another kernel than the one it was measured on.
 const FLOOR_TOLERANCE: f64 = 2.0;
 
 #[test]
@@ -92,7 +92,7 @@ fn workloads_of_a_suite_enter_the_functions_they_declare() {
     crate::probes::entered(some());
 }
 
-/// Workloads, what each stresses, and what others do: kernel functions that a probe makes dearer.
+/// Workloads, what each stresses, and what others stress: kernel functions that a probe slows down.
 const HARDER: &[(&str, &str, &str)] = &[
     ("aim9-page", "handle_mm_fault", "tcp_sendmsg"),
     ("aim9-brk", "__x64_sys_brk", "handle_mm_fault"),
@@ -126,7 +126,7 @@ fn no_group_is_without_something_that_makes_it_harder() {
     let groups: Vec<&str> = HARDER.iter().map(|(name, ..)| model::group_of(declared(name))).collect();
     for workload in model::workloads() {
         let made_after = model::experiment_of(&workload.name).is_some() && workload.steadiness == Steadiness::Steady;
-        // STREAM stays in user code: no function of the kernel makes it dearer, only more of it does (`truthful.rs`).
+        // STREAM stays in user code: probes do not reach it, and `truthful.rs` tests it.
         let in_kernel = !workload.exercises.is_empty();
         if made_after && in_kernel {
             assert!(groups.contains(&model::group_of(workload)), "{}", workload.name);
@@ -134,17 +134,17 @@ fn no_group_is_without_something_that_makes_it_harder() {
     }
 }
 
-/// The fewest instructions that a probe takes: saving the registers, its handler, the way back.
+/// Smallest cost of a probe [instructions]: saving registers, its handler, returning.
 const PROBE: f64 = 50.0;
-/// How far a cost may move when something else is made harder, as a part of it. A probe takes memory and time of the
-/// guest: where many processes come and go the cost moves by nearly the margin, elsewhere by much less.
+/// How far an unrelated change may move a cost, as a fraction. A probe takes memory and time of the guest: a cost with
+/// many short-lived processes moves by nearly the margin, others by much less.
 const TOLERANCE: f64 = 0.02;
 
 #[test]
 fn a_cost_follows_what_is_stressed_and_nothing_else() {
     let build = build("deb:6.12");
     let mut wrong = Vec::new();
-    // Each fifth in every gate, all of them in `make test-full`.
+    // Every fifth in every gate, all of them in `make test-full`.
     for (name, stressed, other) in HARDER.iter().step_by(if full() { 1 } else { 5 }) {
         let cost = |probed: &'static str| {
             let functions: &'static [&'static str] = Vec::leak(vec![probed]);

@@ -1,5 +1,5 @@
-//! External tools in real guests: a cheap one, twice, and what becomes of those that cannot be run. Where nothing is to be left
-//! out, all of them, with how far their numbers spread over seeds.
+//! External tools in real guests: a cheap one, twice, and tools that cannot run. The full tests run all tools and
+//! measure how far their values spread over seeds.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ use model::{FailureReason, Outcome, Run, Steadiness, Workload};
 
 use crate::{build, full, kernels, lab, samples};
 
-/// A tool that goes wrong in each way.
+/// A tool with each kind of failure.
 const WRONG: &str = r#"
 name = "wrong"
 about = "what goes wrong"
@@ -85,7 +85,7 @@ better = "lower"
 key = "Time"
 "#;
 
-/// A tool that goes on when the kernel kills a part of it.
+/// A tool that continues when the kernel kills a part of it.
 const HUNGRY: &str = r#"
 name = "hungry"
 about = "more memory than there is"
@@ -104,10 +104,10 @@ from = "stderr"
 line = 'vm +(?<value>[0-9]+) '
 "#;
 
-/// The seeds that the spread of tools is measured over.
+/// The seeds for the spread of tools.
 const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
 
-/// The tools of the lab that the stories share.
+/// The tools of the lab that the tests share.
 pub(crate) static TOOLS: LazyLock<Tools> = LazyLock::new(|| {
     let manifests = [("wrong.toml", WRONG), ("absent.toml", ABSENT), ("hungry.toml", HUNGRY)];
     Tools::read(&manifests.map(|(file, text)| (file.to_owned(), text.to_owned()))).unwrap()
@@ -123,7 +123,7 @@ fn run(kernel: &str, words: &[&str], seeds: &[u64]) -> Vec<Run> {
     lab().carry_out(&plan, &|_| {}).unwrap().remove(0)
 }
 
-/// What a row became.
+/// The outcome of a row.
 fn outcome(runs: &[Run], row: &str) -> (String, Vec<f64>) {
     let result = runs.iter().flat_map(|run| &run.results).find(|result| result.workload == row).unwrap();
     let said = match &result.outcome {

@@ -6,7 +6,7 @@ use model::{MICRO, Workload};
 
 use crate::{build, each_second, lab, measure, samples};
 
-/// How far from twice the time twice the operations may take.
+/// How far the ratio may be from two.
 const TOLERANCE: f64 = 0.02;
 
 #[test]

@@ -1,7 +1,8 @@
 //! Captures: the memory of a guest whose kernel died in the exact machine.
 //!
-//! A guest that panics reboots, and its machine stands still. The one that measured is not asked for memory, which takes long
-//! and is seldom wanted; on the exact machine the same job dies in the same way each time, so it is done once more.
+//! A guest that panics reboots, and its machine pauses. Writing memory takes long and is rarely needed, so the
+//! measuring machine does not do it; on the exact machine the same job dies in the same way each time, so this module
+//! repeats it.
 
 use serde_json::json;
 use wire::Job;
@@ -11,12 +12,12 @@ use crate::MachineError;
 use crate::backend::{DeadMemory, Guest, Observe};
 use crate::qemu::{Ended, Process, Scratch, VmcoreFormat};
 
-/// The file that QEMU writes the memory to.
+/// The file for QEMU's dump of the memory.
 const MEMORY: &str = "memory";
 
 impl Exact {
-    /// Does a job again that the kernel did not survive, and returns the guest as it ended; nothing if it ends otherwise
-    /// than by the kernel this time.
+    /// Repeats a job during which the kernel died, and returns the ended guest; `None` if the kernel does not die this
+    /// time.
     pub(super) fn capture_job(&self, start: &Start, job: &Job) -> Result<Option<DeadMemory>, MachineError> {
         self.check_space(self.equipment.memory_mib)?;
         let scratch = self.prepare(&start.load, &job.encode()?)?;
@@ -29,7 +30,7 @@ impl Exact {
         if died { self.written(process, scratch).map(Some) } else { Ok(None) }
     }
 
-    /// Boots a build again that does not boot, and returns the guest as it ended; nothing if it hangs, or boots.
+    /// Repeats a boot that failed, and returns the ended guest; `None` if it hangs or boots.
     pub(super) fn capture_boot(&self, guest: &Guest<'_>, seed: u64) -> Result<Option<DeadMemory>, MachineError> {
         self.check_space(self.equipment.memory_mib)?;
         let scratch = self.prepare(&self.load(guest, seed)?, &NO_JOB)?;
@@ -38,7 +39,7 @@ impl Exact {
         if ended == Ended::PoweredOff { self.written(process, scratch).map(Some) } else { Ok(None) }
     }
 
-    /// Has the memory of a guest that stands still written down.
+    /// Writes the memory of a paused guest to a file.
     fn written(&self, mut process: Process, scratch: Scratch) -> Result<DeadMemory, MachineError> {
         process.write_memory(VmcoreFormat::Elf, MEMORY, self.equipment.memory_mib)?;
         drop(process);

@@ -1,8 +1,8 @@
 //! The exact machine: QEMU's microvm with TCG and instruction counting, one processor, nothing asynchronous.
 //!
-//! A build boots once per seed, settles, stops at an exact instruction and is saved; each job starts from there. The
-//! only input is the job (fw_cfg) and the only output the serial line's file. Why each argument is there is measured
-//! in `docs/exact-machine.md`.
+//! A build boots once per seed, settles, stops at an exact instruction, and QEMU saves it; each job starts from there.
+//! The only input is the job (fw_cfg), the only output the serial line's file. `docs/exact-machine.md` has measurements
+//! that justify each argument.
 
 mod capture;
 mod snapshot;
@@ -26,34 +26,34 @@ use crate::initrd::{Programs, equipped, initrd};
 use crate::qemu::{Budget, CONSOLE, CONTROL, Ended, Process, Qemu, Scratch, failure};
 use crate::{MachineError, hash};
 
-/// `max` has all that TCG offers; without erms and fsrm, `rep movsb` is not counted byte by byte where another kernel
-/// would be counted word by word.
+/// `max` has all that TCG offers. With erms and fsrm, kernels would copy by `rep movsb`, which icount counts byte by
+/// byte, and others word by word.
 const CPU: &str = "max,-erms,-fsrm";
 const COMMAND_LINE: &str = "console=ttyS0 nokaslr norandmaps reboot=t panic=-1 oops=panic cryptomgr.notests";
 
-/// The plugin's file within a scratch folder, what it reads and what it writes.
+/// The plugin's file within a scratch directory, its input and its output.
 const TRACER: &str = "tracer.so";
 const MARKS: &str = "marks";
 const COUNTS: &str = "counts";
-/// Instructions that a host executes in a second of the wall, or it has too much else to do.
+/// Slowest plausible rate of a host [instructions per second of wall time]; below it the host is too busy.
 const SLOWEST: u64 = 10_000_000;
-/// Seconds on the wall beside these.
+/// Wall time beside that [s].
 const LEAST_WALL_S: u64 = 60;
-/// What a guest is given that only boots.
+/// The job of a guest that only boots.
 const NO_JOB: [u8; wire::JOB_SIZE] = [0; wire::JOB_SIZE];
-/// What the tracer writes the call tree to.
+/// The tracer's file for the call tree.
 const CALLS: &str = "calls";
 
-/// Limits of one machine. The guest's instructions count, so that a kernel hangs on any host or on none.
+/// Limits of one machine. They count the guest's instructions, so that a kernel hangs on all hosts or on none.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Instructions for boot and settling.
     pub boot_instructions: u64,
     /// Instructions for a job.
     pub job_instructions: u64,
-    /// Bytes a guest may print.
+    /// Bytes that a guest may print.
     pub console_bytes: u64,
-    /// Bytes that all snapshots together may take on disk.
+    /// Bytes that all snapshots may take on disk.
     pub snapshot_bytes: u64,
 }
 
@@ -64,42 +64,42 @@ impl Default for Limits {
     }
 }
 
-/// Whether snapshots are used.
+/// Whether to use snapshots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SnapshotUse {
     /// Boot once per seed, then start from the saved guest.
     Cached,
-    /// Boot for each job. Slower, with the same numbers.
+    /// Boot for each job. Slower; the numbers are the same.
     Never,
 }
 
-/// What an exact machine is made of.
+/// Settings of an exact machine.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// QEMU, if not the one in PATH.
+    /// QEMU; default: the one in PATH.
     pub qemu: Option<PathBuf>,
     /// The guest's programs.
     pub programs: Programs,
-    /// What is PID 1 first in guests that load modules.
+    /// The first PID 1 of guests that load modules.
     pub loader: Vec<u8>,
     /// The plugin that QEMU loads.
     pub tracer: Vec<u8>,
-    /// What else results depend on, to be part of the machine's identity.
+    /// Other conditions that results depend on; part of the machine's identity.
     pub conditions: Vec<(String, String)>,
-    /// Where snapshots and scratch files go.
+    /// The directory of snapshots and scratch files.
     pub home: PathBuf,
-    /// Whether snapshots are used.
+    /// Whether to use snapshots.
     pub snapshots: SnapshotUse,
     /// Limits.
     pub limits: Limits,
 }
 
-/// An exact machine, ready to boot builds. May be used by several threads at once.
+/// An exact machine, ready to boot builds. Several threads may use it at the same time.
 #[derive(Debug)]
 pub(crate) struct Exact {
     qemu: Qemu,
     machine: Machine,
-    /// What guests without modules have.
+    /// The initrd of guests without modules.
     initrd: PathBuf,
     tracer: PathBuf,
     scratch: PathBuf,
@@ -110,17 +110,17 @@ pub(crate) struct Exact {
     files: Option<PathBuf>,
 }
 
-/// What a machine is started with.
+/// What a machine boots.
 #[derive(Debug, Clone)]
 struct Load {
-    /// The file that is booted.
+    /// The file to boot.
     kernel: PathBuf,
-    /// What it is booted with.
+    /// Its initrd.
     initrd: PathBuf,
     seed: u64,
 }
 
-/// Where jobs start from.
+/// Where jobs start.
 #[derive(Debug)]
 struct Start {
     machine: Arc<Exact>,
@@ -128,7 +128,7 @@ struct Start {
     load: Load,
 }
 
-/// Returns the tracer's arguments, as in `crates/tracer/src/lib.rs`.
+/// Returns the tracer's arguments; see `crates/tracer/src/lib.rs`.
 fn traced(observe: Observe<'_>, seed: u64) -> String {
     match observe {
         Observe::Nothing => String::new(),
@@ -142,7 +142,7 @@ fn traced(observe: Observe<'_>, seed: u64) -> String {
 }
 
 impl Exact {
-    /// Finds QEMU, works out the machine's identity and prepares its folders.
+    /// Finds QEMU, computes the machine's identity and prepares its directories.
     pub(crate) fn open(settings: Settings) -> Result<Self, MachineError> {
         let qemu = Qemu::find(settings.qemu.as_deref())?;
         let archive = initrd(&settings.programs);
@@ -150,7 +150,7 @@ impl Exact {
         let machine = identify(&qemu, &archive, &[], &settings, &equipment)?;
         let scratch = settings.home.join("scratch");
         if scratch.exists() {
-            // Left by a killed Marvin; the home's lock says that nobody is using it now.
+            // Left by a killed Marvin; the lock of the data directory excludes other users.
             fs::remove_dir_all(&scratch).map_err(MachineError::io("remove", &scratch))?;
         }
         fs::create_dir_all(&scratch).map_err(MachineError::io("create", &scratch))?;
@@ -163,7 +163,7 @@ impl Exact {
         Ok(Self { qemu, machine, initrd, tracer, scratch, snapshots, settings, equipment, files })
     }
 
-    /// Writes an initrd under the name of its content, where it stays as long as the lab is open.
+    /// Writes an initrd under its content's hash, where it stays until the lab closes.
     fn keep_initrd(&self, archive: &[u8]) -> Result<PathBuf, MachineError> {
         let path = self.scratch.join(format!("initrd-{}", hash(&[archive])));
         if !path.exists() {
@@ -174,7 +174,7 @@ impl Exact {
         Ok(path)
     }
 
-    /// Returns what a guest is started with.
+    /// Returns what to boot for a guest.
     fn load(&self, guest: &Guest<'_>, seed: u64) -> Result<Load, MachineError> {
         let kernel = guest.build.boot_file().path.clone();
         if self.equipment.modules.is_empty() {
@@ -190,12 +190,12 @@ impl Exact {
         if wire::find_hello(&console).is_some() {
             return Boot::Failed(failure(Stage::Settle, ended, &console), console);
         }
-        // A quiet kernel that dies early leaves nothing behind; the same boot again with all its messages does.
+        // A kernel that dies early with `quiet` prints nothing; repeat the boot with all messages.
         let console = self.boot_aloud(load).unwrap_or(console);
         Boot::Failed(failure(Stage::Boot, ended, &console), console)
     }
 
-    /// Starts a machine that stands where jobs start; or says how it ended before it got there.
+    /// Starts a machine and takes it to where jobs start; the error says how it ended before.
     fn at_start(
         &self,
         start: &Start,
@@ -208,22 +208,22 @@ impl Exact {
             return Ok(Ok(process));
         }
         let mut process = self.booting(start.load.seed, scratch, observe)?;
-        // The guest stops where a snapshot would be taken, and goes on from there: a machine that does not
-        // stop meets its timer some instructions apart from one that does, and the numbers would differ.
+        // The guest stops where a snapshot would be taken, and continues from there: without the stop its timer would
+        // fire some instructions earlier or later, and the numbers would differ from those with a snapshot.
         let ended = process.watch(&self.boot_budget(observe))?;
         Ok(if ended == Ended::Stopped { Ok(process) } else { Err(ended) })
     }
 
-    /// Starts a machine that boots, for no snapshot.
+    /// Starts a machine that boots, without a snapshot.
     fn booting(&self, seed: u64, scratch: &Scratch, observe: Observe<'_>) -> Result<Process, MachineError> {
         let mut arguments = self.arguments(seed, "quiet", observe);
         arguments.extend(["-m".to_owned(), self.equipment.memory_mib.to_string()]);
         Process::start(&self.qemu.program, &arguments, scratch)
     }
 
-    /// Restores a snapshot; one that cannot be restored is forgotten, and the guest boots instead.
+    /// Restores a snapshot; if that fails, deletes the snapshot and boots the guest.
     fn restored(&self, folder: &Path, seed: u64, scratch: &Scratch, observe: Observe<'_>) -> Option<Process> {
-        // QEMU would wait for a memory file that is not there.
+        // QEMU would wait for a missing memory file.
         if !folder.join(RAM).is_file() {
             return None;
         }
@@ -240,21 +240,21 @@ impl Exact {
         scratch.link(RAM, &folder.join(RAM))?;
         scratch.link(STATE, &folder.join(STATE))?;
         let mut arguments = self.arguments(seed, "quiet", observe);
-        // share=off: what the guest writes stays in this process, the saved memory is only read.
+        // share=off: the guest's writes stay in this process, the saved memory is only read.
         arguments.extend(memory(self.equipment.memory_mib, "off"));
         arguments.extend(["-S", "-incoming", "defer"].map(str::to_owned));
         let mut process = Process::start(&self.qemu.program, &arguments, scratch)?;
         ignore_shared(&mut process)?;
         process.command("migrate-incoming", json!({ "uri": format!("exec:cat {STATE}") }))?;
         let status = process.until_not("query-status", &["inmigrate"])?;
-        // It was saved in the state that the watchdog had put it into.
+        // It was saved in the state in which the watchdog stopped it.
         if status != "watchdog" && status != "paused" {
             return Err(MachineError::Refused { command: "migrate-incoming".into(), answer: status });
         }
         Ok(process)
     }
 
-    /// Boots once more with all messages, and returns the console if there is more on it.
+    /// Boots again with all messages, and returns the console if it has more.
     fn boot_aloud(&self, load: &Load) -> Option<Vec<u8>> {
         let scratch = self.prepare(load, &NO_JOB).ok()?;
         let mut arguments =
@@ -266,7 +266,7 @@ impl Exact {
         Some(scratch.console()).filter(|console| !console.is_empty())
     }
 
-    /// Makes a folder for a machine, with what each needs.
+    /// Makes a scratch directory with the machine's files.
     fn prepare(&self, load: &Load, job: &[u8]) -> Result<Scratch, MachineError> {
         let scratch = Scratch::new(&self.scratch)?;
         scratch.link("kernel", &load.kernel)?;
@@ -277,7 +277,7 @@ impl Exact {
     }
 
     fn arguments(&self, seed: u64, loudness: &str, observe: Observe<'_>) -> Vec<String> {
-        // With the folder: QEMU would look for a bare name where libraries are.
+        // With a directory: QEMU would look for a bare name in the library path.
         let plugin = format!("./{TRACER}{}", traced(observe, seed));
         let mut arguments = fixed_arguments(&self.qemu);
         if self.qemu.plugins {
@@ -285,12 +285,12 @@ impl Exact {
         }
         arguments.extend(["-seed".into(), (seed & 0xffff_ffff).to_string()]);
         arguments.extend(["-append".into(), format!("{COMMAND_LINE} {loudness}")]);
-        // A guest that ends stands still until it is known how much it has executed.
+        // Pause at the end, so that Marvin can read the number of executed instructions.
         arguments.extend(["-action", "shutdown=pause"].map(str::to_owned));
         arguments
     }
 
-    /// Everything that a snapshot depends on, as lines.
+    /// Lists everything that a snapshot depends on, as lines.
     fn ingredients(&self, guest: &Guest<'_>, seed: u64) -> String {
         let image = &guest.build.boot_file().sha256;
         let modules = match guest.modules {
@@ -300,12 +300,12 @@ impl Exact {
         format!("machine={}\nimage.sha256={image}\n{modules}seed={seed}\n", self.machine.id)
     }
 
-    /// Returns what a boot may use up.
+    /// Returns the budget of a boot.
     fn boot_budget(&self, observe: Observe<'_>) -> Budget {
         self.budget(0, self.settings.limits.boot_instructions, observe)
     }
 
-    /// Returns what a job may use up that begins now.
+    /// Returns the budget of a job that begins now.
     fn job_budget(&self, process: &mut Process, observe: Observe<'_>) -> Result<Budget, MachineError> {
         Ok(self.budget(process.instructions()?, self.settings.limits.job_instructions, observe))
     }
@@ -317,14 +317,14 @@ impl Exact {
         Budget { until, is_fast, wall_s: LEAST_WALL_S + more / SLOWEST, console_bytes }
     }
 
-    /// A disk that fills up under the guest's memory kills QEMU with SIGBUS: better to ask first.
+    /// Checks for disk space: a disk that fills up under the guest's memory kills QEMU with SIGBUS.
     fn check_space(&self, memory_mib: u32) -> Result<(), MachineError> {
         let needed_mib = u64::from(memory_mib) + 64;
         match free_mib(&self.scratch) {
             Some(free) if free < needed_mib => {
                 Err(MachineError::NoSpace { folder: self.settings.home.clone(), needed_mib })
             }
-            // Without an answer QEMU's own failure will tell.
+            // If the free space is unknown, QEMU's own failure has to do.
             _ => Ok(()),
         }
     }
@@ -336,7 +336,7 @@ impl Backend for Exact {
     }
 
     fn capabilities(&self) -> Capabilities {
-        // Without plugins nothing is counted.
+        // Without plugins there are no counts.
         let counts = self.qemu.plugins;
         Capabilities { counts, calls: counts, cost_model: counts, ..MachineKind::Exact.capabilities() }
     }
@@ -448,7 +448,7 @@ impl Booted for Start {
         let stream = match (ended, wire::decode(&console, job.id)) {
             (Ended::PoweredOff, Ok(stream)) => Ok(stream),
             (_, error) => {
-                // On a full disk the console loses bytes; that is no fault of the kernel's.
+                // On a full disk the console loses bytes, which is not the kernel's fault.
                 exact.check_space(exact.equipment.memory_mib)?;
                 Err(stream_failure(ended, error.err(), &console))
             }
@@ -466,7 +466,7 @@ fn plain_boot(why: &str) -> Snapshot {
     Snapshot::PlainBoot(format!("no snapshot ({why}): each job boots"))
 }
 
-/// Returns how much room we have in a folder, in MiB; nothing where the system does not tell.
+/// Returns the free space for us in a directory [MiB]; `None` if the system does not report it.
 #[must_use]
 pub fn free_mib(folder: &Path) -> Option<u64> {
     let room = rustix::fs::statvfs(folder).ok()?;
@@ -483,7 +483,7 @@ fn spoken(module: &GuestModule) -> String {
     format!("{}{maybe} {}", module.name, module.parameters).trim_end().to_owned()
 }
 
-/// The arguments that are the same for every boot and every build; part of the machine's identity.
+/// The arguments shared by all boots and builds; part of the machine's identity.
 fn fixed_arguments(qemu: &Qemu) -> Vec<String> {
     let words = [
         "-nodefaults -no-user-config -display none -no-reboot",
@@ -499,7 +499,7 @@ fn fixed_arguments(qemu: &Qemu) -> Vec<String> {
     words
 }
 
-/// The guest's memory as a file, shared (written back) or private to the process.
+/// Arguments for the guest's memory as a file, shared (written back) or private to the process.
 fn memory(mib: u32, share: &str) -> [String; 6] {
     [
         "-m".into(),
@@ -520,7 +520,7 @@ fn save(process: &mut Process) -> Result<(), MachineError> {
     }
 }
 
-/// Memory stays in its file: only the devices' state is migrated.
+/// Makes QEMU migrate only the devices' state: memory stays in its file.
 fn ignore_shared(process: &mut Process) -> Result<(), MachineError> {
     let capabilities = json!({ "capabilities": [{ "capability": "x-ignore-shared", "state": true }] });
     process.command("migrate-set-capabilities", capabilities).map(|_| ())
@@ -562,7 +562,7 @@ fn stream_failure(ended: Ended, error: Option<StreamError>, console: &[u8]) -> S
         Some(_) => Stage::Results,
     };
     let mut failure = failure(stage, ended, console);
-    // A stream that is damaged although the kernel ended well has no other explanation.
+    // Only a full disk damages a stream of a kernel that ended well.
     if ended == Ended::PoweredOff
         && reason_in(console).is_none()
         && wire::find_last_words(console).is_none()

@@ -1,4 +1,4 @@
-//! Snapshots: a guest stopped at an exact instruction, kept under the hash of everything that went into it.
+//! Snapshots: a guest stopped at an exact instruction, stored under the hash of everything that it depends on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -11,54 +11,54 @@ use sha2::{Digest, Sha256};
 use crate::qemu::Scratch;
 use crate::{MachineError, hash};
 
-/// The guest's memory within a snapshot's folder; sparse.
+/// The guest's memory within a snapshot's directory; sparse.
 pub(crate) const RAM: &str = "ram";
 /// The state of its devices.
 pub(crate) const STATE: &str = "state";
-/// What went into it, for people, and the mark of a whole snapshot: written last.
+/// What the snapshot depends on, for people; also marks a complete snapshot, as it is written last.
 const SEAL: &str = "seal";
 
-/// Where a job starts from.
+/// Where a job starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Snapshot {
-    /// From a saved guest, in this folder.
+    /// From a saved guest in this directory.
     Saved(PathBuf),
-    /// From power-on, each time; the text says so, and why. The numbers are the same.
+    /// From power-on each time, with the same numbers; the text says why.
     PlainBoot(String),
 }
 
-/// The snapshots of a home.
+/// The snapshots of a data directory.
 #[derive(Debug)]
 pub(crate) struct Snapshots {
     folder: PathBuf,
     bytes_max: u64,
     turns: Mutex<BTreeMap<String, Arc<Mutex<()>>>>,
-    /// Folders whose memory was hashed by this process and is what was saved.
+    /// Directories whose memory this process has verified by hash.
     verified: Mutex<BTreeSet<PathBuf>>,
 }
 
 impl Snapshots {
-    /// Uses a folder, and at most so many bytes of it.
+    /// Uses a directory, and at most `bytes_max` bytes of it.
     pub(crate) fn new(folder: PathBuf, bytes_max: u64) -> Result<Self, MachineError> {
         fs::create_dir_all(&folder).map_err(MachineError::io("create", &folder))?;
         let entries = fs::read_dir(&folder).map_err(MachineError::io("list", &folder))?;
         for part in entries.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some()) {
-            // Left by a killed Marvin; the home's lock says that nobody is making it now.
+            // Left by a killed Marvin; the lock of the data directory excludes other writers.
             fs::remove_dir_all(&part).map_err(MachineError::io("remove", &part))?;
         }
         Ok(Self { folder, bytes_max, turns: Mutex::default(), verified: Mutex::default() })
     }
 
-    /// Returns the lock under which the snapshot of these ingredients is looked for and made: two threads that want the
-    /// same one boot it once.
+    /// Returns the lock for finding and making the snapshot of these ingredients: two threads that need the same one
+    /// boot once.
     pub(crate) fn turn(&self, ingredients: &str) -> Arc<Mutex<()>> {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(turns.entry(ingredients.to_owned()).or_default())
     }
 
-    /// Removes a snapshot that turned out to be of no use; it is made again when it is wanted again.
+    /// Removes an unusable snapshot; the next use makes it again.
     pub(crate) fn forget(&self, folder: &Path) {
-        // The seal goes first: without it the rest is nothing.
+        // The seal goes first: without it the snapshot is invalid.
         drop(fs::remove_file(folder.join(SEAL)));
         self.verified().remove(folder);
         drop(fs::remove_dir_all(folder));
@@ -68,15 +68,15 @@ impl Snapshots {
         self.verified.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the folder of the snapshot that these ingredients made, if it is there and every byte is as it was saved: one
-    /// that differs would change a number, and nobody would see it. Memory is hashed once per process.
+    /// Returns the directory of the snapshot of these ingredients, if it exists and every byte is as saved: a changed
+    /// byte would silently change numbers. Memory is hashed once per process.
     pub(crate) fn find(&self, ingredients: &str) -> Option<PathBuf> {
         let folder = self.folder.join(hash(&[ingredients.as_bytes()]));
         let seal = folder.join(SEAL);
         let is_sealed = || fs::read_to_string(&seal).is_ok_and(|text| text == sealed(ingredients, &folder));
         let known = self.verified().contains(&folder);
         let whole = if known { seal.is_file() } else { is_sealed() };
-        // The seal's age tells which snapshots are not used any more.
+        // The seal's age shows which snapshots are unused.
         if whole {
             self.verified().insert(folder.clone());
             drop(fs::File::options().append(true).open(&seal).and_then(|file| file.set_len(file.metadata()?.len())));
@@ -84,7 +84,7 @@ impl Snapshots {
         whole.then_some(folder)
     }
 
-    /// Keeps what lies in a scratch folder (RAM and STATE) as the snapshot of these ingredients.
+    /// Stores RAM and STATE of a scratch directory as the snapshot of these ingredients.
     pub(crate) fn keep(&self, ingredients: &str, scratch: &Scratch) -> Result<PathBuf, MachineError> {
         let whole = self.folder.join(hash(&[ingredients.as_bytes()]));
         let part = whole.with_extension("part");
@@ -107,7 +107,7 @@ impl Snapshots {
         Ok(whole)
     }
 
-    /// Removes the snapshots not used for longest until the rest fits, but never `newest`.
+    /// Removes the least recently used snapshots until the rest fits, but never `newest`.
     fn prune(&self, newest: &Path) -> Result<(), MachineError> {
         let entries = fs::read_dir(&self.folder).map_err(MachineError::io("list", &self.folder))?;
         let mut found: Vec<_> = entries
@@ -129,23 +129,22 @@ impl Snapshots {
     }
 }
 
-/// A seal must not outlive what it seals, should the power fail.
+/// Flushes to disk: after a power failure, no seal may exist without its files.
 fn sync(path: &Path) -> Result<(), MachineError> {
     File::open(path).and_then(|file| file.sync_all()).map_err(MachineError::io("write", path))
 }
 
-/// The seal's text: the ingredients, and what the files must be like.
+/// The seal's text: the ingredients, and the sizes and hashes of the files.
 fn sealed(ingredients: &str, folder: &Path) -> String {
     let ram = hash_memory(&folder.join(RAM)).unwrap_or_default();
     let state = fs::read(folder.join(STATE)).unwrap_or_default();
     format!("{ingredients}ram.sha256={ram}\nstate.sha256={}\n", hash(&[&state]))
 }
 
-/// Returns the SHA-256 of a guest's memory file, hexadecimal: of its length and of each block with its place. Blocks of zeros, most
-/// of the file, are passed over.
+/// Returns the SHA-256 of a guest's memory file, hexadecimal: of its length and of each block with its position. Skips
+/// blocks of zeros, which are most of the file.
 ///
-/// # Errors
-/// When the file cannot be read.
+/// # Errors If the file cannot be read.
 pub fn hash_memory(file: &Path) -> io::Result<String> {
     const ZEROS: &[u8] = &[0; 1 << 16];
     let (mut file, mut hash, mut place) = (File::open(file)?, Sha256::new(), 0_u64);

@@ -1,7 +1,7 @@
-//! Having QEMU write down the memory of a guest that stands still, with its processors' registers.
+//! Makes QEMU write the memory of a paused guest, with its processors' registers.
 //!
-//! What QEMU writes is not filtered, and holds VMCOREINFO only where the guest's kernel handed it over (device
-//! `vmcoreinfo`, driver qemu_fw_cfg). Filtering is the work of whoever reads it.
+//! QEMU does not filter the memory, and adds VMCOREINFO only if the guest's kernel provided it (device `vmcoreinfo`,
+//! driver qemu_fw_cfg). The reader has to filter.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use serde_json::json;
 use super::Process;
 use crate::MachineError;
 
-/// How a vmcore is written down.
+/// The format of a vmcore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VmcoreFormat {
     /// ELF, with program headers behind section headers.
     Elf,
-    /// kdump-compressed with zlib; flattened, as the QEMUs of which some write nothing else have it in common.
+    /// kdump-compressed with zlib, flattened: the variant that all QEMU versions can write.
     KdumpZlib,
 }
 
@@ -28,18 +28,17 @@ impl VmcoreFormat {
     }
 }
 
-/// How long QEMU may take for each MiB: many times what it needs where it has a processor for itself.
+/// Deadline per MiB of memory: many times what QEMU needs with a processor of its own.
 const PATIENCE_PER_MIB: Duration = Duration::from_millis(200);
 const PATIENCE_LEAST: Duration = Duration::from_secs(60);
 
 impl Process {
-    /// Writes the memory of a guest that stands still to a file of QEMU's folder.
+    /// Writes the memory of a paused guest to a file in QEMU's directory.
     ///
-    /// # Errors
-    /// When QEMU refuses, or has died.
+    /// # Errors If QEMU refuses, or has died.
     pub fn write_memory(&mut self, format: VmcoreFormat, file: &str, memory_mib: u32) -> Result<(), MachineError> {
-        // Not paging: the addresses are the machine's. Not detached, although it takes long: such a dump is called completed
-        // before QEMU has cleaned up behind it (dump_process in dump/dump.c), and the next one meets what is left.
+        // Not paging: physical addresses. Not detached, although it takes long: QEMU reports a detached dump as
+        // completed before its cleanup (dump_process in dump/dump.c), and the next dump fails on the rest.
         let arguments = json!({ "paging": false, "protocol": format!("file:{file}"), "format": format.word() });
         self.command_within(PATIENCE_LEAST + PATIENCE_PER_MIB * memory_mib, "dump-guest-memory", arguments).map(drop)
     }

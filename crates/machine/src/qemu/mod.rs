@@ -1,5 +1,5 @@
-//! QEMU: which one there is, and one that runs. What it runs is up to its caller: its arguments, how long it may take, what a
-//! guest that ended is asked for.
+//! QEMU: finds it and controls a running one. The caller decides on its arguments, its deadlines and the queries after
+//! the guest's end.
 
 mod memory;
 mod process;
@@ -14,7 +14,7 @@ pub use self::process::{Budget, CONSOLE, CONTROL, Ended, Process, Scratch};
 pub use self::program::{Qemu, QemuProblem};
 use crate::console::{readable_tail, reason_in};
 
-/// Returns the kernel's failure where a stage ended before the guest did what it was to.
+/// Returns the kernel's failure for a stage that ended too early.
 #[must_use]
 pub fn failure(stage: Stage, ended: Ended, console: &[u8]) -> SubjectFailure {
     let reason = match (ended, reason_in(console)) {

@@ -1,4 +1,4 @@
-//! One running QEMU: started in a scratch folder, watched for its deadlines, killed when let go.
+//! A running QEMU: started in a scratch directory, polled for its deadlines, killed when dropped.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -13,25 +13,26 @@ use super::qmp::{ANSWER, Event, Qmp, QmpError};
 use super::seat::Seat;
 use crate::MachineError;
 
-/// How often a running machine is looked at.
+/// Polling interval of a running machine.
 const SLICE: Duration = Duration::from_millis(25);
-/// When a guest is first asked how much it has executed: after most jobs have ended.
+/// First query for executed instructions: most jobs have ended by then.
 const ASK_FIRST: Duration = Duration::from_secs(5);
-/// How often from then on.
+/// Interval of later queries.
 const ASK: Duration = Duration::from_secs(1);
-/// How long a guest executes nothing, while QEMU sleeps, until it is known to wait for nothing.
+/// A guest that executes nothing for this long, while QEMU sleeps, has hung.
 const STILL: Duration = Duration::from_secs(5);
-/// How many processor seconds QEMU has meanwhile, where it does not sleep.
+/// The same if QEMU does not sleep, in processor seconds.
 const STILL_CPU_S: u64 = 2;
-/// Instructions in a processor second of a guest that turns in a loop of PAUSE, at most: 4 million were seen, and of others a hundred.
+/// Limit on instructions per processor second of a guest in a loop of PAUSE: measured were 4 million, and a hundred
+/// times that for other code.
 const PAUSES: u64 = 15_000_000;
-/// How many processor seconds it does nothing else until that is known.
+/// A guest that does nothing else for this many processor seconds has hung.
 const PAUSES_CPU_S: u64 = 30;
-/// How long QEMU may take to end after the guest has, or to be ready with a migration.
+/// How long QEMU may take to exit after the guest's end, or to complete a migration.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Ticks per second of /proc/PID/stat: USER_HZ, fixed on x86-64 (include/asm-generic/param.h of the kernel).
 const TICKS_PER_S: u64 = 100;
-/// Most that is kept of what QEMU prints on standard error, in bytes.
+/// Limit on stored standard error of QEMU [bytes].
 const STDERR_MAX: usize = 2000;
 
 /// QEMU's arguments for the control protocol over its standard input and output.
@@ -40,17 +41,16 @@ pub const CONTROL: &str = "-chardev stdio,id=control,signal=off -mon chardev=con
 /// The serial line's file within a scratch folder.
 pub const CONSOLE: &str = "console";
 
-/// A folder that lives as long as one QEMU.
+/// A directory that exists as long as one QEMU.
 #[derive(Debug)]
 pub struct Scratch {
     folder: PathBuf,
 }
 
 impl Scratch {
-    /// Makes a new folder below `parent`.
+    /// Makes a new directory below `parent`.
     ///
-    /// # Errors
-    /// When it cannot be made.
+    /// # Errors If it cannot be made.
     pub fn new(parent: &Path) -> Result<Self, MachineError> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -59,7 +59,7 @@ impl Scratch {
         Ok(Self { folder })
     }
 
-    /// Returns the folder.
+    /// Returns the directory.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -73,58 +73,56 @@ impl Scratch {
 
     /// Writes a file.
     ///
-    /// # Errors
-    /// When it cannot be written.
+    /// # Errors If it cannot be written.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), MachineError> {
         let path = self.path(name);
         fs::write(&path, bytes).map_err(MachineError::io("write", &path))
     }
 
-    /// Gives a file elsewhere a name in it, so that QEMU's arguments hold no path of this host.
+    /// Links a file elsewhere into the directory, so that QEMU's arguments contain no path of this host.
     ///
-    /// # Errors
-    /// When it cannot be made.
+    /// # Errors If the link cannot be made.
     pub fn link(&self, name: &str, target: &Path) -> Result<(), MachineError> {
         let path = self.path(name);
         std::os::unix::fs::symlink(target, &path).map_err(MachineError::io("link", &path))
     }
 
-    /// Returns what the guest has printed.
+    /// Returns what the guest printed.
     #[must_use]
     pub fn console(&self) -> Vec<u8> {
-        // No file means that QEMU did not come so far as to make one.
+        // Without the file, QEMU failed before it opened the console.
         fs::read(self.path(CONSOLE)).unwrap_or_default()
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What cannot be removed now is swept when the home is opened next time.
+        // The next opening of the data directory removes what remains.
         drop(fs::remove_dir_all(&self.folder));
     }
 }
 
-/// What a stage may use up.
+/// The budget of a stage.
 #[derive(Debug, Clone, Copy)]
 pub struct Budget {
-    /// Instructions since the guest was switched on, where they are counted: what says that a guest has hung.
+    /// Limit on instructions since power-on, if they are counted: beyond it the guest has hung.
     pub until: Option<u64>,
-    /// Whether QEMU does little beside executing them, so that a guest that hardly gets on has hung.
+    /// Whether QEMU does little beside executing instructions, so that a guest with little progress has hung.
     pub is_fast: bool,
-    /// Seconds on the wall after which the host is to blame.
+    /// Limit on wall time [s]; beyond it the host is too slow.
     pub wall_s: u64,
-    /// Bytes on the console.
+    /// Limit on console output [bytes].
     pub console_bytes: u64,
 }
 
-/// How a stage ended.
+/// The end of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
     /// The guest stopped the machine.
     Stopped,
-    /// The guest switched off.
+    /// The guest powered off.
     PoweredOff,
-    /// It has executed as much as it may, or waits for nothing.
+    /// The guest used up its instructions, or waits for ever.
     Deadline,
     /// The console is full.
     ConsoleFull,
@@ -141,15 +139,14 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts QEMU in a scratch folder.
+    /// Starts QEMU in a scratch directory.
     ///
-    /// # Errors
-    /// When the folder cannot be written, or QEMU cannot be started.
+    /// # Errors If the directory cannot be written, or QEMU cannot be started.
     pub fn start(program: &Path, arguments: &[String], scratch: &Scratch) -> Result<Self, MachineError> {
         let stderr = scratch.path("stderr");
         let file = fs::File::create(&stderr).map_err(MachineError::io("create", &stderr))?;
         let seat = Seat::take();
-        // QEMU must not outlive us, even if we are killed: it would run on without anybody to stop it.
+        // QEMU must die with Marvin, even if Marvin is killed: otherwise it would run for ever.
         let mut child = process::bound("KILL")
             .args(seat.words())
             .arg(program)
@@ -169,12 +166,12 @@ impl Process {
         }
     }
 
-    /// Gives a command.
+    /// Sends a command.
     pub(crate) fn command(&mut self, name: &str, arguments: Value) -> Result<Value, MachineError> {
         self.command_within(ANSWER, name, arguments)
     }
 
-    /// Gives a command whose answer may take longer than others.
+    /// Sends a command with its own deadline for the answer.
     pub(crate) fn command_within(
         &mut self,
         patience: Duration,
@@ -187,7 +184,7 @@ impl Process {
         })
     }
 
-    /// Asks the same until the answer's `status` is not among those that mean "not yet".
+    /// Repeats a query until the answer's `status` is none of `not_yet`.
     pub(crate) fn until_not(&mut self, query: &str, not_yet: &[&str]) -> Result<String, MachineError> {
         let pause = Duration::from_millis(3);
         for _ in 0..PATIENCE.as_millis() / pause.as_millis() {
@@ -201,11 +198,10 @@ impl Process {
         Err(MachineError::Refused { command: query.to_owned(), answer: "not ready in time".to_owned() })
     }
 
-    /// Waits until the guest stops, ends, or uses up its budget. A guest that has executed as much as it may has hung,
-    /// whenever that is noticed: the verdict does not depend on the host.
+    /// Waits until the guest stops, ends, or uses up its budget. A guest beyond its instructions has hung, however late
+    /// Marvin notices: the verdict does not depend on the host.
     ///
-    /// # Errors
-    /// When QEMU dies, or the host is too busy.
+    /// # Errors If QEMU dies, or the host is too busy.
     pub fn watch(&mut self, budget: &Budget) -> Result<Ended, MachineError> {
         let (mut waited, mut next) = (Duration::ZERO, ASK_FIRST);
         let before = self.cpu_ticks();
@@ -243,15 +239,15 @@ impl Process {
         }
     }
 
-    /// Returns how many instructions the guest has executed since it was switched on. QEMU says it without touching the
-    /// guest: `icount_get_raw` in softmmu/icount.c.
+    /// Returns the number of instructions executed since power-on. The query does not disturb the guest:
+    /// `icount_get_raw` in softmmu/icount.c.
     pub(crate) fn instructions(&mut self) -> Result<u64, MachineError> {
         let answer = self.command("query-replay", json!({}))?;
         let unknown = || MachineError::Refused { command: "query-replay".into(), answer: answer.to_string() };
         answer["icount"].as_u64().ok_or_else(unknown)
     }
 
-    /// Has QEMU end after its guest has, so that all it writes is there.
+    /// Makes QEMU exit after its guest's end, so that all its files are complete.
     pub(crate) fn end(mut self) -> Result<(), MachineError> {
         self.command("quit", json!({}))?;
         let mut waited = Duration::ZERO;
@@ -268,9 +264,9 @@ impl Process {
         Err(MachineError::QemuDied { how: "it did not end after the guest had".into(), stderr: String::new() })
     }
 
-    /// Processor time used so far; 0 when the system does not tell.
+    /// Returns the processor time used so far; 0 if the system does not report it.
     fn cpu_ticks(&self) -> u64 {
-        // Fields 14 and 15 of proc(5), the first here being 3.
+        // Fields 14 and 15 of proc(5); the first field here is field 3.
         stat(Path::new(&format!("/proc/{}", self.child.id())))
             .split(' ')
             .skip(11)
@@ -279,35 +275,35 @@ impl Process {
             .sum()
     }
 
-    /// Tells whether all of its threads wait of their own will: neither stopped nor stuck in the kernel.
+    /// Returns whether all of its threads sleep: neither stopped nor stuck in the kernel.
     fn sleeps(&self) -> bool {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id())).into_iter().flatten().flatten();
         tasks.map(|task| stat(&task.path())).all(|stat| stat.starts_with('S'))
     }
 }
 
-/// What the system says of a process or a thread, from the third field on: the name in the second may hold blanks.
+/// Returns the `stat` fields of a process or thread from the third on: the name in the second may contain spaces.
 fn stat(folder: &Path) -> String {
     let stat = fs::read_to_string(folder.join("stat")).unwrap_or_default();
     stat.rsplit_once(") ").map_or_else(String::new, |(_, rest)| rest.to_owned())
 }
 
-/// When the count of a guest's instructions moved last. One that executes moves it every 65,535 instructions; one that
-/// waits has its clock moved on to the next timer at once. Where it does not move although QEMU had its time, the guest
-/// waits for nothing. Where it hardly moves, the guest turns in a loop of PAUSE, as who waits for a lock does: QEMU leaves its own loop
-/// at each (`helper_pause`), so these take thirty times as long as others.
+/// The last progress of a guest's instruction count. A guest that executes moves it every 65,535 instructions; for one
+/// that waits, QEMU moves the clock to the next timer at once. If the count stands still although QEMU had processor
+/// time, the guest waits for ever. If it moves very slowly, the guest spins in a loop of PAUSE, as for a lock: QEMU
+/// leaves its main loop at each PAUSE (`helper_pause`), which takes thirty times as long.
 #[derive(Debug, Default)]
 struct Pulse {
     executed: Option<u64>,
     at: Duration,
     cpu_ticks: u64,
     slept: bool,
-    /// Instructions and processor time when it was last seen to get on.
+    /// Instructions and processor time at the last progress.
     got_on: Option<(u64, u64)>,
 }
 
 impl Pulse {
-    /// Tells whether a guest gets nowhere that may be expected to get on.
+    /// Returns whether the guest makes too little progress.
     fn pauses(&mut self, executed: u64, cpu_ticks: u64) -> bool {
         let (then, ticks) = *self.got_on.get_or_insert((executed, cpu_ticks));
         if cpu_ticks.saturating_sub(ticks) < PAUSES_CPU_S * TICKS_PER_S {
@@ -330,14 +326,14 @@ impl Pulse {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended by itself; either way it must not outlive us.
+        // QEMU may have exited by itself; either way it must not outlive Marvin.
         drop(self.child.kill());
         drop(self.child.wait());
     }
 }
 
 fn death(child: &mut Child, stderr: &Path) -> MachineError {
-    // QEMU has closed its side; if it lives on it is of no use.
+    // QEMU closed its side; a survivor is useless.
     for _ in 0..100 {
         if !matches!(child.try_wait(), Ok(None)) {
             break;
@@ -347,7 +343,7 @@ fn death(child: &mut Child, stderr: &Path) -> MachineError {
     drop(child.kill());
     let how = match child.wait() {
         Ok(status) => match (status.signal(), status.code()) {
-            // A memory file without room behind it kills with SIGBUS when a page is touched.
+            // A memory file without disk space kills QEMU with SIGBUS when it touches a page.
             (Some(7), _) => "signal 7, SIGBUS: no space left for the guest's memory?".to_owned(),
             (Some(signal), _) => format!("signal {signal}"),
             (None, code) => format!("exit status {}", code.unwrap_or(-1)),
@@ -365,7 +361,7 @@ mod tests {
 
     use super::{Pulse, TICKS_PER_S};
 
-    /// Asks once a second, with these answers: what is executed, processor seconds of QEMU, and whether it sleeps.
+    /// Asks once a second, with these answers: instructions, processor seconds of QEMU, and whether it sleeps.
     fn still(asked: &[(u64, u64, bool)]) -> Option<usize> {
         let mut pulse = Pulse::default();
         let mut answers = (1..).map(Duration::from_secs).zip(asked);

@@ -1,4 +1,4 @@
-//! Finding QEMU and saying exactly which one it is.
+//! Finds QEMU and identifies its exact version.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,49 +9,50 @@ use crate::{MachineError, hash};
 
 /// The program's name.
 const PROGRAM: &str = "qemu-system-x86_64";
-/// The oldest QEMU whose microvm, icount and x-ignore-shared are known to be exact together.
+/// The oldest QEMU with which microvm, icount and x-ignore-shared are known to be exact together.
 const OLDEST: (u32, u32) = (7, 2);
-/// The oldest whose microvm lets the timer interrupt through an interrupt controller that nobody has set up, so that a
-/// kernel with ACPI divides by zero. Seen with 10.0; not with 7.2; none between was tried.
+/// The oldest QEMU whose microvm sends the timer interrupt through an interrupt controller that is not set up: a kernel
+/// with ACPI then divides by zero. Seen with 10.0; not with 7.2; untested between them.
 const STRAY_TIMER: (u32, u32) = (8, 0);
 /// Firmware that the machine may run at power-on: microvm's BIOS by either name, and the loaders of PVH and bzImage
 /// (QEMU hw/i386/microvm.c, hw/i386/x86.c).
 const FIRMWARE: &[&str] = &["bios-microvm.bin", "qboot.rom", "pvh.bin", "linuxboot_dma.bin"];
-/// What the distribution builds as loadable modules and the machine's instruction count depends on.
+/// A loadable module of the distribution's QEMU that the instruction count depends on.
 const MODULE: &str = "accel-tcg-x86_64.so";
 const MODULE_FOLDERS: &[&str] = &["/usr/lib/x86_64-linux-gnu/qemu", "/usr/lib64/qemu", "/usr/lib/qemu"];
 
-/// A QEMU that was found, and its identity.
+/// A QEMU and its identity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Qemu {
     /// The program.
     pub program: PathBuf,
-    /// What it says of its version: `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)`.
+    /// Its version: `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)`.
     pub version: String,
-    /// Whether it loads plugins: without, the clock of a guest that halts is not always exact, and nothing is counted.
+    /// Whether it loads plugins: without them, the clock of a guest that halts is not always exact, and there are no
+    /// counts.
     pub plugins: bool,
-    /// Hashes of the program and of the firmware and modules it uses, by name.
+    /// Hashes of the program, the firmware and the modules that it uses, by name.
     pub hashes: Vec<(String, String)>,
 }
 
-/// Why there is no usable QEMU.
+/// Why no QEMU is usable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum QemuProblem {
-    /// It is not there, or cannot be started.
+    /// QEMU is missing or cannot be started.
     Missing {
-        /// What was looked for.
+        /// The program.
         program: String,
-        /// What the system said.
+        /// The system's error.
         why: String,
     },
-    /// It is older than needed.
+    /// QEMU is too old.
     TooOld {
-        /// The version found.
+        /// Its version.
         found: String,
     },
-    /// It does not say what it is.
+    /// QEMU prints no known version.
     Unknown {
-        /// What it printed.
+        /// Its output.
         said: String,
     },
 }
@@ -79,8 +80,7 @@ impl fmt::Display for QemuProblem {
 impl Qemu {
     /// Finds QEMU: the given program, or the one in PATH.
     ///
-    /// # Errors
-    /// When there is none, it is too old, or one of its files cannot be read.
+    /// # Errors If there is none, it is too old, or one of its files cannot be read.
     pub fn find(given: Option<&Path>) -> Result<Self, MachineError> {
         let name = given.map_or_else(|| PathBuf::from(PROGRAM), Path::to_owned);
         let missing = |why: String| QemuProblem::Missing { program: name.display().to_string(), why };
@@ -108,8 +108,8 @@ impl Qemu {
 }
 
 impl Qemu {
-    /// Returns its microvm. Without the old interrupt controller only kernels boot that have a driver for the other one
-    /// (ACPI), so it is left out only where nothing else helps.
+    /// Returns its microvm. Without the old interrupt controller only kernels with ACPI boot, so Marvin omits it only
+    /// on QEMUs with the timer bug.
     pub(crate) fn microvm(&self) -> &'static str {
         if numbers(&self.version) >= Some(STRAY_TIMER) { "microvm,pic=off" } else { "microvm" }
     }

@@ -1,6 +1,6 @@
 //! QMP, QEMU's control protocol: one JSON object a line, over its standard input and output.
 //!
-//! Reference: QEMU docs/interop/qmp-spec.rst. Nothing is sent while the guest runs a job.
+//! Reference: QEMU docs/interop/qmp-spec.rst. Marvin sends nothing while the guest runs a job.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{ChildStdin, ChildStdout};
@@ -9,21 +9,21 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// How long QEMU may take to answer a command, in seconds. On a loaded host it may have to wait for a processor.
+/// Deadline of an answer. On a loaded host QEMU may have to wait for a processor.
 pub(crate) const ANSWER: Duration = Duration::from_secs(120);
-/// Longest line that QEMU is believed to send, in bytes.
+/// Limit on a line from QEMU [bytes].
 const LINE_MAX: u64 = 1 << 20;
 
-/// What a guest or QEMU did by itself.
+/// An event of the guest or of QEMU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// The machine stands still.
+    /// The machine stopped.
     Stopped,
-    /// The guest switched off, rebooted or panicked: QEMU is ending.
+    /// The guest powered off, rebooted or panicked: QEMU is exiting.
     PoweredOff,
-    /// Nothing happened in the time given.
+    /// No event within the time.
     Nothing,
-    /// QEMU hung up.
+    /// QEMU closed the connection.
     Closed,
 }
 
@@ -35,12 +35,12 @@ pub(crate) struct Qmp {
     waiting: Vec<Event>,
 }
 
-/// QEMU did not do what was asked.
+/// A failed command.
 #[derive(Debug)]
 pub(crate) enum QmpError {
-    /// It is gone or does not answer.
+    /// QEMU exited or does not answer.
     Gone,
-    /// It said no.
+    /// QEMU refused the command.
     Refused(String),
 }
 
@@ -48,7 +48,7 @@ impl Qmp {
     /// Connects and leaves capability negotiation.
     pub(crate) fn connect(to: ChildStdin, from: ChildStdout) -> Result<Self, QmpError> {
         let (sender, receiver) = sync_channel(64);
-        // The thread ends when QEMU closes its side, or when nobody listens any more.
+        // The thread ends when QEMU closes its side, or when the receiver is dropped.
         std::thread::spawn(move || {
             let mut lines = BufReader::new(from);
             loop {
@@ -70,7 +70,7 @@ impl Qmp {
         Ok(qmp)
     }
 
-    /// Gives a command and returns QEMU's answer, which is waited for so long.
+    /// Sends a command and waits for QEMU's answer, at most for `patience`.
     pub(crate) fn command(&mut self, patience: Duration, name: &str, arguments: Value) -> Result<Value, QmpError> {
         let line = format!("{}\n", json!({ "execute": name, "arguments": arguments }));
         self.to.write_all(line.as_bytes()).and_then(|()| self.to.flush()).map_err(|_| QmpError::Gone)?;
@@ -86,7 +86,7 @@ impl Qmp {
         }
     }
 
-    /// Returns what happens next, or that nothing did within the time.
+    /// Returns the next event, or `Nothing` after `within`.
     pub(crate) fn next_event(&mut self, within: Duration) -> Event {
         if !self.waiting.is_empty() {
             return self.waiting.remove(0);
@@ -102,7 +102,7 @@ impl Qmp {
 fn event_in(value: &Value) -> Option<Event> {
     match value.get("event")?.as_str()? {
         "STOP" => Some(Event::Stopped),
-        // Without the guest's asking it was a signal to QEMU: what a kernel does looks different.
+        // A shutdown that the guest did not request comes from a signal to QEMU; a kernel cannot cause it.
         "SHUTDOWN" if value["data"]["guest"] == json!(true) => Some(Event::PoweredOff),
         "SHUTDOWN" => Some(Event::Closed),
         _ => Some(Event::Nothing),

@@ -1,24 +1,23 @@
-//! A processor of the host for each machine, and one only.
+//! One host processor for each machine.
 //!
-//! QEMU's main loop and its processor's thread are only exact together while neither meets the other half-way (see
-//! `crates/tracer/src/idle.rs`, which keeps them apart where that is known to matter). Where both share a processor of
-//! the host and neither preempts the other when it is woken (SCHED_BATCH), they take turns where they wait, and hardly
-//! ever meet at all. A second lock on the same door: with the tracer alone one job in about a thousand still differed on
-//! a host with several times more to do than it could.
+//! QEMU's main loop and its vCPU thread are exact together only while they do not interleave at certain points
+//! (`crates/tracer/src/idle.rs` separates them at the known ones). If both share a host processor and neither preempts
+//! the other on wake-up (SCHED_BATCH), they switch only where they wait, and hardly ever interleave. This is a second
+//! safeguard: with the tracer alone, about one job in a thousand still differed on a heavily overloaded host.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::sync::{Mutex, PoisonError};
 
-/// How many machines of ours sit on each processor.
+/// Number of our machines on each processor.
 static TAKEN: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
 
-/// A seat on a processor, free again when dropped.
+/// A reserved processor, released on drop.
 #[derive(Debug)]
 pub(crate) struct Seat(usize);
 
 impl Seat {
-    /// Takes the processor with the fewest machines among those we may use.
+    /// Reserves the allowed processor with the fewest machines.
     pub(crate) fn take() -> Self {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or("0");
@@ -28,7 +27,7 @@ impl Seat {
         Self(freest)
     }
 
-    /// Returns the words that put a program there.
+    /// Returns the command prefix that runs a program on it.
     pub(crate) fn words(&self) -> [String; 6] {
         ["chrt", "--batch", "0", "taskset", "--cpu-list", &self.0.to_string()].map(str::to_owned)
     }
@@ -43,7 +42,7 @@ impl Drop for Seat {
     }
 }
 
-/// Reads a list such as `0-1,4`.
+/// Parses a list such as `0-1,4`.
 fn processors(list: &str) -> Vec<usize> {
     list.split(',')
         .filter_map(|part| {
