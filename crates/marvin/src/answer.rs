@@ -1,4 +1,4 @@
-//! Where an answer goes: standard output, or a file that is there whole or not at all.
+//! The destination of an answer: standard output, or a file that is written whole or not at all.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -10,14 +10,14 @@ use report::render::Styles;
 use crate::cli::Colour;
 use crate::exit::WrongInput;
 
-/// Where an answer will go. Checked before anything is measured, so that a bad path fails early.
+/// The destination of an answer. Marvin checks it before it measures, so that a bad path fails early.
 #[derive(Debug)]
 pub(crate) enum Answer {
     /// Standard output.
     Output,
-    /// A regular file, written beside its final place first.
+    /// A regular file; written under a temporary name beside it first.
     File(PathBuf),
-    /// Something that is no regular file, such as a device or a pipe: written to as it is.
+    /// Another kind of file, such as a device or a pipe; written directly.
     Special(PathBuf),
 }
 
@@ -27,13 +27,13 @@ impl Answer {
         path.map_or(Ok(Self::Output), |path| Self::file("--output", path))
     }
 
-    /// Prepares the file that an option names.
+    /// Checks the file of an option.
     pub(crate) fn file(option: &str, path: &Path) -> anyhow::Result<Self> {
         let wrong = |what: String| WrongInput(format!("{option} {}: {what}", path.display()));
         if path.is_dir() || path.file_name().is_none() {
             return Err(wrong("not the name of a file".into()).into());
         }
-        // A link stands for what it leads to.
+        // Replace the target of a symbolic link, not the link.
         let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if path.exists() && !path.is_file() {
             return Ok(Self::Special(path));
@@ -45,7 +45,7 @@ impl Answer {
         Ok(Self::File(path))
     }
 
-    /// Returns the colours for text that goes there.
+    /// Returns the colours for text with this destination.
     pub(crate) fn styles(&self, colour: Colour) -> Styles {
         let terminal = matches!(self, Self::Output) && io::stdout().is_terminal();
         let asked_not = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
@@ -61,7 +61,7 @@ impl Answer {
         let bytes = content.as_ref();
         match self {
             Self::Output => match io::stdout().write_all(bytes).and_then(|()| io::stdout().flush()) {
-                // A reader that has seen enough, such as head, is no error.
+                // A reader that closes early, such as head, is no error.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
                 result => result.context("cannot write to standard output"),
             },
@@ -74,7 +74,7 @@ impl Answer {
                 let part = beside(&path);
                 let written = std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, &path));
                 if written.is_err() {
-                    // Nothing half-written stays; it may not be there at all.
+                    // Remove the half-written file, if it exists.
                     drop(std::fs::remove_file(&part));
                 }
                 written.with_context(|| format!("cannot write {}", path.display()))
@@ -83,7 +83,7 @@ impl Answer {
     }
 }
 
-/// A name beside a file's that is nobody else's.
+/// Returns a temporary name beside a file, unique to this process.
 fn beside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.{}.part", std::process::id()))

@@ -1,4 +1,4 @@
-//! A bisection in words: the report, and the mail to a list that regzbot reads.
+//! A bisection as text: the report, and the mail to a list that regzbot reads.
 
 use std::fmt::{Arguments, Write};
 
@@ -10,12 +10,12 @@ use report::render::count;
 use report::render::ledger::brief;
 use report::render::mail::{CLONE, REGRESSIONS, command, labelled, labelled_command, more, paragraph, regression_head};
 
-/// Everything there is to tell.
+/// The contents of a report.
 pub(crate) struct Told<'a> {
     pub(crate) findings: &'a Findings,
-    /// Of each culprit.
+    /// The subject and author of each culprit.
     pub(crate) headlines: &'a [Headline],
-    /// Of each culprit against what it was compared with, or why there is none.
+    /// The ledger of each culprit against its reference commit, or why there is none.
     pub(crate) ledgers: &'a [Result<Ledger, String>],
     pub(crate) entries: &'a [Entry],
     pub(crate) workload: &'a Workload,
@@ -23,30 +23,30 @@ pub(crate) struct Told<'a> {
     pub(crate) machine: &'a str,
     pub(crate) configuration: String,
     pub(crate) command: String,
-    /// The same for the reader of a mail: a kernel config that is a file is called [`CONFIG`], and one seed is not enough.
+    /// The same for the reader of a mail: a config file is called [`CONFIG`], and one seed becomes several.
     pub(crate) mail_command: String,
 }
 
 /// What mails call a kernel config that is a file on the sender's host.
 pub(crate) const CONFIG: &str = "CONFIG";
 
-/// Returns the first twelve digits of a commit, as kernel people quote them.
+/// Returns the first twelve digits of a commit, as kernel developers quote them.
 pub(crate) fn short(commit: &str) -> String {
     commit.chars().take(12).collect()
 }
 
-/// Returns the values of the seeds.
+/// Formats the values of the seeds.
 pub(crate) fn values(values: &[f64]) -> String {
     values.iter().map(|value| format!("{value:.2}")).collect::<Vec<_>>().join(" ")
 }
 
-/// Adds to a text.
+/// Appends to a text.
 pub(crate) fn add(text: &mut String, more: Arguments<'_>) {
-    // Only a writer other than a string may fail.
+    // Writing to a string cannot fail.
     text.write_fmt(more).ok();
 }
 
-/// Where what is told of a culprit stands.
+/// Indentation of a culprit's details.
 const INDENT: &str = "        ";
 
 /// Returns the report.
@@ -107,10 +107,10 @@ pub(crate) fn text(told: &Told<'_>) -> String {
     text
 }
 
-/// Most functions that are told of a culprit.
+/// Limit on functions listed for a culprit.
 const FUNCTIONS_MAX: usize = 8;
 
-/// Says which functions the difference of a culprit is in.
+/// Lists the functions that a culprit's difference is in.
 fn came_from(culprit: &Culprit, ledger: &Result<Ledger, String>) -> String {
     let commit = short(&culprit.commit);
     match ledger {
@@ -141,7 +141,7 @@ fn change(change: &Change, workload: &Workload) -> String {
     )
 }
 
-/// Says what came of BAD without a culprit.
+/// Describes BAD without a culprit.
 fn taken_back(reverted: &Reverted) -> String {
     let percent = |change: &Change| change.percent().unwrap_or(0.0);
     match reverted {
@@ -155,7 +155,7 @@ fn taken_back(reverted: &Reverted) -> String {
     }
 }
 
-/// The log: what was measured, in order, with the images that were seen before.
+/// The log: measured commits in order; marks images that equal earlier ones.
 fn table(entries: &[Entry]) -> String {
     let mut text = format!("{:>3}  {:<12}  {:<18}  {}\n", "", "commit", "image", "values by seed");
     let mut seen: Vec<(&str, usize)> = Vec::new();
@@ -179,7 +179,7 @@ fn table(entries: &[Entry]) -> String {
     text
 }
 
-/// Returns a mail for the list about the largest regression; nothing where nothing became worse.
+/// Returns a mail for the list about the largest regression; `None` if there is no regression.
 ///
 /// Its form is that of Documentation/admin-guide/reporting-regressions.rst and of regzbot's commands.
 pub(crate) fn mail(told: &Told<'_>) -> Option<String> {

@@ -1,4 +1,4 @@
-//! The command line's definition. Help, completions, man pages and the reference in `docs/cli.md` all come from here.
+//! The command line's definition, the source of help, completions, man pages and the reference in `docs/cli.md`.
 
 mod keeping;
 mod sources;
@@ -68,11 +68,10 @@ pub(crate) struct Arguments {
     pub(crate) quiet: bool,
 }
 
-/// Variables that stand for options of all commands, by the names of these.
+/// Environment variables of options that all commands have, by option.
 const VARIABLES: [&str; 3] = ["home", "config_file", "store"];
 
-/// Returns a usage error as it is without variables: clap writes an option that a variable sets into the usage as if it were
-/// required.
+/// Returns a usage error without variables: clap prints an option that a variable sets as if it were required.
 pub(crate) fn without_variables(error: clap::Error) -> clap::Error {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         return error;
@@ -82,7 +81,7 @@ pub(crate) fn without_variables(error: clap::Error) -> clap::Error {
     command.try_get_matches().err().unwrap_or(error)
 }
 
-/// When to colour.
+/// When to use colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Colour {
     /// On a terminal, unless NO_COLOR is set
@@ -201,7 +200,7 @@ pub(crate) enum Page {
     Counters,
 }
 
-/// What is measured.
+/// Options for a measurement.
 #[derive(Debug, Args)]
 pub(crate) struct Measure {
     /// Suite to run: micro, mm, sched, net, io, reclaim, rmap, smoke, seeds; `marvin workloads` lists their workloads
@@ -291,7 +290,7 @@ pub(crate) struct Write {
 }
 
 impl Write {
-    /// What of a comparison is shown, and how.
+    /// Returns which rows to show, and how.
     pub(crate) fn view(&self) -> View {
         View { style: self.style, verbose: self.verbose, sort: self.sort, only: self.only }
     }
@@ -393,7 +392,7 @@ pub(crate) struct Profile {
 }
 
 impl Profile {
-    /// Returns the number of seeds: what a model says means nothing without several.
+    /// Returns the number of seeds: a model needs several to be meaningful.
     pub(crate) fn seed_count(&self) -> u64 {
         self.seeds.unwrap_or(if self.model.is_some() { 4 } else { 1 })
     }

@@ -1,4 +1,4 @@
-//! Exit codes, and errors in words.
+//! Exit codes, and the text of errors.
 
 use import::ImportError;
 use kernel::{KernelError, SourceError};
@@ -10,16 +10,16 @@ use store::{QueueError, StoreError};
 
 use crate::say;
 
-/// What the program's exit code says.
+/// The exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// Nothing is worse.
+    /// No regression.
     Fine,
-    /// Something is worse.
+    /// A regression.
     Worse,
     /// The input is wrong.
     Usage,
-    /// Nothing is worse, but not everything is clear.
+    /// No regression, but unclear rows.
     Unclear,
     /// A kernel did not boot or did not survive a workload.
     Subject,
@@ -76,7 +76,7 @@ impl std::fmt::Display for WrongInput {
     }
 }
 
-/// Prints an error with its causes and returns the exit code for it.
+/// Prints an error with its causes and returns its exit code.
 pub(crate) fn explain(error: &anyhow::Error) -> Exit {
     let mut text = format!("error: {error}");
     for cause in error.chain().skip(1) {
@@ -87,7 +87,7 @@ pub(crate) fn explain(error: &anyhow::Error) -> Exit {
     guilt(error)
 }
 
-/// Tells whether it is a kernel that does not build, which is nobody's fault here.
+/// Returns whether the cause is a kernel that does not build: its own fault.
 fn does_not_build(cause: &(dyn std::error::Error + 'static)) -> bool {
     let of_lab = cause.downcast_ref::<LabError>().and_then(|error| match error {
         LabError::Kernel(error) => Some(error),
@@ -97,7 +97,7 @@ fn does_not_build(cause: &(dyn std::error::Error + 'static)) -> bool {
     matches!(error, Some(KernelError::Source(SourceError::DoesNotBuild { .. })))
 }
 
-/// Tells whether an error is a kernel's that does not build.
+/// Returns whether an error is the fault of a kernel that does not build.
 pub(crate) fn is_subject(error: &anyhow::Error) -> bool {
     error.chain().any(does_not_build)
 }
@@ -113,7 +113,7 @@ fn guilt(error: &anyhow::Error) -> Exit {
     Exit::Lab
 }
 
-/// Returns whose fault an error is, where it is one of ours.
+/// Returns whose fault an error is, if it is one of Marvin's error types.
 fn guilt_of(cause: &(dyn std::error::Error + 'static)) -> Option<Guilt> {
     if cause.is::<WrongInput>() || cause.is::<report::CompareError>() {
         return Some(Guilt::User);

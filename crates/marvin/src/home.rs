@@ -1,5 +1,5 @@
-//! The home folder, where builds and snapshots live, the store, where results do, in the home or on a server, and the lab
-//! that works with both.
+//! The data directory with builds and snapshots, the store with results, there or on a server, and the lab that uses
+//! both.
 
 use std::path::{Path, PathBuf};
 
@@ -10,13 +10,14 @@ use store::Location;
 use crate::cli::Arguments;
 use crate::exit::WrongInput;
 
-/// Returns the home: the given one, or `marvin` below `$XDG_DATA_HOME`, or below `~/.local/share`. Always absolute.
+/// Returns the data directory: the given one, or `marvin` below `$XDG_DATA_HOME`, or below `~/.local/share`. Always
+/// absolute.
 pub(crate) fn home(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let home = match given {
         Some(home) => home.to_owned(),
         None => variable("XDG_DATA_HOME")
-            // The XDG base directory specification has relative paths ignored.
+            // The XDG base directory specification says to ignore relative paths.
             .filter(|data| data.is_absolute())
             .or_else(|| Some(variable("HOME")?.join(".local/share")))
             .ok_or_else(|| WrongInput("neither XDG_DATA_HOME nor HOME is set: give --home FOLDER".into()))?
@@ -25,8 +26,8 @@ pub(crate) fn home(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     std::path::absolute(&home).with_context(|| format!("the home folder {} has no absolute path", home.display()))
 }
 
-/// Returns where results are kept: in the home, unless `--store` or its variable names a server. The password may be in
-/// PGPASSWORD, as for all programs of PostgreSQL.
+/// Returns the store's location: the data directory, unless `--store` or its variable names a server. PGPASSWORD may
+/// have the password, as for all programs of PostgreSQL.
 pub(crate) fn store(arguments: &Arguments) -> anyhow::Result<Location> {
     let password = std::env::var("PGPASSWORD").ok();
     match arguments.store.as_deref().filter(|address| !address.is_empty()) {
@@ -35,7 +36,7 @@ pub(crate) fn store(arguments: &Arguments) -> anyhow::Result<Location> {
     }
 }
 
-/// Opens the lab of the home. MARVIN_QEMU may name its QEMU.
+/// Opens the lab of the data directory. MARVIN_QEMU may name its QEMU.
 pub(crate) fn open_lab(arguments: &Arguments, settings: LabSettings) -> anyhow::Result<Lab> {
     let qemu = std::env::var_os("MARVIN_QEMU").map(PathBuf::from);
     Ok(Lab::open(&home(arguments.home.as_deref())?, LabSettings { qemu, ..settings })?)

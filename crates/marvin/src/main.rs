@@ -1,5 +1,5 @@
 //! `marvin`: the command line. Answers go to standard output, progress and hints to standard error, and the exit code
-//! says what came out. What is measured and how it is judged is the libraries' business.
+//! sums up the result. The libraries measure and judge.
 
 mod answer;
 mod bisection;
@@ -21,7 +21,7 @@ use crate::exit::Exit;
 
 fn main() -> ExitCode {
     let arguments = cli::Arguments::try_parse().unwrap_or_else(|error| cli::without_variables(error).exit());
-    // A panic is a bug of ours and nothing else; it has its own exit code.
+    // A panic is always a bug in Marvin and has its own exit code.
     let end = std::panic::catch_unwind(|| commands::run(&arguments));
     let exit = match end {
         Ok(Ok(exit)) => exit,
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
     ExitCode::from(exit.code())
 }
 
-/// Says something on standard error; if that is closed, nobody is there to hear it.
+/// Prints a line on standard error; ignores a closed one.
 fn say(text: &str) {
     drop(writeln!(std::io::stderr(), "{text}"));
 }

@@ -1,4 +1,4 @@
-//! Progress on standard error: a bar on a terminal, lines elsewhere, nothing when told to be quiet.
+//! Progress on standard error: a bar on a terminal, lines elsewhere, neither with `--quiet`.
 
 use std::io::IsTerminal;
 use std::sync::{Mutex, Once, PoisonError};
@@ -12,18 +12,18 @@ use signal_hook::iterator::Signals;
 
 use crate::say;
 
-/// Shows what happens.
+/// Prints progress.
 #[derive(Debug)]
 pub(crate) enum Progress {
     /// On a terminal.
     Bar(ProgressBar, Mutex<Option<Estimate>>),
     /// In a pipe or a log.
     Lines(Mutex<Share>),
-    /// Not at all.
+    /// No progress.
     Quiet,
 }
 
-/// How much of the jobs is done, for logs.
+/// The share of completed jobs, for logs.
 #[derive(Debug)]
 pub(crate) struct Share {
     jobs: usize,
@@ -33,9 +33,9 @@ pub(crate) struct Share {
     estimate: Option<Estimate>,
 }
 
-/// 128 and the number of SIGINT, as shells have it.
+/// 128 plus the number of SIGINT, as in shells.
 const INTERRUPTED: i32 = 130;
-/// How often a log is told how much is done.
+/// Interval between lines of a log.
 const PERIOD: Duration = Duration::from_secs(10);
 
 impl Default for Share {
@@ -45,7 +45,7 @@ impl Default for Share {
 }
 
 impl Share {
-    /// Counts one more job; returns a line where the last one was long ago.
+    /// Counts one more job; returns a line if the last one is older than the interval.
     fn count(&mut self, now: Instant) -> Option<String> {
         self.done += 1;
         if now.duration_since(self.said) < PERIOD || self.jobs == 0 {
@@ -75,7 +75,7 @@ impl Progress {
         }
     }
 
-    /// Shows a step on the way to a build.
+    /// Prints a step of a build.
     pub(crate) fn step(&self, name: &str, step: &Step) {
         match step {
             Step::Resolving => self.message(&format!("{name}: looking it up")),
@@ -94,7 +94,7 @@ impl Progress {
         }
     }
 
-    /// Shows an event of the lab.
+    /// Prints an event of the lab.
     pub(crate) fn event(&self, event: &Event) {
         match event {
             Event::Planned { jobs, reused } => self.planned(*jobs, *reused),
@@ -125,16 +125,16 @@ impl Progress {
         }
     }
 
-    /// Says something that is worth a line of its own.
+    /// Prints a message that needs a line of its own.
     pub(crate) fn say(&self, text: &str) {
         self.line(text);
     }
 
-    /// Shows that so many jobs are done again, and what for.
+    /// Prints the number of repeated jobs, and their purpose.
     pub(crate) fn again(&self, what: &str, jobs: usize) {
         self.message(&format!("{what} {jobs} jobs"));
         if let Self::Bar(bar, estimate) = self {
-            // What was estimated was for something else.
+            // The estimate was for the measurement.
             *estimate.lock().unwrap_or_else(PoisonError::into_inner) = None;
             bar.set_prefix("");
             bar.reset();
@@ -142,7 +142,7 @@ impl Progress {
         }
     }
 
-    /// Shows that one of these is done.
+    /// Counts one more repeated job.
     pub(crate) fn one_more(&self, what: &str) {
         self.done(what);
     }
@@ -170,7 +170,7 @@ impl Progress {
         }
     }
 
-    /// Says how long it will take.
+    /// Prints the estimated duration.
     fn estimated(&self, of: &Estimate) {
         let Estimate { seconds, known, guessed } = *of;
         if known + guessed == 0 {
@@ -208,7 +208,7 @@ impl Progress {
         }
     }
 
-    /// Worth a line of its own.
+    /// Prints a line that stays.
     fn line(&self, text: &str) {
         match self {
             Self::Bar(bar, _) => bar.println(text),
@@ -217,7 +217,7 @@ impl Progress {
         }
     }
 
-    /// Worth showing until the next one comes.
+    /// Prints a message that the next one replaces.
     fn message(&self, text: &str) {
         match self {
             Self::Bar(bar, _) => bar.set_message(text.to_owned()),
@@ -227,9 +227,9 @@ impl Progress {
     }
 }
 
-/// Ends the program on Ctrl-C with what to do next. What it measured is stored, and children do not outlive it.
+/// On Ctrl-C, prints what to do next and exits. Completed measurements are stored, and child processes die with Marvin.
 fn say_when_interrupted() {
-    // Without a handler Ctrl-C ends the program just the same, in silence.
+    // Without a handler, Ctrl-C ends the program silently.
     let Ok(mut signals) = Signals::new([SIGINT]) else { return };
     std::thread::spawn(move || {
         if signals.forever().next().is_some() {
@@ -239,9 +239,9 @@ fn say_when_interrupted() {
     });
 }
 
-/// Returns a time as people say it: `40 s`, `3 min`, `2 h 5 min`.
+/// Formats a duration: `40 s`, `3 min`, `2 h 5 min`.
 pub(crate) fn span(seconds: f64) -> String {
-    // Saturates: nobody waits longer.
+    // `as` saturates at a duration that has no practical meaning.
     let seconds = seconds.max(1.0).round() as u64;
     match (seconds / 3600, seconds / 60, seconds) {
         (0, _, ..=90) => format!("{seconds} s"),

@@ -1,4 +1,4 @@
-//! Rows of a comparison while it is measured: what one seed says, before the table says what all say.
+//! Rows of a comparison during the measurement: the differences of one seed, before the table has all.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,10 +11,10 @@ use report::render::number::{signed_percent, value};
 const NAME: usize = 18;
 const VALUE: usize = 12;
 
-/// Values of the first seed, as far as they are there.
+/// Values of the first seed so far.
 #[derive(Debug)]
 pub(crate) struct Rows {
-    /// The base first.
+    /// Baseline first.
     builds: Vec<(BuildId, String)>,
     directions: HashMap<String, Direction>,
     seed: u64,
@@ -32,7 +32,7 @@ impl Rows {
         }
     }
 
-    /// Returns the rows that a value makes whole: one of a new kernel, or all when the base's comes last.
+    /// Returns the rows that a value completes: one of a new kernel, or all if the baseline's comes last.
     pub(crate) fn whole(&self, event: &Event) -> Vec<String> {
         let Event::Done { build, replicate, workload, value: Some(value), .. } = event else {
             return Vec::new();

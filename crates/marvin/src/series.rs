@@ -1,9 +1,9 @@
-//! A series in words: a row for each commit, a column for each workload that some commit changed, as far as a terminal's line
-//! goes.
+//! A series as text: a row for each commit, a column for each workload that a commit changed, as far as the line's
+//! width allows.
 
 use std::fmt::Write;
 
-/// Characters of a line. Workloads whose columns do not fit are told below.
+/// Characters of a line. Workloads without a column are listed below their commit.
 const LINE: usize = 80;
 /// Characters of a commit.
 const COMMIT: usize = 12;
@@ -20,12 +20,12 @@ pub(crate) struct Row {
     pub(crate) state: State,
 }
 
-/// What came of a commit.
+/// The result of a commit.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum State {
-    /// What the first commit is compared with.
+    /// The baseline of the first commit.
     Base,
-    /// Its image is the one before it.
+    /// Its image equals the one before it.
     Equal,
     /// It does not build.
     Failed(String),
@@ -33,7 +33,7 @@ pub(crate) enum State {
     Compared(Vec<Cell>),
 }
 
-/// A workload on a commit, against the one before it; positive is better.
+/// A workload on a commit, compared with the one before it; positive is better.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Cell {
     Same,
@@ -82,7 +82,7 @@ pub(crate) fn table(title: &str, rows: &[Row], names: &[&str]) -> String {
 }
 
 impl Row {
-    /// Tells whether the commit changed a workload, or may have.
+    /// Returns whether the commit changed a workload, or may have.
     fn changed(&self, column: usize) -> bool {
         match &self.state {
             State::Compared(cells) => cells.get(column).is_some_and(|cell| *cell != Cell::Same),
@@ -90,7 +90,7 @@ impl Row {
         }
     }
 
-    /// Returns what came of the commit, after its subject.
+    /// Describes the result of the commit, after its subject.
     fn told(&self, shown: &[usize], names: &[&str]) -> String {
         match &self.state {
             State::Base => "  (before the series)".to_owned(),
@@ -124,7 +124,7 @@ fn fitting(columns: &[usize], names: &[&str]) -> usize {
     columns.iter().take_while(fits).count()
 }
 
-/// Says how many workloads changed.
+/// Counts the workloads that changed.
 fn summary(rows: &[Row], changed: usize, workloads: usize) -> String {
     if !rows.iter().any(|row| matches!(row.state, State::Compared(_) | State::Equal)) {
         "no two commits of it build: nothing was compared".to_owned()
@@ -135,7 +135,7 @@ fn summary(rows: &[Row], changed: usize, workloads: usize) -> String {
     }
 }
 
-/// Returns words in lines that begin below the subjects. A word that is longer than a line stays whole.
+/// Wraps words into lines that begin below the subjects. A word longer than a line stays whole.
 fn folded(words: &str) -> String {
     let mut lines = Vec::new();
     let mut line = String::new();
@@ -152,9 +152,9 @@ fn folded(words: &str) -> String {
     lines.iter().map(|line| format!("{:1$}{line}\n", "", COMMIT + GAP)).collect()
 }
 
-/// Adds to a text.
+/// Appends to a text.
 fn add(text: &mut String, more: &str) {
-    // Only a writer other than a string may fail.
+    // Writing to a string cannot fail.
     text.write_str(more).ok();
 }
 

@@ -1,5 +1,5 @@
-//! Doing measured workloads again, to follow their calls or to simulate a processor: on as many machines at a time as they
-//! were measured on. Nothing of it is stored.
+//! Repeats measured workloads to follow their calls or to simulate a processor, on as many machines as the measurement
+//! used. Stores nothing.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,43 +12,43 @@ use report::modelled::ModelDifference;
 
 use crate::progress::Progress;
 
-/// What was measured and may be done again.
+/// A measurement to repeat.
 #[derive(Clone, Copy)]
 pub(crate) struct Measured<'a> {
     pub(crate) lab: &'a Lab,
-    /// Machines at a time.
+    /// Machines that run in parallel.
     pub(crate) machines: usize,
     /// Both sides, and the runs of each.
     pub(crate) builds: &'a [Build],
     pub(crate) runs: &'a [Vec<Run>],
-    /// Workloads that have a ledger.
+    /// Workloads with a ledger.
     pub(crate) workloads: &'a [Arc<Workload>],
     pub(crate) progress: &'a Progress,
 }
 
-/// What came of following calls.
+/// The results of following calls.
 #[derive(Default)]
 pub(crate) struct Followed {
     pub(crate) calls: Vec<CallDifference>,
-    /// Ledgers with inlined functions apart, where both kernels have debug information.
+    /// Ledgers with inlined functions separate, if both kernels have debug information.
     pub(crate) expanded: Vec<Ledger>,
-    /// Workloads without, and why.
+    /// Workloads without a call tree, and why.
     pub(crate) without: Vec<(String, String)>,
 }
 
-/// What came of simulating a processor.
+/// The results of simulating a processor.
 #[derive(Default)]
 pub(crate) struct Simulated {
     pub(crate) differences: Vec<ModelDifference>,
-    /// Workloads without, and why.
+    /// Workloads without a model, and why.
     pub(crate) without: Vec<(String, String)>,
 }
 
 /// A workload in a run of one side.
 type Item<'a> = (usize, usize, &'a Run);
-/// What came of each run by workload, side and seed, or why nothing did.
+/// The result of each run by workload, side and seed, or why there is none.
 type Done<T> = BTreeMap<(usize, usize), BTreeMap<u64, Result<T, String>>>;
-/// What is done with one run of a workload.
+/// The action on one run of a workload.
 type Action<'a, T> = dyn Fn(Measurement<'_>, &Profile) -> Result<Result<T, String>, lab::LabError> + Sync + 'a;
 
 /// Follows the calls of all workloads in all runs of both sides.
@@ -91,7 +91,7 @@ pub(crate) fn simulate(measured: Measured<'_>, model: &CostModel) -> anyhow::Res
     Ok(simulated)
 }
 
-/// Takes what came of a workload on both sides, or why nothing did.
+/// Takes the results of a workload on both sides, or why one is missing.
 fn sides<T>(done: &mut Done<T>, workload: usize) -> Result<[Vec<T>; 2], String> {
     let mut side =
         |side| done.remove(&(workload, side)).unwrap_or_default().into_values().collect::<Result<Vec<T>, _>>();
@@ -99,7 +99,7 @@ fn sides<T>(done: &mut Done<T>, workload: usize) -> Result<[Vec<T>; 2], String> 
 }
 
 impl Measured<'_> {
-    /// Does all of it again; `what` says what for.
+    /// Repeats every workload of every run; `what` names the purpose.
     fn again<T: Send>(&self, what: &str, action: &Action<'_, T>) -> anyhow::Result<Done<T>> {
         let items = self.workloads.iter().enumerate().flat_map(|(index, _)| {
             self.runs.iter().enumerate().flat_map(move |(side, runs)| runs.iter().map(move |run| (index, side, run)))
@@ -125,7 +125,7 @@ impl Measured<'_> {
                 let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
                 let Some(item) = next else { return Ok(()) };
                 if let Err(error) = one(item) {
-                    // The others finish what they have begun.
+                    // The other threads finish their items.
                     queue.lock().unwrap_or_else(PoisonError::into_inner).clear();
                     return Err(error);
                 }

@@ -1,4 +1,4 @@
-//! `marvin alerts` and `marvin triage`: what changed, and what people think of it.
+//! `marvin alerts` and `marvin triage`: lists performance changes, and records decisions on them.
 
 use history::{Triaged, alert_document, alert_mail, alerts_text, history_json, mixed_words};
 use model::Decision;
@@ -73,7 +73,7 @@ pub(crate) fn triage(arguments: &Arguments, command: &cli::Triage) -> anyhow::Re
     Ok(Exit::Fine)
 }
 
-/// Finds the alert that a name, or the end of one, means.
+/// Finds an alert by its name or the end of its name.
 fn named<'a>(found: &'a [Triaged], text: &str) -> anyhow::Result<&'a Triaged> {
     let is_meant = |one: &&Triaged| {
         let name = &one.alert.name;

@@ -1,4 +1,4 @@
-//! `marvin bisect`: which commits between two made a workload better or worse.
+//! `marvin bisect`: finds the commits that made a workload better or worse.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -100,7 +100,7 @@ pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<
     tell(&told, answer, mail, &progress)
 }
 
-/// Returns the commits between the two ends, which are kernels.
+/// Returns the commits between the two ends, which are kernel names.
 fn history(command: &Bisect, sources: &Sources) -> anyhow::Result<History> {
     for end in [&command.good, &command.bad] {
         sources.repository().check_linux(end)?;
@@ -108,13 +108,13 @@ fn history(command: &Bisect, sources: &Sources) -> anyhow::Result<History> {
     Ok(sources.repository().history(&command.good, &command.bad)?)
 }
 
-/// Says how many commits need not be measured again.
+/// Says how many commits have results already.
 fn resumed(commits: usize) -> Option<String> {
     let were = if commits == 1 { "commit was" } else { "commits were" };
     (commits > 0).then(|| format!("{commits} {were} measured before; --force measures again"))
 }
 
-/// Writes the report, and the mail where one is wanted.
+/// Writes the report, and the mail if requested.
 fn tell(told: &Told<'_>, answer: Answer, mail: Option<Answer>, progress: &Progress) -> anyhow::Result<Exit> {
     if let Some(file) = mail {
         match bisection::mail(told) {
@@ -131,7 +131,7 @@ fn tell(told: &Told<'_>, answer: Answer, mail: Option<Answer>, progress: &Progre
     Ok(if told.findings.culprits.is_empty() { Exit::Unclear } else { Exit::Fine })
 }
 
-/// Returns the profile of a culprit against what it was compared with; both were measured.
+/// Returns the profile of a culprit against its reference commit; both are measured.
 fn ledger<S: Fn(Step), E: Fn(Event) + Sync>(
     prober: &LabProber<'_, S, E>,
     culprit: &Culprit,
@@ -157,7 +157,7 @@ fn ledger<S: Fn(Step), E: Fn(Event) + Sync>(
     super::profile::ledger(prober.lab, &runs, &prober.workload.name)
 }
 
-/// Returns what the home keeps of the answer, for alerts to lead to.
+/// Returns the stored form of the answer, which alerts link to.
 fn found(command: &Bisect, told: &Told<'_>) -> Found {
     let culprits = told.findings.culprits.iter().zip(told.headlines).map(|(culprit, headline)| FoundCulprit {
         commit: culprit.commit.clone(),
@@ -191,12 +191,12 @@ fn question(command: &Bisect, workload: &Workload) -> BisectionQuestion {
     }
 }
 
-/// What makes a bisection another one than those whose logs are kept.
+/// Lists everything that distinguishes a bisection from others with a log.
 fn identity(command: &Bisect, history: &History, workload: &Workload, lab: &Lab, sources: &Sources) -> String {
     let machine = &lab.machine().id;
     let (good, bad) = (history.good(), history.bad());
     let tree = sources.repository().folder().display();
-    // By its lines: a file may have others than last time, and so may what comes with another Marvin.
+    // By content: a config file may have changed, and so may Marvin's own config.
     let config = sources.settings().configuration.identity();
     let seeds = match workload.steadiness {
         Steadiness::Steady => format!("{} seeds", command.seeds),
@@ -267,19 +267,19 @@ fn refused(why: &Refused) -> anyhow::Result<Exit> {
     }
 }
 
-/// Returns the configuration as it was named.
+/// Returns the kernel config as the user named it.
 fn configuration(command: &Bisect, sources: &Sources) -> String {
     command.sources.config.clone().unwrap_or_else(|| sources.settings().configuration.name().to_owned())
 }
 
-/// Returns the command for the reader of a mail, who has no file of the sender's; a draft is about one seed and asks for more.
+/// Returns the command for the reader of a mail, who lacks the sender's files; one seed becomes several.
 fn mail_command(command: &Bisect, history: &History, configuration: &str) -> String {
     let seeds = if command.seeds == 1 { SEEDS_OF_DRAFTS } else { command.seeds };
     let config = if configuration.contains('/') { bisection::CONFIG } else { configuration };
     reproducer(command, history, config, seeds)
 }
 
-/// Returns the command that gives the same answer: with commits by their hashes.
+/// Returns the command that gives the same answer, with commits by hash.
 fn reproducer(command: &Bisect, history: &History, configuration: &str, seeds: u64) -> String {
     let (good, bad) = (bisection::short(history.good()), bisection::short(history.bad()));
     let mut words = format!("marvin bisect {good} {bad} --tree linux --workload {}", command.workload);

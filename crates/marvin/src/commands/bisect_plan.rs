@@ -1,4 +1,4 @@
-//! `marvin bisect --dry-run`: what there is to be searched, and what it may cost, without building anything.
+//! `marvin bisect --dry-run`: the commits to search and the estimated cost, without building.
 
 use kernel::{BuildSeconds, History, Sources};
 use lab::{Estimate, expected};
@@ -11,21 +11,21 @@ use crate::bisection::{add, short};
 use crate::cli::Bisect;
 use crate::progress::span;
 
-/// What a bisection does at most.
+/// The limits of a bisection's cost.
 struct Plan {
     ends: [String; 2],
     commits: usize,
     merges: usize,
     trunk: usize,
-    /// Ends that are built.
+    /// Number of ends with a build.
     built: usize,
-    /// What builds took here; nothing where there was none.
+    /// Durations of earlier builds here; `None` if there are none.
     seconds: Option<BuildSeconds>,
-    /// What measuring a commit takes.
+    /// Estimated duration of measuring a commit.
     measuring: Estimate,
 }
 
-/// Says what there is.
+/// Describes the planned search.
 pub(super) fn plan(
     command: &Bisect,
     history: &History,
@@ -36,7 +36,7 @@ pub(super) fn plan(
     let ends = [history.good(), history.bad()];
     let built = ends.iter().map(|end| sources.compiled(end)).collect::<Result<Vec<_>, _>>()?;
     let machines = machines_of(command.jobs);
-    // Without one nothing was measured here yet.
+    // Without a store, there are no earlier measurements.
     let store = Store::open_read_only(location).ok();
     let measuring = expected(store.as_ref(), workload, command.seeds, machines)?;
     Ok(text(&Plan {

@@ -1,4 +1,4 @@
-//! `marvin build`: a kernel by its name, built where it is a source, without measuring anything.
+//! `marvin build`: fetches a kernel by its name or builds it from source, without measuring.
 
 use anyhow::Context;
 use kernel::BuildCache;

@@ -1,4 +1,4 @@
-//! `marvin compare`: kernels against a base.
+//! `marvin compare`: compares kernels with a baseline.
 
 use lab::{Event, Lab, Measurement, Plan, Reuse};
 use model::{Build, KernelName, Observation, Run};
@@ -63,7 +63,7 @@ pub(crate) fn compare(arguments: &Arguments, command: &Compare) -> anyhow::Resul
     Ok(comparison.conclusion().into())
 }
 
-/// Returns the names of the sides, the base first. A range stands for two.
+/// Returns the names of the sides, baseline first. A range means two names.
 fn sides(command: &Compare) -> anyhow::Result<Vec<KernelName>> {
     let bare = (!command.base.contains([':', '/']) && around().is_some()).then_some(&*command.base);
     let range = command.base.strip_prefix("git:").or(bare).and_then(|text| text.split_once(".."));
@@ -83,7 +83,7 @@ fn sides(command: &Compare) -> anyhow::Result<Vec<KernelName>> {
     Ok(names)
 }
 
-/// Returns what the kernels counted while each workload ran with the first seed. The copies are kept with the runs.
+/// Returns the kernels' counters during each workload with the first seed. The copies are stored with the runs.
 fn watched(
     lab: &Lab,
     builds: &[Build],
@@ -100,7 +100,7 @@ fn watched(
         let mut seen = Vec::new();
         let mut without = None;
         for (build, of_side) in builds.iter().zip(runs) {
-            // The base's image again has no run of its own: it counts what the base counts.
+            // A side with the baseline's image has no run of its own, and the same counters.
             let of_side = if of_side.is_empty() { &runs[0] } else { of_side };
             let measured = |run: &&Run| run.seed == seed && run.results.iter().any(|r| r.workload == workload.name);
             let end = match of_side.iter().find(measured) {
@@ -120,7 +120,7 @@ fn watched(
     Ok(all)
 }
 
-/// Puts observations beside each other, or says why there are none.
+/// Compares observations of all sides; the error says why one is missing.
 pub(crate) fn monitored(
     subject: String,
     heads: &[[String; 2]],
@@ -136,8 +136,8 @@ pub(crate) fn monitored(
     Monitored { subject, ..Monitored::new(&watched, Vec::new()) }
 }
 
-/// Carries out a plan, and returns the runs of each side. Images that equal the base cannot differ from it: unless all
-/// is to be measured whatever is known, they have none.
+/// Executes a plan, and returns the runs of each side. Sides with the baseline's image cannot differ from it: without
+/// `--force` they get no runs.
 fn measured(lab: &Lab, mut plan: Plan<'_>, notify: &(dyn Fn(Event) + Sync)) -> anyhow::Result<Vec<Vec<Run>>> {
     let sides = std::mem::take(&mut plan.sides);
     let needed = |n: usize| plan.reuse == Reuse::Nothing || n == 0 || sides[n].id != sides[0].id;
@@ -152,7 +152,7 @@ fn measured(lab: &Lab, mut plan: Plan<'_>, notify: &(dyn Fn(Event) + Sync)) -> a
     Ok(runs)
 }
 
-/// Says of each workload that became better or worse which functions that comes from.
+/// Lists, for each workload that became better or worse, the functions that the difference is in.
 fn origins(lab: &Lab, runs: &[Vec<Run>], comparison: &report::Comparison) -> anyhow::Result<Vec<String>> {
     let mut sentences = Vec::new();
     for (place, side) in runs.iter().enumerate().skip(1) {
@@ -168,7 +168,7 @@ fn origins(lab: &Lab, runs: &[Vec<Run>], comparison: &report::Comparison) -> any
     Ok(sentences)
 }
 
-/// Renders a comparison as asked and writes it.
+/// Renders a comparison as requested and writes it.
 pub(crate) fn write(
     comparison: &report::Comparison,
     how: &Write,
@@ -186,7 +186,7 @@ pub(crate) fn write(
     answer.write(&text)
 }
 
-/// Returns the command that gives the same numbers: with packages by their whole names, as `deb:6.12` moves on.
+/// Returns the command that gives the same numbers, with full package names, as `deb:6.12` moves on.
 fn reproducer(command: &Compare, builds: &[Build]) -> String {
     let mut words = vec!["marvin".to_owned(), "compare".to_owned()];
     words.extend(builds.iter().map(Build::exact_name));

@@ -1,4 +1,4 @@
-//! `marvin config`: what the site asks of its lab.
+//! `marvin config`: checks and shows marvin.toml.
 
 use anyhow::Context;
 use kernel::Configuration;
@@ -35,13 +35,13 @@ pub(crate) fn config(arguments: &Arguments, command: &Config) -> anyhow::Result<
     Ok(Exit::Fine)
 }
 
-/// Reads what the site asks; nothing where it has no file.
+/// Reads marvin.toml; returns an empty configuration if there is no file.
 pub(crate) fn site(arguments: &Arguments) -> anyhow::Result<Site> {
     let tools = known_tools(arguments, &[])?;
     Ok(Site::read(&home(arguments.home.as_deref())?, arguments.config_file.as_deref(), &tools.rows())?)
 }
 
-/// Reads what the site asks, which must be something.
+/// Reads marvin.toml; an error if there is no file.
 pub(crate) fn needed(arguments: &Arguments) -> anyhow::Result<Site> {
     let site = site(arguments)?;
     if site.file.is_none() {
@@ -55,7 +55,7 @@ pub(crate) fn needed(arguments: &Arguments) -> anyhow::Result<Site> {
     Ok(site)
 }
 
-/// Tells whether the password of a channel is where it is to be, if it has one.
+/// Checks that the password of a channel is where the channel says.
 fn password(channel: &Channel) -> anyhow::Result<()> {
     if let ChannelKind::Mail { by: MailTaker::Server(server), .. } = &channel.kind
         && let Some(login) = &server.login
@@ -97,7 +97,7 @@ fn shown(site: &Site) -> String {
                 let user = server.login.as_ref().map_or_else(String::new, |login| format!(" as {}", login.user));
                 format!("mail to {} by {server}{user}", to.join(", "))
             }
-            // What is behind the host may be a secret.
+            // A path behind the host may contain a secret.
             ChannelKind::Webhook { url } => {
                 format!("webhook {}", url.splitn(4, '/').take(3).collect::<Vec<_>>().join("/"))
             }

@@ -1,4 +1,4 @@
-//! `marvin doctor`: is this host fit, and if not, the exact command that mends it.
+//! `marvin doctor`: checks this host and prints a command that fixes each problem.
 
 use std::path::Path;
 
@@ -9,18 +9,18 @@ use crate::cli::Arguments;
 use crate::exit::Exit;
 use crate::home::home;
 
-/// Free disk space that a comparison with the usual number of seeds may need, in MB.
+/// Free disk space for a comparison with the default number of seeds [MB].
 const DISK_MB: u64 = 4000;
-/// Memory that two machines and we need, in MB.
+/// Memory for two machines and Marvin [MB].
 const MEMORY_MB: u64 = 1200;
 
-/// One thing that was looked at.
+/// One check.
 struct Check {
     what: &'static str,
     found: Result<String, Trouble>,
 }
 
-/// What is wrong, and what mends it.
+/// A problem and its fix.
 struct Trouble {
     wrong: String,
     fix: String,

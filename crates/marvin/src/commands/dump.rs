@@ -1,4 +1,4 @@
-//! `marvin dump`: what `marvin-dump` does, for whoever has this program at hand.
+//! `marvin dump`: the same as `marvin-dump`, for users who have only this program.
 
 use std::ffi::OsString;
 

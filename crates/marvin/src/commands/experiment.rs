@@ -1,4 +1,4 @@
-//! `marvin experiment`: questions that are a grid of measurements, not one workload.
+//! `marvin experiment`: parameter sweeps, which measure a grid instead of one workload.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -16,9 +16,9 @@ use crate::exit::{Exit, WrongInput};
 use crate::home::{open_lab, store};
 use crate::progress::Progress;
 
-/// Most numbers on an axis: what fits into a line of text.
+/// Limit on numbers of an axis: what fits into a line of text.
 const AXIS_MAX: usize = 6;
-/// Instructions for one cell: a million mappings take minutes.
+/// Instruction limit of one cell: a million mappings take minutes.
 const CELL_INSTRUCTIONS: u64 = 600_000_000_000;
 
 pub(crate) fn experiment(arguments: &Arguments, command: &Experiment) -> anyhow::Result<Exit> {
@@ -55,7 +55,7 @@ pub(crate) fn experiment(arguments: &Arguments, command: &Experiment) -> anyhow:
     Ok(if rmap.has_anything() { Exit::Fine } else { Exit::Subject })
 }
 
-/// Returns the numbers of an axis, rising and each once.
+/// Returns the numbers of an axis, ascending and distinct.
 fn axis(command: &RmapArguments, option: &str) -> anyhow::Result<Vec<u32>> {
     let own = if option == "--processes" { &command.processes } else { &command.mappings };
     let (option, numbers) = if own.is_empty() { ("--grid", &command.grid) } else { (option, own) };
@@ -69,24 +69,24 @@ fn axis(command: &RmapArguments, option: &str) -> anyhow::Result<Vec<u32>> {
     Ok(numbers)
 }
 
-/// Returns the cases, each once and in the order of reports; all of them where none is named.
+/// Returns the distinct cases in the order of reports; all of them if the user named none.
 fn cases(command: &RmapArguments) -> Vec<RmapCase> {
     RmapCase::ALL.into_iter().filter(|case| command.case.is_empty() || command.case.contains(case)).collect()
 }
 
-/// Opens a lab whose guests have the time that a large cell takes.
+/// Opens a lab whose guests have enough time for a large cell.
 fn open(arguments: &Arguments) -> anyhow::Result<Lab> {
     let store = Some(store(arguments)?);
     let limits = Limits { job_instructions: CELL_INSTRUCTIONS, ..Limits::default() };
     open_lab(arguments, LabSettings { store, limits, ..LabSettings::default() })
 }
 
-/// A cell on a kernel, by its number.
+/// A kernel's index and a cell.
 type Item = (usize, RmapCell);
-/// What came of cells.
+/// The outcomes of cells.
 type Outcomes = BTreeMap<Item, RmapOutcome>;
 
-/// The measuring of a grid.
+/// A grid to measure.
 struct Grid<'a> {
     lab: &'a Lab,
     builds: &'a [Build],
@@ -95,7 +95,7 @@ struct Grid<'a> {
 }
 
 impl Grid<'_> {
-    /// Measures all cells on all kernels, kernel by kernel within a cell, on several machines at a time.
+    /// Measures all cells on all kernels, kernel by kernel within a cell, on several machines in parallel.
     fn carry_out(&self, rmap: &Rmap) -> anyhow::Result<Outcomes> {
         let cells = rmap.cases.iter().flat_map(|case| rmap.cells(*case));
         let items = cells.flat_map(|cell| (0..self.builds.len()).map(move |kernel| (kernel, cell)));
@@ -111,7 +111,7 @@ impl Grid<'_> {
                         done.lock().unwrap_or_else(PoisonError::into_inner).insert((kernel, cell), outcome);
                     }
                     Err(error) => {
-                        // The others finish what they have begun.
+                        // The other threads finish their cells.
                         queue.lock().unwrap_or_else(PoisonError::into_inner).clear();
                         return Err(error.into());
                     }
@@ -133,7 +133,7 @@ impl Grid<'_> {
     }
 }
 
-/// Returns the command that gives the same numbers: with packages by their whole names, as `deb:6.12` moves on.
+/// Returns the command that gives the same numbers, with full package names, as `deb:6.12` moves on.
 fn reproducer(command: &RmapArguments, builds: &[Build]) -> String {
     let numbers = |numbers: &[u32]| numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
     let mut words = vec!["marvin experiment rmap".to_owned()];

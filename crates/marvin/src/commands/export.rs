@@ -1,4 +1,4 @@
-//! `marvin export`: what is kept, as a table for notebooks.
+//! `marvin export`: stored results as a table for notebooks.
 
 use anyhow::Context;
 use store::Store;
@@ -21,7 +21,7 @@ pub(crate) fn export(arguments: &Arguments, command: &Export) -> anyhow::Result<
     let mut summaries = store.runs(usize::MAX)?;
     summaries.retain(|run| of_version(&run.version) && command.suite.as_ref().is_none_or(|suite| *suite == run.suite));
     summaries.truncate(command.limit.unwrap_or(usize::MAX));
-    // The oldest first, as notebooks plot them.
+    // Oldest first, as notebooks plot them.
     summaries.reverse();
     let mut runs = Vec::with_capacity(summaries.len());
     for summary in summaries {

@@ -1,4 +1,4 @@
-//! `marvin gc`: letting go of what need not be kept.
+//! `marvin gc`: deletes superseded runs and old artifacts.
 
 use store::{HomeLock, Retention, Store, Waste};
 
@@ -25,7 +25,7 @@ pub(crate) fn gc(arguments: &Arguments, command: &Gc) -> anyhow::Result<Exit> {
         answer.write(text)?;
         return Ok(Exit::Fine);
     }
-    // Nobody measures meanwhile who has looked up a run and relies on it.
+    // The lock excludes a measurement that relies on a run it has looked up.
     let _lock = HomeLock::acquire(&home(arguments.home.as_deref())?)?;
     let store = Store::open(location)?;
     let waste = store.waste(&retention)?;

@@ -1,4 +1,4 @@
-//! Completions, man pages and the reference: everything that is generated from the command line's definition.
+//! Completions, man pages and the reference: everything generated from the command line's definition.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -77,7 +77,7 @@ fn capitalised(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// A suite's workloads, and below what they are made after.
+/// A table of a suite's workloads, and their sources below.
 fn table(suite: &Suite) -> String {
     let rows: String = suite.workloads.iter().map(|workload| row(workload)).collect();
     let head = "| workload | stresses | one operation | operations per iteration | enters | floor |\n|---|---|---|---|---|---|\n";

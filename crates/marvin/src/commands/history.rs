@@ -1,4 +1,4 @@
-//! `marvin history`: workloads over many kernels.
+//! `marvin history`: shows a workload's results over many kernels.
 
 use std::collections::BTreeSet;
 
@@ -33,18 +33,18 @@ pub(crate) fn history(arguments: &Arguments, command: &cli::History) -> anyhow::
         HistoryFormat::Html => web::history_page(history, command.line, fits)?,
     };
     answer.write(&text)?;
-    // What is set aside is told, and the answer is not whole.
+    // Dropped results make the answer incomplete: the exit code says so.
     let is_mixed = history.series().any(|(key, series)| fits(key) && series.aside().next().is_some());
     Ok(if is_mixed { Exit::Unclear } else { Exit::Fine })
 }
 
-/// Tells whether a word is a workload's name, or the group that it is of: what stands before a hyphen or, in the names of other
-/// suites, before a stroke.
+/// Returns whether a word is a workload's name, or its group: the part before a hyphen or, in names of other suites,
+/// before a slash.
 fn is_or_contains(word: &str, name: &str) -> bool {
     name.strip_prefix(word).is_some_and(|rest| !word.is_empty() && (rest.is_empty() || rest.starts_with(['-', '/'])))
 }
 
-/// Reads everything that the home holds.
+/// Reads everything that the store has.
 pub(crate) fn read(arguments: &Arguments) -> anyhow::Result<Snapshot> {
     let mut source = Source::open(store(arguments)?)?;
     source.look_in(home(arguments.home.as_deref())?);

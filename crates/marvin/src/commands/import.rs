@@ -1,4 +1,4 @@
-//! `marvin import`: results of other suites.
+//! `marvin import`: imports results of other suites.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ fn next_command(location: &Location, imported: &Imported) -> anyhow::Result<Stri
     Ok(format!("To compare the kernels:\n  marvin report {}\n", words.join(" ")))
 }
 
-/// Says what came in, what was there already, and what was not taken in.
+/// Lists imported runs, runs imported earlier, and skipped results.
 fn told(imported: &Imported) -> String {
     let mut lines: Vec<String> = imported
         .runs
@@ -51,7 +51,7 @@ fn told(imported: &Imported) -> String {
             format!("{} {} run {}: {} rows, {end}", run.id.short(), run.kernel, run.number, run.rows)
         })
         .collect();
-    // The same of many runs is said once.
+    // Print the same reason once for many runs.
     let mut left: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
     for (folder, one) in &imported.left_out {
         left.entry((&one.what, &one.why)).or_default().push(folder);

@@ -1,4 +1,4 @@
-//! `marvin kernels`: what can be had under a name.
+//! `marvin kernels`: lists the kernels that match a name.
 
 use model::{DebQuery, KernelName};
 
@@ -20,7 +20,7 @@ pub(crate) fn kernels(command: &Kernels) -> anyhow::Result<Exit> {
     Ok(Exit::Fine)
 }
 
-/// Returns what is asked of apt.
+/// Returns the query for apt.
 fn query(name: &str) -> anyhow::Result<DebQuery> {
     Ok(match kernel_name(name)? {
         KernelName::Deb(query) => query,

@@ -1,4 +1,4 @@
-//! `marvin runs` and `marvin workloads`: what is there.
+//! `marvin runs` and `marvin workloads`: lists of runs and workloads.
 
 use std::sync::Arc;
 

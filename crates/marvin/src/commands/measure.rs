@@ -1,4 +1,4 @@
-//! What `compare` and `run` have in common: names to builds, words to workloads, a lab with its progress.
+//! Shared by `compare` and `run`: turns names into builds and words into workloads, and opens a lab with progress.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::exit::WrongInput;
 use crate::home::{open_lab, store};
 use crate::progress::Progress;
 
-/// Reads a kernel's name. One without a source is a file if there is one, and a revision inside a kernel tree.
+/// Parses a kernel's name. Without a source, it is an existing file or, inside a kernel tree, a revision.
 pub(crate) fn kernel_name(text: &str) -> anyhow::Result<KernelName> {
     text.parse()
         .or_else(|error| match error {
@@ -25,7 +25,7 @@ pub(crate) fn kernel_name(text: &str) -> anyhow::Result<KernelName> {
         .map_err(|error| WrongInput(error.to_string()).into())
 }
 
-/// Returns what a name without a source stands for; nothing where it stands for none.
+/// Returns the kernel of a name without a source; `None` if there is none.
 fn bare(text: &str) -> Option<Result<KernelName, KernelNameError>> {
     let path = Path::new(text);
     if path.is_file() {
@@ -44,20 +44,20 @@ pub(crate) fn suite(name: &str) -> anyhow::Result<&'static Arc<Suite>> {
     model::suite(name).ok_or_else(|| explained(&unknown(), Vec::new(), Vec::new()).into())
 }
 
-/// What is to be measured.
+/// The workloads to measure.
 pub(crate) struct Chosen {
     pub(crate) suite: Arc<Suite>,
     pub(crate) workloads: Vec<Arc<Workload>>,
-    /// The tools that there are.
+    /// All known tools.
     pub(crate) tools: Tools,
 }
 
-/// Chooses workloads of a suite, and tools. Where there are only tools the suite is theirs.
+/// Selects workloads of a suite, and tools. If all are tools, the suite is theirs.
 pub(crate) fn chosen(arguments: &Arguments, measure: &Measure) -> anyhow::Result<Chosen> {
     choose(known_tools(arguments, &measure.manifest)?, &measure.suite, &measure.workload)
 }
 
-/// Chooses workloads of a suite, and of these tools, with a suggestion for a word that names nothing.
+/// Selects workloads of a suite and of these tools; the error for an unknown word suggests a similar one.
 pub(crate) fn choose(tools: Tools, suite_name: &str, words: &[String]) -> anyhow::Result<Chosen> {
     match model::choose(&tools.rows(), suite_name, words) {
         Ok(Choice { suite, workloads }) => Ok(Chosen { suite, workloads, tools }),
@@ -68,16 +68,16 @@ pub(crate) fn choose(tools: Tools, suite_name: &str, words: &[String]) -> anyhow
     }
 }
 
-/// Chooses workloads, with a suggestion for a word that names none.
+/// Selects workloads; the error for an unknown word suggests a similar one.
 pub(crate) fn workloads(suite: &Suite, words: &[String]) -> anyhow::Result<Vec<Arc<Workload>>> {
     model::select(suite, words).map_err(|error| explained(&error, names(suite).collect(), Vec::new()).into())
 }
 
-/// What is said of two commas in a row, or one at an end.
+/// The error for two commas in a row, or one at the end.
 pub(super) const EMPTY_NAME: &str =
     "--workload has an empty name: write names with one comma between them, such as fault,fork";
 
-/// Says what is wrong with a choice, and what may be meant.
+/// Returns the error for a selection, with suggestions.
 fn explained(error: &SelectionError, of_suite: Vec<&str>, tools: Vec<&str>) -> WrongInput {
     WrongInput(match error {
         SelectionError::UnknownSuite(name) => {
@@ -94,12 +94,12 @@ fn explained(error: &SelectionError, of_suite: Vec<&str>, tools: Vec<&str>) -> W
     })
 }
 
-/// Returns what stands for workloads of a suite.
+/// Returns the words that select workloads of a suite.
 fn names(suite: &Suite) -> impl Iterator<Item = &str> {
     suite.workloads.iter().flat_map(|workload| [&*workload.name, model::group_of(workload)])
 }
 
-/// Chooses one workload.
+/// Selects one workload.
 pub(crate) fn workload(suite: &Suite, word: &str) -> anyhow::Result<Arc<Workload>> {
     match workloads(suite, &[word.to_owned()])?.as_slice() {
         [one] => Ok(Arc::clone(one)),
@@ -131,7 +131,7 @@ pub(crate) fn open_with(arguments: &Arguments, measure: &Measure, tools: Tools) 
     open_lab(arguments, LabSettings { store, snapshots, tools, sources, ..LabSettings::default() })
 }
 
-/// Finds builds. All names are checked before the first kernel is fetched or built.
+/// Finds builds. Checks all names before it fetches or builds the first kernel.
 pub(crate) fn builds(lab: &Lab, names: &[KernelName], progress: &Progress) -> anyhow::Result<Vec<Build>> {
     for name in names {
         lab.check(name).with_context(|| format!("cannot get the kernel {name}"))?;
@@ -145,7 +145,7 @@ pub(crate) fn build(lab: &Lab, name: &KernelName, progress: &Progress) -> anyhow
     lab.build(name, &|step| progress.step(&shown, &step)).with_context(|| format!("cannot get the kernel {name}"))
 }
 
-/// Makes what guests carry of tools.
+/// Makes the tools' guest images.
 pub(crate) fn prepare(lab: &Lab, workloads: &[Arc<Workload>], progress: &Progress) -> anyhow::Result<()> {
     lab.prepare(workloads, &|step| progress.step("tools", &step)).context("cannot make the guest image of a tool")
 }
@@ -174,13 +174,13 @@ pub(crate) fn machines(measure: &Measure) -> usize {
     machines_of(measure.jobs)
 }
 
-/// Returns how many machines run at the same time, as said or as fits the host.
+/// Returns how many machines run at the same time: `jobs`, or a default for this host.
 pub(crate) fn machines_of(jobs: Option<u16>) -> usize {
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     jobs.map_or(processors.min(2), usize::from)
 }
 
-/// Returns whether earlier results are used.
+/// Returns whether to use earlier results.
 pub(crate) fn reuse(measure: &Measure) -> Reuse {
     if measure.force { Reuse::Nothing } else { Reuse::Stored }
 }

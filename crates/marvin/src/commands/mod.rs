@@ -35,7 +35,7 @@ mod work;
 use crate::cli::{Arguments, Command};
 use crate::exit::Exit;
 
-/// Carries out a command.
+/// Executes a command.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     match &arguments.command {
         Command::Compare(command) => compare::compare(arguments, command),

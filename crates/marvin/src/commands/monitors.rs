@@ -1,4 +1,4 @@
-//! `marvin monitors`: what kernels counted while a workload ran.
+//! `marvin monitors`: compares kernel counters during a workload.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ pub(crate) fn monitors(arguments: &Arguments, command: &Monitors) -> anyhow::Res
     Ok(if failed { Exit::Subject } else { Exit::Fine })
 }
 
-/// Runs a workload on each kernel; inside, why one of them shows nothing.
+/// Runs a workload on each kernel; the inner error says why a kernel has no counters.
 fn watch(
     lab: &Lab,
     builds: &[Build],

@@ -1,4 +1,4 @@
-//! `marvin profile`: which functions the difference between two kernels comes from.
+//! `marvin profile`: attributes the difference between two kernels to functions.
 
 use std::collections::BTreeSet;
 
@@ -86,7 +86,7 @@ pub(crate) fn profile(arguments: &Arguments, command: &Profile) -> anyhow::Resul
     Ok(if profiled.ledgers.is_empty() { Exit::Subject } else { Exit::Fine })
 }
 
-/// Returns where the functions of all profiles are in the source.
+/// Returns where the source defines the functions of all profiles.
 fn sources(lab: &Lab, builds: &[Build], runs: &[Vec<Run>]) -> anyhow::Result<Sources> {
     let mut places = Vec::new();
     for (build, runs) in builds.iter().zip(runs) {
@@ -103,7 +103,7 @@ fn sources(lab: &Lab, builds: &[Build], runs: &[Vec<Run>]) -> anyhow::Result<Sou
     Ok(Sources::new(base, new))
 }
 
-/// Returns the ledger of a workload over the runs of a base and a new kernel, or why there is none.
+/// Returns the ledger of a workload over the runs of a baseline and a new kernel, or why there is none.
 pub(crate) fn ledger(lab: &Lab, runs: &[Vec<Run>], workload: &str) -> anyhow::Result<Result<Ledger, String>> {
     let mut sides = [Vec::new(), Vec::new()];
     for (side, runs) in sides.iter_mut().zip(runs) {

@@ -1,4 +1,4 @@
-//! `marvin queue`: what waits to be measured.
+//! `marvin queue`: lists and changes queued jobs.
 
 use std::path::Path;
 
@@ -45,7 +45,7 @@ pub(crate) fn queue(arguments: &Arguments, command: &Queue) -> anyhow::Result<Ex
         }
         Queue::Add(add) => added(&new_job(arguments, add)?, &Store::open(&home)?)?,
         Queue::Cancel { job } => {
-            // A home that is not there has no jobs: it is not made for saying so.
+            // A missing data directory has no jobs; do not create it for the answer.
             drop(Store::open_read_only(&home)?);
             said(&Store::open(&home)?.change_job(*job, |job| job.cancel(now()))?)
         }
@@ -104,8 +104,8 @@ fn new_job(arguments: &Arguments, add: &QueueAdd) -> anyhow::Result<NewJob> {
     })
 }
 
-/// Names files and folders so that a worker finds them, wherever it was started. Files that are not there and packages that apt
-/// does not offer are refused; where there is no apt to ask, the worker will find out.
+/// Makes the paths in a name absolute, so that a worker finds them from any directory. Refuses missing files and
+/// packages that apt does not offer; without apt, the worker reports a missing package.
 fn absolute(name: KernelName) -> anyhow::Result<KernelName> {
     if let KernelName::Deb(query) = &name
         && let Err(error) = kernel::offers(query)

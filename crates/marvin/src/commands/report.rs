@@ -1,4 +1,4 @@
-//! `marvin report`: a comparison of runs that are kept.
+//! `marvin report`: compares stored runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -73,7 +73,7 @@ pub(crate) fn report(arguments: &Arguments, command: &Report) -> anyhow::Result<
     Ok(comparison.conclusion().into())
 }
 
-/// Returns how far runs of other kernels lay apart on these machines, by workload.
+/// Returns the noise of other kernels' runs on these machines, by workload.
 fn scatters(arguments: &Arguments, groups: &[Group]) -> anyhow::Result<BTreeMap<String, report::Scatter>> {
     let snapshot = super::history::read(arguments)?;
     let machines: Vec<&MachineId> =
@@ -82,18 +82,18 @@ fn scatters(arguments: &Arguments, groups: &[Group]) -> anyhow::Result<BTreeMap<
     Ok(snapshot.history.scatters(&machines, &builds))
 }
 
-/// Leaves a note with runs that a report refers to them, so that none is ever let go of.
+/// Marks runs as referenced by a report, so that `marvin gc` keeps them.
 pub(crate) fn mention(arguments: &Arguments, comparison: &report::Comparison) {
     let runs: Vec<&RunId> = comparison.kernels().flat_map(|kernel| &kernel.runs).map(|run| &run.id).collect();
     let left = crate::home::store(arguments)
         .and_then(|location| Ok(Store::open(location)?.mention(&runs, &comparison.command)?));
     if let Err(error) = left {
-        // The report is written; who may only read cannot keep others from removing either.
+        // The report is written; without write access, Marvin cannot protect the runs from removal.
         crate::say(&format!("note: cannot mark these runs as referenced: {error:#}"));
     }
 }
 
-/// Returns what monitors copied that is kept with runs of all sides, by what it is about: the first run of each side that has it.
+/// Returns the stored copies of monitors by workload, from the first run of each side that has them.
 fn watched(store: &Store, sides: &[Side<'_>]) -> anyhow::Result<Vec<Monitored>> {
     let heads = heads(&sides.iter().map(|side| (side.build, side.machine)).collect::<Vec<_>>());
     let mut kept: Vec<BTreeMap<String, &RunId>> = Vec::new();
@@ -123,7 +123,8 @@ fn watched(store: &Store, sides: &[Side<'_>]) -> anyhow::Result<Vec<Monitored>> 
     Ok(all)
 }
 
-/// Returns workloads of a suite of ours and, where none are chosen, those of external tools that may have been run with it.
+/// Returns workloads of one of Marvin's suites and, unless some are selected, those of external tools that may have run
+/// with it.
 fn own(suite: &str, arguments: &Arguments, command: &Report) -> anyhow::Result<Vec<Arc<Workload>>> {
     let tools = known_tools(arguments, &command.manifest)?;
     let of_tools = suite == tools.suite().name;
@@ -137,11 +138,11 @@ fn own(suite: &str, arguments: &Arguments, command: &Report) -> anyhow::Result<V
 /// The rows of a report.
 struct Chosen {
     workloads: Vec<Arc<Workload>>,
-    /// Workloads that cannot be rows, for nobody knows which way they are good.
+    /// Workloads that have no row because their direction is unknown.
     without_direction: Vec<String>,
 }
 
-/// Chooses among workloads of another suite: a word is a name or the beginning of one up to a stroke.
+/// Selects workloads of another suite: a word is a name or its beginning up to a slash.
 fn imported(suite: &str, names: &BTreeSet<&str>, command: &Report) -> anyhow::Result<Chosen> {
     let meant = |name: &str, word: &String| {
         name.strip_prefix(word.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -178,7 +179,7 @@ fn imported(suite: &str, names: &BTreeSet<&str>, command: &Report) -> anyhow::Re
     Ok(chosen)
 }
 
-/// The runs of one kernel on one machine, whatever its equipment.
+/// The runs of one kernel on one machine, with any guest config.
 struct Group {
     build: BuildId,
     machines: Vec<Machine>,
@@ -196,8 +197,8 @@ impl Group {
     }
 }
 
-/// Puts runs of the same build and machine together, in the order in which they are named. When all are of one, the
-/// first stands against the rest: a kernel against itself.
+/// Groups runs by build and machine, in the order of their names. If all are of one build, the first run is compared
+/// with the rest: a kernel with itself.
 fn grouped(runs: Vec<Run>, store: &Store) -> anyhow::Result<Vec<Group>> {
     let (mut groups, mut known): (Vec<Group>, Vec<Machine>) = (Vec::new(), Vec::new());
     for run in runs {
@@ -210,7 +211,7 @@ fn grouped(runs: Vec<Run>, store: &Store) -> anyhow::Result<Vec<Group>> {
         }
     }
     for group in &mut groups {
-        // Kin in one order on every side, also where a side has no runs on some of them.
+        // Related machines in the same order on every side, including those without runs.
         let first = group.machines[0].clone();
         group.machines = known.iter().filter(|machine| machine.is_kin(&first)).cloned().collect();
     }

@@ -1,4 +1,4 @@
-//! `marvin run`: one kernel through a suite.
+//! `marvin run`: runs a suite on one kernel.
 
 use std::sync::Arc;
 

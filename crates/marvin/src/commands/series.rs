@@ -1,4 +1,4 @@
-//! `marvin series`: each commit of a series against the one before it, in one table.
+//! `marvin series`: compares each commit of a series with its parent, in one table.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::home::home;
 use crate::progress::Progress;
 use crate::series::{Cell, Row, State, table};
 
-/// Most commits of a series.
+/// Limit on commits of a series.
 const COMMITS_MAX: usize = 500;
 
 pub(crate) fn series(arguments: &Arguments, command: &Series) -> anyhow::Result<Exit> {
@@ -60,7 +60,7 @@ pub(crate) fn series(arguments: &Arguments, command: &Series) -> anyhow::Result<
     Ok(conclusion(&rows))
 }
 
-/// Builds a commit; what does not build is a row of its own. `builds` has those of the commits before that do.
+/// Builds a commit; a failed build gets a row of its own. `builds` has the builds of earlier commits.
 fn built(
     sources: &Sources,
     commit: &str,
@@ -87,7 +87,7 @@ fn built(
     }
 }
 
-/// Measures all different images in one plan, and compares each with the one before it.
+/// Measures all distinct images in one plan, and compares each with the one before it.
 fn fill(
     lab: &Lab,
     command: &Series,

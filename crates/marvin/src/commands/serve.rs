@@ -13,12 +13,12 @@ use crate::exit::{Exit, WrongInput};
 use crate::home::{home, store};
 use crate::say;
 
-/// Where it listens if nobody says so.
+/// The default address.
 const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 
 pub(crate) fn serve(arguments: &Arguments, command: &Serve) -> anyhow::Result<Exit> {
     let location = store(arguments)?;
-    // Before anything is read: who cannot have the address need not wait.
+    // Bind before reading the store: a taken address fails at once.
     let listen = match command.listen {
         Some(listen) => listen,
         None => super::config::site(arguments)?.settings.listen.unwrap_or(USUAL),

@@ -1,4 +1,4 @@
-//! `marvin show`: one run in full, or a raw artefact of it.
+//! `marvin show`: prints one run in full, or one of its artifacts.
 
 use model::RunId;
 use report::render::Shown;
@@ -22,13 +22,13 @@ pub(crate) fn show(arguments: &Arguments, command: &Show) -> anyhow::Result<Exit
         Some(name) if lab::is_dump(name) => {
             return Err(WrongInput(format!("{name} is no text: name a file for it with --output")).into());
         }
-        // A console is the guest's: what is not text in it is shown as such, so that it cannot drive a terminal.
+        // Escape what the guest printed, so that it cannot control a terminal.
         Some(name) => printable(&String::from_utf8_lossy(&store.artefact(&id, name)?)),
         None => {
             let run = store.run(&id)?;
             let (build, machine) = (store.build(&run.build)?, store.machine(&run.machine)?);
             let dumps: Vec<String> = store.artefact_names(&id)?.into_iter().filter(|name| lab::is_dump(name)).collect();
-            // Without their manifests what tools said is shown without units.
+            // Without their manifests, values of tools have no units.
             let tools = known_tools(arguments, &[]).unwrap_or_default();
             let declared = &tools.suite().workloads;
             let shown = Shown { run: &run, build: &build, machine: &machine, declared, dumps: &dumps };

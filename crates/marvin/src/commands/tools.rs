@@ -1,4 +1,4 @@
-//! `marvin tools`: the external tools that there are; and finding them, for the commands that run them.
+//! `marvin tools`: lists external tools; also finds them for other commands.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
@@ -12,14 +12,14 @@ use crate::cli::{Arguments, Tools};
 use crate::exit::{Exit, WrongInput};
 use crate::home::home;
 
-/// Most bytes of a manifest that are read: more than one may have, so that it is refused rather than cut.
+/// Reads at most this many bytes of a manifest: more than the limit, so that a large one is refused and not truncated.
 const MANIFEST_MAX: u64 = 128 << 10;
 
 pub(crate) fn tools(arguments: &Arguments, command: &Tools) -> anyhow::Result<Exit> {
     let answer = Answer::open(None)?;
     let known = known_tools(arguments, &command.manifest)?;
     let packages: Vec<&str> = known.all().filter_map(|tool| tool.packages.first()).map(String::as_str).collect();
-    // A host without apt can list them, and has no versions.
+    // A host without apt can list tools, without their versions.
     let versions = kernel::package_versions(&packages).unwrap_or_default();
     let version = |tool: &model::Tool| versions.get(tool.packages.first()?).map(String::as_str);
     let listed: Vec<ListedTool<'_>> = known.all().map(|tool| ListedTool { tool, version: version(tool) }).collect();
@@ -28,7 +28,7 @@ pub(crate) fn tools(arguments: &Arguments, command: &Tools) -> anyhow::Result<Ex
     Ok(Exit::Fine)
 }
 
-/// Returns the tools that come with Marvin, those of the home, and those of these files.
+/// Returns Marvin's tools, those of the data directory, and those of these manifests.
 pub(crate) fn known_tools(arguments: &Arguments, manifests: &[PathBuf]) -> anyhow::Result<lab::Tools> {
     let mut files = of_home(&home(arguments.home.as_deref())?.join("manifests"))?;
     files.extend(manifests.iter().cloned());
@@ -36,10 +36,10 @@ pub(crate) fn known_tools(arguments: &Arguments, manifests: &[PathBuf]) -> anyho
     lab::Tools::read(&manifests).map_err(|error| WrongInput(error.to_string()).into())
 }
 
-/// The manifests of the home, in the order of their names; none where there is no such folder.
+/// Lists the manifests of the data directory by name; empty if the directory is missing.
 fn of_home(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(folder) {
-        // A home that cannot be is for the lab to complain about.
+        // The lab reports an unusable data directory.
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(Vec::new()),
         entries => entries.with_context(|| format!("cannot read {}", folder.display()))?,
     };

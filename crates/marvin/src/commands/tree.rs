@@ -1,4 +1,4 @@
-//! Which tree `git:` and `patch:` names are of, and how it is configured: a folder, or a tree of marvin.toml by its name.
+//! Selects the tree for `git:` and `patch:` names and its kernel config: a directory, or a tree of marvin.toml by name.
 
 use std::path::{Path, PathBuf};
 
@@ -10,11 +10,11 @@ use super::measure::did_you_mean;
 use crate::cli::{Arguments, SourceWords};
 use crate::exit::WrongInput;
 
-/// What is built where nothing else is said.
+/// The default kernel config.
 const CONFIGURATION: &str = "micro";
 
-/// Returns how sources are built. Without a word about it the tree is the only one of marvin.toml that is a folder, if there is
-/// one; the configuration is that of a tree which is named.
+/// Returns how to build sources. The default tree is the only one of marvin.toml that is a directory; the default
+/// kernel config is that of the named tree.
 pub(crate) fn settings(arguments: &Arguments, words: &SourceWords) -> anyhow::Result<SourceSettings> {
     let (tree, of_tree) = match &words.tree {
         Some(tree) if tree.exists() => (Some(tree.clone()), None),
@@ -31,12 +31,12 @@ pub(crate) fn settings(arguments: &Arguments, words: &SourceWords) -> anyhow::Re
     Ok(SourceSettings { tree, configuration, ..SourceSettings::default() })
 }
 
-/// Returns the kernel tree that the current directory is in.
+/// Returns the kernel tree that contains the current directory.
 pub(crate) fn around() -> Option<PathBuf> {
     kernel_tree(&std::env::current_dir().ok()?).map(Path::to_path_buf)
 }
 
-/// Returns the clone of a kernel that a directory is in. The kernel's top directory has had both files since the first
+/// Returns the kernel clone that contains a directory. The kernel's top directory has had both files since the first
 /// commit of its git history (1da177e4c3f4, `Kbuild` since 2.6.15).
 fn kernel_tree(directory: &Path) -> Option<&Path> {
     let is_top = |top: &&Path| ["Kbuild", "Makefile", ".git"].iter().all(|name| top.join(name).exists());
@@ -62,7 +62,7 @@ fn folder(tree: &WatchedTree) -> anyhow::Result<PathBuf> {
     Err(WrongInput(format!("the [[tree]] {} of marvin.toml {why}, and name the folder with --tree", tree.name)).into())
 }
 
-/// Returns the only folder among the trees of marvin.toml; a file that cannot be read is `marvin config check`'s to say.
+/// Returns the only directory among the trees of marvin.toml; `marvin config check` reports an unreadable file.
 fn only(arguments: &Arguments) -> Option<PathBuf> {
     let trees = site(arguments).ok()?.settings.trees;
     let mut folders = trees.iter().filter_map(|tree| folder(tree).ok());

@@ -1,4 +1,4 @@
-//! `marvin watch`: looks at the trees of marvin.toml, and queues what is not measured yet.
+//! `marvin watch`: checks the trees of marvin.toml, and queues kernels without results.
 
 use std::time::Duration;
 
@@ -14,15 +14,15 @@ use crate::exit::{Exit, WrongInput};
 use crate::home::home;
 use crate::say;
 
-/// Of tags that are no versions so many are named.
+/// Limit on tags listed that are not versions.
 const NAMED_MAX: usize = 8;
 
 pub(crate) fn watch(arguments: &Arguments, command: &Watch) -> anyhow::Result<Exit> {
     loop {
-        // Read each time: what is changed there counts from the next pass on.
+        // Read at each pass, so that changes apply from the next one on.
         let exit = match needed(arguments).and_then(|site| pass(arguments, &site)) {
             Ok(exit) => exit,
-            // Who stays is not sent away by a mistake that will be mended, or a disk that is full for an hour.
+            // With `--every`, continue after an error that may pass, such as a full disk.
             Err(error) if command.every.is_some() => crate::exit::explain(&error),
             Err(error) => return Err(error),
         };
@@ -58,7 +58,7 @@ fn pass(arguments: &Arguments, site: &Site) -> anyhow::Result<Exit> {
     Ok(if silent > 0 { Exit::Lab } else { Exit::Fine })
 }
 
-/// Delivers what is due, and says what did not arrive.
+/// Delivers pending notices, and reports failures.
 pub(crate) fn deliver(store: &Store, site: &Site) -> Result<(), SiteError> {
     for (channel, why) in site::deliver(store, &site.settings, &now)?.failed {
         say(&format!("notify {channel}: {why}; Marvin will retry"));

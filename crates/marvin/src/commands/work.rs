@@ -1,4 +1,4 @@
-//! `marvin work`: the worker of a machine, and the process that does one job of it.
+//! `marvin work`: the worker of a machine, and the process that executes one job.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -22,11 +22,11 @@ use crate::home::{home, open_lab};
 use crate::progress::Progress;
 use crate::say;
 
-/// How long a worker rests after its lab failed.
+/// Pause of a worker after its lab failed.
 const AGAIN: Duration = Duration::from_secs(60);
-/// How often notices are looked for that are due.
+/// Interval between deliveries of notices.
 const COURIER: Duration = Duration::from_secs(5);
-/// How often it is looked whether the courier is still needed.
+/// Interval between checks whether the worker has ended.
 const COURIER_LOOK: Duration = Duration::from_millis(100);
 
 pub(crate) fn work(arguments: &Arguments, command: &Work) -> anyhow::Result<Exit> {
@@ -57,7 +57,7 @@ pub(crate) fn work(arguments: &Arguments, command: &Work) -> anyhow::Result<Exit
         let courier = scope.spawn(|| courier(&home, &site, &ended));
         let worked = loop {
             match worker.work(if command.once { Until::Drained } else { Until::Killed }) {
-                // Who stays is not sent away by a disk that is full for an hour.
+                // Without `--once`, continue after an error that may pass, such as a full disk.
                 Err(error) if !command.once => drop(crate::exit::explain(&error.into())),
                 worked => break worked,
             }
@@ -75,7 +75,7 @@ pub(crate) fn work(arguments: &Arguments, command: &Work) -> anyhow::Result<Exit
     })
 }
 
-/// Returns the command that does a job, without its number.
+/// Returns the command that executes a job, without the job's number.
 fn command_of_job(arguments: &Arguments, home: &std::path::Path) -> anyhow::Result<Vec<std::ffi::OsString>> {
     let program = std::env::current_exe().context("cannot find the path of this program")?;
     let mut words = vec![program.into_os_string(), "--home".into(), home.into()];
@@ -86,7 +86,7 @@ fn command_of_job(arguments: &Arguments, home: &std::path::Path) -> anyhow::Resu
     Ok(words)
 }
 
-/// Delivers notices while jobs are done, whatever is down; once more at the end.
+/// Delivers notices while jobs run, whatever fails, and once more at the end.
 fn courier(home: &std::path::Path, site: &Site, ended: &AtomicBool) {
     let mut last = false;
     loop {
@@ -120,7 +120,7 @@ fn told(event: &WorkEvent) -> String {
     }
 }
 
-/// What came of a job, in the line that the worker reads.
+/// The outcome of a job, in the line that the worker reads.
 enum Came {
     Done,
     Busy,
@@ -156,9 +156,9 @@ fn done(arguments: &Arguments, job: &QueuedJob) -> anyhow::Result<Came> {
     let work = &job.new.work;
     let Chosen { suite, workloads, tools } = choose(known_tools(arguments, &[])?, &work.suite, &work.workloads)?;
     let sources = sources(&site(arguments)?, job, &home)?;
-    // In the home, as the queue is.
+    // In the data directory, as the queue is.
     let lab = open_lab(arguments, LabSettings { tools, sources, ..LabSettings::default() })?;
-    // Lines, as they go into the job's log.
+    // Lines, for the job's log.
     let progress = Progress::Lines(std::sync::Mutex::default());
     let build = super::measure::build(&lab, &work.kernel, &progress)?;
     super::measure::prepare(&lab, &workloads, &progress)?;
@@ -175,7 +175,7 @@ fn done(arguments: &Arguments, job: &QueuedJob) -> anyhow::Result<Came> {
     Ok(came_of(&build.version, &runs))
 }
 
-/// Says what runs of a kernel came to: one that does not get as far as a workload cannot be measured at all.
+/// Sums up the runs of a kernel: without any completed workload it cannot be measured.
 fn came_of(version: &str, runs: &[Run]) -> Came {
     let of_run = |run: &Run| run.results.clone().into_iter();
     let failures = runs.iter().flat_map(of_run).filter_map(|result| match result.outcome {
@@ -194,7 +194,7 @@ fn came_of(version: &str, runs: &[Run]) -> Came {
     if failed.is_empty() { Came::Done } else { Came::WorkloadsFailed(format!("failed: {}", failed.join("; "))) }
 }
 
-/// Returns how the kernel of a job is built, with its tree at hand.
+/// Returns how to build a job's kernel, and fetches its tree.
 fn sources(site: &Site, job: &QueuedJob, home: &std::path::Path) -> anyhow::Result<SourceSettings> {
     let work = &job.new.work;
     let configuration = Configuration::named(&work.config)?;

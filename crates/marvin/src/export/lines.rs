@@ -2,7 +2,7 @@
 
 use super::{Column, Table, Value};
 
-/// Renders a table as CSV with a line of names. Nothing is an empty field, an empty text a quoted one.
+/// Renders a table as CSV with a header line. A missing value is an empty field, an empty text a quoted one.
 pub(crate) fn csv(table: &Table) -> String {
     let names: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
     let mut text = names.join(",") + "\n";
@@ -20,7 +20,7 @@ fn field(value: &Value) -> String {
         Value::Text(words) => quoted(words),
         Value::Whole(number) => number.to_string(),
         Value::Unsigned(number) => number.to_string(),
-        // As short as it can be read back to the same bits.
+        // The shortest form that parses to the same bits.
         Value::Number(number) => number.to_string(),
     }
 }
@@ -32,7 +32,7 @@ fn quoted(words: &str) -> String {
     words.to_owned()
 }
 
-/// Renders a table as JSON, a row a line, every column in every row. JSON has no word for what is not a finite number: null.
+/// Renders a table as JSON, one row a line, with every column in every row. Numbers that are not finite become null.
 pub(crate) fn json_lines(table: &Table) -> String {
     let mut text = String::new();
     for row in &table.rows {

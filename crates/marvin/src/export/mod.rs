@@ -1,6 +1,6 @@
-//! What is kept, as tables for notebooks: columns with their types and units, one row for each run, result or sample.
+//! Stored results as tables for notebooks: columns with types and units, one row for each run, result or sample.
 //!
-//! `docs/export.md` has the columns for people; a test holds it to these.
+//! `docs/export.md` documents the columns; a test compares it with them.
 
 mod lines;
 mod parquet;
@@ -11,7 +11,7 @@ pub(crate) use parquet::parquet;
 use model::{MachineKind, Outcome, Region, Run, WorkloadResult};
 use report::{Scale, run_value, value_unit};
 
-/// What a column holds.
+/// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// UTF-8.
@@ -25,7 +25,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Returns the word for it.
+    /// Returns the type's name.
     #[cfg(test)]
     fn word(self) -> &'static str {
         match self {
@@ -42,11 +42,11 @@ impl Kind {
 pub(crate) struct Column {
     /// Its name.
     pub(crate) name: &'static str,
-    /// What it holds.
+    /// Its type.
     pub(crate) kind: Kind,
     /// Whether every row has a value.
     pub(crate) is_required: bool,
-    /// The unit of its values, or what they are.
+    /// The unit of its values, or their meaning.
     pub(crate) unit: &'static str,
 }
 
@@ -67,7 +67,7 @@ pub(crate) struct Table {
     pub(crate) rows: Vec<Vec<Value>>,
 }
 
-/// What a row is of.
+/// The content of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Rows {
     /// A run
@@ -78,7 +78,7 @@ pub(crate) enum Rows {
     Samples,
 }
 
-/// A run with what it ran on.
+/// A run with its kernel and machine.
 #[derive(Debug)]
 pub(crate) struct Exported {
     pub(crate) run: Run,
@@ -154,7 +154,7 @@ pub(crate) fn columns(rows: Rows) -> Vec<Column> {
     parts.concat()
 }
 
-/// Makes a table of runs; of their workloads only those that fit.
+/// Makes a table of runs with the workloads that `fits` accepts.
 pub(crate) fn table(runs: &[Exported], rows: Rows, fits: impl Fn(&str) -> bool) -> Table {
     let mut table = Table { columns: columns(rows), rows: Vec::new() };
     let fits = &fits;
@@ -255,7 +255,7 @@ pub(crate) mod tests {
 
     use super::{Exported, Rows, Table, columns, csv, json_lines, table};
 
-    /// Two runs with everything that is hard to write.
+    /// Two runs with values that are hard to write.
     pub(crate) fn runs() -> Vec<Exported> {
         let result = |workload: &str, outcome, samples: Vec<f64>| WorkloadResult {
             workload: workload.to_owned(),

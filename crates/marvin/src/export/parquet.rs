@@ -1,8 +1,9 @@
-//! Tables as Parquet, as little of it as every reader knows: one data page (version 1) for each column of a row group, values
-//! plain, compressed with zstd, and the metadata in Thrift's compact protocol.
+//! Tables as Parquet, in the subset that every reader knows: one data page (version 1) for each column of a row group,
+//! values plain, compressed with zstd, and the metadata in Thrift's compact protocol.
 //!
-//! Written after the specification in apache/parquet-format (`README.md`, `Encodings.md`, `src/main/thrift/parquet.thrift`)
-//! and apache/thrift (`doc/specs/thrift-compact-protocol.md`). The crate `parquet` would bring many others.
+//! Written after the specification in apache/parquet-format (`README.md`, `Encodings.md`,
+//! `src/main/thrift/parquet.thrift`) and apache/thrift (`doc/specs/thrift-compact-protocol.md`). The crate `parquet`
+//! would bring many dependencies.
 
 use super::{Column, Kind, Table, Value};
 
@@ -11,10 +12,10 @@ const MAGIC: &[u8; 4] = b"PAR1";
 /// Rows of a row group: its columns are in memory one at a time.
 const GROUP: usize = 100_000;
 
-/// zstd's own choice.
+/// zstd's default.
 const LEVEL: i32 = 3;
 
-/// Of `parquet.thrift`: physical types, repetitions, what a type stands for, encodings, the codec, the kind of page.
+/// From `parquet.thrift`: physical types, repetitions, converted types, encodings, the codec, the type of page.
 const INT64: i64 = 2;
 const DOUBLE: i64 = 5;
 const BYTE_ARRAY: i64 = 6;
@@ -37,15 +38,14 @@ const STRUCT: u8 = 12;
 /// A column of a row group, written.
 struct Chunk {
     offset: usize,
-    /// Bytes with the page's head, as they are and uncompressed.
+    /// Bytes with the page's header, compressed and uncompressed.
     sizes: [usize; 2],
     values: usize,
 }
 
-/// Renders a table as Parquet. Units are in the file's metadata, as `unit.COLUMN`.
+/// Renders a table as Parquet. The file's metadata has the units as `unit.COLUMN`.
 ///
-/// # Errors
-/// When zstd fails.
+/// # Errors If zstd fails.
 pub(crate) fn parquet(table: &Table) -> std::io::Result<Vec<u8>> {
     let mut file = MAGIC.to_vec();
     let mut groups = Vec::new();
@@ -105,7 +105,7 @@ fn plain(page: &mut Vec<u8>, value: &Value) {
     }
 }
 
-/// Says which values are there: runs of equal levels, each its length doubled and then the level (`Encodings.md`, RLE).
+/// Encodes which values exist: runs of equal levels, each as its doubled length and the level (`Encodings.md`, RLE).
 fn levels(values: &[&Value]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for run in values.chunk_by(|a, b| (**a == Value::None) == (**b == Value::None)) {
@@ -187,7 +187,7 @@ fn unit(column: &Column) -> Vec<u8> {
     pair.end()
 }
 
-/// A structure of Thrift's compact protocol, field by field in rising order.
+/// A structure of Thrift's compact protocol; fields in ascending order.
 #[derive(Default)]
 struct Thrift {
     bytes: Vec<u8>,
@@ -195,7 +195,7 @@ struct Thrift {
 }
 
 impl Thrift {
-    /// Begins a field. The numbers of ours are less than 16 apart, so one byte says both.
+    /// Begins a field. Field numbers here are less than 16 apart, so one byte holds both.
     fn field(&mut self, number: u8, kind: u8) {
         self.bytes.push((number - self.last) << 4 | kind);
         self.last = number;

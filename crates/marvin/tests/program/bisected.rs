@@ -1,4 +1,5 @@
-//! Bisections from the command line to the report, with a make-believe source of two real kernels; `real_source` has a real one.
+//! Bisections from the command line to the report, with fake sources that yield two real kernels; `real_source` has a
+//! real one.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +9,7 @@ use crate::fresh::{Fresh, fresh};
 use crate::interrupted::{machines_of, until};
 use crate::{images, marvin, shown, told};
 
-/// A tree whose kernels are images that are there already: `choice` names one.
+/// A tree whose kernels are existing images: `choice` names one.
 const MAKEFILE: &str = "tinyconfig olddefconfig:\n\t@touch $(O)/.config\n\
     vmlinux:\n\t@cp \"$$(cat choice)\" $(O)/vmlinux\n\t@echo $(CURDIR)/mm/memory.c >$(O)/.memory.o.cmd\n";
 
@@ -44,7 +45,7 @@ impl Tree {
         self.git(&["rev-parse", "HEAD"])
     }
 
-    /// Writes a file that is not committed yet.
+    /// Writes a file without committing it.
     pub(crate) fn file(&self, file: &str, content: &str) {
         let path = self.folder.join(file);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -56,7 +57,7 @@ impl Tree {
     }
 }
 
-/// Returns how many commits the logs of a home's bisections have.
+/// Returns how many commits the bisection logs of a data directory have.
 fn measured(home: &Path) -> usize {
     let logs = fs::read_dir(home.join("bisections")).into_iter().flatten();
     let texts = logs.map(|log| fs::read_to_string(log.unwrap().path()).unwrap_or_default());
@@ -83,7 +84,7 @@ fn a_regression_is_bisected_from_the_command_line_to_the_mail() {
     let bisect = ["bisect", "good", "main", "--tree", &tree.name(), "--workload", "fault-anon", "--seeds", "1"];
     let plan = told(&home, &[&bisect[..], &["--dry-run"]].concat());
     assert!(plan.starts_with("exit 0") && plan.contains("9 commits, 0 of them merges; 9 on the trunk"), "{plan}");
-    // Killed when a commit was measured: it goes on from there.
+    // Killed after the first measurement: the next attempt continues from there.
     let mut first = marvin(&home).args(bisect).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     until("a commit is measured", || measured(&home) > 0);
     first.kill().unwrap();
@@ -103,7 +104,7 @@ fn a_regression_is_bisected_from_the_command_line_to_the_mail() {
         "{mail}"
     );
     assert!(mail.ends_with(&format!("#regzbot introduced: {short}\n")), "{mail}");
-    // What is known is not measured again, and the answer is the same.
+    // Known commits are not measured again, and the answer is the same.
     let again = told(&home, &bisect);
     assert!(again.contains("commits were measured before") && !again.contains("next is"), "{again}");
     assert_eq!(again.split("-- err").next(), said.split("-- err").next());

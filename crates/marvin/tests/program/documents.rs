@@ -1,4 +1,4 @@
-//! Documents that are made from definitions are those that the definitions make.
+//! Generated documents are equal to what the program generates.
 
 use crate::fresh::fresh;
 use crate::{marvin, told};

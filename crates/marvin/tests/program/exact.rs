@@ -1,4 +1,4 @@
-//! The promise: the same kernel gives the same numbers, another gives other ones, and the report says so.
+//! The same kernel gives the same numbers, another kernel gives others, and the report says so.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -60,7 +60,7 @@ fn two_releases_differ_and_every_rendering_says_so() {
     };
     let headline = "0 better, 1 worse, 1 same, 0 unclear";
     let text = compare("text");
-    // What the user typed, such as a path, is never cut.
+    // User input, such as a path, is never cut.
     let wide = text.lines().filter(|line| line.chars().count() > 80 && !line.contains("path:"));
     assert_eq!(wide.collect::<Vec<_>>(), Vec::<&str>::new());
     assert!(text.lines().next().unwrap().contains(headline) || text.replace('\n', " ").contains(headline), "{text}");

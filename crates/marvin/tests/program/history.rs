@@ -1,4 +1,4 @@
-//! Histories, alerts and the dashboard over a home with runs that nobody had to wait for.
+//! Histories, alerts and the dashboard on a store with prepared runs.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -14,7 +14,7 @@ use store::Store;
 use crate::fresh::{Fresh, fresh};
 use crate::{marvin, told};
 
-/// A home in which faults cost more since 6.12.100.
+/// A data directory in which faults cost more since 6.12.100.
 fn lab(name: &str) -> Fresh {
     let home = fresh(name);
     std::fs::create_dir_all(&home).unwrap();
@@ -82,7 +82,7 @@ fn what_got_worse_is_told_decided_and_quiet_then() {
         &["alerts", "--open"],
     ] {
         let told = told(&home, arguments);
-        // When it was decided is no matter here.
+        // The time of the decision varies.
         let told = told.split_inclusive('\n').map(|line| match line.split_once("apparent (") {
             Some((before, rest)) => format!("{before}apparent (DATE{}", &rest[20..]),
             None => line.to_owned(),
@@ -145,7 +145,7 @@ fn the_dashboard_is_written_and_served() {
     assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.contains("Since 6.12.100"), "{answer}");
 }
 
-/// Measures one workload more, on each of the lab's kernels, as a tool would: the last kernel's runs are in another unit.
+/// Measures one more workload on each of the kernels, as a tool would: the last kernel's runs have another unit.
 fn with_a_changed_metric(store: &Store) {
     for (n, unit, value) in [(0_u64, "GB/s", 5.0), (1, "GB/s", 5.1), (2, "MB/s", 5200.0)] {
         let declared =
@@ -215,7 +215,7 @@ fn a_token_in_an_address_is_never_logged() {
     }
 }
 
-/// Returns all files of a folder.
+/// Returns all files of a directory.
 fn walk(folder: &Path) -> Vec<std::path::PathBuf> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {

@@ -1,4 +1,4 @@
-//! Results of other suites: small trees, made by hand after the layouts of MMTests and LKP-tests.
+//! Results of other suites: small trees written by hand in the layouts of MMTests and LKP-tests.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -20,7 +20,7 @@ fn put(folder: &Path, path: &str, text: &str) {
     }
 }
 
-/// A run of MMTests on a kernel, which takes `seconds` to build another.
+/// A run of MMTests on a kernel, which takes `seconds` to build another kernel.
 fn run(log: &Path, name: &str, iteration: u32, seconds: f64) {
     let top = log.join(format!("{name}/iter-{iteration}"));
     let begun = 1_700_000_000 + iteration * 1000;
@@ -58,7 +58,7 @@ fn log() -> Fresh {
     log
 }
 
-/// The ids of runs, as the list of an import begins with them.
+/// Returns the ids of runs in the output of an import.
 fn ids(said: &str) -> Vec<String> {
     said.lines()
         .filter_map(|line| line.split(' ').next().filter(|word| word.starts_with("run_")))
@@ -190,7 +190,7 @@ fn imported_runs_have_a_history_pages_and_verdicts_that_say_how_sure_they_are() 
         run(&log, "6.6-vanilla", iteration, 40.1 + more);
         run(&log, "6.12-vanilla", iteration, 50.0 + more);
     }
-    // One boot only: rated by what the others taught of this machine.
+    // One boot only: uses the noise learned from other kernels on this machine.
     run(&log, "6.13-vanilla", 0, 50.1);
     let said = told(&home, &["import", "mmtests", &log.display().to_string()]);
     let all = ids(&said);

@@ -1,4 +1,4 @@
-//! Killed at any moment: complete runs are kept, the next call goes on from there, and nothing runs on.
+//! Killed at any moment: complete runs are stored, the next call continues from there, and no process survives.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::fresh::fresh;
 use crate::{marvin, names, shown, told};
 
-/// Polls until something is true; a test that waits for ever tells nobody anything.
+/// Polls until a condition holds, and fails after a deadline.
 pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     for _ in 0..1200 {
         if is_so() {
@@ -17,7 +17,7 @@ pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     panic!("not within two minutes: {what}");
 }
 
-/// Machines that work in a home: QEMU's working folder is a scratch folder there.
+/// Counts the running machines of a data directory: QEMU's working directory is a scratch directory there.
 pub(crate) fn machines_of(home: &std::path::Path) -> usize {
     std::fs::read_dir("/proc")
         .unwrap()

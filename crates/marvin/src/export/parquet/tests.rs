@@ -1,4 +1,5 @@
-//! What was written is read back, by a reader of its own: Thrift without knowing the fields, pages as the metadata says.
+//! Reads written files back with an independent reader: Thrift without knowledge of the fields, pages as the metadata
+//! describes them.
 
 use std::collections::BTreeMap;
 
@@ -140,7 +141,7 @@ fn column(file: &[u8], chunk: &Seen, column: &Column) -> Vec<Value> {
     values
 }
 
-/// Reads a file that was written of a table with these columns.
+/// Reads a file written from a table with these columns.
 fn read(file: &[u8], columns: &[Column]) -> Vec<Vec<Value>> {
     let metadata = metadata(file);
     let names: Vec<&str> = metadata.at(2).list()[1..].iter().map(|element| element.at(4).text()).collect();
@@ -157,7 +158,7 @@ fn read(file: &[u8], columns: &[Column]) -> Vec<Vec<Value>> {
     rows
 }
 
-/// NaN is not equal to itself; everything else is.
+/// NaN does not equal itself; compare as text.
 fn shown(rows: &[Vec<Value>]) -> String {
     format!("{rows:?}")
 }
