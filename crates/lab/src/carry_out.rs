@@ -196,7 +196,8 @@ fn times(store: &Store, counts: &dyn Fn(&RunSummary) -> bool) -> Result<Times, L
 /// Estimates how long one kernel takes that boots for each replicate, from runs on any machine; without a store, from
 /// defaults.
 ///
-/// # Errors If the store cannot be read.
+/// # Errors
+/// If the store cannot be read.
 pub fn expected(
     store: Option<&Store>,
     workload: &Workload,

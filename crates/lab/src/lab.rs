@@ -129,7 +129,8 @@ fn counts_agree(profile: &Profile, run: &Run, workload: &str) -> bool {
 impl Lab {
     /// Opens the lab of a data directory, an absolute path, and creates the directory if needed.
     ///
-    /// # Errors If the directory cannot be used, another process measures in it, or no machine is usable.
+    /// # Errors
+    /// If the directory cannot be used, another process measures in it, or no machine is usable.
     pub fn open(home: &Path, settings: LabSettings) -> Result<Self, LabError> {
         let LabSettings { store, machine, qemu, programs, snapshots, limits, tools, sources } = settings;
         let lock = HomeLock::acquire(home)?;
@@ -156,7 +157,8 @@ impl Lab {
     /// Makes the guest images of workloads, or finds them in the data directory. Call it before using their machines;
     /// otherwise, or if an image cannot be made from its manifest, the workloads' outcome says so.
     ///
-    /// # Errors If packages cannot be fetched or the data directory cannot be written.
+    /// # Errors
+    /// If packages cannot be fetched or the data directory cannot be written.
     pub fn prepare(&self, workloads: &[Arc<Workload>], notify: &dyn Fn(Step)) -> Result<(), LabError> {
         self.fleet.add_images(images(&self.tools, workloads, &self.home, &self.cache, notify)?);
         Ok(())
@@ -170,7 +172,8 @@ impl Lab {
 
     /// Returns the machines for these workloads: one per guest config, in the workloads' order.
     ///
-    /// # Errors If a machine cannot be prepared.
+    /// # Errors
+    /// If a machine cannot be prepared.
     pub fn machines(&self, workloads: &[Arc<Workload>]) -> Result<Vec<Machine>, LabError> {
         let machine = |equipment| Ok(self.fleet.machine(&equipment)?.identity().clone());
         equipments(workloads).into_iter().map(machine).collect()
@@ -182,21 +185,24 @@ impl Lab {
 
     /// Returns the sources of the tree in the settings.
     ///
-    /// # Errors If the settings name no tree, or it is no git repository.
+    /// # Errors
+    /// If the settings name no tree, or it is no git repository.
     pub fn sources(&self) -> Result<Sources, LabError> {
         Ok(Sources::open(&self.cache)?)
     }
 
     /// Checks that a kernel name refers to a kernel, without fetching or building it.
     ///
-    /// # Errors If it does not, or the check fails.
+    /// # Errors
+    /// If it does not, or the check fails.
     pub fn check(&self, name: &KernelName) -> Result<(), LabError> {
         Ok(self.cache.check(name)?)
     }
 
     /// Returns the build of a kernel name and records that the name refers to it now.
     ///
-    /// # Errors If there is none, or it cannot be fetched.
+    /// # Errors
+    /// If there is none, or it cannot be fetched.
     pub fn build(&self, name: &KernelName, notify: &dyn Fn(Step)) -> Result<Build, LabError> {
         let build = self.cache.resolve(name, notify)?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
@@ -208,7 +214,8 @@ impl Lab {
 
     /// Executes a plan and returns the runs of each side.
     ///
-    /// # Errors If the lab fails; complete runs are stored, and the same plan continues from there.
+    /// # Errors
+    /// If the lab fails; complete runs are stored, and the same plan continues from there.
     pub fn carry_out(&self, plan: &Plan<'_>, notify: &(dyn Fn(Event) + Sync)) -> Result<Vec<Vec<Run>>, LabError> {
         carry_out(
             plan,
@@ -218,7 +225,8 @@ impl Lab {
 
     /// Returns the profile of a workload in a run, if it was counted.
     ///
-    /// # Errors If the profile is damaged, of another version, or contradicts the run's result.
+    /// # Errors
+    /// If the profile is damaged, of another version, or contradicts the run's result.
     pub fn profile(&self, run: &RunId, workload: &str) -> Result<Option<Profile>, LabError> {
         let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         let name = format!("{workload}.profile");
@@ -238,7 +246,8 @@ impl Lab {
 
     /// Returns the names of a run's artifacts with memory of kernels that died.
     ///
-    /// # Errors If the store fails.
+    /// # Errors
+    /// If the store fails.
     pub fn dumps(&self, run: &RunId) -> Result<Vec<String>, LabError> {
         let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(store.artefact_names(run)?.into_iter().filter(|name| is_dump(name)).collect())
@@ -246,7 +255,8 @@ impl Lab {
 
     /// Returns an artifact of a run.
     ///
-    /// # Errors If there is none, or the store fails.
+    /// # Errors
+    /// If there is none, or the store fails.
     pub fn artefact(&self, run: &RunId, name: &str) -> Result<Vec<u8>, LabError> {
         Ok(self.store.lock().unwrap_or_else(PoisonError::into_inner).artefact(run, name)?)
     }
@@ -254,7 +264,8 @@ impl Lab {
     /// Runs a workload again and follows its calls; stores nothing. Refuses a profile that differs from the stored one:
     /// the guest must repeat what it did during the measurement.
     ///
-    /// # Errors If the lab fails. The inner error says why there is no call tree.
+    /// # Errors
+    /// If the lab fails. The inner error says why there is no call tree.
     pub fn follow_calls(&self, of: Measurement<'_>, kept: &Profile) -> Result<Result<Followed, String>, LabError> {
         let followed = self.again(of, |can| can.calls, |on, named| calls(on, of.workload, named))?;
         Ok(followed.and_then(|Calls { profile, tree, expanded }| {
@@ -266,7 +277,8 @@ impl Lab {
     /// Runs a workload again on a simulated processor; stores nothing. Refuses a profile that differs from the stored
     /// one.
     ///
-    /// # Errors If the lab fails. The inner error says why there is no model.
+    /// # Errors
+    /// If the lab fails. The inner error says why there is no model.
     pub fn simulate(
         &self,
         of: Measurement<'_>,
@@ -283,7 +295,8 @@ impl Lab {
     /// Runs a workload and copies the kernel's counters before and after it, and every `interval_ms` milliseconds of
     /// guest time if that is not 0. This is a run of its own, so that measurements have no monitors; it stores nothing.
     ///
-    /// # Errors If the lab fails. The inner error says why there are no copies.
+    /// # Errors
+    /// If the lab fails. The inner error says why there are no copies.
     pub fn observe(&self, of: Measurement<'_>, interval_ms: u64) -> Result<Result<Observation, String>, LabError> {
         Ok(self.copies(of, interval_ms)?.map(|copies| ingest::observation(&copies)))
     }
@@ -291,7 +304,8 @@ impl Lab {
     /// Does the same as [`Lab::observe`] for a workload of a stored run, and stores the copies with the run; stored
     /// copies are reused.
     ///
-    /// # Errors If the lab fails, or the stored copies are damaged.
+    /// # Errors
+    /// If the lab fails, or the stored copies are damaged.
     pub fn watch(
         &self,
         run: &RunId,
@@ -375,7 +389,8 @@ impl Lab {
     /// Boots a build on the machine of a workload, has the agent execute a task, and returns what it sent; the inner
     /// error says why it could not. Stores nothing.
     ///
-    /// # Errors If the lab fails.
+    /// # Errors
+    /// If the lab fails.
     pub fn run_task(&self, of: Measurement<'_>, task: Task) -> Result<Result<Vec<Frame>, String>, LabError> {
         self.booted(of, |on| {
             let stream = on.booted.run(&on.plain_job(task), Observe::Nothing)?.stream;

@@ -18,14 +18,16 @@ fn equipment(memory_mib: u32) -> Equipment {
 impl Lab {
     /// Returns the machine for the experiment on reverse mappings.
     ///
-    /// # Errors If the machine cannot be prepared.
+    /// # Errors
+    /// If the machine cannot be prepared.
     pub fn rmap_machine(&self, memory_mib: u32) -> Result<Machine, LabError> {
         Ok(self.fleet().machine(&equipment(memory_mib))?.identity().clone())
     }
 
     /// Measures one cell of the experiment on reverse mappings with a seed, in a guest of `memory_mib` MiB.
     ///
-    /// # Errors If the lab fails. A kernel's failure is a result.
+    /// # Errors
+    /// If the lab fails. A kernel's failure is a result.
     pub fn rmap(&self, build: &Build, seed: u64, memory_mib: u32, cell: RmapCell) -> Result<RmapOutcome, LabError> {
         let berth = self.fleet().berth(build, &equipment(memory_mib))?;
         let booted = match berth.boot(build, seed)? {

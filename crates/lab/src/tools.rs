@@ -67,7 +67,8 @@ impl Tools {
     /// Reads Marvin's manifests and others, given as file names and contents. A tool with the name of one of Marvin's
     /// replaces it.
     ///
-    /// # Errors If a manifest is invalid, or a name is taken.
+    /// # Errors
+    /// If a manifest is invalid, or a name is taken.
     pub fn read(manifests: &[(String, String)]) -> Result<Self, ToolsError> {
         let shipped = SHIPPED.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
         let mut tools: Vec<(String, Tool)> = Vec::new();
@@ -197,7 +198,8 @@ pub(crate) type Images = BTreeMap<String, Result<PathBuf, String>>;
 
 /// Makes the images of workloads, or finds them in the data directory.
 ///
-/// # Errors If the lab fails. A manifest that names an unknown package is no failure of the lab.
+/// # Errors
+/// If the lab fails. A manifest that names an unknown package is no failure of the lab.
 pub(crate) fn images(
     tools: &Tools,
     workloads: &[Arc<Workload>],
@@ -256,7 +258,8 @@ fn image(tool: &Tool, home: &Path, cache: &BuildCache, notify: &dyn Fn(Step)) ->
 
 /// Checks that a guest's memory can hold an archive of files.
 ///
-/// # Errors If it cannot; the text says how much it needs.
+/// # Errors
+/// If it cannot; the text says how much it needs.
 pub(crate) fn fits(bytes: u64, memory_mib: u32) -> Result<(), String> {
     // While the kernel unpacks the archive it holds both copies. The root filesystem takes at most half of the memory:
     // shmem_default_max_blocks() of mm/shmem.c.

@@ -22,18 +22,21 @@ pub trait Backend: fmt::Debug + Send + Sync {
 
     /// Returns this machine with another guest config and, if given, an archive of files: another machine.
     ///
-    /// # Errors If it cannot be prepared.
+    /// # Errors
+    /// If it cannot be prepared.
     fn equipped(&self, equipment: &Equipment, files: Option<&Path>) -> Result<Arc<dyn Backend>, MachineError>;
 
     /// Boots a build up to the point where jobs start. A replicate is one boot; on a deterministic machine, equal
     /// replicates are equal boots.
     ///
-    /// # Errors If the lab fails.
+    /// # Errors
+    /// If the lab fails.
     fn boot(self: Arc<Self>, guest: &Guest<'_>, replicate: u64) -> Result<Boot, MachineError>;
 
     /// Boots a build again that failed to boot, to dump its kernel's memory; `None` if it does not die this time.
     ///
-    /// # Errors If the lab fails.
+    /// # Errors
+    /// If the lab fails.
     fn boot_to_death(&self, _: &Guest<'_>, _replicate: u64) -> Result<Option<DeadMemory>, MachineError> {
         Ok(None)
     }
@@ -48,19 +51,22 @@ pub trait Booted: fmt::Debug + Send + Sync {
 
     /// Executes one job.
     ///
-    /// # Errors If the lab fails.
+    /// # Errors
+    /// If the lab fails.
     fn run(&self, job: &Job, observe: Observe<'_>) -> Result<JobEnd, MachineError>;
 
     /// Executes a job again during which the kernel died, to dump its memory; `None` if it does not die this time.
     ///
-    /// # Errors If the lab fails.
+    /// # Errors
+    /// If the lab fails.
     fn run_to_death(&self, _: &Job) -> Result<Option<DeadMemory>, MachineError> {
         Ok(None)
     }
 
     /// Releases the machine in its state before the boot.
     ///
-    /// # Errors If the lab fails.
+    /// # Errors
+    /// If the lab fails.
     fn release(self: Box<Self>) -> Result<(), MachineError> {
         Ok(())
     }

@@ -27,7 +27,8 @@ pub use initrd::{InitrdFile, Programs, initrd_of};
 
 /// Opens the machine with these settings. There is one kind so far, the exact machine.
 ///
-/// # Errors If no QEMU is usable or the data directory cannot be written.
+/// # Errors
+/// If no QEMU is usable or the data directory cannot be written.
 pub fn open(settings: Settings) -> Result<Arc<dyn Backend>, MachineError> {
     Ok(Arc::new(exact::Exact::open(settings)?))
 }

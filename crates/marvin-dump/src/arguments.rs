@@ -1,4 +1,4 @@
-//! The command line: long options of our own, and makedumpfile's options that scripts use, with the same meaning.
+//! The command line: Marvin's own long options, and makedumpfile's options that scripts use, with the same meaning.
 
 use std::path::PathBuf;
 
@@ -55,7 +55,7 @@ pub enum Command {
     Experiment(Experiment),
 }
 
-/// A dump to look at.
+/// A dump to read.
 #[derive(Debug, Args)]
 pub struct Look {
     /// Dump; several files for a split set
@@ -72,7 +72,7 @@ pub struct Look {
     pub vmcoreinfo: Option<PathBuf>,
 }
 
-/// How pages are compressed.
+/// Page compression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Compression {
     /// Best ratio for its time
@@ -87,7 +87,7 @@ pub enum Compression {
     None,
 }
 
-/// How the dump is read.
+/// Method of reading the dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Access {
     /// The faster one on this host
@@ -233,7 +233,7 @@ pub(crate) fn level(text: &str) -> Result<Level, String> {
     text.parse().ok().and_then(Level::new).ok_or_else(|| "levels are 0 to 31".to_owned())
 }
 
-/// Reads a number of bytes: `64M`.
+/// Parses a number of bytes: `64M`.
 fn bytes(text: &str) -> Result<u64, String> {
     let (digits, shift) = match text.as_bytes().last() {
         Some(b'k' | b'K') => (&text[..text.len() - 1], 10),

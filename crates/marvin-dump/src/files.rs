@@ -1,4 +1,4 @@
-//! Checks of the files that are named, before any of them is touched: what is written must be nothing that is read.
+//! Checks all named files before use: no output may be an input.
 
 use std::fs::{File, Metadata};
 use std::io::Read;
@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 
 use vmcore::DumpError;
 
-/// Most bytes of a VMCOREINFO text that is given: the kernel has a page for it.
+/// Size limit of a given VMCOREINFO text [bytes]: the kernel has a page for it.
 const NOTE_MAX: u64 = 1 << 20;
-/// What a redirected standard input is.
+/// The path of standard input.
 const STANDARD_INPUT: &str = "/dev/stdin";
 
-/// Refuses outputs that are an input, by whatever name, or one another, or a disk; and inputs that have no offsets.
+/// Refuses outputs that are an input under any name, equal to another output, or a disk; and inputs without offsets.
 ///
 /// # Errors
-/// When there is one, by its name.
+/// If there is one; names it.
 pub(super) fn check(inputs: &[&Path], outputs: &[PathBuf]) -> Result<(), DumpError> {
     let read: Vec<(&Path, Metadata)> = inputs.iter().filter_map(|path| Some((*path, path.metadata().ok()?))).collect();
     let stream = |(_, data): &&(&Path, Metadata)| data.file_type().is_fifo() || data.file_type().is_socket();
@@ -27,7 +27,7 @@ pub(super) fn check(inputs: &[&Path], outputs: &[PathBuf]) -> Result<(), DumpErr
     }
     let mut written: Vec<(&Path, Metadata)> = Vec::new();
     for path in outputs {
-        // What is not there yet is no other file.
+        // A file that does not exist yet cannot be an input.
         let Ok(data) = path.metadata() else { continue };
         if data.file_type().is_fifo() || data.file_type().is_socket() {
             return usage(format!(
@@ -51,10 +51,10 @@ pub(super) fn check(inputs: &[&Path], outputs: &[PathBuf]) -> Result<(), DumpErr
     twice.map_or(Ok(()), |(_, path)| usage(format!("{} is named twice as a file to write", path.display())))
 }
 
-/// Refuses an output that standard input is read from.
+/// Refuses an output that is also standard input.
 ///
 /// # Errors
-/// When it is.
+/// If it is.
 pub(super) fn check_stream(output: &Path) -> Result<(), DumpError> {
     let path = Path::new(STANDARD_INPUT);
     let is_file = path.metadata().is_ok_and(|data| data.is_file());
@@ -65,7 +65,7 @@ pub(super) fn check_stream(output: &Path) -> Result<(), DumpError> {
 /// Reads a VMCOREINFO text.
 ///
 /// # Errors
-/// When it cannot be read, or is larger than any.
+/// If it cannot be read or is too large.
 pub(super) fn note(path: &Path) -> Result<Vec<u8>, DumpError> {
     let mut text = Vec::new();
     let file = File::open(path).map_err(DumpError::reading(path, 0))?;
@@ -76,10 +76,10 @@ pub(super) fn note(path: &Path) -> Result<Vec<u8>, DumpError> {
     Ok(text)
 }
 
-/// Reads a file that says what to erase.
+/// Reads a file with data to erase.
 ///
 /// # Errors
-/// When it cannot be read, is larger than any, or is no text.
+/// If it cannot be read, is too large, or is not UTF-8.
 pub(super) fn text(path: &Path) -> Result<String, DumpError> {
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(DumpError::reading(path, 0))?;
@@ -90,7 +90,7 @@ pub(super) fn text(path: &Path) -> Result<String, DumpError> {
     String::from_utf8(bytes).or_else(|_| usage(format!("{} is no text", path.display())))
 }
 
-/// Tells whether these are of one file. Devices such as /dev/null hold nothing.
+/// Returns whether these are the same file. Devices such as /dev/null never are.
 fn is_same(one: &Metadata, other: &Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino()) && !one.file_type().is_char_device()
 }

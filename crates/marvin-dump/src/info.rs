@@ -1,4 +1,4 @@
-//! Says what a file is, and prints the log in it.
+//! Describes a file, and prints the kernel log in it.
 
 use serde::Serialize;
 
@@ -9,10 +9,10 @@ use crate::report::size;
 use crate::save::open;
 use crate::{Exit, Host};
 
-/// Version of the JSON document: raised when a field changes its meaning or goes.
+/// Version of the JSON document: raised when a field changes its meaning or disappears.
 const SCHEMA_VERSION: u32 = 1;
 
-/// What a file is.
+/// The description of a file.
 #[derive(Debug, Serialize)]
 struct Answer {
     schema_version: u32,
@@ -23,22 +23,22 @@ struct Answer {
     release: String,
     version: String,
     node: String,
-    /// Seconds since 1970; nothing where the note does not tell.
+    /// Seconds since 1970; `None` if the note does not have it.
     crash_time: Option<u64>,
     processors: usize,
     page_bytes: u64,
     memory_pages: u64,
     stored_pages: u64,
-    /// The level that its writer noted; nothing for ELF.
+    /// The level recorded by its writer; `None` for ELF.
     level: Option<u32>,
-    /// Its pages were copied while the guest ran; left out where they were not.
+    /// Whether its pages were copied while the guest ran; omitted if not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     live: bool,
-    /// Why it cannot be filtered, if it cannot.
+    /// Why it cannot be filtered; `None` if it can.
     not_filterable: Option<String>,
 }
 
-/// Carries out `info`.
+/// Executes `info`.
 pub(crate) fn run(wish: &Look, host: &mut Host<'_>) -> Result<Exit, DumpError> {
     let dump = open(&wish.files, &wish.ram, wish.vmcoreinfo.as_deref())?;
     let answer = Answer::new(&dump)?;
@@ -46,7 +46,7 @@ pub(crate) fn run(wish: &Look, host: &mut Host<'_>) -> Result<Exit, DumpError> {
     Ok(Exit::Fine)
 }
 
-/// Carries out `dmesg`.
+/// Executes `dmesg`.
 pub(crate) fn dmesg(wish: &Look, host: &mut Host<'_>) -> Result<Exit, DumpError> {
     let dump = open(&wish.files, &wish.ram, wish.vmcoreinfo.as_deref())?;
     let text = log(&mut Reader::new(&dump, Io::Read))?;

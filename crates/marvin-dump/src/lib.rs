@@ -1,5 +1,5 @@
-//! The commands of `marvin-dump`: what can be asked, and what is done and said then. Another program can carry them out
-//! too; it gives the streams and the clock, and gets the exit code. What is done with dumps is the library `vmcore`.
+//! The commands of `marvin-dump`: their arguments, actions and messages. Other programs can execute them too: they
+//! provide the streams and the clock, and get the exit code. The library `vmcore` handles the dumps.
 
 #![expect(unsafe_code, reason = "signals, and what the process used; each use says why it is sound")]
 
@@ -25,16 +25,16 @@ pub use watch::Screen;
 
 use vmcore::{DumpError, Guilt};
 
-/// What the exit code says. The codes are those of `marvin`.
+/// The exit code. The codes are those of `marvin`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// All is well.
+    /// Success.
     Fine,
-    /// What was written is not what was read (`--verify`).
+    /// The written dump differs from the one read (`--verify`).
     Differs,
-    /// Wrong usage, or a file that is no dump or not as it should be.
+    /// Wrong usage, or a file that is no dump or is damaged.
     Usage,
-    /// A dump was written, but it is not complete; it says so itself.
+    /// The written dump is incomplete, and marked as such.
     Incomplete,
     /// The host failed: disk, permissions.
     Host,
@@ -63,15 +63,15 @@ impl Exit {
     }
 }
 
-/// What the calling program lends to a command.
+/// What the calling program provides.
 pub struct Host<'h> {
-    /// Where a stream comes from.
+    /// The source of a stream.
     pub input: &'h mut (dyn Read + Send),
     /// Takes answers.
     pub answers: &'h mut (dyn Write + Send),
     /// Takes reports, progress and errors.
     pub messages: &'h mut (dyn Write + Send),
-    /// Tells the time since some moment.
+    /// Returns the time since some moment.
     pub clock: &'h dyn Fn() -> Duration,
 }
 
@@ -82,28 +82,28 @@ impl std::fmt::Debug for Host<'_> {
 }
 
 impl Host<'_> {
-    /// Says something to whoever reads messages; if nobody does, the exit code still tells.
+    /// Prints a message; ignores a closed stream, as the exit code remains.
     fn say(&mut self, text: &str) {
         drop(writeln!(self.messages, "{text}"));
     }
 
-    /// Gives an answer: the document if `json`, else the text.
+    /// Prints an answer: the document if `json`, else the text.
     fn answer_as(&mut self, json: bool, document: &impl Serialize, text: &str) -> Result<(), DumpError> {
         if !json {
             return self.answer(text);
         }
-        // Documents are numbers, strings and lists of them: that cannot fail.
+        // Documents consist of numbers, strings and lists of them: serialising cannot fail.
         self.answer(&serde_json::to_string_pretty(document).map(|text| text + "\n").unwrap_or_default())
     }
 
-    /// Gives an answer.
+    /// Prints an answer.
     fn answer(&mut self, text: &str) -> Result<(), DumpError> {
         let written = self.answers.write_all(text.as_bytes()).and_then(|()| self.answers.flush());
         written.map_err(DumpError::writing(std::path::Path::new("standard output"), 0))
     }
 }
 
-/// Carries out a command with this process's streams and clock, and its signals.
+/// Executes a command with this process's streams, clock and signals.
 #[must_use]
 pub fn run_here(arguments: &Arguments) -> Exit {
     guard::tell_of_bus_errors();
@@ -115,7 +115,7 @@ pub fn run_here(arguments: &Arguments) -> Exit {
     run(arguments, screen, &mut host)
 }
 
-/// Carries out a command; `screen` is where messages go.
+/// Executes a command; `screen` is the destination of progress.
 #[must_use]
 pub fn run(arguments: &Arguments, screen: Screen, host: &mut Host<'_>) -> Exit {
     let done = match &arguments.command {

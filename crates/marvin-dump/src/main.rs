@@ -1,4 +1,4 @@
-//! `marvin-dump`: its commands, and what a panic of theirs becomes.
+//! `marvin-dump`: executes its commands, and reports panics.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use marvin_dump::{Arguments, run_here};
 
-/// A panic is a bug of ours and nothing else; it has its own exit code.
+/// A panic is always a bug in marvin-dump and has its own exit code.
 const BUG: u8 = 70;
 
 fn main() -> ExitCode {
@@ -14,7 +14,7 @@ fn main() -> ExitCode {
     match std::panic::catch_unwind(|| run_here(&arguments)) {
         Ok(exit) => ExitCode::from(exit.code()),
         Err(_) => {
-            // With nobody to tell, the exit code still does.
+            // If standard error is closed, the exit code remains.
             drop(writeln!(std::io::stderr(), "marvin-dump: this is a bug, please report it with the lines above"));
             ExitCode::from(BUG)
         }

@@ -1,4 +1,4 @@
-//! Draws figures as SVG: lines over an axis, or stacked bars; on a light ground, with units and a legend.
+//! Draws figures as SVG: lines over an axis, or stacked bars; on a light background, with units and a legend.
 
 /// Size of the picture and margins around the plot, in pixels.
 const WIDTH: f64 = 860.0;
@@ -7,14 +7,14 @@ const LEFT: f64 = 76.0;
 const RIGHT: f64 = 210.0;
 const TOP: f64 = 64.0;
 const BOTTOM: f64 = 62.0;
-/// Told apart by those who do not see red and green too.
+/// Distinguishable with red-green colour blindness.
 const COLOURS: [&str; 6] = ["#0b5fa5", "#d1690e", "#3a8a3f", "#8a3f9e", "#7a5c3e", "#444c55"];
 
-/// What is drawn.
+/// The data of a drawing.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Plot {
     pub(crate) title: String,
-    /// A second line, in smaller letters.
+    /// A second line in smaller letters.
     pub(crate) subtitle: String,
     pub(crate) x: Axis,
     pub(crate) y_label: &'static str,
@@ -27,18 +27,18 @@ pub(crate) struct Plot {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Axis {
     pub(crate) label: &'static str,
-    /// Each doubling takes the same room.
+    /// Whether each doubling takes the same width.
     pub(crate) doubling: bool,
-    /// Values with what stands below them.
+    /// Values with the label below each.
     pub(crate) marks: Vec<(f64, String)>,
 }
 
-/// Points that belong together.
+/// Points of one line.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Series {
     pub(crate) name: String,
     pub(crate) points: Vec<(f64, f64)>,
-    /// Nothing was varied: a line from side to side.
+    /// Whether this is one value without a parameter: a line from side to side.
     pub(crate) level: bool,
 }
 
@@ -97,12 +97,12 @@ impl Plot {
         text + &label(22.0, middle, &turned, self.y_label)
     }
 
-    /// Returns where a value is on the horizontal axis.
+    /// Returns the position of a value on the horizontal axis.
     fn place(&self, value: f64) -> f64 {
         let scale = |value: f64| if self.x.doubling { value.max(1.0).log2() } else { value };
         let ends = self.x.marks.first().zip(self.x.marks.last());
         let (first, last) = ends.map_or((0.0, 1.0), |(first, last)| (scale(first.0), scale(last.0)));
-        // Bars and points stand off the frame.
+        // Keep bars and points off the frame.
         let room = if self.bars { 0.14 } else { 0.03 };
         let part = if last > first { (scale(value) - first) / (last - first) } else { 0.5 };
         LEFT + (WIDTH - RIGHT - LEFT) * (room + part * (1.0 - 2.0 * room))
@@ -128,7 +128,7 @@ impl Plot {
         text
     }
 
-    /// The `n`th parts of all bars, above those before.
+    /// The `n`th parts of all bars, above the earlier parts.
     fn bar(&self, n: usize, top: f64, colour: &str) -> String {
         let Some(series) = self.series.get(n) else { return String::new() };
         let mut text = String::new();
@@ -145,12 +145,12 @@ impl Plot {
     }
 }
 
-/// Returns where a value is on the vertical axis, which goes from 0 to `top`.
+/// Returns the position of a value on the vertical axis, which goes from 0 to `top`.
 fn height(value: f64, top: f64) -> f64 {
     HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * value / top
 }
 
-/// Returns the end of an axis that holds a value and is divided into five round parts.
+/// Returns the end of an axis that includes a value and divides into five round parts.
 fn nice(value: f64) -> f64 {
     if value <= 0.0 || !value.is_finite() {
         return 1.0;
@@ -161,7 +161,7 @@ fn nice(value: f64) -> f64 {
     step.unwrap_or(part) * 5.0
 }
 
-/// Returns a number with as many digits as an axis up to `top` needs.
+/// Formats a number with as many digits as an axis up to `top` needs.
 fn number(value: f64, top: f64) -> String {
     let digits = (2.0 - (top / 5.0).log10().floor()).clamp(0.0, 6.0) as usize;
     let text = format!("{value:.digits$}");

@@ -1,4 +1,4 @@
-//! What is said of a dump that was written: in words, and as JSON.
+//! The report on a written dump: as text, and as JSON.
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use serde::Serialize;
 
 use vmcore::{Class, Codec, Level, Plan, Written};
 
-/// Version of the JSON document: raised when a field changes its meaning or goes.
+/// Version of the JSON document: raised when a field changes its meaning or disappears.
 const SCHEMA_VERSION: u32 = 1;
 
-/// What was done.
+/// The report.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     schema_version: u32,
-    /// The level that was taken.
+    /// The level used.
     level: u8,
     compression: &'static str,
     /// Bytes of a page.
@@ -22,7 +22,7 @@ pub(crate) struct Report {
     output_bytes: u64,
     complete: bool,
     seconds: Seconds,
-    /// How long a running guest stood still, in milliseconds; left out where none did.
+    /// How long a running guest was paused [ms]; omitted if none was.
     #[serde(skip_serializing_if = "Option::is_none")]
     stood_still_ms: Option<u64>,
     warnings: Vec<String>,
@@ -36,28 +36,28 @@ struct Pages {
     private_cache: u64,
     user: u64,
     free: u64,
-    /// Of those free, on lists of processors.
+    /// Among the free ones, those on free lists of processors.
     free_listed: u64,
     poisoned: u64,
     offline: u64,
-    /// Their records could not be read; kept.
+    /// Pages whose records could not be read; kept.
     unknown: u64,
     written: u64,
-    /// Of those written.
+    /// Among the written ones.
     zero: u64,
-    /// Of those written, equal to another one.
+    /// Among the written ones, those equal to another.
     shared: u64,
     unreadable: u64,
 }
 
-/// How long it took.
+/// Durations [s].
 #[derive(Debug, Serialize)]
 struct Seconds {
     filter: f64,
     write: f64,
 }
 
-/// What a report is made of.
+/// The input of a report.
 #[derive(Debug)]
 pub(crate) struct Facts<'f> {
     pub(crate) level: Level,
@@ -68,7 +68,7 @@ pub(crate) struct Facts<'f> {
     pub(crate) complete: bool,
     pub(crate) filter: Duration,
     pub(crate) write: Duration,
-    /// How long a running guest stood still.
+    /// How long a running guest was paused.
     pub(crate) stood_still: Option<Duration>,
     pub(crate) warnings: Vec<String>,
 }
@@ -108,11 +108,11 @@ impl Report {
 
     /// Returns the JSON document.
     pub(crate) fn json(&self) -> String {
-        // Numbers and strings only: it cannot fail.
+        // Numbers and strings only: serialising cannot fail.
         serde_json::to_string_pretty(self).map(|text| text + "\n").unwrap_or_default()
     }
 
-    /// Returns one line on the whole.
+    /// Returns a one-line summary.
     pub(crate) fn line(&self) -> String {
         let pages = &self.pages;
         // With --dry-run there is no file.
@@ -135,7 +135,7 @@ impl Report {
         self.stood_still_ms.map(|time| format!("; the guest stood still for {time} ms")).unwrap_or_default()
     }
 
-    /// Returns a table of what became of the pages.
+    /// Returns a table of written and excluded pages.
     pub(crate) fn table(&self) -> String {
         let pages = &self.pages;
         let rows = [
@@ -168,7 +168,7 @@ impl Report {
     }
 }
 
-/// Returns a size in words.
+/// Formats a size.
 pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["bytes", "KiB", "MiB", "GiB", "TiB"];
     let mut unit = 0;

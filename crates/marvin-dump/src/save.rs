@@ -18,7 +18,7 @@ use crate::report::{self, Facts, Report};
 use crate::watch::{Screen, Watch, locked};
 use crate::{Exit, Host, files, usage};
 
-/// Carries out what is asked.
+/// Executes the options for writing a dump.
 pub(crate) fn run(wish: &Save, screen: Screen, host: &mut Host<'_>) -> Result<Exit, DumpError> {
     if wish.rearrange {
         return rearrange(wish, host);
@@ -64,7 +64,7 @@ pub(crate) fn run(wish: &Save, screen: Screen, host: &mut Host<'_>) -> Result<Ex
     Err(DumpError::Usage("no level is named".to_owned()))
 }
 
-/// Opens what is to be read, and connects to the guest whose memory it is.
+/// Opens the input, and connects to the guest if its memory is the input.
 fn opened(task: &Task<'_>, host: &mut Host<'_>) -> Result<(Option<Guest>, Dump), DumpError> {
     let wish = task.wish;
     let mut guest = wish.qmp.as_deref().map(|socket| Guest::connect(socket, PATIENCE, host.clock)).transpose()?;
@@ -73,7 +73,7 @@ fn opened(task: &Task<'_>, host: &mut Host<'_>) -> Result<(Option<Guest>, Dump),
         guest.check_memory(host.clock)?;
         if guest.runs(host.clock)? {
             if wish.erase.is_some() {
-                // Data that moves between the search and the copy would be in the dump.
+                // Data that moves between scan and copy would escape the erasure.
                 return Err(DumpError::Usage(
                     "--erase: the guest runs, and what is to be erased may move while its pages are copied: let it stand still first (QMP `stop`)".to_owned(),
                 ));
@@ -101,7 +101,7 @@ fn rearrange(wish: &Save, host: &mut Host<'_>) -> Result<Exit, DumpError> {
         ));
     };
     files::check_stream(path)?;
-    // Half a stream may look like a whole dump: nothing of it stays, and what was there before does.
+    // Half a stream may look like a whole dump: on failure remove it, and keep the file that was there before.
     let sink = FileSink::replacing(path, overwrite(wish))?;
     let size = vmcore::rearrange(host.input, &sink)?;
     if wish.message_level & 2 != 0 {
@@ -110,7 +110,7 @@ fn rearrange(wish: &Save, host: &mut Host<'_>) -> Result<Exit, DumpError> {
     Ok(Exit::Fine)
 }
 
-/// Finds what is to be erased.
+/// Finds the data to erase.
 fn erasure(path: &Path, dump: &Dump, wish: &Save) -> Result<Erasure, DumpError> {
     let text = files::text(path)?;
     let Some(vmlinux) = &wish.vmlinux else {
@@ -119,7 +119,7 @@ fn erasure(path: &Path, dump: &Dump, wish: &Save) -> Result<Erasure, DumpError> 
     Erasure::find(path, &text, &Vmlinux::open(vmlinux)?, &mut Reader::new(dump, Io::Read))
 }
 
-/// Writes a VMCOREINFO text into a file.
+/// Writes a VMCOREINFO text to a file.
 fn generate(wish: &Save, path: &Path) -> Result<Exit, DumpError> {
     let is_dump = !wish.files.is_empty() || !wish.ram.is_empty();
     let text = match (&wish.vmlinux, is_dump) {
@@ -143,7 +143,7 @@ fn generate(wish: &Save, path: &Path) -> Result<Exit, DumpError> {
     Ok(Exit::Fine)
 }
 
-/// Writes the log into a file.
+/// Writes the kernel log to a file.
 fn dmesg(wish: &Save) -> Result<Exit, DumpError> {
     let (input, path) = match wish.files.as_slice() {
         [input, path] if wish.ram.is_empty() => (std::slice::from_ref(input), path),
@@ -163,14 +163,14 @@ fn overwrite(wish: &Save) -> Overwrite {
     if wish.force { Overwrite::Yes } else { Overwrite::No }
 }
 
-/// Returns all files that are read.
+/// Returns all input files.
 fn inputs<'w>(dump: &'w [PathBuf], wish: &'w Save) -> Vec<&'w Path> {
     let ram = wish.ram.iter().map(|part| part.path.as_path());
     let others = [&wish.vmcoreinfo, &wish.vmlinux, &wish.erase].into_iter().flatten();
     dump.iter().chain(others).map(PathBuf::as_path).chain(ram).collect()
 }
 
-/// Opens a dump or a guest's memory, with a note of its own if one is given, or one that is found in memory if it has none.
+/// Opens a dump or a guest's memory, with the given note, or with one found in memory if it has none.
 pub(crate) fn open(files: &[PathBuf], ram: &[Part], note: Option<&Path>) -> Result<Dump, DumpError> {
     if !ram.is_empty() {
         let note = note.map(files::note).transpose()?;
@@ -184,23 +184,23 @@ pub(crate) fn open(files: &[PathBuf], ram: &[Part], note: Option<&Path>) -> Resu
     }
 }
 
-/// What is to be done, checked.
+/// A checked task.
 struct Task<'w> {
     wish: &'w Save,
     input: Vec<PathBuf>,
-    /// Nothing for standard output.
+    /// Empty for standard output.
     output: Vec<PathBuf>,
     codec: Codec,
     work: Work,
-    /// Files that were made, by this level or one before it.
+    /// Files created for this level or an earlier one.
     made: Mutex<Vec<PathBuf>>,
-    /// Where progress is shown.
+    /// The destination of progress.
     screen: Screen,
-    /// The guest whose memory it is.
+    /// The guest whose memory is the input.
     guest: Mutex<Option<Guest>>,
 }
 
-/// What a scan of the memory map found.
+/// The result of scanning the memory map.
 struct Scan<'d> {
     filter: Option<Filter>,
     plan: Plan<'d>,
@@ -244,7 +244,7 @@ impl<'w> Task<'w> {
         let memory = wish.cyclic_buffer.map_or(wish.memory, |kib| kib.saturating_mul(1024).max(wish.memory));
         let read = wish.non_mmap || wish.io == Access::Read;
         let io = if read { Io::Read } else { Io::within(memory, threads) };
-        // What does not fit into memory goes beside the output, where there is room for more than that.
+        // Data that exceeds the memory limit goes beside the output, which needs more space than that.
         let beside = output.first().and_then(|path| path.parent()).map(|folder| folder.join(""));
         let folder = wish.work_dir.clone().or(beside).or_else(|| wish.dry_run.then(std::env::temp_dir));
         let work = Work { threads, io, memory, folder };
@@ -252,7 +252,7 @@ impl<'w> Task<'w> {
         Ok(Self { wish, input, output, codec, work, screen, made: Mutex::default(), guest: Mutex::default() })
     }
 
-    /// Returns the files to write where none is read.
+    /// Returns the output files if there is no input file.
     fn outputs(wish: &Save) -> Result<Vec<PathBuf>, DumpError> {
         let stream = wish.flattened || wish.archive || wish.dry_run;
         let told = match wish.files.len() {
@@ -320,7 +320,7 @@ impl<'w> Task<'w> {
         Ok(if complete { Exit::Fine } else { Exit::Incomplete })
     }
 
-    /// Finds out which pages are kept; a guest that runs stands still meanwhile. Returns for how long it did.
+    /// Decides which pages to keep; pauses a running guest meanwhile, and returns for how long.
     fn scan<'d>(
         &self,
         reader: &mut Reader<'d>,
@@ -331,7 +331,7 @@ impl<'w> Task<'w> {
         let running = guest.as_mut().filter(|_| live::is_live(reader.dump()));
         let stopped = running.map(|guest| guest.stop(host.clock)).transpose()?;
         let scan = self.filter(reader, level, host);
-        // A guest that cannot go on is worse than a scan that failed.
+        // A guest that cannot continue is a worse failure than that of the scan.
         let stood_still = stopped.map(Stopped::go_on).transpose()?;
         Ok((scan?, stood_still))
     }
@@ -353,7 +353,7 @@ impl<'w> Task<'w> {
         Ok(Scan { filter, plan })
     }
 
-    /// Makes what says how far the work is.
+    /// Returns a progress printer.
     fn watch<'h>(&self, messages: &'h mut (dyn Write + Send), clock: &'h dyn Fn() -> Duration) -> Watch<'h> {
         Watch { screen: self.screen, messages, clock }
     }
@@ -386,12 +386,12 @@ impl<'w> Task<'w> {
         write_kdump(plan, style, &self.work, &sink)
     }
 
-    /// Empties the files that the level before wrote: the bits of the next one may have to go to the same disk.
+    /// Empties the files of the earlier level: the bitmaps of the next one may need the same disk.
     fn make_room(&self) -> Result<(), DumpError> {
         locked(&self.made).iter().try_for_each(|path| FileSink::create(path, Overwrite::Yes).map(drop))
     }
 
-    /// Creates a file to write; those of the level before, which had no room, may be overwritten.
+    /// Creates an output file; may overwrite those of an earlier level that ran out of space.
     fn create(&self, path: &Path) -> Result<Box<dyn Sink>, DumpError> {
         let mut made = locked(&self.made);
         if made.iter().any(|other| other == path) {
@@ -402,7 +402,7 @@ impl<'w> Task<'w> {
         Ok(Box::new(sink))
     }
 
-    /// Writes several files with about as many pages each.
+    /// Writes several files with about the same number of pages each.
     fn split(&self, plan: &Plan<'_>, style: &Style, progress: &Progress) -> Result<Written, DumpError> {
         let count = self.output.len() as u64;
         let mut all = Written::default();
@@ -418,7 +418,7 @@ impl<'w> Task<'w> {
         Ok(all)
     }
 
-    /// Reads what was written again.
+    /// Reads the written dump back and compares.
     fn verify(&self, plan: &Plan<'_>, host: &mut Host<'_>) -> Result<Exit, DumpError> {
         let copy = Dump::open(&self.output)?;
         let differences = vmcore::verify(plan, &copy, &self.work)?;
@@ -449,7 +449,7 @@ fn codec(wish: &Save) -> Codec {
     }
 }
 
-/// Says what the user should know, though a dump was written.
+/// Collects warnings about a written dump.
 fn warnings(dump: &Dump, filter: Option<&Filter>, plan: &Plan<'_>, written: &Written) -> Vec<String> {
     let mut all = Vec::new();
     if dump.incomplete() {

@@ -1,4 +1,4 @@
-//! Says how large a result would be, from a sample of the pages, and how many pages are of which kind.
+//! Estimates the size of a result from a sample of the pages, and counts pages by kind.
 
 use serde::Serialize;
 
@@ -9,16 +9,16 @@ use crate::report::size;
 use crate::save::open;
 use crate::{Exit, Host};
 
-/// Version of the JSON document: raised when a field changes its meaning or goes.
+/// Version of the JSON document: raised when a field changes its meaning or disappears.
 const SCHEMA_VERSION: u32 = 1;
-/// Levels that are estimated.
+/// Levels to estimate.
 const LEVELS: [u8; 4] = [0, 1, 17, 31];
 const CODECS: [Codec; 4] = [Codec::Zstd, Codec::Zlib, Codec::Snappy, Codec::None];
-/// Pages that are compressed for each.
+/// Pages to compress for each estimate.
 const SAMPLE: u64 = 2000;
-/// Bytes of memory for the bits of all pages; more go into a file.
+/// Memory for the bits of all pages [bytes]; larger bitmaps go into a file.
 const MEMORY: u64 = 64 << 20;
-/// Bytes of a page's descriptor.
+/// Size of a page's descriptor [bytes].
 const DESCRIPTOR: u64 = 24;
 
 #[derive(Debug, Serialize)]
@@ -38,7 +38,7 @@ struct Row {
     none_bytes: u64,
 }
 
-/// Carries out `estimate`.
+/// Executes `estimate`.
 pub(crate) fn run(wish: &Look, host: &mut Host<'_>) -> Result<Exit, DumpError> {
     let dump = open(&wish.files, &wish.ram, wish.vmcoreinfo.as_deref())?;
     let rows = LEVELS.into_iter().map(|level| row(&dump, level)).collect::<Result<_, _>>()?;
@@ -54,7 +54,7 @@ fn row(dump: &Dump, number: u8) -> Result<Row, DumpError> {
     let work = Work { threads: 1, io: Io::Map, memory: MEMORY, folder: Some(std::env::temp_dir()) };
     let plan = Plan::make(dump, filter.as_ref(), &work)?;
     let count = plan.kept().min(SAMPLE);
-    // The middle of each of as many parts.
+    // The middle page of each of `SAMPLE` parts.
     let rank = |n: u64| plan.page_at((u128::from(2 * n + 1) * u128::from(plan.kept()) / u128::from(2 * count)) as u64);
     let sample = (0..count).map(rank).collect::<Result<Vec<u64>, _>>()?;
     let page = dump.page_size();
@@ -63,7 +63,7 @@ fn row(dump: &Dump, number: u8) -> Result<Row, DumpError> {
     for (sum, codec) in bytes.iter_mut().zip(CODECS) {
         let mut compressor = Compressor::new(codec, None, length)?;
         for number in &sample {
-            // A page that cannot be read takes no room.
+            // A page that cannot be read takes no space.
             let Ok(content) = reader.bytes(number * page, length) else { continue };
             if !content.iter().all(|byte| *byte == 0) {
                 *sum += compressor.compress(content).map_or(page, |(packed, _)| packed.len() as u64);

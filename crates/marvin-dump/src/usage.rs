@@ -1,4 +1,4 @@
-//! Says what memory was used for: of a dump, or of the running kernel by its /proc/kcore.
+//! Counts pages by use: of a dump, or of the running kernel by its /proc/kcore.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::save::open;
 use crate::watch::{Screen, Watch};
 use crate::{Exit, Host};
 
-/// Version of the JSON document: raised when a field changes its meaning or goes.
+/// Version of the JSON document: raised when a field changes its meaning or disappears.
 const SCHEMA_VERSION: u32 = 1;
 /// The running kernel's memory, as an ELF file.
 const LIVE: &str = "/proc/kcore";
@@ -39,11 +39,11 @@ struct Pages {
     offline: u64,
     kernel: u64,
     unreadable: u64,
-    /// Left out of this dump already.
+    /// Excluded from this dump already.
     missing: u64,
 }
 
-/// Carries out `usage`.
+/// Executes `usage`.
 pub(crate) fn run(wish: &Look, screen: Screen, host: &mut Host<'_>) -> Result<Exit, DumpError> {
     let dump =
         open(&wish.files, &wish.ram, wish.vmcoreinfo.as_deref()).map_err(|error| explained(&wish.files, error))?;
@@ -65,7 +65,7 @@ pub(crate) fn run(wish: &Look, screen: Screen, host: &mut Host<'_>) -> Result<Ex
     Ok(Exit::Fine)
 }
 
-/// Says what is wrong with the running kernel's file, which is there for few.
+/// Adds a hint for the running kernel's file, which most hosts lack or protect.
 fn explained(files: &[impl AsRef<Path>], error: DumpError) -> DumpError {
     let live = files.iter().any(|path| path.as_ref() == Path::new(LIVE));
     let DumpError::Io { source, .. } = &error else { return error };

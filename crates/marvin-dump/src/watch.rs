@@ -1,4 +1,4 @@
-//! Says how far a long piece of work is, on a terminal or in lines. The time is asked from the caller's clock.
+//! Prints the progress of long work, on a terminal or as lines. The caller provides the clock.
 
 use std::io::Write;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -7,24 +7,24 @@ use std::time::Duration;
 
 use vmcore::Progress;
 
-/// Where progress is shown.
+/// The destination of progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Screen {
-    /// On a terminal: one line, written again and again.
+    /// A terminal: one line, rewritten.
     Terminal,
-    /// Somewhere else, such as a file or a console's log: a line now and then.
+    /// Another destination, such as a file or a console's log: occasional lines.
     #[default]
     Plain,
-    /// Nowhere.
+    /// No progress.
     Off,
 }
 
-/// How often a line on a terminal is written: a slow console must not slow the work down.
+/// Interval between updates on a terminal: a slow console must not slow the work down.
 const TICK: Duration = Duration::from_millis(250);
-/// How often there is a line elsewhere.
+/// Interval between lines elsewhere.
 const SPARSE: Duration = Duration::from_secs(10);
 
-/// Who says how far the work is.
+/// Prints progress.
 pub(crate) struct Watch<'w> {
     pub(crate) screen: Screen,
     pub(crate) messages: &'w mut (dyn Write + Send),
@@ -32,7 +32,7 @@ pub(crate) struct Watch<'w> {
 }
 
 impl Watch<'_> {
-    /// Does work in another thread, and says meanwhile how far it is; a line on a terminal is gone afterwards.
+    /// Executes work in another thread, and prints progress meanwhile; clears a terminal's line afterwards.
     pub(crate) fn during<T: Send>(&mut self, phase: &str, progress: &Progress, work: impl FnOnce() -> T + Send) -> T {
         if self.screen == Screen::Off {
             return work();
@@ -41,14 +41,14 @@ impl Watch<'_> {
         let mut last = start;
         let (done, wait) = channel::<()>();
         let work = Mutex::new(Some((work, done)));
-        // The sender is dropped at the end, also at that of a panic: whoever waits wakes up.
+        // The sender is dropped at the end, also after a panic, which wakes up the receiver.
         let take = || match locked(&work).take() {
             Some((work, done)) => (work(), drop(done)).0,
             None => unreachable!("the work is taken once"),
         };
         let result = std::thread::scope(|scope| {
             let Ok(worker) = std::thread::Builder::new().spawn_scoped(scope, take) else {
-                // Where the system gives no more threads, nobody watches.
+                // If the system has no more threads, work without progress.
                 return Ok(take());
             };
             while wait.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
@@ -69,13 +69,13 @@ impl Watch<'_> {
         result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
-    /// Progress that nobody can read is no reason to stop.
+    /// A failure to print progress is no reason to stop.
     fn say(&mut self, text: &str) {
         drop(self.messages.write_all(text.as_bytes()).and_then(|()| self.messages.flush()));
     }
 }
 
-/// Says how far it is: part, speed, and what remains if it goes on like that.
+/// Formats the progress: share, speed, and remaining time at that speed.
 fn line(progress: &Progress, phase: &str, spent: Duration) -> String {
     let (done, total) = (progress.done(), progress.total().max(1));
     let part = (done as f64 / total as f64).min(1.0);
@@ -88,7 +88,7 @@ fn line(progress: &Progress, phase: &str, spent: Duration) -> String {
     text + &format!(", {:.0} s remain", (seconds * (1.0 - part) / part).ceil())
 }
 
-/// Locks; what another thread left half-done when it panicked is thrown away with its panic.
+/// Locks; a panic of the other thread is passed on elsewhere.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -114,7 +114,7 @@ mod tests {
         insta::assert_snapshot!(line(&progress, "writing", Duration::from_secs(4)), @"writing 100 %, 2750 MB/s, 0 s remain");
     }
 
-    /// Runs work that ends when the clock was asked five times: once at the start, and for four lines.
+    /// Runs work that ends when the clock has been read five times: once at the start, and for four lines.
     fn seen(screen: Screen, step: Duration) -> String {
         let (sender, receiver) = channel();
         let asked = Cell::new(0_u32);

@@ -1,4 +1,4 @@
-//! What can go wrong at a site, and whose fault it is.
+//! Errors of a site, and whose fault each is.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ pub enum SiteError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The queue refused something, or the store failed with it.
+    /// The queue refused a change, or its store failed.
     #[error(transparent)]
     Queue(#[from] QueueError),
     /// The settings cannot be read.
@@ -19,13 +19,13 @@ pub enum SiteError {
     Settings {
         /// The file.
         file: PathBuf,
-        /// What is wrong with it, with the line.
+        /// The mistake, with its line.
         what: String,
     },
 }
 
 impl SiteError {
-    /// Returns whose fault it is.
+    /// Returns whose fault the error is.
     #[must_use]
     pub fn guilt(&self) -> Guilt {
         match self {

@@ -1,7 +1,7 @@
-//! A site: which kernels there are to measure, what of them is queued, who does the queued jobs, and who is notified.
+//! A site: watches trees for kernels to measure, queues jobs, runs workers, and notifies people.
 //!
-//! Measuring is the job process's work, which the program starts anew for each job; `lab` does it there. The time is an
-//! argument here: the caller reads the clock.
+//! A worker starts a process for each job, which measures with `lab`. The time is an argument here: the caller reads
+//! the clock.
 
 mod error;
 mod notify;

@@ -1,4 +1,4 @@
-//! The settings of a site, read from its file; and the real sources of kernels: git and apt.
+//! The settings of a site, read from marvin.toml; and the real sources of kernel names: git and apt.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read as _};
@@ -8,21 +8,21 @@ use model::{ChannelKind, DebQuery, LabSettings, Login, MailServer, MailTaker, Se
 
 use crate::{KernelSource, Packages, SiteError};
 
-/// What a site asks, and where it says so.
+/// A site's settings and their file.
 #[derive(Debug, Clone)]
 pub struct Site {
-    /// What it asks.
+    /// The settings.
     pub settings: LabSettings,
-    /// The file; nothing where there is none, and nothing is asked.
+    /// The file; `None` if there is none, with empty settings.
     pub file: Option<PathBuf>,
 }
 
 impl Site {
-    /// Reads what a site asks from its file, or, where none is named, from `marvin.toml` in the home, which need not be there.
-    /// Paths in it that are not absolute begin where the file is; its plans may name these tools.
+    /// Reads the settings from a file; without a name from `marvin.toml` in the data directory, which is optional.
+    /// Relative paths start at the file's directory; plans may name these tools.
     ///
     /// # Errors
-    /// When the file cannot be read, or says what makes no sense.
+    /// If the file cannot be read or is invalid.
     pub fn read(home: &Path, named: Option<&Path>, tools: &ToolRows) -> Result<Self, SiteError> {
         let usual = home.join("marvin.toml");
         let file = named.unwrap_or(&usual);
@@ -53,14 +53,14 @@ impl Site {
     }
 }
 
-/// Reads a file as text, one byte further than it may be long at most: it is refused then, and not cut.
+/// Reads a file as text, up to one byte above the size limit: a larger file is refused and not truncated.
 fn text_of(file: File) -> io::Result<String> {
     let mut bytes = Vec::new();
     file.take(ingest::SETTINGS_MAX as u64 + 1).read_to_end(&mut bytes)?;
     String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8"))
 }
 
-/// Returns who a channel logs in as, if it does.
+/// Returns the login of a channel, if it has one.
 fn login(kind: &mut ChannelKind) -> Option<&mut Login> {
     match kind {
         ChannelKind::Mail { by: MailTaker::Server(MailServer { login, .. }), .. } => login.as_mut(),

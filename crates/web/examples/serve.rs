@@ -1,4 +1,5 @@
-//! Serves a home, for looking at pages without building the whole program: `cargo run -p web --example serve HOME ADDRESS`.
+//! Serves a data directory, to view pages without building the whole program: `cargo run -p web --example serve HOME
+//! ADDRESS`.
 #![expect(clippy::expect_used, reason = "an example that cannot go on ends")]
 
 use std::path::PathBuf;

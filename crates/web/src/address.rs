@@ -1,13 +1,13 @@
-//! Addresses: names from outside as parts of a path that is good for servers and files alike, and questions behind `?`.
+//! Addresses: encodes names from outside as parts of a path for servers and files alike, and parses query strings.
 
-/// The longest path or question that is looked at.
+/// Length limit of a path or query.
 pub(crate) const LENGTH_MAX: usize = 2048;
 
-/// The most names in a question.
+/// Limit on names in a query.
 const NAMES_MAX: usize = 16;
 
-/// Writes a name as a part of a path: ASCII letters, digits, `.`, `_` and `-` stay, of all others each byte becomes `~` and
-/// two digits. A dot at the beginning is no exception, so that `..` is never a part.
+/// Encodes a name as a part of a path: ASCII letters, digits, `.`, `_` and `-` stay, each byte of others becomes `~`
+/// and two digits. A dot at the beginning is encoded too, so that `..` never appears.
 pub(crate) fn slug(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     for (place, byte) in name.bytes().enumerate() {
@@ -21,7 +21,7 @@ pub(crate) fn slug(name: &str) -> String {
     if text.is_empty() { "~".to_owned() } else { text }
 }
 
-/// Reads what [`slug`] wrote; nothing else has a meaning.
+/// Decodes the output of [`slug`]; `None` for anything else.
 pub(crate) fn unslug(part: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(part.len());
     let mut rest = part.as_bytes();
@@ -38,12 +38,12 @@ pub(crate) fn unslug(part: &str) -> Option<String> {
     String::from_utf8(bytes).ok().filter(|name| slug(name) == part)
 }
 
-/// What stands behind `?`: names and values, decoded.
+/// A query: names and values, decoded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Question(Vec<(String, String)>);
 
 impl Question {
-    /// Reads it; what is not UTF-8, too long or too much is left out.
+    /// Parses a query; drops what is not UTF-8, too long or too much.
     pub(crate) fn read(text: &str) -> Self {
         if text.len() > LENGTH_MAX {
             return Self::default();
@@ -65,7 +65,8 @@ impl Question {
     }
 }
 
-/// Tells whether a question names a secret. Addresses are logged by what is on the way, kept by browsers and pasted into mails.
+/// Returns whether a query contains a secret. Proxies log addresses, browsers keep them, and people paste them into
+/// mails.
 pub(crate) fn has_secret(question: &str) -> bool {
     let is_secret = |name: &str| {
         ["token", "secret", "password", "passwd", "api_key", "apikey", "authorization"]
@@ -75,7 +76,7 @@ pub(crate) fn has_secret(question: &str) -> bool {
     question.split('&').filter_map(|pair| decoded(pair.split('=').next()?)).any(|name| is_secret(&name))
 }
 
-/// Writes a value for a question.
+/// Encodes a value for a query.
 pub(crate) fn encoded(text: &str) -> String {
     let mut written = String::with_capacity(text.len());
     for byte in text.bytes() {

@@ -1,4 +1,4 @@
-//! The JSON documents: what the pages show, for programs. Their shapes are promises; `openapi.rs` describes them.
+//! The JSON documents: the pages' contents for programs. Their schemas are stable; `openapi.rs` describes them.
 
 use history::{AlertDocument, History, Key, Overview, SeriesDocument, alert_document, series_document};
 use model::Line;
@@ -11,10 +11,10 @@ use crate::openapi;
 use crate::site::Refusal;
 use crate::source::Snapshot;
 
-/// The most series in one answer.
+/// Limit on series in one answer.
 const SERIES_MAX: usize = 500;
 
-/// Two kernels in everything that was measured.
+/// Two kernels compared in all workloads.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct OverviewDocument {
     pub(crate) schema_version: u32,
@@ -54,7 +54,7 @@ pub(crate) struct AlertsDocument {
     pub(crate) alerts: Vec<AlertDocument>,
 }
 
-/// Series, and whether there were more than one answer holds.
+/// Series, and whether the answer was cut at its limit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct SeriesListDocument {
     pub(crate) schema_version: u32,
@@ -123,7 +123,7 @@ pub(crate) struct RunDocument {
 
 pub(crate) type Document = Result<String, serde_json::Error>;
 
-/// Returns a document that needs no question; none where there is none of that name.
+/// Returns a document that takes no query; `None` for an unknown name.
 pub(crate) fn document(snapshot: &Snapshot, name: &str) -> Result<Option<String>, Refusal> {
     let history = &snapshot.history;
     Ok(Some(match name {
@@ -171,7 +171,7 @@ pub(crate) fn overview(history: &History, seen: &Overview) -> Document {
     })
 }
 
-/// Returns the series that a question is about.
+/// Returns the series that a query selects.
 pub(crate) fn series(history: &History, question: &Question) -> Result<String, Refusal> {
     let line: Line = question
         .get("line")

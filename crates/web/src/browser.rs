@@ -1,5 +1,5 @@
-//! A real browser for tests: headless Chromium, told what to do by its DevTools protocol over two pipes, so that neither a
-//! port nor a crate for web sockets is needed.
+//! A real browser for tests: headless Chromium, controlled by its DevTools protocol over two pipes, so that it needs
+//! neither a port nor a crate for web sockets.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -9,9 +9,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// How long an answer or an event is waited for: a busy host starts a browser slowly.
+/// Deadline of an answer or an event: a busy host starts a browser slowly.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// What Debian and others call it.
+/// Names of the program in distributions.
 const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
 /// A browser with one page.
@@ -25,18 +25,18 @@ pub(crate) struct Browser {
 }
 
 impl Browser {
-    /// Starts one; none where none is installed, which is printed.
+    /// Starts a browser; prints a note and returns `None` if none is installed.
     pub(crate) fn start() -> Option<Self> {
         let has =
             |name: &&str| Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
         let Some(program) = NAMES.into_iter().find(|name| has(name).is_ok_and(|status| status.success())) else {
-            // Not println!, which is shown for tests that fail only.
+            // Not println!, which cargo shows for failed tests only.
             let told = "no Chromium here, so no page was looked at in a browser: scripts/needs.sh test installs it";
             writeln!(std::io::stderr(), "{told}").unwrap();
             return None;
         };
         let profile = tempfile::tempdir().unwrap();
-        // Descriptors 3 and 4 are what --remote-debugging-pipe reads and writes; its own output is of no use.
+        // --remote-debugging-pipe reads from descriptor 3 and writes to 4; its own output is not needed.
         let mut child = Command::new("sh")
             .args(["-c", "exec \"$0\" \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>&1", program])
             .args(["--headless=new", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--no-first-run"])
@@ -64,7 +64,7 @@ impl Browser {
         Some(browser)
     }
 
-    /// Sends a command and returns what it answers.
+    /// Sends a command and returns its answer.
     fn ask(&mut self, method: &str, parameters: Value) -> Value {
         self.sent += 1;
         let mut message = json!({"id": self.sent, "method": method, "params": parameters});
@@ -89,7 +89,7 @@ impl Browser {
         }
     }
 
-    /// Sets the size of the window and whether the user wants it light or dark.
+    /// Sets the size of the window and the colour scheme, light or dark.
     pub(crate) fn show(&mut self, width: u32, height: u32, scheme: &str) {
         let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
         self.ask("Emulation.setDeviceMetricsOverride", size);
@@ -97,24 +97,24 @@ impl Browser {
         self.ask("Emulation.setEmulatedMedia", scheme);
     }
 
-    /// Shows pages as they are printed.
+    /// Shows pages as printed.
     pub(crate) fn print(&mut self) {
         self.ask("Emulation.setEmulatedMedia", json!({"media": "print", "features": []}));
     }
 
-    /// Switches scripts of pages off.
+    /// Disables scripts.
     pub(crate) fn without_scripts(&mut self) {
         self.ask("Emulation.setScriptExecutionDisabled", json!({"value": true}));
     }
 
-    /// Goes to an address and waits until everything is there.
+    /// Opens an address and waits until the page is loaded.
     pub(crate) fn open(&mut self, address: &str) {
         let gone = self.ask("Page.navigate", json!({"url": address}));
         assert!(gone["errorText"].is_null(), "{address}: {}", gone["errorText"]);
         self.loaded();
     }
 
-    /// Waits until the page that was asked for is there.
+    /// Waits until the page is loaded.
     pub(crate) fn loaded(&mut self) {
         self.wait(|message| message["method"] == "Page.loadEventFired");
     }
@@ -133,7 +133,7 @@ impl Browser {
         found.as_str().unwrap_or_else(|| panic!("nothing is {selector}")).to_owned()
     }
 
-    /// Clicks into the middle of the first element that a selector finds, as a mouse does.
+    /// Clicks into the middle of the first element that a selector finds.
     pub(crate) fn click(&mut self, selector: &str) {
         let middle = self.value(&format!(
             "(() => {{ const e = document.querySelector({selector:?}); e.scrollIntoView({{block: 'center'}}); \
@@ -145,7 +145,7 @@ impl Browser {
         }
     }
 
-    /// Presses a key that writes nothing.
+    /// Presses a key that types no character.
     pub(crate) fn key(&mut self, name: &str, code: u32) {
         for kind in ["rawKeyDown", "keyUp"] {
             let event = json!({"type": kind, "key": name, "code": name, "windowsVirtualKeyCode": code});
@@ -153,7 +153,7 @@ impl Browser {
         }
     }
 
-    /// Types letters.
+    /// Types a text.
     pub(crate) fn write(&mut self, text: &str) {
         for letter in text.chars() {
             for kind in ["keyDown", "keyUp"] {
@@ -164,7 +164,7 @@ impl Browser {
         }
     }
 
-    /// Writes a picture of the whole page into the folder of `MARVIN_SCREENSHOTS`, for people to look at, if that is set.
+    /// Writes a screenshot of the whole page into the directory of `MARVIN_SCREENSHOTS`, if that is set.
     pub(crate) fn picture(&mut self, name: &str) {
         let Some(folder) = std::env::var_os("MARVIN_SCREENSHOTS") else { return };
         let picture = self.ask("Page.captureScreenshot", json!({"format": "png", "captureBeyondViewport": true}));
@@ -175,13 +175,13 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // It is of no use any more, whatever becomes of it.
+        // The browser is no longer needed; ignore errors.
         drop(self.child.kill());
         drop(self.child.wait());
     }
 }
 
-/// Reads Base64, which is what the protocol wraps pictures in.
+/// Decodes Base64, the protocol's encoding of screenshots.
 fn decoded(text: &str) -> Vec<u8> {
     const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let digits: Vec<u32> = text

@@ -1,8 +1,8 @@
-//! The colours of the pages, held against what people with weak eyes need, whether a browser is there or not.
+//! Checks the pages' colours for sufficient contrast, without a browser.
 
 use std::collections::BTreeMap;
 
-/// Text and what is behind it, by their names in the style sheets.
+/// Text and background colours, by name in the style sheets.
 const PAIRS: [(&str, &[&str]); 6] = [
     ("ink", &["paper", "shade", "w", "ww", "b", "bb", "s", "f", "u"]),
     ("faint", &["paper", "shade", "s"]),
@@ -12,7 +12,7 @@ const PAIRS: [(&str, &[&str]); 6] = [
     ("failed", &["paper", "shade", "f"]),
 ];
 
-/// Lines and areas that mean something, on paper.
+/// Colours of lines and areas with a meaning.
 const SIGNS: [&str; 4] = ["worse", "better", "bar-w", "bar-b"];
 
 /// Returns the colours of a style sheet, light and dark.

@@ -1,4 +1,4 @@
-//! The runs of two kernels, and what is asked about them: everything that both have.
+//! Compares the runs of two kernels in every workload that both have.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use model::{
 use report::{Machines, Question};
 use store::{Store, StoreError};
 
-/// What runs of several suites together are called.
+/// The name of several suites together.
 const ALL_SUITES: &str = "all suites";
 
-/// Returns all runs of a build on a machine with all its equipments, the newest first.
+/// Returns all runs of a build on a machine with any guest config, newest first.
 pub(crate) fn all_runs(store: &Store, build: &Build, machines: &[&MachineId]) -> Result<Vec<Run>, StoreError> {
     let mut runs = Vec::new();
     for suite in model::SUITES.iter().map(|suite| suite.name).chain([MMTESTS, LKP]) {
@@ -24,9 +24,9 @@ pub(crate) fn all_runs(store: &Store, build: &Build, machines: &[&MachineId]) ->
     Ok(runs)
 }
 
-/// Asks about the seeds and workloads that both have; none where there are none. `command` is what compares the two kernels; it is
-/// told what to measure. Where runs scatter their numbers pair nothing,
-/// and all of them count.
+/// Builds the comparison of the seeds and workloads that both have; `None` if they have none in common. `command`
+/// compares the two kernels; the suite, workloads and seeds are appended. Runs of a noisy machine are not paired by
+/// number, so all of them count.
 pub(crate) fn asked_of(machine: Capabilities, [old, new]: [&[Run]; 2], command: String) -> Option<Question> {
     let mut seeds = Vec::new();
     if machine.deterministic {
@@ -53,14 +53,14 @@ pub(crate) fn asked_of(machine: Capabilities, [old, new]: [&[Run]; 2], command: 
     })
 }
 
-/// Returns the commands that measure workloads with so many seeds: one for each suite that it takes.
+/// Returns the commands that measure workloads with these seeds: one for each suite.
 fn measuring(command: &str, workloads: &[Arc<Workload>], seeds: &[u64]) -> String {
     let count = seeds.iter().max().copied().unwrap_or(1);
     let mut left: BTreeSet<&str> = workloads.iter().map(|workload| &*workload.name).collect();
     let mut commands = Vec::new();
     while !left.is_empty() {
         let held = |suite: &Suite| suite.workloads.iter().filter(|workload| left.contains(&*workload.name)).count();
-        // Of those that hold the most the first: the last two only choose from the others.
+        // Among suites with the most workloads take the first: the last two only select from the others.
         let Some(suite) = model::SUITES.iter().rev().max_by_key(|suite| held(suite)).filter(|suite| held(suite) > 0)
         else {
             break;
@@ -78,7 +78,7 @@ fn measuring(command: &str, workloads: &[Arc<Workload>], seeds: &[u64]) -> Strin
     commands.join(" && ")
 }
 
-/// Returns the rows of imported runs of which it is known which way they are good.
+/// Returns the rows of imported runs whose direction is known.
 fn imported(runs: &[Run]) -> Vec<Arc<Workload>> {
     let mut found: BTreeMap<&str, Declared> = BTreeMap::new();
     for run in runs {
@@ -93,7 +93,7 @@ fn imported(runs: &[Run]) -> Vec<Arc<Workload>> {
     found.into_iter().filter_map(|(name, declared)| imported_workload(name, &declared)).collect()
 }
 
-/// Makes runs of several suites runs of one: a workload's samples are its own, whatever suite it was measured with.
+/// Turns runs of several suites into runs of one: a workload's samples do not depend on the suite.
 pub(crate) fn as_one_suite(runs: &mut [Run]) {
     runs.iter_mut().for_each(|run| ALL_SUITES.clone_into(&mut run.suite));
 }

@@ -1,15 +1,15 @@
-//! Pages that were made, for as long as they show the newest state of the store: who asks again gets the same bytes.
+//! A cache of pages, valid while they show the newest state of the store: a repeated request gets the same bytes.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::site::Reply;
 
-/// How many pages are kept at most.
+/// Limit on cached pages.
 const PAGES_MAX: usize = 64;
-/// The largest answer that is kept.
+/// Size limit of a cached answer [bytes].
 const BYTES_MAX: usize = 256 << 10;
 
-/// The pages, those that were asked for last at the front.
+/// The pages, most recently requested first.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     pages: Mutex<Vec<Page>>,
@@ -34,7 +34,7 @@ impl Kept {
         self.pages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns what an address showed in a state of the store.
+    /// Returns the cached page of an address in a state of the store.
     pub(crate) fn get(&self, generation: u64, path: &str, question: &str) -> Option<Arc<Reply>> {
         let mut pages = self.pages();
         let place = pages.iter().position(|page| page.generation == generation && page.is_at(path, question))?;
@@ -42,7 +42,7 @@ impl Kept {
         Some(Arc::clone(&pages[0].reply))
     }
 
-    /// Keeps a page; what is no page, or too large, is made anew each time.
+    /// Stores a page; other answers and large pages are not cached.
     pub(crate) fn put(&self, generation: u64, path: &str, question: &str, reply: &Arc<Reply>) {
         if reply.status != 200 || reply.body.len() > BYTES_MAX {
             return;
@@ -54,7 +54,7 @@ impl Kept {
         pages.insert(0, Page { generation, path, question, reply: Arc::clone(reply) });
     }
 
-    /// Returns the addresses that were asked for last, the very last at the end.
+    /// Returns the most recently requested addresses, the latest last.
     pub(crate) fn latest(&self, count: usize) -> Vec<(String, String)> {
         let pages = self.pages();
         let mut found: Vec<_> =
@@ -63,7 +63,7 @@ impl Kept {
         found
     }
 
-    /// Drops what older states of the store showed.
+    /// Drops pages of older states of the store.
     pub(crate) fn forget(&self, before: u64) {
         self.pages().retain(|page| page.generation >= before);
     }

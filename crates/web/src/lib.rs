@@ -1,7 +1,7 @@
-//! The dashboard: pages and JSON documents about what a store holds, served or written as files.
+//! The dashboard: pages and JSON documents about a store, served or written as files.
 //!
-//! Everything shown is a value from `report`; here it gets an address and a page. One pure function answers
-//! ([`Site::answer`]), whether a server asks or [`publish()`] does. Nothing is written, neither to the store nor for anybody.
+//! Every value shown comes from `report`; this crate gives it an address and a page. One pure function answers
+//! ([`Site::answer`]), for a server and for [`publish()`]. It writes neither to the store nor for clients.
 
 mod address;
 mod api;

@@ -1,8 +1,8 @@
-//! What Prometheus may scrape: a few numbers about the lab, in its text format.
+//! Metrics for Prometheus: a few numbers about the lab, in its text format.
 
 use crate::source::Snapshot;
 
-/// Returns the numbers; `trouble` says that the store could not be read the last time.
+/// Returns the metrics; `trouble` means that the last read of the store failed.
 pub(crate) fn text(snapshot: &Snapshot, trouble: bool) -> String {
     let history = &snapshot.history;
     let sum = |of: fn(&history::Repeats) -> usize| history.repeats().iter().map(of).sum::<usize>();

@@ -1,6 +1,6 @@
-//! The description of the JSON documents (OpenAPI 3.1), made from the documents themselves: one is filled, everything that
-//! may be absent is once there and once not, and what serde makes of both is the shape. So a description cannot say what the
-//! code does not do.
+//! The description of the JSON documents (OpenAPI 3.1), derived from the documents themselves: one value with every
+//! optional field and one without any, whose serialised forms give the schema. So the description cannot contradict the
+//! code.
 
 use history::{
     AlertDocument, ChangeDocument, MemberDocument, PointDocument, SeedDocument, SeriesDocument, TriageDocument,
@@ -14,10 +14,10 @@ use crate::api::{
     OverviewDocument, RunDocument, RunsDocument, SeriesListDocument,
 };
 
-/// A document: the name, what it is, and the names in the question with what they mean.
+/// A document: its name, its description, and its query parameters with their meaning.
 type Asked = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
-/// What can be asked for.
+/// All documents.
 pub(crate) const DOCUMENTS: [Asked; 6] = [
     (
         "overview.json",
@@ -63,7 +63,7 @@ pub(crate) fn document() -> Value {
     })
 }
 
-/// Returns the shape of a document.
+/// Returns the schema of a document.
 pub(crate) fn schema_of(name: &str) -> Value {
     let shape = |full: bool| match name {
         "overview.json" => value(&overview(full)),
@@ -82,7 +82,7 @@ fn value(document: &impl Serialize) -> Value {
     serde_json::to_value(document).unwrap_or_default()
 }
 
-/// Returns the schema of what is once full and once has nothing that may be absent.
+/// Returns the schema of two values, one with every optional field and one without any.
 fn schema(full: &Value, sparse: &Value) -> Value {
     let kind = match full {
         Value::Null => "null",

@@ -1,4 +1,4 @@
-//! The same pages as files: everything that the first page leads to, for any server, a mirror or a memory stick.
+//! The same pages as files: every page linked from the first one, for any server, a mirror or a memory stick.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use crate::site::{Kind, Site};
 
-/// The most files.
+/// Limit on files.
 const FILES_MAX: usize = 100_000;
-/// Marks a folder that was written by this.
+/// Marks a directory that `publish` wrote.
 const MARK: &str = ".marvin";
 
 /// What was written.
@@ -17,33 +17,33 @@ const MARK: &str = ".marvin";
 pub struct Published {
     /// Files.
     pub files: usize,
-    /// Bytes in them.
+    /// Total size [bytes].
     pub bytes: u64,
 }
 
-/// Why nothing was written.
+/// Why publishing failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
-    /// The folder holds something else.
+    /// The directory has other files.
     #[error("{folder} holds what marvin did not publish: give a new or an empty folder", folder = .0.display())]
     Foreign(PathBuf),
-    /// Too much.
+    /// There are too many pages.
     #[error("more than {FILES_MAX} files would be written: use marvin serve for a lab of this size")]
     TooMuch,
-    /// The system.
+    /// The system failed.
     #[error("cannot write {path}: {source}", path = .path.display())]
     Io {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// What it said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// Writes the site into a folder, which is then there whole or as it was before.
+/// Writes the site into a directory, completely or not at all.
 ///
 /// # Errors
-/// When the folder holds something else, cannot be written, or would hold too much.
+/// If the directory has other files, cannot be written, or would get too many.
 pub fn publish(site: &Site, folder: &Path) -> Result<Published, PublishError> {
     let at = |path: &Path| {
         let path = path.to_owned();
@@ -66,7 +66,7 @@ pub fn publish(site: &Site, folder: &Path) -> Result<Published, PublishError> {
         fs::rename(&new, folder).map_err(at(folder))?;
         Ok(published)
     });
-    // What is left of these is in nobody's way, and an error above says more.
+    // Leftovers do no harm, and the error above is more important.
     drop(fs::remove_dir_all(&old));
     drop(fs::remove_dir_all(&new));
     written
@@ -102,7 +102,7 @@ fn write_all(site: &Site, folder: &Path) -> Result<Published, PublishError> {
     Ok(published)
 }
 
-/// Returns what a page leads to, as paths from the top. Links that lead out of it are none of ours.
+/// Returns the links of a page, as paths from the top. Drops links to other sites.
 pub(crate) fn links(page: &str, html: &str) -> Vec<String> {
     let folder: Vec<&str> = page.split('/').rev().skip(1).collect::<Vec<_>>().into_iter().rev().collect();
     let starts = html.match_indices("href=\"").map(|(at, word)| at + word.len());

@@ -1,4 +1,4 @@
-//! The pages as a person meets them, in a real browser; and whether everybody can: contrast, labels, keyboard, no scripts.
+//! The pages in a real browser; checks contrast, labels, keyboard, and use without scripts.
 
 use crate::Limits;
 use crate::browser::Browser;
@@ -7,7 +7,7 @@ use crate::testing::Lab;
 const WIDE: (u32, u32) = (1400, 900);
 const NARROW: (u32, u32) = (400, 800);
 
-/// Serves a lab and opens its first screen; none without a browser.
+/// Serves a lab and opens its first page; `None` without a browser.
 fn opened(lab: &Lab) -> Option<(Browser, String)> {
     let mut browser = Browser::start()?;
     let top = format!("http://{}/", lab.serve(Limits::default()));
@@ -116,7 +116,7 @@ fn without_scripts_and_on_paper_everything_is_there() {
     assert!(browser.text("table.grid").contains("getppid"));
 }
 
-/// Finds text that does not stand out from what is behind it: less than 4.5 to 1, or 3 to 1 where it is large (WCAG 2.2, 1.4.3).
+/// Finds text with too little contrast: less than 4.5 to 1, or 3 to 1 for large text (WCAG 2.2, 1.4.3).
 const PALE: &str = r"(() => {
   const rgb = (text) => (text.match(/[\d.]+/g) || []).map(Number);
   const light = (c) => { const l = c.slice(0, 3).map((v) => v / 255).map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
@@ -136,7 +136,7 @@ const PALE: &str = r"(() => {
   return [...pale];
 })()";
 
-/// Finds what has no name for those who do not see the page, or is out of order.
+/// Finds elements without an accessible name, and headings out of order.
 const NAMELESS: &str = r"(() => {
   const wrong = [];
   const all = (selector) => [...document.querySelectorAll(selector)];
@@ -181,7 +181,7 @@ fn hostile_names_do_nothing_in_a_browser() {
     let lab = Lab::hostile();
     let Some((mut browser, top)) = opened(&lab) else { return };
     for path in ["", "alerts.html", "runs.html", "?filter=%3Cscript%3Ealert(1)%3C/script%3E"] {
-        // A page that asks something would stand still, and the next answer would not come.
+        // A dialog would block the page, and the next answer would not come.
         browser.open(&format!("{top}{path}"));
         let scripts = browser.value("[...document.scripts].map(s => new URL(s.src).pathname).join()");
         assert_eq!(scripts, "/script.js", "{path}");

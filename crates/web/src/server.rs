@@ -1,4 +1,4 @@
-//! The server: HTTP/1.1, GET and HEAD, nothing that a request holds is kept or written. Everything has a limit.
+//! The server: HTTP/1.1, GET and HEAD; it stores nothing from requests. Everything has a limit.
 
 use std::convert::Infallible;
 use std::net::{SocketAddr, TcpListener};
@@ -18,20 +18,20 @@ use crate::address::{LENGTH_MAX, has_secret};
 use crate::site::{Kind, Reply, Site};
 use crate::source::Source;
 
-/// What a server gives at most.
+/// Limits of a server.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Connections at the same time; further ones wait in the system's queue.
+    /// Connections at the same time; others wait in the system's queue.
     pub connections: usize,
-    /// Bytes of a request's head.
+    /// Size limit of a request's head [bytes].
     pub head_bytes: usize,
-    /// From the first byte of a head, or from the last answer, to the end of the next head.
+    /// Deadline of a head, from its first byte or from the last answer.
     pub head_time: Duration,
-    /// From a request to its answer.
+    /// Deadline of an answer.
     pub answer_time: Duration,
-    /// A connection's whole life: who reads too slowly is cut off.
+    /// Limit on a connection's lifetime, which cuts off slow readers.
     pub connection_time: Duration,
-    /// Between two looks at the store.
+    /// Interval between reads of the store.
     pub refresh_time: Duration,
 }
 
@@ -48,15 +48,15 @@ impl Default for Limits {
     }
 }
 
-/// Why a server does not serve.
+/// Why the server cannot start.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot serve: {0}")]
 pub struct ServeError(#[from] std::io::Error);
 
-/// Serves a site until the process ends, and shows what comes into its store meanwhile.
+/// Serves a site until the process ends, and shows new results of its store meanwhile.
 ///
 /// # Errors
-/// When the socket or threads cannot be used.
+/// If the socket or threads cannot be used.
 pub fn serve(listener: TcpListener, site: Arc<Site>, source: Source, limits: Limits) -> Result<Infallible, ServeError> {
     listener.set_nonblocking(true)?;
     let followed = Arc::clone(&site);
@@ -70,7 +70,7 @@ pub fn serve(listener: TcpListener, site: Arc<Site>, source: Source, limits: Lim
     runtime.block_on(accept(listener, &site, limits))
 }
 
-/// Reads what comes into the store, as long as the process lives.
+/// Reads new results of the store, until the process ends.
 fn follow(site: &Site, mut source: Source, limits: Limits) {
     let mut generation = 1;
     let mut pause = limits.refresh_time;
@@ -78,13 +78,13 @@ fn follow(site: &Site, mut source: Source, limits: Limits) {
         std::thread::sleep(pause);
         let start = Instant::now();
         let refreshed = source.refresh();
-        // What was read before is still true and still shown; the metrics say that the rest is missing.
+        // Earlier results stay valid and visible; the metrics report the failure.
         site.note_trouble(refreshed.is_err());
         if refreshed.is_ok_and(|changed| changed) {
             generation += 1;
             site.renew(source.snapshot(generation));
         }
-        // A large lab in which much is measured is shown a little later rather than with half of a processor.
+        // A large lab with many new results updates later, and does not take half of a processor.
         pause = limits.refresh_time.max(start.elapsed() * 3);
     }
 }
@@ -96,7 +96,7 @@ async fn accept(listener: TcpListener, site: &Arc<Site>, limits: Limits) -> Resu
     loop {
         let Ok(place) = Arc::clone(&room).acquire_owned().await else { continue };
         let Ok((stream, _)) = listener.accept().await else {
-            // Out of descriptors, or a connection that ended at once: neither is a reason to stop for good.
+            // Out of descriptors, or a connection that ended at once: keep serving.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
@@ -108,7 +108,7 @@ async fn accept(listener: TcpListener, site: &Arc<Site>, limits: Limits) -> Resu
                 .header_read_timeout(limits.head_time)
                 .max_buf_size(limits.head_bytes.max(8 << 10))
                 .serve_connection(TokioIo::new(stream), service);
-            // How a connection ends is the other side's business.
+            // Ignore how a connection ends.
             drop(tokio::time::timeout(limits.connection_time, connection).await);
             drop(place);
         });
@@ -139,7 +139,7 @@ async fn respond(
     })
 }
 
-/// Refuses what is not a question.
+/// Refuses requests other than GET and HEAD, and requests for another host.
 fn refused(request: &Request<Incoming>, address: SocketAddr) -> Option<(StatusCode, &'static str)> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return Some((StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD: nothing can be changed here\n"));
@@ -154,7 +154,7 @@ fn refused(request: &Request<Incoming>, address: SocketAddr) -> Option<(StatusCo
         return Some((StatusCode::BAD_REQUEST, "nothing here takes a token, and an address is no place for one\n"));
     }
     if address.ip().is_loopback() && !is_local(request.headers().get(header::HOST)) {
-        // A page elsewhere may have given its own name this host's address, to read what is meant for this host only.
+        // A foreign page may point its own host name at this address (DNS rebinding) to read private pages.
         return Some((StatusCode::MISDIRECTED_REQUEST, "this server is for localhost only\n"));
     }
     None
@@ -167,11 +167,11 @@ fn is_local(host: Option<&HeaderValue>) -> bool {
     ["localhost", "127.0.0.1", "[::1]"].contains(&name)
 }
 
-/// What pages may load: their own styles and script, nothing else from anywhere.
+/// Pages may load only their own styles and script.
 const POLICY: &str = "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self'; img-src 'self' data:; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Says how long the answer took, in milliseconds: what browsers show beside their own times, and what the bench reads.
+/// Adds the duration of the answer in milliseconds, for browsers and for the bench.
 fn timed(mut answer: Answer, start: Instant) -> Answer {
     let text = format!("answer;dur={:.3}", start.elapsed().as_secs_f64() * 1e3);
     if let Ok(value) = HeaderValue::from_str(&text) {

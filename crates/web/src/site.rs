@@ -1,4 +1,4 @@
-//! From an address to an answer: one function, whether a server asks or a page is written to a file.
+//! From an address to an answer: one function for servers and files.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -14,16 +14,16 @@ use crate::pages::{self, Asked, Frame, Show, machine_digits};
 use crate::source::Snapshot;
 use crate::{api, compared, metrics};
 
-/// The largest artefact that is served.
+/// Size limit of a served artifact [bytes].
 const ARTEFACT_BYTES_MAX: usize = 64 << 20;
-/// How many pairs of kernels are kept worked out.
+/// Limit on cached overviews of two kernels.
 const OVERVIEWS: usize = 8;
-/// How many connections to the store are kept open.
+/// Limit on open connections to the store.
 const STORES: usize = 8;
-/// How many pages are made anew before what came into the store is shown.
+/// Number of pages made in advance when the store changes.
 const RENEWED: usize = 8;
 
-/// What an answer is.
+/// The type of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A page.
@@ -36,12 +36,12 @@ pub enum Kind {
     Json,
     /// Text as it is.
     Text,
-    /// Bytes to be kept as a file.
+    /// Bytes to download.
     Bytes,
 }
 
 impl Kind {
-    /// Returns what HTTP calls it.
+    /// Returns its media type.
     #[must_use]
     pub fn mime(self) -> &'static str {
         match self {
@@ -58,11 +58,11 @@ impl Kind {
 /// An answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
-    /// As in HTTP: 200, 404, 500.
+    /// HTTP status: 200, 404, 500.
     pub status: u16,
-    /// What it is.
+    /// Its type.
     pub kind: Kind,
-    /// What it holds.
+    /// Its content.
     pub body: Vec<u8>,
 }
 
@@ -75,11 +75,11 @@ impl Reply {
 /// Why there is no answer.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// Nothing is there.
+    /// The address does not exist.
     NotFound(String),
-    /// It is there, but too much.
+    /// The answer would be too large.
     TooLarge(String),
-    /// The lab failed, or a bug of ours.
+    /// The lab failed, or there is a bug in Marvin.
     Failed(String),
 }
 
@@ -98,7 +98,7 @@ impl From<serde_json::Error> for Refusal {
 impl From<StoreError> for Refusal {
     fn from(error: StoreError) -> Self {
         match error {
-            // What a home is called is nobody's business on the other side.
+            // Clients must not see the path of the data directory.
             StoreError::Unknown { noun, text } => Self::NotFound(format!("no {noun} {text}")),
             StoreError::NoArtefact { name, .. } => Self::NotFound(format!("no artefact {name}")),
             StoreError::BadId(error) => Self::NotFound(error.to_string()),
@@ -107,17 +107,17 @@ impl From<StoreError> for Refusal {
     }
 }
 
-/// Everything that can be asked for.
+/// A site: snapshot, caches and store.
 #[derive(Debug)]
 pub struct Site {
     location: Location,
     snapshot: RwLock<Arc<Snapshot>>,
-    /// The snapshot's, for those who need no more of it: who holds the last hold on a snapshot has to take it down.
+    /// The snapshot's generation, readable without holding the snapshot: the last holder has to deallocate it.
     generation: AtomicU64,
     stores: Mutex<Vec<Store>>,
     overviews: Mutex<Vec<Arc<(u64, Overview)>>>,
     kept: Kept,
-    /// Held while a page that is kept is made: who wants the same one waits for it and makes it not again.
+    /// Held while making a cached page, so that concurrent requests make it once.
     making: Mutex<()>,
     trouble: RwLock<bool>,
     is_static: bool,
@@ -142,13 +142,13 @@ impl Site {
         }
     }
 
-    /// Makes the site for files: its pages ask nothing.
+    /// Makes the site for files, whose pages have no forms.
     #[must_use]
     pub fn of_files(location: impl Into<Location>, snapshot: Snapshot) -> Self {
         Self { is_static: true, ..Self::new(location, snapshot) }
     }
 
-    /// Shows what was read since. Pages that were looked at lately are made before, so that no reader waits for them.
+    /// Shows a newer snapshot. Makes recently viewed pages first, so that readers do not wait for them.
     pub fn renew(&self, snapshot: Snapshot) {
         for (path, question) in self.kept.latest(RENEWED) {
             let reply = self.made(&snapshot, &path, &question);
@@ -166,18 +166,18 @@ impl Site {
         Arc::clone(&self.snapshot.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Returns the answer if it was made already: no work, and nothing to wait for.
+    /// Returns the answer if it is cached, without work or waiting.
     #[must_use]
     pub fn at_hand(&self, path: &str, question: &str) -> Option<Arc<Reply>> {
         self.kept.get(self.generation.load(Ordering::Acquire), path, question)
     }
 
-    /// Notes whether the home could be read the last time.
+    /// Records whether the last read of the store failed.
     pub fn note_trouble(&self, is_there: bool) {
         *self.trouble.write().unwrap_or_else(PoisonError::into_inner) = is_there;
     }
 
-    /// Answers a path and what stands behind its `?`. Never fails: what cannot be answered is a page that says so.
+    /// Answers a path and a query. Never fails: errors are pages too.
     #[must_use]
     pub fn answer(&self, path: &str, question: &str) -> Arc<Reply> {
         if path.len() > LENGTH_MAX || question.len() > LENGTH_MAX {
@@ -243,7 +243,7 @@ impl Site {
         html(pages::overview(snapshot, &seen.1, &asked))
     }
 
-    /// Returns the overview of two kernels, worked out once for each state of the store.
+    /// Returns the overview of two kernels, computed once per state of the store.
     fn seen(&self, snapshot: &Snapshot, base: usize, target: usize) -> Arc<(u64, Overview)> {
         let kept = || self.overviews.lock().unwrap_or_else(PoisonError::into_inner);
         let is_it = |seen: &&Arc<(u64, Overview)>| {
@@ -288,7 +288,7 @@ impl Site {
         html(pages::run(Frame::at(2, format!("Run {}", shown.run.id.short())), &shown))
     }
 
-    /// Returns an artefact. Only names that the store lists are looked up, so a path has no meaning here.
+    /// Returns an artifact. Compares names with the store's list only, so that a path has no meaning.
     fn artefact(&self, id: &str, name: &str) -> Answered {
         let bytes = self.with_store(|store| {
             let id = RunId::from_hex(id).map_err(|error| Refusal::NotFound(error.to_string()))?;
@@ -361,7 +361,7 @@ impl Site {
     }
 }
 
-/// Tells whether a page depends on what was read only, and not on what the store says when it is asked.
+/// Returns whether a page depends on the snapshot only, and not on later reads of the store.
 fn is_kept(path: &str) -> bool {
     matches!(path, "/" | "/index.html" | "/alerts" | "/alerts.html") || path.starts_with("/s/")
 }
@@ -374,7 +374,7 @@ fn nothing() -> Refusal {
     Refusal::NotFound("Nothing is at this address.".to_owned())
 }
 
-/// Returns a page that says why there is none, for an address so many folders below the top.
+/// Returns an error page, for an address this many directories below the top.
 fn refusal(depth: usize, why: Refusal) -> Reply {
     let (status, title, text) = match why {
         Refusal::NotFound(text) => (404, "Not found", text),
@@ -385,7 +385,7 @@ fn refusal(depth: usize, why: Refusal) -> Reply {
     Reply { status, kind: Kind::Html, body: page.into_bytes() }
 }
 
-/// Returns the kernels that were asked for, or the usual ones; none where nothing was measured.
+/// Returns the requested or default kernels; `None` if there are no results.
 fn pair(history: &History, question: &Question) -> Result<Option<(usize, usize)>, Refusal> {
     let Some((base, target)) = history.usual_pair() else { return Ok(None) };
     let named = |name: &str, usual: usize| match question.get(name) {

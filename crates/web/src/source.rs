@@ -1,4 +1,4 @@
-//! A store that grows, read run by run: what came since the last look is taken into the history, nothing is read twice.
+//! Follows a growing store: adds new runs to the history, and reads no run twice.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -7,70 +7,70 @@ use history::{Found, History, NotKnown, Triaged, alerts, triaged};
 use model::{Decision, Line};
 use store::{Location, Store, StoreError};
 
-/// How many runs are held in memory whole at once.
+/// Limit on complete runs in memory.
 const RUNS_AT_ONCE: usize = 32;
-/// The most bisections that are read, and the most bytes of one.
+/// Limit on bisections to read, and on the size of one [bytes].
 const FOUND_MAX: usize = 1000;
 const FOUND_BYTES_MAX: u64 = 64 << 10;
 
-/// A home that is followed.
+/// A store that is followed.
 #[derive(Debug)]
 pub struct Source {
     store: Store,
     last: i64,
     history: History,
     decisions: Vec<Decision>,
-    /// The home whose bisections are read; where none is told of, none are.
+    /// The data directory whose bisections are read; `None` for no bisections.
     home: Option<PathBuf>,
     found: Vec<Found>,
 }
 
-/// Everything that pages are made of, at one moment.
+/// All data of the pages at one moment.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
-    /// What was measured.
+    /// The results.
     pub history: History,
-    /// What changed, the latest kernels first, with what was decided about it.
+    /// Performance changes with their triage decisions, latest kernels first.
     pub alerts: Vec<Triaged>,
-    /// All decisions, the oldest first.
+    /// All decisions, oldest first.
     pub decided: Vec<Decision>,
-    /// What bisections found.
+    /// The findings of bisections.
     pub found: Vec<Found>,
     /// Grows with every change.
     pub generation: u64,
 }
 
-/// Why a home cannot be followed.
+/// Why a store cannot be followed.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A bug of ours.
+    /// A bug in Marvin.
     #[error(transparent)]
     NotKnown(#[from] NotKnown),
 }
 
 impl Source {
-    /// Opens a store for reading. Nothing is read yet.
+    /// Opens a store without reading it.
     ///
     /// # Errors
-    /// When nothing was ever saved there, or the home cannot be read.
+    /// If it has no results, or the data directory cannot be read.
     pub fn open(location: impl Into<Location>) -> Result<Self, SourceError> {
         let store = Store::open_read_only(location)?;
         let (history, decisions, found) = (History::default(), Vec::new(), Vec::new());
         Ok(Self { store, last: 0, history, decisions, home: None, found })
     }
 
-    /// Has the bisections of a home read as well.
+    /// Adds the bisections of a data directory.
     pub fn look_in(&mut self, home: impl Into<PathBuf>) {
         self.home = Some(home.into());
     }
 
-    /// Reads what came since the last time, and tells whether anything did.
+    /// Reads new results, and returns whether there were any.
     ///
     /// # Errors
-    /// When the home cannot be read.
+    /// If the store cannot be read.
     pub fn refresh(&mut self) -> Result<bool, SourceError> {
         let before = self.last;
         loop {
@@ -97,7 +97,7 @@ impl Source {
         Ok(changed)
     }
 
-    /// Returns everything as it is now.
+    /// Returns the current state.
     #[must_use]
     pub fn snapshot(&self, generation: u64) -> Snapshot {
         let decided = self.decisions.clone();
@@ -106,7 +106,7 @@ impl Source {
     }
 }
 
-/// Reads what bisections of a home found. What is none of ours, or cannot be read, is passed over: it is an answer less.
+/// Reads the findings of a data directory's bisections. Skips foreign and unreadable files: one answer less.
 fn bisections(home: &Path) -> Vec<Found> {
     let entries = std::fs::read_dir(home.join("bisections")).into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> = entries
@@ -124,7 +124,7 @@ fn bisections(home: &Path) -> Vec<Found> {
 }
 
 impl Snapshot {
-    /// Returns what changed over the kernels of a line, with what was decided about it.
+    /// Returns the performance changes over the kernels of a line, with their triage decisions.
     #[must_use]
     pub fn alerts_of(&self, line: Line) -> Vec<Triaged> {
         triaged(&self.history, alerts(&self.history, line), &self.decided)

@@ -1,4 +1,4 @@
-//! Labs for the tests of this crate: homes with runs of synthetic kernels.
+//! Labs for the tests of this crate: data directories with runs of synthetic kernels.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::{Limits, Site, Source, serve};
 
-/// Names made to do harm, wherever they may stand.
+/// Hostile names for every place.
 pub(crate) const HOSTILE: [&str; 6] = [
     "<script>alert(1)</script>",
     "\" onmouseover=\"alert(1)",
@@ -23,7 +23,7 @@ pub(crate) const HOSTILE: [&str; 6] = [
     "&lt;b&gt; javascript:alert(1) %3Cscript%3E",
 ];
 
-/// A home that is being filled.
+/// A data directory that is being filled.
 pub(crate) struct Lab {
     pub(crate) home: TempDir,
     pub(crate) store: Store,
@@ -54,7 +54,7 @@ pub(crate) fn machine(hex: &str) -> Machine {
     }
 }
 
-/// A result that costs so much, or one that failed where it costs nothing.
+/// A result with this cost, or a failed one for a cost of 0.
 pub(crate) fn result(workload: &str, cost: f64) -> WorkloadResult {
     let failure = SubjectFailure {
         stage: Stage::Workload,
@@ -105,7 +105,7 @@ impl Lab {
         id
     }
 
-    /// Two machines, five kernels, three workloads, of which faults are worse since 6.12.100 and switches fail at last.
+    /// Two machines, five kernels, three workloads; faults are worse since 6.12.100, and switches fail at the end.
     pub(crate) fn usual() -> Self {
         let mut lab = Self::new();
         for version in ["6.1.170", "6.1.192", "6.12.100", "6.12.107", "6.12.117"] {
@@ -122,14 +122,14 @@ impl Lab {
         lab
     }
 
-    /// Everything that has a name has a hostile one.
+    /// A lab in which every name is hostile.
     pub(crate) fn hostile() -> Self {
         let mut lab = Self::new();
         for (n, name) in HOSTILE.iter().enumerate() {
             for version in ["6.1", "6.12"] {
                 let cost = if version == "6.1" { 100.0 } else { 130.0 };
                 let mut results: Vec<WorkloadResult> = HOSTILE.iter().map(|workload| result(workload, cost)).collect();
-                // A unit that changes: pages name both.
+                // A changing unit: pages name both.
                 let unit = if version == "6.1" { HOSTILE[n] } else { HOSTILE[(n + 1) % HOSTILE.len()] };
                 let direction = Some(Direction::LowerIsBetter);
                 let declared = Some(Declared { unit: unit_named(unit), direction, margin_percent: 1.0 });
@@ -154,7 +154,7 @@ impl Lab {
         Site::new(self.home(), self.source().snapshot(1))
     }
 
-    /// Serves it as long as the tests run.
+    /// Serves it until the tests end.
     pub(crate) fn serve(&self, limits: Limits) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! The dashboard as a browser, a mirror, a program and an attacker meet it.
+//! The dashboard as seen by a browser, a mirror, a program and an attacker.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,14 +16,14 @@ use crate::openapi::{DOCUMENTS, document, schema_of};
 use crate::testing::{HOSTILE, Lab, result};
 use crate::{Kind, Limits, Reply, Site, publish};
 
-/// The largest page.
+/// Size limit of a page.
 const PAGE_BYTES_MAX: usize = 100_000;
 
 fn body(reply: &Reply) -> String {
     String::from_utf8(reply.body.clone()).unwrap()
 }
 
-/// Returns all pages that the first one leads to, with their paths.
+/// Returns all pages linked from the first one, with their paths.
 fn pages(site: &Site) -> Vec<(String, Arc<Reply>)> {
     let mut left = vec!["index.html".to_owned()];
     let mut known = BTreeSet::new();
@@ -191,7 +191,7 @@ proptest! {
     }
 }
 
-/// Holds a value against a schema of the kind that is made here.
+/// Checks a value against a schema of the generated kind.
 fn fits(value: &Value, schema: &Value, at: &str) {
     let kinds: Vec<&str> = match &schema["type"] {
         Value::String(kind) => vec![kind],
@@ -345,7 +345,7 @@ fn files_are_the_same_pages_and_lead_to_each_other() {
     for link in crate::publish::links("index.html", &index) {
         assert!(target.join(&link).is_file(), "{link}");
     }
-    // Again, in place of what is there.
+    // A second time, in place of the first.
     assert_eq!(publish(&site, &target).unwrap(), published);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     let foreign = folder.path().join("photographs");
@@ -359,7 +359,7 @@ fn files_are_the_same_pages_and_lead_to_each_other() {
 fn sent(address: SocketAddr, request: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    // The other side may close before it has read all: that is an answer as well.
+    // The other side may close before it has read everything: that counts as an answer.
     drop(stream.write_all(request));
     let mut answer = Vec::new();
     drop(stream.read_to_end(&mut answer));

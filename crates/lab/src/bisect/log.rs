@@ -64,7 +64,8 @@ impl BisectionLog {
     /// Opens the log of a one-line question below a data directory, with earlier measurements unless `reuse` says to
     /// repeat them.
     ///
-    /// # Errors If the file cannot be read, or belongs to another question.
+    /// # Errors
+    /// If the file cannot be read, or belongs to another question.
     pub fn open(home: &Path, question: &str, reuse: crate::Reuse) -> Result<Self, LabError> {
         let question: String = question.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         let folder = home.join("bisections");
@@ -85,7 +86,8 @@ impl BisectionLog {
 
     /// Writes the findings beside the log, as `HASH.found`.
     ///
-    /// # Errors If the file cannot be written.
+    /// # Errors
+    /// If the file cannot be written.
     pub fn keep(&self, found: &str) -> Result<(), LabError> {
         let Some(file) = &self.file else { return Ok(()) };
         let (file, new) = (file.with_extension("found"), file.with_extension("found-new"));

@@ -90,22 +90,26 @@ pub enum Probe {
 pub trait Prober {
     /// Measures a commit with some seeds.
     ///
-    /// # Errors If the lab fails; a failure of the commit itself is [`Probe::Failed`].
+    /// # Errors
+    /// If the lab fails; a failure of the commit itself is [`Probe::Failed`].
     fn probe(&mut self, commit: &str, seeds: RangeInclusive<u64>) -> Result<Probe, LabError>;
 
     /// Returns the merge of two commits; `None` if they conflict.
     ///
-    /// # Errors If the lab fails.
+    /// # Errors
+    /// If the lab fails.
     fn merge(&mut self, ours: &str, theirs: &str) -> Result<Option<String>, LabError>;
 
     /// Returns `tip` with `commit` reverted; `None` if later commits conflict.
     ///
-    /// # Errors If the lab fails.
+    /// # Errors
+    /// If the lab fails.
     fn revert(&mut self, tip: &str, commit: &str) -> Result<Option<String>, LabError>;
 
     /// Returns what each commit makes the build compile; called once both ends are measured.
     ///
-    /// # Errors If the lab fails.
+    /// # Errors
+    /// If the lab fails.
     fn touches(&mut self, history: &History) -> Result<Touches, LabError>;
 }
 

@@ -78,7 +78,8 @@ impl<S: Fn(Step), E: Fn(Event) + Sync> Prober for LabProber<'_, S, E> {
 
 /// Returns the value of each seed as all other comparisons compute it ([`report::run_value`]), and its scale.
 ///
-/// # Errors If a seed has no value, or some are counted and others timed; the text says why.
+/// # Errors
+/// If a seed has no value, or some are counted and others timed; the text says why.
 pub fn values_of(
     runs: &[Run],
     seeds: RangeInclusive<u64>,

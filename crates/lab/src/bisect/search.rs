@@ -24,7 +24,8 @@ const MARGIN_LEAST_PERCENT: f64 = 0.02;
 
 /// Searches the commits that made the difference between the ends of a history. Reuses the log's measurements.
 ///
-/// # Errors If the lab fails; earlier measurements are in the log.
+/// # Errors
+/// If the lab fails; earlier measurements are in the log.
 pub fn bisect(
     history: &History,
     question: &BisectionQuestion,

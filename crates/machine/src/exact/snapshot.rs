@@ -144,7 +144,8 @@ fn sealed(ingredients: &str, folder: &Path) -> String {
 /// Returns the SHA-256 of a guest's memory file, hexadecimal: of its length and of each block with its position. Skips
 /// blocks of zeros, which are most of the file.
 ///
-/// # Errors If the file cannot be read.
+/// # Errors
+/// If the file cannot be read.
 pub fn hash_memory(file: &Path) -> io::Result<String> {
     const ZEROS: &[u8] = &[0; 1 << 16];
     let (mut file, mut hash, mut place) = (File::open(file)?, Sha256::new(), 0_u64);

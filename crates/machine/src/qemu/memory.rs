@@ -35,7 +35,8 @@ const PATIENCE_LEAST: Duration = Duration::from_secs(60);
 impl Process {
     /// Writes the memory of a paused guest to a file in QEMU's directory.
     ///
-    /// # Errors If QEMU refuses, or has died.
+    /// # Errors
+    /// If QEMU refuses, or has died.
     pub fn write_memory(&mut self, format: VmcoreFormat, file: &str, memory_mib: u32) -> Result<(), MachineError> {
         // Not paging: physical addresses. Not detached, although it takes long: QEMU reports a detached dump as
         // completed before its cleanup (dump_process in dump/dump.c), and the next dump fails on the rest.

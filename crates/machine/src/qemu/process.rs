@@ -50,7 +50,8 @@ pub struct Scratch {
 impl Scratch {
     /// Makes a new directory below `parent`.
     ///
-    /// # Errors If it cannot be made.
+    /// # Errors
+    /// If it cannot be made.
     pub fn new(parent: &Path) -> Result<Self, MachineError> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -73,7 +74,8 @@ impl Scratch {
 
     /// Writes a file.
     ///
-    /// # Errors If it cannot be written.
+    /// # Errors
+    /// If it cannot be written.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), MachineError> {
         let path = self.path(name);
         fs::write(&path, bytes).map_err(MachineError::io("write", &path))
@@ -81,7 +83,8 @@ impl Scratch {
 
     /// Links a file elsewhere into the directory, so that QEMU's arguments contain no path of this host.
     ///
-    /// # Errors If the link cannot be made.
+    /// # Errors
+    /// If the link cannot be made.
     pub fn link(&self, name: &str, target: &Path) -> Result<(), MachineError> {
         let path = self.path(name);
         std::os::unix::fs::symlink(target, &path).map_err(MachineError::io("link", &path))
@@ -141,7 +144,8 @@ pub struct Process {
 impl Process {
     /// Starts QEMU in a scratch directory.
     ///
-    /// # Errors If the directory cannot be written, or QEMU cannot be started.
+    /// # Errors
+    /// If the directory cannot be written, or QEMU cannot be started.
     pub fn start(program: &Path, arguments: &[String], scratch: &Scratch) -> Result<Self, MachineError> {
         let stderr = scratch.path("stderr");
         let file = fs::File::create(&stderr).map_err(MachineError::io("create", &stderr))?;
@@ -201,7 +205,8 @@ impl Process {
     /// Waits until the guest stops, ends, or uses up its budget. A guest beyond its instructions has hung, however late
     /// Marvin notices: the verdict does not depend on the host.
     ///
-    /// # Errors If QEMU dies, or the host is too busy.
+    /// # Errors
+    /// If QEMU dies, or the host is too busy.
     pub fn watch(&mut self, budget: &Budget) -> Result<Ended, MachineError> {
         let (mut waited, mut next) = (Duration::ZERO, ASK_FIRST);
         let before = self.cpu_ticks();

@@ -80,7 +80,8 @@ impl fmt::Display for QemuProblem {
 impl Qemu {
     /// Finds QEMU: the given program, or the one in PATH.
     ///
-    /// # Errors If there is none, it is too old, or one of its files cannot be read.
+    /// # Errors
+    /// If there is none, it is too old, or one of its files cannot be read.
     pub fn find(given: Option<&Path>) -> Result<Self, MachineError> {
         let name = given.map_or_else(|| PathBuf::from(PROGRAM), Path::to_owned);
         let missing = |why: String| QemuProblem::Missing { program: name.display().to_string(), why };

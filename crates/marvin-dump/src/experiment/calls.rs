@@ -1,4 +1,5 @@
-//! System calls, page faults and processor seconds of filtering and copying a dump to nowhere, mapped and by read calls.
+//! System calls, page faults and processor seconds of filtering and copying a dump, mapped and by read calls; writes no
+//! file.
 
 use serde::Serialize;
 
@@ -8,16 +9,16 @@ use crate::Host;
 use crate::experiment::{Experiment, Outcome, Spent, Subject, least, seconds, ways};
 use crate::plot::{Axis, Plot, Series};
 
-/// Bytes of memory to stay within, as `--memory` has it.
+/// Memory limit [bytes], as `--memory`.
 const MEMORY: u64 = 64 << 20;
-/// Most levels beside each other.
+/// Limit on levels in one table.
 const LEVELS: usize = 3;
 
 #[derive(Debug, Serialize)]
 pub(super) struct Calls {
     subject: Subject,
     rows: Vec<Row>,
-    /// All calls since the dump was opened, those of opening it and of warming up among them.
+    /// All calls since the dump was opened, including those of opening and warm-up.
     all_calls: Counted,
 }
 
@@ -42,7 +43,7 @@ pub(super) fn run(dump: &Dump, wish: &Experiment, host: &Host<'_>) -> Result<Cal
             pages = plan.memory();
             write_kdump(&plan, &style(*level), &work, &Nowhere).map(drop)
         };
-        // What was never read before is in the page cache then.
+        // Brings the whole file into the page cache.
         save(Io::Read)?;
         for (name, io) in ways(dump) {
             let spent = least(dump, wish, host, || save(io))?;
@@ -103,7 +104,7 @@ impl Outcome for Calls {
         };
         let marks = self.rows.iter().enumerate().map(|(n, row)| {
             let calls = row.spent.calls.sum();
-            // There is room for so much.
+            // The drawing has room for four labels with counts.
             let name = if self.rows.len() <= 4 { format!("{}: {calls} calls", row.name()) } else { row.name() };
             (n as f64, name)
         });

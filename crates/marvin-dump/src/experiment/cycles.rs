@@ -1,5 +1,5 @@
-//! Filter time against the number of cycles: the memory holds the bits of a part of the pages only, so the filter begins
-//! anew for each part. `marvin-dump` itself never does that; what it does, one pass with the bits in a file, stands beside.
+//! Filter time by number of cycles: memory holds the bits of a part of the pages only, so the filter starts again for
+//! each part. `marvin-dump` itself never does that; the table also has its method, one pass with the bits in a file.
 
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ use crate::Host;
 use crate::experiment::{Experiment, Outcome, Spent, Subject, least, measure, ways};
 use crate::plot::{Axis, Plot, Series};
 
-/// Most cycles: as in the source.
+/// Limit on cycles: as in the source.
 const CYCLES: u64 = 8;
 
 #[derive(Debug, Serialize)]
@@ -22,27 +22,27 @@ pub(super) struct Cycles {
 struct Mode {
     io: &'static str,
     rows: Vec<Row>,
-    /// One pass with the bits in a file, whatever the memory.
+    /// One pass with the bits in a file, with any amount of memory.
     in_file: Spent,
 }
 
 #[derive(Debug, Serialize)]
 struct Row {
-    /// Memory for bits, in bytes.
+    /// Memory for bits [bytes].
     buffer_bytes: u64,
     cycles: Vec<Spent>,
     total: Spent,
 }
 
 pub(super) fn run(dump: &Dump, wish: &Experiment, host: &Host<'_>) -> Result<Cycles, DumpError> {
-    // Lists of processors are followed once behind all cycles; what they take would hide the cycles.
+    // Follow the processors' free lists once after all cycles; per cycle, their cost would hide that of the cycles.
     let filter = Filter::new(&mut Reader::new(dump, Io::Map), Level::MAX)?.without_lists();
     let folder = wish.work_dir.clone().unwrap_or_else(std::env::temp_dir);
     let plan = |io: Io| {
         let work = Work { threads: 1, io, memory: 0, folder: Some(folder.clone()) };
         Plan::make(dump, Some(&filter), &work)
     };
-    // What was never read before is in the page cache then.
+    // Brings the whole file into the page cache.
     let pages = plan(Io::Read)?.memory();
     let mut modes = Vec::new();
     for (name, io) in ways(dump) {
@@ -72,7 +72,7 @@ fn row(dump: &Dump, parts: &Parts<'_>, size: usize, wish: &Experiment, host: &Ho
     Ok(Row { buffer_bytes, cycles, total })
 }
 
-/// A dump in parts, each filtered for itself.
+/// A dump in parts that are filtered separately.
 struct Parts<'f> {
     filter: &'f Filter,
     io: Io,
@@ -80,7 +80,7 @@ struct Parts<'f> {
 }
 
 impl Parts<'_> {
-    /// Returns how many blocks a part has, for each number of cycles that can be had; the smallest first.
+    /// Returns the possible numbers of blocks per part, ascending.
     fn sizes(&self) -> Vec<usize> {
         let count = self.blocks.len().max(1) as u64;
         let mut sizes: Vec<usize> =
@@ -89,7 +89,7 @@ impl Parts<'_> {
         sizes
     }
 
-    /// Filters all parts of `size` blocks one by one, each with the same memory; returns what each took.
+    /// Filters all parts of `size` blocks one by one with the same memory; returns the cost of each.
     fn filter(&self, dump: &Dump, size: usize, host: &Host<'_>) -> Result<(Vec<Spent>, Counts), DumpError> {
         let pages = self.filter.map().section_pages();
         let words = usize::try_from(pages / 64).unwrap_or_default();
@@ -167,7 +167,7 @@ impl Outcome for Cycles {
     }
 }
 
-/// Returns a time in so many places.
+/// Formats a time with this many decimal places.
 fn short(spent: f64, places: usize) -> String {
     let text: String = format!("{spent:.4}").chars().take(places).collect();
     text.trim_end_matches('.').to_owned()

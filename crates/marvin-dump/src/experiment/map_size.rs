@@ -1,5 +1,5 @@
-//! Filter time against the size of the windows that are mapped, beside read calls; with the result in memory, and in a
-//! file, which bounds the memory.
+//! Filter time by size of the mapped windows, compared with read calls; with the result in memory, and in a file, which
+//! bounds the memory.
 
 use serde::Serialize;
 
@@ -17,9 +17,9 @@ pub(super) struct MapSize {
 
 #[derive(Debug, Serialize)]
 struct Row {
-    /// `mmap`, `read`, or `default`: mapped as without the experiment.
+    /// `mmap`, `read`, or `default`: the mapping that commands use.
     io: &'static str,
-    /// Bytes of a window, where that was chosen.
+    /// Size of a window [bytes], if the experiment sets it.
     map_bytes: Option<u64>,
     /// All bits in memory.
     in_memory: Spent,
@@ -41,7 +41,7 @@ pub(super) fn run(dump: &Dump, wish: &Experiment, host: &Host<'_>) -> Result<Map
     let plan = |io: Io, memory: u64| {
         Plan::make(dump, Some(&filter), &Work { threads: 1, io, memory, folder: Some(folder.clone()) })
     };
-    // What was never read before is in the page cache then.
+    // Brings the whole file into the page cache.
     let pages = plan(Io::Read, u64::MAX)?.memory();
     let sizes = window_sizes().map(|size| ("mmap", Some(size), Io::Windows(size)));
     let mut rows = Vec::new();

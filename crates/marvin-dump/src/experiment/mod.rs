@@ -1,6 +1,5 @@
-//! Experiments: how long the filter takes, by the size of the windows that are mapped, by the memory that it may have, and
-//! by the way the dump is read. Their tables are those of the two mails that mapping /proc/vmcore began with (see
-//! `docs/dump.md`).
+//! Experiments: how the filter's time depends on the size of the mapped windows, on the memory limit, and on the read
+//! method. Their tables follow the two mails that introduced mapping of /proc/vmcore (see `docs/dump.md`).
 
 mod calls;
 mod cycles;
@@ -20,10 +19,10 @@ use crate::report::size;
 use crate::save::open;
 use crate::{Exit, Host, files};
 
-/// Version of the JSON documents: raised when a field changes its meaning or goes.
+/// Version of the JSON documents: raised when a field changes its meaning or disappears.
 const SCHEMA_VERSION: u32 = 1;
 
-/// What is varied.
+/// The parameter to vary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Which {
     /// Size of mmap windows, 4 KiB to 32 MiB, compared with read(2)
@@ -60,7 +59,7 @@ pub struct Experiment {
     pub level: Vec<Level>,
 }
 
-/// What a measured piece of work took.
+/// The cost of a measured piece of work.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 struct Spent {
     wall_s: f64,
@@ -80,11 +79,11 @@ impl Spent {
 trait Outcome: Serialize {
     /// Returns a table for people.
     fn table(&self) -> String;
-    /// Returns what is drawn.
+    /// Returns the data of a drawing.
     fn plot(&self) -> Plot;
 }
 
-/// What all experiments tell of their dump.
+/// Facts about the dump that all experiments print.
 #[derive(Debug, Serialize)]
 struct Subject {
     schema_version: u32,
@@ -99,7 +98,7 @@ impl Subject {
         Self { schema_version: SCHEMA_VERSION, release, memory_bytes: pages * dump.page_size(), times: wish.times }
     }
 
-    /// Returns what was measured and how, for a drawing.
+    /// Returns the dump and the method in one line, for a drawing.
     fn line(&self) -> String {
         self.lines().replace('\n', "; ")
     }
@@ -111,7 +110,7 @@ impl Subject {
     }
 }
 
-/// Carries out an experiment.
+/// Executes an experiment.
 pub(crate) fn run(wish: &Experiment, host: &mut Host<'_>) -> Result<Exit, DumpError> {
     let look = &wish.look;
     let inputs = look.files.iter().chain(look.ram.iter().map(|part| &part.path)).chain(&look.vmcoreinfo);
@@ -144,7 +143,7 @@ fn answer<T: Outcome>(
     Ok(Exit::Fine)
 }
 
-/// Does something as often as is wished; returns what it took the time that it took the least of the processor.
+/// Repeats work as often as requested; returns the cost of the repetition with the least processor time.
 fn least(
     dump: &Dump,
     wish: &Experiment,
@@ -174,7 +173,7 @@ fn measure(dump: &Dump, host: &Host<'_>, work: impl FnOnce() -> Result<(), DumpE
     })
 }
 
-/// What this process used so far.
+/// The resources that this process used so far.
 struct Usage {
     user: Duration,
     sys: Duration,
@@ -199,18 +198,18 @@ impl Usage {
     }
 }
 
-/// Returns seconds with four digits: an hour and a tenth of a millisecond find room in the tables.
+/// Formats seconds with four decimal places: the tables have room for an hour.
 fn seconds(seconds: f64) -> String {
     format!("{seconds:.4}").chars().take(6).collect()
 }
 
-/// The ways to read a dump that are compared: one that cannot be mapped is only read.
+/// The read methods to compare: a dump that cannot be mapped has only one.
 fn ways(dump: &Dump) -> impl Iterator<Item = (&'static str, Io)> {
     let maps = Reader::new(dump, Io::Map).maps();
     [("mmap", Io::Map), ("read", Io::Read)].into_iter().filter(move |(_, io)| maps || *io == Io::Read)
 }
 
-/// The windows of the first table, in bytes.
+/// The window sizes of the first table [bytes].
 fn window_sizes() -> impl Iterator<Item = u64> {
     (12..=25).map(|bits| 1 << bits)
 }

@@ -1,4 +1,5 @@
-//! Archives: what was written reads back, through files and streams; cut off or damaged they are read as far as they go.
+//! Archives: they read back as written, through files and streams; truncated or damaged ones are read as far as
+//! possible.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -16,10 +17,10 @@ use crate::Outcome;
 use crate::told::Told;
 
 const GROUPS: &str = "0x010+40 anon\n 0x080+3 cache 4\n 0x100 free 8\n 0x400+100 slab\n 0x600+700 kernel";
-/// Size of a block's head.
+/// Size of a block's header.
 const HEAD: usize = 64;
 
-/// Runs a command line in a folder; returns all that can be seen, and the bytes of the answer.
+/// Runs a command line in a directory; returns all output, and the bytes of standard output.
 fn seen(folder: &Path, line: &str) -> Result<(String, Vec<u8>), Box<dyn Error>> {
     let told = Told::of(folder, line, &[])?;
     Ok((told.said(), told.answer))
@@ -31,7 +32,7 @@ fn fine(folder: &Path, line: &str) -> Result<Vec<u8>, Box<dyn Error>> {
     Ok(answer)
 }
 
-/// Makes a dump named `vmcore` with pages that differ, pages that equal others and zero pages.
+/// Makes a dump named `vmcore` with distinct pages, equal pages and zero pages.
 fn folder() -> Result<tempfile::TempDir, Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let memory = vec![0..0x9f, 0x100..0x2000];
@@ -40,7 +41,7 @@ fn folder() -> Result<tempfile::TempDir, Box<dyn Error>> {
     Ok(folder)
 }
 
-/// Returns the pages of a dump, nothing for those it lacks.
+/// Returns the pages of a dump; `None` for missing ones.
 fn pages(path: &Path) -> Result<Vec<Option<Vec<u8>>>, DumpError> {
     let dump = Dump::open(&[path.to_owned()])?;
     let mut reader = Reader::new(&dump, Io::Read);
@@ -115,10 +116,10 @@ fn style() -> Style {
     Style { codec: Codec::Zstd, effort: None, level: Level::MAX, part: None, limit: None, names }
 }
 
-/// Most bytes of data of a block of the archive.
+/// Limit on data of an archive's block [bytes].
 const BLOCK: usize = 1 << 20;
 
-/// Memory with `pages` that compress to little, in an ELF file; more than one block of an archive.
+/// Memory with `pages` that compress well, in an ELF file; more than one block of an archive.
 fn large(path: &Path, count: usize) -> Result<Dump, Box<dyn Error>> {
     let mut bytes = b"\x7fELF\x02\x01\x01".to_vec();
     bytes.resize(4096, 0);
@@ -154,12 +155,12 @@ fn archive(dump: &Dump, style: &Style, path: &Path, threads: usize) -> Result<Wr
     write_archive(&plan, style, &work(threads), &FileSink::create(path, Overwrite::Yes)?)
 }
 
-/// Returns where the blocks of an archive begin.
+/// Returns the offsets of an archive's blocks.
 fn blocks(bytes: &[u8]) -> Vec<usize> {
     bytes.windows(8).enumerate().filter(|(_, bytes)| bytes == b"MDUMPBLK").map(|(at, _)| at).collect()
 }
 
-/// Counts pages that are as in the dump, and those that are missing without a word; collects what is said of the others.
+/// Counts pages equal to the dump's, and pages missing silently; collects the messages about others.
 fn compare(dump: &Dump, path: &Path) -> Result<(usize, usize, Vec<String>), DumpError> {
     let copy = Dump::open(&[path.to_owned()])?;
     let (mut one, mut other) = (Reader::new(dump, Io::Read), Reader::new(&copy, Io::Read));
@@ -198,7 +199,7 @@ fn a_block_that_is_damaged_is_named_and_the_others_are_read() -> Outcome {
         assert!(same > 1000 && absent == 0 && told.len() < 2000, "{at}: {same} {absent} {}", told.len());
         let place = format!("offset {:#x} of the file", starts[1]);
         assert!(told[0].contains(&place) && told[0].contains("damaged"), "{at}: {}", told[0]);
-        // What is made of it says so.
+        // A dump converted from it carries the mark.
         let said = seen(folder.path(), "-d 0 -f @changed @copy")?.0;
         assert!(said.contains("cannot be read and are missing") && said.contains("damaged"), "{said}");
         assert!(said.ends_with("exit code 3\n"), "{said}");
@@ -286,7 +287,7 @@ fn what_is_wrong_in_a_header_is_told() -> Outcome {
             let mut bytes = bytes.clone();
             bytes[at..at + new.len()].copy_from_slice(new);
             if sound {
-                // As one who knows the format would make it.
+                // Forged with knowledge of the format.
                 let size = u32::from_le_bytes([bytes[12], bytes[13], bytes[14], bytes[15]]) as usize;
                 let rest = bytes.get(512..size).unwrap_or_default();
                 let sum = crc32fast::hash(&[&bytes[..508], rest].concat());
@@ -302,7 +303,7 @@ fn what_is_wrong_in_a_header_is_told() -> Outcome {
     Ok(())
 }
 
-/// Makes all checksums of an archive right, so that what stands there is believed.
+/// Corrects all checksums of an archive, so that the reader accepts its content.
 fn make_sound(bytes: &mut [u8]) {
     let number = |bytes: &[u8], at: usize| {
         bytes.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_le_bytes) as usize
@@ -337,8 +338,8 @@ fn make_sound(bytes: &mut [u8]) {
 proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig { cases: 100, ..Default::default() })]
 
-    /// Bytes are changed anywhere, with and without the checksums: an error or a dump, never harm; and what is damaged is
-    /// never taken for sound.
+    /// Bytes change anywhere, with and without correct checksums: the result is an error or a dump, and damage is never
+    /// accepted as correct.
     #[test]
     fn an_archive_that_is_changed_anywhere_does_no_harm(
         sound in any::<bool>(),

@@ -1,4 +1,4 @@
-//! The command line, as a user sees it: what is said, what is written, and the exit code.
+//! The command line as a user sees it: messages, files, and the exit code.
 
 use std::error::Error;
 use std::path::Path;
@@ -9,7 +9,7 @@ use vmcore::{Dump, Io, Reader};
 use crate::Outcome;
 use crate::told::Told;
 
-/// Runs a command line in a folder; returns all that can be seen, and the bytes of the answer.
+/// Runs a command line in a directory; returns all output, and the bytes of standard output.
 fn seen(folder: &Path, line: &str, input: &[u8]) -> Result<(String, Vec<u8>), Box<dyn Error>> {
     let told = Told::of(folder, line, input)?;
     Ok((told.said(), told.answer))
@@ -23,7 +23,7 @@ fn folder() -> Result<tempfile::TempDir, Box<dyn Error>> {
     Ok(folder)
 }
 
-/// Holds two dumps against each other: every page of memory is the same, or missing, in both.
+/// Compares two dumps: every page is equal, or missing, in both.
 fn same(one: &Path, other: &[&Path]) -> Outcome {
     let one = Dump::open(&[one.to_owned()])?;
     let other = Dump::open(&other.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>())?;
@@ -132,7 +132,7 @@ fn pages_that_an_incomplete_file_lacks_are_missing_in_elf_too() -> Outcome {
     let mut head = [0; 464];
     std::os::unix::fs::FileExt::read_exact_at(&file, &mut head, 0)?;
     let number = |at: usize| u64::from(u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]));
-    // The descriptor of the tenth page, which its writer did not come to.
+    // The descriptor of the tenth page, which the writer did not reach.
     let at = (1 + number(432) + number(436)) * 4096 + 10 * 24;
     std::os::unix::fs::FileExt::write_all_at(&file, &[0; 24], at)?;
     let said = seen(folder.path(), "-d 0 -E @whole @elf", b"")?.0;
@@ -229,7 +229,7 @@ fn pipes_that_nobody_writes_or_reads_are_not_waited_for() -> Outcome {
 #[test]
 fn a_file_that_may_not_grow_is_as_a_full_disk() -> Outcome {
     let folder = folder()?;
-    // As the program is run, for the system would end it by a signal.
+    // As a separate process: a signal would end it.
     let line = format!(
         "ulimit -f 1000 && exec {} --threads 1 -d 0,31 --compress none vmcore out",
         env!("CARGO_BIN_EXE_marvin-dump")

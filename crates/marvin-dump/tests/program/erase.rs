@@ -1,4 +1,4 @@
-//! Data that is erased from a dump, and what is said of it.
+//! Erasing data from a dump, and the messages about it.
 
 use std::error::Error;
 use std::os::unix::fs::FileExt;
@@ -13,11 +13,11 @@ use vmcore::{Dump, Io, Reader};
 use crate::Outcome;
 use crate::told::Told;
 
-/// Where the kernel's first page is, in the dump and as it was linked.
+/// The kernel's first page: in the dump, and at its link address.
 const BASE: u64 = 0xffff_ffff_8100_0000;
 const LINKED: u64 = 0xffff_ffff_8080_0000;
 
-/// Runs a command line in a folder; returns all that can be seen.
+/// Runs a command line in a directory; returns all output.
 fn seen(folder: &Path, line: &str) -> Result<String, Box<dyn Error>> {
     Ok(Told::of(folder, line, &[])?.said())
 }
@@ -62,7 +62,7 @@ fn vmlinux(release: &str) -> Vmlinux {
     Vmlinux { sections, symbols }
 }
 
-/// The kernel's first page: names, and two things in a list.
+/// The kernel's first page: names, and two objects in a list.
 fn page() -> Vec<u8> {
     let mut page = vec![0; 4096];
     let mut put = |at: usize, bytes: &[u8]| page[at..at + bytes.len()].copy_from_slice(bytes);

@@ -1,5 +1,5 @@
-//! Experiments: what their tables hold, that windows of any size find the same, and that system calls are counted as the
-//! system counts them.
+//! Experiments: their tables, equal results with windows of any size, and system calls counted as the system counts
+//! them.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -14,7 +14,7 @@ use vmcore::{Dump, Filter, Io, Level, Plan, Reader, Work};
 use crate::Outcome;
 use crate::told::Told;
 
-/// A dump of many sections with every kind of block, and its folder.
+/// A dump of many sections with every kind of block, and its directory.
 fn folder() -> Result<tempfile::TempDir, Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let groups = "0x010+40 anon\n 0x080+3 cache 4\n 0x100 free 8\n 0x400+100 slab\n 0x600 huge 9\n 0x2800+20 free 3";
@@ -26,7 +26,7 @@ fn folder() -> Result<tempfile::TempDir, Box<dyn Error>> {
     Ok(folder)
 }
 
-/// Carries out a command; returns exit code, answer and messages.
+/// Executes a command; returns exit code, answer and messages.
 fn answer(folder: &Path, line: &str) -> Result<(u8, String, String), Box<dyn Error>> {
     let told = Told::of(folder, line, &[])?;
     Ok((told.code, String::from_utf8(told.answer)?, told.messages))
@@ -63,7 +63,7 @@ fn tables_are_readable_and_drawn() -> Outcome {
         for mark in ["font-weight=\"bold\"", "rotate(-90", "fill=\"#fff\"", " [s]"] {
             assert!(svg.contains(mark), "{mark}: {svg}");
         }
-        // What is measured is different each time.
+        // Measurements vary.
         all.extend(text.split_inclusive('\n').take(5));
     }
     let (code, _, said) = answer(folder.path(), "experiment calls @vmcore --svg @calls.svg")?;
@@ -111,7 +111,7 @@ fn what_cannot_be_mapped_is_told() -> Outcome {
     Ok(())
 }
 
-/// What strace saw of calls on a file: mapped, unmapped, read.
+/// Counts strace's calls on a file: mapped, unmapped, read.
 fn traced(log: &str, path: &str) -> [u64; 3] {
     let mut counts = [0; 3];
     let mut mapped = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! A guest that runs, as the program meets it: what it is told, and what becomes of it when the program is ended.
+//! A running guest: the commands that it gets, and its state after the program ends or is killed.
 
 use std::error::Error;
 use std::fs::File;
@@ -30,14 +30,14 @@ fn guest(folder: &Path) -> Outcome {
     Ok(())
 }
 
-/// What becomes of `stop`.
+/// The reaction to `stop`.
 enum Stop {
     Answered,
-    /// It is not answered, and this done instead.
+    /// No answer; call this function instead.
     Unanswered(Box<dyn FnOnce() + Send>),
 }
 
-/// What stands for a QEMU; returns what it was asked, when the program has gone.
+/// A fake QEMU; returns its commands after the program has disconnected.
 fn qemu(folder: &Path, running: bool, stop: Stop) -> std::io::Result<JoinHandle<Vec<String>>> {
     let listener = UnixListener::bind(folder.join("qmp"))?;
     Ok(std::thread::spawn(move || serve(&listener, running, stop).unwrap_or_else(|error| vec![error.to_string()])))
@@ -79,7 +79,7 @@ fn start(folder: &Path, words: &[&str]) -> std::io::Result<Child> {
 
 fn said(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    // What is left of a line behind a number of milliseconds is the same each time.
+    // The number of milliseconds varies; the rest of the line does not.
     let words = text.split_inclusive(' ').collect::<Vec<_>>();
     let time = |n: usize| words.get(n + 1).is_some_and(|next| next.trim() == "ms");
     let shown = words.iter().enumerate().map(|(n, word)| if time(n) { "N " } else { word });
@@ -118,7 +118,7 @@ fn a_guest_that_stands_still_is_left_so() -> Outcome {
 fn a_guest_goes_on_when_the_scan_fails() -> Outcome {
     let folder = tempfile::tempdir()?;
     guest(folder.path())?;
-    // A note that leads nowhere: found out while the guest stands still.
+    // An invalid note: noticed while the guest is paused.
     let info = folder.path().join("info");
     let text = std::fs::read_to_string(&info)?.replace("SIZE(page)=64", "SIZE(page)=7");
     std::fs::write(&info, text)?;

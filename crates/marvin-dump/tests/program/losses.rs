@@ -1,5 +1,5 @@
-//! What must not happen unseen: pages that are read though they are broken, parts of different dumps in one, bytes that
-//! nobody wrote, a file that was there and is gone, a log without an end.
+//! Losses that must be reported: broken pages, parts of different dumps in one, forged bytes, a file that was there and
+//! is gone, an endless log.
 
 use std::error::Error;
 use std::fs::File;
@@ -12,7 +12,7 @@ use vmcore::{Dump, Io, Reader};
 use crate::Outcome;
 use crate::told::Told;
 
-/// Runs a command line in a folder; returns what is said and the answer.
+/// Runs a command line in a directory; returns messages and answer.
 fn seen(folder: &Path, line: &str, input: &[u8]) -> Result<(String, Vec<u8>), Box<dyn Error>> {
     let told = Told::of(folder, line, input)?;
     Ok((told.said(), told.answer))
@@ -38,7 +38,7 @@ fn elf_output_has_no_dropped_page_in_it() -> Outcome {
         assert!(said.ends_with("exit code 0\n"), "{said}");
         let copy = Dump::open(&[folder.path().join("elf")])?;
         let mut reader = Reader::new(&copy, Io::Map);
-        // Pages of the dump hold their number.
+        // Pages of the dump contain their number.
         assert_eq!(reader.bytes(0x602 * 4096, 2)?, [2, 6]);
         assert_eq!(reader.bytes(0x600 * 4096, 8192)?, [0; 8192], "{line}");
         let data = std::fs::metadata(folder.path().join("elf"))?;
@@ -85,7 +85,7 @@ fn parts_of_different_dumps_are_not_put_together() -> Outcome {
     Ok(())
 }
 
-/// Where each record of a stream begins, for which offset it is, and its size.
+/// The position of each record of a stream, its offset, and its size.
 type Records = Vec<(usize, u64, usize)>;
 
 fn records(stream: &[u8]) -> Result<Records, Box<dyn Error>> {
@@ -116,7 +116,7 @@ fn what_no_record_has_is_not_taken_for_zeros() -> Outcome {
             fine.push(size);
         }
     }
-    // Only the rest of both bitmaps, behind the bits of the last page, means nothing.
+    // Only the rest of both bitmaps, behind the last page's bits, is unused.
     assert_eq!(fine, [4096 - 0x2000 / 8; 2]);
     assert!(count > 7, "{count}");
     let (at, _, size) = records(&stream)?[2];
@@ -151,7 +151,7 @@ fn a_stream_that_is_none_takes_nothing_away() -> Outcome {
     Ok(())
 }
 
-/// The note's lines on a log whose structures are in the image's first page, and its bytes in the second.
+/// Note lines for a log whose structures are in the image's first page, and its bytes in the second.
 const LOG_NOTE: &str = "SYMBOL(prb)=ffffffff81000800\n\
     OFFSET(printk_ringbuffer.desc_ring)=0\nOFFSET(printk_ringbuffer.text_data_ring)=64\nOFFSET(atomic_long_t.counter)=0\n\
     OFFSET(prb_desc_ring.count_bits)=0\nOFFSET(prb_desc_ring.descs)=8\nOFFSET(prb_desc_ring.infos)=16\n\
@@ -161,7 +161,7 @@ const LOG_NOTE: &str = "SYMBOL(prb)=ffffffff81000800\n\
     OFFSET(prb_data_blk_lpos.begin)=0\nOFFSET(prb_data_blk_lpos.next)=8\n\
     OFFSET(printk_info.ts_nsec)=0\nOFFSET(printk_info.text_len)=8\nSIZE(printk_info)=16\n";
 
-/// Writes a log of `count` records of `length` bytes each, all the same, into a dump; returns what is read of it.
+/// Writes a log of `count` equal records of `length` bytes each into a dump; returns what the program reads.
 fn log(path: &Path, count: u64, length: u16, size_bits: u64) -> Result<String, Box<dyn Error>> {
     const IMAGE: u64 = 0xffff_ffff_8100_0000;
     Synthetic::default().write(path)?;
@@ -197,7 +197,7 @@ fn a_log_has_an_end_whatever_it_says() -> Outcome {
     [    2.469134] hello
     [    2.469134] you\u{1b}
     ");
-    // Thirty-two records of a page each, in a ring that has one page.
+    // Thirty-two records of a page each, in a ring of one page.
     let lies = log(&path, 32, 4000, 12)?;
     assert!(lies.len() < 10_000 && lies.ends_with("or than 128 MiB\n"), "{}", lies.len());
     insta::assert_snapshot!(log(&path, 2, 10, 31).unwrap_err(), @"the VMCOREINFO note says SYMBOL(prb)=ffffffff81000800: there is no ring buffer of a sane size there");

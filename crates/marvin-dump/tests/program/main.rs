@@ -1,4 +1,4 @@
-//! Stories of the command line: what is asked for, what is said and written, and the exit code.
+//! Tests of the command line: arguments, messages, files, and the exit code.
 
 mod archive;
 mod command;

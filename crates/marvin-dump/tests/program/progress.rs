@@ -1,4 +1,4 @@
-//! What is said while a dump is filtered and written.
+//! Progress while a dump is filtered and written.
 
 use std::error::Error;
 use std::io::{self, Cursor, Write};
@@ -10,7 +10,7 @@ use clap::Parser;
 use marvin_dump::{Arguments, Host, Screen, run};
 use synthetic_dumps::Synthetic;
 
-/// A stream whose reader is slow: it takes nothing before somebody looked at the clock a few times.
+/// A stream with a slow reader: it accepts data only after the clock was read a few times.
 struct Slow<'s> {
     begun: &'s AtomicBool,
     wait: Option<Receiver<()>>,
@@ -30,7 +30,7 @@ impl Write for Slow<'_> {
     }
 }
 
-/// Writes a dump to a slow stream, with a clock that goes on by `step` whenever it is asked; returns what was said.
+/// Writes a dump to a slow stream, with a clock that advances by `step` at each reading; returns the messages.
 fn said(screen: Screen, level: u8, step: u64) -> Result<String, Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("vmcore");
@@ -41,12 +41,12 @@ fn said(screen: Screen, level: u8, step: u64) -> Result<String, Box<dyn Error>> 
     let (wake, wait) = channel();
     let clock = || {
         if begun.load(Ordering::Relaxed) && asked.fetch_add(1, Ordering::Relaxed) == 3 {
-            // Nobody waits for it any more only after the test has failed.
+            // The receiver is gone only after the test has failed.
             wake.send(()).ok();
         }
         Duration::from_secs(step * asked.load(Ordering::Relaxed))
     };
-    // With nothing to be said nobody asks for the time.
+    // Without progress messages the program does not read the clock.
     let wait = (level & 1 == 1).then_some(wait);
     let (mut input, mut answers, mut messages) = (Cursor::new(Vec::new()), Slow { begun: &begun, wait }, Vec::new());
     let mut host = Host { input: &mut input, answers: &mut answers, messages: &mut messages, clock: &clock };

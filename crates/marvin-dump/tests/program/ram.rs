@@ -1,4 +1,4 @@
-//! A guest's memory as QEMU has it in a file: no header, and where its bytes are in the guest is to be found out.
+//! A guest's memory in a file, as QEMU keeps it: no header, and the program has to find its guest addresses.
 
 use std::error::Error;
 use std::fs::File;
@@ -16,10 +16,10 @@ use crate::told::Told;
 const PAGE: u64 = 4096;
 /// The first page above 4 GiB.
 const HIGH: u64 = 1 << 20;
-/// Where the kernel leaves its note.
+/// The page with the kernel's note.
 const NOTE_PAGE: u64 = 0x900;
 
-/// Writes the memory of a machine as one file, with the kernel's note in it; returns what a dump of the same machine is.
+/// Writes the memory of a machine as one file, with the kernel's note in it; returns a dump of the same machine.
 fn guest(folder: &Path, memory: Vec<Range<u64>>) -> Result<Dump, Box<dyn Error>> {
     let elf = folder.join("vmcore");
     let groups = "0x010+40 anon\n 0x080+3 cache 4\n 0x100 free 8\n 0x400+100 slab".to_owned();
@@ -29,7 +29,7 @@ fn guest(folder: &Path, memory: Vec<Range<u64>>) -> Result<Dump, Box<dyn Error>>
     let file = File::create(folder.join("ram"))?;
     let mut at = 0;
     for range in memory {
-        // What the kernel made is all below these; the rest of gigabytes stays a hole.
+        // All of the kernel's data is below these; the rest of each range stays a hole.
         for page in range.clone().take(0x8000) {
             let bytes = reader.bytes(page * PAGE, 4096)?;
             if bytes.iter().any(|byte| *byte != 0) {
@@ -92,7 +92,7 @@ fn a_small_guest_needs_no_kernel_to_say() -> Outcome {
     let dump = guest(folder.path(), std::iter::once(0..0x8000).collect())?;
     let found = ram::open(&[part(folder.path(), "")], None)?;
     assert_eq!(kept(&found)?, kept(&dump)?);
-    // As a microvm's memory begins, with its vmlinux.
+    // A microvm's memory begins like this, with its vmlinux.
     let file = File::options().write(true).open(folder.path().join("ram"))?;
     file.write_all_at(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0", 0)?;
     assert_eq!(kept(&ram::open(&[part(folder.path(), "")], None)?)?, kept(&dump)?);
@@ -117,7 +117,7 @@ fn a_kernel_that_ran_before_is_not_believed() -> Outcome {
     Ok(())
 }
 
-/// Runs a command line in a folder; returns all that can be seen.
+/// Runs a command line in a directory; returns all output.
 fn seen(folder: &Path, line: &str) -> Result<String, Box<dyn Error>> {
     Ok(Told::of(folder, line, &[])?.all())
 }

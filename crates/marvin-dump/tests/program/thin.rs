@@ -1,4 +1,4 @@
-//! The memory map without what it says of dropped pages (`--exclude-vmemmap`).
+//! The memory map without its records of excluded pages (`--exclude-vmemmap`).
 
 use std::error::Error;
 use std::path::Path;
@@ -11,11 +11,11 @@ use vmcore::{Dump, Io, Reader};
 use crate::Outcome;
 use crate::told::Told;
 
-/// Bytes of a page, and records in it.
+/// Size of a page [bytes], and records in it.
 const PAGE: usize = 4096;
 const RECORDS: u64 = 64;
 
-/// Runs a command line in a folder; returns all that can be seen.
+/// Runs a command line in a directory; returns all output.
 fn seen(folder: &Path, line: &str) -> Result<String, Box<dyn Error>> {
     Ok(Told::of(folder, line, &[])?.said())
 }
@@ -23,7 +23,7 @@ fn seen(folder: &Path, line: &str) -> Result<String, Box<dyn Error>> {
 /// A page's number and its bytes.
 type Page = (u64, Vec<u8>);
 
-/// Returns all pages that a dump has.
+/// Returns all pages of a dump.
 fn pages(path: &Path) -> Result<Vec<Page>, Box<dyn Error>> {
     let dump = Dump::open(&[path.to_owned()])?;
     let mut reader = Reader::new(&dump, Io::Read);
@@ -31,15 +31,15 @@ fn pages(path: &Path) -> Result<Vec<Page>, Box<dyn Error>> {
     Ok((0..dump.pages()).filter_map(page).collect())
 }
 
-/// What a record of a dropped page becomes.
+/// The replacement of an excluded page's record.
 fn nobody() -> [u8; 64] {
     let mut record = [0; 64];
     record[48..52].fill(0xff);
     record
 }
 
-/// Pages 0x400 to 0x7ff are anonymous, but for one that is the kernel's; 0x800 to 0xbff are free blocks and 0xc00 to 0xfff
-/// page cache.
+/// Pages 0x400 to 0x7ff are anonymous, except one slab page; 0x800 to 0xbff are free blocks and 0xc00 to 0xfff page
+/// cache.
 const GROUPS: &str = "0x400+500 anon
     0x5f4 slab
     0x5f5+523 anon
@@ -59,8 +59,8 @@ fn check(scattered: bool) -> Outcome {
     let (whole, thin) = (pages(&path("whole"))?, pages(&path("thin"))?);
     let changed: Vec<_> = whole.iter().zip(&thin).filter(|(one, other)| one != other).collect();
     assert_eq!(whole.len(), thin.len(), "no page is missing");
-    // Sixteen pages of records of anonymous pages, less that of the slab page; as many of the page cache; and of free pages
-    // those that a block begins in are changed only behind its head, where there is nothing.
+    // Sixteen pages of records of anonymous pages, except that of the slab page; as many of the page cache. Of free
+    // pages, only record pages with the head of a block change, and only behind the head, which is unused.
     assert_eq!(changed.len() as u64, 1024 / RECORDS - 1 + 1024 / RECORDS + 1024 / RECORDS);
     for ((number, before), (other, after)) in changed {
         assert_eq!(number, other);
@@ -69,7 +69,7 @@ fn check(scattered: bool) -> Outcome {
             assert!(if free { before == after } else { after == nobody() }, "{before:?} {after:?}");
         }
     }
-    // What was left out stays out, and no more goes.
+    // Excluded pages stay excluded, and no others are lost.
     seen(folder.path(), "-d 31 --message-level 0 @thin @again")?;
     assert!(pages(&path("again"))? == thin);
     seen(folder.path(), "-d 31 -e --message-level 0 @thin @twice")?;

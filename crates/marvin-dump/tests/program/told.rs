@@ -1,4 +1,4 @@
-//! Command lines carried out in a folder, as tests see them: what is said, what is answered, and the exit code.
+//! Executes command lines in a directory and collects messages, answer and exit code.
 
 use std::io::Cursor;
 use std::path::Path;
@@ -7,20 +7,20 @@ use std::time::Duration;
 use clap::Parser;
 use marvin_dump::{Arguments, Host, Screen, run};
 
-/// What came of a command line.
+/// The result of a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Told {
     line: String,
     /// The exit code.
     pub(crate) code: u8,
-    /// What went to standard output.
+    /// Standard output.
     pub(crate) answer: Vec<u8>,
-    /// What went to standard error; the folder is called FOLDER.
+    /// Standard error; the directory's path is replaced by FOLDER.
     pub(crate) messages: String,
 }
 
 impl Told {
-    /// Carries out a command line whose words with `@` name files of a folder. Time stands still.
+    /// Executes a command line; words with `@` name files of the directory. Its clock stands still.
     pub(crate) fn of(folder: &Path, line: &str, input: &[u8]) -> Result<Self, clap::Error> {
         let place = |word: &str| {
             word.strip_prefix('@').map_or_else(|| word.to_owned(), |name| folder.join(name).display().to_string())
@@ -35,12 +35,12 @@ impl Told {
         Ok(Self { line: line.to_owned(), code, answer, messages })
     }
 
-    /// Returns the command, what was said, and the exit code.
+    /// Returns the command, its messages, and the exit code.
     pub(crate) fn said(&self) -> String {
         format!("$ marvin-dump {}\n{}exit code {}\n", self.line, self.messages, self.code)
     }
 
-    /// Returns the same with the answer, which is text, before what was said.
+    /// Returns the same with the answer, which must be text, before the messages.
     pub(crate) fn all(&self) -> String {
         let answer = String::from_utf8_lossy(&self.answer);
         format!("$ marvin-dump {}\n{answer}{}exit code {}\n", self.line, self.messages, self.code)

@@ -1,4 +1,4 @@
-//! What memory was used for, as a user sees it.
+//! Pages by use, as a user sees them.
 
 use std::error::Error;
 use std::os::unix::fs::FileExt;
@@ -8,7 +8,7 @@ use synthetic_dumps::Synthetic;
 
 use crate::told::Told;
 
-/// Runs a command line in a folder; returns all that can be seen.
+/// Runs a command line in a directory; returns all output.
 fn seen(folder: &Path, line: &str) -> Result<String, Box<dyn Error>> {
     Ok(Told::of(folder, line, &[])?.all())
 }

@@ -1,4 +1,4 @@
-//! VMCOREINFO out of a vmlinux, and out of a dump.
+//! VMCOREINFO from a vmlinux, and from a dump.
 
 use std::error::Error;
 use std::path::Path;
@@ -9,7 +9,7 @@ use vmcore::Dump;
 
 use crate::told::Told;
 
-/// Runs a command line in a folder; returns all that can be seen.
+/// Runs a command line in a directory; returns all output.
 fn seen(folder: &Path, line: &str) -> Result<String, Box<dyn Error>> {
     Ok(Told::of(folder, line, &[])?.said())
 }

@@ -45,7 +45,8 @@ struct Chunk {
 
 /// Renders a table as Parquet. The file's metadata has the units as `unit.COLUMN`.
 ///
-/// # Errors If zstd fails.
+/// # Errors
+/// If zstd fails.
 pub(crate) fn parquet(table: &Table) -> std::io::Result<Vec<u8>> {
     let mut file = MAGIC.to_vec();
     let mut groups = Vec::new();

@@ -1,4 +1,4 @@
-//! What is done with results as they are kept: in a home or on a server, mailed, exported, let go of.
+//! Stored results: in the data directory or on a server, mailed, exported, deleted.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -16,7 +16,7 @@ use crate::{marvin, shown, told};
 /// Two of the lab's runs.
 const RUNS: [&str; 2] = ["run_0000000000000001", "run_0000000000000002"];
 
-/// Tells a story, without what depends on the day.
+/// Runs commands and returns their output, without what depends on the day.
 fn story(home: &Path, commands: &[&[&str]]) -> String {
     let mut story = String::new();
     for arguments in commands {
@@ -103,7 +103,7 @@ fn results_on_a_server_are_listed_and_its_password_is_not_told() {
     assert!(told.starts_with("exit 5") && told.contains("cannot reach") && !told.contains(PASSWORD), "{told}");
 }
 
-/// Asks a server for a page, until the answer holds a text; none where it does not within half a minute.
+/// Polls a page of a server until it contains a text; `None` after half a minute.
 fn asked(address: &str, path: &str, until: &str) -> Option<String> {
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(30) {

@@ -1,4 +1,4 @@
-//! The program as people meet it: real kernels, a real QEMU, and every mistake they may make.
+//! The program as users see it: real kernels, a real QEMU, and every wrong input.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(clippy::print_stdout, reason = "a skipped check says why")]
 
@@ -22,19 +22,19 @@ mod watched;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// A folder that stays from one time to the next.
+/// A directory that stays from one time to the next.
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
-/// The program with a home, and nothing of this machine's settings.
+/// The program with a data directory, without this machine's settings.
 fn marvin(home: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_marvin"));
     command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("MARVIN_HOME", home);
     command
 }
 
-/// Runs it and returns exit code, answer and complaints as one text, without the paths of this machine.
+/// Runs it and returns exit code, standard output and standard error as one text, without the paths of this machine.
 fn told(home: &Path, arguments: &[&str]) -> String {
     shown(&marvin(home).args(arguments).output().unwrap(), home)
 }
@@ -45,7 +45,7 @@ fn shown(output: &Output, home: &Path) -> String {
     format!("exit {}\n-- out\n{answer}-- err\n{complaint}", output.status.code().unwrap_or(-1))
 }
 
-/// Real kernels' images, fetched once: the home to find them in, and their files.
+/// Images of real kernels, fetched once: their data directory, and their files.
 fn images() -> (PathBuf, Vec<PathBuf>) {
     let home = folder("kernels");
     let lab = lab_home_with_kernels(&home);
@@ -54,7 +54,7 @@ fn images() -> (PathBuf, Vec<PathBuf>) {
 
 fn lab_home_with_kernels(home: &Path) -> Vec<PathBuf> {
     use std::sync::Mutex;
-    // One at a time: a home is one measuring program's.
+    // One at a time: only one process may measure in a data directory.
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let cache = kernel::BuildCache::open(home).unwrap();

@@ -1,11 +1,11 @@
-//! Wrong input: each mistake ends with one clear message and its exit code, and leaves nothing half-written.
+//! Wrong input: each mistake ends with one clear message and its exit code, and leaves no half-written file.
 
 use std::path::Path;
 
 use crate::fresh::fresh;
 use crate::{images, marvin, names, shown, told};
 
-/// Runs it with a file's path in an argument, and takes the path out of what it says.
+/// Runs it with a file's path in an argument, and removes the path from the output.
 fn with_file(content: &[u8], arguments: &dyn Fn(&str) -> Vec<String>) -> String {
     let home = fresh("file-home");
     let file = fresh("file.img");
@@ -113,7 +113,7 @@ fn a_qemu_that_is_absent_or_too_old() {
 fn a_full_disk_is_said_and_nothing_half_written_stays() {
     let home = fresh("full-home");
     std::fs::create_dir_all(&home).unwrap();
-    // A file system of its own, in a mount namespace of its own, so that nothing outlives the test.
+    // A file system in a mount namespace of its own, which ends with the test.
     let script = format!(
         "mount -t tmpfs -o size=64m none '{0}' && exec '{1}' --home '{0}' run '{2}' --quiet",
         home.display(),
@@ -136,7 +136,7 @@ fn runs_of_different_machines_are_not_compared_silently() {
     let name = &names()[1];
     let run = ["--quiet", "run", name, "--workload", "getppid", "--force"];
     assert!(marvin(&home).args(run).output().unwrap().status.success());
-    // A QEMU that is started by a script is another program, even if the script does nothing else.
+    // A copy: a script would be another program to Marvin, even if it only starts QEMU.
     let copy = home.join("qemu");
     write_program(&copy, "#!/bin/sh\nexec qemu-system-x86_64 \"$@\"\n");
     let other = marvin(&home).env("MARVIN_QEMU", &copy).args(run).output().unwrap();

@@ -1,4 +1,5 @@
-//! One stored pair of kernels through every command: the counts rise by 10 %, guest time falls by 10 %, and all must say the same.
+//! One stored pair of kernels through every command: counts rise by 10 %, guest time falls by 10 %, and all must show
+//! the same.
 
 use std::path::Path;
 
@@ -49,7 +50,7 @@ fn run(kernel: u64, seed: u64, machine: &MachineId) -> Run {
     }
 }
 
-/// A home with both kernels, and their runs. The second was measured with one seed more.
+/// A data directory with both kernels and their runs. The second kernel has one seed more.
 fn lab(name: &str) -> (Fresh, Vec<Run>) {
     let home = fresh(name);
     std::fs::create_dir_all(&home).unwrap();
@@ -87,7 +88,7 @@ fn lab(name: &str) -> (Fresh, Vec<Run>) {
     (home, runs)
 }
 
-/// What a command writes to standard output.
+/// Returns what a command writes to standard output.
 fn answer(home: &Path, arguments: &[&str]) -> String {
     let told = told(home, arguments);
     told.split_once("-- out\n").unwrap().1.split("-- err\n").next().unwrap().to_owned()
@@ -101,7 +102,7 @@ fn near(value: &Value, expected: f64) -> bool {
     value.as_f64().is_some_and(|value| (value - expected).abs() < 1e-9)
 }
 
-/// Finds what has such a field with such a value in a list.
+/// Finds the element of a list whose field has this value.
 fn with<'a>(list: &'a Value, field: &str, value: &str) -> &'a Value {
     list.as_array().unwrap().iter().find(|one| one[field] == value).unwrap_or_else(|| panic!("no {value} in {list}"))
 }
@@ -112,7 +113,7 @@ fn tables_histories_and_pages_say_one_value() {
     let ids: Vec<String> = runs.iter().map(|run| run.id.to_string()).collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
     let report = json(&home, &[&["report"], ids.as_slice(), &["--format", "json"]].concat());
-    // `compare` and `series` have their tables from the same function.
+    // `compare` and `series` build their tables with the same function.
     let row = |name: &str| with(&report["rows"], "workload", name);
     let (counted, timed, mixed) = (row("fault-anon"), row("getppid"), row("pipe-pingpong"));
     assert_eq!((&counted["unit"], &timed["unit"]), (&"instructions/op".into(), &"guest ns/op".into()));
@@ -152,7 +153,7 @@ fn tables_histories_and_pages_say_one_value() {
 #[test]
 fn listings_exports_and_bisections_say_one_value() {
     let (home, runs) = lab("one-value-of-a-run");
-    // `run` lists a run as `show` does.
+    // `runs` lists a run as `show` does.
     let shown = answer(&home, &["show", &runs[0].id.to_string()]);
     let line =
         |name: &str| shown.lines().find(|line| line.starts_with(name)).unwrap().split_whitespace().nth(1).unwrap();

@@ -1,5 +1,6 @@
-//! A regression planted in Debian's kernel source, bisected with real builds in every gate: from a tree to the confirmed culprit
-//! and its profile. Of the source only what the smallest configuration may need; `real_source` has all of it, and more commits.
+//! A regression planted in Debian's kernel source, bisected with real builds in every gate: from a tree to the
+//! confirmed culprit and its profile. Uses only the part of the source that the smallest config may need; `real_source`
+//! uses all of it, and more commits.
 
 use std::fs;
 use std::path::Path;
@@ -11,19 +12,19 @@ use crate::real_source::{FAULT, number_before};
 use crate::{folder, marvin, shown};
 
 const PACKAGE: &str = "linux-source-6.12";
-/// The least that boots: a user's own configuration, and the quickest to build.
+/// The smallest config that boots, and the fastest to build; passed as a user's file.
 const CONFIGURATION: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/program/smallest.config");
-/// Folders whose sources the configuration `micro` leaves alone: half of the disk that all of it would take.
+/// Directories whose sources the config `micro` does not use: half of the tree's disk space.
 const NOT_NEEDED: &str = "drivers/gpu drivers/net/ethernet drivers/net/wireless drivers/media drivers/staging \
     drivers/infiniband drivers/scsi drivers/usb drivers/iio drivers/hwmon drivers/mfd drivers/clk drivers/pinctrl drivers/crypto \
     drivers/soc drivers/phy sound fs/xfs fs/btrfs fs/ocfs2 fs/bcachefs net/mac80211 tools/perf tools/testing samples \
     Documentation rust";
-/// Endings of files that are left out there. What makes and configures stays.
+/// Suffixes of files left out there. Makefiles and Kconfig files stay.
 const SOURCES: &str = "c h S rst yaml txt json rs dts dtsi";
-/// Processors that no kernel of ours is for: `arch/` has a folder for each.
+/// Processors that Marvin builds no kernel for: each has a directory in `arch/`.
 const ARCHITECTURES: &str = "alpha arc arm arm64 csky hexagon loongarch m68k microblaze mips nios2 openrisc parisc powerpc \
     riscv s390 sh sparc xtensa";
-/// Puts Debian's source into a folder; the package stays for the next time.
+/// Unpacks Debian's source into a directory; keeps the package for the next time.
 fn unpack(into: &Path) {
     let packages = folder("source-package");
     fs::create_dir_all(&packages).unwrap();
@@ -47,7 +48,7 @@ fn unpack(into: &Path) {
 fn a_planted_regression_is_bisected_with_real_builds() {
     let tree = Tree::new("real-build-tree");
     unpack(&tree.folder);
-    // Debian has git ignore what is upstream's.
+    // Debian's .gitignore lists the upstream files.
     drop(fs::remove_file(tree.folder.join(".gitignore")));
     tree.git(&["add", "-A"]);
     tree.git(&["commit", "-qm", "Debian's source"]);
@@ -72,7 +73,7 @@ fn a_planted_regression_is_bisected_with_real_builds() {
     assert!(said.starts_with("exit 0"), "{said}");
     assert!(said.contains(&format!("worse   {} (\"{file}: change it\")", &guilty[..12])), "{said}");
     assert!(said.contains("confirmed: BAD without it"), "{said}");
-    // The step is what was planted: so many instructions in each fault.
+    // The step equals the planted regression: the same number of instructions in each fault.
     assert!((number_before(&said, " % of the whole difference") - 100.0).abs() < 1.0, "{said}");
     assert!(said.contains(", function by function:") && said.contains("handle_mm_fault"), "{said}");
     assert!(said.contains("5 commits, 3 of which can change what is built"), "{said}");

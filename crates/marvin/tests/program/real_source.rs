@@ -1,5 +1,5 @@
-//! Real sources to their end where `MARVIN_FULL` is set: imported, built, two planted regressions bisected among 64 commits, a
-//! build upon others held against the one from nothing, a series, and another release compared. What it takes is printed;
+//! Complete real sources, if `MARVIN_FULL` is set: imported, built, two planted regressions bisected among 64 commits,
+//! an incremental build compared with a fresh one, a series, and a comparison with another release. Prints durations;
 //! `MARVIN_FULL=bench` ends after the bisections.
 
 use std::fs;
@@ -9,7 +9,7 @@ use std::time::Instant;
 use crate::bisected::Tree;
 use crate::{folder, told};
 
-/// Files that are compiled, and such that are not.
+/// Files that the build compiles, and files that it does not.
 const PADDED: [&str; 7] =
     ["kernel/sys.c", "fs/open.c", "fs/pipe.c", "lib/string.c", "net/socket.c", "mm/mmap.c", "kernel/signal.c"];
 const NOT_COMPILED: [&str; 5] = [
@@ -19,7 +19,7 @@ const NOT_COMPILED: [&str; 5] = [
     "net/sctp/socket.c",
     "drivers/net/tun.c",
 ];
-/// Where the regressions are: in page faults, and in forks.
+/// The places of the regressions: page faults and forks.
 pub(crate) const FAULT: (usize, &str, &str, usize) =
     (23, "mm/memory.c", "__set_current_state(TASK_RUNNING);\n\n\tret = sanitize_fault_flags", 100);
 const FORK: (usize, &str, &str, usize) =
@@ -27,7 +27,7 @@ const FORK: (usize, &str, &str, usize) =
 const HEADER: (usize, &str) = (30, "include/linux/mm_inline.h");
 const COMMITS: usize = 64;
 
-/// Returns the processor seconds of all programs that this one ran and waited for: fields 16 and 17 of stat (proc(5)).
+/// Returns the processor seconds of all child processes that ended: fields 16 and 17 of stat (proc(5)).
 fn spent_s() -> f64 {
     let stat = fs::read_to_string("/proc/self/stat").unwrap();
     let (_, fields) = stat.rsplit_once(')').unwrap();
@@ -35,7 +35,7 @@ fn spent_s() -> f64 {
     ticks / 100.0
 }
 
-/// What something took.
+/// Measures durations.
 struct Clock {
     spent: f64,
     begun: Instant,
@@ -52,11 +52,11 @@ impl Clock {
     }
 }
 
-/// Makes 64 commits on the newest release of a series: most in files that are not compiled, some that only add a function, and
-/// the two that are guilty, which are returned.
+/// Makes 64 commits on the newest release of a series: most change files that are not compiled, some only add a
+/// function, and two are guilty; returns those two.
 fn history(series: &str, debian: &Path) -> (Tree, [String; 2]) {
     let tree = Tree::new(&format!("real-source-tree-{series}"));
-    // Its objects are used where they are.
+    // Use its objects in place.
     fs::write(tree.folder.join(".git/objects/info/alternates"), format!("{}/objects\n", debian.display())).unwrap();
     tree.git(&["fetch", "-q", &debian.display().to_string(), series]);
     let files = [FAULT.1, FORK.1, HEADER.1].into_iter().chain(PADDED).chain(NOT_COMPILED);
@@ -95,7 +95,7 @@ pub(crate) fn number_before(text: &str, words: &str) -> f64 {
     text[..at].split_whitespace().next_back().unwrap().parse().unwrap()
 }
 
-/// Returns the home, with the source packages of an earlier time and nothing else: what is built is built from nothing.
+/// Returns the data directory with only the source packages of an earlier time: all builds are fresh.
 fn home() -> PathBuf {
     let home = folder("real-source-home");
     let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
@@ -106,7 +106,7 @@ fn home() -> PathBuf {
     home
 }
 
-/// Builds something and returns the line that names the image.
+/// Builds a kernel and returns the line that names the image.
 fn image(home: &Path, name: &str, tree: Option<&str>) -> String {
     let clock = Clock::start();
     let of_tree = tree.map_or(vec![], |tree| vec!["--tree", tree]);
@@ -116,7 +116,7 @@ fn image(home: &Path, name: &str, tree: Option<&str>) -> String {
     said.lines().find(|line| line.starts_with("build ")).unwrap().to_owned()
 }
 
-/// Bisects a planted regression, and again with the culprit taken back.
+/// Bisects a planted regression, and again with the culprit reverted.
 fn bisect(home: &Path, tree: &str, workload: &str, guilty: &str) {
     let clock = Clock::start();
     let range = ["bisect", "good", "main", "--tree", tree, "--workload", workload];
@@ -153,7 +153,7 @@ fn planted_regressions_are_bisected_in_real_sources() {
     if full == "bench" {
         return;
     }
-    // What was built from which source is forgotten, and the objects are those of other commits.
+    // Delete the index of builds by source; the object files are those of other commits.
     fs::remove_dir_all(home.join("builds/by-recipe")).unwrap();
     let upon_others = image(&home, "git:good", Some(&name));
     assert_eq!(upon_others, from_nothing);

@@ -1,4 +1,4 @@
-//! Sources and ranges that are of no use: one message each, that says what, where and what to do, and nothing lost.
+//! Unusable sources and ranges: one message each, which says what, where and what to do, and no result is lost.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ use crate::bisected::Tree;
 use crate::fresh::fresh;
 use crate::{images, marvin, shown, told};
 
-/// A source that does not build: `fails` says why.
+/// A source that does not build: `fails` has the reason.
 const MAKEFILE: &str = "tinyconfig olddefconfig:\n\t@touch $(O)/.config\n\
     vmlinux:\n\t@cat fails >&2; exit 1\n";
 
@@ -22,7 +22,7 @@ fn source(name: &str) -> Tree {
     tree
 }
 
-/// Asks, and leaves out where the tree is.
+/// Runs a command, and removes the tree's path from the output.
 fn asked(home: &Path, tree: &Tree, words: &[&str]) -> String {
     let name = tree.name();
     told(home, &[words, &["--tree", &name]].concat()).replace(&name, "TREE")
@@ -43,12 +43,12 @@ fn ranges_that_cannot_be_bisected_end_with_one_message() {
     insta::assert_snapshot!("not-an-ancestor", bisect("side", "main"));
     insta::assert_snapshot!("swapped", bisect("main", "good"));
     insta::assert_snapshot!("same", bisect("good", "good~0"));
-    // A tag is a commit, whatever it is called.
+    // A tag is a commit, whatever its name.
     insta::assert_snapshot!("nothing-builds", bisect("good", "no-version"));
     tree.commit("fails", "ld: final link failed: No space left on device\n");
     tree.git(&["tag", "full"]);
     tree.commit("fails", "ld: final link failed: No space left on device, again\n");
-    // The folder is called by the compiler, which hosts have their own of.
+    // The directory's name contains the host's compiler.
     let said = bisect("full", "main");
     let (before, folder) = said.split_once("/objects-").unwrap();
     insta::assert_snapshot!("disk-full", format!("{before}/objects-KEY{}", &folder[12..]));
@@ -75,7 +75,7 @@ fn inside_a_kernel_tree_names_need_no_source() {
         let commits = ["HEAD", "HEAD~1"].map(|name| tree.git(&["rev-parse", name])[..12].to_owned());
         said.replace(&tree.name(), "TREE").replace(&commits[0], "NEW").replace(&commits[1], "OLD")
     };
-    // The folder is called by the compiler, which hosts have their own of.
+    // The directory's name contains the host's compiler.
     let said = inside(&["compare", "HEAD~1", "HEAD", "-q"]);
     let (before, folder) = said.split_once("/objects-").unwrap();
     insta::assert_snapshot!("inside-compare", format!("{before}/objects-KEY{}", &folder[12..]));
@@ -128,7 +128,7 @@ fn another_compiler_is_another_build_and_never_half_a_bisection() {
     tree.commit("mm/memory.c", "// 1\n");
     let tools = fresh("compiler-tools");
     fs::create_dir_all(&tools).unwrap();
-    // Says another version each time that it is asked.
+    // Prints another version at each call.
     let script = "#!/bin/sh\necho x >>\"$0.calls\"\necho \"gcc (make-believe) $(wc -l <\"$0.calls\")\"\n";
     fs::write(tools.join("gcc"), script).unwrap();
     fs::set_permissions(tools.join("gcc"), fs::Permissions::from_mode(0o755)).unwrap();
@@ -193,7 +193,7 @@ fn a_home_on_a_full_disk_is_said_and_is_whole_when_there_is_room_again() {
     tree.file("Makefile", COPIES);
     tree.file("Kbuild", "");
     tree.commit("choice", &images[1].display().to_string());
-    // A disk of its own, full but for so many KiB at a time, which only this program and its children see.
+    // A separate disk, visible only to this program and its children, with a limited number of free KiB.
     let script = "mkdir -p \"$home\" && mount -t tmpfs -o size=256m marvin \"$home\" || { echo no disk; exit 0; }\n\
         for free in 64 1024 8192; do\n\
         dd if=/dev/zero of=\"$home/ballast\" bs=1024 count=$((262144 - free)) 2>/dev/null || true\n\

@@ -1,6 +1,6 @@
-//! A lab that goes on by itself: a tree with tags is watched, its kernels are queued, a worker does them, is killed and goes
-//! on, and people are told once. The kernels of the tree are make-believe: one is an image that is there already, one does
-//! not build.
+//! Continuous operation: Marvin watches a tree with tags and queues its kernels; a worker executes the jobs, is killed,
+//! and continues; each failure is reported once. The tree's kernels are fake: one is an existing image, one does not
+//! build.
 
 use std::fs;
 use std::path::Path;
@@ -11,12 +11,12 @@ use crate::fresh::fresh;
 use crate::interrupted::until;
 use crate::{images, marvin, shown, told};
 
-/// Builds what `choice` names, if it names something; takes its time if not.
+/// Builds what `choice` names, if anything; otherwise takes long.
 const MAKEFILE: &str = "tinyconfig olddefconfig:\n\t@touch $(O)/.config\n\
     vmlinux:\n\t@test -s choice || { sleep 3; echo 'mm/memory.c:7: error: make-believe' >&2; exit 1; }\n\
     \t@cp \"$$(cat choice)\" $(O)/vmlinux\n\t@echo $(CURDIR)/mm/memory.c >$(O)/.memory.o.cmd\n";
 
-/// Writes marvin.toml for a tree, with a command that appends what people are told to a file.
+/// Writes marvin.toml for a tree, with a command that appends notices to a file.
 fn site(home: &Path, tree: &Tree, told: &Path) {
     fs::create_dir_all(home).unwrap();
     let text = format!(
@@ -80,7 +80,7 @@ fn a_tree_is_watched_measured_and_told_of_whatever_is_killed() {
     assert_eq!(notices.len(), 1, "{notices:?}");
     assert!(notices[0].contains("\"headline\":\"git:v6.13 of linux does not build or boot\""), "{notices:?}");
 
-    // Nothing is done, or told, twice; a tree that is gone is told of once.
+    // Nothing is repeated; a missing tree is reported once.
     assert!(told(&home, &["work", "--once"]).contains("done 0, failed 0"));
     fs::rename(tree.name(), format!("{}-away", tree.name())).unwrap();
     for _ in 0..2 {

@@ -1,6 +1,6 @@
-//! Mails: what one looks like, and handing it to a mail server.
+//! Mails: formats them, and hands them to a mail server.
 //!
-//! SMTP and TLS are lettre's. What is not to be waited for longer goes on in a thread of its own until its sockets give up.
+//! lettre does SMTP and TLS. After a deadline, its thread continues alone until its sockets time out.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _};
@@ -21,28 +21,28 @@ use store::{Delivery, Notice};
 use super::program::Fed;
 use crate::work::short;
 
-/// How long a mail server may take for one answer, in seconds.
+/// Deadline of one answer of a mail server [s].
 const ANSWER_S: u64 = 10;
-/// What a server did that ended the connection.
+/// Describes a server that closed the connection too early.
 const BROKE_OFF: &str = "broke off before it had taken it";
-/// Most bytes of a file with a password that are read.
+/// Reads at most this many bytes of a password file.
 const PASSWORD_MAX: u64 = 4096;
-/// Longest text in a header: a line of a mail has at most 998 bytes (RFC 5322, 2.1.1).
+/// Length limit of a text in a header: a line of a mail has at most 998 bytes (RFC 5322, 2.1.1).
 const HEADER_MAX: usize = 400;
-/// Longest line of a body that is quoted-printable (RFC 2045, 6.7).
+/// Length limit of a quoted-printable line (RFC 2045, 6.7).
 const LINE_MAX: usize = 76;
 
-/// Returns the mail of a notice, its lines ended as on this host.
+/// Returns the mail of a notice, with this host's line ends.
 pub(crate) fn mail(to: &[String], from: &str, delivery: &Delivery) -> String {
     let Notice { subject, headline, body, raised_unix } = &delivery.notice;
-    // What others named stands in headers: it must not begin one of its own.
+    // Names from outside in a header must not start another header.
     let line = |text: &str| {
         let plain = |c: char| if c.is_ascii_graphic() || c == ' ' { c } else { '?' };
         text.chars().map(plain).take(HEADER_MAX).collect::<String>()
     };
     let since = SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(*raised_unix).unwrap_or(0));
     let host = from.split_once('@').map_or("localhost", |(_, host)| host);
-    // The same notice has the same number and so the same id: who gets it twice is shown it once.
+    // The id depends only on the notice's number, so that mail programs show a repeated notice once.
     format!(
         "From: {}\nTo: {}\nSubject: [marvin] {}\nDate: {}\nMessage-ID: <{}.{raised_unix}.marvin@{}>\n\
          Auto-Submitted: auto-generated\nPrecedence: bulk\nMIME-Version: 1.0\n\
@@ -59,7 +59,8 @@ pub(crate) fn mail(to: &[String], from: &str, delivery: &Delivery) -> String {
     )
 }
 
-/// Returns a text as quoted-printable (RFC 2045, 6.7): any server takes that, however long its lines and whatever its letters.
+/// Encodes a text as quoted-printable (RFC 2045, 6.7): any server accepts it, with lines of any length and letters of
+/// any kind.
 fn quoted_printable(text: &str) -> String {
     let mut all = String::new();
     for line in text.split_inclusive('\n') {
@@ -81,13 +82,13 @@ fn quoted_printable(text: &str) -> String {
     all
 }
 
-/// Hands a mail to a server. The password is looked up now.
+/// Hands a mail to a server. Reads the password at each call.
 pub(crate) fn send(server: &MailServer, to: &[String], from: &str, text: &str, deadline_s: u64) -> Fed {
     let address = |text: &str| text.parse().map_err(|error: AddressError| format!("{text}: {error}"));
     let to = to.iter().map(|to| address(to)).collect::<Result<Vec<Address>, String>>()?;
     let envelope = Envelope::new(Some(address(from)?), to).map_err(|error| error.to_string())?;
     let transport = transport(server)?;
-    // The end of the last line is lettre's to write.
+    // lettre adds the end of the last line.
     let bytes = text.strip_suffix('\n').unwrap_or(text).replace('\n', "\r\n").into_bytes();
     let sent = within(deadline_s, move || transport.send_raw(&envelope, &bytes));
     match sent {
@@ -117,15 +118,15 @@ fn transport(server: &MailServer) -> Result<SmtpTransport, String> {
     })
 }
 
-/// Returns what work came to, unless that takes longer.
+/// Returns the result of work, or an error after `seconds`.
 fn within<T: Send + 'static>(seconds: u64, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let (sender, receiver) = mpsc::sync_channel(1);
-    // Nobody listens any more to what comes too late.
+    // The receiver is gone after the deadline.
     std::thread::spawn(move || sender.send(work()).ok());
     receiver.recv_timeout(Duration::from_secs(seconds)).ok()
 }
 
-/// Says what a server did, behind its name.
+/// Describes the server's answer, to follow its name.
 fn words(error: &Error) -> String {
     let source = std::error::Error::source(error);
     let said = short(&source.map_or_else(|| error.to_string(), ToString::to_string));
@@ -134,7 +135,7 @@ fn words(error: &Error) -> String {
         (Some(code), _) => format!("refuses it: {code} {said}"),
         (_, Some(ErrorKind::WouldBlock | ErrorKind::TimedOut)) => format!("gave no answer within {ANSWER_S} s"),
         (_, Some(ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof)) => BROKE_OFF.into(),
-        // What rustls refuses.
+        // rustls refused the certificate.
         (_, Some(ErrorKind::InvalidData)) => {
             format!("cannot be trusted: {said} (SSL_CERT_FILE names a list of authorities other than this host's)")
         }
@@ -148,10 +149,10 @@ fn words(error: &Error) -> String {
     }
 }
 
-/// Returns a password from where it is.
+/// Reads a password.
 ///
 /// # Errors
-/// When it is not there, is empty, or everybody may read it; in words that do not hold it.
+/// If it is missing, empty, or readable by everybody; the text does not contain it.
 pub fn password(login: &Login) -> Result<String, String> {
     match &login.password {
         Secret::Variable(name) => match std::env::var(name) {
@@ -181,7 +182,7 @@ fn first_line(file: &Path) -> Result<String, String> {
     }
 }
 
-/// Returns the name of this machine.
+/// Returns this machine's host name.
 #[must_use]
 pub fn machine_name() -> String {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
@@ -217,8 +218,8 @@ pub(crate) mod tests {
         insta::assert_snapshot!(mail(&["a@example.org".into(), "b@example.org".into()], "marvin", &delivery));
     }
 
-    /// A mail server for one caller: gives its answers one by one, and returns what it heard. It reads a line for each answer
-    /// but the first; after `354` up to the lone dot.
+    /// A mail server for one connection: sends its answers one by one, and returns the lines received. It reads a line
+    /// for each answer but the first, and after `354` all lines up to the single dot.
     pub(crate) fn server(answers: &'static [&'static str]) -> (MailServer, JoinHandle<Vec<String>>) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -303,7 +304,7 @@ pub(crate) mod tests {
         to.login = Some(Login { user: "marvin".into(), password: Secret::Variable("PATH".into()) });
         told.push(sent(&to).unwrap_err());
         drop(heard.join());
-        // Nobody is there any more.
+        // The server has gone.
         told.push(sent(&to).unwrap_err());
         insta::assert_snapshot!(told.join("\n"));
     }
@@ -337,7 +338,7 @@ pub(crate) mod tests {
         insta::assert_snapshot!(told.join("\n").replace(&folder.path().display().to_string(), "FOLDER"));
     }
 
-    /// Reads quoted-printable as RFC 2045 has it.
+    /// Decodes quoted-printable as defined in RFC 2045.
     fn read(text: &str) -> Vec<u8> {
         let joined = text.replace("=\n", "");
         let mut bytes = joined.bytes();

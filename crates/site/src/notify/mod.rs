@@ -1,4 +1,5 @@
-//! Notices to people: by mail, by a webhook, by a command. What cannot be delivered is kept and tried again, ever less often.
+//! Notices to people: by mail, webhook or command. Marvin keeps a notice that it cannot deliver, and retries at growing
+//! intervals.
 //!
 //! Mail goes through a sendmail program or to a server (`mail.rs`), webhooks through curl.
 
@@ -14,31 +15,31 @@ use program::{Fed, feed};
 
 pub use mail::{machine_name, password};
 
-/// How long a channel may take, in seconds.
+/// Deadline of a channel [s].
 const CHANNEL_S: u64 = 30;
-/// Seconds for which nobody else tries what somebody tries: more than a channel may take.
+/// How long a sender holds a notice, so that others do not send it too [s]; more than a channel may take.
 const HELD_S: u64 = 3 * CHANNEL_S;
 
-/// What came of delivering.
+/// The result of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Delivered {
-    /// Notices that arrived.
+    /// Notices delivered.
     pub made: usize,
-    /// Of those that did not, the channel and why.
+    /// Channels that failed, and why.
     pub failed: Vec<(String, String)>,
 }
 
-/// Tells people, by each channel, unless what they are told stands already.
+/// Queues a notice for each channel, unless an equal one is already known.
 pub(crate) fn tell(store: &Store, settings: &LabSettings, notice: &Notice) -> Result<(), SiteError> {
     let channels: Vec<&str> = settings.channels.iter().map(|channel| channel.name.as_str()).collect();
     store.raise(notice, &channels)?;
     Ok(())
 }
 
-/// Delivers what is due. Of a channel that fails no more is tried this time, so this ends soon whatever is down.
+/// Delivers pending notices. Tries a channel that failed only once per call, so that the call returns soon.
 ///
 /// # Errors
-/// When the store fails.
+/// If the store fails.
 pub fn deliver(store: &Store, settings: &LabSettings, clock: &dyn Fn() -> i64) -> Result<Delivered, SiteError> {
     deliver_by(store, clock, &|delivery| {
         let channel = settings.channels.iter().find(|channel| channel.name == delivery.channel);
@@ -79,7 +80,7 @@ fn by(channel: &Channel, delivery: &Delivery) -> Fed {
         }
         ChannelKind::Webhook { url } => {
             let words = ["curl", "--silent", "--show-error", "--fail", "--max-time", "25", "--config", "-"];
-            // The address may be a secret, and arguments are seen by all who may list processes.
+            // The address may be a secret, and other users can see a process's arguments.
             let input = format!(
                 "url = {}\nheader = \"Content-Type: application/json\"\ndata-raw = {}\noutput = \"/dev/null\"\n",
                 quoted(url),
@@ -91,12 +92,12 @@ fn by(channel: &Channel, delivery: &Delivery) -> Fed {
     }
 }
 
-/// Returns a text as curl's configuration wants it.
+/// Quotes a text for curl's configuration.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// Returns a notice as a JSON document in one line. `text` is what chats show that know nothing else of it.
+/// Returns a notice as a JSON document in one line. Chat programs show its `text`.
 fn document(delivery: &Delivery) -> String {
     let Notice { subject, headline, body, raised_unix } = &delivery.notice;
     serde_json::json!({
@@ -151,7 +152,7 @@ mod tests {
         let failed = vec![("mail".to_owned(), "connection refused".to_owned())];
         assert_eq!(try_all(false), Delivered { made: 2, failed: failed.clone() });
         assert_eq!(asked.take(), ["chat tree:a", "mail tree:a", "chat tree:b"]);
-        // The other mail was not tried, and is due still; the first waits.
+        // The other mail was not tried and is still due; the first one waits for its retry.
         assert_eq!(try_all(false), Delivered { made: 0, failed: failed.clone() });
         assert_eq!(asked.take(), ["mail tree:b"]);
         assert_eq!(try_all(false), Delivered::default());

@@ -1,13 +1,13 @@
-//! Programs of others that are fed something and waited for, not for ever.
+//! Runs external programs with input and a deadline.
 
 use std::io;
 
 use process::{Program, ProgramError};
 
-/// Whether a program took what it was fed; if not, why.
+/// Whether a program accepted its input; if not, why.
 pub(crate) type Fed = Result<(), String>;
 
-/// Runs a program, feeds it, and waits for its end.
+/// Runs a program, writes its input, and waits for its end.
 pub(crate) fn feed(words: &[String], input: &[u8], deadline_s: u64) -> Fed {
     let Some((name, arguments)) = words.split_first() else { return Err("no program is named".into()) };
     let program = Program::new(name).args(arguments).deadline_s(deadline_s);
@@ -17,7 +17,7 @@ pub(crate) fn feed(words: &[String], input: &[u8], deadline_s: u64) -> Fed {
         ProgramError::Missing(_) => error.to_string(),
     })?;
     match (ended.code, written) {
-        // A program that reads nothing, or ends early, is judged by how it ends.
+        // A program that ignores its input, or ends early, is judged by its exit code.
         (Some(0), Some(Err(error))) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.to_string()),
         (Some(0), _) => Ok(()),
         (Some(code), _) => Err(format!("{name} ended with {code}: {}", ended.reason())),

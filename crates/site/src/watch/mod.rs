@@ -1,4 +1,4 @@
-//! One pass over the trees of a site: what is new is queued, and what is missing of what was there before.
+//! One pass over the trees of a site: queues new kernels, and older ones that are missing.
 
 mod select;
 
@@ -17,49 +17,49 @@ use select::{Found, Rule, coarsest_first, read_tags, taken};
 /// Packages of kernels: name and upstream version.
 pub type Packages = Vec<(String, String)>;
 
-/// Who is asked for kernels. Inside an error, why there was no answer.
+/// Lists available kernels. The inner error says why there was no answer.
 pub trait KernelSource {
     /// Returns the tags of a git repository.
     ///
     /// # Errors
-    /// When it does not answer.
+    /// If it does not answer.
     fn tags(&self, place: &str) -> Result<Vec<String>, String>;
 
     /// Returns the packages of a series and flavour, newest first.
     ///
     /// # Errors
-    /// When there is no answer.
+    /// If there is no answer.
     fn packages(&self, series: &str, flavour: &str) -> Result<Packages, String>;
 }
 
-/// Something that happened while trees were looked at.
+/// An event of a pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WatchEvent {
-    /// Work was queued, with this number.
+    /// Marvin queued this work under this number.
     Queued(u64, Work),
-    /// Work that waited is replaced: no plan asks for it any more.
+    /// Marvin dropped a waiting job that no plan asks for any more.
     Replaced(u64, Work),
     /// A tree does not answer.
     Silent {
         /// The tree.
         tree: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// A tree answers again.
     Answers(String),
-    /// Tags of a tree that are no versions, seen for the first time.
+    /// Tags of a tree that are not versions, seen for the first time.
     NoVersions(String, Vec<String>),
 }
 
-/// What came of a pass.
+/// The result of a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Watched {
-    /// Kernels that are taken of all trees.
+    /// Kernels selected in all trees.
     pub kernels: usize,
-    /// Jobs that were queued.
+    /// Jobs queued.
     pub queued: usize,
-    /// Jobs that were replaced.
+    /// Jobs replaced.
     pub replaced: usize,
     /// Trees that did not answer.
     pub silent: usize,
@@ -74,10 +74,10 @@ struct Pass<'a> {
     notify: &'a dyn Fn(WatchEvent),
 }
 
-/// Looks at all trees once, and queues what their plans ask for and is not queued yet.
+/// Checks all trees once, and queues the missing jobs of their plans.
 ///
 /// # Errors
-/// When the store fails. A tree that does not answer is no error.
+/// If the store fails. A tree that does not answer is no error.
 pub fn watch(
     settings: &LabSettings,
     store: &Store,
@@ -127,7 +127,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Returns the kernels of a tree, and its tags that are no versions.
+    /// Returns the kernels of a tree, and its tags that are not versions.
     fn found(&self, tree: &WatchedTree) -> Result<(Vec<Found>, Vec<String>), String> {
         match &tree.origin {
             TreeOrigin::Git { place, tags } => {
@@ -138,7 +138,7 @@ impl Pass<'_> {
                 let mut found = Vec::new();
                 for one in series {
                     let mut packages = self.source.packages(one, flavour)?;
-                    // Of several revisions of a release the newest, which `deb:` names mean as well.
+                    // Of several revisions of a release take the newest, as `deb:` names do.
                     let mut seen = BTreeSet::new();
                     packages.retain(|(_, upstream)| seen.insert(upstream.clone()));
                     found.extend(packages.into_iter().filter_map(|(package, upstream)| {
@@ -151,7 +151,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Tells once of tags that are no versions.
+    /// Reports tags that are not versions, once.
     fn no_versions(&self, tree: &WatchedTree, tags: Vec<String>) -> Result<(), SiteError> {
         let subject = format!("tags:{}", tree.name);
         let before = self.store.standing(&subject)?;
@@ -168,7 +168,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Queues what a plan asks for of the kernels of a tree; says how many jobs came of it.
+    /// Queues the jobs of a plan for the kernels of a tree; returns their number.
     fn plan(
         &self,
         tree: &WatchedTree,
@@ -180,7 +180,7 @@ impl Pass<'_> {
         let mut queued = 0;
         for (rank, place) in coarsest_first(kernels.len()).into_iter().enumerate() {
             let kernel = &kernels[place].kernel;
-            // A kernel that appears in a tree that was watched before is news, and comes before what is filled in.
+            // A kernel that appears in a tree watched before is new, and has priority over older ones.
             let is_news = !known.is_empty() && !known.contains_key(&kernel.to_string());
             let new = NewJob {
                 work: work(tree, plan, kernel),
@@ -205,7 +205,7 @@ impl Pass<'_> {
         Ok(queued)
     }
 
-    /// Replaces what waits and is asked for by no plan any more; what people queued is theirs.
+    /// Replaces waiting jobs that no plan asks for any more; keeps those that a user queued.
     fn replace(&self, jobs: &[QueuedJob], wanted: &BTreeSet<String>) -> Result<usize, SiteError> {
         let mut replaced = 0;
         for job in jobs.iter().filter(|job| !job.new.plan.is_empty() && !wanted.contains(&identity(&job.new.work))) {
@@ -225,7 +225,7 @@ impl Pass<'_> {
     }
 }
 
-/// Returns which kernels were taken before, and when first.
+/// Returns the kernels selected earlier, with the time of their first job.
 fn known(jobs: &[QueuedJob]) -> BTreeMap<String, i64> {
     let mut known = BTreeMap::new();
     for job in jobs.iter().filter(|job| !job.new.plan.is_empty()) {
@@ -241,13 +241,13 @@ fn work(tree: &WatchedTree, plan: &StandingPlan, kernel: &KernelName) -> Work {
         tree: tree.name.clone(),
         config: tree.config.clone(),
         suite: plan.suite.name.to_owned(),
-        // Named one by one: a workload that a later Marvin has more is other work, and so filled in.
+        // By name: if a later Marvin has another workload, that is new work for old kernels.
         workloads: plan.workloads.clone(),
         seeds: plan.seeds,
     }
 }
 
-/// What makes work the same.
+/// Identifies work: equal texts are equal work.
 fn identity(work: &Work) -> String {
     let Work { kernel, tree, config, suite, workloads, seeds } = work;
     format!("{kernel}\n{tree}\n{config}\n{suite}\n{}\n{seeds}", workloads.join(","))
@@ -262,7 +262,7 @@ mod tests {
 
     use super::{KernelSource, Packages, WatchEvent, Watched, watch};
 
-    /// A world with one repository, whose tags can be changed, and nothing of apt.
+    /// A fake source with one repository, whose tags can change, and no packages.
     struct World(RefCell<Result<Vec<&'static str>, &'static str>>);
 
     impl KernelSource for World {
@@ -315,7 +315,7 @@ mod tests {
         let case = Case::new(&["v6.1", "v6.2", "v6.3", "v6.4", "v6.5", "v6.5-rc1", "v6.5.1", "junk"]);
         assert_eq!(case.pass(QUICK, 0), Watched { kernels: 6, queued: 6, replaced: 0, silent: 0 });
         assert_eq!(case.order(), ["git:v6.5.1", "git:v6.1", "git:v6.4", "git:v6.3", "git:v6.5", "git:v6.2"]);
-        // Again, and nothing comes of it.
+        // A second pass changes nothing.
         case.told.borrow_mut().clear();
         assert_eq!(case.pass(QUICK, 60), Watched { kernels: 6, ..Watched::default() });
         assert!(case.told.borrow().is_empty(), "tags that are no versions are told once: {:?}", case.told.borrow());
@@ -340,9 +340,9 @@ mod tests {
         let both = QUICK.replace("\"getppid\"", "\"getppid\", \"fork\"");
         assert_eq!(case.pass(&both, 10), Watched { kernels: 3, queued: 3, replaced: 2, silent: 0 });
         assert!(case.jobs().iter().all(|job| job.new.work.workloads.contains(&"fork-exit".to_owned())));
-        // And back: what was replaced is asked for again, what was done is not.
+        // And back: replaced jobs are queued again, completed ones are not.
         assert_eq!(case.pass(QUICK, 20), Watched { kernels: 3, queued: 2, replaced: 3, silent: 0 });
-        // What people cancel stays so.
+        // Cancelled jobs stay cancelled.
         let waiting = case.jobs().remove(0).number;
         case.store.change_job(waiting, |job| job.cancel(21)).unwrap();
         assert_eq!(case.pass(QUICK, 30).queued, 0);

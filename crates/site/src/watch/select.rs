@@ -1,4 +1,4 @@
-//! Which kernels of a tree are taken, and in which order. Pure.
+//! Selects kernels of a tree and their order. Pure.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -6,15 +6,15 @@ use std::collections::{BTreeMap, BinaryHeap};
 use model::{KernelName, Line, Points, Release};
 use regex_lite::Regex;
 
-/// A kernel that a tree has.
+/// A kernel of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) kernel: KernelName,
     pub(crate) release: Release,
 }
 
-/// Sorts tags into releases, and those that are no versions. What is a version and not asked for, such as a candidate, is
-/// neither.
+/// Sorts tags into releases and tags that are not versions. Drops versions that the pattern excludes, such as
+/// candidates.
 pub(crate) fn read_tags(tags: &[String], pattern: &Regex) -> (Vec<Found>, Vec<String>) {
     let (mut found, mut others) = (Vec::new(), Vec::new());
     for tag in tags {
@@ -29,7 +29,7 @@ pub(crate) fn read_tags(tags: &[String], pattern: &Regex) -> (Vec<Found>, Vec<St
     (found, others)
 }
 
-/// Tells whether a tag is a version as Linux has them: `v6.12-rc3`, `v2.6.12.1`.
+/// Returns whether a tag looks like a version of Linux: `v6.12-rc3`, `v2.6.12.1`.
 fn looks_like_version(tag: &str) -> bool {
     let Some(version) = tag.strip_prefix('v') else { return false };
     let number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
@@ -37,7 +37,7 @@ fn looks_like_version(tag: &str) -> bool {
     numbers.contains('.') && numbers.split('.').all(number) && rest.strip_prefix("rc").is_some_and(number)
 }
 
-/// What of a tree is taken.
+/// The selection rule of a tree.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rule<'a> {
     pub(crate) since: Option<&'a Release>,
@@ -45,7 +45,7 @@ pub(crate) struct Rule<'a> {
     pub(crate) now_unix: i64,
 }
 
-/// Returns the kernels that are taken, the newest first. `known` says which were taken before, and when.
+/// Returns the selected kernels, newest first. `known` has those selected earlier, with the time.
 pub(crate) fn taken(mut found: Vec<Found>, known: &BTreeMap<String, i64>, rule: Rule<'_>) -> Vec<Found> {
     found.retain(|one| rule.since.is_none_or(|since| one.release >= *since));
     found.sort_by(|a, b| b.release.cmp(&a.release).then_with(|| a.kernel.to_string().cmp(&b.kernel.to_string())));
@@ -56,7 +56,7 @@ pub(crate) fn taken(mut found: Vec<Found>, known: &BTreeMap<String, i64>, rule: 
         Points::Every => {}
         Points::Never => found.retain(|one| !is_point(one)),
         Points::Monthly => {
-            // Of each series: whether a point was taken this month, and the newest that was ever taken.
+            // Per series: whether a point release was selected this month, and the newest ever selected.
             let mut closed: BTreeMap<(u64, u64), bool> = BTreeMap::new();
             for one in found.iter().filter(|one| is_point(one)) {
                 let this_month = when(one).is_some_and(|taken| month(taken) == month(rule.now_unix));
@@ -67,7 +67,7 @@ pub(crate) fn taken(mut found: Vec<Found>, known: &BTreeMap<String, i64>, rule: 
                     closed.entry(one.release.series()).and_modify(|closed| *closed |= is_point(one));
                     return true;
                 }
-                // The first that is met is the newest; what is older than one that was taken is no news.
+                // The first one met is the newest; a release older than a selected one is not new.
                 closed.get_mut(&one.release.series()).is_some_and(|closed| !std::mem::replace(closed, true))
             });
         }
@@ -85,8 +85,8 @@ fn month(unix: i64) -> i64 {
     (era * 400 + year) * 12 + (5 * of_year + 2) / 153
 }
 
-/// Returns the order in which so many kernels are filled in that are sorted from the newest: the newest, the oldest, then
-/// always the middle of the widest gap, so that a change shows early between which of them it is.
+/// Returns the order for filling in `count` kernels, sorted newest first: the newest, the oldest, then always the
+/// middle of the widest gap, so that early results narrow a change down.
 pub(crate) fn coarsest_first(count: usize) -> Vec<usize> {
     let mut order: Vec<usize> = [0, count.saturating_sub(1)].into_iter().take(count.min(2)).collect();
     let mut gaps = BinaryHeap::from([(count.saturating_sub(1), Reverse(0))]);
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(with(Points::Never, none, 0), ["git:v6.2", "git:v6.1"]);
         assert_eq!(with(Points::Every, none, 0).len(), 6);
         assert_eq!(with(Points::Monthly, none, 0), ["git:v6.2.3", "git:v6.2", "git:v6.1.9", "git:v6.1"]);
-        // What was taken stays; in the same month nothing comes to it, in the next the newest does.
+        // A selection stays; in the same month no release is added, in the next month the newest one is.
         let known = [("git:v6.1.2", 0)];
         assert_eq!(with(Points::Monthly, &known, 30 * DAY), ["git:v6.2.3", "git:v6.2", "git:v6.1.2", "git:v6.1"]);
         assert_eq!(

@@ -1,7 +1,7 @@
-//! A worker: takes jobs from the queue one by one, has them done, and takes down how each ended.
+//! A worker: takes jobs from the queue one by one, executes them, and records how each ended.
 //!
-//! Each job is done by a process of its own: what hangs is ended, what crashes takes nobody along, and who kills the worker
-//! kills the job. The time is an argument.
+//! Each job runs in a process of its own: the worker kills it when it hangs, survives its crash, and takes it along
+//! when killed. The time is an argument.
 
 mod process;
 
@@ -16,24 +16,24 @@ use store::{Listed, Notice, QueueError, Store};
 use crate::SiteError;
 use crate::notify::tell;
 
-/// How often a worker with nothing to do looks at the queue.
+/// Interval at which an idle worker checks the queue.
 const IDLE: Duration = Duration::from_secs(5);
 
-/// How an attempt at a job went.
+/// The result of one attempt at a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
     /// How it ended.
     pub ending: Ending,
-    /// Why the kernel cannot be measured at all, if so: it does not build, or does not boot.
+    /// Why the kernel cannot be measured at all: it does not build, or does not boot. `None` if it can.
     pub no_kernel: Option<String>,
 }
 
 /// Executes jobs.
 pub trait Executor {
-    /// Does a job to its end, or until `goes_on` says that it is no longer wanted.
+    /// Executes a job to its end, or until `goes_on` returns false because the job is no longer wanted.
     ///
     /// # Errors
-    /// When nobody could be asked whether it is wanted.
+    /// If `goes_on` fails.
     fn attempt(&self, job: &QueuedJob, goes_on: &dyn Fn() -> Result<bool, SiteError>) -> Result<Attempt, SiteError>;
 }
 
@@ -46,27 +46,27 @@ pub enum Until {
     Killed,
 }
 
-/// Something that a worker did.
+/// An event of a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorkEvent {
-    /// A job of a worker that was killed was taken back.
+    /// A job was requeued: its worker died.
     TakenBack(QueuedJob),
-    /// A job is begun.
+    /// A job began.
     Begun(QueuedJob),
-    /// A job is as it is now, after an attempt.
+    /// An attempt ended; the job in its new state.
     Ended(QueuedJob),
-    /// Nothing is free; so many jobs wait for a time to come.
+    /// No job is free; this many wait for a later time.
     Idle(usize),
 }
 
-/// How many jobs came to which end.
+/// Numbers of jobs by result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Worked {
-    /// Those that are done.
+    /// Jobs done.
     pub done: usize,
-    /// Of these, those whose kernel failed in some way.
+    /// Jobs among them whose kernel failed.
     pub kernels_failed: usize,
-    /// Those that failed for good.
+    /// Jobs that failed permanently.
     pub failed: usize,
 }
 
@@ -76,13 +76,13 @@ pub struct Worker<'a> {
     pub name: &'a str,
     /// The queue.
     pub store: &'a Store,
-    /// Whom to tell.
+    /// The channels for notices.
     pub settings: &'a LabSettings,
     /// Executes the jobs.
     pub executor: &'a dyn Executor,
-    /// Says what time it is.
+    /// Returns the current time.
     pub clock: &'a dyn Fn() -> i64,
-    /// Is told what happens.
+    /// Receives events.
     pub notify: &'a dyn Fn(WorkEvent),
 }
 
@@ -93,10 +93,11 @@ impl std::fmt::Debug for Worker<'_> {
 }
 
 impl Worker<'_> {
-    /// Works. Whoever calls holds the [`store::WorkerLock`]: jobs that this worker's name has are of one that was killed.
+    /// Works. The caller must hold the [`store::WorkerLock`]: jobs held under this worker's name then belong to a dead
+    /// worker.
     ///
     /// # Errors
-    /// When the store fails; jobs are as they were taken down last, and the next worker goes on from there.
+    /// If the store fails; jobs keep their last recorded state, and the next worker continues from there.
     pub fn work(&self, until: Until) -> Result<Worked, SiteError> {
         let mut worked = Worked::default();
         self.take_back(Some(self.name), &mut worked)?;
@@ -147,7 +148,7 @@ impl Worker<'_> {
         let now = (self.clock)();
         let job = match self.store.change_job(job.number, |job_now| job_now.end(job.fence, ending, now)) {
             Ok(job) => job,
-            // Cancelled meanwhile: it stays as it was left.
+            // Cancelled meanwhile: keep it cancelled.
             Err(QueueError::Refused(_) | QueueError::NoJob(_)) => self.store.queued_job(job.number)?,
             Err(QueueError::Store(error)) => return Err(error.into()),
         };
@@ -201,7 +202,7 @@ mod tests {
     use super::{Attempt, Executor, Until, Worked, Worker};
     use crate::SiteError;
 
-    /// Ends each attempt as it is told, and takes down which jobs it was given.
+    /// Ends each attempt as scripted, and records the jobs.
     struct Script {
         endings: RefCell<Vec<Attempt>>,
         seen: RefCell<Vec<u64>>,
@@ -286,13 +287,13 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path()).unwrap();
         let one = queued(&store, "git:v6.1");
-        // Killed while it had it: nothing was taken down.
+        // Killed during the job: no end was recorded.
         store.claim_job("here", 10).unwrap().unwrap();
         let now = Cell::new(20);
         assert_eq!(worked(&store, &now, vec![ends(Ending::Done(String::new()))]).1, [one]);
         let job = store.queued_job(one).unwrap();
         assert_eq!((job.state, job.attempts), (JobState::Done, 2));
-        // One that kills its worker each time is given up.
+        // A job that kills its worker each time fails permanently.
         let two = queued(&store, "git:v6.2");
         for _ in 0..2 {
             store.claim_job("here", 30).unwrap().unwrap();

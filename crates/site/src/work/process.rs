@@ -1,6 +1,6 @@
-//! A job in a process of its own: started, watched, ended when it overruns, and asked how it went.
+//! Runs a job in a process of its own: starts it, watches it, kills it when it takes too long, and reads its result.
 //!
-//! The process says on standard output, in one line, what came of the job; how it ends says whose fault an error is.
+//! The process prints the result in one line on standard output; its exit code says whose fault an error is.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -13,21 +13,21 @@ use model::{Ending, QueuedJob};
 use super::{Attempt, Executor};
 use crate::SiteError;
 
-/// How often a process is looked at.
+/// Interval between checks of a process.
 const LOOK: Duration = Duration::from_millis(100);
-/// Of how many looks one asks as well whether the job is still wanted.
+/// Checks whether the job is still wanted once per this many intervals.
 const ASK: u32 = 10;
-/// Longest answer that is read, in bytes.
+/// Length limit of an answer [bytes].
 const ANSWER_MAX: u64 = 4096;
-/// Longest reason that is kept, in characters.
+/// Length limit of a stored reason [characters].
 const REASON_MAX: usize = 600;
 
-/// Does jobs by starting a program for each: the command, and the number of the job behind it.
+/// Executes jobs by starting a program for each: the command, and the job's number as its last argument.
 #[derive(Debug, Clone)]
 pub struct JobProcess {
     /// The program and its arguments, without the number.
     pub command: Vec<std::ffi::OsString>,
-    /// Where what each job says goes: `NUMBER.log`. Kept of jobs that did not end well.
+    /// Directory of the logs, `NUMBER.log`. Kept for jobs that failed.
     pub logs: PathBuf,
 }
 
@@ -48,7 +48,7 @@ impl Executor for JobProcess {
         let status = match ended {
             Ok(Ended::By(status)) => status,
             Ok(Ended::Overran) => return Ok(Attempt { ending: Ending::Overran, no_kernel: None }),
-            // Its end is refused by the queue, whatever it is.
+            // The queue refuses the result of an unwanted job, whatever it is.
             Ok(Ended::Unwanted) => return Ok(infra("no longer wanted".into())),
             Err(error) => {
                 end(&mut child);
@@ -57,13 +57,13 @@ impl Executor for JobProcess {
         };
         let mut answer = String::new();
         if let Some(output) = child.stdout.take() {
-            // What cannot be read is no answer.
+            // An unreadable answer counts as none.
             drop(output.take(ANSWER_MAX).read_to_string(&mut answer));
         }
         let said = fs::read(&log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
         let attempt = judged(status.code(), answer.trim(), &said);
         if attempt.ending == Ending::Done(String::new()) {
-            // Nothing to see: it may stay, if it must.
+            // The log of a successful job is not needed; ignore a failed removal.
             drop(fs::remove_file(&log));
         }
         Ok(attempt)
@@ -72,14 +72,14 @@ impl Executor for JobProcess {
 
 impl JobProcess {
     fn start(&self, job: &QueuedJob, log: File) -> std::io::Result<Child> {
-        // It does not outlive its worker: whoever takes the job back finds the home free.
+        // The job dies with its worker: the next holder must find the data directory unlocked.
         let mut command = process::bound("KILL");
         command.args(&self.command).arg(job.number.to_string());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn()
     }
 }
 
-/// How a process came to its end.
+/// How a process ended.
 enum Ended {
     By(ExitStatus),
     Overran,
@@ -111,12 +111,12 @@ fn wait(
 }
 
 fn end(child: &mut Child) {
-    // One that has ended already cannot be killed, and need not be.
+    // A process that has ended already needs no signal.
     drop(child.kill());
     drop(child.wait());
 }
 
-/// Says what came of a job whose process ended so, answered this, and said that.
+/// Derives the result of a job from its exit code, answer and messages.
 fn judged(code: Option<i32>, answer: &str, said: &str) -> Attempt {
     let of = |ending| Attempt { ending, no_kernel: None };
     match (code, answer.split_once(' ').unwrap_or((answer, ""))) {
@@ -131,7 +131,7 @@ fn judged(code: Option<i32>, answer: &str, said: &str) -> Attempt {
     }
 }
 
-/// Returns the error that a process ended with, its causes included.
+/// Returns the error that a process printed, with its causes.
 fn reason(said: &str) -> String {
     let error = said.rfind("error: ").map_or_else(|| said.lines().last().unwrap_or_default(), |at| &said[at + 7..]);
     if error.trim().is_empty() { "it said nothing".into() } else { short(error) }

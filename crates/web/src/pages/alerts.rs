@@ -1,4 +1,4 @@
-//! All alerts, those that somebody should look at first.
+//! All alerts; open ones first.
 
 use askama::Template;
 use history::{Hunt, Triaged, change_size, found_of, hunt, mixed_words};
@@ -10,9 +10,9 @@ use super::{
 use crate::address::slug;
 use crate::source::Snapshot;
 
-/// The most alerts on the page, and the most series of one: it is to stay below 100 kB.
+/// Limit on alerts of the page, and on series of one alert: keeps the page below 100 kB.
 const ALERTS_MAX: usize = 40;
-/// Where a home has Debian's sources; which home it is, is nobody's business here.
+/// The place of Debian's sources in a data directory, whose path must not leak.
 const DEBIAN: &str = "HOME/workshop/debian";
 const MEMBERS_MAX: usize = 12;
 
@@ -36,11 +36,11 @@ struct Shown {
     members: Vec<Member>,
     more: Option<String>,
     links: Vec<(&'static str, String)>,
-    /// How to find where it comes from: what fails cannot be profiled.
+    /// The command that attributes it to functions; `None` for failures, which have no profile.
     command: Option<String>,
-    /// What bisections found.
+    /// The findings of bisections.
     found: Vec<String>,
-    /// How to find the commit, in words and commands.
+    /// How to bisect it: a text and commands.
     hunt: Option<(String, Vec<String>)>,
 }
 

@@ -1,4 +1,4 @@
-//! Drawings in SVG: a small line for a cell of a table, a plot of a series. Better is up in both, whatever is measured.
+//! Drawings in SVG: a sparkline for a cell of a table, a plot of a series. Up is better in both, for any metric.
 
 use history::{History, Series, change_size, range};
 use model::{Direction, Verdict};
@@ -6,11 +6,11 @@ use report::difference_percent;
 
 use super::{percent, verdict_glyph};
 
-/// The most kernels in a small line: the last ones.
+/// Limit on kernels in a sparkline: the newest ones.
 const SPARK_POINTS: usize = 20;
-/// Its size.
+/// Size of a sparkline.
 const SPARK: (f64, f64) = (48.0, 12.0);
-/// The size of a plot, and of its margins: left, right, top, bottom.
+/// Size of a plot, and of its margins: left, right, top, bottom.
 pub(crate) const PLOT: (f64, f64) = (960.0, 330.0);
 const LEFT: f64 = 78.0;
 const RIGHT: f64 = 14.0;
@@ -18,21 +18,21 @@ const TOP: f64 = 26.0;
 const BOTTOM: f64 = 66.0;
 /// Half of the widest label of a change.
 const LABEL: f64 = 48.0;
-/// The most names below a plot.
+/// Limit on names below a plot.
 const NAMES_MAX: usize = 24;
-/// The most seeds that are drawn for a kernel.
+/// Limit on seeds drawn for a kernel.
 const DOTS_MAX: usize = 16;
 
-/// A small line.
+/// A sparkline.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Spark {
-    /// What the line is.
+    /// The path of the line.
     pub(crate) line: String,
-    /// Where it changes: the place and the class.
+    /// Its changes: position and class.
     pub(crate) ticks: Vec<(f64, &'static str)>,
 }
 
-/// Draws the last points of a series; nothing for one point.
+/// Draws the last points of a series; `None` for a single point.
 pub(crate) fn spark(series: &Series) -> Option<Spark> {
     let from = series.points.len().saturating_sub(SPARK_POINTS);
     let points: Vec<Option<f64>> = series.points[from..].iter().map(|point| point.value).collect();
@@ -48,7 +48,7 @@ pub(crate) fn spark(series: &Series) -> Option<Spark> {
         let Some(value) = value else { continue };
         let (x, y) = (place(n), 1.0 + (scale.down(*value) * (SPARK.1 - 2.0)).round());
         let is_level = pen.is_some_and(|before| (before - y).abs() < 0.5);
-        // Of level pieces only the last is needed.
+        // Of consecutive level pieces only the last is needed.
         if is_level && pieces.last().is_some_and(|last| last.starts_with('H')) {
             pieces.pop();
         }
@@ -63,7 +63,7 @@ pub(crate) fn spark(series: &Series) -> Option<Spark> {
     Some(Spark { line: pieces.concat(), ticks: series.changes.iter().filter_map(tick).collect() })
 }
 
-/// The class of a verdict.
+/// Returns the CSS class of a verdict.
 pub(crate) fn class(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Better => "b",
@@ -73,7 +73,7 @@ pub(crate) fn class(verdict: &Verdict) -> &'static str {
     }
 }
 
-/// Where values lie between the top and the bottom of a drawing.
+/// The range of values between top and bottom of a drawing.
 #[derive(Debug, Clone, Copy)]
 struct Scale {
     low: f64,
@@ -82,13 +82,13 @@ struct Scale {
 }
 
 impl Scale {
-    /// Takes in all values; what lies within the margin is to look level.
+    /// Covers all values; differences within the margin look level.
     fn of(series: &Series, values: impl Iterator<Item = f64>) -> Option<Self> {
         let (low, high) = range(values, series.metric.margin_percent)?;
         Some(Self { low, high, direction: series.direction() })
     }
 
-    /// Returns how far down a value lies, from 0 to 1.
+    /// Returns the position of a value: 0 at the top, 1 at the bottom.
     fn down(&self, value: f64) -> f64 {
         let part = ((value - self.low) / (self.high - self.low)).clamp(0.0, 1.0);
         match self.direction {
@@ -103,15 +103,15 @@ impl Scale {
 pub(crate) struct Plot {
     /// The line through the medians.
     pub(crate) line: String,
-    /// The medians: place, height and what they say.
+    /// The medians: x, y and tooltip.
     pub(crate) points: Vec<(String, String, String)>,
-    /// What single seeds gave: place and height.
+    /// Values of single seeds: x and y.
     pub(crate) dots: Vec<(String, String)>,
-    /// From the best to the worst seed, where they can be told apart: place and two heights.
+    /// From the best to the worst seed, if visibly different: x and two y.
     pub(crate) spans: Vec<(String, String, String)>,
-    /// Differences to the first kernel beside the plot, positive is better: height and text.
+    /// Labels beside the plot, as differences to the first kernel, positive is better: y and text.
     pub(crate) values: Vec<(String, String)>,
-    /// The kernels below it: place and name.
+    /// The kernels below it: x and name.
     pub(crate) names: Vec<(String, String)>,
     /// The changes.
     pub(crate) changes: Vec<Band>,
@@ -121,24 +121,24 @@ pub(crate) struct Plot {
     pub(crate) heights: (f64, f64),
 }
 
-/// A change in a plot: the kernels that it may have come with.
+/// A change in a plot: the kernels that may have introduced it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Band {
     /// Its left edge.
     pub(crate) from: String,
     /// Its width.
     pub(crate) width: String,
-    /// Its middle, where there is room for what stands above it.
+    /// Its middle, moved so that the label fits.
     pub(crate) middle: String,
-    /// Its class.
+    /// Its CSS class.
     pub(crate) class: &'static str,
-    /// What it says.
+    /// Its tooltip.
     pub(crate) title: String,
-    /// How much: what stands beside it.
+    /// The size of the change.
     pub(crate) label: String,
 }
 
-/// Draws a series; nothing where there is no value.
+/// Draws a series; `None` without values.
 pub(crate) fn plot(history: &History, series: &Series) -> Option<Plot> {
     let seeds = series.points.iter().flat_map(|point| &point.seeds).filter_map(|seen| series.value(seen));
     let scale = Scale::of(series, seeds)?;
@@ -168,7 +168,7 @@ pub(crate) fn plot(history: &History, series: &Series) -> Option<Plot> {
     plot.names = (0..count).step_by(nth).map(|n| (text(x(n)), short(&title(n)))).collect();
     let steps = (0..=4).map(|n| scale.low + (scale.high - scale.low) * f64::from(n) / 4.0);
     let first = series.points.iter().find_map(|point| point.value).filter(|first| *first > 0.0);
-    // Not the values: where less is better, they would grow downwards.
+    // Differences, not values: where less is better, values would grow downwards.
     let beside = |value: f64| {
         let difference = first.and_then(|first| difference_percent(series.direction(), first, value));
         difference.map_or_else(|| number(value), percent)
@@ -207,7 +207,7 @@ fn short(title: &str) -> String {
     if title.chars().count() <= 16 { title.to_owned() } else { title.chars().take(15).chain(['…']).collect() }
 }
 
-/// Writes a value with about five digits.
+/// Formats a value with about five digits.
 pub(crate) fn number(value: f64) -> String {
     let size = value.abs();
     match size {

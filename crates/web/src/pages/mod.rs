@@ -1,4 +1,4 @@
-//! Pages: values of `report` put into words and templates. Where a page lies is `site.rs`' business.
+//! Pages: fills templates with values of `report`. `site.rs` decides on their addresses.
 
 mod alerts;
 mod draw;
@@ -20,29 +20,29 @@ pub(crate) use rows::{Asked, Show};
 pub(crate) use runs::{RUNS_MAX, Shown, run, runs};
 pub(crate) use series::series;
 
-/// What all pages have.
+/// The parts of every page.
 #[derive(Debug, Clone)]
 pub(crate) struct Frame {
     /// What the page is about.
     pub(crate) title: String,
-    /// The way to the top: `../` for each folder.
+    /// The path to the top: `../` for each directory.
     pub(crate) root: String,
-    /// Whether it stands alone: with its styles in it, and no way to other pages.
+    /// Whether the page is self-contained: with its styles in it, and without links to other pages.
     pub(crate) is_alone: bool,
 }
 
 impl Frame {
-    /// A page that lies so many folders below the top.
+    /// A page this many directories below the top.
     pub(crate) fn at(depth: usize, title: impl Into<String>) -> Self {
         Self { title: title.into(), root: "../".repeat(depth), is_alone: false }
     }
 }
 
-/// A page that could not be filled in: a bug of ours, as everything is in memory.
+/// An error is a bug in Marvin, as everything is in memory.
 pub(crate) type Rendered = Result<String, askama::Error>;
 
-/// Fills a page in. What came from guests and packages is escaped by the template; what a terminal would obey, for there are
-/// browsers in terminals, is taken out here, once for all pages.
+/// Renders a page. The template escapes text from guests and packages; this function removes control characters for
+/// terminals, as browsers in terminals exist.
 fn finished(page: &impl Template) -> Rendered {
     Ok(report::plain::printable(&page.render()?))
 }
@@ -54,12 +54,12 @@ struct Message {
     text: String,
 }
 
-/// Renders a page that says one thing.
+/// Renders a page with a single message.
 pub(crate) fn message(frame: Frame, text: &str) -> Rendered {
     finished(&Message { frame, text: text.to_owned() })
 }
 
-/// Renders all series that fit as one page with nothing outside of it.
+/// Renders all matching series as one self-contained page.
 ///
 /// # Errors
 /// Never in practice: everything is in memory.
@@ -69,23 +69,23 @@ pub fn history_page(history: &History, line: Line, fits: impl Fn(&Key) -> bool) 
     series(frame, history, &[], line, &keys)
 }
 
-/// Twelve digits of a machine's id: what addresses and heads say.
+/// Returns twelve digits of a machine's id, for addresses and headings.
 pub(crate) fn machine_digits(history: &History, machine: usize) -> String {
     history.machines()[machine].id.hex().chars().take(12).collect()
 }
 
-/// Where a series' page lies.
+/// Returns the path of a series' page.
 pub(crate) fn series_path(history: &History, key: &Key) -> String {
     format!("s/{}/{}/{}.html", machine_digits(history, key.machine), slug(&key.track), slug(&key.workload))
 }
 
-/// Where a comparison's page lies.
+/// Returns the path of a comparison's page.
 pub(crate) fn compare_path(history: &History, base: usize, new: usize, machine: usize) -> String {
     let name = |kernel: usize| slug(&history.kernel(kernel).title);
     format!("c/{}/{}/{}.html", machine_digits(history, machine), name(base), name(new))
 }
 
-/// The command that says which functions a change comes from.
+/// Returns the command that attributes a change to functions.
 pub(crate) fn profile_command(history: &History, base: usize, new: usize, workload: &str) -> String {
     let of = |kernel: usize| history.kernel(kernel).build.exact_name();
     let declares = |suite: &&std::sync::Arc<model::Suite>| suite.workloads.iter().any(|known| known.name == workload);
@@ -94,22 +94,22 @@ pub(crate) fn profile_command(history: &History, base: usize, new: usize, worklo
     format!("marvin profile {} {}{suite} --workload {workload}", of(base), of(new))
 }
 
-/// The sign of a verdict that a change can have: nothing is said by colour alone.
+/// Returns the sign of a verdict: colour alone must not carry information.
 pub(crate) fn verdict_glyph(verdict: &Verdict) -> &'static str {
     if *verdict == Verdict::Worse { "▼" } else { "▲" }
 }
 
-/// Its class.
+/// Returns the CSS class of a verdict.
 pub(crate) fn verdict_class(verdict: &Verdict) -> &'static str {
     if *verdict == Verdict::Worse { "worse" } else { "better" }
 }
 
-/// Writes a difference with its sign.
+/// Formats a difference with its sign.
 pub(crate) fn percent(number: f64) -> String {
     if number.abs() < 0.005 { "0.00%".to_owned() } else { format!("{number:+.2}%") }
 }
 
-/// Writes a count with its noun.
+/// Formats a count with its noun.
 pub(crate) fn count(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }

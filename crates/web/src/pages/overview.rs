@@ -1,4 +1,4 @@
-//! The first screen: one line, where to look first, and the table of workloads by machines.
+//! The first page: one line, where to look first, and the table of workloads by machines.
 
 use std::collections::BTreeSet;
 
@@ -15,11 +15,11 @@ use super::{Frame, Rendered, compare_path, count, finished, machine_digits, perc
 use crate::address::slug;
 use crate::source::Snapshot;
 
-/// The most kernels to choose from.
+/// Limit on kernels in the selection.
 const KERNELS_MAX: usize = 200;
-/// The most lines of a card.
+/// Limit on lines of a card.
 const LINES_MAX: usize = 5;
-/// The most names of results in no series.
+/// Limit on names of results without a series.
 const UNDIRECTED_MAX: usize = 6;
 
 #[derive(Template)]
@@ -38,11 +38,11 @@ struct Page {
     groups: Vec<Rows>,
     steps: Vec<(String, String)>,
     trust: Vec<Trusted>,
-    /// How often this lab raised a false alarm.
+    /// The false alarms of this lab.
     lab: String,
     /// Series whose unit or direction changed.
     mixed: Option<String>,
-    /// Results in no series.
+    /// Results without a series.
     undirected: Option<String>,
 }
 
@@ -50,9 +50,9 @@ struct Counted {
     class: &'static str,
     glyph: &'static str,
     text: String,
-    /// Where only these are shown.
+    /// A link that shows only these.
     href: Option<String>,
-    /// Where it begins in the bar, and how wide it is there, in thousandths.
+    /// Its start and width in the bar, in thousandths.
     part: (usize, usize),
 }
 
@@ -95,7 +95,7 @@ struct Row {
     name: String,
     words: String,
     cells: Vec<Cell>,
-    /// What it stresses, where there is room.
+    /// What it stresses, if there is room.
     about: Option<&'static str>,
 }
 
@@ -106,7 +106,7 @@ struct Cell {
     text: String,
     glyph: &'static str,
     spark: Option<Spark>,
-    /// The same in words, where there is room.
+    /// The same as text, if there is room.
     words: Option<String>,
 }
 
@@ -136,7 +136,7 @@ pub(crate) fn overview(snapshot: &Snapshot, seen: &Overview, asked: &Asked) -> R
     finished(&page)
 }
 
-/// Names results that are in no series, for nobody knows which way they are good.
+/// Names results without a series because their direction is unknown.
 fn undirected(history: &History) -> Option<String> {
     let names: Vec<&str> = history.undirected().take(UNDIRECTED_MAX).collect();
     let more = history.undirected().count().saturating_sub(names.len());
@@ -259,7 +259,7 @@ fn alert_card(history: &History, seen: &Overview, triaged: &Triaged) -> Shown {
     }
 }
 
-/// The lines of a card: one for each workload, the worst first, with the machines that agree.
+/// The lines of a card: one for each workload, worst first, with the machines that agree.
 fn lines(history: &History, seen: &Overview, alert: &Alert) -> Vec<Line> {
     let mut found: Vec<(&Member, usize)> = Vec::new();
     for member in alert.worse() {
@@ -340,7 +340,7 @@ fn rows(history: &History, seen: &Overview, group: &Group) -> Rows {
 
 fn cell(history: &History, seen: &Overview, key: &Key, pair: &Pair) -> Cell {
     let series = history.series_of(&key.workload, key.machine, seen.target);
-    // The largest differences are drawn deeper: five margins and more.
+    // The largest differences, five margins and more, get a darker colour.
     let is_deep = pair
         .compared
         .difference_percent

@@ -1,28 +1,28 @@
-//! Which rows of the overview are shown: those that fit what was asked, and a page.
+//! Selects the rows of the overview by filter and page.
 
 use history::{Cell, Group, History, Overview, State};
 
 use super::count;
 use crate::address::encoded;
 
-/// The most cells on a page: it is to stay below 100 kB.
+/// Limit on cells of a page: keeps it below 100 kB.
 const CELLS_MAX: usize = 300;
-/// The most rows: where there is one machine, they say more.
+/// Limit on rows: with a single machine, rows are longer.
 const ROWS_MAX: usize = 150;
 
-/// Which rows somebody wants to see.
+/// A filter by state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Show {
-    /// All.
+    /// All rows.
     All,
-    /// Those in which something is not the same.
+    /// Rows with any difference.
     Changed,
-    /// Those in which a cell is in this state.
+    /// Rows with a cell in this state.
     Only(State),
 }
 
 impl Show {
-    /// What one can choose from.
+    /// All filters.
     pub(crate) const CHOICES: [Self; 6] = [
         Self::All,
         Self::Changed,
@@ -32,12 +32,12 @@ impl Show {
         Self::Only(State::Failed),
     ];
 
-    /// Reads its word in an address.
+    /// Parses its name in an address.
     pub(crate) fn read(word: &str) -> Option<Self> {
         Self::CHOICES.into_iter().find(|show| show.word() == word)
     }
 
-    /// Its word in an address.
+    /// Returns its name in an address.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::All => "all",
@@ -46,7 +46,7 @@ impl Show {
         }
     }
 
-    /// Its word for people.
+    /// Returns its name for people.
     pub(crate) fn title(self) -> &'static str {
         if self == Self::Changed { "not the same" } else { self.word() }
     }
@@ -61,20 +61,20 @@ impl Show {
     }
 }
 
-/// Which part of the overview is wanted.
+/// The requested part of the overview.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Asked {
-    /// Which rows; none leaves it to the page.
+    /// The filter; `None` for the page's default.
     pub(crate) show: Option<Show>,
-    /// Only rows with this in their name or subsystem.
+    /// Shows only rows with this text in their name or subsystem.
     pub(crate) filter: String,
-    /// Which of several pages, from 0.
+    /// Page number, from 0.
     pub(crate) page: usize,
-    /// Whether one can ask again.
+    /// Whether the page is a file, without a form for filters.
     pub(crate) is_static: bool,
 }
 
-/// The rows that fit what was asked and a page.
+/// The rows of a filter and a page.
 pub(crate) struct Chosen {
     pub(crate) groups: Vec<Group>,
     pub(crate) show: Show,
@@ -112,7 +112,7 @@ impl Chosen {
         Self { groups, show, shown, found, all, pages: found.div_ceil(per_page) }
     }
 
-    /// Says how many rows of how many these are.
+    /// Says how many rows are shown.
     pub(crate) fn words(&self, seen: &Overview, asked: &Asked) -> String {
         let rest = if self.shown == self.found {
             String::new()
@@ -129,7 +129,7 @@ impl Chosen {
         }
     }
 
-    /// Links to the page before and the page after.
+    /// Links to the previous and the next page.
     pub(crate) fn steps(&self, history: &History, seen: &Overview, asked: &Asked) -> Vec<(String, String)> {
         let to = |page: usize| {
             format!("{}&filter={}&page={}", address(history, seen, self.show), encoded(&asked.filter), page + 1)
@@ -147,7 +147,7 @@ pub(crate) fn address(history: &History, seen: &Overview, show: Show) -> String 
     format!("index.html?base={}&target={}&show={}", name(seen.base), name(seen.target), show.word())
 }
 
-/// Returns a question after the name that somebody may have meant: of a workload, a group of them, or a subsystem.
+/// Returns a question that suggests a similar name: of a workload, a group, or a subsystem.
 fn nearest(seen: &Overview, filter: &str) -> String {
     let rows = || seen.groups.iter().flat_map(|group| &group.rows).map(|row| &*row.workload);
     let groups = rows().filter_map(|name| Some(name.split_once('-')?.0));

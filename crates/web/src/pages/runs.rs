@@ -1,4 +1,4 @@
-//! Runs: a list, and one in full with what it left behind.
+//! Runs: a list, and one run in full with its artifacts.
 
 use askama::Template;
 use model::{Build, Machine, Run};
@@ -6,7 +6,7 @@ use store::RunSummary;
 
 use super::{Frame, Rendered, count, finished};
 
-/// The most runs of the list.
+/// Limit on runs of the list.
 pub(crate) const RUNS_MAX: usize = 250;
 
 #[derive(Template)]
@@ -54,7 +54,7 @@ struct One {
     text: String,
 }
 
-/// A run with what it is of, and the names of what it left behind.
+/// A run with its build and machine, and the names of its artifacts.
 #[derive(Debug)]
 pub(crate) struct Shown {
     pub(crate) run: Run,

@@ -26,11 +26,11 @@ struct One {
     about: String,
     label: String,
     unit: String,
-    /// What was measured under this name in another unit.
+    /// Values under this name in another unit.
     aside: Option<String>,
     plot: Option<Plot>,
     changes: Vec<Changed>,
-    /// What is said where there are none.
+    /// The text if there are none.
     no_change: String,
     rows: Vec<Row>,
 }
@@ -42,7 +42,7 @@ struct Changed {
     rest: String,
     compare: Option<String>,
     alert: Option<String>,
-    /// How to find where it comes from: what fails cannot be profiled.
+    /// The command that attributes a change to functions; `None` for failures, which have no profile.
     command: Option<String>,
 }
 
@@ -57,7 +57,7 @@ struct Row {
     note: String,
 }
 
-/// The most runs that a row links to.
+/// Limit on runs linked from a row.
 const RUNS_MAX: usize = 8;
 
 /// Renders series over the kernels of a line.

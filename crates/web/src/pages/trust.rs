@@ -1,4 +1,5 @@
-//! How far a lab can be trusted: what it compared with itself, how far seeds or runs lie apart, and how its machines are.
+//! How far a lab can be trusted: comparisons of a kernel with itself, noise between seeds or runs, and the state of its
+//! machines.
 
 use history::{Cell, Column, History, Overview, TRUST_DAYS, Trust, day};
 
@@ -7,7 +8,7 @@ use super::{count, machine_digits};
 const SECONDS_OF_DAY: i64 = 86_400;
 const NOT_YET: &str = "none measured yet";
 
-/// What is known of a machine.
+/// The facts about a machine.
 pub(crate) struct Trusted {
     pub(crate) machine: String,
     pub(crate) summary: String,
@@ -17,18 +18,18 @@ pub(crate) struct Trusted {
     pub(crate) alarms: String,
     pub(crate) floor: String,
     pub(crate) health: String,
-    /// Whether somebody should look after it.
+    /// Whether the machine needs attention.
     pub(crate) is_ill: bool,
     /// Whether it has not measured the new kernel.
     pub(crate) is_behind: bool,
 }
 
-/// Says it of each machine of the overview, with all its equipments.
+/// Describes each machine of the overview, with any guest config.
 pub(crate) fn trusted(history: &History, seen: &Overview) -> Vec<Trusted> {
     seen.columns.iter().enumerate().map(|(place, column)| of_column(history, seen, place, column)).collect()
 }
 
-/// Says how often this lab raised a false alarm, all machines together.
+/// Describes the false alarms of this lab, all machines together.
 pub(crate) fn lab(history: &History) -> String {
     let all: Vec<usize> = (0..history.machines().len()).collect();
     let trust = history.trust(&all);
@@ -43,7 +44,7 @@ pub(crate) fn lab(history: &History) -> String {
     )
 }
 
-/// Says how many false alarms there were, and between which shares the true one lies.
+/// Counts false alarms, with the confidence interval of their rate.
 fn alarms(trust: &Trust) -> String {
     let Some((rate, ends)) = trust.rate().zip(trust.interval()) else { return NOT_YET.to_owned() };
     format!(
@@ -76,7 +77,7 @@ fn of_column(history: &History, seen: &Overview, place: usize, column: &Column) 
     }
 }
 
-/// Says what is wrong with a machine, and whether anything is.
+/// Describes the problems of a machine, and returns whether there are any.
 fn health(deterministic: bool, trust: &Trust) -> (String, bool) {
     match trust.compared - trust.equal.min(trust.compared) {
         _ if !deterministic => ("its suite's to know".to_owned(), false),
@@ -86,14 +87,14 @@ fn health(deterministic: bool, trust: &Trust) -> (String, bool) {
     }
 }
 
-/// Says how far the differences of one cell lie apart from seed to seed: in the middle case, and at most.
+/// Describes the noise of cells between seeds: median and maximum.
 fn floor<'a>(cells: impl Iterator<Item = &'a Cell>) -> String {
     let several = cells.filter(|cell| cell.pair.compared.differences.len() > 1);
     let widths = several.filter_map(|cell| cell.pair.compared.spread_percent).map(|s| s.max - s.min).collect();
     usually(widths).unwrap_or_else(|| "one seed only".to_owned())
 }
 
-/// Says how far runs of one kernel lie apart: the standard deviation of a row in the middle case, and at most.
+/// Describes the noise between runs of one kernel: median and maximum of the rows' standard deviations.
 fn scatter(history: &History, column: &Column) -> String {
     let of_it = history.series().filter(|(key, _)| column.machines.contains(&key.machine));
     let deviations =
