@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_says_what_was_measured_and_what_it_stands_against() {
+    fn figure_line_names_measurement_and_reference() {
         assert_eq!(line(21.44, "s", Against::Goal(30.0)), "a figure 21.4 s goal 30 s 0.71 of it");
         assert_eq!(line(300.4, "MIPS", Against::Peer("host", 6000.0)), "a figure 300 MIPS host 6000 MIPS 0.05 of it");
         assert_eq!(line(0.461, "MB", Against::Nothing), "a figure 0.46 MB");

@@ -55,7 +55,7 @@ mod tests {
     const QEMU: &str = "qemu-system-x86";
 
     #[test]
-    fn the_peak_of_a_qemu_is_read_and_no_other() {
+    fn peak_memory_is_read_of_qemu_only() {
         let status = "Name:\tqemu-system-x86\nState:\tR (running)\nVmPeak:\t  99999 kB\nVmHWM:\t  2048 kB\n";
         assert_eq!(peak_in(status, QEMU), Some(2 << 20));
         assert_eq!(peak_in(&status.replace("qemu-system-x86", "setpriv"), QEMU), None);

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_is_read_as_it_was_written() {
+    fn bisection_result_round_trips() {
         let one = found("fault-anon");
         assert_eq!(Found::read(&one.to_text()), Some(one.clone()));
         let none = Found { culprits: Vec::new(), ..one };
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_is_the_answer_to_the_alert_of_its_commits_and_workload_only() {
+    fn bisection_result_answers_only_its_own_alert() {
         let mut history = History::default();
         for (version, digit, cost) in [("6.12.115-g1", "1", 100.0), ("6.12.117-g2", "2", 130.0)] {
             let origin = format!("commit {} of /src/linux, micro, gcc 12.2", digit.repeat(12));

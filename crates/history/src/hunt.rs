@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn commits_of_one_tree_are_bisected_by_one_command() {
+    fn commits_of_one_tree_give_one_bisect_command() {
         let of = |version: &str, origin: &str| built("git:HEAD", version, origin);
         let pair = [
             of("6.12.115-g111111111111", "commit 111111111111 of /src/linux, micro, gcc 12.2"),
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn releases_of_debians_sources_are_bisected_in_the_homes_tree() {
+    fn debian_releases_are_bisected_in_the_stored_tree() {
         let of = |tag: &str| built("deb-src:6.12", tag, &format!("linux-source {tag}, small, gcc 12.2"));
         let Some(Hunt::Command(command)) = exact([of("6.12.115-1"), of("6.12.117-1_deb12")], "getppid") else {
             panic!("no command")
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_is_not_bisected() {
+    fn failing_workload_is_not_bisected() {
         let mut history = History::default();
         let hung = || Ending::Failed(Stage::Workload, FailureReason::Hung, "");
         for (version, ending) in [("6.12.115", Ending::Cost(1.0, 0.0)), ("6.12.117", hung())] {

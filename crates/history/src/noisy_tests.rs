@@ -44,7 +44,7 @@ fn pair(history: &History) -> Pair {
 }
 
 #[test]
-fn what_other_suites_measured_has_its_own_unit_direction_and_values() {
+fn imported_metric_keeps_unit_direction_and_values() {
     // One value in each run: none of them is a warm-up, and more megabytes in a second are better.
     let history = taken(&[
         imported("6.1", STREAM, &[&[9000.0], &[9100.0], &[8900.0]]),
@@ -59,7 +59,7 @@ fn what_other_suites_measured_has_its_own_unit_direction_and_values() {
 }
 
 #[test]
-fn one_run_of_each_is_unrated_and_a_history_rates_it() {
+fn single_runs_are_rated_only_with_history() {
     let (old, new) = (imported("6.11", KERNBENCH, &[&[100.0]]), imported("6.12", KERNBENCH, &[&[150.0]]));
     let alone = taken(&[old, new]);
     assert_eq!(pair(&alone).state, State::Unrated);
@@ -85,7 +85,7 @@ fn one_run_of_each_is_unrated_and_a_history_rates_it() {
 }
 
 #[test]
-fn runs_that_scatter_say_how_many_more_are_needed() {
+fn noisy_runs_report_how_many_more_are_needed() {
     let history =
         taken(&[imported("6.1", KERNBENCH, &[&[100.0], &[108.0]]), imported("6.12", KERNBENCH, &[&[103.0], &[96.0]])]);
     let pair = pair(&history);
@@ -121,7 +121,7 @@ fn many_tests_that_scatter_are_one_question() {
 }
 
 #[test]
-fn nobody_guesses_which_way_an_unknown_metric_is_good() {
+fn metric_with_unknown_direction_is_not_judged() {
     let history = taken(&[imported("6.1", DURATION, &[&[40.0]]), imported("6.12", DURATION, &[&[50.0]])]);
     assert_eq!(history.series().count(), 0);
     assert_eq!(history.undirected().collect::<Vec<_>>(), [DURATION]);
@@ -146,7 +146,7 @@ fn tool(first: Declared, rest: Declared) -> History {
 }
 
 #[test]
-fn a_metric_that_changed_unit_is_two_and_only_the_newest_is_a_series() {
+fn metric_with_changed_unit_keeps_only_newest_series() {
     let direction = Some(Direction::HigherIsBetter);
     let (old, new) = (
         Declared { unit: "GB/s".into(), direction, margin_percent: 5.0 },
@@ -166,7 +166,7 @@ fn a_metric_that_changed_unit_is_two_and_only_the_newest_is_a_series() {
 }
 
 #[test]
-fn a_metric_that_changed_direction_is_two_as_well_and_the_same_margin_is_not_asked_for() {
+fn metric_with_changed_direction_keeps_only_newest_series() {
     let of = |direction, margin_percent| Declared { unit: "ops".into(), direction: Some(direction), margin_percent };
     let (lower, higher) = (Direction::LowerIsBetter, Direction::HigherIsBetter);
     assert_eq!(only(&tool(of(lower, 1.0), of(higher, 1.0))).aside().count(), 4);
@@ -192,7 +192,7 @@ fn an_exact_lab_counts_what_it_measured_again() {
 }
 
 #[test]
-fn what_was_measured_again_long_ago_does_not_count() {
+fn old_repeated_measurements_do_not_count() {
     let day = 86_400;
     let mut subject = Subject::new(build("deb:6.1", "6.1.9"), &[1, 1, 2], &[("getppid", Ending::Cost(100.0, 0.0))]);
     for (run, days) in subject.runs.iter_mut().zip([0, 0, 89]) {
@@ -207,7 +207,7 @@ fn what_was_measured_again_long_ago_does_not_count() {
 }
 
 #[test]
-fn runs_that_scatter_are_dealt_out_to_two_sides_to_count_false_alarms() {
+fn noisy_runs_split_in_two_count_false_alarms() {
     let calm: Vec<Subject> =
         (1..6).map(|n| imported(&format!("6.{n}"), KERNBENCH, &[&[100.0], &[100.4], &[99.8], &[100.1]])).collect();
     assert_eq!(taken(&calm).trust(&[0]), Trust { compared: 5, equal: 0, alarms: 0 });

@@ -67,7 +67,7 @@ fn seen(history: &History, base: &str, target: &str, decisions: &[Decision]) -> 
 }
 
 #[test]
-fn kernels_are_in_the_order_of_their_releases_whenever_they_were_measured() {
+fn kernels_are_ordered_by_release_not_by_date() {
     let history = taken(&lab());
     assert_eq!(titles(&history), ["6.1.9", "6.1.100", "6.1.190", "6.12.9", "6.12.101", "6.12.117"]);
     let stable = history.of_track("cloud-amd64", Line::Stable(6, 1));
@@ -75,7 +75,7 @@ fn kernels_are_in_the_order_of_their_releases_whenever_they_were_measured() {
 }
 
 #[test]
-fn a_level_ends_where_all_seeds_agree_that_it_does() {
+fn level_ends_where_all_seeds_agree() {
     let history = taken(&lab());
     let faults = only(&history, "fault-anon");
     assert_eq!(faults.changes.len(), 1);
@@ -85,7 +85,7 @@ fn a_level_ends_where_all_seeds_agree_that_it_does() {
 }
 
 #[test]
-fn what_is_back_at_the_next_kernel_went_away() {
+fn change_undone_at_next_kernel_is_closed() {
     let history = taken(&lab());
     let forks = only(&history, "fork-exec");
     let found: Vec<_> = forks.changes.iter().map(|change| (change.at, change.went_away)).collect();
@@ -93,7 +93,7 @@ fn what_is_back_at_the_next_kernel_went_away() {
 }
 
 #[test]
-fn what_creeps_is_found_where_it_passes_the_margin() {
+fn creeping_change_is_found_where_it_passes_margin() {
     let costs = [100.0, 100.6, 101.1, 101.4, 101.5, 101.6];
     let ordered = ["6.1.1", "6.1.2", "6.1.3", "6.1.4", "6.1.5", "6.1.6"];
     let kernels = ordered.iter().zip(costs).map(|(v, cost)| kernel(v, &[("getppid", Ending::Cost(cost, 0.0))]));
@@ -103,7 +103,7 @@ fn what_creeps_is_found_where_it_passes_the_margin() {
 }
 
 #[test]
-fn a_kernel_of_which_seeds_disagree_may_be_where_a_change_came() {
+fn kernel_with_disagreeing_seeds_widens_change_range() {
     let kernels = [("6.1.1", 100.0, 0.0), ("6.1.2", 100.5, 1.0), ("6.1.3", 120.0, 0.0)];
     let kernels = kernels.map(|(version, cost, step)| kernel(version, &[("getppid", Ending::Cost(cost, step))]));
     let history = taken(&kernels);
@@ -112,7 +112,7 @@ fn a_kernel_of_which_seeds_disagree_may_be_where_a_change_came() {
 }
 
 #[test]
-fn levels_of_a_series_whose_seeds_disagree_are_found_by_their_ranks() {
+fn noisy_series_levels_are_found_by_ranks() {
     // Seeds lie 4 % apart, the level rises by 3 %: no two kernels can be told apart seed by seed.
     let chaos = |n: usize, seed: usize| ((n * 7 + seed * 13) % 11) as f64 / 11.0 * 4.0;
     let mut history = History::default();
@@ -145,7 +145,7 @@ fn the_newest_run_counts_and_repeats_are_counted() {
 }
 
 #[test]
-fn taking_runs_in_later_gives_the_same_as_taking_all_at_once() {
+fn adding_runs_later_equals_adding_all_at_once() {
     let subjects = lab();
     let whole = taken(&subjects);
     let mut grown = History::default();
@@ -164,14 +164,14 @@ fn taking_runs_in_later_gives_the_same_as_taking_all_at_once() {
 }
 
 #[test]
-fn a_run_of_what_nobody_told_of_is_refused() {
+fn run_of_unknown_build_or_machine_is_refused() {
     let subject = kernel("6.1.9", &[]);
     let error = History::default().take(&subject.runs[0]).unwrap_err();
     assert!(error.to_string().contains("was not told of"));
 }
 
 #[test]
-fn changes_that_came_with_the_same_kernels_are_one_alert() {
+fn changes_of_the_same_kernels_are_one_alert() {
     let history = taken(&lab());
     let found = alerts(&history, Line::All);
     let told: Vec<_> = found.iter().map(|alert| (alert.name.as_str(), alert.counts())).collect();
@@ -184,7 +184,7 @@ fn changes_that_came_with_the_same_kernels_are_one_alert() {
 }
 
 #[test]
-fn what_fails_since_a_kernel_is_an_alert_and_goes_away_when_it_works_again() {
+fn failing_workload_alerts_until_it_works_again() {
     let hung = || Ending::Failed(Stage::Workload, FailureReason::Hung, "");
     let fine = || Ending::Cost(100.0, 0.0);
     let of = |endings: &[fn() -> Ending]| {
@@ -207,7 +207,7 @@ fn what_fails_since_a_kernel_is_an_alert_and_goes_away_when_it_works_again() {
 }
 
 #[test]
-fn a_kernel_that_does_not_boot_any_more_is_one_alert() {
+fn kernel_that_stops_booting_is_one_alert() {
     let dead = || Ending::Failed(Stage::Boot, FailureReason::Hung, "");
     let all = |ending: fn() -> Ending| [("fault-anon", ending()), ("fork-exec", ending()), ("pipe-pingpong", ending())];
     let history = taken(&[kernel("6.1.1", &all(|| Ending::Cost(100.0, 0.0))), kernel("6.1.2", &all(dead))]);
@@ -250,7 +250,7 @@ fn a_machine_with_several_equipments_is_one_column() {
 }
 
 #[test]
-fn what_is_within_the_margin_looks_level() {
+fn change_within_margin_looks_level() {
     let up = Direction::HigherIsBetter;
     let bars = |values: &[f64]| sparkline(&values.iter().map(|value| Some(*value)).collect::<Vec<_>>(), 1.0, up);
     assert_eq!(bars(&[100.0, 100.001, 100.0]), "▅▅▅");
@@ -276,7 +276,7 @@ fn decided(after: &str, at: &str, triage: Triage) -> Decision {
 }
 
 #[test]
-fn a_decision_holds_for_its_kernels_and_for_narrower_ranges() {
+fn decision_holds_for_its_range_and_narrower_ones() {
     let history = taken(&lab());
     let of = |decisions: &[Decision]| triaged(&history, alerts(&history, Line::All), decisions)[1].clone();
     assert!(of(&[]).is_open());
@@ -292,7 +292,7 @@ fn a_decision_holds_for_its_kernels_and_for_narrower_ranges() {
 }
 
 #[test]
-fn an_overview_counts_and_says_where_to_look_first() {
+fn overview_counts_rows_and_ranks_cards() {
     let mut subjects = lab();
     subjects.extend(lab().into_iter().map(|subject| subject.on(other_machine())));
     let history = taken(&subjects);
@@ -308,7 +308,7 @@ fn an_overview_counts_and_says_where_to_look_first() {
 }
 
 #[test]
-fn what_is_worse_without_a_change_between_is_a_card_of_its_own() {
+fn regression_without_change_point_is_a_separate_card() {
     let one = Subject::new(build("deb:6.1+amd64", "6.1.9"), &[1], &[("getppid", Ending::Cost(100.0, 0.0))]);
     let other = Subject::new(build("deb:6.1+rt-amd64", "6.1.9"), &[1], &[("getppid", Ending::Cost(130.0, 0.0))]);
     let history = taken(&[one, other]);
@@ -414,7 +414,7 @@ fn a_history_as_json() {
 }
 
 #[test]
-fn what_a_terminal_would_obey_does_not_reach_it() {
+fn terminal_control_characters_are_escaped() {
     let mut subject = kernel("6.1\x1b[2J", &[("getppid", Ending::Unsupported("\x1b]0;x\x07"))]);
     subject.runs[0].results[0].workload = "\x1b[31mred".to_owned();
     let history = taken(&[subject]);
@@ -424,7 +424,7 @@ fn what_a_terminal_would_obey_does_not_reach_it() {
 
 proptest! {
     #[test]
-    fn no_line_of_a_mail_about_an_alert_is_too_wide(word in "\\PC{1,120}", cost in prop::num::f64::POSITIVE) {
+    fn alert_mail_lines_stay_within_width(word in "\\PC{1,120}", cost in prop::num::f64::POSITIVE) {
         let of = |version: String, cost| {
             let mut subject = kernel(&version, &[("getppid", Ending::Cost(cost, 0.0))]);
             subject.runs.iter_mut().flat_map(|run| &mut run.results).for_each(|result| result.workload.clone_from(&word));

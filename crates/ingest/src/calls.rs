@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_add_up_is_refused() {
+    fn inconsistent_counts_are_refused() {
         let refused = |text: &str| call_tree(text.as_bytes(), &symbols(), &profile()).unwrap_err();
         let short = CallsError::Sum { share: "kernel", tree: 60, profile: 61 };
         assert_eq!(refused(&NODES.replace("0 0 0 0 0 1 0 0", "0 0 0 0 0 0 0 0")), short);

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_of_monitors_come_back_and_what_was_cut_does_not() {
+    fn monitor_copies_are_read_except_truncated_parts() {
         let copy = |phase, bytes: &[u8]| MonitorCopy {
             path: "/proc/vmstat".to_owned(),
             begun_ns: 5,

@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn events_go_to_functions_and_leave_the_profile_alone() {
+    fn events_go_to_functions_without_changing_profile() {
         let counts =
             b"region 0 10 20 0 0\nat 0 10 0 0\nat 1000 20 0 0\nl1i 1000 3 0 0\nl1i 1004 1 2 0\nbranch 0 5 0 0\n\
                        walk 1100 0 0 7\nend 0 0\n";

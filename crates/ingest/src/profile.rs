@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn code_goes_by_the_name_that_is_given_for_it() {
+    fn code_takes_the_given_name() {
         let counts = b"region 0 0 10 0 0\nat 1100 4 0 0\nat 1104 6 0 0\nend 0 0\n";
         let inlined = |address| (address == 0x1104).then(|| "pte_offset".to_owned());
         let profile = profile_by(counts, &symbols(), 1, &inlined).unwrap();
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_add_up_is_refused() {
+    fn inconsistent_counts_are_refused() {
         let refused = |counts: &str| profile(counts.as_bytes(), &symbols(), 1).unwrap_err();
         assert_eq!(refused("region 0 1 0 0 0\nat 0 2 0 0\nend 0 0\n"), ProfileError::Sum { lines: 2, regions: 1 });
         assert_eq!(refused("region 0 1 0 0 0\nat 0 1 0 0\n"), ProfileError::Cut);

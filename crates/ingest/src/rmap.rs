@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_measurement_says_what_it_is() {
+    fn non_measurement_reports_its_outcome() {
         let fits = rmap(&stream(&[("result", "does-not-fit 4000000 950000\n")]));
         assert_eq!(fits, RmapOutcome::DoesNotFit { needed_kib: 4_000_000, available_kib: 950_000 });
         let frame = |frame| rmap(&Stream { frames: vec![frame] });

@@ -90,14 +90,14 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_count_or_no_result_is_an_error() {
+    fn wrong_count_or_missing_result_is_an_error() {
         let few = outcome(&stream(Frame::Samples(vec![1])), 1, 16);
         assert_eq!(few, Err(IngestError::Iterations { found: 1, expected: 16 }));
         assert_eq!(outcome(&Stream::default(), 1, 16), Err(IngestError::NoResult));
     }
 
     #[test]
-    fn rows_are_put_together_and_nonsense_is_passed_over() {
+    fn sample_rows_are_joined_and_nonsense_is_skipped() {
         let file = |name: &str, text: &str| Frame::File { name: name.into(), bytes: text.into() };
         let frames = vec![file("row swapin", "1,2"), file("row swapin", "3"), file("row odd", "x"), file("other", "4")];
         let found = rows(&Stream { frames });
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_agent_says_is_kept() {
+    fn agent_messages_are_kept() {
         let (unsupported, _) = outcome(&stream(Frame::Unsupported("no THP".into())), 1, 1).unwrap();
         assert_eq!(unsupported, Outcome::Unsupported("no THP".into()));
         for (frame, words) in [

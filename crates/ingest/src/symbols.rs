@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_of_one_name_are_told_apart_by_their_files() {
+    fn functions_of_one_name_get_their_files() {
         let mut symbols = Symbols::parse("t1000 init_once\nT100 other\nt100 init_once\nt100 init_once\n").unwrap();
         symbols.tell_apart(|addresses| {
             assert_eq!(addresses, [0x1000, 0x1200, 0x1300]);
@@ -253,13 +253,13 @@ mod tests {
     }
 
     #[test]
-    fn a_system_call_goes_by_its_64_bit_name() {
+    fn system_call_takes_its_64_bit_name() {
         let symbols = Symbols::parse("T1000 __ia32_sys_getppid\nT0 __x64_sys_getppid\n").unwrap();
         assert_eq!(symbols.at(0x1004), Some(("__x64_sys_getppid", false)));
     }
 
     #[test]
-    fn useless_symbols_are_told_apart() {
+    fn useless_symbols_are_errors() {
         assert_eq!(Symbols::parse(""), Err(SymbolsError::Empty));
         assert_eq!(Symbols::parse("T0 a\nT0 b\n"), Err(SymbolsError::Hidden));
         assert_eq!(Symbols::parse("T0 a\nwhat\n"), Err(SymbolsError::Malformed(2)));

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_apt_would_fetch_is_read() {
+    fn planned_downloads_of_apt_are_read() {
         let line = "'http://archive/x/zlib1g_1%3a1.2.13.dfsg-1_amd64.deb' zlib1g_1%3a1.2.13.dfsg-1_amd64.deb 86720 SHA256:d7dd";
         let found = needed(line).unwrap();
         assert_eq!((&*found.package, &*found.version, found.bytes), ("zlib1g", "1:1.2.13.dfsg-1", 86_720));
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_package_that_apt_does_not_have_is_named() {
+    fn package_unknown_to_apt_is_named() {
         let scratch = tempfile::tempdir().unwrap();
         let error = closure(&["marvin-nonesuch".to_owned()], scratch.path()).unwrap_err();
         insta::assert_snapshot!(error, @"no userland of marvin-nonesuch: apt says `Unable to locate package marvin-nonesuch`; correct the manifest, or run `sudo apt-get update`");

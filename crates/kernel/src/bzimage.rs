@@ -112,7 +112,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_missing_byte_is_noticed_and_a_signature_at_the_end_is_not() {
+    fn missing_byte_is_an_error_but_signature_not() {
         let mut image = write(b"payload");
         let whole = image.len();
         assert_eq!(read(&image[..whole - 1]), Err(ImageFault::Truncated { has: whole - 1, needed: whole as u64 }));
@@ -123,7 +123,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn old_protocols_and_other_machines_are_told_apart() {
+    fn old_protocols_and_other_machines_are_refused() {
         let mut image = write(b"payload");
         image[0x236] = 0;
         assert_eq!(read(&image), Err(ImageFault::OtherMachine));

@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_image_elsewhere_is_the_same_build_and_adds_what_was_missing() {
+    fn same_image_elsewhere_completes_the_same_build() {
         let home = tempfile::tempdir().unwrap();
         let lone = home.path().join("bzImage");
         fs::write(&lone, bzimage()).unwrap();
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_interrupted_is_made_again() {
+    fn interrupted_build_is_repeated() {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("bzImage");
         fs::write(&file, bzimage()).unwrap();
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_booted_leaves_nothing_behind() {
+    fn unbootable_image_leaves_no_file() {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("bzImage");
         fs::write(&file, bzimage::tests::write(&pack("xz", b"x"))).unwrap();
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn a_home_that_cannot_be_is_the_users_to_change() {
+    fn impossible_data_directory_is_a_user_error() {
         let error = BuildCache::open(Path::new("/dev/null/marvin")).unwrap_err();
         insta::assert_snapshot!(error, @"cannot use the data directory /dev/null/marvin: Not a directory (os error 20)");
         assert_eq!(error.guilt(), Guilt::User);

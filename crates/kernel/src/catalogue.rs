@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_means_the_newest_that_begins_with_it() {
+    fn version_prefix_selects_the_newest_package() {
         insta::assert_snapshot!(find("deb:6.1").unwrap().join("\n"), @"
         linux-image-6.1.0-56-cloud-amd64 6.1.192-2
         linux-image-6.1.0-54-cloud-amd64 6.1.190-1
@@ -330,14 +330,14 @@ mod tests {
     }
 
     #[test]
-    fn a_package_means_itself_and_a_metapackage_what_it_depends_on() {
+    fn package_selects_itself_and_metapackage_its_dependency() {
         insta::assert_snapshot!(find("deb:linux-image-6.12.113+deb12-cloud-amd64").unwrap().join("\n"), @"linux-image-6.12.113+deb12-cloud-amd64 6.12.113-1~deb12u1");
         insta::assert_snapshot!(find("deb:linux-image-cloud-amd64").unwrap().join("\n"), @"linux-image-6.1.0-56-cloud-amd64 6.1.192-2");
         insta::assert_snapshot!(find("deb:linux-image-6.12-cloud-amd64").unwrap().join("\n"), @"linux-image-6.12.117+deb12-cloud-amd64 6.12.117-1~deb12u1");
     }
 
     #[test]
-    fn what_is_not_offered_is_refused_with_the_nearest() {
+    fn unknown_package_is_refused_with_nearest_names() {
         insta::assert_snapshot!(refusal("deb:6.13"), @"apt offers no kernel `deb:6.13`; nearest: deb:6.12.117, deb:6.12.113; newest of each series: deb:6.12.117, deb:6.1.192");
         insta::assert_snapshot!(refusal("deb:6.1.180"), @"apt offers no kernel `deb:6.1.180`; nearest: deb:6.1.192, deb:6.1.190, deb:6.1.170; newest of each series: deb:6.12.117, deb:6.1.192");
         insta::assert_snapshot!(refusal("deb:5.10+rt-amd64"), @"apt offers no kernel `deb:5.10+rt-amd64`; nearest: deb:6.1.192+rt-amd64; newest of each series: deb:6.1.192+rt-amd64");

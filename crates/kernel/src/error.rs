@@ -166,7 +166,7 @@ mod tests {
     use super::{Guilt, KernelError};
 
     #[test]
-    fn a_full_disk_is_told_apart() {
+    fn full_disk_is_its_own_error() {
         let full = Path::new("/dev/full");
         let error = std::fs::write(full, "x").map_err(KernelError::at(full)).unwrap_err();
         insta::assert_snapshot!(error, @"no space left on the device of /dev: free disk space there and try again");

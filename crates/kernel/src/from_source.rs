@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_is_built_once_and_equal_images_are_one_build() {
+    fn commits_with_equal_images_are_one_build() {
         let tree = Tree::new();
         tree.commit("v1");
         tree.write("Documentation/x.rst", "words");
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_built_as_it_stands_and_left_as_it_is() {
+    fn working_tree_is_built_and_left_unchanged() {
         let tree = Tree::new();
         tree.write(".gitignore", "*.o\n");
         tree.commit("v1");
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_build_is_said_with_its_first_error() {
+    fn build_failure_is_reported_with_first_error() {
         let tree = Tree::new();
         tree.commit("v1");
         tree.write("fails", "mm/memory.c:7:1: error: expected ';'\nmm/memory.c:9:1: error: other\n");
@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_is_built_on_top_of_a_commit_and_a_commit_taken_back() {
+    fn patch_and_revert_are_built_on_a_commit() {
         let tree = Tree::new();
         tree.write("mm/a.c", "1\n");
         tree.commit("v1");
@@ -518,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_stand_for_nothing_are_told() {
+    fn names_without_a_commit_are_errors() {
         let tree = Tree::new();
         tree.commit("v1");
         let said = |name: &str| {
@@ -536,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_out_that_was_cut_short_is_done_anew() {
+    fn interrupted_checkout_is_repeated() {
         let tree = Tree::new();
         tree.commit("v1");
         tree.image("two");

@@ -162,7 +162,7 @@ mod tests {
     use crate::{bzimage, elf};
 
     #[test]
-    fn the_vmlinux_comes_out_of_a_bzimage_of_every_format() {
+    fn vmlinux_is_unpacked_from_every_bzimage_format() {
         let vmlinux = elf::tests::write(18, "");
         for format in FORMATS {
             let bytes = bzimage::tests::write(&pack(format, &vmlinux));
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bzimage_is_booted_as_it_is_where_its_vmlinux_cannot_be() {
+    fn bzimage_is_booted_where_vmlinux_cannot_be() {
         let without_note = pack("zstd", &elf::tests::write(1, ""));
         for payload in [&without_note[..], b"BZh9", b""] {
             let bytes = bzimage::tests::write(payload);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_of_content_is_said() {
+    fn every_fault_of_content_is_reported() {
         let vmlinux = elf::tests::write(18, "");
         let packed = pack("lz4", &vmlinux);
         let mut damaged = packed.clone();
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_of_a_file_is_said() {
+    fn every_fault_of_a_file_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let empty = folder.path().join("empty");
         std::fs::write(&empty, "").unwrap();

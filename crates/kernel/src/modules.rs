@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_module_needs_comes_before_it() {
+    fn module_dependencies_come_first() {
         let folder = tempfile::tempdir().unwrap();
         let drivers = folder.path().join("kernel/drivers");
         fs::create_dir_all(&drivers).unwrap();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_built_in_is_known_where_there_is_a_list() {
+    fn builtin_modules_are_known_from_the_list() {
         let folder = tempfile::tempdir().unwrap();
         let built_in = |name: &str| super::is_built_in(&build(folder.path()), name).unwrap();
         assert_eq!(built_in("lzo-rle"), None);

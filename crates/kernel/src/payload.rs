@@ -153,7 +153,7 @@ pub(crate) mod tests {
     pub(crate) const FORMATS: [&str; 5] = ["gzip", "xz", "lzma", "lz4", "zstd"];
 
     #[test]
-    fn what_was_packed_comes_out_again() {
+    fn packed_payload_round_trips() {
         // More than one block of lz4.
         let content: Vec<u8> = (0..9_000_000_u32).map(|i| (i / 1000) as u8).collect();
         for format in FORMATS {
@@ -175,7 +175,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn other_ways_of_compressing_are_left_to_the_kernel() {
+    fn unknown_compression_is_left_to_the_kernel() {
         for magic in ["BZh91AY&SY", "\u{89}LZO", "", "x"] {
             assert_eq!(unpack(magic.as_bytes()), Ok(None));
         }

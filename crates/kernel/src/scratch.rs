@@ -80,7 +80,7 @@ mod tests {
     use super::Scratch;
 
     #[test]
-    fn only_what_nobody_works_in_is_swept() {
+    fn only_unlocked_work_directories_are_swept() {
         let home = tempfile::tempdir().unwrap();
         let stale = home.path().join("7");
         std::fs::create_dir(&stale).unwrap();

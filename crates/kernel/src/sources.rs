@@ -83,7 +83,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn files_are_named_from_the_top_of_the_source_tree() {
+    fn files_are_named_relative_to_the_source_tree() {
         assert_eq!(straight("/build/linux/./mm/../mm/memory.c"), "/build/linux/mm/memory.c");
         assert_eq!(common_folder(&["/b/linux/mm/memory.c", "/b/linux/mm/mmap.c", "/b/linux/fs/pipe.c"]), "/b/linux/");
         assert_eq!(common_folder(&["mm/memory.c", "fs/pipe.c"]), "");

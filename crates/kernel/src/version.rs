@@ -109,7 +109,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_has_a_key_that_is_its_own(text in any::<String>()) {
+        fn any_version_text_has_a_unique_key(text in any::<String>()) {
             prop_assert_eq!(key(&text), key(&text));
             prop_assert!(key(&text) < key(&(text.clone() + "z")));
             prop_assert!(key(&(text.clone() + "~")) < key(&text));

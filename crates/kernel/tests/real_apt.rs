@@ -31,7 +31,7 @@ fn check(build: &Build, series: &str) {
 }
 
 #[test]
-fn the_newest_kernel_of_a_series_is_downloaded_once() {
+fn newest_kernel_of_series_is_downloaded_once() {
     let home = tempfile::tempdir().unwrap();
     for series in ["6.12", "6.1"] {
         let name = format!("deb:{series}");

@@ -328,13 +328,13 @@ mod tests {
 
     /// Of the zones, MMTests looks for `highmem`, and sysstat takes the throttling for a zone (its pull request 424).
     #[test]
-    fn scans_are_summed_over_the_zones_and_nothing_else() {
+    fn scans_are_summed_over_zones_without_throttle() {
         let keys = [("pgscan_direct_high", 3), ("pgscan_direct_normal", 4), ("pgscan_direct_throttle", 100)];
         assert_eq!(value("Direct pages scanned", &keys), Some(7));
     }
 
     #[test]
-    fn reclaim_by_kswapd_and_direct_goes_back_to_the_first_kernels_that_count_it() {
+    fn reclaim_counters_are_read_from_oldest_kernels() {
         let old = [("pgsteal_normal", 1_043_923), ("pgsteal_dma", 424_170), ("kswapd_steal", 1_298_184)];
         assert_eq!(value("Kswapd pages reclaimed", &old), Some(1_298_184));
         assert_eq!(value("Direct pages reclaimed", &old), Some(1_043_923 + 424_170 - 1_298_184));
@@ -347,7 +347,7 @@ mod tests {
     /// MMTests ignores the new keys: 500 pages more are invisible to it, and that direct scans fall from 6.1 to 6.12 can
     /// be nothing but another name.
     #[test]
-    fn what_newer_kernels_keep_apart_is_seen_and_not_compared() {
+    fn newly_split_counters_are_shown_but_not_compared() {
         let old = counters(&[("pgscan_direct", 1500)]);
         let new = counters(&[("pgscan_direct", 1000), ("pgscan_khugepaged", 500)]);
         let newest = counters(&[("pgscan_direct", 900), ("pgscan_khugepaged", 500), ("pgscan_proactive", 100)]);
@@ -368,7 +368,7 @@ mod tests {
 
     /// MMTests looks for `pgmigrate_failure` and `pgmigrate_failed`.
     #[test]
-    fn failed_migrations_have_the_name_that_the_kernel_gives_them() {
+    fn failed_migrations_keep_the_kernel_counter_name() {
         assert_eq!(value("Page migrate failure", &[("pgmigrate_fail", 507_313)]), Some(507_313));
         let failures = concept("Page migrate failure").unwrap();
         let (new, old) = (counters(&[("pgmigrate_fail", 1)]), counters(&[("compact_pagemigrate_failed", 1)]));
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_of_one_kind_do_not_count_for_the_other() {
+    fn faults_of_two_kinds_are_kept_apart() {
         assert_eq!(value("Minor Faults", &[("pgfault", 10), ("pgmajfault", 3)]), Some(7));
         assert_eq!(value("Minor Faults", &[("pgfault", 10)]), None);
     }

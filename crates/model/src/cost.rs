@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn cycles_are_the_instructions_and_what_each_event_adds() {
+    fn cycles_add_instructions_and_event_costs() {
         let mut events = [0; CostEvent::ALL.len()];
         events[CostEvent::L1i as usize] = 2;
         events[CostEvent::Branch as usize] = 1;
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_model_is_told() {
+    fn unknown_model_name_is_an_error() {
         let told = |text: &str| CostModel::parse(text).unwrap_err().to_string();
         assert_eq!(
             told("zen"),

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_must_agree_and_what_is_not_does_not_matter() {
+    fn known_declarations_must_agree() {
         let seconds = declared("s", Some(LowerIsBetter));
         for (other, agrees) in [
             (declared("s", Some(LowerIsBetter)), true),
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_metric_is_what_it_was_declared_to_be() {
+    fn metric_keeps_its_declaration() {
         let cost = Declared::of(&Metric::COST, Clock::Instructions);
         assert_eq!(cost.to_string(), "instructions/op, lower is better");
         let metric = cost.metric().unwrap();
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_of_a_unit_is_not_kept() {
+    fn invalid_unit_name_is_dropped() {
         assert_eq!(unit_named("faults/s"), "faults/s");
         assert_eq!([unit_named(""), unit_named("a\x1b[2J"), unit_named(&"x".repeat(65))], [""; 3]);
     }

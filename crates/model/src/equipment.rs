@@ -93,7 +93,7 @@ mod tests {
     use super::{Equipment, ExtraFiles, GuestModule};
 
     #[test]
-    fn equipment_is_told_apart_by_its_text() {
+    fn equipment_differs_by_its_text() {
         assert_eq!(Equipment::PLAIN.to_string(), "256 MiB");
         const MODULES: &[GuestModule] = &[GuestModule::may("lzo"), GuestModule::must("null_blk", "gb=4 irqmode=2")];
         let all = Equipment {

@@ -45,7 +45,7 @@ mod tests {
     use crate::{MICRO, group_of, workloads};
 
     #[test]
-    fn every_workload_made_after_a_test_has_its_experiment_and_no_other_has() {
+    fn workloads_made_after_tests_have_experiments() {
         for workload in workloads() {
             let micro = MICRO.workloads.iter().any(|micro| micro.name == workload.name);
             assert_eq!(experiment_of(&workload.name).is_none(), micro, "{}", workload.name);

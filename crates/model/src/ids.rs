@@ -74,7 +74,7 @@ mod tests {
     use super::{BuildId, RunId};
 
     #[test]
-    fn an_id_is_printed_with_its_word_and_read_with_or_without_it() {
+    fn id_is_read_with_or_without_its_prefix() {
         let id = RunId::from_hex("7F3A00112233445566").unwrap();
         assert_eq!(id.to_string(), "run_7f3a00112233445566");
         assert_eq!(id.short(), "run_7f3a00112233");

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_listed_is_not_guessed() {
+    fn unlisted_subsystem_is_not_guessed() {
         for (suite, workload) in [
             (MMTESTS, "usemem/elapsed-4"),
             (MMTESTS, "streamer/copy"),

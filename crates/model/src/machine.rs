@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn machines_of_one_lab_are_kin_and_others_are_not() {
+    fn machines_of_one_lab_are_kin() {
         let machine = |digit: &str, pairs: &[(&str, &str)]| Machine {
             id: MachineId::from_hex(&digit.repeat(64)).unwrap(),
             kind: MachineKind::Exact,

@@ -308,14 +308,14 @@ mod tests {
     }
 
     #[test]
-    fn growth_leaves_out_what_fell_or_is_on_one_side_only() {
+    fn growth_omits_falling_and_one_sided_counters() {
         let grew =
             counters(&[("a", 7), ("fell", 1), ("new", 1)]).since(&counters(&[("a", 5), ("fell", 2), ("old", 1)]));
         assert_eq!(grew, counters(&[("a", 2)]));
     }
 
     #[test]
-    fn one_reading_has_no_growth_and_two_at_one_time_no_seconds() {
+    fn growth_of_one_reading_is_none() {
         let at = |at_ns, value| {
             let mut reading = Reading::default();
             reading.put(Reading::WHOLE, "pgfault", value);

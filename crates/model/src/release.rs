@@ -171,7 +171,7 @@ mod tests {
     use super::{Line, Release, track_of};
 
     #[test]
-    fn releases_follow_their_candidates_and_stable_updates_their_release() {
+    fn releases_sort_after_candidates_before_stable_updates() {
         let ordered = [
             "",
             "mystery",

@@ -152,14 +152,14 @@ mod tests {
     }
 
     #[test]
-    fn no_words_are_all_workloads_and_unknown_words_are_refused() {
+    fn empty_selection_is_all_and_unknown_is_refused() {
         assert_eq!(names(&[]).len(), MICRO.workloads.len());
         assert_eq!(select(&MICRO, &["foult".into()]), Err(SelectionError::UnknownWorkload("foult".into())));
         assert_eq!(select(&MICRO, &[String::new()]), Err(SelectionError::Nothing));
     }
 
     #[test]
-    fn tools_are_chosen_beside_a_suite_or_alone_and_words_choose_the_same_again() {
+    fn tools_are_selected_beside_suite_or_alone() {
         // Two workloads of the smallest suite stand for tools.
         let [one, two] = [0, 1].map(|at| Arc::clone(&crate::SMOKE.workloads[at]));
         let suite = Suite { name: "tools", purpose: "", workloads: vec![Arc::clone(&one), Arc::clone(&two)] };
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn names_fit_a_row_and_stand_for_one_workload() {
+    fn workload_names_fit_a_row_and_are_unique() {
         for suite in SUITES.iter() {
             let mut seen = BTreeSet::new();
             for workload in &suite.workloads {
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_after_an_older_test_says_so() {
+    fn workloads_made_after_tests_name_their_source() {
         for suite in [&MM, &SCHED, &NET, &IO, &RECLAIM, &RMAP] {
             // Of our own are only those that reclaim on purpose.
             let old = |workload: &&Arc<Workload>| !(workload.source.is_empty() && group_of(workload) == "reclaim");

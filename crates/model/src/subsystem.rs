@@ -30,7 +30,7 @@ mod tests {
     use crate::workloads;
 
     #[test]
-    fn every_workload_that_is_declared_has_one_of_six() {
+    fn declared_workloads_have_one_of_six_subsystems() {
         let found: BTreeSet<&str> = workloads().into_iter().map(|workload| subsystem_of(&workload.name)).collect();
         assert_eq!(found.into_iter().collect::<Vec<_>>(), ["io", "mm", "net", "process", "reclaim", "sched"]);
         assert_eq!(subsystem_of("fault-anon"), "mm");

@@ -249,26 +249,26 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_run_in_its_folder_with_its_variables() {
+    fn program_runs_in_its_directory_with_variables() {
         let program = shell("pwd; echo $GREETING; echo $HOME").folder(Path::new("/")).variable("GREETING", "hello");
         assert_eq!(program.without(&["HOME"]).run().unwrap().text(), "/\nhello\n\n");
     }
 
     #[test]
-    fn its_end_is_told_with_what_it_said() {
+    fn exit_status_is_returned_with_output() {
         let ended = shell("echo why >&2; exit 3").run().unwrap();
         assert_eq!((ended.code, ended.reason().as_str()), (Some(3), "why"));
         assert_eq!(shell("exit 4").run().unwrap().reason(), "exit status 4");
     }
 
     #[test]
-    fn who_overruns_is_ended() {
+    fn program_past_its_deadline_is_killed() {
         let error = Program::new("sleep").args(["60"]).deadline_s(1).run().unwrap_err();
         assert_eq!(error.to_string(), "`sleep 60` did not end within 1 s");
     }
 
     #[test]
-    fn who_is_not_there_is_named() {
+    fn missing_program_is_named() {
         let error = Program::new("nonesuch").run().unwrap_err();
         assert!(matches!(&error, ProgramError::Missing(name) if name == "nonesuch"), "{error}");
     }
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_beyond_the_limit_is_dropped() {
+    fn output_beyond_the_limit_is_dropped() {
         let program = Program { output_max: 10, ..shell("yes | head -c 1000000") };
         let ended = program.run().unwrap();
         assert_eq!((ended.code, ended.output.len()), (Some(0), 10));

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_s_value_is_its_median_without_the_first_iteration() {
+    fn run_value_is_median_without_first_iteration() {
         let samples = vec![9000.0, 101.0, 100.0, 102.0];
         let comparison = one_row(Ending::Samples(samples), Ending::Cost(50.5, 0.0), &[1]);
         let cell = &comparison.rows[0].cells[0];
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_difference_is_the_median_of_the_seeds_differences() {
+    fn difference_is_median_of_seed_differences() {
         let comparison = one_row(Ending::Cost(100.0, 0.0), Ending::Cost(110.0, 10.0), &[1, 2, 3]);
         let cell = &comparison.rows[0].cells[0];
         let percents: Vec<f64> = cell.compared.differences.iter().map(|d| d.percent).collect();
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_question_s_margin_goes_before_the_metric_s() {
+    fn requested_margin_overrides_metric_margin() {
         let seeds = seeds(1);
         let (old, new) = (old(&seeds), new(&seeds));
         let mut question = question(&seeds);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn one_failed_seed_leaves_the_row_unclear_but_its_other_values_visible() {
+    fn one_failed_seed_leaves_row_unclear_with_values() {
         let seeds = seeds(3);
         let old = Subject::new(build("deb:6.1", "6.1"), &seeds, &[("getppid", Ending::Cost(100.0, 0.0))]);
         let mut new = Subject::new(build("deb:6.12", "6.12"), &seeds[..2], &[("getppid", Ending::Cost(90.0, 0.0))]);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_says_why() {
+    fn missing_ledger_says_why() {
         let cost = || Ending::Cost(100.0, 0.0);
         for (base, other, expected) in [
             (cost(), Ending::Nothing, "6.12.117: the run has no result"),
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_one_seed_are_put_together_and_the_first_counts() {
+    fn first_run_of_a_repeated_seed_counts() {
         let cost = Ending::Cost;
         let old =
             Subject::new(build("deb:6.1", "6.1"), &[1], &[("getppid", cost(100.0, 0.0)), ("mmap", cost(100.0, 0.0))]);
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_does_not_boot_fails_once_not_once_a_row() {
+    fn kernel_that_does_not_boot_fails_once() {
         let seeds = seeds(2);
         let (old, dead) = (old(&seeds), dead(&seeds));
         let comparison = compare(&old.side(), &[dead.side()], &question(&seeds)).unwrap();
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workload_that_fails_on_the_base_alone_is_unclear_and_a_base_that_does_not_boot_has_failed() {
+    fn baseline_failure_is_unclear_and_unbootable_baseline_fails() {
         let fails = |stage| Ending::Failed(stage, FailureReason::Hung, "");
         let comparison = one_row(fails(Stage::Workload), Ending::Cost(1.0, 0.0), &[1]);
         assert_eq!(comparison.conclusion(), Conclusion::Unclear);

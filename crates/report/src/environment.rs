@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_equal_is_left_out() {
+    fn equal_rows_are_omitted() {
         let found = differing(&[
             vec![("release", "6.1"), ("cpus", "1"), ("old", "yes")],
             vec![("release", "6.12"), ("cpus", "1"), ("new", "yes")],

@@ -117,14 +117,14 @@ mod tests {
     }
 
     #[test]
-    fn a_version_is_enough_where_it_tells_kernels_apart() {
+    fn label_is_the_version_where_unique() {
         let labels = titles(&[build("deb:6.1", "6.1.192"), build("deb:6.12", "6.12.117")]);
         assert_eq!(labels[0].title, "6.1.192");
         assert_eq!(labels[1].head, ["6.12.117", ""]);
     }
 
     #[test]
-    fn flavours_files_and_ids_tell_one_version_from_another() {
+    fn equal_versions_get_flavour_file_or_id() {
         let labels = titles(&[
             build("deb:6.12", "6.12.117"),
             build("deb:6.12+rt-amd64", "6.12.117"),
@@ -137,14 +137,14 @@ mod tests {
     }
 
     #[test]
-    fn two_files_of_one_name_are_told_apart_by_their_origin() {
+    fn files_of_one_name_are_labelled_by_origin() {
         let labels = titles(&[build("path:/a/bzImage", "6.12.0"), build("path:/b/bzImage", "6.12.0")]);
         assert_eq!(labels[0].title, "6.12.0 (/a/bzImage)");
         assert_eq!(labels[1].title, "6.12.0 (/b/bzImage)");
     }
 
     #[test]
-    fn the_same_kernel_twice_is_told_apart_by_its_place() {
+    fn same_kernel_twice_is_labelled_by_position() {
         let one = build("deb:6.1", "6.1.192");
         let labels = titles(&[one.clone(), one]);
         assert_eq!(labels[0].title, "6.1.192 (#1)");
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn long_versions_are_split_as_mmtests_does_and_cut() {
+    fn long_versions_are_split_like_mmtests_and_cut() {
         assert_eq!(split_version("6.12.0-rc4-next-2024"), ("6.12.0-rc4", "next-2024"));
         assert_eq!(split_version("6.12.0+mine"), ("6.12.0", "mine"));
         assert_eq!(split_version("6.12"), ("6.12", ""));
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_terminal_would_obey_is_taken_out() {
+    fn terminal_control_characters_are_removed() {
         let labels = titles(&[build("path:/x", "6.1\x1b[2J\n")]);
         assert_eq!(labels[0].title, "6.1\u{fffd}[2J ");
     }

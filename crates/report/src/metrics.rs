@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_metric_that_changed_unit_or_direction_is_refused_by_name_runs_and_remedy() {
+    fn metric_with_changed_unit_or_direction_is_refused() {
         let (lower, higher) = (Some(Direction::LowerIsBetter), Some(Direction::HigherIsBetter));
         let cost = || declared("instructions/op", lower);
         insta::assert_snapshot!("unit", told("exact", [cost(), declared("us\u{1b}[2J", lower)]).unwrap_err());
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn which_way_is_good_of_imported_runs_is_for_the_user_to_say() {
+    fn direction_of_imported_metric_is_asked_for() {
         let seconds = |direction| declared("seconds/op", direction);
         let (lower, higher) = (Some(Direction::LowerIsBetter), Some(Direction::HigherIsBetter));
         assert_eq!(told("imported", [seconds(higher), seconds(None)]), Ok(()));

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn seeds_of_one_side_count_only_where_asked_for() {
+    fn one_sided_seeds_count_only_on_request() {
         let base = side(&[(1, 100.0, COUNTED), (2, 100.0, COUNTED)]);
         let new = side(&[(1, 110.0, COUNTED)]);
         let on_both = compared(&base, &new, Seeds::OnBoth);

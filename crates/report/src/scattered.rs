@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn one_run_on_each_side_is_never_a_verdict_however_many_values_it_has() {
+    fn one_run_per_side_is_never_a_verdict() {
         let values: Vec<f64> = (0..100).map(|n| 100.0 + f64::from(n % 3)).collect();
         let half: Vec<f64> = values.iter().map(|value| value / 2.0).collect();
         let comparison = compared(&[&values], &[&half]);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_agree_show_a_difference_and_runs_that_scatter_do_not() {
+    fn difference_is_shown_only_when_runs_agree() {
         let base: [&[f64]; 4] = [&[100.0], &[101.0], &[99.5], &[100.5]];
         assert_eq!(verdict(&base, &[&[120.0], &[121.0], &[119.0]]), Verdict::Worse);
         assert_eq!(verdict(&base, &[&[80.0], &[81.0], &[80.5]]), Verdict::Better);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn all_values_of_a_run_count_and_sides_need_not_have_as_many_runs() {
+    fn sides_with_unequal_run_counts_are_compared() {
         let comparison = compared(&[&[9.0, 10.0, 11.0]], &[&[10.0], &[10.0]]);
         let geometric_mean = (9.0_f64 * 10.0 * 11.0).cbrt();
         assert!((comparison.rows[0].base.median.unwrap() - geometric_mean).abs() < 1e-9);

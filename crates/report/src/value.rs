@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_of_kernel_and_user_code_go_before_guest_time() {
+    fn instruction_counts_take_precedence_over_guest_time() {
         let exact = capabilities("exact");
         let value = |value, scale, left_out| Ok(RunValue { value, scale, left_out });
         assert_eq!(run_value(&result(&[1.0, 2.0, 3.0], &[990, 90, 110]), exact), value(11.0, Scale::Counted, 1));
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn results_that_are_counted_in_part_have_no_value() {
+    fn partly_counted_results_have_no_value() {
         let exact = capabilities("exact");
         let partly = NoValue::PartlyCounted { counted: 1, iterations: 2 };
         assert_eq!(run_value(&result(&[1.0, 2.0], &[9]), exact), Err(partly));

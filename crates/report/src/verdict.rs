@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_never_a_verdict() {
+    fn non_number_is_never_a_verdict() {
         for (differences, margin) in [
             (&[][..], 1.0),
             (&[f64::NAN][..], 1.0),
@@ -128,7 +128,7 @@ mod tests {
         }
 
         #[test]
-        fn one_more_seed_never_turns_better_into_worse_or_same(
+        fn one_more_seed_never_reverses_a_verdict(
             differences in prop::collection::vec(-10.0..10.0, 1..9),
             another in -10.0..10.0,
             margin in 0.0..2.0,

@@ -257,7 +257,7 @@ mod tests {
     contract!(
         artefacts_come_back_as_they_were,
         an_artefact_that_is_added_is_there_and_is_never_replaced,
-        what_is_not_there_is_said_not_to_be_there,
+        missing_artifact_is_reported_missing,
         names_that_are_not_fit_for_files_are_refused,
     );
 
@@ -302,7 +302,7 @@ mod tests {
         assert_eq!(store.run(&run.id).unwrap(), run);
     }
 
-    fn what_is_not_there_is_said_not_to_be_there(new: New<'_>) {
+    fn missing_artifact_is_reported_missing(new: New<'_>) {
         let (_home, store) = new();
         let mut run = run("aa", "01", 1);
         parents(&store, &run);
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_changed_lost_or_made_to_burst_is_refused() {
+    fn changed_lost_or_oversized_artifact_is_refused() {
         let (home, store) = store();
         let run = run("aa", "01", 1);
         parents(&store, &run);

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_flavour_is_kept_although_it_is_the_default() {
+    fn default_flavour_is_stored() {
         let (_home, store) = store();
         store.save_build(&build("aa")).unwrap();
         let name: String = sqlite(&store).query_row("SELECT name FROM builds", [], |row| row.get(0)).unwrap();

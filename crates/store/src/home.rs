@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_below_sqlite_is_a_full_disk() {
+    fn sqlite_full_error_is_a_full_disk() {
         let home = Home::at(Path::new("/h"));
         for code in [rusqlite::ffi::SQLITE_FULL, rusqlite::ffi::SQLITE_IOERR_SHMSIZE] {
             let failure = rusqlite::ffi::Error::new(code);

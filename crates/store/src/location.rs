@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused_and_not_repeated() {
+    fn invalid_address_is_refused_and_not_printed() {
         let told = |address: &str| {
             let error = Location::server(address, None).unwrap_err();
             assert_eq!(error.guilt(), Guilt::User);

@@ -107,7 +107,7 @@ mod tests {
     use model::Guilt;
 
     #[test]
-    fn a_second_taker_is_told_who_has_it() {
+    fn second_taker_learns_the_lock_holder() {
         let home = tempfile::tempdir().unwrap();
         let lock = HomeLock::acquire(home.path()).unwrap();
         let error = HomeLock::acquire(home.path()).unwrap_err();
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_holder_that_has_not_said_its_name_yet_is_just_another() {
+    fn lock_holder_without_name_is_anonymous() {
         let home = tempfile::tempdir().unwrap();
         let _lock = HomeLock::acquire(home.path()).unwrap();
         fs::write(home.path().join("lock"), "").unwrap();
@@ -134,14 +134,14 @@ mod tests {
     }
 
     #[test]
-    fn a_number_left_behind_by_a_killed_process_locks_nobody_out() {
+    fn stale_pid_of_killed_process_locks_nothing() {
         let home = tempfile::tempdir().unwrap();
         fs::write(home.path().join("lock"), "4194304999\n").unwrap();
         HomeLock::acquire(home.path()).unwrap();
     }
 
     #[test]
-    fn a_second_worker_is_told_that_there_is_one_and_people_may_measure() {
+    fn second_worker_is_refused_but_measuring_is_allowed() {
         let home = tempfile::tempdir().unwrap();
         assert!(!has_worker(home.path()));
         let lock = WorkerLock::acquire(home.path()).unwrap();

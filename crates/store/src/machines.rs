@@ -54,7 +54,7 @@ mod tests {
 
     use crate::testing::{New, contract, machine, sqlite, store};
 
-    contract!(a_machine_comes_back_as_it_was_however_often_it_is_saved, an_unknown_machine_is_said_to_be_unknown,);
+    contract!(a_machine_comes_back_as_it_was_however_often_it_is_saved, unknown_machine_is_reported_unknown,);
 
     fn a_machine_comes_back_as_it_was_however_often_it_is_saved(new: New<'_>) {
         let (_home, store) = new();
@@ -64,7 +64,7 @@ mod tests {
         assert_eq!(store.machine(&machine.id).unwrap(), machine);
     }
 
-    fn an_unknown_machine_is_said_to_be_unknown(new: New<'_>) {
+    fn unknown_machine_is_reported_unknown(new: New<'_>) {
         let (_home, store) = new();
         let error = store.machine(&MachineId::from_hex("00").unwrap()).unwrap_err();
         assert_eq!(error.guilt(), Guilt::User);
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_of_machine_from_the_future_is_an_error() {
+    fn unknown_machine_kind_is_an_error() {
         let (home, store) = store();
         store.save_machine(&machine("ab")).unwrap();
         sqlite(&store).execute("UPDATE machines SET kind = 'quantum'", []).unwrap();

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn people_are_told_once_while_it_is_so_and_again_when_it_is_so_again() {
+    fn notice_is_sent_once_per_occurrence() {
         let (_home, store) = store();
         assert!(store.raise(&notice("tree:a"), &["mail", "chat"]).unwrap());
         assert!(!store.raise(&notice("tree:a"), &["mail", "chat"]).unwrap());
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_delivered_is_kept_and_tried_again() {
+    fn undelivered_notice_is_kept_and_retried() {
         let (_home, store) = store();
         store.raise(&notice("tree:a"), &["mail"]).unwrap();
         let take = |now: i64| store.take_delivery(now, now + 60, &[]).unwrap();
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_process_was_delivering_is_delivered_again() {
+    fn delivery_of_a_killed_process_is_repeated() {
         let (_home, store) = store();
         store.raise(&notice("tree:a"), &["mail"]).unwrap();
         store.take_delivery(100, 160, &[]).unwrap().unwrap();

@@ -87,7 +87,7 @@ fn assert_whole(store: &Store, id: &RunId) {
 }
 
 #[test]
-fn whoever_is_killed_at_any_moment_leaves_whole_runs_and_a_free_lock() {
+fn killed_writer_leaves_whole_runs_and_free_lock() {
     let home = tempfile::tempdir().unwrap();
     for round in 0..6_u64 {
         let before = saved(home.path()).len();

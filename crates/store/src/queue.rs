@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_worker_had_is_taken_back() {
+    fn job_of_killed_worker_is_requeued() {
         let (_home, store) = store();
         let [one, other] = ["git:v6.1", "git:v6.12"].map(|kernel| queued(&store, kernel, 0));
         assert_eq!(store.claim_job("here", 1_000).unwrap().unwrap().number, one);
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_allowed_changes_nothing() {
+    fn forbidden_transition_changes_nothing() {
         let (_home, store) = store();
         let number = queued(&store, "git:v6.1", 0);
         store.change_job(number, |job| job.cancel(2_000)).unwrap();

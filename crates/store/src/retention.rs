@@ -328,9 +328,9 @@ mod tests {
 
     contract!(
         only_what_is_replaced_and_old_is_waste,
-        what_somebody_refers_to_is_never_removed,
+        referenced_runs_are_never_deleted,
         artefacts_go_by_age_and_by_size,
-        what_is_let_go_of_makes_room,
+        deleted_artifacts_free_space,
     );
 
     const ALL: Retention =
@@ -373,7 +373,7 @@ mod tests {
         assert_eq!(ids(&store.waste(&young).unwrap().runs), ["01"]);
     }
 
-    fn what_somebody_refers_to_is_never_removed(new: New<'_>) {
+    fn referenced_runs_are_never_deleted(new: New<'_>) {
         let (_home, store) = new();
         for (n, hex) in ["01", "02", "03"].into_iter().enumerate() {
             save(&store, &at(hex, 1, n as i64));
@@ -418,7 +418,7 @@ mod tests {
         assert!(store.waste(&old).unwrap().artefacts_of.is_empty());
     }
 
-    fn what_is_let_go_of_makes_room(new: New<'_>) {
+    fn deleted_artifacts_free_space(new: New<'_>) {
         let (_home, store) = new();
         for n in 1..=40_u64 {
             save(&store, &at(&format!("{n:02x}"), 1, n as i64));
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_killed_while_letting_go_leaves_runs_whole_or_gone() {
+    fn killed_garbage_collection_leaves_runs_whole_or_deleted() {
         let (home, store) = store();
         for (n, hex) in ["01", "02", "03"].into_iter().enumerate() {
             save(&store, &at(hex, 1, n as i64));

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_home_of_each_earlier_step_is_brought_up_to_date_with_all_that_is_in_it() {
+    fn data_directory_of_each_schema_step_is_upgraded() {
         for steps in 1..STEPS.len() {
             let home = home_of_step(steps);
             let mut expected = run("aa", "01", 1);

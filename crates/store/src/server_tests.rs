@@ -22,7 +22,7 @@ fn told(error: &StoreError, cluster: &Cluster) -> String {
 }
 
 #[test]
-fn a_server_that_does_not_let_us_in_is_said_to_refuse() {
+fn server_that_refuses_login_is_reported() {
     let Some(cluster) = cluster() else { return };
     let refused = |address: &str| {
         let location = Location::server(address, None).unwrap();
@@ -48,7 +48,7 @@ fn a_password_may_come_apart_from_the_address() {
 }
 
 #[test]
-fn a_server_where_nothing_was_saved_is_empty_for_readers_and_stays_so() {
+fn empty_server_reads_empty_and_stays_empty() {
     let Some(cluster) = cluster() else { return };
     let location = Location::server(&cluster.place().unwrap(), None).unwrap();
     let errors = [0, 1].map(|_| told(&Store::open_read_only(&location).unwrap_err(), cluster));
@@ -57,7 +57,7 @@ fn a_server_where_nothing_was_saved_is_empty_for_readers_and_stays_so() {
 }
 
 #[test]
-fn tables_of_somebody_else_are_left_alone() {
+fn foreign_tables_are_left_unchanged() {
     let Some(cluster) = cluster() else { return };
     let location = Location::server(&cluster.place().unwrap(), None).unwrap();
     raw(&location, "CREATE TABLE runs (somebody TEXT)");
@@ -67,7 +67,7 @@ fn tables_of_somebody_else_are_left_alone() {
 }
 
 #[test]
-fn a_schema_from_the_future_is_refused_and_left_alone() {
+fn newer_schema_is_refused_and_left_unchanged() {
     let Some(cluster) = cluster() else { return };
     let (_home, store) = store_in(cluster);
     raw(store.location(), "UPDATE marvin_schema SET steps = 99");
@@ -78,7 +78,7 @@ fn a_schema_from_the_future_is_refused_and_left_alone() {
 }
 
 #[test]
-fn a_store_of_each_earlier_step_is_brought_up_to_date_with_all_that_is_in_it() {
+fn server_store_of_each_schema_step_is_upgraded() {
     let Some(cluster) = cluster() else { return };
     for steps in 1..crate::schema::server_steps() {
         let location = Location::server(&cluster.place().unwrap(), None).unwrap();
@@ -125,7 +125,7 @@ fn hang_up(location: &Location) {
 }
 
 #[test]
-fn a_connection_that_is_lost_between_two_calls_is_made_again() {
+fn connection_lost_between_calls_is_reopened() {
     let Some(cluster) = Cluster::start(Durability::Hasty).unwrap() else { return };
     let (_home, store) = store_in(&cluster);
     saved(&store, &run("aa", "01", 1));
@@ -137,7 +137,7 @@ fn a_connection_that_is_lost_between_two_calls_is_made_again() {
 }
 
 #[test]
-fn a_connection_that_is_lost_within_a_transaction_undoes_it() {
+fn connection_lost_in_transaction_rolls_back() {
     let Some(cluster) = Cluster::start(Durability::Hasty).unwrap() else { return };
     let (_home, store) = store_in(&cluster);
     parents(&store, &run("aa", "01", 1));
@@ -153,7 +153,7 @@ fn a_connection_that_is_lost_within_a_transaction_undoes_it() {
 }
 
 #[test]
-fn a_server_that_is_gone_is_said_to_be_gone_and_waited_for_when_a_run_is_saved() {
+fn server_outage_is_reported_and_saving_waits() {
     let Some(mut cluster) = Cluster::start(Durability::Hasty).unwrap() else { return };
     let (_home, store) = store_in(&cluster);
     saved(&store, &run("aa", "01", 1));
@@ -175,7 +175,7 @@ fn a_server_that_is_gone_is_said_to_be_gone_and_waited_for_when_a_run_is_saved()
 }
 
 #[test]
-fn a_server_that_goes_with_its_process_leaves_nothing() {
+fn server_dies_with_the_test_process() {
     let Some(cluster) = Cluster::start(Durability::Hasty).unwrap() else { return };
     let folder = cluster.folder().to_owned();
     assert!(folder.join("data").exists());
@@ -184,7 +184,7 @@ fn a_server_that_goes_with_its_process_leaves_nothing() {
 }
 
 #[test]
-fn who_connects_is_seen_on_the_server_by_name() {
+fn connections_are_named_on_the_server() {
     let Some(cluster) = cluster() else { return };
     let (_home, store) = store_in(cluster);
     let Location::Server(address) = store.location() else { panic!("a home") };

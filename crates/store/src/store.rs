@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_home_that_is_not_there_is_empty_for_readers_and_stays_away() {
+    fn missing_data_directory_reads_empty_and_stays_absent() {
         let folder = tempfile::tempdir().unwrap();
         let home = folder.path().join("home");
         let error = Store::open_read_only(&home).unwrap_err();
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_home_below_a_file_or_a_file_as_home_is_refused() {
+    fn data_directory_at_or_below_file_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         fs::write(&file, "").unwrap();
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_database_is_said_to_be_none_and_left_alone() {
+    fn file_that_is_no_database_is_left_unchanged() {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("marvin.db");
         let text = "these are not the bytes you are looking for ".repeat(100);
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_database_damaged_in_the_middle_is_an_error_and_no_panic() {
+    fn damaged_database_is_an_error() {
         let (home, store) = store();
         for seed in 0..20 {
             saved(&store, &run("aa", &format!("{seed:02x}"), seed));
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_from_the_future_is_refused_and_left_alone() {
+    fn newer_schema_is_refused_and_left_unchanged() {
         let home = tempfile::tempdir().unwrap();
         drop(Store::open(home.path()).unwrap());
         let file = home.path().join("marvin.db");
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_brings_an_older_home_up_to_date() {
+    fn reader_upgrades_an_older_data_directory() {
         let home = tempfile::tempdir().unwrap();
         // What a process leaves that is killed before its first step.
         fs::write(home.path().join("marvin.db"), "").unwrap();
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_said_to_be_full() {
+    fn full_disk_is_reported_full() {
         let (home, store) = store();
         sqlite(&store).pragma_update(None, "max_page_count", 1).unwrap();
         let mut large = build("aa");

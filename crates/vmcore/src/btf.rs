@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_found_in_what_has_no_name_too() {
+    fn fields_of_anonymous_members_are_found() {
         let types = Types::new(small()).unwrap();
         let zone = types.structure("zone").unwrap();
         assert_eq!(types.member(zone, "int"), Some(Member { offset: 0, kind: 1 }));

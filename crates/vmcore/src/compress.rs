@@ -180,7 +180,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_compressed_comes_back(seed in prop::collection::vec(any::<u8>(), 1..64), codec in 0_usize..5) {
+        fn compressed_pages_round_trip(seed in prop::collection::vec(any::<u8>(), 1..64), codec in 0_usize..5) {
             let page: Vec<u8> = seed.iter().copied().cycle().take(4096).collect();
             let Ok(mut compressor) = Compressor::new(Codec::ALL[codec], None, 4096) else { return Ok(()) };
             let mut back = vec![0; 4096];
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_told() {
+    fn unsupported_compression_is_an_error() {
         insta::assert_snapshot!(Compressor::new(Codec::Zlib, Some(0), 4096).unwrap_err(), @"zlib has the levels 1 to 9");
         insta::assert_snapshot!(Compressor::new(Codec::Zstd, Some(1 << 30), 4096).unwrap_err(), @"zstd has no level 1073741824: -7 to 19 are useful");
     }

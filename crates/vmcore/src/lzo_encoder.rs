@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_nothing() {
+    fn oversized_values_are_none() {
         assert_eq!(Encoder::new().encode(&[7; 4096], &mut [0; 8]), None);
     }
 

@@ -171,7 +171,7 @@ mod tests {
     use super::{Info, encode, notes, processors, vmcoreinfo};
 
     #[test]
-    fn notes_are_told_apart() {
+    fn notes_are_distinguished() {
         let mut bytes = encode("CORE", 1, &[7; 336]);
         bytes.extend(encode("CORE", 1, &[8; 336]));
         bytes.extend(encode("VMCOREINFO", 0, b"OSRELEASE=6.12\nPAGESIZE=4096\n"));

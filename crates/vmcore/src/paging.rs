@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_of_x86_leave_out_flags_and_the_mark_of_encryption() {
+    fn x86_entries_omit_flags_and_encryption_bit() {
         let plain = x86("");
         assert_eq!(shifts(plain.levels()), [(39, 9), (30, 9), (21, 9), (12, 9)]);
         assert_eq!(plain.root(), 0x0261_0000);

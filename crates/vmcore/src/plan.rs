@@ -594,7 +594,7 @@ mod tests {
     }
 
     #[test]
-    fn the_faster_way_is_chosen_whatever_comes_in_between() {
+    fn faster_plan_is_chosen_regardless_of_interruptions() {
         const LARGE: u64 = 1 << 40;
         assert_eq!(chosen(LARGE, &[100, 50]), (Io::Read, 32));
         assert_eq!(chosen(LARGE, &[50, 100]).0, Io::Map);

@@ -133,7 +133,7 @@ mod tests {
     use super::apart;
 
     #[test]
-    fn shared_pages_of_records_are_nobodys() {
+    fn shared_pages_of_records_are_skipped() {
         assert_eq!(apart(vec![(20..30, 7), (0..10, 1)]), [(0..10, 1), (20..30, 7)]);
         assert_eq!(apart(vec![(0..10, 1), (5..7, 2), (6..12, 3), (12..14, 4)]), [(0..5, 1), (12..14, 4)]);
         assert_eq!(apart(vec![(0..10, 1), (0..10, 2)]), []);

@@ -86,7 +86,7 @@ fn what_was_written_reads_back() -> Outcome {
 }
 
 #[test]
-fn what_was_written_can_be_filtered_again() -> Outcome {
+fn written_dump_can_be_filtered_again() -> Outcome {
     let folder = tempfile::tempdir()?;
     let dump = synthetic(folder.path())?;
     let all = plan(&dump, Level::new(0).ok_or("no level")?, &work(1))?;
@@ -174,7 +174,7 @@ fn a_descriptor_is_written_behind_its_data() -> Outcome {
 }
 
 #[test]
-fn a_limit_leaves_a_file_that_can_be_used() -> Outcome {
+fn file_cut_at_a_limit_is_usable() -> Outcome {
     let folder = tempfile::tempdir()?;
     let dump = synthetic(folder.path())?;
     let plan = plan(&dump, Level::new(16).ok_or("no level")?, &work(1))?;
@@ -193,7 +193,7 @@ fn a_limit_leaves_a_file_that_can_be_used() -> Outcome {
 }
 
 #[test]
-fn bits_that_do_not_fit_into_memory_go_into_a_file() -> Outcome {
+fn bitmap_larger_than_memory_goes_to_file() -> Outcome {
     let folder = tempfile::tempdir()?;
     let dump = synthetic(folder.path())?;
     let small = Work { memory: 64, folder: Some(folder.path().to_owned()), ..work(2) };
@@ -204,7 +204,7 @@ fn bits_that_do_not_fit_into_memory_go_into_a_file() -> Outcome {
 }
 
 #[test]
-fn more_program_headers_than_their_number_can_say_are_read() -> Outcome {
+fn more_program_headers_than_e_phnum_are_read() -> Outcome {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("vmcore");
     let count = 70_000_u64;

@@ -58,7 +58,7 @@ fn both(folder: &Path) -> Result<[Vec<u8>; 2], Box<dyn Error>> {
 }
 
 #[test]
-fn a_dump_that_is_cut_off_anywhere_is_an_error_or_incomplete() -> Outcome {
+fn truncated_dump_is_an_error_or_incomplete() -> Outcome {
     let folder = tempfile::tempdir()?;
     let (path, out) = (folder.path().join("cut"), folder.path().join("copy"));
     for bytes in both(folder.path())? {
@@ -79,7 +79,7 @@ proptest! {
 
     /// Bytes are changed in headers, notes, page tables, records, bitmaps and descriptors.
     #[test]
-    fn a_dump_that_is_changed_anywhere_does_no_harm(
+    fn dump_with_changed_bytes_does_no_harm(
         which in 0_usize..2,
         changes in prop::collection::vec((any::<prop::sample::Index>(), 0_u8..4, any::<[u8; 8]>()), 1..6),
     ) {
@@ -107,7 +107,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_no_dump_is_told() -> Outcome {
+fn non_dump_is_an_error() -> Outcome {
     let folder = tempfile::tempdir()?;
     let told = |name: &str, bytes: &[u8]| -> Result<String, Box<dyn Error>> {
         let path = folder.path().join(name);
@@ -146,7 +146,7 @@ fn what_is_no_dump_is_told() -> Outcome {
 }
 
 #[test]
-fn notes_that_lie_are_told() -> Outcome {
+fn inconsistent_notes_are_errors() -> Outcome {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("vmcore");
     small().write(&path)?;
@@ -193,7 +193,7 @@ fn a_note_cannot_change_the_size_of_pages() -> Outcome {
 }
 
 #[test]
-fn a_note_that_is_given_takes_the_place_of_the_own() -> Outcome {
+fn given_note_replaces_the_dumps_note() -> Outcome {
     let folder = tempfile::tempdir()?;
     let [mut elf, _] = both(folder.path())?;
     let path = folder.path().join("arm");
@@ -208,7 +208,7 @@ fn a_note_that_is_given_takes_the_place_of_the_own() -> Outcome {
 }
 
 #[test]
-fn a_full_disk_and_a_closed_pipe_are_told() -> Outcome {
+fn full_disk_and_closed_pipe_are_errors() -> Outcome {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("vmcore");
     small().write(&path)?;
@@ -225,7 +225,7 @@ fn a_full_disk_and_a_closed_pipe_are_told() -> Outcome {
 }
 
 #[test]
-fn page_tables_that_lead_in_circles_come_to_an_end() -> Outcome {
+fn cyclic_page_tables_terminate() -> Outcome {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("vmcore");
     small().write(&path)?;
@@ -246,7 +246,7 @@ proptest! {
 
     /// Numbers are changed in the kernel's tables of symbols, nodes and processors, in lists' heads, and in the types.
     #[test]
-    fn lists_of_processors_that_lie_come_to_an_end(
+    fn cyclic_processor_lists_terminate(
         changes in prop::collection::vec((0_u64..3, 0_u64..512, 0_usize..8, any::<u64>()), 1..5),
     ) {
         thread_local! {

@@ -98,7 +98,7 @@ fn check(synthetic: &Synthetic, levels: Range<u8>) -> Outcome {
 }
 
 #[test]
-fn every_kind_is_dropped_at_its_levels_in_every_layout() -> Outcome {
+fn page_kinds_are_dropped_at_levels_per_layout() -> Outcome {
     for kernel in KERNELS {
         let unaccepted = if kernel.has_unaccepted() { "\n 0xc00 unaccepted 9\n" } else { "" };
         let groups = format!("{ALL}{unaccepted}");
@@ -108,7 +108,7 @@ fn every_kind_is_dropped_at_its_levels_in_every_layout() -> Outcome {
 }
 
 #[test]
-fn both_depths_of_page_tables_and_scattered_records_are_the_same() -> Outcome {
+fn page_table_depth_and_record_layout_change_nothing() -> Outcome {
     for levels in [4, 5] {
         for scattered in [false, true] {
             let groups = ALL.to_owned();
@@ -181,7 +181,7 @@ fn reserved_pages_are_known_by_btf_only() -> Outcome {
 }
 
 #[test]
-fn lists_of_processors_are_believed_as_far_as_their_links_hold() -> Outcome {
+fn processor_lists_are_trusted_while_links_hold() -> Outcome {
     // Two processors and three kinds of each order: every sixth page is on the same list. The seventh is just being taken.
     let groups = "0x100+6 listed\n 0x106 taken\n 0x107+24 listed".to_owned();
     let folder = tempfile::tempdir()?;
@@ -200,7 +200,7 @@ fn lists_of_processors_are_believed_as_far_as_their_links_hold() -> Outcome {
 }
 
 #[test]
-fn blocks_on_lists_that_lie_askew_are_not_believed() -> Outcome {
+fn misaligned_blocks_on_lists_are_not_trusted() -> Outcome {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("vmcore");
     for (start, gone) in [(0x108, 0x108..0x110), (0x10c, 0..0)] {

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hello_outside_the_job_may_come_first_and_nowhere_else() {
+    fn hello_outside_a_job_is_accepted_first_only() {
         let hello = encode(0, 0, &Frame::Hello { agent: "0.1.0".into() });
         let mut lines = lines();
         lines.insert(0, hello.clone());

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn two_kernels_on_one_console_are_told_apart() {
+    fn two_kernels_on_one_console_are_separated() {
         let hello = Frame::Hello { agent: "0".into() };
         let one = stream(&[hello.clone(), file("filled", "a\n"), file("filled", "b\n"), Frame::End]);
         let two = stream(&[hello, file("captured", "c\n"), Frame::End]);

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_program_is_an_error() {
+    fn non_program_is_an_error() {
         assert!(interpreter(b"#!/bin/sh").is_err());
         assert!(interpreter(&elf(3)[..60]).is_err());
         let mut endless = elf(3);

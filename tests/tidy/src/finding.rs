@@ -54,7 +54,7 @@ mod tests {
     const RULE: Rule = Rule { name: "nothing is red", remedy: "paint it" };
 
     #[test]
-    fn a_finding_says_where_what_why_and_what_to_do() {
+    fn finding_prints_place_reason_and_remedy() {
         let text = RULE.at("a/b.rs", 7, "a red line").to_string();
         assert_eq!(text, "a/b.rs:7: a red line\n    rule: nothing is red\n    do:   paint it");
     }

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn an_upward_arrow_is_found_whatever_it_is_for() {
+    fn upward_dependency_is_found_in_any_section() {
         for kind in ["null", "\"build\"", "\"dev\""] {
             assert_eq!(found("model", "store", kind), ["model/Cargo.toml:4 `model` may not use `store`"]);
             assert!(found("lab", "store", kind).is_empty());
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_crate_is_found_and_development_is_free() {
+    fn unknown_crate_is_found_and_development_is_exempt() {
         assert_eq!(found("novelty", "model", "null"), ["novelty/Cargo.toml:1 crate `novelty` is not in the table"]);
         assert!(found("tidy", "lab", "null").is_empty());
         assert_eq!(found("lab", "novelty", "null").len(), 1);

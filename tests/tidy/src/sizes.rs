@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_a_word_about_itself_is_found() {
+    fn file_without_header_is_found() {
         assert!(header("a.rs", "//! Does a thing.\n").is_empty());
         for text in ["", "//!\n", "// A comment.\n", "\n//! Too late.\n", "use a;\n"] {
             assert_eq!(header("a.rs", text).len(), 1, "{text}");

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_and_literals_turn_into_blanks_of_the_same_size() {
+    fn comments_and_literals_become_equal_sized_blanks() {
         let text = "a // b\nc /* d /* e */ f */ g \"h \\\" i\" j 'k' '\\'' 'ä' r#\"l \" m\"# n br\"o\" p 'q: r\n";
         assert_eq!(words(&code(text)), ["a", "c", "g", "j", "n", "b", "p", "'q:", "r"]);
         assert_eq!(code(text).len(), text.len());
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_does_not_matter() {
+    fn truncated_parts_do_not_matter() {
         for text in ["\"a", "/* a", "'", "'\\", "r#\"a", "//", "r", "r#"] {
             assert_eq!(code(text).len(), text.len(), "{text}");
         }

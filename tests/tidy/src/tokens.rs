@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn unsafe_code_is_found_where_it_may_not_be() {
+    fn forbidden_unsafe_code_is_found() {
         let text = "//! unsafe\n#![deny(unsafe_code)]\nfn a() { unsafe { b() } }\n\"unsafe\";\n";
         assert_eq!(told(&unsafe_code("crates/store/src/a.rs", text)), ["3 `unsafe`"]);
         assert!(unsafe_code("crates/agent/src/a.rs", text).is_empty());
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn leaked_memory_is_found_outside_tests_and_the_tracer() {
+    fn leaked_memory_outside_tests_and_tracer_is_found() {
         let text = "fn a() { Box::leak(b); c.leak(); d.leaked(); }\nfn e() { Vec::leak(f) }\n\
             #[cfg(test)]\nmod tests { fn g() { String::leak(h); } }\n";
         assert_eq!(told(&leaked("crates/lab/src/a.rs", text)), ["1 `Box::leak`", "2 `Vec::leak`", "1 `.leak()`"]);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn leftovers_are_found_in_code_and_comments_but_not_in_strings() {
+    fn leftovers_outside_strings_are_found() {
         let text = "todo!()\nunimplemented!(\"a\")\ndbg!(b)\n#[ignore = \"slow\"]\n// FIXME: c\n/* XXX */\n\
             \"FIXME\";\nmktemp(\"XXXXXX\");\n// todo!() in words\n";
         let all = ["1 `todo!(`", "2 `unimplemented!(`", "3 `dbg!(`", "4 `#[ignore`", "5 `FIXME`", "6 `XXX`"];

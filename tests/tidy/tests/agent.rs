@@ -24,7 +24,7 @@ fn the_guests_programs_are_static() {
 }
 
 #[test]
-fn what_is_built_in_holds_no_path_of_this_host() {
+fn embedded_programs_hold_no_host_path() {
     let text = |path: &Path| path.display().to_string();
     let cargo_home = std::env::var_os("CARGO_HOME").map(|home| text(Path::new(&home)));
     let usual = std::env::home_dir().map(|home| text(&home.join(".cargo")));

@@ -68,12 +68,12 @@ fn documents_are_strict() -> Outcome {
 }
 
 #[test]
-fn nothing_is_left_lying_about() -> Outcome {
+fn leftovers_are_absent() -> Outcome {
     rust(tidy::leftovers)
 }
 
 #[test]
-fn nothing_below_lab_reads_the_clock_or_draws_random_numbers() -> Outcome {
+fn crates_below_lab_use_no_clock_or_chance() -> Outcome {
     let tree = Tree::read()?;
     let mut found = Vec::new();
     for name in BELOW_LAB {
@@ -86,7 +86,7 @@ fn nothing_below_lab_reads_the_clock_or_draws_random_numbers() -> Outcome {
 }
 
 #[test]
-fn nothing_is_leaked() -> Outcome {
+fn memory_is_not_leaked() -> Outcome {
     let tree = Tree::read()?;
     let names: BTreeSet<&str> =
         tree.rust().filter_map(|file| Some(file.path.strip_prefix("crates/")?.split_once("/src/")?.0)).collect();

@@ -105,13 +105,13 @@ fn logs() -> Vec<TreeFile> {
 }
 
 #[test]
-fn every_known_test_is_read_and_the_rest_is_named() {
+fn known_tests_are_read_and_others_named() {
     insta::assert_snapshot!(told(&mmtests(&tree())));
     assert_eq!(mmtests(&tree()).started_unix, Some(1_700_000_000));
 }
 
 #[test]
-fn what_nobody_reads_may_stay_closed() {
+fn unread_files_may_stay_compressed() {
     for path in ["kernbench/logs/x", "tests-sysstate", "slabinfo-kernbench", "kernel.version", "usemem/kernel.version"]
     {
         assert!(mmtests_reads(path), "{path}");
@@ -131,7 +131,7 @@ fn the_receiver_s_rate_is_its_own() {
 }
 
 #[test]
-fn rows_with_values_that_are_none_are_left_out_whole() {
+fn rows_with_non_numeric_values_are_omitted() {
     let files = [
         file("hackbench/logs/hackbench-1-1", "Time: 0.5\n"),
         file("hackbench/logs/hackbench-1-2", "Time: nan\n"),
@@ -145,7 +145,7 @@ fn rows_with_values_that_are_none_are_left_out_whole() {
 }
 
 #[test]
-fn hostile_names_are_shown_escaped_and_make_no_row() {
+fn hostile_names_are_escaped_and_make_no_row() {
     let files = [
         file("stream/logs/stream-1.log", "Copy: 1 2 3\n"),
         file("vmr-stream/logs/stream-\u{1b}[2J.instances", "1 2\n"),
@@ -161,7 +161,7 @@ fn hostile_names_are_shown_escaped_and_make_no_row() {
 }
 
 #[test]
-fn a_test_that_was_cut_short_says_so_and_has_no_copies() {
+fn truncated_test_is_reported_and_has_no_copies() {
     let state = "test begin :: stream 5\nfile start :: /proc/vmstat\na 1\nfile end :: /proc/vmstat\na 2\n";
     let stamps = "test begin :: kernbench 5\ntest end :: kernbench 9 1\ntest begin :: stream 10\n";
     let foreign = mmtests(&[file("tests-sysstate", state), file("tests-timestamp", stamps)]);
@@ -181,7 +181,7 @@ fn place() -> LkpPlace {
 }
 
 #[test]
-fn places_of_lkp_have_seven_parts_that_are_names() {
+fn lkp_result_paths_have_seven_named_parts() {
     let place = place();
     assert_eq!(
         (place.test.as_str(), place.host.as_str(), place.compiler.as_str()),
@@ -193,7 +193,7 @@ fn places_of_lkp_have_seven_parts_that_are_names() {
 }
 
 #[test]
-fn stats_of_the_test_are_rows_and_those_of_monitors_are_counted() {
+fn lkp_stats_are_rows_and_monitor_stats_counted() {
     let json = br#"{"will-it-scale.per_process_ops": 129489, "will-it-scale.workload": [1.5, 2],
         "will-it-scale.broken": "n/a", "will-it-scale.negative": -1, "proc-vmstat.pgfault": 5, "proc-vmstat.pgfree": 6,
         "stats_source": "x/0/stats.json"}"#;
@@ -211,7 +211,7 @@ fn a_matrix_has_a_run_in_each_column() {
 }
 
 #[test]
-fn what_is_no_document_of_lkp_is_refused() {
+fn non_lkp_document_is_refused() {
     let why = |json: &[u8]| lkp_run(&place(), json).unwrap_err();
     insta::assert_snapshot!(why(b"[1]"), @"it is no JSON object of stats");
     assert!(why(b"{\"a\": NaN}").starts_with("it is no JSON: "));

@@ -108,7 +108,7 @@ fn pages_of_zeros_are_no_writes_of_files() {
 
 /// LKP bbbc29c49 skips every line that has not 14 columns: it reads nothing of kernels from 4.18 on.
 #[test]
-fn disks_are_read_with_all_columns_that_kernels_have_had() {
+fn diskstats_of_every_kernel_format_are_read() {
     let get = |kernel: &str, disk: &str, key: &str| corpus(kernel, "diskstats").group(disk).and_then(|c| c.get(key));
     assert_eq!(get("3.8", "sda", "queue_ms"), Some(23_705_160));
     assert_eq!(get("3.8", "sda", "discards"), None);
@@ -121,7 +121,7 @@ fn disks_are_read_with_all_columns_that_kernels_have_had() {
 
 /// MMTests takes 16 for a layout of SUSE's and adds `ttwu_count` up twice; mainline's 15 to 17 have one for processors.
 #[test]
-fn the_scheduler_s_processors_are_the_same_in_all_versions() {
+fn schedstat_processors_are_equal_in_all_versions() {
     let cpu = "cpu0 1 0 30 4 50 6 700 80 9\n";
     let domains = ["domain0 00,0001 1 2 3\n", "domain0 3 1 2 3\n", "domain0 MC 3 1 2 3\n"];
     for (version, domain) in [15, 16, 17].into_iter().zip(domains) {
@@ -156,7 +156,7 @@ fn zones_and_their_node_are_apart() {
 }
 
 #[test]
-fn what_makes_no_sense_is_counted_and_the_rest_is_kept() {
+fn invalid_lines_are_counted_and_others_kept() {
     let vmstat =
         reading("/proc/vmstat", b"pgfault 7\nnonsense\nnew_counter_of_7.0 18446744073709551615\nneg -1\n").unwrap();
     assert_eq!(vmstat.whole().unwrap().get("new_counter_of_7.0"), Some(u64::MAX));
@@ -221,7 +221,7 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_copy_loses_no_more_than_what_is_damaged(cut in any::<prop::sample::Index>(), byte: u8) {
+    fn damaged_copy_loses_only_the_damaged_part(cut in any::<prop::sample::Index>(), byte: u8) {
         for (kernel, name) in all() {
             let mut text = std::fs::read(format!("{CORPUS}/{kernel}/{name}")).unwrap();
             let at = cut.index(text.len());

@@ -41,14 +41,14 @@ fn the_samples_are_read_and_have_every_key() {
 }
 
 #[test]
-fn the_schema_in_the_documents_is_that_of_the_program() {
+fn schema_in_docs_equals_the_programs_schema() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/marvin.schema.json");
     let kept = std::fs::read_to_string(file).unwrap();
     assert!(kept == settings_schema(), "make it again: marvin config schema > docs/marvin.schema.json");
 }
 
 #[test]
-fn a_file_says_what_is_watched_measured_and_told() {
+fn settings_file_with_every_section_is_read() {
     let read = settings(SAMPLES[1].1).unwrap();
     let points: Vec<Points> = read.trees.iter().map(|tree| tree.points).collect();
     assert_eq!(points, [Points::Never, Points::Monthly, Points::Every, Points::Every]);
@@ -74,7 +74,7 @@ fn a_file_says_what_is_watched_measured_and_told() {
 }
 
 #[test]
-fn each_mistake_has_its_place_and_a_way_out() {
+fn settings_mistakes_name_place_and_remedy() {
     let tree = "[[tree]]\nname = \"a\"\ngit = \"linux\"\n";
     let wrong = [
         "tre = 1",
@@ -116,7 +116,7 @@ fn each_mistake_has_its_place_and_a_way_out() {
 }
 
 #[test]
-fn a_plan_may_name_tools_beside_a_suite_or_alone() {
+fn plan_names_tools_beside_suite_or_alone() {
     let plan = |words: &str| {
         let text = format!("[[tree]]\nname = \"a\"\ngit = \"b\"\n[[plan]]\nname = \"p\"\nworkloads = [{words}]\n");
         settings(&text).unwrap().plans.remove(0)
@@ -132,7 +132,7 @@ fn mail(more: &str) -> String {
 }
 
 #[test]
-fn a_mail_server_has_a_name_a_port_and_its_secrecy() {
+fn mail_server_has_host_port_and_encryption() {
     let server =
         |address: &str| match settings(&mail(&format!("smtp = \"{address}\""))).unwrap().channels[0].kind.clone() {
             ChannelKind::Mail { by: MailTaker::Server(server), .. } => server,
@@ -153,7 +153,7 @@ fn a_mail_server_has_a_name_a_port_and_its_secrecy() {
 }
 
 #[test]
-fn each_mistake_with_a_mail_server_is_told_and_no_password_with_it() {
+fn mail_server_mistakes_are_reported_without_password() {
     let wrong = [
         "smtp = \"mail.example.org\"",
         "smtp = \"http://mail.example.org\"",

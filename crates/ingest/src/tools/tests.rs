@@ -60,7 +60,7 @@ fn golden_outputs_give_the_samples_beside_them() {
 }
 
 #[test]
-fn shipped_manifests_are_tools_with_names_of_their_own() {
+fn shipped_manifests_have_unique_tool_names() {
     let tools = shipped();
     for ((file, _), tool) in SHIPPED.iter().zip(&tools) {
         assert_eq!(*file, tool.name);
@@ -130,7 +130,7 @@ fn errors_of_manifests_name_place_and_remedy() {
 }
 
 #[test]
-fn what_is_not_said_has_a_default() {
+fn omitted_settings_have_defaults() {
     let tool = tool(SMALL).unwrap();
     insta::assert_debug_snapshot!(tool.workloads[0]);
     let chaotic = SMALL.replacen("stresses", "steadiness = \"chaotic\"\nstresses", 1);

@@ -132,7 +132,7 @@ mod tests {
     use super::Compiled;
 
     #[test]
-    fn what_make_wrote_down_is_read() {
+    fn files_of_make_are_read() {
         let home = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(home.path().join("mm")).unwrap();
         let text = "savedcmd_mm/memory.o := gcc -I/src/include -c -o mm/memory.o /src/mm/memory.c\n\n\
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_would_have_been_written_down_is_ruled_out() {
+    fn only_listed_sources_are_ruled_out() {
         let compiled = Compiled::from_text("mm/memory.c\ninclude/linux/mm.h\n");
         for used in [
             "mm/memory.c",

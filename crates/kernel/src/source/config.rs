@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_stick_is_told() {
+    fn dropped_config_options_are_listed() {
         let wanted = Configuration { text: "CONFIG_A=y\nCONFIG_B=n\nCONFIG_C=y\n".into(), ..Configuration::default() };
         let resolved = "CONFIG_A=y\n# CONFIG_C is not set\nCONFIG_B=y\n";
         assert_eq!(wanted.not_kept(resolved), ["CONFIG_B=n", "CONFIG_C=y"]);

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn releases_become_commits_in_the_order_of_their_versions() {
+    fn source_releases_become_commits_in_version_order() {
         let home = tempfile::tempdir().unwrap();
         git(home.path()).args(["init", "--quiet", "--bare"]).run().unwrap();
         let repository = Repository::open(home.path()).unwrap();
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_archive_is_said_and_leaves_no_release() {
+    fn damaged_archive_fails_and_leaves_no_release() {
         let home = tempfile::tempdir().unwrap();
         git(home.path()).args(["init", "--quiet", "--bare"]).run().unwrap();
         let repository = Repository::open(home.path()).unwrap();

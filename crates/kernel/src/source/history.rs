@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_trunk_follows_first_parents_and_merges_bring_their_sides() {
+    fn trunk_follows_first_parents_with_merged_sides() {
         let all = history(
             "g",
             &[("a", &["g"]), ("x", &["old"]), ("y", &["x"]), ("b", &["a"]), ("m", &["b", "y"]), ("c", &["m"])],
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn where_good_came_in_by_a_merge_that_side_is_the_trunk() {
+    fn merged_side_with_good_commit_is_the_trunk() {
         let all = history("g", &[("t", &["old"]), ("s", &["g"]), ("m", &["t", "s"]), ("c", &["m"])]).unwrap();
         let trunk = all.trunk();
         assert_eq!(told(&all, &trunk), ["s: s", "m: m t", "c: c"]);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_come_from_good_is_no_history() {
+    fn bad_commit_not_descending_from_good_is_refused() {
         assert!(history("g", &[]).is_none());
         assert!(history("g", &[("a", &["old"])]).is_none());
         assert!(history("g", &[("a", &["b"]), ("b", &["g"]), ("c", &["a"])]).is_none(), "a child before its parent");

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_builds_took_is_read_as_it_was_written() {
+    fn build_times_round_trip() {
         let out = tempfile::tempdir().unwrap();
         assert_eq!(BuildSeconds::read(out.path()), None);
         let seconds = BuildSeconds { last: 6, longest: 175 };

@@ -108,7 +108,7 @@ mod tests {
     use crate::source::SourceError;
 
     #[test]
-    fn a_program_is_run_fed_cut_off_or_missing() {
+    fn program_run_covers_input_deadline_and_absence() {
         let root = Path::new("/");
         assert_eq!(Program::new("sh", root).args(["-c", "pwd"]).run().unwrap(), "/\n");
         let fed = Program::new("cat", root).fed(|input| input.write_all(b"x").map_err(KernelError::at(root))).unwrap();

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_are_listed_and_what_they_name_is_fetched_without_its_history() {
+    fn tags_are_listed_and_fetched_without_history() {
         let there = tempfile::tempdir().unwrap();
         repository(there.path());
         let place = format!("file://{}", there.path().display());
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_answer_is_said_and_programs_are_not_run() {
+    fn unreachable_remote_fails_and_runs_no_program() {
         let told = |place: &str| remote_tags(place).unwrap_err().to_string();
         insta::assert_snapshot!(told("/nonexistent/linux"), @"the tree /nonexistent/linux does not answer: '/nonexistent/linux' does not appear to be a git repository");
         let down = told("git://127.0.0.1:1/linux");

@@ -233,7 +233,7 @@ mod tests {
     use super::Workshop;
 
     #[test]
-    fn a_repository_whose_making_was_cut_short_is_made_anew() {
+    fn interrupted_repository_creation_is_repeated() {
         let home = tempfile::tempdir().unwrap();
         let repository = home.path().join("workshop/repository");
         let list = || {

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_elf_file_is_linked_to_nothing() {
+    fn non_elf_file_has_no_libraries() {
         assert_eq!(linked(b"#!/bin/sh\n"), None);
         assert_eq!(linked(b""), None);
         let whole = own();

@@ -176,7 +176,7 @@ mod tests {
     use super::collect;
 
     #[test]
-    fn programs_come_with_their_libraries_and_missing_files_are_named() {
+    fn programs_bring_libraries_and_missing_files_are_named() {
         let root = tempfile::tempdir().unwrap();
         let at = |path: &str| root.path().join(path);
         fs::create_dir_all(at("usr/bin")).unwrap();

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_not_downloaded_and_what_is_damaged_is() {
+    fn only_missing_or_damaged_packages_are_downloaded() {
         let home = tempfile::tempdir().unwrap();
         let cache = BuildCache::open(home.path()).unwrap();
         let one = needed(&format!("SHA256:{}", sha256(b"deb")));

@@ -33,7 +33,7 @@ fn alike(n: u64, took: i64) -> Vec<QueuedJob> {
 }
 
 #[test]
-fn jobs_are_expected_to_take_what_equal_ones_took_one_after_the_other() {
+fn job_estimate_sums_times_of_equal_jobs() {
     let mut jobs = alike(5, 60);
     let at = |begins_unix: i64, ends_unix: i64| Forecast { begins_unix: Some(begins_unix), ends_unix: Some(ends_unix) };
     let told = |jobs: &[QueuedJob]| {
@@ -56,7 +56,7 @@ fn jobs_are_expected_to_take_what_equal_ones_took_one_after_the_other() {
 }
 
 #[test]
-fn what_was_tried_again_or_failed_says_nothing_of_how_long_others_take() {
+fn retried_and_failed_jobs_do_not_enter_estimates() {
     let mut jobs = alike(3, 60);
     jobs[0].attempts = 2;
     assert_eq!(forecast(&jobs, 0)[&2].ends_unix, None);
@@ -137,7 +137,7 @@ fn play(jobs: &mut [QueuedJob], held: &mut Held, now: &mut i64, what: &Happens) 
 
 proptest! {
     #[test]
-    fn no_job_is_lost_and_none_is_held_twice(story in proptest::collection::vec(happens(), 0..200)) {
+    fn no_job_is_lost_or_held_twice(story in proptest::collection::vec(happens(), 0..200)) {
         let (mut jobs, mut held, mut now): (_, Held, _) = (queue(4), [None; 2], 0);
         for what in &story {
             play(&mut jobs, &mut held, &mut now, what);
@@ -183,7 +183,7 @@ proptest! {
 }
 
 #[test]
-fn who_comes_late_is_refused() {
+fn late_worker_is_refused() {
     let mut job = queue(1).remove(0);
     job.claim("a", 0).unwrap();
     let old = job.fence;
@@ -203,7 +203,7 @@ fn who_comes_late_is_refused() {
 }
 
 #[test]
-fn a_job_is_tried_as_often_as_it_may_be() {
+fn job_is_retried_up_to_its_limit() {
     let mut job = queue(1).remove(0);
     let mut now = 0;
     for attempt in 1..=3 {

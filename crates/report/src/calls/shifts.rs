@@ -85,7 +85,7 @@ mod tests {
     use model::Share;
 
     #[test]
-    fn what_moved_is_told_from_what_changed() {
+    fn moved_calls_differ_from_changed_ones() {
         let base = tree(&[
             (Share::Kernel, "fault;lock_vma;mtree_range_walk", 170, 1),
             (Share::Kernel, "fault;handle;clear", 500, 1),

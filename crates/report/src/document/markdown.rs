@@ -88,7 +88,7 @@ mod tests {
     use crate::fixtures::HOSTILE;
 
     #[test]
-    fn nothing_of_a_hostile_word_is_markdown() {
+    fn hostile_words_are_escaped_in_markdown() {
         assert_eq!(escaped(HOSTILE), "&lt;script&gt;alert('x')&lt;/script&gt;\\|\\`\u{fffd}\\[31m\\*\\_&amp;amp;");
         assert_eq!(escaped("a\n# b"), "a \\# b");
     }

@@ -331,7 +331,7 @@ pub(crate) mod tests {
 
     /// The differential profile of the rmap thread of 2003: additive and multiplicative.
     #[test]
-    fn files_tell_functions_of_one_name_apart_where_both_sides_know_them() {
+    fn files_distinguish_functions_of_one_name() {
         let with_files = profile(1, &[("init_once (fs/inode.c)", 10, 1), ("init_once (mm/shmem.c)", 20, 1)]);
         let without = profile(1, &[("init_once", 33, 2)]);
         let names = |base: &Profile, new: &Profile| {
@@ -373,7 +373,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn suffixes_and_known_renamings_are_recognised_and_said() {
+    fn suffixes_and_known_renamings_are_recognised_and_noted() {
         let base = profile(1, &[("f.isra.0", 10, 1), ("f.cold", 1, 1), ("__alloc_pages", 100, 1), ("same", 5, 1)]);
         let new = profile(1, &[("f", 12, 1), ("__alloc_pages_noprof", 90, 1), ("same", 5, 1), ("fresh", 7, 1)]);
         let ledger = Ledger::new("w", &[base], &[new]).unwrap();
@@ -404,7 +404,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn lines_and_the_rest_add_up_to_the_row() {
+    fn ledger_lines_and_remainder_add_up() {
         let ledger = uneven();
         let row = ledger.row.unwrap();
         assert_eq!((row.values, row.iterations), ([101.0, 145.0], 4));

@@ -68,7 +68,7 @@ mod tests {
     use crate::ledger::tests::profile;
 
     #[test]
-    fn what_is_as_often_called_and_alike_is_suggested() {
+    fn similar_function_with_equal_calls_is_suggested() {
         let mut base = profile(1, &[("mtree_range_walk", 138, 1), ("lru_add_fn", 102, 1), ("rmqueue_bulk", 105, 0)]);
         let new = profile(1, &[("mas_walk", 171, 1), ("lru_add", 58, 1), ("other_walk", 170, 7), ("bulk", 100, 1)]);
         // mas_walk was there before, but as good as never executed.

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_summed_over_processors_and_the_busiest_come_first() {
+    fn interrupts_are_summed_over_cpus_busiest_first() {
         let before: &[(&str, &str, u64)] =
             &[("LOC timer", "CPU0", 1), ("LOC timer", "CPU1", 2), ("4 ttyS0", "CPU0", 9), ("NMI", "CPU0", 3)];
         let after: &[(&str, &str, u64)] =
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_kib_and_devices_that_rest_are_left_out() {
+    fn bytes_are_kib_and_idle_devices_are_omitted() {
         let before: &[(&str, &str, u64)] =
             &[("lo", "receive_bytes", 0), ("lo", "receive_packets", 0), ("eth0", "receive_packets", 4)];
         let after: &[(&str, &str, u64)] =

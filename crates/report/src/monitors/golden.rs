@@ -104,7 +104,7 @@ fn stalls_of_all_zones_are_added_up() {
 
 /// MMTests reads neither khugepaged's nor proactive scans, and compares direct scans although they lost both.
 #[test]
-fn scans_that_got_a_name_of_their_own_are_told_and_not_compared() {
+fn newly_named_scans_are_shown_but_not_compared() {
     let old = vmstat(1000, &[("pgscan_kswapd", 10), ("pgscan_direct", 1500), ("pgsteal_direct", 9)]);
     let new = vmstat(
         1000,
@@ -168,7 +168,7 @@ fn the_mean_wait_is_that_of_requests() {
 
 /// MMTests divides by an elapsed time of zero, and prints an efficiency of 100 % where nothing was scanned.
 #[test]
-fn nothing_is_divided_by_nothing() {
+fn ratio_to_zero_has_no_value() {
     let idle =
         vmstat(1000, &[("pgscan_kswapd", 0), ("pgsteal_kswapd", 0), ("pgscan_direct", 0), ("pgsteal_direct", 0)]);
     let monitored = two(&idle, &idle);

@@ -121,7 +121,7 @@ fn the_processors_of_the_ebizzy_story() {
 
 /// Huge pages need no entries, and KiB of what is resident are no pages.
 #[test]
-fn page_tables_of_processes_are_told() {
+fn page_tables_of_processes_are_shown() {
     let status = [("RssAnon", 40_000), ("RssFile", 8000), ("RssShmem", 0), ("VmPTE", 160)];
     let seen = Observation { readings: timed(MonitorFile::Status, vec![(0, reading(&[("7", &status)]))]) };
     let monitored = two(&seen, &seen);

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn free_memory_is_counted_in_pages_and_not_in_blocks() {
+    fn free_memory_is_counted_in_pages() {
         let counters: Counters =
             [("order0".to_owned(), 512), ("order9".to_owned(), 1), ("order10".to_owned(), 1)].into_iter().collect();
         assert_eq!(in_huge_blocks(&counters), Value::Number(75.0));
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn zones_of_one_node_go_by_their_name_and_empty_ones_not_at_all() {
+    fn empty_zones_are_omitted_and_others_are_named() {
         let zone = |zone: &str, managed| {
             copy(MonitorFile::Zoneinfo, zone, &[("nr_free_pages", 40), ("low", 10), ("managed", managed)])
         };

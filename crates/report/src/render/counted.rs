@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn the_value_is_the_kernel_s_and_the_user_s_part() {
+    fn value_is_split_into_kernel_and_user() {
         let comparison = counted([300, 20, 5], [330, 20, 6]);
         assert_eq!(comparison.rows[0].base.median, Some(320.0));
         assert_eq!(comparison.rows[0].cells[0].measured.median, Some(350.0));

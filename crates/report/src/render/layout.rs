@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_has_no_double_blanks_and_ends_in_one_line_break() {
+    fn page_has_single_blanks_and_one_final_newline() {
         let mut page = Page::default();
         page.blank();
         page.line("a");

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn seeds_are_told_in_few_words() {
+    fn seeds_are_described_in_few_words() {
         assert_eq!(seed_list(&[]), "no seed");
         assert_eq!(seed_list(&[7]), "seed 7");
         assert_eq!(seed_list(&[1, 2]), "seeds 1, 2");
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_are_rfc_3339_as_far_as_it_goes() {
+    fn dates_are_rfc_3339_within_its_range() {
         assert_eq!(date(1_795_180_320), "2026-11-20T13:12:00Z");
         assert_eq!(date(-1), "-1 s");
         assert_eq!(date(i64::MAX), "9223372036854775807 s");
@@ -187,7 +187,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_wider_than_its_columns(number in any::<f64>(), other in any::<f64>()) {
+        fn lines_fit_their_columns(number in any::<f64>(), other in any::<f64>()) {
             if number.is_finite() && other.is_finite() {
                 prop_assert!(value(number, 10).len() <= 10);
                 prop_assert!(percent(number, 7).len() <= 7);

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn worse_is_drawn_to_the_left_and_better_to_the_right() {
+    fn regressions_are_drawn_left_and_improvements_right() {
         let (scale, comparison) = scale_and_comparison();
         let bar = |row: usize| scale.bar(&comparison.rows[row].cells[0], LowerIsBetter, 1.0).unwrap();
         let worse = bar(0);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wild_row_leaves_the_scale_and_says_so() {
+    fn row_beyond_the_scale_is_marked() {
         let (_, comparison) = scale_and_comparison();
         let mut cell = comparison.rows[0].cells[0].clone();
         let scale = Scale { end: 1.1 };

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn all_suites_fit_a_mail_and_show_each_workload_once() {
+    fn suites_fit_a_mail_with_each_workload_once() {
         let text = workloads(&*model::SUITES, &Styles::plain());
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         for workload in model::workloads() {

@@ -151,7 +151,7 @@ mod tests {
     const LARGEST: RmapCell = RmapCell { case: RmapCase::Sparse, processes: 1000, mappings: 1000 };
 
     #[test]
-    fn laws_are_those_that_the_numbers_were_made_by() {
+    fn fitted_laws_equal_the_generating_laws() {
         let rmap = two_kernels();
         let law = rmap.laws(0, RmapCase::Sparse, RmapOperation::DropOne).unwrap();
         let near = |found: Option<f64>, expected: f64| (found.unwrap() - expected).abs() < 0.01;
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_has_its_reason() {
+    fn unmeasured_row_has_its_reason() {
         let rmap = two_kernels();
         assert_eq!(rmap.value(0, LARGEST, RmapOperation::Unmap), Value::NoRoom);
         let small = RmapCell { case: RmapCase::Chain, processes: 1, mappings: 1 };
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn space_is_told_of_the_largest_cell_of_all_kernels() {
+    fn space_is_of_the_largest_common_cell() {
         let rmap = two_kernels();
         let (cell, spaces) = rmap.space(RmapCase::Sparse).unwrap();
         assert_eq!((cell.processes, cell.mappings, spaces.len()), (100, 1000, 2));

@@ -106,7 +106,7 @@ contract!(
     runs_are_found_by_a_beginning_of_their_id,
     not_more_than_some_candidates_are_named,
     two_writers_take_turns,
-    who_only_reads_can_write_nothing,
+    reader_cannot_write,
 );
 
 fn a_run_comes_back_as_it_was(new: New<'_>) {
@@ -231,7 +231,7 @@ fn two_writers_take_turns(new: New<'_>) {
     assert_eq!(store.artefact(&RunId::from_hex("34").unwrap(), "console").unwrap(), CONSOLE.bytes);
 }
 
-fn who_only_reads_can_write_nothing(new: New<'_>) {
+fn reader_cannot_write(new: New<'_>) {
     let (_home, store) = new();
     saved(&store, &run("aa", "01", 1));
     let reader = Store::open_read_only(store.location()).unwrap();
@@ -243,7 +243,7 @@ fn who_only_reads_can_write_nothing(new: New<'_>) {
 }
 
 #[test]
-fn a_word_from_the_future_is_an_error_and_no_guess() {
+fn unknown_stored_word_is_an_error() {
     let (home, store) = store();
     saved(&store, &run("aa", "01", 1));
     let told = |column: &str, outcome: &str| {
@@ -265,7 +265,7 @@ fn a_word_from_the_future_is_an_error_and_no_guess() {
 }
 
 #[test]
-fn what_a_process_left_that_was_killed_before_the_commit_is_swept() {
+fn files_of_writer_killed_before_commit_are_swept() {
     let (home, store) = store();
     let run = run("aa", "01", 1);
     parents(&store, &run);
@@ -292,7 +292,7 @@ fn what_a_process_left_that_was_killed_before_the_commit_is_swept() {
 }
 
 #[test]
-fn what_a_process_left_that_was_killed_after_the_commit_costs_nothing() {
+fn writer_killed_after_commit_loses_no_run() {
     let (home, store) = store();
     let run = run("aa", "01", 1);
     parents(&store, &run);
@@ -304,7 +304,7 @@ fn what_a_process_left_that_was_killed_after_the_commit_costs_nothing() {
 }
 
 #[test]
-fn a_run_whose_files_cannot_be_written_is_not_saved() {
+fn run_with_unwritable_files_is_not_saved() {
     let (home, store) = store();
     let run = run("aa", "01", 1);
     parents(&store, &run);

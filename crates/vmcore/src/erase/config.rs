@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_by_line_and_column() {
+    fn mistakes_name_line_and_column() {
         let mut all = String::new();
         for text in [
             "erase key\n  remove it",

@@ -83,7 +83,7 @@ fn a_guest_is_stopped_and_goes_on() {
 }
 
 #[test]
-fn a_guest_that_does_not_answer_is_told_to_go_on() {
+fn guest_that_does_not_answer_is_resumed() {
     let fake = Fake::new(GREETING, |name| if name == "stop" { Some(String::new()) } else { fine(name) });
     let mut guest = fake.connect(LONG).unwrap();
     guest.patience = SOON;
@@ -105,7 +105,7 @@ fn wrong(greeting: &'static str, answer: impl Fn(&str) -> Option<String> + Send 
 }
 
 #[test]
-fn what_goes_wrong_is_told() {
+fn live_errors_are_reported() {
     let stop = |said: &'static str| {
         move |name: &str| match name {
             "stop" if said.is_empty() => None,
@@ -137,7 +137,7 @@ fn what_goes_wrong_is_told() {
 }
 
 #[test]
-fn memory_that_no_file_shows_is_told() {
+fn guest_memory_without_file_is_an_error() {
     for (share, fine_so) in [("true", true), ("false", false)] {
         let fake = Fake::new(GREETING, move |name| match name {
             "query-memdev" => Some(format!("{{\"return\": [{{\"share\": {share}}}], \"id\": ID}}\n")),

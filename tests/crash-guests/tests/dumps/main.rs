@@ -221,21 +221,21 @@ fn kdump_story(name: &str, kernel: &str, fill: &[(&str, u32)]) {
 }
 
 #[test]
-fn a_crash_kernel_of_61_brings_the_vmcore_out() {
+fn crash_kernel_61_saves_the_vmcore() {
     kdump_story("kd61", "deb:6.1", WITHOUT_POISON);
 }
 
 #[test]
-fn a_crash_kernel_of_612_brings_the_vmcore_out() {
+fn crash_kernel_612_saves_the_vmcore() {
     kdump_story("kd612", "deb:6.12", &FILL);
 }
 
 #[test]
-fn a_guest_that_runs_is_filtered_and_goes_on() {
+fn running_guest_is_filtered_and_resumed() {
     live::story("live-q35", "deb:6.12", "q35");
 }
 
 #[test]
-fn a_small_pc_that_runs_is_filtered_and_goes_on() {
+fn running_small_pc_is_filtered_and_resumed() {
     live::story("live-microvm", "deb:6.1", "microvm");
 }

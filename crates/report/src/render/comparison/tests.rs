@@ -64,7 +64,7 @@ fn two_kernels_and_one_seed() {
 }
 
 #[test]
-fn a_name_longer_than_its_column_stands_above_its_numbers() {
+fn long_row_name_stands_above_its_numbers() {
     let mut comparison = two(&seeds(5));
     let row = &mut comparison.rows[0];
     let workload = Workload { name: "sysbench-cpu.latency-max".into(), ..(*row.workload).clone() };
@@ -108,7 +108,7 @@ fn equal_images_measured_again() {
 }
 
 #[test]
-fn mixed_machines_are_the_first_thing_that_is_said() {
+fn warning_about_mixed_machines_comes_first() {
     let text = shown(&mixed(&seeds(2)));
     assert_fits(&text);
     insta::assert_snapshot!(text);
@@ -140,7 +140,7 @@ fn two_directions_are_two_tables() {
 }
 
 #[test]
-fn each_experiment_is_a_block_and_sdet_is_in_percent_too() {
+fn experiments_are_blocks_and_sdet_has_percent() {
     let seeds = seeds(2);
     let names = ["aim9-page", "sdet-like-1", "sdet-like-4", "memcachetest-0", "io-duration-0", "memcachetest-50"];
     let cells = |factor: f64| {

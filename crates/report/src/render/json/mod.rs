@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_row_is_there_with_unit_and_direction() {
+    fn json_rows_have_unit_and_direction() {
         let document = parsed(&json(&three(&seeds(5))).unwrap());
         assert_eq!(document["schema_version"], 1);
         assert_eq!(document["conclusion"], "failed");

@@ -108,7 +108,7 @@ mod tests {
     use model::Share;
 
     #[test]
-    fn what_is_gone_and_what_is_new_have_their_width() {
+    fn removed_and_new_functions_have_their_width() {
         let base = tree(&[(Share::Kernel, "f;gone", 30, 1), (Share::Kernel, "f", 40, 1)]);
         let new = tree(&[(Share::Kernel, "f;new", 30, 1), (Share::Kernel, "f", 40, 1)]);
         let picture = flame(&CallDifference::new("w", &[base], &[new]).unwrap());

@@ -17,7 +17,7 @@ fn the_mail_of_2013_in_its_own_style() {
 }
 
 #[test]
-fn the_mail_of_2013_in_the_style_of_today() {
+fn mail_of_2013_is_rendered_in_current_style() {
     insta::assert_snapshot!(plain(&monitored_of_2013(vec![multibuild()]), Style::Mmtests));
 }
 
@@ -88,7 +88,7 @@ fn pages_are_whole_and_hostile_words_stay_words() {
 }
 
 #[test]
-fn nothing_to_tell_is_nothing() {
+fn empty_monitors_render_empty() {
     let nothing = Monitored {
         subject: String::new(),
         heads: vec![["6.1".to_owned(), String::new()]],
@@ -129,7 +129,7 @@ fn samples_of_nothing_have_no_variation() {
 proptest! {
     /// Whatever counters there are, no number is none.
     #[test]
-    fn any_counters_can_be_told(
+    fn any_counters_are_rendered(
         counts in prop::collection::vec((0_usize..400, 0_u64..u64::MAX), 0..60),
         ms in 0_u64..1_000_000_000,
     ) {
@@ -152,7 +152,7 @@ proptest! {
 
     /// Whatever samples there are, no style fails, and the base lies at 0.00 %.
     #[test]
-    fn any_samples_can_be_told(samples in prop::collection::vec(prop::collection::vec(-1e9..1e12, 0..4), 1..4)) {
+    fn any_samples_are_rendered(samples in prop::collection::vec(prop::collection::vec(-1e9..1e12, 0..4), 1..4)) {
         let mut monitored = newer();
         monitored.heads = samples.iter().map(|_| ["6".to_owned(), String::new()]).collect();
         monitored.blocks.clear();

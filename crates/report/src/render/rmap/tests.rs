@@ -21,7 +21,7 @@ fn two_kernels_as_a_page() {
 }
 
 #[test]
-fn one_kernel_alone_has_nothing_to_be_compared_with() {
+fn single_kernel_is_rendered_without_comparison() {
     let mut rmap = two_kernels();
     rmap.kernels.truncate(1);
     rmap.cases.truncate(1);
