@@ -10,7 +10,7 @@ use std::io::Write;
 use anyhow::Context;
 use figures::cpu;
 use figures::figure::{Against, Figure, Figures};
-use kernel::{Commit, History};
+use kernel::{Commit, CommitGraph};
 use lab::Touches;
 use stats::synthetic::{By, Line, PLACES, Severals, Singles, Start};
 use stats::{Pair, SearchCost, Steps, Wanted};
@@ -55,7 +55,7 @@ const MERGE_EVERY: usize = 2;
 const SIDE: usize = 2;
 
 /// A history as a kernel's: a trunk of which every second commit merges a side of two.
-fn history() -> Option<History> {
+fn history() -> Option<CommitGraph> {
     let name = |number: usize| format!("{number:040x}");
     let mut commits: Vec<Commit> = Vec::new();
     let mut trunk = name(0);
@@ -75,12 +75,12 @@ fn history() -> Option<History> {
         trunk = name(commits.len() + 1);
         commits.push(Commit { id: trunk.clone(), parents });
     }
-    History::new(&name(0), commits)
+    CommitGraph::new(&name(0), commits)
 }
 
 /// Chooses the first commit of a history that was read: the trunk, what each place of it brings and costs, the place that tells
 /// most for that.
-fn choose(history: &History) -> Option<Wanted> {
+fn choose(history: &CommitGraph) -> Option<Wanted> {
     let trunk = history.trunk();
     let weights: Vec<f64> = std::iter::once(0.0).chain(trunk.iter().map(|place| place.brings.len() as f64)).collect();
     let mut steps = Steps::new(&weights, 1)?;

@@ -18,14 +18,16 @@ const GOAL_MS: f64 = 50.0;
 fn main() -> anyhow::Result<()> {
     let mut figures = Figures;
     let home = tempfile::tempdir()?;
-    told(&mut figures, "SQLite", &Store::open(home.path())?)?;
+    measure_store(&mut figures, "SQLite", &Store::open(home.path())?)?;
     match Cluster::start(Durability::Durable)? {
-        Some(cluster) => told(&mut figures, "PostgreSQL", &Store::open(Location::server(&cluster.place()?, None)?)?),
+        Some(cluster) => {
+            measure_store(&mut figures, "PostgreSQL", &Store::open(Location::server(&cluster.place()?, None)?)?)
+        }
         None => Ok(figures.doubt("PostgreSQL is not installed: not measured")?),
     }
 }
 
-fn told(figures: &mut Figures, name: &str, store: &Store) -> anyhow::Result<()> {
+fn measure_store(figures: &mut Figures, name: &str, store: &Store) -> anyhow::Result<()> {
     let (build, machine) = (build()?, machine()?);
     store.save_build(&build)?;
     store.save_machine(&machine)?;

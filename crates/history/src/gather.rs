@@ -67,7 +67,7 @@ pub struct NotKnown {
 
 /// Where a run's results go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct RunPosition {
     kernel: usize,
     machine: usize,
     run: usize,
@@ -110,7 +110,7 @@ impl History {
         let places = self.kernels.find(&run.build).zip(self.machine_number(&run.machine));
         let (kernel, machine) = places.ok_or_else(|| NotKnown { run: run.id.clone() })?;
         self.runs.push(RunMark { id: run.id.clone(), started_unix: run.started_unix, machine });
-        let place = Place { kernel, machine, run: self.runs.len() - 1, seed: run.seed };
+        let place = RunPosition { kernel, machine, run: self.runs.len() - 1, seed: run.seed };
         let track: Arc<str> = self.name(&self.kernels.get(kernel).track.clone());
         let mut reasons: HashMap<String, Arc<str>> = HashMap::new();
         let can = self.machines[machine].capabilities();
@@ -145,8 +145,8 @@ impl History {
         new
     }
 
-    fn put(&mut self, key: Key, place: Place, seen: Seen) {
-        let Place { kernel, machine, seed, .. } = place;
+    fn put(&mut self, key: Key, place: RunPosition, seen: Seen) {
+        let RunPosition { kernel, machine, seed, .. } = place;
         let new = || Arc::new(Series::new(seen.declared.clone(), self.machines[machine].capabilities()));
         let series = Arc::make_mut(self.series.entry(key.clone()).or_insert_with(new));
         self.touched.insert(key);

@@ -13,10 +13,10 @@
 //! Pure, as `report` is: runs and dates come in as values, texts and documents go out. Pages are the work of `web`.
 
 mod alerts;
+mod bisect_hint;
+mod bisection_record;
 mod changes;
-mod found;
 mod gather;
-mod hunt;
 mod kernels;
 mod noise;
 #[cfg(test)]
@@ -30,10 +30,10 @@ mod tests;
 mod triaged;
 
 pub use alerts::{Alert, Member, alerts};
+pub use bisect_hint::{BisectHint, bisect_hint};
+pub use bisection_record::{BisectionRecord, RecordedCulprit, records_of_alert};
 pub use changes::{Basis, Change};
-pub use found::{Found, FoundCulprit, found_of};
-pub use gather::{History, NotKnown, Place, Repeats, RunMark};
-pub use hunt::{Hunt, hunt};
+pub use gather::{History, NotKnown, Repeats, RunMark, RunPosition};
 pub use kernels::Kernel;
 pub use noise::{TRUST_DAYS, Trust};
 pub use overview::{Card, Cell, Column, Counts, Group, Mean, Overview, Row, overview};

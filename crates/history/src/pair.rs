@@ -2,7 +2,7 @@
 
 use model::{Metric, Uncertainty, Verdict};
 use report::render::number;
-use report::{Replicate, Rule, Seeds, SideComparison, compare_sides, scattered_verdict, scores};
+use report::{Replicate, Rule, Seeds, SideComparison, compare_sides, noisy_verdict, scores};
 use stats::Rating;
 
 use super::series::{Point, Seen, Series};
@@ -136,7 +136,7 @@ impl Pair {
     /// Decides a rating anew, with the share of false finds at which it is found among those that it stands with.
     pub(super) fn weigh(&mut self, margin_percent: f64, q: f64) {
         let Some(rating) = &self.rating else { return };
-        self.compared.verdict = scattered_verdict(rating, margin_percent, q);
+        self.compared.verdict = noisy_verdict(rating, margin_percent, q);
         self.state = State::of(&self.compared.verdict);
     }
 

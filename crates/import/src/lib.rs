@@ -9,7 +9,7 @@ mod tree;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use ingest::{Foreign, LeftOut, LkpPlace};
+use ingest::{Foreign, LeftOut, LkpResultPath};
 use model::{
     Build, BuildFile, BuildId, KernelName, LKP, MMTESTS, Machine, MachineId, Origin, Run, RunId, imported_metric,
 };
@@ -59,7 +59,7 @@ pub struct Imported {
 }
 
 /// One run as its suite has it.
-struct Found {
+struct ForeignRun {
     suite: &'static str,
     /// What the suite calls the kernel, and what makes it that kernel.
     kernel: String,
@@ -92,8 +92,8 @@ pub fn import(home: &Path, location: &Location, suite: ForeignSuite, folder: &Pa
 }
 
 /// Saves a run, with what was copied by monitors and what was left out.
-fn keep(store: &Store, found: Found, imported: &mut Imported) -> Result<(), ImportError> {
-    let Found { suite, kernel, origin, number, folder, mut foreign } = found;
+fn keep(store: &Store, found: ForeignRun, imported: &mut Imported) -> Result<(), ImportError> {
+    let ForeignRun { suite, kernel, origin, number, folder, mut foreign } = found;
     foreign.results.iter_mut().for_each(|result| result.declared = Some(imported_metric(suite, &result.workload)));
     let mut log: String = foreign.left_out.iter().map(|LeftOut { what, why }| format!("{what}: {why}\n")).collect();
     imported.left_out.extend(foreign.left_out.iter().map(|left| (folder.clone(), left.clone())));
@@ -185,7 +185,7 @@ fn run_id(build: &Build, machine: &Machine, number: u64, foreign: &Foreign) -> R
 }
 
 /// Finds the iterations of runs of MMTests.
-fn mmtests(folder: &Path, imported: &mut Imported) -> Result<Vec<Found>, ImportError> {
+fn mmtests(folder: &Path, imported: &mut Imported) -> Result<Vec<ForeignRun>, ImportError> {
     let absolute = std::path::absolute(folder).map_err(|error| wrong(folder, error.to_string()))?;
     let mut found = iterations(&absolute, imported)?;
     if found.is_empty() {
@@ -204,7 +204,7 @@ fn mmtests(folder: &Path, imported: &mut Imported) -> Result<Vec<Found>, ImportE
 }
 
 /// Reads `iter-N` of one run.
-fn iterations(run: &Path, imported: &mut Imported) -> Result<Vec<Found>, ImportError> {
+fn iterations(run: &Path, imported: &mut Imported) -> Result<Vec<ForeignRun>, ImportError> {
     let mut found = Vec::new();
     for entry in tree::entries(run)? {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -226,7 +226,7 @@ fn iterations(run: &Path, imported: &mut Imported) -> Result<Vec<Found>, ImportE
         };
         foreign.left_out.sort();
         let folder = format!("{kernel}/{name}");
-        found.push(Found { suite: MMTESTS, kernel: kernel.to_owned(), origin, number, folder, foreign });
+        found.push(ForeignRun { suite: MMTESTS, kernel: kernel.to_owned(), origin, number, folder, foreign });
     }
     found.sort_by_key(|found| found.number);
     Ok(found)
@@ -237,7 +237,7 @@ fn is_kernel(name: &str) -> bool {
 }
 
 /// Finds the results of LKP-tests.
-fn lkp(folder: &Path, imported: &mut Imported) -> Result<Vec<Found>, ImportError> {
+fn lkp(folder: &Path, imported: &mut Imported) -> Result<Vec<ForeignRun>, ImportError> {
     let absolute = std::path::absolute(folder).map_err(|error| wrong(folder, error.to_string()))?;
     // Folders of runs by that of their commit, and whether the commit's holds a matrix.
     let mut commits: BTreeMap<PathBuf, (Vec<u64>, bool)> = BTreeMap::new();
@@ -264,15 +264,15 @@ fn lkp(folder: &Path, imported: &mut Imported) -> Result<Vec<Found>, ImportError
         let mut left = |what: &str, why: String| {
             imported.left_out.push((shown.clone(), LeftOut { what: what.to_owned(), why }));
         };
-        let Some(place) = commit.to_str().and_then(LkpPlace::of) else {
+        let Some(place) = commit.to_str().and_then(LkpResultPath::of) else {
             left("matrix.json", "not at …/TEST/PARAMETERS/HOST/ROOTFS/CONFIG/COMPILER/COMMIT".to_owned());
             continue;
         };
         for (number, foreign) in lkp_runs(commit, &place, runs, &mut left) {
-            let LkpPlace { commit, config, compiler, .. } = &place;
+            let LkpResultPath { commit, config, compiler, .. } = &place;
             let origin = format!("commit {commit} as LKP-tests built it, {config}, {compiler}");
             let (kernel, folder) = (short(commit), format!("{shown}/{number}"));
-            found.push(Found { suite: LKP, kernel, origin, number, folder, foreign });
+            found.push(ForeignRun { suite: LKP, kernel, origin, number, folder, foreign });
         }
     }
     if found.is_empty() && imported.left_out.is_empty() {
@@ -283,7 +283,12 @@ fn lkp(folder: &Path, imported: &mut Imported) -> Result<Vec<Found>, ImportError
 }
 
 /// Reads the runs of one commit: each folder's own stats, and columns of the matrix for those without a folder.
-fn lkp_runs(commit: &Path, place: &LkpPlace, runs: &[u64], left: &mut dyn FnMut(&str, String)) -> Vec<(u64, Foreign)> {
+fn lkp_runs(
+    commit: &Path,
+    place: &LkpResultPath,
+    runs: &[u64],
+    left: &mut dyn FnMut(&str, String),
+) -> Vec<(u64, Foreign)> {
     let mut found: BTreeMap<u64, Foreign> = BTreeMap::new();
     for number in runs {
         let folder = commit.join(number.to_string());

@@ -68,7 +68,7 @@ pub enum Step {
 }
 
 /// An image that lies somewhere and is to become a build.
-pub(crate) struct Found<'a> {
+pub(crate) struct LocatedImage<'a> {
     pub(crate) name: &'a KernelName,
     pub(crate) file: &'a Path,
     pub(crate) origin: Origin,
@@ -114,7 +114,7 @@ impl BuildCache {
             KernelName::Imported(_) => return Err(KernelError::Imported(name.to_string())),
             KernelName::Path(file) => {
                 let origin = Origin::Described(file.display().to_string());
-                let found = Found { name, file, origin, version: None, ours: false };
+                let found = LocatedImage { name, file, origin, version: None, ours: false };
                 self.keep(found, notify)
             }
             KernelName::Git(_) | KernelName::Patch { .. } | KernelName::Tree(_) | KernelName::DebSrc(_) => {
@@ -178,8 +178,13 @@ impl BuildCache {
             fs::remove_file(deb).map_err(KernelError::at(deb))?;
         }
         let file = vmlinuz(&root).ok_or_else(|| KernelError::NoImage(offer.origin().to_string()))?;
-        let found =
-            Found { name, file: &file, origin: offer.origin(), version: Some(offer.upstream.clone()), ours: true };
+        let found = LocatedImage {
+            name,
+            file: &file,
+            origin: offer.origin(),
+            version: Some(offer.upstream.clone()),
+            ours: true,
+        };
         let build = self.keep(found, &|_| {})?;
         self.remember(&offer, &build.id)?;
         Ok(build)
@@ -215,7 +220,7 @@ impl BuildCache {
     }
 
     /// Makes a build of an image, or adds to the one that there is.
-    pub(crate) fn keep(&self, found: Found<'_>, notify: &dyn Fn(Step)) -> Result<Build, KernelError> {
+    pub(crate) fn keep(&self, found: LocatedImage<'_>, notify: &dyn Fn(Step)) -> Result<Build, KernelError> {
         let refuse = |fault| KernelError::Image { what: found.origin.to_string(), fault };
         let bytes = image::load(found.file).map_err(refuse)?;
         let image = Image::read(&bytes).map_err(refuse)?;

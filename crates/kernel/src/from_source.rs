@@ -10,11 +10,11 @@ use std::time::SystemTime;
 
 use model::{Build, BuildId, KernelName, Origin, SourceOrigin};
 
-use crate::cache::{Found, build};
+use crate::cache::{LocatedImage, build};
 use crate::folder::{self, Folder, sha256};
 use crate::source::{
-    BuildSeconds, Compiled, Headline, History, Objects, Repository, SourceError, SourceSettings, Workshop, compiler,
-    import,
+    BuildSeconds, CommitGraph, Compiled, Headline, Objects, Repository, SourceError, SourceSettings, Workshop,
+    compiler, import,
 };
 use crate::{BuildCache, KernelError, Step};
 
@@ -79,8 +79,10 @@ impl BuildCache {
                 Ok(Source { tree, origin, mark })
             }
             KernelName::DebSrc(version) => {
-                let places =
-                    crate::source::Places { repository: self.home.join("workshop/debian"), downloads: &self.downloads };
+                let places = crate::source::SourceFolders {
+                    repository: self.home.join("workshop/debian"),
+                    downloads: &self.downloads,
+                };
                 let imported = import(version, &places, notify)?;
                 let tag = format!("refs/tags/{}", imported.tag);
                 let source = committed(&imported.repository, &tag, Some("-deb".to_owned()))?;
@@ -121,7 +123,7 @@ impl BuildCache {
         if !made.not_kept.is_empty() {
             notify(Step::NotKept { what, options: made.not_kept });
         }
-        let found = Found { name, file: &made.vmlinux, origin, version: None, ours: false };
+        let found = LocatedImage { name, file: &made.vmlinux, origin, version: None, ours: false };
         let mut build = self.keep(found, &|_| {})?;
         let release = build.version.split(['-', ' ']).next().unwrap_or_default().to_owned();
         build.version = format!("{release}{}", source.mark);
@@ -240,7 +242,7 @@ impl Sources {
     ///
     /// # Errors
     /// When git fails.
-    pub fn changed_files(&self, history: &History) -> Result<BTreeMap<String, Vec<String>>, KernelError> {
+    pub fn changed_files(&self, history: &CommitGraph) -> Result<BTreeMap<String, Vec<String>>, KernelError> {
         self.repository.changed_files(history)
     }
 

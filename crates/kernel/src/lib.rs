@@ -33,7 +33,8 @@ pub use from_source::Sources;
 pub use image::ImageFault;
 pub use modules::{Module, is_built_in, modules};
 pub use source::{
-    BuildSeconds, Commit, Compiled, Configuration, Headline, History, Place, Repository, SourceError, SourceSettings,
+    BuildSeconds, Commit, CommitGraph, Compiled, Configuration, Headline, LinePoint, Repository, SourceError,
+    SourceSettings,
 };
 pub use source::{remote_tags, tree_with_tag};
 pub use sources::{Inlines, source_places};

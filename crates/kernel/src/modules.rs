@@ -50,18 +50,18 @@ pub fn modules(build: &Build, names: &[&str]) -> Result<Vec<Module>, KernelError
     if let Some(folder) = &build.modules {
         list(&folder.join("kernel"), &mut files)?;
     }
-    let mut found = Found { files, seen: BTreeSet::new(), modules: Vec::new() };
+    let mut found = ModuleOrder { files, seen: BTreeSet::new(), modules: Vec::new() };
     names.iter().try_for_each(|name| found.add(name))?;
     Ok(found.modules)
 }
 
-struct Found {
+struct ModuleOrder {
     files: BTreeMap<String, PathBuf>,
     seen: BTreeSet<String>,
     modules: Vec<Module>,
 }
 
-impl Found {
+impl ModuleOrder {
     fn add(&mut self, name: &str) -> Result<(), KernelError> {
         let name = name.replace('-', "_");
         // What was seen is not looked at again, so that modules which need one another come to an end.

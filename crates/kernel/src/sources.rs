@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use addr2line::Loader;
-use model::SourcePlace;
+use model::SourceLocation;
 
 /// Returns where the code at each address is, with file names from the top of the source tree. What is not known is
 /// nothing: all of it, where the file cannot be read or has no debug information.
 #[must_use]
-pub fn source_places(vmlinux: &Path, addresses: &[u64]) -> Vec<Option<SourcePlace>> {
+pub fn source_places(vmlinux: &Path, addresses: &[u64]) -> Vec<Option<SourceLocation>> {
     let Ok(loader) = Loader::new(vmlinux) else { return vec![None; addresses.len()] };
     let place = |address: &u64| {
         // The function itself, not what was inlined at its beginning.
@@ -18,9 +18,9 @@ pub fn source_places(vmlinux: &Path, addresses: &[u64]) -> Vec<Option<SourcePlac
             location = frame.location;
         }
         let location = location?;
-        Some(SourcePlace { file: straight(location.file?), line: location.line.unwrap_or(0) })
+        Some(SourceLocation { file: straight(location.file?), line: location.line.unwrap_or(0) })
     };
-    let mut places: Vec<Option<SourcePlace>> = addresses.iter().map(place).collect();
+    let mut places: Vec<Option<SourceLocation>> = addresses.iter().map(place).collect();
     let files: Vec<&str> = places.iter().flatten().map(|place| place.file.as_str()).collect();
     let top = common_folder(&files).len();
     for place in places.iter_mut().flatten() {

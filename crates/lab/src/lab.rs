@@ -9,7 +9,7 @@ use kernel::{BuildCache, SourceSettings, Sources, Step};
 use machine::{Backend, Boot, Limits, MachineError, Observe, Programs, Settings, SnapshotUse};
 use model::{
     Build, CallTree, Capabilities, CostModel, KernelName, Machine, Modelled, MonitorCopy, Observation, Profile, Run,
-    RunId, SourcePlace, Workload,
+    RunId, SourceLocation, Workload,
 };
 use store::{Artefact, HomeLock, Location, Store};
 use wire::{Frame, Task};
@@ -373,7 +373,7 @@ impl Lab {
     /// Returns where a build's source defines functions, by symbol; empty without debug information, and without
     /// functions that share their name.
     #[must_use]
-    pub fn source_places(&self, build: &Build, functions: &BTreeSet<&str>) -> BTreeMap<String, SourcePlace> {
+    pub fn source_places(&self, build: &Build, functions: &BTreeSet<&str>) -> BTreeMap<String, SourceLocation> {
         let Some(named) = self.symbols.kept(build) else { return BTreeMap::new() };
         let image = &build.boot_file().path;
         let anchors: Vec<u64> = ANCHORS.iter().filter_map(|name| named.symbols.address(name)).collect();

@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use std::process::Command;
 
-use kernel::{Compiled, History, Repository};
+use kernel::{CommitGraph, Compiled, Repository};
 use lab::{
     Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Confirm, Findings, LabError, Noise, Probe, Prober,
     Refused, Reuse, Reverted, Stands, Touches, bisect, values_of,
@@ -73,7 +73,7 @@ impl Tree {
         (0..count).for_each(|n| drop(self.commit(&format!("costs/{name}{n}"), "0")));
     }
 
-    fn history(&self) -> History {
+    fn history(&self) -> CommitGraph {
         self.repository().history("good", "HEAD").unwrap()
     }
 
@@ -181,7 +181,7 @@ impl Prober for FakeProber<'_> {
         Ok(tree.map(|tree| self.tree.git(&["commit-tree", &tree, "-p", tip, "-m", "taken back"])))
     }
 
-    fn touches(&mut self, history: &History) -> Result<Touches, LabError> {
+    fn touches(&mut self, history: &CommitGraph) -> Result<Touches, LabError> {
         if self.compiled.count() == 0 {
             return Ok(Touches::everything(history.count()));
         }

@@ -67,7 +67,7 @@ pub use settings::{
     Channel, ChannelKind, LabSettings, Login, MailServer, MailTaker, Points, Secrecy, Secret, StandingPlan, TreeOrigin,
     WatchedTree, WorkSettings,
 };
-pub use source::SourcePlace;
+pub use source::SourceLocation;
 pub use subsystem::subsystem_of;
 pub use suites::{IO, MM, NET, RECLAIM, RMAP, SCHED, SEEDS, SMOKE, SUITES, floor_percent, spread_percent};
 pub use tool::{Column, Find, Pick, Reader, Server, Source, Table, Tool, ToolMetric, ToolWorkload};

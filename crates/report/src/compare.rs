@@ -14,8 +14,8 @@ use crate::failures::Failures;
 use crate::index::Index;
 use crate::label::labels;
 use crate::metrics::check_metrics;
+use crate::noisy;
 use crate::question::{Question, Side};
-use crate::scattered;
 
 /// Compares a base kernel with others.
 ///
@@ -45,10 +45,10 @@ pub fn compare(base: &Side<'_>, others: &[Side<'_>], question: &Question) -> Res
     let mut rows: Vec<Row> = workloads.iter().map(|w| answer.row(w)).collect();
     join_valueless(&mut rows);
     if sides.iter().any(|side| !side.machine.capabilities().deterministic) {
-        scattered::rate(&mut rows, &question.scatters);
+        noisy::rate(&mut rows, &question.scatters);
     }
     let mut others: Vec<Against> = (1..sides.len()).map(|k| answer.against(k, &rows)).collect();
-    scattered::means(&mut others, &rows);
+    noisy::means(&mut others, &rows);
     warnings.extend(answer.left_out(&rows));
     warnings.extend(answer.not_repeated(&workloads));
     warnings.extend(answer.clock_disagrees(&rows));

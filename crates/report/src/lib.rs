@@ -23,12 +23,12 @@ mod metrics;
 mod missing;
 pub mod modelled;
 pub mod monitors;
+mod noisy;
 mod pairing;
 pub mod plain;
 mod question;
 pub mod render;
 pub mod rmap;
-mod scattered;
 mod value;
 mod verdict;
 
@@ -41,10 +41,10 @@ pub use difference::difference_percent;
 pub use document::Document;
 pub use environment::{Difference, Differing};
 pub use error::CompareError;
+pub use noisy::{Q_MAX, scores, test_of};
 pub use pairing::{Given, Replicate, Rule, Seeds, SideComparison, compare_sides};
 pub use question::{Machines, Question, Side};
-pub use scattered::{Q_MAX, scores, test_of};
 /// How far runs of one kernel lay apart, over several kernels.
 pub use stats::History as Scatter;
 pub use value::{NOT_COUNTED, NoValue, RunValue, Scale, run_value, samples, value_unit};
-pub use verdict::{SEEDS_BELOW_FLOOR, scattered_verdict, verdict};
+pub use verdict::{SEEDS_BELOW_FLOOR, noisy_verdict, verdict};

@@ -11,7 +11,7 @@ use crate::plain::plain;
 use crate::question::Side;
 
 /// A result that says what its metric was declared to be: what, the run, and the side that it is on.
-type Said<'a> = (&'a Declared, &'a Run, usize);
+type Declaration<'a> = (&'a Declared, &'a Run, usize);
 
 /// Refuses rows of which two results, or a result and the row, are of different units or good in different ways.
 pub(crate) fn check_metrics(
@@ -20,7 +20,7 @@ pub(crate) fn check_metrics(
     workloads: &[Arc<Workload>],
 ) -> Result<(), CompareError> {
     let rows: HashMap<&str, &Workload> = workloads.iter().map(|workload| (&*workload.name, &**workload)).collect();
-    let mut first: HashMap<&str, Said<'_>> = HashMap::new();
+    let mut first: HashMap<&str, Declaration<'_>> = HashMap::new();
     for (place, side) in sides.iter().enumerate() {
         for run in &side.runs {
             for result in &run.results {
@@ -40,16 +40,16 @@ fn check(
     workload: &Workload,
     machine: Capabilities,
     labels: &[Label],
-    first: Said<'_>,
-    said: Said<'_>,
+    first: Declaration<'_>,
+    said: Declaration<'_>,
 ) -> Result<(), CompareError> {
-    let told = |(then, run, place): Said<'_>| {
+    let words = |(then, run, place): Declaration<'_>| {
         format!("{} of {} has it in {}", run.id.short(), labels[place].title, plain(&then.to_string()))
     };
     let changed =
         |one: String, other: String| CompareError::MetricChanged { workload: plain(&workload.name), one, other };
     if !first.0.agrees(said.0) {
-        return Err(changed(told(first), told(said)));
+        return Err(changed(words(first), words(said)));
     }
     let declared = Declared::of(&workload.metric, machine.clock);
     // Of what other suites measured, users may say which way is good.
@@ -57,7 +57,7 @@ fn check(
     if here.agrees(said.0) {
         return Ok(());
     }
-    Err(changed(told(said), format!("this Marvin declares it in {}", plain(&here.to_string()))))
+    Err(changed(words(said), format!("this Marvin declares it in {}", plain(&here.to_string()))))
 }
 
 #[cfg(test)]
@@ -68,7 +68,7 @@ mod tests {
     use crate::fixtures::{Ending, Subject, build, machine, question};
 
     /// Two kernels of which each says what it measured.
-    fn told(kind: &str, [old, new]: [Option<Declared>; 2]) -> Result<(), String> {
+    fn check_units(kind: &str, [old, new]: [Option<Declared>; 2]) -> Result<(), String> {
         let side = |name: &str, version: &str, declared: Option<Declared>| {
             let mut subject =
                 Subject::new(build(name, version), &[1, 2], &[("getppid", Ending::Samples(vec![9.0, 8.0, 8.0]))]);
@@ -91,19 +91,22 @@ mod tests {
     fn metric_with_changed_unit_or_direction_is_refused() {
         let (lower, higher) = (Some(Direction::LowerIsBetter), Some(Direction::HigherIsBetter));
         let cost = || declared("instructions/op", lower);
-        insta::assert_snapshot!("unit", told("exact", [cost(), declared("us\u{1b}[2J", lower)]).unwrap_err());
-        insta::assert_snapshot!("direction", told("exact", [None, declared("instructions/op", higher)]).unwrap_err());
-        assert!(told("exact", [cost(), declared("instructions/op", higher)]).is_err());
-        assert_eq!(told("exact", [cost(), None]), Ok(()), "what was not said speaks against nothing");
-        assert_eq!(told("exact", [cost(), cost()]), Ok(()));
+        insta::assert_snapshot!("unit", check_units("exact", [cost(), declared("us\u{1b}[2J", lower)]).unwrap_err());
+        insta::assert_snapshot!(
+            "direction",
+            check_units("exact", [None, declared("instructions/op", higher)]).unwrap_err()
+        );
+        assert!(check_units("exact", [cost(), declared("instructions/op", higher)]).is_err());
+        assert_eq!(check_units("exact", [cost(), None]), Ok(()), "what was not said speaks against nothing");
+        assert_eq!(check_units("exact", [cost(), cost()]), Ok(()));
     }
 
     #[test]
     fn direction_of_imported_metric_is_asked_for() {
         let seconds = |direction| declared("seconds/op", direction);
         let (lower, higher) = (Some(Direction::LowerIsBetter), Some(Direction::HigherIsBetter));
-        assert_eq!(told("imported", [seconds(higher), seconds(None)]), Ok(()));
-        assert!(told("imported", [seconds(higher), seconds(lower)]).is_err());
-        assert!(told("imported", [seconds(None), declared("ms", None)]).is_err());
+        assert_eq!(check_units("imported", [seconds(higher), seconds(None)]), Ok(()));
+        assert!(check_units("imported", [seconds(higher), seconds(lower)]).is_err());
+        assert!(check_units("imported", [seconds(None), declared("ms", None)]).is_err());
     }
 }

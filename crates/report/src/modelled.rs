@@ -154,7 +154,7 @@ fn functions(model: &CostModel, sides: [&[Modelled]; 2], seeds: usize) -> Vec<Mo
     for (side, modelled) in sides.into_iter().enumerate() {
         for (number, seed) in modelled.iter().enumerate() {
             for line in own(seed) {
-                let entry = cycles.entry(names::key(plain.told(&line.symbol))).or_default();
+                let entry = cycles.entry(names::key(plain.displayed_name(&line.symbol))).or_default();
                 entry[side].resize(number + 1, 0.0);
                 entry[side][number] += model.cycles(line.instructions, &line.events) / seed.operations as f64;
             }

@@ -9,7 +9,7 @@ use crate::comparison::SeedDifference;
 use crate::difference::{difference_percent, percent_of_ratio, ratio};
 use crate::missing::Missing;
 use crate::value::{NOT_COUNTED, Scale};
-use crate::verdict::{scattered_verdict, verdict};
+use crate::verdict::{noisy_verdict, verdict};
 
 /// Level of the interval that is shown where runs scatter.
 pub(crate) const LEVEL: f64 = 0.95;
@@ -132,7 +132,7 @@ impl SideComparison {
     pub fn rated(rating: &Rating, direction: Direction, margin_percent: f64, q: f64) -> Self {
         let percent = |ratio| percent_of_ratio(direction, ratio);
         Self {
-            verdict: scattered_verdict(rating, margin_percent, q),
+            verdict: noisy_verdict(rating, margin_percent, q),
             differences: Vec::new(),
             difference_percent: Some(percent(rating.ratio())),
             spread_percent: rating

@@ -46,7 +46,7 @@ pub fn verdict(differences_percent: &[f64], margin_percent: f64, floor_percent: 
 /// Returns the verdict on a rating of runs that scatter, with the share of false finds `q` at which it is found among the
 /// rows that it stands with.
 #[must_use]
-pub fn scattered_verdict(rating: &stats::Rating, margin_percent: f64, q: f64) -> Verdict {
+pub fn noisy_verdict(rating: &stats::Rating, margin_percent: f64, q: f64) -> Verdict {
     let unclear = |why| Verdict::Unclear(why);
     match rating.verdict(margin_percent / 100.0, q) {
         Some(stats::Verdict::Better) => Verdict::Better,

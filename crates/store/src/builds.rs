@@ -8,11 +8,11 @@ use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 
 use crate::columns::{Id, PathColumn, UnknownCode, text_or_blob};
 use crate::database::{Failure, Row};
-use crate::lookup::{Place, unknown};
+use crate::lookup::{IdTable, unknown};
 use crate::{Store, StoreError};
 
-const PLACE: Place =
-    Place { noun: "build", select: "SELECT id FROM builds WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3" };
+const PLACE: IdTable =
+    IdTable { noun: "build", select: "SELECT id FROM builds WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3" };
 
 const SAVE: &str = "\
     INSERT INTO builds VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)

@@ -94,18 +94,18 @@ impl Home {
     }
 
     /// Says what an error of a database means that was met while saving `what`.
-    pub(crate) fn told_of(&self, error: Failure, what: impl FnOnce() -> String) -> StoreError {
+    pub(crate) fn to_error_of(&self, error: Failure, what: impl FnOnce() -> String) -> StoreError {
         let is_dangling = match &error {
             Failure::Sqlite(error) => {
                 error.sqlite_error().is_some_and(|f| f.extended_code == rusqlite::ffi::SQLITE_CONSTRAINT_FOREIGNKEY)
             }
             Failure::Server(error) => error.code() == Some(&SqlState::FOREIGN_KEY_VIOLATION),
         };
-        if is_dangling { StoreError::Dangling { what: what() } } else { self.told(error) }
+        if is_dangling { StoreError::Dangling { what: what() } } else { self.to_error(error) }
     }
 
     /// Says what an error of a database means.
-    pub(crate) fn told(&self, error: Failure) -> StoreError {
+    pub(crate) fn to_error(&self, error: Failure) -> StoreError {
         match error {
             Failure::Sqlite(error) => self.sql(error),
             Failure::Server(error) => self.server(error),
@@ -218,14 +218,14 @@ mod tests {
     #[test]
     fn errors_of_the_system_say_what_to_do() {
         let home = Home::at(Path::new("/h"));
-        let told = |kind: ErrorKind| {
+        let to_error = |kind: ErrorKind| {
             let error = home.io(Path::new("/h/artefacts"), Error::from(kind));
             format!("{:?}: {error}", error.guilt())
         };
-        insta::assert_snapshot!(told(ErrorKind::StorageFull), @"Infra: no space left in /h: make room and repeat the command; stored results are intact");
-        insta::assert_snapshot!(told(ErrorKind::PermissionDenied), @"User: cannot use /h/artefacts: permission denied; name a writable directory with --home");
-        insta::assert_snapshot!(told(ErrorKind::ReadOnlyFilesystem), @"User: cannot use /h/artefacts: the file system is read-only; name a writable directory with --home");
-        insta::assert_snapshot!(told(ErrorKind::Interrupted), @"Infra: /h/artefacts: operation interrupted");
+        insta::assert_snapshot!(to_error(ErrorKind::StorageFull), @"Infra: no space left in /h: make room and repeat the command; stored results are intact");
+        insta::assert_snapshot!(to_error(ErrorKind::PermissionDenied), @"User: cannot use /h/artefacts: permission denied; name a writable directory with --home");
+        insta::assert_snapshot!(to_error(ErrorKind::ReadOnlyFilesystem), @"User: cannot use /h/artefacts: the file system is read-only; name a writable directory with --home");
+        insta::assert_snapshot!(to_error(ErrorKind::Interrupted), @"Infra: /h/artefacts: operation interrupted");
     }
 
     #[test]

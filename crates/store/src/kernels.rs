@@ -32,7 +32,7 @@ impl Store {
             )?;
             transaction.commit()
         };
-        save().map_err(|error| self.home.told_of(error, || format!("the kernel name `{name}`")))
+        save().map_err(|error| self.home.to_error_of(error, || format!("the kernel name `{name}`")))
     }
 
     /// Lists names and what they stood for, by name, the newest first.

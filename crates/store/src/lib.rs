@@ -42,6 +42,6 @@ pub use location::{Address, Location};
 pub use lock::{HomeLock, WorkerLock, has_worker};
 pub use notices::{Delivery, Notice};
 pub use queue::{Listed, QueueError, Queued};
-pub use retention::{MENTIONED, Retention, Waste};
+pub use retention::{Garbage, PINNED, Retention};
 pub use runs::RunSummary;
 pub use store::Store;

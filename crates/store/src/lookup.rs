@@ -11,7 +11,7 @@ use crate::{Store, StoreError};
 const SHOWN: usize = 8;
 
 /// Where to look, and how the error calls it.
-pub(crate) struct Place {
+pub(crate) struct IdTable {
     pub(crate) noun: &'static str,
     /// Selects at most `?3` ids from `?1` up to before `?2`, in order.
     pub(crate) select: &'static str,
@@ -39,7 +39,7 @@ named!(model::BuildId, model::RunId);
 
 impl Store {
     /// Returns the one id that begins as `prefix`; an id that equals it wins over those that only begin so.
-    pub(crate) fn find<T: Named>(&self, place: &Place, prefix: &T) -> Result<T, StoreError>
+    pub(crate) fn find<T: Named>(&self, place: &IdTable, prefix: &T) -> Result<T, StoreError>
     where
         Id<T>: FromSql,
     {
@@ -60,7 +60,7 @@ impl Store {
 }
 
 /// Says that there is no such thing.
-pub(crate) fn unknown(place: &Place, id: &impl Display) -> StoreError {
+pub(crate) fn unknown(place: &IdTable, id: &impl Display) -> StoreError {
     StoreError::Unknown { noun: place.noun, text: id.to_string() }
 }
 

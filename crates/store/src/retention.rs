@@ -1,7 +1,7 @@
 //! What need not be kept, and letting go of it: runs that newer ones replace, artefacts of old runs. Never what anybody refers
 //! to, and never half of anything.
 //!
-//! Referred to is a run that has the artefact [`MENTIONED`], which whoever shows a run to people leaves with it, and every run
+//! Referred to is a run that has the artefact [`PINNED`], which whoever shows a run to people leaves with it, and every run
 //! of a kernel that a decision is about.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,18 +16,18 @@ use crate::database::{Database, Row};
 use crate::{Artefact, Store, StoreError};
 
 /// The artefact that says who refers to a run: it and its run are kept for ever.
-pub const MENTIONED: &str = "mentioned";
+pub const PINNED: &str = "mentioned";
 
 /// What is to go.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Waste {
+pub struct Garbage {
     /// Runs that newer ones replace, the oldest first.
     pub runs: Vec<RunId>,
     /// Runs whose artefacts are to go, the oldest first; the runs themselves stay.
     pub artefacts_of: Vec<RunId>,
     /// Bytes of all these artefacts as they are kept.
     pub bytes: u64,
-    /// Runs that would be waste if nobody referred to them.
+    /// Runs that would be garbage if nobody referred to them.
     pub referred: usize,
 }
 
@@ -42,7 +42,7 @@ pub struct Retention {
     pub artefacts_bytes_max: Option<u64>,
 }
 
-/// What has to be known of a run to say whether it is waste.
+/// What has to be known of a run to say whether it is garbage.
 struct Known {
     id: RunId,
     build: BuildId,
@@ -56,14 +56,14 @@ struct Known {
 }
 
 impl Store {
-    /// Leaves a note with runs that somebody refers to them: they are never waste. A note that is there stays.
+    /// Leaves a note with runs that somebody refers to them: they are never garbage. A note that is there stays.
     ///
     /// # Errors
     /// When there is no such run, or the store cannot be written.
-    pub fn mention(&self, runs: &[&RunId], by: &str) -> Result<(), StoreError> {
+    pub fn pin(&self, runs: &[&RunId], by: &str) -> Result<(), StoreError> {
         for run in runs {
-            if !self.artefact_names(run)?.iter().any(|name| name == MENTIONED) {
-                self.add_artefact(run, Artefact { name: MENTIONED, bytes: by.as_bytes() })?;
+            if !self.artefact_names(run)?.iter().any(|name| name == PINNED) {
+                self.add_artefact(run, Artefact { name: PINNED, bytes: by.as_bytes() })?;
             }
         }
         Ok(())
@@ -76,9 +76,9 @@ impl Store {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn waste(&self, retention: &Retention) -> Result<Waste, StoreError> {
+    pub fn find_garbage(&self, retention: &Retention) -> Result<Garbage, StoreError> {
         let known = self.known()?;
-        let mut waste = Waste::default();
+        let mut garbage = Garbage::default();
         for (place, run) in known.iter().enumerate().filter(|(_, run)| run.started_unix < retention.runs_before_unix) {
             let replaces = |later: &Known| {
                 (&later.build, &later.machine, &later.suite, later.seed)
@@ -92,27 +92,27 @@ impl Store {
                 continue;
             }
             if run.is_referred {
-                waste.referred += 1;
+                garbage.referred += 1;
             } else {
-                waste.runs.push(run.id.clone());
+                garbage.runs.push(run.id.clone());
             }
         }
-        let gone: BTreeSet<RunId> = waste.runs.iter().cloned().collect();
+        let gone: BTreeSet<RunId> = garbage.runs.iter().cloned().collect();
         let sizes = self.sizes()?;
-        waste.bytes = gone.iter().filter_map(|run| sizes.get(run)).sum();
-        self.old_artefacts(&mut waste, retention, &known, &sizes, &gone);
-        Ok(waste)
+        garbage.bytes = gone.iter().filter_map(|run| sizes.get(run)).sum();
+        self.old_artefacts(&mut garbage, retention, &known, &sizes, &gone);
+        Ok(garbage)
     }
 
     fn old_artefacts(
         &self,
-        waste: &mut Waste,
+        garbage: &mut Garbage,
         retention: &Retention,
         known: &[Known],
         sizes: &BTreeMap<RunId, u64>,
         gone: &BTreeSet<RunId>,
     ) {
-        let mut left: u64 = sizes.values().sum::<u64>().saturating_sub(waste.bytes);
+        let mut left: u64 = sizes.values().sum::<u64>().saturating_sub(garbage.bytes);
         for run in known.iter().filter(|run| !gone.contains(&run.id)) {
             let size = sizes.get(&run.id).copied().unwrap_or(0);
             let is_old = retention.artefacts_before_unix.is_some_and(|before| run.started_unix < before);
@@ -121,25 +121,25 @@ impl Store {
                 continue;
             }
             if run.is_referred {
-                waste.referred += 1;
+                garbage.referred += 1;
                 continue;
             }
-            waste.artefacts_of.push(run.id.clone());
-            waste.bytes += size;
+            garbage.artefacts_of.push(run.id.clone());
+            garbage.bytes += size;
             left -= size;
         }
     }
 
-    /// Lets go of waste, run by run: whoever is killed meanwhile leaves each run whole or gone. What somebody refers to by now
+    /// Lets go of garbage, run by run: whoever is killed meanwhile leaves each run whole or gone. What somebody refers to by now
     /// stays.
     ///
     /// # Errors
     /// When the store cannot be written. What is gone by then stays gone, and nothing else is.
-    pub fn remove(&self, waste: &Waste) -> Result<(), StoreError> {
-        for run in &waste.runs {
+    pub fn remove(&self, garbage: &Garbage) -> Result<(), StoreError> {
+        for run in &garbage.runs {
             self.remove_run(run)?;
         }
-        for run in &waste.artefacts_of {
+        for run in &garbage.artefacts_of {
             self.remove_artefacts(run)?;
         }
         Ok(())
@@ -147,7 +147,7 @@ impl Store {
 
     fn remove_run(&self, run: &RunId) -> Result<(), StoreError> {
         let transaction = self.with(Database::write)?;
-        if self.is_mentioned(run)? {
+        if self.is_pinned(run)? {
             return Ok(());
         }
         // As while saving: with this mark, files of a run that is not there are swept by the next to open.
@@ -169,7 +169,7 @@ impl Store {
 
     fn remove_artefacts(&self, run: &RunId) -> Result<(), StoreError> {
         let transaction = self.with(Database::write)?;
-        if self.is_mentioned(run)? {
+        if self.is_pinned(run)? {
             return Ok(());
         }
         let delete = "DELETE FROM artefacts WHERE run = (SELECT number FROM runs WHERE id = ?1)";
@@ -183,9 +183,9 @@ impl Store {
         }
     }
 
-    fn is_mentioned(&self, run: &RunId) -> Result<bool, StoreError> {
+    fn is_pinned(&self, run: &RunId) -> Result<bool, StoreError> {
         let select = "SELECT 1 FROM artefacts WHERE run = (SELECT number FROM runs WHERE id = ?1) AND name = ?2";
-        Ok(self.with(|database| database.row(select, &[&run.hex(), &MENTIONED], |_| Ok(())))?.is_some())
+        Ok(self.with(|database| database.row(select, &[&run.hex(), &PINNED], |_| Ok(())))?.is_some())
     }
 
     /// Gives room that nothing is in any more back to the system, and clears away files that no run knows.
@@ -201,7 +201,7 @@ impl Store {
             Database::Server(server) => {
                 // Readers wait meanwhile: without FULL the room would stay taken.
                 for table in ["artefacts", "results", "environments", "runs"] {
-                    server.batch(&format!("VACUUM FULL {table}")).map_err(|error| self.home.told(error))?;
+                    server.batch(&format!("VACUUM FULL {table}")).map_err(|error| self.home.to_error(error))?;
                 }
             }
         }
@@ -284,7 +284,7 @@ impl Store {
             for (run, what, declared) in database.rows(results, &[], read)? {
                 done.entry(run).or_default().insert(what, declared);
             }
-            database.rows(heads, &[&MENTIONED], |row| {
+            database.rows(heads, &[&PINNED], |row| {
                 let version: String = row.get(7)?;
                 Ok(Known {
                     id: row.get::<Id<RunId>>(1)?.0,
@@ -322,7 +322,7 @@ mod tests {
 
     use model::{Decision, Declared, Run, RunId, Triage};
 
-    use super::{Retention, Waste};
+    use super::{Garbage, Retention};
     use crate::testing::{New, again, build, contract, decision, parents, run, saved, store};
     use crate::{Artefact, Store};
 
@@ -366,11 +366,11 @@ mod tests {
         unlike.results[0].declared =
             unlike.results[0].declared.take().map(|then| Declared { unit: "us".into(), ..then });
         saved(&store, &unlike);
-        assert_eq!(store.waste(&ALL).unwrap(), Waste::default());
+        assert_eq!(store.find_garbage(&ALL).unwrap(), Garbage::default());
         saved(&store, &at("05", 1, 300));
-        assert_eq!(ids(&store.waste(&ALL).unwrap().runs), ["01", "03"]);
+        assert_eq!(ids(&store.find_garbage(&ALL).unwrap().runs), ["01", "03"]);
         let young = Retention { runs_before_unix: 150, ..ALL };
-        assert_eq!(ids(&store.waste(&young).unwrap().runs), ["01"]);
+        assert_eq!(ids(&store.find_garbage(&young).unwrap().runs), ["01"]);
     }
 
     fn referenced_runs_are_never_deleted(new: New<'_>) {
@@ -378,25 +378,25 @@ mod tests {
         for (n, hex) in ["01", "02", "03"].into_iter().enumerate() {
             save(&store, &at(hex, 1, n as i64));
         }
-        let before = store.waste(&ALL).unwrap();
+        let before = store.find_garbage(&ALL).unwrap();
         assert_eq!(ids(&before.runs), ["01", "02"]);
-        store.mention(&[&at("01", 1, 0).id], "marvin report run_01 run_03").unwrap();
-        store.mention(&[&at("01", 1, 0).id], "somebody else").unwrap();
-        let waste = store.waste(&ALL).unwrap();
-        assert_eq!((ids(&waste.runs), waste.referred), (vec!["02"], 1));
-        // Also where it was mentioned after it was found to be waste.
+        store.pin(&[&at("01", 1, 0).id], "marvin report run_01 run_03").unwrap();
+        store.pin(&[&at("01", 1, 0).id], "somebody else").unwrap();
+        let garbage = store.find_garbage(&ALL).unwrap();
+        assert_eq!((ids(&garbage.runs), garbage.referred), (vec!["02"], 1));
+        // Also where it was mentioned after it was found to be garbage.
         store.remove(&before).unwrap();
         assert_eq!(store.run(&at("01", 1, 0).id).unwrap(), at("01", 1, 0));
         assert_eq!(store.artefact(&at("01", 1, 0).id, "console").unwrap().len(), 20_000);
-        let by = store.artefact(&at("01", 1, 0).id, super::MENTIONED).unwrap();
+        let by = store.artefact(&at("01", 1, 0).id, super::PINNED).unwrap();
         assert_eq!(by, b"marvin report run_01 run_03");
         assert!(store.run(&at("02", 1, 1).id).is_err());
         assert_eq!(store.runs(10).unwrap().len(), 2);
         let (version, nobody) = (build("aa").version, "9.9".to_owned());
         save(&store, &at("04", 1, 3));
-        assert_eq!(ids(&store.waste(&ALL).unwrap().runs), ["03"]);
+        assert_eq!(ids(&store.find_garbage(&ALL).unwrap().runs), ["03"]);
         store.decide(&Decision { after: nobody, at: version, ..decision("x", Triage::Real) }).unwrap();
-        assert!(store.waste(&ALL).unwrap().runs.is_empty());
+        assert!(store.find_garbage(&ALL).unwrap().runs.is_empty());
     }
 
     fn artefacts_go_by_age_and_by_size(new: New<'_>) {
@@ -405,17 +405,17 @@ mod tests {
             save(&store, &at(&format!("{n:02x}"), n, n as i64 * 100));
         }
         let old = Retention { artefacts_before_unix: Some(250), ..ALL };
-        let waste = store.waste(&old).unwrap();
-        assert_eq!(ids(&waste.artefacts_of), ["01", "02"]);
-        let each = waste.bytes / 2;
+        let garbage = store.find_garbage(&old).unwrap();
+        assert_eq!(ids(&garbage.artefacts_of), ["01", "02"]);
+        let each = garbage.bytes / 2;
         assert!(each > 0);
         let large = Retention { artefacts_bytes_max: Some(each), ..ALL };
-        assert_eq!(ids(&store.waste(&large).unwrap().artefacts_of), ["01", "02", "03"]);
-        store.remove(&waste).unwrap();
+        assert_eq!(ids(&store.find_garbage(&large).unwrap().artefacts_of), ["01", "02", "03"]);
+        store.remove(&garbage).unwrap();
         assert_eq!(store.run(&at("01", 1, 100).id).unwrap(), at("01", 1, 100));
         assert!(store.artefact_names(&at("01", 1, 100).id).unwrap().is_empty());
         assert_eq!(store.artefact(&at("03", 3, 300).id, "console").unwrap().len(), 20_000);
-        assert!(store.waste(&old).unwrap().artefacts_of.is_empty());
+        assert!(store.find_garbage(&old).unwrap().artefacts_of.is_empty());
     }
 
     fn deleted_artifacts_free_space(new: New<'_>) {
@@ -426,9 +426,9 @@ mod tests {
         let before = store.size().unwrap();
         let follower = again(&store);
         let last = follower.runs_after(0, 100).unwrap().last().unwrap().0;
-        let waste = store.waste(&ALL).unwrap();
-        assert_eq!(waste.runs.len(), 39);
-        store.remove(&waste).unwrap();
+        let garbage = store.find_garbage(&ALL).unwrap();
+        assert_eq!(garbage.runs.len(), 39);
+        store.remove(&garbage).unwrap();
         store.compact().unwrap();
         assert!(store.size().unwrap() <= before);
         assert_eq!(store.runs(100).unwrap().len(), 1);
@@ -447,7 +447,7 @@ mod tests {
         fs::create_dir_all(home.path().join("incoming/01")).unwrap();
         // Killed after the commit, before the files.
         fs::create_dir_all(home.path().join("incoming/02")).unwrap();
-        store.remove(&Waste { runs: vec![at("02", 1, 1).id], ..Waste::default() }).unwrap();
+        store.remove(&Garbage { runs: vec![at("02", 1, 1).id], ..Garbage::default() }).unwrap();
         fs::create_dir_all(home.path().join("incoming/02")).unwrap();
         fs::create_dir_all(home.path().join("artefacts/02")).unwrap();
         fs::write(home.path().join("artefacts/02/console.zst"), "x").unwrap();

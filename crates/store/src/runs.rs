@@ -11,13 +11,13 @@ use crate::checksum::{Mismatch, checksum};
 use crate::codes::{self, Code, OutcomeColumns};
 use crate::columns::{Id, PairTable, Unsigned, text, whole};
 use crate::database::{Database, Failure, Row};
-use crate::lookup::{Place, unknown};
+use crate::lookup::{IdTable, unknown};
 use crate::samples::{self, Samples};
 use crate::store::run_exists;
 use crate::{Artefact, Store, StoreError};
 
-pub(crate) const PLACE: Place =
-    Place { noun: "run", select: "SELECT id FROM runs WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3" };
+pub(crate) const PLACE: IdTable =
+    IdTable { noun: "run", select: "SELECT id FROM runs WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3" };
 
 const ENVIRONMENTS: PairTable = PairTable {
     table: "environments",
@@ -99,7 +99,7 @@ impl Store {
         if self.with(|database| run_exists(database, &run.id))? {
             return Err(StoreError::RunExists(run.id.clone()));
         }
-        insert(&self.database, run, packed).map_err(|error| self.home.told_of(error, || run.id.to_string()))?;
+        insert(&self.database, run, packed).map_err(|error| self.home.to_error_of(error, || run.id.to_string()))?;
         self.place(&run.id, packed)?;
         self.with(|_| transaction.commit())?;
         // It is saved; a mark that cannot be removed now is swept later.

@@ -133,7 +133,7 @@ pub(crate) fn upgrade_server(store: &Store) -> Result<(), StoreError> {
 }
 
 fn take_on_server(store: &Store, server: &Server, until: usize) -> Result<(), StoreError> {
-    let batch = |sql: &str| server.batch(sql).map_err(|error| store.home.told(error));
+    let batch = |sql: &str| server.batch(sql).map_err(|error| store.home.to_error(error));
     batch(SERVER_FIRST)?;
     // Asked only now: another process may have taken the steps while this one waited.
     let taken = steps_of_server(store)?.unwrap_or(0);

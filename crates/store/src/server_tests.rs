@@ -16,7 +16,7 @@ fn raw(location: &Location, sql: &str) {
 }
 
 /// Returns an error with its guilt and without what differs from run to run.
-fn told(error: &StoreError, cluster: &Cluster) -> String {
+fn describe(error: &StoreError, cluster: &Cluster) -> String {
     assert!(!error.to_string().contains(PASSWORD) && !format!("{error:?}").contains(PASSWORD), "{error:?}");
     format!("{:?}: {error}", error.guilt()).replace(&cluster.folder().display().to_string(), "FOLDER")
 }
@@ -29,7 +29,7 @@ fn server_that_refuses_login_is_reported() {
         let errors = [Store::open(&location).unwrap_err(), Store::open_read_only(&location).unwrap_err()];
         assert_eq!(errors[0].to_string(), errors[1].to_string());
         assert!(!errors[0].to_string().contains("of-a-test"));
-        told(&errors[0], cluster)
+        describe(&errors[0], cluster)
     };
     let address = cluster.address("public");
     insta::assert_snapshot!(refused(&address.replace(PASSWORD, "wrong-of-a-test")));
@@ -51,7 +51,7 @@ fn a_password_may_come_apart_from_the_address() {
 fn empty_server_reads_empty_and_stays_empty() {
     let Some(cluster) = cluster() else { return };
     let location = Location::server(&cluster.place().unwrap(), None).unwrap();
-    let errors = [0, 1].map(|_| told(&Store::open_read_only(&location).unwrap_err(), cluster));
+    let errors = [0, 1].map(|_| describe(&Store::open_read_only(&location).unwrap_err(), cluster));
     assert_eq!(errors[0], errors[1]);
     insta::assert_snapshot!(errors[0]);
 }
@@ -62,7 +62,7 @@ fn foreign_tables_are_left_unchanged() {
     let location = Location::server(&cluster.place().unwrap(), None).unwrap();
     raw(&location, "CREATE TABLE runs (somebody TEXT)");
     let error = Store::open(&location).unwrap_err();
-    insta::assert_snapshot!(told(&error, cluster));
+    insta::assert_snapshot!(describe(&error, cluster));
     raw(&location, "INSERT INTO runs VALUES ('still here')");
 }
 
@@ -159,7 +159,7 @@ fn server_outage_is_reported_and_saving_waits() {
     saved(&store, &run("aa", "01", 1));
     cluster.pause().unwrap();
     let error = store.runs(10).unwrap_err();
-    insta::assert_snapshot!(told(&error, &cluster));
+    insta::assert_snapshot!(describe(&error, &cluster));
     assert!(matches!(Store::open(store.location()).unwrap_err(), StoreError::Gone { .. }));
     std::thread::scope(|scope| {
         let saving = scope.spawn(|| {

@@ -89,7 +89,7 @@ impl Store {
 
     fn connect(address: &Address, access: Access) -> Result<Self, StoreError> {
         let home = Home::on_server(&address.to_string());
-        let connect = |access| Server::connect(&address.config, access).map_err(|error| home.told(error));
+        let connect = |access| Server::connect(&address.config, access).map_err(|error| home.to_error(error));
         let server = connect(access)?;
         let location = Location::Server(address.clone());
         let store = Self { database: Database::Server(Box::new(server)), home: home.clone(), location };
@@ -119,7 +119,7 @@ impl Store {
             return Ok(());
         };
         let home = Home::on_server(&address.to_string());
-        let server = Server::connect(&address.config, Access::Write).map_err(|error| home.told(error))?;
+        let server = Server::connect(&address.config, Access::Write).map_err(|error| home.to_error(error))?;
         let store = Self { database: Database::Server(Box::new(server)), home, location: location.clone() };
         schema::take_some_on_server(&store, steps)
     }
@@ -149,7 +149,7 @@ impl Store {
         };
         let home = Home::on_server(&address.to_string());
         let done = Server::connect(&address.config, Access::Write).and_then(|server| server.batch(sql));
-        done.map_err(|error| home.told(error))
+        done.map_err(|error| home.to_error(error))
     }
 
     /// Does a piece of work with the database, and says what its error means.
@@ -157,7 +157,7 @@ impl Store {
         &'a self,
         work: impl FnOnce(&'a Database) -> Result<T, Failure>,
     ) -> Result<T, StoreError> {
-        work(&self.database).map_err(|error| self.home.told(error))
+        work(&self.database).map_err(|error| self.home.to_error(error))
     }
 
     /// Does a piece of work with the database of a home, for what is one machine's only.
@@ -260,7 +260,7 @@ mod tests {
     use crate::testing::{build, run, saved, sqlite, store};
     use model::Guilt;
 
-    fn told(error: &StoreError, home: &Path) -> String {
+    fn describe(error: &StoreError, home: &Path) -> String {
         format!("{:?}: {error}", error.guilt()).replace(&home.display().to_string(), "HOME")
     }
 
@@ -280,7 +280,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let home = folder.path().join("home");
         let error = Store::open_read_only(&home).unwrap_err();
-        insta::assert_snapshot!(told(&error, &home), @"User: no results in HOME: measure a kernel first, or give --home the folder that has them");
+        insta::assert_snapshot!(describe(&error, &home), @"User: no results in HOME: measure a kernel first, or give --home the folder that has them");
         assert!(!home.exists());
     }
 
@@ -290,7 +290,7 @@ mod tests {
         let file = folder.path().join("file");
         fs::write(&file, "").unwrap();
         let below = file.join("home");
-        insta::assert_snapshot!(told(&Store::open(&below).unwrap_err(), &below), @"User: cannot use HOME: a file is in the way; name a writable directory with --home");
+        insta::assert_snapshot!(describe(&Store::open(&below).unwrap_err(), &below), @"User: cannot use HOME: a file is in the way; name a writable directory with --home");
         for home in [&below, &file] {
             for error in [Store::open(home).unwrap_err(), Store::open_read_only(home).unwrap_err()] {
                 assert!(matches!(error, StoreError::Unusable { .. }), "{error}");
@@ -305,7 +305,7 @@ mod tests {
         let text = "these are not the bytes you are looking for ".repeat(100);
         fs::write(&file, &text).unwrap();
         let error = Store::open(home.path()).unwrap_err();
-        insta::assert_snapshot!(told(&error, home.path()), @"Infra: HOME/marvin.db is damaged: file is not a database; restore the data directory from a backup, or name a new one with --home");
+        insta::assert_snapshot!(describe(&error, home.path()), @"Infra: HOME/marvin.db is damaged: file is not a database; restore the data directory from a backup, or name a new one with --home");
         let error = Store::open_read_only(home.path()).unwrap_err();
         assert!(matches!(error, StoreError::Damaged { .. }));
         assert_eq!(fs::read_to_string(&file).unwrap(), text);
@@ -335,7 +335,7 @@ mod tests {
         Connection::open(&file).unwrap().pragma_update(None, "user_version", 99).unwrap();
         for error in [Store::open(home.path()).unwrap_err(), Store::open_read_only(home.path()).unwrap_err()] {
             insta::allow_duplicates! {
-                insta::assert_snapshot!(told(&error, home.path()), @"User: HOME/marvin.db was written by a newer Marvin (schema 99, this one knows 6): use the newer one, or name another data directory with --home");
+                insta::assert_snapshot!(describe(&error, home.path()), @"User: HOME/marvin.db was written by a newer Marvin (schema 99, this one knows 6): use the newer one, or name another data directory with --home");
             }
         }
     }
@@ -372,6 +372,6 @@ mod tests {
         large.origin = model::Origin::Described("x".repeat(1 << 20));
         let error = store.save_build(&large).unwrap_err();
         assert_eq!(error.guilt(), Guilt::Infra);
-        insta::assert_snapshot!(told(&error, home.path()), @"Infra: no space left in HOME: make room and repeat the command; stored results are intact");
+        insta::assert_snapshot!(describe(&error, home.path()), @"Infra: no space left in HOME: make room and repeat the command; stored results are intact");
     }
 }

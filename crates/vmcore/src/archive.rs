@@ -261,7 +261,7 @@ impl Head {
 
 /// Where a block is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct BlockEntry {
     pub(crate) offset: u64,
     /// Its first page, and the number behind its last.
     pub(crate) first: u64,
@@ -271,7 +271,7 @@ pub(crate) struct Place {
     pub(crate) pages: u32,
 }
 
-impl Place {
+impl BlockEntry {
     fn decode(bytes: &[u8]) -> Option<Self> {
         Some(Self {
             offset: u64_at(bytes, 0)?,
@@ -290,7 +290,7 @@ impl Place {
 }
 
 /// Returns index and end of an archive whose blocks, sorted by their pages, end at offset `at`.
-pub(crate) fn index(places: &[Place], at: u64, incomplete: bool) -> Vec<u8> {
+pub(crate) fn index(places: &[BlockEntry], at: u64, incomplete: bool) -> Vec<u8> {
     let mut bytes = INDEX.to_vec();
     for place in places {
         bytes.extend([place.offset, place.first, place.end].into_iter().flat_map(u64::to_le_bytes));
@@ -322,7 +322,7 @@ pub(crate) struct Archive {
     pub(crate) storage: Storage,
     pub(crate) header: Header,
     /// By their pages, without overlaps.
-    places: Vec<Place>,
+    places: Vec<BlockEntry>,
     /// It was cut off, its index is damaged, or it says so itself.
     pub(crate) incomplete: bool,
 }
@@ -344,7 +344,7 @@ impl Archive {
     }
 
     /// Returns the number and place of the block that a page would be in.
-    fn place(&self, page: u64) -> Option<(usize, &Place)> {
+    fn place(&self, page: u64) -> Option<(usize, &BlockEntry)> {
         let n = self.places.partition_point(|place| place.end <= page);
         self.places.get(n).filter(|place| place.first <= page).map(|place| (n, place))
     }
@@ -356,7 +356,7 @@ impl Archive {
         let (head, table) =
             Head::read(&self.storage, place.offset).map_err(|error| error.to_string())?.ok_or_else(damaged)?;
         let entries = table::decode(&table, &head)
-            .filter(|_| Place::of(place.offset, &head) == *place && u64::from(head.data) <= self.header.block);
+            .filter(|_| BlockEntry::of(place.offset, &head) == *place && u64::from(head.data) <= self.header.block);
         Ok((head, entries.ok_or_else(|| format!("block {n} is wrong: its table does not fit"))?))
     }
 
@@ -393,7 +393,7 @@ impl Archive {
 }
 
 /// Reads the index, and whether the end says that pages are missing; nothing where there is no sound one.
-fn read_index(storage: &Storage, header: &Header, start: u64) -> Result<Option<(Vec<Place>, bool)>, DumpError> {
+fn read_index(storage: &Storage, header: &Header, start: u64) -> Result<Option<(Vec<BlockEntry>, bool)>, DumpError> {
     let mut end = [0; TRAILER];
     let Some(at) = storage.size().checked_sub(TRAILER as u64).filter(|at| *at >= start) else { return Ok(None) };
     storage.fill(at, &mut end)?;
@@ -408,13 +408,13 @@ fn read_index(storage: &Storage, header: &Header, start: u64) -> Result<Option<(
     if !bytes.starts_with(INDEX) || sum(&[&bytes]) != index_sum {
         return Ok(None);
     }
-    let places: Vec<Place> = bytes[8..].chunks_exact(PLACE).filter_map(Place::decode).collect();
-    let inside = |place: &Place| place.offset.checked_add(u64::from(place.size)).is_some_and(|end| end <= offset);
+    let places: Vec<BlockEntry> = bytes[8..].chunks_exact(PLACE).filter_map(BlockEntry::decode).collect();
+    let inside = |place: &BlockEntry| place.offset.checked_add(u64::from(place.size)).is_some_and(|end| end <= offset);
     let sound = places.iter().all(inside) && in_order(&places, header);
     Ok(sound.then_some((places, flags & INCOMPLETE != 0)))
 }
 
-fn in_order(places: &[Place], header: &Header) -> bool {
+fn in_order(places: &[BlockEntry], header: &Header) -> bool {
     let mut end = 0;
     places.iter().all(|place| {
         let sound = place.first >= end && place.first < place.end && place.end <= header.pages;
@@ -424,10 +424,10 @@ fn in_order(places: &[Place], header: &Header) -> bool {
 }
 
 /// Finds the blocks of an archive that was cut off, as far as they are whole.
-fn walk(storage: &Storage, header: &Header, start: u64) -> Result<Vec<Place>, DumpError> {
-    let (mut places, mut at): (Vec<Place>, u64) = (Vec::new(), start);
+fn walk(storage: &Storage, header: &Header, start: u64) -> Result<Vec<BlockEntry>, DumpError> {
+    let (mut places, mut at): (Vec<BlockEntry>, u64) = (Vec::new(), start);
     while let Some((head, _)) = Head::read(storage, at)? {
-        places.push(Place::of(at, &head));
+        places.push(BlockEntry::of(at, &head));
         at += head.size();
         if places.len() as u64 > BLOCKS_MAX {
             return Err(DumpError::malformed(storage.path(), at, "more blocks than any archive has"));

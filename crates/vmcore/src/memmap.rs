@@ -83,7 +83,7 @@ impl MemoryMap {
     /// Reads the table of sections, which `SYMBOL(mem_section)` names: by its address, or, in kernels of a while, by the
     /// address of the pointer to it (Linux kernel commit a0b128034e0a ("kdump: write correct address of mem_section into
     /// vmcoreinfo") (in v4.15)). The one that holds maps is right.
-    fn read_sections(&self, reader: &mut Reader<'_>, shape: &Sections) -> Result<Found, DumpError> {
+    fn read_sections(&self, reader: &mut Reader<'_>, shape: &Sections) -> Result<SectionTables, DumpError> {
         let symbol = reader.dump().info().need_symbol("mem_section")?;
         let found = self.sections_at(reader, shape, symbol)?;
         if !found.0.is_empty() {
@@ -92,7 +92,7 @@ impl MemoryMap {
         let pointer = self.walk(reader, symbol).and_then(|at| reader.u64(at));
         let found = match pointer {
             Ok(table) => self.sections_at(reader, shape, table)?,
-            Err(_) => Found::default(),
+            Err(_) => SectionTables::default(),
         };
         if found.0.is_empty() {
             let cause = self.walk(reader, symbol).err().unwrap_or(MemoryError::Unmapped(symbol));
@@ -106,9 +106,9 @@ impl MemoryMap {
     }
 
     /// Reads the sections that hold memory, from the table at `table`.
-    fn sections_at(&self, reader: &mut Reader<'_>, shape: &Sections, table: u64) -> Result<Found, DumpError> {
+    fn sections_at(&self, reader: &mut Reader<'_>, shape: &Sections, table: u64) -> Result<SectionTables, DumpError> {
         let mut walker = Walker::new(&*self.architecture);
-        let (mut found, mut tables): Found = (Vec::new(), Vec::new());
+        let (mut found, mut tables): SectionTables = (Vec::new(), Vec::new());
         for extent in reader.dump().extents() {
             let numbers = extent.start >> self.section_bits..((extent.end - 1) >> self.section_bits) + 1;
             let from = found.last().map_or(0, |last| last.0 + 1).max(numbers.start);
@@ -204,7 +204,7 @@ impl MemoryMap {
 }
 
 /// Sections, and the physical addresses of the tables that they came from.
-type Found = (Vec<(u64, u64)>, Vec<u64>);
+type SectionTables = (Vec<(u64, u64)>, Vec<u64>);
 
 /// Reads a table of sections and tells where it is, to which the pointer at virtual address `pointer` leads.
 fn read_root(

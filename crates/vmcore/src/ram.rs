@@ -38,12 +38,12 @@ const CORE: (usize, &[u8]) = (16, &[4, 0]);
 pub struct Part {
     /// The file.
     pub path: PathBuf,
-    place: Option<Place>,
+    place: Option<FileRange>,
 }
 
 /// Where a part is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Place {
+struct FileRange {
     /// Physical address in the guest.
     address: u64,
     /// Bytes; nothing for all up to the file's end.
@@ -60,7 +60,7 @@ impl FromStr for Part {
             return Err("name the file of the guest's memory".to_owned());
         }
         // A name may have the sign too.
-        let split = text.rsplit_once('@').and_then(|(path, place)| Some((path, Place::parse(place)?)));
+        let split = text.rsplit_once('@').and_then(|(path, place)| Some((path, FileRange::parse(place)?)));
         Ok(match split.filter(|(path, _)| !path.is_empty()) {
             Some((path, place)) => Self { path: path.into(), place: Some(place) },
             None => Self { path: text.into(), place: None },
@@ -68,7 +68,7 @@ impl FromStr for Part {
     }
 }
 
-impl Place {
+impl FileRange {
     fn parse(text: &str) -> Option<Self> {
         let (span, offset) = text.split_once(':').unwrap_or((text, "0"));
         let (address, size) = match span.split_once('+') {
@@ -106,7 +106,7 @@ pub fn open(parts: &[Part], note: Option<&[u8]>) -> Result<Dump, DumpError> {
     let storage = Storage::of_memory(path)?;
     let size = storage.size() - storage.size() % PAGE;
     check_file(&storage, size)?;
-    let places: Option<Vec<Place>> = parts.iter().map(|part| part.place.clone()).collect();
+    let places: Option<Vec<FileRange>> = parts.iter().map(|part| part.place.clone()).collect();
     let machine = Machine::X86_64;
     match places {
         Some(places) => with_note(Dump::of_memory(storage, machine, &given(path, size, &places)?)?, note),
@@ -224,9 +224,9 @@ fn check_file(storage: &Storage, size: u64) -> Result<(), DumpError> {
 }
 
 /// Returns the parts as they are given.
-fn given(path: &Path, size: u64, places: &[Place]) -> Result<Vec<Segment>, DumpError> {
-    let wrong = |place: &Place, what: &str| {
-        let Place { address, offset, .. } = place;
+fn given(path: &Path, size: u64, places: &[FileRange]) -> Result<Vec<Segment>, DumpError> {
+    let wrong = |place: &FileRange, what: &str| {
+        let FileRange { address, offset, .. } = place;
         Err(DumpError::Usage(format!("--ram {}@{address:#x} at offset {offset:#x}: {what}", path.display())))
     };
     let mut loads: Vec<Segment> = Vec::new();
@@ -257,11 +257,11 @@ fn given(path: &Path, size: u64, places: &[Place]) -> Result<Vec<Segment>, DumpE
 mod tests {
     use proptest::prelude::proptest;
 
-    use super::{Part, Place, layouts};
+    use super::{FileRange, Part, layouts};
 
     fn place(text: &str) -> Option<(u64, Option<u64>, u64)> {
         let part: Part = text.parse().unwrap();
-        part.place.map(|Place { address, size, offset }| (address, size, offset))
+        part.place.map(|FileRange { address, size, offset }| (address, size, offset))
     }
 
     #[test]

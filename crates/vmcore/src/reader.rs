@@ -52,7 +52,7 @@ pub struct Reader<'d> {
 }
 
 /// Where asked for bytes are.
-enum Place {
+enum BytesSource {
     Window { offset: u64 },
     Buffer,
 }
@@ -126,7 +126,7 @@ impl<'d> Reader<'d> {
             Content::Pages(_) | Content::Archive(_) => self.page(address, length)?,
         };
         match (place, &mut self.windows) {
-            (Place::Window { offset }, Some(windows)) => windows
+            (BytesSource::Window { offset }, Some(windows)) => windows
                 .slice(offset, length)
                 .map_err(|error| MemoryError::Unreadable { address, offset, what: error.to_string() }),
             _ => Ok(&self.buffer[..length]),
@@ -140,14 +140,14 @@ impl<'d> Reader<'d> {
         segments: &Segments,
         address: u64,
         length: usize,
-    ) -> Result<Place, MemoryError> {
+    ) -> Result<BytesSource, MemoryError> {
         let end = address.saturating_add(length as u64);
         let whole = segments.from(address).filter(|s| s.start <= address && end - s.start <= s.stored);
         if let Some(segment) = whole {
             let offset = segment.offset + (address - segment.start);
             // Where mapping is refused, as for some devices, reading is as good.
             if self.windows.as_mut().is_some_and(|windows| windows.slice(offset, length).is_ok()) {
-                return Ok(Place::Window { offset });
+                return Ok(BytesSource::Window { offset });
             }
         }
         self.buffer.resize(length.max(self.buffer.len()), 0);
@@ -164,11 +164,11 @@ impl<'d> Reader<'d> {
             gather(storage, segments, at, page, &mut self.buffer[within..within + rest])?;
             at += rest as u64;
         }
-        Ok(Place::Buffer)
+        Ok(BytesSource::Buffer)
     }
 
     /// Unpacks the pages of a kdump file or an archive that hold the bytes.
-    fn page(&mut self, address: u64, length: usize) -> Result<Place, MemoryError> {
+    fn page(&mut self, address: u64, length: usize) -> Result<BytesSource, MemoryError> {
         let page = self.dump.page_size();
         // Not more than a page: a usize.
         let size = page as usize;
@@ -178,7 +178,7 @@ impl<'d> Reader<'d> {
             if skip > 0 {
                 self.held = None;
             }
-            return Ok(Place::Buffer);
+            return Ok(BytesSource::Buffer);
         }
         self.held = None;
         let count = (skip + length).div_ceil(size);
@@ -193,7 +193,7 @@ impl<'d> Reader<'d> {
         }
         self.held = (count == 1 && skip == 0).then_some(first);
         self.buffer.copy_within(skip..skip + length, 0);
-        Ok(Place::Buffer)
+        Ok(BytesSource::Buffer)
     }
 
     /// Returns the 64-bit number at a physical address.

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use history::{Found, History, NotKnown, Triaged, alerts, triaged};
+use history::{BisectionRecord, History, NotKnown, Triaged, alerts, triaged};
 use model::{Decision, Line};
 use store::{Location, Store, StoreError};
 
@@ -22,7 +22,7 @@ pub struct Source {
     decisions: Vec<Decision>,
     /// The data directory whose bisections are read; `None` for no bisections.
     home: Option<PathBuf>,
-    found: Vec<Found>,
+    found: Vec<BisectionRecord>,
 }
 
 /// All data of the pages at one moment.
@@ -35,7 +35,7 @@ pub struct Snapshot {
     /// All decisions, oldest first.
     pub decided: Vec<Decision>,
     /// The findings of bisections.
-    pub found: Vec<Found>,
+    pub found: Vec<BisectionRecord>,
     /// Grows with every change.
     pub generation: u64,
 }
@@ -107,7 +107,7 @@ impl Source {
 }
 
 /// Reads the findings of a data directory's bisections. Skips foreign and unreadable files: one answer less.
-fn bisections(home: &Path) -> Vec<Found> {
+fn bisections(home: &Path) -> Vec<BisectionRecord> {
     let entries = std::fs::read_dir(home.join("bisections")).into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> = entries
         .map(|entry| entry.path())
@@ -118,7 +118,7 @@ fn bisections(home: &Path) -> Vec<Found> {
     let read = |file: &PathBuf| {
         let mut text = String::new();
         std::fs::File::open(file).ok()?.take(FOUND_BYTES_MAX).read_to_string(&mut text).ok()?;
-        Found::read(&text)
+        BisectionRecord::read(&text)
     };
     files.iter().filter_map(read).collect()
 }

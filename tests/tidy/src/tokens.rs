@@ -104,14 +104,14 @@ mod tests {
     use super::{clock_and_chance, leaked, leftovers, locks, loose_serde, unsafe_code};
     use crate::Finding;
 
-    fn told(findings: &[Finding]) -> Vec<String> {
+    fn describe(findings: &[Finding]) -> Vec<String> {
         findings.iter().map(|found| format!("{} {}", found.line, found.what)).collect()
     }
 
     #[test]
     fn forbidden_unsafe_code_is_found() {
         let text = "//! unsafe\n#![deny(unsafe_code)]\nfn a() { unsafe { b() } }\n\"unsafe\";\n";
-        assert_eq!(told(&unsafe_code("crates/store/src/a.rs", text)), ["3 `unsafe`"]);
+        assert_eq!(describe(&unsafe_code("crates/store/src/a.rs", text)), ["3 `unsafe`"]);
         assert!(unsafe_code("crates/agent/src/a.rs", text).is_empty());
     }
 
@@ -119,14 +119,14 @@ mod tests {
     fn clocks_and_dice_are_found_outside_tests() {
         let text = "use std::time::Instant;\nfn a() { Instant::now(); operand::b(); rand::c(); }\n\
             #[cfg(test)]\nmod tests { fn d() { SystemTime::now(); } }\n";
-        assert_eq!(told(&clock_and_chance("a.rs", text)), ["2 `Instant::now`", "2 `rand::`"]);
+        assert_eq!(describe(&clock_and_chance("a.rs", text)), ["2 `Instant::now`", "2 `rand::`"]);
     }
 
     #[test]
     fn leaked_memory_outside_tests_and_tracer_is_found() {
         let text = "fn a() { Box::leak(b); c.leak(); d.leaked(); }\nfn e() { Vec::leak(f) }\n\
             #[cfg(test)]\nmod tests { fn g() { String::leak(h); } }\n";
-        assert_eq!(told(&leaked("crates/lab/src/a.rs", text)), ["1 `Box::leak`", "2 `Vec::leak`", "1 `.leak()`"]);
+        assert_eq!(describe(&leaked("crates/lab/src/a.rs", text)), ["1 `Box::leak`", "2 `Vec::leak`", "1 `.leak()`"]);
         assert!(leaked("crates/tracer/src/a.rs", text).is_empty());
     }
 
@@ -134,14 +134,14 @@ mod tests {
     fn locks_are_found_outside_tests() {
         let text = "use std::sync::{LazyLock, Mutex};\n// Mutex\nstatic A: Mutex<B> = c(\"Mutex\");\n\
             #[cfg(test)]\nmod tests { static D: Mutex<E> = f(); }\n";
-        assert_eq!(told(&locks("a.rs", text)), ["1 `Mutex`", "3 `Mutex`"]);
+        assert_eq!(describe(&locks("a.rs", text)), ["1 `Mutex`", "3 `Mutex`"]);
     }
 
     #[test]
     fn loose_serde_is_found_beside_other_words() {
         let text =
             "#[serde(default, flatten)]\na: B,\n#[serde(untagged)]\n#[serde(rename = \"flatten\")]\nc.flatten();";
-        assert_eq!(told(&loose_serde("a.rs", text)), ["1 `flatten`", "3 `untagged`"]);
+        assert_eq!(describe(&loose_serde("a.rs", text)), ["1 `flatten`", "3 `untagged`"]);
     }
 
     #[test]
@@ -149,6 +149,6 @@ mod tests {
         let text = "todo!()\nunimplemented!(\"a\")\ndbg!(b)\n#[ignore = \"slow\"]\n// FIXME: c\n/* XXX */\n\
             \"FIXME\";\nmktemp(\"XXXXXX\");\n// todo!() in words\n";
         let all = ["1 `todo!(`", "2 `unimplemented!(`", "3 `dbg!(`", "4 `#[ignore`", "5 `FIXME`", "6 `XXX`"];
-        assert_eq!(told(&leftovers("a.rs", text)), all);
+        assert_eq!(describe(&leftovers("a.rs", text)), all);
     }
 }

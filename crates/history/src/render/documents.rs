@@ -5,7 +5,7 @@ use report::Scale;
 use report::render::{RenderError, SCHEMA_VERSION, write_json};
 use serde::Serialize;
 
-use crate::{Basis, Change, History, Hunt, Key, Point, Series, Triaged, hunt};
+use crate::{Basis, BisectHint, Change, History, Key, Point, Series, Triaged, bisect_hint};
 
 /// Where a home has Debian's sources: whose home it is, is not said.
 const DEBIAN: &str = "HOME/workshop/debian";
@@ -238,10 +238,10 @@ pub fn alert_document(history: &History, triaged: &Triaged) -> AlertDocument {
         worse,
         better,
         gone,
-        bisection: match hunt(history, alert, DEBIAN) {
-            Some(Hunt::Command(command)) => vec![command],
-            Some(Hunt::First { commands, .. }) => commands,
-            Some(Hunt::Nowhere(_)) | None => Vec::new(),
+        bisection: match bisect_hint(history, alert, DEBIAN) {
+            Some(BisectHint::Command(command)) => vec![command],
+            Some(BisectHint::First { commands, .. }) => commands,
+            Some(BisectHint::Impossible(_)) | None => Vec::new(),
         },
         members: alert
             .members

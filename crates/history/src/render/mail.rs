@@ -8,8 +8,8 @@ use report::render::mail::{CLONE, REGRESSIONS, regression_head};
 use report::render::number::{count, percent, value};
 
 use super::text::{certainty, change_size};
-use crate::hunt::{bisection_anywhere, introduced, reproducer};
-use crate::{Alert, Found, History, Member, Triaged, found_of};
+use crate::bisect_hint::{bisection_anywhere, introduced, reproducer};
+use crate::{Alert, BisectionRecord, History, Member, Triaged, records_of_alert};
 
 /// The most series that a mail has in its table; the others are counted.
 const SHOWN_MAX: usize = 20;
@@ -23,7 +23,7 @@ const PERCENT: usize = 11;
 ///
 /// It addresses the lists for regressions, unless all that is worse rests on one seed.
 #[must_use]
-pub fn alert_mail(history: &History, triaged: &Triaged, found: &[Found]) -> Option<String> {
+pub fn alert_mail(history: &History, triaged: &Triaged, found: &[BisectionRecord]) -> Option<String> {
     let alert = &triaged.alert;
     let worst = alert.worse().next()?;
     let is_draft = alert.rests_on_one_seed();
@@ -113,7 +113,7 @@ fn numeric(history: &History, member: &Member, kernel: usize) -> Option<f64> {
     series.point(kernel)?.value
 }
 
-fn observations(page: &mut Page, history: &History, triaged: &Triaged, found: &[Found]) {
+fn observations(page: &mut Page, history: &History, triaged: &Triaged, found: &[BisectionRecord]) {
     let alert = &triaged.alert;
     let title = |kernel: usize| plain(&history.kernel(kernel).title);
     let mut facts = Vec::new();
@@ -142,7 +142,7 @@ fn observations(page: &mut Page, history: &History, triaged: &Triaged, found: &[
             facts.push(format!("{} is back at its old level with {}.", plain(&member.key.workload), title(gone)));
         }
     }
-    for found in found_of(history, alert, found) {
+    for found in records_of_alert(history, alert, found) {
         facts.push(format!("{}.", capital(&found.words())));
     }
     if let Some(decided) = &triaged.decided {

@@ -8,7 +8,10 @@ use report::render::layout::{Page, WIDTH, command_lines};
 use report::render::number::{count, date, interval, percent, signed_percent, value};
 use report::{NOT_COUNTED, Scale, difference_percent};
 
-use crate::{Alert, Basis, Change, Found, History, Hunt, Key, Point, Seen, Series, Triaged, found_of, hunt};
+use crate::{
+    Alert, Basis, BisectHint, BisectionRecord, Change, History, Key, Point, Seen, Series, Triaged, bisect_hint,
+    records_of_alert,
+};
 
 /// The most series of an alert that a text names.
 const NAMED_MAX: usize = 8;
@@ -221,19 +224,25 @@ pub fn sparkline(values: &[Option<f64>], margin_percent: f64, direction: Directi
 /// commit is found; `debian` is the tree of Debian's sources in the
 /// home.
 #[must_use]
-pub fn alerts_text(history: &History, alerts: &[Triaged], debian: &str, found: &[Found], styles: &Styles) -> String {
+pub fn alerts_text(
+    history: &History,
+    alerts: &[Triaged],
+    debian: &str,
+    found: &[BisectionRecord],
+    styles: &Styles,
+) -> String {
     let mut page = Page::default();
     let open = alerts.iter().filter(|triaged| triaged.is_open()).count();
     page.line(styles.strong(&format!("{}, {open} to look at", count(alerts.len(), "alert"))));
     for triaged in alerts {
         page.blank();
         alert(&mut page, history, triaged, styles);
-        let answers = found_of(history, &triaged.alert, found);
+        let answers = records_of_alert(history, &triaged.alert, found);
         for found in &answers {
             page.hanging("  ", &format!("{}.", found.words()));
         }
         if triaged.needs_commit() && answers.is_empty() {
-            hunted(&mut page, hunt(history, &triaged.alert, debian));
+            push_bisect_hint(&mut page, bisect_hint(history, &triaged.alert, debian));
         }
     }
     if let Some(words) = mixed_words(history) {
@@ -294,18 +303,18 @@ fn alert(page: &mut Page, history: &History, triaged: &Triaged, styles: &Styles)
 }
 
 /// Says how the commit of an alert is found.
-fn hunted(page: &mut Page, hunt: Option<Hunt>) {
+fn push_bisect_hint(page: &mut Page, hunt: Option<BisectHint>) {
     let commands = match hunt {
         None => return,
-        Some(Hunt::Nowhere(why)) => {
+        Some(BisectHint::Impossible(why)) => {
             page.hanging("  the commit: ", &format!("{why}."));
             return;
         }
-        Some(Hunt::Command(command)) => {
+        Some(BisectHint::Command(command)) => {
             page.words(2, "the commit is found by");
             vec![command]
         }
-        Some(Hunt::First { why, commands }) => {
+        Some(BisectHint::First { why, commands }) => {
             page.hanging("  the commit: ", &format!("{why}:"));
             commands
         }

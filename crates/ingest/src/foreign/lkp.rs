@@ -16,7 +16,7 @@ const SOURCES: &str = "stats_source";
 
 /// Where a result is from.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LkpPlace {
+pub struct LkpResultPath {
     /// The test.
     pub test: String,
     /// Its parameters, as one word.
@@ -33,7 +33,7 @@ pub struct LkpPlace {
     pub commit: String,
 }
 
-impl LkpPlace {
+impl LkpResultPath {
     /// Reads the last seven parts of a path, which ends with the commit; nothing where there are fewer, or one is no name.
     #[must_use]
     pub fn of(path: &str) -> Option<Self> {
@@ -58,7 +58,7 @@ impl LkpPlace {
 ///
 /// # Errors
 /// When it is no such document; the text says what is wrong.
-pub fn lkp_run(place: &LkpPlace, json: &[u8]) -> Result<Foreign, String> {
+pub fn lkp_run(place: &LkpResultPath, json: &[u8]) -> Result<Foreign, String> {
     let mut taken = Taken::new(place);
     for (stat, value) in object(json)? {
         match &value {
@@ -77,7 +77,7 @@ pub fn lkp_run(place: &LkpPlace, json: &[u8]) -> Result<Foreign, String> {
 ///
 /// # Errors
 /// When it is no such document, or does not say which runs its columns are.
-pub fn lkp_columns(place: &LkpPlace, json: &[u8]) -> Result<Vec<(u64, Foreign)>, String> {
+pub fn lkp_columns(place: &LkpResultPath, json: &[u8]) -> Result<Vec<(u64, Foreign)>, String> {
     let object = object(json)?;
     let Some(Value::Array(sources)) = object.get(SOURCES) else {
         return Err(format!("it has no row {SOURCES}: nothing says which runs its columns are"));
@@ -112,14 +112,14 @@ fn object(json: &[u8]) -> Result<serde_json::Map<String, Value>, String> {
 
 /// Stats in the making.
 struct Taken<'a> {
-    place: &'a LkpPlace,
+    place: &'a LkpResultPath,
     rows: Rows,
     /// Stats of monitors, by monitor.
     others: BTreeMap<String, usize>,
 }
 
 impl<'a> Taken<'a> {
-    fn new(place: &'a LkpPlace) -> Self {
+    fn new(place: &'a LkpResultPath) -> Self {
         let rows = Rows::new(&format!("{}/{}", place.test, place.parameters));
         Self { place, rows, others: BTreeMap::new() }
     }
@@ -139,7 +139,7 @@ impl<'a> Taken<'a> {
 
     fn done(self) -> Foreign {
         let mut foreign = Foreign::default();
-        let LkpPlace { host, rootfs, config, compiler, commit, .. } = self.place;
+        let LkpResultPath { host, rootfs, config, compiler, commit, .. } = self.place;
         for (name, value) in
             [("host", host), ("rootfs", rootfs), ("config", config), ("compiler", compiler), ("kernel", commit)]
         {

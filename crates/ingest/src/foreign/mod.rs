@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use model::{Environment, MonitorCopy, Outcome, WorkloadResult};
 
-pub use lkp::{LkpPlace, lkp_columns, lkp_run};
+pub use lkp::{LkpResultPath, lkp_columns, lkp_run};
 pub use mmtests::{mmtests, mmtests_reads};
 
 /// Most rows of a run; a machine of some thousand processors gives some thousand.

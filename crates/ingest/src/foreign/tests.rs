@@ -2,13 +2,13 @@
 
 use proptest::prelude::{any, prop_assert, proptest};
 
-use super::{Content, Foreign, LkpPlace, TreeFile, lkp_columns, lkp_run, mmtests, mmtests_reads};
+use super::{Content, Foreign, LkpResultPath, TreeFile, lkp_columns, lkp_run, mmtests, mmtests_reads};
 
 fn file(path: &str, text: &str) -> TreeFile {
     TreeFile { path: path.to_owned(), content: Content::Bytes(text.as_bytes().to_vec()) }
 }
 
-fn told(foreign: &Foreign) -> String {
+fn describe(foreign: &Foreign) -> String {
     let mut lines: Vec<String> =
         foreign.results.iter().map(|result| format!("{}: {:?}", result.workload, result.samples)).collect();
     lines.extend(foreign.environment.iter().map(|(name, value)| format!("- {name}: {value}")));
@@ -106,7 +106,7 @@ fn logs() -> Vec<TreeFile> {
 
 #[test]
 fn known_tests_are_read_and_others_named() {
-    insta::assert_snapshot!(told(&mmtests(&tree())));
+    insta::assert_snapshot!(describe(&mmtests(&tree())));
     assert_eq!(mmtests(&tree()).started_unix, Some(1_700_000_000));
 }
 
@@ -141,7 +141,7 @@ fn rows_with_non_numeric_values_are_omitted() {
         file("hackbench/logs/hackbench-5-1", "Time: 0.25\n"),
         file("kernbench/logs/kernbench-2-1.time", "1.0user 2.0system 0:-5.0elapsed\n"),
     ];
-    insta::assert_snapshot!(told(&mmtests(&files)));
+    insta::assert_snapshot!(describe(&mmtests(&files)));
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn hostile_names_are_escaped_and_make_no_row() {
         TreeFile { path: "kernbench/logs/a\x1b[31m".to_owned(), content: Content::Damaged("cut\nshort".to_owned()) },
         file("proc-vmstat-nosuchtest", "time: 1\na 1\n"),
     ];
-    let text = told(&mmtests(&files));
+    let text = describe(&mmtests(&files));
     assert!(!text.contains('\x1b') && !text.contains('\u{202e}'));
     insta::assert_snapshot!(text);
 }
@@ -165,15 +165,15 @@ fn truncated_test_is_reported_and_has_no_copies() {
     let state = "test begin :: stream 5\nfile start :: /proc/vmstat\na 1\nfile end :: /proc/vmstat\na 2\n";
     let stamps = "test begin :: kernbench 5\ntest end :: kernbench 9 1\ntest begin :: stream 10\n";
     let foreign = mmtests(&[file("tests-sysstate", state), file("tests-timestamp", stamps)]);
-    insta::assert_snapshot!(told(&foreign), @r"
+    insta::assert_snapshot!(describe(&foreign), @r"
     ! stream: it began and has no `test end`: it was cut short
     ! kernbench: ended with exit code 1
     ! stream: it began and has no `test end`: it was cut short
     ");
 }
 
-fn place() -> LkpPlace {
-    LkpPlace::of(
+fn place() -> LkpResultPath {
+    LkpResultPath::of(
         "/lkp/result/will-it-scale/performance-process-100%-brk2/lkp-skl/debian-11/x86_64-rhel-8.3/gcc-12/\
          ec81deb6b769dc1b",
     )
@@ -188,7 +188,7 @@ fn lkp_result_paths_have_seven_named_parts() {
         ("will-it-scale", "lkp-skl", "gcc-12")
     );
     for path in ["", "a/b/c/d/e/f", "t/p/h/r/../c/x", "t/p/h/r/f/c/x\x1b", "t/p/h h/r/f/c/x"] {
-        assert_eq!(LkpPlace::of(path), None, "{path}");
+        assert_eq!(LkpResultPath::of(path), None, "{path}");
     }
 }
 
@@ -197,7 +197,7 @@ fn lkp_stats_are_rows_and_monitor_stats_counted() {
     let json = br#"{"will-it-scale.per_process_ops": 129489, "will-it-scale.workload": [1.5, 2],
         "will-it-scale.broken": "n/a", "will-it-scale.negative": -1, "proc-vmstat.pgfault": 5, "proc-vmstat.pgfree": 6,
         "stats_source": "x/0/stats.json"}"#;
-    insta::assert_snapshot!(told(&lkp_run(&place(), json).unwrap()));
+    insta::assert_snapshot!(describe(&lkp_run(&place(), json).unwrap()));
 }
 
 #[test]

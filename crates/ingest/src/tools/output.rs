@@ -233,7 +233,7 @@ fn sought(metric: &ToolMetric) -> String {
 }
 
 /// Values with the lines that they are in.
-type Found = Vec<(usize, f64)>;
+type LineValues = Vec<(usize, f64)>;
 
 fn number(word: &str, line: usize, metric: &ToolMetric) -> Result<(usize, f64), OutputError> {
     match word.trim().parse::<f64>() {
@@ -242,11 +242,11 @@ fn number(word: &str, line: usize, metric: &ToolMetric) -> Result<(usize, f64), 
     }
 }
 
-fn in_lines(pattern: &Pattern, lines: &[Line<'_>], metric: &ToolMetric) -> Result<Found, OutputError> {
+fn in_lines(pattern: &Pattern, lines: &[Line<'_>], metric: &ToolMetric) -> Result<LineValues, OutputError> {
     lines.iter().filter_map(|&(line, text)| Some(number(pattern.value(text)?, line, metric))).collect()
 }
 
-fn behind_key(key: &str, lines: &[Line<'_>], metric: &ToolMetric) -> Result<Found, OutputError> {
+fn behind_key(key: &str, lines: &[Line<'_>], metric: &ToolMetric) -> Result<LineValues, OutputError> {
     let value = |text: &str| {
         let text = text.trim_start();
         let text = text.strip_prefix("- ").unwrap_or(text);
@@ -259,7 +259,7 @@ fn behind_key(key: &str, lines: &[Line<'_>], metric: &ToolMetric) -> Result<Foun
     lines.iter().filter_map(|&(line, text)| Some(number(&value(text)?, line, metric))).collect()
 }
 
-fn in_table(table: &Table, lines: &[Line<'_>], metric: &ToolMetric) -> Result<Found, OutputError> {
+fn in_table(table: &Table, lines: &[Line<'_>], metric: &ToolMetric) -> Result<LineValues, OutputError> {
     let cells = |text: &str| -> Vec<String> {
         let unquoted = |cell: &str| cell.trim().trim_matches('"').to_owned();
         match table.separator {
@@ -271,7 +271,7 @@ fn in_table(table: &Table, lines: &[Line<'_>], metric: &ToolMetric) -> Result<Fo
         (Column::Number(column), Column::Number(row)) => Some((column - 1, row - 1)),
         _ => None,
     };
-    let mut found = Found::new();
+    let mut found = LineValues::new();
     for &(line, text) in lines {
         let cells = cells(text);
         let Some((column, row)) = places else {
@@ -297,10 +297,10 @@ fn headings(table: &Table, cells: &[String]) -> Option<(usize, usize)> {
 }
 
 /// JSON begins at the first line that begins like it: some tools print warnings before.
-fn in_json(path: &str, text: &str, lines: &[Line<'_>], metric: &ToolMetric) -> Result<Found, OutputError> {
+fn in_json(path: &str, text: &str, lines: &[Line<'_>], metric: &ToolMetric) -> Result<LineValues, OutputError> {
     let steps = json::steps(path).map_err(OutputError::BadManifest)?;
     let Some(&(first, _)) = lines.iter().find(|(_, line)| line.starts_with(['{', '['])) else {
-        return Ok(Found::new());
+        return Ok(LineValues::new());
     };
     let end_of = |line: usize| text.match_indices('\n').nth(line - 1).map_or(0, |(at, _)| at + 1);
     let begin = if first == 1 { 0 } else { end_of(first - 1) };
@@ -323,7 +323,7 @@ fn in_json(path: &str, text: &str, lines: &[Line<'_>], metric: &ToolMetric) -> R
         .collect()
 }
 
-fn picked(pick: Pick, found: Found, metric: &ToolMetric) -> Result<Vec<f64>, OutputError> {
+fn picked(pick: Pick, found: LineValues, metric: &ToolMetric) -> Result<Vec<f64>, OutputError> {
     let line = found.get(1).map(|(line, _)| *line);
     let mut values = found.into_iter().map(|(_, value)| value);
     Ok(match (pick, line) {

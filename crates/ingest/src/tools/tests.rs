@@ -90,7 +90,7 @@ line = 'rate (?<value>\S+)'
 "#;
 
 /// What is said of a manifest in which a text is another.
-fn said_of(old: &str, new: &str) -> String {
+fn error_of(old: &str, new: &str) -> String {
     assert!(SMALL.contains(old), "{old}");
     tool(&SMALL.replacen(old, new, 1)).map_or_else(|error| error.to_string(), |_| "fine".to_owned())
 }
@@ -124,7 +124,7 @@ fn errors_of_manifests_name_place_and_remedy() {
     ];
     let said: Vec<String> = changes
         .iter()
-        .map(|(old, new)| format!("{} -> {}: {}", old.trim(), new.escape_debug(), said_of(old, new)))
+        .map(|(old, new)| format!("{} -> {}: {}", old.trim(), new.escape_debug(), error_of(old, new)))
         .collect();
     insta::assert_snapshot!(said.join("\n"));
 }
@@ -138,7 +138,7 @@ fn omitted_settings_have_defaults() {
 }
 
 /// What is said of an output of a shipped workload.
-fn said_of_output(name: &str, stdout: &str) -> String {
+fn output_error_of(name: &str, stdout: &str) -> String {
     let output = ToolOutput { stdout: stdout.as_bytes(), ..ToolOutput::default() };
     tool_samples(&workload(name), &output).map_or_else(|error| error.to_string(), |samples| format!("{samples:?}"))
 }
@@ -160,7 +160,7 @@ fn unknown_outputs_are_named_with_their_line() {
         ("dbench", "dbench version 4.00 - x\nThroughput 0 MB/sec  1 clients  1 procs\n"),
     ];
     let said: Vec<String> =
-        cases.iter().map(|(name, text)| format!("{name}: {}", said_of_output(name, text))).collect();
+        cases.iter().map(|(name, text)| format!("{name}: {}", output_error_of(name, text))).collect();
     insta::assert_snapshot!(said.join("\n"));
     let long = vec![b'x'; OUTPUT_MAX + 1];
     let output = ToolOutput { stdout: &long, ..ToolOutput::default() };

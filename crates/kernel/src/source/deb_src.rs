@@ -24,7 +24,7 @@ const PREFIX: &str = "linux-source-";
 const FIRST_DAY: u64 = 1_577_836_800;
 
 /// Where things are.
-pub(crate) struct Places<'a> {
+pub(crate) struct SourceFolders<'a> {
     /// Where the history lies or is to lie.
     pub(crate) repository: PathBuf,
     /// For packages and what is in them.
@@ -40,7 +40,11 @@ pub(crate) struct Imported {
 }
 
 /// Imports the newest release that a version means, unless it is there.
-pub(crate) fn import(version: &str, places: &Places<'_>, notify: &dyn Fn(Step)) -> Result<Imported, KernelError> {
+pub(crate) fn import(
+    version: &str,
+    places: &SourceFolders<'_>,
+    notify: &dyn Fn(Step),
+) -> Result<Imported, KernelError> {
     let offer = newest(version)?;
     let tag = tag(&offer.version);
     // git makes this folder last: without it somebody was killed, and git goes on where it was.

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::SourceError;
-use super::history::{Commit, History};
+use super::commit_graph::{Commit, CommitGraph};
 use super::program::{Ended, Program};
 use crate::KernelError;
 
@@ -126,7 +126,7 @@ impl Repository {
     ///
     /// # Errors
     /// When there is no way from one to the other: swapped ends, other branches, a shallow clone.
-    pub fn history(&self, good: &str, bad: &str) -> Result<History, KernelError> {
+    pub fn history(&self, good: &str, bad: &str) -> Result<CommitGraph, KernelError> {
         let (from, to) = (self.commit(good)?, self.commit(bad)?);
         let (good, bad) = (good.to_owned(), bad.to_owned());
         if from == to {
@@ -143,7 +143,7 @@ impl Repository {
         if commits.iter().any(|commit| shallow.contains(&commit.id)) {
             return Err(SourceError::Shallow { folder: self.folder.clone() }.into());
         }
-        History::new(&from, commits).ok_or_else(|| {
+        CommitGraph::new(&from, commits).ok_or_else(|| {
             SourceError::Program { command: "git rev-list".into(), said: "what it printed is no history".into() }.into()
         })
     }
@@ -190,7 +190,7 @@ impl Repository {
     ///
     /// # Errors
     /// When git fails.
-    pub fn changed_files(&self, history: &History) -> Result<BTreeMap<String, Vec<String>>, KernelError> {
+    pub fn changed_files(&self, history: &CommitGraph) -> Result<BTreeMap<String, Vec<String>>, KernelError> {
         let except = format!("^{}", history.good());
         let list =
             ["log", "--format=%x01%H", "--name-only", "-c", "--no-renames", "--no-color", history.bad(), &except, "--"];

@@ -1,25 +1,25 @@
 //! From a source to an image: git trees, working trees, Debian's source packages, and make.
 
+mod commit_graph;
 mod compiled;
 mod config;
 mod deb_src;
 mod error;
 mod git;
-mod history;
 mod make;
 mod program;
 mod remote;
 mod tar;
 mod workshop;
 
+pub use commit_graph::{Commit, CommitGraph, LinePoint};
 pub use compiled::Compiled;
 pub use config::Configuration;
-pub(crate) use deb_src::{Places, import};
+pub(crate) use deb_src::{SourceFolders, import};
 pub use error::SourceError;
 #[cfg(test)]
 pub(crate) use git::git as program;
 pub use git::{Headline, Repository};
-pub use history::{Commit, History, Place};
 pub use make::{BuildSeconds, SourceSettings};
 pub(crate) use make::{Objects, compiler};
 pub use remote::{remote_tags, tree_with_tag};

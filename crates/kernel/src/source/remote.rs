@@ -63,7 +63,7 @@ fn answered(git: Program, place: &str) -> Result<Ended, KernelError> {
     let no_answer = |said| KernelError::from(SourceError::NoAnswer { place: place.to_owned(), said });
     match git.end() {
         Ok(ended) if ended.code == Some(0) => Ok(ended),
-        Ok(ended) => Err(no_answer(said(&ended))),
+        Ok(ended) => Err(no_answer(describe_failure(&ended))),
         Err(KernelError::Source(SourceError::Deadline { seconds, .. })) => {
             Err(no_answer(format!("it was silent for {seconds} s")))
         }
@@ -73,7 +73,7 @@ fn answered(git: Program, place: &str) -> Result<Ended, KernelError> {
 
 /// Returns what git said first of what it could not do, and the line that this announces with a colon, if it does; what follows
 /// is advice that fits all errors.
-fn said(ended: &Ended) -> String {
+fn describe_failure(ended: &Ended) -> String {
     let mut lines = ended.said.lines().map(str::trim).skip_while(|line| !line.starts_with("fatal: "));
     let Some(fatal) = lines.next().and_then(|line| line.strip_prefix("fatal: ")) else { return ended.reason() };
     match lines.next() {

@@ -1,6 +1,6 @@
 //! A line of commits to search: the trunk, or the commits of a merge, with or without those that cannot matter.
 
-use kernel::{History, Place};
+use kernel::{CommitGraph, LinePoint};
 
 use super::{Prober, Touches};
 use crate::LabError;
@@ -9,7 +9,7 @@ use crate::LabError;
 #[derive(Debug, Clone)]
 pub(super) struct Spot {
     /// The commit, as a number of the history; `None` for the first spot of a line.
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<LinePoint>,
     /// What is measured: the commit itself, or the commit merged onto the trunk. `None` if the merge conflicts.
     pub(super) commit: Option<String>,
     /// Number of new commits here that matter.
@@ -27,15 +27,15 @@ pub(super) struct Line {
     pub(super) merge: Option<String>,
 }
 
-fn weight(place: &Place, touches: &Touches) -> f64 {
+fn weight(place: &LinePoint, touches: &Touches) -> f64 {
     place.brings.iter().filter(|commit| touches.matters(**commit)).count() as f64
 }
 
 impl Line {
     /// Returns the trunk of a history.
-    pub(super) fn trunk(history: &History, touches: &Touches) -> Self {
+    pub(super) fn trunk(history: &CommitGraph, touches: &Touches) -> Self {
         let good = Spot { place: None, commit: Some(history.good().to_owned()), weight: 0.0 };
-        let spot = |place: Place| Spot {
+        let spot = |place: LinePoint| Spot {
             commit: Some(history.id(place.commit).to_owned()),
             weight: weight(&place, touches),
             place: Some(place),
@@ -48,7 +48,7 @@ impl Line {
     pub(super) fn within(
         &self,
         at: usize,
-        history: &History,
+        history: &CommitGraph,
         touches: &Touches,
         prober: &mut dyn Prober,
     ) -> Result<Option<Self>, LabError> {
@@ -73,7 +73,7 @@ impl Line {
                 base = tip;
             }
         }
-        let own = Place { commit: place.commit, brings: vec![place.commit] };
+        let own = LinePoint { commit: place.commit, brings: vec![place.commit] };
         let weight = weight(&own, touches);
         spots.push(Spot { place: Some(own), commit: Some(merge), weight });
         Ok(Some(Self { spots, merge: Some(history.id(place.commit).to_owned()) }))

@@ -16,7 +16,7 @@ mod touches;
 
 use std::ops::RangeInclusive;
 
-use kernel::History;
+use kernel::CommitGraph;
 use model::Metric;
 use report::Scale;
 
@@ -110,7 +110,7 @@ pub trait Prober {
     ///
     /// # Errors
     /// If the lab fails.
-    fn touches(&mut self, history: &History) -> Result<Touches, LabError>;
+    fn touches(&mut self, history: &CommitGraph) -> Result<Touches, LabError>;
 }
 
 /// Progress of a bisection.

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use kernel::{Compiled, History, KernelError, SourceError, Sources, Step};
+use kernel::{CommitGraph, Compiled, KernelError, SourceError, Sources, Step};
 use model::{Capabilities, Run, Suite, Workload};
 use report::{NOT_COUNTED, Scale, run_value};
 
@@ -66,7 +66,7 @@ impl<S: Fn(Step), E: Fn(Event) + Sync> Prober for LabProber<'_, S, E> {
         Ok(self.sources.revert(tip, commit)?)
     }
 
-    fn touches(&mut self, history: &History) -> Result<Touches, LabError> {
+    fn touches(&mut self, history: &CommitGraph) -> Result<Touches, LabError> {
         let mut compiled = Compiled::default();
         for end in [history.good(), history.bad()] {
             let Some(of_end) = self.sources.compiled(end)? else { return Ok(Touches::everything(history.count())) };

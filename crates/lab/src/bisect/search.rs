@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use kernel::History;
+use kernel::CommitGraph;
 use model::{Uncertainty, Verdict};
 use report::{Given, Replicate, Rule, Scale, Seeds, SideComparison, compare_sides};
 use stats::{Pair, SearchCost, Step, Steps, Wanted};
@@ -27,7 +27,7 @@ const MARGIN_LEAST_PERCENT: f64 = 0.02;
 /// # Errors
 /// If the lab fails; earlier measurements are in the log.
 pub fn bisect(
-    history: &History,
+    history: &CommitGraph,
     question: &BisectionQuestion,
     prober: &mut dyn Prober,
     log: &mut BisectionLog,
@@ -60,7 +60,7 @@ pub fn bisect(
 }
 
 pub(super) struct Search<'a> {
-    pub(super) history: &'a History,
+    pub(super) history: &'a CommitGraph,
     pub(super) question: &'a BisectionQuestion,
     pub(super) prober: &'a mut dyn Prober,
     pub(super) log: &'a mut BisectionLog,

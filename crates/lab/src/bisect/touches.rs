@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use kernel::{Compiled, History};
+use kernel::{CommitGraph, Compiled};
 
 /// Linking takes about as long as compiling this many objects of `micro`; saving fewer is not worth a detour.
 const LINK: f64 = 20.0;
@@ -29,7 +29,7 @@ impl Touches {
 
     /// Uses the files that each commit changed and the files that the builds read.
     #[must_use]
-    pub fn of(history: &History, changed: &BTreeMap<String, Vec<String>>, compiled: &Compiled) -> Self {
+    pub fn of(history: &CommitGraph, changed: &BTreeMap<String, Vec<String>>, compiled: &Compiled) -> Self {
         let mut touches =
             Self { files: Vec::with_capacity(history.count()), objects: Vec::new(), whole: compiled.objects() };
         let mut numbers: HashMap<&str, usize> = HashMap::new();
@@ -103,7 +103,7 @@ impl<'a> Objects<'a> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use kernel::{Commit, Compiled, History};
+    use kernel::{Commit, CommitGraph, Compiled};
 
     use super::{LINK, Touches};
 
@@ -121,7 +121,7 @@ mod tests {
         let files = ["a.c", "x.h", "unused.c", "a.c"];
         let name = |number: usize| format!("{number:040x}");
         let commit = |number: usize| Commit { id: name(number), parents: vec![name(number - 1)] };
-        let history = History::new(&name(0), (1..=5).map(commit).collect()).unwrap();
+        let history = CommitGraph::new(&name(0), (1..=5).map(commit).collect()).unwrap();
         // The last commit is not listed.
         let changed: BTreeMap<_, _> =
             files.iter().enumerate().map(|(at, file)| (name(at + 1), vec![(*file).to_owned()])).collect();

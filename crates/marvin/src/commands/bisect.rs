@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use history::{Found, FoundCulprit};
-use kernel::{BuildCache, History, Sources, Step};
+use history::{BisectionRecord, RecordedCulprit};
+use kernel::{BuildCache, CommitGraph, Sources, Step};
 use lab::{
     Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Confirm, Culprit, Dumps, Event, Lab, LabProber,
     LabSettings, Noise, Plan, Probe, Refused, Reuse, Stands,
@@ -101,7 +101,7 @@ pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<
 }
 
 /// Returns the commits between the two ends, which are kernel names.
-fn history(command: &Bisect, sources: &Sources) -> anyhow::Result<History> {
+fn history(command: &Bisect, sources: &Sources) -> anyhow::Result<CommitGraph> {
     for end in [&command.good, &command.bad] {
         sources.repository().check_linux(end)?;
     }
@@ -158,13 +158,13 @@ fn ledger<S: Fn(Step), E: Fn(Event) + Sync>(
 }
 
 /// Returns the stored form of the answer, which alerts link to.
-fn found(command: &Bisect, told: &Told<'_>) -> Found {
-    let culprits = told.findings.culprits.iter().zip(told.headlines).map(|(culprit, headline)| FoundCulprit {
+fn found(command: &Bisect, told: &Told<'_>) -> BisectionRecord {
+    let culprits = told.findings.culprits.iter().zip(told.headlines).map(|(culprit, headline)| RecordedCulprit {
         commit: culprit.commit.clone(),
         percent: culprit.change.percent().unwrap_or(0.0),
         subject: headline.subject.clone(),
     });
-    Found {
+    BisectionRecord {
         workload: told.workload.name.to_string(),
         good: [command.good.clone(), told.ends.0.to_owned()],
         bad: [command.bad.clone(), told.ends.1.to_owned()],
@@ -192,7 +192,7 @@ fn question(command: &Bisect, workload: &Workload) -> BisectionQuestion {
 }
 
 /// Lists everything that distinguishes a bisection from others with a log.
-fn identity(command: &Bisect, history: &History, workload: &Workload, lab: &Lab, sources: &Sources) -> String {
+fn identity(command: &Bisect, history: &CommitGraph, workload: &Workload, lab: &Lab, sources: &Sources) -> String {
     let machine = &lab.machine().id;
     let (good, bad) = (history.good(), history.bad());
     let tree = sources.repository().folder().display();
@@ -273,14 +273,14 @@ fn configuration(command: &Bisect, sources: &Sources) -> String {
 }
 
 /// Returns the command for the reader of a mail, who lacks the sender's files; one seed becomes several.
-fn mail_command(command: &Bisect, history: &History, configuration: &str) -> String {
+fn mail_command(command: &Bisect, history: &CommitGraph, configuration: &str) -> String {
     let seeds = if command.seeds == 1 { SEEDS_OF_DRAFTS } else { command.seeds };
     let config = if configuration.contains('/') { bisection::CONFIG } else { configuration };
     reproducer(command, history, config, seeds)
 }
 
 /// Returns the command that gives the same answer, with commits by hash.
-fn reproducer(command: &Bisect, history: &History, configuration: &str, seeds: u64) -> String {
+fn reproducer(command: &Bisect, history: &CommitGraph, configuration: &str, seeds: u64) -> String {
     let (good, bad) = (bisection::short(history.good()), bisection::short(history.bad()));
     let mut words = format!("marvin bisect {good} {bad} --tree linux --workload {}", command.workload);
     if command.suite != model::MICRO.name {

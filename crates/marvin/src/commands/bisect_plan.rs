@@ -1,6 +1,6 @@
 //! `marvin bisect --dry-run`: the commits to search and the estimated cost, without building.
 
-use kernel::{BuildSeconds, History, Sources};
+use kernel::{BuildSeconds, CommitGraph, Sources};
 use lab::{Estimate, expected};
 use model::Workload;
 use report::render::count;
@@ -28,7 +28,7 @@ struct Plan {
 /// Describes the planned search.
 pub(super) fn plan(
     command: &Bisect,
-    history: &History,
+    history: &CommitGraph,
     sources: &Sources,
     workload: &Workload,
     location: Location,

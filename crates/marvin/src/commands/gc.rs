@@ -1,6 +1,6 @@
 //! `marvin gc`: deletes superseded runs and old artifacts.
 
-use store::{HomeLock, Retention, Store, Waste};
+use store::{Garbage, HomeLock, Retention, Store};
 
 use super::compare::now;
 use crate::answer::Answer;
@@ -21,14 +21,14 @@ pub(crate) fn gc(arguments: &Arguments, command: &Gc) -> anyhow::Result<Exit> {
     let location = store(arguments)?;
     if command.dry_run {
         let store = Store::open_read_only(location)?;
-        let text = format!("{}nothing deleted (dry run)\n", told(&store.waste(&retention)?));
+        let text = format!("{}nothing deleted (dry run)\n", told(&store.find_garbage(&retention)?));
         answer.write(text)?;
         return Ok(Exit::Fine);
     }
     // The lock excludes a measurement that relies on a run it has looked up.
     let _lock = HomeLock::acquire(&home(arguments.home.as_deref())?)?;
     let store = Store::open(location)?;
-    let waste = store.waste(&retention)?;
+    let waste = store.find_garbage(&retention)?;
     let size = store.size()?;
     store.remove(&waste)?;
     store.compact()?;
@@ -36,7 +36,7 @@ pub(crate) fn gc(arguments: &Arguments, command: &Gc) -> anyhow::Result<Exit> {
     Ok(Exit::Fine)
 }
 
-fn told(waste: &Waste) -> String {
+fn told(waste: &Garbage) -> String {
     format!(
         "superseded runs: {}\nolder runs with artifacts to delete: {}\nartifacts of both: {}\nkept because they are \
          referenced: {}\n",

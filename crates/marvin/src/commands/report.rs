@@ -85,8 +85,8 @@ fn scatters(arguments: &Arguments, groups: &[Group]) -> anyhow::Result<BTreeMap<
 /// Marks runs as referenced by a report, so that `marvin gc` keeps them.
 pub(crate) fn mention(arguments: &Arguments, comparison: &report::Comparison) {
     let runs: Vec<&RunId> = comparison.kernels().flat_map(|kernel| &kernel.runs).map(|run| &run.id).collect();
-    let left = crate::home::store(arguments)
-        .and_then(|location| Ok(Store::open(location)?.mention(&runs, &comparison.command)?));
+    let left =
+        crate::home::store(arguments).and_then(|location| Ok(Store::open(location)?.pin(&runs, &comparison.command)?));
     if let Err(error) = left {
         // The report is written; without write access, Marvin cannot protect the runs from removal.
         crate::say(&format!("note: cannot mark these runs as referenced: {error:#}"));

@@ -129,7 +129,7 @@ impl Ledger {
         let mut merged: BTreeMap<(Share, String), Sides> = BTreeMap::new();
         for (side, profiles) in [base, new].into_iter().enumerate() {
             for line in profiles.iter().flat_map(|profile| &profile.lines) {
-                let symbol = plain.told(&line.symbol);
+                let symbol = plain.displayed_name(&line.symbol);
                 let sides = merged.entry((line.share, names::key(symbol))).or_default();
                 let count = &mut sides.counts[side];
                 count.instructions += line.total();

@@ -47,7 +47,7 @@ impl Plain {
     }
 
     /// Returns a symbol as it is matched.
-    pub(crate) fn told<'a>(&self, symbol: &'a str) -> &'a str {
+    pub(crate) fn displayed_name<'a>(&self, symbol: &'a str) -> &'a str {
         let name = without_file(symbol);
         if name != symbol && self.0.contains(&key(name)) { name } else { symbol }
     }

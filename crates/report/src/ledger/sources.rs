@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Share, SourcePlace};
+use model::{Share, SourceLocation};
 
 use super::{Ledger, LedgerLine, names};
 
@@ -10,7 +10,7 @@ use super::{Ledger, LedgerLine, names};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sources {
     /// By name without suffixes: the new kernel's place, or else the base's.
-    places: BTreeMap<String, SourcePlace>,
+    places: BTreeMap<String, SourceLocation>,
 }
 
 /// All lines of one folder.
@@ -25,7 +25,7 @@ pub struct FolderSum {
 impl Sources {
     /// Takes the places of both kernels' symbols.
     #[must_use]
-    pub fn new(base: &BTreeMap<String, SourcePlace>, new: &BTreeMap<String, SourcePlace>) -> Self {
+    pub fn new(base: &BTreeMap<String, SourceLocation>, new: &BTreeMap<String, SourceLocation>) -> Self {
         let both = base.iter().chain(new).map(|(symbol, place)| (names::key(symbol), place.clone()));
         Self { places: both.collect() }
     }
@@ -38,7 +38,7 @@ impl Sources {
 
     /// Returns where a line's function is.
     #[must_use]
-    pub fn place(&self, line: &LedgerLine) -> Option<&SourcePlace> {
+    pub fn place(&self, line: &LedgerLine) -> Option<&SourceLocation> {
         self.places.get(&line.function)
     }
 }
@@ -69,7 +69,7 @@ mod tests {
     use super::Sources;
     use crate::ledger::Ledger;
     use crate::ledger::tests::profile;
-    use model::SourcePlace;
+    use model::SourceLocation;
     use std::collections::BTreeMap;
 
     #[test]
@@ -77,7 +77,7 @@ mod tests {
         let base = profile(1, &[("[user]", 5, 0), ("f.isra.0", 10, 1), ("g", 20, 1), ("strange", 1, 1)]);
         let new = profile(1, &[("[user]", 5, 0), ("f", 40, 1), ("g", 25, 1)]);
         let ledger = Ledger::new("w", &[base], &[new]).unwrap();
-        let place = |file: &str| SourcePlace { file: file.to_owned(), line: 7 };
+        let place = |file: &str| SourceLocation { file: file.to_owned(), line: 7 };
         let places = BTreeMap::from([("f".to_owned(), place("mm/a.c")), ("g".to_owned(), place("kernel/sched/b.c"))]);
         let sources = Sources::new(&BTreeMap::new(), &places);
         let told: Vec<_> = ledger.folders(&sources).into_iter().map(|sum| (sum.folder, sum.all)).collect();

@@ -15,7 +15,7 @@ fn row(monitored: &Monitored, name: &str) -> [f64; 2] {
 }
 
 /// Returns a row's values with two decimals.
-fn told(monitored: &Monitored, name: &str) -> [String; 2] {
+fn formatted(monitored: &Monitored, name: &str) -> [String; 2] {
     row(monitored, name).map(|number| format!("{number:.2}"))
 }
 
@@ -56,8 +56,8 @@ fn pte_chains_fall_from_24116_to_716() {
         Observation { readings: timed(MonitorFile::Slabinfo, readings) }
     };
     let monitored = two(&seen(24_116), &seen(716));
-    assert_eq!(told(&monitored, "pte_chain objects"), ["24116.00", "716.00"]);
-    assert_eq!(told(&monitored, "pte_chain size"), ["760.00", "24.00"]);
+    assert_eq!(formatted(&monitored, "pte_chain objects"), ["24116.00", "716.00"]);
+    assert_eq!(formatted(&monitored, "pte_chain size"), ["760.00", "24.00"]);
 }
 
 /// William Lee Irwin's caches, with objects of which his KiB and percent are made.
@@ -114,9 +114,9 @@ fn the_processors_of_the_ebizzy_story() {
         Observation { readings: timed(MonitorFile::Stat, vec![(0, at(1)), (1000, at(2))]) }
     };
     let monitored = two(&seen(48, 534, 4170), &seen(338, 4463, 0));
-    let told = |name: &str| told(&monitored, name);
-    assert_eq!([told("usr"), told("sys"), told("idle")], [["1.01", "7.04"], ["11.24", "92.96"], ["87.75", "0.00"]]);
-    assert_eq!(told("System"), ["5.34", "44.63"]);
+    let shown = |name: &str| formatted(&monitored, name);
+    assert_eq!([shown("usr"), shown("sys"), shown("idle")], [["1.01", "7.04"], ["11.24", "92.96"], ["87.75", "0.00"]]);
+    assert_eq!(shown("System"), ["5.34", "44.63"]);
 }
 
 /// Huge pages need no entries, and KiB of what is resident are no pages.
@@ -125,7 +125,7 @@ fn page_tables_of_processes_are_shown() {
     let status = [("RssAnon", 40_000), ("RssFile", 8000), ("RssShmem", 0), ("VmPTE", 160)];
     let seen = Observation { readings: timed(MonitorFile::Status, vec![(0, reading(&[("7", &status)]))]) };
     let monitored = two(&seen, &seen);
-    assert_eq!(told(&monitored, "Page-table pages"), ["40.00"; 2]);
-    assert_eq!(told(&monitored, "PTEs per page-table page"), ["300.00"; 2]);
-    assert_eq!(told(&monitored, "Page-table utilisation"), ["58.59"; 2]);
+    assert_eq!(formatted(&monitored, "Page-table pages"), ["40.00"; 2]);
+    assert_eq!(formatted(&monitored, "PTEs per page-table page"), ["300.00"; 2]);
+    assert_eq!(formatted(&monitored, "Page-table utilisation"), ["58.59"; 2]);
 }

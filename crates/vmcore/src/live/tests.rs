@@ -41,7 +41,7 @@ impl Fake {
         Guest::connect(&self.folder.path().join("qmp"), patience, &clock)
     }
 
-    fn told(&self, error: &DumpError) -> String {
+    fn describe(&self, error: &DumpError) -> String {
         error.to_string().replace(&self.folder.path().display().to_string(), "FOLDER")
     }
 }
@@ -88,7 +88,7 @@ fn guest_that_does_not_answer_is_resumed() {
     let mut guest = fake.connect(LONG).unwrap();
     guest.patience = SOON;
     let error = guest.stop(&clock).unwrap_err();
-    insta::assert_snapshot!(fake.told(&error), @"the guest at FOLDER/qmp did not stop: no answer within 0.3 s; if it stands still now, tell it `cont`");
+    insta::assert_snapshot!(fake.describe(&error), @"the guest at FOLDER/qmp did not stop: no answer within 0.3 s; if it stands still now, tell it `cont`");
     drop(guest);
     assert_eq!(fake.asked.join().unwrap(), ["qmp_capabilities", "stop", "cont"]);
 }
@@ -101,7 +101,7 @@ fn wrong(greeting: &'static str, answer: impl Fn(&str) -> Option<String> + Send 
         Ok(mut guest) => guest.stop(&clock).unwrap_err(),
         Err(error) => error,
     };
-    fake.told(&error)
+    fake.describe(&error)
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::archive::table::{self, Entry, Slot};
-use crate::archive::{self, Head, Header, NOTES_MAX, PLACE, Place, RANGES_MAX, TRAILER};
+use crate::archive::{self, BlockEntry, Head, Header, NOTES_MAX, PLACE, RANGES_MAX, TRAILER};
 use crate::bits;
 use crate::bytes::is_zero;
 use crate::compress::{Codec, Compressor};
@@ -142,7 +142,7 @@ struct Job<'a> {
 /// What was written to the file.
 struct Output {
     end: u64,
-    places: Vec<Place>,
+    places: Vec<BlockEntry>,
 }
 
 impl Job<'_> {
@@ -159,7 +159,7 @@ impl Job<'_> {
         }
         self.sink.write(offset, &bytes)?;
         file.end = end;
-        file.places.push(Place::of(offset, head));
+        file.places.push(BlockEntry::of(offset, head));
         Ok(true)
     }
 }

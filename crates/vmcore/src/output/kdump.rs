@@ -405,7 +405,8 @@ impl<'a> Writer<'a> {
         let compressor = &mut self.compressor;
         let (packed, codec) = compressor.compress(bytes).unwrap_or((bytes, Codec::None));
         let size = packed.len();
-        let place = Place { job: self.job, buffer: &mut self.buffer, start: &mut self.start, limit: &mut self.limit };
+        let place =
+            Reservation { job: self.job, buffer: &mut self.buffer, start: &mut self.start, limit: &mut self.limit };
         let Some(offset) = place.put(packed)? else {
             self.written.pages -= 1;
             self.written.full = true;
@@ -429,7 +430,8 @@ impl<'a> Writer<'a> {
     }
 
     fn flush(&mut self) -> Result<(), DumpError> {
-        Place { job: self.job, buffer: &mut self.buffer, start: &mut self.start, limit: &mut self.limit }.flush()?;
+        Reservation { job: self.job, buffer: &mut self.buffer, start: &mut self.start, limit: &mut self.limit }
+            .flush()?;
         self.publish();
         Ok(())
     }
@@ -443,14 +445,14 @@ impl<'a> Writer<'a> {
 }
 
 /// Room in the file that one thread has reserved.
-struct Place<'w, 'a> {
+struct Reservation<'w, 'a> {
     job: &'a Job<'a>,
     buffer: &'w mut Vec<u8>,
     start: &'w mut u64,
     limit: &'w mut u64,
 }
 
-impl Place<'_, '_> {
+impl Reservation<'_, '_> {
     /// Puts data into the room and returns its offset; nothing where the file may not become larger.
     fn put(mut self, data: &[u8]) -> Result<Option<u64>, DumpError> {
         let at = *self.start + self.buffer.len() as u64;

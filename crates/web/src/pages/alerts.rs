@@ -1,7 +1,7 @@
 //! All alerts; open ones first.
 
 use askama::Template;
-use history::{Hunt, Triaged, change_size, found_of, hunt, mixed_words};
+use history::{BisectHint, Triaged, bisect_hint, change_size, mixed_words, records_of_alert};
 
 use super::{
     Frame, Rendered, compare_path, count, finished, machine_digits, profile_command, series_path, verdict_class,
@@ -111,11 +111,11 @@ fn shown(snapshot: &Snapshot, triaged: &Triaged) -> Shown {
             .iter()
             .find(|member| member.difference_percent.is_some())
             .map(|member| profile_command(history, alert.after, alert.at, &member.key.workload)),
-        found: found_of(history, alert, &snapshot.found).iter().map(|found| found.words()).collect(),
-        hunt: triaged.needs_commit().then(|| hunt(history, alert, DEBIAN)).flatten().map(|hunt| match hunt {
-            Hunt::Command(command) => ("The commit is found by:".to_owned(), vec![command]),
-            Hunt::First { why, commands } => (format!("The commit: {why}:"), commands),
-            Hunt::Nowhere(why) => (format!("The commit: {why}."), Vec::new()),
+        found: records_of_alert(history, alert, &snapshot.found).iter().map(|found| found.words()).collect(),
+        hunt: triaged.needs_commit().then(|| bisect_hint(history, alert, DEBIAN)).flatten().map(|hunt| match hunt {
+            BisectHint::Command(command) => ("The commit is found by:".to_owned(), vec![command]),
+            BisectHint::First { why, commands } => (format!("The commit: {why}:"), commands),
+            BisectHint::Impossible(why) => (format!("The commit: {why}."), Vec::new()),
         }),
     }
 }

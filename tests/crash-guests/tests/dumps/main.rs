@@ -72,7 +72,7 @@ fn plan<'a>(paging: Paging, placement: Placement, ending: Ending) -> CrashPlan<'
 }
 
 /// Pages of a size that /proc/meminfo told, in KiB.
-fn pages_told(crashed: &Crashed, name: &str) -> u64 {
+fn pages_reported(crashed: &Crashed, name: &str) -> u64 {
     let told = &crashed.reports[0]["meminfo"];
     let line = told.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 4
@@ -139,7 +139,7 @@ fn story(name: &str, kernel: &str, plan: &CrashPlan<'_>) {
     if let Some(bitmaps) = filtered(&vmcore, &folder) {
         let total = u64::from(plan.memory_mib) * 256;
         if plan.ending == Ending::Stop {
-            let (free, kept) = (pages_told(&crashed, "MemFree"), bitmaps[&16].count());
+            let (free, kept) = (pages_reported(&crashed, "MemFree"), bitmaps[&16].count());
             println!(
                 "{name}: {total} pages, {free} were free, {kept} kept at -d 16, {} at -d 31",
                 bitmaps[&31].count()

@@ -139,7 +139,7 @@ fn changed(blocks: &mut Vec<Block>, ledger: &Ledger, profiled: &Profiled) -> Res
     let calls = profiled.calls_of(&ledger.workload);
     blocks.extend(drawings::bars(ledger, profiled)?);
     blocks.push(Block::Table(functions(ledger, profiled.lines_max)));
-    told(
+    push_list(
         blocks,
         "Perhaps the same under another name, or inlined (suggested, never merged):",
         suggestions(ledger, PAIRS),
@@ -160,13 +160,13 @@ fn changed(blocks: &mut Vec<Block>, ledger: &Ledger, profiled: &Profiled) -> Res
             .map(|(head, rows)| Block::Table(table(head, rows.iter().map(|row| row.cells(Weight::Normal)).collect()))),
     );
     let shifts = calls.map(shifts).unwrap_or_default();
-    told(blocks, "Cost shifts, from one call to another below the same function:", shifts);
+    push_list(blocks, "Cost shifts, from one call to another below the same function:", shifts);
     blocks.extend(calls.map(|calls| drawings::flame(&ledger.workload, calls)).transpose()?);
     Ok(())
 }
 
 /// Adds a list under its head, unless there is nothing in it.
-fn told(blocks: &mut Vec<Block>, head: &str, items: Vec<String>) {
+fn push_list(blocks: &mut Vec<Block>, head: &str, items: Vec<String>) {
     if !items.is_empty() {
         blocks.extend([Block::Paragraph(head.to_owned()), Block::List(items)]);
     }
@@ -410,7 +410,7 @@ mod tests {
     use crate::ledger::{Ledger, Sources};
     use crate::modelled::ModelDifference;
     use crate::render::Styles;
-    use model::{CostModel, SourcePlace};
+    use model::{CostModel, SourceLocation};
 
     fn profiled() -> Profiled {
         let base = profile(
@@ -488,7 +488,7 @@ mod tests {
 
     /// Where two of its functions are.
     fn sources() -> Sources {
-        let place = |file: &str, line| SourcePlace { file: file.to_owned(), line };
+        let place = |file: &str, line| SourceLocation { file: file.to_owned(), line };
         let places = [("mas_walk", "lib/maple_tree.c", 4950), ("__handle_mm_fault", "mm/memory.c", 5700)];
         let places = places.map(|(name, file, line)| (name.to_owned(), place(file, line)));
         Sources::new(&std::collections::BTreeMap::new(), &places.into())

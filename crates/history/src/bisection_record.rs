@@ -5,15 +5,15 @@ use report::plain::plain;
 use report::render::number::signed_percent;
 
 use super::alerts::Alert;
+use super::bisect_hint::revision;
 use super::gather::History;
-use super::hunt::revision;
 
 /// The first line of such a file.
 const HEAD: &str = "marvin found 1";
 
 /// What a bisection found.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct BisectionRecord {
     /// The workload.
     pub workload: String,
     /// The older end: as it was named, and its commit.
@@ -21,12 +21,12 @@ pub struct Found {
     /// The newer end, likewise.
     pub bad: [String; 2],
     /// The commits.
-    pub culprits: Vec<FoundCulprit>,
+    pub culprits: Vec<RecordedCulprit>,
 }
 
 /// A commit that made a difference.
 #[derive(Debug, Clone, PartialEq)]
-pub struct FoundCulprit {
+pub struct RecordedCulprit {
     /// The commit.
     pub commit: String,
     /// How much; positive is better.
@@ -35,7 +35,7 @@ pub struct FoundCulprit {
     pub subject: String,
 }
 
-impl Found {
+impl BisectionRecord {
     /// Writes it, line by line.
     #[must_use]
     pub fn to_text(&self) -> String {
@@ -70,7 +70,7 @@ impl Found {
     /// Says it in one sentence.
     #[must_use]
     pub fn words(&self) -> String {
-        let shown = |one: &FoundCulprit| {
+        let shown = |one: &RecordedCulprit| {
             let commit: String = one.commit.chars().take(12).collect();
             format!("{commit} (\"{}\") made {}", plain(&one.subject), signed_percent(one.percent))
         };
@@ -92,15 +92,15 @@ impl Found {
 }
 
 /// Returns what bisections of an alert's kernels found.
-pub fn found_of<'a>(history: &History, alert: &Alert, all: &'a [Found]) -> Vec<&'a Found> {
+pub fn records_of_alert<'a>(history: &History, alert: &Alert, all: &'a [BisectionRecord]) -> Vec<&'a BisectionRecord> {
     all.iter().filter(|found| found.is_of(history, alert)).collect()
 }
 
-fn culprit(line: &str) -> Option<FoundCulprit> {
+fn culprit(line: &str) -> Option<RecordedCulprit> {
     let mut words = line.strip_prefix("culprit ")?.splitn(3, ' ');
     let (commit, percent, subject) = (words.next()?, words.next()?.parse::<f64>().ok()?, words.next()?);
     let is_sane = is_commit(commit) && percent.is_finite();
-    is_sane.then(|| FoundCulprit { commit: commit.to_owned(), percent, subject: subject.to_owned() })
+    is_sane.then(|| RecordedCulprit { commit: commit.to_owned(), percent, subject: subject.to_owned() })
 }
 
 fn is_commit(text: &str) -> bool {
@@ -113,15 +113,15 @@ mod tests {
     use proptest::prelude::{any, proptest};
     use report::fixtures::{Ending, Subject, build};
 
-    use super::{Found, FoundCulprit, found_of};
+    use super::{BisectionRecord, RecordedCulprit, records_of_alert};
     use crate::{History, alerts};
 
-    fn found(workload: &str) -> Found {
-        Found {
+    fn found(workload: &str) -> BisectionRecord {
+        BisectionRecord {
             workload: workload.to_owned(),
             good: ["v6.12.115".to_owned(), "1".repeat(40)],
             bad: ["HEAD".to_owned(), "2".repeat(40)],
-            culprits: vec![FoundCulprit {
+            culprits: vec![RecordedCulprit {
                 commit: "3".repeat(40),
                 percent: -4.25,
                 subject: "mm: make faults dearer".to_owned(),
@@ -132,12 +132,12 @@ mod tests {
     #[test]
     fn bisection_result_round_trips() {
         let one = found("fault-anon");
-        assert_eq!(Found::read(&one.to_text()), Some(one.clone()));
-        let none = Found { culprits: Vec::new(), ..one };
-        assert_eq!(Found::read(&none.to_text()), Some(none.clone()));
+        assert_eq!(BisectionRecord::read(&one.to_text()), Some(one.clone()));
+        let none = BisectionRecord { culprits: Vec::new(), ..one };
+        assert_eq!(BisectionRecord::read(&none.to_text()), Some(none.clone()));
         assert!(none.words().ends_with("found: no single commit made it"));
         for damaged in ["", "marvin found 2\n", "marvin found 1\nworkload x\n", &none.to_text().replace("22", "zz")] {
-            assert_eq!(Found::read(damaged), None, "{damaged}");
+            assert_eq!(BisectionRecord::read(damaged), None, "{damaged}");
         }
     }
 
@@ -155,9 +155,9 @@ mod tests {
         }
         history.settle();
         let alert = &alerts(&history, Line::All)[0];
-        let other = Found { bad: ["x".to_owned(), "4".repeat(40)], ..found("fault-anon") };
+        let other = BisectionRecord { bad: ["x".to_owned(), "4".repeat(40)], ..found("fault-anon") };
         let all = [found("getppid"), other, found("fault-anon")];
-        let told: Vec<String> = found_of(&history, alert, &all).iter().map(|found| found.words()).collect();
+        let told: Vec<String> = records_of_alert(&history, alert, &all).iter().map(|found| found.words()).collect();
         let expected = "a bisection of fault-anon found: 333333333333 (\"mm: make faults dearer\") made -4.25%";
         assert_eq!(told, [expected]);
     }
@@ -165,8 +165,8 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_makes_reading_fail(text in any::<String>(), rest in "(culprit [0-9a-f]{6,9} [-.0-9e]{0,9} .{0,9}\n){0,3}") {
-            drop(Found::read(&text));
-            drop(Found::read(&format!("marvin found 1\nworkload a\ngood 1111111 x\nbad 2222222 y\n{rest}")));
+            drop(BisectionRecord::read(&text));
+            drop(BisectionRecord::read(&format!("marvin found 1\nworkload a\ngood 1111111 x\nbad 2222222 y\n{rest}")));
         }
     }
 }

@@ -14,7 +14,7 @@ const SEEDS_MAX: usize = 5;
 
 /// How the commit of an alert is found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Hunt {
+pub enum BisectHint {
     /// By this command.
     Command(String),
     /// Not yet: what to do first, and the command that comes then.
@@ -25,11 +25,11 @@ pub enum Hunt {
         commands: Vec<String>,
     },
     /// Not here: why.
-    Nowhere(String),
+    Impossible(String),
 }
 
 /// Where a kernel's source is: the tree, the revision in it, and the configuration.
-struct Place {
+struct TreeRevision {
     tree: String,
     revision: String,
     config: String,
@@ -38,27 +38,27 @@ struct Place {
 /// Returns how the commit that made the worst of an alert is found; none where nothing is worse. `debian` is the tree of Debian's
 /// sources in the home.
 #[must_use]
-pub fn hunt(history: &History, alert: &Alert, debian: &str) -> Option<Hunt> {
+pub fn bisect_hint(history: &History, alert: &Alert, debian: &str) -> Option<BisectHint> {
     let measured = |member: &&Member| !matches!(member.basis, Basis::NoBoot | Basis::Fails);
     alert.worse().next()?;
     let Some(worst) = alert.worse().find(measured) else {
         let why = "what fails has no value to search by: its console, in its run, says where it ended";
-        return Some(Hunt::Nowhere(why.to_owned()));
+        return Some(BisectHint::Impossible(why.to_owned()));
     };
     if history.machines()[worst.key.machine].capabilities().foreign {
         let why = "another suite measured this: build both kernels, compare them here, and bisect with a workload that shows it";
-        return Some(Hunt::Nowhere(why.to_owned()));
+        return Some(BisectHint::Impossible(why.to_owned()));
     }
     let Some(options) = options(worst) else {
         let why = format!("{} is no workload of a suite, and only these are bisected", plain(&worst.key.workload));
-        return Some(Hunt::Nowhere(why));
+        return Some(BisectHint::Impossible(why));
     };
     let build = |kernel: usize| &history.kernel(kernel).build;
     let (good, bad) = (build(alert.after), build(alert.at));
-    Some(match (place(good, debian), place(bad, debian)) {
-        (Some(good), Some(bad)) if good.tree == bad.tree => Hunt::Command(command(&good, &bad, &options)),
+    Some(match (tree_revision(good, debian), tree_revision(bad, debian)) {
+        (Some(good), Some(bad)) if good.tree == bad.tree => BisectHint::Command(command(&good, &bad, &options)),
         (Some(_), Some(_)) => {
-            Hunt::Nowhere("the two kernels were built from different trees: build both from one".to_owned())
+            BisectHint::Impossible("the two kernels were built from different trees: build both from one".to_owned())
         }
         _ => packages(good, bad, debian, &options),
     })
@@ -81,7 +81,7 @@ pub(crate) fn reproducer(history: &History, alert: &Alert) -> Option<String> {
     let [old, new] = [old, new].map(|kernel| &history.kernel(kernel).build);
     let (old_name, new_name) = (name_anywhere(old)?, name_anywhere(new)?);
     let tree = if [&old_name, &new_name].iter().any(|name| name.starts_with("git:")) { " --tree TREE" } else { "" };
-    let config = [new, old].into_iter().find_map(|build| Some(place(build, "")?.config));
+    let config = [new, old].into_iter().find_map(|build| Some(tree_revision(build, "")?.config));
     let config = config.map_or_else(String::new, |config| format!(" --config {config}"));
     Some(plain(&format!("marvin compare {old_name} {new_name}{tree}{config} {options}")))
 }
@@ -95,10 +95,11 @@ pub(crate) fn bisection_anywhere(history: &History, alert: &Alert) -> Option<Str
     }
     let options = options(worst)?;
     let [good, bad] = [alert.after, alert.at].map(|kernel| &history.kernel(kernel).build);
-    let commit = |build| place(build, "").map(|place| place.revision).filter(|revision| is_commit(revision));
+    let commit = |build| tree_revision(build, "").map(|place| place.revision).filter(|revision| is_commit(revision));
     let (old, new) = commit(good).zip(commit(bad)).or_else(|| tags(history, alert))?;
     // A file is the sender's own.
-    let config = place(bad, "").map(|place| if place.config.contains('/') { "CONFIG".into() } else { place.config });
+    let config =
+        tree_revision(bad, "").map(|place| if place.config.contains('/') { "CONFIG".into() } else { place.config });
     let config = config.map_or_else(String::new, |config| format!(" --config {config}"));
     Some(plain(&format!("marvin bisect {old} {new} --tree linux{config} {options}")))
 }
@@ -147,13 +148,13 @@ fn is_line(after: &str, at: &str) -> bool {
 fn name_anywhere(build: &Build) -> Option<String> {
     match (&build.name, &build.origin) {
         (KernelName::Deb(_), Origin::Package { .. }) | (KernelName::DebSrc(_), _) => Some(build.exact_name()),
-        (KernelName::Git(_), _) => Some(format!("git:{}", place(build, "")?.revision)),
+        (KernelName::Git(_), _) => Some(format!("git:{}", tree_revision(build, "")?.revision)),
         _ => None,
     }
 }
 
-fn command(good: &Place, bad: &Place, options: &str) -> String {
-    let Place { tree, config, .. } = bad;
+fn command(good: &TreeRevision, bad: &TreeRevision, options: &str) -> String {
+    let TreeRevision { tree, config, .. } = bad;
     let tree =
         if tree.contains([' ', '\'', '"']) { format!("'{}'", tree.replace('\'', "'\\''")) } else { tree.clone() };
     plain(&format!("marvin bisect {} {} --tree {tree} --config {config} {options}", good.revision, bad.revision))
@@ -173,7 +174,7 @@ fn options(worst: &Member) -> Option<String> {
 }
 
 /// Returns where a build's source is; none where it was not built here.
-fn place(build: &Build, debian: &str) -> Option<Place> {
+fn tree_revision(build: &Build, debian: &str) -> Option<TreeRevision> {
     let Origin::Built { source, configuration, .. } = &build.origin else { return None };
     let (revision, tree) = match (&build.name, source) {
         // A patch on a commit is no commit.
@@ -181,23 +182,23 @@ fn place(build: &Build, debian: &str) -> Option<Place> {
         (KernelName::DebSrc(_), SourceOrigin::DebianSource { tag }) => (tag, debian),
         _ => return None,
     };
-    Some(Place { tree: tree.to_owned(), revision: revision.clone(), config: configuration.clone() })
+    Some(TreeRevision { tree: tree.to_owned(), revision: revision.clone(), config: configuration.clone() })
 }
 
 /// Returns the revision that a build was made from, as its source's tree has it.
 pub(super) fn revision(build: &Build) -> Option<String> {
-    place(build, "").map(|place| place.revision)
+    tree_revision(build, "").map(|place| place.revision)
 }
 
 /// Says what to do for kernels that somebody else built.
-fn packages(good: &Build, bad: &Build, debian: &str, options: &str) -> Hunt {
+fn packages(good: &Build, bad: &Build, debian: &str, options: &str) -> BisectHint {
     let is_package = |build: &&Build| matches!(build.name, KernelName::Deb(_));
     if let Some(other) = [good, bad].into_iter().find(|build| !is_package(build)) {
         let why = format!(
             "the source of {} is not a commit or a package: build both ends from one tree (git:REVISION, deb-src:VERSION)",
             plain(&other.name.to_string())
         );
-        return Hunt::Nowhere(why);
+        return BisectHint::Impossible(why);
     }
     let [good, bad] = [good, bad].map(|build| plain(&build.version));
     let why = "both are packages that Debian built: have their sources, see that the difference is in them, and search there \
@@ -206,12 +207,12 @@ fn packages(good: &Build, bad: &Build, debian: &str, options: &str) -> Hunt {
         format!("marvin compare deb-src:{good} deb-src:{bad} {options}"),
         format!("marvin bisect TAG-OF-{good} TAG-OF-{bad} --tree {debian} {options}"),
     ];
-    Hunt::First { why: why.to_owned(), commands }
+    BisectHint::First { why: why.to_owned(), commands }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Hunt, hunt};
+    use super::{BisectHint, bisect_hint};
     use crate::{History, alerts};
     use model::{Build, FailureReason, Line, Origin, Stage};
     use report::fixtures::{Ending, Subject, build};
@@ -237,9 +238,9 @@ mod tests {
         history
     }
 
-    fn exact(builds: [Build; 2], workload: &'static str) -> Option<Hunt> {
+    fn exact(builds: [Build; 2], workload: &'static str) -> Option<BisectHint> {
         let history = history_of(builds, workload, "exact");
-        hunt(&history, &alerts(&history, Line::All)[0], DEBIAN)
+        bisect_hint(&history, &alerts(&history, Line::All)[0], DEBIAN)
     }
 
     #[test]
@@ -251,21 +252,23 @@ mod tests {
         ];
         let command =
             "marvin bisect 111111111111 222222222222 --tree /src/linux --config micro --workload fault-anon --seeds 2";
-        assert_eq!(exact(pair.clone(), "fault-anon"), Some(Hunt::Command(command.to_owned())));
-        let Some(Hunt::Nowhere(why)) = exact(pair.clone(), "of-a-tool") else {
+        assert_eq!(exact(pair.clone(), "fault-anon"), Some(BisectHint::Command(command.to_owned())));
+        let Some(BisectHint::Impossible(why)) = exact(pair.clone(), "of-a-tool") else {
             panic!("a hunt for what nobody declares")
         };
         assert!(why.contains("of-a-tool is no workload of a suite"), "{why}");
         let [old, mut new] = pair;
         let elsewhere = new.origin.to_string().replace("/src/linux", "/src/my linux");
         new.origin = Origin::of_line(&elsewhere, &new.name);
-        assert!(matches!(exact([old, new], "fault-anon"), Some(Hunt::Nowhere(why)) if why.contains("different trees")));
+        assert!(
+            matches!(exact([old, new], "fault-anon"), Some(BisectHint::Impossible(why)) if why.contains("different trees"))
+        );
     }
 
     #[test]
     fn debian_releases_are_bisected_in_the_stored_tree() {
         let of = |tag: &str| built("deb-src:6.12", tag, &format!("linux-source {tag}, small, gcc 12.2"));
-        let Some(Hunt::Command(command)) = exact([of("6.12.115-1"), of("6.12.117-1_deb12")], "getppid") else {
+        let Some(BisectHint::Command(command)) = exact([of("6.12.115-1"), of("6.12.117-1_deb12")], "getppid") else {
             panic!("no command")
         };
         let expected = "marvin bisect 6.12.115-1 6.12.117-1_deb12 --tree HOME/workshop/debian --config small --workload getppid --seeds 2";
@@ -274,7 +277,7 @@ mod tests {
 
     #[test]
     fn packages_are_built_from_their_sources_first() {
-        let Some(Hunt::First { why, commands }) =
+        let Some(BisectHint::First { why, commands }) =
             exact([build("deb:6.12", "6.12.115"), build("deb:6.12", "6.12.117")], "fault-anon")
         else {
             panic!("no way")
@@ -283,7 +286,7 @@ mod tests {
         assert_eq!(commands[0], "marvin compare deb-src:6.12.115 deb-src:6.12.117 --workload fault-anon --seeds 2");
         assert!(commands[1].contains("--tree HOME/workshop/debian --workload fault-anon --seeds 2"), "{commands:?}");
         let images = [build("path:/a", "6.12.115"), build("path:/a", "6.12.117")];
-        assert!(matches!(exact(images, "fault-anon"), Some(Hunt::Nowhere(why)) if why.contains("path:/a")));
+        assert!(matches!(exact(images, "fault-anon"), Some(BisectHint::Impossible(why)) if why.contains("path:/a")));
     }
 
     #[test]
@@ -316,7 +319,7 @@ mod tests {
             subject.runs.iter().for_each(|run| history.take(run).unwrap());
         }
         history.settle();
-        let found = hunt(&history, &alerts(&history, Line::All)[0], DEBIAN);
-        assert!(matches!(found, Some(Hunt::Nowhere(why)) if why.contains("no value to search by")));
+        let found = bisect_hint(&history, &alerts(&history, Line::All)[0], DEBIAN);
+        assert!(matches!(found, Some(BisectHint::Impossible(why)) if why.contains("no value to search by")));
     }
 }

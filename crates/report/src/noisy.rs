@@ -14,7 +14,7 @@ use crate::pairing::{LEVEL, SideComparison};
 pub const Q_MAX: f64 = 0.05;
 
 /// What rates a cell: its place, the sides' scores, and the rating.
-struct Found {
+struct RatedCell {
     row: usize,
     kernel: usize,
     sides: (Scores, Scores),
@@ -25,7 +25,7 @@ struct Found {
 ///
 /// The rows of one test on one kernel are a family, and all families one question (`stats::families`).
 pub(crate) fn rate(rows: &mut [Row], scatters: &BTreeMap<String, History>) {
-    let mut all: Vec<Found> = Vec::new();
+    let mut all: Vec<RatedCell> = Vec::new();
     for (place, row) in rows.iter_mut().enumerate() {
         let direction = row.workload.metric.direction;
         let history = scatters.get(&*row.workload.name).copied().unwrap_or_default();
@@ -42,14 +42,14 @@ pub(crate) fn rate(rows: &mut [Row], scatters: &BTreeMap<String, History>) {
             match (scores(&base, direction), scores(&new, direction)) {
                 (Ok(base), Ok(new)) => {
                     let rating = stats::rate(&base, &new, &history);
-                    all.push(Found { row: place, kernel, sides: (base, new), rating });
+                    all.push(RatedCell { row: place, kernel, sides: (base, new), rating });
                 }
                 (Err(why), _) | (_, Err(why)) => cell.compared = SideComparison::nothing(&why),
             }
         }
     }
     let q = weighed(rows, &all);
-    for (Found { row, kernel, sides: (base, new), rating }, q) in all.iter().zip(q) {
+    for (RatedCell { row, kernel, sides: (base, new), rating }, q) in all.iter().zip(q) {
         let row = &mut rows[*row];
         let cell = &mut row.cells[*kernel];
         cell.compared = SideComparison::rated(rating, row.workload.metric.direction, row.margin_percent, q);
@@ -59,7 +59,7 @@ pub(crate) fn rate(rows: &mut [Row], scatters: &BTreeMap<String, History>) {
 
 /// Returns the share of false finds at which each is found among all. Without a precision there is no chance to weigh, and the
 /// verdict does not ask for it.
-fn weighed(rows: &[Row], all: &[Found]) -> Vec<f64> {
+fn weighed(rows: &[Row], all: &[RatedCell]) -> Vec<f64> {
     let mut families: BTreeMap<(&str, usize), Vec<(usize, f64)>> = BTreeMap::new();
     for (place, found) in all.iter().enumerate() {
         if let Some(precision) = found.rating.precision {

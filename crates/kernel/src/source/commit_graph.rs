@@ -15,7 +15,7 @@ pub struct Commit {
 
 /// All commits that BAD has and GOOD does not.
 #[derive(Debug, Clone)]
-pub struct History {
+pub struct CommitGraph {
     good: String,
     ids: Vec<String>,
     /// Parents within the range; GOOD is none of these.
@@ -35,14 +35,14 @@ enum Parent {
 
 /// One place of a line that is searched.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct LinePoint {
     /// Number of the commit in the history.
     pub commit: usize,
     /// Numbers of all commits that are new here, itself included.
     pub brings: Vec<usize>,
 }
 
-impl History {
+impl CommitGraph {
     /// Makes the graph of a range; commits come after their parents and the last one is BAD.
     ///
     /// Nothing where BAD does not come from GOOD, or a parent comes after its child.
@@ -104,7 +104,7 @@ impl History {
     /// Returns the trunk, oldest first: from BAD by first parents back to GOOD. Where GOOD came in by another parent of a merge,
     /// that one is followed, so that each place of the line has all of the one before.
     #[must_use]
-    pub fn trunk(&self) -> Vec<Place> {
+    pub fn trunk(&self) -> Vec<LinePoint> {
         let mut line = Vec::new();
         let mut at = self.ids.len().checked_sub(1);
         while let Some(commit) = at {
@@ -126,7 +126,7 @@ impl History {
     /// Returns what the merge at a place brought, if it is one: for each of its other parents the first parents of that, oldest
     /// first. All that the place brings is in them, but the merge.
     #[must_use]
-    pub fn sides(&self, place: &Place) -> Vec<Vec<Place>> {
+    pub fn sides(&self, place: &LinePoint) -> Vec<Vec<LinePoint>> {
         let mut seen = vec![true; self.ids.len()];
         place.brings.iter().for_each(|commit| seen[*commit] = false);
         let mut sides = Vec::new();
@@ -141,14 +141,14 @@ impl History {
                 at = self.parents[commit].first().copied().unwrap_or(Parent::Older);
             }
             side.reverse();
-            let line: Vec<Place> = side.into_iter().map(|commit| self.place(commit, &mut seen)).collect();
+            let line: Vec<LinePoint> = side.into_iter().map(|commit| self.place(commit, &mut seen)).collect();
             sides.extend((!line.is_empty()).then_some(line));
         }
         sides
     }
 
     /// Marks all that a commit has and was not seen before.
-    fn place(&self, commit: usize, seen: &mut [bool]) -> Place {
+    fn place(&self, commit: usize, seen: &mut [bool]) -> LinePoint {
         let mut brings = Vec::new();
         let mut open = vec![commit];
         while let Some(at) = open.pop() {
@@ -162,11 +162,11 @@ impl History {
                 }
             }
         }
-        Place { commit, brings }
+        LinePoint { commit, brings }
     }
 }
 
-impl Place {
+impl LinePoint {
     /// Tells whether more came in here than the commit itself.
     #[must_use]
     pub fn is_merge(&self) -> bool {
@@ -178,18 +178,18 @@ impl Place {
 mod tests {
     use proptest::prelude::{Strategy, prop, prop_assert_eq, proptest};
 
-    use super::{Commit, History, Place};
+    use super::{Commit, CommitGraph, LinePoint};
 
-    fn history(good: &str, commits: &[(&str, &[&str])]) -> Option<History> {
+    fn history(good: &str, commits: &[(&str, &[&str])]) -> Option<CommitGraph> {
         let commit = |(id, parents): &(&str, &[&str])| Commit {
             id: (*id).to_owned(),
             parents: parents.iter().map(|parent| (*parent).to_owned()).collect(),
         };
-        History::new(good, commits.iter().map(commit).collect())
+        CommitGraph::new(good, commits.iter().map(commit).collect())
     }
 
-    fn told(history: &History, line: &[Place]) -> Vec<String> {
-        let name = |place: &Place| {
+    fn line_names(history: &CommitGraph, line: &[LinePoint]) -> Vec<String> {
+        let name = |place: &LinePoint| {
             let mut brings: Vec<&str> = place.brings.iter().map(|commit| history.id(*commit)).collect();
             brings.sort_unstable();
             format!("{}: {}", history.id(place.commit), brings.join(" "))
@@ -206,9 +206,9 @@ mod tests {
         let all = all.unwrap();
         assert_eq!((all.count(), all.merges(), all.good(), all.bad()), (6, 1, "g", "c"));
         let trunk = all.trunk();
-        assert_eq!(told(&all, &trunk), ["a: a", "b: b", "m: m x y", "c: c"]);
+        assert_eq!(line_names(&all, &trunk), ["a: a", "b: b", "m: m x y", "c: c"]);
         assert!(trunk[2].is_merge() && !trunk[3].is_merge());
-        assert_eq!(told(&all, &all.sides(&trunk[2]).concat()), ["x: x", "y: y"]);
+        assert_eq!(line_names(&all, &all.sides(&trunk[2]).concat()), ["x: x", "y: y"]);
         assert!(all.sides(&trunk[0]).is_empty());
     }
 
@@ -216,8 +216,8 @@ mod tests {
     fn merged_side_with_good_commit_is_the_trunk() {
         let all = history("g", &[("t", &["old"]), ("s", &["g"]), ("m", &["t", "s"]), ("c", &["m"])]).unwrap();
         let trunk = all.trunk();
-        assert_eq!(told(&all, &trunk), ["s: s", "m: m t", "c: c"]);
-        assert_eq!(told(&all, &all.sides(&trunk[1]).concat()), ["t: t"]);
+        assert_eq!(line_names(&all, &trunk), ["s: s", "m: m t", "c: c"]);
+        assert_eq!(line_names(&all, &all.sides(&trunk[1]).concat()), ["t: t"]);
     }
 
     #[test]
@@ -228,11 +228,11 @@ mod tests {
         );
         let all = all.unwrap();
         let trunk = all.trunk();
-        assert_eq!(told(&all, &trunk), ["a: a", "m: m w x y z"]);
+        assert_eq!(line_names(&all, &trunk), ["a: a", "m: m w x y z"]);
         let sides = all.sides(&trunk[1]);
-        assert_eq!(told(&all, &sides[0]), ["x: x", "y: y z"]);
-        assert_eq!(told(&all, &sides[1]), ["w: w"]);
-        assert_eq!(told(&all, &all.sides(&sides[0][1]).concat()), ["z: z"]);
+        assert_eq!(line_names(&all, &sides[0]), ["x: x", "y: y z"]);
+        assert_eq!(line_names(&all, &sides[1]), ["w: w"]);
+        assert_eq!(line_names(&all, &all.sides(&sides[0][1]).concat()), ["z: z"]);
     }
 
     #[test]
@@ -262,7 +262,7 @@ mod tests {
         #[test]
         fn every_commit_is_brought_once(commits in graphs()) {
             let count = commits.len();
-            let history = History::new("g", commits).unwrap();
+            let history = CommitGraph::new("g", commits).unwrap();
             let trunk = history.trunk();
             let mut brought: Vec<usize> = trunk.iter().flat_map(|place| place.brings.clone()).collect();
             brought.sort_unstable();
