@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
 
 use machine::{Boot, Booted, DeadMemory, MachineError};
 use model::{Build, BuildId, Clock, Declared, ExtraFiles, MachineId, Outcome, Run, Stage, Workload, WorkloadResult};
@@ -11,13 +10,14 @@ use store::{Artefact, RunSummary, Store};
 use crate::dump::{artefact, died, dump, is_death};
 use crate::estimate::{BOOT, TIMES, Times, to_text};
 use crate::fleet::{Berth, Fleet, equipments};
+use crate::forecast::Forecast;
 use crate::job::{Subject, environment, with_retries, workload};
 use crate::plan::{Dumps, Item, Plan, Reuse, Turns, interleaved};
 use crate::symbols::{Known, SymbolCache};
 use crate::tool_job;
 use crate::tools::Tools;
 use crate::unit::Unit;
-use crate::{Estimate, Event, LabError};
+use crate::{Estimate, Event, LabError, host};
 
 /// Name of a guest's modules in the environment.
 const MODULES: &str = "modules sha256";
@@ -36,6 +36,7 @@ struct Shared<'a> {
     bench: &'a Bench<'a>,
     suite: &'a str,
     dumps: Dumps,
+    forecast: Forecast,
     units: Vec<Unit<'a>>,
     queue: Mutex<VecDeque<Item>>,
     unbootable: Mutex<BTreeSet<(BuildId, MachineId)>>,
@@ -51,9 +52,7 @@ pub(crate) fn carry_out(plan: &Plan<'_>, bench: &Bench<'_>) -> Result<Vec<Vec<Ru
     let units = missing(plan, &berths, &runs);
     let jobs: Vec<usize> = units.iter().map(Unit::jobs).collect();
     (bench.notify)(Event::Planned { jobs: jobs.iter().sum(), reused });
-    if jobs.iter().any(|jobs| *jobs > 0) {
-        (bench.notify)(Event::Estimated(estimated(&units, bench, plan.machines)?));
-    }
+    let forecast = forecast(&units, bench, plan.machines)?;
     let at_once = bench.fleet.plain().capabilities().boots_at_once.max(1);
     let workers = plan.machines.clamp(1, at_once);
     // A worker that moves to the next replicate may find the previous one's sides still booted by others.
@@ -62,6 +61,7 @@ pub(crate) fn carry_out(plan: &Plan<'_>, bench: &Bench<'_>) -> Result<Vec<Vec<Ru
         bench,
         suite: plan.suite.name,
         dumps: plan.dumps,
+        forecast,
         queue: Mutex::new(interleaved(&jobs, plan.sides.len(), turns).into()),
         units,
         unbootable: Mutex::new(known_unbootable(&runs)),
@@ -173,14 +173,24 @@ fn known_unbootable(runs: &[Vec<Run>]) -> BTreeSet<(BuildId, MachineId)> {
 /// Limit on runs read for their durations.
 const RUNS_ASKED: usize = 30;
 
-/// Estimates the duration from earlier runs on these machines.
-fn estimated(units: &[Unit<'_>], bench: &Bench<'_>, machines: usize) -> Result<Estimate, LabError> {
+/// Estimates the duration from earlier runs on these machines and the load of the host.
+fn forecast(units: &[Unit<'_>], bench: &Bench<'_>, machines: usize) -> Result<Forecast, LabError> {
     let store = bench.store.lock().unwrap_or_else(PoisonError::into_inner);
     let here: BTreeSet<&MachineId> = units.iter().map(|unit| &unit.berth.machine.identity().id).collect();
     let times = times(&store, &|run| here.contains(&run.machine))?;
-    let measured = units.iter().filter(|unit| unit.jobs() > 0);
-    let names = measured.flat_map(|unit| [BOOT].into_iter().chain((0..unit.jobs()).map(|job| unit.job_name(job))));
-    Ok(times.estimate(names, machines))
+    let measured: Vec<&Unit<'_>> = units.iter().filter(|unit| unit.jobs() > 0).collect();
+    if measured.is_empty() {
+        return Ok(Forecast::new(times, 0.0, 1.0));
+    }
+    let work = times.work(measured.iter().flat_map(|unit| parts(unit)));
+    let rate = host::rate(work.machines(machines));
+    (bench.notify)(Event::Estimated(work.at(rate)));
+    Ok(Forecast::new(times, work.processor_s, rate))
+}
+
+/// The parts of a unit that take time: the boot and the jobs.
+fn parts<'a>(unit: &'a Unit<'_>) -> impl Iterator<Item = &'a str> {
+    [BOOT].into_iter().chain((0..unit.jobs()).map(|job| unit.job_name(job)))
 }
 
 fn times(store: &Store, counts: &dyn Fn(&RunSummary) -> bool) -> Result<Times, LabError> {
@@ -205,7 +215,8 @@ pub fn expected(
     machines: usize,
 ) -> Result<Estimate, LabError> {
     let times = store.map(|store| times(store, &|_| true)).transpose()?.unwrap_or_default();
-    Ok(times.estimate((0..replicates).flat_map(|_| [BOOT, &*workload.name]), machines))
+    let work = times.work((0..replicates).flat_map(|_| [BOOT, &*workload.name]));
+    Ok(work.at(host::rate(work.machines(machines))))
 }
 
 /// Lists what is still to measure: one run per replicate, guest config and side, in this order.
@@ -246,21 +257,24 @@ impl Shared<'_> {
         let unbootable = || self.unbootable.lock().unwrap_or_else(PoisonError::into_inner);
         let bootable = || !unbootable().contains(&unit.booted_as());
         if !unit.begin(bootable) {
+            self.skip(unit, item.job);
             notify(Event::LeftOut);
             return Ok(());
         }
         let boot = unit.boot(|| self.boot(unit))?;
         match &*boot {
             Ok(Boot::Ready(start)) => {
-                let begun = Instant::now();
+                let part = self.forecast.begin();
                 self.measure(unit, item.job, &**start)?;
-                unit.progress().times.push((unit.job_name(item.job).to_owned(), begun.elapsed().as_secs_f64()));
+                unit.progress().times.push(self.forecast.end(unit.job_name(item.job), &part));
             }
             Err(why) => {
+                self.skip(unit, item.job);
                 let results = unit.brought(item.job).map(|(n, workload)| (n, unit.unsupported(workload, why)));
                 unit.progress().results.extend(results);
             }
             Ok(Boot::Failed(failure, console)) => {
+                self.forecast.skip(unit.job_name(item.job));
                 unbootable().insert(unit.booted_as());
                 let dump = (item.job == 0 && is_death(&failure.reason))
                     .then(|| self.dump(unit, "boot", || unit.berth.boot_to_death(unit.build, unit.replicate)));
@@ -276,12 +290,21 @@ impl Shared<'_> {
         drop(boot);
         let workload = unit.job_name(item.job).to_owned();
         let (build, version, value) = (unit.build.id.clone(), unit.build.version.clone(), unit.value(item.job));
+        notify(Event::Left { seconds: self.forecast.left_s() });
         notify(Event::Done { build, version, replicate: unit.replicate, workload, value });
         if unit.finish_one() {
             self.keep(unit)?;
             unit.release()?;
         }
         Ok(())
+    }
+
+    /// Removes a job from the forecast; the first job also removes the boot.
+    fn skip(&self, unit: &Unit<'_>, job: usize) {
+        self.forecast.skip(unit.job_name(job));
+        if job == 0 {
+            self.forecast.skip(BOOT);
+        }
     }
 
     /// Boots the build of a run; the inner error says why its workloads cannot run.
@@ -294,9 +317,9 @@ impl Shared<'_> {
         }
         let (version, replicate) = (unit.build.version.clone(), unit.replicate);
         (self.bench.notify)(Event::Booting { version: version.clone(), replicate });
-        let begun = Instant::now();
+        let part = self.forecast.begin();
         let boot = with_retries(&|error| self.retrying(error), || unit.berth.boot(unit.build, replicate))?;
-        unit.progress().times.push((BOOT.to_owned(), begun.elapsed().as_secs_f64()));
+        unit.progress().times.push(self.forecast.end(BOOT, &part));
         (self.bench.notify)(match &boot {
             Err(_) => return Ok(boot),
             Ok(Boot::Failed(failure, _)) => Event::BootFailed { version, replicate, failure: failure.clone() },

@@ -1,10 +1,13 @@
-//! Estimates how long a plan will take, from durations in earlier runs or from defaults. Pure: `execute.rs` has the
-//! clock and stores the seconds with each run.
+//! Estimates the processor seconds of a plan, from earlier runs or from defaults. Pure: `forecast.rs` has the clock and
+//! measures; the lab stores the durations with each run.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// The artifact with a run's durations: lines of name, tab, seconds.
+use crate::forecast::Took;
+
+/// The artifact with a run's durations: lines of name, wall seconds and processor seconds, separated by tabs. Older runs lack
+/// the last field.
 pub(crate) const TIMES: &str = "times";
 /// Name of a boot in that artifact.
 pub(crate) const BOOT: &str = "boot";
@@ -29,16 +32,37 @@ pub struct Estimate {
 
 /// Durations of earlier runs by name [seconds].
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Times(BTreeMap<String, Vec<f64>>);
+pub(crate) struct Times(BTreeMap<String, Seconds>);
+
+#[derive(Debug, Clone, PartialEq, Default)]
+struct Seconds {
+    processor: Vec<f64>,
+    /// From older runs, which lack processor seconds.
+    wall: Vec<f64>,
+}
+
+/// The sum of boots and jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Work {
+    pub(crate) processor_s: f64,
+    /// Jobs and boots with a duration from earlier runs.
+    known: usize,
+    /// Jobs and boots with a default duration.
+    guessed: usize,
+}
 
 impl Times {
     /// Adds the durations of a run; skips invalid lines.
     pub(crate) fn add(&mut self, text: &str) {
         for line in text.lines() {
-            let Some((name, seconds)) = line.split_once('\t') else { continue };
-            match seconds.parse::<f64>() {
-                Ok(seconds) if (0.0..LONGEST_S).contains(&seconds) => {
-                    self.0.entry(name.to_owned()).or_default().push(seconds);
+            let fields: Vec<&str> = line.split('\t').collect();
+            let seconds = |text: &str| text.parse::<f64>().ok().filter(|s| (0.0..LONGEST_S).contains(s));
+            match fields[..] {
+                [name, wall] => {
+                    self.0.entry(name.to_owned()).or_default().wall.extend(seconds(wall));
+                }
+                [name, _, processor] => {
+                    self.0.entry(name.to_owned()).or_default().processor.extend(seconds(processor));
                 }
                 _ => {}
             }
@@ -47,87 +71,87 @@ impl Times {
 
     /// Returns the median duration of a boot or job.
     fn of(&self, name: &str) -> Option<f64> {
-        let mut seconds = self.0.get(name)?.clone();
+        let Seconds { processor, wall } = self.0.get(name)?;
+        let mut seconds = if processor.is_empty() { wall.clone() } else { processor.clone() };
         seconds.sort_by(f64::total_cmp);
         seconds.get(seconds.len() / 2).copied()
     }
 
-    /// Estimates how long these boots and jobs take on `machines` machines.
-    pub(crate) fn estimate<'a>(&self, names: impl IntoIterator<Item = &'a str>, machines: usize) -> Estimate {
-        let (mut all, mut known, mut guessed) = (0.0, 0, 0);
+    /// Returns the expected processor seconds of a boot or job.
+    pub(crate) fn expected_s(&self, name: &str) -> f64 {
+        self.of(name).unwrap_or(if name == BOOT { BOOT_DEFAULT_S } else { JOB_DEFAULT_S })
+    }
+
+    /// Sums up these boots and jobs.
+    pub(crate) fn work<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Work {
+        let mut work = Work::default();
         for name in names {
-            match self.of(name) {
-                Some(seconds) => {
-                    all += seconds;
-                    known += 1;
-                }
-                None => {
-                    all += if name == BOOT { BOOT_DEFAULT_S } else { JOB_DEFAULT_S };
-                    guessed += 1;
-                }
-            }
+            work.processor_s += self.expected_s(name);
+            *(if self.of(name).is_some() { &mut work.known } else { &mut work.guessed }) += 1;
         }
-        Estimate { seconds: all / machines.clamp(1, (known + guessed).max(1)) as f64, known, guessed }
+        work
+    }
+}
+
+impl Work {
+    /// Returns how many of the machines can work in parallel.
+    pub(crate) fn machines(&self, most: usize) -> usize {
+        most.clamp(1, (self.known + self.guessed).max(1))
+    }
+
+    /// Estimates the duration if the host delivers `rate` processor seconds per second.
+    pub(crate) fn at(&self, rate: f64) -> Estimate {
+        let seconds = stats::Remaining::new(self.processor_s, rate).seconds();
+        Estimate { seconds, known: self.known, guessed: self.guessed }
     }
 }
 
 /// Formats durations as they are stored.
-pub(crate) fn to_text(times: &[(String, f64)]) -> String {
+pub(crate) fn to_text(times: &[Took]) -> String {
     let mut text = String::new();
-    for (name, seconds) in times {
+    for Took { name, wall_s, processor_s } in times {
         // Writing into a string cannot fail.
-        writeln!(text, "{name}\t{seconds:.3}").ok();
+        writeln!(text, "{name}\t{wall_s:.3}\t{processor_s:.3}").ok();
     }
     text
 }
 
-/// Returns the remaining seconds when `done` of `jobs` jobs are done after `elapsed_s`: a mean of the estimate and of
-/// the pace so far, which counts more as more jobs are done.
-#[must_use]
-pub fn remaining_s(estimate: &Estimate, done: u64, jobs: u64, elapsed_s: f64) -> f64 {
-    if jobs == 0 || done >= jobs {
-        return 0.0;
-    }
-    let (done, jobs) = (done as f64, jobs as f64);
-    let left = jobs - done;
-    let estimated = estimate.seconds * left / jobs;
-    let pace = if done > 0.0 { elapsed_s.max(0.0) * left / done } else { estimated };
-    let share = done / jobs;
-    share * pace + (1.0 - share) * estimated
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{BOOT, Estimate, Times, remaining_s, to_text};
+    use super::{BOOT, Estimate, Times, to_text};
+    use crate::forecast::Took;
+
+    fn took(name: &str, wall_s: f64, processor_s: f64) -> Took {
+        Took { name: name.to_owned(), wall_s, processor_s }
+    }
 
     #[test]
-    fn what_took_how_long_comes_back_from_its_text() {
+    fn times_come_back_from_their_text() {
         let mut times = Times::default();
-        times.add(&to_text(&[(BOOT.to_owned(), 4.0), ("getppid".to_owned(), 0.5)]));
-        times.add("getppid\t1.5\ngetppid\t0.75\nfork\t-1\nfork\tNaN\nfork\t1e300\nfork\nnonsense");
+        times.add(&to_text(&[took(BOOT, 40.0, 4.0), took("getppid", 9.0, 0.5)]));
+        times.add("getppid\t7\t1.5\ngetppid\t7\t0.75\nfork\t-1\nfork\tNaN\nfork\t1\t1e300\nfork\nnonsense\n\t\t\t");
         assert_eq!((times.of("getppid"), times.of(BOOT), times.of("fork")), (Some(0.75), Some(4.0), None));
     }
 
     #[test]
-    fn known_and_guessed_are_told_apart_and_machines_share_the_work() {
+    fn older_times_count_until_there_are_newer() {
         let mut times = Times::default();
-        let names = [BOOT, "getppid", "getppid"];
-        assert_eq!(times.estimate(names, 1), Estimate { seconds: 16.0, known: 0, guessed: 3 });
-        times.add("boot\t4\ngetppid\t1\n");
-        assert_eq!(times.estimate(names, 1), Estimate { seconds: 6.0, known: 3, guessed: 0 });
-        assert_eq!(times.estimate(names, 2), Estimate { seconds: 3.0, known: 3, guessed: 0 });
-        assert_eq!(times.estimate(["fork", "getppid"], 64), Estimate { seconds: 2.0, known: 1, guessed: 1 });
-        assert_eq!(times.estimate([], 2), Estimate { seconds: 0.0, known: 0, guessed: 0 });
+        times.add("getppid\t9\n");
+        assert_eq!(times.of("getppid"), Some(9.0));
+        times.add("getppid\t9\t2\n");
+        assert_eq!(times.of("getppid"), Some(2.0));
     }
 
     #[test]
-    fn what_is_left_goes_from_the_estimate_to_the_pace() {
-        let estimate = Estimate { seconds: 100.0, known: 10, guessed: 0 };
-        let left = |done, jobs, elapsed_s| format!("{:.1}", remaining_s(&estimate, done, jobs, elapsed_s));
-        assert_eq!(left(0, 10, 50.0), "100.0");
-        // Half is done in a tenth of the time: half of the pace's 10 s, half of the estimate's 50 s.
-        assert_eq!(left(5, 10, 10.0), "30.0");
-        assert_eq!([left(10, 10, 10.0), left(0, 0, 10.0)], ["0.0", "0.0"]);
-        assert!(remaining_s(&estimate, 9, 10, -5.0) >= 0.0);
+    fn work_tells_known_from_guessed() {
+        let mut times = Times::default();
+        let names = [BOOT, "getppid", "getppid"];
+        let estimate = |times: &Times, rate| times.work(names).at(rate);
+        assert_eq!(estimate(&times, 1.0), Estimate { seconds: 16.0, known: 0, guessed: 3 });
+        times.add("boot\t8\t4\ngetppid\t2\t1\n");
+        assert_eq!(estimate(&times, 1.0), Estimate { seconds: 6.0, known: 3, guessed: 0 });
+        assert_eq!(estimate(&times, 2.0), Estimate { seconds: 3.0, known: 3, guessed: 0 });
+        assert_eq!(times.work(names).machines(64), 3);
+        assert_eq!(times.work([]).at(2.0), Estimate { seconds: 0.0, known: 0, guessed: 0 });
     }
 }

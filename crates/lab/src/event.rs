@@ -16,6 +16,11 @@ pub enum Event {
     },
     /// The estimated duration.
     Estimated(Estimate),
+    /// The estimated rest, after each job.
+    Left {
+        /// Wall seconds.
+        seconds: f64,
+    },
     /// A build boots; the machine saves the guest afterwards.
     Booting {
         /// Its version.

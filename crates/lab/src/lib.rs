@@ -10,6 +10,8 @@ mod error;
 mod estimate;
 mod event;
 mod fleet;
+mod forecast;
+mod host;
 mod job;
 mod lab;
 mod perturb;
@@ -27,7 +29,7 @@ pub use bisect::{
 pub use carry_out::expected;
 pub use dump::is_dump;
 pub use error::LabError;
-pub use estimate::{Estimate, remaining_s};
+pub use estimate::Estimate;
 pub use event::Event;
 pub use ingest::seconds;
 pub use lab::{Followed, Lab, LabSettings, Measurement, kept_observation, monitored_subject};

@@ -10,6 +10,7 @@ use model::{
 use sha2::{Digest, Sha256};
 
 use crate::fleet::Berth;
+use crate::forecast::Took;
 
 /// Consoles by the name of their artifact.
 pub(crate) type Consoles = Vec<(String, Vec<u8>)>;
@@ -53,8 +54,8 @@ pub(crate) struct Progress {
     pub(crate) environment: Environment,
     pub(crate) results: Vec<(usize, WorkloadResult)>,
     pub(crate) consoles: Consoles,
-    /// Durations [seconds].
-    pub(crate) times: Vec<(String, f64)>,
+    /// Durations.
+    pub(crate) times: Vec<Took>,
 }
 
 impl Progress {

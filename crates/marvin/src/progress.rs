@@ -16,7 +16,7 @@ use crate::say;
 #[derive(Debug)]
 pub(crate) enum Progress {
     /// On a terminal.
-    Bar(ProgressBar, Mutex<Option<Estimate>>),
+    Bar(ProgressBar),
     /// In a pipe or a log.
     Lines(Mutex<Share>),
     /// No progress.
@@ -28,9 +28,8 @@ pub(crate) enum Progress {
 pub(crate) struct Share {
     jobs: usize,
     done: usize,
-    begun: Instant,
     said: Instant,
-    estimate: Option<Estimate>,
+    left_s: Option<f64>,
 }
 
 /// 128 plus the number of SIGINT, as in shells.
@@ -40,7 +39,7 @@ const PERIOD: Duration = Duration::from_secs(10);
 
 impl Default for Share {
     fn default() -> Self {
-        Self { jobs: 0, done: 0, begun: Instant::now(), said: Instant::now(), estimate: None }
+        Self { jobs: 0, done: 0, said: Instant::now(), left_s: None }
     }
 }
 
@@ -53,8 +52,7 @@ impl Share {
         }
         self.said = now;
         let (done, jobs) = (self.done as u64, self.jobs as u64);
-        let begun_s = now.duration_since(self.begun).as_secs_f64();
-        let left = self.estimate.filter(|_| done < jobs).map(|of| lab::remaining_s(&of, done, jobs, begun_s));
+        let left = self.left_s.filter(|_| done < jobs);
         let left = left.map_or_else(String::new, |left| format!(", about {} left", span(left)));
         Some(format!("{} % ({done} of {jobs} jobs){left}", 100 * done / jobs))
     }
@@ -69,7 +67,7 @@ impl Progress {
         } else if std::io::stderr().is_terminal() {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
             bar.enable_steady_tick(Duration::from_millis(200));
-            Self::Bar(bar, Mutex::default())
+            Self::Bar(bar)
         } else {
             Self::Lines(Mutex::default())
         }
@@ -99,6 +97,7 @@ impl Progress {
         match event {
             Event::Planned { jobs, reused } => self.planned(*jobs, *reused),
             Event::Estimated(estimate) => self.estimated(estimate),
+            Event::Left { seconds } => self.left(*seconds),
             Event::Booting { version, replicate } => self.line(&format!("booting {version}, seed {replicate}")),
             Event::Ready { remark: None, .. } | Event::Stored(_) => {}
             Event::Ready { version, replicate, remark: Some(remark) } => {
@@ -133,9 +132,8 @@ impl Progress {
     /// Prints the number of repeated jobs, and their purpose.
     pub(crate) fn again(&self, what: &str, jobs: usize) {
         self.message(&format!("{what} {jobs} jobs"));
-        if let Self::Bar(bar, estimate) = self {
+        if let Self::Bar(bar) = self {
             // The estimate was for the measurement.
-            *estimate.lock().unwrap_or_else(PoisonError::into_inner) = None;
             bar.set_prefix("");
             bar.reset();
             bar.set_length(jobs as u64);
@@ -149,7 +147,7 @@ impl Progress {
 
     /// Clears the bar.
     pub(crate) fn end(&self) {
-        if let Self::Bar(bar, _) = self {
+        if let Self::Bar(bar) = self {
             bar.finish_and_clear();
         }
     }
@@ -160,7 +158,7 @@ impl Progress {
             (jobs, 0) => self.message(&format!("{jobs} jobs")),
             (jobs, reused) => self.message(&format!("{jobs} jobs; {reused} results exist already")),
         }
-        if let Self::Bar(bar, _) = self {
+        if let Self::Bar(bar) = self {
             let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} {prefix}{wide_msg}");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar.set_length(jobs as u64);
@@ -182,12 +180,15 @@ impl Progress {
             (known, guessed) => format!("from earlier runs for {known} of {} parts", known + guessed),
         };
         self.line(&format!("this will take about {} ({basis})", span(seconds)));
-        if let Self::Bar(bar, estimate) = self {
-            *estimate.lock().unwrap_or_else(PoisonError::into_inner) = Some(*of);
-            bar.set_prefix(format!("(about {} left) ", span(seconds)));
-        }
-        if let Self::Lines(share) = self {
-            share.lock().unwrap_or_else(PoisonError::into_inner).estimate = Some(*of);
+        self.left(seconds);
+    }
+
+    /// Shows how many seconds are left from now on.
+    fn left(&self, seconds: f64) {
+        match self {
+            Self::Bar(bar) => bar.set_prefix(format!("(about {} left) ", span(seconds))),
+            Self::Lines(share) => share.lock().unwrap_or_else(PoisonError::into_inner).left_s = Some(seconds),
+            Self::Quiet => {}
         }
     }
 
@@ -197,21 +198,16 @@ impl Progress {
         {
             say(&line);
         }
-        if let Self::Bar(bar, estimate) = self {
+        if let Self::Bar(bar) = self {
             bar.set_message(what.to_owned());
             bar.inc(1);
-            if let Some(estimate) = *estimate.lock().unwrap_or_else(PoisonError::into_inner) {
-                let (done, jobs) = (bar.position(), bar.length().unwrap_or(0));
-                let left = lab::remaining_s(&estimate, done, jobs, bar.elapsed().as_secs_f64());
-                bar.set_prefix(format!("(about {} left) ", span(left)));
-            }
         }
     }
 
     /// Prints a line that stays.
     fn line(&self, text: &str) {
         match self {
-            Self::Bar(bar, _) => bar.println(text),
+            Self::Bar(bar) => bar.println(text),
             Self::Lines(_) => say(text),
             Self::Quiet => {}
         }
@@ -220,7 +216,7 @@ impl Progress {
     /// Prints a message that the next one replaces.
     fn message(&self, text: &str) {
         match self {
-            Self::Bar(bar, _) => bar.set_message(text.to_owned()),
+            Self::Bar(bar) => bar.set_message(text.to_owned()),
             Self::Lines(_) => say(text),
             Self::Quiet => {}
         }
@@ -254,15 +250,12 @@ pub(crate) fn span(seconds: f64) -> String {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use lab::Estimate;
-
     use super::{Share, span};
 
     #[test]
     fn a_log_says_the_share_every_ten_seconds() {
         let start = Instant::now();
-        let estimate = Some(Estimate { seconds: 100.0, known: 1, guessed: 0 });
-        let mut share = Share { jobs: 40, done: 0, begun: start, said: start, estimate };
+        let mut share = Share { jobs: 40, done: 0, said: start, left_s: Some(93.0) };
         let mut said = |seconds| share.count(start + Duration::from_secs(seconds));
         assert_eq!([said(1), said(9)], [None, None]);
         insta::assert_snapshot!(said(10).unwrap(), @"7 % (3 of 40 jobs), about 2 min left");

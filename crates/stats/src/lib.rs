@@ -14,6 +14,7 @@ mod golden;
 mod noise;
 mod ranks;
 mod rated;
+mod remaining;
 mod search;
 mod series;
 mod share;
@@ -30,6 +31,7 @@ pub use ranks::{RankTest, rank_test};
 pub use rated::{
     Basis, CrossCheck, Fault, History, Interval, Precision, Rating, Scores, Unclear, Verdict, cross_check, rate,
 };
+pub use remaining::{Remaining, fair_rate};
 pub use search::{
     Cost as SearchCost, Criteria as SearchCriteria, Found, Levels, Next, Pair, Refusal, Search, Several, Step, Steps,
     Tolerance, Turn, Wanted,

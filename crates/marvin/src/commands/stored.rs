@@ -1,5 +1,4 @@
-//! Stored runs by the words of a user: a run by its id, a kernel by its name. What `marvin report` compares, and what
-//! `marvin import` names at its end.
+//! Finds stored runs by run ids and kernel names, for `marvin report` and for the command that `marvin import` prints.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +12,7 @@ use crate::exit::WrongInput;
 /// Most names that an error lists.
 const SHOWN: usize = 8;
 
-/// Which of the stored runs count.
+/// Filter on the stored runs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Choice<'a> {
     /// Only runs of this suite.
@@ -27,21 +26,21 @@ pub(crate) struct Choice<'a> {
 pub(crate) struct Named {
     /// The runs.
     pub(crate) runs: Vec<RunId>,
-    /// The words that name them again, whatever is measured later: ids not cut too short.
+    /// The same words with full short ids, for the command that repeats the report.
     pub(crate) words: Vec<String>,
 }
 
-/// The stored runs, and the names that builds were asked for by.
+/// All stored runs, and the kernel names that users gave.
 struct Stored {
     runs: Vec<RunSummary>,
     names: Vec<SeenKernel>,
 }
 
-/// Returns the runs that words name, in the order of the words. Of a kernel these are all its runs of one suite on one machine,
-/// which all words have; of several such machines the one with the newest run.
+/// Returns the runs in the order of the words. A kernel stands for all its runs of one suite on one machine that all words share;
+/// of several such machines Marvin takes the one with the newest run.
 ///
 /// # Errors
-/// If a word names no run and no kernel, or the words have no suite in common, or several.
+/// Errors if a word names no run and no kernel, or if the words share no suite or several.
 pub(crate) fn runs(store: &Store, words: &[String], choice: Choice<'_>) -> anyhow::Result<Named> {
     let stored = Stored { runs: store.runs(usize::MAX)?, names: store.kernels()? };
     let (mut named, mut again) = (Vec::new(), words.to_vec());
@@ -60,7 +59,7 @@ pub(crate) fn runs(store: &Store, words: &[String], choice: Choice<'_>) -> anyho
         kernels.push((build, word));
         named.push(stored.runs.iter().filter(|run| run.build == *build).collect());
     }
-    // Ids say exactly what is compared, and the comparison refuses what does not fit.
+    // Ids are exact; the comparison itself refuses runs that do not fit.
     if !kernels.is_empty() {
         let suite = suite(words, &named, choice.suite)?;
         named.iter_mut().for_each(|runs| runs.retain(|run| run.suite == suite));
@@ -69,12 +68,12 @@ pub(crate) fn runs(store: &Store, words: &[String], choice: Choice<'_>) -> anyho
             return Err(WrongInput(format!("no kernel to compare {only} with: name one after it")).into());
         }
     }
-    // The oldest first, as they were made.
+    // Oldest first, as in the store.
     let runs = named.into_iter().flat_map(|runs| runs.into_iter().rev().map(|run| run.id.clone())).collect();
     Ok(Named { runs, words: again })
 }
 
-/// Returns the shortest word by which each of these imported kernels is found: its version, if no other build has it.
+/// Returns the shortest word that finds each build: its version, if no other build has it.
 pub(crate) fn words_of(store: &Store, builds: &[BuildId]) -> anyhow::Result<Vec<String>> {
     let stored = Stored { runs: store.runs(usize::MAX)?, names: store.kernels()? };
     let word = |build: &BuildId| {
@@ -87,15 +86,15 @@ pub(crate) fn words_of(store: &Store, builds: &[BuildId]) -> anyhow::Result<Vec<
 }
 
 impl Stored {
-    /// Returns the build that a word names: by the name it was asked for, by its version, by the beginning of its version or
-    /// by its id. None where it may be a run's id.
+    /// Finds the build of a word: its kernel name, version, beginning of a version, or build id. Returns None if no build
+    /// matches.
     fn kernel(&self, store: &Store, word: &str) -> anyhow::Result<Option<&BuildId>> {
         let measured = |build: &BuildId| self.runs.iter().map(|run| &run.build).find(|known| *known == build);
         if word.starts_with("build_") {
             let build = store.find_build(word)?;
             return measured(&build).map(Some).ok_or_else(|| self.unknown(word));
         }
-        // A name such as deb:6.12 moves on: the newest build of it counts, and the store lists that first.
+        // A name such as deb:6.12 moves to newer builds; the store lists the newest first.
         let seen = self.names.iter().filter(|seen| seen.name == word).find_map(|seen| measured(&seen.build));
         if seen.is_some() {
             return Ok(seen);
@@ -142,12 +141,12 @@ impl Stored {
     }
 }
 
-/// Tells whether a word can only be a run's id.
+/// Tells whether a word looks like a run id.
 fn is_id(word: &str) -> bool {
     word.starts_with("run_") || word.parse::<RunId>().is_ok()
 }
 
-/// Returns the suite that all words have runs of.
+/// Returns the suite that all words share.
 fn suite(words: &[String], named: &[Vec<&RunSummary>], wanted: Option<&str>) -> anyhow::Result<String> {
     let suites = |runs: &Vec<&RunSummary>| -> BTreeSet<String> { runs.iter().map(|run| run.suite.clone()).collect() };
     let each: Vec<BTreeSet<String>> = named.iter().map(suites).collect();
@@ -174,8 +173,7 @@ fn suite(words: &[String], named: &[Vec<&RunSummary>], wanted: Option<&str>) -> 
     }
 }
 
-/// Keeps the runs on one machine and on those that differ from it in equipment only: one that all words have runs on, as far as
-/// there is one.
+/// Keeps the runs on one machine, in any guest config: a machine that all words share, if there is one.
 fn keep_machine(store: &Store, named: &mut [Vec<&RunSummary>], mixed: bool) -> anyhow::Result<()> {
     let mut machines: Vec<Machine> = Vec::new();
     for run in named.iter().flatten() {
