@@ -10,7 +10,7 @@ use std::time::Duration;
 /// How often is looked. The peak itself is kept by Linux: only what is new in a process's last moments is missed.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Does a piece of work and returns the peak of the largest program of this name that it started, in bytes; none if none
+/// Does a piece of work and returns the peak of the largest program of this name that it started, in bytes; `None` if none
 /// was seen. The name is that of `/proc/PID/status`: 15 characters at most (proc(5)).
 pub fn peak_during<T>(name: &str, work: impl FnOnce() -> T) -> (T, Option<u64>) {
     let (done, peak) = (AtomicBool::new(false), AtomicU64::new(0));

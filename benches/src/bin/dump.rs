@@ -55,7 +55,7 @@ fn main() -> anyhow::Result<()> {
 struct Bench {
     folder: tempfile::TempDir,
     ours: PathBuf,
-    /// Nothing where it is not installed.
+    /// `None` if it is not installed.
     theirs: Option<PathBuf>,
     figures: Figures,
 }

@@ -248,7 +248,7 @@ struct Otava {
 }
 
 impl Otava {
-    /// Nothing where it is not installed, which is told.
+    /// `None` if it is not installed, which is told.
     fn find() -> anyhow::Result<Option<Self>> {
         let python = std::env::var_os("OTAVA").unwrap_or_else(|| "python3".into());
         let mut command = Command::new(&python);

@@ -31,7 +31,7 @@ pub struct Member {
     pub key: Key,
     /// Better or worse.
     pub verdict: Verdict,
-    /// How much; positive is better. None where it fails.
+    /// How much; positive is better. `None` if it fails.
     pub difference_percent: Option<f64>,
     /// The levels before and after, which the difference is between.
     pub levels: Option<(f64, f64)>,
@@ -59,13 +59,13 @@ impl Alert {
         (self.worse().count(), self.members.iter().filter(better).count(), gone)
     }
 
-    /// Tells whether the kernel does not boot on some machine: all that was to be measured there failed.
+    /// Returns whether the kernel does not boot on some machine: all that was to be measured there failed.
     #[must_use]
     pub fn is_boot(&self) -> bool {
         self.worse().any(|member| member.basis == Basis::NoBoot)
     }
 
-    /// Tells whether no change for the worse rests on more than one seed: it may be the layout of memory.
+    /// Returns whether no change for the worse rests on more than one seed: it may be the layout of memory.
     #[must_use]
     pub fn rests_on_one_seed(&self) -> bool {
         self.worse().all(|member| member.basis == Basis::EverySeed { seeds: 1 })

@@ -35,7 +35,7 @@ struct TreeRevision {
     config: String,
 }
 
-/// Returns how the commit that made the worst of an alert is found; none where nothing is worse. `debian` is the tree of Debian's
+/// Returns how the commit that made the worst of an alert is found; `None` if nothing is worse. `debian` is the tree of Debian's
 /// sources in the home.
 #[must_use]
 pub fn bisect_hint(history: &History, alert: &Alert, debian: &str) -> Option<BisectHint> {
@@ -65,7 +65,7 @@ pub fn bisect_hint(history: &History, alert: &Alert, debian: &str) -> Option<Bis
 }
 
 /// Returns the command that measures the worst of an alert again, in any home: the kernel that the old level is taken from, and
-/// the first one with the change, with more seeds where there was one. None where other hosts do not have the kernels or the
+/// the first one with the change, with more seeds where there was one. `None` if other hosts do not have the kernels or the
 /// workload.
 pub(crate) fn reproducer(history: &History, alert: &Alert) -> Option<String> {
     let worst = alert.worse().next()?;
@@ -87,7 +87,7 @@ pub(crate) fn reproducer(history: &History, alert: &Alert) -> Option<String> {
 }
 
 /// Returns the command that finds the commit in a clone of the public tree: between commits, or between the tags of releases.
-/// None where the kernels have neither, or are of two lines and of no release that both come from.
+/// `None` if the kernels have neither, or are of two lines and of no release that both come from.
 pub(crate) fn bisection_anywhere(history: &History, alert: &Alert) -> Option<String> {
     let worst = alert.worse().find(|member| !matches!(member.basis, Basis::NoBoot | Basis::Fails))?;
     if history.machines()[worst.key.machine].capabilities().foreign {
@@ -160,7 +160,7 @@ fn command(good: &TreeRevision, bad: &TreeRevision, options: &str) -> String {
     plain(&format!("marvin bisect {} {} --tree {tree} --config {config} {options}", good.revision, bad.revision))
 }
 
-/// Returns the options that say what is measured; none for what no suite declares.
+/// Returns the options that say what is measured; `None` for what no suite declares.
 fn options(worst: &Member) -> Option<String> {
     let name: &str = &worst.key.workload;
     let declares = |suite: &&Arc<model::Suite>| suite.workloads.iter().any(|known| known.name == name);
@@ -173,7 +173,7 @@ fn options(worst: &Member) -> Option<String> {
     Some(format!("--workload {name}{suite}{seeds}"))
 }
 
-/// Returns where a build's source is; none where it was not built here.
+/// Returns where a build's source is; `None` if it was not built here.
 fn tree_revision(build: &Build, debian: &str) -> Option<TreeRevision> {
     let Origin::Built { source, configuration, .. } = &build.origin else { return None };
     let (revision, tree) = match (&build.name, source) {

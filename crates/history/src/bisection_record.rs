@@ -52,7 +52,7 @@ impl BisectionRecord {
         lines.join("\n") + "\n"
     }
 
-    /// Reads what was written; nothing of what is anything else.
+    /// Reads what was written; `None` of what is anything else.
     #[must_use]
     pub fn read(text: &str) -> Option<Self> {
         let mut lines = text.lines().filter(|line| !line.is_empty());
@@ -79,7 +79,7 @@ impl BisectionRecord {
         format!("a bisection of {} found: {what}", plain(&self.workload))
     }
 
-    /// Tells whether it is of an alert: the same two commits, and one of its workloads.
+    /// Returns whether it is of an alert: the same two commits, and one of its workloads.
     fn is_of(&self, history: &History, alert: &Alert) -> bool {
         let is_end = |names: &[String; 2], kernel: usize| {
             revision(&history.kernel(kernel).build)

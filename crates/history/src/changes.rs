@@ -38,7 +38,7 @@ pub struct Change {
     pub reference: usize,
     /// Better or worse.
     pub verdict: Verdict,
-    /// How much, from the old level to the new one; positive is better. None where it fails.
+    /// How much, from the old level to the new one; positive is better. `None` if it fails.
     pub difference_percent: Option<f64>,
     /// The levels before and after, on the series' scale.
     pub levels: Option<(f64, f64)>,
@@ -180,7 +180,7 @@ impl Series {
         &self.points[last.unwrap_or_default()]
     }
 
-    /// Tells whether a change is only that an earlier one went away.
+    /// Returns whether a change is only that an earlier one went away.
     #[must_use]
     pub fn is_back(&self, change: &Change) -> bool {
         let had_level = |other: &&Change| other.levels.is_some() && change.levels.is_some();

@@ -90,7 +90,7 @@ impl History {
         }
     }
 
-    /// Tells whether a build is known.
+    /// Returns whether a build is known.
     #[must_use]
     pub fn knows_build(&self, build: &BuildId) -> bool {
         self.kernels.find(build).is_some()
@@ -105,7 +105,7 @@ impl History {
     /// Takes a run in. Of two with the same build, machine, workload and seed the one that began later counts.
     ///
     /// # Errors
-    /// When its build or machine is not known.
+    /// If its build or machine is not known.
     pub fn take(&mut self, run: &Run) -> Result<(), NotKnown> {
         let places = self.kernels.find(&run.build).zip(self.machine_number(&run.machine));
         let (kernel, machine) = places.ok_or_else(|| NotKnown { run: run.id.clone() })?;

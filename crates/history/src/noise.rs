@@ -27,13 +27,13 @@ pub struct Trust {
 }
 
 impl Trust {
-    /// Returns the share of false alarms; none where nothing was compared.
+    /// Returns the share of false alarms; `None` if nothing was compared.
     #[must_use]
     pub fn rate(&self) -> Option<f64> {
         (self.compared > 0).then(|| self.alarms as f64 / self.compared as f64)
     }
 
-    /// Returns the interval that holds the true share with a chance of 95 % (Wilson); none where nothing was compared.
+    /// Returns the interval that holds the true share with a chance of 95 % (Wilson); `None` if nothing was compared.
     #[must_use]
     pub fn interval(&self) -> Option<Spread> {
         stats::share_interval(self.alarms, self.compared, LEVEL)
@@ -100,7 +100,7 @@ impl History {
     }
 }
 
-/// Tells whether the runs of one kernel, dealt out to two sides, come out as two kernels would; none where that cannot be said.
+/// Returns whether the runs of one kernel, dealt out to two sides, come out as two kernels would; `None` if that cannot be said.
 fn is_false_alarm(series: &Series, point: &Point) -> Option<bool> {
     let deal = |side: usize| {
         let seeds = point.seeds.iter().filter(|seen| series.value(seen).is_some());

@@ -119,7 +119,7 @@ impl Point {
         self.seeds.iter().find_map(|seen| seen.value.as_ref().err()).map(|absent| absent.why.as_ref())
     }
 
-    /// Tells whether it has a value that is not on a scale.
+    /// Returns whether it has a value that is not on a scale.
     #[must_use]
     pub fn is_off(&self, scale: Scale) -> bool {
         self.seeds.iter().any(|seen| seen.value.as_ref().is_ok_and(|value| value.scale != scale))
@@ -181,7 +181,7 @@ impl Series {
         Some(value.value)
     }
 
-    /// Tells whether what was seen is of this series: measured with as many operations, in its unit, good in its way.
+    /// Returns whether what was seen is of this series: measured with as many operations, in its unit, good in its way.
     #[must_use]
     pub fn is_of(&self, seen: &Seen) -> bool {
         seen.operations == self.operations && self.declared.agrees(&seen.declared)
@@ -206,7 +206,7 @@ impl Series {
         history
     }
 
-    /// Returns the scores of a kernel's runs; none where there is no value, or one of zero.
+    /// Returns the scores of a kernel's runs; `None` if there is no value, or one of zero.
     #[must_use]
     pub fn scores(&self, point: &Point) -> Option<Scores> {
         let values: Vec<f64> = point.seeds.iter().filter_map(|seen| self.value(seen)).collect();

@@ -15,14 +15,14 @@ pub struct Triaged {
 }
 
 impl Triaged {
-    /// Tells whether somebody should look at it: something is worse, and no decision covers it.
+    /// Returns whether somebody should look at it: something is worse, and no decision covers it.
     #[must_use]
     pub fn is_open(&self) -> bool {
         let grew = self.decided.as_ref().is_some_and(|decided| self.alert.worse().count() > decided.worse);
         self.alert.worse().next().is_some() && (self.decided.is_none() || grew)
     }
 
-    /// Tells whether its commit is still to be found: it is open, or a regression that was confirmed.
+    /// Returns whether its commit is still to be found: it is open, or a regression that was confirmed.
     #[must_use]
     pub fn needs_commit(&self) -> bool {
         let is_real = self.decided.as_ref().is_some_and(|decided| decided.triage == Triage::Real);

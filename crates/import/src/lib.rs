@@ -73,7 +73,7 @@ struct ForeignRun {
 /// Brings results of another suite into the store of a home. Runs that are there already stay as they are.
 ///
 /// # Errors
-/// When the folder is no such folder, or the home cannot be used. Runs that were saved by then stay.
+/// If the folder is no such folder, or the home cannot be used. Runs that were saved by then stay.
 pub fn import(home: &Path, location: &Location, suite: ForeignSuite, folder: &Path) -> Result<Imported, ImportError> {
     if !folder.is_dir() {
         return Err(wrong(folder, "there is no such folder"));

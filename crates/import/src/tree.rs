@@ -20,7 +20,7 @@ const RUN_MAX: u64 = 512 << 20;
 /// Lists files below a folder, as paths from there, in order. Links are not followed.
 ///
 /// # Errors
-/// When a folder cannot be read, or there is more than is looked at.
+/// If a folder cannot be read, or there is more than is looked at.
 pub(crate) fn files(top: &Path) -> Result<Vec<PathBuf>, ImportError> {
     let mut found = Vec::new();
     let mut waiting = vec![(top.to_owned(), 0)];
@@ -86,7 +86,7 @@ pub(crate) fn read(top: &Path, reads: fn(&str) -> bool) -> Result<Vec<TreeFile>,
 /// Reads a file, unpacked by the ending of its name.
 ///
 /// # Errors
-/// When it cannot be read, was cut, or holds more than `most` bytes.
+/// If it cannot be read, was cut, or holds more than `most` bytes.
 pub(crate) fn unpacked(file: &Path, most: u64) -> Result<Vec<u8>, String> {
     let open = File::open(file).map_err(|error| format!("cannot be read: {error}"))?;
     let limit = most.saturating_add(1);
@@ -103,7 +103,7 @@ pub(crate) fn unpacked(file: &Path, most: u64) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Reads a file of a result, with or without `.gz`; nothing where there is none.
+/// Reads a file of a result, with or without `.gz`; `None` if there is none.
 pub(crate) fn document(folder: &Path, name: &str) -> Option<Result<Vec<u8>, String>> {
     let candidates = [folder.join(name), folder.join(format!("{name}.gz")), folder.join(format!("{name}.xz"))];
     candidates.iter().find(|file| file.is_file()).map(|file| unpacked(file, FILE_MAX))

@@ -43,7 +43,7 @@ struct Node<'a> {
 /// Returns the call tree that belongs to a profile of the same job.
 ///
 /// # Errors
-/// When the nodes are cut, garbled, or do not add up to the profile in each share.
+/// If the nodes are cut, garbled, or do not add up to the profile in each share.
 pub fn call_tree(nodes: &[u8], symbols: &Symbols, profile: &Profile) -> Result<CallTree, CallsError> {
     let nodes = parse(&String::from_utf8_lossy(nodes), symbols)?;
     let mut paths: BTreeMap<(Share, Vec<String>), (u64, u64)> = BTreeMap::new();

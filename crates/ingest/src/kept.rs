@@ -21,7 +21,7 @@ pub fn profile_to_text(profile: &Profile) -> String {
     text
 }
 
-/// Reads that text; nothing when it is something else.
+/// Reads that text; `None` if it is something else.
 #[must_use]
 pub fn profile_from_text(text: &str) -> Option<Profile> {
     let mut lines = text.lines();
@@ -68,7 +68,7 @@ pub fn monitors_to_bytes(copies: &[MonitorCopy]) -> Vec<u8> {
     bytes
 }
 
-/// Reads these copies; nothing when they are something else, or cut.
+/// Reads these copies; `None` if they are something else, or cut.
 #[must_use]
 pub fn monitors_from_bytes(bytes: &[u8]) -> Option<Vec<MonitorCopy>> {
     let mut rest = bytes.strip_prefix(MONITORS_HEAD)?;

@@ -12,7 +12,7 @@ pub(crate) fn event(word: &str) -> Option<CostEvent> {
     CostEvent::ALL.into_iter().find(|event| event.word() == word)
 }
 
-/// Returns what the cost model said of a workload, from the same counts that its profile was made of; nothing if a line of
+/// Returns what the cost model said of a workload, from the same counts that its profile was made of; `None` if a line of
 /// it makes no sense.
 #[must_use]
 pub fn modelled(counts: &[u8], symbols: &Symbols, profile: &Profile) -> Option<Modelled> {

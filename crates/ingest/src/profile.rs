@@ -44,7 +44,7 @@ pub enum ProfileError {
 /// Returns the profile of a workload that did so many operations in each region.
 ///
 /// # Errors
-/// When the counts are cut, garbled, or do not add up.
+/// If the counts are cut, garbled, or do not add up.
 pub fn profile(counts: &[u8], symbols: &Symbols, operations: u64) -> Result<Profile, ProfileError> {
     profile_by(counts, symbols, operations, &|_| None)
 }
@@ -53,7 +53,7 @@ pub fn profile(counts: &[u8], symbols: &Symbols, operations: u64) -> Result<Prof
 /// the function it was inlined from.
 ///
 /// # Errors
-/// When the counts are cut, garbled, or do not add up.
+/// If the counts are cut, garbled, or do not add up.
 pub fn profile_by(
     counts: &[u8],
     symbols: &Symbols,

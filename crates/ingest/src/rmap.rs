@@ -29,7 +29,7 @@ pub fn rmap(stream: &Stream) -> RmapOutcome {
     })
 }
 
-/// Reads the lines of a result; nothing when one of them is wrong or missing.
+/// Reads the lines of a result; `None` if one of them is wrong or missing.
 fn outcome(lines: &str, slabs: Vec<RmapSlab>) -> Option<RmapOutcome> {
     let mut costs = Vec::new();
     let (mut entries, mut tables_kib) = (None, None);

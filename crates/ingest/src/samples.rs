@@ -27,7 +27,7 @@ pub enum IngestError {
 /// Returns how a workload ended and its samples: ticks per operation, one per iteration.
 ///
 /// # Errors
-/// When the stream holds no result, or not as many iterations as were asked for.
+/// If the stream holds no result, or not as many iterations as were asked for.
 pub fn outcome(stream: &Stream, operations: u64, iterations: u32) -> Result<(Outcome, Vec<f64>), IngestError> {
     let failed = |reason| {
         let failure = SubjectFailure { stage: Stage::Workload, reason, console_tail: String::new() };

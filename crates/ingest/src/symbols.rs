@@ -61,7 +61,7 @@ impl Symbols {
     /// Reads the extract.
     ///
     /// # Errors
-    /// When there are no symbols, no addresses, or it is something else.
+    /// If there are no symbols, no addresses, or it is something else.
     pub fn parse(text: &str) -> Result<Self, SymbolsError> {
         let mut all: Vec<(u64, u8, String)> = Vec::new();
         let mut address = 0_u64;
@@ -119,7 +119,7 @@ impl Symbols {
         }
     }
 
-    /// Returns where a symbol begins; nothing if there is none of that name, or several.
+    /// Returns where a symbol begins; `None` if there is none of that name, or several.
     #[must_use]
     pub fn address(&self, name: &str) -> Option<u64> {
         let mut found = self.entries.iter().filter(|(_, known)| known == name);

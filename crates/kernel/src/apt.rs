@@ -100,7 +100,7 @@ pub(crate) fn closure(packages: &[String], scratch: &Path) -> Result<Vec<Needed>
 /// Returns the versions of packages that apt would install; packages that it does not have are left out.
 ///
 /// # Errors
-/// When apt cannot be asked.
+/// If apt cannot be asked.
 pub fn package_versions(packages: &[&str]) -> Result<BTreeMap<String, String>, KernelError> {
     let args = [&["policy", "--"], packages].concat();
     Ok(candidates(&run("apt-cache", &args, Path::new("/"))?))
@@ -122,7 +122,7 @@ fn candidates(policy: &str) -> BTreeMap<String, String> {
     versions
 }
 
-/// Tells whether apt does not have a package.
+/// Returns whether apt does not have a package.
 fn is_unknown(said: &str) -> bool {
     ["Unable to locate package", "has no installation candidate", "Couldn't find any package"]
         .iter()

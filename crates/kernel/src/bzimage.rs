@@ -30,7 +30,7 @@ pub(crate) struct BzImage<'a> {
     pub(crate) payload: Option<&'a [u8]>,
 }
 
-/// Reads a bzImage; nothing where the file is something else.
+/// Reads a bzImage; `None` if the file is something else.
 pub(crate) fn read(bytes: &[u8]) -> Result<Option<BzImage<'_>>, ImageFault> {
     if range(bytes, MAGIC, 4) != Some(b"HdrS") {
         return Ok(None);
@@ -39,7 +39,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Option<BzImage<'_>>, ImageFault> {
     header(bytes).unwrap_or(Err(too_small)).map(Some)
 }
 
-/// Nothing where the file ends within the header.
+/// `None` if the file ends within the header.
 fn header(bytes: &[u8]) -> Option<Result<BzImage<'_>, ImageFault>> {
     let protocol = u16_at(bytes, PROTOCOL)?;
     // "For backwards compatibility, if the setup_sects field contains 0, the real value is 4."

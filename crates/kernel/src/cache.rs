@@ -82,7 +82,7 @@ impl BuildCache {
     /// Opens the cache below `home`, making its folders.
     ///
     /// # Errors
-    /// When `home` cannot be used.
+    /// If `home` cannot be used.
     pub fn open(home: &Path) -> Result<Self, KernelError> {
         let (builds, downloads) = (home.join("builds"), home.join("downloads"));
         let (settings, catalogue) = (SourceSettings::default(), Arc::default());
@@ -106,7 +106,7 @@ impl BuildCache {
     /// Returns the build that a name stands for, making it where it is not in the cache.
     ///
     /// # Errors
-    /// When nothing bootable stands behind the name, or it cannot be had.
+    /// If nothing bootable stands behind the name, or it cannot be had.
     pub fn resolve(&self, name: &KernelName, notify: &dyn Fn(Step)) -> Result<Build, KernelError> {
         notify(Step::Resolving);
         match name {
@@ -140,7 +140,7 @@ impl BuildCache {
     /// Checks that something stands behind a name, without fetching or building it.
     ///
     /// # Errors
-    /// When nothing does, or it cannot be found out.
+    /// If nothing does, or it cannot be found out.
     pub fn check(&self, name: &KernelName) -> Result<(), KernelError> {
         match name {
             KernelName::Deb(query) => self.offers(query).map(drop),

@@ -93,7 +93,7 @@ pub(crate) struct Catalogue {
 /// Returns what apt offers under that name, newest first.
 ///
 /// # Errors
-/// When apt cannot be asked, or offers nothing of that name.
+/// If apt cannot be asked, or offers nothing of that name.
 pub fn offers(query: &DebQuery) -> Result<Vec<Offer>, KernelError> {
     Catalogue::read(&apt::records()?).find(query)
 }
@@ -101,7 +101,7 @@ pub fn offers(query: &DebQuery) -> Result<Vec<Offer>, KernelError> {
 /// Returns all that apt offers, newest first.
 ///
 /// # Errors
-/// When apt cannot be asked.
+/// If apt cannot be asked.
 pub fn all_offers() -> Result<Vec<Offer>, KernelError> {
     Ok(Catalogue::read(&apt::records()?).images)
 }
@@ -202,7 +202,7 @@ fn file(record: &str) -> Option<DebFile> {
     is_ours.then(|| DebFile { package: field(record, "Package").unwrap_or_default().to_owned(), bytes, sha256 })
 }
 
-/// Reads the record of a kernel; none where a part of it is missing from the lists.
+/// Reads the record of a kernel; `None` if a part of it is missing from the lists.
 fn offer(record: &str, parts: &HashMap<(&str, &str), DebFile>) -> Option<Offer> {
     let package = field(record, "Package")?;
     let version = field(record, "Version")?;

@@ -63,7 +63,7 @@ fn notes_have_pvh(mut notes: &[u8]) -> bool {
     false
 }
 
-/// Returns the release in the kernel's banner; nothing where the file holds none, and so is no kernel.
+/// Returns the release in the kernel's banner; `None` if the file holds none, and so is no kernel.
 pub(crate) fn release(bytes: &[u8]) -> Option<&str> {
     let mut rest = bytes;
     loop {

@@ -56,7 +56,7 @@ pub(crate) fn write(file: &Path, content: &[u8]) -> Result<(), KernelError> {
     fs::rename(&new, file).map_err(KernelError::at(file))
 }
 
-/// Reads lines of `key=value`; nothing where there is no such file.
+/// Reads lines of `key=value`; `None` if there is no such file.
 pub(crate) fn read_facts(file: &Path) -> Result<Option<BTreeMap<String, String>>, KernelError> {
     match fs::read(file) {
         Ok(content) => Ok(Some(facts(&String::from_utf8_lossy(&content)))),
@@ -85,7 +85,7 @@ impl Folder {
         Ok(Self { path, facts: BTreeMap::new() })
     }
 
-    /// Opens a folder; nothing where there is none or it is not whole.
+    /// Opens a folder; `None` if there is none or it is not whole.
     pub(crate) fn open(path: PathBuf) -> Result<Option<Self>, KernelError> {
         let Some(facts) = read_facts(&path.join(ORIGIN))? else {
             return Ok(None);

@@ -208,7 +208,7 @@ impl Sources {
     /// Opens the tree that the cache's settings name.
     ///
     /// # Errors
-    /// When there is none, it is no git repository, or what builds kernels is not there.
+    /// If there is none, it is no git repository, or what builds kernels is not there.
     pub fn open(cache: &BuildCache) -> Result<Self, KernelError> {
         let folder = cache.settings.tree.clone().ok_or_else(|| SourceError::NoTree("REVISION".into()))?;
         Ok(Self { cache: cache.clone(), repository: Repository::open(&folder)?, compiler: compiler()? })
@@ -232,7 +232,7 @@ impl Sources {
         &self.cache.settings
     }
 
-    /// Returns what builds as these settings have it took on this host; nothing where there was none.
+    /// Returns what builds as these settings have it took on this host; `None` if there was none.
     #[must_use]
     pub fn seconds(&self) -> Option<BuildSeconds> {
         BuildSeconds::of_workshop(&self.cache.home.join("workshop"), &self.cache.settings, &self.compiler)
@@ -241,7 +241,7 @@ impl Sources {
     /// Returns the files that each commit of a range changed.
     ///
     /// # Errors
-    /// When git fails.
+    /// If git fails.
     pub fn changed_files(&self, history: &CommitGraph) -> Result<BTreeMap<String, Vec<String>>, KernelError> {
         self.repository.changed_files(history)
     }
@@ -249,15 +249,15 @@ impl Sources {
     /// Returns what a commit says of itself.
     ///
     /// # Errors
-    /// When there is no such commit.
+    /// If there is no such commit.
     pub fn headline(&self, commit: &str) -> Result<Headline, KernelError> {
         self.repository.headline(commit)
     }
 
-    /// Returns the files that a commit's build was made from; nothing where it was not built here.
+    /// Returns the files that a commit's build was made from; `None` if it was not built here.
     ///
     /// # Errors
-    /// When there is no such commit, or the cache cannot be read.
+    /// If there is no such commit, or the cache cannot be read.
     pub fn compiled(&self, commit: &str) -> Result<Option<Compiled>, KernelError> {
         let file = self.cache.recipe(&self.tree_of(commit)?, &self.compiler).with_extension("compiled");
         match fs::read(&file) {
@@ -273,21 +273,21 @@ impl Sources {
         workshop.tree_of(commit)
     }
 
-    /// Returns the commit of merging two, which only the workshop has; nothing where they conflict.
+    /// Returns the commit of merging two, which only the workshop has; `None` if they conflict.
     ///
     /// # Errors
-    /// When git fails.
+    /// If git fails.
     pub fn merge(&self, ours: &str, theirs: &str) -> Result<Option<String>, KernelError> {
         let workshop = Workshop::open(&self.cache.home)?;
         workshop.borrow(&self.repository)?;
         workshop.merge(ours, theirs)
     }
 
-    /// Returns the commit of taking one back on top of another, which only the workshop has; nothing where later ones have built
+    /// Returns the commit of taking one back on top of another, which only the workshop has; `None` if later ones have built
     /// on it.
     ///
     /// # Errors
-    /// When git fails.
+    /// If git fails.
     pub fn revert(&self, tip: &str, commit: &str) -> Result<Option<String>, KernelError> {
         let workshop = Workshop::open(&self.cache.home)?;
         workshop.borrow(&self.repository)?;
@@ -297,7 +297,7 @@ impl Sources {
     /// Returns the build of a commit, which may be one that only the workshop has.
     ///
     /// # Errors
-    /// When it cannot be built; [`SourceError::DoesNotBuild`] is a result, the others are not.
+    /// If it cannot be built; [`SourceError::DoesNotBuild`] is a result, the others are not.
     pub fn build(&self, commit: &str, notify: &dyn Fn(Step)) -> Result<Build, KernelError> {
         let workshop = Workshop::open(&self.cache.home)?;
         workshop.borrow(&self.repository)?;

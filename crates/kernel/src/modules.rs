@@ -24,11 +24,11 @@ pub struct Module {
     pub bytes: Vec<u8>,
 }
 
-/// Tells whether a build has something of this name built in, so that there is no module to load; without a list
+/// Returns whether a build has something of this name built in, so that there is no module to load; without a list
 /// (`modules.builtin`) nobody knows.
 ///
 /// # Errors
-/// When the list cannot be read.
+/// If the list cannot be read.
 pub fn is_built_in(build: &Build, name: &str) -> Result<Option<bool>, KernelError> {
     let Some(folder) = &build.modules else { return Ok(None) };
     let list = folder.join("modules.builtin");
@@ -44,7 +44,7 @@ pub fn is_built_in(build: &Build, name: &str) -> Result<Option<bool>, KernelErro
 /// Returns the modules of these names and those that they need, in an order in which they can be loaded.
 ///
 /// # Errors
-/// When a file cannot be read or unpacked.
+/// If a file cannot be read or unpacked.
 pub fn modules(build: &Build, names: &[&str]) -> Result<Vec<Module>, KernelError> {
     let mut files = BTreeMap::new();
     if let Some(folder) = &build.modules {

@@ -35,7 +35,7 @@ fn format(payload: &[u8]) -> Option<Format> {
     Some(*format)
 }
 
-/// Returns the unpacked payload; nothing where it is compressed in a way that is not unpacked here.
+/// Returns the unpacked payload; `None` if it is compressed in a way that is not unpacked here.
 pub(crate) fn unpack(payload: &[u8]) -> Result<Option<Vec<u8>>, ImageFault> {
     let Some(format) = format(payload) else {
         return Ok(None);
@@ -63,7 +63,7 @@ pub(crate) fn unpack(payload: &[u8]) -> Result<Option<Vec<u8>>, ImageFault> {
     Ok(Some(unpacked))
 }
 
-/// Returns what a compressed file of its own holds, such as a module's; nothing where it is not compressed.
+/// Returns what a compressed file of its own holds, such as a module's; `None` if it is not compressed.
 pub(crate) fn unpack_file(file: &[u8]) -> io::Result<Option<Vec<u8>>> {
     let room = u64::from(MOST) + 1;
     let unpacked = match format(file) {

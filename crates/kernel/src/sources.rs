@@ -41,7 +41,7 @@ impl std::fmt::Debug for Inlines {
 }
 
 impl Inlines {
-    /// Reads the debug information of a vmlinux. Nothing if it has none, by what it says of the code at an address.
+    /// Reads the debug information of a vmlinux. `None` if it has none, by what it says of the code at an address.
     #[must_use]
     pub fn open(vmlinux: &Path, known: u64) -> Option<Self> {
         let inlines = Self { loader: Loader::new(vmlinux).ok()? };

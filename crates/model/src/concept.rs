@@ -67,7 +67,7 @@ impl Concept {
         self.forms.iter().find_map(|Form(class, terms)| Some((sum(terms, counters)?, *class)))
     }
 
-    /// Returns the value; nothing where the kernel does not count it.
+    /// Returns the value; `None` if the kernel does not count it.
     #[must_use]
     pub fn value(&self, counters: &Counters) -> Option<u64> {
         self.read(counters).map(|(value, _)| value)

@@ -149,7 +149,7 @@ impl CostModel {
     /// Reads a name and what differs from it: `skylake-sp,l2=512K/8,branch-cycles=20`.
     ///
     /// # Errors
-    /// When there is no such model or parameter, or a value makes no sense.
+    /// If there is no such model or parameter, or a value makes no sense.
     pub fn parse(text: &str) -> Result<Self, CostModelError> {
         let mut parts = text.split(',');
         let name = parts.next().unwrap_or_default();

@@ -14,7 +14,7 @@ const UNIT_LENGTH_MAX: usize = 64;
 pub struct Declared {
     /// Its unit in words; empty where it is not known.
     pub unit: Cow<'static, str>,
-    /// Which way is good; none where it is not known.
+    /// Which way is good; `None` if it is not known.
     pub direction: Option<Direction>,
     /// A difference up to this many percent is no news.
     pub margin_percent: f64,
@@ -28,7 +28,7 @@ impl Declared {
         Self { unit: metric.unit(clock).name(), direction, margin_percent }
     }
 
-    /// Tells whether values of both are of one kind: what one of them does not know speaks against nothing. Margins are
+    /// Returns whether values of both are of one kind: what one of them does not know speaks against nothing. Margins are
     /// opinions and may differ.
     #[must_use]
     pub fn agrees(&self, other: &Self) -> bool {
@@ -47,7 +47,7 @@ impl Declared {
         Self { unit, direction: self.direction.or(other.direction), ..self }
     }
 
-    /// Returns it as a metric; none where nobody knows which way it is good.
+    /// Returns it as a metric; `None` if nobody knows which way it is good.
     #[must_use]
     pub fn metric(&self) -> Option<Metric> {
         let unit = if self.unit.is_empty() { Cow::Borrowed("(unit not known)") } else { self.unit.clone() };

@@ -27,7 +27,7 @@ const EXPERIMENTS: &[(&[&str], &str)] = &[
 ];
 
 /// Returns the experiment that a declared workload is a row of: the test of the source documents that it was made after.
-/// Nothing for workloads of the micro suite, which are made after none, and for names that nobody declared.
+/// `None` for workloads of the micro suite, which are made after none, and for names that nobody declared.
 #[must_use]
 pub fn experiment_of(name: &str) -> Option<&'static str> {
     let declared = |suite: &&Arc<Suite>| suite.workloads.iter().any(|workload| workload.name == name);

@@ -24,7 +24,7 @@ macro_rules! id {
             /// Makes an id from lower-case hexadecimal digits, as hash functions print them.
             ///
             /// # Errors
-            /// When `hex` is empty or holds anything but hexadecimal digits.
+            /// If `hex` is empty or holds anything but hexadecimal digits.
             pub fn from_hex(hex: &str) -> Result<Self, IdError> {
                 let fine = !hex.is_empty() && hex.len() <= 64 && hex.bytes().all(|b| b.is_ascii_hexdigit());
                 if fine {

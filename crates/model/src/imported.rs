@@ -113,7 +113,7 @@ pub fn imported_metric(suite: &str, workload: &str) -> Declared {
     })
 }
 
-/// Declares a row of another suite as a workload; none where nobody knows which way it is good.
+/// Declares a row of another suite as a workload; `None` if nobody knows which way it is good.
 #[must_use]
 pub fn imported_workload(name: &str, declared: &Declared) -> Option<Arc<Workload>> {
     Some(Arc::new(Workload {
@@ -127,7 +127,7 @@ pub fn imported_workload(name: &str, declared: &Declared) -> Option<Arc<Workload
     }))
 }
 
-/// Tells whether a test is `of`, or a variant of it: `hackbench-process-pipes` and `tbench4` are.
+/// Returns whether a test is `of`, or a variant of it: `hackbench-process-pipes` and `tbench4` are.
 fn is_test(test: &str, of: &str) -> bool {
     let variant = |c: char| c == '-' || c.is_ascii_digit();
     test.strip_prefix(of).is_some_and(|rest| of.is_empty() || rest.is_empty() || rest.starts_with(variant))

@@ -126,7 +126,7 @@ fn deb_query(query: &str) -> Option<DebQuery> {
         .then(|| DebQuery::Version { version: version.to_owned(), flavour: flavour.to_owned() })
 }
 
-/// Tells whether it is numbers with points between.
+/// Returns whether it is numbers with points between.
 fn is_version(text: &str) -> bool {
     text.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
 }

@@ -84,7 +84,7 @@ impl Machine {
         Self { id, kind: MachineKind::Imported, summary, fingerprint }
     }
 
-    /// Tells whether this is the other machine with other equipment, or the same: one lab has as many as its workloads
+    /// Returns whether this is the other machine with other equipment, or the same: one lab has as many as its workloads
     /// need.
     #[must_use]
     pub fn is_kin(&self, other: &Self) -> bool {

@@ -72,7 +72,7 @@ const PATHS: [(MonitorFile, &str); 17] = [
 ];
 
 impl MonitorFile {
-    /// Returns the file of a path, `/proc/45/stat` and `/proc/45/task/46/schedstat` among them; nothing for a path that
+    /// Returns the file of a path, `/proc/45/stat` and `/proc/45/task/46/schedstat` among them; `None` for a path that
     /// no monitor copies.
     #[must_use]
     pub fn of_path(path: &str) -> Option<Self> {
@@ -88,7 +88,7 @@ impl MonitorFile {
         }
     }
 
-    /// Returns the path; nothing for files of threads, of which there are many.
+    /// Returns the path; `None` for files of threads, of which there are many.
     #[must_use]
     pub fn path(self) -> Option<&'static str> {
         PATHS.iter().find(|(file, _)| *file == self).map(|(_, path)| *path)

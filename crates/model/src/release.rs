@@ -107,7 +107,7 @@ pub enum Line {
 pub struct LineError(String);
 
 impl Line {
-    /// Tells whether a release is of this line.
+    /// Returns whether a release is of this line.
     #[must_use]
     pub fn has(&self, release: &Release) -> bool {
         match *self {

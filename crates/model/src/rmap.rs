@@ -50,7 +50,7 @@ impl RmapCase {
         }
     }
 
-    /// Says whether what is mapped is of an object, such as a file, that pages can be taken out of.
+    /// Returns whether what is mapped is of an object, such as a file, that pages can be taken out of.
     #[must_use]
     pub fn has_object(self) -> bool {
         !matches!(self, Self::Inherited | Self::Chain)
@@ -137,7 +137,7 @@ impl RmapOperation {
         }
     }
 
-    /// Says whether a case has it.
+    /// Returns whether a case has it.
     #[must_use]
     pub fn is_of(self, case: RmapCase) -> bool {
         case.has_object() || !matches!(self, Self::DropOne | Self::DropAll)
@@ -171,7 +171,7 @@ pub struct RmapCost {
 }
 
 impl RmapCost {
-    /// Returns the cost of one; nothing of none.
+    /// Returns the cost of one; `None` of none.
     #[must_use]
     pub fn each(self) -> Option<f64> {
         (self.count > 0).then(|| self.ticks as f64 / self.count as f64)
@@ -214,7 +214,7 @@ pub const ENTRIES_PER_TABLE: u64 = 512;
 const TABLE_KIB: u64 = 4;
 
 impl RmapSpace {
-    /// Returns the entries in use for each page table; nothing without page tables.
+    /// Returns the entries in use for each page table; `None` without page tables.
     #[must_use]
     pub fn entries_per_table(&self) -> Option<f64> {
         let tables = self.tables_kib / TABLE_KIB;

@@ -102,7 +102,7 @@ pub struct WorkloadResult {
     pub workload: String,
     /// Operations per iteration that it was asked for.
     pub operations: u64,
-    /// What its values are, as it was declared when they were measured; none where an earlier Marvin did not say it.
+    /// What its values are, as it was declared when they were measured; `None` if an earlier Marvin did not say it.
     pub declared: Option<Declared>,
     /// How it ended.
     pub outcome: Outcome,

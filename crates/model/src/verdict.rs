@@ -38,7 +38,7 @@ pub enum Uncertainty {
     },
     /// Runs scatter by more than there are runs to see through.
     Noise {
-        /// How many runs more each side needs to see a difference of one margin; none where a side has one run, which
+        /// How many runs more each side needs to see a difference of one margin; `None` if a side has one run, which
         /// tells nothing of the scatter between runs.
         more_runs: Option<usize>,
     },

@@ -30,7 +30,7 @@ pub struct Workload {
     pub equipment: Equipment,
     /// How far a small cause goes.
     pub steadiness: Steadiness,
-    /// The workload that this is a row of: one job brings both, and this is never run by itself. None for a workload of its
+    /// The workload that this is a row of: one job brings both, and this is never run by itself. `None` for a workload of its
     /// own.
     pub row_of: Option<Cow<'static, str>>,
     /// Which older test it is made after, with what of its parameters was kept and what differs. Empty for our own.

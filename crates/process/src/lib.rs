@@ -42,7 +42,7 @@ pub struct Program {
 /// How a program ended by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
-    /// Its status; none where a signal ended it.
+    /// Its status; `None` if a signal ended it.
     pub code: Option<i32>,
     /// What it printed, up to the limit.
     pub output: Vec<u8>,
@@ -157,7 +157,7 @@ impl Program {
     /// Runs it to its end, whatever that is.
     ///
     /// # Errors
-    /// When it is not there, overruns, or cannot be run.
+    /// If it is not there, overruns, or cannot be run.
     pub fn run(&self) -> Result<Ended, ProgramError> {
         let child = self.start(Stdio::null())?;
         Ok(self.ended(child, || ())?.0)
@@ -166,7 +166,7 @@ impl Program {
     /// Feeds it, and runs it to its end; returns as well how feeding it went: who ends early leaves a broken pipe.
     ///
     /// # Errors
-    /// When it is not there, overruns, or cannot be run.
+    /// If it is not there, overruns, or cannot be run.
     pub fn fed<T>(&self, feed: impl FnOnce(&mut dyn Write) -> T) -> Result<(Ended, Option<T>), ProgramError> {
         let mut child = self.start(Stdio::piped())?;
         let input = child.stdin.take();

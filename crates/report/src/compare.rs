@@ -20,7 +20,7 @@ use crate::question::{Question, Side};
 /// Compares a base kernel with others.
 ///
 /// # Errors
-/// When the machines differ and the question does not allow it, when a run is of another kernel or machine than its
+/// If the machines differ and the question does not allow it, when a run is of another kernel or machine than its
 /// side, and when there is nothing to compare.
 pub fn compare(base: &Side<'_>, others: &[Side<'_>], question: &Question) -> Result<Comparison, CompareError> {
     let sides: Vec<&Side<'_>> = std::iter::once(base).chain(others).collect();

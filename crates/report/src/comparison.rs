@@ -347,7 +347,7 @@ impl Kernel {
 }
 
 impl Comparison {
-    /// Tells whether other suites measured what is compared.
+    /// Returns whether other suites measured what is compared.
     pub(crate) fn is_imported(&self) -> bool {
         self.kernels().any(|kernel| kernel.machine.capabilities().foreign)
     }

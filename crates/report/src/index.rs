@@ -51,18 +51,18 @@ impl<'a> Index<'a> {
         self.results.get(&(workload, seed)).copied()
     }
 
-    /// Tells whether there is any run of that seed.
+    /// Returns whether there is any run of that seed.
     pub(crate) fn has_run(&self, seed: u64) -> bool {
         self.seeds.contains(&seed)
     }
 
-    /// Tells whether two runs told different things.
+    /// Returns whether two runs told different things.
     pub(crate) fn disagrees(&self, workload: &'a str, seed: u64) -> bool {
         self.disagreements.contains(&(workload, seed))
     }
 }
 
-/// Tells whether a result is the first one's again. The last words on a console are no result, and other operations
+/// Returns whether a result is the first one's again. The last words on a console are no result, and other operations
 /// are another experiment.
 fn repeats(first: &WorkloadResult, again: &WorkloadResult) -> bool {
     let bits = |r: &WorkloadResult| r.samples.iter().map(|s| s.to_bits()).collect::<Vec<_>>();

@@ -108,7 +108,7 @@ pub struct ModelDifference {
 }
 
 impl ModelDifference {
-    /// Puts what the model said of all seeds of both sides against one another; nothing where a side has none.
+    /// Puts what the model said of all seeds of both sides against one another; `None` if a side has none.
     #[must_use]
     pub fn new(workload: &str, model: &CostModel, sides: [&[Modelled]; 2]) -> Option<Self> {
         if sides.iter().any(|side| side.is_empty() || side.iter().any(|seed| seed.operations == 0)) {

@@ -122,7 +122,7 @@ pub fn test_of(workload: &str) -> &str {
 /// Scores runs by their values.
 ///
 /// # Errors
-/// When there is no value, or one has no ratio to others; the text says which.
+/// If there is no value, or one has no ratio to others; the text says which.
 pub fn scores(values: &[f64], direction: Direction) -> Result<Scores, String> {
     let better = match direction {
         Direction::LowerIsBetter => Better::Lower,

@@ -48,7 +48,7 @@ pub struct Rule {
     pub direction: Direction,
     /// A difference up to this many percent is no news.
     pub margin_percent: f64,
-    /// How far seeds of one build lie apart, in percent: a smaller difference needs more seeds. None where that is not known.
+    /// How far seeds of one build lie apart, in percent: a smaller difference needs more seeds. `None` if that is not known.
     pub floor_percent: Option<f64>,
     /// Which seeds must be there.
     pub seeds: Seeds,

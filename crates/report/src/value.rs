@@ -98,7 +98,7 @@ impl fmt::Display for NoValue<'_> {
 /// scatter are rated; where one is zero, which has no logarithm, the median.
 ///
 /// # Errors
-/// When the kernel failed or lacks something, and when the samples make no value.
+/// If the kernel failed or lacks something, and when the samples make no value.
 pub fn run_value(result: &WorkloadResult, machine: Capabilities) -> Result<RunValue, NoValue<'_>> {
     match &result.outcome {
         Outcome::Unsupported(what) => return Err(NoValue::Unsupported(what)),
@@ -130,7 +130,7 @@ pub fn samples(result: &WorkloadResult, scale: Scale) -> Cow<'_, [f64]> {
     }
 }
 
-/// Returns the unit of a result's value on a scale, as it was declared when it was measured; none where that was not said.
+/// Returns the unit of a result's value on a scale, as it was declared when it was measured; `None` if that was not said.
 #[must_use]
 pub fn value_unit(result: &WorkloadResult, scale: Scale, clock: Clock) -> Option<Cow<'static, str>> {
     let cost = Metric::COST.unit(clock).name();

@@ -80,7 +80,7 @@ impl Store {
     /// Returns an artefact of a run.
     ///
     /// # Errors
-    /// When there is none, or its file is not what was saved.
+    /// If there is none, or its file is not what was saved.
     pub fn artefact(&self, run: &RunId, name: &str) -> Result<Vec<u8>, StoreError> {
         let select = "SELECT size FROM artefacts WHERE run = (SELECT number FROM runs WHERE id = ?1) AND name = ?2";
         let size = self.with(|database| database.row(select, &[&run.hex(), &name], |row| row.get(0)))?;
@@ -106,7 +106,7 @@ impl Store {
     /// Lists the names of a run's artefacts.
     ///
     /// # Errors
-    /// When there is no such run, or the database cannot be read.
+    /// If there is no such run, or the database cannot be read.
     pub fn artefact_names(&self, run: &RunId) -> Result<Vec<String>, StoreError> {
         Ok(self.artefact_sizes(run)?.into_iter().map(|(name, _)| name).collect())
     }
@@ -114,7 +114,7 @@ impl Store {
     /// Lists a run's artefacts by name, each with its bytes when unpacked.
     ///
     /// # Errors
-    /// When there is no such run, or the store cannot be read.
+    /// If there is no such run, or the store cannot be read.
     pub fn artefact_sizes(&self, run: &RunId) -> Result<Vec<(String, usize)>, StoreError> {
         if !self.with(|database| run_exists(database, run))? {
             return Err(unknown(&PLACE, run));
@@ -128,7 +128,7 @@ impl Store {
     /// stays as it was measured, and what is added is what the same job showed when it was done again.
     ///
     /// # Errors
-    /// When there is no such run, the name is not fit, or the home cannot be written.
+    /// If there is no such run, the name is not fit, or the home cannot be written.
     pub fn add_artefact(&self, run: &RunId, artefact: Artefact<'_>) -> Result<bool, StoreError> {
         let packed = pack(&[artefact])?;
         let transaction = self.with(Database::write)?;

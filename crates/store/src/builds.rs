@@ -29,7 +29,7 @@ impl Store {
     /// the same build may be met under another name or lie in another place.
     ///
     /// # Errors
-    /// When the database cannot be written.
+    /// If the database cannot be written.
     pub fn save_build(&self, build: &Build) -> Result<(), StoreError> {
         let path = |file: &Option<BuildFile>| file.as_ref().map(|f| PathColumn::of(&f.path));
         let sha256 = |file: &Option<BuildFile>| file.as_ref().map(|f| f.sha256.clone());
@@ -61,7 +61,7 @@ impl Store {
     /// Returns a build.
     ///
     /// # Errors
-    /// When there is none of that id, or the database cannot be read.
+    /// If there is none of that id, or the database cannot be read.
     pub fn build(&self, id: &BuildId) -> Result<Build, StoreError> {
         self.with(|database| database.row("SELECT * FROM builds WHERE id = ?1", &[&id.hex()], build))?
             .ok_or_else(|| unknown(&PLACE, id))
@@ -70,7 +70,7 @@ impl Store {
     /// Returns the id of the one build whose id begins with `prefix`: digits, with or without `build_`.
     ///
     /// # Errors
-    /// When it is no beginning of an id, or that of none or of several.
+    /// If it is no beginning of an id, or that of none or of several.
     pub fn find_build(&self, prefix: &str) -> Result<BuildId, StoreError> {
         self.find(&PLACE, &prefix.parse::<BuildId>()?)
     }

@@ -51,7 +51,7 @@ impl Cluster {
     /// Starts a server in a new folder; returns none where its programs are not installed (Debian: postgresql).
     ///
     /// # Errors
-    /// When it does not start.
+    /// If it does not start.
     pub fn start(durability: Durability) -> io::Result<Option<Self>> {
         static STARTED: AtomicU32 = AtomicU32::new(0);
         let Some(programs) = programs() else {
@@ -85,7 +85,7 @@ impl Cluster {
     /// Makes a new place in it, and returns its address.
     ///
     /// # Errors
-    /// When the server does not do it.
+    /// If the server does not do it.
     pub fn place(&self) -> Result<String, StoreError> {
         static PLACES: AtomicU32 = AtomicU32::new(0);
         let schema = format!("place{}", PLACES.fetch_add(1, Ordering::Relaxed));
@@ -97,7 +97,7 @@ impl Cluster {
     /// Stops the server; what it holds stays.
     ///
     /// # Errors
-    /// When it cannot be told to.
+    /// If it cannot be told to.
     pub fn pause(&mut self) -> io::Result<()> {
         if let Some((mut child, mut input)) = self.keeper.take() {
             input.write_all(b"keep\n")?;
@@ -109,7 +109,7 @@ impl Cluster {
     /// Starts it again.
     ///
     /// # Errors
-    /// When it does not start.
+    /// If it does not start.
     pub fn resume(&mut self) -> io::Result<()> {
         let log = File::create(self.folder.join("log")).or_else(|_| File::open("/dev/null"))?;
         let hasty = if self.durability == Durability::Hasty { "off" } else { "on" };

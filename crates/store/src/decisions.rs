@@ -10,7 +10,7 @@ impl Store {
     /// Keeps a decision.
     ///
     /// # Errors
-    /// When the database cannot be written.
+    /// If the database cannot be written.
     pub fn decide(&self, decision: &Decision) -> Result<(), StoreError> {
         let Decision { track, after, at, triage, note, worse, decided_unix } = decision;
         self.with(|database| {
@@ -27,7 +27,7 @@ impl Store {
     /// Lists all decisions, the oldest first.
     ///
     /// # Errors
-    /// When the database cannot be read.
+    /// If the database cannot be read.
     pub fn decisions(&self) -> Result<Vec<Decision>, StoreError> {
         let select = "SELECT track, after, at, triage, note, worse, decided_unix FROM decisions ORDER BY number";
         self.with(|database| {

@@ -11,7 +11,7 @@ impl Store {
     /// number; 0 for all.
     ///
     /// # Errors
-    /// When the database cannot be read.
+    /// If the database cannot be read.
     pub fn runs_after(&self, number: i64, limit: usize) -> Result<Vec<(i64, Run)>, StoreError> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let select = "SELECT number, id, build, machine, suite, seed, started_unix FROM runs

@@ -20,7 +20,7 @@ impl Store {
     /// Notes that a name stood for a (saved) build at a time.
     ///
     /// # Errors
-    /// When the build was not saved before, or the database cannot be written.
+    /// If the build was not saved before, or the database cannot be written.
     pub fn remember_kernel(&self, name: &str, build: &BuildId, seen_unix: i64) -> Result<(), StoreError> {
         let save = || {
             let transaction = self.database.write()?;
@@ -38,7 +38,7 @@ impl Store {
     /// Lists names and what they stood for, by name, the newest first.
     ///
     /// # Errors
-    /// When the database cannot be read.
+    /// If the database cannot be read.
     pub fn kernels(&self) -> Result<Vec<SeenKernel>, StoreError> {
         let select = "SELECT name, build, seen_unix FROM kernels ORDER BY name, seen_unix DESC, build";
         self.with(|database| {

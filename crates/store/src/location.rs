@@ -40,7 +40,7 @@ impl Location {
     /// `password` is used where the address has none, which is better: addresses are shown by `ps` and kept by shells.
     ///
     /// # Errors
-    /// When it is no such address. The message does not repeat it.
+    /// If it is no such address. The message does not repeat it.
     pub fn server(address: &str, password: Option<&str>) -> Result<Self, StoreError> {
         if !["postgres://", "postgresql://"].iter().any(|scheme| address.starts_with(scheme)) {
             return Err(StoreError::BadAddress { reason: "it does not begin with postgres://".to_owned() });

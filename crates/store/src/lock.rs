@@ -22,7 +22,7 @@ impl HomeLock {
     /// Takes the lock of a home, making the home where there is none.
     ///
     /// # Errors
-    /// When another process has it, or the home cannot be used.
+    /// If another process has it, or the home cannot be used.
     pub fn acquire(home: &Path) -> Result<Self, StoreError> {
         let home = Home::at(home);
         take(&home, home.lock(), |pid| StoreError::Locked { home: home.root().to_owned(), pid })
@@ -47,7 +47,7 @@ impl WorkerLock {
     /// Takes the lock of a home, making the home where there is none.
     ///
     /// # Errors
-    /// When another process has it, or the home cannot be used.
+    /// If another process has it, or the home cannot be used.
     pub fn acquire(home: &Path) -> Result<Self, StoreError> {
         let home = Home::at(home);
         take(&home, home.worker(), |pid| StoreError::Working { home: home.root().to_owned(), pid })
@@ -55,7 +55,7 @@ impl WorkerLock {
     }
 }
 
-/// Tells whether a worker takes jobs from the queue of a home: the process that took the lock last is there still.
+/// Returns whether a worker takes jobs from the queue of a home: the process that took the lock last is there still.
 ///
 /// Taking the lock to see would turn away a worker that begins just then.
 #[must_use]
@@ -92,7 +92,7 @@ fn write_pid(file: &mut File) -> io::Result<()> {
     writeln!(file, "{}", std::process::id())
 }
 
-/// Returns the holder's process id; nothing when it has not written it yet.
+/// Returns the holder's process id; `None` if it has not written it yet.
 fn read_pid(file: &mut File) -> Option<u32> {
     let mut text = String::new();
     file.take(PID_LIMIT).read_to_string(&mut text).ok()?;

@@ -15,7 +15,7 @@ impl Store {
     /// Saves a machine; does nothing where it is there already, since its id says everything about it.
     ///
     /// # Errors
-    /// When the database cannot be written.
+    /// If the database cannot be written.
     pub fn save_machine(&self, machine: &Machine) -> Result<(), StoreError> {
         self.with(|database| {
             let transaction = database.write()?;
@@ -33,7 +33,7 @@ impl Store {
     /// Returns a machine.
     ///
     /// # Errors
-    /// When there is none of that id, or the database cannot be read.
+    /// If there is none of that id, or the database cannot be read.
     pub fn machine(&self, id: &MachineId) -> Result<Machine, StoreError> {
         self.with(|database| {
             let found = database.row("SELECT kind, summary FROM machines WHERE id = ?1", &[&id.hex()], |row| {

@@ -50,7 +50,7 @@ impl Store {
     /// Raises a notice to be told by these channels. Says whether it is news: one that stands already is not.
     ///
     /// # Errors
-    /// When the database cannot be written.
+    /// If the database cannot be written.
     pub fn raise(&self, notice: &Notice, channels: &[&str]) -> Result<bool, StoreError> {
         let Notice { subject, headline, body, raised_unix } = notice;
         let transaction = self.ask(write)?;
@@ -76,7 +76,7 @@ impl Store {
     /// Says that something is no longer so: when it is again, that is news. Says whether it was.
     ///
     /// # Errors
-    /// When the database cannot be written.
+    /// If the database cannot be written.
     pub fn settle(&self, subject: &str, now_unix: i64) -> Result<bool, StoreError> {
         self.ask(|connection| {
             connection
@@ -89,7 +89,7 @@ impl Store {
     /// Returns what stands of a subject.
     ///
     /// # Errors
-    /// When the database cannot be read.
+    /// If the database cannot be read.
     pub fn standing(&self, subject: &str) -> Result<Option<Notice>, StoreError> {
         self.ask(|connection| {
             connection
@@ -104,7 +104,7 @@ impl Store {
     /// Lists what was not delivered yet, the oldest first.
     ///
     /// # Errors
-    /// When the database cannot be read.
+    /// If the database cannot be read.
     pub fn undelivered(&self) -> Result<Vec<Delivery>, StoreError> {
         self.ask(|connection| {
             connection
@@ -117,7 +117,7 @@ impl Store {
     /// Takes the oldest delivery that is due; nobody else gets it before a time. Channels that are to be passed over are named.
     ///
     /// # Errors
-    /// When the database cannot be written.
+    /// If the database cannot be written.
     pub fn take_delivery(
         &self,
         now_unix: i64,
@@ -141,7 +141,7 @@ impl Store {
     /// Takes down that a delivery was made.
     ///
     /// # Errors
-    /// When the database cannot be written.
+    /// If the database cannot be written.
     pub fn delivered(&self, delivery: &Delivery, now_unix: i64) -> Result<(), StoreError> {
         self.ask(|connection| {
             connection
@@ -154,7 +154,7 @@ impl Store {
     /// Takes down that a delivery failed, why, and when it is tried again.
     ///
     /// # Errors
-    /// When the database cannot be written.
+    /// If the database cannot be written.
     pub fn not_delivered(&self, delivery: &Delivery, said: &str, next_unix: i64) -> Result<(), StoreError> {
         self.ask(|connection| {
             connection

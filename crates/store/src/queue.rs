@@ -66,7 +66,7 @@ impl Store {
     /// Queues a job, unless equal work was queued before, whatever became of it.
     ///
     /// # Errors
-    /// When the database cannot be written.
+    /// If the database cannot be written.
     pub fn queue_job(&self, new: &NewJob, now_unix: i64) -> Result<Queued, StoreError> {
         let transaction = self.ask(write)?;
         if let Some(known) = self.ask(|connection| equal(connection, &new.work))? {
@@ -84,7 +84,7 @@ impl Store {
     /// Lists jobs in the order in which they are done; those that are over only if asked for, the newest first.
     ///
     /// # Errors
-    /// When the database cannot be read.
+    /// If the database cannot be read.
     pub fn queued_jobs(&self, which: Listed) -> Result<Vec<QueuedJob>, StoreError> {
         self.ask(|connection| {
             let mut jobs = select(
@@ -102,7 +102,7 @@ impl Store {
     /// Returns a job.
     ///
     /// # Errors
-    /// When there is none of that number, or the database cannot be read.
+    /// If there is none of that number, or the database cannot be read.
     pub fn queued_job(&self, number: u64) -> Result<QueuedJob, QueueError> {
         self.ask(|connection| of_number(connection, number))?.ok_or(QueueError::NoJob(number))
     }
@@ -110,7 +110,7 @@ impl Store {
     /// Gives a worker the next job, if one is free.
     ///
     /// # Errors
-    /// When the database cannot be written.
+    /// If the database cannot be written.
     pub fn claim_job(&self, worker: &str, now_unix: i64) -> Result<Option<QueuedJob>, StoreError> {
         let transaction = self.ask(write)?;
         let open = self.ask(|connection| select(connection, "WHERE state IN ('waiting', 'running')"))?;
@@ -127,7 +127,7 @@ impl Store {
     /// known to have ended.
     ///
     /// # Errors
-    /// When the database cannot be written.
+    /// If the database cannot be written.
     pub fn take_back_jobs(&self, ended_worker: Option<&str>, now_unix: i64) -> Result<Vec<QueuedJob>, StoreError> {
         let transaction = self.ask(write)?;
         let mut taken = self.ask(|connection| select(connection, "WHERE state = 'running' ORDER BY number"))?;
@@ -146,7 +146,7 @@ impl Store {
     /// Takes a step of a job, and returns it as it is then.
     ///
     /// # Errors
-    /// When there is no such job, it does not allow the step, or the database cannot be written.
+    /// If there is no such job, it does not allow the step, or the database cannot be written.
     pub fn change_job(
         &self,
         number: u64,

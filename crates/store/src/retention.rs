@@ -36,9 +36,9 @@ pub struct Garbage {
 pub struct Retention {
     /// Replaced runs that began before this, in seconds since 1970-01-01 UTC.
     pub runs_before_unix: i64,
-    /// Artefacts of runs that began before this; nothing for none.
+    /// Artefacts of runs that began before this; `None` for none.
     pub artefacts_before_unix: Option<i64>,
-    /// Artefacts of the oldest runs until all are of no more bytes than this; nothing for no limit.
+    /// Artefacts of the oldest runs until all are of no more bytes than this; `None` for no limit.
     pub artefacts_bytes_max: Option<u64>,
 }
 
@@ -59,7 +59,7 @@ impl Store {
     /// Leaves a note with runs that somebody refers to them: they are never garbage. A note that is there stays.
     ///
     /// # Errors
-    /// When there is no such run, or the store cannot be written.
+    /// If there is no such run, or the store cannot be written.
     pub fn pin(&self, runs: &[&RunId], by: &str) -> Result<(), StoreError> {
         for run in runs {
             if !self.artefact_names(run)?.iter().any(|name| name == PINNED) {
@@ -75,7 +75,7 @@ impl Store {
     /// operations and in the same units: whoever asks takes the newest.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// If the store cannot be read.
     pub fn find_garbage(&self, retention: &Retention) -> Result<Garbage, StoreError> {
         let known = self.known()?;
         let mut garbage = Garbage::default();
@@ -134,7 +134,7 @@ impl Store {
     /// stays.
     ///
     /// # Errors
-    /// When the store cannot be written. What is gone by then stays gone, and nothing else is.
+    /// If the store cannot be written. What is gone by then stays gone, and nothing else is.
     pub fn remove(&self, garbage: &Garbage) -> Result<(), StoreError> {
         for run in &garbage.runs {
             self.remove_run(run)?;
@@ -191,7 +191,7 @@ impl Store {
     /// Gives room that nothing is in any more back to the system, and clears away files that no run knows.
     ///
     /// # Errors
-    /// When the store cannot be written.
+    /// If the store cannot be written.
     pub fn compact(&self) -> Result<(), StoreError> {
         match &self.database {
             Database::Sqlite(_) => {
@@ -224,7 +224,7 @@ impl Store {
     /// Returns the bytes that the store takes, artefacts included.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     pub fn size(&self) -> Result<u64, StoreError> {
         match &self.database {
             Database::Sqlite(_) => {
@@ -301,7 +301,7 @@ impl Store {
     }
 }
 
-/// Tells whether two results may be of one metric: what an earlier Marvin did not say speaks against nothing.
+/// Returns whether two results may be of one metric: what an earlier Marvin did not say speaks against nothing.
 fn agree(one: Option<&Declared>, other: Option<&Declared>) -> bool {
     one.zip(other).is_none_or(|(one, other)| one.agrees(other))
 }

@@ -72,7 +72,7 @@ impl Store {
     /// are saved before it. Where a server is gone it is waited for, a minute.
     ///
     /// # Errors
-    /// When a run of that id is there already, or the store cannot be written.
+    /// If a run of that id is there already, or the store cannot be written.
     pub fn save_run(&self, run: &Run, artefacts: &[Artefact<'_>]) -> Result<(), StoreError> {
         let packed = artefacts::pack(artefacts)?;
         let mut saved = self.save_packed(run, &packed);
@@ -110,7 +110,7 @@ impl Store {
     /// Returns a run.
     ///
     /// # Errors
-    /// When there is none of that id, or the store cannot be read.
+    /// If there is none of that id, or the store cannot be read.
     pub fn run(&self, id: &RunId) -> Result<Run, StoreError> {
         let select = "SELECT number, id, build, machine, suite, seed, started_unix FROM runs WHERE id = ?1";
         self.with(|database| {
@@ -123,7 +123,7 @@ impl Store {
     /// Returns the id of the one run whose id begins with `prefix`: digits, with or without `run_`.
     ///
     /// # Errors
-    /// When it is no beginning of an id, or that of none or of several.
+    /// If it is no beginning of an id, or that of none or of several.
     pub fn find_run(&self, prefix: &str) -> Result<RunId, StoreError> {
         self.find(&PLACE, &prefix.parse::<RunId>()?)
     }
@@ -131,7 +131,7 @@ impl Store {
     /// Lists at most `limit` runs, the newest first.
     ///
     /// # Errors
-    /// When the database cannot be read.
+    /// If the database cannot be read.
     pub fn runs(&self, limit: usize) -> Result<Vec<RunSummary>, StoreError> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         self.with(|database| database.rows(SELECT_SUMMARIES, &[&limit], summary))
@@ -140,7 +140,7 @@ impl Store {
     /// Returns all runs of a build on a machine for a suite, the oldest first.
     ///
     /// # Errors
-    /// When the database cannot be read.
+    /// If the database cannot be read.
     pub fn runs_of(&self, build: &BuildId, machine: &MachineId, suite: &str) -> Result<Vec<Run>, StoreError> {
         let select = "SELECT number, id, build, machine, suite, seed, started_unix FROM runs
                       WHERE build = ?1 AND machine = ?2 AND suite = ?3 ORDER BY started_unix, number";

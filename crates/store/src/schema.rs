@@ -34,7 +34,7 @@ const SERVER_FIRST: &str = "BEGIN; SELECT pg_advisory_xact_lock(7882827325);
 /// Says how far a database is: the number of steps it has taken.
 ///
 /// # Errors
-/// When it went further than this program knows.
+/// If it went further than this program knows.
 pub(crate) fn version(connection: &Connection, home: &Home) -> Result<usize, StoreError> {
     let found: u32 =
         connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(|error| home.sql(error))?;
@@ -48,7 +48,7 @@ pub(crate) fn version(connection: &Connection, home: &Home) -> Result<usize, Sto
     }
 }
 
-/// Says whether a database of that version is what this program reads.
+/// Returns whether a database of that version is what this program reads.
 pub(crate) fn is_current(version: usize) -> bool {
     version == STEPS.len()
 }
@@ -72,10 +72,10 @@ fn take(transaction: &Transaction<'_>, taken: usize) -> rusqlite::Result<()> {
     transaction.pragma_update(None, "user_version", STEPS.len())
 }
 
-/// Says how far a database on a server is; nothing where it has taken no step.
+/// Says how far a database on a server is; `None` if it has taken no step.
 ///
 /// # Errors
-/// When it went further than this program knows, or cannot keep all texts.
+/// If it went further than this program knows, or cannot keep all texts.
 pub(crate) fn steps_of_server(store: &Store) -> Result<Option<usize>, StoreError> {
     let there = "SELECT to_regclass('marvin_schema')::text";
     let encoding = "SELECT pg_encoding_to_char(encoding)::text FROM pg_database WHERE datname = current_database()";
@@ -99,7 +99,7 @@ pub(crate) fn steps_of_server(store: &Store) -> Result<Option<usize>, StoreError
     }
 }
 
-/// Says whether a database on a server that has taken so many steps is what this program reads.
+/// Returns whether a database on a server that has taken so many steps is what this program reads.
 pub(crate) fn is_current_on_server(steps: usize) -> bool {
     steps == SERVER_STEPS.len()
 }

@@ -32,7 +32,7 @@ impl Store {
     /// Others may read meanwhile. Commands that measure hold the [`HomeLock`](crate::HomeLock) as well.
     ///
     /// # Errors
-    /// When the store cannot be used, is damaged, or was written by a newer Marvin.
+    /// If the store cannot be used, is damaged, or was written by a newer Marvin.
     pub fn open(location: impl Into<Location>) -> Result<Self, StoreError> {
         match location.into() {
             Location::Home(folder) => Self::open_home(&folder),
@@ -43,7 +43,7 @@ impl Store {
     /// Opens a store for reading, also while another process writes into it. Saving through it is an error.
     ///
     /// # Errors
-    /// When nothing was ever saved there, or as for [`Store::open`].
+    /// If nothing was ever saved there, or as for [`Store::open`].
     pub fn open_read_only(location: impl Into<Location>) -> Result<Self, StoreError> {
         match location.into() {
             Location::Home(folder) => Self::read_home(&folder),
@@ -127,16 +127,16 @@ impl Store {
     /// Makes a schema in a database on a server: a place of its own.
     ///
     /// # Errors
-    /// When the server does not do it.
+    /// If the server does not do it.
     #[cfg(any(test, feature = "cluster"))]
     pub(crate) fn make_schema(location: &Location, schema: &str) -> Result<(), StoreError> {
         Self::on_server(location, &format!("CREATE SCHEMA {schema}"))
     }
 
-    /// Says whether a server is there.
+    /// Returns whether a server is there.
     ///
     /// # Errors
-    /// When it is not.
+    /// If it is not.
     #[cfg(any(test, feature = "cluster"))]
     pub(crate) fn greet(location: &Location) -> Result<(), StoreError> {
         Self::on_server(location, "SELECT 1")
@@ -209,7 +209,7 @@ pub(crate) fn write(connection: &Connection) -> rusqlite::Result<Transaction<'_>
     Transaction::new_unchecked(connection, TransactionBehavior::Immediate)
 }
 
-/// Says whether a run is saved.
+/// Returns whether a run is saved.
 pub(crate) fn run_exists(database: &Database, run: &RunId) -> Result<bool, Failure> {
     Ok(database.row("SELECT 1 FROM runs WHERE id = ?1", &[&run.hex()], |_| Ok(()))?.is_some())
 }

@@ -230,7 +230,7 @@ impl Head {
         bytes
     }
 
-    /// Reads the head and the table at an offset; nothing where there is no sound one.
+    /// Reads the head and the table at an offset; `None` if there is no sound one.
     fn read(storage: &Storage, offset: u64) -> Result<Option<(Self, Vec<u8>)>, DumpError> {
         let mut bytes = [0; HEAD];
         if storage.size().saturating_sub(offset) < HEAD as u64 {
@@ -392,7 +392,7 @@ impl Archive {
     }
 }
 
-/// Reads the index, and whether the end says that pages are missing; nothing where there is no sound one.
+/// Reads the index, and whether the end says that pages are missing; `None` if there is no sound one.
 fn read_index(storage: &Storage, header: &Header, start: u64) -> Result<Option<(Vec<BlockEntry>, bool)>, DumpError> {
     let mut end = [0; TRAILER];
     let Some(at) = storage.size().checked_sub(TRAILER as u64).filter(|at| *at >= start) else { return Ok(None) };

@@ -12,7 +12,7 @@ pub(crate) const HEADER: usize = 24;
 /// Most bytes of BTF: that of a kernel with everything built in has a tenth of it.
 const SIZE_MAX: usize = 64 << 20;
 
-/// Returns the size of BTF by its first bytes; nothing where they are something else.
+/// Returns the size of BTF by its first bytes; `None` if they are something else.
 pub(crate) fn size(start: &[u8]) -> Option<usize> {
     let number = |at| u32_at(start, at).and_then(|number| usize::try_from(number).ok());
     if u16_at(start, 0)? != MAGIC || start.get(2) != Some(&1) || number(4)? != HEADER {
@@ -49,7 +49,7 @@ const UNION: u32 = 5;
 const FIELDS_MAX: u32 = 1 << 16;
 
 impl Types {
-    /// Takes all of BTF; nothing where it is cut off.
+    /// Takes all of BTF; `None` if it is cut off.
     pub(crate) fn new(bytes: Vec<u8>) -> Option<Self> {
         size(&bytes).filter(|size| *size <= bytes.len())?;
         let number = |at| u32_at(&bytes, at).and_then(|number| usize::try_from(number).ok());

@@ -1,4 +1,4 @@
-//! Little-endian numbers out of bytes; nothing where the bytes end before them.
+//! Little-endian numbers out of bytes; `None` if the bytes end before them.
 
 /// Returns `N` bytes from `at`.
 pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {

@@ -78,7 +78,7 @@ impl Compressor {
     /// Makes a compressor for pages of `page` bytes; without a level each codec has its fastest useful one.
     ///
     /// # Errors
-    /// When the codec cannot be written, or not at this level.
+    /// If the codec cannot be written, or not at this level.
     pub fn new(codec: Codec, level: Option<i32>, page: usize) -> Result<Self, DumpError> {
         let method = match codec {
             Codec::None => Method::None,
@@ -148,7 +148,7 @@ impl Default for Decompressor {
 }
 
 impl Decompressor {
-    /// Decompresses `input` into `page`, which it must fill exactly; nothing where it does not.
+    /// Decompresses `input` into `page`, which it must fill exactly; `None` if it does not.
     pub fn decompress(&mut self, codec: Codec, input: &[u8], page: &mut [u8]) -> Option<()> {
         let size = match codec {
             Codec::None => {

@@ -81,7 +81,7 @@ impl Dump {
     /// Opens a dump: one file, or all files of a split set.
     ///
     /// # Errors
-    /// When a file cannot be read, is of no known format, or its headers are wrong.
+    /// If a file cannot be read, is of no known format, or its headers are wrong.
     pub fn open(paths: &[PathBuf]) -> Result<Self, DumpError> {
         let mut files = Vec::new();
         for path in paths {
@@ -282,7 +282,7 @@ impl Dump {
         }
     }
 
-    /// Returns the level that its writer noted; nothing for ELF, which has no place for it.
+    /// Returns the level that its writer noted; `None` for ELF, which has no place for it.
     #[must_use]
     pub fn level(&self) -> Option<u32> {
         match &self.content {

@@ -150,7 +150,7 @@ impl Segments {
     /// above the memory it is in, last: its addresses are not those of the map of all memory.
     ///
     /// # Errors
-    /// When they overlap each other so often that nothing can have written them.
+    /// If they overlap each other so often that nothing can have written them.
     pub(crate) fn new(loads: &[Segment]) -> Result<Self, &'static str> {
         // By the address behind each, so that what may lie above another is found at once.
         let mut by_end: BTreeMap<u64, Segment> = BTreeMap::new();

@@ -56,7 +56,7 @@ impl Filter {
     /// Prepares to filter: finds the memory map, the layout of `struct page` and the kernel's image.
     ///
     /// # Errors
-    /// When the note lacks something or the kernel's tables cannot be read.
+    /// If the note lacks something or the kernel's tables cannot be read.
     pub fn new(reader: &mut Reader<'_>, level: Level) -> Result<Self, DumpError> {
         let map = MemoryMap::find(reader)?;
         let image = image::pages(reader, &map);
@@ -69,11 +69,11 @@ impl Filter {
         Ok(Self { map, table: Table::new(&rule), rule, image, lists })
     }
 
-    /// Prepares to filter, as [`Filter::new`] does; nothing for a dump that cannot be understood where the level needs no
+    /// Prepares to filter, as [`Filter::new`] does; `None` for a dump that cannot be understood where the level needs no
     /// more than its pages. Otherwise broken and offline pages are left out at every level: to read them can end a capture.
     ///
     /// # Errors
-    /// When the level needs what cannot be found.
+    /// If the level needs what cannot be found.
     pub fn for_level(reader: &mut Reader<'_>, level: Level) -> Result<Option<Self>, DumpError> {
         match Self::new(reader, level) {
             Err(_) if !level.filters() => Ok(None),
@@ -121,7 +121,7 @@ impl Filter {
     /// Returns the numbers of the sections in which a dump has memory.
     ///
     /// # Errors
-    /// When it speaks of more memory than any machine has.
+    /// If it speaks of more memory than any machine has.
     pub fn blocks(&self, dump: &Dump) -> Result<Vec<u64>, DumpError> {
         blocks(dump, self.map.section_pages())
     }

@@ -42,7 +42,7 @@ pub(crate) struct Index {
 pub(crate) struct Piece {
     /// Which bytes of what was asked for.
     pub(crate) within: Range<usize>,
-    /// Where they are in the flattened file; nothing where no record has them.
+    /// Where they are in the flattened file; `None` if no record has them.
     pub(crate) at: Option<u64>,
 }
 
@@ -137,7 +137,7 @@ impl Index {
     }
 }
 
-/// Returns offset and size of the record at `at`; nothing where the file ends before it.
+/// Returns offset and size of the record at `at`; `None` if the file ends before it.
 fn head(storage: &Storage, at: u64) -> Result<Option<(i64, i64)>, DumpError> {
     if at.checked_add(RECORD).is_none_or(|end| end > storage.size()) {
         return Ok(None);

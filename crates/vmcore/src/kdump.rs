@@ -318,7 +318,7 @@ impl Part {
         Err(DumpError::malformed(other.storage.path(), 0, what))
     }
 
-    /// Tells whether both bitmaps are those of another file, which has as many pages.
+    /// Returns whether both bitmaps are those of another file, which has as many pages.
     fn has_bitmaps_of(&self, other: &Self) -> Result<bool, DumpError> {
         let mut words = [[0; CHUNK as usize / 64]; 2];
         for which in [Bitmap::Memory, Bitmap::Stored] {

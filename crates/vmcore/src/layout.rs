@@ -72,7 +72,7 @@ pub(crate) enum HugeRule {
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
     pub(crate) flags: usize,
-    /// Nothing where the note does not tell, in kernels before 4.4.
+    /// `None` if the note does not tell, in kernels before 4.4.
     pub(crate) head_pointer: Option<usize>,
     pub(crate) mapping: usize,
     pub(crate) private: usize,

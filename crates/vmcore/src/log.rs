@@ -62,7 +62,7 @@ const WHAT: &str = "the log's ring buffer";
 /// contradicts itself, or is larger than 128 MiB, was cut off.
 ///
 /// # Errors
-/// When the note does not tell where it is, or the dump lacks it.
+/// If the note does not tell where it is, or the dump lacks it.
 pub fn log(reader: &mut Reader<'_>) -> Result<String, DumpError> {
     let dump = reader.dump();
     let info = dump.info();

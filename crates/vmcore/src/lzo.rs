@@ -4,7 +4,7 @@
 //! A stream is a row of instructions. Each copies earlier output, then up to three literal bytes that its lowest two
 //! bits count; what an instruction below 16 means depends on how many literals came before it.
 
-/// Decodes `input` into `output`, which it must fill exactly; nothing where it does not, or the stream is wrong.
+/// Decodes `input` into `output`, which it must fill exactly; `None` if it does not, or the stream is wrong.
 pub(crate) fn decode(input: &[u8], output: &mut [u8]) -> Option<()> {
     let mut stream = Stream { input, at: 0, output, done: 0 };
     stream.run()?;
@@ -63,7 +63,7 @@ impl Stream<'_> {
         Some(if code - 17 < 4 { State::Few } else { State::Many })
     }
 
-    /// Reads the rest of an instruction that is no run of literals; nothing for the end mark.
+    /// Reads the rest of an instruction that is no run of literals; `None` for the end mark.
     fn instruction(&mut self, code: usize, state: State) -> Option<Option<Match>> {
         let found = match (code, state) {
             (0..16, State::Many) => {

@@ -29,7 +29,7 @@ impl Encoder {
         Self { places: Box::new([0; 1 << HASH_BITS]) }
     }
 
-    /// Encodes `input` into `output` and returns how long that is; nothing if it does not fit.
+    /// Encodes `input` into `output` and returns how long that is; `None` if it does not fit.
     pub(crate) fn encode(&mut self, input: &[u8], output: &mut [u8]) -> Option<usize> {
         self.places.fill(0);
         let mut stream = Stream { output, at: 0, begun: false };

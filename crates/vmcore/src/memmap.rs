@@ -52,7 +52,7 @@ impl MemoryMap {
     /// Finds the memory map by what the note says.
     ///
     /// # Errors
-    /// When the note lacks or contradicts something, or the kernel's tables cannot be read.
+    /// If the note lacks or contradicts something, or the kernel's tables cannot be read.
     pub fn find(reader: &mut Reader<'_>) -> Result<Self, DumpError> {
         let dump = reader.dump();
         let info = dump.info();

@@ -121,7 +121,7 @@ impl Info {
         self.text(&format!("{kind}({name})"))?.parse().ok()
     }
 
-    /// Returns the size of a page in bytes; nothing where it is no power of two between 1 KiB and 1 MiB.
+    /// Returns the size of a page in bytes; `None` if it is no power of two between 1 KiB and 1 MiB.
     #[must_use]
     pub fn page_size(&self) -> Option<u64> {
         let size: u64 = self.text("PAGESIZE")?.parse().ok()?;

@@ -118,7 +118,7 @@ impl<'d> Plan<'d> {
     /// Makes a plan: all pages of the dump, less those that the filter drops.
     ///
     /// # Errors
-    /// When the dump cannot be read, or the bits fit neither into the memory nor into the folder.
+    /// If the dump cannot be read, or the bits fit neither into the memory nor into the folder.
     pub fn make(dump: &'d Dump, filter: Option<&Filter>, work: &Work) -> Result<Self, DumpError> {
         Self::make_watched(dump, filter, work, &Progress::default())
     }
@@ -291,7 +291,7 @@ impl<'d> Plan<'d> {
     /// A small dump is mapped: to find out would take longer than it can save. `mapped` says how it is mapped then.
     ///
     /// # Errors
-    /// When the dump cannot be read.
+    /// If the dump cannot be read.
     pub fn faster(dump: &Dump, mapped: Io, filter: &Filter, clock: &dyn Fn() -> Duration) -> Result<Io, DumpError> {
         let (block_pages, blocks) = (filter.map().section_pages(), filter.blocks(dump)?);
         if blocks.len() < PROBES * ROW * PROBED {
@@ -320,13 +320,13 @@ impl<'d> Plan<'d> {
     /// Leaves out of the memory map what speaks of dropped pages only.
     ///
     /// # Errors
-    /// When its records are of another shape than on machines that this was made for.
+    /// If its records are of another shape than on machines that this was made for.
     pub fn with_thin_map(self, reader: &mut Reader<'_>, filter: &Filter) -> Result<Self, DumpError> {
         let thin = Some(Thin::new(reader, filter, &self)?);
         Ok(Self { thin, ..self })
     }
 
-    /// Returns what the new dump has instead of a page; nothing where it has the page.
+    /// Returns what the new dump has instead of a page; `None` if it has the page.
     pub(crate) fn instead(&self, page: u64, bytes: &[u8]) -> Result<Option<Vec<u8>>, DumpError> {
         self.thin.as_ref().map_or(Ok(None), |thin| thin.page(self, page, bytes))
     }
@@ -358,7 +358,7 @@ impl<'d> Plan<'d> {
     /// Returns the numbers of the pages that are kept.
     ///
     /// # Errors
-    /// When the bits cannot be read back.
+    /// If the bits cannot be read back.
     pub fn kept_pages(&self) -> Result<Vec<u64>, DumpError> {
         let (mut words, mut pages) = (vec![0; self.words()], Vec::new());
         for n in 0..self.blocks() {

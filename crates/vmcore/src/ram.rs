@@ -46,7 +46,7 @@ pub struct Part {
 struct FileRange {
     /// Physical address in the guest.
     address: u64,
-    /// Bytes; nothing for all up to the file's end.
+    /// Bytes; `None` for all up to the file's end.
     size: Option<u64>,
     /// Where in the file.
     offset: u64,
@@ -93,7 +93,7 @@ fn number(text: &str) -> Option<u64> {
 /// Opens a guest's memory, with its VMCOREINFO if it is given, else with the one that is found in it.
 ///
 /// # Errors
-/// When the file cannot be read, its parts are not in it, or nothing tells where its parts are in the guest.
+/// If the file cannot be read, its parts are not in it, or nothing tells where its parts are in the guest.
 pub fn open(parts: &[Part], note: Option<&[u8]>) -> Result<Dump, DumpError> {
     let usage = |text: String| Err(DumpError::Usage(text));
     let Some(Part { path, .. }) = parts.first() else {

@@ -104,7 +104,7 @@ impl<'d> Reader<'d> {
     /// is zero.
     ///
     /// # Errors
-    /// When one of their pages is not in the dump, or the file cannot be read.
+    /// If one of their pages is not in the dump, or the file cannot be read.
     pub fn bytes(&mut self, address: u64, length: usize) -> Result<&[u8], MemoryError> {
         let pieces = self.dump.erasure().within(address, length.min(PIECE_MAX));
         if pieces.is_empty() {

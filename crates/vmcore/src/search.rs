@@ -15,7 +15,7 @@ const TEXT_MAX: usize = 64 << 10;
 /// Lines that no kernel leaves out.
 const LINES: [&[u8]; 2] = [b"OSRELEASE=", b"\nPAGESIZE="];
 
-/// Returns the text of the first note in memory; nothing where there is none.
+/// Returns the text of the first note in memory; `None` if there is none.
 pub(crate) fn find(dump: &Dump) -> Option<Vec<u8>> {
     next(dump, 0).map(|(_, text)| text)
 }

@@ -18,7 +18,7 @@ pub(crate) struct Storage {
     path: PathBuf,
     file: File,
     size: u64,
-    /// Where the records of a flattened file are; nothing for a plain one.
+    /// Where the records of a flattened file are; `None` for a plain one.
     index: Option<Index>,
     /// It is the memory of a guest.
     memory: bool,
@@ -29,7 +29,7 @@ impl Storage {
     /// Opens a file; a flattened one is indexed.
     ///
     /// # Errors
-    /// When it cannot be opened, or its records are wrong.
+    /// If it cannot be opened, or its records are wrong.
     pub(crate) fn open(path: &Path) -> Result<Self, DumpError> {
         let mut storage = Self::plainly(path)?;
         if flattened::is_flattened(&storage)? {
@@ -43,7 +43,7 @@ impl Storage {
     /// Opens a guest's memory: it begins with whatever the guest put there.
     ///
     /// # Errors
-    /// When it cannot be opened.
+    /// If it cannot be opened.
     pub(crate) fn of_memory(path: &Path) -> Result<Self, DumpError> {
         Ok(Self { memory: true, ..Self::plainly(path)? })
     }

@@ -21,7 +21,7 @@ const AHEAD: usize = 4096;
 #[derive(Debug)]
 pub(crate) struct Table {
     verdicts: Box<[u8; KEYS]>,
-    /// The kind for each top byte of a type, shifted into place; nothing where whole types are compared.
+    /// The kind for each top byte of a type, shifted into place; `None` if whole types are compared.
     tops: Option<Box<[u16; 256]>>,
     rule: Rule,
     /// Flags that decide.

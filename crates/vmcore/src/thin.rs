@@ -36,7 +36,7 @@ impl Thin {
     /// Finds the records.
     ///
     /// # Errors
-    /// When records are not as they are on machines that this was made for.
+    /// If records are not as they are on machines that this was made for.
     pub(crate) fn new(reader: &mut Reader<'_>, filter: &Filter, plan: &Plan<'_>) -> Result<Self, DumpError> {
         let (map, layout) = (filter.map(), filter.layout());
         let (page, record) = (reader.dump().page_size(), map.record() as u64);
@@ -72,7 +72,7 @@ impl Thin {
         Ok(Self { extents, record: record as usize, flags, page_type, buddy, place })
     }
 
-    /// Returns what becomes of a page; nothing for one that stays as it is.
+    /// Returns what becomes of a page; `None` for one that stays as it is.
     pub(crate) fn page(&self, plan: &Plan<'_>, number: u64, bytes: &[u8]) -> Result<Option<Vec<u8>>, DumpError> {
         let dump = plan.dump();
         let address = number * dump.page_size();

@@ -72,7 +72,7 @@ struct Head {
 }
 
 impl Types {
-    /// Makes sense of BTF; nothing where it is none.
+    /// Makes sense of BTF; `None` if it is none.
     pub(crate) fn new(bytes: Vec<u8>) -> Option<Self> {
         if btf::size(&bytes)? > bytes.len() {
             return None;

@@ -36,7 +36,7 @@ impl Usage {
     /// Counts the pages of a dump by their kinds; tells how far it is.
     ///
     /// # Errors
-    /// When the memory map cannot be found or the dump cannot be read.
+    /// If the memory map cannot be found or the dump cannot be read.
     pub fn of(dump: &Dump, work: &Work, progress: &Progress) -> Result<Self, DumpError> {
         let filter = Filter::new(&mut Reader::new(dump, work.io), Level::MAX)?;
         let plan = Plan::make(dump, Some(&filter), work)?;

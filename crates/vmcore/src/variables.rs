@@ -139,7 +139,7 @@ impl<'v> Variables<'v> {
         self.described(&own, kind?, DEPTH_MAX)
     }
 
-    /// Returns what a type of DWARF is; nothing for a structure without a name, which BTF cannot be asked for.
+    /// Returns what a type of DWARF is; `None` for a structure without a name, which BTF cannot be asked for.
     fn described(&self, own: &Description<'_, '_>, offset: UnitOffset, depth: u32) -> Option<Kind> {
         let depth = depth.checked_sub(1)?;
         let target = own.reference(offset, gimli::DW_AT_type);

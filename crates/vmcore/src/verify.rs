@@ -21,7 +21,7 @@ pub struct Differences {
 /// Compares all pages of a plan; pages that cannot be read in its dump may be missing in `copy`.
 ///
 /// # Errors
-/// When the plan cannot be read.
+/// If the plan cannot be read.
 pub fn verify(plan: &Plan<'_>, copy: &Dump, work: &Work) -> Result<Differences, DumpError> {
     let next = AtomicUsize::new(0);
     let all = Mutex::new(Differences::default());

@@ -134,7 +134,7 @@ const PAGE_TYPES: [(&str, &str); 5] = [
 /// Returns the text for a vmlinux.
 ///
 /// # Errors
-/// When it has no types.
+/// If it has no types.
 pub fn of_vmlinux(vmlinux: &Vmlinux) -> Result<String, DumpError> {
     let types = vmlinux.types()?;
     let mut lines = Vec::new();
@@ -192,7 +192,7 @@ fn numbers(types: &Types) -> Vec<String> {
 /// Returns the text that a dump has.
 ///
 /// # Errors
-/// When it has none.
+/// If it has none.
 pub fn of_dump(dump: &Dump) -> Result<Vec<u8>, DumpError> {
     match note::vmcoreinfo(dump.notes()) {
         Some(range) => Ok(dump.notes()[range].to_vec()),

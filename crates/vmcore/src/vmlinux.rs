@@ -55,7 +55,7 @@ impl Vmlinux {
     /// Opens a vmlinux.
     ///
     /// # Errors
-    /// When it cannot be read or is no such file.
+    /// If it cannot be read or is no such file.
     pub fn open(path: &Path) -> Result<Self, DumpError> {
         let file = File::open(path).map_err(DumpError::reading(path, 0))?;
         // SAFETY: the mapping is read-only, and its bytes are numbers and names that are checked where they are used; every
@@ -120,7 +120,7 @@ impl Vmlinux {
         self.machine
     }
 
-    /// Returns the bytes of a section; nothing for one that is not there or is compressed.
+    /// Returns the bytes of a section; `None` for one that is not there or is compressed.
     pub(crate) fn section(&self, name: &str) -> Option<&[u8]> {
         let section = self.sections.iter().find(|section| section.name == name.as_bytes() && !section.compressed)?;
         self.map.get(section.bytes.clone())
@@ -157,7 +157,7 @@ impl Vmlinux {
     /// Returns the kernel's types.
     ///
     /// # Errors
-    /// When they are not in it.
+    /// If they are not in it.
     pub(crate) fn types(&self) -> Result<Types, DumpError> {
         let types = self.section(".BTF").and_then(|bytes| Types::new(bytes.to_vec()));
         types.ok_or_else(|| {

@@ -62,7 +62,7 @@ pub enum Task {
         iterations: u32,
         /// Kernel functions to count entries of with kprobes; empty for a measurement.
         probes: Vec<String>,
-        /// Milliseconds between copies of what the kernel counts, 0 for copies before and after only; none for a measurement.
+        /// Milliseconds between copies of what the kernel counts, 0 for copies before and after only; `None` for a measurement.
         monitors: Option<u64>,
     },
     /// Run an external tool. Samples are the ticks of each run; what it printed comes as files, `0/stdout`, `0/stderr` and
@@ -101,7 +101,7 @@ impl Job {
     /// Returns the job as [`JOB_SIZE`] bytes.
     ///
     /// # Errors
-    /// When it does not fit.
+    /// If it does not fit.
     pub fn encode(&self) -> Result<Vec<u8>, JobError> {
         let Perturbation { delay_us, spins, child_pages, child_forks } = self.perturbation;
         let clock = match self.clock {
@@ -151,7 +151,7 @@ impl Job {
     /// Reads an encoded job.
     ///
     /// # Errors
-    /// When the bytes are not a job of this protocol version, whole and undamaged.
+    /// If the bytes are not a job of this protocol version, whole and undamaged.
     pub fn decode(bytes: &[u8]) -> Result<Self, JobError> {
         let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
         let text = std::str::from_utf8(&bytes[..end]).map_err(|_| JobError::Malformed("not text"))?;

@@ -100,7 +100,7 @@ fn seal(job: u64, sequence: usize, kind: &str, payload: &str) -> u32 {
 /// Returns the frames of a job's stream; lines without the mark are the console's and are passed over.
 ///
 /// # Errors
-/// When the stream is empty, cut, garbled, replayed, out of order, endless or of another version.
+/// If the stream is empty, cut, garbled, replayed, out of order, endless or of another version.
 pub fn decode(bytes: &[u8], job: u64) -> Result<Stream, StreamError> {
     let mut frames = Vec::new();
     let mut ended = false;

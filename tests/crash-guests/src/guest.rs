@@ -108,7 +108,7 @@ impl StillGuest {
     /// Writes the guest's memory to a file.
     ///
     /// # Errors
-    /// When QEMU refuses or the file cannot be written.
+    /// If QEMU refuses or the file cannot be written.
     pub fn write_vmcore(&mut self, format: VmcoreFormat, to: &Path) -> Result<(), CrashError> {
         self.process.write_memory(format, VMCORE, self.memory_mib)?;
         keep(&self.scratch.path(VMCORE), to)
@@ -117,7 +117,7 @@ impl StillGuest {
     /// Ends the guest and keeps the first bytes of its disks, each in a file of its own.
     ///
     /// # Errors
-    /// When a file cannot be written.
+    /// If a file cannot be written.
     pub fn keep_disks(self, disks: &[(&Disk, u64, PathBuf)]) -> Result<(), CrashError> {
         drop(self.process);
         for (disk, bytes, to) in disks {

@@ -97,7 +97,7 @@ impl CrashGuests {
     /// Finds QEMU and makes the folder.
     ///
     /// # Errors
-    /// When there is no usable QEMU, or the folder cannot be made.
+    /// If there is no usable QEMU, or the folder cannot be made.
     pub fn open(scratch: &Path) -> Result<Self, CrashError> {
         fs::create_dir_all(scratch).map_err(CrashError::io("create", scratch))?;
         Ok(Self { qemu: Qemu::find(None)?.program, scratch: scratch.to_owned() })
@@ -106,7 +106,7 @@ impl CrashGuests {
     /// Boots a build as a crash guest and waits until it stands still.
     ///
     /// # Errors
-    /// When QEMU fails, or the guest does not come to its end.
+    /// If QEMU fails, or the guest does not come to its end.
     pub fn crash(&self, build: &Build, plan: &CrashPlan<'_>) -> Result<Crashed, CrashError> {
         let initrd = initrd(build, &plan.ending)?;
         let command_line = command_line(plan);

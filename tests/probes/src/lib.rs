@@ -25,7 +25,7 @@ pub trait Probe {
     /// Runs a workload with probes on the functions it is meant to exercise.
     ///
     /// # Errors
-    /// When the lab fails. A kernel that fails, or cannot be probed, has no hits.
+    /// If the lab fails. A kernel that fails, or cannot be probed, has no hits.
     fn probe(&self, build: &Build, workload: &Workload) -> Result<Probed, LabError>;
 }
 

@@ -35,7 +35,7 @@ impl Large {
     /// Writes the dump.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn write(&self, path: &Path) -> io::Result<()> {
         let memory = std::iter::once(0..self.memory / 4096).collect();
         let synthetic = Synthetic {

@@ -67,7 +67,7 @@ pub struct Kernel {
     pub release: &'static str,
     /// `_mapcount` of free, offline, slab, hugetlb and unaccepted pages, where the kernel has them.
     types: [Option<u32>; 5],
-    /// Where order and destructor of a compound page are, from the head's record; nothing where flags of the tail have them.
+    /// Where order and destructor of a compound page are, from the head's record; `None` if flags of the tail have them.
     compound: Option<(usize, usize)>,
     /// Names of their offsets in the note.
     names: [&'static str; 2],
@@ -236,7 +236,7 @@ struct Image<'s> {
 }
 
 impl Synthetic {
-    /// Returns the groups; nothing where a line is wrong, or two speak of the same page.
+    /// Returns the groups; `None` if a line is wrong, or two speak of the same page.
     #[must_use]
     pub fn groups(&self) -> Option<Vec<Group>> {
         let line = |line: &str| {
@@ -260,7 +260,7 @@ impl Synthetic {
     /// Writes the dump; returns where in the file the records begin, if they are in one piece.
     ///
     /// # Errors
-    /// When the file cannot be written, or a group is wrong.
+    /// If the file cannot be written, or a group is wrong.
     pub fn write(&self, path: &Path) -> io::Result<u64> {
         let wrong = || io::Error::from(io::ErrorKind::InvalidInput);
         let mut image = Image { wish: self, pages: BTreeMap::new(), next: self.own, root: 0 };

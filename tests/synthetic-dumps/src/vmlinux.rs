@@ -103,7 +103,7 @@ impl Vmlinux {
     /// Writes it.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn write(&self, path: &Path) -> io::Result<()> {
         let (mut symbols, mut strings) = (vec![0; 24], vec![0_u8]);
         for (name, address, size) in &self.symbols {

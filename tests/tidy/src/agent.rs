@@ -19,7 +19,7 @@ const PT_INTERP: u64 = 3;
 /// Returns whether a program asks for a dynamic linker.
 ///
 /// # Errors
-/// When it is no 64-bit little-endian ELF file, or its headers lie outside it.
+/// If it is no 64-bit little-endian ELF file, or its headers lie outside it.
 pub fn interpreter(program: &[u8]) -> Result<bool, String> {
     if !program.starts_with(b"\x7fELF\x02\x01") {
         return Err("no 64-bit little-endian ELF file".into());

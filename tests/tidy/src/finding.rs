@@ -41,7 +41,7 @@ impl fmt::Display for Finding {
 /// Ends a test: fine when nothing was found, else all findings as its message.
 ///
 /// # Panics
-/// When there are findings.
+/// If there are findings.
 pub fn none(findings: &[Finding]) {
     let list: Vec<String> = findings.iter().map(Finding::to_string).collect();
     assert!(findings.is_empty(), "{} found\n\n{}\n", findings.len(), list.join("\n"));

@@ -69,7 +69,7 @@ const FOR_TESTS: &[(&str, &[&str])] = &[("probes", &["lab", "model", "wire"]), (
 /// `metadata` is what `cargo metadata --no-deps` prints; `read` returns a manifest by its path, to say the line.
 ///
 /// # Errors
-/// When the metadata is not what it should be.
+/// If the metadata is not what it should be.
 pub fn layers(metadata: &str, read: impl Fn(&str) -> String) -> Result<Vec<Finding>, String> {
     let metadata: Value = serde_json::from_str(metadata).map_err(|error| format!("no metadata: {error}"))?;
     let root = format!("{}/", metadata["workspace_root"].as_str().unwrap_or_default());

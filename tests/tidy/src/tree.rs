@@ -17,7 +17,7 @@ pub struct File {
 }
 
 impl File {
-    /// Tells whether it is Rust source.
+    /// Returns whether it is Rust source.
     #[must_use]
     pub fn is_rust(&self) -> bool {
         self.path.ends_with(".rs")
@@ -41,7 +41,7 @@ impl Tree {
     /// Reads the tree.
     ///
     /// # Errors
-    /// When git is missing, the tree is not one of git's, or a file cannot be read.
+    /// If git is missing, the tree is not one of git's, or a file cannot be read.
     pub fn read() -> Result<Self, Box<dyn Error>> {
         let root = root();
         let mut git = Command::new("git");

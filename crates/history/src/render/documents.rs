@@ -79,7 +79,7 @@ pub struct ChangeDocument {
     pub at: String,
     /// Better or worse.
     pub verdict: String,
-    /// How much; positive is better. None where it fails.
+    /// How much; positive is better. `None` if it fails.
     pub difference_percent: Option<f64>,
     /// What it rests on: `every-seed` or `levels`; `no-boot` or `fails` where the kernel does not do it any more.
     pub basis: String,
@@ -127,7 +127,7 @@ pub struct MemberDocument {
     pub machine: String,
     /// Better or worse.
     pub verdict: String,
-    /// How much; positive is better. None where it fails.
+    /// How much; positive is better. `None` if it fails.
     pub difference_percent: Option<f64>,
     /// What it rests on, as with a change.
     pub basis: String,

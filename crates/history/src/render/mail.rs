@@ -19,7 +19,7 @@ const NAME: usize = 30;
 const VALUE: usize = 17;
 const PERCENT: usize = 11;
 
-/// Renders an alert as a mail; nothing where nothing is worse. `found` is what bisections found.
+/// Renders an alert as a mail; `None` if nothing is worse. `found` is what bisections found.
 ///
 /// It addresses the lists for regressions, unless all that is worse rests on one seed.
 #[must_use]

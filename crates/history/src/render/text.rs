@@ -106,7 +106,7 @@ pub fn why_none(series: &Series, point: &Point) -> String {
     }
 }
 
-/// Says what was measured under a series' name in another unit, or good in another way; none where all is of one kind.
+/// Says what was measured under a series' name in another unit, or good in another way; `None` if all is of one kind.
 #[must_use]
 pub fn aside_words(history: &History, series: &Series) -> Option<String> {
     let runs: Vec<String> = series.aside().map(|(_, seen)| history.run(seen.run).id.short()).collect();
@@ -157,7 +157,7 @@ pub fn basis_words(series: &Series, change: &Change) -> String {
         .unwrap_or_else(|| series.points[change.at].failure().map_or_else(String::new, |absent| absent.why.to_string()))
 }
 
-/// Says how sure a change of values is; nothing of those that have none.
+/// Says how sure a change of values is; `None` of those that have none.
 pub(super) fn certainty(basis: Basis) -> Option<String> {
     match basis {
         Basis::EverySeed { seeds: 1 } => Some("one seed only: it may be the layout of memory".to_owned()),
@@ -192,7 +192,7 @@ fn change_words(history: &History, series: &Series, change: &Change) -> String {
 }
 
 /// Returns the lowest and the highest value that a drawing of these shows: at least two margins apart, so that what is within
-/// the margin looks level. None where nothing can be drawn.
+/// the margin looks level. `None` if nothing can be drawn.
 #[must_use]
 pub fn range(values: impl Iterator<Item = f64>, margin_percent: f64) -> Option<(f64, f64)> {
     let known: Vec<f64> = values.filter(|value| value.is_finite()).collect();
@@ -252,7 +252,7 @@ pub fn alerts_text(
     page.finish()
 }
 
-/// Names the series of which some results are set aside, for their unit or direction changed; none where all are of one kind.
+/// Names the series of which some results are set aside, for their unit or direction changed; `None` if all are of one kind.
 #[must_use]
 pub fn mixed_words(history: &History) -> Option<String> {
     let mixed = || history.series().filter(|(_, series)| series.aside().next().is_some());

@@ -34,7 +34,7 @@ pub struct LkpResultPath {
 }
 
 impl LkpResultPath {
-    /// Reads the last seven parts of a path, which ends with the commit; nothing where there are fewer, or one is no name.
+    /// Reads the last seven parts of a path, which ends with the commit; `None` if there are fewer, or one is no name.
     #[must_use]
     pub fn of(path: &str) -> Option<Self> {
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
@@ -57,7 +57,7 @@ impl LkpResultPath {
 /// Reads the stats of one run, a JSON object of numbers or of lists of numbers.
 ///
 /// # Errors
-/// When it is no such document; the text says what is wrong.
+/// If it is no such document; the text says what is wrong.
 pub fn lkp_run(place: &LkpResultPath, json: &[u8]) -> Result<Foreign, String> {
     let mut taken = Taken::new(place);
     for (stat, value) in object(json)? {
@@ -76,7 +76,7 @@ pub fn lkp_run(place: &LkpResultPath, json: &[u8]) -> Result<Foreign, String> {
 /// which nothing tells from a measured 0.
 ///
 /// # Errors
-/// When it is no such document, or does not say which runs its columns are.
+/// If it is no such document, or does not say which runs its columns are.
 pub fn lkp_columns(place: &LkpResultPath, json: &[u8]) -> Result<Vec<(u64, Foreign)>, String> {
     let object = object(json)?;
     let Some(Value::Array(sources)) = object.get(SOURCES) else {

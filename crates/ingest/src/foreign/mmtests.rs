@@ -8,7 +8,7 @@ use super::{Content, Foreign, LeftOut, Rows, TreeFile, shown, state};
 /// Files beside the tests that say something.
 const NOTES: [&str; 4] = ["tests-timestamp", "tests-sysstate", "kernel.version", "lscpu"];
 
-/// Tells whether a file says anything to [`mmtests`]; others may be left closed. `path` is without the ending of a
+/// Returns whether a file says anything to [`mmtests`]; others may be left closed. `path` is without the ending of a
 /// compression.
 #[must_use]
 pub fn mmtests_reads(path: &str) -> bool {

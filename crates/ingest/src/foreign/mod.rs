@@ -161,7 +161,7 @@ fn number(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Tells whether a name can stand in tables, file names and commands: printable ASCII without spaces, no `..`.
+/// Returns whether a name can stand in tables, file names and commands: printable ASCII without spaces, no `..`.
 fn is_name(name: &str) -> bool {
     (1..=NAME_MAX).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"'`\\<>&,".contains(&byte))

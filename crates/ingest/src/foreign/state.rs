@@ -152,7 +152,7 @@ pub(super) fn monitor(path: &str, text: &str) -> Vec<MonitorCopy> {
     copies
 }
 
-/// Tells whether a file beside the tests is of a monitor that copies a file of /proc.
+/// Returns whether a file beside the tests is of a monitor that copies a file of /proc.
 pub(super) fn is_copied(name: &str) -> bool {
     COPIED.iter().any(|(monitor, _)| name.strip_prefix(monitor).is_some_and(|rest| rest.starts_with('-')))
 }

@@ -64,7 +64,7 @@ pub fn observation(copies: &[MonitorCopy]) -> Observation {
     Observation { readings }
 }
 
-/// Returns what a copy of the file at `path` says; nothing for a file that no monitor is known for.
+/// Returns what a copy of the file at `path` says; `None` for a file that no monitor is known for.
 #[must_use]
 pub fn reading(path: &str, bytes: &[u8]) -> Option<Reading> {
     let file = MonitorFile::of_path(path)?;

@@ -77,7 +77,7 @@ fn mail(record: &Record) -> Result<ChannelKind, Fault> {
     Ok(ChannelKind::Mail { to: record.words("mail"), from, by })
 }
 
-/// Tells whether a text can stand in a header of a mail as an address.
+/// Returns whether a text can stand in a header of a mail as an address.
 fn is_address(text: &str) -> bool {
     !text.starts_with('-') && text.chars().all(|c| c.is_ascii_graphic() && !",;<>\"".contains(c))
 }

@@ -57,7 +57,7 @@ impl Record {
         self.values.get(key).map_or(&self.span, |(span, _)| span)
     }
 
-    /// Tells whether a key has a value, written or preset.
+    /// Returns whether a key has a value, written or preset.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.values.contains_key(key)
     }
@@ -91,7 +91,7 @@ impl Record {
         }
     }
 
-    /// Tells whether a flag is set.
+    /// Returns whether a flag is set.
     pub(crate) fn flag(&self, key: &str) -> bool {
         matches!(self.values.get(key), Some((_, Checked::Flag(true))))
     }

@@ -32,7 +32,7 @@ const CANDIDATES: &str = r"^v(\d+\.\d+(?:\.\d+)?(?:-rc\d+)?)$";
 /// Reads what a site asks of its lab, with the external tools that its plans may name.
 ///
 /// # Errors
-/// When it is no TOML, has an unknown key, lacks one, or a value makes no sense; with its line and column.
+/// If it is no TOML, has an unknown key, lacks one, or a value makes no sense; with its line and column.
 pub fn settings(text: &str, tools: &ToolRows) -> Result<LabSettings, ManifestError> {
     let read = || {
         if text.len() > SETTINGS_MAX {

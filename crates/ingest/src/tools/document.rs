@@ -155,7 +155,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Returns what one of these words stands for; nothing where there is no such key.
+    /// Returns what one of these words stands for; `None` if there is no such key.
     pub(crate) fn choice<T: Copy>(&self, key: &str, words: &[(&str, T)]) -> Result<Option<T>, Fault> {
         let Some(value) = self.get(key) else { return Ok(None) };
         let word = text(value)?;

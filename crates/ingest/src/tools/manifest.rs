@@ -80,7 +80,7 @@ pub(crate) fn keys() -> impl Iterator<Item = &'static str> {
 /// Reads a manifest.
 ///
 /// # Errors
-/// When it is no TOML, or has an unknown key, lacks one, or a value makes no sense; with its line and column.
+/// If it is no TOML, or has an unknown key, lacks one, or a value makes no sense; with its line and column.
 pub fn tool(manifest: &str) -> Result<Tool, ManifestError> {
     let too_long = || Fault::new(&(0..0), format!("a manifest has at most {MANIFEST_MAX} bytes"));
     let read = || {

@@ -103,7 +103,7 @@ pub enum OutputError {
 /// Reads what a tool printed: for each metric of the workload, in order, its samples.
 ///
 /// # Errors
-/// When the tool said that it failed, or a metric is not there as the manifest says.
+/// If the tool said that it failed, or a metric is not there as the manifest says.
 pub fn tool_samples(workload: &ToolWorkload, output: &ToolOutput<'_>) -> Result<Vec<Vec<f64>>, OutputError> {
     refuse(workload, output)?;
     known(workload, output)?;

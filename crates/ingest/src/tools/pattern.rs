@@ -15,12 +15,12 @@ impl Pattern {
         RegexBuilder::new(written).size_limit(PATTERN_MAX).build().map(Self).map_err(|error| error.to_string())
     }
 
-    /// Tells whether it has a group of that name.
+    /// Returns whether it has a group of that name.
     pub(crate) fn has_group(&self, name: &str) -> bool {
         self.0.capture_names().flatten().any(|known| known == name)
     }
 
-    /// Tells whether a line has it.
+    /// Returns whether a line has it.
     pub(crate) fn is_in(&self, line: &str) -> bool {
         self.0.is_match(line)
     }

@@ -45,7 +45,7 @@ pub struct LinePoint {
 impl CommitGraph {
     /// Makes the graph of a range; commits come after their parents and the last one is BAD.
     ///
-    /// Nothing where BAD does not come from GOOD, or a parent comes after its child.
+    /// `None` if BAD does not come from GOOD, or a parent comes after its child.
     #[must_use]
     pub fn new(good: &str, commits: Vec<Commit>) -> Option<Self> {
         let mut numbers: HashMap<String, usize> = HashMap::with_capacity(commits.len());
@@ -167,7 +167,7 @@ impl CommitGraph {
 }
 
 impl LinePoint {
-    /// Tells whether more came in here than the commit itself.
+    /// Returns whether more came in here than the commit itself.
     #[must_use]
     pub fn is_merge(&self) -> bool {
         self.brings.len() > 1

@@ -29,7 +29,7 @@ impl Compiled {
     /// Reads what a build in the folder `out` of the source in the folder `source` wrote down.
     ///
     /// # Errors
-    /// When a folder or a file cannot be read.
+    /// If a folder or a file cannot be read.
     pub fn of_build(out: &Path, source: &Path) -> Result<Self, KernelError> {
         let mut compiled = Self::default();
         let prefix = format!("{}/", source.display());
@@ -97,7 +97,7 @@ impl Compiled {
         }
     }
 
-    /// Tells whether a change of a file may change the build: certainly not where make would have written its use down and
+    /// Returns whether a change of a file may change the build: certainly not where make would have written its use down and
     /// did not.
     #[must_use]
     pub fn may_use(&self, file: &str) -> bool {

@@ -43,7 +43,7 @@ impl Configuration {
     /// `make tinyconfig`.
     ///
     /// # Errors
-    /// When there is none, or the file is none.
+    /// If there is none, or the file is none.
     pub fn named(name: &str) -> Result<Self, KernelError> {
         let known = |text: &str| Self { name: name.to_owned(), text: text.to_owned(), base: Base::Tiny };
         match name {

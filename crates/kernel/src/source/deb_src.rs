@@ -177,7 +177,7 @@ fn chain(repository: &Repository, offer: &Offer, new: &str) -> Result<(), Kernel
     git(folder).args(["update-ref", "-d", "refs/marvin/imported"]).run().map(drop)
 }
 
-/// Tells whether a tag is one that [`tag`] makes: somebody's own are left alone.
+/// Returns whether a tag is one that [`tag`] makes: somebody's own are left alone.
 fn is_release(tag: &str) -> bool {
     let version = tag.split(['-', '_', '+']).next().unwrap_or_default();
     let numbers = || version.split('.').all(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()));

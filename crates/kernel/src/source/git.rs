@@ -47,7 +47,7 @@ impl Repository {
     /// Opens the repository that a folder is in.
     ///
     /// # Errors
-    /// When it is in none, or git is missing.
+    /// If it is in none, or git is missing.
     pub fn open(folder: &Path) -> Result<Self, KernelError> {
         let refuse = |said: String| SourceError::NotARepository { folder: folder.to_owned(), said };
         let folder = fs::canonicalize(folder).map_err(|error| refuse(error.to_string()))?;
@@ -83,7 +83,7 @@ impl Repository {
     /// Returns the commit that a revision names.
     ///
     /// # Errors
-    /// When it names none.
+    /// If it names none.
     pub fn commit(&self, revision: &str) -> Result<String, KernelError> {
         self.object(revision, "commit")
     }
@@ -91,7 +91,7 @@ impl Repository {
     /// Returns the tree of files of a revision.
     ///
     /// # Errors
-    /// When there is no such revision.
+    /// If there is no such revision.
     pub fn tree(&self, revision: &str) -> Result<String, KernelError> {
         self.object(revision, "tree")
     }
@@ -112,7 +112,7 @@ impl Repository {
     /// Checks that a revision holds the source of a kernel.
     ///
     /// # Errors
-    /// When it does not, or there is no such revision.
+    /// If it does not, or there is no such revision.
     pub fn check_linux(&self, revision: &str) -> Result<(), KernelError> {
         let kbuild = format!("{}:Kbuild", self.commit(revision)?);
         if git(&self.folder).args(["cat-file", "-e", &kbuild]).end()?.code == Some(0) {
@@ -125,7 +125,7 @@ impl Repository {
     /// Reads the history after GOOD up to BAD, once.
     ///
     /// # Errors
-    /// When there is no way from one to the other: swapped ends, other branches, a shallow clone.
+    /// If there is no way from one to the other: swapped ends, other branches, a shallow clone.
     pub fn history(&self, good: &str, bad: &str) -> Result<CommitGraph, KernelError> {
         let (from, to) = (self.commit(good)?, self.commit(bad)?);
         let (good, bad) = (good.to_owned(), bad.to_owned());
@@ -152,7 +152,7 @@ impl Repository {
     /// what is checked out.
     ///
     /// # Errors
-    /// When it is no range, or names what is not there.
+    /// If it is no range, or names what is not there.
     pub fn range(&self, text: &str) -> Result<(String, String), KernelError> {
         let parts = text.split_once("..").filter(|(older, newer)| !older.is_empty() && !newer.starts_with('.'));
         let (older, newer) = parts.ok_or_else(|| SourceError::NoRange(text.to_owned()))?;
@@ -189,7 +189,7 @@ impl Repository {
     /// Returns the files that each commit of a range changed; of a merge, those that are as in none of its parents.
     ///
     /// # Errors
-    /// When git fails.
+    /// If git fails.
     pub fn changed_files(&self, history: &CommitGraph) -> Result<BTreeMap<String, Vec<String>>, KernelError> {
         let except = format!("^{}", history.good());
         let list =
@@ -201,7 +201,7 @@ impl Repository {
     /// Returns what a commit says of itself.
     ///
     /// # Errors
-    /// When there is no such commit.
+    /// If there is no such commit.
     pub fn headline(&self, commit: &str) -> Result<Headline, KernelError> {
         let text =
             git(&self.folder).args(["show", "-s", "--no-color", "--format=%s%n%an <%ae>", commit, "--"]).run()?;

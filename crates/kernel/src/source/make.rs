@@ -95,7 +95,7 @@ impl BuildSeconds {
     /// The file in a folder of objects that has them: two numbers in a line.
     const FILE: &str = "marvin.seconds";
 
-    /// Returns what builds of a configuration took in the workshop in a folder; nothing where there was none.
+    /// Returns what builds of a configuration took in the workshop in a folder; `None` if there was none.
     pub(crate) fn of_workshop(workshop: &Path, settings: &SourceSettings, compiler: &str) -> Option<Self> {
         Self::read(&workshop.join(folder_name(settings, compiler)))
     }
@@ -186,7 +186,7 @@ impl<'a> Objects<'a> {
         fs::write(&mark, key).map_err(KernelError::at(&mark))
     }
 
-    /// Tells whether something can be written still: where nothing can, what make said is not in the log either.
+    /// Returns whether something can be written still: where nothing can, what make said is not in the log either.
     fn has_room(&self) -> bool {
         let probe = self.out.join("marvin.room");
         let written = fs::write(&probe, vec![1; ROOM_BYTES]);

@@ -18,7 +18,7 @@ const TAGS_MAX: usize = 100_000;
 /// Returns the tags of a repository, which may be a folder or anything that git can fetch from.
 ///
 /// # Errors
-/// When it does not answer, or is no repository.
+/// If it does not answer, or is no repository.
 pub fn remote_tags(place: &str) -> Result<Vec<String>, KernelError> {
     tags_within(place, ANSWER_S)
 }
@@ -36,7 +36,7 @@ fn tags_within(place: &str, deadline_s: u64) -> Result<Vec<String>, KernelError>
 /// repository of the home that has no more history than the tags that were asked for.
 ///
 /// # Errors
-/// When it does not answer, has no such tag, or the home cannot be written.
+/// If it does not answer, has no such tag, or the home cannot be written.
 pub fn tree_with_tag(home: &Path, name: &str, place: &str, tag: &str) -> Result<PathBuf, KernelError> {
     let place = checked(place)?;
     if Path::new(&place).is_dir() {

@@ -162,13 +162,13 @@ impl Workshop {
         self.git(&self.source()).args(["ls-tree", "-r", tree]).run()
     }
 
-    /// Returns the commit of merging two, which only the workshop has; nothing where they conflict.
+    /// Returns the commit of merging two, which only the workshop has; `None` if they conflict.
     pub(crate) fn merge(&self, ours: &str, theirs: &str) -> Result<Option<String>, KernelError> {
         let Some(tree) = self.merged_tree(ours, theirs)? else { return Ok(None) };
         self.commit_tree(&tree, &[ours, theirs], "merged to look between").map(Some)
     }
 
-    /// Returns the commit of taking one back on top of another, which only the workshop has; nothing where later ones have built
+    /// Returns the commit of taking one back on top of another, which only the workshop has; `None` if later ones have built
     /// on it. Of a merge all that it brought is taken back.
     pub(crate) fn revert(&self, tip: &str, commit: &str) -> Result<Option<String>, KernelError> {
         // A child of the commit that is as its parent, merged: what both sides have in common is then the commit.
@@ -178,7 +178,7 @@ impl Workshop {
         self.commit_tree(&tree, &[tip], "taken back to look at the rest").map(Some)
     }
 
-    /// Returns the files of merging two commits; nothing where they conflict.
+    /// Returns the files of merging two commits; `None` if they conflict.
     fn merged_tree(&self, ours: &str, theirs: &str) -> Result<Option<String>, KernelError> {
         let ended = self.git(&self.source()).args(["merge-tree", "--write-tree", ours, theirs]).end()?;
         Ok(merged(&ended))

@@ -27,7 +27,7 @@ pub(crate) struct Linked {
     pub(crate) folders: Vec<String>,
 }
 
-/// Returns what a file is linked to; nothing for what is no ELF file of 64 bits, or damaged.
+/// Returns what a file is linked to; `None` for what is no ELF file of 64 bits, or damaged.
 pub(crate) fn linked(bytes: &[u8]) -> Option<Linked> {
     if range(bytes, 0, 6)? != b"\x7fELF\x02\x01" {
         return None;

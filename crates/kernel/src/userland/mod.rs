@@ -86,7 +86,7 @@ impl BuildCache {
     /// Finds out which packages a userland is made from: those that are wanted, and what they depend on.
     ///
     /// # Errors
-    /// When apt does not offer one, or cannot be asked.
+    /// If apt does not offer one, or cannot be asked.
     pub fn resolve_userland(&self, wanted: &Wanted) -> Result<Resolved, KernelError> {
         let scratch = Scratch::new(self.downloads())?;
         let packages = apt::closure(&wanted.packages, scratch.path())?;
@@ -96,7 +96,7 @@ impl BuildCache {
     /// Returns the userland's files; packages that the home does not have yet are downloaded.
     ///
     /// # Errors
-    /// When a package cannot be had or unpacked, or the files are too large.
+    /// If a package cannot be had or unpacked, or the files are too large.
     pub fn userland(&self, resolved: &Resolved, notify: &dyn Fn(Step)) -> Result<Userland, KernelError> {
         let what = resolved.wanted.packages.join(", ");
         let kept = self.packages(&resolved.packages, &what, notify)?;

@@ -14,7 +14,7 @@ const FILES_MAX: usize = 20_000;
 pub(crate) struct Root<'a>(pub(crate) &'a Path);
 
 impl Root<'_> {
-    /// Returns where a path of the guest really is; nothing where there is nothing.
+    /// Returns where a path of the guest really is; `None` if there is nothing.
     pub(crate) fn find(&self, path: &str) -> Option<PathBuf> {
         let parts = |path: &Path| -> Vec<String> {
             path.iter().filter_map(|part| part.to_str()).filter(|part| *part != "/").map(str::to_owned).collect()

@@ -11,7 +11,7 @@ use crate::KernelName;
 /// When a job will begin and end, as far as earlier jobs tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Forecast {
-    /// When it will begin, if a worker is at it from now on; nothing where that is not known, and of one that has begun.
+    /// When it will begin, if a worker is at it from now on; `None` if that is not known, and of one that has begun.
     pub begins_unix: Option<i64>,
     /// When it will end.
     pub ends_unix: Option<i64>,

@@ -99,7 +99,7 @@ pub enum JobState {
 }
 
 impl JobState {
-    /// Tells whether nothing more will happen to it by itself.
+    /// Returns whether nothing more will happen to it by itself.
     #[must_use]
     pub fn is_over(&self) -> bool {
         !matches!(self, Self::Waiting { .. } | Self::Running { .. })

@@ -60,13 +60,13 @@ impl QueuedJob {
         Refusal::State { number: self.number, state: self.state.word(), hint }
     }
 
-    /// Tells whether a worker may take it now.
+    /// Returns whether a worker may take it now.
     #[must_use]
     pub fn is_free(&self, now_unix: i64) -> bool {
         matches!(self.state, JobState::Waiting { from_unix } if from_unix <= now_unix)
     }
 
-    /// Tells whether its lease is over: its worker is gone, or hangs.
+    /// Returns whether its lease is over: its worker is gone, or hangs.
     #[must_use]
     pub fn is_stale(&self, now_unix: i64) -> bool {
         matches!(self.state, JobState::Running { until_unix, .. } if until_unix <= now_unix)
@@ -75,7 +75,7 @@ impl QueuedJob {
     /// Gives it to a worker.
     ///
     /// # Errors
-    /// When it is not free.
+    /// If it is not free.
     pub fn claim(&mut self, worker: &str, now_unix: i64) -> Result<(), Refusal> {
         if !self.is_free(now_unix) {
             return Err(self.refused(""));
@@ -106,7 +106,7 @@ impl QueuedJob {
     /// Takes down how an attempt ended.
     ///
     /// # Errors
-    /// When somebody else has it by now.
+    /// If somebody else has it by now.
     pub fn end(&mut self, fence: u64, ending: Ending, now_unix: i64) -> Result<(), Refusal> {
         if fence != self.fence || !matches!(self.state, JobState::Running { .. }) {
             return Err(Refusal::Fenced(self.number));
@@ -144,7 +144,7 @@ impl QueuedJob {
     /// Says that it is not to be done; a worker that has it is told when it asks next.
     ///
     /// # Errors
-    /// When it is over already.
+    /// If it is over already.
     pub fn cancel(&mut self, now_unix: i64) -> Result<(), Refusal> {
         if self.state.is_over() {
             return Err(self.refused(": there is nothing to cancel"));
@@ -167,7 +167,7 @@ impl QueuedJob {
     /// Queues it again after it was over, as it is asked for now.
     ///
     /// # Errors
-    /// When it is not over.
+    /// If it is not over.
     pub fn again(&mut self, new: super::NewJob, now_unix: i64) -> Result<(), Refusal> {
         if !self.state.is_over() {
             return Err(self.refused(": it is in the queue already"));
@@ -180,7 +180,7 @@ impl QueuedJob {
     /// Gives it another priority.
     ///
     /// # Errors
-    /// When it does not wait.
+    /// If it does not wait.
     pub fn reprioritise(&mut self, priority: i64) -> Result<(), Refusal> {
         if !matches!(self.state, JobState::Waiting { .. }) {
             return Err(self.refused(": only what waits can be moved"));

@@ -68,7 +68,7 @@ const SPREADS: &[(&str, u16)] = &[
     ("reclaim-slow-lru", 20),
 ];
 
-/// Returns how far seeds of a chaotic workload of that name are apart, in percent; nothing for steady ones.
+/// Returns how far seeds of a chaotic workload of that name are apart, in percent; `None` for steady ones.
 #[must_use]
 pub fn spread_percent(name: &str) -> Option<u16> {
     SPREADS.iter().find(|(known, _)| *known == name).map(|(_, percent)| *percent)
@@ -192,7 +192,7 @@ const FLOORS: &[(&str, f64)] = &[
 ];
 
 /// Returns how far seeds of one build of a workload lie apart, in percent: what a difference must exceed before few seeds show
-/// it. None for what is no workload of a suite.
+/// it. `None` for what is no workload of a suite.
 #[must_use]
 pub fn floor_percent(name: &str) -> Option<f64> {
     let floor = FLOORS.iter().find(|(known, _)| *known == name).map(|(_, percent)| *percent);

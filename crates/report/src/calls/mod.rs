@@ -48,7 +48,7 @@ pub struct CallDifference {
 }
 
 impl CallDifference {
-    /// Puts the call trees of all seeds of both sides on one another; nothing where a side has none.
+    /// Puts the call trees of all seeds of both sides on one another; `None` if a side has none.
     #[must_use]
     pub fn new(workload: &str, base: &[CallTree], new: &[CallTree]) -> Option<Self> {
         let operations = [base, new].map(|side| side.iter().map(|tree| tree.operations).sum::<u64>());

@@ -76,7 +76,7 @@ pub(crate) enum Scale {
 }
 
 impl Chart {
-    /// Draws curves; nothing where an axis would have no length.
+    /// Draws curves; `None` if an axis would have no length.
     pub(crate) fn new(title: String, told: String, axis: &'static str, scale: Scale, curves: &[Curve]) -> Option<Self> {
         let right = WIDTH - if curves.iter().any(|curve| curve.name.is_some()) { NAMES } else { RIGHT };
         let all = || curves.iter().flat_map(|curve| &curve.points).filter(|(x, y)| x.is_finite() && y.is_finite());

@@ -79,7 +79,7 @@ pub struct Ledger {
     pub workload: String,
     /// Operations behind the counts, of the base and of the new kernel.
     pub operations: [u64; 2],
-    /// What the row of a comparison says of the same; none where a side has too few iterations.
+    /// What the row of a comparison says of the same; `None` if a side has too few iterations.
     pub row: Option<RowValue>,
     /// Functions, the largest difference first.
     pub lines: Vec<LedgerLine>,
@@ -116,7 +116,7 @@ impl RowValue {
 }
 
 impl Ledger {
-    /// Puts the profiles of all seeds of both sides against one another; nothing where a side has none.
+    /// Puts the profiles of all seeds of both sides against one another; `None` if a side has none.
     #[must_use]
     pub fn new(workload: &str, base: &[Profile], new: &[Profile]) -> Option<Self> {
         let operations = [base, new].map(|side| side.iter().map(|profile| profile.operations).sum::<u64>());
@@ -177,13 +177,13 @@ impl Ledger {
         scaled(self.operations, base.instructions, new.instructions) as f64 / (of_base as f64 * of_new as f64)
     }
 
-    /// Tells whether no function executes one instruction more or less.
+    /// Returns whether no function executes one instruction more or less.
     #[must_use]
     pub fn is_unchanged(&self) -> bool {
         self.lines.iter().all(|line| scaled(self.operations, line.base.instructions, line.new.instructions) == 0)
     }
 
-    /// Tells whether a line's difference is seen with one decimal.
+    /// Returns whether a line's difference is seen with one decimal.
     #[must_use]
     pub fn is_visible(&self, line: &LedgerLine) -> bool {
         self.line_added(line).abs() >= 0.05

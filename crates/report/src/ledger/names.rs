@@ -53,7 +53,7 @@ impl Plain {
     }
 }
 
-/// Tells whether it is a part that the compiler has split off a function.
+/// Returns whether it is a part that the compiler has split off a function.
 pub(crate) fn is_split_off(symbol: &str) -> bool {
     split(symbol).0.split('.').skip(1).any(|part| part == "cold")
 }

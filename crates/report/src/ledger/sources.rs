@@ -30,7 +30,7 @@ impl Sources {
         Self { places: both.collect() }
     }
 
-    /// Tells whether nothing is known.
+    /// Returns whether nothing is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()

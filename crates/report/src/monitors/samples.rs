@@ -62,7 +62,7 @@ impl SampleTable {
     }
 }
 
-/// Returns how much better a value is than the base's, in percent of it; nothing where there is no such percentage.
+/// Returns how much better a value is than the base's, in percent of it; `None` if there is no such percentage.
 #[must_use]
 pub fn difference_percent(direction: Direction, base: f64, new: f64) -> Option<f64> {
     let change = percent_change(base, new)?;
@@ -118,7 +118,7 @@ pub struct Relative {
 }
 
 impl SampleRow {
-    /// Returns each kernel in percent of the base, as results of SDET are given; nothing for one without two samples.
+    /// Returns each kernel in percent of the base, as results of SDET are given; `None` for one without two samples.
     #[must_use]
     pub fn relative(&self) -> Vec<Option<Relative>> {
         let base = self.samples.first().and_then(|samples| amean(samples)).filter(|mean| *mean > 0.0);

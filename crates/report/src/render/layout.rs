@@ -17,7 +17,7 @@ impl Page {
         self.lines.push(line.into());
     }
 
-    /// Says whether nothing was added.
+    /// Returns whether nothing was added.
     pub(crate) fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }

@@ -79,7 +79,7 @@ fn noise(comparison: &Comparison) -> Vec<String> {
     facts
 }
 
-/// Says what a profile has; nothing of plain noise.
+/// Says what a profile has; `None` of plain noise.
 fn profile(noise: &NoiseProfile) -> Option<String> {
     let mut words = Vec::new();
     if let Some(apart) = noise.modes_apart {

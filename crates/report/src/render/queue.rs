@@ -56,7 +56,7 @@ pub fn queue(view: QueueView<'_>) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Tells whether a job began and nobody goes on with it, for its worker died.
+/// Returns whether a job began and nobody goes on with it, for its worker died.
 fn is_stopped(job: &QueuedJob, view: QueueView<'_>) -> bool {
     matches!(job.state, JobState::Running { .. }) && !view.has_worker
 }

@@ -73,7 +73,7 @@ impl Scale {
         [text(1.0 / self.end), text(1.0), text(self.end)]
     }
 
-    /// Returns what to draw for a cell; nothing when it has no ratio.
+    /// Returns what to draw for a cell; `None` if it has no ratio.
     pub(crate) fn bar(&self, cell: &Cell, direction: model::Direction, margin_percent: f64) -> Option<Bar> {
         let ratio = cell.compared.ratio?;
         let end = self.x(ratio);

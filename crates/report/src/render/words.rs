@@ -142,7 +142,7 @@ pub(crate) fn sections(comparison: &Comparison) -> Vec<Section<'_>> {
     sections
 }
 
-/// Tells whether all kernels are the base's image and nothing was measured.
+/// Returns whether all kernels are the base's image and nothing was measured.
 pub(crate) fn no_run_needed(comparison: &Comparison) -> bool {
     comparison.others.iter().all(|o| o.images == Images::EqualWithoutRuns)
 }
@@ -274,7 +274,7 @@ pub(crate) fn machine(comparison: &Comparison) -> String {
     format!("{}; {}{also}", machine.kind, plain(&machine.summary))
 }
 
-/// Tells whether all kernels ran on the same machine.
+/// Returns whether all kernels ran on the same machine.
 pub(crate) fn one_machine(comparison: &Comparison) -> bool {
     let base = &comparison.base.machine.id;
     comparison.kernels().all(|k| k.machine.id == *base)

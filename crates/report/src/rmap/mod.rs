@@ -66,7 +66,7 @@ pub struct Laws {
     pub large: Option<PowerLaw>,
 }
 
-/// Says whether a law misses a cell by much.
+/// Returns whether a law misses a cell by much.
 #[must_use]
 pub fn is_poor(law: &PowerLaw) -> bool {
     law.worst_ratio > POOR_RATIO
@@ -107,7 +107,7 @@ impl Rmap {
         }
     }
 
-    /// Returns the laws of an operation's costs on a kernel; nothing where there are too few.
+    /// Returns the laws of an operation's costs on a kernel; `None` if there are too few.
     #[must_use]
     pub fn laws(&self, kernel: usize, case: RmapCase, operation: RmapOperation) -> Option<Laws> {
         let through = |from: [u32; 2]| {
@@ -134,7 +134,7 @@ impl Rmap {
         cells.max_by_key(|(cell, _)| (u64::from(cell.processes) * u64::from(cell.mappings), cell.mappings))
     }
 
-    /// Says whether any kernel has measured anything.
+    /// Returns whether any kernel has measured anything.
     #[must_use]
     pub fn has_anything(&self) -> bool {
         self.outcomes.values().any(|outcome| matches!(outcome, RmapOutcome::Measured(_)))

@@ -94,7 +94,7 @@ impl Server {
         Ok(())
     }
 
-    /// Tells whether a transaction was begun and not ended.
+    /// Returns whether a transaction was begun and not ended.
     pub(super) fn is_in_transaction(&self) -> bool {
         self.session.borrow().is_in_transaction
     }
@@ -119,7 +119,7 @@ impl Server {
     }
 }
 
-/// Says whether an error is about the way to the server, or about its end. The codes are in appendix A of its manual.
+/// Returns whether an error is about the way to the server, or about its end. The codes are in appendix A of its manual.
 pub(crate) fn is_lost(error: &postgres::Error) -> bool {
     const ENDS: [SqlState; 3] = [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN, SqlState::CANNOT_CONNECT_NOW];
     match error.code() {

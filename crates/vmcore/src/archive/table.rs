@@ -59,7 +59,7 @@ pub(crate) fn encode(entries: &[Entry]) -> Vec<u8> {
     bytes
 }
 
-/// Returns the entries of a table; nothing where they are not as the head says.
+/// Returns the entries of a table; `None` if they are not as the head says.
 pub(crate) fn decode(mut bytes: &[u8], head: &Head) -> Option<Vec<Entry>> {
     if head.pages > PAGES_MAX {
         return None;
@@ -101,7 +101,7 @@ fn number(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number as u8);
 }
 
-/// Takes a number off the bytes; nothing where they end in it, or it is too large.
+/// Takes a number off the bytes; `None` if they end in it, or it is too large.
 fn take(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0_u64;
     for shift in (0..63).step_by(7) {

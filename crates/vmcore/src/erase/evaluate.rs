@@ -111,7 +111,7 @@ impl Evaluation<'_, '_, '_> {
         }
     }
 
-    /// Finds something; nothing where a pointer on the way leads nowhere.
+    /// Finds something; `None` if a pointer on the way leads nowhere.
     fn find(&mut self, what: &Expression, own: Option<(&String, &Value)>) -> Result<Option<Value>, ConfigError> {
         let wrong = |text: String| ConfigError::Wrong(what.at, text);
         let Some((name, members)) = what.names.split_first() else { return Ok(None) };

@@ -50,7 +50,7 @@ impl Erasure {
     /// Finds everything that a file wants erased.
     ///
     /// # Errors
-    /// When the file is wrong, its names are not those of the kernel, or the vmlinux is another kernel's.
+    /// If the file is wrong, its names are not those of the kernel, or the vmlinux is another kernel's.
     pub fn find(path: &Path, text: &str, vmlinux: &Vmlinux, reader: &mut Reader<'_>) -> Result<Self, DumpError> {
         let commands = config::parse(text).map_err(|error| error.within(path))?;
         evaluate::run(&commands, vmlinux, reader).map_err(|error| error.within(path))

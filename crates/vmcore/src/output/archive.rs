@@ -32,7 +32,7 @@ const EFFORT: i32 = 3;
 /// Writes a dump.
 ///
 /// # Errors
-/// When the dump cannot be read or the archive cannot be written.
+/// If the dump cannot be read or the archive cannot be written.
 pub fn write(plan: &Plan<'_>, style: &Style, work: &Work, sink: &dyn Sink) -> Result<Written, DumpError> {
     let dump = plan.dump();
     let block = (BLOCK / dump.page_size()).max(1);

@@ -36,7 +36,7 @@ struct Part {
 /// Writes a dump.
 ///
 /// # Errors
-/// When the dump cannot be read or the file cannot be written.
+/// If the dump cannot be read or the file cannot be written.
 pub fn write(plan: &Plan<'_>, work: &Work, sink: &dyn Sink) -> Result<Written, DumpError> {
     let dump = plan.dump();
     let page = dump.page_size();

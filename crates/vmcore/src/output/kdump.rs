@@ -123,7 +123,7 @@ fn kept_before(plan: &Plan<'_>, page: u64) -> Result<u64, DumpError> {
 /// Writes a dump.
 ///
 /// # Errors
-/// When the dump cannot be read or the file cannot be written.
+/// If the dump cannot be read or the file cannot be written.
 pub fn write(plan: &Plan<'_>, style: &Style, work: &Work, sink: &dyn Sink) -> Result<Written, DumpError> {
     let dump = plan.dump();
     let part = style.part.clone().unwrap_or(0..dump.pages());
@@ -453,7 +453,7 @@ struct Reservation<'w, 'a> {
 }
 
 impl Reservation<'_, '_> {
-    /// Puts data into the room and returns its offset; nothing where the file may not become larger.
+    /// Puts data into the room and returns its offset; `None` if the file may not become larger.
     fn put(mut self, data: &[u8]) -> Result<Option<u64>, DumpError> {
         let at = *self.start + self.buffer.len() as u64;
         if at + data.len() as u64 > *self.limit && !self.reserve()? {

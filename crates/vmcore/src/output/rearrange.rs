@@ -13,7 +13,7 @@ const CHUNK: usize = 256 << 10;
 /// Writes the file; returns its size in bytes.
 ///
 /// # Errors
-/// When the stream is no flattened one or ends early, or the file cannot be written.
+/// If the stream is no flattened one or ends early, or the file cannot be written.
 pub fn rearrange(stream: &mut dyn Read, sink: &dyn Sink) -> Result<u64, DumpError> {
     let mut source = Source { stream, at: 0 };
     let mut header = vec![0; HEADER as usize];

@@ -16,13 +16,13 @@ pub trait Sink: Sync {
     /// Writes bytes at an offset; later ones cover earlier ones.
     ///
     /// # Errors
-    /// When they cannot be written.
+    /// If they cannot be written.
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), DumpError>;
 
     /// Makes `length` bytes zero where nothing was written; files have a hole there.
     ///
     /// # Errors
-    /// When they cannot be written.
+    /// If they cannot be written.
     fn zeros(&self, offset: u64, length: u64) -> Result<(), DumpError> {
         static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
         let mut done = 0;
@@ -38,7 +38,7 @@ pub trait Sink: Sync {
     /// Ends the file, which has `size` bytes.
     ///
     /// # Errors
-    /// When what was written cannot be kept.
+    /// If what was written cannot be kept.
     fn finish(&self, size: u64) -> Result<(), DumpError>;
 
     /// Hears that bytes of memory were dealt with, whatever became of them.
@@ -108,7 +108,7 @@ impl FileSink {
     /// Creates a file; one that exists is only overwritten where `overwrite` says so. Devices always are.
     ///
     /// # Errors
-    /// When it exists or cannot be created.
+    /// If it exists or cannot be created.
     pub fn create(path: &Path, overwrite: Overwrite) -> Result<Self, DumpError> {
         let exists = std::fs::metadata(path).is_ok_and(|data| data.is_file());
         if exists && overwrite == Overwrite::No {
@@ -125,7 +125,7 @@ impl FileSink {
     /// and what was there before stays. A device is written as it is.
     ///
     /// # Errors
-    /// When it exists and may not be overwritten, or cannot be created.
+    /// If it exists and may not be overwritten, or cannot be created.
     pub fn replacing(path: &Path, overwrite: Overwrite) -> Result<Self, DumpError> {
         // Where a link leads.
         let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
@@ -204,7 +204,7 @@ impl<W: Write + Send> Flattened<W> {
     /// Begins a stream.
     ///
     /// # Errors
-    /// When nothing can be written to it.
+    /// If nothing can be written to it.
     pub fn begin(stream: W) -> Result<Self, DumpError> {
         let mut state = State { stream, written: 0 };
         state.put(&flattened::header())?;

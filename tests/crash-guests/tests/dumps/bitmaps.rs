@@ -48,7 +48,7 @@ impl Bitmap {
         self.dumped.iter().map(|byte| u64::from(byte.count_ones())).sum()
     }
 
-    /// Tells whether another one has all of these pages.
+    /// Returns whether another one has all of these pages.
     pub(crate) fn is_within(&self, other: &Self) -> bool {
         self.difference(other).more == 0
     }
@@ -74,7 +74,7 @@ impl Difference {
         self.first.is_none()
     }
 
-    /// Tells whether exactly so many pages are missing, and none is there that should not be.
+    /// Returns whether exactly so many pages are missing, and none is there that should not be.
     pub(crate) fn is_less_by(&self, pages: u64) -> bool {
         self.more == 0 && self.less == pages
     }

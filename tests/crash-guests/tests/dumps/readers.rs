@@ -87,7 +87,7 @@ pub(crate) fn dumped(program: &Program, level: u32, from: &Path, to: &Path) -> (
     (Bitmap::of(to), listed.unwrap_or_default())
 }
 
-/// Tells whether makedumpfile says that it knows the kernel. Of one that it does not know it takes too much or too
+/// Returns whether makedumpfile says that it knows the kernel. Of one that it does not know it takes too much or too
 /// little: 1.7.2 leaves out slab pages of 6.12, and keeps the tails of its huge pages.
 pub(crate) fn knows(makedumpfile: &Program, vmcore: &Path, scratch: &Path) -> bool {
     let output = makedumpfile.run(31, vmcore, scratch);

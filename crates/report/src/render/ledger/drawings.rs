@@ -45,7 +45,7 @@ struct Bar {
     more: bool,
 }
 
-/// Draws the lines that changed most; nothing where none did.
+/// Draws the lines that changed most; `None` if none did.
 pub(super) fn bars(ledger: &Ledger, profiled: &Profiled) -> Result<Option<Block>, RenderError> {
     let (mut shown, _) = rows(ledger, profiled.lines_max);
     shown.truncate(BARS);

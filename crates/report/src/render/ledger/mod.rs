@@ -276,7 +276,7 @@ struct TableRow {
     new: f64,
     added: f64,
     ratio: String,
-    /// Calls per operation of both sides; nothing where calls make no sense.
+    /// Calls per operation of both sides; `None` if calls make no sense.
     calls: Option<[f64; 2]>,
     /// How lines were matched; stands for the ratio where there is none.
     note: &'static str,

@@ -75,7 +75,7 @@ fn chart(rmap: &Rmap, case: RmapCase, operation: RmapOperation) -> Option<Chart>
     Chart::new(title, format!("{operation}: {}", told.join(", ")), axis, Scale::Logarithmic, &curves)
 }
 
-/// Returns the table of an operation; nothing where no cell of any kernel has a cost.
+/// Returns the table of an operation; `None` if no cell of any kernel has a cost.
 fn table(rmap: &Rmap, case: RmapCase, operation: RmapOperation) -> Option<Table> {
     let mut rows = Vec::new();
     let mut has_cost = false;
