@@ -7,37 +7,37 @@ use crate::{BuildId, KernelName, Origin};
 /// One file of a build and the hash of its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuildFile {
-    /// Where it lies in the build cache.
+    /// Path in the build cache.
     pub path: PathBuf,
     /// SHA-256 of the content, hexadecimal.
     pub sha256: String,
 }
 
-/// What is booted, and what is known of it.
+/// A bootable kernel with its origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Build {
     /// Hash of the image.
     pub id: BuildId,
-    /// The name it was asked for by.
+    /// The name that the user gave.
     pub name: KernelName,
-    /// Upstream version with whatever makes it readable: `6.12.117`.
+    /// Upstream version, made readable: `6.12.117`.
     pub version: String,
-    /// Where it came from, exactly.
+    /// Exact origin.
     pub origin: Origin,
-    /// The image as it was given: bzImage or vmlinux.
+    /// The image that the user gave: bzImage or vmlinux.
     pub image: BuildFile,
-    /// The ELF file that is booted (unpacked from a bzImage where it was one); absent when only the bzImage can be.
+    /// The ELF file to boot, unpacked from the bzImage if necessary; absent if Marvin can only boot the bzImage.
     pub vmlinux: Option<BuildFile>,
-    /// The configuration, where one was found beside the image.
+    /// The kernel config, if one lies beside the image.
     pub config: Option<BuildFile>,
-    /// The symbol table, where one with symbols was found beside the image.
+    /// The symbol table, if one with symbols lies beside the image.
     pub symbols: Option<BuildFile>,
-    /// The folder of modules, where one was found beside the image.
+    /// The module directory, if one lies beside the image.
     pub modules: Option<PathBuf>,
 }
 
 impl Build {
-    /// Returns the name by which it is asked for again and stays the same: a package by its whole name.
+    /// Returns the name that selects exactly this build again: for a package, the whole package name.
     #[must_use]
     pub fn exact_name(&self) -> String {
         match &self.origin {

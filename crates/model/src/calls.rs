@@ -1,17 +1,17 @@
-//! Call trees: what was executed within the measured iterations of a workload, by the chain of calls that led there.
+//! Call trees: instructions executed within the measured iterations of a workload, by chain of calls.
 
 use crate::Share;
 
 /// A chain of calls, and what its last function executed itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallPath {
-    /// Whose instructions these are.
+    /// Who executed these instructions.
     pub share: Share,
     /// Symbols, outermost first; `[user]` alone for user code.
     pub functions: Vec<String>,
     /// Instructions of the last function itself, iterations of repeated string instructions included.
     pub instructions: u64,
-    /// Calls of the last function from there.
+    /// Calls of the last function in this chain.
     pub calls: u64,
 }
 
@@ -20,7 +20,7 @@ pub struct CallPath {
 pub struct CallTree {
     /// Operations in all regions together.
     pub operations: u64,
-    /// Its chains, each once, in order.
+    /// Chains, each once, sorted.
     pub paths: Vec<CallPath>,
 }
 

@@ -1,9 +1,9 @@
-//! What a machine can do, and what its numbers are worth. Whoever plans work or reads results asks this; only text for
-//! people asks which kind of machine it was.
+//! Capabilities of a machine. Planning and reports ask for capabilities; only texts for people name the kind of a
+//! machine.
 
 use crate::{Machine, MachineKind};
 
-/// What time is read from in a guest, and so what costs are in.
+/// The clock of a guest, which gives costs their unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clock {
     /// Executed instructions.
@@ -15,14 +15,14 @@ pub enum Clock {
 /// What a machine can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Whether the same build and replicate give the same samples each time, to the last bit. Replicates of two builds are
-    /// pairs then; otherwise each is one more look at something that scatters.
+    /// Whether the same build and replicate give bit-identical samples each time. Replicates of two builds are pairs
+    /// then; otherwise each is one more noisy sample.
     pub deterministic: bool,
-    /// What time is read from.
+    /// The clock.
     pub clock: Clock,
-    /// Whether another suite measures on it: its runs are imported, and what their metrics mean is that suite's to say.
+    /// Whether another suite measured: the runs are imported, and that suite defines the metrics.
     pub foreign: bool,
-    /// How many builds it can have booted at the same time.
+    /// How many builds can be booted at the same time.
     pub boots_at_once: usize,
     /// Whether it counts the instructions of each function.
     pub counts: bool,
@@ -32,14 +32,14 @@ pub struct Capabilities {
     pub cost_model: bool,
     /// Whether it samples where a processor is.
     pub sampling: bool,
-    /// Whether the memory of a kernel that died can be had.
+    /// Whether Marvin can read the memory of a kernel that died.
     pub dead_memory: bool,
 }
 
 impl MachineKind {
-    /// Returns what machines of this kind can do. This is how machines of stored runs are read, of which only kind and
-    /// fingerprint are kept, and the only place where a kind decides anything. One of them may lack something: a machine that
-    /// boots builds is asked itself.
+    /// Returns the capabilities of machines of this kind. Stored runs keep only kind and fingerprint of their machine,
+    /// so this is the only place where a kind decides anything. A machine that boots builds may lack some of these and
+    /// is asked itself.
     #[must_use]
     pub const fn capabilities(self) -> Capabilities {
         match self {
@@ -70,7 +70,7 @@ impl MachineKind {
 }
 
 impl Machine {
-    /// Returns what machines of its kind can do.
+    /// Returns the capabilities of machines of its kind.
     #[must_use]
     pub const fn capabilities(&self) -> Capabilities {
         self.kind.capabilities()

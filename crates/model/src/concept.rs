@@ -1,13 +1,14 @@
-//! The counter dictionary: what a concept is called in which kernels, and whether two kernels count the same thing.
+//! The counter dictionary: the names of each concept in different kernels, and whether two kernels count the same
+//! thing.
 //!
-//! One line for each concept of /proc/vmstat, with the source of each renaming. Decided by which keys are there, never
-//! by a version: vendors move counters from one kernel to another. `docs/counters.md` is made of this table.
+//! One line for each concept of /proc/vmstat, with the source of each renaming. The keys that are there decide, never a
+//! version: vendors backport counters. `docs/counters.md` is generated from this table.
 
 use crate::Counters;
 use Term::{IfThere, Key, Less, Zones};
 
-/// Zones that counters are kept for apart (`zone_names` in mm/page_alloc.c, in lower case as mm/vmstat.c prints them).
-/// `pgscan_direct_throttle` is no zone: a prefix alone would count it in.
+/// Zones with counters of their own (`zone_names` in mm/page_alloc.c, in lower case as mm/vmstat.c prints them).
+/// `pgscan_direct_throttle` is no zone; a prefix match would include it.
 pub const ZONES: [&str; 6] = ["dma", "dma32", "normal", "high", "movable", "device"];
 
 /// A part of a sum.
@@ -15,45 +16,45 @@ pub const ZONES: [&str; 6] = ["dma", "dma32", "normal", "high", "movable", "devi
 pub enum Term {
     /// A key that must be there.
     Key(&'static str),
-    /// The keys `prefix_ZONE` of all zones that are there, one at least.
+    /// The keys `prefix_ZONE` of all zones; at least one.
     Zones(&'static str),
     /// A key that counts if it is there.
     IfThere(&'static str),
-    /// A key that must be there and is taken away.
+    /// A key that must be there and is subtracted.
     Less(&'static str),
 }
 
-/// How some kernels write a concept down: which of them counts the same (forms of one class do), and what to add up.
+/// One form in which kernels export a concept: its class (forms of one class count the same) and the terms of the sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Form(pub &'static str, pub &'static [Term]);
 
-/// A concept: what is counted, whatever it is called.
+/// A concept: what is counted, independent of the counter's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Concept {
-    /// Its name: that of the row in reports, as in MMTests where it has one.
+    /// Its name: the name of the row in reports, and the name in MMTests if it has one.
     pub name: &'static str,
     /// What is counted.
     pub unit: &'static str,
-    /// How kernels write it down; the first whose keys are there is used.
+    /// Its forms; the first one whose keys are all there is used.
     pub forms: &'static [Form],
-    /// Keys that hold a part of it in kernels that have them, and that the others count within it.
+    /// Keys that split off a part of it in newer kernels; older kernels count that part within it.
     pub apart: &'static [&'static str],
-    /// What can be compared where this cannot.
+    /// What to compare if this cannot be compared.
     pub coarser: Option<&'static str>,
-    /// Where that is written.
+    /// Where the kernel source says so.
     pub source: &'static str,
 }
 
-/// Whether a concept can be held against the same of another kernel.
+/// Whether a concept can be compared between two kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comparability {
     /// Both count the same.
     Same,
     /// At least one kernel does not count it.
     Lacking,
-    /// They count different things; what can be compared instead, if anything.
+    /// They count different things; names the concept to compare instead, if any.
     Differs {
-        /// What one of the kernels keeps apart.
+        /// The key that only one of the kernels has.
         apart: Option<&'static str>,
         /// The coarser concept.
         instead: Option<&'static str>,
@@ -73,7 +74,7 @@ impl Concept {
         self.read(counters).map(|(value, _)| value)
     }
 
-    /// Returns whether two kernels count the same.
+    /// Returns how the counts of two kernels compare.
     #[must_use]
     pub fn comparability(&self, base: &Counters, new: &Counters) -> Comparability {
         let (Some((_, class)), Some((_, other))) = (self.read(base), self.read(new)) else {
@@ -88,7 +89,7 @@ impl Concept {
     }
 }
 
-/// Returns the concept of a name.
+/// Returns the concept with this name.
 #[must_use]
 pub fn concept(name: &str) -> Option<&'static Concept> {
     CONCEPTS.iter().find(|concept| concept.name == name)
@@ -112,7 +113,7 @@ const fn line(name: &'static str, unit: &'static str, forms: &'static [Form], so
     Concept { name, unit, forms, apart: &[], coarser: None, source }
 }
 
-/// As `line`, for what newer kernels split.
+/// Like `line`, for concepts that newer kernels split.
 const fn split(
     name: &'static str,
     unit: &'static str,
@@ -317,7 +318,7 @@ mod tests {
         concept(name).unwrap().value(&counters(of))
     }
 
-    /// MMTests 638401e0 lets the last zone win: it says 7.
+    /// MMTests 638401e0 lets the last zone win and reports 7.
     #[test]
     fn stalls_are_summed_over_zones() {
         let zones = [("allocstall_dma32", 0), ("allocstall_normal", 5000), ("allocstall_movable", 7)];
@@ -326,7 +327,8 @@ mod tests {
         assert_eq!(value("Allocation stalls", &[("pgfault", 1)]), None);
     }
 
-    /// Of the zones, MMTests looks for `highmem`, and sysstat takes the throttling for a zone (its pull request 424).
+    /// Of the zones, MMTests looks for `highmem` only, and sysstat mistakes the throttling for a zone (its pull request
+    /// 424).
     #[test]
     fn scans_are_summed_over_zones_without_throttle() {
         let keys = [("pgscan_direct_high", 3), ("pgscan_direct_normal", 4), ("pgscan_direct_throttle", 100)];
@@ -344,8 +346,8 @@ mod tests {
         assert_eq!(value("Direct pages reclaimed", &torn), None);
     }
 
-    /// MMTests ignores the new keys: 500 pages more are invisible to it, and that direct scans fall from 6.1 to 6.12 can
-    /// be nothing but another name.
+    /// MMTests ignores the new keys and does not see 500 more pages: direct scans may fall from 6.1 to 6.12 only
+    /// because a counter was renamed.
     #[test]
     fn newly_split_counters_are_shown_but_not_compared() {
         let old = counters(&[("pgscan_direct", 1500)]);

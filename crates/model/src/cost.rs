@@ -1,28 +1,28 @@
-//! The cost model: a processor whose caches, translation buffers and branch predictor are simulated. Its sizes, what each
-//! miss is taken to cost, and what it said of a workload.
+//! The cost model: simulated caches, translation buffers and branch predictor of a processor, with their sizes, the
+//! cost of each miss, and the results for a workload.
 
 use std::fmt;
 
 use crate::Share;
 
-/// Something that costs a processor time.
+/// An event that costs a processor time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CostEvent {
-    /// A line of code that the first cache of instructions did not have.
+    /// A miss in the first-level instruction cache.
     L1i,
-    /// A line that the first cache of data did not have.
+    /// A miss in the first-level data cache.
     L1d,
-    /// One of these that the second cache did not have.
+    /// Such a miss that also missed the second-level cache.
     L2,
-    /// One of these that the last cache did not have.
+    /// Such a miss that also missed the last-level cache.
     Last,
-    /// A page of code that its first translation buffer did not have.
+    /// A miss in the first-level instruction TLB.
     Itlb,
-    /// A page of data that its first translation buffer did not have.
+    /// A miss in the first-level data TLB.
     Dtlb,
-    /// One of these that the second translation buffer did not have: the page tables are walked.
+    /// Such a miss that also missed the second-level TLB: the processor walks the page tables.
     Walk,
-    /// A branch that went where it was not predicted to.
+    /// A mispredicted branch.
     Branch,
 }
 
@@ -31,7 +31,7 @@ impl CostEvent {
     pub const ALL: [Self; 8] =
         [Self::L1i, Self::L1d, Self::L2, Self::Last, Self::Itlb, Self::Dtlb, Self::Walk, Self::Branch];
 
-    /// Returns its word, as the tracer writes it.
+    /// Returns its name in the tracer's output.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -46,7 +46,7 @@ impl CostEvent {
         }
     }
 
-    /// Returns what tables call it.
+    /// Returns its name in tables.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -62,20 +62,20 @@ impl CostEvent {
     }
 }
 
-/// Events by their place in [`CostEvent::ALL`].
+/// Event counts, indexed as in [`CostEvent::ALL`].
 pub type CostEvents = [u64; CostEvent::ALL.len()];
 
-/// A cache, in bytes with lines of 64, or a translation buffer, in entries.
+/// A cache, in bytes with lines of 64, or a TLB, in entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Memory {
     size: u64,
     ways: u64,
 }
 
-/// Words of the memories, and bytes or entries of one line.
+/// Parameter names of caches and TLBs, with the bytes or entries of one line.
 const MEMORIES: [(&str, u64); 7] =
     [("l1i", 64), ("l1d", 64), ("l2", 64), ("last", 64), ("itlb", 1), ("dtlb", 1), ("stlb", 1)];
-/// Words of what an event adds to the estimated cycles, in the order of [`CostEvent::ALL`].
+/// Parameter names of the cycles of each event, in the order of [`CostEvent::ALL`].
 const CYCLES: [&str; 8] = [
     "l1i-cycles",
     "l1d-cycles",
@@ -86,7 +86,7 @@ const CYCLES: [&str; 8] = [
     "walk-cycles",
     "branch-cycles",
 ];
-/// Most that a parameter may be, other than a size.
+/// Largest value of a parameter other than a size.
 const CYCLES_MAX: u64 = 10_000;
 const SETS_MAX: u64 = 1 << 20;
 const WAYS_MAX: u64 = 64;
@@ -94,12 +94,12 @@ const WAYS_MAX: u64 = 64;
 /// A processor to simulate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CostModel {
-    /// What was asked for: the name and what differs from it.
+    /// The text that selected it: the name and the changed parameters.
     name: String,
     memories: [Memory; 7],
     /// Entries of the branch predictor, as a power of two.
     predictor: u64,
-    /// Instructions that begin in a cycle at best.
+    /// Instructions that start in one cycle at best.
     issue: u64,
     cycles: [u64; 8],
 }
@@ -128,7 +128,7 @@ impl Default for CostModel {
     }
 }
 
-/// A text that names no model.
+/// Why a text selects no cost model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CostModelError {
     /// No model has this name.
@@ -137,16 +137,16 @@ pub enum CostModelError {
     /// No parameter has this name.
     #[error("`{0}` is no parameter; there are {known}", known = CostModel::words().join(", "))]
     Parameter(String),
-    /// A value makes no sense.
+    /// The value is invalid.
     #[error("{0}")]
     Value(String),
 }
 
 impl CostModel {
-    /// The name of the model that is built in.
+    /// The name of the built-in model.
     pub const NAME: &str = "skylake-sp";
 
-    /// Reads a name and what differs from it: `skylake-sp,l2=512K/8,branch-cycles=20`.
+    /// Parses a name and changed parameters: `skylake-sp,l2=512K/8,branch-cycles=20`.
     ///
     /// # Errors
     /// If there is no such model or parameter, or a value makes no sense.
@@ -195,13 +195,13 @@ impl CostModel {
         Ok(())
     }
 
-    /// Returns the name, with what differs from it.
+    /// Returns the name and the changed parameters.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns what the tracer simulates: words with sets and ways, and the predictor's power of two.
+    /// Returns the arguments of the tracer: sets and ways, and the predictor's power of two.
     #[must_use]
     pub fn simulated(&self) -> Vec<(&'static str, String)> {
         let memory = |((word, line), memory): (&(&'static str, u64), &Memory)| {
@@ -211,7 +211,7 @@ impl CostModel {
         memories.chain([("predictor", self.predictor.to_string())]).collect()
     }
 
-    /// Returns the estimate: instructions at the best rate, and what each event adds, one after the other.
+    /// Returns the estimated cycles: instructions at the best rate, then each event's share.
     #[must_use]
     pub fn cycles(&self, instructions: u64, events: &CostEvents) -> f64 {
         let added: f64 = events.iter().zip(self.cycles).map(|(count, cycles)| *count as f64 * cycles as f64).sum();
@@ -253,20 +253,20 @@ fn parse_memory(text: &str, line: u64) -> Option<Memory> {
     is_whole.then_some(Memory { size, ways })
 }
 
-/// What the model said of a function in one share, over all regions.
+/// Simulated events of one function in one share, over all regions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelledLine {
-    /// Whose instructions these are.
+    /// Who executed these instructions.
     pub share: Share,
     /// Its symbol; `[user]` for user code.
     pub symbol: String,
-    /// Instructions that were executed, iterations included.
+    /// Executed instructions, iterations included.
     pub instructions: u64,
-    /// What happened.
+    /// The events.
     pub events: CostEvents,
 }
 
-/// What the model said of one workload in one run.
+/// Results of the cost model for one workload in one run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Modelled {
     /// Operations in all regions together.

@@ -1,35 +1,34 @@
-//! What a metric was declared to be: kept with each result, so that values of different units, or good in different ways, are
-//! never taken for one series, whatever later versions declare.
+//! The declared unit and direction of a metric. Each result keeps its declaration, so that Marvin never puts values of
+//! different units or directions into one series, whatever later versions declare.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use crate::{Clock, Direction, Metric, Quantity};
 
-/// How long the name of a unit may be: a store that somebody else wrote does not fill the memory.
+/// Longest unit name: a store that another program wrote must not fill the memory.
 const UNIT_LENGTH_MAX: usize = 64;
 
-/// What is known of a metric.
+/// The declaration of a metric, as far as it is known.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Declared {
-    /// Its unit in words; empty where it is not known.
+    /// The unit in words; empty if unknown.
     pub unit: Cow<'static, str>,
-    /// Which way is good; `None` if it is not known.
+    /// The good direction; `None` if unknown.
     pub direction: Option<Direction>,
-    /// A difference up to this many percent is no news.
+    /// The margin: a difference up to this many percent counts as equal.
     pub margin_percent: f64,
 }
 
 impl Declared {
-    /// Returns what a metric is declared to be by a clock.
+    /// Returns the declaration of a metric for a clock.
     #[must_use]
     pub fn of(metric: &Metric, clock: Clock) -> Self {
         let (direction, margin_percent) = (Some(metric.direction), metric.margin_percent);
         Self { unit: metric.unit(clock).name(), direction, margin_percent }
     }
 
-    /// Returns whether values of both are of one kind: what one of them does not know speaks against nothing. Margins are
-    /// opinions and may differ.
+    /// Returns whether values of both are comparable: an unknown field agrees with any value. Margins may differ.
     #[must_use]
     pub fn agrees(&self, other: &Self) -> bool {
         let units = self.unit == other.unit || self.unit.is_empty() || other.unit.is_empty();
@@ -40,14 +39,14 @@ impl Declared {
         units && directions
     }
 
-    /// Fills in from another what this one does not know.
+    /// Fills unknown fields from another declaration.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         let unit = if self.unit.is_empty() { other.unit } else { self.unit };
         Self { unit, direction: self.direction.or(other.direction), ..self }
     }
 
-    /// Returns it as a metric; `None` if nobody knows which way it is good.
+    /// Returns it as a metric; `None` if the direction is unknown.
     #[must_use]
     pub fn metric(&self) -> Option<Metric> {
         let unit = if self.unit.is_empty() { Cow::Borrowed("(unit not known)") } else { self.unit.clone() };
@@ -66,7 +65,7 @@ impl fmt::Display for Declared {
     }
 }
 
-/// Returns a text as the name of a unit; empty, as where it is not known, for what is no name of a unit.
+/// Returns the text if it is a valid unit name, else an empty one.
 #[must_use]
 pub fn unit_named(text: &str) -> Cow<'static, str> {
     let is_name = text.len() <= UNIT_LENGTH_MAX && !text.chars().any(char::is_control);

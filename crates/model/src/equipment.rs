@@ -1,19 +1,19 @@
-//! What a workload needs of its guest beyond a kernel: memory, modules, files.
+//! The guest config of a workload: memory, modules, files.
 //!
-//! Workloads of the same equipment share a machine; each other equipment is a machine of its own, with its own
-//! fingerprint and snapshots. How it gets into a guest is left to `machine`, finding modules to `kernel`.
+//! Workloads with the same guest config share a machine; each guest config is a separate machine with its own
+//! fingerprint and snapshots. `machine` puts it into the guest, `kernel` finds the modules.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// What a guest is equipped with.
+/// The guest config.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Equipment {
     /// Memory in MiB.
     pub memory_mib: u32,
-    /// Modules that are loaded before the guest settles, in this order; those that they need come by themselves.
+    /// Modules to load before the guest settles, in this order; Marvin adds their dependencies.
     pub modules: &'static [GuestModule],
-    /// Files beside the guest's programs.
+    /// Files in addition to the guest's own programs.
     pub files: ExtraFiles,
 }
 
@@ -22,37 +22,36 @@ pub struct Equipment {
 pub struct GuestModule {
     /// Its name.
     pub name: &'static str,
-    /// Its parameters, as a boot loader would write them behind it: `delay=1 dev_size_mb=64`. Empty for none.
+    /// Module parameters, as on the kernel command line: `delay=1 dev_size_mb=64`. Empty for none.
     pub parameters: &'static str,
-    /// What it means that a build does not have it.
+    /// What to do if a build lacks it.
     pub need: Need,
 }
 
-/// What it means that something is not there.
+/// What to do if a module is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Need {
-    /// The workload cannot be run.
+    /// The workload is unsupported.
     Must,
-    /// Nothing: some kernels need it, others have what it does elsewhere.
+    /// Go on: some kernels need it, others have its function elsewhere.
     May,
 }
 
-/// Files that a guest carries.
+/// Additional files of a guest.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ExtraFiles {
     /// None.
     None,
-    /// Those of a guest image, unpacked into the root. Images are told apart by this text: two that may hold different
-    /// files, or are used in another way, have different ones.
+    /// The files of a guest image, unpacked into the root. The text identifies the image: images with different files,
+    /// or different use, have different texts.
     Image(Cow<'static, str>),
 }
 
 impl Equipment {
-    /// What workloads have that ask for nothing: enough for the micro suite, little enough to save and to restore
-    /// quickly.
+    /// The default guest config: enough memory for the micro suite, and little enough to save and restore quickly.
     pub const PLAIN: Self = Self::with_memory(256);
 
-    /// Returns the equipment of a guest with so much memory and nothing else.
+    /// Returns a guest config with this memory and nothing else.
     #[must_use]
     pub const fn with_memory(memory_mib: u32) -> Self {
         Self { memory_mib, modules: &[], files: ExtraFiles::None }
@@ -60,20 +59,20 @@ impl Equipment {
 }
 
 impl GuestModule {
-    /// Returns a module that must be there, in the build's files or built in.
+    /// Returns a required module, as a file or built in.
     #[must_use]
     pub const fn must(name: &'static str, parameters: &'static str) -> Self {
         Self { name, parameters, need: Need::Must }
     }
 
-    /// Returns a module that is loaded where there is one.
+    /// Returns an optional module.
     #[must_use]
     pub const fn may(name: &'static str) -> Self {
         Self { name, parameters: "", need: Need::May }
     }
 }
 
-/// As it is written into a machine's fingerprint: `256 MiB`, `128 MiB, null_blk gb=4, files`.
+/// The form in a machine's fingerprint: `256 MiB`, `128 MiB, null_blk gb=4, files`.
 impl fmt::Display for Equipment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} MiB", self.memory_mib)?;

@@ -1,11 +1,11 @@
-//! Which experiment a workload is a row of: what the tables of the older suites are blocks of.
+//! Experiments: groups of workloads that follow one older test, and the blocks of the tables.
 
 use std::sync::Arc;
 
 use crate::selection::group_of_name;
 use crate::{MICRO, SUITES, Suite};
 
-/// Groups of workloads and the test that they were made after, as its own documents call it.
+/// Groups of workloads, and the test that they follow by its usual name.
 const EXPERIMENTS: &[(&[&str], &str)] = &[
     (&["aim9"], "AIM9"),
     (&["pft"], "pft"),
@@ -26,12 +26,12 @@ const EXPERIMENTS: &[(&[&str], &str)] = &[
     (&["reclaim"], "reclaim on purpose"),
 ];
 
-/// Returns the experiment that a declared workload is a row of: the test of the source documents that it was made after.
-/// `None` for workloads of the micro suite, which are made after none, and for names that nobody declared.
+/// Returns the experiment of a declared workload: the older test that it follows (docs/workloads.md). `None` for the
+/// micro suite, which follows none, and for undeclared names.
 #[must_use]
 pub fn experiment_of(name: &str) -> Option<&'static str> {
     let declared = |suite: &&Arc<Suite>| suite.workloads.iter().any(|workload| workload.name == name);
-    // A workload of the micro suite may be in others that choose from it.
+    // Other suites also select workloads of the micro suite.
     if SUITES.iter().find(declared)?.name == MICRO.name {
         return None;
     }

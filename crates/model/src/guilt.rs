@@ -1,10 +1,10 @@
-//! Whose fault an error is. A kernel's failure is no error but a result: `SubjectFailure`.
+//! Who has to act on an error. A failure of the kernel under test is no error but a result: `SubjectFailure`.
 
-/// Whose fault an error is.
+/// Who has to act on an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guilt {
-    /// The input is wrong: mend it.
+    /// The user: the input is wrong.
     User,
-    /// The lab failed; the same command may work later.
+    /// The lab failed; the same command may succeed later.
     Infra,
 }

@@ -1,9 +1,9 @@
-//! Identifiers: hexadecimal, typed, printed with a prefix (`run_7f3a…`). Making them is the callers' work.
+//! Identifiers: hexadecimal, typed, printed with a prefix (`run_7f3a…`). The callers create them.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// An identifier that could not be read.
+/// A text that is no identifier.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a {noun} id: expected hexadecimal digits, with or without `{noun}_`")]
 pub struct IdError {
@@ -18,7 +18,7 @@ macro_rules! id {
         pub struct $name(String);
 
         impl $name {
-            /// The word before the underscore.
+            /// The prefix before the underscore.
             pub const NOUN: &'static str = $noun;
 
             /// Makes an id from lower-case hexadecimal digits, as hash functions print them.
@@ -56,7 +56,7 @@ macro_rules! id {
         impl FromStr for $name {
             type Err = IdError;
 
-            /// Reads an id or a prefix of one, with or without its word.
+            /// Reads an id or the beginning of one, with or without its prefix.
             fn from_str(text: &str) -> Result<Self, IdError> {
                 let hex = text.strip_prefix(concat!($noun, "_")).unwrap_or(text);
                 Self::from_hex(hex).map_err(|_| IdError { noun: $noun, text: text.to_owned() })

@@ -1,8 +1,8 @@
-//! What is known of the metrics of other suites, whose results can be imported: unit and direction.
+//! Unit and direction of the metrics of other suites, whose results can be imported.
 //!
-//! Results are stored under the names that their suite gives them; what a name means is looked up here whenever it is
-//! asked, so that a later Marvin knows more of what is stored already. Nothing is guessed: a metric that is not listed has no
-//! direction, and cannot be rated unless the user says one.
+//! Results are stored under the names that their suite uses; Marvin looks up their meaning on each use, so that a later
+//! version knows more about stored results. It guesses nothing: a metric that is not listed has no direction, and is
+//! rated only if the user gives one.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,23 +16,22 @@ pub const MMTESTS: &str = "mmtests";
 /// The suite of results imported from LKP-tests. Workloads are called `TEST/PARAMETERS/STAT`.
 pub const LKP: &str = "lkp";
 
-/// Differences of imported results up to this many percent are no news, unless somebody says so: what stays between boots of
-/// one kernel on real machines is of that size.
+/// Default margin of imported results, in percent: the usual difference between boots of one kernel on real machines.
 pub const IMPORTED_MARGIN_PERCENT: f64 = 2.0;
 
 const UNKNOWN: Declared =
     Declared { unit: Cow::Borrowed(""), direction: None, margin_percent: IMPORTED_MARGIN_PERCENT };
 
-/// A rule: beginning of the test's name, beginning and end of the row's, unit, direction.
+/// A rule: prefix of the test's name, prefix and suffix of the row's, unit, direction.
 type Rule = (&'static str, (&'static str, &'static str), &'static str, Option<Direction>);
 
 const LOWER: Option<Direction> = Some(LowerIsBetter);
 const HIGHER: Option<Direction> = Some(HigherIsBetter);
 
-/// The tests of MMTests that are read: `bin/lib/MMTests/Extract*.pm` and `shellpack_src/src/*/parse-results` there. The first
-/// rule that fits holds.
+/// The known tests of MMTests, from its `bin/lib/MMTests/Extract*.pm` and `shellpack_src/src/*/parse-results`. The
+/// first matching rule applies.
 const OF_MMTESTS: &[Rule] = &[
-    // How long a test took as a whole; of one that runs for a fixed time it says nothing.
+    // The duration of a whole test, which means nothing for tests of a fixed duration.
     ("", ("duration-", ""), "s", None),
     ("kernbench", ("", ""), "s", LOWER),
     ("hackbench", ("time-", ""), "s", LOWER),
@@ -48,13 +47,13 @@ const OF_MMTESTS: &[Rule] = &[
     ("dbench", ("throughput-", ""), "MB/s", HIGHER),
     ("tbench", ("loadfile-", ""), "ms", LOWER),
     ("dbench", ("loadfile-", ""), "ms", LOWER),
-    // sysbench 1.0 prints its latencies in ms; ExtractSysbenchthread.pm calls them microseconds.
+    // sysbench 1.0 prints latencies in ms; ExtractSysbenchthread.pm calls them microseconds.
     ("sysbench-thread", ("percentile95-", ""), "ms", LOWER),
     ("sysbenchthread", ("percentile95-", ""), "ms", LOWER),
 ];
 
-/// Stats of LKP-tests: those of `etc/index-perf-all.yaml` and `etc/index-latency-all.yaml` there whose direction their name or
-/// their program bears out. The Phoronix entries are left out, as some contradict themselves (`milliseconds: 1`).
+/// Stats of LKP-tests: the entries of its `etc/index-perf-all.yaml` and `etc/index-latency-all.yaml` whose name or
+/// program confirms the direction. The Phoronix entries are left out: some contradict themselves (`milliseconds: 1`).
 const OF_LKP: &[Rule] = &[
     ("aim7", ("jobs-per-min", ""), "jobs/min", HIGHER),
     ("aim9", ("", ".ops_per_sec"), "ops/s", HIGHER),
@@ -94,7 +93,7 @@ const OF_LKP: &[Rule] = &[
     ("will-it-scale", ("scalability", ""), "", HIGHER),
 ];
 
-/// Returns what is known of a workload of a suite whose results were imported.
+/// Returns the declaration of an imported workload.
 #[must_use]
 pub fn imported_metric(suite: &str, workload: &str) -> Declared {
     let rules = match suite {
@@ -103,7 +102,7 @@ pub fn imported_metric(suite: &str, workload: &str) -> Declared {
         _ => return UNKNOWN,
     };
     let Some((test, rest)) = workload.split_once('/') else { return UNKNOWN };
-    // Parameters of LKP hold no stroke, but its stats do: `ops/s`. Rows of MMTests have no parameters before them.
+    // Parameters of LKP contain no slash, but its stats do: `ops/s`. Rows of MMTests have no parameters.
     let row = if suite == LKP { rest.split_once('/').map_or(rest, |(_, stat)| stat) } else { rest };
     let fits = |(of, (start, end), ..): &&Rule| is_test(test, of) && row.starts_with(start) && row.ends_with(end);
     rules.iter().find(fits).map_or(UNKNOWN, |(.., unit, direction)| Declared {
@@ -113,7 +112,7 @@ pub fn imported_metric(suite: &str, workload: &str) -> Declared {
     })
 }
 
-/// Declares a row of another suite as a workload; `None` if nobody knows which way it is good.
+/// Returns a row of another suite as a workload; `None` if its direction is unknown.
 #[must_use]
 pub fn imported_workload(name: &str, declared: &Declared) -> Option<Arc<Workload>> {
     Some(Arc::new(Workload {
@@ -127,7 +126,7 @@ pub fn imported_workload(name: &str, declared: &Declared) -> Option<Arc<Workload
     }))
 }
 
-/// Returns whether a test is `of`, or a variant of it: `hackbench-process-pipes` and `tbench4` are.
+/// Returns whether a test is `of` or a variant of it, such as `hackbench-process-pipes` or `tbench4`.
 fn is_test(test: &str, of: &str) -> bool {
     let variant = |c: char| c == '-' || c.is_ascii_digit();
     test.strip_prefix(of).is_some_and(|rest| of.is_empty() || rest.is_empty() || rest.starts_with(variant))

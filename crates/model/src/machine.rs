@@ -1,11 +1,11 @@
-//! A machine: where a build is booted, and everything about it that results depend on.
+//! A machine: what boots a build, and every property that results depend on.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::MachineId;
 
-/// What names of a fingerprint begin with that say what a guest is equipped with.
+/// Prefixes of the fingerprint entries that describe the guest config.
 const OF_EQUIPMENT: [&str; 2] = ["equipment", "memory_mib"];
 
 /// The kind of a machine.
@@ -13,11 +13,11 @@ const OF_EQUIPMENT: [&str; 2] = ["equipment", "memory_mib"];
 pub enum MachineKind {
     /// QEMU with instruction counting and no outside input: the same build gives the same numbers.
     Exact,
-    /// Somewhere that Marvin does not know, where another suite measured: results are imported, noise and all.
+    /// An unknown machine on which another suite measured: its results are imported and noisy.
     Imported,
 }
 
-/// A word that is no kind of machine.
+/// An unknown kind of machine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no kind of machine `{0}`")]
 pub struct UnknownMachineKind(String);
@@ -25,7 +25,7 @@ pub struct UnknownMachineKind(String);
 impl MachineKind {
     const ALL: [Self; 2] = [Self::Exact, Self::Imported];
 
-    /// Returns its word, which stores and documents keep: it never changes.
+    /// Returns its name in stores and documents, which never changes.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -34,7 +34,7 @@ impl MachineKind {
         }
     }
 
-    /// Returns what a reader must not take its numbers for.
+    /// Returns the caveat for readers of its numbers.
     #[must_use]
     pub const fn caution(self) -> &'static str {
         match self {
@@ -68,24 +68,23 @@ impl FromStr for MachineKind {
 pub struct Machine {
     /// Hash of kind and fingerprint.
     pub id: MachineId,
-    /// What kind it is.
+    /// Its kind.
     pub kind: MachineKind,
-    /// One line for people: program, version, CPU model, memory.
+    /// Summary in one line: program, version, CPU model, memory.
     pub summary: String,
-    /// Everything that results depend on apart from the kernel, as sorted pairs: CPU model, memory, hashes of
-    /// program and firmware, arguments, the agent.
+    /// Everything except the kernel that results depend on, as sorted pairs: CPU model, memory, hashes of program and
+    /// firmware, arguments, the agent.
     pub fingerprint: Vec<(String, String)>,
 }
 
 impl Machine {
-    /// Returns a machine that another suite measured on.
+    /// Returns the machine of imported results.
     #[must_use]
     pub const fn imported(id: MachineId, summary: String, fingerprint: Vec<(String, String)>) -> Self {
         Self { id, kind: MachineKind::Imported, summary, fingerprint }
     }
 
-    /// Returns whether this is the other machine with other equipment, or the same: one lab has as many as its workloads
-    /// need.
+    /// Returns whether both are the same machine apart from the guest config; a lab has one machine per guest config.
     #[must_use]
     pub fn is_kin(&self, other: &Self) -> bool {
         let rest = |machine: &Self| -> Vec<(String, String)> {

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::Clock;
 
-/// Which way a metric is good.
+/// The good direction of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// Less is better: a cost, a latency.
@@ -26,22 +26,22 @@ impl fmt::Display for Direction {
 /// The unit of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unit {
-    /// Guest instructions per operation. On the exact machine one instruction lasts one guest nanosecond, and idle time counts
-    /// as the instructions it would have been.
+    /// Guest instructions per operation. On the exact machine one instruction takes one guest nanosecond, and idle time
+    /// counts as the instructions that fit into it.
     InstructionsPerOperation,
-    /// Guest nanoseconds per operation, by the guest's clock: all that passed, whoever executed meanwhile.
+    /// Guest nanoseconds per operation, by the guest's clock, including time in which other processes ran.
     GuestTimePerOperation,
     /// Seconds per operation.
     SecondsPerOperation,
-    /// Operations in a second of the guest.
+    /// Operations per second of guest time.
     OperationsPerSecond,
-    /// Seconds of the guest.
+    /// Seconds of guest time.
     Seconds,
-    /// A number of things: faults, pages.
+    /// A count of things: faults, pages.
     Count,
-    /// Parts of a hundred.
+    /// Percent.
     Percent,
-    /// What an external tool or another suite says.
+    /// A unit of an external tool or another suite.
     Of(Cow<'static, str>),
 }
 
@@ -68,22 +68,22 @@ impl fmt::Display for Unit {
     }
 }
 
-/// What a metric is a measure of.
+/// What a metric measures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Quantity {
-    /// What an operation takes: instructions where they are counted.
+    /// The cost of an operation: instructions if the machine counts them.
     Cost,
-    /// What an operation takes by the guest's clock, waiting for devices included.
+    /// The guest time of an operation, including time in which it waits for devices.
     Time,
-    /// How many operations there are in a second of the guest.
+    /// Operations per second of guest time.
     Rate,
-    /// How long something lasts.
+    /// A duration.
     Duration,
-    /// How often something happens.
+    /// A count of events.
     Count,
     /// A share.
     Percent,
-    /// What an external tool or another suite says, in this unit.
+    /// A value of an external tool or another suite, in this unit.
     Of(Cow<'static, str>),
 }
 
@@ -92,16 +92,16 @@ pub enum Quantity {
 pub struct Metric {
     /// Its name within the workload.
     pub name: Cow<'static, str>,
-    /// What it is a measure of.
+    /// What it measures.
     pub quantity: Quantity,
-    /// Which way is good.
+    /// The good direction.
     pub direction: Direction,
-    /// A difference up to this many percent is no news.
+    /// The margin: a difference up to this many percent counts as equal.
     pub margin_percent: f64,
 }
 
 impl Metric {
-    /// The cost of one operation: what every micro workload reports.
+    /// The cost of one operation, which every micro workload reports.
     pub const COST: Self = Self {
         name: Cow::Borrowed("cost"),
         quantity: Quantity::Cost,
@@ -109,7 +109,7 @@ impl Metric {
         margin_percent: 1.0,
     };
 
-    /// Returns the unit that this metric has by a clock.
+    /// Returns the unit of this metric for a clock.
     #[must_use]
     pub fn unit(&self, clock: Clock) -> Unit {
         match (clock, &self.quantity) {

@@ -1,7 +1,7 @@
-//! The micro suite: what each path of the kernel costs, one workload a path.
+//! The micro suite: one workload for each path through the kernel.
 //!
-//! The programs are in the agent (`crates/agent/src/workloads/`), under the same names; a test holds the two together.
-//! The functions in `exercises` are checked in a real kernel with kprobes, by a test as well.
+//! The programs are in the agent (`crates/agent/src/workloads/`) under the same names; a test compares them. Another
+//! test checks the functions in `exercises` with kprobes in a real kernel.
 
 use std::sync::{Arc, LazyLock};
 

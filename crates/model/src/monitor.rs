@@ -1,7 +1,7 @@
-//! Monitors: files of the kernel that are copied while a workload runs, and what is read out of a copy.
+//! Monitors: kernel files that the agent copies while a workload runs, and the counters in the copies.
 //!
-//! A copy is kept whole; what it says is derived when a report asks (`ingest`), so that a counter that nobody knows yet
-//! is there in old runs too. What a counter means and against which it can be held is in `concept.rs`.
+//! Marvin stores whole copies and parses them when a report asks (`ingest`), so that newly known counters are found in
+//! old runs too. `concept.rs` says what counters mean and which can be compared.
 
 use std::collections::BTreeMap;
 
@@ -28,11 +28,11 @@ pub enum MonitorFile {
     Interrupts,
     /// Softirqs by kind and processor.
     Softirqs,
-    /// Stalls for want of a processor.
+    /// Stalls due to CPU contention.
     PressureCpu,
     /// Stalls on block devices.
     PressureIo,
-    /// Stalls for want of memory.
+    /// Stalls due to lack of memory.
     PressureMemory,
     /// Stalls by interrupts.
     PressureIrq,
@@ -72,8 +72,8 @@ const PATHS: [(MonitorFile, &str); 17] = [
 ];
 
 impl MonitorFile {
-    /// Returns the file of a path, `/proc/45/stat` and `/proc/45/task/46/schedstat` among them; `None` for a path that
-    /// no monitor copies.
+    /// Returns the file for a path, including `/proc/45/stat` and `/proc/45/task/46/schedstat`; `None` if no monitor
+    /// copies it.
     #[must_use]
     pub fn of_path(path: &str) -> Option<Self> {
         if let Some((file, _)) = PATHS.iter().find(|(_, fixed)| *fixed == path) {
@@ -88,14 +88,14 @@ impl MonitorFile {
         }
     }
 
-    /// Returns the path; `None` for files of threads, of which there are many.
+    /// Returns the path; `None` for files of threads, which have many.
     #[must_use]
     pub fn path(self) -> Option<&'static str> {
         PATHS.iter().find(|(file, _)| *file == self).map(|(_, path)| *path)
     }
 }
 
-/// Returns the thread that a path of /proc is about, `46` of `/proc/45/task/46/stat`.
+/// Returns the thread id in a path of /proc: `46` in `/proc/45/task/46/stat`.
 #[must_use]
 pub fn thread_of(path: &str) -> Option<u32> {
     let mut parts = path.strip_prefix("/proc/")?.split('/');
@@ -133,7 +133,7 @@ pub struct MonitorCopy {
     pub bytes: Vec<u8>,
 }
 
-/// Counters by name, as the kernel calls them; those that nobody knows are kept as well.
+/// Counters by kernel name, including unknown ones.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Counters(BTreeMap<String, u64>);
 
@@ -166,8 +166,8 @@ impl Counters {
         self.0.is_empty()
     }
 
-    /// Returns by how much each counter grew since an earlier copy. One that fell is left out, for it was reset, wrapped
-    /// or never counted anything; so is one that only one of the copies has.
+    /// Returns the growth of each counter since an earlier copy. It omits counters that fell, because they were reset,
+    /// wrapped or are no counters, and counters in only one of the copies.
     #[must_use]
     pub fn since(&self, start: &Self) -> Self {
         let grew = |(key, end): (&String, &u64)| Some((key.clone(), end.checked_sub(start.get(key)?)?));
@@ -181,16 +181,16 @@ impl FromIterator<(String, u64)> for Counters {
     }
 }
 
-/// What a copy says: counters in groups, such as one for each disk.
+/// The content of a copy: counters in groups, such as one per disk.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reading {
     groups: BTreeMap<String, Counters>,
-    /// Lines that made no sense, or more of them than are read.
+    /// Lines that are invalid or beyond the limit.
     pub unread_lines: usize,
 }
 
 impl Reading {
-    /// The group of counters that are about the whole machine.
+    /// The group of counters of the whole machine.
     pub const WHOLE: &'static str = "all";
 
     /// Sets a counter of a group.
@@ -207,7 +207,7 @@ impl Reading {
         self.groups.get(group)
     }
 
-    /// Returns the counters that are about the whole machine.
+    /// Returns the counters of the whole machine.
     #[must_use]
     pub fn whole(&self) -> Option<&Counters> {
         self.group(Self::WHOLE)
@@ -231,7 +231,7 @@ impl Reading {
     }
 }
 
-/// What a copy says, and when it was made.
+/// The content of a copy, and when it was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TimedReading {
     /// The file.

@@ -1,6 +1,6 @@
-//! Kernels in the order of their releases: what a version says, which line it belongs to, whose kernels follow each other.
+//! Order of kernels: parsed versions, release lines, and series of comparable kernels.
 //!
-//! A version is only read to put kernels in order; what a kernel can do is never concluded from it.
+//! A version only determines the order; Marvin never concludes from it what a kernel can do.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -8,18 +8,18 @@ use std::str::FromStr;
 
 use crate::{DebQuery, KernelName};
 
-/// A version in the order of releases: 6.1, 6.1.192, 6.12-rc4, 6.12, 6.12.117. Any text has a place; one without numbers
-/// comes before all others.
+/// A sortable version: 6.1, 6.1.192, 6.12-rc4, 6.12, 6.12.117. Any text can be sorted; texts without numbers come
+/// first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Release {
     numbers: [u64; 3],
-    /// Which release candidate; a release follows all of its candidates.
+    /// The release candidate; a release comes after its candidates.
     candidate: u64,
     text: String,
 }
 
 impl Release {
-    /// Reads a version, whatever it is.
+    /// Parses any version.
     #[must_use]
     pub fn of(version: &str) -> Self {
         let end = version.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(version.len());
@@ -34,13 +34,13 @@ impl Release {
         Self { numbers, candidate, text: version.to_owned() }
     }
 
-    /// Returns the first two numbers: what a stable series is named by.
+    /// Returns the first two numbers, which name a stable series.
     #[must_use]
     pub fn series(&self) -> (u64, u64) {
         (self.numbers[0], self.numbers[1])
     }
 
-    /// Returns the version as it was given.
+    /// Returns the original text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
@@ -51,7 +51,7 @@ impl Release {
     }
 }
 
-/// Reads digits; none are zero, too many the largest number.
+/// Parses digits; no digits are zero, too many the largest number.
 fn whole(digits: &str) -> u64 {
     if digits.is_empty() { 0 } else { digits.parse().unwrap_or(u64::MAX) }
 }
@@ -75,7 +75,7 @@ impl fmt::Display for Release {
     }
 }
 
-/// Takes a text apart into words and numbers, so that `deb9` comes before `deb12`.
+/// Splits a text into words and numbers, so that `deb9` comes before `deb12`.
 fn natural(text: &str) -> Vec<(String, u64)> {
     let mut pieces = Vec::new();
     let mut rest = text;
@@ -89,7 +89,7 @@ fn natural(text: &str) -> Vec<(String, u64)> {
     pieces
 }
 
-/// Which releases follow each other.
+/// A line of releases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Line {
     /// All, by their versions.
@@ -101,13 +101,13 @@ pub enum Line {
     Stable(u64, u64),
 }
 
-/// A line that is none.
+/// An invalid name of a line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no line of releases: expected all, mainline, or a stable series such as 6.12")]
 pub struct LineError(String);
 
 impl Line {
-    /// Returns whether a release is of this line.
+    /// Returns whether a release belongs to this line.
     #[must_use]
     pub fn has(&self, release: &Release) -> bool {
         match *self {
@@ -145,8 +145,8 @@ impl fmt::Display for Line {
     }
 }
 
-/// Returns whose kernels follow each other: those of one configuration. Of Debian's packages the flavour, of others the
-/// word that their names begin with.
+/// Returns the name of the series that a kernel belongs to, which has one configuration: the flavour of Debian's
+/// packages, else the prefix of the kernel name.
 #[must_use]
 pub fn track_of(name: &KernelName) -> String {
     match name {
@@ -156,7 +156,7 @@ pub fn track_of(name: &KernelName) -> String {
     }
 }
 
-/// Returns the flavour in a package's name: `linux-image-6.12.117+deb12-cloud-amd64` is of `cloud-amd64`.
+/// Returns the flavour in a package name: `cloud-amd64` of `linux-image-6.12.117+deb12-cloud-amd64`.
 fn flavour_of(package: &str) -> String {
     let name = package.trim_start_matches("linux-image-").trim_end_matches("-unsigned");
     let is_version = |part: &&str| part.starts_with(|c: char| c.is_ascii_digit()) || part.starts_with("rc");

@@ -1,4 +1,4 @@
-//! The experiment on reverse mappings: what is asked of a kernel, and what came out.
+//! The experiment on reverse mappings: its parameters and results.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,7 +24,7 @@ impl RmapCase {
     /// All cases, in the order of a report.
     pub const ALL: [Self; 6] = [Self::File, Self::Shared, Self::Sparse, Self::Remapped, Self::Inherited, Self::Chain];
 
-    /// Returns the word that command lines and jobs have for it.
+    /// Returns its name on command lines and in jobs.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -50,7 +50,7 @@ impl RmapCase {
         }
     }
 
-    /// Returns whether what is mapped is of an object, such as a file, that pages can be taken out of.
+    /// Returns whether the mapped memory belongs to an object, such as a file, from which pages can be removed.
     #[must_use]
     pub fn has_object(self) -> bool {
         !matches!(self, Self::Inherited | Self::Chain)
@@ -63,7 +63,7 @@ impl fmt::Display for RmapCase {
     }
 }
 
-/// A word that is no case.
+/// An unknown case.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no case `{0}`: there are file, shared, sparse, remapped, inherited, chain")]
 pub struct RmapCaseError(pub String);
@@ -83,24 +83,24 @@ pub enum RmapOperation {
     Map,
     /// Each process forks another that ends at once, and waits for it.
     Fork,
-    /// All pages are reclaimed: written to swap on zram, at the wish of a cgroup that only they are charged to.
+    /// All pages are reclaimed, through the cgroup that only they are charged to, and written to swap on zram.
     Reclaim,
-    /// One page is taken out of the object that all have it mapped of.
+    /// One page is removed from the object that all processes map.
     DropOne,
     /// All pages are.
     DropAll,
-    /// One page that one process has in use, and all have mapped, is reclaimed.
+    /// One page is reclaimed that one process uses and all processes map.
     PageoutOne,
     /// All processes unmap all.
     Unmap,
 }
 
 impl RmapOperation {
-    /// All operations, in the order in which they are done.
+    /// All operations, in the order of execution.
     pub const ALL: [Self; 7] =
         [Self::Map, Self::Fork, Self::Reclaim, Self::DropOne, Self::DropAll, Self::PageoutOne, Self::Unmap];
 
-    /// Returns the word that the agent has for it.
+    /// Returns its name in the agent.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -128,7 +128,7 @@ impl RmapOperation {
         }
     }
 
-    /// Returns what its cost is divided by: page-table entries of all processes, or pages of the object.
+    /// Returns the divisor of its cost: page-table entries of all processes, or pages of the object.
     #[must_use]
     pub fn per(self) -> &'static str {
         match self {
@@ -137,7 +137,7 @@ impl RmapOperation {
         }
     }
 
-    /// Returns whether a case has it.
+    /// Returns whether a case has this operation.
     #[must_use]
     pub fn is_of(self, case: RmapCase) -> bool {
         case.has_object() || !matches!(self, Self::DropOne | Self::DropAll)
@@ -161,7 +161,7 @@ pub struct RmapCell {
     pub mappings: u32,
 }
 
-/// What an operation cost: clock ticks, which are guest nanoseconds on the exact machine, and for how many.
+/// The cost of an operation: clock ticks, which are guest nanoseconds on the exact machine, and the count to divide by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RmapCost {
     /// Ticks of all.
@@ -171,19 +171,19 @@ pub struct RmapCost {
 }
 
 impl RmapCost {
-    /// Returns the cost of one; `None` of none.
+    /// Returns the cost of one; `None` if the count is zero.
     #[must_use]
     pub fn each(self) -> Option<f64> {
         (self.count > 0).then(|| self.ticks as f64 / self.count as f64)
     }
 }
 
-/// What a slab cache takes for the mappings of all processes: with them, less what it takes without.
+/// Memory of a slab cache for the mappings of all processes: with them, minus without them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RmapSlab {
     /// Its name in /proc/slabinfo.
     pub name: String,
-    /// Objects in use more; fewer are negative.
+    /// Additional objects in use; may be negative.
     pub objects: i64,
     /// Size of an object in bytes.
     pub object_bytes: u64,
@@ -197,31 +197,31 @@ impl RmapSlab {
     }
 }
 
-/// What the mappings of all processes take.
+/// Memory that the mappings of all processes take.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RmapSpace {
     /// Slab caches that grew, the largest first.
     pub slabs: Vec<RmapSlab>,
-    /// Page tables in KiB, without those that were there before; nothing where the kernel does not say.
+    /// Page tables in KiB, minus those that existed before; `None` if the kernel does not report them.
     pub tables_kib: u64,
     /// Page-table entries in use.
     pub entries: u64,
 }
 
-/// Entries that a page table has on x86-64.
+/// Entries of a page table on x86-64.
 pub const ENTRIES_PER_TABLE: u64 = 512;
 /// Size of a page table in KiB.
 const TABLE_KIB: u64 = 4;
 
 impl RmapSpace {
-    /// Returns the entries in use for each page table; `None` without page tables.
+    /// Returns the entries in use per page table; `None` without page tables.
     #[must_use]
     pub fn entries_per_table(&self) -> Option<f64> {
         let tables = self.tables_kib / TABLE_KIB;
         (tables > 0).then(|| self.entries as f64 / tables as f64)
     }
 
-    /// Returns how many percent of the entries of page tables are in use.
+    /// Returns the used share of page-table entries, in percent.
     #[must_use]
     pub fn utilisation_percent(&self) -> Option<f64> {
         self.entries_per_table().map(|entries| 100.0 * entries / ENTRIES_PER_TABLE as f64)
@@ -231,25 +231,25 @@ impl RmapSpace {
 /// What was measured in a cell.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RmapMeasured {
-    /// What each operation cost, or why there is no such number.
+    /// The cost of each operation, or why there is none.
     pub costs: Vec<(RmapOperation, Result<RmapCost, String>)>,
-    /// What the mappings take.
+    /// The memory of the mappings.
     pub space: RmapSpace,
 }
 
-/// What came of a cell.
+/// The result of a cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RmapOutcome {
     /// It was measured.
     Measured(RmapMeasured),
-    /// The guest's memory does not suffice.
+    /// The guest has too little memory.
     DoesNotFit {
-        /// What it would take, extrapolated from the processes that were there, in KiB.
+        /// The needed memory in KiB, extrapolated from the processes that fitted.
         needed_kib: u64,
-        /// What there is, in KiB.
+        /// The available memory in KiB.
         available_kib: u64,
     },
-    /// The kernel does not have what it needs; the text says what.
+    /// The kernel lacks a needed feature; the text names it.
     Unsupported(String),
     /// The kernel failed; the text says how.
     Failed(String),

@@ -9,7 +9,7 @@ use crate::{BuildId, Declared, MachineId, Region, RunId};
 pub enum Stage {
     /// From power-on to the agent's first word.
     Boot,
-    /// From there to the point where the snapshot is taken.
+    /// From the first word to the point of the snapshot.
     Settle,
     /// Resuming from the snapshot.
     Restore,
@@ -34,25 +34,25 @@ impl fmt::Display for Stage {
 /// Why a kernel failed its run. All of these are results about the kernel, not failures of the lab.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FailureReason {
-    /// It stopped before the agent said a word.
+    /// It stopped before the agent sent a word.
     DidNotBoot,
-    /// It lacks something the agent cannot do without; the text says what.
+    /// It lacks a feature that the agent needs; the text names it.
     Lacks(String),
     /// It panicked.
     Panicked,
     /// It reported an oops or a bug.
     Oopsed,
-    /// It used up its deadline without finishing.
+    /// It missed its deadline.
     Hung,
     /// It ran out of memory.
     OutOfMemory,
-    /// The agent was killed or ended early; the text says how.
+    /// The agent was killed or ended early; the text gives the reason.
     AgentDied(String),
-    /// The workload met an error it cannot explain; the text says which.
+    /// The workload met an unexpected error; the text names it.
     WorkloadFailed(String),
-    /// It printed more than the console may hold.
+    /// It printed more than the console limit.
     TooMuchOutput,
-    /// What it sent was cut, garbled or not ours; the text says how.
+    /// The result stream was cut, garbled or foreign; the text gives details.
     BadStream(String),
 }
 
@@ -89,30 +89,30 @@ pub struct SubjectFailure {
 pub enum Outcome {
     /// It ran to its end.
     Completed,
-    /// The kernel does not offer what the workload needs; the text says what.
+    /// The kernel lacks a feature that the workload needs; the text names it.
     Unsupported(String),
     /// The kernel failed.
     Failed(SubjectFailure),
 }
 
-/// One workload's part of a run.
+/// The result of one workload in a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkloadResult {
     /// The workload's name.
     pub workload: String,
-    /// Operations per iteration that it was asked for.
+    /// Requested operations per iteration.
     pub operations: u64,
-    /// What its values are, as it was declared when they were measured; `None` if an earlier Marvin did not say it.
+    /// The metric's declaration at the time of the run; `None` if an earlier Marvin stored it without one.
     pub declared: Option<Declared>,
     /// How it ended.
     pub outcome: Outcome,
     /// One value per iteration, in the unit of the machine's kind, per operation; empty unless completed.
     pub samples: Vec<f64>,
-    /// Instructions of each iteration by who executed them, for all its operations; empty where they were not counted.
+    /// Instructions of each iteration by who executed them, for all its operations; empty if not counted.
     pub counted: Vec<Region>,
 }
 
-/// What the environment of a run was, as name and value pairs in a fixed order (kernel release, command line, …).
+/// The environment of a run, as name and value pairs in a fixed order (kernel release, command line, …).
 pub type Environment = Vec<(String, String)>;
 
 /// A run.
@@ -120,9 +120,9 @@ pub type Environment = Vec<(String, String)>;
 pub struct Run {
     /// Its id.
     pub id: RunId,
-    /// What was booted.
+    /// The build.
     pub build: BuildId,
-    /// Where.
+    /// The machine.
     pub machine: MachineId,
     /// The suite's name.
     pub suite: String,
@@ -130,7 +130,7 @@ pub struct Run {
     pub seed: u64,
     /// When it began, in seconds since 1970-01-01 UTC.
     pub started_unix: i64,
-    /// What the guest said of itself; empty when it never got that far.
+    /// The guest's report about itself; empty if it did not get that far.
     pub environment: Environment,
     /// One result per workload, in the suite's order.
     pub results: Vec<WorkloadResult>,

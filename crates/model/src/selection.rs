@@ -5,16 +5,16 @@ use std::sync::{Arc, LazyLock};
 
 use crate::{SUITES, Suite, Workload};
 
-/// A selection that means nothing.
+/// An invalid selection.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SelectionError {
-    /// No suite of that name.
+    /// There is no suite with this name.
     #[error("no suite `{0}`")]
     UnknownSuite(String),
-    /// No external tool of that name, and no workload of one.
+    /// There is no external tool with this name, and no workload of one.
     #[error("no tool `{0}`")]
     UnknownTool(String),
-    /// No workload and no group of that name.
+    /// There is no workload and no group with this name.
     #[error("no workload or group `{0}`")]
     UnknownWorkload(String),
     /// Nothing was selected.
@@ -22,18 +22,18 @@ pub enum SelectionError {
     Nothing,
 }
 
-/// What a word begins with that names an external tool.
+/// The prefix of words that name an external tool.
 pub const TOOL: &str = "tool:";
 
 static NO_TOOLS: LazyLock<Arc<Suite>> =
     LazyLock::new(|| Suite::of("tools", "programs of the distribution, as their manifests say", []));
 
-/// The external tools that there are, as a choice sees them.
+/// The available external tools.
 #[derive(Debug, Clone)]
 pub struct ToolRows {
     /// The rows of all tools, as a suite.
     pub suite: Arc<Suite>,
-    /// Which rows a word stands for: a tool, a workload of one, or one metric of that.
+    /// The rows for each word: a tool, a workload of one, or one metric of that.
     pub words: BTreeMap<String, Vec<Arc<Workload>>>,
 }
 
@@ -44,17 +44,17 @@ impl Default for ToolRows {
     }
 }
 
-/// What is chosen to be measured.
+/// The selected workloads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choice {
-    /// The suite; that of the tools where there are only tools.
+    /// The suite; if only tools are selected, the suite of the tools.
     pub suite: Arc<Suite>,
-    /// The workloads, in the suite's order, tools behind.
+    /// The workloads, in the suite's order, then the tools.
     pub workloads: Vec<Arc<Workload>>,
 }
 
 impl Choice {
-    /// Returns words that choose the same, whatever is added to the suite or the tools.
+    /// Returns words that select the same workloads even if the suite or the tools grow.
     #[must_use]
     pub fn words(&self, tools: &ToolRows) -> Vec<String> {
         let is_tool = |workload: &Workload| tools.suite.workloads.iter().any(|row| row.name == workload.name);
@@ -63,7 +63,8 @@ impl Choice {
     }
 }
 
-/// Chooses workloads of a suite, and tools: words that begin with `tool:`. Where there are only tools the suite is theirs.
+/// Selects workloads of a suite, and tools by words that begin with `tool:`. If the words name only tools, the suite is
+/// theirs.
 ///
 /// # Errors
 /// If the suite, or a word, names nothing.
@@ -88,7 +89,7 @@ pub fn choose(tools: &ToolRows, suite_name: &str, words: &[String]) -> Result<Ch
     Ok(Choice { suite: Arc::clone(suite), workloads: select(suite, &others)?.into_iter().chain(named).collect() })
 }
 
-/// Returns the suite of that name.
+/// Returns the suite with this name.
 #[must_use]
 pub fn suite(name: &str) -> Option<&'static Arc<Suite>> {
     SUITES.iter().find(|suite| suite.name == name)
@@ -101,18 +102,18 @@ pub fn workloads() -> Vec<&'static Arc<Workload>> {
     SUITES.iter().flat_map(|suite| &suite.workloads).filter(|workload| seen.insert(&*workload.name)).collect()
 }
 
-/// Returns the group of a workload: what stands before the first hyphen of its name.
+/// Returns the group of a workload: its name up to the first hyphen.
 #[must_use]
 pub fn group_of(workload: &Workload) -> &str {
     group_of_name(&workload.name)
 }
 
-/// Returns the group that a name is of.
+/// Returns the group of a name.
 pub(crate) fn group_of_name(name: &str) -> &str {
     name.split('-').next().unwrap_or(name)
 }
 
-/// Returns the workloads of a suite that the words name, in the suite's order; all of them for no words.
+/// Returns the workloads of a suite that the words name, in the suite's order; without words, all.
 ///
 /// A word is a workload's name or a group: `fault` stands for `fault-anon`, `fault-file-private` and so on.
 ///
@@ -160,7 +161,7 @@ mod tests {
 
     #[test]
     fn tools_are_selected_beside_suite_or_alone() {
-        // Two workloads of the smallest suite stand for tools.
+        // Two workloads of the smallest suite take the place of tools.
         let [one, two] = [0, 1].map(|at| Arc::clone(&crate::SMOKE.workloads[at]));
         let suite = Suite { name: "tools", purpose: "", workloads: vec![Arc::clone(&one), Arc::clone(&two)] };
         let words =
@@ -210,7 +211,7 @@ mod tests {
     #[test]
     fn workloads_made_after_tests_name_their_source() {
         for suite in [&MM, &SCHED, &NET, &IO, &RECLAIM, &RMAP] {
-            // Of our own are only those that reclaim on purpose.
+            // Of the workloads without a source test, only those of reclaim.
             let old = |workload: &&Arc<Workload>| !(workload.source.is_empty() && group_of(workload) == "reclaim");
             for workload in suite.workloads.iter().filter(old) {
                 let Workload { name, source, .. } = &**workload;

@@ -1,6 +1,6 @@
-//! What a site asks of its lab, for good: which trees to watch, what to measure of their kernels, whom to tell.
+//! The settings of a site: the trees to watch, the plans to measure, the recipients of notices.
 //!
-//! How it is written, in `marvin.toml`, is the business of `ingest`.
+//! `ingest` parses them from `marvin.toml`.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -9,33 +9,33 @@ use std::sync::Arc;
 
 use crate::{Release, Suite};
 
-/// What a site asks of its lab.
+/// The settings of a site.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LabSettings {
-    /// Where kernels come from.
+    /// The watched trees.
     pub trees: Vec<WatchedTree>,
-    /// What is measured of them.
+    /// The plans.
     pub plans: Vec<StandingPlan>,
-    /// How workers work.
+    /// The settings of workers.
     pub work: WorkSettings,
-    /// Whom to tell.
+    /// The recipients of notices.
     pub channels: Vec<Channel>,
-    /// Where the dashboard listens.
+    /// The address of the dashboard.
     pub listen: Option<SocketAddr>,
 }
 
-/// A tree that is watched.
+/// A watched tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WatchedTree {
     /// Its name.
     pub name: String,
     /// Where its kernels come from.
     pub origin: TreeOrigin,
-    /// Older releases are passed over.
+    /// The oldest release to take.
     pub since: Option<Release>,
-    /// Which stable updates are taken.
+    /// Which stable updates to take.
     pub points: Points,
-    /// How its kernels are configured where they are built.
+    /// The kernel config of its builds.
     pub config: String,
 }
 
@@ -44,32 +44,32 @@ pub struct WatchedTree {
 pub enum TreeOrigin {
     /// Tags of a git repository.
     Git {
-        /// A folder, or what git can fetch from.
+        /// A directory, or an address that git can fetch from.
         place: String,
         /// A regular expression; its first group is the version.
         tags: String,
     },
     /// Packages of this host's distribution.
     Debian {
-        /// What their versions begin with.
+        /// The prefix of their versions.
         series: Vec<String>,
         /// Their flavour.
         flavour: String,
     },
 }
 
-/// Which stable updates of a tree are taken.
+/// Which stable updates of a tree to take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Points {
-    /// Of each series the newest, at most one in a calendar month.
+    /// The newest of each series, at most one per calendar month.
     Monthly,
     /// All.
     Every,
-    /// None: releases of the mainline only.
+    /// None: only mainline releases.
     Never,
 }
 
-/// What is measured of each kernel of some trees.
+/// What to measure of each kernel of some trees.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StandingPlan {
     /// Its name.
@@ -78,45 +78,45 @@ pub struct StandingPlan {
     pub trees: Vec<String>,
     /// The suite.
     pub suite: Arc<Suite>,
-    /// Words for what is measured of it, one for each workload; `tool:` before those of external tools.
+    /// Selected workloads, one word each; `tool:` marks external tools.
     pub workloads: Vec<String>,
-    /// How many seeds.
+    /// Number of seeds.
     pub seeds: u64,
-    /// Plans of higher priority are done first.
+    /// Plans with higher priority run first.
     pub priority: i64,
 }
 
-/// How workers work.
+/// The settings of workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkSettings {
-    /// How long a job may take, in seconds.
+    /// The time limit of a job, in seconds.
     pub deadline_s: u64,
-    /// How often a job is tried.
+    /// How often a job is attempted.
     pub attempts_max: u32,
 }
 
-/// Somebody who is told.
+/// A recipient of notices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Channel {
     /// Its name.
     pub name: String,
-    /// How.
+    /// The way to it.
     pub kind: ChannelKind,
 }
 
-/// How somebody is told.
+/// A way to deliver a notice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChannelKind {
-    /// By a mail.
+    /// By mail.
     Mail {
         /// Addresses.
         to: Vec<String>,
-        /// Whose name is on it.
+        /// The sender.
         from: String,
-        /// Who takes it.
+        /// The transport.
         by: MailTaker,
     },
-    /// By a JSON document that is posted to an address.
+    /// By posting a JSON document.
     Webhook {
         /// The address.
         url: String,
@@ -128,58 +128,58 @@ pub enum ChannelKind {
     },
 }
 
-/// Who takes a mail.
+/// The transport of a mail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MailTaker {
-    /// A program with its arguments, which reads the mail, recipients included, from its standard input.
+    /// A program with its arguments, which reads the mail with its recipients from standard input.
     Sendmail(Vec<String>),
     /// A mail server.
     Server(MailServer),
 }
 
-/// A mail server that is spoken to by SMTP.
+/// An SMTP server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MailServer {
-    /// Its name, or its address.
+    /// Its name or address.
     pub host: String,
     /// Its port.
     pub port: u16,
-    /// How what is said to it is kept from others.
+    /// The encryption.
     pub secrecy: Secrecy,
-    /// Who we are to it; nobody where it does not ask.
+    /// The login; `None` if the server needs none.
     pub login: Option<Login>,
 }
 
-/// How what is said to a server is kept from others.
+/// The encryption of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Secrecy {
-    /// Not at all: it is this host.
+    /// None: the server is this host.
     Plain,
-    /// By TLS that begins after some plain words (STARTTLS); without it nothing is sent.
+    /// TLS after STARTTLS; without it Marvin sends nothing.
     Upgraded,
-    /// By TLS from the first byte on.
+    /// TLS from the first byte.
     Whole,
 }
 
-/// Who somebody is to a server.
+/// The login at a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Login {
-    /// The name.
+    /// The user name.
     pub user: String,
-    /// Where the password is.
+    /// Where the password is stored.
     pub password: Secret,
 }
 
-/// Where a secret is. What it is stands in no settings.
+/// Where a secret is stored; the settings never contain one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Secret {
-    /// In a file, of which it is the first line.
+    /// In the first line of a file.
     File(PathBuf),
-    /// In a variable of the environment.
+    /// In an environment variable.
     Variable(String),
 }
 
-/// The address as it is written: `smtps://mail.example.org:465`.
+/// The address in URL form: `smtps://mail.example.org:465`.
 impl fmt::Display for MailServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.secrecy == Secrecy::Whole { "smtps" } else { "smtp" };

@@ -1,10 +1,10 @@
-//! Which part of the kernel a workload is about: what the rows of a large table are grouped by.
+//! Subsystems of the kernel, which group the rows of large tables.
 
 use crate::selection::group_of_name;
 use crate::{IO, MM, NET, RECLAIM, RMAP, SCHED, Suite};
 
-/// Returns the subsystem that a workload of that name stresses most: that of its suite, or for the micro suite that of its
-/// group. Of a name that nobody declared, the word that it begins with.
+/// Returns the subsystem that a workload stresses most: that of its suite, or in the micro suite that of its group. For
+/// undeclared names, the first word.
 #[must_use]
 pub fn subsystem_of(name: &str) -> &str {
     let suites = [(&MM, "mm"), (&RMAP, "mm"), (&RECLAIM, "reclaim"), (&SCHED, "sched"), (&NET, "net"), (&IO, "io")];

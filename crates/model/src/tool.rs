@@ -1,28 +1,27 @@
-//! External tools: programs of the distribution that are run in the guest, and how what they print is read.
+//! External tools: programs of the distribution that run in the guest, and the rules for reading their output.
 //!
-//! Declared in TOML, because users bring their own; `ingest` reads the TOML and what a tool printed.
+//! Tools are declared in TOML, because users bring their own; `ingest` reads the TOML and the output.
 
 use crate::{Direction, Steadiness};
 
 /// A tool, as its manifest declares it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tool {
-    /// Its name: what `marvin tools` lists.
+    /// Its name in `marvin tools`.
     pub name: String,
     /// What it is, in one line.
     pub about: String,
-    /// Debian packages that it comes from; what they depend on is not named.
+    /// The Debian packages that it comes from, without their dependencies.
     pub packages: Vec<String>,
-    /// Further paths of the packages' files that it needs, each a file or a folder; its programs and their libraries are
-    /// found.
+    /// Additional files or directories of the packages that it needs; Marvin finds its programs and their libraries.
     pub files: Vec<String>,
     /// Environment of its programs, in the order of the names.
     pub environment: Vec<(String, String)>,
-    /// What is done with it.
+    /// Its workloads.
     pub workloads: Vec<ToolWorkload>,
 }
 
-/// One way of running a tool, with what it says of it.
+/// One way of running a tool, with its metrics.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolWorkload {
     /// Its name: `tool:NAME` on the command line.
@@ -31,64 +30,64 @@ pub struct ToolWorkload {
     pub stresses: String,
     /// Memory of the guest in MiB.
     pub memory_mib: u32,
-    /// Programs that are run first, in order, with their arguments; each has to end well.
+    /// Programs to run first, in order, with their arguments; each must succeed.
     pub setup: Vec<Vec<String>>,
-    /// A program that runs beside it, if it needs one.
+    /// A server to run beside it, if it needs one.
     pub server: Option<Server>,
-    /// Programs that are run once the server is ready, in order; each has to end well.
+    /// Programs to run when the server is ready, in order; each must succeed.
     pub prepare: Vec<Vec<String>>,
-    /// The program with its arguments, parameters filled in.
+    /// The command with its arguments, parameters filled in.
     pub command: Vec<String>,
-    /// How often the command is run. What the first run says is a sample too, and is not reported.
+    /// How often to run the command. The first run is a warm-up: a sample that is not reported.
     pub runs: u32,
-    /// Seconds of guest time that everything may take together.
+    /// The time limit for everything, in seconds of guest time.
     pub limit_s: u32,
-    /// How far a small cause goes in it.
+    /// Whether small causes have large effects.
     pub steadiness: Steadiness,
-    /// Patterns of lines of which one must be there: what the known versions print.
+    /// Patterns of which one must match a line: the known versions print them.
     pub known: Vec<String>,
-    /// Patterns of lines that mean that it failed, whatever its exit status.
+    /// Patterns that mean failure, whatever the exit status.
     pub refuse: Vec<String>,
-    /// What it reports; at least one.
+    /// Its metrics; at least one.
     pub metrics: Vec<ToolMetric>,
 }
 
-/// A program that runs beside a tool.
+/// A server that runs beside a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
     /// The program with its arguments.
     pub command: Vec<String>,
-    /// The TCP port of 127.0.0.1 that it listens on once it is ready.
+    /// The TCP port of 127.0.0.1 on which it listens when ready.
     pub port: u16,
 }
 
-/// What a tool reports.
+/// A metric of a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolMetric {
     /// Its name within the workload.
     pub name: String,
-    /// Its unit, as people write it.
+    /// Its unit, for people.
     pub unit: String,
-    /// Which way is good.
+    /// The good direction.
     pub direction: Direction,
-    /// A difference up to this many percent is no news.
+    /// The margin: a difference up to this many percent counts as equal.
     pub margin_percent: f64,
-    /// Where in the output it is.
+    /// Where the output contains it.
     pub reader: Reader,
 }
 
-/// Where a value is in a tool's output.
+/// Where a tool's output contains a value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reader {
     /// Which output.
     pub source: Source,
-    /// Only lines after the first one that this pattern matches.
+    /// Search only after the first line that matches this pattern.
     pub after: Option<String>,
-    /// How it is found there.
+    /// How to find it there.
     pub find: Find,
     /// Which of several.
     pub pick: Pick,
-    /// What values are multiplied by, to be in the metric's unit.
+    /// Factor to the metric's unit.
     pub factor: f64,
 }
 
@@ -103,7 +102,7 @@ pub enum Source {
     File(String),
 }
 
-/// How a value is found.
+/// How to find a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Find {
     /// A pattern with a group named `value`, tried on each line.
@@ -119,22 +118,22 @@ pub enum Find {
 /// A cell of a table: below a heading, in a row with some word in some column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
-    /// What is between two cells; white space where nothing is said.
+    /// The cell separator; white space if omitted.
     pub separator: Option<char>,
     /// The column of the value.
     pub column: Column,
-    /// The column that tells rows apart.
+    /// The column that identifies rows.
     pub row_column: Column,
-    /// What is in that column in the row that is meant.
+    /// The content of that column in the wanted row.
     pub row: String,
 }
 
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Column {
-    /// By its heading in the table's first line.
+    /// By its heading in the first line of the table.
     Named(String),
-    /// By its number, from 1; such tables have no headings.
+    /// By its number, from 1; the table has no headings.
     Number(usize),
 }
 
@@ -149,6 +148,6 @@ pub enum Pick {
     Last,
     /// All, each of them a sample.
     All,
-    /// Their sum: of jobs that ran beside each other.
+    /// Their sum, for parallel jobs.
     Sum,
 }

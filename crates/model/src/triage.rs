@@ -1,43 +1,43 @@
-//! What people came to think of an alert.
+//! Triage decisions about alerts.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// What an alert turned out to be.
+/// The outcome of a triage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Triage {
-    /// The kernel does cost more, and nobody gains by it.
+    /// The kernel costs more, without a benefit.
     Real,
     /// The older kernel did less than it should have, or the measurement misleads.
     Apparent,
-    /// Something else gained, and that was worth it.
+    /// Something else improved, and that was worth it.
     TradeOff,
-    /// A later kernel mended it.
+    /// A later kernel fixed it.
     Fixed,
-    /// Nobody is going to look at it.
+    /// Marvin's users decided not to investigate.
     Ignored,
 }
 
-/// What somebody decided about the changes between two kernels.
+/// A decision about the changes between two kernels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
-    /// Whose kernels follow each other: `cloud-amd64`.
+    /// The series of kernels: `cloud-amd64`.
     pub track: String,
     /// Version of the last kernel without the change.
     pub after: String,
-    /// Version of the first kernel that surely has it.
+    /// Version of the first kernel that certainly has the change.
     pub at: String,
-    /// What it turned out to be.
+    /// The outcome.
     pub triage: Triage,
     /// Why.
     pub note: String,
-    /// How many series were worse when it was decided.
+    /// Number of worse series at the time of the decision.
     pub worse: usize,
     /// When, in seconds since 1970-01-01 UTC.
     pub decided_unix: i64,
 }
 
-/// A word that is no outcome of a triage.
+/// An unknown outcome of a triage.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no outcome: expected real, apparent, trade-off, fixed or ignored")]
 pub struct TriageError(String);
@@ -46,7 +46,7 @@ impl Triage {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Real, Self::Apparent, Self::TradeOff, Self::Fixed, Self::Ignored];
 
-    /// Its word.
+    /// Its name.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {

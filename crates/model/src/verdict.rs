@@ -2,16 +2,16 @@
 
 use std::fmt;
 
-/// What a comparison says of one row.
+/// The verdict of one row.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
     /// Better by more than the margin, for all seeds.
     Better,
     /// Worse by more than the margin, for all seeds.
     Worse,
-    /// Within the margin for all seeds: proved, not assumed.
+    /// Within the margin for all seeds: shown, not assumed.
     Same,
-    /// None of the three; says why and what it would take to know.
+    /// None of the three, with the reason and what would resolve it.
     Unclear(Uncertainty),
 }
 
@@ -27,22 +27,22 @@ pub enum Uncertainty {
         /// Seeds that say same.
         same: usize,
     },
-    /// All seeds agree on less than seeds of one build lie apart, and they are too few for that.
+    /// All seeds agree, but on less than the spread between seeds of one build, and there are too few of them.
     BelowFloor {
-        /// How far seeds of one build lie apart, in percent.
+        /// The spread between seeds of one build, in percent.
         floor_percent: f64,
         /// Seeds that agree.
         seeds: usize,
-        /// Seeds that must agree.
+        /// Seeds needed to agree.
         seeds_least: usize,
     },
-    /// Runs scatter by more than there are runs to see through.
+    /// The runs are too noisy for their number.
     Noise {
-        /// How many runs more each side needs to see a difference of one margin; `None` if a side has one run, which
-        /// tells nothing of the scatter between runs.
+        /// How many more runs each side needs to detect a difference of one margin; `None` if a side has one run, which
+        /// says nothing about noise between runs.
         more_runs: Option<usize>,
     },
-    /// One side has no value; the text says why.
+    /// One side has no value; the text gives the reason.
     Missing(String),
 }
 
@@ -58,7 +58,7 @@ impl Verdict {
         }
     }
 
-    /// Its word.
+    /// Its name.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {

@@ -1,15 +1,14 @@
-//! What a workload and a suite are. The workloads themselves are declared in `micro.rs` and `suites/`
-//! and live in the agent.
+//! Workloads and suites. `micro.rs` and `suites/` declare the workloads; the agent contains the programs.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::{Equipment, Metric};
 
-/// A workload, declared once: the listing, the documents, the plan and the report are read from here.
+/// A workload, declared once for listings, documents, plans and reports.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Workload {
-    /// Its name: group first, at most 18 characters, so that a row fits.
+    /// Its name: group first, at most 18 characters to fit a row.
     pub name: Cow<'static, str>,
     /// What it stresses, in one line.
     pub stresses: Cow<'static, str>,
@@ -17,44 +16,44 @@ pub struct Workload {
     pub operation: Cow<'static, str>,
     /// Operations in one iteration.
     pub operations: u64,
-    /// Iterations that are measured.
+    /// Measured iterations.
     pub iterations: u32,
-    /// Iterations before that, not reported.
+    /// Iterations before those, not reported.
     pub warm_up: u32,
-    /// Kernel functions it is meant to exercise: each group needs at least one of its names (names change between
-    /// kernels) to be entered. Empty when the workload stays in user space.
+    /// Kernel functions that it exercises: it must enter at least one function of each group (names change between
+    /// kernels). Empty if it stays in user space.
     pub exercises: &'static [&'static [&'static str]],
-    /// What it reports.
+    /// Its metric.
     pub metric: Metric,
-    /// What its guest needs beyond a kernel.
+    /// Its guest config.
     pub equipment: Equipment,
-    /// How far a small cause goes.
+    /// Whether small causes have large effects.
     pub steadiness: Steadiness,
-    /// The workload that this is a row of: one job brings both, and this is never run by itself. `None` for a workload of its
-    /// own.
+    /// The workload whose job yields this row; this one never runs by itself. `None` if it has its own job.
     pub row_of: Option<Cow<'static, str>>,
-    /// Which older test it is made after, with what of its parameters was kept and what differs. Empty for our own.
+    /// The older test that it follows, with the parameters that were kept or changed. Empty for Marvin's own.
     pub source: Cow<'static, str>,
 }
 
-/// How far a small cause goes in a workload. The same kernel, machine and seed give the same samples either way.
+/// Whether small causes have large effects in a workload. Either way, the same kernel, machine and seed give the same
+/// samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Steadiness {
-    /// As far as it should: what a workload does not touch does not move it by more than its margin.
+    /// Steady: changes outside the measured path move it by less than its margin.
     Steady,
-    /// Anywhere: which page is reclaimed decides what happens next. Robust, not exact: its cost per operation depends on how
-    /// many there are, its margin is wide, and only what holds for all seeds is news.
+    /// Chaotic: which page is reclaimed decides what happens next. Its cost per operation depends on their number, its
+    /// margin is wide, and only differences in all seeds count.
     Chaotic,
 }
 
 impl Workload {
-    /// Returns the workload that is run for this one: itself, or the one that it is a row of.
+    /// Returns the workload to run for this one: itself, or the one that it is a row of.
     #[must_use]
     pub fn job(&self) -> Self {
         Self { name: self.row_of.as_ref().unwrap_or(&self.name).clone(), row_of: None, ..self.clone() }
     }
 
-    /// Returns the name of the workload that is run for this one.
+    /// Returns the name of the workload to run for this one.
     #[must_use]
     pub fn job_name(&self) -> &str {
         self.row_of.as_deref().unwrap_or(&self.name)
@@ -66,7 +65,7 @@ impl Workload {
 pub struct Suite {
     /// Its name.
     pub name: &'static str,
-    /// What it is for, in one line.
+    /// Its purpose, in one line.
     pub purpose: &'static str,
     /// Its workloads, in the order of the report.
     pub workloads: Vec<Arc<Workload>>,

@@ -6,9 +6,9 @@ use super::{Texts, workload};
 use crate::{Suite, Workload};
 
 const ANON_FAULT: &[&str] = &["do_anonymous_page", "handle_mm_fault"];
-/// Allocating and freeing single pages: each operation does both, all but the page that the pipe keeps.
+/// Single pages: each operation allocates and frees all but the page that the pipe keeps.
 const PAGES: &[&str] = &["__alloc_pages", "__alloc_pages_noprof", "free_unref_page"];
-/// Blocks of pages for a large kmalloc; most of these are inlined in one kernel or another.
+/// Blocks of pages for a large kmalloc; some kernels inline most of these functions.
 const BLOCKS: &[&str] = &["__kmalloc_large_node", "___kmalloc_large_node", "free_large_kmalloc", "__alloc_pages"];
 
 const PFT: &str = "pft 0.12 (MMTests until 2013), faults over processes (-n) and threads (-t). Kept: base pages, each \

@@ -1,8 +1,8 @@
-//! The suites made after older tests, and the selections from all suites.
+//! The suites that follow older tests, and the selections from all suites.
 //!
-//! Sizes follow one rule: what the original scales with memory or processors is scaled to a guest with 256 MiB and one
-//! processor, everything together takes at most a quarter of that memory, and an iteration is between about one and
-//! fifty million instructions, so that it is long against the orders that it begins with.
+//! Sizes follow one rule. Parameters that the original scales with memory or processors are scaled to a guest with 256
+//! MiB and one processor. A workload uses at most a quarter of that memory. An iteration has about one to fifty million
+//! instructions, which is long against its start-up cost.
 
 mod io;
 mod mm;
@@ -27,18 +27,18 @@ use std::sync::{Arc, LazyLock};
 
 use crate::{Equipment, MICRO, Metric, Steadiness, Suite, Workload};
 
-/// All suites. The last two declare nothing of their own: they choose from the others.
+/// All suites. The last two declare no workloads: they select from the others.
 pub static SUITES: LazyLock<[Arc<Suite>; 9]> =
     LazyLock::new(|| [&MICRO, &MM, &SCHED, &NET, &IO, &RECLAIM, &RMAP, &SMOKE, &SEEDS].map(|suite| Arc::clone(suite)));
 
-/// What is said of a workload.
+/// The texts of a workload.
 pub(crate) struct Texts {
     pub(crate) stresses: &'static str,
     pub(crate) operation: &'static str,
     pub(crate) source: &'static str,
 }
 
-/// The functions of which a workload enters at least one of each list.
+/// Groups of functions; a workload enters at least one of each group.
 pub(crate) type Functions = &'static [&'static [&'static str]];
 
 /// Returns a declaration.

@@ -1,4 +1,4 @@
-//! The reclaim suite: guests with little memory, after parallelio, multibuild and kernbench, and reclaim on purpose.
+//! The reclaim suite: guests with little memory, after parallelio, multibuild and kernbench, and explicit reclaim.
 //!
 //! Sizes follow rules: a guest has 128 MiB, swap on zram of the same size, and a disk without content whose requests take a
 //! fixed time. The key-value server's pool is four fifths of the guest's memory, background IO comes in even steps to four
@@ -14,8 +14,8 @@ use crate::{Direction, Equipment, ExtraFiles, GuestModule, Metric, Quantity, Ste
 /// must be there before zram in kernels that have them as modules (6.1).
 const COMPRESSORS: [GuestModule; 3] = [GuestModule::may("lzo"), GuestModule::may("lzo_rle"), GuestModule::may("lz4")];
 const ZRAM: GuestModule = GuestModule::must("zram", "num_devices=1");
-/// 4 GiB that keep nothing: what is written is gone, what is read is anything. A request takes 400 microseconds and 2 are
-/// under way at a time.
+/// A disk of 4 GiB that stores nothing: writes vanish, reads return any bytes. A request takes 400 microseconds, and 2
+/// run at a time.
 const DISK: GuestModule =
     GuestModule::must("null_blk", "nr_devices=1 gb=4 bs=4096 irqmode=2 completion_nsec=400000 hw_queue_depth=2");
 /// A disk in 96 MiB of the guest's own memory, with 50 microseconds for each request.
@@ -31,7 +31,7 @@ const fn equipped(memory_mib: u32, modules: &'static [GuestModule]) -> Equipment
 const SMALL: Equipment = equipped(128, MODULES);
 const SLOW: Equipment = equipped(224, SLOW_MODULES);
 
-/// Differences that are no news: chaos moves these from seed to seed.
+/// Margins: chaotic behaviour moves these values by as much from seed to seed.
 const MARGIN_PERCENT: f64 = 5.0;
 const FEW_MARGIN_PERCENT: f64 = 20.0;
 
@@ -51,13 +51,13 @@ const COUNT: Metric = metric("count", Quantity::Count, FEW_MARGIN_PERCENT);
 const SPREAD_PERCENT: Metric = metric("percent", Quantity::Percent, FEW_MARGIN_PERCENT);
 const PERCENT: Metric = metric("percent", Quantity::Percent, MARGIN_PERCENT);
 
-/// How often a job does what.
+/// How often a job repeats each step.
 struct Amount {
     operations: u64,
     iterations: u32,
 }
 
-/// What a job is, for its own row and all others that it brings.
+/// The texts of a job, for its own row and all others from the same job.
 struct Job {
     operation: &'static str,
     amount: Amount,

@@ -1,11 +1,11 @@
-//! The rmap suite: what many mappings of the same memory cost, a small fixed cell of `marvin experiment rmap` each.
+//! The rmap suite: the cost of many mappings of the same memory, one small cell of `marvin experiment rmap` each.
 
 use std::sync::{Arc, LazyLock};
 
 use super::{Functions, Texts, workload};
 use crate::{Suite, Workload};
 
-/// Taking the entry of a page away; of 6.8 and later for several pages at a time.
+/// Functions that remove a page's entry; from 6.8 on, for several pages at a time.
 const REMOVE: &[&str] = &["page_remove_rmap", "folio_remove_rmap_ptes"];
 
 const SOURCE: &str = "the question of the thread \"Performance of partial object-based rmap\" (2003): what a process with many \

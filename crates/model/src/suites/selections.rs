@@ -1,4 +1,4 @@
-//! Suites that choose from the others.
+//! Suites that select from the others.
 
 use std::sync::{Arc, LazyLock};
 
@@ -25,7 +25,7 @@ pub static SMOKE: LazyLock<Arc<Suite>> = LazyLock::new(|| {
     })
 });
 
-/// What the source documents of the lab show: everything of these suites but the four of hackbench, which they do not.
+/// The workloads that have a published counterpart (docs/workloads.md): these suites without the four of hackbench.
 pub static SEEDS: LazyLock<Arc<Suite>> = LazyLock::new(|| {
     let all = [&MM, &SCHED, &NET, &IO, &RMAP, &RECLAIM].into_iter().flat_map(|suite| &suite.workloads);
     Arc::new(Suite {

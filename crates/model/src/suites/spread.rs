@@ -1,4 +1,4 @@
-//! How far apart the seeds of chaotic workloads are, as it was measured: what their rows must be read with.
+//! The measured spread between seeds of chaotic workloads, which limits what their rows can show.
 //!
 //! Standard deviation of the values of five seeds in percent of their mean, rounded up, of Debian's 6.1.192 or 6.12.117,
 //! whichever was larger. A test of `make test-full` measures it again (`crates/lab/tests/vm/reclaim.rs`).
@@ -68,7 +68,7 @@ const SPREADS: &[(&str, u16)] = &[
     ("reclaim-slow-lru", 20),
 ];
 
-/// Returns how far seeds of a chaotic workload of that name are apart, in percent; `None` for steady ones.
+/// Returns the spread between seeds of a chaotic workload, in percent; `None` for steady ones.
 #[must_use]
 pub fn spread_percent(name: &str) -> Option<u16> {
     SPREADS.iter().find(|(known, _)| *known == name).map(|(_, percent)| *percent)
@@ -191,8 +191,8 @@ const FLOORS: &[(&str, f64)] = &[
     ("sdet-like-4", 0.21),
 ];
 
-/// Returns how far seeds of one build of a workload lie apart, in percent: what a difference must exceed before few seeds show
-/// it. `None` for what is no workload of a suite.
+/// Returns the spread between seeds of one build of a workload, in percent, which a difference must exceed to show with
+/// few seeds. `None` for undeclared workloads.
 #[must_use]
 pub fn floor_percent(name: &str) -> Option<f64> {
     let floor = FLOORS.iter().find(|(known, _)| *known == name).map(|(_, percent)| *percent);
