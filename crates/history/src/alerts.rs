@@ -1,4 +1,4 @@
-//! Alerts: changes of many series that came with the same kernels, and so may have one cause.
+//! Alerts: changes of many series between the same kernels, which may have one cause.
 
 use std::collections::HashMap;
 
@@ -12,46 +12,46 @@ use super::series::{Key, Series};
 /// Changes that may have one cause.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Alert {
-    /// What it is called: the track and the first kernel that surely has the change, `cloud-amd64@6.12.117`.
+    /// Its name: the track and the first kernel that certainly has the change, `cloud-amd64@6.12.117`.
     pub name: String,
-    /// Whose kernels follow each other.
+    /// The track.
     pub track: String,
-    /// The last kernel that none of its changes had.
+    /// The last kernel without any of its changes.
     pub after: usize,
-    /// The first kernel that has all of its changes.
+    /// The first kernel with all of its changes.
     pub at: usize,
-    /// The changes, the worst first.
+    /// The changes, worst first.
     pub members: Vec<Member>,
 }
 
 /// One series that changed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Member {
-    /// Which.
+    /// The series.
     pub key: Key,
     /// Better or worse.
     pub verdict: Verdict,
-    /// How much; positive is better. `None` if it fails.
+    /// The difference; positive is better. `None` if it fails.
     pub difference_percent: Option<f64>,
-    /// The levels before and after, which the difference is between.
+    /// The levels before and after.
     pub levels: Option<(f64, f64)>,
-    /// The kernel that the old level is taken from, and the first one that surely has the change.
+    /// The kernel that defines the old level, and the first one that certainly has the change.
     pub between: (usize, usize),
-    /// The logarithm of how many times better.
+    /// The logarithm of the improvement as a factor.
     pub effect: f64,
-    /// What it rests on.
+    /// Its evidence.
     pub basis: Basis,
-    /// The kernel at which the old level was there again.
+    /// The kernel at which the old level returned.
     pub gone: Option<usize>,
 }
 
 impl Alert {
-    /// Returns the changes for the worse that are still there.
+    /// Returns the regressions that persist.
     pub fn worse(&self) -> impl Iterator<Item = &Member> {
         self.members.iter().filter(|member| member.verdict == Verdict::Worse && member.gone.is_none())
     }
 
-    /// Returns how many changes are for the worse and still there, for the better, and gone again.
+    /// Returns the number of persistent regressions, of improvements, and of changes that were undone.
     #[must_use]
     pub fn counts(&self) -> (usize, usize, usize) {
         let better = |member: &&Member| member.verdict == Verdict::Better && member.gone.is_none();
@@ -59,29 +59,29 @@ impl Alert {
         (self.worse().count(), self.members.iter().filter(better).count(), gone)
     }
 
-    /// Returns whether the kernel does not boot on some machine: all that was to be measured there failed.
+    /// Returns whether the kernel does not boot on some machine, where every measurement failed.
     #[must_use]
     pub fn is_boot(&self) -> bool {
         self.worse().any(|member| member.basis == Basis::NoBoot)
     }
 
-    /// Returns whether no change for the worse rests on more than one seed: it may be the layout of memory.
+    /// Returns whether every regression rests on one seed, so that the memory layout may be the cause.
     #[must_use]
     pub fn rests_on_one_seed(&self) -> bool {
         self.worse().all(|member| member.basis == Basis::EverySeed { seeds: 1 })
     }
 
-    /// Returns how much worse all of it is together: what alerts are ordered by.
+    /// Returns the sum of all regressions, by which alerts are ordered.
     #[must_use]
     pub fn weight(&self) -> f64 {
         self.worse().map(|member| -member.effect).sum()
     }
 }
 
-/// Returns the alerts over the kernels of a line, the latest kernels first.
+/// Returns the alerts for the kernels of a line, latest kernels first.
 ///
-/// Each series that changed is in one alert for each of its changes; those of an alert share the kernels that their change
-/// may have come with. What better and what worse became with the same kernels is one alert: it may be one trade-off.
+/// Each change of a series belongs to one alert; the changes of an alert have the same range of kernels. Regressions
+/// and improvements of the same kernels are one alert, as they may be one trade-off.
 #[must_use]
 pub fn alerts(history: &History, line: Line) -> Vec<Alert> {
     let mut found: Vec<Alert> = history.tracks().into_iter().flat_map(|track| of_track(history, track, line)).collect();
@@ -95,7 +95,7 @@ fn of_track(history: &History, track: &str, line: Line) -> Vec<Alert> {
     let mut spans = Vec::new();
     let mut members = Vec::new();
     for (key, series) in history.series().filter(|(key, _)| *key.track == *track) {
-        // What is back at its old level is said by the change that went away.
+        // The change that was undone covers the return to the old level.
         for change in series.changes.iter().filter(|change| !series.is_back(change)) {
             let kernel = |point: usize| place.get(&series.points[point].kernel).copied();
             let before = place.get(&series.before(change).kernel).copied();
@@ -116,8 +116,8 @@ fn of_track(history: &History, track: &str, line: Line) -> Vec<Alert> {
 
 fn member(key: &Key, series: &Series, change: &Change) -> Member {
     let kernel = |point: usize| series.points[point].kernel;
-    // The sign is the verdict's: which way of the numbers is good is no matter any more. What has no ratio, because it fails
-    // or costs nothing, weighs as much as a factor of e.
+    // The verdict's sign already accounts for the metric's direction. A change without a ratio, because it fails or
+    // costs nothing, weighs as much as a factor of e.
     let ratio =
         change.levels.filter(|(before, after)| *before > 0.0 && *after > 0.0).map(|(before, after)| after / before);
     let size = ratio.map_or(1.0, |ratio| ratio.ln().abs());

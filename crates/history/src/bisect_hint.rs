@@ -1,4 +1,4 @@
-//! From an alert to the commit: the bisection that finds it, or what has to be done before there can be one.
+//! The bisection that finds the commit of an alert, or the steps before it.
 
 use std::sync::Arc;
 
@@ -9,34 +9,34 @@ use super::alerts::{Alert, Member};
 use super::changes::Basis;
 use super::gather::History;
 
-/// Most seeds that a bisection is told to take: what every kernel of a series had may be more than it needs.
+/// Most seeds that a hint requests: the kernels of a series may have more than a bisection needs.
 const SEEDS_MAX: usize = 5;
 
-/// How the commit of an alert is found.
+/// How to find the commit of an alert.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BisectHint {
-    /// By this command.
+    /// With this command.
     Command(String),
-    /// Not yet: what to do first, and the command that comes then.
+    /// With other commands first.
     First {
-        /// What is in the way.
+        /// The obstacle.
         why: String,
-        /// What to type, in order.
+        /// The commands, in order.
         commands: Vec<String>,
     },
-    /// Not here: why.
+    /// Not possible, with the reason.
     Impossible(String),
 }
 
-/// Where a kernel's source is: the tree, the revision in it, and the configuration.
+/// The source of a kernel: tree, revision and kernel config.
 struct TreeRevision {
     tree: String,
     revision: String,
     config: String,
 }
 
-/// Returns how the commit that made the worst of an alert is found; `None` if nothing is worse. `debian` is the tree of Debian's
-/// sources in the home.
+/// Returns how to find the commit of an alert's worst regression; `None` if there is no regression. `debian` is the
+/// tree of Debian's sources in the data directory.
 #[must_use]
 pub fn bisect_hint(history: &History, alert: &Alert, debian: &str) -> Option<BisectHint> {
     let measured = |member: &&Member| !matches!(member.basis, Basis::NoBoot | Basis::Fails);
@@ -64,9 +64,9 @@ pub fn bisect_hint(history: &History, alert: &Alert, debian: &str) -> Option<Bis
     })
 }
 
-/// Returns the command that measures the worst of an alert again, in any home: the kernel that the old level is taken from, and
-/// the first one with the change, with more seeds where there was one. `None` if other hosts do not have the kernels or the
-/// workload.
+/// Returns the command that repeats the worst regression of an alert in any data directory: with the kernel of the old
+/// level and the first one with the change, and with more seeds if there was one. `None` if other hosts lack the
+/// kernels or the workload.
 pub(crate) fn reproducer(history: &History, alert: &Alert) -> Option<String> {
     let worst = alert.worse().next()?;
     if history.machines()[worst.key.machine].capabilities().foreign {
@@ -86,8 +86,8 @@ pub(crate) fn reproducer(history: &History, alert: &Alert) -> Option<String> {
     Some(plain(&format!("marvin compare {old_name} {new_name}{tree}{config} {options}")))
 }
 
-/// Returns the command that finds the commit in a clone of the public tree: between commits, or between the tags of releases.
-/// `None` if the kernels have neither, or are of two lines and of no release that both come from.
+/// Returns the command that finds the commit in a clone of the public tree: between commits, or between the tags of
+/// releases. `None` if the kernels have neither, or no common ancestor among the releases.
 pub(crate) fn bisection_anywhere(history: &History, alert: &Alert) -> Option<String> {
     let worst = alert.worse().find(|member| !matches!(member.basis, Basis::NoBoot | Basis::Fails))?;
     if history.machines()[worst.key.machine].capabilities().foreign {
@@ -97,7 +97,7 @@ pub(crate) fn bisection_anywhere(history: &History, alert: &Alert) -> Option<Str
     let [good, bad] = [alert.after, alert.at].map(|kernel| &history.kernel(kernel).build);
     let commit = |build| tree_revision(build, "").map(|place| place.revision).filter(|revision| is_commit(revision));
     let (old, new) = commit(good).zip(commit(bad)).or_else(|| tags(history, alert))?;
-    // A file is the sender's own.
+    // A config file exists only on the sender's host.
     let config =
         tree_revision(bad, "").map(|place| if place.config.contains('/') { "CONFIG".into() } else { place.config });
     let config = config.map_or_else(String::new, |config| format!(" --config {config}"));
@@ -108,14 +108,15 @@ fn is_commit(revision: &str) -> bool {
     revision.len() >= 12 && revision.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Returns the range for regzbot, where one version is an ancestor of the other: releases, or stable updates of one release.
+/// Returns the range for regzbot if one version is an ancestor of the other: releases, or stable updates of one
+/// release.
 pub(crate) fn introduced(history: &History, alert: &Alert) -> Option<String> {
     let (after, at) = releases(history, alert)?;
     is_line(&after, &at).then(|| format!("v{after}..v{at}"))
 }
 
-/// Returns the tags to search between: of two lines the releases that they branched off from, since stable updates of an older
-/// line are no ancestors of a newer one.
+/// Returns the tags to search between. For two stable lines these are the releases that they branched off from, since
+/// stable updates of an older line are no ancestors of a newer one.
 fn tags(history: &History, alert: &Alert) -> Option<(String, String)> {
     let (after, at) = releases(history, alert)?;
     Some(match is_line(&after, &at) {
@@ -124,7 +125,7 @@ fn tags(history: &History, alert: &Alert) -> Option<(String, String)> {
     })
 }
 
-/// Returns the versions of both kernels, where these have tags.
+/// Returns the versions of both kernels if they have tags.
 fn releases(history: &History, alert: &Alert) -> Option<(String, String)> {
     let version = |kernel: usize| {
         let version = history.kernel(kernel).release.as_str();
@@ -144,7 +145,7 @@ fn is_line(after: &str, at: &str) -> bool {
     branched(after) == branched(at) || [after, at].iter().all(|version| version.split('.').count() == 2)
 }
 
-/// Returns a name that means this build on every host: a whole package, a commit, a source package.
+/// Returns a name that selects this build on every host: a whole package, a commit, a source package.
 fn name_anywhere(build: &Build) -> Option<String> {
     match (&build.name, &build.origin) {
         (KernelName::Deb(_), Origin::Package { .. }) | (KernelName::DebSrc(_), _) => Some(build.exact_name()),
@@ -160,7 +161,7 @@ fn command(good: &TreeRevision, bad: &TreeRevision, options: &str) -> String {
     plain(&format!("marvin bisect {} {} --tree {tree} --config {config} {options}", good.revision, bad.revision))
 }
 
-/// Returns the options that say what is measured; `None` for what no suite declares.
+/// Returns the options that select the measurement; `None` for undeclared workloads.
 fn options(worst: &Member) -> Option<String> {
     let name: &str = &worst.key.workload;
     let declares = |suite: &&Arc<model::Suite>| suite.workloads.iter().any(|known| known.name == name);
@@ -173,7 +174,7 @@ fn options(worst: &Member) -> Option<String> {
     Some(format!("--workload {name}{suite}{seeds}"))
 }
 
-/// Returns where a build's source is; `None` if it was not built here.
+/// Returns a build's source; `None` if Marvin did not build it.
 fn tree_revision(build: &Build, debian: &str) -> Option<TreeRevision> {
     let Origin::Built { source, configuration, .. } = &build.origin else { return None };
     let (revision, tree) = match (&build.name, source) {
@@ -185,12 +186,12 @@ fn tree_revision(build: &Build, debian: &str) -> Option<TreeRevision> {
     Some(TreeRevision { tree: tree.to_owned(), revision: revision.clone(), config: configuration.clone() })
 }
 
-/// Returns the revision that a build was made from, as its source's tree has it.
+/// Returns the revision of a build in its source tree.
 pub(super) fn revision(build: &Build) -> Option<String> {
     tree_revision(build, "").map(|place| place.revision)
 }
 
-/// Says what to do for kernels that somebody else built.
+/// Returns the hint for kernels that Marvin did not build.
 fn packages(good: &Build, bad: &Build, debian: &str, options: &str) -> BisectHint {
     let is_package = |build: &&Build| matches!(build.name, KernelName::Deb(_));
     if let Some(other) = [good, bad].into_iter().find(|build| !is_package(build)) {

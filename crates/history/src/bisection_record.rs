@@ -1,5 +1,5 @@
-//! What bisections found, as a home keeps it: which commits made a workload better or worse between two others, and of which alert
-//! that is the answer.
+//! Stored results of bisections: the commits that made a workload better or worse between two others, and the alert
+//! that they answer.
 
 use report::plain::plain;
 use report::render::number::signed_percent;
@@ -11,12 +11,12 @@ use super::gather::History;
 /// The first line of such a file.
 const HEAD: &str = "marvin found 1";
 
-/// What a bisection found.
+/// The result of a bisection.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BisectionRecord {
     /// The workload.
     pub workload: String,
-    /// The older end: as it was named, and its commit.
+    /// The older end: its given name and its commit.
     pub good: [String; 2],
     /// The newer end, likewise.
     pub bad: [String; 2],
@@ -36,7 +36,7 @@ pub struct RecordedCulprit {
 }
 
 impl BisectionRecord {
-    /// Writes it, line by line.
+    /// Formats it, line by line.
     #[must_use]
     pub fn to_text(&self) -> String {
         let Self { workload, good: [good, good_commit], bad: [bad, bad_commit], .. } = self;
@@ -52,7 +52,7 @@ impl BisectionRecord {
         lines.join("\n") + "\n"
     }
 
-    /// Reads what was written; `None` of what is anything else.
+    /// Parses such a text; `None` if it is anything else.
     #[must_use]
     pub fn read(text: &str) -> Option<Self> {
         let mut lines = text.lines().filter(|line| !line.is_empty());
@@ -67,7 +67,7 @@ impl BisectionRecord {
         Some(Self { workload, good, bad, culprits })
     }
 
-    /// Says it in one sentence.
+    /// Describes it in one sentence.
     #[must_use]
     pub fn words(&self) -> String {
         let shown = |one: &RecordedCulprit| {
@@ -79,7 +79,7 @@ impl BisectionRecord {
         format!("a bisection of {} found: {what}", plain(&self.workload))
     }
 
-    /// Returns whether it is of an alert: the same two commits, and one of its workloads.
+    /// Returns whether it answers an alert: the same two commits, and one of its workloads.
     fn is_of(&self, history: &History, alert: &Alert) -> bool {
         let is_end = |names: &[String; 2], kernel: usize| {
             revision(&history.kernel(kernel).build)
@@ -91,7 +91,7 @@ impl BisectionRecord {
     }
 }
 
-/// Returns what bisections of an alert's kernels found.
+/// Returns the results of bisections between an alert's kernels.
 pub fn records_of_alert<'a>(history: &History, alert: &Alert, all: &'a [BisectionRecord]) -> Vec<&'a BisectionRecord> {
     all.iter().filter(|found| found.is_of(history, alert)).collect()
 }

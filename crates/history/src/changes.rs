@@ -1,5 +1,5 @@
-//! Where a series changes: kernel against kernel where the seeds agree, levels of a noisy series where they do not, and
-//! kernels that fail at what those before them did.
+//! The changes of a series: between kernels if the seeds agree, between levels of a noisy series if not, and kernels
+//! that begin to fail.
 
 use model::{Direction, Verdict};
 use report::difference_percent;
@@ -8,17 +8,17 @@ use stats::{Criteria, FollowUp, follow_up};
 use super::pair::{Pair, Ruler, State};
 use super::series::{Lack, Point, Series};
 
-/// What a change rests on.
+/// The evidence of a change.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Basis {
-    /// All seeds agree that the kernel lies beyond the margin from the first one of the level before.
+    /// For all seeds the kernel differs by more than the margin from the first kernel of the level before.
     EverySeed {
-        /// How many.
+        /// The number of seeds.
         seeds: usize,
     },
-    /// The medians over the seeds have another level.
+    /// The medians over the seeds have a new level.
     Levels {
-        /// Chance of ranks so different without a change.
+        /// The probability of such ranks without a change.
         p: f64,
     },
     /// The kernel does not boot.
@@ -27,31 +27,31 @@ pub enum Basis {
     Fails,
 }
 
-/// A change of level: points are counted within the series.
+/// A change of level; points are indices into the series.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// The first point that it may have come with.
+    /// The first point that may have it.
     pub earliest: usize,
-    /// The first point that surely has it.
+    /// The first point that certainly has it.
     pub at: usize,
-    /// The point that the old level is taken from; of a level of medians the last point on it.
+    /// The point that defines the old level; for a level of medians, its last point.
     pub reference: usize,
     /// Better or worse.
     pub verdict: Verdict,
-    /// How much, from the old level to the new one; positive is better. `None` if it fails.
+    /// The difference between the levels; positive is better. `None` if it fails.
     pub difference_percent: Option<f64>,
     /// The levels before and after, on the series' scale.
     pub levels: Option<(f64, f64)>,
-    /// What it rests on.
+    /// Its evidence.
     pub basis: Basis,
-    /// The point at which the old level was there again.
+    /// The point at which the old level returned.
     pub went_away: Option<usize>,
 }
 
 /// Returns the changes of a series, in order.
 pub(super) fn find(series: &Series) -> Vec<Change> {
     let seen: Vec<usize> = (0..series.points.len()).filter(|n| series.points[*n].value.is_some()).collect();
-    // Where runs scatter, one kernel against the next is no proof, many times over least of all.
+    // With noisy runs, single comparisons of neighbours prove nothing, least of all when repeated many times.
     let mut changes = if series.scatters { Vec::new() } else { steps(series, &seen) };
     let levels = levels(series, &seen);
     for change in levels {
@@ -65,7 +65,7 @@ pub(super) fn find(series: &Series) -> Vec<Change> {
     changes
 }
 
-/// Finds where a kernel fails at what one before it did, with any seed; what never worked is no change.
+/// Finds kernels that fail, with any seed, at a workload that an earlier kernel completed.
 fn failures(series: &Series) -> Vec<Change> {
     let mut changes: Vec<Change> = Vec::new();
     let mut good = None;
@@ -99,8 +99,8 @@ fn failures(series: &Series) -> Vec<Change> {
     changes
 }
 
-/// Walks from kernel to kernel; each is held against the first one of the level that it continues, so that what creeps is
-/// found where it passes the margin.
+/// Compares each kernel with the first one of the current level, so that a creeping change is found where it exceeds
+/// the margin.
 fn steps(series: &Series, seen: &[usize]) -> Vec<Change> {
     let mut changes: Vec<Change> = Vec::new();
     let Some(&first) = seen.first() else { return changes };
@@ -133,7 +133,7 @@ fn steps(series: &Series, seen: &[usize]) -> Vec<Change> {
     changes
 }
 
-/// Returns the point that follows one.
+/// Returns the next point.
 fn after(seen: &[usize], point: usize) -> usize {
     seen.iter().copied().find(|later| *later > point).unwrap_or(point)
 }
@@ -162,32 +162,32 @@ fn levels(series: &Series, seen: &[usize]) -> Vec<Change> {
     found.iter().enumerate().filter_map(change).collect()
 }
 
-/// The fewest kernels over which a change of a noisy series is found, two levels as clear as can be.
+/// The fewest kernels over which a change of a noisy series can be found if two levels are perfectly separated.
 const NOISY_MIN: usize = 15;
 
 impl Series {
-    /// Returns how many kernels have a value, and how many it takes until a change can be found.
+    /// Returns how many kernels have a value, and how many a change needs to be found.
     #[must_use]
     pub fn kernels_to_tell(&self) -> (usize, usize) {
         let seen = self.points.iter().filter(|point| point.value.is_some()).count();
         (seen, if self.scatters { NOISY_MIN } else { 2 })
     }
 
-    /// Returns the point before a change: the last one that surely lacks it.
+    /// Returns the point before a change: the last one that certainly lacks it.
     #[must_use]
     pub fn before(&self, change: &Change) -> &Point {
         let last = self.points[..change.earliest].iter().rposition(|point| point.value.is_some());
         &self.points[last.unwrap_or_default()]
     }
 
-    /// Returns whether a change is only that an earlier one went away.
+    /// Returns whether a change only undoes an earlier one.
     #[must_use]
     pub fn is_back(&self, change: &Change) -> bool {
         let had_level = |other: &&Change| other.levels.is_some() && change.levels.is_some();
         self.changes.iter().filter(had_level).any(|other| other.went_away == Some(change.at))
     }
 
-    /// Returns which way of the numbers is good.
+    /// Returns the good direction.
     #[must_use]
     pub fn direction(&self) -> Direction {
         self.metric.direction

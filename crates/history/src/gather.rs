@@ -1,4 +1,4 @@
-//! Taking runs in: which series they belong to, and which of two runs counts.
+//! Collecting runs: the series that they belong to, and which of two equal runs counts.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, LazyLock};
@@ -15,17 +15,17 @@ use super::series::{Absent, Key, Point, Seen, Series, Value};
 const TOOLS: &str = "tools";
 pub(super) const SECONDS_OF_DAY: i64 = 86_400;
 
-/// The metrics of all workloads that are declared.
+/// The metrics of all declared workloads.
 static METRICS: LazyLock<HashMap<&'static str, Metric>> = LazyLock::new(|| {
     model::workloads().into_iter().map(|workload| (&*workload.name, workload.metric.clone())).collect()
 });
 
-/// Everything that was measured.
+/// All measurements.
 #[derive(Debug, Clone, Default)]
 pub struct History {
     kernels: Kernels,
     machines: Vec<Machine>,
-    /// For each machine the first one that is the same with other equipment.
+    /// For each machine the first one that differs only by the guest config.
     first_kin: Vec<usize>,
     runs: Vec<RunMark>,
     /// For each machine and day, counted in days since 1970-01-01 UTC.
@@ -36,36 +36,36 @@ pub struct History {
     touched: BTreeSet<Key>,
 }
 
-/// A run that was taken in.
+/// A collected run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunMark {
     /// Its id.
     pub id: RunId,
     /// When it began, in seconds since 1970-01-01 UTC.
     pub started_unix: i64,
-    /// On which machine.
+    /// The machine.
     pub machine: usize,
 }
 
-/// How often a machine measured the same build, workload and seed again.
+/// How often a machine repeated a measurement of the same build, workload and seed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Repeats {
-    /// Results that were there already.
+    /// Repeated results.
     pub again: usize,
-    /// Those of them that are equal in every sample, to the last bit.
+    /// Those that equal the first bit by bit in every sample.
     pub agree: usize,
-    /// Those of them that lie beyond the margin: each would be a false alarm.
+    /// Those that differ by more than the margin: each would be a false alarm.
     pub apart: usize,
 }
 
-/// A run of something that the history was not told of.
+/// A run of an unknown build or machine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{run} is of a build or machine that the history was not told of (a bug in the caller)")]
 pub struct NotKnown {
     run: RunId,
 }
 
-/// Where a run's results go.
+/// The position of a run's results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunPosition {
     kernel: usize,
@@ -75,12 +75,12 @@ pub struct RunPosition {
 }
 
 impl History {
-    /// Takes in what a build is, if it is not known.
+    /// Adds a build, unless it is known.
     pub fn know_build(&mut self, build: &Build) {
         self.kernels.add(build);
     }
 
-    /// Takes in what a machine is, if it is not known.
+    /// Adds a machine, unless it is known.
     pub fn know_machine(&mut self, machine: &Machine) {
         if self.machine_number(&machine.id).is_none() {
             let first = self.machines.iter().position(|known| known.is_kin(machine)).unwrap_or(self.machines.len());
@@ -102,7 +102,7 @@ impl History {
         self.machines.iter().position(|known| known.id == *machine)
     }
 
-    /// Takes a run in. Of two with the same build, machine, workload and seed the one that began later counts.
+    /// Adds a run. Of two with the same build, machine, workload and seed, the later one counts.
     ///
     /// # Errors
     /// If its build or machine is not known.
@@ -135,7 +135,7 @@ impl History {
         Ok(())
     }
 
-    /// Returns the one copy of a name.
+    /// Returns the shared copy of a name.
     fn name(&mut self, name: &str) -> Arc<str> {
         if let Some(known) = self.names.get(name) {
             return Arc::clone(known);
@@ -178,7 +178,7 @@ impl History {
         }
     }
 
-    /// Works out what the runs since the last time touched.
+    /// Recomputes the series that new runs touched.
     pub fn settle(&mut self) {
         if let Some(machine) = self.machines.first() {
             self.kernels.name(machine);
@@ -192,7 +192,7 @@ impl History {
         }
     }
 
-    /// Returns the numbers of all kernels in the order of their releases.
+    /// Returns the numbers of all kernels in release order.
     #[must_use]
     pub fn order(&self) -> &[usize] {
         self.kernels.order()
@@ -204,19 +204,19 @@ impl History {
         self.kernels.get(number)
     }
 
-    /// Returns the kernel that somebody means: by its title, version, or the beginning of its build's id.
+    /// Returns the kernel with this title, version, or beginning of its build's id.
     #[must_use]
     pub fn kernel_named(&self, text: &str) -> Option<usize> {
         self.kernels.named(text)
     }
 
-    /// Returns a kernel's place in the order of all.
+    /// Returns a kernel's position in release order.
     #[must_use]
     pub fn rank(&self, kernel: usize) -> usize {
         self.kernels.rank(kernel)
     }
 
-    /// Returns the kernels of a track that are of a line, in order.
+    /// Returns the kernels of a track and line, in order.
     #[must_use]
     pub fn of_track(&self, track: &str, line: Line) -> Vec<usize> {
         self.kernels.of_track(track, line)
@@ -228,38 +228,38 @@ impl History {
         self.kernels.tracks()
     }
 
-    /// Returns the machines, in the order in which they were met.
+    /// Returns the machines, in the order of their first runs.
     #[must_use]
     pub fn machines(&self) -> &[Machine] {
         &self.machines
     }
 
-    /// Returns the first machine that is the same as this one, apart from its equipment.
+    /// Returns the first machine that differs from this one only by the guest config.
     #[must_use]
     pub fn first_kin(&self, machine: usize) -> usize {
         self.first_kin[machine]
     }
 
-    /// Returns the machines that are one with different equipment, this one among them.
+    /// Returns the machines that differ only by the guest config, this one among them.
     #[must_use]
     pub fn kin(&self, machine: usize) -> Vec<usize> {
         (0..self.machines.len()).filter(|other| self.first_kin[*other] == self.first_kin[machine]).collect()
     }
 
-    /// Returns how many runs a machine did, and when the last one began, in seconds since 1970-01-01 UTC.
+    /// Returns the number of a machine's runs, and the start of the last one in seconds since 1970-01-01 UTC.
     #[must_use]
     pub fn runs_on(&self, machine: usize) -> (usize, Option<i64>) {
         let of_it = || self.runs.iter().filter(|run| run.machine == machine);
         (of_it().count(), of_it().map(|run| run.started_unix).max())
     }
 
-    /// Returns how often each machine repeated itself, on all days.
+    /// Returns how often each machine repeated measurements, on all days.
     #[must_use]
     pub fn repeats(&self) -> Vec<Repeats> {
         (0..self.machines.len()).map(|machine| self.repeats_since(machine, i64::MIN)).collect()
     }
 
-    /// Returns how often a machine repeated itself since a day, counted in days since 1970-01-01 UTC.
+    /// Returns how often a machine repeated measurements since a day, counted in days since 1970-01-01 UTC.
     #[must_use]
     pub fn repeats_since(&self, machine: usize, day: i64) -> Repeats {
         let mut sum = Repeats::default();
@@ -271,13 +271,13 @@ impl History {
         sum
     }
 
-    /// Returns the names of results that are in no series, for nobody knows which way they are good.
+    /// Returns the names of results that are in no series because their direction is unknown.
     pub fn undirected(&self) -> impl Iterator<Item = &str> {
         self.undirected.iter().map(AsRef::as_ref)
     }
 
-    /// Returns what one wants to see first, a base and a new kernel: the last release, and before it on its track the last
-    /// one of another series (6.1.190 for 6.12.117), or else the one before.
+    /// Returns the default base and new kernel: the last release, and before it on its track the last one of another
+    /// series (6.1.190 for 6.12.117), or else the one before.
     #[must_use]
     pub fn usual_pair(&self) -> Option<(usize, usize)> {
         let target = *self.order().last()?;
@@ -306,7 +306,7 @@ impl History {
         self.series.iter().map(|(key, series)| (key, series.as_ref()))
     }
 
-    /// Returns the series of a workload on a machine over the kernels of the same track as a kernel.
+    /// Returns the series of a workload on a machine over the track of a kernel.
     #[must_use]
     pub fn series_of(&self, workload: &Arc<str>, machine: usize, kernel: usize) -> Option<&Series> {
         let track = self.names.get(self.kernel(kernel).track.as_str())?;
@@ -323,15 +323,15 @@ impl History {
     }
 }
 
-/// Returns what a result was declared to be when it was measured. What that leaves open is filled in from what is known now.
+/// Returns a result's declaration at the time of the measurement, completed by current declarations.
 fn declared_of(result: &WorkloadResult, machine: Capabilities, suite: &str) -> Declared {
     let Capabilities { foreign, clock, .. } = machine;
     let known = || match METRICS.get(result.workload.as_str()) {
         _ if foreign => imported_metric(suite, &result.workload),
         Some(metric) => Declared::of(metric, clock),
-        // What tools report is said by their manifests only.
+        // Only manifests declare the metrics of tools.
         None if suite == TOOLS => Declared { unit: "".into(), direction: None, margin_percent: 0.0 },
-        // What is not declared any more, or not yet, was stored as what all workloads report.
+        // Results without a declaration were stored when all workloads had the same metric.
         None => Declared::of(&Metric::COST, clock),
     };
     match result.declared.clone() {
@@ -341,7 +341,7 @@ fn declared_of(result: &WorkloadResult, machine: Capabilities, suite: &str) -> D
     }
 }
 
-/// Returns the metric that was declared so: of a workload that is still declared like that, with its name and its margin of now.
+/// Returns the metric of a declaration, with the current name and margin if the workload is still declared like that.
 fn metric_of(workload: &str, declared: &Declared) -> Metric {
     let now = METRICS.get(workload).filter(|metric| Declared::of(metric, Clock::Instructions).agrees(declared));
     now.cloned().or_else(|| declared.metric()).unwrap_or(Metric::COST)

@@ -3,31 +3,31 @@
 use model::{Build, BuildId, Line, Machine, Release, track_of};
 use report::label::labels;
 
-/// A kernel that something was measured of.
+/// A measured kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Kernel {
-    /// What was booted.
+    /// Its build.
     pub build: Build,
-    /// Its place in the order.
+    /// Its position in release order.
     pub release: Release,
-    /// Whose kernels it follows: those of one configuration.
+    /// Its track: the kernels of one configuration.
     pub track: String,
-    /// What it is called: the version, and more where that is not unique.
+    /// Its title: the version, and more if that is not unique.
     pub title: String,
 }
 
-/// Kernels, numbered as they came, and their order.
+/// Kernels, numbered in order of arrival, and their release order.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Kernels {
     all: Vec<Kernel>,
-    /// Numbers in the order of releases.
+    /// Numbers in release order.
     order: Vec<usize>,
-    /// Each number's place in that order.
+    /// Each number's position in that order.
     rank: Vec<usize>,
 }
 
 impl Kernels {
-    /// Takes one in, if it is not there.
+    /// Adds a build, unless it is known.
     pub(super) fn add(&mut self, build: &Build) {
         if self.find(&build.id).is_some() {
             return;
@@ -45,7 +45,7 @@ impl Kernels {
         }
     }
 
-    /// Gives each kernel what it is called; what tells two of one version apart may need a machine.
+    /// Sets the titles; what distinguishes two of one version may be the machine.
     pub(super) fn name(&mut self, machine: &Machine) {
         let pairs: Vec<_> = self.all.iter().map(|kernel| (&kernel.build, machine)).collect();
         let titles: Vec<String> = labels(&pairs).into_iter().map(|label| label.title).collect();
@@ -70,7 +70,7 @@ impl Kernels {
         self.rank[number]
     }
 
-    /// Returns the kernels of a track that are of a line, in order.
+    /// Returns the kernels of a track and line, in order.
     pub(super) fn of_track(&self, track: &str, line: Line) -> Vec<usize> {
         let fits = |n: &&usize| self.all[**n].track == track && line.has(&self.all[**n].release);
         self.order.iter().filter(fits).copied().collect()
@@ -84,8 +84,8 @@ impl Kernels {
         tracks
     }
 
-    /// Returns the kernel that somebody means: by its title, by the beginning of its build's id, or by its version, of which
-    /// the last in order is taken.
+    /// Returns the kernel with this title, beginning of its build's id, or version; of several of that version, the
+    /// last in order.
     pub(super) fn named(&self, text: &str) -> Option<usize> {
         let last = |is: &dyn Fn(&Kernel) -> bool| self.order.iter().rev().copied().find(|n| is(&self.all[*n]));
         last(&|kernel| kernel.title == text)

@@ -1,16 +1,15 @@
-//! What was measured of many kernels: series over their releases, the places where they change, the changes that may have one
-//! cause, and a table of everything for two kernels.
+//! The history of many kernels: series over their releases, changes of level, alerts, and an overview of two kernels.
 //!
-//! Runs are taken in one after the other ([`History::take`]), and [`History::settle`] works out anew what they touched: a
-//! lab that grows is not read twice. Of a build, machine, workload and seed the newest run counts.
+//! [`History::take`] adds runs one by one, and [`History::settle`] recomputes only the series that they touched. Of a
+//! build, machine, workload and seed the newest run counts.
 //!
-//! A change is a verdict. On the exact machine values have no noise, so a kernel is held against the first one of the level
-//! that it continues, seed by seed, by [`verdict()`](report::verdict()): where all seeds agree, the level ends. Where they do
-//! not, because the layout of memory matters more than the kernel, or because a machine has noise, the medians over the
-//! seeds are a noisy series, and `stats::changes` finds the levels of that. So both kinds of machines meet in one list of
-//! changes, each saying what it rests on. What triage says of a change is kept by the `store`.
+//! A change is a verdict. Values of the exact machine have no noise, so a kernel is compared with the first one of the
+//! current level, seed by seed, by [`verdict()`](report::verdict()); if all seeds agree, the level ends. If they do
+//! not, because the memory layout matters more than the kernel or because the machine is noisy, `stats::changes` finds
+//! the levels of the medians over the seeds. Both kinds of changes are in one list, each with its evidence. The `store`
+//! keeps triage decisions.
 //!
-//! Pure, as `report` is: runs and dates come in as values, texts and documents go out. Pages are the work of `web`.
+//! Pure, like `report`: runs and dates come in as values, texts and documents go out. `web` renders pages.
 
 mod alerts;
 mod bisect_hint;

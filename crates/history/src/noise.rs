@@ -1,4 +1,4 @@
-//! How far a lab can be trusted: what its machines measured twice, and how often that would have been a false alarm.
+//! How far a lab can be trusted: repeated measurements of its machines, and how many would have been false alarms.
 
 use std::collections::BTreeMap;
 
@@ -8,21 +8,21 @@ use stats::Spread;
 use super::gather::{History, SECONDS_OF_DAY};
 use super::series::{Point, Series};
 
-/// How many days count: what was so before may have been mended.
+/// Days that count: earlier problems may have been fixed.
 pub const TRUST_DAYS: i64 = 90;
-/// Level of the interval of a share.
+/// Confidence level of a share's interval.
 const LEVEL: f64 = 0.95;
-/// Largest p of a difference, as ratings are decided alone.
+/// Largest p of a difference, when rated alone.
 const P_MAX: f64 = 0.05;
 
-/// How often machines came to the same conclusion on the same kernel.
+/// How often machines agreed with themselves on the same kernel.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Trust {
     /// Comparisons of a kernel with itself.
     pub compared: usize,
-    /// Those that are equal to the last bit; none can be where runs scatter.
+    /// Those that are equal bit by bit; none can be on noisy machines.
     pub equal: usize,
-    /// Those that come out better or worse: each is a false alarm.
+    /// Those with a verdict of better or worse: each is a false alarm.
     pub alarms: usize,
 }
 
@@ -41,8 +41,8 @@ impl Trust {
 }
 
 impl History {
-    /// Returns the day of the newest run, counted in days since 1970-01-01 UTC. Trust is counted back from there: a history
-    /// knows no other today.
+    /// Returns the day of the newest run, in days since 1970-01-01 UTC. Trust is counted back from there, as a history
+    /// does not know today's date.
     #[must_use]
     pub fn last_day(&self) -> Option<i64> {
         (0..self.machines().len())
@@ -53,9 +53,9 @@ impl History {
 
     /// Returns how often machines agreed with themselves in the last 90 days.
     ///
-    /// On exact machines each result of a build, workload and seed that was there already is a comparison of the build with
-    /// itself. Where runs scatter, the runs of each build are dealt out to two sides, one here and one there, and rated as two
-    /// kernels would be; the other builds of the series say how far runs lie apart. What cannot be rated is not counted.
+    /// On exact machines each repeated result of a build, workload and seed is a comparison of the build with itself.
+    /// On noisy machines the runs of each build are dealt alternately to two sides, which are rated like two kernels;
+    /// the other builds of the series give the noise. Comparisons that cannot be rated are not counted.
     #[must_use]
     pub fn trust(&self, machines: &[usize]) -> Trust {
         let since = self.last_day().map_or(i64::MIN, |day| day - TRUST_DAYS + 1);
@@ -83,8 +83,8 @@ impl History {
         point.seeds.iter().any(|seen| self.run(seen.run).started_unix.div_euclid(SECONDS_OF_DAY) >= since)
     }
 
-    /// Returns for each workload how far runs of one kernel lay apart on some machines, over all kernels but some: what one
-    /// run of each of these can be rated by.
+    /// Returns for each workload the noise between runs of one kernel on some machines, over all kernels but some; it
+    /// rates single runs of these.
     #[must_use]
     pub fn scatters(&self, machines: &[&MachineId], but: &[&BuildId]) -> BTreeMap<String, stats::History> {
         let mut found: BTreeMap<String, stats::History> = BTreeMap::new();
@@ -100,7 +100,7 @@ impl History {
     }
 }
 
-/// Returns whether the runs of one kernel, dealt out to two sides, come out as two kernels would; `None` if that cannot be said.
+/// Returns whether the runs of one kernel, dealt to two sides, rate as different; `None` if they cannot be rated.
 fn is_false_alarm(series: &Series, point: &Point) -> Option<bool> {
     let deal = |side: usize| {
         let seeds = point.seeds.iter().filter(|seen| series.value(seen).is_some());

@@ -1,4 +1,4 @@
-//! Histories of runs that scatter, of metrics that change, and of labs that measure a kernel again.
+//! Histories of noisy runs, changed metrics, and repeated measurements.
 
 use model::{Clock, Declared, Direction, Line, MMTESTS, Machine, Uncertainty, Verdict, imported_metric};
 use report::fixtures::{Ending, Subject, build, machine};
@@ -100,7 +100,8 @@ fn noisy_runs_report_how_many_more_are_needed() {
 
 #[test]
 fn many_tests_that_scatter_are_one_question() {
-    // Each of forty tests that have nothing differs by about twice its error: one in twenty of those alone is no find.
+    // Each of forty tests without a change differs by about twice its error: one in twenty of those alone proves
+    // nothing.
     let names: Vec<String> = (0..40).map(|n| format!("kernbench{n}/Elapsed-4")).collect();
     let side = |version: &str, shift: f64| -> Vec<Subject> {
         names

@@ -1,4 +1,5 @@
-//! Two kernels in everything that was measured: counts, one mean, where to look first, and a table of workloads by machines.
+//! All measurements of two kernels: counts, one mean, a list of places to look at first, and a table of workloads by
+//! machines.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,10 +11,10 @@ use super::gather::History;
 use super::pair::{Pair, Ruler, State};
 use super::triaged::Triaged;
 
-/// The most places to look at first.
+/// The longest list of places to look at first.
 const CARDS_MAX: usize = 10;
 
-/// How many cells are in which state.
+/// The number of cells in each state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Worse for all seeds.
@@ -22,11 +23,11 @@ pub struct Counts {
     pub better: usize,
     /// Within the margin for all seeds.
     pub same: usize,
-    /// Nothing can be said.
+    /// No verdict.
     pub unclear: usize,
-    /// One boot of each, and nothing known of how far boots lie apart.
+    /// One boot of each kernel, and unknown noise between boots.
     pub unrated: usize,
-    /// A kernel failed or does not support it.
+    /// A kernel failed or lacks support.
     pub failed: usize,
     /// Not measured on one of the kernels.
     pub missing: usize,
@@ -51,9 +52,9 @@ impl Counts {
 pub struct Mean {
     /// Above one is better.
     pub ratio: f64,
-    /// How many cells.
+    /// The number of cells.
     pub cells: usize,
-    /// The smallest and the largest mean of one seed, where all cells have several seeds in common.
+    /// The smallest and the largest mean of one seed, if all cells have several seeds in common.
     pub seeds: Option<Spread>,
 }
 
@@ -69,18 +70,18 @@ pub struct Row {
 /// One workload on one machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cell {
-    /// The machine: of a column's the one with the equipment that the workload asks for.
+    /// The machine of the column that has the workload's guest config.
     pub machine: usize,
-    /// What it says.
+    /// The result.
     pub pair: Pair,
 }
 
-/// A column: a machine with all its equipments.
+/// A column: a machine with all its guest configs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
-    /// The one with the most series: what the column is named by.
+    /// The one with the most series, which names the column.
     pub main: usize,
-    /// Each of them that measured one of the kernels, in the order in which they were met.
+    /// Each of them that measured one of the kernels, in the order of their first runs.
     pub machines: Vec<usize>,
 }
 
@@ -96,33 +97,33 @@ pub struct Group {
 /// A place to look at first.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Card {
-    /// Changes that came with the same kernels: which of the alerts.
+    /// An alert, by its index.
     Alert(usize),
-    /// What is worse between the two kernels although no series shows when it came: machine by number, and workloads, the
+    /// Regressions between the two kernels without a change point in any series: the machine by number, and workloads,
     /// worst first.
     Rest(Vec<(usize, Arc<str>, Pair)>),
 }
 
-/// Two kernels in everything that was measured.
+/// All measurements of two kernels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Overview {
-    /// What is compared with.
+    /// The base.
     pub base: usize,
-    /// What is compared.
+    /// The new kernel.
     pub target: usize,
     /// The columns: machines that measured one of them.
     pub columns: Vec<Column>,
     /// The rows.
     pub groups: Vec<Group>,
-    /// How many cells are in which state.
+    /// The number of cells in each state.
     pub counts: Counts,
     /// One number for all.
     pub mean: Option<Mean>,
-    /// Where to look first, the heaviest first.
+    /// Where to look first, the most important first.
     pub cards: Vec<Card>,
 }
 
-/// Puts two kernels side by side, with the open alerts between them.
+/// Compares two kernels, with the open alerts between them.
 #[must_use]
 pub fn overview(history: &History, base: usize, target: usize, alerts: &[Triaged]) -> Overview {
     let columns = columns(history, base, target);
@@ -146,7 +147,7 @@ pub fn overview(history: &History, base: usize, target: usize, alerts: &[Triaged
     overview
 }
 
-/// Decides cells whose runs scatter together: a test on a machine is a family, and all of them are one question.
+/// Decides the cells of noisy machines together: a test on a machine is a family, and all families are one question.
 fn weigh(history: &History, base: usize, target: usize, groups: &mut [Group]) {
     let mut families: BTreeMap<(String, usize), Vec<(&mut Pair, f64)>> = BTreeMap::new();
     for row in groups.iter_mut().flat_map(|group| &mut group.rows) {
@@ -170,7 +171,7 @@ fn weigh(history: &History, base: usize, target: usize, groups: &mut [Group]) {
     }
 }
 
-/// Returns the machines that measured one of the kernels, those that differ by their equipment only as one.
+/// Returns the machines that measured one of the kernels, merged if they differ only by the guest config.
 fn columns(history: &History, base: usize, target: usize) -> Vec<Column> {
     let mut series = vec![0_usize; history.machines().len()];
     let mut found = BTreeSet::new();
@@ -189,7 +190,7 @@ fn columns(history: &History, base: usize, target: usize) -> Vec<Column> {
     columns.into_values().map(column).collect()
 }
 
-/// Holds the kernels against each other on the machine of a column that measured both, or else one of them.
+/// Compares the kernels on the machine of a column that measured both, or else one of them.
 fn cell(history: &History, workload: &Arc<str>, column: &Column, base: usize, target: usize) -> Cell {
     let is_one_series = history.kernel(base).track == history.kernel(target).track;
     let on = |machine: usize| {
@@ -230,7 +231,7 @@ fn mean<'a>(cells: impl Iterator<Item = &'a Pair>) -> Option<Mean> {
     Some(Mean { ratio, cells: ratios.len(), seeds: stats::spread(&means).filter(|_| means.len() > 1) })
 }
 
-/// Chooses where to look first: alerts between the kernels, and what is worse without one.
+/// Chooses the places to look at first: alerts between the kernels, and regressions without one.
 fn cards(history: &History, overview: &Overview, alerts: &[Triaged]) -> Vec<Card> {
     let track = &history.kernel(overview.target).track;
     let (from, to) = (history.rank(overview.base), history.rank(overview.target));

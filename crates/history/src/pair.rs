@@ -1,4 +1,4 @@
-//! Two kernels on one machine, one workload: what a cell of the table says.
+//! Two kernels on one machine with one workload: a cell of the overview.
 
 use model::{Metric, Uncertainty, Verdict};
 use report::render::number;
@@ -7,18 +7,18 @@ use stats::Rating;
 
 use super::series::{Point, Seen, Series};
 
-/// What can be seen of two kernels at one glance.
+/// The state of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum State {
     /// Worse for all seeds.
     Worse,
-    /// A kernel failed or does not support it.
+    /// A kernel failed or lacks support.
     Failed,
     /// Better for all seeds.
     Better,
     /// None of the others.
     Unclear,
-    /// One boot of each, and nothing known of how far boots lie apart: no verdict is possible.
+    /// One boot of each kernel, and unknown noise between boots: no verdict is possible.
     Unrated,
     /// Within the margin for all seeds.
     Same,
@@ -27,7 +27,7 @@ pub enum State {
 }
 
 impl State {
-    /// Returns that of a verdict on values.
+    /// Returns the state for a verdict on values.
     fn of(verdict: &Verdict) -> Self {
         match verdict {
             Verdict::Better => Self::Better,
@@ -38,7 +38,7 @@ impl State {
         }
     }
 
-    /// Its word.
+    /// Its name.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -53,27 +53,27 @@ impl State {
     }
 }
 
-/// A new kernel against a base, with the seeds that both have.
+/// A new kernel against a base, over their common seeds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pair {
-    /// What it comes to.
+    /// The comparison.
     pub compared: SideComparison,
-    /// The same at one glance.
+    /// Its state.
     pub state: State,
-    /// How sure it is, where runs scatter and seeds pair nothing.
+    /// The rating, if the runs are noisy and seeds pair nothing.
     pub rating: Option<Rating>,
 }
 
-/// How the points of a series are held against each other.
+/// How to compare the points of a series.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ruler {
     rule: Rule,
-    /// How far runs of one kernel lay apart, where they do.
+    /// The noise between runs of one kernel, if any.
     scatter: Option<stats::History>,
 }
 
 impl Ruler {
-    /// Returns that of a series for two of its kernels.
+    /// Returns the rule of a series for two of its kernels.
     pub(super) fn of(series: &Series, kernels: &[usize]) -> Self {
         let Metric { direction, margin_percent, .. } = series.metric;
         let rule = Rule { direction, margin_percent, floor_percent: series.floor_percent, seeds: Seeds::OnBoth };
@@ -82,7 +82,7 @@ impl Ruler {
 }
 
 impl Pair {
-    /// Holds a new kernel's point against the base's; each may not be there.
+    /// Compares a new kernel's point with the base's; each may be missing.
     pub(super) fn of(ruler: &Ruler, base: Option<&Point>, new: Option<&Point>) -> Self {
         let (Some(base), Some(new)) = (base, new) else { return Self::missing() };
         let unlike = base.seeds.iter().find_map(|old| {
@@ -116,7 +116,7 @@ impl Pair {
         Self { state, compared, rating: None }
     }
 
-    /// Rates runs against runs: the unit is the boot, and its number pairs nothing.
+    /// Rates runs against runs: the unit is the boot, and seeds pair nothing.
     fn rated(rule: &Rule, scatter: &stats::History, base: &Point, new: &Point) -> Self {
         let of = |point: &Point| {
             let values: Vec<f64> =
@@ -133,14 +133,14 @@ impl Pair {
         Self { state: State::of(&compared.verdict), compared, rating: Some(rating) }
     }
 
-    /// Decides a rating anew, with the share of false finds at which it is found among those that it stands with.
+    /// Decides a rating again, with its false discovery rate among the ratings of the same question.
     pub(super) fn weigh(&mut self, margin_percent: f64, q: f64) {
         let Some(rating) = &self.rating else { return };
         self.compared.verdict = noisy_verdict(rating, margin_percent, q);
         self.state = State::of(&self.compared.verdict);
     }
 
-    /// Returns what is said where a kernel was not measured.
+    /// Returns the text for a kernel that was not measured.
     pub(super) fn missing() -> Self {
         Self::without(State::Missing, "not measured")
     }
@@ -149,7 +149,7 @@ impl Pair {
         Self { state, compared: SideComparison::nothing(why), rating: None }
     }
 
-    /// Says it in words: `-4.29% (-4.31..-4.27 over 5 seeds)`, or why nothing can be said.
+    /// Describes it: `-4.29% (-4.31..-4.27 over 5 seeds)`, or the reason why there is no verdict.
     #[must_use]
     pub fn words(&self) -> String {
         let Some(difference) = self.compared.difference_percent else {

@@ -1,4 +1,4 @@
-//! One series: a workload's metric on a machine, over the kernels of one track in the order of their releases.
+//! One series: a workload's metric on a machine, over the kernels of one track in release order.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use stats::Scores;
 
 use super::changes::{Change, find};
 
-/// Which series: machines are numbered as a history met them, tracks are named.
+/// The key of a series: machines by number, tracks by name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     /// The workload's name.
     pub workload: Arc<str>,
     /// The machine.
     pub machine: usize,
-    /// Whose kernels follow each other.
+    /// The track.
     pub track: Arc<str>,
 }
 
@@ -24,36 +24,36 @@ pub struct Key {
 pub struct Value {
     /// The value.
     pub value: f64,
-    /// What it is made of.
+    /// Its scale.
     pub scale: Scale,
-    /// Tells one list of samples from another.
+    /// A hash that identifies a list of samples.
     pub(super) mark: u64,
 }
 
-/// What kind of reason there is for a result without a value.
+/// The kind of reason for a missing value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lack {
-    /// The kernel does not have what the workload needs.
+    /// The kernel lacks a feature that the workload needs.
     Unsupported,
     /// The kernel did not boot.
     NotBooted,
     /// The workload failed.
     Failed,
-    /// The samples make no value.
+    /// The samples give no value.
     NoValue,
 }
 
-/// Why a result has no value.
+/// The reason for a missing value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Absent {
-    /// What kind of reason.
+    /// Its kind.
     pub lack: Lack,
-    /// The reason in words.
+    /// Its text.
     pub why: Arc<str>,
 }
 
 impl Value {
-    /// Reads it from a result, or says why there is none.
+    /// Computes it from a result, or returns the reason for its absence.
     pub(super) fn of(result: &WorkloadResult, machine: Capabilities) -> Result<Self, (Lack, String)> {
         let RunValue { value, scale, .. } = run_value(result, machine).map_err(|none| match none {
             NoValue::Unsupported(_) => (Lack::Unsupported, none.to_string()),
@@ -67,40 +67,40 @@ impl Value {
     }
 }
 
-/// Returns the FNV-1a hash of the samples' bits: two lists that agree to the last bit have one mark.
+/// Returns the FNV-1a hash of the samples' bits: equal lists have equal marks.
 fn mark(samples: &[f64]) -> u64 {
     let bytes = samples.iter().flat_map(|sample| sample.to_bits().to_le_bytes());
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// What was seen with one seed.
+/// The result of one seed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seen {
     /// The seed.
     pub seed: u64,
-    /// Which of the history's runs.
+    /// The history's number of the run.
     pub run: usize,
     /// Operations in one iteration.
     pub operations: u64,
-    /// What its metric was declared to be then.
+    /// The metric's declaration at that time.
     pub declared: Declared,
-    /// The value, or why there is none.
+    /// The value, or the reason for its absence.
     pub value: Result<Value, Absent>,
 }
 
-/// What was seen of one kernel.
+/// The results of one kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
-    /// Which of the history's kernels.
+    /// The history's number of the kernel.
     pub kernel: usize,
-    /// One for each seed, in rising order.
+    /// One for each seed, ascending.
     pub seeds: Vec<Seen>,
     /// The median over the seeds that have a value, on the series' scale.
     pub value: Option<f64>,
 }
 
 impl Seen {
-    /// Returns it as one side of a comparison, which is called so.
+    /// Returns it as one side of a comparison with this name.
     pub(super) fn replicate(&self, side: &str) -> Replicate {
         let given = match &self.value {
             Ok(Value { value, scale, .. }) => {
@@ -113,13 +113,13 @@ impl Seen {
 }
 
 impl Point {
-    /// Returns why there is no value, where something was measured and gave none.
+    /// Returns why there is no value despite results.
     #[must_use]
     pub fn absent(&self) -> Option<&str> {
         self.seeds.iter().find_map(|seen| seen.value.as_ref().err()).map(|absent| absent.why.as_ref())
     }
 
-    /// Returns whether it has a value that is not on a scale.
+    /// Returns whether it has a value with another scale.
     #[must_use]
     pub fn is_off(&self, scale: Scale) -> bool {
         self.seeds.iter().any(|seen| seen.value.as_ref().is_ok_and(|value| value.scale != scale))
@@ -136,21 +136,21 @@ impl Point {
 /// A series.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// What is measured.
+    /// Its key.
     pub metric: Metric,
-    /// What its values are made of; what was measured on another scale is no part of it.
+    /// The scale of its values; results with another scale are no part of it.
     pub scale: Scale,
-    /// How far seeds of one build lie apart, in percent, if that is known.
+    /// The spread between seeds of one build, in percent, if known.
     pub floor_percent: Option<f64>,
-    /// What its values are: what the newest run was declared to measure. Others' are no part of it.
+    /// The declaration of its values: that of the newest run. Results with another one are no part of it.
     pub declared: Declared,
-    /// Whether values scatter from boot to boot, so that seeds pair nothing.
+    /// Whether boots are noisy, so that seeds pair nothing.
     pub scatters: bool,
-    /// In the order of releases.
+    /// In release order.
     pub points: Vec<Point>,
-    /// Where its level changes, in order.
+    /// Its changes of level, in order.
     pub changes: Vec<Change>,
-    /// Operations in one iteration: those of the newest run. What was measured with others is another experiment.
+    /// Operations per iteration: those of the newest run. Results with other numbers are another experiment.
     pub operations: u64,
 }
 
@@ -174,27 +174,27 @@ impl Series {
         self.points.iter().find(|point| point.kernel == kernel)
     }
 
-    /// Returns what a seed gave, on the series' scale.
+    /// Returns the value of a seed, on the series' scale.
     #[must_use]
     pub fn value(&self, seen: &Seen) -> Option<f64> {
         let value = seen.value.as_ref().ok().filter(|value| self.is_of(seen) && value.scale == self.scale)?;
         Some(value.value)
     }
 
-    /// Returns whether what was seen is of this series: measured with as many operations, in its unit, good in its way.
+    /// Returns whether a result belongs to this series: same operations, unit and direction.
     #[must_use]
     pub fn is_of(&self, seen: &Seen) -> bool {
         seen.operations == self.operations && self.declared.agrees(&seen.declared)
     }
 
-    /// Returns what was measured under the same name in another unit or is good in another way, kernel by kernel: it is kept,
-    /// and held against nothing.
+    /// Returns the results of the same name with another unit or direction, kernel by kernel, which are kept but not
+    /// compared.
     pub fn aside(&self) -> impl Iterator<Item = (usize, &Seen)> {
         let seen = self.points.iter().flat_map(|point| point.seeds.iter().map(move |seen| (point.kernel, seen)));
         seen.filter(|(_, seen)| seen.value.is_ok() && !self.declared.agrees(&seen.declared))
     }
 
-    /// Returns how far runs of one kernel lay apart, over all kernels but some: what a rating of these may lean on.
+    /// Returns the noise between runs of one kernel, over all kernels but some; it supports the rating of these.
     #[must_use]
     pub fn scatter(&self, but: &[usize]) -> stats::History {
         let mut history = stats::History::default();
@@ -213,7 +213,7 @@ impl Series {
         scores(&values, self.metric.direction).ok()
     }
 
-    /// Returns the series over the kernels of a line only, with the changes that it has then.
+    /// Returns the series for the kernels of a line only, with its changes there.
     #[must_use]
     pub fn of_line<'a>(&self, line: Line, release: impl Fn(usize) -> &'a Release) -> Self {
         let mut series = self.clone();
@@ -224,8 +224,8 @@ impl Series {
         series
     }
 
-    /// Works out scale, values and changes; `started` says when a run began, and its number, and `metric` what the metric is that
-    /// was declared so.
+    /// Computes scale, values and changes; `started` returns the start and number of a run, `metric` the metric of a
+    /// declaration.
     pub(super) fn settle(
         &mut self,
         workload: &str,

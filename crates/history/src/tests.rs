@@ -11,7 +11,7 @@ use super::{
     history_text, overview, range, sparkline, triaged,
 };
 
-/// Versions of a track that Debian had, out of order.
+/// Versions of a Debian track, unordered.
 const VERSIONS: [&str; 6] = ["6.12.101", "6.1.9", "6.1.190", "6.1.100", "6.12.117", "6.12.9"];
 
 pub(super) fn taken(subjects: &[Subject]) -> History {
@@ -29,7 +29,7 @@ fn kernel(version: &str, endings: &[(&'static str, Ending)]) -> Subject {
     Subject::new(build("deb:6.12", version), &[1, 2, 3], endings)
 }
 
-/// A lab: faults became dearer at 6.12.9, forks were dear in 6.1.190 only, pipes depend on the layout, switches fail at last.
+/// A lab: faults regress at 6.12.9, forks are slow in 6.1.190 only, pipes depend on the layout, switches fail at last.
 fn lab() -> Vec<Subject> {
     let of = |version: &str| {
         let is_new = version.starts_with("6.12");
@@ -113,7 +113,7 @@ fn kernel_with_disagreeing_seeds_widens_change_range() {
 
 #[test]
 fn noisy_series_levels_are_found_by_ranks() {
-    // Seeds lie 4 % apart, the level rises by 3 %: no two kernels can be told apart seed by seed.
+    // Seeds lie 4 % apart, the level rises by 3 %: single seeds cannot distinguish the kernels.
     let chaos = |n: usize, seed: usize| ((n * 7 + seed * 13) % 11) as f64 / 11.0 * 4.0;
     let mut history = History::default();
     for n in 0..60 {
@@ -175,7 +175,7 @@ fn changes_of_the_same_kernels_are_one_alert() {
     let history = taken(&lab());
     let found = alerts(&history, Line::All);
     let told: Vec<_> = found.iter().map(|alert| (alert.name.as_str(), alert.counts())).collect();
-    // The pipes are better where the faults are worse: perhaps one patch. That the forks are back is no news of its own.
+    // The pipes improve where the faults regress: perhaps one patch. The return of the forks makes no alert.
     let expected =
         [("cloud-amd64@6.12.117", (1, 0, 0)), ("cloud-amd64@6.12.9", (1, 1, 0)), ("cloud-amd64@6.1.190", (0, 0, 1))];
     assert_eq!(told, expected);
@@ -374,7 +374,7 @@ fn an_alert_as_a_mail() {
     insta::assert_snapshot!(mails);
 }
 
-/// Kernels over which faults creep within the margin before they cost more, with so many seeds.
+/// Kernels over which faults creep within the margin before they regress, with this many seeds.
 fn creeping(seeds: &[u64]) -> History {
     let costs = [("6.1.170", 330.0), ("6.1.192", 332.0), ("6.12.100", 345.0)];
     let subjects = costs.map(|(version, cost)| {
@@ -445,7 +445,7 @@ proptest! {
         let history = taken(&[of("6.1.1", base), of("6.1.2", new)]);
         let state = |base, target| self::seen(&history, base, target, &[]).0.groups[0].rows[0].cells[0].pair.clone();
         let (there, back) = (state("6.1.1", "6.1.2"), state("6.1.2", "6.1.1"));
-        // Percentages are of the base, so the margin is not at the same place on both ways.
+        // Percentages are of the base, so the margin differs between the two directions.
         if there.compared.difference_percent.unwrap().abs() > 1.1 {
             let opposite = if there.state == State::Worse { State::Better } else { State::Worse };
             prop_assert_eq!(back.state, opposite);

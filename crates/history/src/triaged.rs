@@ -1,4 +1,4 @@
-//! Alerts with what people decided about them.
+//! Alerts with their triage decisions.
 
 use model::{Decision, Release, Triage};
 
@@ -15,14 +15,14 @@ pub struct Triaged {
 }
 
 impl Triaged {
-    /// Returns whether somebody should look at it: something is worse, and no decision covers it.
+    /// Returns whether it is open: there is a regression, and no decision covers it.
     #[must_use]
     pub fn is_open(&self) -> bool {
         let grew = self.decided.as_ref().is_some_and(|decided| self.alert.worse().count() > decided.worse);
         self.alert.worse().next().is_some() && (self.decided.is_none() || grew)
     }
 
-    /// Returns whether its commit is still to be found: it is open, or a regression that was confirmed.
+    /// Returns whether its commit must still be found: it is open, or a confirmed regression.
     #[must_use]
     pub fn needs_commit(&self) -> bool {
         let is_real = self.decided.as_ref().is_some_and(|decided| decided.triage == Triage::Real);
@@ -36,8 +36,8 @@ impl Triaged {
     }
 }
 
-/// Finds the newest decision about each alert: one that was about its kernels, or about a wider range of them, for kernels
-/// that were measured since make ranges narrower.
+/// Finds the newest decision about each alert: about its range of kernels or a wider one, as kernels measured later
+/// make ranges narrower.
 #[must_use]
 pub fn triaged(history: &History, alerts: Vec<Alert>, decisions: &[Decision]) -> Vec<Triaged> {
     let about = |alert: &Alert, decided: &&Decision| {

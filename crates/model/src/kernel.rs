@@ -1,16 +1,16 @@
 //! How a user names a kernel: `deb:6.12`, `deb:6.12+amd64`, `path:/boot/vmlinuz-6.12`, `git:v6.12`, `tree:linux`,
 //! `patch:fix.patch@v6.12`.
 //!
-//! Only the words are read here; what stands behind them is found by the `kernel` crate.
+//! This module parses the text only; the `kernel` crate resolves it.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// The flavour taken when a `deb:` name does not say one: small, fast to boot, made for virtual machines.
+/// The default flavour of `deb:` names: small, fast to boot, made for virtual machines.
 const DEFAULT_FLAVOUR: &str = "cloud-amd64";
 
-/// What a patch goes on top of unless its name says otherwise.
+/// The default revision that a patch applies to.
 const HEAD: &str = "HEAD";
 
 /// A kernel as the user named it.
@@ -20,29 +20,29 @@ pub enum KernelName {
     Deb(DebQuery),
     /// An image file, bzImage or vmlinux.
     Path(PathBuf),
-    /// A revision of the git tree that is configured.
+    /// A revision of the configured git tree.
     Git(String),
     /// A patch on top of a revision of that tree.
     Patch {
         /// The file.
         file: PathBuf,
-        /// The revision; without one what the tree has checked out, which is `HEAD`.
+        /// The revision; by default `HEAD`, which is what the tree has checked out.
         revision: String,
     },
-    /// A folder of sources as it stands.
+    /// A source directory as it is.
     Tree(PathBuf),
     /// The newest Debian source package whose upstream version begins with these numbers.
     DebSrc(String),
-    /// A kernel that another suite measured, as that suite calls it. It has no image and cannot be booted.
+    /// A kernel measured by another suite, by that suite's name for it. It has no image and cannot be booted.
     Imported(String),
 }
 
-/// What is asked of the Debian archive.
+/// A request to the Debian archive.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DebQuery {
     /// The newest kernel whose upstream version begins with these numbers.
     Version {
-        /// Upstream version or a beginning of it: `6.1`, `6.12.117`.
+        /// Upstream version or its beginning: `6.1`, `6.12.117`.
         version: String,
         /// Debian flavour: `cloud-amd64`, `amd64`, `rt-amd64`.
         flavour: String,
@@ -51,10 +51,10 @@ pub enum DebQuery {
     Package(String),
 }
 
-/// A kernel name that means nothing.
+/// An invalid kernel name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KernelNameError {
-    /// No known source before the colon.
+    /// An unknown source before the colon.
     #[error(
         "`{0}` names no kernel: expected deb:VERSION, deb:PACKAGE, path:FILE, git:REVISION, patch:FILE@REVISION, tree:FOLDER or deb-src:VERSION, for example deb:6.12 or path:/boot/vmlinuz"
     )]
@@ -65,19 +65,19 @@ pub enum KernelNameError {
     /// A `deb:` name that is neither a version nor a package.
     #[error("`{0}` is neither a version (deb:6.12, deb:6.12.117, deb:6.12+amd64) nor a package (deb:linux-image-…)")]
     Deb(String),
-    /// `path:` with nothing behind it.
+    /// `path:` without a path.
     #[error("`path:` needs a file, for example path:/boot/vmlinuz")]
     EmptyPath,
-    /// `git:` with nothing behind it.
+    /// `git:` without a revision.
     #[error("`git:` needs a revision, for example git:v6.12 or git:HEAD~3")]
     EmptyRevision,
-    /// `patch:` without a file, or with an @ that nothing follows.
+    /// `patch:` without a file, or with an @ but no revision.
     #[error("`{0}` needs a file, and behind an @ a revision: for example patch:fix.patch or patch:fix.patch@v6.12")]
     Patch(String),
-    /// `tree:` with nothing behind it.
+    /// `tree:` without a directory.
     #[error("`tree:` needs a folder, for example tree:linux")]
     EmptyTree,
-    /// `deb-src:` with something that is no version of a series.
+    /// `deb-src:` without a version of a series.
     #[error("`{0}` is no version of a source package: expected deb-src:6.12 or deb-src:6.12.117")]
     DebSrc(String),
 }
@@ -126,7 +126,7 @@ fn deb_query(query: &str) -> Option<DebQuery> {
         .then(|| DebQuery::Version { version: version.to_owned(), flavour: flavour.to_owned() })
 }
 
-/// Returns whether it is numbers with points between.
+/// Returns whether it consists of numbers separated by points.
 fn is_version(text: &str) -> bool {
     text.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
 }

@@ -1,10 +1,10 @@
-//! Where a build came from. In one line for people, which is also what stores keep, and read back here and nowhere else.
+//! The origin of a build: one line for people, which stores keep and only this module parses.
 
 use std::fmt;
 
 use crate::KernelName;
 
-/// Where a build came from.
+/// The origin of a build.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Origin {
     /// A package of a distribution.
@@ -14,35 +14,35 @@ pub enum Origin {
         /// Its version: `6.12.117-1`.
         version: String,
     },
-    /// Built here.
+    /// Built by Marvin.
     Built {
-        /// What from.
+        /// Its source.
         source: SourceOrigin,
         /// The configuration's name.
         configuration: String,
         /// The compiler and linker, with their versions.
         compiler: String,
     },
-    /// An image file, or what another suite says of its kernel.
+    /// An image file, or another suite's description of its kernel.
     Described(String),
 }
 
-/// What a build was built from.
+/// The source of a build.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum SourceOrigin {
     /// A commit.
     Commit {
         /// Its hash, abbreviated.
         commit: String,
-        /// The repository's folder.
+        /// The repository's directory.
         tree: String,
     },
     /// An imported source package of Debian.
     DebianSource {
-        /// Its tag in the home's repository of such.
+        /// Its tag in the imported repository.
         tag: String,
     },
-    /// Something else, such as a folder as it stands, or a patch on a commit.
+    /// Another source, such as a working tree, or a patch on a commit.
     Described(String),
 }
 
@@ -50,7 +50,7 @@ const COMMIT: &str = "commit ";
 const DEBIAN_SOURCE: &str = "linux-source ";
 
 impl Origin {
-    /// Reads an origin from the line that it is shown and stored as. What makes no sense for a kernel of this name stays as it is.
+    /// Parses the stored line. A line that does not fit this kernel name is kept as it is.
     #[must_use]
     pub fn of_line(line: &str, name: &KernelName) -> Self {
         let read = match name {

@@ -1,15 +1,15 @@
-//! Profiles: what the guest executed within the measured iterations of a workload, by function. Exact counts, no samples.
+//! Profiles: exact instruction counts by function within the measured iterations of a workload.
 
-/// Whose instructions these are.
+/// Who executes instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Share {
     /// User code of the workload's processes.
     User,
     /// The kernel, for these processes: system calls, faults, exits.
     Kernel,
-    /// Interrupts that came meanwhile, with the softirqs at their end.
+    /// Interrupts in that time, with the softirqs at their end.
     Interrupt,
-    /// Other tasks that ran meanwhile: kernel threads, the idle task.
+    /// Other tasks in that time: kernel threads, the idle task.
     Other,
 }
 
@@ -17,7 +17,7 @@ impl Share {
     /// All of them, in the order of tables.
     pub const ALL: [Self; 4] = [Self::Kernel, Self::User, Self::Interrupt, Self::Other];
 
-    /// Returns its word.
+    /// Returns its name.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -43,7 +43,7 @@ pub struct Region {
 }
 
 impl Region {
-    /// Returns all of it.
+    /// Returns the sum.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.user + self.kernel + self.interrupt + self.other
@@ -53,7 +53,7 @@ impl Region {
 /// A function in one share, over all regions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProfileLine {
-    /// Whose instructions these are.
+    /// Who executed these instructions.
     pub share: Share,
     /// Its symbol, with a module in brackets after it; `[user]` for user code.
     pub symbol: String,
@@ -66,7 +66,7 @@ pub struct ProfileLine {
 }
 
 impl ProfileLine {
-    /// Returns instructions and iterations together: what it adds to guest time.
+    /// Returns instructions and iterations together, its contribution to guest time.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.instructions + self.repeated
@@ -80,7 +80,7 @@ pub struct Profile {
     pub operations: u64,
     /// The measured iterations in order.
     pub regions: Vec<Region>,
-    /// Functions. Their sum is that of the regions.
+    /// Functions; their sum equals that of the regions.
     pub lines: Vec<ProfileLine>,
 }
 

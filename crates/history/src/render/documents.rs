@@ -1,4 +1,4 @@
-//! JSON documents. Their shape is a promise of this crate, as that of a comparison is.
+//! JSON documents. This crate guarantees their shape, as `report` does for comparisons.
 
 use model::Line;
 use report::Scale;
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{Basis, BisectHint, Change, History, Key, Point, Series, Triaged, bisect_hint};
 
-/// Where a home has Debian's sources: whose home it is, is not said.
+/// Debian's sources in a data directory, without the directory's path.
 const DEBIAN: &str = "HOME/workshop/debian";
 
 /// Several series.
@@ -28,26 +28,26 @@ pub struct SeriesDocument {
     pub metric: String,
     /// Its unit.
     pub unit: String,
-    /// Which way is good.
+    /// The good direction.
     pub direction: String,
-    /// A difference up to this many percent is no news.
+    /// The margin: a difference up to this many percent counts as equal.
     pub margin_percent: f64,
     /// The machine's id.
     pub machine: String,
-    /// Whose kernels follow each other.
+    /// The track.
     pub track: String,
     /// Whether instructions were counted; else values are guest time.
     pub counted: bool,
-    /// In the order of releases.
+    /// In release order.
     pub points: Vec<PointDocument>,
-    /// Where the level changes.
+    /// The changes of level.
     pub changes: Vec<ChangeDocument>,
 }
 
-/// What was measured of one kernel.
+/// The measurements of one kernel.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PointDocument {
-    /// What the kernel is called.
+    /// The kernel's title.
     pub kernel: String,
     /// Its build's id.
     pub build: String,
@@ -55,11 +55,11 @@ pub struct PointDocument {
     pub value: Option<f64>,
     /// Why there is none.
     pub absent: Option<String>,
-    /// What each seed gave.
+    /// The value of each seed.
     pub seeds: Vec<SeedDocument>,
 }
 
-/// What a seed gave.
+/// The value of a seed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SeedDocument {
     /// The seed.
@@ -73,21 +73,21 @@ pub struct SeedDocument {
 /// A change of level.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ChangeDocument {
-    /// The last kernel that surely lacks it.
+    /// The last kernel that certainly lacks it.
     pub after: String,
-    /// The first kernel that surely has it.
+    /// The first kernel that certainly has it.
     pub at: String,
     /// Better or worse.
     pub verdict: String,
-    /// How much; positive is better. `None` if it fails.
+    /// The difference; positive is better. `None` if it fails.
     pub difference_percent: Option<f64>,
-    /// What it rests on: `every-seed` or `levels`; `no-boot` or `fails` where the kernel does not do it any more.
+    /// Its evidence: `every-seed` or `levels`; `no-boot` or `fails` for a failure.
     pub basis: String,
     /// How many seeds agree.
     pub seeds: Option<usize>,
-    /// Chance of such levels without a change.
+    /// The probability of such levels without a change.
     pub p: Option<f64>,
-    /// The kernel at which the old level was there again.
+    /// The kernel at which the old level returned.
     pub went_away: Option<String>,
 }
 
@@ -96,25 +96,25 @@ pub struct ChangeDocument {
 pub struct AlertDocument {
     /// Its name.
     pub name: String,
-    /// Whose kernels follow each other.
+    /// The track.
     pub track: String,
-    /// The last kernel that none of its changes had.
+    /// The last kernel without any of its changes.
     pub after: String,
-    /// The first kernel that has all of them.
+    /// The first kernel with all of them.
     pub at: String,
-    /// Whether somebody should look at it.
+    /// Whether it is open.
     pub open: bool,
     /// How many series are worse.
     pub worse: usize,
     /// How many are better.
     pub better: usize,
-    /// How many changed and are back.
+    /// How many changes were undone.
     pub gone: usize,
-    /// The commands that find the commit, in order; none where it cannot be found by a bisection, or nothing is worse.
+    /// The commands that find the commit, in order; none if a bisection cannot find it, or there is no regression.
     pub bisection: Vec<String>,
-    /// The series, the worst first.
+    /// The series, worst first.
     pub members: Vec<MemberDocument>,
-    /// What was decided.
+    /// The decision.
     pub triage: Option<TriageDocument>,
 }
 
@@ -127,18 +127,18 @@ pub struct MemberDocument {
     pub machine: String,
     /// Better or worse.
     pub verdict: String,
-    /// How much; positive is better. `None` if it fails.
+    /// The difference; positive is better. `None` if it fails.
     pub difference_percent: Option<f64>,
-    /// What it rests on, as with a change.
+    /// Its evidence, as with a change.
     pub basis: String,
-    /// The kernel at which the old level was there again.
+    /// The kernel at which the old level returned.
     pub went_away: Option<String>,
 }
 
 /// A decision.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TriageDocument {
-    /// What it turned out to be.
+    /// The outcome.
     pub outcome: String,
     /// Why.
     pub note: String,
@@ -148,7 +148,7 @@ pub struct TriageDocument {
     pub worse_since: usize,
 }
 
-/// Returns the documents of all series that fit, over the kernels of a line.
+/// Returns the documents of all matching series, over the kernels of a line.
 #[must_use]
 pub fn documents(history: &History, line: Line, fits: impl Fn(&Key) -> bool) -> HistoryDocument {
     let chosen = history.series().filter(|(key, _)| fits(key));
@@ -264,7 +264,7 @@ pub fn alert_document(history: &History, triaged: &Triaged) -> AlertDocument {
     }
 }
 
-/// Renders series as a JSON document that ends in a line break.
+/// Renders series as a JSON document with a final newline.
 ///
 /// # Errors
 /// Never in practice: everything is in memory and every key is a string.

@@ -1,4 +1,4 @@
-//! An alert as a mail to the lists: plain text of at most 80 columns, and nothing in it that was not measured.
+//! An alert as a mail to mailing lists: plain text of at most 80 columns, with measured facts only.
 
 use model::Verdict;
 use report::label::cut_middle;
@@ -11,7 +11,7 @@ use super::text::{certainty, change_size};
 use crate::bisect_hint::{bisection_anywhere, introduced, reproducer};
 use crate::{Alert, BisectionRecord, History, Member, Triaged, records_of_alert};
 
-/// The most series that a mail has in its table; the others are counted.
+/// The most series in the table of a mail; the others are counted.
 const SHOWN_MAX: usize = 20;
 
 /// Columns of its table; with the spaces between, 79.
@@ -19,9 +19,9 @@ const NAME: usize = 30;
 const VALUE: usize = 17;
 const PERCENT: usize = 11;
 
-/// Renders an alert as a mail; `None` if nothing is worse. `found` is what bisections found.
+/// Renders an alert as a mail; `None` if there is no regression. `found` are the results of bisections.
 ///
-/// It addresses the lists for regressions, unless all that is worse rests on one seed.
+/// It addresses the lists for regressions, unless every regression rests on one seed.
 #[must_use]
 pub fn alert_mail(history: &History, triaged: &Triaged, found: &[BisectionRecord]) -> Option<String> {
     let alert = &triaged.alert;
@@ -93,7 +93,7 @@ fn table(page: &mut Page, history: &History, alert: &Alert) {
     page.words(0, "Levels before and after the change, of medians over the seeds; positive is better.");
 }
 
-/// The values are the levels that the alert's difference is between; of what fails, that of the last kernel that did not.
+/// The values are the levels of the alert's difference; for a failure, the value of the last kernel that did not fail.
 fn row(history: &History, member: &Member) -> String {
     let (before, after) = match member.levels {
         Some((before, after)) => (Some(before), Some(after)),
@@ -157,7 +157,7 @@ fn observations(page: &mut Page, history: &History, triaged: &Triaged, found: &[
     }
 }
 
-/// Returns words as the beginning of a sentence.
+/// Capitalizes the first letter.
 fn capital(words: &str) -> String {
     let mut all = words.chars();
     all.next().into_iter().flat_map(char::to_uppercase).chain(all).collect()
@@ -174,7 +174,7 @@ fn machines(page: &mut Page, history: &History, alert: &Alert) {
             page.words(9, "The numbers are exact: the same kernel gives them again.");
         }
     }
-    // What the old level of the worst is taken from is an older kernel where the series crept.
+    // For a creeping series, the kernel of the old level is older than the last good one.
     let mut kernels = vec![alert.after, alert.at];
     if let Some(worst) = alert.worse().next().filter(|worst| !kernels.contains(&worst.between.0)) {
         kernels.insert(0, worst.between.0);

@@ -1,4 +1,4 @@
-//! Histories and alerts as text, as mails and as JSON documents. Pages are the web's work.
+//! Histories and alerts as text, mails and JSON documents. `web` renders pages.
 
 mod documents;
 mod mail;

@@ -1,4 +1,4 @@
-//! Histories and alerts for terminals and mails: 80 columns, letters for those who see no colours.
+//! Histories and alerts for terminals and mails: 80 columns, with letters in addition to colours.
 
 use model::{Direction, Line, Verdict};
 use report::label::cut_middle;
@@ -13,12 +13,12 @@ use crate::{
     records_of_alert,
 };
 
-/// The most series of an alert that a text names.
+/// The most series of an alert that a text lists.
 const NAMED_MAX: usize = 8;
-/// The most runs that are named of those that are set aside.
+/// The most unused runs that a text lists.
 const RUNS_NAMED_MAX: usize = 4;
 
-/// Renders the series that fit, over the kernels of a line.
+/// Renders the matching series, over the kernels of a line.
 #[must_use]
 pub fn history_text(history: &History, line: Line, fits: impl Fn(&Key) -> bool, styles: &Styles) -> String {
     let mut page = Page::default();
@@ -74,7 +74,7 @@ fn one(page: &mut Page, history: &History, key: &Key, series: &Series, styles: &
     }
 }
 
-/// Says that there is no change, or that no change could have been found.
+/// States that there is no change, or that none could have been found.
 #[must_use]
 pub fn no_change(series: &Series) -> String {
     let (seen, needed) = series.kernels_to_tell();
@@ -85,7 +85,7 @@ pub fn no_change(series: &Series) -> String {
     format!("Too few kernels to tell: {seen} {have} a value, a change takes at least {needed}")
 }
 
-/// Says how the values of a series were made.
+/// Describes how the values of a series were computed.
 #[must_use]
 pub fn measured_by(series: &Series) -> &'static str {
     match (series.scatters, series.scale) {
@@ -95,7 +95,7 @@ pub fn measured_by(series: &Series) -> &'static str {
     }
 }
 
-/// Says why a kernel has no value in a series.
+/// Describes why a kernel has no value in a series.
 #[must_use]
 pub fn why_none(series: &Series, point: &Point) -> String {
     let unlike = |seen: &&Seen| !series.declared.agrees(&seen.declared);
@@ -106,7 +106,7 @@ pub fn why_none(series: &Series, point: &Point) -> String {
     }
 }
 
-/// Says what was measured under a series' name in another unit, or good in another way; `None` if all is of one kind.
+/// Describes results of a series' name with another unit or direction; `None` if there are none.
 #[must_use]
 pub fn aside_words(history: &History, series: &Series) -> Option<String> {
     let runs: Vec<String> = series.aside().map(|(_, seen)| history.run(seen.run).id.short()).collect();
@@ -150,14 +150,14 @@ fn row(
     line.trim_end().to_owned()
 }
 
-/// Says what a change rests on.
+/// Describes the evidence of a change.
 #[must_use]
 pub fn basis_words(series: &Series, change: &Change) -> String {
     certainty(change.basis)
         .unwrap_or_else(|| series.points[change.at].failure().map_or_else(String::new, |absent| absent.why.to_string()))
 }
 
-/// Says how sure a change of values is; `None` of those that have none.
+/// Describes the certainty of a change of values; `None` if it has no value.
 pub(super) fn certainty(basis: Basis) -> Option<String> {
     match basis {
         Basis::EverySeed { seeds: 1 } => Some("one seed only: it may be the layout of memory".to_owned()),
@@ -167,7 +167,7 @@ pub(super) fn certainty(basis: Basis) -> Option<String> {
     }
 }
 
-/// Says how large a change is: `-4.29%`, `fails`, `does not boot`.
+/// Describes the size of a change: `-4.29%`, `fails`, `does not boot`.
 #[must_use]
 pub fn change_size(difference_percent: Option<f64>, basis: Basis) -> String {
     match (basis, difference_percent) {
@@ -191,8 +191,8 @@ fn change_words(history: &History, series: &Series, change: &Change) -> String {
     )
 }
 
-/// Returns the lowest and the highest value that a drawing of these shows: at least two margins apart, so that what is within
-/// the margin looks level. `None` if nothing can be drawn.
+/// Returns the lowest and the highest value that a drawing shows: at least two margins apart, so that differences
+/// within the margin look level. `None` if there is nothing to draw.
 #[must_use]
 pub fn range(values: impl Iterator<Item = f64>, margin_percent: f64) -> Option<(f64, f64)> {
     let known: Vec<f64> = values.filter(|value| value.is_finite()).collect();
@@ -203,11 +203,11 @@ pub fn range(values: impl Iterator<Item = f64>, margin_percent: f64) -> Option<(
     (high - low).is_finite().then_some((low, high))
 }
 
-/// Returns a line of bars, one for each value, the higher the better; a dot where there is none. Differences within the margin
+/// Returns a line of bars, one per value, higher is better; a dot for a missing value. Differences within the margin
 /// look level.
 #[must_use]
 pub fn sparkline(values: &[Option<f64>], margin_percent: f64, direction: Direction) -> String {
-    // Seven, so that one is in the middle: what hardly differs is not on both sides of a border.
+    // Seven levels, so that one is in the middle: small differences do not cross a border.
     const BARS: [char; 7] = ['▁', '▂', '▃', '▅', '▆', '▇', '█'];
     let Some((low, high)) = range(values.iter().flatten().copied(), margin_percent) else {
         return "·".repeat(values.len());
@@ -220,9 +220,8 @@ pub fn sparkline(values: &[Option<f64>], margin_percent: f64, direction: Directi
     values.iter().map(|value| value.filter(|value| value.is_finite()).map_or('·', bar)).collect()
 }
 
-/// Renders alerts, in the order given, each with what bisections found, or, where it is open, with how its
-/// commit is found; `debian` is the tree of Debian's sources in the
-/// home.
+/// Renders alerts in the given order, each with the results of bisections or, if it is open, with a hint for finding
+/// its commit; `debian` is the tree of Debian's sources in the data directory.
 #[must_use]
 pub fn alerts_text(
     history: &History,
@@ -252,7 +251,7 @@ pub fn alerts_text(
     page.finish()
 }
 
-/// Names the series of which some results are set aside, for their unit or direction changed; `None` if all are of one kind.
+/// Lists the series with unused results because their unit or direction changed; `None` if there are none.
 #[must_use]
 pub fn mixed_words(history: &History) -> Option<String> {
     let mixed = || history.series().filter(|(_, series)| series.aside().next().is_some());
@@ -302,7 +301,7 @@ fn alert(page: &mut Page, history: &History, triaged: &Triaged, styles: &Styles)
     }
 }
 
-/// Says how the commit of an alert is found.
+/// Adds the hint for finding the commit of an alert.
 fn push_bisect_hint(page: &mut Page, hunt: Option<BisectHint>) {
     let commands = match hunt {
         None => return,

@@ -1,4 +1,4 @@
-//! When queued jobs will begin and end, by what equal work on other kernels took. Pure.
+//! The expected times of queued jobs, from the durations of equal work on other kernels. Pure.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -8,16 +8,16 @@ use super::order::place;
 use super::{JobState, QueuedJob, Work};
 use crate::KernelName;
 
-/// When a job will begin and end, as far as earlier jobs tell.
+/// The expected times of a job, as far as earlier jobs allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Forecast {
-    /// When it will begin, if a worker is at it from now on; `None` if that is not known, and of one that has begun.
+    /// When it will begin if a worker runs from now on; `None` if unknown or already begun.
     pub begins_unix: Option<i64>,
     /// When it will end.
     pub ends_unix: Option<i64>,
 }
 
-/// What jobs that take about equally long have in common: all but the kernel itself.
+/// The work of jobs that take equally long: everything but the kernel.
 type Alike<'a> = (Discriminant<KernelName>, [&'a str; 3], &'a [String], u64);
 
 fn alike(work: &Work) -> Alike<'_> {
@@ -25,8 +25,8 @@ fn alike(work: &Work) -> Alike<'_> {
     (discriminant(kernel), [tree, config, suite], workloads, *seeds)
 }
 
-/// Says of each job that is not over when it will begin and end. `jobs` are all, also those that are over: what these took is
-/// what the others are expected to take. Each worker that has a job now goes on; where none has, there is one from now on.
+/// Forecasts each unfinished job. `jobs` are all jobs; the finished ones give the expected durations. Workers that have
+/// a job go on; if there is none, the forecast assumes one from now on.
 #[must_use]
 pub fn forecast(jobs: &[QueuedJob], now_unix: i64) -> HashMap<u64, Forecast> {
     let took = took(jobs);
@@ -68,8 +68,8 @@ pub fn forecast(jobs: &[QueuedJob], now_unix: i64) -> HashMap<u64, Forecast> {
     all
 }
 
-/// Returns the median of what jobs took, in seconds, that were done at the first try and whose kernels bore it: others were
-/// shorter than what they asked for.
+/// Returns the median duration, in seconds, of jobs that succeeded at the first attempt without a kernel failure:
+/// others did less work.
 fn took(jobs: &[QueuedJob]) -> HashMap<Alike<'_>, u64> {
     let mut all: HashMap<Alike<'_>, Vec<u64>> = HashMap::new();
     for job in jobs.iter().filter(|job| job.state == JobState::Done && job.attempts == 1 && job.reason.is_empty()) {

@@ -1,6 +1,6 @@
-//! What waits to be measured: a queued job, what it asks for, its states, and every step from one to the next.
+//! The queue: queued jobs, their work, their states, and every transition between these.
 //!
-//! Pure: the time is an argument, in seconds since 1970-01-01 UTC. Keeping jobs is the store's work, doing them the lab's.
+//! Pure: the time is an argument, in seconds since 1970-01-01 UTC. The store keeps jobs, the lab executes them.
 
 mod forecast;
 mod order;
@@ -16,96 +16,96 @@ use std::fmt;
 
 use crate::KernelName;
 
-/// What a queued job asks for: one kernel through workloads of a suite. Two jobs with equal work are the same job.
+/// The work of a queued job: workloads of a suite on one kernel. Two jobs with equal work are the same job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Work {
     /// The kernel.
     pub kernel: KernelName,
-    /// The tree of marvin.toml that the kernel's name belongs to; empty where the name says all.
+    /// The tree of marvin.toml that the kernel's name belongs to; empty if the name is complete.
     pub tree: String,
-    /// How it is configured where it is built: micro, small, a file.
+    /// The kernel config of its build: micro, small, a file.
     pub config: String,
     /// The suite.
     pub suite: String,
-    /// Names of the workloads, in the suite's order; `tool:` before those of external tools.
+    /// Names of the workloads, in the suite's order; `tool:` marks external tools.
     pub workloads: Vec<String>,
     /// Seeds, from 1 on; one run each.
     pub seeds: u64,
 }
 
-/// A job that is to be queued.
+/// A job to queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewJob {
-    /// What it asks for.
+    /// Its work.
     pub work: Work,
-    /// The plan of marvin.toml that asked; empty where a person did.
+    /// The plan of marvin.toml that requested it; empty if a user did.
     pub plan: String,
-    /// Jobs of higher priority are done first.
+    /// Jobs with higher priority run first.
     pub priority: i64,
-    /// Among jobs of one priority, those of lower rank are done first.
+    /// Within a priority, jobs with lower rank run first.
     pub rank: u64,
-    /// How often it is tried.
+    /// The most attempts.
     pub attempts_max: u32,
-    /// How long it may take, in seconds.
+    /// The time limit, in seconds.
     pub deadline_s: u64,
 }
 
 /// A job in the queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueuedJob {
-    /// Its number, by which people name it. Never used twice.
+    /// Its number, which users see. Never used twice.
     pub number: u64,
-    /// What was asked for.
+    /// Its work.
     pub new: NewJob,
-    /// How it stands.
+    /// Its state.
     pub state: JobState,
-    /// Who claims it counts this up; what an earlier holder says of the job is refused by it.
+    /// Incremented by each claim, so that reports of earlier holders are refused.
     pub fence: u64,
-    /// How often it was tried.
+    /// The number of attempts.
     pub attempts: u32,
-    /// Why it is where it is, in words; may be empty.
+    /// The reason of its state, in words; may be empty.
     pub reason: String,
     /// When it was queued.
     pub queued_unix: i64,
-    /// When it was begun last.
+    /// When it was last begun.
     pub started_unix: Option<i64>,
-    /// When it came to its end.
+    /// When it ended.
     pub ended_unix: Option<i64>,
 }
 
-/// How a queued job stands.
+/// The state of a queued job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobState {
-    /// It waits. A worker's claim moves it on.
+    /// Waiting. A worker's claim ends this state.
     Waiting {
-        /// Not to be tried before this time.
+        /// The earliest time of the next attempt.
         from_unix: i64,
     },
-    /// A worker has it, until a time. Its end, a cancellation, or the end of the lease moves it on.
+    /// Claimed by a worker until a time. The end of the job, a cancellation or the end of the lease ends this state.
     Running {
-        /// Who.
+        /// The worker.
         worker: String,
-        /// The lease: from then on others may take it.
+        /// The end of the lease: then other workers may take the job.
         until_unix: i64,
     },
-    /// It is done: its results are stored, a kernel's failure included.
+    /// Done: its results are stored, kernel failures included.
     Done,
-    /// It could not be done, and is not tried again unless somebody says so.
+    /// Failed; not retried unless a user requeues it.
     Failed,
-    /// Somebody said that it is not to be done.
+    /// Cancelled by a user.
     Cancelled,
-    /// The plan that asked for it asks for something else now.
+    /// Replaced: its plan now requests something else.
     Replaced,
 }
 
 impl JobState {
-    /// Returns whether nothing more will happen to it by itself.
+    /// Returns whether its state is final unless a user acts.
     #[must_use]
     pub fn is_over(&self) -> bool {
         !matches!(self, Self::Waiting { .. } | Self::Running { .. })
     }
 
-    /// Returns its word.
+    /// Returns its name.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
@@ -120,7 +120,7 @@ impl JobState {
 }
 
 impl QueuedJob {
-    /// Returns a job as it is queued.
+    /// Returns a new job as it is queued.
     #[must_use]
     pub fn queued(number: u64, new: NewJob, now_unix: i64) -> Self {
         Self {

@@ -1,44 +1,44 @@
-//! Which job is next, and why another is not.
+//! The order of jobs, and the reasons why a job waits.
 
 use std::cmp::Reverse;
 
 use super::{JobState, QueuedJob};
 
-/// Why a job is where it is.
+/// The situation of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Why {
-    /// It is over, for the reason that it has.
+    /// It is over, for its stored reason.
     Over,
-    /// A worker has it.
+    /// A worker runs it.
     Running,
-    /// It failed before and is tried again from a time on.
+    /// It failed before and waits for its next attempt.
     Later {
         /// When.
         from_unix: i64,
     },
-    /// Others come first.
+    /// Other jobs come first.
     Behind {
         /// How many of them wait.
         waiting: usize,
         /// How many run.
         running: usize,
     },
-    /// It is the next one that a worker takes.
+    /// It is the next one.
     Next,
 }
 
-/// What decides the order: priority, rank, number.
+/// The sort key: priority, rank, number.
 pub(super) fn place(job: &QueuedJob) -> (Reverse<i64>, u64, u64) {
     (Reverse(job.new.priority), job.new.rank, job.number)
 }
 
-/// Returns the job that a worker takes next, if one is free.
+/// Returns the next job for a worker, if one is free.
 #[must_use]
 pub fn next_job(jobs: &[QueuedJob], now_unix: i64) -> Option<&QueuedJob> {
     jobs.iter().filter(|job| job.is_free(now_unix)).min_by_key(|job| place(job))
 }
 
-/// Says why a job is where it is; `jobs` are all that are not over.
+/// Returns the situation of a job; `jobs` are all jobs that are not over.
 #[must_use]
 pub fn why(job: &QueuedJob, jobs: &[QueuedJob], now_unix: i64) -> Why {
     match job.state {

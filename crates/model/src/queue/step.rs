@@ -1,50 +1,50 @@
-//! The steps of a queued job from one state to another, and which are refused.
+//! The transitions of a queued job between states, and the refused ones.
 
 use super::{JobState, QueuedJob};
 
-/// Seconds from a first failure to the next try; each further one waits four times as long.
+/// Seconds between the first failure and the next attempt; each further wait is four times as long.
 pub const RETRY_S: u64 = 60;
-/// The longest that is waited.
+/// The longest wait.
 const RETRY_S_MAX: u64 = 6 * 3600;
-/// How much longer a lease lasts than the work may take: the worker ends what overruns, and writes that down.
+/// How much longer a lease is than the time limit: the worker needs time to end an overdue job and record that.
 const GRACE_S: u64 = 120;
-/// Seconds until a job is tried again whose worker found the home in use.
+/// Seconds until the next attempt if the data directory was in use.
 const BUSY_S: u64 = 20;
 
-/// How an attempt ended.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
-    /// The results are stored. The text says how a kernel failed, if it did.
+    /// The results are stored. The text describes the kernel's failure, if any.
     Done(String),
-    /// The job is wrong in itself: another try would end the same.
+    /// The job itself is wrong: another attempt would end the same.
     Wrong(String),
     /// The lab failed.
     Infra(String),
-    /// It took longer than it may, and was ended.
+    /// It exceeded its time limit, and the worker ended it.
     Overran,
-    /// Somebody else measures in the home. Counts as no attempt.
+    /// Another process measures in the data directory. Does not count as an attempt.
     Busy,
 }
 
-/// Why a step is not taken.
+/// Why a transition is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The job is in a state that does not allow it.
+    /// The job's state does not allow it.
     #[error("job {number} is {state}{hint}")]
     State {
         /// The job.
         number: u64,
-        /// Its state, in one word.
+        /// Its state.
         state: &'static str,
-        /// What to do instead; begins with a colon, or is empty.
+        /// A remedy that begins with a colon, or empty.
         hint: &'static str,
     },
-    /// Somebody else has it by now.
+    /// Another worker has claimed it since.
     #[error("job {0} is no longer this worker's: its lease ended, or somebody cancelled it")]
     Fenced(u64),
 }
 
-/// Returns how many seconds to wait after so many attempts.
+/// Returns the seconds to wait after this many attempts.
 #[must_use]
 pub fn retry_after_s(attempts: u32) -> u64 {
     4_u64.saturating_pow(attempts.saturating_sub(1)).saturating_mul(RETRY_S).min(RETRY_S_MAX)
@@ -66,13 +66,13 @@ impl QueuedJob {
         matches!(self.state, JobState::Waiting { from_unix } if from_unix <= now_unix)
     }
 
-    /// Returns whether its lease is over: its worker is gone, or hangs.
+    /// Returns whether its lease is over: its worker is dead or hangs.
     #[must_use]
     pub fn is_stale(&self, now_unix: i64) -> bool {
         matches!(self.state, JobState::Running { until_unix, .. } if until_unix <= now_unix)
     }
 
-    /// Gives it to a worker.
+    /// Assigns it to a worker.
     ///
     /// # Errors
     /// If it is not free.
@@ -88,8 +88,8 @@ impl QueuedJob {
         Ok(())
     }
 
-    /// Takes it from a worker that is gone: one whose lease is over, or one that is known to have ended. A job whose workers
-    /// ended as often as it may be tried has failed: it may be what ends them. Says whether it was taken.
+    /// Requeues the job of a dead worker: its lease is over, or its worker is known to have ended. If this happened in
+    /// every allowed attempt, the job has failed, as it may be what kills its workers. Returns whether it was requeued.
     pub fn take_back(&mut self, now_unix: i64) -> bool {
         if !matches!(self.state, JobState::Running { .. }) {
             return false;
@@ -97,13 +97,13 @@ impl QueuedJob {
         self.fence += 1;
         self.again_or_failed("its worker was killed", now_unix);
         if let JobState::Waiting { from_unix } = &mut self.state {
-            // Nothing says that the lab is at fault: the next worker goes on at once.
+            // The lab is not known to be at fault: the next worker starts at once.
             *from_unix = now_unix;
         }
         true
     }
 
-    /// Takes down how an attempt ended.
+    /// Records the outcome of an attempt.
     ///
     /// # Errors
     /// If somebody else has it by now.
@@ -141,7 +141,7 @@ impl QueuedJob {
         self.state = JobState::Waiting { from_unix: later(now_unix, retry_after_s(self.attempts)) };
     }
 
-    /// Says that it is not to be done; a worker that has it is told when it asks next.
+    /// Cancels it; its worker learns of that at its next renewal.
     ///
     /// # Errors
     /// If it is over already.
@@ -154,7 +154,7 @@ impl QueuedJob {
         Ok(())
     }
 
-    /// Says that its plan asks for something else now. Only what waits is replaced. Says whether it was.
+    /// Marks it as replaced by its plan. Only waiting jobs can be replaced. Returns whether it was.
     pub fn replace(&mut self, now_unix: i64) -> bool {
         let waits = matches!(self.state, JobState::Waiting { .. });
         if waits {
@@ -164,7 +164,7 @@ impl QueuedJob {
         waits
     }
 
-    /// Queues it again after it was over, as it is asked for now.
+    /// Requeues it after its end, with the current request.
     ///
     /// # Errors
     /// If it is not over.
@@ -177,7 +177,7 @@ impl QueuedJob {
         Ok(())
     }
 
-    /// Gives it another priority.
+    /// Changes its priority.
     ///
     /// # Errors
     /// If it does not wait.

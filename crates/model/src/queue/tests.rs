@@ -1,4 +1,4 @@
-//! The queue held against what may happen to it, in any order.
+//! The queue under random sequences of events.
 
 use proptest::prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
 
@@ -20,7 +20,7 @@ fn queue(n: u64) -> Vec<QueuedJob> {
     (1..=n).map(|number| QueuedJob::queued(number, new(number), 0)).collect()
 }
 
-/// Jobs of equal work on different kernels, the first of which was done in so many seconds.
+/// Jobs with equal work on different kernels; the first one took this many seconds.
 fn alike(n: u64, took: i64) -> Vec<QueuedJob> {
     let mut jobs = queue(n);
     for job in &mut jobs {
@@ -41,13 +41,13 @@ fn job_estimate_sums_times_of_equal_jobs() {
         [2, 3, 4, 5].map(|number| all.get(&number).copied().unwrap())
     };
     assert_eq!(told(&jobs), [at(1_000, 1_060), at(1_060, 1_120), at(1_120, 1_180), at(1_180, 1_240)]);
-    // One that runs is not begun again, one that was to be ended by now ends now, and one that waits for a time lets others pass.
+    // A running job does not begin again, an overdue one ends now, and one that waits for a time lets others pass.
     jobs[1].claim("a", 900).unwrap();
     jobs[2].state = JobState::Waiting { from_unix: 1_500 };
     jobs[4].new.priority = 1;
     let running = Forecast { begins_unix: None, ends_unix: Some(1_000) };
     assert_eq!(told(&jobs), [running, at(1_500, 1_560), at(1_060, 1_120), at(1_000, 1_060)]);
-    // Behind what nobody knows the length of, nobody knows when.
+    // A job behind one of unknown length has no forecast.
     jobs[4].new.work.suite = "mm".into();
     let open = Forecast { begins_unix: Some(1_000), ends_unix: None };
     let all = forecast(&jobs, 1_000);
@@ -65,7 +65,7 @@ fn retried_and_failed_jobs_do_not_enter_estimates() {
     assert_eq!(forecast(&jobs, 0)[&2].ends_unix, None);
 }
 
-/// Something that happens to a queue of four jobs with two workers.
+/// An event in a queue of four jobs and two workers.
 #[derive(Debug, Clone)]
 enum Happens {
     Time(u32),
@@ -99,10 +99,10 @@ fn happens() -> impl Strategy<Value = Happens> {
     ]
 }
 
-/// What a worker believes to hold: job and fence.
+/// What a worker believes that it holds: job and fence.
 type Held = [Option<(u64, u64)>; 2];
 
-/// Takes back what is held by nobody any more.
+/// Requeues jobs without a holder.
 fn reap(jobs: &mut [QueuedJob], now: i64) {
     for job in jobs.iter_mut().filter(|job| job.is_stale(now)) {
         assert!(job.take_back(now));
@@ -144,7 +144,7 @@ proptest! {
             for job in &jobs {
                 prop_assert!(job.attempts <= job.new.attempts_max, "{job:?}");
                 prop_assert_eq!(job.state.is_over(), job.ended_unix.is_some());
-                // Whose fence is the job's is its one holder.
+                // The worker with the job's fence is its only holder.
                 let holders = held.iter().flatten().filter(|holds| **holds == (job.number, job.fence)).count();
                 prop_assert!(holders <= 1);
                 if holders == 1 {
@@ -153,7 +153,7 @@ proptest! {
                 }
             }
         }
-        // Whatever happened, one worker that is left alone brings each job to an end.
+        // After any events, one undisturbed worker completes all jobs.
         for _ in 0..20 {
             now += 100_000;
             reap(&mut jobs, now);
