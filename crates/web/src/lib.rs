@@ -10,6 +10,8 @@ mod browser;
 #[cfg(test)]
 mod colours;
 mod compared;
+#[cfg(test)]
+mod controls_seen;
 mod kept;
 mod metrics;
 mod openapi;

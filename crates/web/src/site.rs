@@ -208,8 +208,8 @@ impl Site {
             ["" | "index.html"] => self.overview(snapshot, question, None),
             ["alerts" | "alerts.html"] => html(pages::alerts(Frame::at(0, "Alerts"), snapshot)),
             ["runs" | "runs.html"] => self.runs(snapshot),
-            ["style.css"] => Ok(Reply::ok(Kind::Css, include_str!("../templates/style.css"))),
-            ["script.js"] => Ok(Reply::ok(Kind::Script, include_str!("../templates/script.js"))),
+            ["style.css"] => Ok(Reply::ok(Kind::Css, pages::styles())),
+            ["script.js"] => Ok(Reply::ok(Kind::Script, report::render::SCRIPT)),
             ["metrics"] => {
                 let trouble = *self.trouble.read().unwrap_or_else(PoisonError::into_inner);
                 Ok(Reply::ok(Kind::Text, metrics::text(snapshot, trouble)))
@@ -340,8 +340,9 @@ impl Site {
             Err(error) => return Err(Refusal::Failed(error.to_string())),
         };
         let document = report::render::comparison(&comparison, &report::render::View::default());
-        let page = document.html().map_err(|error| Refusal::Failed(error.to_string()))?;
-        let back = "<main>\n<p><a href=\"../../../index.html\">Overview</a></p>";
+        let page = document.html_of_site("../../../").map_err(|error| Refusal::Failed(error.to_string()))?;
+        let back = "<main>\n<nav aria-label=\"Pages\"><a href=\"../../../index.html\">Overview</a> \
+                    <a href=\"../../../alerts.html\">Alerts</a> <a href=\"../../../runs.html\">Runs</a></nav>";
         Ok(Reply::ok(Kind::Html, page.replacen("<main>", back, 1)))
     }
 

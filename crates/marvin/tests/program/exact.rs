@@ -67,7 +67,8 @@ fn two_releases_differ_and_every_rendering_says_so() {
     assert!(compare("markdown").contains("fault-anon"));
     let page = compare("html");
     assert!(page.contains("<svg") && page.contains("fault-anon"));
-    for outside in ["http://", "https://", "<script", "@import", "url("] {
+    assert_eq!(page.matches("<script").count(), 1, "our script and no other");
+    for outside in ["http://", "https://", "src=", "@import", "url("] {
         let allowed = page.replace("http://www.w3.org/2000/svg", "");
         assert!(!allowed.contains(outside), "the page reaches for {outside}");
     }

@@ -7,11 +7,42 @@ use super::{Block, Document, Kind, Table, Weight};
 use crate::plain::printable;
 use crate::render::RenderError;
 
+/// The first lines of every page.
+const HEAD: &str = include_str!("../../templates/head.html");
+/// The styles of what the script adds.
+pub const SCRIPT_STYLES: &str = include_str!("../../templates/page.css");
+/// The script of every page: it sorts and filters rows and chooses kernels. A page has all its content without it.
+pub const SCRIPT: &str = include_str!("../../templates/page.js");
+/// Its hash, by which a page that stands alone refuses every other script. A test computes it.
+const SCRIPT_HASH: &str = "sha256-aDP8DRN2eUEiOOBiBp8tTrrCc7xR6QcRFf8sAR8a4+k=";
+
+/// Returns what a page begins with, for reports and the dashboard. One without a `root` stands alone and says itself what it may
+/// load; for pages of a site the server says so.
+#[must_use]
+pub fn page_head(root: Option<&str>) -> String {
+    let policy = format!(
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src \
+         '{SCRIPT_HASH}'; img-src data:; base-uri 'none'\">\n"
+    );
+    [HEAD, if root.is_none() { &policy } else { "" }].concat()
+}
+
+/// Returns the script of a page: inside of one that stands alone, else the one at the top of the site.
+#[must_use]
+pub fn page_script(root: Option<&str>) -> String {
+    match root {
+        Some(root) => format!("<script src=\"{root}script.js\"></script>"),
+        None => format!("<script>{SCRIPT}</script>"),
+    }
+}
+
 #[derive(Template)]
 #[template(path = "document.html")]
 struct PageOf<'a> {
     document: &'a Document,
     blocks: String,
+    head: String,
+    script: String,
 }
 
 #[derive(Template)]
@@ -20,9 +51,9 @@ struct Blocks<'a> {
     blocks: &'a [Block],
 }
 
-/// Writes a page.
-pub(super) fn page(document: &Document) -> Result<String, RenderError> {
-    let page = PageOf { document, blocks: inner(&document.blocks)? };
+/// Writes a page: one that stands alone, or one of a site with the script below this root.
+pub(super) fn page(document: &Document, root: Option<&str>) -> Result<String, RenderError> {
+    let page = PageOf { document, blocks: inner(&document.blocks)?, head: page_head(root), script: page_script(root) };
     Ok(printable(&page.render()?))
 }
 
@@ -35,5 +66,35 @@ impl Table {
     /// Whether it has drawings, which need a page's whole width.
     fn is_drawn(&self) -> bool {
         self.columns.iter().any(|column| column.kind == Kind::Drawing)
+    }
+
+    /// Whether it is a matrix of verdicts: rows by kernels, without drawings.
+    fn is_matrix(&self) -> bool {
+        !self.is_drawn() && self.columns.iter().filter(|column| column.kind == Kind::Verdict).count() > 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sha2::{Digest, Sha256};
+
+    use super::{SCRIPT, SCRIPT_HASH};
+
+    /// Writes bytes as Base64, as policies have it.
+    fn base64(bytes: &[u8]) -> String {
+        const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        let digits = |three: &[u8]| {
+            let number = (0..3).fold(0, |sum, n| sum << 8 | usize::from(three.get(n).copied().unwrap_or(0)));
+            let digit = |n: usize| if n > three.len() { '=' } else { char::from(DIGITS[number >> (18 - 6 * n) & 63]) };
+            [0, 1, 2, 3].map(digit)
+        };
+        bytes.chunks(3).flat_map(digits).collect()
+    }
+
+    #[test]
+    fn hash_of_the_script_is_right() {
+        assert_eq!(base64(b"Marvin") + &base64(b"Ma") + &base64(b"M"), "TWFydmluTWE=TQ==");
+        assert_eq!(SCRIPT_HASH, format!("sha256-{}", base64(&Sha256::digest(SCRIPT))));
+        assert!(SCRIPT.is_ascii() && !SCRIPT.contains("</script") && !SCRIPT.contains("http"));
     }
 }

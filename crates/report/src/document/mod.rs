@@ -9,6 +9,7 @@ mod markdown;
 mod text;
 
 pub(crate) use chart::{Chart, Curve, Scale, short};
+pub use html::{SCRIPT, SCRIPT_STYLES, page_head, page_script};
 pub use json::write_json;
 pub(crate) use markdown::{escaped, markdown_of};
 pub(crate) use text::{text_of, write_text};
@@ -202,12 +203,20 @@ impl Document {
         warnings.chain(title).chain([markdown_of(&self.blocks)]).collect()
     }
 
-    /// Writes it as a page that needs nothing else: no network, no foreign script.
+    /// Writes it as a page that needs nothing else: no network, one script of our own in it.
     ///
     /// # Errors
     /// Never in practice: everything is in memory.
     pub fn html(&self) -> Result<String, RenderError> {
-        html::page(self)
+        html::page(self, None)
+    }
+
+    /// Writes it as a page of a site: `root` is the way to the site's top, where `script.js` is [`SCRIPT`].
+    ///
+    /// # Errors
+    /// Never in practice: everything is in memory.
+    pub fn html_of_site(&self, root: &str) -> Result<String, RenderError> {
+        html::page(self, Some(root))
     }
 }
 

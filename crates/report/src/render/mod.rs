@@ -23,7 +23,7 @@ mod view;
 mod words;
 mod workloads;
 
-pub use crate::document::write_json;
+pub use crate::document::{SCRIPT, SCRIPT_STYLES, page_head, page_script, write_json};
 pub use comparison::comparison;
 pub use json::{SCHEMA_VERSION, json};
 pub use number::{count, date};

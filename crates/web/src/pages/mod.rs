@@ -11,6 +11,7 @@ mod trust;
 use askama::Template;
 use history::{History, Key};
 use model::{Line, Verdict};
+use report::render::{SCRIPT_STYLES, page_head, page_script};
 
 use crate::address::slug;
 
@@ -36,6 +37,27 @@ impl Frame {
     pub(crate) fn at(depth: usize, title: impl Into<String>) -> Self {
         Self { title: title.into(), root: "../".repeat(depth), is_alone: false }
     }
+
+    fn site(&self) -> Option<&str> {
+        (!self.is_alone).then_some(&*self.root)
+    }
+
+    fn head(&self) -> String {
+        page_head(self.site())
+    }
+
+    fn script(&self) -> String {
+        page_script(self.site())
+    }
+
+    fn styles(&self) -> String {
+        styles()
+    }
+}
+
+/// Returns the styles of all pages but comparisons, which have their own.
+pub(crate) fn styles() -> String {
+    [include_str!("../../templates/style.css"), SCRIPT_STYLES].concat()
 }
 
 /// An error is a bug in Marvin, as everything is in memory.

