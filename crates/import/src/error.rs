@@ -1,4 +1,4 @@
-//! What can go wrong with an import, and whose fault it is.
+//! Errors of an import, and who has to act on them.
 
 use std::path::PathBuf;
 
@@ -8,10 +8,10 @@ use store::StoreError;
 /// A failure of an import.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// The folder is not one of the suite's, or cannot be read.
+    /// The directory is no result of the suite, or cannot be read.
     #[error("{}: {what}", folder.display())]
     Folder {
-        /// The folder, or the file in it.
+        /// The directory, or the file in it.
         folder: PathBuf,
         /// What is wrong with it, and what to do.
         what: String,
@@ -25,7 +25,7 @@ pub enum ImportError {
 }
 
 impl ImportError {
-    /// Returns whose fault it is.
+    /// Returns who has to act on it.
     #[must_use]
     pub fn guilt(&self) -> Guilt {
         match self {

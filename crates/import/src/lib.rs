@@ -1,7 +1,7 @@
-//! Results of other suites into the store of a home: a log folder of MMTests, a result matrix of LKP-tests.
+//! Imports results of other suites into a store: a log directory of MMTests, a result matrix of LKP-tests.
 //!
-//! What the files say is read by `ingest`. Here each iteration of a kernel becomes a run: its build has no image, its machine is
-//! of the kind `imported`, and its id is made of what it holds, so that the same results are the same run.
+//! `ingest` parses the files. Here each iteration of a kernel becomes a run. Its build has no image, its machine is of
+//! the kind `imported`, and its id is a hash of its content, so that the same results are the same run.
 
 mod error;
 mod tree;
@@ -20,57 +20,57 @@ use tree::wrong;
 
 pub use error::ImportError;
 
-/// The artefact that lists what was not taken in.
+/// The artefact that lists the skipped data.
 const LEFT_OUT: &str = "import.log";
 
 /// Another suite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForeignSuite {
-    /// MMTests: `work/log`, or one run's folder in it.
+    /// MMTests: `work/log`, or one run's directory in it.
     Mmtests,
-    /// LKP-tests: a result folder, or any folder in it.
+    /// LKP-tests: a result directory, or any directory in it.
     Lkp,
 }
 
-/// A run that was brought in.
+/// An imported run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportedRun {
     /// Its id.
     pub id: RunId,
     /// The build that stands for its kernel.
     pub build: BuildId,
-    /// What its suite calls the kernel.
+    /// The suite's name of the kernel.
     pub kernel: String,
-    /// The number that its suite gave it.
+    /// The suite's number of the run.
     pub number: u64,
     /// Its rows.
     pub rows: usize,
-    /// Whether it was there already; then nothing was changed.
+    /// Whether it was stored already; then nothing was changed.
     pub known: bool,
 }
 
-/// What came of a folder.
+/// The result of an import.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Imported {
     /// The runs.
     pub runs: Vec<ImportedRun>,
-    /// What was not taken in, with the folder that it is of.
+    /// Skipped data, with the directory of each.
     pub left_out: Vec<(String, LeftOut)>,
 }
 
-/// One run as its suite has it.
+/// One run as its suite stored it.
 struct ForeignRun {
     suite: &'static str,
-    /// What the suite calls the kernel, and what makes it that kernel.
+    /// The suite's name of the kernel, and what identifies the kernel.
     kernel: String,
     origin: String,
     number: u64,
-    /// Its folder, from the one that was named.
+    /// Its directory, relative to the given one.
     folder: String,
     foreign: Foreign,
 }
 
-/// Brings results of another suite into the store of a home. Runs that are there already stay as they are.
+/// Imports results of another suite into a store. Stored runs stay unchanged.
 ///
 /// # Errors
 /// If the folder is no such folder, or the home cannot be used. Runs that were saved by then stay.
@@ -91,7 +91,7 @@ pub fn import(home: &Path, location: &Location, suite: ForeignSuite, folder: &Pa
     Ok(imported)
 }
 
-/// Saves a run, with what was copied by monitors and what was left out.
+/// Saves a run, with its copies of monitors and its skipped data.
 fn keep(store: &Store, found: ForeignRun, imported: &mut Imported) -> Result<(), ImportError> {
     let ForeignRun { suite, kernel, origin, number, folder, mut foreign } = found;
     foreign.results.iter_mut().for_each(|result| result.declared = Some(imported_metric(suite, &result.workload)));
@@ -106,7 +106,7 @@ fn keep(store: &Store, found: ForeignRun, imported: &mut Imported) -> Result<(),
     let machine = machine(suite, &foreign)?;
     let mut artefacts: Vec<(String, Vec<u8>)> = Vec::new();
     for (test, copies) in &foreign.monitors {
-        // The names of artefacts are stricter than those of tests.
+        // Artefact names are stricter than test names.
         if test.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte)) && test.len() < 80 {
             artefacts.push((format!("{test}.monitors"), ingest::monitors_to_bytes(copies)));
         } else {
@@ -158,7 +158,7 @@ fn build(suite: &str, kernel: &str, origin: String) -> Result<Build, ImportError
     })
 }
 
-/// Returns the machine as far as its suite describes it: what it says of the kernel is not of the machine.
+/// Returns the machine as far as its suite describes it, without properties of the kernel.
 fn machine(suite: &str, foreign: &Foreign) -> Result<Machine, ImportError> {
     let of_kernel = ["kernel", "config", "compiler"];
     let mut fingerprint: Vec<(String, String)> =
@@ -174,7 +174,7 @@ fn machine(suite: &str, foreign: &Foreign) -> Result<Machine, ImportError> {
     Ok(Machine::imported(id, summary, fingerprint))
 }
 
-/// Returns an id that the same results always have, wherever their folder is.
+/// Returns an id that depends only on the results, not on their directory.
 fn run_id(build: &Build, machine: &Machine, number: u64, foreign: &Foreign) -> Result<RunId, ImportError> {
     let mut text = format!("imported\n{}\n{}\n{number}\n", build.id, machine.id);
     for result in &foreign.results {
@@ -239,7 +239,7 @@ fn is_kernel(name: &str) -> bool {
 /// Finds the results of LKP-tests.
 fn lkp(folder: &Path, imported: &mut Imported) -> Result<Vec<ForeignRun>, ImportError> {
     let absolute = std::path::absolute(folder).map_err(|error| wrong(folder, error.to_string()))?;
-    // Folders of runs by that of their commit, and whether the commit's holds a matrix.
+    // Run directories by the directory of their commit, and whether that holds a matrix.
     let mut commits: BTreeMap<PathBuf, (Vec<u64>, bool)> = BTreeMap::new();
     for file in tree::files(&absolute)? {
         let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -282,7 +282,7 @@ fn lkp(folder: &Path, imported: &mut Imported) -> Result<Vec<ForeignRun>, Import
     Ok(found)
 }
 
-/// Reads the runs of one commit: each folder's own stats, and columns of the matrix for those without a folder.
+/// Reads the runs of one commit: each directory's own stats, and columns of the matrix for runs without a directory.
 fn lkp_runs(
     commit: &Path,
     place: &LkpResultPath,
@@ -305,20 +305,20 @@ fn lkp_runs(
         Some(Ok(columns)) => columns.into_iter().for_each(|(number, foreign)| {
             found.entry(number).or_insert(foreign);
         }),
-        // Of use only where runs have no folder.
+        // Used only for runs without a directory.
         Some(Err(_)) if !found.is_empty() => {}
         Some(Err(why)) => left("matrix.json", why),
     }
     found.into_iter().collect()
 }
 
-/// Returns the number of a run's folder.
+/// Returns the number of a run's directory.
 fn number_of(folder: &Path) -> Option<u64> {
     let name = folder.file_name()?.to_str()?;
     (name.len() <= 6 && name.bytes().all(|byte| byte.is_ascii_digit())).then(|| name.parse().ok()).flatten()
 }
 
-/// Returns a commit's hash as people write it; what is no hash stays whole.
+/// Returns a commit's hash, abbreviated; a text that is no hash stays whole.
 fn short(commit: &str) -> String {
     let is_hash = commit.len() == 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
     if is_hash { commit[..12].to_owned() } else { commit.to_owned() }

@@ -1,4 +1,4 @@
-//! Folders of other suites: walked without following links, files unpacked, all of it within limits.
+//! Directories of other suites: walks them without following links and unpacks files, within limits.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -8,16 +8,16 @@ use ingest::{Content, TreeFile};
 
 use crate::ImportError;
 
-/// Deepest folder that is looked into.
+/// Deepest directory level to search.
 const DEPTH_MAX: usize = 12;
-/// Most files and folders.
+/// Most files and directories.
 const ENTRIES_MAX: usize = 200_000;
 /// Most bytes of one file, unpacked.
 const FILE_MAX: u64 = 64 << 20;
 /// Most bytes of all files of one run, unpacked.
 const RUN_MAX: u64 = 512 << 20;
 
-/// Lists files below a folder, as paths from there, in order. Links are not followed.
+/// Lists files below a directory, as sorted relative paths. Does not follow links.
 ///
 /// # Errors
 /// If a folder cannot be read, or there is more than is looked at.
@@ -43,7 +43,7 @@ pub(crate) fn files(top: &Path) -> Result<Vec<PathBuf>, ImportError> {
     Ok(found)
 }
 
-/// Lists what is in a folder, by name.
+/// Lists the entries of a directory, by name.
 pub(crate) fn entries(folder: &Path) -> Result<Vec<fs::DirEntry>, ImportError> {
     let read = || -> std::io::Result<Vec<fs::DirEntry>> { fs::read_dir(folder)?.collect() };
     let mut entries = read().map_err(|error| wrong(folder, format!("cannot be read: {error}")))?;
@@ -51,12 +51,12 @@ pub(crate) fn entries(folder: &Path) -> Result<Vec<fs::DirEntry>, ImportError> {
     Ok(entries)
 }
 
-/// Says what is wrong with a folder or a file.
+/// Makes an error about a directory or a file.
 pub(crate) fn wrong(folder: &Path, what: impl Into<String>) -> ImportError {
     ImportError::Folder { folder: folder.to_owned(), what: what.into() }
 }
 
-/// Opens the files of a run, those that somebody reads.
+/// Opens the files of a run that a parser reads.
 pub(crate) fn read(top: &Path, reads: fn(&str) -> bool) -> Result<Vec<TreeFile>, ImportError> {
     let mut room = RUN_MAX;
     let mut all = Vec::new();
@@ -83,7 +83,7 @@ pub(crate) fn read(top: &Path, reads: fn(&str) -> bool) -> Result<Vec<TreeFile>,
     Ok(all)
 }
 
-/// Reads a file, unpacked by the ending of its name.
+/// Reads a file and unpacks it according to its suffix.
 ///
 /// # Errors
 /// If it cannot be read, was cut, or holds more than `most` bytes.
@@ -103,7 +103,7 @@ pub(crate) fn unpacked(file: &Path, most: u64) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Reads a file of a result, with or without `.gz`; `None` if there is none.
+/// Reads a result file, with or without `.gz`; `None` if there is none.
 pub(crate) fn document(folder: &Path, name: &str) -> Option<Result<Vec<u8>, String>> {
     let candidates = [folder.join(name), folder.join(format!("{name}.gz")), folder.join(format!("{name}.xz"))];
     candidates.iter().find(|file| file.is_file()).map(|file| unpacked(file, FILE_MAX))

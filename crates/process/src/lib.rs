@@ -1,6 +1,6 @@
-//! Programs of others: they do not outlive us, they have a deadline, and what they print is caught within limits.
+//! External programs: they die with Marvin, have a deadline, and their output is limited.
 //!
-//! What a program's end means is for its caller to say, and what it is called where people see it.
+//! The callers interpret the exit status and choose the program's name in messages.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -9,17 +9,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
-/// The status by which timeout(1) says that it ended the program, and the one after its SIGKILL.
+/// The exit status of timeout(1) if it ended the program, and the one after its SIGKILL.
 const TIMED_OUT: [i32; 2] = [124, 137];
-/// The status by which it says that there is no such program.
+/// The exit status of timeout(1) if there is no such program.
 const NOT_FOUND: i32 = 127;
 /// Seconds between a program's deadline and its SIGKILL.
 const KILL_AFTER: &str = "--kill-after=10";
-/// Most that is kept of what a program says on standard error, in bytes: its beginning.
+/// Limit of the kept standard error, in bytes: its beginning.
 const SAID_MAX: u64 = 1 << 20;
 
-/// Returns the beginning of a command whose program gets this signal when we die, however that happens. Its program and
-/// arguments come behind it.
+/// Returns a command prefix whose program gets this signal when Marvin dies in any way. The caller appends the program
+/// and its arguments.
 #[must_use]
 pub fn bound(signal: &str) -> Command {
     let mut command = Command::new("setpriv");
@@ -27,7 +27,7 @@ pub fn bound(signal: &str) -> Command {
     command
 }
 
-/// A program and how it is run.
+/// A program and how to run it.
 #[derive(Debug, Clone)]
 pub struct Program {
     name: OsString,
@@ -39,24 +39,24 @@ pub struct Program {
     log: Option<PathBuf>,
 }
 
-/// How a program ended by itself.
+/// The end of a program that ended by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
     /// Its status; `None` if a signal ended it.
     pub code: Option<i32>,
-    /// What it printed, up to the limit.
+    /// Its output, up to the limit.
     pub output: Vec<u8>,
-    /// What it said on standard error.
+    /// Its standard error.
     pub said: String,
 }
 
 /// A program that did not end by itself.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
-    /// It is not there.
+    /// There is no such program.
     #[error("there is no program `{0}`")]
     Missing(String),
-    /// It took too long.
+    /// It exceeded its deadline.
     #[error("`{command}` did not end within {seconds} s")]
     Deadline {
         /// The command, as a user would type it.
@@ -69,13 +69,13 @@ pub enum ProgramError {
     Io {
         /// The command.
         command: String,
-        /// What the system said.
+        /// The system's message.
         source: io::Error,
     },
 }
 
 impl Ended {
-    /// Returns the last line that it said, or how it ended.
+    /// Returns the last line of its standard error, or else how it ended.
     #[must_use]
     pub fn reason(&self) -> String {
         let line = self.said.lines().rfind(|line| !line.trim().is_empty());
@@ -83,7 +83,7 @@ impl Ended {
         line.map_or_else(status, |line| line.trim().to_owned())
     }
 
-    /// Returns what it printed.
+    /// Returns its output.
     #[must_use]
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.output).into_owned()
@@ -91,7 +91,7 @@ impl Ended {
 }
 
 impl Program {
-    /// Returns a program that may run for 15 minutes and print a gigabyte.
+    /// Returns a program with a deadline of 15 minutes and an output limit of a gigabyte.
     #[must_use]
     pub fn new(name: impl AsRef<OsStr>) -> Self {
         Self {
@@ -112,21 +112,21 @@ impl Program {
         self
     }
 
-    /// Sets the folder that it runs in.
+    /// Sets its working directory.
     #[must_use]
     pub fn folder(mut self, folder: &Path) -> Self {
         self.folder = Some(folder.to_owned());
         self
     }
 
-    /// Sets a variable of its environment.
+    /// Sets an environment variable.
     #[must_use]
     pub fn variable(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.variables.push((name.into(), Some(value.as_ref().to_owned())));
         self
     }
 
-    /// Keeps variables of our environment from it.
+    /// Removes environment variables.
     #[must_use]
     pub fn without(mut self, names: &[&str]) -> Self {
         self.variables.extend(names.iter().map(|name| (name.into(), None)));
@@ -140,21 +140,21 @@ impl Program {
         self
     }
 
-    /// Has all that it prints and says written to a file rather than caught.
+    /// Redirects its output and standard error to a file.
     #[must_use]
     pub fn log(mut self, file: &Path) -> Self {
         self.log = Some(file.to_owned());
         self
     }
 
-    /// Returns it as a user would type it, without our words in front.
+    /// Returns it as a user would type it, without the prefix.
     #[must_use]
     pub fn command(&self) -> String {
         let words = std::iter::once(&self.name).chain(&self.arguments);
         words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
     }
 
-    /// Runs it to its end, whatever that is.
+    /// Runs it to its end, successful or not.
     ///
     /// # Errors
     /// If it is not there, overruns, or cannot be run.
@@ -163,7 +163,8 @@ impl Program {
         Ok(self.ended(child, || ())?.0)
     }
 
-    /// Feeds it, and runs it to its end; returns as well how feeding it went: who ends early leaves a broken pipe.
+    /// Feeds it and runs it to its end; also returns how feeding went, as a program that ends early leaves a broken
+    /// pipe.
     ///
     /// # Errors
     /// If it is not there, overruns, or cannot be run.
@@ -174,7 +175,7 @@ impl Program {
     }
 
     fn start(&self, input: Stdio) -> Result<Child, ProgramError> {
-        // timeout(1) hands the signal on to all that it started.
+        // timeout(1) forwards the signal to all processes that it started.
         let mut command = bound("TERM");
         command.args(["timeout", KILL_AFTER, &self.deadline_s.to_string()]).arg(&self.name).args(&self.arguments);
         command.env("LC_ALL", "C").stdin(input);
@@ -199,14 +200,14 @@ impl Program {
         command.spawn().map_err(|error| self.failed(error))
     }
 
-    /// Does something while it runs, and waits for its end.
+    /// Runs a closure while the program runs, and waits for its end.
     fn ended<T>(&self, mut child: Child, meanwhile: impl FnOnce() -> T) -> Result<(Ended, T), ProgramError> {
         let (output, errors) = (child.stdout.take(), child.stderr.take());
         let (output, said, done) = thread::scope(|scope| {
             let output = scope.spawn(|| output.map_or(Ok(Vec::new()), |output| caught(output, self.output_max)));
             let said = scope.spawn(|| errors.map_or(Ok(Vec::new()), |errors| caught(errors, SAID_MAX)));
             let done = meanwhile();
-            // A thread that panics is a bug of ours: let it be seen as one.
+            // A thread that panics is a bug of Marvin: pass the panic on.
             let joined = |end: thread::Result<_>| end.unwrap_or_else(|bug| std::panic::resume_unwind(bug));
             (joined(output.join()), joined(said.join()), done)
         });
@@ -223,14 +224,14 @@ impl Program {
 
     fn failed(&self, source: io::Error) -> ProgramError {
         match source.kind() {
-            // Of setpriv: it comes with every distribution that has a kernel.
+            // setpriv comes with every distribution that has a kernel.
             io::ErrorKind::NotFound => ProgramError::Missing("setpriv".to_owned()),
             _ => ProgramError::Io { command: self.command(), source },
         }
     }
 }
 
-/// Reads to the end and keeps as much as there may be: the rest is dropped, so that the program can end.
+/// Reads to the end and keeps as much as the limit allows; the rest is dropped, so that the program can end.
 fn caught(mut from: impl Read, most: u64) -> io::Result<Vec<u8>> {
     let mut kept = Vec::new();
     from.by_ref().take(most).read_to_end(&mut kept)?;

@@ -1,5 +1,5 @@
-//! Says how long loading 1,000 workloads × 10 kernels × 30 samples takes: `cargo run --release -p store --example
-//! load_time`. Uses nothing but what the crate offers; what is printed is for people.
+//! Measures how long loading 1,000 workloads × 10 kernels × 30 samples takes: `cargo run --release -p store --example
+//! load_time`. Uses only the public interface.
 
 use std::error::Error;
 use std::io::Write;

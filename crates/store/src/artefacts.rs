@@ -1,7 +1,8 @@
-//! Artefacts: what a run left behind as it was (result stream, console, …), compressed with zstd: each a file beside SQLite's
-//! database, or a value in PostgreSQL's, since those who share a server share no folder and its transactions then cover all.
+//! Artefacts: the raw files of a run (result stream, console, …), compressed with zstd. SQLite stores have one file
+//! each. PostgreSQL stores have values in the database, since its users share no directory, and one transaction then
+//! covers everything.
 //!
-//! What they mean is others' business; here they are names and bytes.
+//! The store does not interpret them: they are names and bytes.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -17,16 +18,16 @@ use crate::runs::PLACE;
 use crate::store::run_exists;
 use crate::{Store, StoreError};
 
-/// The most an artefact may hold: more is neither kept nor unpacked.
+/// The largest artefact, for saving and unpacking.
 const SIZE_LIMIT: usize = 1 << 30;
 
 /// The longest name.
 const NAME_LIMIT: usize = 100;
 
-/// zstd's own choice: consoles and streams shrink to a tenth in little time.
+/// zstd's default: consoles and streams shrink to a tenth in little time.
 const LEVEL: i32 = 3;
 
-/// An artefact to be saved with a run.
+/// An artefact to save with a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Artefact<'a> {
     /// Its name within the run: ASCII letters, digits, `.`, `_` and `-`, not beginning with a dot.
@@ -42,7 +43,7 @@ pub(crate) struct Packed<'a> {
     bytes: Vec<u8>,
 }
 
-/// Checks and compresses artefacts, before anything is locked or written.
+/// Checks and compresses artefacts, before any lock or write.
 pub(crate) fn pack<'a>(artefacts: &[Artefact<'a>]) -> Result<Vec<Packed<'a>>, StoreError> {
     let mut packed: Vec<Packed<'a>> = Vec::with_capacity(artefacts.len());
     for artefact in artefacts {
@@ -124,8 +125,8 @@ impl Store {
         self.with(|database| database.rows(select, &[&run.hex()], |row| Ok((row.get(0)?, row.get(1)?))))
     }
 
-    /// Adds an artefact to a run that is there, and tells whether it was new. What is there is never replaced: the run itself
-    /// stays as it was measured, and what is added is what the same job showed when it was done again.
+    /// Adds an artefact to a stored run, and returns whether it was new. Stored artefacts are never replaced: the run
+    /// stays as it was measured, and only a repetition of the same job adds artefacts.
     ///
     /// # Errors
     /// If there is no such run, the name is not fit, or the home cannot be written.
@@ -152,7 +153,7 @@ impl Store {
         }
         let folder = self.home.artefacts_of(run);
         for artefact in packed {
-            // No artefact begins with a dot. What a killed process leaves under this name is overwritten by the next.
+            // No artefact begins with a dot. The next process overwrites what a killed one leaves under this name.
             let (part, target) = (folder.join(".adding"), folder.join(file_name(artefact.name)));
             let work = || -> io::Result<()> {
                 fs::create_dir_all(&folder)?;
@@ -176,17 +177,17 @@ impl Store {
         unpack(file, size).map_err(damaged)
     }
 
-    /// Removes the mark of a run that is saved now, where it has one and that can be removed.
+    /// Removes the mark of a saved run, if there is one and it can be removed.
     pub(crate) fn unmark(&self, run: &RunId) {
         if matches!(self.database, Database::Sqlite(_)) {
             self.home.remove(&self.home.incoming_of(run)).ok();
         }
     }
 
-    /// Puts artefacts where they belong, whole. To be called from within the transaction that saves the run.
+    /// Moves artefacts into place, whole. Call it within the transaction that saves the run.
     ///
-    /// A process that is killed on the way leaves `incoming/<run>` behind until the transaction is committed, and by
-    /// that a later one knows what to remove.
+    /// If the process is killed, `incoming/<run>` stays until the transaction is committed, so that a later process
+    /// knows what to remove.
     pub(crate) fn place(&self, run: &RunId, packed: &[Packed<'_>]) -> Result<(), StoreError> {
         if matches!(self.database, Database::Server(_)) {
             return Ok(());
@@ -225,9 +226,9 @@ pub(crate) fn insert(database: &Database, run: i64, packed: &[Packed<'_>]) -> Re
     Ok(())
 }
 
-/// Unpacks what was `size` bytes; says what is wrong where it was not.
+/// Unpacks `size` bytes; errors if the size differs.
 fn unpack(packed: impl Read, size: usize) -> Result<Vec<u8>, String> {
-    // One byte more than was saved is enough to see that it is not what was saved.
+    // One byte more than was saved is enough to see that it differs.
     let limit = size.min(SIZE_LIMIT) as u64 + 1;
     let mut bytes = Vec::new();
     zstd::Decoder::new(packed)
@@ -240,7 +241,7 @@ fn file_name(artefact: &str) -> String {
     format!("{artefact}.zst")
 }
 
-/// Has the names in a folder on the disk before the database says that they are.
+/// Syncs the names in a directory to disk before the database refers to them.
 fn sync(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
@@ -275,7 +276,7 @@ mod tests {
         assert_eq!(store.artefact_names(&run.id).unwrap(), ["console", "stream.txt"]);
         let sizes = [("console".to_owned(), zeros.len()), ("stream.txt".to_owned(), STREAM.bytes.len())];
         assert_eq!(store.artefact_sizes(&run.id).unwrap(), sizes);
-        // A store on a server has no such files.
+        // Server stores have no such files.
         if home.path().join("artefacts").exists() {
             let file = home.path().join("artefacts/01/console.zst");
             assert!(fs::metadata(file).unwrap().len() < 10_000);

@@ -25,8 +25,8 @@ const SAVE: &str = "\
         modules_path = excluded.modules_path";
 
 impl Store {
-    /// Saves a build. One that is there already keeps its id and its runs; what is known of it is renewed, because
-    /// the same build may be met under another name or lie in another place.
+    /// Saves a build. A stored build keeps its id and its runs; its other facts are renewed, because the same build may
+    /// have another name or location now.
     ///
     /// # Errors
     /// If the database cannot be written.
@@ -98,8 +98,8 @@ fn file(row: &Row<'_>, first: usize) -> Result<Option<BuildFile>, Failure> {
     Ok(Some(BuildFile { path, sha256: row.get(first + 1)? }))
 }
 
-/// Returns a kernel's name as it is kept. Unlike the printed one it always says the flavour, since another flavour may
-/// become the default one day, and it keeps paths that are not UTF-8.
+/// Returns the stored form of a kernel's name. Unlike the printed one it always includes the flavour, since the default
+/// flavour may change, and it keeps paths that are not UTF-8.
 fn name_bytes(name: &KernelName) -> Vec<u8> {
     match name {
         KernelName::Path(path) => [b"path:", path.as_os_str().as_bytes()].concat(),
@@ -113,7 +113,7 @@ fn name_bytes(name: &KernelName) -> Vec<u8> {
     }
 }
 
-/// A kernel's name out of a column.
+/// Reads a kernel's name from a column.
 pub(crate) struct Name(pub(crate) KernelName);
 
 impl FromSql for Name {

@@ -1,17 +1,17 @@
-//! The checksum of a result: a bit that changes in a database changes a number, and nobody would see it.
+//! The checksum of a result: without it a flipped bit in a database would change a number unnoticed.
 
 use model::WorkloadResult;
 
 use crate::codes::{OutcomeColumns, declared_text};
 
-/// A result that is not what was saved.
+/// A result that differs from the saved one.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the result of `{0}` does not match its checksum: restore the database from a copy, or measure again with --force"
 )]
 pub(crate) struct Mismatch(pub(crate) String);
 
-/// Returns the CRC-32 of everything in a result that a number or a verdict depends on, in an order and width of their own.
+/// Returns the CRC-32 of every field of a result that numbers or verdicts depend on, in a fixed order and width.
 pub(crate) fn checksum(result: &WorkloadResult) -> u32 {
     let mut crc = crc32fast::Hasher::new();
     let outcome = OutcomeColumns::of(&result.outcome);

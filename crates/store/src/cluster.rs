@@ -1,4 +1,4 @@
-//! A server of PostgreSQL of one's own, for tests and benches: in a scratch folder, on a socket there, gone with its process.
+//! A private PostgreSQL server for tests and benches: in a scratch directory, on a socket there, gone with its process.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -11,34 +11,34 @@ use std::time::Duration;
 
 use crate::{Location, Store, StoreError};
 
-/// Where Debian and its kin put programs that no PATH has.
+/// Where Debian and its derivatives install programs outside of PATH.
 const VERSIONS: &str = "/usr/lib/postgresql";
 
-/// Whom the programs run as where we are root, which they refuse: nobody.
+/// The user `nobody`, which runs the programs for root, as they refuse root.
 const NOBODY: u32 = 65_534;
 
-/// The password of its one user. It has none worth keeping.
+/// The password of its only user. It protects nothing.
 pub const PASSWORD: &str = "secret-of-a-test";
 
-/// How often a server that starts is asked whether it is there, and how long is waited in between.
+/// How often to ask a starting server whether it answers, and the pause in between.
 const START_TRIES: u32 = 600;
 const START_WAIT: Duration = Duration::from_millis(100);
 
-/// Runs the server until its input ends, however its reader ends; then removes the folder unless told to keep it. `$0` is the
-/// folder, the rest starts the server.
+/// Runs the server until its input ends, however the process that feeds it ends; then removes the directory unless
+/// asked to keep it. `$0` is the directory, the rest starts the server.
 const KEEPER: &str =
     r#""$@" & server=$!; read -r word; kill -INT $server; wait $server; [ "$word" = keep ] || rm -rf "$0""#;
 
-/// Whether what is saved has to be on the disk before it counts as saved.
+/// Whether a commit waits for the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// As a server of people: for measuring.
+    /// As on a production server: for benches.
     Durable,
     /// Faster: for tests.
     Hasty,
 }
 
-/// A server that runs.
+/// A running server.
 #[derive(Debug)]
 pub struct Cluster {
     programs: PathBuf,
@@ -48,7 +48,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Starts a server in a new folder; returns none where its programs are not installed (Debian: postgresql).
+    /// Starts a server in a new directory; `None` if its programs are not installed (Debian: postgresql).
     ///
     /// # Errors
     /// If it does not start.
@@ -69,20 +69,20 @@ impl Cluster {
         Ok(Some(cluster))
     }
 
-    /// Returns an address in it; each schema is a place of its own.
+    /// Returns an address in it; each schema is a separate store.
     #[must_use]
     pub fn address(&self, schema: &str) -> String {
         let folder = self.folder.display().to_string().replace('/', "%2F");
         format!("postgres://marvin:{PASSWORD}@{folder}/postgres?options=-csearch_path%3D{schema}")
     }
 
-    /// Returns the folder that it is in.
+    /// Returns its directory.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Makes a new place in it, and returns its address.
+    /// Makes a new schema, and returns its address.
     ///
     /// # Errors
     /// If the server does not do it.
@@ -94,7 +94,7 @@ impl Cluster {
         Ok(self.address(&schema))
     }
 
-    /// Stops the server; what it holds stays.
+    /// Stops the server; its data stays.
     ///
     /// # Errors
     /// If it cannot be told to.
@@ -144,7 +144,7 @@ impl Cluster {
 
     fn command(&self, program: &str) -> io::Result<Command> {
         let mut command = Command::new(program);
-        // Where we are may be forbidden to nobody.
+        // The user `nobody` may have no access to the current directory.
         command.current_dir(&self.folder);
         if is_root()? {
             command.uid(NOBODY).gid(NOBODY);
@@ -167,7 +167,7 @@ fn is_root() -> io::Result<bool> {
     Ok(fs::metadata("/proc/self")?.uid() == 0)
 }
 
-/// Returns the folder of the newest programs.
+/// Returns the directory of the newest programs.
 fn programs() -> Option<PathBuf> {
     let whole = |folder: &Path| ["postgres", "initdb"].iter().all(|program| folder.join(program).is_file());
     let path = std::env::var_os("PATH").unwrap_or_default();

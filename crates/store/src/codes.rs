@@ -1,6 +1,6 @@
-//! The words that stand in columns for the choices of the model: theirs forever, whatever the model calls them.
+//! The codes of the model's enums in columns: they never change, even if the model renames a variant.
 //!
-//! A code that is not listed here was written by a newer Marvin and is an error, never a guess.
+//! An unknown code was written by a newer Marvin and is an error, never a guess.
 
 use model::{Declared, Direction, FailureReason, MachineKind, Outcome, Stage, SubjectFailure, Triage, unit_named};
 use rusqlite::types::{FromSql, FromSqlResult, Null, ToSqlOutput, ValueRef};
@@ -8,7 +8,7 @@ use rusqlite::types::{FromSql, FromSqlResult, Null, ToSqlOutput, ValueRef};
 use crate::columns::UnknownCode;
 use crate::database::{Failure, Row};
 
-/// A choice without further text, kept as a word.
+/// An enum without data, stored as a word.
 pub(crate) struct Code<T>(pub(crate) T);
 
 impl FromSql for Code<MachineKind> {
@@ -41,7 +41,7 @@ impl FromSql for Code<Triage> {
     }
 }
 
-/// Returns what a metric was declared to be as one text: direction, margin, unit. Units may have spaces, so they are last.
+/// Returns a metric's declaration as one text: direction, margin, unit. Units may have spaces, so they are last.
 pub(crate) fn declared(declared: Option<&Declared>) -> ToSqlOutput<'static> {
     declared.map_or_else(|| Null.into(), |declared| declared_text(declared).into())
 }

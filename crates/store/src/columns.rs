@@ -1,4 +1,4 @@
-//! How single values lie in columns: ids, paths, whole numbers, lists of pairs. Codes are in `codes.rs`.
+//! Columns of single values: ids, paths, whole numbers, lists of pairs. Codes are in `codes.rs`.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -9,7 +9,7 @@ use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, Null, ToSql, ToSqlOu
 
 use crate::database::{Database, Failure};
 
-/// A word in the database that this program gives no meaning to.
+/// An unknown word in the database.
 #[derive(Debug, thiserror::Error)]
 #[error("unknown {noun} `{code}`")]
 pub(crate) struct UnknownCode {
@@ -48,7 +48,7 @@ impl FromSql for Id<RunId> {
     }
 }
 
-/// A path: text where it is UTF-8, so that people can read it, and a blob where it is not, so that nothing is lost.
+/// A path: text if it is UTF-8, so that people can read it, else a blob, so that it is complete.
 pub(crate) struct PathColumn(pub(crate) PathBuf);
 
 impl PathColumn {
@@ -69,7 +69,7 @@ impl FromSql for PathColumn {
     }
 }
 
-/// Keeps bytes as text where they are UTF-8.
+/// Stores bytes as text if they are UTF-8.
 pub(crate) fn text_or_blob(bytes: &[u8]) -> ToSqlOutput<'_> {
     ToSqlOutput::Borrowed(match std::str::from_utf8(bytes) {
         Ok(text) => ValueRef::Text(text.as_bytes()),
@@ -77,7 +77,7 @@ pub(crate) fn text_or_blob(bytes: &[u8]) -> ToSqlOutput<'_> {
     })
 }
 
-/// A number of 64 bits without sign. SQLite has only signed ones, so the bits are kept and the top one looks like a
+/// An unsigned number of 64 bits. SQLite has only signed ones, so the bits are stored and the top bit looks like a
 /// sign.
 pub(crate) struct Unsigned(pub(crate) u64);
 
@@ -99,12 +99,12 @@ impl FromSql for Unsigned {
     }
 }
 
-/// Returns a text that need not be there.
+/// Returns a text or NULL.
 pub(crate) fn text<'a>(text: impl Into<Option<&'a str>>) -> ToSqlOutput<'a> {
     text.into().map_or(ToSqlOutput::from(Null), ToSqlOutput::from)
 }
 
-/// A table of name and value pairs in order, each list belonging to one owner.
+/// A table of name and value pairs in order, one list per owner.
 pub(crate) struct PairTable {
     pub(crate) table: &'static str,
     pub(crate) select: &'static str,
@@ -129,7 +129,7 @@ impl PairTable {
     }
 }
 
-/// Returns a position or a size: far below what a column can hold.
+/// Returns a position or a size: far below a column's maximum.
 pub(crate) fn whole(number: usize) -> ToSqlOutput<'static> {
     i64::try_from(number).unwrap_or(i64::MAX).into()
 }

@@ -1,5 +1,5 @@
-//! What people decided about alerts: added, never changed. Which alert a decision is about is others' to find out: kernels
-//! that are measured later make the range of a change narrower, so only the range that was known is kept.
+//! Triage decisions about alerts: added, never changed. The caller matches them with alerts: kernels that are measured
+//! later make the range of a change narrower, so a decision keeps the range known at its time.
 
 use model::{Decision, Triage};
 
@@ -7,7 +7,7 @@ use crate::codes::{self, Code};
 use crate::{Store, StoreError};
 
 impl Store {
-    /// Keeps a decision.
+    /// Saves a decision.
     ///
     /// # Errors
     /// If the database cannot be written.
@@ -24,7 +24,7 @@ impl Store {
         })
     }
 
-    /// Lists all decisions, the oldest first.
+    /// Lists all decisions, oldest first.
     ///
     /// # Errors
     /// If the database cannot be read.

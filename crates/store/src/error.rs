@@ -1,6 +1,6 @@
-//! What can go wrong with a home, said so that the reader knows what to do; and whose fault it is.
+//! Errors of a store, worded so that the reader knows what to do, and who has to act on them.
 //!
-//! Which of these an operating-system or SQLite error becomes is decided in `home.rs`.
+//! `home.rs` converts errors of the operating system and of SQLite to these.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,51 +11,51 @@ use model::{Guilt, IdError, RunId};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// A reading command met a home in which nothing was ever saved.
+    /// A reading command found a data directory without stored results.
     #[error("no results in {home}: measure a kernel first, or give {option}", home = .home.display(), option = other(.home))]
     Empty {
-        /// The home.
+        /// The data directory.
         home: PathBuf,
     },
-    /// The home cannot be a home: a file, below a file, forbidden, read-only.
+    /// The path cannot be a data directory: a file, below a file, forbidden, read-only.
     #[error("cannot use {path}: {detail}; name a writable directory with --home", path = .path.display())]
     Unusable {
-        /// The home or what could not be used in it.
+        /// The data directory or the unusable path in it.
         path: PathBuf,
-        /// What the system said.
+        /// The system's message.
         detail: String,
     },
-    /// Another process measures in this home.
+    /// Another process measures in this data directory.
     #[error("another marvin{holder} is measuring in {home}: wait for it, or name another directory with --home", holder = holder(*.pid), home = .home.display())]
     Locked {
-        /// The home.
+        /// The data directory.
         home: PathBuf,
-        /// The other process, where it had time to say.
+        /// The other process, if it has written its id.
         pid: Option<u32>,
     },
-    /// Another process takes the jobs of this home.
+    /// Another worker takes the jobs of this data directory.
     #[error("another worker{holder} already runs the jobs of {home}, and one per host is allowed: `marvin queue list` shows its job", holder = holder(*.pid), home = .home.display())]
     Working {
-        /// The home.
+        /// The data directory.
         home: PathBuf,
-        /// The other process, where it had time to say.
+        /// The other process, if it has written its id.
         pid: Option<u32>,
     },
-    /// No space is left.
+    /// No space left.
     #[error("no space left in {home}: make room and repeat the command; stored results are intact", home = .home.display())]
     Full {
-        /// The home.
+        /// The data directory.
         home: PathBuf,
     },
-    /// Something in the home is not what was written there.
+    /// A stored file or row is damaged.
     #[error("{file} is damaged: {detail}; restore the data directory from a backup, or name a new one with --home", file = .file.display())]
     Damaged {
         /// The file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The damage.
         detail: String,
     },
-    /// The database has a schema from the future.
+    /// The database has a newer schema.
     #[error("{file} was written by a newer Marvin (schema {found}, this one knows {known}): use the newer one, or name another data directory with --home", file = .file.display())]
     NewerSchema {
         /// The database.
@@ -65,36 +65,36 @@ pub enum StoreError {
         /// The newest schema this program knows.
         known: u32,
     },
-    /// The database holds a word from the future.
+    /// The database contains an unknown word, written by a newer Marvin.
     #[error("{file} was written by a newer Marvin (it has the {noun} `{code}`, which this one does not know): use the newer one", file = .file.display())]
     UnknownCode {
         /// The database.
         file: PathBuf,
-        /// What kind of word.
+        /// The kind of word.
         noun: &'static str,
         /// The word.
         code: String,
     },
-    /// Another process kept the database for itself longer than one saving takes.
+    /// Another process kept the database locked for too long.
     #[error("another process holds {file} open: find it with `fuser {file}`, then repeat the command", file = .file.display())]
     Busy {
         /// The database.
         file: PathBuf,
     },
-    /// No address of a database.
+    /// An invalid database address.
     #[error("cannot read the address of the store: {reason}; expected postgres://USER@HOST/DATABASE")]
     BadAddress {
-        /// What is wrong with it; never the address, for it may hold a password.
+        /// The fault; never the address, which may contain a password.
         reason: String,
     },
-    /// A server does not let us in, or not do what we must.
+    /// A server refuses the connection or a needed operation.
     #[error(
         "{store} refuses: {detail}; check user, password, database and rights (test them with psql and the same address)"
     )]
     Refused {
         /// The store.
         store: String,
-        /// What the server said.
+        /// The server's message.
         detail: String,
     },
     /// A server cannot be reached, or is no longer there.
@@ -102,60 +102,60 @@ pub enum StoreError {
     Gone {
         /// The store.
         store: String,
-        /// What was met.
+        /// The error.
         detail: String,
     },
-    /// Another process writes into the same database and does not end.
+    /// Another process holds a write transaction on the same database for too long.
     #[error("another process keeps {store} locked: find it in pg_stat_activity, then repeat the command")]
     Occupied {
         /// The store.
         store: String,
     },
-    /// What is one machine's only was asked of a server.
+    /// The operation needs a store on this machine, not on a server.
     #[error("this command works in the data directory only, not in {store}: omit --store and MARVIN_STORE")]
     HomeOnly {
         /// The store.
         store: String,
     },
-    /// A server failed in another way.
+    /// Another error of a server.
     #[error("{store}: {detail}")]
     Server {
         /// The store.
         store: String,
-        /// What it said.
+        /// Its message.
         detail: String,
-        /// The same, with where it was said.
+        /// The same, with its position.
         source: Box<postgres::Error>,
     },
-    /// Not an id at all.
+    /// A text that is no id.
     #[error(transparent)]
     BadId(#[from] IdError),
-    /// Nothing of that name.
+    /// There is no entry with this name.
     #[error("no {noun} `{text}`: `marvin runs` lists stored runs")]
     Unknown {
-        /// What was looked for.
+        /// The kind of entry.
         noun: &'static str,
         /// The name.
         text: String,
     },
-    /// More than one id begins so.
+    /// Several ids begin like this.
     #[error("`{text}` matches several ids, add digits: {candidates}")]
     Ambiguous {
-        /// What was given.
+        /// The given prefix.
         text: String,
-        /// Some of the ids that begin so.
+        /// Some of the matching ids.
         candidates: String,
     },
-    /// A run of this id is there already.
+    /// A run with this id is stored already.
     #[error("{0} is stored already, and runs never change")]
     RunExists(RunId),
-    /// Something refers to a build or a machine that was not saved before it.
+    /// The build or machine of a run was not saved before it.
     #[error("{what} refers to a build or machine that was not saved before it (a bug in the caller)")]
     Dangling {
-        /// What was to be saved.
+        /// The entry to save.
         what: String,
     },
-    /// An artefact that cannot be kept.
+    /// An invalid artefact.
     #[error("cannot store artifact `{name}`: {reason}")]
     BadArtefact {
         /// Its name.
@@ -163,36 +163,36 @@ pub enum StoreError {
         /// Why.
         reason: String,
     },
-    /// A run has no such artefact.
+    /// The run has no such artefact.
     #[error("{run} has no artifact `{name}`; it has: {present}")]
     NoArtefact {
         /// The run.
         run: RunId,
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What there is.
+        /// The existing names.
         present: String,
     },
-    /// The system failed in another way.
+    /// Another error of the system.
     #[error("{path}: {source}", path = .path.display())]
     Io {
-        /// The file or folder.
+        /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's message.
         source: io::Error,
     },
-    /// SQLite failed in another way.
+    /// Another error of SQLite.
     #[error("{file}: {source}", file = .file.display())]
     Database {
         /// The database.
         file: PathBuf,
-        /// What SQLite said.
+        /// SQLite's message.
         source: rusqlite::Error,
     },
 }
 
 impl StoreError {
-    /// Returns whose fault it is.
+    /// Returns who has to act on it.
     #[must_use]
     pub fn guilt(&self) -> Guilt {
         match self {
@@ -207,7 +207,7 @@ impl StoreError {
             | Self::Unknown { .. }
             | Self::Ambiguous { .. }
             | Self::NoArtefact { .. } => Guilt::User,
-            // Waiting helps against `Locked`, so it counts as the lab's.
+            // Retrying helps against `Locked`, so the lab has to act.
             Self::Locked { .. }
             | Self::Working { .. }
             | Self::Full { .. }
@@ -225,7 +225,7 @@ impl StoreError {
     }
 }
 
-/// Says which option names another store.
+/// Names the option that selects another store.
 fn other(home: &Path) -> &'static str {
     if home.starts_with("postgres:") { "--store the database that has them" } else { "--home the folder that has them" }
 }

@@ -1,5 +1,4 @@
-//! Reading what came since one looked last: runs are only ever added, so who keeps the number of the last one that was read
-//! needs to read no run twice.
+//! Reading new runs: runs are only ever added, so a reader that keeps the number of the last one reads no run twice.
 
 use model::Run;
 
@@ -7,8 +6,8 @@ use crate::runs::{complete, head};
 use crate::{Store, StoreError};
 
 impl Store {
-    /// Returns at most `limit` runs in the order of saving, each with its number, that were saved after the run of that
-    /// number; 0 for all.
+    /// Returns at most `limit` runs that were saved after the run with this number, in order, each with its number; 0
+    /// for all.
     ///
     /// # Errors
     /// If the database cannot be read.

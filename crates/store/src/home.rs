@@ -1,4 +1,4 @@
-//! The home folder: where things lie in it, and what the errors met there mean.
+//! The data directory: its paths, and the conversion of errors.
 
 use std::error::Error;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::StoreError;
 use crate::columns::UnknownCode;
 use crate::database::{Failure, is_lost};
 
-/// Paths in a home.
+/// Paths in a data directory.
 #[derive(Debug, Clone)]
 pub(crate) struct Home {
     root: PathBuf,
@@ -25,7 +25,7 @@ impl Home {
         Self { root: root.to_owned(), database: root.join("marvin.db") }
     }
 
-    /// Returns what stands for a home where all is on a server: no folder, only what errors call it.
+    /// Returns the stand-in for a server store: no directory, only a name for errors.
     pub(crate) fn on_server(shown: &str) -> Self {
         Self { root: shown.into(), database: shown.into() }
     }
@@ -46,7 +46,7 @@ impl Home {
         self.root.join("worker")
     }
 
-    /// Where artefacts of saved runs lie.
+    /// The directory of artefacts of saved runs.
     pub(crate) fn artefacts(&self) -> PathBuf {
         self.root.join("artefacts")
     }
@@ -55,7 +55,7 @@ impl Home {
         self.artefacts().join(run.hex())
     }
 
-    /// Where runs are that are being saved; what is found here later was left by a process that was killed.
+    /// The directory of runs that are being saved; leftovers there are from killed processes.
     pub(crate) fn incoming(&self) -> PathBuf {
         self.root.join("incoming")
     }
@@ -64,7 +64,7 @@ impl Home {
         self.incoming().join(run.hex())
     }
 
-    /// Makes the folders.
+    /// Makes the directories.
     pub(crate) fn create(&self) -> Result<(), StoreError> {
         for folder in [self.root.clone(), self.artefacts(), self.incoming()] {
             fs::create_dir_all(&folder).map_err(|error| self.io(&folder, error))?;
@@ -72,7 +72,7 @@ impl Home {
         Ok(())
     }
 
-    /// Removes a folder that need not be there.
+    /// Removes a directory, which may be missing.
     pub(crate) fn remove(&self, folder: &Path) -> Result<(), StoreError> {
         match fs::remove_dir_all(folder) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(self.io(folder, error)),
@@ -80,7 +80,7 @@ impl Home {
         }
     }
 
-    /// Says what an error of the system means.
+    /// Converts an error of the system.
     pub(crate) fn io(&self, path: &Path, error: io::Error) -> StoreError {
         match error.kind() {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => self.full(),
@@ -93,7 +93,7 @@ impl Home {
         }
     }
 
-    /// Says what an error of a database means that was met while saving `what`.
+    /// Converts a database error that occurred while saving `what`.
     pub(crate) fn to_error_of(&self, error: Failure, what: impl FnOnce() -> String) -> StoreError {
         let is_dangling = match &error {
             Failure::Sqlite(error) => {
@@ -104,7 +104,7 @@ impl Home {
         if is_dangling { StoreError::Dangling { what: what() } } else { self.to_error(error) }
     }
 
-    /// Says what an error of a database means.
+    /// Converts a database error.
     pub(crate) fn to_error(&self, error: Failure) -> StoreError {
         match error {
             Failure::Sqlite(error) => self.sql(error),
@@ -112,14 +112,14 @@ impl Home {
         }
     }
 
-    /// Says what an error of PostgreSQL means. The codes and their classes are in appendix A of its manual.
+    /// Converts an error of PostgreSQL. The codes and their classes are in appendix A of its manual.
     fn server(&self, error: postgres::Error) -> StoreError {
         let (store, detail) = (self.root.display().to_string(), reason(&error));
         if is_lost(&error) {
             return StoreError::Gone { store, detail };
         }
         let Some(code) = error.code() else {
-            // What the server did not say itself, and is not about the way to it, is about how to be let in.
+            // Errors from the client library that are not about the connection are about the login.
             return StoreError::Refused { store, detail };
         };
         match code.code() {
@@ -127,15 +127,15 @@ impl Home {
             "53100" => StoreError::Full { home: self.root.clone() },
             "53300" => StoreError::Gone { store, detail },
             "XX001" | "XX002" => self.damaged(&detail),
-            // No right to it, only to be read; tables or functions of ours that are somebody else's.
+            // Read-only permission; tables or functions with our names but another owner.
             "42501" | "25006" | "42P07" | "42723" => StoreError::Refused { store, detail },
-            // Who is asking, and what for.
+            // User and database.
             code if code.starts_with("28") || code.starts_with("3D") => StoreError::Refused { store, detail },
             _ => StoreError::Server { store, detail, source: Box::new(error) },
         }
     }
 
-    /// Says what an error of SQLite means.
+    /// Converts an error of SQLite.
     pub(crate) fn sql(&self, error: rusqlite::Error) -> StoreError {
         use rusqlite::Error as E;
         match &error {
@@ -145,7 +145,7 @@ impl Home {
             }
             E::SqliteFailure(failure, _) => match failure.code {
                 ErrorCode::DiskFull => self.full(),
-                // What the processes that have the database open share could not be made larger (sqlite.org/rescode.html).
+                // The memory shared by the database's processes could not grow (sqlite.org/rescode.html).
                 _ if failure.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE => self.full(),
                 ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt => self.damaged(&error.to_string()),
                 ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => StoreError::Busy { file: self.database() },
@@ -180,7 +180,7 @@ impl Home {
     }
 }
 
-/// Returns what the server said, or what was met on the way to it.
+/// Returns the server's message, or the connection's error.
 fn reason(error: &postgres::Error) -> String {
     if let Some(said) = error.as_db_error() {
         return said.message().to_owned();
@@ -197,7 +197,7 @@ fn reason(error: &postgres::Error) -> String {
     text
 }
 
-/// Says what the system said, without the number that means nothing to a reader.
+/// Returns the system's message without its error number.
 fn plain(error: &io::Error) -> String {
     match error.kind() {
         ErrorKind::AlreadyExists | ErrorKind::NotADirectory => "a file is in the way".to_owned(),

@@ -1,23 +1,23 @@
-//! Which kernel name stood for which build, and when: a name like `deb:6.12` moves on, builds do not.
+//! Which build a kernel name selected, and when: a name like `deb:6.12` moves on, builds do not.
 
 use model::BuildId;
 
 use crate::columns::Id;
 use crate::{Store, StoreError};
 
-/// A name and a build it stood for.
+/// A name and a build that it selected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeenKernel {
-    /// The name as it was given.
+    /// The given name.
     pub name: String,
-    /// What it stood for.
+    /// The build.
     pub build: BuildId,
-    /// When it last did, in seconds since 1970-01-01 UTC.
+    /// The last time, in seconds since 1970-01-01 UTC.
     pub seen_unix: i64,
 }
 
 impl Store {
-    /// Notes that a name stood for a (saved) build at a time.
+    /// Records that a name selected a (saved) build.
     ///
     /// # Errors
     /// If the build was not saved before, or the database cannot be written.
@@ -35,7 +35,7 @@ impl Store {
         save().map_err(|error| self.home.to_error_of(error, || format!("the kernel name `{name}`")))
     }
 
-    /// Lists names and what they stood for, by name, the newest first.
+    /// Lists names and their builds, by name, newest first.
     ///
     /// # Errors
     /// If the database cannot be read.
@@ -64,7 +64,7 @@ mod tests {
             ("deb:6.12", &old, 100),
             ("deb:6.12", &new, 200),
             ("deb:6.1", &old, 50),
-            // A clock that was set back does not make it forget.
+            // A clock that was set back must not lose the record.
             ("deb:6.12", &new, 150),
         ] {
             store.remember_kernel(name, &build.id, seen).unwrap();

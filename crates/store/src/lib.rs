@@ -1,8 +1,8 @@
-//! Kernels, builds, runs, samples and raw artefacts, kept in one of two ways behind one type.
+//! Kernels, builds, runs, samples and artefacts, in SQLite or PostgreSQL behind one type.
 //!
-//! In a folder, the home: `marvin.db` (SQLite), `artefacts/<run>/<name>.zst`, and `lock`, held by whoever measures; or all in
-//! a database of PostgreSQL. Leaves to others: what ids are made of, what a run's artefacts mean, when something is out of date, and
-//! the time of day (it has no clock; times come from the caller).
+//! A data directory has `marvin.db` (SQLite), `artefacts/<run>/<name>.zst` and `lock`, which a measuring process holds;
+//! a PostgreSQL store has everything in its database. The callers define ids, interpret artefacts, decide what is out
+//! of date, and pass the time.
 
 mod artefacts;
 mod builds;

@@ -1,4 +1,4 @@
-//! Where a store is: in the folder of a home, or in a database on a server of PostgreSQL.
+//! The location of a store: a data directory, or a database on a PostgreSQL server.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,34 +10,34 @@ use postgres::config::Host;
 
 use crate::StoreError;
 
-/// How long a server may take to answer at all, unless the address says otherwise.
+/// The connect timeout, unless the address has one.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
-/// PostgreSQL's own port, which is not shown.
+/// PostgreSQL's default port, which is not printed.
 const PORT: u16 = 5432;
 
-/// How long a server may stay silent that has something to confirm.
+/// How long a server may leave a request unacknowledged.
 const SILENCE_LIMIT: Duration = Duration::from_secs(60);
 
 /// Where a store is.
 #[derive(Debug, Clone)]
 pub enum Location {
-    /// In a home's folder: SQLite, and files beside it.
+    /// In a data directory: SQLite, and files beside it.
     Home(PathBuf),
-    /// In a database of PostgreSQL, all of it.
+    /// In a PostgreSQL database, completely.
     Server(Address),
 }
 
-/// The address of a database. Shown without its password.
+/// The address of a database. Printed without its password.
 #[derive(Clone)]
 pub struct Address {
     pub(crate) config: Box<Config>,
 }
 
 impl Location {
-    /// Returns the location that an address names, `postgres://USER@HOST/DATABASE`.
+    /// Parses an address, `postgres://USER@HOST/DATABASE`.
     ///
-    /// `password` is used where the address has none, which is better: addresses are shown by `ps` and kept by shells.
+    /// `password` is used if the address has none, which is better: `ps` and shell histories show addresses.
     ///
     /// # Errors
     /// If it is no such address. The message does not repeat it.
@@ -66,10 +66,10 @@ impl Location {
     }
 }
 
-/// Says what is wrong with an address without what stands in it.
+/// Describes the fault of an address without quoting it.
 fn plain(error: &postgres::Error) -> String {
     let cause = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
-    // Of unknown options and values the library repeats the name only, but what it takes for a name may be a password.
+    // The library quotes only names of unknown options, but a misplaced password may look like such a name.
     match cause.split_once('`') {
         Some((before, _)) => before.trim_end().to_owned(),
         None => cause,

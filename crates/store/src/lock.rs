@@ -1,6 +1,6 @@
-//! One measuring process a home: the lock, and who holds it.
+//! The lock of a data directory, which allows one measuring process, and its holder.
 //!
-//! Only commands that measure take it. Those that read need no lock.
+//! Only commands that measure take it; readers need no lock.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -12,14 +12,14 @@ use crate::home::Home;
 /// Enough for any process id.
 const PID_LIMIT: u64 = 32;
 
-/// The right to measure in a home. Ends when it is dropped or its process ends, however that ends.
+/// The right to measure in a data directory. Ends when it is dropped or its process ends in any way.
 #[derive(Debug)]
 pub struct HomeLock {
     file: File,
 }
 
 impl HomeLock {
-    /// Takes the lock of a home, making the home where there is none.
+    /// Takes the lock of a data directory, and makes the directory if necessary.
     ///
     /// # Errors
     /// If another process has it, or the home cannot be used.
@@ -32,19 +32,19 @@ impl HomeLock {
 
 impl Drop for HomeLock {
     fn drop(&mut self) {
-        // Only a courtesy: a number left behind is overwritten by the next holder. Closing the file unlocks it.
+        // Only a courtesy: the next holder overwrites a stale number. Closing the file unlocks it.
         self.file.set_len(0).ok();
     }
 }
 
-/// The right to take jobs from the queue of a home on this machine. Measuring needs the [`HomeLock`] as well, job by job.
+/// The right to take jobs from the queue of a data directory on this machine. Each job also needs the [`HomeLock`].
 #[derive(Debug)]
 pub struct WorkerLock {
     file: File,
 }
 
 impl WorkerLock {
-    /// Takes the lock of a home, making the home where there is none.
+    /// Takes the lock of a data directory, and makes the directory if necessary.
     ///
     /// # Errors
     /// If another process has it, or the home cannot be used.
@@ -55,9 +55,10 @@ impl WorkerLock {
     }
 }
 
-/// Returns whether a worker takes jobs from the queue of a home: the process that took the lock last is there still.
+/// Returns whether a worker takes jobs from the queue of a data directory: whether the process that last took the lock
+/// lives.
 ///
-/// Taking the lock to see would turn away a worker that begins just then.
+/// Trying the lock instead could turn away a worker that starts at the same moment.
 #[must_use]
 pub fn has_worker(home: &Path) -> bool {
     let pid = File::open(Home::at(home).worker()).ok().and_then(|mut file| read_pid(&mut file));
@@ -66,12 +67,12 @@ pub fn has_worker(home: &Path) -> bool {
 
 impl Drop for WorkerLock {
     fn drop(&mut self) {
-        // As above.
+        // See above.
         self.file.set_len(0).ok();
     }
 }
 
-/// Takes a lock, or says who has it.
+/// Takes a lock, or returns its holder.
 fn take(home: &Home, path: PathBuf, taken: impl FnOnce(Option<u32>) -> StoreError) -> Result<File, StoreError> {
     fs::create_dir_all(home.root()).map_err(|error| home.io(home.root(), error))?;
     let mut options = OpenOptions::new();

@@ -1,4 +1,4 @@
-//! Finding an id by the digits it begins with.
+//! Finding an id by its first digits.
 
 use std::fmt::Display;
 
@@ -7,17 +7,17 @@ use rusqlite::types::FromSql;
 use crate::columns::Id;
 use crate::{Store, StoreError};
 
-/// How many candidates an error names.
+/// Most candidates in an error.
 const SHOWN: usize = 8;
 
-/// Where to look, and how the error calls it.
+/// The table to search, and its noun in errors.
 pub(crate) struct IdTable {
     pub(crate) noun: &'static str,
-    /// Selects at most `?3` ids from `?1` up to before `?2`, in order.
+    /// Selects at most `?3` ids in the range from `?1` to before `?2`, in order.
     pub(crate) select: &'static str,
 }
 
-/// The parts of an id that finding one needs.
+/// The parts of an id for the search.
 pub(crate) trait Named: Display {
     fn digits(&self) -> &str;
     fn abbreviated(&self) -> String;
@@ -38,13 +38,13 @@ macro_rules! named {
 named!(model::BuildId, model::RunId);
 
 impl Store {
-    /// Returns the one id that begins as `prefix`; an id that equals it wins over those that only begin so.
+    /// Returns the only id that begins with `prefix`; an exact match wins.
     pub(crate) fn find<T: Named>(&self, place: &IdTable, prefix: &T) -> Result<T, StoreError>
     where
         Id<T>: FromSql,
     {
         let digits = prefix.digits();
-        // `g` follows every hexadecimal digit; one more than is shown tells whether there are more.
+        // `g` follows every hexadecimal digit; one more than is shown reveals whether there are more.
         let mut found: Vec<T> = self.with(|database| {
             database
                 .rows(place.select, &[&digits, &format!("{digits}g"), &(SHOWN + 1)], |row| Ok(row.get::<Id<T>>(0)?.0))
@@ -59,16 +59,16 @@ impl Store {
     }
 }
 
-/// Says that there is no such thing.
+/// Makes the error for a missing entry.
 pub(crate) fn unknown(place: &IdTable, id: &impl Display) -> StoreError {
     StoreError::Unknown { noun: place.noun, text: id.to_string() }
 }
 
-/// Lists ids, abbreviated as long as that tells them apart.
+/// Lists ids, abbreviated if that keeps them distinct.
 fn candidates<T: Named>(found: &[T]) -> String {
     let shown = &found[..found.len().min(SHOWN)];
     let mut names: Vec<String> = shown.iter().map(Named::abbreviated).collect();
-    // They come in order, so equal ones are neighbours.
+    // They are sorted, so equal ones are neighbours.
     if names.windows(2).any(|pair| pair[0] == pair[1]) {
         names = shown.iter().map(ToString::to_string).collect();
     }

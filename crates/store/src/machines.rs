@@ -12,7 +12,7 @@ const FINGERPRINTS: PairTable = PairTable {
 };
 
 impl Store {
-    /// Saves a machine; does nothing where it is there already, since its id says everything about it.
+    /// Saves a machine, unless it is stored, since its id covers all of it.
     ///
     /// # Errors
     /// If the database cannot be written.

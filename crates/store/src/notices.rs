@@ -1,4 +1,4 @@
-//! What people are to be told: each notice once while it stands, and each delivery kept until it was made.
+//! Notices for users: each is sent once while it stands, and each delivery is kept until it succeeds.
 
 use rusqlite::{OptionalExtension, Row, params};
 
@@ -6,31 +6,32 @@ use crate::columns::Unsigned;
 use crate::store::write;
 use crate::{Store, StoreError};
 
-/// Something that people are told.
+/// A notice for users.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
-    /// What it is about: `tree:stable`, `boot:stable:git:v6.12`. While one of the same subject stands no other is raised.
+    /// Its subject: `tree:stable`, `boot:stable:git:v6.12`. While it stands, no other notice with this subject is
+    /// raised.
     pub subject: String,
-    /// It in one line.
+    /// Its summary, one line.
     pub headline: String,
-    /// All of it.
+    /// Its text.
     pub body: String,
-    /// Since when it is so, in seconds since 1970-01-01 UTC.
+    /// When it began, in seconds since 1970-01-01 UTC.
     pub raised_unix: i64,
 }
 
-/// A notice on its way.
+/// A pending delivery of a notice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivery {
     /// Number of the notice.
     pub number: u64,
     /// The notice.
     pub notice: Notice,
-    /// The channel that it goes by.
+    /// The channel.
     pub channel: String,
-    /// How often that failed.
+    /// The number of failed attempts.
     pub tries: u32,
-    /// Why it failed last.
+    /// The reason of the last failure.
     pub said: String,
 }
 
@@ -47,7 +48,7 @@ fn delivery(row: &Row<'_>) -> rusqlite::Result<Delivery> {
 }
 
 impl Store {
-    /// Raises a notice to be told by these channels. Says whether it is news: one that stands already is not.
+    /// Raises a notice on these channels. Returns whether it is new: one with a standing subject is not.
     ///
     /// # Errors
     /// If the database cannot be written.
@@ -73,7 +74,7 @@ impl Store {
         Ok(news)
     }
 
-    /// Says that something is no longer so: when it is again, that is news. Says whether it was.
+    /// Clears a notice, so that its next occurrence is new. Returns whether there was one.
     ///
     /// # Errors
     /// If the database cannot be written.
@@ -86,7 +87,7 @@ impl Store {
         })
     }
 
-    /// Returns what stands of a subject.
+    /// Returns the standing notice of a subject.
     ///
     /// # Errors
     /// If the database cannot be read.
@@ -101,7 +102,7 @@ impl Store {
         })
     }
 
-    /// Lists what was not delivered yet, the oldest first.
+    /// Lists undelivered notices, oldest first.
     ///
     /// # Errors
     /// If the database cannot be read.
@@ -114,7 +115,7 @@ impl Store {
         })
     }
 
-    /// Takes the oldest delivery that is due; nobody else gets it before a time. Channels that are to be passed over are named.
+    /// Claims the oldest due delivery until a time; skips the named channels.
     ///
     /// # Errors
     /// If the database cannot be written.
@@ -138,7 +139,7 @@ impl Store {
         Ok(found)
     }
 
-    /// Takes down that a delivery was made.
+    /// Records a successful delivery.
     ///
     /// # Errors
     /// If the database cannot be written.
@@ -151,7 +152,7 @@ impl Store {
         })
     }
 
-    /// Takes down that a delivery failed, why, and when it is tried again.
+    /// Records a failed delivery, its reason, and the time of the next attempt.
     ///
     /// # Errors
     /// If the database cannot be written.

@@ -1,4 +1,4 @@
-//! Tests with a second process: who has the lock, reading while it saves, and killing it at any moment.
+//! Tests with a second process: the lock's holder, reading during saves, and kills at any moment.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,16 +12,16 @@ use model::RunId;
 use crate::testing::{parents, run};
 use crate::{Artefact, HomeLock, Store, StoreError};
 
-/// Says to a test process that it is the second one, and where to save.
+/// Tells a test process that it is the second one, and where to save.
 const HOME: &str = "MARVIN_STORE_TEST_HOME";
 
-/// Says which run it begins with.
+/// The number of its first run.
 const FIRST: &str = "MARVIN_STORE_TEST_FIRST";
 
-/// Ends a second process that nobody kills.
+/// Ends a second process that survives its test.
 const MOST_RUNS: u64 = 2_000;
 
-/// Bytes that do not shrink much, and that tell which run they belong to.
+/// Incompressible bytes that identify their run.
 fn content(seed: u64) -> Vec<u8> {
     let mut state = seed;
     std::iter::repeat_with(|| {
@@ -32,7 +32,7 @@ fn content(seed: u64) -> Vec<u8> {
     .collect()
 }
 
-/// Not a test of its own: what the second process does. Does nothing when run as a test.
+/// No test: the work of the second process. Does nothing when run as a test.
 #[test]
 fn second_process() {
     let Some(home) = std::env::var_os(HOME).map(PathBuf::from) else {
@@ -60,7 +60,7 @@ fn start(home: &Path, first: u64) -> Child {
         .unwrap()
 }
 
-/// Waits, not for ever, until something is there.
+/// Waits until something is there, up to a limit.
 fn wait<T>(mut what: impl FnMut() -> Option<T>) -> T {
     for _ in 0..3_000 {
         if let Some(found) = what() {

@@ -1,4 +1,5 @@
-//! The queue: jobs that wait, run and are over. Each step is the model's; here it is taken by one process at a time, for good.
+//! The queue: waiting, running and finished jobs. The model defines each transition; here one process at a time takes
+//! it durably.
 
 use model::{Guilt, JobState, KernelName, KernelNameError, NewJob, QueuedJob, Refusal, Work, next_job};
 use rusqlite::types::{FromSqlError, Type, Value};
@@ -8,9 +9,9 @@ use crate::columns::{UnknownCode, Unsigned};
 use crate::store::write;
 use crate::{Store, StoreError};
 
-/// What makes a job the same, in the order in which all of this file has columns: [`of_work`], [`read`].
+/// The columns of a job's identity, in the order of [`of_work`] and [`read`].
 const WORK: [&str; 6] = ["kernel", "tree", "config", "suite", "workloads", "seeds"];
-/// What may change of a job: [`that_changes`].
+/// The columns that change: [`that_changes`].
 const CHANGES: [&str; 14] = [
     "plan",
     "priority",
@@ -28,19 +29,19 @@ const CHANGES: [&str; 14] = [
     "ended_unix",
 ];
 
-/// What became of queueing a job.
+/// The result of queueing a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Queued {
-    /// It is in the queue, with this number.
+    /// It is queued, with this number.
     New(u64),
-    /// Equal work was queued before.
+    /// Equal work is queued already.
     Known(Box<QueuedJob>),
 }
 
 /// Why a job was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum QueueError {
-    /// The job does not allow it.
+    /// Its state does not allow it.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// There is no such job.
@@ -52,7 +53,7 @@ pub enum QueueError {
 }
 
 impl QueueError {
-    /// Returns whose fault it is.
+    /// Returns who has to act on it.
     #[must_use]
     pub fn guilt(&self) -> Guilt {
         match self {
@@ -63,7 +64,7 @@ impl QueueError {
 }
 
 impl Store {
-    /// Queues a job, unless equal work was queued before, whatever became of it.
+    /// Queues a job, unless equal work was queued before, in any state.
     ///
     /// # Errors
     /// If the database cannot be written.
@@ -73,7 +74,7 @@ impl Store {
             return Ok(Queued::Known(Box::new(known)));
         }
         let number = self.ask(|connection| {
-            // The number is the database's to give; all else is set below.
+            // The database assigns the number; everything else is set below.
             let job = QueuedJob::queued(0, new.clone(), now_unix);
             insert(connection, &job)
         })?;
@@ -81,7 +82,7 @@ impl Store {
         Ok(Queued::New(number))
     }
 
-    /// Lists jobs in the order in which they are done; those that are over only if asked for, the newest first.
+    /// Lists jobs in their order of execution; finished ones only on request, newest first.
     ///
     /// # Errors
     /// If the database cannot be read.
@@ -107,7 +108,7 @@ impl Store {
         self.ask(|connection| of_number(connection, number))?.ok_or(QueueError::NoJob(number))
     }
 
-    /// Gives a worker the next job, if one is free.
+    /// Claims the next free job for a worker.
     ///
     /// # Errors
     /// If the database cannot be written.
@@ -123,8 +124,8 @@ impl Store {
         Ok(Some(job))
     }
 
-    /// Takes jobs back from workers that are gone, and returns them: those whose lease is over, and all of a worker that is
-    /// known to have ended.
+    /// Requeues and returns the jobs of dead workers: those whose lease is over, and all of a worker that is known to
+    /// have ended.
     ///
     /// # Errors
     /// If the database cannot be written.
@@ -143,7 +144,7 @@ impl Store {
         Ok(taken)
     }
 
-    /// Takes a step of a job, and returns it as it is then.
+    /// Changes a job's state, and returns the job.
     ///
     /// # Errors
     /// If there is no such job, it does not allow the step, or the database cannot be written.
@@ -161,10 +162,10 @@ impl Store {
     }
 }
 
-/// Which jobs are listed.
+/// The jobs to list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listed {
-    /// Those that wait or run.
+    /// Waiting and running ones.
     Open,
     /// All.
     All,
@@ -230,7 +231,7 @@ fn that_changes(job: &QueuedJob) -> [Value; CHANGES.len()] {
     ]
 }
 
-/// Returns who has a job, and the time that its state has.
+/// Returns the holder of a job, and the time in its state.
 fn holder(state: &JobState) -> (Option<&str>, Option<i64>) {
     match state {
         JobState::Waiting { from_unix } => (None, Some(*from_unix)),
@@ -333,7 +334,7 @@ mod tests {
         let job = store.claim_job("here", 1_000).unwrap().unwrap();
         assert_eq!((job.number, job.attempts), (high, 1));
         assert_eq!(job.state, JobState::Running { worker: "here".into(), until_unix: 1_220 });
-        // What another process reads is the same.
+        // Another process reads the same.
         let reader = Store::open_read_only(home.path()).unwrap();
         assert_eq!(reader.queued_job(high).unwrap(), job);
         let fence = job.fence;

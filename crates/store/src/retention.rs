@@ -1,8 +1,8 @@
-//! What need not be kept, and letting go of it: runs that newer ones replace, artefacts of old runs. Never what anybody refers
-//! to, and never half of anything.
+//! Garbage collection: runs that newer ones replace, and artefacts of old runs. Pinned runs are kept, and each run is
+//! deleted completely.
 //!
-//! Referred to is a run that has the artefact [`PINNED`], which whoever shows a run to people leaves with it, and every run
-//! of a kernel that a decision is about.
+//! A run is pinned by the artefact [`PINNED`], which reports leave with the runs that they show, and by any triage
+//! decision about its kernel.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,23 +15,23 @@ use crate::columns::Id;
 use crate::database::{Database, Row};
 use crate::{Artefact, Store, StoreError};
 
-/// The artefact that says who refers to a run: it and its run are kept for ever.
+/// The artefact that pins a run and names its user: both are kept for ever.
 pub const PINNED: &str = "mentioned";
 
-/// What is to go.
+/// The garbage of a store.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Garbage {
-    /// Runs that newer ones replace, the oldest first.
+    /// Replaced runs, oldest first.
     pub runs: Vec<RunId>,
-    /// Runs whose artefacts are to go, the oldest first; the runs themselves stay.
+    /// Runs whose artefacts are garbage, oldest first; the runs themselves stay.
     pub artefacts_of: Vec<RunId>,
-    /// Bytes of all these artefacts as they are kept.
+    /// Stored bytes of all these artefacts.
     pub bytes: u64,
-    /// Runs that would be garbage if nobody referred to them.
+    /// Runs that would be garbage if they were not pinned.
     pub referred: usize,
 }
 
-/// What may go at all.
+/// The limits of garbage collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
     /// Replaced runs that began before this, in seconds since 1970-01-01 UTC.
@@ -42,7 +42,7 @@ pub struct Retention {
     pub artefacts_bytes_max: Option<u64>,
 }
 
-/// What has to be known of a run to say whether it is garbage.
+/// A run, as far as garbage collection needs to know it.
 struct Known {
     id: RunId,
     build: BuildId,
@@ -50,13 +50,13 @@ struct Known {
     suite: String,
     seed: i64,
     started_unix: i64,
-    /// Workloads with their operations, and what their metrics were declared to be.
+    /// Workloads with their operations, and the declarations of their metrics.
     done: BTreeMap<(String, i64), Option<Declared>>,
     is_referred: bool,
 }
 
 impl Store {
-    /// Leaves a note with runs that somebody refers to them: they are never garbage. A note that is there stays.
+    /// Pins runs, so that they are never garbage. An existing pin stays.
     ///
     /// # Errors
     /// If there is no such run, or the store cannot be written.
@@ -69,10 +69,10 @@ impl Store {
         Ok(())
     }
 
-    /// Says what need not be kept.
+    /// Finds garbage.
     ///
-    /// A run is replaced when a later one of the same build, machine, suite and seed did all that it did, with as many
-    /// operations and in the same units: whoever asks takes the newest.
+    /// A run is replaced if a later one of the same build, machine, suite and seed has all its workloads, with as many
+    /// operations and in the same units, since readers take the newest.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -130,8 +130,8 @@ impl Store {
         }
     }
 
-    /// Lets go of garbage, run by run: whoever is killed meanwhile leaves each run whole or gone. What somebody refers to by now
-    /// stays.
+    /// Deletes garbage run by run: a kill leaves each run whole or deleted. Keeps runs that were pinned in the
+    /// meantime.
     ///
     /// # Errors
     /// If the store cannot be written. What is gone by then stays gone, and nothing else is.
@@ -150,7 +150,7 @@ impl Store {
         if self.is_pinned(run)? {
             return Ok(());
         }
-        // As while saving: with this mark, files of a run that is not there are swept by the next to open.
+        // As during saving: the next process to open the store sweeps files with this mark whose run is missing.
         let is_home = matches!(self.database, Database::Sqlite(_));
         if is_home {
             let mark = self.home.incoming_of(run);
@@ -175,7 +175,7 @@ impl Store {
         let delete = "DELETE FROM artefacts WHERE run = (SELECT number FROM runs WHERE id = ?1)";
         self.with(|database| database.execute(delete, &[&run.hex()]))?;
         self.with(|_| transaction.commit())?;
-        // Files that nobody knows of cost room only; the next time they are found by `clear_unknown`.
+        // Unreferenced files only cost space; the next `clear_unknown` finds them.
         if matches!(self.database, Database::Sqlite(_)) {
             self.home.remove(&self.home.artefacts_of(run))
         } else {
@@ -188,7 +188,7 @@ impl Store {
         Ok(self.with(|database| database.row(select, &[&run.hex(), &PINNED], |_| Ok(())))?.is_some())
     }
 
-    /// Gives room that nothing is in any more back to the system, and clears away files that no run knows.
+    /// Returns free space to the system, and deletes unreferenced files.
     ///
     /// # Errors
     /// If the store cannot be written.
@@ -199,7 +199,7 @@ impl Store {
                 self.ask(|connection| connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)"))?;
             }
             Database::Server(server) => {
-                // Readers wait meanwhile: without FULL the room would stay taken.
+                // Readers wait meanwhile: without FULL the space would stay taken.
                 for table in ["artefacts", "results", "environments", "runs"] {
                     server.batch(&format!("VACUUM FULL {table}")).map_err(|error| self.home.to_error(error))?;
                 }
@@ -208,7 +208,7 @@ impl Store {
         Ok(())
     }
 
-    /// Removes folders of artefacts of runs that have none.
+    /// Removes artefact directories without a run.
     fn clear_unknown(&self) -> Result<(), StoreError> {
         let transaction = self.with(Database::write)?;
         let with: BTreeSet<RunId> = self.sizes()?.into_keys().collect();
@@ -221,7 +221,7 @@ impl Store {
         self.with(|_| transaction.commit())
     }
 
-    /// Returns the bytes that the store takes, artefacts included.
+    /// Returns the bytes that the store occupies, artefacts included.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -242,7 +242,7 @@ impl Store {
         }
     }
 
-    /// Returns the bytes of each run's artefacts, as they are kept; only of runs that have some.
+    /// Returns the stored bytes of each run's artefacts, for runs that have some.
     fn sizes(&self) -> Result<BTreeMap<RunId, u64>, StoreError> {
         let select = match &self.database {
             Database::Sqlite(_) => "SELECT DISTINCT id, 0 FROM artefacts JOIN runs ON runs.number = artefacts.run",
@@ -301,12 +301,12 @@ impl Store {
     }
 }
 
-/// Returns whether two results may be of one metric: what an earlier Marvin did not say speaks against nothing.
+/// Returns whether two results may have one metric: a declaration that an earlier Marvin omitted agrees with any.
 fn agree(one: Option<&Declared>, other: Option<&Declared>) -> bool {
     one.zip(other).is_none_or(|(one, other)| one.agrees(other))
 }
 
-/// Returns the bytes of a file; none of one that is not there.
+/// Returns the bytes of a file; 0 if it is missing.
 fn file_bytes(file: &Path) -> u64 {
     fs::metadata(file).map_or(0, |data| data.len())
 }
@@ -354,7 +354,7 @@ mod tests {
         let (_home, store) = new();
         saved(&store, &at("01", 1, 100));
         saved(&store, &at("02", 2, 100));
-        // The same as the first, but one workload fewer, or with other operations: it replaces nothing.
+        // The same as the first, but with one workload fewer, or with other operations: it replaces no run.
         let mut less = at("03", 1, 200);
         less.results.truncate(1);
         saved(&store, &less);
@@ -384,7 +384,7 @@ mod tests {
         store.pin(&[&at("01", 1, 0).id], "somebody else").unwrap();
         let garbage = store.find_garbage(&ALL).unwrap();
         assert_eq!((ids(&garbage.runs), garbage.referred), (vec!["02"], 1));
-        // Also where it was mentioned after it was found to be garbage.
+        // Also if it was pinned after it was found to be garbage.
         store.remove(&before).unwrap();
         assert_eq!(store.run(&at("01", 1, 0).id).unwrap(), at("01", 1, 0));
         assert_eq!(store.artefact(&at("01", 1, 0).id, "console").unwrap().len(), 20_000);
@@ -432,7 +432,7 @@ mod tests {
         store.compact().unwrap();
         assert!(store.size().unwrap() <= before);
         assert_eq!(store.runs(100).unwrap().len(), 1);
-        // Who follows the store misses nothing: numbers of runs that went are not given again.
+        // A reader of new runs misses none: numbers of deleted runs are not reused.
         save(&store, &at("ff", 1, 99));
         assert_eq!(follower.runs_after(last, 10).unwrap().len(), 1);
     }
@@ -451,7 +451,7 @@ mod tests {
         fs::create_dir_all(home.path().join("incoming/02")).unwrap();
         fs::create_dir_all(home.path().join("artefacts/02")).unwrap();
         fs::write(home.path().join("artefacts/02/console.zst"), "x").unwrap();
-        // Killed after artefacts went from the database, before their files.
+        // Killed after artefacts were deleted from the database, before their files.
         fs::create_dir_all(home.path().join("artefacts/0a")).unwrap();
         drop(store);
         let store = Store::open(home.path()).unwrap();

@@ -36,22 +36,22 @@ const SELECT_SUMMARIES: &str = "\
     FROM runs JOIN builds ON builds.id = build
     ORDER BY started_unix DESC, number DESC LIMIT ?1";
 
-/// How often a server that is gone is asked again for a run to be saved, and how long is waited in between.
+/// How often to retry saving a run on a server that is down, and the pause in between.
 const RETURN_TRIES: u32 = 30;
 const RETURN_WAIT: Duration = Duration::from_secs(2);
 
-/// A run in a line.
+/// A summary of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunSummary {
     /// Its id.
     pub id: RunId,
-    /// What was booted.
+    /// The build.
     pub build: BuildId,
-    /// The name the build was last asked for by.
+    /// The name by which the build was last selected.
     pub kernel: KernelName,
     /// The build's version.
     pub version: String,
-    /// Where.
+    /// The machine.
     pub machine: MachineId,
     /// The suite's name.
     pub suite: String,
@@ -68,8 +68,8 @@ pub struct RunSummary {
 }
 
 impl Store {
-    /// Saves a run with its artefacts: all of it or, whatever happens meanwhile, nothing. Its build and its machine
-    /// are saved before it. Where a server is gone it is waited for, a minute.
+    /// Saves a run with its artefacts, completely or not at all. Its build and its machine are saved before it. Waits
+    /// up to a minute for a server that is down.
     ///
     /// # Errors
     /// If a run of that id is there already, or the store cannot be written.
@@ -82,13 +82,13 @@ impl Store {
             }
             std::thread::sleep(RETURN_WAIT);
             saved = match self.save_packed(run, &packed) {
-                // It may have been saved, and only the server's answer been lost.
+                // It may be saved already, with only the server's answer lost.
                 Err(StoreError::RunExists(_)) if self.run(&run.id).is_ok_and(|found| found == *run) => Ok(()),
                 again => again,
             };
         }
         if saved.is_err() {
-            // That error says more than one met while clearing away could, and the next one to open sweeps again.
+            // That error matters more than one from cleaning up, and the next process to open the store sweeps again.
             self.sweep().ok();
         }
         saved
@@ -102,7 +102,7 @@ impl Store {
         insert(&self.database, run, packed).map_err(|error| self.home.to_error_of(error, || run.id.to_string()))?;
         self.place(&run.id, packed)?;
         self.with(|_| transaction.commit())?;
-        // It is saved; a mark that cannot be removed now is swept later.
+        // The run is saved; a mark that cannot be removed now is swept later.
         self.unmark(&run.id);
         Ok(())
     }
@@ -160,7 +160,7 @@ fn insert(database: &Database, run: &Run, packed: &[Packed<'_>]) -> Result<(), F
             &[&run.id.hex(), &run.build.hex(), &run.machine.hex(), &run.suite, &Unsigned(run.seed), &run.started_unix],
             |row| row.get(0),
         )?
-        // What is inserted is returned; a trigger of somebody else's that forbids it is the only other way.
+        // Inserts return the row; only a foreign trigger could suppress it.
         .ok_or(Failure::Sqlite(rusqlite::Error::QueryReturnedNoRows))?;
     ENVIRONMENTS.save(database, &number, &run.environment)?;
     let rows: Vec<_> = run.results.iter().enumerate().map(|(n, result)| columns_of(number, n, result)).collect();
@@ -188,7 +188,7 @@ fn columns_of(run: i64, position: usize, result: &WorkloadResult) -> [ToSqlOutpu
     ]
 }
 
-/// Reads a run's own row, and the number by which the rest of it is found.
+/// Reads a run's own row, and the number that the other tables refer to.
 pub(crate) fn head(row: &Row<'_>) -> Result<(i64, Run), Failure> {
     let run = Run {
         id: row.get::<Id<RunId>>(1)?.0,

@@ -1,11 +1,11 @@
-//! Samples in a blob: float64, little-endian, one after the other. A row a sample would make loading slow.
+//! Samples in a blob: consecutive little-endian float64. One row per sample would make loading slow.
 
 use model::Region;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, ValueRef};
 
 const SIZE: usize = size_of::<f64>();
 
-/// Samples out of a column.
+/// Samples from a column.
 pub(crate) struct Samples(pub(crate) Vec<f64>);
 
 /// A blob that is no list of numbers.
@@ -13,7 +13,7 @@ pub(crate) struct Samples(pub(crate) Vec<f64>);
 #[error("samples of {0} bytes, which is no multiple of {SIZE}")]
 struct Torn(usize);
 
-/// Returns samples on their way into a column.
+/// Returns samples for a column.
 pub(crate) fn packed(samples: &[f64]) -> ToSqlOutput<'static> {
     let bytes: Vec<u8> = samples.iter().flat_map(|x| x.to_le_bytes()).collect();
     bytes.into()
@@ -30,13 +30,13 @@ impl FromSql for Samples {
     }
 }
 
-/// Returns counts as numbers, four for each iteration. They are far below 2^53, up to which these are whole.
+/// Returns counts as numbers, four for each iteration. They are far below 2^53, up to which floats are exact.
 pub(crate) fn of_regions(regions: &[Region]) -> Vec<f64> {
     let four = |region: &Region| [region.user, region.kernel, region.interrupt, region.other].map(|count| count as f64);
     regions.iter().flat_map(four).collect()
 }
 
-/// Returns the counts that were made numbers.
+/// Returns the counts of such numbers.
 pub(crate) fn to_regions(numbers: &[f64]) -> Vec<Region> {
     let (fours, _) = numbers.as_chunks::<4>();
     let region = |four: &[f64; 4]| {

@@ -1,6 +1,6 @@
-//! The numbered steps of the schema, and bringing a database up to the last one.
+//! The numbered steps of the schema, and upgrades to the last one.
 //!
-//! A step that was once released is never edited: what comes later is a further step.
+//! A released step is never edited: changes are further steps.
 
 use rusqlite::{Connection, Transaction};
 
@@ -27,14 +27,15 @@ const SERVER_STEPS: &[&str] = &[
     include_str!("../schema/postgres/005.sql"),
 ];
 
-/// Where a server keeps how many steps were taken, and for one process at a time to take them. The number is ours, chosen once.
+/// The server's table of steps, and the lock that lets one process at a time take them. The number is an arbitrary
+/// constant.
 const SERVER_FIRST: &str = "BEGIN; SELECT pg_advisory_xact_lock(7882827325);
     CREATE TABLE IF NOT EXISTS marvin_schema (steps BIGINT NOT NULL)";
 
-/// Says how far a database is: the number of steps it has taken.
+/// Returns the number of steps that a database has taken.
 ///
 /// # Errors
-/// If it went further than this program knows.
+/// If it has taken more than this program knows.
 pub(crate) fn version(connection: &Connection, home: &Home) -> Result<usize, StoreError> {
     let found: u32 =
         connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(|error| home.sql(error))?;
@@ -48,18 +49,18 @@ pub(crate) fn version(connection: &Connection, home: &Home) -> Result<usize, Sto
     }
 }
 
-/// Returns whether a database of that version is what this program reads.
+/// Returns whether a database of that version is current.
 pub(crate) fn is_current(version: usize) -> bool {
     version == STEPS.len()
 }
 
-/// Takes the steps that a database lacks, all or none.
+/// Takes the missing steps of a database, all or none.
 pub(crate) fn upgrade(connection: &Connection, home: &Home) -> Result<(), StoreError> {
     if is_current(version(connection, home)?) {
         return Ok(());
     }
     let transaction = write(connection).map_err(|error| home.sql(error))?;
-    // Asked again: another process may have taken the steps while this one waited.
+    // Checked again: another process may have upgraded while this one waited.
     let taken = version(&transaction, home)?;
     take(&transaction, taken).map_err(|error| home.sql(error))?;
     transaction.commit().map_err(|error| home.sql(error))
@@ -72,10 +73,10 @@ fn take(transaction: &Transaction<'_>, taken: usize) -> rusqlite::Result<()> {
     transaction.pragma_update(None, "user_version", STEPS.len())
 }
 
-/// Says how far a database on a server is; `None` if it has taken no step.
+/// Returns the number of steps of a server's database; `None` if it has none.
 ///
 /// # Errors
-/// If it went further than this program knows, or cannot keep all texts.
+/// If it has taken more than this program knows, or cannot store all texts.
 pub(crate) fn steps_of_server(store: &Store) -> Result<Option<usize>, StoreError> {
     let there = "SELECT to_regclass('marvin_schema')::text";
     let encoding = "SELECT pg_encoding_to_char(encoding)::text FROM pg_database WHERE datname = current_database()";
@@ -99,7 +100,7 @@ pub(crate) fn steps_of_server(store: &Store) -> Result<Option<usize>, StoreError
     }
 }
 
-/// Returns whether a database on a server that has taken so many steps is what this program reads.
+/// Returns whether a server's database with this number of steps is current.
 pub(crate) fn is_current_on_server(steps: usize) -> bool {
     steps == SERVER_STEPS.len()
 }
@@ -119,14 +120,14 @@ pub(crate) fn take_some_on_server(store: &Store, steps: usize) -> Result<(), Sto
     }
 }
 
-/// Takes the steps that a database on a server lacks, all or none.
+/// Takes the missing steps of a server's database, all or none.
 pub(crate) fn upgrade_server(store: &Store) -> Result<(), StoreError> {
     let Database::Server(server) = &store.database else {
         return Ok(());
     };
     let taken = take_on_server(store, server, SERVER_STEPS.len());
     if taken.is_err() {
-        // What was begun is undone, unless the connection is gone and that with it.
+        // The transaction rolls back, or is lost with the connection.
         server.batch("ROLLBACK").ok();
     }
     taken
@@ -135,7 +136,7 @@ pub(crate) fn upgrade_server(store: &Store) -> Result<(), StoreError> {
 fn take_on_server(store: &Store, server: &Server, until: usize) -> Result<(), StoreError> {
     let batch = |sql: &str| server.batch(sql).map_err(|error| store.home.to_error(error));
     batch(SERVER_FIRST)?;
-    // Asked only now: another process may have taken the steps while this one waited.
+    // Checked only now: another process may have upgraded while this one waited.
     let taken = steps_of_server(store)?.unwrap_or(0);
     for step in &SERVER_STEPS[taken.min(until)..until] {
         batch(step)?;
@@ -154,7 +155,7 @@ mod tests {
     use crate::Store;
     use crate::testing::{decision, run, saved, store};
 
-    /// Writes what a Marvin that knew so many steps would have left: a home with a run, without what came later.
+    /// Makes the data directory of an older Marvin: with one run, after only this many steps.
     fn home_of_step(steps: usize) -> tempfile::TempDir {
         let (home, new) = store();
         saved(&new, &run("aa", "01", 1));

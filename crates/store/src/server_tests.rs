@@ -1,4 +1,4 @@
-//! Tests of what only a server can do wrong: not be there, go, come back, refuse, be older or newer.
+//! Tests of failures that only servers have: absent, lost, restored, refusing, older or newer.
 
 use postgres::{Client, NoTls};
 
@@ -9,13 +9,13 @@ use model::Guilt;
 
 const CONSOLE: Artefact<'_> = Artefact { name: "console", bytes: b"Linux version 6.12" };
 
-/// Does something on a server without a store.
+/// Executes SQL on a server without a store.
 fn raw(location: &Location, sql: &str) {
     let Location::Server(address) = location else { panic!("a home") };
     address.config.connect(NoTls).unwrap().batch_execute(sql).unwrap();
 }
 
-/// Returns an error with its guilt and without what differs from run to run.
+/// Returns an error with its guilt, without text that differs from run to run.
 fn describe(error: &StoreError, cluster: &Cluster) -> String {
     assert!(!error.to_string().contains(PASSWORD) && !format!("{error:?}").contains(PASSWORD), "{error:?}");
     format!("{:?}: {error}", error.guilt()).replace(&cluster.folder().display().to_string(), "FOLDER")
@@ -115,7 +115,7 @@ fn several_may_open_a_new_place_at_once() {
     assert!(Store::open_read_only(&location).unwrap().find_build("05").is_ok());
 }
 
-/// Ends all connections to a server but the one that asks for it.
+/// Ends all connections to a server but this one.
 fn hang_up(location: &Location) {
     raw(
         location,

@@ -1,4 +1,4 @@
-//! Opening a store, for writing or only for reading, and clearing away what a killed process left in it.
+//! Opening a store for writing or reading, and cleaning up after killed processes.
 
 use std::fs;
 use std::path::Path;
@@ -12,13 +12,13 @@ use crate::home::Home;
 use crate::location::{Address, Location};
 use crate::{StoreError, schema};
 
-/// Longer than any one saving keeps the database for itself.
+/// Longer than any saving keeps the database locked.
 const BUSY_LIMIT: Duration = Duration::from_secs(30);
 
-/// Statements kept prepared: more than there are different ones.
+/// Statement cache size: more than there are different statements.
 const PREPARED: usize = 32;
 
-/// A store, opened. What can be done with it is grouped by noun: builds, machines, runs, artefacts, kernels.
+/// An open store. Its methods are grouped by noun: builds, machines, runs, artefacts, kernels.
 #[derive(Debug)]
 pub struct Store {
     pub(crate) database: Database,
@@ -27,9 +27,9 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens a store for writing; makes it, or brings it up to date, where needed.
+    /// Opens a store for writing; creates or upgrades it if necessary.
     ///
-    /// Others may read meanwhile. Commands that measure hold the [`HomeLock`](crate::HomeLock) as well.
+    /// Readers are not blocked. Commands that measure hold the [`HomeLock`](crate::HomeLock) as well.
     ///
     /// # Errors
     /// If the store cannot be used, is damaged, or was written by a newer Marvin.
@@ -40,10 +40,10 @@ impl Store {
         }
     }
 
-    /// Opens a store for reading, also while another process writes into it. Saving through it is an error.
+    /// Opens a store for reading, also while another process writes. Saving through it is an error.
     ///
     /// # Errors
-    /// If nothing was ever saved there, or as for [`Store::open`].
+    /// If it has no stored results, or as for [`Store::open`].
     pub fn open_read_only(location: impl Into<Location>) -> Result<Self, StoreError> {
         match location.into() {
             Location::Home(folder) => Self::read_home(&folder),
@@ -51,7 +51,7 @@ impl Store {
         }
     }
 
-    /// Returns where it is.
+    /// Returns its location.
     #[must_use]
     pub fn location(&self) -> &Location {
         &self.location
@@ -62,7 +62,7 @@ impl Store {
         home.create()?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let connection = connect(&home, flags)?;
-        // First of all, so that a database from the future is left as it is.
+        // First, so that a database of a newer Marvin stays unchanged.
         schema::version(&connection, &home)?;
         prepare(&connection).map_err(|error| home.sql(error))?;
         schema::upgrade(&connection, &home)?;
@@ -79,7 +79,7 @@ impl Store {
         }
         let mut connection = connect(&home, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         if !schema::is_current(schema::version(&connection, &home)?) {
-            // Statements are only written for the newest schema, so an older home is brought up to date first.
+            // Statements are written for the newest schema only, so an older store is upgraded first.
             drop(connection);
             drop(Self::open_home(home.root())?);
             connection = connect(&home, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
@@ -112,7 +112,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Makes what an older program, that knew so many steps, would have left on a server.
+    /// Makes the server store of an older Marvin that knew only this many steps.
     #[cfg(test)]
     pub(crate) fn make_older(location: &Location, steps: usize) -> Result<(), StoreError> {
         let Location::Server(address) = location else {
@@ -124,19 +124,19 @@ impl Store {
         schema::take_some_on_server(&store, steps)
     }
 
-    /// Makes a schema in a database on a server: a place of its own.
+    /// Makes a schema in a server's database: a separate store.
     ///
     /// # Errors
-    /// If the server does not do it.
+    /// If the server refuses.
     #[cfg(any(test, feature = "cluster"))]
     pub(crate) fn make_schema(location: &Location, schema: &str) -> Result<(), StoreError> {
         Self::on_server(location, &format!("CREATE SCHEMA {schema}"))
     }
 
-    /// Returns whether a server is there.
+    /// Checks that a server answers.
     ///
     /// # Errors
-    /// If it is not.
+    /// If it does not.
     #[cfg(any(test, feature = "cluster"))]
     pub(crate) fn greet(location: &Location) -> Result<(), StoreError> {
         Self::on_server(location, "SELECT 1")
@@ -152,7 +152,7 @@ impl Store {
         done.map_err(|error| home.to_error(error))
     }
 
-    /// Does a piece of work with the database, and says what its error means.
+    /// Runs a closure with the database and converts its error.
     pub(crate) fn with<'a, T>(
         &'a self,
         work: impl FnOnce(&'a Database) -> Result<T, Failure>,
@@ -160,7 +160,7 @@ impl Store {
         work(&self.database).map_err(|error| self.home.to_error(error))
     }
 
-    /// Does a piece of work with the database of a home, for what is one machine's only.
+    /// Runs a closure with the database of a data directory, for operations on this machine only.
     pub(crate) fn ask<'a, T>(
         &'a self,
         work: impl FnOnce(&'a Connection) -> rusqlite::Result<T>,
@@ -171,10 +171,10 @@ impl Store {
         }
     }
 
-    /// Removes what processes left behind that were killed while they saved a run.
+    /// Removes leftovers of processes that were killed while they saved a run.
     ///
-    /// Who saves a run keeps other writers out all the while, so whatever a writing transaction finds there has
-    /// nobody left who would finish it. A server undoes what was not finished by itself.
+    /// A saving process excludes other writers all the time, so leftovers that a write transaction finds have no living
+    /// owner. A server rolls back unfinished work by itself.
     pub(crate) fn sweep(&self) -> Result<(), StoreError> {
         if matches!(self.database, Database::Server(_)) || self.incoming_runs()?.is_empty() {
             return Ok(());
@@ -190,7 +190,7 @@ impl Store {
         self.with(|_| transaction.commit())
     }
 
-    /// Removes the files of a run that was not saved to the end. The mark that they are to be removed goes last.
+    /// Removes the files of a partly saved run. Its mark goes last.
     pub(crate) fn discard(&self, run: &RunId) -> Result<(), StoreError> {
         self.home.remove(&self.home.artefacts_of(run))?;
         self.home.remove(&self.home.incoming_of(run))
@@ -199,12 +199,12 @@ impl Store {
     fn incoming_runs(&self) -> Result<Vec<RunId>, StoreError> {
         let folder = self.home.incoming();
         let entries = fs::read_dir(&folder).map_err(|error| self.home.io(&folder, error))?;
-        // What is not called as a run is not ours, and stays.
+        // Entries that are not named like a run are not Marvin's, and stay.
         Ok(entries.filter_map(|entry| RunId::from_hex(entry.ok()?.file_name().to_str()?).ok()).collect())
     }
 }
 
-/// Begins a transaction of SQLite that keeps other writers out from its first moment. It is undone unless committed.
+/// Begins a transaction of SQLite that excludes other writers from the start. It is rolled back unless committed.
 pub(crate) fn write(connection: &Connection) -> rusqlite::Result<Transaction<'_>> {
     Transaction::new_unchecked(connection, TransactionBehavior::Immediate)
 }
@@ -222,18 +222,18 @@ fn connect(home: &Home, flags: OpenFlags) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// Sets what a writing connection needs. The journal is the kind that lets others read meanwhile.
+/// Configures a writing connection. The journal mode does not block readers.
 fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     journal(connection)?;
     connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "foreign_keys", true)
 }
 
-/// How often the journal is asked for, and how long is waited in between, while others open the same new home.
+/// How often to retry setting the journal mode, and the pause in between, while others open the same new store.
 const JOURNAL_TRIES: u32 = 500;
 const JOURNAL_WAIT: Duration = Duration::from_millis(20);
 
-/// Chooses the journal. SQLite waits for other locks by itself, but not always for the one that this needs.
+/// Sets the journal mode. SQLite waits for other locks by itself, but not always for this one.
 fn journal(connection: &Connection) -> rusqlite::Result<()> {
     let choose = || connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()));
     for _ in 1..JOURNAL_TRIES {
@@ -343,7 +343,7 @@ mod tests {
     #[test]
     fn reader_upgrades_an_older_data_directory() {
         let home = tempfile::tempdir().unwrap();
-        // What a process leaves that is killed before its first step.
+        // A leftover of a process that was killed before its first step.
         fs::write(home.path().join("marvin.db"), "").unwrap();
         let store = Store::open_read_only(home.path()).unwrap();
         assert!(store.runs(10).unwrap().is_empty());

@@ -1,4 +1,4 @@
-//! Things to save, and where to, for the tests of this crate.
+//! Test data and stores for the tests of this crate.
 
 use std::io::Write;
 use std::sync::OnceLock;
@@ -14,7 +14,7 @@ use crate::cluster::{Cluster, Durability};
 use crate::database::Database;
 use crate::{Location, Store};
 
-/// A store in a new home, which lasts as long as the folder is held.
+/// A store in a new data directory, which lasts as long as its handle.
 pub(crate) fn store() -> (TempDir, Store) {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
@@ -24,7 +24,7 @@ pub(crate) fn store() -> (TempDir, Store) {
 /// Makes new stores of one kind.
 pub(crate) type New<'a> = &'a dyn Fn() -> (TempDir, Store);
 
-/// Makes a test of each body for each kind of store: what a store promises, both kinds keep.
+/// Makes a test of each body for each kind of store, as both make the same promises.
 macro_rules! contract {
     ($($body:ident),+ $(,)?) => {
         mod in_a_home {
@@ -42,7 +42,7 @@ macro_rules! contract {
 }
 pub(crate) use contract;
 
-/// The server that all tests of this process share; nothing, and a line that says so, where none can be started.
+/// The server that all tests of this process share; `None`, with a message, if none can be started.
 pub(crate) fn cluster() -> Option<&'static Cluster> {
     static CLUSTER: OnceLock<Option<Cluster>> = OnceLock::new();
     let cluster = CLUSTER.get_or_init(|| Cluster::start(Durability::Hasty).unwrap());
@@ -53,7 +53,7 @@ pub(crate) fn cluster() -> Option<&'static Cluster> {
     cluster.as_ref()
 }
 
-/// A store in a new place on a server; the folder is as empty as it is.
+/// A store in a new schema of a server; the directory stays empty.
 pub(crate) fn store_in(cluster: &Cluster) -> (TempDir, Store) {
     let location = Location::server(&cluster.place().unwrap(), None).unwrap();
     (tempfile::tempdir().unwrap(), Store::open(location).unwrap())
@@ -64,7 +64,7 @@ pub(crate) fn again(store: &Store) -> Store {
     Store::open(store.location()).unwrap()
 }
 
-/// The connection of a store that is in a home.
+/// The connection of a store in a data directory.
 pub(crate) fn sqlite(store: &Store) -> &Connection {
     match &store.database {
         Database::Sqlite(connection) => connection,
@@ -126,19 +126,19 @@ pub(crate) fn run(build: &str, hex: &str, seed: u64) -> Run {
     }
 }
 
-/// Saves the build and the machine that a run needs.
+/// Saves the build and the machine of a run.
 pub(crate) fn parents(store: &Store, run: &Run) {
     store.save_build(&build(run.build.hex())).unwrap();
     store.save_machine(&machine(run.machine.hex())).unwrap();
 }
 
-/// Saves a run and what it needs.
+/// Saves a run with its build and machine.
 pub(crate) fn saved(store: &Store, run: &Run) {
     parents(store, run);
     store.save_run(run, &[]).unwrap();
 }
 
-/// What somebody thought of an alert.
+/// A triage decision.
 pub(crate) fn decision(at: &str, triage: Triage) -> Decision {
     Decision {
         track: "cloud-amd64".into(),

@@ -14,7 +14,7 @@ pub(crate) fn escape(bytes: &[u8]) -> String {
     out
 }
 
-/// Returns the bytes behind an escaped word, or nothing when it is not one.
+/// Returns the bytes of an escaped word; `None` if it is no escaped word.
 pub(crate) fn unescape(word: &str) -> Option<Vec<u8>> {
     let mut bytes = word.bytes();
     let mut out = Vec::with_capacity(word.len());

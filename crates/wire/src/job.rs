@@ -1,5 +1,5 @@
-//! The job: what the agent is to do after the snapshot. Always [`JOB_SIZE`] bytes, so that reading one costs the guest
-//! the same instructions as reading another.
+//! The job of the agent after the snapshot. Always [`JOB_SIZE`] bytes, so that reading any job costs the guest the same
+//! instructions.
 
 use crate::PROTOCOL;
 use crate::checksum::crc32;
@@ -11,7 +11,7 @@ pub const JOB_SIZE: usize = 4096;
 
 const HEAD: &str = "marvin-job";
 
-/// What the agent reads time from.
+/// The clock of the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clock {
     /// The time stamp counter. In QEMU with `-icount shift=0` it counts guest instructions.
@@ -20,13 +20,13 @@ pub enum Clock {
     Monotonic,
 }
 
-/// What is done to the guest between the snapshot and the workload, so that seeds sample its state.
+/// Perturbations between the snapshot and the workload, so that seeds sample the guest's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Perturbation {
     /// Sleep before the workload, in microseconds: moves the phase of the timer tick.
     pub delay_us: u64,
-    /// Rounds of about a millisecond that the workload's process executes more before it begins: moves it against other
-    /// processes in the scheduler's account.
+    /// Additional rounds of about a millisecond that the workload's process runs before it begins: moves it against
+    /// other processes in the scheduler's account.
     pub spins: u64,
     /// Pages that a child process touches and holds: moves the physical layout.
     pub child_pages: u64,
@@ -34,20 +34,20 @@ pub struct Perturbation {
     pub child_forks: u64,
 }
 
-/// What is to be done.
+/// The task of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Task {
-    /// Copy out what describes the guest.
+    /// Send the files that describe the guest.
     Environment,
-    /// Copy out the names and addresses of the kernel's functions.
+    /// Send names and addresses of the kernel's functions.
     Symbols,
-    /// Do one cell of the experiment on reverse mappings.
+    /// Run one cell of the experiment on reverse mappings.
     Rmap {
         /// What is mapped, and how.
         case: String,
         /// How many processes map it.
         processes: u32,
-        /// How often each does.
+        /// How many mappings each process has.
         mappings: u32,
     },
     /// Run one workload.
@@ -62,10 +62,11 @@ pub enum Task {
         iterations: u32,
         /// Kernel functions to count entries of with kprobes; empty for a measurement.
         probes: Vec<String>,
-        /// Milliseconds between copies of what the kernel counts, 0 for copies before and after only; `None` for a measurement.
+        /// Milliseconds between copies of the kernel's counters, 0 for copies before and after only; `None` for a
+        /// measurement.
         monitors: Option<u64>,
     },
-    /// Run an external tool. Samples are the ticks of each run; what it printed comes as files, `0/stdout`, `0/stderr` and
+    /// Run an external tool. Samples are the ticks of each run; its output comes as files, `0/stdout`, `0/stderr` and
     /// so on for each run.
     Tool(ToolTask),
 }
@@ -73,26 +74,26 @@ pub enum Task {
 /// A job for the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
-    /// Binds the stream to this job: a stream of another job does not pass for this one's.
+    /// Binds the stream to this job: streams of other jobs are refused.
     pub id: u64,
-    /// What the agent reads time from.
+    /// The clock.
     pub clock: Clock,
-    /// What is done to the guest first.
+    /// The perturbations.
     pub perturbation: Perturbation,
-    /// What is to be done.
+    /// The task.
     pub task: Task,
 }
 
 /// A job that cannot be written or read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JobError {
-    /// Longer than [`JOB_SIZE`].
+    /// It is longer than [`JOB_SIZE`].
     #[error("job of {0} bytes is longer than {JOB_SIZE}")]
     TooLong(usize),
-    /// Not a job, or a damaged one.
+    /// It is no job, or a damaged one.
     #[error("not a job: {0}")]
     Malformed(&'static str),
-    /// Written by another version.
+    /// It has another protocol version.
     #[error("job of protocol {0}, this agent speaks {PROTOCOL}")]
     Version(String),
 }

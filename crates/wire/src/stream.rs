@@ -1,18 +1,18 @@
-//! The result stream: one frame a line, between whatever else the console says.
+//! The result stream: one frame per line, between other lines of the console.
 //!
-//! A line is `#M<protocol> <sequence> <kind> <crc> <payload>`; the checksum covers the job's id, so that a frame of
-//! another job does not pass. Frames count up from 0 and end with [`Frame::End`].
+//! A line is `#M<protocol> <sequence> <kind> <crc> <payload>`; the checksum covers the job's id, so that frames of
+//! other jobs are refused. Sequence numbers count up from 0; [`Frame::End`] is last.
 
 use crate::PROTOCOL;
 use crate::checksum::crc32;
 use crate::escape::{escape, unescape};
 
-/// What every frame's line begins with.
+/// The mark at the beginning of every frame's line.
 pub const MARK: &str = "#M";
 
-/// Most frames that a stream may have.
+/// Most frames of a stream.
 const FRAMES_MAX: usize = 65_536;
-/// Longest line that is looked at, in bytes.
+/// Longest parsed line, in bytes.
 const LINE_MAX: usize = 4096;
 
 /// One message of the agent.
@@ -32,13 +32,13 @@ pub enum Frame {
     },
     /// Measured iterations, in ticks of the job's clock, in order.
     Samples(Vec<u64>),
-    /// The kernel lacks what the workload needs.
+    /// The kernel lacks a feature that the workload needs.
     Unsupported(String),
-    /// The workload failed; what failed, and how.
+    /// The workload failed; the text says what failed, and how.
     Failed(String),
     /// The process that ran the workload was killed or left early.
     Died(String),
-    /// Nothing more comes.
+    /// The end of the stream.
     End,
 }
 
@@ -49,30 +49,30 @@ pub struct Stream {
     pub frames: Vec<Frame>,
 }
 
-/// A stream that is not to be believed.
+/// An invalid stream.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StreamError {
-    /// It has no frame at all.
+    /// It has no frame.
     #[error("it holds no frame")]
     Empty,
     /// It stops before its end frame.
     #[error("it is cut after frame {0}")]
     Cut(usize),
-    /// A line begins like a frame and is none, or its checksum is wrong.
+    /// A line begins like a frame but is none, or its checksum is wrong.
     #[error("frame {0} is garbled or belongs to another job")]
     Garbled(usize),
     /// A frame is missing or comes twice.
     #[error("frame {expected} is missing, frame {found} came instead")]
     Sequence {
-        /// The frame that was due.
+        /// The expected sequence number.
         expected: usize,
-        /// The one that came.
+        /// The received one.
         found: usize,
     },
     /// Frames of another protocol version.
     #[error("it speaks protocol {0}, this host speaks {PROTOCOL}")]
     Version(String),
-    /// More frames than any job has reason for, or frames after the end.
+    /// More frames than a job can send, or frames after the end.
     #[error("it goes on after its end or beyond {FRAMES_MAX} frames")]
     Endless,
 }
@@ -97,7 +97,7 @@ fn seal(job: u64, sequence: usize, kind: &str, payload: &str) -> u32 {
     crc32(&[head.as_bytes(), payload.as_bytes()])
 }
 
-/// Returns the frames of a job's stream; lines without the mark are the console's and are passed over.
+/// Returns the frames of a job's stream; skips other lines of the console.
 ///
 /// # Errors
 /// If the stream is empty, cut, garbled, replayed, out of order, endless or of another version.
@@ -105,7 +105,7 @@ pub fn decode(bytes: &[u8], job: u64) -> Result<Stream, StreamError> {
     let mut frames = Vec::new();
     let mut ended = false;
     for line in marked_lines(bytes) {
-        // Where a guest boots and does its job in one go, the agent's first word comes before the job's stream.
+        // If a guest boots and runs its job at once, the agent's hello comes before the job's stream.
         if job != 0 && frames.is_empty() && matches!(parse(line, 0, 0), Ok(Frame::Hello { .. })) {
             continue;
         }
@@ -124,7 +124,7 @@ pub fn decode(bytes: &[u8], job: u64) -> Result<Stream, StreamError> {
     }
 }
 
-/// Returns the version of the agent that said hello outside any job, if one did.
+/// Returns the version of the agent that sent a hello outside any job, if one did.
 #[must_use]
 pub fn find_hello(bytes: &[u8]) -> Option<String> {
     marked_lines(bytes).find_map(|line| match parse(line, 0, 0) {
@@ -133,7 +133,7 @@ pub fn find_hello(bytes: &[u8]) -> Option<String> {
     })
 }
 
-/// Returns what the guest said outside any job of why it cannot go on, if it did.
+/// Returns the guest's error outside any job, if it sent one.
 #[must_use]
 pub fn find_last_words(bytes: &[u8]) -> Option<String> {
     marked_lines(bytes).flat_map(|line| (0..2).map(move |n| parse(line, 0, n))).find_map(|frame| match frame {
@@ -174,7 +174,7 @@ fn frame(kind: &str, payload: &str) -> Option<Frame> {
     Some(match kind {
         "hello" => Frame::Hello { agent: text(payload)? },
         "file" => {
-            // A colon within the name is not escaped, but paths of ours have none.
+            // A colon within the name is not escaped, but Marvin's paths have none.
             let (name, bytes) = payload.split_once(':')?;
             Frame::File { name: text(name)?, bytes: unescape(bytes)? }
         }

@@ -1,28 +1,28 @@
-//! What the agent is told about an external tool, as lines of a job.
+//! The description of an external tool for the agent, as lines of a job.
 
 use crate::escape::{escape, unescape};
 
 /// A program and its arguments.
 pub type Command = Vec<String>;
 
-/// Running an external tool: everything that has to be known of it in the guest.
+/// An external tool, as far as the guest needs to know it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToolTask {
     /// Its environment, in order.
     pub environment: Vec<(String, String)>,
-    /// Programs that are run first.
+    /// Programs to run first.
     pub setup: Vec<Command>,
-    /// A program that runs beside it, and the TCP port that it listens on.
+    /// A server that runs beside it, and the TCP port on which it listens.
     pub server: Option<(Command, u16)>,
-    /// Programs that are run once the server listens.
+    /// Programs to run when the server listens.
     pub prepare: Vec<Command>,
-    /// What is measured.
+    /// The measured program.
     pub command: Command,
-    /// How often.
+    /// The number of runs.
     pub runs: u32,
-    /// Files that it writes and that are to be sent.
+    /// Output files to send.
     pub files: Vec<String>,
-    /// Seconds of guest time for everything together.
+    /// The time limit for everything, in seconds of guest time.
     pub limit_s: u32,
 }
 

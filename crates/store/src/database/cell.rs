@@ -1,7 +1,7 @@
-//! Values on their way into and out of PostgreSQL, as what `rusqlite` takes for them.
+//! Converts values between PostgreSQL and `rusqlite`'s types.
 //!
-//! PostgreSQL's text holds no NUL, but what guests print may. A NUL is kept as SUBSTITUTE and `0`, and SUBSTITUTE itself, a
-//! control character that nobody writes, as SUBSTITUTE and `1`.
+//! PostgreSQL's text cannot hold NUL, but output of guests can. NUL is stored as SUBSTITUTE and `0`, and SUBSTITUTE
+//! itself, an unusual control character, as SUBSTITUTE and `1`.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -13,7 +13,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 const NUL: char = '\0';
 const SUBSTITUTE: char = '\u{1a}';
 
-/// A value out of a column.
+/// A value from a column.
 pub(super) enum Cell<'a> {
     Null,
     Integer(i64),
@@ -22,7 +22,7 @@ pub(super) enum Cell<'a> {
 }
 
 impl Cell<'_> {
-    /// Returns it as SQLite's columns are read.
+    /// Returns it as a value of SQLite.
     pub(super) fn value(&self) -> ValueRef<'_> {
         match self {
             Self::Null => ValueRef::Null,
@@ -52,16 +52,16 @@ impl<'a> FromSql<'a> for Cell<'a> {
     }
 }
 
-/// A value on its way into a column.
+/// A value for a column.
 #[derive(Debug)]
 pub(super) struct Given<'a>(pub(super) ValueRef<'a>);
 
-/// Returns what an output stands for.
+/// Returns the value of an output.
 pub(super) fn given<'a>(output: &'a ToSqlOutput<'_>) -> Given<'a> {
     Given(match output {
         ToSqlOutput::Borrowed(value) => *value,
         ToSqlOutput::Owned(value) => ValueRef::from(value),
-        // rusqlite may know more of these one day; ours are of the two above.
+        // rusqlite may add more of these; the store uses the two above.
         _ => ValueRef::Null,
     })
 }
@@ -72,7 +72,7 @@ impl ToSql for Given<'_> {
             ValueRef::Null => return Ok(IsNull::Yes),
             ValueRef::Integer(number) if *ty == Type::INT4 => out.put_i32(number.try_into()?),
             ValueRef::Integer(number) if *ty == Type::INT8 => out.put_i64(number),
-            // Paths and names are kept as bytes, whether they are text or not.
+            // Paths and names are stored as bytes, text or not.
             ValueRef::Text(bytes) | ValueRef::Blob(bytes) if *ty == Type::BYTEA => out.put_slice(bytes),
             ValueRef::Text(text) if *ty == Type::TEXT => out.put_slice(escaped(str::from_utf8(text)?).as_bytes()),
             other => return Err(format!("a {} for a column of {ty}", other.data_type()).into()),

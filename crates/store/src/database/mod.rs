@@ -1,8 +1,8 @@
-//! The two kinds of database behind one set of calls: SQLite in a home, and PostgreSQL on a server.
+//! SQLite in a data directory and PostgreSQL on a server behind one set of calls.
 //!
-//! Statements are written once, in what both understand; placeholders are SQLite's (`?1`). How a value lies in a column is
-//! said once too, by SQLite's traits (`columns.rs`, `codes.rs`, `samples.rs`): PostgreSQL's values become what these take in
-//! `cell.rs`. What the errors mean is said in `home.rs`.
+//! Each statement is written once, in the common dialect with SQLite's placeholders (`?1`). The conversion of values is
+//! written once too, with SQLite's traits (`columns.rs`, `codes.rs`, `samples.rs`); `cell.rs` converts PostgreSQL's
+//! values for these. `home.rs` interprets errors.
 
 mod cell;
 mod server;
@@ -13,16 +13,16 @@ use rusqlite::{Connection, OptionalExtension};
 use cell::Cell;
 pub(crate) use server::{Access, Server, is_lost};
 
-/// What a statement is given.
+/// The parameters of a statement.
 pub(crate) type Values<'a> = &'a [&'a dyn ToSql];
 
-/// Rows that one statement inserts into PostgreSQL: enough that the way to the server is no longer what takes the time.
+/// Rows per INSERT into PostgreSQL: enough to make the round trip negligible.
 const ROWS_AT_ONCE: usize = 64;
 
 /// An open database.
 #[derive(Debug)]
 pub(crate) enum Database {
-    /// A file in a home.
+    /// A file in a data directory.
     Sqlite(Connection),
     /// A database on a server.
     Server(Box<Server>),
@@ -31,7 +31,7 @@ pub(crate) enum Database {
 /// Why a statement failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// SQLite failed, or a value that either database gave is none of ours.
+    /// SQLite failed, or a value of either database is invalid.
     Sqlite(rusqlite::Error),
     /// PostgreSQL failed.
     Server(postgres::Error),
@@ -74,7 +74,7 @@ impl Row<'_> {
     }
 }
 
-/// Says of a value in which column it was met, as rusqlite does.
+/// Adds the column to a value's error, as rusqlite does.
 fn misread(column: usize, error: FromSqlError) -> Failure {
     Failure::Sqlite(match error {
         FromSqlError::Other(cause) => rusqlite::Error::FromSqlConversionFailure(column, Type::Text, cause),
@@ -83,7 +83,7 @@ fn misread(column: usize, error: FromSqlError) -> Failure {
 }
 
 impl Database {
-    /// Carries out a statement; returns how many rows it changed.
+    /// Executes a statement; returns the number of changed rows.
     pub(crate) fn execute(&self, sql: &str, values: Values<'_>) -> Result<u64, Failure> {
         match self {
             Self::Sqlite(connection) => Ok(connection.prepare_cached(sql)?.execute(values)? as u64),
@@ -109,7 +109,7 @@ impl Database {
         Ok(())
     }
 
-    /// Returns what `read` makes of each row of an answer.
+    /// Applies `read` to each row of an answer.
     pub(crate) fn rows<T>(
         &self,
         sql: &str,
@@ -132,7 +132,7 @@ impl Database {
         }
     }
 
-    /// Returns what `read` makes of the first row of an answer.
+    /// Applies `read` to the first row of an answer.
     pub(crate) fn row<T>(
         &self,
         sql: &str,
@@ -142,7 +142,7 @@ impl Database {
         match self {
             Self::Sqlite(connection) => {
                 let mut statement = connection.prepare_cached(sql)?;
-                // What `read` says goes through rusqlite's error type as a value.
+                // The error of `read` passes through rusqlite's error type as a value.
                 statement.query_row(values, |row| Ok(read(&Row::Sqlite(row)))).optional()?.transpose()
             }
             Self::Server(server) => {
@@ -151,7 +151,7 @@ impl Database {
         }
     }
 
-    /// Begins a transaction that keeps other writers out from its first moment.
+    /// Begins a transaction that excludes other writers from the start.
     pub(crate) fn write(&self) -> Result<Transaction<'_>, Failure> {
         match self {
             Self::Sqlite(connection) => connection.execute_batch("BEGIN IMMEDIATE")?,
@@ -160,7 +160,7 @@ impl Database {
         Ok(Transaction { database: self, is_open: true })
     }
 
-    /// Begins a transaction that sees the database as it is now, whatever others write meanwhile; none within another.
+    /// Begins a transaction that sees the database as of now despite other writers; a nested one does nothing.
     pub(crate) fn read(&self) -> Result<Transaction<'_>, Failure> {
         let is_within = match self {
             Self::Sqlite(connection) => !connection.is_autocommit(),
@@ -184,7 +184,7 @@ impl Database {
     }
 }
 
-/// A transaction. It is undone unless committed.
+/// A transaction. It is rolled back unless committed.
 #[must_use]
 pub(crate) struct Transaction<'a> {
     database: &'a Database,
@@ -192,7 +192,7 @@ pub(crate) struct Transaction<'a> {
 }
 
 impl Transaction<'_> {
-    /// Ends it; all that was done in it stays.
+    /// Commits it.
     pub(crate) fn commit(mut self) -> Result<(), Failure> {
         self.database.end("COMMIT")?;
         self.is_open = false;
@@ -203,13 +203,13 @@ impl Transaction<'_> {
 impl Drop for Transaction<'_> {
     fn drop(&mut self) {
         if self.is_open {
-            // Where even that fails the connection is gone, and the transaction with it.
+            // If even the rollback fails, the connection is lost, and the transaction with it.
             self.database.end("ROLLBACK").ok();
         }
     }
 }
 
-/// Returns the statement that inserts so many rows of N values.
+/// Returns the statement that inserts this many rows of N values.
 fn insertion<const N: usize>(table: &str, rows: usize) -> String {
     let row = |first: usize| {
         let places: Vec<String> = (first..first + N).map(|n| format!("?{}", n + 1)).collect();

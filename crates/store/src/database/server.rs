@@ -1,4 +1,4 @@
-//! A connection to PostgreSQL, made anew where it was lost and nothing is half done.
+//! A connection to PostgreSQL that is reopened if it was lost while no transaction was open.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -13,13 +13,13 @@ use rusqlite::types::ToSqlOutput;
 use super::Failure;
 use super::cell::given;
 
-/// Ends what waits for ever, on the server's side: for another writer, and for any one statement.
+/// Server-side timeouts: for waiting on another writer, and for any statement.
 const LIMITS: &str = "SET lock_timeout = '30s'; SET statement_timeout = '10min'; SET client_min_messages = 'warning'";
 
-/// Statements kept prepared: more than there are different ones.
+/// Statement cache size: more than there are different statements.
 const PREPARED: usize = 256;
 
-/// What a connection, or a transaction, is for.
+/// The purpose of a connection or transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     Read,
@@ -41,7 +41,7 @@ struct Session {
 
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The configuration has the password.
+        // The configuration contains the password.
         f.debug_struct("Server").field("access", &self.access).finish_non_exhaustive()
     }
 }
@@ -52,12 +52,12 @@ impl Server {
         Ok(Self { config: config.clone(), access, session })
     }
 
-    /// Carries out several statements that give nothing back.
+    /// Executes several statements without results.
     pub(crate) fn batch(&self, sql: &str) -> Result<(), Failure> {
         Ok(self.session.borrow_mut().client.batch_execute(sql)?)
     }
 
-    /// Carries out a statement. It is not tried again: whoever changes something does so in a transaction.
+    /// Executes a statement. It is not retried: changes happen in transactions.
     pub(super) fn execute(&self, sql: &str, values: &[ToSqlOutput<'_>]) -> Result<u64, Failure> {
         let mut session = self.session.borrow_mut();
         let statement = session.prepare(sql)?;
@@ -66,7 +66,7 @@ impl Server {
         Ok(session.client.execute(&statement, &values)?)
     }
 
-    /// Asks a question, on a new connection where the old one was lost.
+    /// Runs a query, on a new connection if the old one was lost.
     pub(super) fn query(&self, sql: &str, values: &[ToSqlOutput<'_>]) -> Result<Vec<postgres::Row>, Failure> {
         let values: Vec<_> = values.iter().map(given).collect();
         let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| value as _).collect();
@@ -76,11 +76,11 @@ impl Server {
         })
     }
 
-    /// Begins a transaction, on a new connection where the old one was lost.
+    /// Begins a transaction, on a new connection if the old one was lost.
     pub(super) fn begin(&self, access: Access) -> Result<(), Failure> {
         let begin = match access {
             Access::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
-            // Whoever locks the table this way keeps out those who do the same, and nobody else.
+            // This lock excludes other writers that take it, but no readers.
             Access::Write => "BEGIN; LOCK TABLE runs IN SHARE ROW EXCLUSIVE MODE",
         };
         self.once_more(|session| {
@@ -94,7 +94,7 @@ impl Server {
         Ok(())
     }
 
-    /// Returns whether a transaction was begun and not ended.
+    /// Returns whether a transaction is open.
     pub(super) fn is_in_transaction(&self) -> bool {
         self.session.borrow().is_in_transaction
     }
@@ -106,7 +106,7 @@ impl Server {
         Ok(session.client.batch_execute(how)?)
     }
 
-    /// Does something again if the connection turns out to be lost, unless a transaction went with it.
+    /// Retries on a new connection if the old one was lost outside a transaction.
     fn once_more<T>(&self, work: impl Fn(&mut Session) -> Result<T, postgres::Error>) -> Result<T, Failure> {
         let mut session = self.session.borrow_mut();
         match work(&mut session) {
@@ -119,11 +119,12 @@ impl Server {
     }
 }
 
-/// Returns whether an error is about the way to the server, or about its end. The codes are in appendix A of its manual.
+/// Returns whether an error is about the connection or the server's shutdown. The codes are in appendix A of its
+/// manual.
 pub(crate) fn is_lost(error: &postgres::Error) -> bool {
     const ENDS: [SqlState; 3] = [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN, SqlState::CANNOT_CONNECT_NOW];
     match error.code() {
-        // Class 08 is about connections.
+        // Class 08: connection exceptions.
         Some(code) => code.code().starts_with("08") || ENDS.contains(code),
         None => error.is_closed() || error.source().is_some_and(|cause| cause.is::<io::Error>()),
     }
@@ -143,7 +144,7 @@ impl Session {
         if let Some(statement) = self.prepared.get(sql) {
             return Ok(statement.clone());
         }
-        // No statement of ours has a question mark that is none of a placeholder.
+        // No statement of the store has a question mark other than placeholders.
         let statement = self.client.prepare(&sql.replace('?', "$"))?;
         if self.prepared.len() >= PREPARED {
             self.prepared.clear();

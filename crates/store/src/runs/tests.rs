@@ -1,4 +1,4 @@
-//! Tests of runs: what comes back, what is refused, and what a killed process leaves.
+//! Tests of runs: reading back, refused saves, and leftovers of killed processes.
 
 use std::cell::Cell;
 use std::fs;
@@ -115,7 +115,7 @@ fn a_run_comes_back_as_it_was(new: New<'_>) {
     let mut runner = TestRunner::new(Config { cases: 64, ..Config::default() });
     let done = runner.run(&a_run(), |run| {
         number.set(number.get() + 1);
-        // One of each build, so that it is found alone.
+        // One per build, so that it can be selected alone.
         let id = format!("{:04x}", number.get());
         let run = Run { id: RunId::from_hex(&id).unwrap(), build: build(&id).id, ..run };
         saved(&store, &run);
@@ -149,7 +149,7 @@ fn a_run_of_an_unknown_build_is_refused_and_leaves_no_file(new: New<'_>) {
     let error = store.save_run(&run, &[CONSOLE]).unwrap_err();
     insta::assert_snapshot!(error, @"run_01 refers to a build or machine that was not saved before it (a bug in the caller)");
     for folder in ["artefacts", "incoming"] {
-        // A store on a server has no such folder.
+        // A server store has no such directory.
         assert!(!home.path().join(folder).exists() || files(&home, folder).is_empty());
     }
     assert!(store.artefact_names(&run.id).is_err());
@@ -269,7 +269,7 @@ fn files_of_writer_killed_before_commit_are_swept() {
     let (home, store) = store();
     let run = run("aa", "01", 1);
     parents(&store, &run);
-    // Killed while it wrote files, and killed after they were moved to their place.
+    // Killed while it wrote files, and killed after they were moved into place.
     fs::create_dir_all(home.path().join("incoming/02/files")).unwrap();
     fs::write(home.path().join("incoming/02/files/console.zst"), "half").unwrap();
     fs::create_dir_all(home.path().join("incoming/01")).unwrap();
@@ -277,7 +277,7 @@ fn files_of_writer_killed_before_commit_are_swept() {
     fs::write(home.path().join("artefacts/01/console.zst"), "half").unwrap();
     fs::write(home.path().join("incoming/notes"), "of the user").unwrap();
 
-    // Who only reads clears nothing away, and does not see it either.
+    // A reader removes nothing, and does not see it either.
     let reader = Store::open_read_only(home.path()).unwrap();
     assert!(reader.run(&run.id).is_err());
     assert_eq!(files(&home, "incoming").len(), 3);
