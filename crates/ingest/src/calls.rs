@@ -1,4 +1,4 @@
-//! The tracer's nodes of a call tree to chains of function names.
+//! Builds call trees of function names from the tracer's nodes.
 
 use std::collections::BTreeMap;
 
@@ -7,24 +7,24 @@ use model::{CallPath, CallTree, Profile, Region, Share};
 use crate::Symbols;
 use crate::profile::{NAMELESS, USER};
 
-/// What a chain without a known beginning is called.
+/// The root of chains with an unknown beginning.
 const UNKNOWN: &str = "[unknown caller]";
-/// Functions in a chain; more are a damaged file.
+/// Longest chain; more functions mean a damaged file.
 const DEPTH_MAX: usize = 1000;
 
-/// Nodes that make no call tree.
+/// Invalid nodes of a call tree.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CallsError {
-    /// The tracer wrote nothing, or not to the end.
+    /// The tracer wrote no output, or not to the end.
     #[error("the tracer's call tree is cut: QEMU ended before it was written")]
     Cut,
-    /// A line is not as the tracer writes it.
+    /// A line is not in the tracer's format.
     #[error("line {0} of the tracer's call tree makes no sense")]
     Malformed(usize),
-    /// The tree is not what the profile is.
+    /// The tree differs from the profile.
     #[error("the call tree has {tree} instructions in {share}, the profile {profile}: they must be the same")]
     Sum {
-        /// Whose instructions these are.
+        /// Who executed these instructions.
         share: &'static str,
         /// Sum of the tree.
         tree: u64,
@@ -40,7 +40,7 @@ struct Node<'a> {
     executed: [u64; 3],
 }
 
-/// Returns the call tree that belongs to a profile of the same job.
+/// Returns the call tree that matches a profile of the same job.
 ///
 /// # Errors
 /// If the nodes are cut, garbled, or do not add up to the profile in each share.
@@ -94,7 +94,7 @@ fn parse<'a>(text: &str, symbols: &'a Symbols) -> Result<Vec<Node<'a>>, CallsErr
         for number in &mut numbers {
             *number = word()?.parse::<u64>().ok().filter(|n| *n < 1 << 48).ok_or(malformed.clone())?;
         }
-        // A caller comes before what it calls; only the first two, which stand for nothing, are their own.
+        // A caller comes before its callees; only the first two, which are roots, are their own callers.
         if parent >= nodes.len().max(1) {
             return Err(malformed);
         }

@@ -1,6 +1,6 @@
-//! The guest's own description of itself: raw files to named values.
+//! Parses the guest's raw files about itself into named values.
 //!
-//! A file that a kernel does not have gives no value, so that "absent here, present there" shows as a difference.
+//! A file that a kernel lacks gives no value, so that the comparison shows its absence as a difference.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use wire::{Frame, Stream};
 
 const VULNERABILITIES: &str = "/sys/devices/system/cpu/vulnerabilities/";
 const SYSCTLS: &str = "/proc/sys/";
-/// Longest value that is kept, in characters.
+/// Longest value, in characters.
 const VALUE_MAX: usize = 400;
 
-/// Returns what the stream of an environment job says, in a fixed order.
+/// Returns the environment in the stream of an environment job, in a fixed order.
 #[must_use]
 pub fn environment(stream: &Stream) -> Environment {
     let mut files: BTreeMap<&str, Vec<u8>> = BTreeMap::new();

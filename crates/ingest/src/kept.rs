@@ -1,4 +1,4 @@
-//! The forms in which things are kept beside runs. Profiles: text, a line for each region and each function, fields apart by
+//! Stored forms of results beside runs. Profiles: text, a line for each region and each function, fields separated by
 //! tabs. Copies of monitors: for each a line `PHASE BEGUN ENDED LENGTH PATH`, and the bytes as they were read.
 
 use std::fmt::Write as _;
@@ -21,7 +21,7 @@ pub fn profile_to_text(profile: &Profile) -> String {
     text
 }
 
-/// Reads that text; `None` if it is something else.
+/// Parses that text; `None` if it is anything else.
 #[must_use]
 pub fn profile_from_text(text: &str) -> Option<Profile> {
     let mut lines = text.lines();
@@ -52,7 +52,7 @@ pub fn profile_from_text(text: &str) -> Option<Profile> {
 
 const MONITORS_HEAD: &[u8] = b"marvin-monitors 1\n";
 
-/// Returns copies of monitors as they are kept.
+/// Returns copies of monitors in their stored form.
 #[must_use]
 pub fn monitors_to_bytes(copies: &[MonitorCopy]) -> Vec<u8> {
     let mut bytes = MONITORS_HEAD.to_vec();
@@ -68,7 +68,7 @@ pub fn monitors_to_bytes(copies: &[MonitorCopy]) -> Vec<u8> {
     bytes
 }
 
-/// Reads these copies; `None` if they are something else, or cut.
+/// Parses the stored form; `None` if it is anything else, or truncated.
 #[must_use]
 pub fn monitors_from_bytes(bytes: &[u8]) -> Option<Vec<MonitorCopy>> {
     let mut rest = bytes.strip_prefix(MONITORS_HEAD)?;

@@ -1,7 +1,7 @@
-//! From a guest's raw bytes to samples, environments and counts. Total functions: whatever a guest sends, the answer is
-//! a value or an error.
+//! Parses a guest's raw bytes into samples, environments and counts. Total functions: any bytes give a value or an
+//! error.
 //!
-//! Nothing is decided here: what a value means against another is the business of `report`.
+//! This crate judges no value; `report` compares them.
 
 mod calls;
 mod environment;

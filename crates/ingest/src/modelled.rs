@@ -1,4 +1,4 @@
-//! What the tracer's cost model said, to functions.
+//! Assigns the events of the tracer's cost model to functions.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use model::{CostEvent, CostEvents, Modelled, ModelledLine, Profile, Share};
 use crate::Symbols;
 use crate::profile::{NAMELESS, USER};
 
-/// Returns what the model says of a line of the tracer's counts, if it is the model's.
+/// Returns the events in a line of the tracer's counts, if it has some.
 pub(crate) fn event(word: &str) -> Option<CostEvent> {
     CostEvent::ALL.into_iter().find(|event| event.word() == word)
 }
 
-/// Returns what the cost model said of a workload, from the same counts that its profile was made of; `None` if a line of
-/// it makes no sense.
+/// Returns the cost model's results for a workload, from the same counts as its profile; `None` if a line of them is
+/// invalid.
 #[must_use]
 pub fn modelled(counts: &[u8], symbols: &Symbols, profile: &Profile) -> Option<Modelled> {
     let text = String::from_utf8_lossy(counts);
@@ -43,7 +43,7 @@ pub fn modelled(counts: &[u8], symbols: &Symbols, profile: &Profile) -> Option<M
     };
     let mut lines: Vec<_> =
         profile.lines.iter().map(|counted| line(counted.share, &counted.symbol, counted.total())).collect();
-    // What was fetched before the region began and executed within it, or the other way round.
+    // An instruction was fetched before the region began and executed within it, or the other way round.
     let rest = happened.into_iter();
     lines.extend(rest.map(|((share, symbol), events)| ModelledLine { share, symbol, instructions: 0, events }));
     Some(Modelled { operations: profile.operations, lines })

@@ -1,4 +1,4 @@
-//! The tracer's counts of instructions to a profile of functions.
+//! Builds profiles of functions from the tracer's instruction counts.
 
 use std::collections::BTreeMap;
 
@@ -6,32 +6,32 @@ use model::{Profile, ProfileLine, Region, Share};
 
 use crate::{Symbols, modelled};
 
-/// What user code is called: it is the agent's or a program's, not the kernel's.
+/// The name of user code: it belongs to the agent or a program, not to the kernel.
 pub(crate) const USER: &str = "[user]";
-/// What kernel code without a symbol is called.
+/// The name of kernel code without a symbol.
 pub(crate) const NAMELESS: &str = "[no symbol]";
 
-/// Counts that make no profile.
+/// Invalid counts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileError {
-    /// The tracer wrote nothing, or not to the end.
+    /// The tracer wrote no output, or not to the end.
     #[error("the tracer's counts are cut: QEMU ended before they were written")]
     Cut,
-    /// A line is not as the tracer writes it.
+    /// A line is not in the tracer's format.
     #[error("line {0} of the tracer's counts makes no sense")]
     Malformed(usize),
-    /// Regions that began and did not end, or more than are kept.
+    /// Regions that began and did not end, or exceeded the limit.
     #[error("{unclosed} regions were not closed and {left_out} were too many to be kept")]
     Regions {
         /// Regions that did not end.
         unclosed: u64,
-        /// Regions beyond what is kept.
+        /// Regions beyond the limit.
         left_out: u64,
     },
     /// There is no region.
     #[error("no region was measured")]
     Nothing,
-    /// The functions are not what the regions are.
+    /// The functions do not add up to the regions.
     #[error("the functions have {lines} instructions, the regions {regions}: they must be the same")]
     Sum {
         /// Sum of all functions.
@@ -41,7 +41,7 @@ pub enum ProfileError {
     },
 }
 
-/// Returns the profile of a workload that did so many operations in each region.
+/// Returns the profile of a workload with this many operations in each region.
 ///
 /// # Errors
 /// If the counts are cut, garbled, or do not add up.
@@ -49,8 +49,8 @@ pub fn profile(counts: &[u8], symbols: &Symbols, operations: u64) -> Result<Prof
     profile_by(counts, symbols, operations, &|_| None)
 }
 
-/// Returns the profile with code under other names than those of the symbols where `function` has one, such as that of
-/// the function it was inlined from.
+/// Returns the profile with code under the names that `function` gives instead of the symbols', such as that of the
+/// function into which it was inlined.
 ///
 /// # Errors
 /// If the counts are cut, garbled, or do not add up.
@@ -85,7 +85,7 @@ pub fn profile_by(
                     address => symbols.at(address).unwrap_or((NAMELESS, false)),
                 };
                 let inlined = if first == 0 { None } else { function(first) };
-                // A function that begins with inlined code would lose its calls to it, so nothing has any here.
+                // A function that begins with inlined code would lose its calls to it, so inlined code has no calls.
                 let is_first = is_first && inlined.is_none();
                 let symbol = inlined.as_deref().unwrap_or(symbol);
                 let own = if first == 0 { Share::User } else { Share::Kernel };

@@ -1,14 +1,14 @@
-//! What the agent says of a cell of the experiment on reverse mappings, to numbers.
+//! Parses the agent's result of a cell of the experiment on reverse mappings.
 
 use std::collections::BTreeMap;
 
 use model::{FailureReason, RmapCost, RmapMeasured, RmapOperation, RmapOutcome, RmapSlab, RmapSpace};
 use wire::{Frame, Stream};
 
-/// Most caches that are believed; a kernel has some hundred.
+/// Most slab caches; a kernel has some hundred.
 const CACHES_MAX: usize = 2_000;
 
-/// Returns what came of a cell. What makes no sense is a failure that says so.
+/// Returns the outcome of a cell. An invalid result is a failure with the reason.
 #[must_use]
 pub fn rmap(stream: &Stream) -> RmapOutcome {
     let mut files: BTreeMap<&str, Vec<u8>> = BTreeMap::new();
@@ -29,7 +29,7 @@ pub fn rmap(stream: &Stream) -> RmapOutcome {
     })
 }
 
-/// Reads the lines of a result; `None` if one of them is wrong or missing.
+/// Parses the lines of a result; `None` if one of them is wrong or missing.
 fn outcome(lines: &str, slabs: Vec<RmapSlab>) -> Option<RmapOutcome> {
     let mut costs = Vec::new();
     let (mut entries, mut tables_kib) = (None, None);
@@ -63,7 +63,7 @@ fn pair(text: &str) -> Option<(u64, u64)> {
     Some((first.parse().ok()?, second.parse().ok()?))
 }
 
-/// Returns the caches that hold more objects with the mappings than without, the one with most bytes first.
+/// Returns the caches with more objects in the presence of the mappings, largest first.
 fn grown(with: &str, without: &str) -> Vec<RmapSlab> {
     let without = caches(without);
     let mut slabs: Vec<RmapSlab> = caches(with)
@@ -78,7 +78,7 @@ fn grown(with: &str, without: &str) -> Vec<RmapSlab> {
     slabs
 }
 
-/// Returns objects in use and the size of one, by cache: the lines of /proc/slabinfo begin `name active total size`
+/// Returns objects in use and object size, by cache: the lines of /proc/slabinfo begin `name active total size`
 /// (`mm/slab_common.c`, `cache_show`).
 fn caches(text: &str) -> BTreeMap<&str, (u64, u64)> {
     let cache = |line| -> Option<(&str, (u64, u64))> {

@@ -1,25 +1,25 @@
-//! A workload's frames to its outcome and samples.
+//! Converts a workload's frames to its outcome and samples.
 
 use std::collections::BTreeMap;
 
 use model::{FailureReason, Outcome, Stage, SubjectFailure};
 use wire::{Frame, Stream};
 
-/// Most iterations that are believed.
+/// Most iterations.
 const SAMPLES_MAX: usize = 100_000;
 
-/// A stream that is whole and yet makes no sense.
+/// A complete stream with invalid content.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IngestError {
-    /// There is no frame that says how the workload ended.
+    /// No frame says how the workload ended.
     #[error("the agent said nothing of how the workload ended")]
     NoResult,
-    /// The number of iterations is not the one asked for.
+    /// The number of iterations differs from the requested one.
     #[error("{found} iterations came, {expected} were asked for")]
     Iterations {
-        /// How many came.
+        /// The received number.
         found: usize,
-        /// How many were asked for.
+        /// The requested number.
         expected: usize,
     },
 }
@@ -27,7 +27,7 @@ pub enum IngestError {
 /// Returns how a workload ended and its samples: ticks per operation, one per iteration.
 ///
 /// # Errors
-/// If the stream holds no result, or not as many iterations as were asked for.
+/// If the stream has no result, or another number of iterations than requested.
 pub fn outcome(stream: &Stream, operations: u64, iterations: u32) -> Result<(Outcome, Vec<f64>), IngestError> {
     let failed = |reason| {
         let failure = SubjectFailure { stage: Stage::Workload, reason, console_tail: String::new() };
@@ -51,11 +51,11 @@ pub fn outcome(stream: &Stream, operations: u64, iterations: u32) -> Result<(Out
     Err(IngestError::NoResult)
 }
 
-/// What the name of a file with a row's numbers begins with.
+/// The prefix of files with a row's numbers.
 const ROW: &str = "row ";
 
-/// Returns what a workload measured beside its samples: a number for each iteration, by the row's name. What is no list of
-/// numbers is passed over.
+/// Returns the additional measurements of a workload: a number for each iteration, by row name. Skips files that are no
+/// list of numbers.
 #[must_use]
 pub fn rows(stream: &Stream) -> BTreeMap<String, Vec<u64>> {
     let mut texts: BTreeMap<String, Vec<u8>> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! The kernel's own symbols: from the agent's extract of /proc/kallsyms to names of addresses.
+//! The kernel's symbols, from the agent's extract of /proc/kallsyms.
 //!
 //! A line of the extract is the type, the distance to the line before in hexadecimal, and the name, with the module
 //! after a tab: `T1f0 do_sys_open`.
@@ -11,11 +11,11 @@ use wire::{Frame, Stream};
 /// The kernel's text symbols by address.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Symbols {
-    /// Sorted by address, one for each. What has no name is the padding before the next function.
+    /// Sorted by address, one each. An unnamed one is the padding before the next function.
     entries: Vec<(u64, String)>,
 }
 
-/// Why the symbols are of no use.
+/// Why symbols cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SymbolsError {
     /// There are none.
@@ -24,27 +24,27 @@ pub enum SymbolsError {
     /// All addresses are 0.
     #[error("/proc/kallsyms of the guest hides its addresses (kernel.kptr_restrict)")]
     Hidden,
-    /// Something else was sent.
+    /// The file is something else.
     #[error("line {0} of the guest's symbols makes no sense")]
     Malformed(usize),
 }
 
-/// How symbols of the padding before a function begin: objtool's (scripts/kallsyms.c) and clang's. Kernels with call depth tracking
-/// or FineIBT enter functions there.
+/// Prefixes of the symbols of padding before a function: objtool's (scripts/kallsyms.c) and clang's. Kernels with call
+/// depth tracking or FineIBT enter functions there.
 const PADDING: [&str; 2] = ["__pfx_", "__cfi_"];
-/// Behind every rank of a function's name.
+/// The lowest rank of a name.
 const RANK_OF_PADDING: u8 = u8::MAX;
 
-/// Entries that interrupts go through (arch/x86/include/asm/idtentry.h).
+/// Entries of interrupts (arch/x86/include/asm/idtentry.h).
 const INTERRUPTS: [&str; 3] = ["asm_sysvec_", COMMON, "asm_spurious_interrupt"];
 const COMMON: &str = "asm_common_interrupt";
-/// The same where there is no such entry, before Linux 5.8 (arch/x86/entry/entry_64.S). Later `common_interrupt` is what
+/// The entries before Linux 5.8, which has none of those (arch/x86/entry/entry_64.S). Later `common_interrupt` is what
 /// the entry calls.
 const OLD_INTERRUPTS: [&str; 3] = ["apic_timer_interrupt", "common_interrupt", "reschedule_interrupt"];
 const EXCEPTIONS: &str = "asm_exc_";
 const SYSTEM_CALL: &str = "entry_SYSCALL_64";
 const SWITCH: &str = "__switch_to_asm";
-/// Where a new task begins (arch/x86/entry/entry_64.S; since Linux 6.6 with `_asm` behind it).
+/// The entry of a new task (arch/x86/entry/entry_64.S; since Linux 6.6 with the suffix `_asm`).
 const FORK: &str = "ret_from_fork";
 
 /// Returns the file that a symbols job sends.
@@ -61,7 +61,7 @@ impl Symbols {
     /// Reads the extract.
     ///
     /// # Errors
-    /// If there are no symbols, no addresses, or it is something else.
+    /// If there are no symbols, no addresses, or it is another file.
     pub fn parse(text: &str) -> Result<Self, SymbolsError> {
         let mut all: Vec<(u64, u8, String)> = Vec::new();
         let mut address = 0_u64;
@@ -91,8 +91,8 @@ impl Symbols {
         Ok(Self { entries })
     }
 
-    /// Returns the symbol that an address belongs to, and whether it is the symbol's first. Padding belongs to the function
-    /// behind it.
+    /// Returns the symbol of an address, and whether it is the symbol's first. Padding belongs to the function behind
+    /// it.
     #[must_use]
     pub fn at(&self, address: u64) -> Option<(&str, bool)> {
         let after = self.entries.partition_point(|(start, _)| *start <= address);
@@ -100,8 +100,8 @@ impl Symbols {
         Some((name, *start == address))
     }
 
-    /// Gives functions that share a name (static ones of several files) names of their own, with the file in round
-    /// brackets behind: `init_once (fs/inode.c)`. `file` is asked for the files at all their addresses, in order.
+    /// Makes names unique that several static functions share, by appending the file in round brackets: `init_once
+    /// (fs/inode.c)`. `file` gets all their addresses, in order, and returns the files.
     pub fn tell_apart(&mut self, files: impl FnOnce(&[u64]) -> Vec<Option<String>>) {
         let mut places: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (index, (_, name)) in self.entries.iter().enumerate().filter(|(_, (_, name))| !name.is_empty()) {
@@ -127,7 +127,7 @@ impl Symbols {
         found.next().is_none().then_some(*address)
     }
 
-    /// Returns the marks by which the tracer tells who executes: lines as in `crates/tracer/src/lib.rs`.
+    /// Returns the marks by which the tracer sees who executes: lines as in `crates/tracer/src/lib.rs`.
     #[must_use]
     pub fn marks(&self) -> String {
         let interrupts = self.interrupts();
@@ -137,7 +137,7 @@ impl Symbols {
     /// Returns the marks by which it also follows calls.
     #[must_use]
     pub fn call_marks(&self) -> String {
-        // What the compiler has split off a function is jumped to, and is that function.
+        // The part that the compiler split off a function is jumped to, and belongs to that function.
         let other = |name: &str| if name.contains(".cold") { None } else { Some("function") };
         let interrupts = self.interrupts();
         self.lines(|name| match mark(name, interrupts) {
@@ -162,7 +162,7 @@ impl Symbols {
     }
 }
 
-/// Returns what the first instruction of a function means for who executes.
+/// Returns who executes after a function's first instruction, if that changes.
 fn mark(name: &str, interrupts: &[&str]) -> Option<&'static str> {
     match name {
         SYSTEM_CALL => Some("syscall"),
@@ -173,7 +173,7 @@ fn mark(name: &str, interrupts: &[&str]) -> Option<&'static str> {
     }
 }
 
-/// Returns how well known a name is; 0 is best. Where several share an address that one is taken.
+/// Returns the rank of a name; 0 is best. The best name of an address is used.
 fn rank(kind: &str, name: &str) -> u8 {
     // A system call without arguments has one body for both ABIs (SYSCALL_DEFINE0 in
     // arch/x86/include/asm/syscall_wrapper.h); here it is called by the 64-bit one.
@@ -184,7 +184,7 @@ fn rank(kind: &str, name: &str) -> u8 {
         "t" => 1,
         _ => 2,
     };
-    // Ends of sections begin nothing.
+    // Ends of sections are no functions.
     let is_border = name.ends_with("_text_start") || name.ends_with("_text_end");
     linkage + if other_abi { 4 } else { 0 } + if is_border { 3 } else { 0 }
 }

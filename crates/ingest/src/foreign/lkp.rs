@@ -1,9 +1,9 @@
-//! A result of LKP-tests: a folder `TEST/PARAMETERS/HOST/ROOTFS/CONFIG/COMPILER/COMMIT/N` with `stats.json`, one number of
-//! each stat; above it `matrix.json`, one number of each stat for each run, whose row `stats_source` says which run a column is
-//! (`lib/matrix.rb` of intel/lkp-tests).
+//! Results of LKP-tests: a directory `TEST/PARAMETERS/HOST/ROOTFS/CONFIG/COMPILER/COMMIT/N` with `stats.json`, one
+//! number per stat; above it `matrix.json`, one number per stat and run, whose row `stats_source` names the run of each
+//! column (`lib/matrix.rb` of intel/lkp-tests).
 //!
-//! Stats of the test itself (`will-it-scale.per_process_ops` of `will-it-scale`) are its results. The others are what its
-//! monitors counted, worked out already; they are counted by monitor and left out.
+//! Stats of the test itself (`will-it-scale.per_process_ops` of `will-it-scale`) are its results. The others come from
+//! monitors, already aggregated; they are counted by monitor and skipped.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use super::{Foreign, LeftOut, Rows, is_name, shown};
 
-/// The row of a matrix that names its columns.
+/// The row of a matrix that names the run of each column.
 const SOURCES: &str = "stats_source";
 
-/// Where a result is from.
+/// The origin of a result.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LkpResultPath {
     /// The test.
@@ -25,16 +25,16 @@ pub struct LkpResultPath {
     pub host: String,
     /// The file system it ran on.
     pub rootfs: String,
-    /// The kernel's configuration.
+    /// The kernel config.
     pub config: String,
-    /// What the kernel was compiled with.
+    /// The compiler of the kernel.
     pub compiler: String,
     /// The kernel.
     pub commit: String,
 }
 
 impl LkpResultPath {
-    /// Reads the last seven parts of a path, which ends with the commit; `None` if there are fewer, or one is no name.
+    /// Parses the last seven parts of a path, which ends with the commit; `None` if there are fewer, or one is no name.
     #[must_use]
     pub fn of(path: &str) -> Option<Self> {
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
@@ -57,7 +57,7 @@ impl LkpResultPath {
 /// Reads the stats of one run, a JSON object of numbers or of lists of numbers.
 ///
 /// # Errors
-/// If it is no such document; the text says what is wrong.
+/// If the document is invalid; the text says why.
 pub fn lkp_run(place: &LkpResultPath, json: &[u8]) -> Result<Foreign, String> {
     let mut taken = Taken::new(place);
     for (stat, value) in object(json)? {
@@ -70,13 +70,13 @@ pub fn lkp_run(place: &LkpResultPath, json: &[u8]) -> Result<Foreign, String> {
     Ok(taken.done())
 }
 
-/// Reads the matrix of several runs: the number of each run, and what it holds.
+/// Reads the matrix of several runs: the number and content of each run.
 ///
-/// Rows that are shorter than the list of runs have no value for the last ones. A run in which a stat is missing has 0 there,
-/// which nothing tells from a measured 0.
+/// Rows shorter than the list of runs have no value for the last ones. A run in which a stat is missing has 0 there,
+/// which looks like a measured 0.
 ///
 /// # Errors
-/// If it is no such document, or does not say which runs its columns are.
+/// If the document is invalid, or does not name the runs of its columns.
 pub fn lkp_columns(place: &LkpResultPath, json: &[u8]) -> Result<Vec<(u64, Foreign)>, String> {
     let object = object(json)?;
     let Some(Value::Array(sources)) = object.get(SOURCES) else {
@@ -110,7 +110,7 @@ fn object(json: &[u8]) -> Result<serde_json::Map<String, Value>, String> {
     }
 }
 
-/// Stats in the making.
+/// Stats while they are collected.
 struct Taken<'a> {
     place: &'a LkpResultPath,
     rows: Rows,

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::readers::{Log, reader};
 use super::{Content, Foreign, LeftOut, Rows, TreeFile, shown, state};
 
-/// Files beside the tests that say something.
+/// Files beside the tests that the parser reads.
 const NOTES: [&str; 4] = ["tests-timestamp", "tests-sysstate", "kernel.version", "lscpu"];
 
-/// Returns whether a file says anything to [`mmtests`]; others may be left closed. `path` is without the ending of a
+/// Returns whether [`mmtests`] reads a file; the caller need not open others. `path` is without the suffix of a
 /// compression.
 #[must_use]
 pub fn mmtests_reads(path: &str) -> bool {
@@ -18,7 +18,7 @@ pub fn mmtests_reads(path: &str) -> bool {
     }
 }
 
-/// Returns what an iteration of a run of MMTests holds.
+/// Parses an iteration of a run of MMTests.
 #[must_use]
 pub fn mmtests(files: &[TreeFile]) -> Foreign {
     let mut foreign = Foreign::default();
@@ -55,7 +55,7 @@ fn text(file: &TreeFile) -> Option<std::borrow::Cow<'_, str>> {
     }
 }
 
-/// Reads the files that are of all tests, and the monitors.
+/// Parses the files of all tests, and the monitors.
 fn beside(files: &[&TreeFile], tests: &BTreeSet<&str>, foreign: &mut Foreign, durations: &mut BTreeMap<String, Rows>) {
     // Monitors whose output is no file of /proc, by name.
     let mut unread: BTreeMap<&str, usize> = BTreeMap::new();
@@ -89,13 +89,13 @@ fn beside(files: &[&TreeFile], tests: &BTreeSet<&str>, foreign: &mut Foreign, du
     }
 }
 
-/// Returns monitor and test of `proc-vmstat-kernbench`. The longest test that fits is meant.
+/// Returns monitor and test of `proc-vmstat-kernbench`; the longest matching test counts.
 fn monitor_of<'a>(name: &'a str, tests: &BTreeSet<&'a str>) -> Option<(&'a str, &'a str)> {
     let fits = |test: &&'a str| Some((name.strip_suffix(*test)?.strip_suffix('-')?, *test));
     tests.iter().filter_map(fits).max_by_key(|(_, test)| test.len())
 }
 
-/// Reads the output of `uname -a`: `Linux HOST RELEASE …`.
+/// Parses the output of `uname -a`: `Linux HOST RELEASE …`.
 fn kernel_version(text: &str, foreign: &mut Foreign) {
     let words: Vec<&str> = text.lines().next().unwrap_or_default().split_whitespace().collect();
     if let ["Linux", host, release, ..] = words.as_slice() {
@@ -104,7 +104,7 @@ fn kernel_version(text: &str, foreign: &mut Foreign) {
     }
 }
 
-/// Reads what lscpu says.
+/// Parses the output of lscpu.
 fn processor(text: &str, foreign: &mut Foreign) {
     for (field, name) in [("Model name", "cpu"), ("CPU(s)", "processors"), ("Architecture", "architecture")] {
         let value = text.lines().find_map(|line| line.trim().strip_prefix(field)?.trim_start().strip_prefix(':'));
@@ -120,7 +120,7 @@ fn note(name: &str, value: &str, foreign: &mut Foreign) {
     }
 }
 
-/// Reads the logs of a test.
+/// Parses the logs of a test.
 fn logs(test: &str, files: &[&TreeFile], foreign: &mut Foreign) {
     let Some(reader) = reader(test) else {
         foreign.left_out.push(LeftOut::new(test, format!("no reader for this test: {} files", files.len())));
@@ -147,7 +147,7 @@ fn logs(test: &str, files: &[&TreeFile], foreign: &mut Foreign) {
     rows.into(foreign);
 }
 
-/// Returns a key that sorts numbers in names as numbers: iteration 10 after 9.
+/// Returns a sort key for names with numbers: iteration 10 after 9.
 fn natural(path: &str) -> Vec<(String, u64)> {
     let mut key = Vec::new();
     let mut rest = path;

@@ -1,8 +1,8 @@
-//! Results of other suites: logs of MMTests, result matrices of LKP-tests. Files in, results out, and with them all that was
-//! there and could not be read, by name.
+//! Results of other suites: logs of MMTests, result matrices of LKP-tests. Files in, results out, together with a list
+//! of everything that could not be read.
 //!
-//! Reading folders and unpacking files is the caller's work; here are paths and bytes. What a row means against another, its
-//! unit and its direction, is in `model::imported_metric`.
+//! The caller reads directories and unpacks files; these functions get paths and bytes. `model::imported_metric` has
+//! units and directions of the rows.
 
 mod lkp;
 mod mmtests;
@@ -18,34 +18,34 @@ use model::{Environment, MonitorCopy, Outcome, WorkloadResult};
 pub use lkp::{LkpResultPath, lkp_columns, lkp_run};
 pub use mmtests::{mmtests, mmtests_reads};
 
-/// Most rows of a run; a machine of some thousand processors gives some thousand.
+/// Most rows of a run; a machine with some thousand processors gives some thousand.
 const ROWS_MAX: usize = 20_000;
 /// Most values of a row.
 const VALUES_MAX: usize = 100_000;
 /// Longest name of a row, its test included, in bytes.
 const NAME_MAX: usize = 160;
 
-/// A file of a foreign tree.
+/// A file of a foreign result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeFile {
-    /// Its path below the run's folder, parts by `/`, without the ending of a compression that was undone.
+    /// Its path below the run's directory, parts separated by `/`, without the suffix of a compression that was undone.
     pub path: String,
-    /// What is in it.
+    /// Its content.
     pub content: Content,
 }
 
-/// What is in a file of a foreign tree.
+/// The content of a file of a foreign result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
     /// These bytes.
     Bytes(Vec<u8>),
-    /// Nobody reads such a file: it was left closed.
+    /// None: no parser reads such a file, so it was not opened.
     Closed,
-    /// It could not be read; the text says why.
+    /// None: it could not be read; the text says why.
     Damaged(String),
 }
 
-/// Something that was there and was not taken in.
+/// A skipped part of a result.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LeftOut {
     /// What: a test, a row, a file. Printable.
@@ -60,30 +60,30 @@ impl LeftOut {
     }
 }
 
-/// What a run of a foreign suite holds.
+/// The content of a run of a foreign suite.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Foreign {
-    /// Its rows, each a completed workload with one sample for each value, of one operation.
+    /// Its rows, each a completed workload with one sample per value, of one operation.
     pub results: Vec<WorkloadResult>,
-    /// What it says of where it ran and of the kernel: `kernel`, `host`, `cpu`, `processors`.
+    /// Facts about host and kernel: `kernel`, `host`, `cpu`, `processors`.
     pub environment: Environment,
-    /// When it began, in seconds since 1970-01-01 UTC, if it says so.
+    /// When it began, in seconds since 1970-01-01 UTC, if known.
     pub started_unix: Option<i64>,
     /// Copies of files of /proc by test.
     pub monitors: BTreeMap<String, Vec<MonitorCopy>>,
-    /// What was not taken in.
+    /// The skipped parts.
     pub left_out: Vec<LeftOut>,
 }
 
-/// Rows of one test in the making.
+/// Rows of one test while they are collected.
 #[derive(Debug, Default)]
 struct Rows {
     test: String,
     rows: Vec<(String, Vec<f64>)>,
     places: BTreeMap<String, usize>,
-    /// Rows that hold a value that is none, and the first such value.
+    /// Rows with an invalid value, and the first such value.
     bad: BTreeMap<String, String>,
-    /// Values that were beyond a limit.
+    /// Values beyond a limit.
     beyond: usize,
 }
 
@@ -92,7 +92,7 @@ impl Rows {
         Self { test: test.to_owned(), ..Self::default() }
     }
 
-    /// Takes in a value; `place` says where it is.
+    /// Adds a value; `place` describes its position.
     fn put(&mut self, row: &str, text: &str, place: &str) {
         match number(text) {
             Ok(value) => self.put_number(row, value),
@@ -121,12 +121,12 @@ impl Rows {
         }
     }
 
-    /// Returns how many values and faults there are, to see whether a file brought any.
+    /// Returns the number of values and faults, to see whether a file contributed any.
     fn seen(&self) -> usize {
         self.rows.iter().map(|(_, values)| values.len()).sum::<usize>() + self.bad.len()
     }
 
-    /// Hands all over. A row with a value that is none goes as a whole: the others would stand for it.
+    /// Returns the rows. A row with an invalid value is skipped as a whole: the other values would misrepresent it.
     fn into(self, foreign: &mut Foreign) {
         for (row, samples) in self.rows {
             let workload = format!("{}/{row}", self.test);
@@ -138,7 +138,7 @@ impl Rows {
                 continue;
             }
             let (operations, outcome, counted) = (1, Outcome::Completed, Vec::new());
-            // Whose suite it is, is not known here.
+            // The suite is not known here.
             let declared = None;
             foreign.results.push(WorkloadResult { workload, operations, declared, outcome, samples, counted });
         }
@@ -152,7 +152,7 @@ impl Rows {
     }
 }
 
-/// Reads a value: a number that is finite and not below zero.
+/// Parses a value: a finite number that is not negative.
 fn number(text: &str) -> Result<f64, String> {
     match text.trim().parse::<f64>() {
         Ok(value) if value.is_finite() && value >= 0.0 => Ok(value),
@@ -161,14 +161,14 @@ fn number(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Returns whether a name can stand in tables, file names and commands: printable ASCII without spaces, no `..`.
+/// Returns whether a name fits tables, file names and commands: printable ASCII without spaces, no `..`.
 fn is_name(name: &str) -> bool {
     (1..=NAME_MAX).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"'`\\<>&,".contains(&byte))
         && name.split('/').all(|part| !part.is_empty() && part != "." && part != "..")
 }
 
-/// Returns a text from outside so that it can be shown: escaped, and of at most 80 characters.
+/// Returns foreign text in printable form: escaped, and of at most 80 characters.
 fn shown(text: &str) -> String {
     let escaped: String = text.chars().take(80).flat_map(char::escape_debug).collect();
     if text.chars().nth(80).is_some() { escaped + "…" } else { escaped }

@@ -1,21 +1,21 @@
-//! What the tests of MMTests leave behind, test by test: from a file of a test's logs to values of rows.
+//! Readers of MMTests' log files, one per test: they turn a file into values of rows.
 //!
-//! Names of files, lines and columns are those that `bin/lib/MMTests/Extract*.pm` and `shellpack_src/src/*/parse-results` of
-//! gormanm/mmtests look for. Rows are called as its reports call them: metric and factors, by hyphens.
+//! Names of files, lines and columns are those of `bin/lib/MMTests/Extract*.pm` and `shellpack_src/src/*/parse-results`
+//! in gormanm/mmtests. Row names are those of its reports: metric and factors, joined by hyphens.
 
 use super::Rows;
 
-/// A file of a test: its name without folders, and its text.
+/// A file of a test: its name without directories, and its text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Log<'a> {
     pub(super) name: &'a str,
     pub(super) text: &'a str,
 }
 
-/// Takes what a file says into rows.
+/// Adds the values of a file to rows.
 pub(super) type Reader = fn(Log<'_>, &mut Rows);
 
-/// Readers by the beginning of a test's name.
+/// Readers by the prefix of a test's name.
 const READERS: &[(&str, Reader)] = &[
     ("kernbench", kernbench),
     ("hackbench", hackbench),
@@ -30,19 +30,19 @@ const READERS: &[(&str, Reader)] = &[
     ("sysbenchthread", sysbench_thread),
 ];
 
-/// Returns the reader of a test, `tbench4` and `hackbench-process-pipes` among them.
+/// Returns the reader of a test, including `tbench4` and `hackbench-process-pipes`.
 pub(super) fn reader(test: &str) -> Option<Reader> {
     let variant = |c: char| c == '-' || c.is_ascii_digit();
     let is = |of: &str| test.strip_prefix(of).is_some_and(|rest| rest.is_empty() || rest.starts_with(variant));
     READERS.iter().find(|(of, _)| is(of)).map(|(_, reader)| *reader)
 }
 
-/// Returns what is between a prefix and a suffix, in parts by hyphens: `4`, `1` of `kernbench-4-1.time`.
+/// Returns the parts between a prefix and a suffix, split at hyphens: `4`, `1` of `kernbench-4-1.time`.
 fn parts<'a>(name: &'a str, prefix: &str, suffix: &str) -> Option<Vec<&'a str>> {
     Some(name.strip_prefix(prefix)?.strip_suffix(suffix)?.split('-').collect())
 }
 
-/// Returns these parts where there are just so many.
+/// Returns these parts if there are exactly N.
 fn exactly<'a, const N: usize>(name: &'a str, prefix: &str, suffix: &str) -> Option<[&'a str; N]> {
     parts(name, prefix, suffix)?.try_into().ok()
 }
@@ -62,7 +62,7 @@ fn kernbench(log: Log<'_>, rows: &mut Rows) {
     }
 }
 
-/// Reads a time with colons, as GNU time writes elapsed time: minutes and seconds, or hours before them.
+/// Parses elapsed time of GNU time: minutes and seconds, or hours before them.
 fn clock(text: &str) -> Option<f64> {
     let (rest, seconds) = text.rsplit_once(':')?;
     let (hours, minutes) = rest.rsplit_once(':').unwrap_or(("0", rest));
@@ -82,7 +82,7 @@ fn hackbench(log: Log<'_>, rows: &mut Rows) {
     }
 }
 
-/// `pft-CLIENTS.log`: lines of eight columns, the last two faults/cpu/s and faults/s; times may end with an s.
+/// `pft-CLIENTS.log`: lines of eight columns, the last two faults/cpu/s and faults/s; times may have the suffix s.
 fn pft(log: Log<'_>, rows: &mut Rows) {
     let Some([clients]) = exactly(log.name, "pft-", ".log") else { return };
     for line in log.text.lines() {
@@ -111,7 +111,7 @@ fn aim9(log: Log<'_>, rows: &mut Rows) {
     }
 }
 
-/// `stream-ITERATION.log`: a line of each operation, `Copy:` and its best rate.
+/// `stream-ITERATION.log`: a line for each operation, `Copy:` and its best rate.
 fn stream(log: Log<'_>, rows: &mut Rows) {
     if !log.name.starts_with("stream-") {
         return;
@@ -138,8 +138,9 @@ fn vmr_stream(log: Log<'_>, rows: &mut Rows) {
     }
 }
 
-/// `UDP_STREAM-64.1`: lines of numbers. The last is the throughput; of UDP streams a line of six columns is the sender's
-/// and one of four the receiver's. MMTests prints the sender's for both (`shellpack_src/src/netperf/extract-report.pl`).
+/// `UDP_STREAM-64.1`: lines of numbers. The last number is the throughput; for UDP streams a line of six columns is the
+/// sender's and one of four the receiver's. MMTests prints the sender's for both
+/// (`shellpack_src/src/netperf/extract-report.pl`).
 fn netperf(log: Log<'_>, rows: &mut Rows) {
     let Some((protocol, size, _)) = log.name.split_once('-').and_then(|(protocol, rest)| {
         let (size, iteration) = rest.rsplit_once('.')?;
@@ -165,8 +166,8 @@ fn netperf(log: Log<'_>, rows: &mut Rows) {
     }
 }
 
-/// `tbench-CLIENTS.log` and `dbench-CLIENTS.log`: dbench's last word on its throughput, or the running mean before it; and
-/// `completed in N ms` for each pass through the load file.
+/// `tbench-CLIENTS.log` and `dbench-CLIENTS.log`: dbench's final throughput, or the last running mean; and `completed
+/// in N ms` for each pass through the load file.
 fn dbench(log: Log<'_>, rows: &mut Rows) {
     let name = log.name.strip_prefix("tbench-").or_else(|| log.name.strip_prefix("dbench-"));
     let Some(clients) = name.and_then(|name| name.strip_suffix(".log")).filter(|clients| is_count(clients)) else {
@@ -182,7 +183,7 @@ fn dbench(log: Log<'_>, rows: &mut Rows) {
         }
         if let Some((_, rest)) = line.split_once("completed in ") {
             let value = first(rest);
-            // A clock that wrapped: MMTests passes over these as well.
+            // A clock that wrapped: MMTests skips these as well.
             if !value.parse::<f64>().is_ok_and(|ms| ms > f64::from(1_u32 << 31)) {
                 rows.put(&format!("loadfile-{clients}"), value, log.name);
             }

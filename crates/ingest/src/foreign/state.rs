@@ -1,5 +1,5 @@
-//! What MMTests notes around its tests: `tests-timestamp`, `tests-sysstate` (copies of files of /proc at the start and the end
-//! of each test), and `MONITOR-TEST` (copies of one such file, each after a line `time: SECONDS`).
+//! Files that MMTests writes around its tests: `tests-timestamp`, `tests-sysstate` (copies of files of /proc at the
+//! start and the end of each test), and `MONITOR-TEST` (copies of one such file, each after a line `time: SECONDS`).
 //!
 //! Before 2018 the copies were in `tests-timestamp`; the lines are the same.
 
@@ -9,12 +9,12 @@ use model::{MonitorCopy, MonitorFile, Phase};
 
 use super::{Foreign, LeftOut, Rows, shown};
 
-/// Most copies of one monitor's file that are taken in.
+/// Most copies of one monitor's file.
 const COPIES_MAX: usize = 10_000;
 /// Nanoseconds of a second.
 const NS: u64 = 1_000_000_000;
 
-/// Monitors of MMTests that copy a file of /proc as it is, and which.
+/// Monitors of MMTests that copy a file of /proc unchanged, and the file.
 const COPIED: [(&str, &str); 9] = [
     ("proc-vmstat", "/proc/vmstat"),
     ("proc-zoneinfo", "/proc/zoneinfo"),
@@ -32,19 +32,19 @@ pub(super) fn copied(monitor: &str) -> Option<&'static str> {
     COPIED.iter().find(|(name, _)| *name == monitor).map(|(_, path)| *path)
 }
 
-/// What is being read.
+/// The parser's state.
 #[derive(Debug, Default)]
 struct Test {
     name: String,
     begun: u64,
     started: Vec<MonitorCopy>,
     ended: Vec<MonitorCopy>,
-    /// The copy under way is of the end.
+    /// The current copy is from the end of the test.
     at_end: bool,
     copying: bool,
 }
 
-/// Reads one of both files; durations only from `tests-timestamp`, which has them once.
+/// Parses one of both files; takes durations only from `tests-timestamp`, so that each counts once.
 pub(super) fn tests(text: &str, foreign: &mut Foreign, durations: Option<&mut BTreeMap<String, Rows>>) {
     let mut test = Test::default();
     let mut durations = durations;
@@ -72,7 +72,7 @@ pub(super) fn tests(text: &str, foreign: &mut Foreign, durations: Option<&mut BT
     close(&mut test, None, foreign);
 }
 
-/// Returns path and end of `file start :: /proc/vmstat`.
+/// Returns the path and whether it is the end, of `file start :: /proc/vmstat`.
 fn file(line: &str) -> Option<(&str, bool)> {
     let rest = line.strip_prefix("file ")?;
     let start = rest.strip_prefix("start :: ").map(|path| (path, false));
@@ -83,7 +83,7 @@ fn begin_copy(path: &str, at_end: bool, test: &mut Test) {
     test.at_end = at_end;
     let known = MonitorFile::of_path(path).is_some();
     let (copies, phase) = if at_end { (&mut test.ended, Phase::End) } else { (&mut test.started, Phase::Start) };
-    // Old versions write meminfo once more behind the others, without a line before it.
+    // Old versions append meminfo once more, without a line before it.
     test.copying = known && !test.name.is_empty() && copies.iter().all(|copy| copy.path != path);
     if test.copying {
         let (begun_ns, ended_ns) = (0, 0);
@@ -91,7 +91,7 @@ fn begin_copy(path: &str, at_end: bool, test: &mut Test) {
     }
 }
 
-/// Reads `TEST SECONDS CODE`; the code is missing in old versions. Only one of the two files says that a test failed.
+/// Parses `TEST SECONDS CODE`; old versions have no code. Only one of the two files reports that a test failed.
 fn end(rest: &str, test: &mut Test, foreign: &mut Foreign, tell: bool) {
     let words: Vec<&str> = rest.split_whitespace().collect();
     let (Some(name), Some(seconds)) = (words.first(), words.get(1).and_then(|word| word.parse().ok())) else { return };
@@ -103,7 +103,7 @@ fn end(rest: &str, test: &mut Test, foreign: &mut Foreign, tell: bool) {
     }
 }
 
-/// Hands the copies of a test over. Without an end there is nothing to hold against the start.
+/// Adds the copies of a test. Without an end there is no growth.
 fn close(test: &mut Test, ended: Option<u64>, foreign: &mut Foreign) {
     let done = std::mem::take(test);
     if done.name.is_empty() {
@@ -123,7 +123,7 @@ fn close(test: &mut Test, ended: Option<u64>, foreign: &mut Foreign) {
     }
 }
 
-/// Reads `TEST 1.2 user 0.3 system 4.5 elapsed`.
+/// Parses `TEST 1.2 user 0.3 system 4.5 elapsed`.
 fn time(rest: &str, durations: &mut BTreeMap<String, Rows>) {
     let words: Vec<&str> = rest.split_whitespace().collect();
     let [test, user, "user", system, "system", elapsed, "elapsed", ..] = words.as_slice() else { return };
@@ -133,7 +133,7 @@ fn time(rest: &str, durations: &mut BTreeMap<String, Rows>) {
     }
 }
 
-/// Reads copies of one file, each after `time: SECONDS`.
+/// Parses copies of one file, each after `time: SECONDS`.
 pub(super) fn monitor(path: &str, text: &str) -> Vec<MonitorCopy> {
     let mut copies: Vec<MonitorCopy> = Vec::new();
     for line in text.lines() {
@@ -152,7 +152,7 @@ pub(super) fn monitor(path: &str, text: &str) -> Vec<MonitorCopy> {
     copies
 }
 
-/// Returns whether a file beside the tests is of a monitor that copies a file of /proc.
+/// Returns whether a file beside the tests belongs to a monitor that copies a file of /proc.
 pub(super) fn is_copied(name: &str) -> bool {
     COPIED.iter().any(|(monitor, _)| name.strip_prefix(monitor).is_some_and(|rest| rest.starts_with('-')))
 }

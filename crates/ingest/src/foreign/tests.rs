@@ -1,4 +1,4 @@
-//! Trees made by hand after the layouts that gormanm/mmtests and intel/lkp-tests write and read, and garbage.
+//! Handmade results in the layouts of gormanm/mmtests and intel/lkp-tests, and garbage.
 
 use proptest::prelude::{any, prop_assert, proptest};
 
@@ -21,7 +21,7 @@ fn describe(foreign: &Foreign) -> String {
     lines.join("\n")
 }
 
-/// One file of each test that is read, as its program and MMTests write it.
+/// One file of each supported test, in the format of its program and MMTests.
 fn tree() -> Vec<TreeFile> {
     let mut files = vec![
         file(
@@ -121,7 +121,7 @@ fn unread_files_may_stay_compressed() {
     }
 }
 
-/// MMTests prints the sender's rate for both ends (its own defect): rows of ours are what each end says.
+/// MMTests prints the sender's rate for both ends (a defect of its own): Marvin's rows have the rate of each end.
 #[test]
 fn the_receiver_s_rate_is_its_own() {
     let foreign = mmtests(&tree());

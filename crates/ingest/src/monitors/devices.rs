@@ -26,7 +26,7 @@ const DISK: [&str; 17] = [
 /// A partition before 2.6.25, in the same document.
 const OLD_PARTITION: [&str; 4] = ["reads", "read_sectors", "writes", "written_sectors"];
 
-/// Reads /proc/diskstats: a group for each disk and partition.
+/// Parses /proc/diskstats: a group for each disk and partition.
 pub(super) fn diskstats(text: &str, taken: &mut Taken) {
     for line in text.lines() {
         let mut words = line.split_whitespace();
@@ -43,7 +43,7 @@ pub(super) fn diskstats(text: &str, taken: &mut Taken) {
     }
 }
 
-/// Reads /proc/net/dev: a group for each device, counters by the names in the head: `receive_bytes`.
+/// Parses /proc/net/dev: a group for each device, counters named by the header: `receive_bytes`.
 pub(super) fn net_dev(text: &str, taken: &mut Taken) {
     let mut lines = text.lines();
     let head = (lines.next(), lines.next());
@@ -56,7 +56,7 @@ pub(super) fn net_dev(text: &str, taken: &mut Taken) {
     let names = [named("receive", receive), named("transmit", transmit)].concat();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     for line in lines {
-        // A device's name can hold a colon itself (an alias), and old kernels leave no space behind it.
+        // A device's name can contain a colon itself (an alias), and old kernels put no space after it.
         match line.rsplit_once(':').map(|(name, rest)| (name.trim(), numbers(rest.split_whitespace()))) {
             Some((name, Some(counts))) => taken.put_row(name, &names, &counts),
             _ => taken.unread(),
@@ -64,8 +64,8 @@ pub(super) fn net_dev(text: &str, taken: &mut Taken) {
     }
 }
 
-/// Reads /proc/net/snmp and netstat: pairs of lines, names and values. A negative value says that there is no limit; it
-/// counts nothing and is left out.
+/// Parses /proc/net/snmp and netstat: pairs of lines, names and values. A negative value means "no limit"; it is no
+/// count and is skipped.
 pub(super) fn protocols(text: &str, taken: &mut Taken) {
     let mut lines = text.lines();
     while let Some(names) = lines.next() {

@@ -3,12 +3,12 @@
 use super::{Taken, numbers};
 
 const CACHE: [&str; 5] = ["active_objs", "num_objs", "objsize", "objperslab", "pagesperslab"];
-/// How far the counters of a processor's list are set in (`zoneinfo_show_print` in mm/vmstat.c).
+/// The indentation of a processor list's counters (`zoneinfo_show_print` in mm/vmstat.c).
 const WITHIN_LIST: &str = "            ";
 const SLABS: [&str; 3] = ["active_slabs", "num_slabs", "sharedavail"];
 
-/// Reads /proc/zoneinfo: a group for each zone (`node 0 zone DMA`) and, where the kernel has counters of nodes, for each
-/// node (`node 0`). Lists of pages of processors go by the processor: `cpu0 count`.
+/// Parses /proc/zoneinfo: a group for each zone (`node 0 zone DMA`) and, if the kernel has counters of nodes, for each
+/// node (`node 0`). Counters of per-processor lists have the processor in their name: `cpu0 count`.
 pub(super) fn zoneinfo(text: &str, taken: &mut Taken) {
     let (mut zone, mut group, mut list) = (String::new(), String::new(), String::new());
     for line in text.lines() {
@@ -26,13 +26,13 @@ pub(super) fn zoneinfo(text: &str, taken: &mut Taken) {
         match (key, rest) {
             _ if zone.is_empty() => taken.unread(),
             ("per-node", _) => group = zone.split(" zone ").next().unwrap_or(&zone).to_owned(),
-            // The first key of a zone's own part is `pages free`.
+            // The first key of a zone is `pages free`.
             ("pages", _) => {
                 group.clone_from(&zone);
                 number(&group, rest.split_whitespace().next().unwrap_or_default(), rest, taken);
             }
             ("cpu", id) => list = format!("cpu{id} "),
-            // Of the processor above, though it is not further in.
+            // It belongs to the processor above, though it is not indented further.
             ("vm stats threshold", _) => {}
             ("pagesets" | "protection" | "", _) => {}
             _ => number(&group, &format!("{list}{key}"), rest, taken),
@@ -47,7 +47,7 @@ fn zone_of(line: &str) -> Option<String> {
     Some(format!("node {} zone {zone}", node.trim()))
 }
 
-/// Takes the last word of a line; more than one number is another line than is known, and no mistake of the kernel's.
+/// Returns the last word of a line; a line with more than one number has an unknown format, which is no error.
 fn number(group: &str, key: &str, rest: &str, taken: &mut Taken) {
     match rest.split_whitespace().last().and_then(|word| word.parse().ok()) {
         Some(value) => taken.put(group, key, value),
@@ -55,7 +55,7 @@ fn number(group: &str, key: &str, rest: &str, taken: &mut Taken) {
     }
 }
 
-/// Reads /proc/buddyinfo: a group for each zone, and its free blocks by order.
+/// Parses /proc/buddyinfo: a group for each zone, with its free blocks by order.
 pub(super) fn buddyinfo(text: &str, taken: &mut Taken) {
     for line in text.lines() {
         let blocks = line.split_once(", zone ").map(|(_, rest)| numbers(rest.split_whitespace().skip(1)));
@@ -70,7 +70,7 @@ pub(super) fn buddyinfo(text: &str, taken: &mut Taken) {
     }
 }
 
-/// Reads /proc/slabinfo, versions 1.1 to 2.1: a group for each cache. A cache's name can hold spaces and brackets
+/// Parses /proc/slabinfo, versions 1.1 to 2.1: a group for each cache. A cache's name can contain spaces and brackets
 /// (`size-131072(DMA)`); its numbers begin behind it.
 pub(super) fn slabinfo(text: &str, taken: &mut Taken) {
     for line in text.lines().filter(|line| !line.starts_with("slabinfo") && !line.starts_with('#')) {

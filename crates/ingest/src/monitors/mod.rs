@@ -1,8 +1,7 @@
-//! Copies of the kernel's own counters to readings: /proc/vmstat, diskstats and their like, from 2.5 to 6.18.
+//! Parses copies of the kernel's counters: /proc/vmstat, diskstats and others, from 2.5 to 6.18.
 //!
-//! Total: any bytes give a reading, and lines that make no sense are counted in it. Keys are kept as the kernel writes
-//! them, known or not; columns without a name get that of the kernel's documentation, and `fieldN` beyond it. What grew
-//! and what it means is for `report` to say.
+//! Total: any bytes give a reading, which counts its invalid lines. Keys keep the kernel's names, known or not; columns
+//! without a name get that of the kernel's documentation, and `fieldN` beyond it. `report` interprets the counters.
 
 mod devices;
 mod memory;
@@ -12,14 +11,14 @@ mod words;
 use model::{MonitorCopy, MonitorFile, Observation, Phase, Reading, TimedReading, thread_of};
 use wire::{Frame, Stream};
 
-/// Most bytes of a copy that are read: /proc/interrupts of some thousand processors is smaller.
+/// Limit of a copy, in bytes: /proc/interrupts with some thousand processors is smaller.
 const BYTES_MAX: usize = 16 << 20;
 /// Most counters of a copy.
 const COUNTERS_MAX: usize = 200_000;
 /// Longest name of a counter or a group, in bytes.
 const NAME_MAX: usize = 96;
 
-/// Returns the copies that a job's stream brought, in its order. The agent names them `PHASE BEGUN ENDED PATH`.
+/// Returns the copies in a job's stream, in order. The agent names them `PHASE BEGUN ENDED PATH`.
 #[must_use]
 pub fn copies(stream: &Stream) -> Vec<MonitorCopy> {
     let mut all: Vec<MonitorCopy> = Vec::new();
@@ -27,7 +26,7 @@ pub fn copies(stream: &Stream) -> Vec<MonitorCopy> {
     for frame in &stream.frames {
         let Frame::File { name, bytes } = frame else { continue };
         match all.last_mut().filter(|_| last == name) {
-            // The next piece of the same.
+            // The next piece of the same copy.
             Some(copy) => copy.bytes.extend(bytes.iter().take(BYTES_MAX.saturating_sub(copy.bytes.len()))),
             None => all.extend(copy(name, bytes)),
         }
@@ -48,7 +47,7 @@ fn copy(name: &str, bytes: &[u8]) -> Option<MonitorCopy> {
     Some(MonitorCopy { path: words.next()?.to_owned(), begun_ns, ended_ns, phase, bytes: bytes.to_vec() })
 }
 
-/// Returns what copies say, those of files that no monitor is known for left out.
+/// Parses copies; skips files that no monitor reads.
 #[must_use]
 pub fn observation(copies: &[MonitorCopy]) -> Observation {
     let timed = |copy: &MonitorCopy| {
@@ -64,7 +63,7 @@ pub fn observation(copies: &[MonitorCopy]) -> Observation {
     Observation { readings }
 }
 
-/// Returns what a copy of the file at `path` says; `None` for a file that no monitor is known for.
+/// Parses a copy of the file at `path`; `None` for a file that no monitor reads.
 #[must_use]
 pub fn reading(path: &str, bytes: &[u8]) -> Option<Reading> {
     let file = MonitorFile::of_path(path)?;
@@ -93,7 +92,7 @@ pub fn reading(path: &str, bytes: &[u8]) -> Option<Reading> {
     Some(taken.reading)
 }
 
-/// A reading in the making, within limits.
+/// A reading while it is collected, within limits.
 #[derive(Debug, Default)]
 struct Taken {
     reading: Reading,
@@ -101,7 +100,7 @@ struct Taken {
 }
 
 impl Taken {
-    /// Sets a counter; one too many, or with a name that no kernel gives, is an unread line.
+    /// Sets a counter; one beyond the limit, or with an impossible name, counts as an invalid line.
     fn put(&mut self, group: &str, key: &str, value: u64) {
         let fits = |name: &str| !name.is_empty() && name.len() <= NAME_MAX && !name.chars().any(char::is_control);
         if self.counters >= COUNTERS_MAX || !fits(group) || !fits(key) {
@@ -111,7 +110,7 @@ impl Taken {
         self.reading.put(group, key, value);
     }
 
-    /// Sets the counters of a row with names; those beyond them are called by their place, counted from 1.
+    /// Sets the counters of a row with known names; further columns are named by position, from 1.
     fn put_row(&mut self, group: &str, names: &[&str], values: &[u64]) {
         for (place, value) in values.iter().enumerate() {
             match names.get(place) {
@@ -121,13 +120,13 @@ impl Taken {
         }
     }
 
-    /// Counts a line that makes no sense.
+    /// Counts an invalid line.
     fn unread(&mut self) {
         self.reading.unread_lines += 1;
     }
 }
 
-/// Returns the numbers of all words, if all are.
+/// Returns all words as numbers, if all are numbers.
 fn numbers<'a>(words: impl Iterator<Item = &'a str>) -> Option<Vec<u64>> {
     words.map(|word| word.parse().ok()).collect()
 }

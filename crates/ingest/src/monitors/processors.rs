@@ -8,11 +8,11 @@ use super::{Taken, numbers};
 const TIMES: [&str; 10] =
     ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice"];
 /// A processor's line of /proc/schedstat, the same in versions 15 to 17 (Documentation/scheduler/sched-stats.rst).
-/// `ttwu_count` has the local ones in it.
+/// `ttwu_count` includes the local ones.
 const RUN_QUEUE: [&str; 9] =
     ["yields", "legacy", "schedules", "schedules_to_idle", "ttwu_count", "ttwu_local", "run_ns", "wait_ns", "slices"];
 const SLICES: [&str; 3] = ["run_ns", "wait_ns", "slices"];
-/// What follows the state in /proc/TID/stat, from field 4 on (Documentation/filesystems/proc.rst, table 1-4).
+/// The fields after the state in /proc/TID/stat, from field 4 on (Documentation/filesystems/proc.rst, table 1-4).
 const THREAD: [&str; 49] = [
     "ppid",
     "pgrp",
@@ -65,7 +65,7 @@ const THREAD: [&str; 49] = [
     "exit_code",
 ];
 
-/// Reads /proc/stat: a group for each processor, and the first number of each other line.
+/// Parses /proc/stat: a group for each processor, and the first number of each other line.
 pub(super) fn stat(text: &str, taken: &mut Taken) {
     for line in text.lines() {
         let (key, rest) = line.split_once(' ').unwrap_or((line, ""));
@@ -83,7 +83,7 @@ pub(super) fn stat(text: &str, taken: &mut Taken) {
     }
 }
 
-/// Reads /proc/schedstat: a group for each processor and each of its domains. The version is the file's own.
+/// Parses /proc/schedstat: a group for each processor and each of its domains. The file states its version.
 pub(super) fn schedstat(text: &str, taken: &mut Taken) {
     let (mut version, mut processor) = (0_u64, "");
     for line in text.lines() {
@@ -114,7 +114,7 @@ pub(super) fn schedstat(text: &str, taken: &mut Taken) {
     }
 }
 
-/// Reads /proc/interrupts and softirqs: a group for each line, with what it belongs to in its name; a counter for each
+/// Parses /proc/interrupts and softirqs: a group for each line, with the description in its name; a counter for each
 /// processor.
 pub(super) fn interrupts(text: &str, taken: &mut Taken) {
     let mut lines = text.lines();
@@ -129,7 +129,7 @@ pub(super) fn interrupts(text: &str, taken: &mut Taken) {
             continue;
         };
         let words: Vec<&str> = rest.split_whitespace().collect();
-        // Numbers beyond the processors belong to the description: `2-edge` does not, but `IR-IO-APIC 2` does.
+        // Numbers after the last processor belong to the description: in `IR-IO-APIC 2`, but not in `2-edge`.
         let counts: Vec<u64> = words.iter().take(head.len()).map_while(|word| word.parse().ok()).collect();
         if counts.is_empty() {
             taken.unread();
@@ -147,7 +147,7 @@ pub(super) fn interrupts(text: &str, taken: &mut Taken) {
     }
 }
 
-/// Reads /proc/TID/stat: one group, `kswapd0/45`. A name can hold spaces and brackets: the last one ends it.
+/// Parses /proc/TID/stat: one group, `kswapd0/45`. A name can contain spaces and brackets: the last bracket ends it.
 pub(super) fn thread(text: &str, taken: &mut Taken) {
     let line = text.lines().next().unwrap_or_default();
     let parts = line.split_once(" (").and_then(|(id, rest)| Some((id, rest.rsplit_once(") ")?)));
@@ -166,7 +166,7 @@ pub(super) fn thread(text: &str, taken: &mut Taken) {
     }
 }
 
-/// Reads /proc/TID/schedstat: one group, called as the thread.
+/// Parses /proc/TID/schedstat: one group, named like the thread.
 pub(super) fn thread_schedstat(text: &str, thread: &str, taken: &mut Taken) {
     let line = text.lines().next().unwrap_or_default();
     match numbers(line.split_whitespace()) {

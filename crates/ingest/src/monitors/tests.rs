@@ -1,4 +1,4 @@
-//! Real copies of several kernels, and garbage. Where each text comes from is in `corpus/README.md`.
+//! Real copies of several kernels, and garbage. `corpus/README.md` gives the origin of each.
 
 use model::{MonitorCopy, MonitorFile, Phase, Reading, concept};
 use proptest::prelude::{any, prop, prop_assert, proptest};
@@ -34,7 +34,7 @@ fn all() -> Vec<(String, String)> {
     kernels.flat_map(|k| names(&format!("{CORPUS}/{k}")).into_iter().map(move |n| (k.clone(), n))).collect()
 }
 
-/// A first and a last counter of each file, so that a shift of columns shows.
+/// A first and a last counter of each file, to detect a shift of columns.
 #[test]
 fn every_copy_is_read_to_its_last_line() {
     let mut lines = Vec::new();
@@ -76,7 +76,7 @@ fn the_dictionary_reads_each_kernel() {
     insta::assert_snapshot!(lines.join("\n"));
 }
 
-/// Who reclaims and what is reclaimed are two views of the same pages: adding up all keys counts them twice.
+/// The reclaimer and the kind of page are two views of the same pages: adding all keys counts them twice.
 #[test]
 fn all_reclaimers_together_are_all_types_together() {
     for kernel in ["6.1", "6.12", "6.18"] {
@@ -96,7 +96,7 @@ fn all_reclaimers_together_are_all_types_together() {
     }
 }
 
-/// The guest swapped a file of zeros: what MMTests would print as 30536 page writes of files are pages of zeros.
+/// The guest swapped a file of zeros: the 30536 page writes of files that MMTests would print are pages of zeros.
 #[test]
 fn pages_of_zeros_are_no_writes_of_files() {
     let vmstat = corpus("6.12", "vmstat");
@@ -106,7 +106,7 @@ fn pages_of_zeros_are_no_writes_of_files() {
     assert_eq!(Some(key("nr_vmscan_write")), anon);
 }
 
-/// LKP bbbc29c49 skips every line that has not 14 columns: it reads nothing of kernels from 4.18 on.
+/// LKP bbbc29c49 skips every line without 14 columns: it reads no line of kernels from 4.18 on.
 #[test]
 fn diskstats_of_every_kernel_format_are_read() {
     let get = |kernel: &str, disk: &str, key: &str| corpus(kernel, "diskstats").group(disk).and_then(|c| c.get(key));
@@ -119,7 +119,8 @@ fn diskstats_of_every_kernel_format_are_read() {
     assert_eq!(more.group("sda").unwrap().get("field19"), Some(19));
 }
 
-/// MMTests takes 16 for a layout of SUSE's and adds `ttwu_count` up twice; mainline's 15 to 17 have one for processors.
+/// MMTests mistakes version 16 for a layout of SUSE and adds `ttwu_count` twice; mainline's 15 to 17 have one layout
+/// for processors.
 #[test]
 fn schedstat_processors_are_equal_in_all_versions() {
     let cpu = "cpu0 1 0 30 4 50 6 700 80 9\n";

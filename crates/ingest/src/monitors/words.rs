@@ -4,7 +4,7 @@ use model::Reading;
 
 use super::Taken;
 
-/// Reads `name value`.
+/// Parses `name value`.
 pub(super) fn pairs(text: &str, taken: &mut Taken) {
     for line in text.lines() {
         let value = line.split_once(' ').and_then(|(key, value)| Some((key, value.trim().parse().ok()?)));
@@ -15,7 +15,7 @@ pub(super) fn pairs(text: &str, taken: &mut Taken) {
     }
 }
 
-/// Reads `Name: value kB`. What is not a number, such as a process's name, is of no use here and no mistake.
+/// Parses `Name: value kB`. Other values, such as a process's name, are skipped without an error.
 pub(super) fn fields(text: &str, group: &str, taken: &mut Taken) {
     for line in text.lines() {
         let Some((key, rest)) = line.split_once(':') else {
@@ -30,8 +30,8 @@ pub(super) fn fields(text: &str, group: &str, taken: &mut Taken) {
     }
 }
 
-/// Reads `some avg10=0.00 avg60=0.00 avg300=0.00 total=63209204`: the total, in us. The averages are the kernel's own
-/// smoothing of it; over an interval of our choice the growth of the total is exact (Documentation/accounting/psi.rst).
+/// Parses `some avg10=0.00 avg60=0.00 avg300=0.00 total=63209204`: the total, in us. The averages are smoothed by the
+/// kernel; the growth of the total is exact over any interval (Documentation/accounting/psi.rst).
 pub(super) fn pressure(text: &str, taken: &mut Taken) {
     for line in text.lines() {
         let (kind, rest) = line.split_once(' ').unwrap_or((line, ""));

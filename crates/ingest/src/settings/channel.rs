@@ -1,4 +1,4 @@
-//! Whom to tell: what a `[[notify]]` may say.
+//! Recipients of notices: the keys of `[[notify]]`.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -8,16 +8,16 @@ use super::check::Record;
 use super::owned;
 use crate::tools::Fault;
 
-/// What takes a mail where nothing is said.
+/// The default mail program.
 const SENDMAIL: [&str; 3] = ["sendmail", "-t", "-oi"];
-/// Ports of servers without a word.
+/// Default ports of servers.
 const SMTP_PORT: u16 = 25;
 const SMTPS_PORT: u16 = 465;
-/// Keys that only mails have, and of these, only mails to a server.
+/// Keys of mails, and among these, keys of mails to a server.
 const OF_MAIL: [&str; 2] = ["sendmail", "smtp"];
 const OF_SERVER: [&str; 2] = ["user", "password"];
 
-/// Reads whom to tell, and how.
+/// Parses a recipient and its channel.
 pub(crate) fn channel(record: &Record) -> Result<Channel, Fault> {
     let kind = match (record.texts("mail"), record.text("webhook"), record.texts("command")) {
         (Some(_), None, None) => mail(record)?,
@@ -37,7 +37,7 @@ pub(crate) fn channel(record: &Record) -> Result<Channel, Fault> {
     Ok(Channel { name: owned(record, "name"), kind })
 }
 
-/// Refuses keys that say nothing without another one.
+/// Refuses keys that need another key.
 fn none_of(record: &Record, keys: &[&str], without: &str) -> Result<(), Fault> {
     match keys.iter().find(|key| record.has(key)) {
         None => Ok(()),
@@ -77,7 +77,7 @@ fn mail(record: &Record) -> Result<ChannelKind, Fault> {
     Ok(ChannelKind::Mail { to: record.words("mail"), from, by })
 }
 
-/// Returns whether a text can stand in a header of a mail as an address.
+/// Returns whether a text can be an address in a mail header.
 fn is_address(text: &str) -> bool {
     !text.starts_with('-') && text.chars().all(|c| c.is_ascii_graphic() && !",;<>\"".contains(c))
 }
@@ -86,7 +86,7 @@ fn has_host(address: &str) -> bool {
     address.split_once('@').is_some_and(|(name, host)| !name.is_empty() && !host.is_empty() && !host.contains('@'))
 }
 
-/// Reads the address of a mail server.
+/// Parses the address of a mail server.
 fn server(address: &str) -> Result<MailServer, String> {
     let wrong = || {
         let shown = address.escape_debug();
@@ -94,7 +94,7 @@ fn server(address: &str) -> Result<MailServer, String> {
     };
     let (scheme, place) = address.split_once("://").ok_or_else(wrong)?;
     if place.contains('@') {
-        // It is not repeated: a password may stand in it.
+        // The message does not quote it: it may contain a password.
         return Err(
             "a mail server is smtp://HOST:PORT: who Marvin is to it are keys of their own, `user` and `password`"
                 .into(),
@@ -146,7 +146,7 @@ fn login(record: &Record) -> Result<Option<Login>, Fault> {
     let secret = match password.split_once(':') {
         Some(("file", path)) if !path.is_empty() => Secret::File(path.into()),
         Some(("env", name)) if !name.is_empty() && !name.contains('=') => Secret::Variable(name.to_owned()),
-        // It is not repeated: it may be the password.
+        // The message does not quote it: it may be the password.
         _ => {
             let what = "a password does not stand here: say where it is, file:PATH or env:VARIABLE";
             return Err(Fault::new(record.span_of("password"), what));

@@ -1,4 +1,4 @@
-//! A document held against its tables: what comes out has only known keys with values of their kinds.
+//! Checks a document against its tables: the result has only known keys with values of their kinds.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use toml::de::DeTable;
 use super::keys::{Key, Kind, Presence, Preset, Table};
 use crate::tools::{Fault, Section, Shape, Value, did_you_mean, expected, list, text};
 
-/// A table that was checked.
+/// A checked table.
 #[derive(Debug)]
 pub(crate) struct Record {
     pub(crate) span: Range<usize>,
@@ -25,7 +25,7 @@ enum Checked {
 }
 
 impl Record {
-    /// Holds a table against what it may have.
+    /// Checks a table against its definition.
     pub(crate) fn of(found: &DeTable<'_>, span: Range<usize>, table: &'static Table) -> Result<Self, Fault> {
         let names: Vec<&str> = table.keys.iter().map(|key| key.name).collect();
         let section = Section::of(found, span.clone(), Shape { what: table.what, keys: &names })?;
@@ -42,7 +42,7 @@ impl Record {
                 Presence::Preset(preset) => drop(values.insert(key.name, (span.clone(), of_preset(preset)))),
                 Presence::Optional => {
                     if let Kind::One(table) = key.kind {
-                        // A table that is left out is there with what its keys are without a word.
+                        // A missing table has the defaults of its keys.
                         let record = Self::of(&DeTable::new(), span.clone(), table)?;
                         values.insert(key.name, (span.clone(), Checked::Records(vec![record])));
                     }
@@ -52,17 +52,17 @@ impl Record {
         Ok(Self { span, values })
     }
 
-    /// Returns where the value of a key is; where there is none, where the table is.
+    /// Returns the position of a key's value or, if it has none, of the table.
     pub(crate) fn span_of(&self, key: &str) -> &Range<usize> {
         self.values.get(key).map_or(&self.span, |(span, _)| span)
     }
 
-    /// Returns whether a key has a value, written or preset.
+    /// Returns whether a key has a value, written or default.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.values.contains_key(key)
     }
 
-    /// Returns a text or a name, if it is there.
+    /// Returns a text or a name, if present.
     pub(crate) fn text(&self, key: &str) -> Option<&str> {
         match self.values.get(key) {
             Some((_, Checked::Text(text))) => Some(text),
@@ -70,7 +70,7 @@ impl Record {
         }
     }
 
-    /// Returns texts with their places, if they are there.
+    /// Returns texts with their positions, if present.
     pub(crate) fn texts(&self, key: &str) -> Option<&[(Range<usize>, String)]> {
         match self.values.get(key) {
             Some((_, Checked::Texts(texts))) => Some(texts),
@@ -78,12 +78,12 @@ impl Record {
         }
     }
 
-    /// Returns texts, none where there are none.
+    /// Returns texts; empty if there are none.
     pub(crate) fn words(&self, key: &str) -> Vec<String> {
         self.texts(key).unwrap_or_default().iter().map(|(_, text)| text.clone()).collect()
     }
 
-    /// Returns a whole number, or seconds, of a key that has a preset.
+    /// Returns a whole number, or seconds, of a key with a default.
     pub(crate) fn whole(&self, key: &str) -> u64 {
         match self.values.get(key) {
             Some((_, Checked::Whole(number))) => *number,
@@ -96,7 +96,7 @@ impl Record {
         matches!(self.values.get(key), Some((_, Checked::Flag(true))))
     }
 
-    /// Returns the one table of a key, which is always there.
+    /// Returns the only table of a key, which always exists.
     pub(crate) fn one(&self, key: &str) -> &Record {
         self.records(key).first().unwrap_or(self)
     }
@@ -171,7 +171,7 @@ fn name(value: &Value<'_>) -> Result<String, Fault> {
     }
 }
 
-/// Reads a time with its unit, in seconds; at most a year, and not nothing.
+/// Parses a duration with its unit, in seconds; at most a year, and not zero.
 pub fn seconds(text: &str) -> Option<u64> {
     const YEAR_S: u64 = 366 * 86_400;
     let at = text.find(|c: char| !c.is_ascii_digit())?;

@@ -1,9 +1,9 @@
-//! The keys of marvin.toml: one definition, from which the file is checked and its schema is made.
+//! The keys of marvin.toml: one definition for the check of the file and its schema.
 
 /// A table of the file.
 #[derive(Debug)]
 pub(crate) struct Table {
-    /// What it is, for messages: `[[tree]]`.
+    /// Its name in messages: `[[tree]]`.
     pub(crate) what: &'static str,
     pub(crate) about: &'static str,
     pub(crate) keys: &'static [Key],
@@ -18,7 +18,7 @@ pub(crate) struct Key {
     pub(crate) presence: Presence,
 }
 
-/// What a key's value may be.
+/// The kind of a key's value.
 #[derive(Debug)]
 pub(crate) enum Kind {
     /// Small letters, digits, hyphens.
@@ -41,22 +41,22 @@ pub(crate) enum Kind {
     Many(&'static Table),
 }
 
-/// Whether a key has to be there.
+/// Whether a key is required.
 #[derive(Debug)]
 pub(crate) enum Presence {
     Needed,
     Optional,
-    /// Without it, this is its value.
+    /// Its default value.
     Preset(Preset),
 }
 
-/// The value of a key that is not there.
+/// The value of a missing key.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Preset {
     Text(&'static str),
     Flag(bool),
     Whole(u64),
-    /// Seconds, and how people write them.
+    /// Seconds, and their form for people.
     Span(u64, &'static str),
 }
 

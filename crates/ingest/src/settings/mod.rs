@@ -1,4 +1,4 @@
-//! `marvin.toml` to what a site asks of its lab. Strict: what is not known is an error with its place, and a suggestion.
+//! Parses `marvin.toml` into settings. Strict: an unknown key is an error with its position and a suggestion.
 
 mod channel;
 mod check;
@@ -22,17 +22,17 @@ use crate::ManifestError;
 use crate::tools::{Fault, did_you_mean};
 use check::Record;
 
-/// Largest marvin.toml that is read, in bytes.
+/// Largest marvin.toml, in bytes.
 pub const SETTINGS_MAX: usize = 256 << 10;
-/// Tags that are releases, without a word: those of Linux.
+/// The default pattern of release tags: those of Linux.
 const RELEASES: &str = r"^v(\d+\.\d+(?:\.\d+)?)$";
 /// The same with release candidates.
 const CANDIDATES: &str = r"^v(\d+\.\d+(?:\.\d+)?(?:-rc\d+)?)$";
 
-/// Reads what a site asks of its lab, with the external tools that its plans may name.
+/// Parses settings, with the external tools that plans may name.
 ///
 /// # Errors
-/// If it is no TOML, has an unknown key, lacks one, or a value makes no sense; with its line and column.
+/// If it is no TOML, has an unknown key, lacks one, or a value is invalid; with line and column.
 pub fn settings(text: &str, tools: &ToolRows) -> Result<LabSettings, ManifestError> {
     let read = || {
         if text.len() > SETTINGS_MAX {
@@ -103,7 +103,7 @@ fn tree(record: &Record) -> Result<WatchedTree, Fault> {
     Ok(WatchedTree { name: owned(record, "name"), origin, since, points, config: owned(record, "config") })
 }
 
-/// Returns the pattern of the tags that are releases.
+/// Returns the pattern of release tags.
 fn tags(record: &Record) -> Result<String, Fault> {
     let Some(written) = record.text("tags") else {
         return Ok(if record.flag("candidates") { CANDIDATES } else { RELEASES }.to_owned());
@@ -140,7 +140,7 @@ fn plan(record: &Record, trees: &[&str], tools: &ToolRows) -> Result<StandingPla
     })
 }
 
-/// Says which word of a plan names nothing, and what may be meant.
+/// Names the invalid word of a plan, and suggests a valid one.
 fn wrong_choice(record: &Record, tools: &ToolRows, error: &SelectionError) -> Fault {
     let at = |meant: &str| {
         let words = record.texts("workloads").unwrap_or_default().iter();

@@ -1,10 +1,10 @@
-//! The JSON schema of marvin.toml, for editors: made from the same keys that the file is checked by.
+//! The JSON schema of marvin.toml, for editors, from the same keys as the check of the file.
 
 use serde_json::{Map, Value, json};
 
 use super::keys::{FILE, Key, Kind, Presence, Preset, Table};
 
-/// Returns the schema, as it lies in docs/marvin.schema.json.
+/// Returns the schema in the form of docs/marvin.schema.json.
 #[must_use]
 pub fn settings_schema() -> String {
     let mut schema = of_table(&FILE);

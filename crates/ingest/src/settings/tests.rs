@@ -1,4 +1,4 @@
-//! What marvin.toml may say, and what each mistake is answered with.
+//! Valid settings, and the answer to each mistake.
 
 use model::{
     ChannelKind, LabSettings, MailServer, MailTaker, Points, Secrecy, Secret, Suite, ToolRows, TreeOrigin, Workload,
@@ -8,7 +8,7 @@ use proptest::prelude::{any, prop_assert, proptest};
 use super::{seconds, settings_schema};
 use crate::ManifestError;
 
-/// Reads a file where there is one tool, `bench`.
+/// Parses a file with one known tool, `bench`.
 fn settings(text: &str) -> Result<LabSettings, ManifestError> {
     let row = Workload { name: "hackbench".into(), ..(*model::MICRO.workloads[0]).clone() };
     let suite = Suite::of("tools", "", [row]);
@@ -29,7 +29,7 @@ fn the_samples_are_read_and_have_every_key() {
     }
     let full = SAMPLES[1].1;
     for line in settings_schema().lines() {
-        // Keys of properties are those that have a table with a description.
+        // Only keys of properties have a table with a description.
         let Some(key) = line.trim().strip_prefix('"').and_then(|line| line.strip_suffix("\": {")) else { continue };
         if !["properties", "items"].contains(&key) {
             assert!(
@@ -198,7 +198,7 @@ proptest! {
     fn any_text_is_read_or_refused(text in any::<String>(), at in 0..400_usize) {
         drop(settings(&text));
         prop_assert!(seconds(&text).is_none_or(|seconds| seconds > 0));
-        // What is cut or has something in the middle of it is refused with a place within it.
+        // A truncated or altered text is refused with a position within it.
         let sample = SAMPLES[1].1;
         let at = (0..=at).rev().find(|at| sample.is_char_boundary(*at)).unwrap_or(0);
         if let Err(error) = settings(&format!("{}{text}{}", &sample[..at], &sample[at..])) {

@@ -1,6 +1,6 @@
-//! Strict reading of TOML: each table with the keys that it may have, each error with its place.
+//! Strict parsing of TOML: each table with its allowed keys, each error with its position.
 //!
-//! What the keys mean is `manifest`'s to say.
+//! `manifest` interprets the keys.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ const TEXT_MAX: usize = 2048;
 /// Most elements of a list.
 const LIST_MAX: usize = 64;
 
-/// What is wrong with a manifest, and where.
+/// An error in a manifest, with its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {what}")]
 pub struct ManifestError {
@@ -20,11 +20,11 @@ pub struct ManifestError {
     pub line: usize,
     /// Its column in characters, from 1.
     pub column: usize,
-    /// What it is.
+    /// The message.
     pub what: String,
 }
 
-/// A fault at a place of the text, in bytes.
+/// A fault at a byte position of the text.
 #[derive(Debug)]
 pub(crate) struct Fault {
     at: usize,
@@ -36,7 +36,7 @@ impl Fault {
         Self { at: span.start, what: what.into() }
     }
 
-    /// Returns the error, with line and column for the place.
+    /// Returns the error, with line and column of the position.
     pub(crate) fn in_text(self, text: &str) -> ManifestError {
         let before = text.get(..self.at.min(text.len())).unwrap_or(text);
         let line = before.rsplit('\n').next().unwrap_or_default();
@@ -48,22 +48,22 @@ impl Fault {
 pub(crate) struct Section<'a> {
     table: &'a DeTable<'a>,
     span: Range<usize>,
-    /// What it is, for messages: `workload`.
+    /// Its name in messages: `workload`.
     what: &'static str,
 }
 
-/// What a table is, for messages, and the keys that it may have.
+/// A table's name in messages, and its allowed keys.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape<'k> {
     pub(crate) what: &'static str,
     pub(crate) keys: &'k [&'k str],
 }
 
-/// A value with its place.
+/// A value with its position.
 pub(crate) type Value<'a> = Spanned<DeValue<'a>>;
 
 impl<'a> Section<'a> {
-    /// Takes a table that may have these keys.
+    /// Takes a table with these allowed keys.
     pub(crate) fn of(table: &'a DeTable<'a>, span: Range<usize>, shape: Shape<'_>) -> Result<Self, Fault> {
         let Shape { what, keys } = shape;
         match table.keys().filter(|key| !keys.contains(&&**key.get_ref())).min_by_key(|key| key.span().start) {
@@ -85,12 +85,12 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Returns where it is.
+    /// Returns its position.
     pub(crate) fn span(&self) -> &Range<usize> {
         &self.span
     }
 
-    /// Returns the value of a key, if it is there.
+    /// Returns the value of a key, if present.
     pub(crate) fn get(&self, key: &str) -> Option<&'a Value<'a>> {
         self.table.get(key)
     }
@@ -104,12 +104,12 @@ impl<'a> Section<'a> {
         self.get(key).ok_or_else(|| Fault::new(&self.span, format!("{} without `{key}`", self.what)))
     }
 
-    /// Returns a text that has to be there.
+    /// Returns a required text.
     pub(crate) fn text(&self, key: &str) -> Result<&'a str, Fault> {
         text(self.need(key)?)
     }
 
-    /// Returns a text that may be there.
+    /// Returns an optional text.
     pub(crate) fn text_if_any(&self, key: &str) -> Result<Option<&'a str>, Fault> {
         self.get(key).map(text).transpose()
     }
@@ -126,12 +126,12 @@ impl<'a> Section<'a> {
         Err(Fault::new(&value.span(), what))
     }
 
-    /// Returns the elements of a list; none where there is no such key.
+    /// Returns the elements of a list; empty if the key is missing.
     pub(crate) fn list(&self, key: &str) -> Result<Vec<&'a Value<'a>>, Fault> {
         self.get(key).map_or_else(|| Ok(Vec::new()), |value| Ok(list(value)?.collect()))
     }
 
-    /// Returns a whole number within a range, if there is one.
+    /// Returns a whole number within a range, if present.
     pub(crate) fn integer(&self, key: &str, range: std::ops::RangeInclusive<u64>) -> Result<Option<u64>, Fault> {
         let Some(value) = self.get(key) else { return Ok(None) };
         let number = value.get_ref().as_integer().filter(|integer| integer.radix() == 10);
@@ -141,7 +141,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Returns a finite number that is not negative, if there is one.
+    /// Returns a finite number that is not negative, if present.
     pub(crate) fn number(&self, key: &str) -> Result<Option<f64>, Fault> {
         let Some(value) = self.get(key) else { return Ok(None) };
         let digits = match value.get_ref() {
@@ -155,7 +155,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Returns what one of these words stands for; `None` if there is no such key.
+    /// Returns the choice that a word names; `None` if the key is missing.
     pub(crate) fn choice<T: Copy>(&self, key: &str, words: &[(&str, T)]) -> Result<Option<T>, Fault> {
         let Some(value) = self.get(key) else { return Ok(None) };
         let word = text(value)?;
@@ -188,17 +188,17 @@ pub(crate) fn list<'a>(value: &'a Value<'a>) -> Result<impl Iterator<Item = &'a 
     Ok(array.iter())
 }
 
-/// Returns the fault of a value that should be something else.
+/// Makes the fault of a wrong value.
 pub(crate) fn expected(value: &Value<'_>, what: &str) -> Fault {
     Fault::new(&value.span(), format!("expected {what}"))
 }
 
-/// Returns the fault of a value of another type.
+/// Makes the fault of a wrong type.
 fn other_type(value: &Value<'_>, what: &str) -> Fault {
     Fault::new(&value.span(), format!("expected {what}, found TOML of type {}", value.get_ref().type_str()))
 }
 
-/// Returns a suggestion in parentheses, or nothing.
+/// Returns a suggestion in parentheses, or an empty text.
 pub(crate) fn did_you_mean(known: &[&str], word: &str) -> String {
     // A key may be long: the distance costs the product of both lengths.
     let word: String = word.chars().take(64).collect();

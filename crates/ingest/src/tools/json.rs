@@ -16,7 +16,7 @@ pub(crate) enum Step {
     Every,
 }
 
-/// Reads a path; inside the error, what is wrong with it.
+/// Parses a path; the error says what is wrong with it.
 pub(crate) fn steps(path: &str) -> Result<Vec<Step>, String> {
     let mut steps = Vec::new();
     let mut rest = path;
@@ -42,7 +42,7 @@ pub(crate) fn steps(path: &str) -> Result<Vec<Step>, String> {
     }
 }
 
-/// Splits a member's name off, in quotes where it holds a dot.
+/// Splits off a member's name, quoted if it contains a dot.
 fn name(rest: &str) -> Option<(&str, &str)> {
     let (name, behind) = match rest.strip_prefix('"') {
         Some(quoted) => quoted.split_once('"')?,
@@ -51,7 +51,7 @@ fn name(rest: &str) -> Option<(&str, &str)> {
     (!name.is_empty()).then_some((name, behind))
 }
 
-/// Returns all that a path leads to.
+/// Returns all values that a path selects.
 pub(crate) fn at<'a>(document: &'a Value, steps: &[Step]) -> Vec<&'a Value> {
     let mut values = vec![document];
     for step in steps {

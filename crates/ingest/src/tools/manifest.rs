@@ -1,4 +1,4 @@
-//! A manifest in TOML to a tool. Every key is in docs/tools.md, whose examples a test reads.
+//! Parses a manifest in TOML into a tool. docs/tools.md has every key; a test reads its examples.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -9,21 +9,21 @@ use toml::de::DeTable;
 use super::document::{Fault, ManifestError, Section, Shape, Value, did_you_mean, expected, list, text};
 use super::pattern::Pattern;
 
-/// Largest manifest that is read, in bytes.
+/// Largest manifest, in bytes.
 const MANIFEST_MAX: usize = 64 << 10;
-/// Longest name of a workload: a row of a report holds so much.
+/// Longest name of a workload, which must fit a row of a report.
 const NAME_MAX: usize = 18;
 /// Longest name of a metric.
 const METRIC_NAME_MAX: usize = 24;
 /// Largest factor of a metric.
 const FACTOR_MAX: f64 = 1e12;
-/// Memory of a guest in MiB, without a word and at most.
+/// Memory of a guest in MiB: default and maximum.
 const MEMORY_MIB: u64 = 512;
 const MEMORY_MIB_MAX: u64 = 4096;
-/// Runs of the command, without a word and at most. The first is not reported, as with every workload.
+/// Runs of the command: default and maximum. The first is not reported, as with every workload.
 const RUNS: u64 = 4;
 const RUNS_MAX: u64 = 100;
-/// Seconds of guest time, without a word and at most.
+/// Seconds of guest time: default and maximum.
 const LIMIT_S: u64 = 60;
 const LIMIT_S_MAX: u64 = 3600;
 
@@ -71,16 +71,16 @@ const METRIC: Shape<'static> = Shape {
 };
 const TABLE: Shape<'static> = Shape { what: "table", keys: &["separator", "column", "row_column", "row"] };
 
-/// Returns all keys that manifests may have.
+/// Returns all keys of manifests.
 #[cfg(test)]
 pub(crate) fn keys() -> impl Iterator<Item = &'static str> {
     [TOOL, WORKLOAD, SERVER, METRIC, TABLE].into_iter().flat_map(|shape| shape.keys.iter().copied())
 }
 
-/// Reads a manifest.
+/// Parses a manifest.
 ///
 /// # Errors
-/// If it is no TOML, or has an unknown key, lacks one, or a value makes no sense; with its line and column.
+/// If it is no TOML, has an unknown key, lacks one, or a value is invalid; with line and column.
 pub fn tool(manifest: &str) -> Result<Tool, ManifestError> {
     let too_long = || Fault::new(&(0..0), format!("a manifest has at most {MANIFEST_MAX} bytes"));
     let read = || {
@@ -119,7 +119,7 @@ fn whole(document: &DeTable<'_>) -> Result<Tool, Fault> {
     Ok(tool)
 }
 
-/// Names of Debian packages: Debian Policy 5.6.1. They become arguments of apt, so nothing else may pass.
+/// Names of Debian packages: Debian Policy 5.6.1. They become arguments of apt, so all others are refused.
 fn packages(section: &Section<'_>) -> Result<Vec<String>, Fault> {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "+-.".contains(c);
     let mut packages = Vec::new();
@@ -136,7 +136,7 @@ fn packages(section: &Section<'_>) -> Result<Vec<String>, Fault> {
     Ok(packages)
 }
 
-/// Paths in the guest: absolute, and nowhere upwards.
+/// Paths in the guest: absolute, without `..`.
 fn paths(section: &Section<'_>, key: &str) -> Result<Vec<String>, Fault> {
     section.list(key)?.into_iter().map(path).collect()
 }
@@ -207,7 +207,7 @@ fn patterns(section: &Section<'_>, key: &str) -> Result<Vec<String>, Fault> {
     section.list(key)?.into_iter().map(|value| pattern(value, None)).collect()
 }
 
-/// Checks that a pattern can be used, and has the group that is asked for.
+/// Checks that a pattern compiles, and has the required group.
 fn pattern(value: &Value<'_>, group: Option<&str>) -> Result<String, Fault> {
     let written = text(value)?;
     let pattern = Pattern::new(written).map_err(|why| Fault::new(&value.span(), format!("bad pattern: {why}")))?;
@@ -310,7 +310,7 @@ fn column(section: &Section<'_>, key: &str) -> Result<Column, Fault> {
     Ok(Column::Named(section.text(key)?.to_owned()))
 }
 
-/// Parameters of a workload: `{NAME}` in an argument stands for one.
+/// Parameters of a workload: `{NAME}` in an argument is replaced.
 struct Parameters<'a> {
     values: BTreeMap<&'a str, (Range<usize>, String)>,
     used: BTreeSet<&'a str>,
@@ -363,7 +363,7 @@ impl<'a> Parameters<'a> {
         Ok(filled)
     }
 
-    /// Checks that there is none for nothing.
+    /// Checks that each parameter is used.
     fn all_used(&self) -> Result<(), Fault> {
         match self.values.iter().find(|(name, _)| !self.used.contains(*name)) {
             Some((name, (span, _))) => {

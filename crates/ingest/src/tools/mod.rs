@@ -1,4 +1,4 @@
-//! External tools: manifests to tools, and what tools printed to samples. Pure: nothing is run here.
+//! External tools: manifests to tools, and output of tools to samples. Pure: runs no program.
 
 mod document;
 mod json;

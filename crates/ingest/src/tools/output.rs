@@ -1,36 +1,36 @@
-//! What a tool printed to samples: as its manifest says, or an error that names the line.
+//! Parses a tool's output into samples according to its manifest, or returns an error that names the line.
 
 use model::{Column, Find, Pick, Reader, Source, Table, ToolMetric, ToolWorkload};
 
 use super::json;
 use super::pattern::Pattern;
 
-/// Most bytes of one output that are read.
+/// Largest parsed output, in bytes.
 pub const OUTPUT_MAX: usize = 1 << 20;
-/// Longest line that is looked at in full, in bytes.
+/// Longest parsed line, in bytes.
 const LINE_MAX: usize = 16 << 10;
 /// Most samples of one metric.
 const SAMPLES_MAX: usize = 10_000;
-/// Largest number that is believed: sums and products with a factor stay finite.
+/// Largest number: sums and products with a factor stay finite.
 const NUMBER_MAX: f64 = 1e100;
-/// How much of a line an error quotes, in characters.
+/// Longest quote of a line in an error, in characters.
 const QUOTED_MAX: usize = 60;
 
-/// What a tool left behind.
+/// The output of a tool.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ToolOutput<'a> {
     /// Its standard output.
     pub stdout: &'a [u8],
     /// Its standard error.
     pub stderr: &'a [u8],
-    /// Files that its manifest names, by their paths.
+    /// The files that its manifest names, by path.
     pub files: &'a [(String, Vec<u8>)],
 }
 
-/// Why what a tool printed gives no samples.
+/// Why a tool's output gives no samples.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OutputError {
-    /// It said that it failed.
+    /// A line reports a failure.
     #[error("the tool failed: line {line} of its {place}: {quoted}")]
     Refused {
         /// Which output.
@@ -40,10 +40,10 @@ pub enum OutputError {
         /// The beginning of it.
         quoted: String,
     },
-    /// It is none of the versions that the manifest knows.
+    /// The manifest knows no version with this output.
     #[error("unknown output: line {line}, {quoted}, is of no version that the manifest knows")]
     UnknownVersion {
-        /// The first line with anything in it, from 1.
+        /// The first line that is not empty, from 1.
         line: usize,
         /// The beginning of it.
         quoted: String,
@@ -51,19 +51,19 @@ pub enum OutputError {
     /// It is empty.
     #[error("unknown output: nothing was printed")]
     Nothing,
-    /// There is no value where the manifest says.
+    /// The manifest's value is missing.
     #[error("unknown output: line {line} is the last of its {place}, and `{metric}` was not there: {sought}")]
     NotFound {
         /// The metric.
         metric: String,
         /// Which output.
         place: String,
-        /// The last line, from 1; 0 of an empty output.
+        /// The last line, from 1; 0 for an empty output.
         line: usize,
-        /// What was looked for.
+        /// The missing pattern or path.
         sought: String,
     },
-    /// There are several values where the manifest says one.
+    /// There are several values, but the manifest wants one.
     #[error("unknown output: line {line} has a second value of `{metric}`")]
     Several {
         /// The metric.
@@ -71,17 +71,17 @@ pub enum OutputError {
         /// The line, from 1.
         line: usize,
     },
-    /// What is there is no number.
+    /// The value is no number.
     #[error("unknown output: line {line} has {quoted} for `{metric}`, which is no number")]
     NotANumber {
         /// The metric.
         metric: String,
         /// The line, from 1.
         line: usize,
-        /// What is there.
+        /// The value.
         quoted: String,
     },
-    /// It is not the JSON that it should be.
+    /// The output is no valid JSON.
     #[error("unknown output: line {line} is not JSON: {why}")]
     NotJson {
         /// The line, from 1.
@@ -89,21 +89,21 @@ pub enum OutputError {
         /// What is wrong.
         why: String,
     },
-    /// There is more of it than is read.
+    /// The output exceeds the limit.
     #[error("unknown output: more than {OUTPUT_MAX} bytes on its {place}")]
     TooLong {
         /// Which output.
         place: String,
     },
-    /// A pattern or path of the manifest cannot be used; reading the manifest would have said so.
+    /// A pattern or path of the manifest is invalid; reading the manifest would have refused it.
     #[error("bad manifest: {0}")]
     BadManifest(String),
 }
 
-/// Reads what a tool printed: for each metric of the workload, in order, its samples.
+/// Parses a tool's output: for each metric of the workload, in order, its samples.
 ///
 /// # Errors
-/// If the tool said that it failed, or a metric is not there as the manifest says.
+/// If the tool reports a failure, or a metric is not where the manifest says.
 pub fn tool_samples(workload: &ToolWorkload, output: &ToolOutput<'_>) -> Result<Vec<Vec<f64>>, OutputError> {
     refuse(workload, output)?;
     known(workload, output)?;
@@ -117,7 +117,7 @@ fn compiled(written: &str) -> Result<Pattern, OutputError> {
 /// A line with its number.
 type Line<'a> = (usize, &'a str);
 
-/// Splits text into lines; what a carriage return begins anew is a line of the same number.
+/// Splits text into lines; a carriage return begins a new line with the same number.
 fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
     text.split('\n').enumerate().flat_map(|(index, line)| {
         let whole = line.trim_end();
@@ -232,7 +232,7 @@ fn sought(metric: &ToolMetric) -> String {
     }
 }
 
-/// Values with the lines that they are in.
+/// Values with their line numbers.
 type LineValues = Vec<(usize, f64)>;
 
 fn number(word: &str, line: usize, metric: &ToolMetric) -> Result<(usize, f64), OutputError> {
@@ -251,7 +251,7 @@ fn behind_key(key: &str, lines: &[Line<'_>], metric: &ToolMetric) -> Result<Line
         let text = text.trim_start();
         let text = text.strip_prefix("- ").unwrap_or(text);
         let behind = text.strip_prefix(key)?.trim_start().strip_prefix(':')?;
-        // The unit may stand right behind the number.
+        // The unit may follow the number without a space.
         let word = behind.split_whitespace().next().unwrap_or_default();
         let unit = word.rfind(|c: char| c.is_ascii_digit()).map_or(word.len(), |last| last + 1);
         Some(word[..unit].to_owned())
@@ -287,7 +287,7 @@ fn in_table(table: &Table, lines: &[Line<'_>], metric: &ToolMetric) -> Result<Li
     Ok(found)
 }
 
-/// Returns where the columns are, if these are the headings.
+/// Returns the positions of the columns, if these are the headings.
 fn headings(table: &Table, cells: &[String]) -> Option<(usize, usize)> {
     let at = |column: &Column| match column {
         Column::Named(name) => cells.iter().position(|cell| cell == name),
@@ -296,7 +296,7 @@ fn headings(table: &Table, cells: &[String]) -> Option<(usize, usize)> {
     Some((at(&table.column)?, at(&table.row_column)?))
 }
 
-/// JSON begins at the first line that begins like it: some tools print warnings before.
+/// JSON begins at the first line that looks like it: some tools print warnings before.
 fn in_json(path: &str, text: &str, lines: &[Line<'_>], metric: &ToolMetric) -> Result<LineValues, OutputError> {
     let steps = json::steps(path).map_err(OutputError::BadManifest)?;
     let Some(&(first, _)) = lines.iter().find(|(_, line)| line.starts_with(['{', '['])) else {

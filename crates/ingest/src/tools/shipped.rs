@@ -1,6 +1,6 @@
 //! The manifests that come with Marvin.
 
-/// Manifests by the names of their files, in the order of the names.
+/// Manifests by file name, in order.
 pub const SHIPPED: &[(&str, &str)] = &[
     ("dbench", include_str!("../../manifests/dbench.toml")),
     ("fio", include_str!("../../manifests/fio.toml")),

@@ -1,4 +1,4 @@
-//! Manifests and golden outputs, and what is said of wrong ones.
+//! Manifests and golden outputs, and the errors of wrong ones.
 
 use std::fs;
 use std::path::Path;
@@ -89,7 +89,7 @@ better = "higher"
 line = 'rate (?<value>\S+)'
 "#;
 
-/// What is said of a manifest in which a text is another.
+/// Returns the error of a manifest with one text replaced.
 fn error_of(old: &str, new: &str) -> String {
     assert!(SMALL.contains(old), "{old}");
     tool(&SMALL.replacen(old, new, 1)).map_or_else(|error| error.to_string(), |_| "fine".to_owned())
@@ -137,7 +137,7 @@ fn omitted_settings_have_defaults() {
     assert_eq!(super::tool(&chaotic).unwrap().workloads[0].steadiness, Steadiness::Chaotic);
 }
 
-/// What is said of an output of a shipped workload.
+/// Returns the error of an output of a shipped workload.
 fn output_error_of(name: &str, stdout: &str) -> String {
     let output = ToolOutput { stdout: stdout.as_bytes(), ..ToolOutput::default() };
     tool_samples(&workload(name), &output).map_or_else(|error| error.to_string(), |samples| format!("{samples:?}"))
