@@ -425,6 +425,10 @@ pub(crate) struct Monitors {
     #[arg(long, value_name = "STYLE", default_value = "marvin")]
     pub(crate) style: Style,
 
+    /// Also show the rows that are zero on every kernel
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
+
     /// Output format
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,

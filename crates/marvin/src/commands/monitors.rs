@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lab::{Lab, Measurement};
 use model::{Build, Machine, Observation, Workload};
 use report::monitors::{Monitored, Watched, heads};
-use report::render::{self, Styles};
+use report::render::{self, Styles, View};
 
 use super::measure::{builds, kernel_name, open, suite, workloads};
 use crate::answer::Answer;
@@ -76,7 +76,8 @@ fn rendered(
     let watched: Vec<Watched<'_>> =
         heads(&kernels).into_iter().zip(seen).map(|(head, observation)| Watched { head, observation }).collect();
     let monitored = Monitored { subject: title.to_owned(), ..Monitored::new(&watched, Vec::new()) };
-    let document = render::monitors::document(&monitored, command.style);
+    let view = View { style: command.style, verbose: command.verbose, ..View::default() };
+    let document = render::monitors::document(&monitored, &view);
     Ok(match command.format {
         Format::Text => document.text(styles),
         Format::Markdown => document.markdown(),

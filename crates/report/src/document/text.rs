@@ -150,17 +150,17 @@ impl<'a> Lines<'a> {
         let is_shared = |at: &&usize| matches!(table.columns[**at].width, Width::Share(..));
         let shares = shown.iter().filter(is_shared).count();
         let room = WIDTH.saturating_sub(widths.iter().sum()) / shares.max(1);
-        for (width, at) in widths.iter_mut().zip(&shown) {
+        let mut lines = Self { table, shown, widths: Vec::new(), change };
+        for (width, at) in widths.iter_mut().zip(&lines.shown) {
+            let change = if lines.has_changes(*at) { change } else { 0 };
             if let Width::Share(least, most) = table.columns[*at].width {
                 let cells = table.rows.iter().filter_map(|row| row.cells.get(*at));
                 let widest = cells.map(|cell| plain(cell.text.trim_end()).chars().count()).max().unwrap_or(0);
                 *width = room.saturating_sub(change).clamp(least, most).max(widest + 1);
             }
+            *width += change;
         }
-        let mut lines = Self { table, shown, widths, change };
-        for place in 0..lines.shown.len() {
-            lines.widths[place] += if lines.has_changes(lines.shown[place]) { change } else { 0 };
-        }
+        lines.widths = widths;
         lines
     }
 
@@ -168,7 +168,7 @@ impl<'a> Lines<'a> {
     fn has_changes(&self, at: usize) -> bool {
         let column = &self.table.columns[at];
         let any = || self.table.rows.iter().filter_map(|row| row.cells.get(at)).any(|cell| cell.change.is_some());
-        self.change > 0 && column.kind == Kind::Number && (matches!(column.width, Width::Share(..)) || any())
+        self.change > 0 && column.kind == Kind::Number && any()
     }
 
     /// How wide the widest line may be.

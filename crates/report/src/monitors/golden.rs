@@ -5,7 +5,8 @@ use model::Direction;
 
 use super::fixtures::{PARALLELIO, monitored_of_2013, multibuild, parallelio, reading, timed, two, vmstat};
 use super::{Monitored, Value, difference_percent};
-use crate::render::{Style, Styles, monitors::text};
+use crate::render::monitors::{document, text};
+use crate::render::{Style, Styles, View};
 use model::{MonitorFile, Observation};
 
 /// The mail's lines, as a reader sees them: with the columns that its archive lost, and without what is wrong.
@@ -175,7 +176,8 @@ fn ratio_to_zero_has_no_value() {
     assert_eq!(values(&monitored, "Kswapd efficiency"), [Value::OfNothing; 2]);
     assert_eq!(values(&monitored, "Percentage direct scans"), [Value::OfNothing; 2]);
     let row = |style| {
-        let text = text(&monitored, style, &Styles::plain());
+        let view = View { style, verbose: true, ..View::default() };
+        let text = document(&monitored, &view).text(&Styles::plain());
         let row = text.lines().find(|line| line.contains("Kswapd efficiency")).unwrap().to_owned();
         row.split_whitespace().last().unwrap().to_owned()
     };

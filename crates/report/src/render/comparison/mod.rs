@@ -31,7 +31,7 @@ pub fn comparison(comparison: &Comparison, view: &View) -> Document {
     blocks.extend(origins(comparison));
     for monitored in &comparison.monitors {
         blocks.push(Block::Heading(monitored.subject.clone()));
-        blocks.extend(monitors::blocks(monitored, view.style));
+        blocks.extend(monitors::blocks(monitored, view));
     }
     let mut folded = |summary: &str, inner: Vec<Block>| match view.verbose {
         _ if inner.is_empty() => {}

@@ -2,12 +2,14 @@
 
 mod dictionary;
 mod json;
+mod moved;
 #[cfg(test)]
 mod tests;
 
 use model::Direction;
 
 use super::style::Style;
+use super::view::View;
 use crate::document::{
     Block, Cell, Change, Chart, Column, Curve, Document, Kind, Plot, Row, Scale, Table, Weight, Width,
 };
@@ -28,31 +30,56 @@ const POSITIVE: &str = "Percent of the base, positive is better.";
 /// The widest column of labels.
 const LABEL_MAX: usize = 36;
 
-/// Returns what is to be said of what monitors saw, its tables in a style.
+/// Returns what is to be said of what monitors saw, its tables in the view's style.
 #[must_use]
-pub fn document(monitored: &Monitored, style: Style) -> Document {
+pub fn document(monitored: &Monitored, view: &View) -> Document {
     let kernels = monitored.heads.iter().map(title).collect::<Vec<_>>().join(", ");
     let title = match monitored.subject.as_str() {
         "" => format!("What monitors saw: {kernels}"),
         subject => subject.to_owned(),
     };
-    Document { title, blocks: blocks(monitored, style), ..Document::default() }
+    Document { title, blocks: blocks(monitored, view), ..Document::default() }
 }
 
-/// Returns all of it but its title, in the order of a report.
-pub(crate) fn blocks(monitored: &Monitored, style: Style) -> Vec<Block> {
-    let heads = &monitored.heads;
+/// Returns all of it but its title, in the order of a report. Our own style starts with what moved most and shows rows of zeros
+/// only to those who ask for all.
+pub(crate) fn blocks(monitored: &Monitored, view: &View) -> Vec<Block> {
+    let (heads, style) = (&monitored.heads, view.style);
     let charts = monitored.plots.iter().filter_map(|plot| chart(plot, heads)).collect();
     let samples = monitored.tables.iter().flat_map(|table| of_samples(table, heads, style));
-    let counters = monitored.blocks.iter().map(|block| Block::Table(of_block(block, heads, style)));
+    let is_shown = |row: &BlockRow| match style {
+        Style::Y2013 => row.original,
+        Style::Mmtests => row.is_counted(),
+        Style::Marvin => row.is_counted() && (view.verbose || row.has_news()),
+    };
+    let counters = monitored.blocks.iter().map(|block| of_block(block, heads, style, &is_shown));
+    let counters = counters.filter(|table| style != Style::Marvin || !table.rows.is_empty()).map(Block::Table);
     let plot = Block::Plot(Plot { key: heads.iter().map(title).collect(), charts });
-    std::iter::once(plot).chain(samples).chain(counters).collect()
+    let first = (style == Style::Marvin).then(|| moved::moved(monitored)).flatten();
+    let about = (style == Style::Marvin).then(|| explained(monitored, view)).flatten();
+    first.into_iter().chain(about).chain([plot]).chain(samples).chain(counters).collect()
+}
+
+/// Says what the percentages of counters mean, and what is hidden.
+fn explained(monitored: &Monitored, view: &View) -> Option<Block> {
+    let rows = || monitored.blocks.iter().flat_map(|block| &block.rows).filter(|row| row.is_counted());
+    let hidden = rows().filter(|row| !view.verbose && !row.has_news()).count();
+    let mut words = Vec::new();
+    if monitored.heads.len() > 1 && rows().next().is_some() {
+        words.push("Percent of counters: more (+) or less (-) than the base; neither is better.".to_owned());
+    }
+    match hidden {
+        0 => {}
+        1 => words.push("1 row of zeros is hidden: -v shows it.".to_owned()),
+        _ => words.push(format!("{hidden} rows of zeros are hidden: -v shows them.")),
+    }
+    (!words.is_empty()).then(|| Block::Note(words.join(" ")))
 }
 
 /// Renders it as text.
 #[must_use]
 pub fn text(monitored: &Monitored, style: Style, styles: &Styles) -> String {
-    text_of(&blocks(monitored, style), styles)
+    text_of(&blocks(monitored, &View { style, ..View::default() }), styles)
 }
 
 fn chart(plot: &monitors::Plot, heads: &[[String; 2]]) -> Option<Chart> {
@@ -71,27 +98,31 @@ fn chart(plot: &monitors::Plot, heads: &[[String; 2]]) -> Option<Chart> {
 
 /// Returns a column of labels, and one for each kernel.
 pub(crate) fn columns(title: &str, heads: &[[String; 2]], width: Width) -> Vec<Column> {
-    let kernel = |head: &[String; 2]| Column { head: head.clone(), ..Column::new("", Kind::Number, width) };
+    let kernel = |(place, head): (usize, &[String; 2])| Column {
+        head: head.clone(),
+        starts: place > 0,
+        ..Column::new("", Kind::Number, width)
+    };
     let label = Column::new(title, Kind::Name, Width::Fit(LABEL_MAX));
-    std::iter::once(label).chain(heads.iter().map(kernel)).collect()
+    std::iter::once(label).chain(heads.iter().enumerate().map(kernel)).collect()
 }
 
-fn of_block(block: &Counters, heads: &[[String; 2]], style: Style) -> Table {
-    let shown = |row: &&BlockRow| match style {
-        Style::Y2013 => row.original,
-        Style::Mmtests | Style::Marvin => row.is_counted(),
-    };
+fn of_block(block: &Counters, heads: &[[String; 2]], style: Style, is_shown: &dyn Fn(&BlockRow) -> bool) -> Table {
     let row = |row: &BlockRow| {
+        let label = block_label(block, row, style);
         let values = row.values.iter().map(|value| written(*value, row, style));
-        Row::new(Weight::Normal, std::iter::once(block_label(block, row, style)).chain(values))
+        match style {
+            Style::Marvin => moved::of_row(label, row),
+            Style::Y2013 | Style::Mmtests => Row::new(Weight::Normal, std::iter::once(label).chain(values)),
+        }
     };
-    // Ours have their title beside the kernels; MMTests writes nothing over counters.
-    let (title, mark) = if style == Style::Marvin { (block.title, "~ ") } else { ("", "") };
+    // Ours have their title beside the kernels; MMTests writes nothing over counters, and does not cut its tables.
+    let (title, mark, least, fixed) = if style == Style::Marvin { (block.title, "~ ", 9, 2) } else { ("", "", 13, 0) };
     Table {
-        columns: columns(title, heads, Width::Share(13, 19)),
-        rows: block.rows.iter().filter(shown).map(row).collect(),
+        columns: columns(title, heads, Width::Share(least, 19)),
+        rows: block.rows.iter().filter(|row| is_shown(row)).map(row).collect(),
         notes: block.notes.iter().map(|note| format!("{mark}{note}")).collect(),
-        ..Table::default()
+        fixed,
     }
 }
 

@@ -36,6 +36,16 @@ fn two_kernels_in_ours() {
     insta::assert_snapshot!(plain(&newer(), Style::Marvin));
 }
 
+#[test]
+fn rows_of_zeros_are_shown_on_request() {
+    let view = View { verbose: true, ..View::default() };
+    let whole = document(&newer(), &view).text(&Styles::plain());
+    let row = |text: &str| text.lines().any(|line| line.starts_with("Page writes file "));
+    assert!(row(&whole) && !whole.contains("hidden"), "{whole}");
+    let short = plain(&newer(), Style::Marvin);
+    assert!(!row(&short) && short.contains("rows of zeros are hidden: -v shows them."), "{short}");
+}
+
 /// Two kernels fit whatever the style, and the counters of three.
 #[test]
 fn lines_are_as_wide_as_a_mail() {
@@ -49,7 +59,7 @@ fn lines_are_as_wide_as_a_mail() {
 
 #[test]
 fn two_kernels_as_markdown() {
-    insta::assert_snapshot!(document(&newer(), Style::Marvin).markdown());
+    insta::assert_snapshot!(document(&newer(), &View::default()).markdown());
 }
 
 #[test]
@@ -74,7 +84,7 @@ fn the_document_has_everything_as_it_is() {
 #[test]
 fn pages_are_whole_and_hostile_words_stay_words() {
     for (name, monitored) in [("newer", newer()), ("2013", monitored_of_2013(vec![parallelio(), multibuild()]))] {
-        let page = document(&monitored, Style::Marvin).html().unwrap();
+        let page = document(&monitored, &View::default()).html().unwrap();
         if let Some(folder) = std::env::var_os("MARVIN_SHOW_PAGES") {
             std::fs::write(std::path::Path::new(&folder).join(format!("{name}.html")), &page).unwrap();
         }
@@ -99,7 +109,7 @@ fn empty_monitors_render_empty() {
     };
     for style in Style::ALL {
         assert_eq!(plain(&nothing, style), "");
-        assert!(document(&nothing, style).html().unwrap().contains("6.1"));
+        assert!(document(&nothing, &View { style, ..View::default() }).html().unwrap().contains("6.1"));
     }
 }
 
@@ -162,7 +172,8 @@ proptest! {
         monitored.tables[0].rows[0].samples = samples;
         for style in Style::ALL {
             prop_assert!(!plain(&monitored, style).contains("NaN"));
-            prop_assert!(!document(&monitored, style).markdown().contains("inf"));
+            let markdown = document(&monitored, &View { style, ..View::default() }).markdown();
+            prop_assert!(!markdown.contains("inf"));
         }
     }
 }
@@ -181,7 +192,7 @@ fn a_comparison_has_its_monitors_in_every_rendering() {
     let page = shown(&comparison).html().unwrap();
     assert!(page.matches("<svg class=\"plot\"").count() >= 2 && !page.contains("<b>mmap"));
     let markdown = shown(&comparison).markdown();
-    assert!(markdown.contains("## fork-wait\n\n| kernbench |"), "{markdown}");
+    assert!(markdown.contains("## fork-wait\n\n| Moved most |"), "{markdown}");
     let document: serde_json::Value = serde_json::from_str(&crate::render::json(&comparison).unwrap()).unwrap();
     assert_eq!(document["monitors"][1]["subject"], "fork-wait");
     assert!(!document["monitors"][1]["plots"].as_array().unwrap().is_empty());
