@@ -1,6 +1,6 @@
-//! The programs of apt and dpkg, run without root and without touching what is installed.
+//! Runs apt and dpkg, without root and without changing what is installed.
 //!
-//! What their output means is `catalogue`'s to say.
+//! `catalogue` parses their output.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,9 +12,9 @@ use process::{Program, ProgramError};
 use crate::catalogue::{DebFile, Offer, PREFIX};
 use crate::{KernelError, folder};
 
-/// Returns the record of every package whose name begins like a kernel's, or like that of a kernel's part.
+/// Returns the records of all packages whose names begin like a kernel's, or like that of a kernel's part.
 pub(crate) fn records() -> Result<String, KernelError> {
-    // `search --full` prints what `search` and `show` would, in one run of half the time.
+    // `search --full` prints the output of `search` and `show`, in one run of half the time.
     let pattern = format!("^({PREFIX}|linux-(binary|base|modules)-[0-9])");
     let args = ["search", "--names-only", "--full", &pattern];
     run("apt-cache", &args, Path::new("/"))
@@ -25,10 +25,10 @@ pub(crate) fn show(package: &str) -> Result<String, KernelError> {
     run("apt-cache", &["show", package], Path::new("/"))
 }
 
-/// Downloads a package of an offer into an empty folder and checks that it is the one apt's lists describe.
+/// Downloads a package of an offer into an empty directory and verifies it by apt's lists.
 pub(crate) fn download(offer: &Offer, file: &DebFile, into: &Path) -> Result<PathBuf, KernelError> {
     let package = format!("{}={}", file.package, offer.version);
-    // Run by root, apt would give up its rights and then not get into `into`; others have none to give up.
+    // As root, apt would drop its privileges and then could not write to `into`; other users have none to drop.
     let sandbox = "APT::Sandbox::User=root";
     run("apt-get", &["-qq", "-o", sandbox, "download", &package], into).map_err(|error| match error {
         KernelError::Program { said, .. } => KernelError::Download { package: package.clone(), said },
@@ -42,7 +42,7 @@ pub(crate) fn download(offer: &Offer, file: &DebFile, into: &Path) -> Result<Pat
     Ok(deb)
 }
 
-/// Apt chooses the file's name; there is no other in the folder.
+/// apt chooses the file's name; the directory has no other.
 fn only_deb(folder: &Path) -> io::Result<PathBuf> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -63,7 +63,7 @@ pub(crate) fn unpack(deb: &Path, into: &Path) -> Result<(), KernelError> {
     run("dpkg-deb", &["-x", &relative(deb), &relative(into)], folder).map(drop)
 }
 
-/// A package that is needed, as apt would fetch it.
+/// A needed package, as apt would fetch it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Needed {
     /// Its name.
@@ -72,13 +72,13 @@ pub(crate) struct Needed {
     pub(crate) version: String,
     /// Its file in the archive.
     pub(crate) file: String,
-    /// How much there is to download.
+    /// Bytes to download.
     pub(crate) bytes: u64,
-    /// Its hash in apt's lists, with the kind in front.
+    /// Its hash in apt's lists, with the kind as prefix.
     pub(crate) hash: String,
 }
 
-/// Returns packages with all that they depend on, whatever is installed on this host, in the order of their files.
+/// Returns packages with all their dependencies, as if none were installed, in the order of their files.
 pub(crate) fn closure(packages: &[String], scratch: &Path) -> Result<Vec<Needed>, KernelError> {
     let status = scratch.join("status");
     fs::write(&status, "").map_err(KernelError::at(&status))?;
@@ -97,16 +97,16 @@ pub(crate) fn closure(packages: &[String], scratch: &Path) -> Result<Vec<Needed>
     Ok(needed)
 }
 
-/// Returns the versions of packages that apt would install; packages that it does not have are left out.
+/// Returns the versions of packages that apt would install; omits unknown packages.
 ///
 /// # Errors
-/// If apt cannot be asked.
+/// If apt fails.
 pub fn package_versions(packages: &[&str]) -> Result<BTreeMap<String, String>, KernelError> {
     let args = [&["policy", "--"], packages].concat();
     Ok(candidates(&run("apt-cache", &args, Path::new("/"))?))
 }
 
-/// Reads `NAME:` and, indented below it, `Candidate: VERSION`.
+/// Parses `NAME:` and, indented below it, `Candidate: VERSION`.
 fn candidates(policy: &str) -> BTreeMap<String, String> {
     let mut name = None;
     let mut versions = BTreeMap::new();
@@ -122,14 +122,14 @@ fn candidates(policy: &str) -> BTreeMap<String, String> {
     versions
 }
 
-/// Returns whether apt does not have a package.
+/// Returns whether apt reports an unknown package.
 fn is_unknown(said: &str) -> bool {
     ["Unable to locate package", "has no installation candidate", "Couldn't find any package"]
         .iter()
         .any(|words| said.contains(words))
 }
 
-/// Reads `'URI' NAME_VERSION_ARCHITECTURE.deb BYTES HASH`.
+/// Parses `'URI' NAME_VERSION_ARCHITECTURE.deb BYTES HASH`.
 fn needed(line: &str) -> Option<Needed> {
     let mut words = line.strip_prefix('\'')?.split_once("' ")?.1.split(' ');
     let (file, bytes, hash) = (words.next()?, words.next()?, words.next()?);
@@ -138,7 +138,7 @@ fn needed(line: &str) -> Option<Needed> {
     Some(Needed { package, version, file: file.to_owned(), bytes: bytes.parse().ok()?, hash: hash.to_owned() })
 }
 
-/// Downloads packages into a folder of their own; apt checks them against its lists.
+/// Downloads packages into a new directory; apt verifies them.
 pub(crate) fn download_all(needed: &[Needed], into: &Path) -> Result<Vec<PathBuf>, KernelError> {
     let words: Vec<String> = needed.iter().map(|n| format!("{}={}", n.package, n.version)).collect();
     let mut args = vec!["-qq", "-o", "APT::Sandbox::User=root", "download", "--"];
@@ -161,7 +161,7 @@ pub(crate) fn download_all(needed: &[Needed], into: &Path) -> Result<Vec<PathBuf
         .collect()
 }
 
-/// Runs a program of the distribution to its end and returns what it printed.
+/// Runs a program of the distribution to its end and returns its output.
 fn run(program: &str, args: &[&str], folder: &Path) -> Result<String, KernelError> {
     let run = Program::new(program).args(args).folder(folder);
     let ended = run.run().map_err(|error| match error {
@@ -181,7 +181,7 @@ fn run(program: &str, args: &[&str], folder: &Path) -> Result<String, KernelErro
     Err(KernelError::Program { command: run.command(), said })
 }
 
-/// Picks the line that matters: apt marks errors with `E: `, others end with them.
+/// Picks the important line: apt marks errors with `E: `, other programs end with them.
 fn reason(said: &str) -> Option<&str> {
     said.lines()
         .find_map(|line| line.strip_prefix("E: "))

@@ -1,25 +1,25 @@
-//! Finds what belongs to an image in the folders around it: configuration, symbols, modules.
+//! Finds the files that belong to an image in the directories around it: kernel config, symbols, modules.
 //!
-//! None of it is needed to boot, so what cannot be read is as good as absent.
+//! None is needed to boot, so unreadable files count as absent.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Debian puts a stub of one line in the place of the symbol table.
+/// Debian installs a one-line stub as symbol table.
 const FEWEST_SYMBOLS: usize = 100;
 
-/// What was found beside an image.
+/// The files beside an image.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Beside {
     pub(crate) config: Option<Vec<u8>>,
     pub(crate) symbols: Option<Vec<u8>>,
-    /// The folder of modules: its name is the kernel's release.
+    /// The module directory, whose name is the kernel's release.
     pub(crate) modules: Option<PathBuf>,
 }
 
-/// Looks around an image that calls itself `release`.
+/// Searches around an image with this release.
 pub(crate) fn find(image: &Path, release: Option<&str>) -> Beside {
-    // A name such as `/boot/vmlinuz` is often a link to where the rest is.
+    // A name such as `/boot/vmlinuz` is often a link to the directory with the rest.
     let image = fs::canonicalize(image).unwrap_or_else(|_| image.to_owned());
     let folder = image.parent().unwrap_or(Path::new("/"));
     let tag = image
@@ -31,7 +31,7 @@ pub(crate) fn find(image: &Path, release: Option<&str>) -> Beside {
         .unwrap_or_default();
     let mut folders = vec![folder];
     if folder.ends_with("arch/x86/boot") {
-        // A kernel's own tree keeps these at its root.
+        // A kernel's build tree has these at its root.
         folders.extend(folder.ancestors().nth(3));
     }
     let first = |names: &[String], fits: fn(&[u8]) -> bool| {
@@ -48,13 +48,13 @@ pub(crate) fn find(image: &Path, release: Option<&str>) -> Beside {
     }
 }
 
-/// Returns what the image's name says of its release.
+/// Returns the release in the image's file name.
 fn tag_of(name: &str) -> Option<&str> {
     let (kind, tag) = name.split_once('-')?;
     ["vmlinuz", "vmlinux", "bzImage"].contains(&kind).then_some(tag)
 }
 
-/// A release comes out of the image and goes into a path: nothing may lead elsewhere.
+/// Returns whether a release, which comes from the image, is safe as part of a path.
 fn is_plain(tag: &str) -> bool {
     let fine = |c: char| c.is_ascii_alphanumeric() || "+-._~".contains(c);
     !tag.is_empty() && !tag.starts_with('.') && tag.chars().all(fine)
@@ -79,7 +79,7 @@ fn is_config(content: &[u8]) -> bool {
     content.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"CONFIG_"))
 }
 
-/// A line of a symbol table is address, type and name.
+/// A line of a symbol table: address, type and name.
 fn is_symbols(content: &[u8]) -> bool {
     let symbol = |line: &&[u8]| {
         let mut words = line.split(|byte| *byte == b' ');
@@ -130,7 +130,7 @@ pub(crate) mod tests {
         };
         assert_eq!(find(&root.join("boot/vmlinuz-6.1"), None), expected);
         assert_eq!(find(&root.join("vmlinuz"), Some("6.2")), expected);
-        // No other release's files are taken.
+        // Files of other releases are not taken.
         write(&root, "boot/vmlinuz-6.3", "");
         assert_eq!(find(&root.join("boot/vmlinuz-6.3"), None), Beside::default());
     }

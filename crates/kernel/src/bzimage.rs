@@ -1,6 +1,6 @@
-//! Reads the setup header of a bzImage: `Documentation/arch/x86/boot.rst` of the kernel.
+//! Parses the setup header of a bzImage: `Documentation/arch/x86/boot.rst` of the kernel.
 //!
-//! What is in the payload is for `payload` to unpack and for `elf` to judge.
+//! `payload` unpacks the payload and `elf` checks it.
 
 use crate::ImageFault;
 use crate::bytes::{range, u16_at, u32_at};
@@ -15,22 +15,22 @@ const PAYLOAD_OFFSET: u64 = 0x248;
 const PAYLOAD_LENGTH: u64 = 0x24c;
 
 const SECTOR: u64 = 512;
-/// The protocol that brought the payload's place.
+/// The protocol version that introduced the payload's offset.
 const HAS_PAYLOAD: u16 = 0x0208;
-/// The protocol that brought `xloadflags`.
+/// The protocol version that introduced `xloadflags`.
 const HAS_XLOADFLAGS: u16 = 0x020c;
 const XLF_KERNEL_64: u16 = 1;
 
-/// A whole bzImage for x86-64.
+/// A complete bzImage for x86-64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BzImage<'a> {
-    /// The release it calls itself: `6.1.0-56-cloud-amd64`.
+    /// Its release: `6.1.0-56-cloud-amd64`.
     pub(crate) release: Option<&'a str>,
     /// The compressed kernel.
     pub(crate) payload: Option<&'a [u8]>,
 }
 
-/// Reads a bzImage; `None` if the file is something else.
+/// Parses a bzImage; `None` if the file is something else.
 pub(crate) fn read(bytes: &[u8]) -> Result<Option<BzImage<'_>>, ImageFault> {
     if range(bytes, MAGIC, 4) != Some(b"HdrS") {
         return Ok(None);

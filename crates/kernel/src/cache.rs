@@ -1,8 +1,8 @@
-//! The build cache: from a kernel's name to a folder that holds what is booted.
+//! The build cache: resolves a kernel's name to a directory with its build.
 //!
-//! `home/builds/ID` is a build (`folder`), `home/builds/by-name/PACKAGE_VERSION` remembers which one a package became,
-//! `home/downloads` is for work under way (`scratch`). All is done in scratch folders and renamed into place, so that
-//! an interruption at any moment costs no more than doing it again.
+//! `home/builds/ID` is a build (`folder`), `home/builds/by-name/PACKAGE_VERSION` records the build of a package,
+//! `home/downloads` is for temporary files (`scratch`). Everything is made in scratch directories and renamed into
+//! place, so that an interruption only costs repeated work.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,21 +18,21 @@ use crate::image::{self, Image, Vmlinux};
 use crate::scratch::{self, Scratch};
 use crate::{KernelError, SourceSettings, apt};
 
-/// A cache of builds below a home folder.
+/// A build cache in a data directory.
 #[derive(Debug, Clone)]
 pub struct BuildCache {
     pub(crate) home: PathBuf,
     pub(crate) builds: PathBuf,
     pub(crate) downloads: PathBuf,
     pub(crate) settings: SourceSettings,
-    /// What apt offers, asked once.
+    /// apt's offers, queried once.
     catalogue: Arc<OnceLock<Catalogue>>,
 }
 
-/// What is being done for a kernel's name, for those who wait.
+/// The progress of resolving a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// Finding out what stands behind the name.
+    /// Resolving the name.
     Resolving,
     /// Fetching a package.
     Downloading {
@@ -50,36 +50,36 @@ pub enum Step {
     Building {
         /// The commit or the folder, and the configuration.
         what: String,
-        /// How many seconds the last build of this configuration took.
+        /// Duration of the last build of this configuration, in seconds.
         estimate_s: Option<u64>,
     },
-    /// Options that were asked for and that the source has otherwise, each as `CONFIG_X=y`.
+    /// Requested options that the source changed, each as `CONFIG_X=y`.
     NotKept {
-        /// The commit or the folder.
+        /// The commit or the directory.
         what: String,
         /// The options.
         options: Vec<String>,
     },
-    /// Nothing to do: the build was there.
+    /// No work: the build was cached.
     Cached {
         /// The package or the file.
         what: String,
     },
 }
 
-/// An image that lies somewhere and is to become a build.
+/// A local image that is to become a build.
 pub(crate) struct LocatedImage<'a> {
     pub(crate) name: &'a KernelName,
     pub(crate) file: &'a Path,
     pub(crate) origin: Origin,
-    /// The version, where it is known from elsewhere than the image.
+    /// The version, if known from another source than the image.
     pub(crate) version: Option<String>,
-    /// Whether the folders around the image are ours to take.
+    /// Whether the directories around the image may be moved into the cache.
     pub(crate) ours: bool,
 }
 
 impl BuildCache {
-    /// Opens the cache below `home`, making its folders.
+    /// Opens the cache below `home`, and makes its directories.
     ///
     /// # Errors
     /// If `home` cannot be used.
@@ -98,15 +98,15 @@ impl BuildCache {
         Ok(cache)
     }
 
-    /// Has sources built in this way from now on.
+    /// Sets how to build sources from now on.
     pub fn set_sources(&mut self, settings: SourceSettings) {
         self.settings = settings;
     }
 
-    /// Returns the build that a name stands for, making it where it is not in the cache.
+    /// Returns the build of a name; makes it if it is not cached.
     ///
     /// # Errors
-    /// If nothing bootable stands behind the name, or it cannot be had.
+    /// If the name selects no bootable kernel, or it cannot be fetched or built.
     pub fn resolve(&self, name: &KernelName, notify: &dyn Fn(Step)) -> Result<Build, KernelError> {
         notify(Step::Resolving);
         match name {
@@ -122,13 +122,13 @@ impl BuildCache {
             }
         }
         .map_err(|error| match error {
-            // Scratch folders are gone by the time somebody reads this.
+            // The scratch directory of this path is gone when the message is read.
             KernelError::NoSpace { .. } => KernelError::NoSpace { folder: self.home.clone() },
             other => other,
         })
     }
 
-    /// Returns what apt offers under a name, newest first and never none.
+    /// Returns apt's offers for a name, newest first; at least one.
     fn offers(&self, query: &DebQuery) -> Result<Vec<Offer>, KernelError> {
         if let Some(known) = self.catalogue.get() {
             return known.find(query);
@@ -137,10 +137,10 @@ impl BuildCache {
         self.catalogue.get_or_init(|| read).find(query)
     }
 
-    /// Checks that something stands behind a name, without fetching or building it.
+    /// Checks that a name selects a kernel, without fetching or building it.
     ///
     /// # Errors
-    /// If nothing does, or it cannot be found out.
+    /// If it selects none, or that cannot be determined.
     pub fn check(&self, name: &KernelName) -> Result<(), KernelError> {
         match name {
             KernelName::Deb(query) => self.offers(query).map(drop),
@@ -174,7 +174,7 @@ impl BuildCache {
         let root = scratch.path().join("root");
         for deb in &debs {
             apt::unpack(deb, &root)?;
-            // Not needed any more, but its room may be.
+            // The download is not needed any more, but its disk space may be.
             fs::remove_file(deb).map_err(KernelError::at(deb))?;
         }
         let file = vmlinuz(&root).ok_or_else(|| KernelError::NoImage(offer.origin().to_string()))?;
@@ -190,7 +190,7 @@ impl BuildCache {
         Ok(build)
     }
 
-    /// Returns the folder for work under way.
+    /// Returns the directory for temporary files.
     pub(crate) fn downloads(&self) -> &Path {
         &self.downloads
     }
@@ -200,7 +200,7 @@ impl BuildCache {
         self.builds.join("by-name").join(name)
     }
 
-    /// Returns the build that a package became, where it is still there and the package still the same.
+    /// Returns the cached build of a package, if it is still there and the package unchanged.
     fn remembered(&self, offer: &Offer) -> Result<Option<(BuildId, Folder)>, KernelError> {
         let facts = folder::read_facts(&self.by_name(offer))?.unwrap_or_default();
         if facts.get("deb") != Some(&offer.content()) {
@@ -219,7 +219,7 @@ impl BuildCache {
         folder::write_facts(&self.by_name(offer), &facts)
     }
 
-    /// Makes a build of an image, or adds to the one that there is.
+    /// Makes a build of an image, or completes the existing one.
     pub(crate) fn keep(&self, found: LocatedImage<'_>, notify: &dyn Fn(Step)) -> Result<Build, KernelError> {
         let refuse = |fault| KernelError::Image { what: found.origin.to_string(), fault };
         let bytes = image::load(found.file).map_err(refuse)?;
@@ -248,12 +248,12 @@ impl BuildCache {
         };
         let folder = self.add(folder, &beside, found.ours)?;
         let mut build = build(id, found.name, version, found.origin, &folder)?;
-        // Modules of others stay where they are: they may be many, and nothing that is booted needs them.
+        // Modules outside the cache stay there: they may be large, and booting does not need them.
         build.modules = build.modules.or(beside.modules.filter(|_| !found.ours));
         Ok(build)
     }
 
-    /// Makes a folder out of sight and moves it to its place when it is filled.
+    /// Fills a scratch directory and moves it into place.
     fn make(
         &self,
         place: &Path,
@@ -265,17 +265,17 @@ impl BuildCache {
         folder.save()?;
         let _writing = scratch::lock(&self.downloads)?;
         match Folder::open(place.to_owned())? {
-            // Somebody else was faster.
+            // Another process was faster.
             Some(there) => Ok(there),
             None => folder.move_to(place.to_owned()),
         }
     }
 
-    /// Adds what was found beside the image this time and not before: the same image was built the same way.
+    /// Adds files beside the image that the build lacks: an equal image was built in the same way.
     fn add(&self, folder: Folder, beside: &Beside, ours: bool) -> Result<Folder, KernelError> {
         let files = [("config", "config", &beside.config), ("symbols", "System.map", &beside.symbols)];
         let _writing = scratch::lock(&self.downloads)?;
-        // Somebody else may have added something in the meantime.
+        // Another process may have added files in the meantime.
         let mut folder = folder.reopened()?;
         for (role, name, content) in files {
             if let Some(content) = content.as_ref().filter(|_| !folder.has(role)) {
@@ -302,7 +302,7 @@ fn fill(folder: &mut Folder, image: &[u8], vmlinux: &Vmlinux) -> Result<(), Kern
     Ok(())
 }
 
-/// Finds the image that packages brought: below /boot, or, where Debian splits kernels, beside their modules.
+/// Finds the image in packages: below /boot or, if Debian splits kernels, beside the modules.
 fn vmlinuz(root: &Path) -> Option<PathBuf> {
     let entries =
         |folder: &str| fs::read_dir(root.join(folder)).into_iter().flatten().flatten().map(|entry| entry.path());

@@ -1,6 +1,6 @@
-//! What apt offers: its records read into offers, and the offers that a query means.
+//! apt's offers: parses its records, and selects the offers for a query.
 //!
-//! Pure but for [`offers`]; running apt is `apt`'s work, wording what there is instead is `nearest`'s.
+//! Pure except for [`offers`]; `apt` runs apt, `nearest` words alternatives.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -10,17 +10,17 @@ use model::{DebQuery, KernelName, Origin};
 use crate::version::{Key, debian, key, numbers, upstream};
 use crate::{KernelError, apt, nearest};
 
-/// What every package of a kernel begins with.
+/// The prefix of kernel packages.
 pub(crate) const PREFIX: &str = "linux-image-";
 
-/// What packages begin with that hold parts of a kernel, since Debian splits it (from 6.19 on): the image, what every kernel of
-/// it shares (configuration, lists of modules), and the modules.
+/// The prefixes of packages with parts of a kernel, which Debian splits from 6.19 on: the image, the files that all
+/// kernels of a version share (kernel config, lists of modules), and the modules.
 const PARTS: [&str; 3] = ["linux-binary-", "linux-base-", "linux-modules-"];
 
-/// Metapackages may depend on metapackages; more of them in a row than this is a circle.
+/// Longest chain of metapackages; more of them are a circle.
 const DEPTH: usize = 4;
 
-/// One kernel package as apt offers it.
+/// One kernel package on offer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
     /// Its name: `linux-image-6.12.117+deb12-cloud-amd64`.
@@ -31,7 +31,7 @@ pub struct Offer {
     pub upstream: String,
     /// The flavour at the end of its name: `cloud-amd64`.
     pub flavour: String,
-    /// What there is to download: the package itself, unless it only depends on those that hold the kernel's parts.
+    /// The packages to download: this one, unless it only depends on those with the kernel's parts.
     pub files: Vec<DebFile>,
 }
 
@@ -47,34 +47,34 @@ pub struct DebFile {
 }
 
 impl Offer {
-    /// Returns how many bytes there are to download.
+    /// Returns the number of bytes to download.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
     }
 
-    /// Returns what tells its content from that of any other offer.
+    /// Returns a text that identifies its content among all offers.
     pub(crate) fn content(&self) -> String {
         self.files.iter().map(|file| file.sha256.as_str()).collect::<Vec<_>>().join("+")
     }
 
-    /// Returns package and version, which together name it exactly.
+    /// Returns package and version, which identify it.
     pub(crate) fn origin(&self) -> Origin {
         Origin::Package { name: self.package.clone(), version: self.version.clone() }
     }
 
-    /// The order of age: upstream version, Debian version, name.
+    /// The sort key for age: upstream version, Debian version, name.
     pub(crate) fn age(&self) -> (Key, [Key; 3], Key) {
         (key(&self.upstream), debian(&self.version), key(&self.package))
     }
 
-    /// Whether its upstream version begins with the numbers of `version`: 6.1 does not begin 6.12.
+    /// Returns whether its upstream version begins with the numbers of `version`: 6.1 does not begin 6.12.
     pub(crate) fn is_version(&self, version: &str) -> bool {
         numbers(&self.upstream).starts_with(&numbers(version))
     }
 }
 
-/// A package that only depends on the newest of a kind.
+/// A package that only depends on the newest one of a kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Meta {
     package: String,
@@ -82,7 +82,7 @@ struct Meta {
     depends_on: String,
 }
 
-/// Everything that apt has to say about kernels.
+/// All of apt's records about kernels.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Catalogue {
     /// Newest first.
@@ -90,24 +90,24 @@ pub(crate) struct Catalogue {
     metas: Vec<Meta>,
 }
 
-/// Returns what apt offers under that name, newest first.
+/// Returns apt's offers for a name, newest first.
 ///
 /// # Errors
-/// If apt cannot be asked, or offers nothing of that name.
+/// If apt fails, or offers no package with that name.
 pub fn offers(query: &DebQuery) -> Result<Vec<Offer>, KernelError> {
     Catalogue::read(&apt::records()?).find(query)
 }
 
-/// Returns all that apt offers, newest first.
+/// Returns all of apt's offers, newest first.
 ///
 /// # Errors
-/// If apt cannot be asked.
+/// If apt fails.
 pub fn all_offers() -> Result<Vec<Offer>, KernelError> {
     Ok(Catalogue::read(&apt::records()?).images)
 }
 
 impl Catalogue {
-    /// Reads records as `apt-cache` prints them; what is no bootable kernel for amd64 is passed over.
+    /// Parses records as `apt-cache` prints them; skips packages that are no bootable kernel for amd64.
     pub(crate) fn read(text: &str) -> Self {
         let mut catalogue = Self::default();
         let parts: HashMap<(&str, &str), DebFile> = text.split("\n\n").filter_map(part).collect();
@@ -126,7 +126,7 @@ impl Catalogue {
         catalogue
     }
 
-    /// Returns the offers that a query means, newest first and never none.
+    /// Returns the offers for a query, newest first; at least one.
     pub(crate) fn find(&self, query: &DebQuery) -> Result<Vec<Offer>, KernelError> {
         let found: Vec<Offer> = match query {
             DebQuery::Version { version, flavour } => self
@@ -152,7 +152,7 @@ impl Catalogue {
         Ok(found)
     }
 
-    /// Follows metapackages from a package to the image it stands for; other packages stand for themselves.
+    /// Follows metapackages from a package to its image; other packages are returned unchanged.
     fn followed<'a>(&'a self, mut package: &'a str) -> &'a str {
         for _ in 0..DEPTH {
             match self.metas.iter().rfind(|meta| meta.package == package) {
@@ -169,12 +169,12 @@ pub(crate) fn field<'a>(record: &'a str, name: &str) -> Option<&'a str> {
     record.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
 }
 
-/// Whether a package only goes with a kernel's: its symbols, its unsigned twin, what it is signed from.
+/// Returns whether a package only accompanies a kernel's: its symbols, its unsigned twin, its unsigned template.
 fn is_side_product(package: &str) -> bool {
     ["-dbg", "-unsigned", "-template"].iter().any(|tail| package.ends_with(tail))
 }
 
-/// Reads a record whose only point is that it depends on a kernel.
+/// Parses the record of a metapackage.
 fn meta(record: &str) -> Option<Meta> {
     let depends_on = field(record, "Depends")?
         .split(',')
@@ -187,13 +187,13 @@ fn meta(record: &str) -> Option<Meta> {
     })
 }
 
-/// Reads the record of a part of a kernel.
+/// Parses the record of a part of a kernel.
 fn part(record: &str) -> Option<((&str, &str), DebFile)> {
     let package = field(record, "Package").filter(|package| PARTS.iter().any(|start| package.starts_with(start)))?;
     Some(((package, field(record, "Version")?), file(record)?))
 }
 
-/// Reads what there is to download. A package that is only installed, and in no archive, has no hash.
+/// Parses size and hash. A package that is installed but in no archive has no hash.
 fn file(record: &str) -> Option<DebFile> {
     let sha256 = field(record, "SHA256")?.to_ascii_lowercase();
     let is_hash = sha256.len() == 64 && sha256.bytes().all(|b| b.is_ascii_hexdigit());
@@ -202,7 +202,7 @@ fn file(record: &str) -> Option<DebFile> {
     is_ours.then(|| DebFile { package: field(record, "Package").unwrap_or_default().to_owned(), bytes, sha256 })
 }
 
-/// Reads the record of a kernel; `None` if a part of it is missing from the lists.
+/// Parses the record of a kernel; `None` if a part of it is missing from the lists.
 fn offer(record: &str, parts: &HashMap<(&str, &str), DebFile>) -> Option<Offer> {
     let package = field(record, "Package")?;
     let version = field(record, "Version")?;
@@ -225,7 +225,7 @@ fn offer(record: &str, parts: &HashMap<(&str, &str), DebFile>) -> Option<Offer> 
     })
 }
 
-/// Returns the flavour in a package's name: what follows the version and the number of the ABI, which begin with digits.
+/// Returns the flavour in a package's name, which follows the version and the ABI number.
 pub(crate) fn flavour_of(package: &str) -> Option<&str> {
     let rest = package.strip_prefix(PREFIX)?;
     let numbered = |part: &&str| part.starts_with(|c: char| c.is_ascii_digit());
@@ -242,7 +242,7 @@ mod tests {
     use super::{Catalogue, flavour_of};
     use crate::KernelError;
 
-    /// As the real `apt-cache search --names-only --full ^linux-image-` of Debian 12 printed it, a few records of it.
+    /// Some records that the real `apt-cache search --names-only --full ^linux-image-` of Debian 12 printed.
     const RECORDS: &str = include_str!("../testdata/apt-cache-search.txt");
 
     fn find(name: &str) -> Result<Vec<String>, KernelError> {
@@ -292,7 +292,7 @@ mod tests {
         assert_eq!(catalogue.metas.len(), 3);
     }
 
-    /// As the same command printed it for Debian sid with 7.2, whose kernels come in parts.
+    /// The output of the same command on Debian sid with 7.2, whose kernels come in parts.
     const SPLIT: &str = include_str!("../testdata/apt-cache-search-split.txt");
 
     #[test]

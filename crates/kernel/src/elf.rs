@@ -1,6 +1,6 @@
-//! Judges an ELF file: whether it is for x86-64, whole, a Linux kernel, and bootable by its PVH entry.
+//! Checks an ELF file: whether it is for x86-64, complete, a Linux kernel, and bootable by its PVH entry.
 //!
-//! QEMU boots a vmlinux only by the note XEN_ELFNOTE_PHYS32_ENTRY, which names the entry of the PVH protocol:
+//! QEMU boots a vmlinux only through the note XEN_ELFNOTE_PHYS32_ENTRY, which gives the entry of the PVH protocol:
 //! `include/xen/interface/elfnote.h` and `arch/x86/platform/pvh/head.S` of the kernel.
 
 use crate::ImageFault;
@@ -13,15 +13,15 @@ const MACHINE_X86_64: u16 = 62;
 const PROGRAM_HEADER: u64 = 56;
 const PT_NOTE: u32 = 4;
 const XEN_ELFNOTE_PHYS32_ENTRY: u32 = 18;
-/// What a kernel prints first, and what it holds somewhere for that.
+/// The beginning of the kernel's banner, which the image contains.
 const BANNER: &[u8] = b"Linux version ";
 
-/// Whether the file is an ELF file of any kind.
+/// Returns whether the file is an ELF file of any kind.
 pub(crate) fn is_elf(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
 }
 
-/// Checks that an ELF file is for x86-64 and whole; returns whether it has the PVH note.
+/// Checks that an ELF file is for x86-64 and complete; returns whether it has the PVH note.
 pub(crate) fn has_pvh(bytes: &[u8]) -> Result<bool, ImageFault> {
     if range(bytes, 4, 2) != Some(CLASS_AND_ORDER) || u16_at(bytes, 18) != Some(MACHINE_X86_64) {
         return Err(ImageFault::OtherMachine);
@@ -42,12 +42,12 @@ pub(crate) fn has_pvh(bytes: &[u8]) -> Result<bool, ImageFault> {
     Ok(pvh)
 }
 
-/// Returns a part of the file that one of its headers speaks of.
+/// Returns a part of the file that a header refers to.
 fn part(bytes: &[u8], at: u64, length: u64) -> Result<&[u8], ImageFault> {
     range(bytes, at, length).ok_or(ImageFault::Truncated { has: bytes.len(), needed: at.saturating_add(length) })
 }
 
-/// Goes through notes: sizes of name and description, type, then both, each padded to four bytes.
+/// Iterates over notes: sizes of name and description, type, then both, each padded to four bytes.
 fn notes_have_pvh(mut notes: &[u8]) -> bool {
     while let (Some(name), Some(description), Some(kind)) = (u32_at(notes, 0), u32_at(notes, 4), u32_at(notes, 8)) {
         if kind == XEN_ELFNOTE_PHYS32_ENTRY && range(notes, 12, u64::from(name)) == Some(b"Xen\0") {
@@ -63,13 +63,13 @@ fn notes_have_pvh(mut notes: &[u8]) -> bool {
     false
 }
 
-/// Returns the release in the kernel's banner; `None` if the file holds none, and so is no kernel.
+/// Returns the release in the kernel's banner; `None` if there is no banner, so that the file is no kernel.
 pub(crate) fn release(bytes: &[u8]) -> Option<&str> {
     let mut rest = bytes;
     loop {
         let at = rest.windows(BANNER.len()).position(|w| w == BANNER)?;
         rest = &rest[at + BANNER.len()..];
-        // Not the format `Linux version %s`, which is there too.
+        // Skip the format `Linux version %s`, which is there too.
         if rest.first().is_some_and(u8::is_ascii_digit) {
             let end = rest.iter().position(u8::is_ascii_whitespace)?;
             return std::str::from_utf8(&rest[..end]).ok();
@@ -84,7 +84,7 @@ pub(crate) mod tests {
     use super::{has_pvh, release};
     use crate::ImageFault;
 
-    /// Writes an ELF file of one segment of notes, and a banner behind it.
+    /// Writes an ELF file with one segment of notes, followed by a banner.
     pub(crate) fn write(note: u32, banner: &str) -> Vec<u8> {
         let mut notes = vec![];
         for (name, kind) in [(&b"GNU\0"[..], 3), (b"Xen\0", note)] {

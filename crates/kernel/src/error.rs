@@ -1,6 +1,6 @@
-//! What can go wrong between a kernel's name and its build: one message each, saying what to do.
+//! Errors between a kernel's name and its build, each with a message that says what to do.
 //!
-//! What may be wrong with an image itself is said by `image::ImageFault`.
+//! `image::ImageFault` has the faults of an image itself.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,9 +21,9 @@ pub enum KernelError {
     /// Apt offers kernels, but not this one.
     #[error("apt offers no kernel `{asked}`; {instead}")]
     Unknown {
-        /// The name as it was asked for.
+        /// The requested name.
         asked: String,
-        /// What there is.
+        /// The alternatives.
         instead: String,
     },
     /// A kernel that only another suite measured.
@@ -34,7 +34,7 @@ pub enum KernelError {
     Program {
         /// The program and its arguments.
         command: String,
-        /// What it said.
+        /// Its message.
         said: String,
     },
     /// A package could not be fetched.
@@ -44,10 +44,10 @@ pub enum KernelError {
     Download {
         /// The package and its version.
         package: String,
-        /// What apt said.
+        /// apt's message.
         said: String,
     },
-    /// A package is not the one that apt's lists describe.
+    /// A package differs from apt's lists.
     #[error(
         "package {package} as downloaded has SHA-256 {got}, but apt's lists say {expected}: run `sudo apt-get update` and try again"
     )]
@@ -59,62 +59,62 @@ pub enum KernelError {
         /// The hash of the file.
         got: String,
     },
-    /// Packages of a userland that apt does not have.
+    /// apt does not have packages for a userland.
     #[error("no userland of {packages}: apt says `{said}`; correct the manifest, or run `sudo apt-get update`")]
     NoPackage {
-        /// What was asked for.
+        /// The requested packages.
         packages: String,
-        /// What apt said.
+        /// apt's message.
         said: String,
     },
-    /// A userland that no guest could hold.
+    /// A userland is too large for any guest.
     #[error("the files of a userland have more than {bytes_max} bytes: name fewer in `files`")]
     LargeUserland {
-        /// The most that there may be.
+        /// The limit.
         bytes_max: u64,
     },
-    /// A package without a kernel in it.
+    /// A package contains no kernel.
     #[error("package {0} has no boot/vmlinuz-*: name another one")]
     NoImage(String),
-    /// A file that cannot be booted.
+    /// A file cannot be booted.
     #[error("{what}: {fault}")]
     Image {
         /// The file, or the package and its version.
         what: String,
-        /// What is wrong with it.
+        /// The fault.
         fault: ImageFault,
     },
-    /// A module that cannot be unpacked.
+    /// A module cannot be unpacked.
     #[error("{}: this module is damaged: {said}; install or build it again", file.display())]
     Module {
         /// Its file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         said: String,
     },
-    /// The home folder cannot be used.
+    /// The data directory cannot be used.
     #[error("cannot use the data directory {}: {source}", folder.display())]
     Home {
-        /// The folder.
+        /// The directory.
         folder: PathBuf,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
     /// The disk is full.
     #[error("no space left on the device of {}: free disk space there and try again", folder.display())]
     NoSpace {
-        /// The folder that was written to.
+        /// The directory that was written to.
         folder: PathBuf,
     },
     /// A file of the cache could not be read or written.
     #[error("{} could not be used: {source}", path.display())]
     Io {
-        /// The file or folder.
+        /// The file or directory.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
-    /// A source that did not become an image.
+    /// A source did not become an image.
     #[error(transparent)]
     Source(#[from] crate::source::SourceError),
     /// A hash that is no id.
@@ -123,7 +123,7 @@ pub enum KernelError {
 }
 
 impl KernelError {
-    /// Returns who has to do something about it.
+    /// Returns who has to act on it.
     #[must_use]
     pub fn guilt(&self) -> Guilt {
         match self {
@@ -147,7 +147,7 @@ impl KernelError {
         }
     }
 
-    /// Makes errors of input and output on `path`; a full disk is told apart, for it has a remedy of its own.
+    /// Makes I/O errors on `path`; a full disk is an error with another remedy.
     pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {

@@ -1,7 +1,7 @@
-//! One folder of the build cache: the files of a build, and `origin`, which says which they are.
+//! One directory of the build cache: the files of a build, and `origin`, which lists them.
 //!
-//! A file is never seen half-written: each is written under another name and renamed. Which build a folder is for
-//! and who may write to it at a time is `cache`'s to know.
+//! Each file is written under a temporary name and renamed, so that readers never see half of it. `cache` knows which
+//! build a directory belongs to and who may write to it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -15,10 +15,10 @@ use crate::KernelError;
 
 /// The file of facts, written last.
 const ORIGIN: &str = "origin";
-/// What a file may be in a build, by the words of `origin`.
+/// The roles of files in a build, as `origin` names them.
 const ROLES: [&str; 4] = ["image", "vmlinux", "config", "symbols"];
 
-/// A build's folder and what is said in its `origin`.
+/// A build's directory with the content of its `origin`.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
@@ -49,14 +49,14 @@ fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Writes a file so that it is there wholly or not at all; its folder is for one writer at a time.
+/// Writes a file completely or not at all; one process writes to its directory at a time.
 pub(crate) fn write(file: &Path, content: &[u8]) -> Result<(), KernelError> {
     let new = file.with_file_name(".new");
     fs::write(&new, content).map_err(KernelError::at(&new))?;
     fs::rename(&new, file).map_err(KernelError::at(file))
 }
 
-/// Reads lines of `key=value`; `None` if there is no such file.
+/// Parses lines of `key=value`; `None` if there is no such file.
 pub(crate) fn read_facts(file: &Path) -> Result<Option<BTreeMap<String, String>>, KernelError> {
     match fs::read(file) {
         Ok(content) => Ok(Some(facts(&String::from_utf8_lossy(&content)))),
@@ -72,26 +72,26 @@ fn facts(text: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Writes lines of `key=value`. Values are escaped, for a file's name may hold the end of a line.
+/// Writes lines of `key=value`. Values are escaped, as a file name may contain a newline.
 pub(crate) fn write_facts(file: &Path, facts: &BTreeMap<String, String>) -> Result<(), KernelError> {
     let lines = facts.iter().map(|(key, value)| format!("{key}={}\n", value.escape_debug()));
     write(file, lines.collect::<String>().as_bytes())
 }
 
 impl Folder {
-    /// Makes an empty folder.
+    /// Makes an empty directory.
     pub(crate) fn create(path: PathBuf) -> Result<Self, KernelError> {
         fs::create_dir(&path).map_err(KernelError::at(&path))?;
         Ok(Self { path, facts: BTreeMap::new() })
     }
 
-    /// Opens a folder; `None` if there is none or it is not whole.
+    /// Opens a directory; `None` if it is missing or incomplete.
     pub(crate) fn open(path: PathBuf) -> Result<Option<Self>, KernelError> {
         let Some(facts) = read_facts(&path.join(ORIGIN))? else {
             return Ok(None);
         };
         let folder = Self { path, facts };
-        // Numbers depend on what is booted, byte for byte; and after a power failure files may be short.
+        // Measurements depend on every byte of the booted files, and files may be short after a power failure.
         let whole = |role: &&str| !folder.has(role) || folder.is_whole(role);
         let modules = folder.modules().is_none_or(|modules| modules.is_dir());
         let fine = folder.has("image") && ROLES.iter().all(whole) && modules;
@@ -100,22 +100,22 @@ impl Folder {
 
     fn is_whole(&self, role: &str) -> bool {
         let Some(file) = self.file(role).filter(|file| file.path.is_file()) else { return false };
-        // What serves in two roles is read once.
+        // A file in two roles is read once.
         let is_image = role != "image" && self.file("image").as_ref() == Some(&file);
         is_image || sha256_of_file(&file.path).is_ok_and(|found| found == file.sha256)
     }
 
-    /// Whether there is anything in that role.
+    /// Returns whether there is a file in that role.
     pub(crate) fn has(&self, role: &str) -> bool {
         self.facts.contains_key(role)
     }
 
-    /// Reads again what the folder holds.
+    /// Reads the directory again.
     pub(crate) fn reopened(self) -> Result<Self, KernelError> {
         Ok(Self::open(self.path.clone())?.unwrap_or(self))
     }
 
-    /// Returns the file that is the image.
+    /// Returns the image file.
     pub(crate) fn image(&self) -> Result<BuildFile, KernelError> {
         let missing = || io::Error::from(io::ErrorKind::NotFound);
         self.file("image").ok_or_else(|| KernelError::at(&self.path)(missing()))
@@ -127,17 +127,17 @@ impl Folder {
         Some(BuildFile { path: self.path.join(words.next()?), sha256: words.next()?.to_owned() })
     }
 
-    /// Returns the folder of modules.
+    /// Returns the module directory.
     pub(crate) fn modules(&self) -> Option<PathBuf> {
         self.facts.get("modules").map(|place| self.path.join(place))
     }
 
-    /// Notes a fact.
+    /// Records a fact.
     pub(crate) fn note(&mut self, key: &str, value: &str) {
         self.facts.insert(key.to_owned(), value.to_owned());
     }
 
-    /// Writes a file and notes its role.
+    /// Writes a file and records its role.
     pub(crate) fn put(&mut self, role: &str, name: &str, content: &[u8]) -> Result<(), KernelError> {
         write(&self.path.join(name), content)?;
         let hash = sha256(content);
@@ -145,21 +145,21 @@ impl Folder {
         Ok(())
     }
 
-    /// Lets the file of one role serve in another.
+    /// Uses the file of one role in another, too.
     pub(crate) fn same(&mut self, role: &str, as_role: &str) {
         if let Some(file) = self.facts.get(as_role).cloned() {
             self.facts.insert(role.to_owned(), file);
         }
     }
 
-    /// Moves a folder of modules in, from the same file system.
+    /// Moves a module directory in, from the same file system.
     pub(crate) fn take_modules(&mut self, modules: &Path) -> Result<(), KernelError> {
         let Some(release) = modules.file_name().and_then(|name| name.to_str()) else {
             return Ok(());
         };
         let all = self.path.join("modules");
         if all.exists() {
-            // Of an earlier attempt that did not come to its end, for `origin` does not speak of it.
+            // Left by an attempt that did not finish, as `origin` does not list it.
             fs::remove_dir_all(&all).map_err(KernelError::at(&all))?;
         }
         fs::create_dir(&all).map_err(KernelError::at(&all))?;
@@ -168,15 +168,15 @@ impl Folder {
         Ok(())
     }
 
-    /// Writes down what the folder holds, which makes it so.
+    /// Writes `origin`, which makes the directory complete.
     pub(crate) fn save(&self) -> Result<(), KernelError> {
         write_facts(&self.path.join(ORIGIN), &self.facts)
     }
 
-    /// Moves the whole folder to its place, from the same file system.
+    /// Moves the complete directory into place, from the same file system.
     pub(crate) fn move_to(mut self, place: PathBuf) -> Result<Self, KernelError> {
         if place.exists() {
-            // Not whole, or it would have been used.
+            // The existing one is incomplete, or it would have been used.
             fs::remove_dir_all(&place).map_err(KernelError::at(&place))?;
         }
         fs::rename(&self.path, &place).map_err(KernelError::at(&place))?;

@@ -1,7 +1,7 @@
-//! The way from a source to a build of the cache: what is there already is not built again.
+//! From a source to a cached build: an existing build is reused.
 //!
-//! `builds/by-recipe/KEY` remembers which build came of a tree of files, a configuration and a compiler, and beside it
-//! `KEY.compiled` which files it was made from.
+//! `builds/by-recipe/KEY` records the build of a source tree, a configuration and a compiler, and `KEY.compiled` beside
+//! it the files that were compiled.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,26 +18,26 @@ use crate::source::{
 };
 use crate::{BuildCache, KernelError, Step};
 
-/// Told apart from recipes of other versions of these rules.
+/// Distinguishes recipes from those of other versions of these rules.
 const RULES: &str = "marvin recipe 1";
 
-/// A tree of files that is to be built, and what it is called.
+/// A source tree to build, and its name.
 struct Source {
     tree: String,
     origin: SourceOrigin,
-    /// What its version is told apart by.
+    /// The identifying part of its version.
     mark: String,
 }
 
 impl BuildCache {
-    /// Returns the build of a source, building it where it is not there.
+    /// Returns the build of a source; builds it if necessary.
     pub(crate) fn built(&self, name: &KernelName, notify: &dyn Fn(Step)) -> Result<Build, KernelError> {
         let workshop = Workshop::open(&self.home)?;
         let source = self.source(name, &workshop, notify)?;
         self.made(name, &source, &workshop, notify)
     }
 
-    /// Checks that the tree of the settings has a revision.
+    /// Checks that the configured tree has a revision.
     pub(crate) fn check_revision(&self, revision: &str) -> Result<(), KernelError> {
         let folder = self.settings.tree.as_ref().ok_or_else(|| SourceError::NoTree(revision.to_owned()))?;
         Repository::open(folder)?.commit(revision).map(drop)
@@ -94,7 +94,7 @@ impl BuildCache {
         }
     }
 
-    /// Returns the build of a tree of files.
+    /// Returns the build of a source tree.
     fn made(
         &self,
         name: &KernelName,
@@ -138,7 +138,7 @@ impl BuildCache {
         self.builds.join("by-recipe").join(key)
     }
 
-    /// Returns the build of a recipe, where it is still there; used now, it stays longer.
+    /// Returns the cached build of a recipe, if it still exists; marks it as recently used.
     fn of_recipe(&self, recipe: &Path) -> Result<Option<(BuildId, Folder, String)>, KernelError> {
         let Some(facts) = folder::read_facts(recipe)? else { return Ok(None) };
         let (Some(Ok(id)), Some(version)) =
@@ -158,7 +158,7 @@ impl BuildCache {
         folder::write_facts(recipe, &facts.collect::<BTreeMap<_, _>>())
     }
 
-    /// Removes builds of recipes that were used longest ago, until the rest is small enough; the given one stays.
+    /// Deletes the least recently used builds until the rest fits the limit; keeps the given one.
     fn sweep_recipes(&self, but: &Path) -> Result<(), KernelError> {
         let recipes = self.builds.join("by-recipe");
         let mut found: Vec<(SystemTime, PathBuf)> = Vec::new();
@@ -196,7 +196,7 @@ fn bytes(folder: &Path) -> u64 {
     files.filter_map(|file| file.metadata().ok()).filter(fs::Metadata::is_file).map(|file| file.len()).sum()
 }
 
-/// The sources of a tree, as bisections need them beside builds.
+/// The sources of a tree, as bisections need them.
 #[derive(Debug, Clone)]
 pub struct Sources {
     cache: BuildCache,
@@ -205,16 +205,16 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Opens the tree that the cache's settings name.
+    /// Opens the tree in the cache's settings.
     ///
     /// # Errors
-    /// If there is none, it is no git repository, or what builds kernels is not there.
+    /// If there is none, it is no git repository, or a build tool is missing.
     pub fn open(cache: &BuildCache) -> Result<Self, KernelError> {
         let folder = cache.settings.tree.clone().ok_or_else(|| SourceError::NoTree("REVISION".into()))?;
         Ok(Self { cache: cache.clone(), repository: Repository::open(&folder)?, compiler: compiler()? })
     }
 
-    /// Returns what tells the compiler from others.
+    /// Returns a text that identifies the compiler.
     #[must_use]
     pub fn compiler(&self) -> &str {
         &self.compiler
@@ -226,13 +226,13 @@ impl Sources {
         &self.repository
     }
 
-    /// Returns how sources are built.
+    /// Returns the build settings.
     #[must_use]
     pub fn settings(&self) -> &SourceSettings {
         &self.cache.settings
     }
 
-    /// Returns what builds as these settings have it took on this host; `None` if there was none.
+    /// Returns the durations of builds with these settings on this host; `None` if there was none.
     #[must_use]
     pub fn seconds(&self) -> Option<BuildSeconds> {
         BuildSeconds::of_workshop(&self.cache.home.join("workshop"), &self.cache.settings, &self.compiler)
@@ -246,7 +246,7 @@ impl Sources {
         self.repository.changed_files(history)
     }
 
-    /// Returns what a commit says of itself.
+    /// Returns the headline of a commit.
     ///
     /// # Errors
     /// If there is no such commit.
@@ -254,7 +254,7 @@ impl Sources {
         self.repository.headline(commit)
     }
 
-    /// Returns the files that a commit's build was made from; `None` if it was not built here.
+    /// Returns the files that a commit's build compiled; `None` if Marvin did not build it.
     ///
     /// # Errors
     /// If there is no such commit, or the cache cannot be read.
@@ -273,7 +273,7 @@ impl Sources {
         workshop.tree_of(commit)
     }
 
-    /// Returns the commit of merging two, which only the workshop has; `None` if they conflict.
+    /// Returns the merge of two commits, which exists only in the workshop; `None` if they conflict.
     ///
     /// # Errors
     /// If git fails.
@@ -283,8 +283,7 @@ impl Sources {
         workshop.merge(ours, theirs)
     }
 
-    /// Returns the commit of taking one back on top of another, which only the workshop has; `None` if later ones have built
-    /// on it.
+    /// Returns a commit with another one reverted, which exists only in the workshop; `None` if later commits conflict.
     ///
     /// # Errors
     /// If git fails.
@@ -294,16 +293,16 @@ impl Sources {
         workshop.revert(tip, commit)
     }
 
-    /// Returns the build of a commit, which may be one that only the workshop has.
+    /// Returns the build of a commit, which may exist only in the workshop.
     ///
     /// # Errors
-    /// If it cannot be built; [`SourceError::DoesNotBuild`] is a result, the others are not.
+    /// If it cannot be built; only [`SourceError::DoesNotBuild`] is a result.
     pub fn build(&self, commit: &str, notify: &dyn Fn(Step)) -> Result<Build, KernelError> {
         let workshop = Workshop::open(&self.cache.home)?;
         workshop.borrow(&self.repository)?;
         let after = compiler()?;
         if after != self.compiler {
-            // Half of the commits by one and half by another would differ by that.
+            // Otherwise one compiler would build half of the commits and another one the rest.
             return Err(SourceError::CompilerChanged { before: self.compiler.clone(), after }.into());
         }
         let short: String = commit.chars().take(12).collect();
@@ -326,7 +325,7 @@ mod tests {
     use crate::source::SourceSettings;
     use crate::{BuildCache, KernelError, SourceError, Step, elf};
 
-    /// What answers to make as a kernel's source does. `image` is the vmlinux; `fails`, if there, an error.
+    /// A fake make for a fake kernel source. `image` is the vmlinux; `fails`, if present, an error.
     const MAKEFILE: &str = "tinyconfig:\n\t@echo CONFIG_64BIT=y >$(O)/.config\n\
         olddefconfig:\n\t@sed -i /CONFIG_PVH/d $(O)/.config\n\
         vmlinux:\n\t@test ! -e fails || { cat fails >&2; exit 1; }\n\
@@ -443,7 +442,7 @@ mod tests {
         let linux = tree.home.path().join("workshop/linux");
         assert!(!linux.join("new.c").exists(), "v1 has none");
         assert!(!is_building(&tree.resolve(&name).1));
-        // What is no repository is built as well, even if git were to ignore all of it.
+        // A directory without a repository is built as well, even if git would ignore all of it.
         fs::remove_dir_all(tree.folder.path().join(".git")).unwrap();
         tree.write(".gitignore", "/*\n");
         let (other, _) = tree.resolve(&name);
@@ -464,7 +463,7 @@ mod tests {
         assert!(fs::read_to_string(log).unwrap().contains("error: other"));
         assert_eq!(error.guilt(), Guilt::User);
         assert!(tree.resolve("git:v1").0.is_ok());
-        // The host's failure is no result.
+        // A failure of the host is no result.
         tree.write("fails", "cp: error writing 'vmlinux': No space left on device\n");
         tree.commit("v3");
         assert!(matches!(tree.resolve("git:v3").0.unwrap_err(), KernelError::NoSpace { .. }));
@@ -545,7 +544,7 @@ mod tests {
         tree.commit("v2");
         let first = tree.resolve("git:v1").0.unwrap();
         let workshop = tree.home.path().join("workshop");
-        // As after a kill in the middle: files of another tree, which the index does not know of.
+        // The state after a kill in the middle: files of another tree that are not in the index.
         fs::write(workshop.join("checking-out"), "").unwrap();
         fs::write(workshop.join("linux/Makefile"), "vmlinux:\n\tfalse\n").unwrap();
         fs::write(workshop.join("repository/index.lock"), "").unwrap();

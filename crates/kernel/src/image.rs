@@ -1,6 +1,6 @@
-//! Judges the file that is to be booted, and gets the vmlinux out of it.
+//! Checks the file to boot, and extracts its vmlinux.
 //!
-//! The formats themselves are read by `bzimage`, `payload` and `elf`.
+//! `bzimage`, `payload` and `elf` parse the formats.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -8,28 +8,28 @@ use std::path::Path;
 
 use crate::{bzimage, elf, payload};
 
-/// A larger file is no kernel, not even with all its debug information.
+/// Largest kernel, debug information included.
 const MOST: u64 = 1 << 30;
 
 /// Why a file cannot be booted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ImageFault {
-    /// Nothing is there.
+    /// There is no such file.
     #[error("there is no such file")]
     Missing,
-    /// A folder is there.
+    /// It is a directory.
     #[error("it is a folder; name the image in it, for example bzImage or vmlinuz")]
     Folder,
-    /// A device, a pipe or a socket is there.
+    /// It is a device, a pipe or a socket.
     #[error("it is not a regular file")]
     Special,
-    /// It may not be read.
+    /// It is not readable.
     #[error("it cannot be read: {0}")]
     Unreadable(String),
     /// It is too large for a kernel.
     #[error("it is larger than 1 GiB, which no kernel is")]
     Large,
-    /// Nothing is in it.
+    /// It is empty.
     #[error("it is empty")]
     Empty,
     /// It ends within its own header.
@@ -38,21 +38,21 @@ pub enum ImageFault {
     /// It is something else.
     #[error("it is not a Linux kernel: expected a bzImage or a vmlinux")]
     NotKernel,
-    /// It is for another kind of processor.
+    /// It is for another processor architecture.
     #[error("it is not for x86-64")]
     OtherMachine,
-    /// Its end is missing.
+    /// It is truncated.
     #[error("it is cut short: it has {has} bytes of {needed}; copy or build it again")]
     Truncated {
-        /// The bytes it has.
+        /// Its size in bytes.
         has: usize,
-        /// The bytes its header speaks of.
+        /// Its size according to its header.
         needed: u64,
     },
-    /// The compressed kernel in it is damaged.
+    /// Its compressed kernel is damaged.
     #[error("the compressed kernel in it is damaged: {0}; copy or build it again")]
     Payload(String),
-    /// The compressed kernel in it is too large.
+    /// Its compressed kernel is too large.
     #[error("the compressed kernel in it unpacks to more than 512 MiB, which no kernel does")]
     PayloadTooLarge,
     /// QEMU cannot boot it.
@@ -60,10 +60,10 @@ pub enum ImageFault {
     NoPvh,
 }
 
-/// A file that can be booted.
+/// A bootable file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Image<'a> {
-    /// The release it calls itself.
+    /// Its release.
     pub(crate) release: Option<&'a str>,
     kind: Kind<'a>,
 }
@@ -74,24 +74,24 @@ enum Kind<'a> {
     BzImage(Option<&'a [u8]>),
 }
 
-/// The ELF file to boot in place of an image.
+/// The ELF file to boot instead of an image.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Vmlinux {
-    /// There is none: the image is booted as it is.
+    /// None: the image itself is booted.
     Absent,
-    /// The image is one.
+    /// The image is an ELF file.
     Itself,
     /// It was unpacked.
     Unpacked(Vec<u8>),
 }
 
-/// Reads a file that is to be an image into memory, once.
+/// Reads an image file into memory, once.
 pub(crate) fn load(file: &Path) -> Result<Vec<u8>, ImageFault> {
     let fault = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => ImageFault::Missing,
         _ => ImageFault::Unreadable(error.to_string()),
     };
-    // Asked before it is opened, for opening a pipe waits for a writer.
+    // Checked before opening, because opening a pipe waits for a writer.
     let found = fs::metadata(file).map_err(fault)?;
     if found.is_dir() {
         return Err(ImageFault::Folder);
@@ -112,7 +112,7 @@ pub(crate) fn load(file: &Path) -> Result<Vec<u8>, ImageFault> {
 }
 
 impl<'a> Image<'a> {
-    /// Judges the bytes of a file by their headers.
+    /// Checks the bytes of a file by their headers.
     pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, ImageFault> {
         if let Some(found) = bzimage::read(bytes)? {
             return Ok(Self { release: found.release, kind: Kind::BzImage(found.payload) });
@@ -129,7 +129,7 @@ impl<'a> Image<'a> {
         }
     }
 
-    /// Gets the ELF file to boot, where there is one that QEMU can boot.
+    /// Extracts the ELF file, if there is one that QEMU can boot.
     pub(crate) fn vmlinux(&self) -> Result<Vmlinux, ImageFault> {
         let payload = match self.kind {
             Kind::Vmlinux => return Ok(Vmlinux::Itself),
@@ -147,7 +147,7 @@ impl<'a> Image<'a> {
             Ok(true) => Ok(Vmlinux::Unpacked(unpacked)),
             Ok(false) => Ok(Vmlinux::Absent),
             Err(ImageFault::OtherMachine) => Err(ImageFault::OtherMachine),
-            // The image itself is not what is cut short.
+            // Not the image itself is truncated.
             Err(fault) => Err(ImageFault::Payload(fault.to_string())),
         }
     }
@@ -239,7 +239,7 @@ mod tests {
         let empty = folder.path().join("empty");
         std::fs::write(&empty, "").unwrap();
         let large = folder.path().join("large");
-        // Without content, so that it takes no room on the disk.
+        // A sparse file, which takes no disk space.
         std::fs::File::create(&large).unwrap().set_len(super::MOST + 5).unwrap();
         for (file, fault) in [
             (folder.path(), ImageFault::Folder),

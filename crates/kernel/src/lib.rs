@@ -1,9 +1,8 @@
-//! From the name of a kernel to a build of it that can be booted: Debian packages, files, sources, the build cache.
+//! Resolves kernel names to bootable builds: Debian packages, files, sources, the build cache.
 //!
-//! `deb:` names stand for what apt offers at the moment, `path:` names for a file; `git:`, `tree:` and `deb-src:` names for
-//! sources, which are built (`source/`). Either ends in a folder of the
-//! build cache whose name is the hash of what is booted. How a name is written is `model`'s work, drawing progress
-//! and choosing the home folder is the callers', booting is `machine`'s.
+//! `deb:` names select from apt's current offers, `path:` names a file; `git:`, `tree:` and `deb-src:` name sources,
+//! which are built (`source/`). The result is a directory of the build cache, named by the hash of the image. `model`
+//! parses names, the callers show progress and choose the data directory, `machine` boots.
 
 mod apt;
 mod beside;

@@ -1,7 +1,7 @@
-//! The modules of a build that a guest needs, unpacked, each behind those that it needs itself.
+//! The modules of a build that a guest needs, unpacked, each after its dependencies.
 //!
-//! What a module needs stands in its `.modinfo` as `depends=a,b` (scripts/mod/modpost.c). What is built in has no file
-//! and is left out: whether it is there at all, the guest finds out.
+//! A module lists its dependencies in `.modinfo` as `depends=a,b` (scripts/mod/modpost.c). Built-in modules have no
+//! file and are left out: the guest finds out whether they exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,20 +12,19 @@ use model::Build;
 use crate::KernelError;
 use crate::payload::unpack_file;
 
-/// A file larger than this, packed, is no module that anybody boots with.
+/// Largest module file, packed.
 const FILE_MOST: u64 = 64 << 20;
 
-/// A module, ready to be loaded.
+/// A module to load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Module {
-    /// Its name, with `_` and never `-`.
+    /// Its name, with `_` instead of `-`.
     pub name: String,
     /// The ELF file.
     pub bytes: Vec<u8>,
 }
 
-/// Returns whether a build has something of this name built in, so that there is no module to load; without a list
-/// (`modules.builtin`) nobody knows.
+/// Returns whether a build has a module of this name built in; `None` if it has no list (`modules.builtin`).
 ///
 /// # Errors
 /// If the list cannot be read.
@@ -41,7 +40,7 @@ pub fn is_built_in(build: &Build, name: &str) -> Result<Option<bool>, KernelErro
     Ok(Some(text.lines().any(|line| name_of(line).is_some_and(|name| name == wanted))))
 }
 
-/// Returns the modules of these names and those that they need, in an order in which they can be loaded.
+/// Returns these modules and their dependencies, in loading order.
 ///
 /// # Errors
 /// If a file cannot be read or unpacked.
@@ -64,7 +63,7 @@ struct ModuleOrder {
 impl ModuleOrder {
     fn add(&mut self, name: &str) -> Result<(), KernelError> {
         let name = name.replace('-', "_");
-        // What was seen is not looked at again, so that modules which need one another come to an end.
+        // Visit each module once, so that circular dependencies terminate.
         let Some(file) = self.files.get(&name).filter(|_| self.seen.insert(name.clone())) else { return Ok(()) };
         let bytes = read(file)?;
         for needed in needed(&bytes) {
@@ -75,7 +74,7 @@ impl ModuleOrder {
     }
 }
 
-/// Lists the module files below a folder by the names of their modules; links are not followed.
+/// Lists the module files below a directory by module name; does not follow links.
 fn list(folder: &Path, files: &mut BTreeMap<String, PathBuf>) -> Result<(), KernelError> {
     for entry in fs::read_dir(folder).map_err(KernelError::at(folder))? {
         let entry = entry.map_err(KernelError::at(folder))?;
@@ -100,7 +99,7 @@ fn read(file: &Path) -> Result<Vec<u8>, KernelError> {
     Ok(unpacked.unwrap_or(bytes))
 }
 
-/// Returns the names that follow `depends=`; each entry of `.modinfo` ends with a zero.
+/// Returns the names in `depends=`; each entry of `.modinfo` ends with a zero.
 fn needed(module: &[u8]) -> Vec<String> {
     const KEY: &[u8] = b"\0depends=";
     let Some(at) = module.windows(KEY.len()).position(|window| window == KEY) else { return Vec::new() };
@@ -144,7 +143,7 @@ mod tests {
         fs::create_dir_all(&drivers).unwrap();
         fs::write(drivers.join("virtio-blk.ko"), b"\x7fELF license=GPL\0depends=virtio,virtio_ring\0name=x\0").unwrap();
         fs::write(drivers.join("virtio.ko"), b"\x7fELF\0depends=virtio_ring\0").unwrap();
-        // Two that need one another, which no build makes.
+        // Two that need one another, which does not occur in real builds.
         let packed = b"\x7fELF\0depends=virtio\0";
         let mut xz = Vec::new();
         liblzma::read::XzEncoder::new(&packed[..], 1).read_to_end(&mut xz).unwrap();

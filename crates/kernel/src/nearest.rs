@@ -1,4 +1,4 @@
-//! Words on what apt offers in place of a kernel that it does not.
+//! Describes apt's alternatives to an unknown kernel.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use model::{DebQuery, KernelName};
 use crate::catalogue::{Offer, flavour_of};
 use crate::version::{key, numbers};
 
-/// How many packages are named at most.
+/// Most packages in a message.
 const SHOWN: usize = 4;
 
-/// Says what there is instead; `offers` are all that apt has, newest first.
+/// Describes the alternatives; `offers` are all that apt has, newest first.
 pub(crate) fn instead(query: &DebQuery, offers: &[Offer]) -> String {
     match query {
         DebQuery::Package(package) => format!("nearest: {}", packages(package, offers)),
@@ -32,7 +32,7 @@ fn version_of(flavour: &str, version: &str, offers: &[Offer]) -> String {
     format!("nearest: {}; newest of each series: {}", names(&neighbours(version, &same)), names(&series(&same)))
 }
 
-/// Prints a name to ask for a kernel by.
+/// Formats a kernel name for an offer.
 fn name(version: &str, flavour: &str) -> String {
     KernelName::Deb(DebQuery::Version { version: version.to_owned(), flavour: flavour.to_owned() }).to_string()
 }
@@ -47,7 +47,7 @@ fn flavours<'a>(offers: impl Iterator<Item = &'a Offer>) -> BTreeSet<&'a str> {
     offers.map(|offer| &*offer.flavour).collect()
 }
 
-/// Returns the two offers on either side of a version that none has.
+/// Returns the two offers closest to a version, older and newer.
 fn neighbours<'a>(version: &str, offers: &[&'a Offer]) -> Vec<&'a Offer> {
     let older = offers.partition_point(|offer| key(&offer.upstream) > key(version));
     let from = older.saturating_sub(SHOWN / 2);
@@ -67,7 +67,7 @@ fn series<'a>(offers: &[&'a Offer]) -> Vec<&'a Offer> {
     newest
 }
 
-/// Returns the packages most like the one asked for: of its flavour first, then by how much of the name is the same.
+/// Returns the most similar packages: same flavour first, then by the length of the common prefix.
 fn packages(asked: &str, offers: &[Offer]) -> String {
     let image = asked.trim_end_matches("-dbg").trim_end_matches("-unsigned");
     let flavour = flavour_of(image);

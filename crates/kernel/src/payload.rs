@@ -1,23 +1,23 @@
-//! Unpacks the compressed kernel within a bzImage, whichever way it was compressed and never without bound.
+//! Unpacks the compressed kernel in a bzImage, for every supported compression and within limits.
 //!
-//! The formats are those of `scripts/extract-vmlinux` and `lib/decompress*.c` of the kernel, but for bzip2 and lzo,
-//! which are rare enough to leave to the kernel itself. `bzimage` finds the payload, `elf` judges what comes out.
+//! The formats are those of `scripts/extract-vmlinux` and `lib/decompress*.c` of the kernel, except bzip2 and lzo,
+//! which are rare and left to the kernel itself. `bzimage` finds the payload, `elf` checks the result.
 
 use std::io::{self, Read};
 
 use crate::ImageFault;
 use crate::bytes::u32_at;
 
-/// More than this is no kernel: Debian's is of 60 MB.
+/// Largest kernel: Debian's has 60 MB.
 const MOST: u32 = 512 << 20;
 
-/// What the kernel's build (`lz4 -l`) puts into one block at most.
+/// Largest block of the kernel's build (`lz4 -l`).
 const LZ4_BLOCK: usize = 8 << 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
     Gzip,
-    /// And lzma, which liblzma tells apart.
+    /// And lzma, which liblzma distinguishes.
     Xz,
     Lz4,
     Zstd,
@@ -35,7 +35,7 @@ fn format(payload: &[u8]) -> Option<Format> {
     Some(*format)
 }
 
-/// Returns the unpacked payload; `None` if it is compressed in a way that is not unpacked here.
+/// Returns the unpacked payload; `None` if its compression is not supported.
 pub(crate) fn unpack(payload: &[u8]) -> Result<Option<Vec<u8>>, ImageFault> {
     let Some(format) = format(payload) else {
         return Ok(None);
@@ -63,7 +63,7 @@ pub(crate) fn unpack(payload: &[u8]) -> Result<Option<Vec<u8>>, ImageFault> {
     Ok(Some(unpacked))
 }
 
-/// Returns what a compressed file of its own holds, such as a module's; `None` if it is not compressed.
+/// Returns the content of a compressed file, such as a module; `None` if it is not compressed.
 pub(crate) fn unpack_file(file: &[u8]) -> io::Result<Option<Vec<u8>>> {
     let room = u64::from(MOST) + 1;
     let unpacked = match format(file) {
@@ -87,7 +87,7 @@ fn xz(body: &[u8], room: u64) -> io::Result<Vec<u8>> {
     read(liblzma::bufread::XzDecoder::new_stream(body, stream), room)
 }
 
-/// The legacy frame: after the magic, blocks and before each its compressed size.
+/// The legacy frame: after the magic, blocks preceded by their compressed sizes.
 fn lz4(body: &[u8], room: u64) -> io::Result<Vec<u8>> {
     let cut_short = || io::Error::new(io::ErrorKind::UnexpectedEof, "a block is cut short");
     let mut rest = body.get(4..).ok_or_else(cut_short)?;
@@ -111,7 +111,7 @@ pub(crate) mod tests {
 
     use super::{MOST, unpack};
 
-    /// Compresses as the kernel's build does.
+    /// Compresses like the kernel's build.
     pub(crate) fn pack(format: &str, content: &[u8]) -> Vec<u8> {
         let size = u32::try_from(content.len()).unwrap().to_le_bytes();
         let mut packed = match format {

@@ -1,6 +1,6 @@
-//! Folders for work that may be interrupted: each is locked while somebody works in it, and swept when nobody does.
+//! Scratch directories for interruptible work: locked while in use, deleted by a later process otherwise.
 //!
-//! Locks are those of flock(2), which end with the process however it ends.
+//! The locks are flock(2), which end with the process in any case.
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -9,24 +9,24 @@ use crate::KernelError;
 
 const LOCK: &str = "lock";
 
-/// A folder that goes when it is dropped, or else is swept by the next who needs one.
+/// A directory that is deleted when dropped, or else by the next process that makes one.
 #[derive(Debug)]
 pub(crate) struct Scratch {
     path: PathBuf,
-    /// The folder itself, held open and locked.
+    /// The directory itself, held open and locked.
     _lock: File,
 }
 
-/// Waits for the right to be the only one to change what lies beside `within`'s lock.
+/// Waits for the exclusive lock of `within`.
 pub(crate) fn lock(within: &Path) -> Result<File, KernelError> {
     let path = within.join(LOCK);
     File::create(&path).and_then(|file| file.lock().map(|()| file)).map_err(KernelError::at(&path))
 }
 
 impl Scratch {
-    /// Sweeps what others left behind and makes a new folder.
+    /// Deletes unused directories and makes a new one.
     pub(crate) fn new(within: &Path) -> Result<Self, KernelError> {
-        // Held until the new folder is locked too, or it could be swept in between.
+        // Held until the new directory is locked too, or another process could delete it in between.
         let _all = lock(within)?;
         sweep(within)?;
         let mut number = 0_u32;
@@ -45,13 +45,13 @@ impl Scratch {
         }
     }
 
-    /// Returns where it is.
+    /// Returns its path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// Removes the folders that nobody works in.
+/// Deletes the directories that no process has locked.
 fn sweep(within: &Path) -> Result<(), KernelError> {
     for entry in fs::read_dir(within).map_err(KernelError::at(within))? {
         let path = entry.map_err(KernelError::at(within))?.path();
@@ -70,7 +70,7 @@ fn sweep(within: &Path) -> Result<(), KernelError> {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What cannot be removed now is swept later.
+        // A later process deletes the rest.
         drop(fs::remove_dir_all(&self.path));
     }
 }

@@ -1,17 +1,17 @@
-//! Where a kernel's functions are in its source, by the debug information (DWARF) of its vmlinux, if it has any.
+//! Source locations of a kernel's functions, from the debug information (DWARF) of its vmlinux.
 
 use std::path::Path;
 
 use addr2line::Loader;
 use model::SourceLocation;
 
-/// Returns where the code at each address is, with file names from the top of the source tree. What is not known is
-/// nothing: all of it, where the file cannot be read or has no debug information.
+/// Returns the source location of each address, with file names relative to the source tree. Unknown ones are `None`:
+/// all, if the file is unreadable or has no debug information.
 #[must_use]
 pub fn source_places(vmlinux: &Path, addresses: &[u64]) -> Vec<Option<SourceLocation>> {
     let Ok(loader) = Loader::new(vmlinux) else { return vec![None; addresses.len()] };
     let place = |address: &u64| {
-        // The function itself, not what was inlined at its beginning.
+        // The function itself, not a function inlined at its beginning.
         let mut frames = loader.find_frames(*address).ok()?;
         let mut location = None;
         while let Some(frame) = frames.next().ok()? {
@@ -29,7 +29,7 @@ pub fn source_places(vmlinux: &Path, addresses: &[u64]) -> Vec<Option<SourceLoca
     places
 }
 
-/// The functions of a vmlinux with those that were inlined into them.
+/// The functions of a vmlinux with the functions inlined into them.
 pub struct Inlines {
     loader: Loader,
 }
@@ -41,7 +41,7 @@ impl std::fmt::Debug for Inlines {
 }
 
 impl Inlines {
-    /// Reads the debug information of a vmlinux. `None` if it has none, by what it says of the code at an address.
+    /// Reads the debug information of a vmlinux. `None` if it has none for the code at an address.
     #[must_use]
     pub fn open(vmlinux: &Path, known: u64) -> Option<Self> {
         let inlines = Self { loader: Loader::new(vmlinux).ok()? };
@@ -69,7 +69,7 @@ fn straight(path: &str) -> String {
     parts.join("/")
 }
 
-/// Returns the folder that all files are below, with the slash at its end.
+/// Returns the common directory of all files, with a trailing slash.
 fn common_folder<'a>(files: &[&'a str]) -> &'a str {
     let Some((first, others)) = files.split_first() else { return "" };
     let shared = |a: &str, b: &str| a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
@@ -99,7 +99,7 @@ mod tests {
         assert!(Inlines::open(plain.path(), 1).is_none());
     }
 
-    /// This very test has debug information; its symbols are relative to where it was loaded.
+    /// This test's own debug information; its symbols are relative to its load address.
     #[test]
     fn debug_information_tells_file_and_line() {
         let program = std::env::current_exe().unwrap();

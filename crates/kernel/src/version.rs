@@ -1,16 +1,16 @@
-//! The order of Debian versions and their parts, as `dpkg` has it (deb-version(7)), without asking it.
+//! The order of Debian versions and their parts, as in deb-version(7), without running `dpkg`.
 
-/// A text in which numbers count as numbers: `6.9` is before `6.12`, and `6.12~rc1` before `6.12`.
+/// A sort key in which numbers count as numbers: `6.9` is before `6.12`, and `6.12~rc1` before `6.12`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key(Vec<(Vec<u16>, usize, String)>);
 
-/// Makes the sort key of a text: stretches without digits and the numbers behind them, in turn.
+/// Makes the sort key of a text: stretches without digits and the numbers after them, in turn.
 pub(crate) fn key(mut text: &str) -> Key {
     let mut parts = Vec::new();
     loop {
         let (word, rest) = text.split_at(text.find(digit).unwrap_or(text.len()));
         let (number, rest) = rest.split_at(rest.find(|c| !digit(c)).unwrap_or(rest.len()));
-        // Digits without leading zeros, their count first: as a number, however long.
+        // Digits without leading zeros, preceded by their count: sorts as a number of any length.
         let number = number.trim_start_matches('0');
         let weights = word.bytes().map(weight).chain([END]).collect();
         parts.push((weights, number.len(), number.to_owned()));
@@ -21,7 +21,7 @@ pub(crate) fn key(mut text: &str) -> Key {
     }
 }
 
-/// Where a word ends: after a tilde, before everything else.
+/// The end of a word: after a tilde, before everything else.
 const END: u16 = 1;
 
 fn weight(byte: u8) -> u16 {
@@ -49,7 +49,7 @@ pub(crate) fn upstream(version: &str) -> &str {
     rest.rsplit_once('-').map_or(rest, |(upstream, _)| upstream)
 }
 
-/// Returns the numbers a version begins with, without leading zeros: `6`, `12` of `6.12~rc1`.
+/// Returns the first numbers of a version, without leading zeros: `6`, `12` of `6.12~rc1`.
 pub(crate) fn numbers(version: &str) -> Vec<&str> {
     let end = version.find(|c| !digit(c) && c != '.').unwrap_or(version.len());
     version[..end].split('.').map(|number| number.trim_start_matches('0')).collect()

@@ -1,4 +1,4 @@
-//! Resolves and downloads real kernels with the real apt. Fails, and does not skip, where apt has no lists.
+//! Resolves and downloads real kernels with the real apt. Fails, rather than skips, if apt has no lists.
 
 #![expect(clippy::unwrap_used, reason = "a test: what fails here is to fail")]
 

@@ -1,15 +1,15 @@
-//! The commits of a range as a graph, and the lines of it that are searched: the trunk first, then what a merge brought.
+//! The commits of a range as a graph, and the lines to search in it: the trunk first, then the sides of a merge.
 //!
-//! Pure: read once by `git`, chosen from here without asking it again.
+//! Pure: `git` reads the graph once.
 
 use std::collections::HashMap;
 
-/// A commit as git lists it.
+/// A commit in git's list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Commit {
     /// Its hash.
     pub id: String,
-    /// Hashes of its parents, the first first.
+    /// Hashes of its parents, first parent first.
     pub parents: Vec<String>,
 }
 
@@ -18,7 +18,7 @@ pub struct Commit {
 pub struct CommitGraph {
     good: String,
     ids: Vec<String>,
-    /// Parents within the range; GOOD is none of these.
+    /// Parents within the range, without GOOD.
     parents: Vec<Vec<Parent>>,
     /// Whether GOOD is among its ancestors.
     holds_good: Vec<bool>,
@@ -27,25 +27,25 @@ pub struct CommitGraph {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Parent {
     Good,
-    /// By its place in the list.
+    /// Its index in the list.
     Within(usize),
     /// An ancestor of GOOD.
     Older,
 }
 
-/// One place of a line that is searched.
+/// One point of a line to search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinePoint {
-    /// Number of the commit in the history.
+    /// The commit's number in the graph.
     pub commit: usize,
-    /// Numbers of all commits that are new here, itself included.
+    /// Numbers of all commits that are new here, including this one.
     pub brings: Vec<usize>,
 }
 
 impl CommitGraph {
     /// Makes the graph of a range; commits come after their parents and the last one is BAD.
     ///
-    /// `None` if BAD does not come from GOOD, or a parent comes after its child.
+    /// `None` if BAD does not descend from GOOD, or a parent comes after its child.
     #[must_use]
     pub fn new(good: &str, commits: Vec<Commit>) -> Option<Self> {
         let mut numbers: HashMap<String, usize> = HashMap::with_capacity(commits.len());
@@ -101,8 +101,8 @@ impl CommitGraph {
         self.parents.iter().filter(|parents| parents.len() > 1).count()
     }
 
-    /// Returns the trunk, oldest first: from BAD by first parents back to GOOD. Where GOOD came in by another parent of a merge,
-    /// that one is followed, so that each place of the line has all of the one before.
+    /// Returns the trunk, oldest first: from BAD along first parents back to GOOD. If another parent of a merge leads
+    /// to GOOD, the trunk follows that one, so that each point contains the one before.
     #[must_use]
     pub fn trunk(&self) -> Vec<LinePoint> {
         let mut line = Vec::new();
@@ -123,8 +123,8 @@ impl CommitGraph {
         line.into_iter().map(|commit| self.place(commit, &mut seen)).collect()
     }
 
-    /// Returns what the merge at a place brought, if it is one: for each of its other parents the first parents of that, oldest
-    /// first. All that the place brings is in them, but the merge.
+    /// Returns the sides of a merge: for each other parent its line of first parents, oldest first. They contain all
+    /// commits that are new at the point, except the merge.
     #[must_use]
     pub fn sides(&self, place: &LinePoint) -> Vec<Vec<LinePoint>> {
         let mut seen = vec![true; self.ids.len()];
@@ -147,7 +147,7 @@ impl CommitGraph {
         sides
     }
 
-    /// Marks all that a commit has and was not seen before.
+    /// Marks the unseen ancestors of a commit.
     fn place(&self, commit: usize, seen: &mut [bool]) -> LinePoint {
         let mut brings = Vec::new();
         let mut open = vec![commit];
@@ -167,7 +167,7 @@ impl CommitGraph {
 }
 
 impl LinePoint {
-    /// Returns whether more came in here than the commit itself.
+    /// Returns whether other commits came in here, too.
     #[must_use]
     pub fn is_merge(&self) -> bool {
         self.brings.len() > 1
@@ -242,7 +242,7 @@ mod tests {
         assert!(history("g", &[("a", &["b"]), ("b", &["g"]), ("c", &["a"])]).is_none(), "a child before its parent");
     }
 
-    /// Commits whose parents are any earlier ones; the last one has all loose ends.
+    /// Commits with any earlier ones as parents; the last one joins all heads.
     fn graphs() -> impl Strategy<Value = Vec<Commit>> {
         prop::collection::vec(prop::collection::vec(0..40_usize, 1..4), 1..40).prop_map(|all| {
             let name = |number: usize| if number == 0 { "g".to_owned() } else { format!("c{number}") };

@@ -1,6 +1,6 @@
-//! Which files of a source a build used, and which changes can therefore not have changed it.
+//! The source files that a build used, and the changes that therefore cannot affect it.
 //!
-//! make writes down for each object what it was made from (`scripts/basic/fixdep.c`, files `.NAME.cmd`).
+//! make lists for each object the files that it was made from (`scripts/basic/fixdep.c`, files `.NAME.cmd`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,28 +8,28 @@ use std::path::Path;
 
 use crate::KernelError;
 
-/// Folders whose files no image of ours is made from.
+/// Directories that no image of Marvin uses.
 const NEVER: [&str; 5] = ["Documentation/", "LICENSES/", "samples/", "tools/testing/", "tools/perf/"];
-/// Endings of files that are only ever used where make writes it down; others, such as scripts and tables, are used unseen.
+/// Suffixes of files whose use make always records; others, such as scripts and tables, are used unrecorded.
 const WRITTEN_DOWN: [&str; 4] = [".c", ".h", ".S", ".rs"];
 /// Files that no build reads.
 const WORDS: [&str; 4] = [".rst", ".yaml", ".md", ".dts"];
-/// Folders of programs that take part in building, whose own building is not always written down.
+/// Directories of programs that take part in the build; how they are built is not always recorded.
 const TOOLS: [&str; 2] = ["scripts/", "tools/"];
-/// Deepest folder that is looked into.
+/// Deepest directory level to search.
 const DEPTH_MAX: usize = 24;
 
-/// The files of a source that a build used, by their paths from its top, each with the number of objects made from it.
+/// The source files that a build used, by path from its top, each with the number of objects made from it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Compiled {
     files: BTreeMap<String, usize>,
 }
 
 impl Compiled {
-    /// Reads what a build in the folder `out` of the source in the folder `source` wrote down.
+    /// Reads the records of a build in the directory `out`, of the source in the directory `source`.
     ///
     /// # Errors
-    /// If a folder or a file cannot be read.
+    /// If a directory or a file cannot be read.
     pub fn of_build(out: &Path, source: &Path) -> Result<Self, KernelError> {
         let mut compiled = Self::default();
         let prefix = format!("{}/", source.display());
@@ -57,12 +57,12 @@ impl Compiled {
         of_object.into_iter().for_each(|file| *self.files.entry(file).or_default() += 1);
     }
 
-    /// Returns lines, one for each file: its path, a tab, and how many objects are made from it.
+    /// Returns one line per file: its path, a tab, and the number of objects made from it.
     pub(crate) fn to_text(&self) -> String {
         self.files.iter().map(|(file, objects)| format!("{file}\t{objects}\n")).collect()
     }
 
-    /// Reads what [`to_text`](Self::to_text) wrote; a line without a number is of one object.
+    /// Parses the output of [`to_text`](Self::to_text); a line without a number means one object.
     pub(crate) fn from_text(text: &str) -> Self {
         let of_line = |line: &str| match line.split_once('\t') {
             Some((file, objects)) => (file.to_owned(), objects.parse().unwrap_or(1)),
@@ -83,7 +83,7 @@ impl Compiled {
         self.files.get(file).copied().unwrap_or(0)
     }
 
-    /// Returns how many objects there are: as many as are made from the file that most are made from, as all include one.
+    /// Returns the number of objects: the largest number of any file, as all objects include one file.
     #[must_use]
     pub fn objects(&self) -> usize {
         self.files.values().copied().max().unwrap_or(0)
@@ -97,8 +97,8 @@ impl Compiled {
         }
     }
 
-    /// Returns whether a change of a file may change the build: certainly not where make would have written its use down and
-    /// did not.
+    /// Returns whether a change of a file may affect the build: it cannot if make would have recorded its use and did
+    /// not.
     #[must_use]
     pub fn may_use(&self, file: &str) -> bool {
         if self.files.contains_key(file) {
@@ -107,14 +107,14 @@ impl Compiled {
         if NEVER.iter().any(|folder| file.starts_with(folder)) || WORDS.iter().any(|end| file.ends_with(end)) {
             return false;
         }
-        // Other processors' folders are not even entered.
+        // Directories of other architectures are not entered.
         let foreign = file.strip_prefix("arch/").is_some_and(|rest| rest.contains('/') && !rest.starts_with("x86/"));
         let tool = TOOLS.iter().any(|folder| file.starts_with(folder));
         !foreign && (tool || !WRITTEN_DOWN.iter().any(|end| file.ends_with(end)))
     }
 }
 
-/// Takes `..` out of a path: `a/b/../c` is `a/c`.
+/// Resolves `..` in a path: `a/b/../c` is `a/c`.
 fn plain(file: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in file.split('/') {

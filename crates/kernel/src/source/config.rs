@@ -1,4 +1,4 @@
-//! Configurations: the fragments that come with Marvin, and the user's own; which of their options did not stick.
+//! Kernel configs: Marvin's fragments and the user's own, and the options that the kernel's Kconfig changed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,21 +10,21 @@ use crate::folder::sha256;
 
 const MICRO: &str = include_str!("../../configs/micro.fragment");
 const SMALL: &str = include_str!("../../configs/small.fragment");
-/// A larger file is no configuration.
+/// Largest kernel config.
 const BYTES_MAX: u64 = 4 << 20;
-/// What make writes at the top of a whole configuration.
+/// The first line of a complete kernel config.
 const WHOLE: &str = "Automatically generated file; DO NOT EDIT.";
 
-/// What is set on top of what.
+/// The basis of a kernel config.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Base {
     /// Lines on top of `make tinyconfig`.
     Tiny,
-    /// A whole configuration.
+    /// A complete kernel config.
     Whole,
 }
 
-/// How a kernel is to be configured.
+/// A kernel config to build with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Configuration {
     name: String,
@@ -39,11 +39,11 @@ impl Default for Configuration {
 }
 
 impl Configuration {
-    /// Returns the configuration of that name, micro or small, or the one in a file: a whole `.config`, or else lines on top of
-    /// `make tinyconfig`.
+    /// Returns the kernel config with that name, micro or small, or the one in a file: a complete `.config`, or else
+    /// lines on top of `make tinyconfig`.
     ///
     /// # Errors
-    /// If there is none, or the file is none.
+    /// If there is none, or the file is no kernel config.
     pub fn named(name: &str) -> Result<Self, KernelError> {
         let known = |text: &str| Self { name: name.to_owned(), text: text.to_owned(), base: Base::Tiny };
         match name {
@@ -70,7 +70,7 @@ impl Configuration {
         &self.name
     }
 
-    /// Returns what tells it from others: the same lines are the same configuration.
+    /// Returns a text that identifies it: equal lines are an equal config.
     #[must_use]
     pub fn identity(&self) -> String {
         let kind = if self.base == Base::Tiny { "tiny" } else { "whole" };
@@ -78,7 +78,7 @@ impl Configuration {
         sha256(format!("{kind}\n{lines}").as_bytes())
     }
 
-    /// Returns what was asked for and is otherwise in the configuration that came of it, each as `CONFIG_X=y`.
+    /// Returns the requested options that differ in the result, each as `CONFIG_X=y`.
     pub(crate) fn not_kept(&self, resolved: &str) -> Vec<String> {
         let found = options(resolved);
         let kept =
@@ -91,7 +91,7 @@ impl Configuration {
     }
 }
 
-/// Reads the options of a configuration; the last line about an option counts.
+/// Parses the options of a kernel config; the last line about an option counts.
 fn options(text: &str) -> BTreeMap<String, String> {
     let option = |line: &str| {
         let line = line.trim();

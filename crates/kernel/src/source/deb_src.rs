@@ -1,7 +1,7 @@
 //! Debian's source packages as a git history: one commit per release, tagged with its version.
 //!
-//! The archive holds a few releases of each series. Each that is asked for is imported once; the commits of a series are in the
-//! order of their versions.
+//! The archive has a few releases of each series. Each requested one is imported once; the commits of a series are in
+//! version order.
 
 use std::fs::{self, File};
 use std::io::{BufReader, Write};
@@ -18,20 +18,20 @@ use crate::scratch::Scratch;
 use crate::version::{debian, upstream};
 use crate::{KernelError, Step, apt};
 
-/// What every source package of a kernel begins with.
+/// The prefix of kernel source packages.
 const PREFIX: &str = "linux-source-";
-/// The date of the oldest commit of a series; the others follow a day apart.
+/// The date of the oldest commit of a series; the others follow one day apart.
 const FIRST_DAY: u64 = 1_577_836_800;
 
-/// Where things are.
+/// Directories for imports.
 pub(crate) struct SourceFolders<'a> {
-    /// Where the history lies or is to lie.
+    /// The repository, which may not exist yet.
     pub(crate) repository: PathBuf,
-    /// For packages and what is in them.
+    /// For packages and their contents.
     pub(crate) downloads: &'a Path,
 }
 
-/// A release that was imported.
+/// An imported release.
 #[derive(Debug)]
 pub(crate) struct Imported {
     pub(crate) repository: Repository,
@@ -39,7 +39,7 @@ pub(crate) struct Imported {
     pub(crate) tag: String,
 }
 
-/// Imports the newest release that a version means, unless it is there.
+/// Imports the newest release of a version, unless it is imported.
 pub(crate) fn import(
     version: &str,
     places: &SourceFolders<'_>,
@@ -47,7 +47,7 @@ pub(crate) fn import(
 ) -> Result<Imported, KernelError> {
     let offer = newest(version)?;
     let tag = tag(&offer.version);
-    // git makes this folder last: without it somebody was killed, and git goes on where it was.
+    // git makes this directory last: without it an earlier process was killed, and git continues there.
     if !places.repository.join("objects/info").is_dir() {
         fs::create_dir_all(&places.repository).map_err(KernelError::at(&places.repository))?;
         git(&places.repository).args(["init", "--quiet", "--bare"]).run()?;
@@ -106,12 +106,12 @@ fn offers(records: &str, package: &str) -> Vec<Offer> {
     records.split("\n\n").filter_map(offer).collect()
 }
 
-/// Returns the tag of a version: git allows no tilde and no colon, which Debian writes as these.
+/// Returns the tag of a version: git allows no tilde and no colon, which are replaced like Debian does.
 fn tag(version: &str) -> String {
     version.replace('~', "_").replace(':', "%")
 }
 
-/// Reads an archive of sources into the repository, as a commit under a name of its own.
+/// Imports a source archive into the repository, as a commit with a ref.
 fn store(repository: &Repository, archive: &Path, offer: &Offer) -> Result<(), KernelError> {
     let file = File::open(archive).map_err(KernelError::at(archive))?;
     let mut files = Archive::new(XzDecoder::new(BufReader::new(file)));
@@ -151,7 +151,7 @@ fn add(input: &mut impl Write, entry: &Entry) -> std::io::Result<()> {
     input.write_all(b"\n")
 }
 
-/// Makes the commits of the release's series anew, in the order of their versions, with the one that was just imported.
+/// Makes the commits of the release's series again, in version order, with the one that was just imported.
 fn chain(repository: &Repository, offer: &Offer, new: &str) -> Result<(), KernelError> {
     let folder = repository.folder();
     let series = offer.package.trim_start_matches(PREFIX);
@@ -177,7 +177,7 @@ fn chain(repository: &Repository, offer: &Offer, new: &str) -> Result<(), Kernel
     git(folder).args(["update-ref", "-d", "refs/marvin/imported"]).run().map(drop)
 }
 
-/// Returns whether a tag is one that [`tag`] makes: somebody's own are left alone.
+/// Returns whether [`tag`] makes this tag: tags of users are left alone.
 fn is_release(tag: &str) -> bool {
     let version = tag.split(['-', '_', '+']).next().unwrap_or_default();
     let numbers = || version.split('.').all(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()));
@@ -229,7 +229,7 @@ mod tests {
             let offer = offer(version);
             store(&repository, &file, &offer).unwrap();
             chain(&repository, &offer, &tag(version)).unwrap();
-            // Tags that are no versions are somebody's own.
+            // Tags that are no versions belong to the user.
             git(home.path()).args(["tag", "--force", "6.12.mine-1", &tag(version)]).run().unwrap();
             git(home.path()).args(["tag", "--force", "6.12.9", &tag(version)]).run().unwrap();
         }

@@ -1,4 +1,4 @@
-//! What can go wrong between a source tree and a kernel built from it.
+//! Errors between a source tree and a kernel built from it.
 
 use std::path::PathBuf;
 
@@ -12,38 +12,38 @@ pub enum SourceError {
     NoProgram {
         /// The program.
         program: String,
-        /// The package that has it.
+        /// The package that contains it.
         package: String,
     },
-    /// A `git:` name without a tree.
+    /// A `git:` name without a configured tree.
     #[error("git:{0} needs a tree: name its directory with --tree FOLDER")]
     NoTree(String),
-    /// Not a git repository, or one that git refuses.
+    /// The directory is no git repository, or one that git refuses.
     #[error("{} is not a git repository: {said}", folder.display())]
     NotARepository {
-        /// The folder.
+        /// The directory.
         folder: PathBuf,
-        /// What git said.
+        /// git's message.
         said: String,
     },
-    /// A tree that is somewhere else and does not answer, or not with what was asked for.
+    /// A remote tree does not answer, or not properly.
     #[error("the tree {place} does not answer: {said}")]
     NoAnswer {
-        /// Where it is.
+        /// Its address.
         place: String,
-        /// What git said.
+        /// git's message.
         said: String,
     },
-    /// Not a kernel's source.
+    /// The source is no kernel.
     #[error("{what} is not a Linux source tree: no Kbuild at its top; name a kernel tree")]
     NotLinux {
-        /// The folder or the revision.
+        /// The directory or the revision.
         what: String,
     },
-    /// A revision that is not there.
+    /// There is no such revision.
     #[error("`{revision}` is no commit of {}: see `git -C {} log --oneline`", folder.display(), folder.display())]
     UnknownRevision {
-        /// As it was asked for.
+        /// The given name.
         revision: String,
         /// The tree.
         folder: PathBuf,
@@ -51,19 +51,19 @@ pub enum SourceError {
     /// GOOD and BAD are the same commit.
     #[error("{good} and {bad} are the same commit: no commits to search")]
     SameCommit {
-        /// As it was asked for.
+        /// The given name.
         good: String,
-        /// As it was asked for.
+        /// The given name.
         bad: String,
     },
-    /// GOOD comes after BAD.
+    /// GOOD is newer than BAD.
     #[error(
         "{good} comes after {bad}: the ends are swapped; name the older one first (it does not matter which is faster)"
     )]
     Swapped {
-        /// As it was asked for.
+        /// The given name.
         good: String,
-        /// As it was asked for.
+        /// The given name.
         bad: String,
     },
     /// GOOD is not an ancestor of BAD.
@@ -71,75 +71,75 @@ pub enum SourceError {
         "{good} is not an ancestor of {bad}; they parted at {base}: bisect {base} {bad}, and {base} {good} if {good} is the odd one"
     )]
     NotAncestor {
-        /// As it was asked for.
+        /// The given name.
         good: String,
-        /// As it was asked for.
+        /// The given name.
         bad: String,
         /// Their merge base.
         base: String,
     },
-    /// GOOD and BAD have no history in common.
+    /// GOOD and BAD have no common history.
     #[error("{good} and {bad} have no history in common")]
     Unrelated {
-        /// As it was asked for.
+        /// The given name.
         good: String,
-        /// As it was asked for.
+        /// The given name.
         bad: String,
     },
-    /// The history ends within the range.
+    /// The history ends within the range: a shallow clone.
     #[error("{} is a shallow clone and its history ends within this range: run `git -C {} fetch --unshallow`", folder.display(), folder.display())]
     Shallow {
         /// The tree.
         folder: PathBuf,
     },
-    /// A commit that was there before.
+    /// A commit that existed is gone.
     #[error("{commit} is no longer in {}: the tree was changed meanwhile; run the same command again", folder.display())]
     Gone {
         /// The commit.
         commit: String,
-        /// The tree, or the workshop that borrows from it.
+        /// The tree, or the workshop that uses its objects.
         folder: PathBuf,
     },
-    /// Another compiler than before.
+    /// The compiler changed.
     #[error(
         "the compiler changed from {before} to {after}: run the same command again to build everything with the new one"
     )]
     CompilerChanged {
-        /// What it was.
+        /// The earlier one.
         before: String,
-        /// What it is.
+        /// The present one.
         after: String,
     },
-    /// A patch that is none, or does not apply.
+    /// The patch is invalid or does not apply.
     #[error("{} does not apply to {what}: {said}", file.display())]
     Patch {
         /// The file.
         file: PathBuf,
-        /// What it was to go on top of.
+        /// The revision to patch.
         what: String,
-        /// What is wrong.
+        /// The fault.
         said: String,
     },
-    /// A range that is none.
+    /// The range is invalid.
     #[error("`{0}` is not a range of commits: expected OLDER..NEWER, for example v6.12..HEAD")]
     NoRange(String),
-    /// A configuration that is not there.
+    /// There is no such kernel config.
     #[error("unknown kernel config `{name}`: use micro, small, or a file")]
     UnknownConfiguration {
-        /// As it was asked for.
+        /// The given name.
         name: String,
     },
     /// The kernel does not build: a result.
     #[error("{what} does not build: {first_error} (all of it: {})", log.display())]
     DoesNotBuild {
-        /// The commit or the folder.
+        /// The commit or the directory.
         what: String,
         /// The first error of the compiler or of make.
         first_error: String,
-        /// What the build printed.
+        /// The build log.
         log: PathBuf,
     },
-    /// A program took too long.
+    /// A program exceeded its deadline.
     #[error("`{command}` did not end within {seconds} s: the host is too busy, or the limit too low")]
     Deadline {
         /// The program.
@@ -152,29 +152,29 @@ pub enum SourceError {
     Program {
         /// The program.
         command: String,
-        /// What it said.
+        /// Its message.
         said: String,
     },
-    /// Apt has no such source package.
+    /// apt has no such source package.
     #[error("apt offers no source `{asked}`; {instead}")]
     NoSourcePackage {
-        /// As it was asked for.
+        /// The given name.
         asked: String,
-        /// What there is.
+        /// The alternatives.
         instead: String,
     },
-    /// An archive that cannot be read.
+    /// An archive is unreadable.
     #[error("{what} is damaged: {said}; remove it and try again")]
     Archive {
         /// The package.
         what: String,
-        /// What is wrong.
+        /// The fault.
         said: String,
     },
 }
 
 impl SourceError {
-    /// Returns who has to do something about it.
+    /// Returns who has to act on it.
     #[must_use]
     pub fn guilt(&self) -> Guilt {
         match self {

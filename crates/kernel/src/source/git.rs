@@ -1,6 +1,6 @@
-//! A tree's history through the git program: revisions, ranges, changed files, merges that nobody made.
+//! Reads a tree's history with the git program: revisions, ranges, changed files, new merges.
 //!
-//! Which commit to look at next is not asked of git: see `history`.
+//! `commit_graph` chooses the commits to look at.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,24 +11,24 @@ use super::commit_graph::{Commit, CommitGraph};
 use super::program::{Ended, Program};
 use crate::KernelError;
 
-/// A user's git repository. It is read and never written to.
+/// A user's git repository. Marvin reads it and never writes to it.
 #[derive(Debug, Clone)]
 pub struct Repository {
     folder: PathBuf,
-    /// Its git folder.
+    /// Its git directory.
     git: PathBuf,
 }
 
-/// What a commit says of itself.
+/// The headline of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Headline {
-    /// First line of its message.
+    /// Subject.
     pub subject: String,
-    /// Author, with the address.
+    /// Author, with address.
     pub author: String,
 }
 
-/// Runs git with settings that cannot change what it answers, and without the caller's hooks.
+/// Runs git with settings that make its answers reproducible, and without the caller's hooks.
 pub(crate) fn git(folder: &Path) -> Program {
     let fixed = ["core.hooksPath=/dev/null", "core.fsmonitor=false", "core.quotePath=true", "log.showSignature=false"];
     Program::new("git", folder)
@@ -44,7 +44,7 @@ fn is_hash(text: &str) -> bool {
 }
 
 impl Repository {
-    /// Opens the repository that a folder is in.
+    /// Opens the repository that contains a directory.
     ///
     /// # Errors
     /// If it is in none, or git is missing.
@@ -63,13 +63,13 @@ impl Repository {
         Ok(Self { folder, git })
     }
 
-    /// Returns where it is.
+    /// Returns its path.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Returns the folder of its objects.
+    /// Returns its object directory.
     pub(crate) fn objects(&self) -> Result<PathBuf, KernelError> {
         let path = git(&self.folder).args(["rev-parse", "--git-path", "objects"]).run()?;
         Ok(self.folder.join(path.trim_end_matches('\n')))
@@ -80,15 +80,15 @@ impl Repository {
         self.git.join("index")
     }
 
-    /// Returns the commit that a revision names.
+    /// Returns the commit of a revision.
     ///
     /// # Errors
-    /// If it names none.
+    /// If there is no such revision.
     pub fn commit(&self, revision: &str) -> Result<String, KernelError> {
         self.object(revision, "commit")
     }
 
-    /// Returns the tree of files of a revision.
+    /// Returns the tree object of a revision.
     ///
     /// # Errors
     /// If there is no such revision.
@@ -109,7 +109,7 @@ impl Repository {
         if ended.code == Some(0) && is_hash(hash) { Ok(hash.to_owned()) } else { Err(unknown()) }
     }
 
-    /// Checks that a revision holds the source of a kernel.
+    /// Checks that a revision contains a kernel source.
     ///
     /// # Errors
     /// If it does not, or there is no such revision.
@@ -122,10 +122,10 @@ impl Repository {
         Err(SourceError::NotLinux { what }.into())
     }
 
-    /// Reads the history after GOOD up to BAD, once.
+    /// Reads the commits after GOOD up to BAD, once.
     ///
     /// # Errors
-    /// If there is no way from one to the other: swapped ends, other branches, a shallow clone.
+    /// If BAD does not descend from GOOD: swapped ends, other branches, a shallow clone.
     pub fn history(&self, good: &str, bad: &str) -> Result<CommitGraph, KernelError> {
         let (from, to) = (self.commit(good)?, self.commit(bad)?);
         let (good, bad) = (good.to_owned(), bad.to_owned());
@@ -148,11 +148,11 @@ impl Repository {
         })
     }
 
-    /// Returns the ends of a range as it is written, `OLDER..NEWER`: of `A^..B` the one is before A. Without a newer end it is
-    /// what is checked out.
+    /// Parses a range `OLDER..NEWER` into its ends; the older end of `A^..B` is A's parent. The newer end defaults to
+    /// the checked-out commit.
     ///
     /// # Errors
-    /// If it is no range, or names what is not there.
+    /// If it is no range, or names an unknown revision.
     pub fn range(&self, text: &str) -> Result<(String, String), KernelError> {
         let parts = text.split_once("..").filter(|(older, newer)| !older.is_empty() && !newer.starts_with('.'));
         let (older, newer) = parts.ok_or_else(|| SourceError::NoRange(text.to_owned()))?;
@@ -186,7 +186,7 @@ impl Repository {
         Ok(text.lines().map(str::to_owned).collect())
     }
 
-    /// Returns the files that each commit of a range changed; of a merge, those that are as in none of its parents.
+    /// Returns the files that each commit of a range changed; for a merge, those that differ from all parents.
     ///
     /// # Errors
     /// If git fails.
@@ -198,7 +198,7 @@ impl Repository {
         Ok(changed(&text))
     }
 
-    /// Returns what a commit says of itself.
+    /// Returns the headline of a commit.
     ///
     /// # Errors
     /// If there is no such commit.
@@ -210,14 +210,14 @@ impl Repository {
     }
 }
 
-/// Reads a line of `rev-list --parents`.
+/// Parses a line of `rev-list --parents`.
 fn commit(line: &str) -> Option<Commit> {
     let mut words = line.split(' ').map(str::to_owned);
     let id = words.next().filter(|id| is_hash(id))?;
     Some(Commit { id, parents: words.collect() })
 }
 
-/// Reads what `log --name-only` printed; names that git quotes are those of no kernel and left as they are.
+/// Parses the output of `log --name-only`; names that git quotes do not occur in kernels and are kept as they are.
 fn changed(text: &str) -> BTreeMap<String, Vec<String>> {
     let mut files: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut current = None;
@@ -231,7 +231,7 @@ fn changed(text: &str) -> BTreeMap<String, Vec<String>> {
     files
 }
 
-/// Tells of a merge that nobody made whether it could be.
+/// Returns whether a new merge succeeded.
 pub(crate) fn merged(ended: &Ended) -> Option<String> {
     let text = ended.text();
     let tree = text.lines().next().unwrap_or_default();

@@ -1,6 +1,6 @@
-//! make: a source in the work tree becomes a vmlinux, bit for bit the same whatever was built before.
+//! make: builds the work tree into a vmlinux, bit for bit reproducible whatever was built before.
 //!
-//! Each configuration has a folder of objects that stays, so that only what changed is built again.
+//! Each configuration keeps its object directory, so that make rebuilds only changes.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -15,8 +15,8 @@ use super::workshop::Workshop;
 use crate::KernelError;
 use crate::folder::sha256;
 
-/// What would otherwise differ between builds of the same source: the kernel's banner, and with it the seed of its random
-/// numbers. A version that is set, even to nothing, keeps git's word out of the release.
+/// Variables that make builds of the same source equal: they fix the kernel's banner, and with it the seed of its
+/// random numbers. Setting LOCALVERSION, even to an empty text, keeps git's state out of the release.
 const FIXED: [&str; 5] = [
     "KBUILD_BUILD_TIMESTAMP=2020-01-01",
     "KBUILD_BUILD_USER=marvin",
@@ -27,30 +27,30 @@ const FIXED: [&str; 5] = [
 /// Programs that make needs, and their packages.
 const PROGRAMS: [(&str, &str); 6] =
     [("make", "make"), ("gcc", "gcc"), ("ld", "binutils"), ("flex", "flex"), ("bison", "bison"), ("bc", "bc")];
-/// What gcc says of a compiler that was ended from outside.
+/// gcc's message if its compiler process was killed.
 const KILLED: [&str; 2] = ["Killed signal", "Terminated signal"];
-/// With less than this many bytes left a build fails for want of room, whatever it says.
+/// With fewer free bytes a failed build is attributed to the full disk.
 const ROOM_BYTES: usize = 16 << 20;
-/// Folders of objects that are kept.
+/// Most object directories.
 const FOLDERS_MAX: usize = 3;
 
-/// How kernels are built.
+/// How to build kernels.
 #[derive(Debug, Clone)]
 pub struct SourceSettings {
     /// The tree of `git:` names.
     pub tree: Option<PathBuf>,
-    /// How they are configured.
+    /// The kernel config.
     pub configuration: Configuration,
-    /// Compilers at the same time.
+    /// Parallel compilers.
     pub jobs: usize,
-    /// How long a build may take, in seconds.
+    /// Time limit of a build, in seconds.
     pub deadline_s: u64,
-    /// Bytes of built kernels that are kept; of more, those that were used longest ago go.
+    /// Limit of cached builds in bytes; the least recently used are deleted first.
     pub bytes_max: u64,
 }
 
 impl Default for SourceSettings {
-    /// No tree, micro, a compiler for each processor, an hour, 4 GB.
+    /// No tree, micro, one compiler per processor, an hour, 4 GB.
     fn default() -> Self {
         let jobs = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let configuration = Configuration::default();
@@ -58,16 +58,16 @@ impl Default for SourceSettings {
     }
 }
 
-/// What came of a build.
+/// The result of a build.
 #[derive(Debug)]
 pub(crate) struct Made {
     pub(crate) vmlinux: PathBuf,
     pub(crate) compiled: Compiled,
-    /// Options that were asked for and are otherwise.
+    /// Requested options that the result changed.
     pub(crate) not_kept: Vec<String>,
 }
 
-/// Returns what tells the compiler from others; a missing program is said.
+/// Returns a text that identifies the compiler; errors if a program is missing.
 pub(crate) fn compiler() -> Result<String, KernelError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     for (program, package) in PROGRAMS {
@@ -82,20 +82,20 @@ pub(crate) fn compiler() -> Result<String, KernelError> {
     Ok(format!("{}, {}", version("gcc")?, version("ld")?))
 }
 
-/// What builds of a configuration took on this host, in seconds.
+/// Durations of builds of a configuration on this host, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BuildSeconds {
     /// The last one.
     pub last: u64,
-    /// The longest one: mostly the first, of everything.
+    /// The longest one: usually the first, which compiles everything.
     pub longest: u64,
 }
 
 impl BuildSeconds {
-    /// The file in a folder of objects that has them: two numbers in a line.
+    /// The file with them in an object directory: two numbers in a line.
     const FILE: &str = "marvin.seconds";
 
-    /// Returns what builds of a configuration took in the workshop in a folder; `None` if there was none.
+    /// Returns the durations of a configuration's builds in a workshop; `None` if there was none.
     pub(crate) fn of_workshop(workshop: &Path, settings: &SourceSettings, compiler: &str) -> Option<Self> {
         Self::read(&workshop.join(folder_name(settings, compiler)))
     }
@@ -113,13 +113,13 @@ impl BuildSeconds {
     }
 }
 
-/// Returns the name of the folder of objects for a configuration and a compiler.
+/// Returns the name of the object directory of a configuration and a compiler.
 fn folder_name(settings: &SourceSettings, compiler: &str) -> String {
     let key = sha256(format!("{}\n{compiler}", settings.configuration.identity()).as_bytes());
     format!("objects-{}", &key[..12])
 }
 
-/// A folder of objects.
+/// An object directory.
 pub(crate) struct Objects<'a> {
     workshop: &'a Workshop,
     settings: &'a SourceSettings,
@@ -128,7 +128,7 @@ pub(crate) struct Objects<'a> {
 }
 
 impl<'a> Objects<'a> {
-    /// Opens the folder of objects for a configuration and a compiler, removing those that were not used for longest.
+    /// Opens the object directory of a configuration and a compiler, and deletes the least recently used ones.
     pub(crate) fn open(
         workshop: &'a Workshop,
         settings: &'a SourceSettings,
@@ -142,12 +142,12 @@ impl<'a> Objects<'a> {
         Ok(Self { workshop, settings, out, compiler })
     }
 
-    /// Returns what builds here took.
+    /// Returns the durations of builds here.
     pub(crate) fn seconds(&self) -> Option<BuildSeconds> {
         BuildSeconds::read(&self.out)
     }
 
-    /// Builds what the work tree holds.
+    /// Builds the work tree.
     pub(crate) fn make(&self, tree: &str, what: &str) -> Result<Made, KernelError> {
         let configuration = &self.settings.configuration;
         let begun = self.out.join("marvin.begun");
@@ -165,7 +165,7 @@ impl<'a> Objects<'a> {
         Ok(Made { vmlinux, compiled, not_kept })
     }
 
-    /// Makes the configuration, unless nothing that it comes from has changed.
+    /// Makes the `.config`, unless its sources are unchanged.
     fn configure(&self, tree: &str, what: &str) -> Result<(), KernelError> {
         let Configuration { text, base, .. } = &self.settings.configuration;
         let key = sha256(format!("{}\n{}", self.compiler, of_kconfig(&self.workshop.list(tree)?)).as_bytes());
@@ -179,14 +179,14 @@ impl<'a> Objects<'a> {
             self.run("tinyconfig", what)?;
             lines = fs::read_to_string(&config).map_err(KernelError::at(&config))?;
         }
-        // Of two lines about an option the last one counts.
+        // The last of several lines about an option counts.
         lines.push_str(text);
         fs::write(&config, lines).map_err(KernelError::at(&config))?;
         self.run("olddefconfig", what)?;
         fs::write(&mark, key).map_err(KernelError::at(&mark))
     }
 
-    /// Returns whether something can be written still: where nothing can, what make said is not in the log either.
+    /// Returns whether the disk still accepts writes: if not, make's messages are not in the log either.
     fn has_room(&self) -> bool {
         let probe = self.out.join("marvin.room");
         let written = fs::write(&probe, vec![1; ROOM_BYTES]);
@@ -218,7 +218,7 @@ impl<'a> Objects<'a> {
         }
         let first_error = first_error(&said);
         if ended.code.is_none() || KILLED.iter().any(|signal| first_error.contains(signal)) {
-            // Somebody ended it, such as a kernel without memory: that is not the source's fault.
+            // Another process killed it, such as a kernel without memory: the source is not at fault.
             return Err(SourceError::Program { command: format!("make {target}"), said: first_error }.into());
         }
         Err(SourceError::DoesNotBuild { what: what.to_owned(), first_error, log }.into())
@@ -230,14 +230,14 @@ fn has_ccache() -> bool {
     std::env::split_paths(&path).any(|folder| folder.join("ccache").is_file())
 }
 
-/// Returns the time between two files were written; nothing where the host's clock was set meanwhile.
+/// Returns the time between the writes of two files; `None` if the host's clock was set back in between.
 fn elapsed(first: &Path, last: &Path) -> Duration {
     let written = |file: &Path| fs::metadata(file).and_then(|found| found.modified()).ok();
     let between = written(first).zip(written(last)).and_then(|(first, last)| last.duration_since(first).ok());
     between.unwrap_or_default()
 }
 
-/// Keeps the lines of a list of files that a configuration can come from.
+/// Keeps the files in a list that a `.config` depends on.
 fn of_kconfig(list: &str) -> String {
     let counts = |line: &&str| {
         let file = line.split_once('\t').map_or("", |(_, file)| file);
@@ -250,7 +250,7 @@ fn of_kconfig(list: &str) -> String {
     list.lines().filter(counts).flat_map(|line| [line, "\n"]).collect()
 }
 
-/// Picks the first line that says what is wrong, not what came of it.
+/// Picks the first line that reports an error, not a consequence.
 fn first_error(said: &str) -> String {
     let is_error = |line: &&str| {
         let of_tool = ["error:", "undefined reference", KILLED[0], KILLED[1], "not found", "No such file"];
@@ -262,7 +262,7 @@ fn first_error(said: &str) -> String {
     line.trim().chars().filter(|c| !c.is_control()).take(400).collect()
 }
 
-/// Removes the folders of objects that were not used for longest.
+/// Deletes the least recently used object directories.
 fn sweep(workshop: &Path) -> Result<(), KernelError> {
     let mut folders = Vec::new();
     for entry in fs::read_dir(workshop).map_err(KernelError::at(workshop))? {

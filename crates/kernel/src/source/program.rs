@@ -1,5 +1,4 @@
-//! Programs that are run for a source: nothing of the caller's settings for git reaches them, and how they end is told in a
-//! source's words.
+//! Runs programs for a source, isolated from the caller's git settings, and converts their failures to source errors.
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -11,11 +10,11 @@ use process::ProgramError;
 use super::SourceError;
 use crate::KernelError;
 
-/// What of our environment would have git or make work somewhere else, or in another way.
+/// Environment variables that would make git or make work elsewhere or differently.
 const SETTINGS: &[&str] =
     &["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "MAKEFLAGS"];
 
-/// A program and how it is run.
+/// A program and how to run it.
 #[derive(Debug)]
 pub(crate) struct Program {
     program: process::Program,
@@ -39,17 +38,17 @@ impl Program {
         Self { program: self.program.deadline_s(seconds), ..self }
     }
 
-    /// Has all that it prints written to a file rather than caught.
+    /// Redirects all output to a file.
     pub(crate) fn log(self, file: &Path) -> Self {
         Self { program: self.program.log(file), ..self }
     }
 
-    /// Returns it as a user would type it, without our paths and settings in front.
+    /// Returns it as a user would type it, without Marvin's paths and settings.
     pub(crate) fn command(&self) -> String {
         self.program.command()
     }
 
-    /// Runs it to its end, whatever that is.
+    /// Runs it to its end, successful or not.
     pub(crate) fn end(self) -> Result<Ended, KernelError> {
         let ended = self.program.run().map_err(failed)?;
         self.judged(ended)
@@ -64,7 +63,7 @@ impl Program {
         let ended = self.judged(ended)?;
         match fed {
             Some(Err(KernelError::Source(error))) => Err(error.into()),
-            // Where it ended early, its own words say more than a broken pipe.
+            // If it ended early, its own message says more than a broken pipe.
             Some(Err(error)) if ended.code == Some(0) => Err(error),
             _ => Ok(ended),
         }
@@ -77,7 +76,7 @@ impl Program {
         Ok(ended)
     }
 
-    /// Runs it to its end, which must be a good one, and returns what it printed.
+    /// Runs it to its end, which must be successful, and returns its output.
     pub(crate) fn run(self) -> Result<String, KernelError> {
         let command = self.command();
         let ended = self.end()?;

@@ -1,4 +1,4 @@
-//! Trees that are somewhere else: which tags they have, and fetching what one of them names, without its history.
+//! Remote trees: lists their tags, and fetches one tag without history.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,14 +8,14 @@ use super::git::git;
 use super::program::{Ended, Program};
 use crate::KernelError;
 
-/// Seconds until a tree that is asked for its tags must have answered.
+/// Deadline for listing tags, in seconds.
 const ANSWER_S: u64 = 120;
-/// Seconds until a commit without its history must have been fetched.
+/// Deadline for fetching a commit without history, in seconds.
 const FETCH_S: u64 = 3600;
-/// A tree with more tags than this is cut off.
+/// Most tags of a tree; more are cut off.
 const TAGS_MAX: usize = 100_000;
 
-/// Returns the tags of a repository, which may be a folder or anything that git can fetch from.
+/// Returns the tags of a repository: a directory or any address that git can fetch from.
 ///
 /// # Errors
 /// If it does not answer, or is no repository.
@@ -32,11 +32,11 @@ fn tags_within(place: &str, deadline_s: u64) -> Result<Vec<String>, KernelError>
     Ok(tags.take(TAGS_MAX).map(str::to_owned).collect())
 }
 
-/// Returns the folder of a repository in which a tag of a place can be found: the place itself where it is a folder, or a
-/// repository of the home that has no more history than the tags that were asked for.
+/// Returns the directory of a repository with a tag of a tree: the tree itself if it is local, else a repository in the
+/// data directory with the requested tags and no history.
 ///
 /// # Errors
-/// If it does not answer, has no such tag, or the home cannot be written.
+/// If it does not answer or has no such tag, or the data directory is not writable.
 pub fn tree_with_tag(home: &Path, name: &str, place: &str, tag: &str) -> Result<PathBuf, KernelError> {
     let place = checked(place)?;
     if Path::new(&place).is_dir() {
@@ -58,7 +58,7 @@ pub fn tree_with_tag(home: &Path, name: &str, place: &str, tag: &str) -> Result<
     Ok(folder)
 }
 
-/// Asks a place for something; one that refuses or is silent does not answer.
+/// Asks a remote; a refusal or silence is no answer.
 fn answered(git: Program, place: &str) -> Result<Ended, KernelError> {
     let no_answer = |said| KernelError::from(SourceError::NoAnswer { place: place.to_owned(), said });
     match git.end() {
@@ -71,8 +71,7 @@ fn answered(git: Program, place: &str) -> Result<Ended, KernelError> {
     }
 }
 
-/// Returns what git said first of what it could not do, and the line that this announces with a colon, if it does; what follows
-/// is advice that fits all errors.
+/// Returns git's first error message, with the following line if it ends with a colon; the rest is generic advice.
 fn describe_failure(ended: &Ended) -> String {
     let mut lines = ended.said.lines().map(str::trim).skip_while(|line| !line.starts_with("fatal: "));
     let Some(fatal) = lines.next().and_then(|line| line.strip_prefix("fatal: ")) else { return ended.reason() };
@@ -82,7 +81,7 @@ fn describe_failure(ended: &Ended) -> String {
     }
 }
 
-/// Returns a place that git takes for one: no option, and none of the helpers that run a program.
+/// Checks that git takes an address as such: no option, and no helper that runs a program.
 fn checked(place: &str) -> Result<String, KernelError> {
     let wrong = place.is_empty() || place.starts_with('-') || place.contains("::") || place.contains(char::is_control);
     if wrong {
@@ -142,7 +141,7 @@ mod tests {
         insta::assert_snapshot!(told("/nonexistent/linux"), @"the tree /nonexistent/linux does not answer: '/nonexistent/linux' does not appear to be a git repository");
         let down = told("git://127.0.0.1:1/linux");
         assert!(down.contains("unable to connect") && down.contains("errno=Connection refused"), "{down}");
-        // It takes what it is asked, and is silent.
+        // It accepts the connection and stays silent.
         let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let place = format!("git://{}/linux", server.local_addr().unwrap());
         let silent = tags_within(&place, 1).unwrap_err().to_string().replace(&place, "PLACE");

@@ -1,24 +1,24 @@
-//! Reads a tar archive as a stream: regular files, programs and links, by their paths below the archive's top folder.
+//! Reads a tar archive as a stream: regular files, programs and links, by path below the archive's top directory.
 //!
-//! ustar with the long names of GNU and of pax, which is all that source packages have. The archive is hostile until it is
-//! read: paths that lead elsewhere are refused.
+//! ustar with the long names of GNU and of pax, which source packages use. The archive is untrusted: paths that lead
+//! elsewhere are refused.
 
 use std::io::{self, Read};
 
 /// Bytes of a block.
 const BLOCK: usize = 512;
-/// No name, and no extended header, is longer.
+/// Longest name and extended header.
 const NAME_MAX: u64 = 1 << 16;
-/// No file of a source is larger.
+/// Largest file of a source.
 const FILE_MAX: u64 = 64 << 20;
 
 /// One file of an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// Below the top folder.
+    /// Its path below the top directory.
     pub(crate) path: String,
     pub(crate) kind: Kind,
-    /// Its content; of a link, what it leads to.
+    /// Its content; for a link, its target.
     pub(crate) content: Vec<u8>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) enum Kind {
     Link,
 }
 
-/// An archive being read.
+/// An archive while it is read.
 pub(crate) struct Archive<R> {
     input: R,
 }
@@ -43,7 +43,7 @@ impl<R: Read> Archive<R> {
         Self { input }
     }
 
-    /// Returns the next file, or nothing at the end.
+    /// Returns the next file; `None` at the end.
     pub(crate) fn next(&mut self) -> io::Result<Option<Entry>> {
         let (mut path, mut link) = (None, None);
         loop {
@@ -86,7 +86,7 @@ impl<R: Read> Archive<R> {
         }
     }
 
-    /// Reads what follows a header, with its padding.
+    /// Reads the data after a header, with its padding.
     fn body(&mut self, size: u64, most: u64) -> io::Result<Vec<u8>> {
         if size > most {
             return Err(damaged("a file in it is too large"));
@@ -102,7 +102,7 @@ impl<R: Read> Archive<R> {
     }
 }
 
-/// The sum of a header's bytes, those of the sum itself taken for spaces.
+/// The sum of a header's bytes, with its checksum field as spaces.
 fn check(header: &[u8; BLOCK]) -> io::Result<()> {
     let sum: u64 = header.iter().map(|byte| u64::from(*byte)).sum();
     let own: u64 = header[148..156].iter().map(|byte| u64::from(*byte)).sum();
@@ -125,7 +125,7 @@ fn text(field: &[u8]) -> String {
 
 fn name(header: &[u8; BLOCK]) -> String {
     let (name, prefix) = (text(&header[..100]), text(&header[345..500]));
-    // GNU's headers have other things in the place of the prefix.
+    // GNU's headers have other fields in the place of the prefix.
     if prefix.is_empty() || &header[257..263] != b"ustar\0" { name } else { format!("{prefix}/{name}") }
 }
 
@@ -140,7 +140,7 @@ fn pax(records: &[u8], key: &str) -> Option<String> {
     text.lines().find_map(value)
 }
 
-/// Takes the top folder off a path, and refuses what leads elsewhere.
+/// Strips the top directory off a path, and refuses paths that lead elsewhere.
 fn below_top(path: &str) -> io::Result<String> {
     let path = path.strip_prefix("./").unwrap_or(path);
     let below = path.split_once('/').map_or("", |(_, below)| below);
@@ -159,7 +159,7 @@ pub(crate) mod tests {
 
     use super::{Archive, Entry, Kind, below_top};
 
-    /// An archive as the tar of the host makes it, of a source `top`.
+    /// An archive of a source `top`, made by the host's tar.
     pub(crate) fn archive(files: &[(&str, &str)], arguments: &[&str]) -> Vec<u8> {
         let home = tempfile::tempdir().unwrap();
         for (path, content) in files {
@@ -190,7 +190,7 @@ pub(crate) mod tests {
         let long = format!("a/{}/{}", "b".repeat(90), "c".repeat(120));
         let files = [("Kbuild", "obj-y\n"), ("x/link", "-> ../Kbuild"), (&*long, "long\n"), ("empty", "")];
         for format in ["gnu", "pax", "ustar"] {
-            // ustar has no room for that long name.
+            // ustar has no space for such a long name.
             let files = if format == "ustar" { &files[..2] } else { &files[..] };
             let entries = read(&archive(files, &["--format", format])).unwrap();
             assert_eq!(entries.len(), files.len());

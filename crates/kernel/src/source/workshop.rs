@@ -1,7 +1,8 @@
-//! The workshop of a home: one work tree that changes from source to source, so that only what changed is built again.
+//! The workshop of a data directory: one work tree that changes from source to source, so that only changes are
+//! rebuilt.
 //!
-//! Trees of users are read, never written to: the workshop has a repository of its own that borrows their objects. One process
-//! works here at a time. What is done with a work tree is `make`'s to know.
+//! Users' trees are read, never written to: the workshop has a separate repository that borrows their objects. One
+//! process works here at a time. `make` builds the work tree.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use super::git::{Repository, git, merged};
 use super::program::Program;
 use crate::{KernelError, scratch};
 
-/// Who made the commits that only the workshop has, and when: always the same, so that they are.
+/// Author and date of commits that exist only in the workshop: constant, so that their hashes are reproducible.
 const NOBODY: [(&str, &str); 6] = [
     ("GIT_AUTHOR_NAME", "marvin"),
     ("GIT_AUTHOR_EMAIL", "marvin@localhost"),
@@ -21,10 +22,10 @@ const NOBODY: [(&str, &str); 6] = [
     ("GIT_COMMITTER_DATE", "1577836800 +0000"),
 ];
 
-/// A larger file is no patch.
+/// Largest patch.
 const PATCH_BYTES_MAX: u64 = 64 << 20;
 
-/// What make leaves behind where it was called without a folder for it.
+/// Files that make leaves in a source if it was called without an output directory.
 const LEFT_BEHIND: [&str; 8] = [
     "**/*.o",
     "**/*.a",
@@ -36,7 +37,7 @@ const LEFT_BEHIND: [&str; 8] = [
     "arch/*/include/generated/**",
 ];
 
-/// The workshop, ours until this is dropped.
+/// The workshop, locked until dropped.
 #[derive(Debug)]
 pub(crate) struct Workshop {
     folder: PathBuf,
@@ -44,25 +45,25 @@ pub(crate) struct Workshop {
 }
 
 impl Workshop {
-    /// Opens the workshop below a home, waiting for whoever works in it.
+    /// Opens the workshop of a data directory; waits while another process uses it.
     pub(crate) fn open(home: &Path) -> Result<Self, KernelError> {
         let folder = home.join("workshop");
         fs::create_dir_all(folder.join("linux")).map_err(KernelError::at(&folder))?;
-        // Paths end up in what make writes down.
+        // make records these paths.
         let folder = fs::canonicalize(&folder).map_err(KernelError::at(&folder))?;
         let workshop = Self { _lock: scratch::lock(&folder)?, folder };
         workshop.make_repository()?;
-        // Nobody else works here: what is left of a lock is of somebody who was killed.
+        // No other process works here: a leftover lock belongs to a killed process.
         for left in ["index.lock", "snapshot.index.lock", "HEAD.lock"] {
             drop(fs::remove_file(workshop.repository().join(left)));
         }
         Ok(workshop)
     }
 
-    /// Makes the repository if it is not there: whole, or not at all, whoever is killed meanwhile.
+    /// Makes the repository, unless it exists: complete or not at all, even if killed.
     fn make_repository(&self) -> Result<(), KernelError> {
         let repository = self.repository();
-        // git makes this folder last.
+        // git makes this directory last.
         if repository.join("objects/info").is_dir() {
             return Ok(());
         }
@@ -74,7 +75,7 @@ impl Workshop {
         fs::rename(&unfinished, &repository).map_err(KernelError::at(&repository))
     }
 
-    /// Returns the folder of the work tree.
+    /// Returns the work tree.
     pub(crate) fn source(&self) -> PathBuf {
         self.folder.join("linux")
     }
@@ -109,8 +110,9 @@ impl Workshop {
         Ok(())
     }
 
-    /// Returns the tree of files that a folder holds as it stands, what was not committed included. Of a repository what git
-    /// ignores is left out, of other folders what make leaves behind: Debian's sources have git ignore all that is upstream's.
+    /// Returns the tree object of a directory as it is, uncommitted files included. In a repository, git's ignore rules
+    /// apply; in other directories, files that make leaves are skipped, because Debian's sources make git ignore all
+    /// upstream files.
     pub(crate) fn snapshot(&self, folder: &Path) -> Result<String, KernelError> {
         let index = self.repository().join("snapshot.index");
         drop(fs::remove_file(&index));
@@ -119,13 +121,13 @@ impl Workshop {
         let known = match Repository::open(folder) {
             Ok(repository) if folder.join(".git").exists() => {
                 self.borrow(&repository)?;
-                // What it knows need not be read again where it did not change, and is taken even if git ignores it.
+                // The index saves reading unchanged files, and includes its files even if git ignores them.
                 fs::copy(repository.index(), &index).is_ok() && add(&["."]).is_ok()
             }
             _ => false,
         };
         if !known {
-            // Its index may also have been of a kind that is of no use here.
+            // Its index may have a format that cannot be used here.
             drop(fs::remove_file(&index));
             let excluded = LEFT_BEHIND.map(|left| format!(":(exclude,glob){left}"));
             let mut what = vec!["--force", "."];
@@ -136,7 +138,7 @@ impl Workshop {
         Ok(tree.trim().to_owned())
     }
 
-    /// Makes the work tree hold a tree of files. Files that are the same stay as they are.
+    /// Makes the work tree equal to a tree object. Unchanged files keep their times.
     pub(crate) fn check_out(&self, tree: &str, what: &str) -> Result<(), KernelError> {
         let has = git(&self.source()).variable("GIT_DIR", self.repository()).args([
             "cat-file",
@@ -148,7 +150,7 @@ impl Workshop {
         }
         let (mark, source) = (self.folder.join("checking-out"), self.source());
         if mark.exists() {
-            // Cut short: nobody knows which files are of which tree.
+            // Interrupted: the files may belong to any tree.
             fs::remove_dir_all(&source).and_then(|()| fs::create_dir(&source)).map_err(KernelError::at(&source))?;
             drop(fs::remove_file(self.repository().join("index")));
         }
@@ -157,28 +159,28 @@ impl Workshop {
         fs::remove_file(&mark).map_err(KernelError::at(&mark))
     }
 
-    /// Returns the list of the files of a tree, with the hashes of their contents.
+    /// Returns the files of a tree object, with the hashes of their contents.
     pub(crate) fn list(&self, tree: &str) -> Result<String, KernelError> {
         self.git(&self.source()).args(["ls-tree", "-r", tree]).run()
     }
 
-    /// Returns the commit of merging two, which only the workshop has; `None` if they conflict.
+    /// Returns the merge of two commits, which exists only in the workshop; `None` if they conflict.
     pub(crate) fn merge(&self, ours: &str, theirs: &str) -> Result<Option<String>, KernelError> {
         let Some(tree) = self.merged_tree(ours, theirs)? else { return Ok(None) };
         self.commit_tree(&tree, &[ours, theirs], "merged to look between").map(Some)
     }
 
-    /// Returns the commit of taking one back on top of another, which only the workshop has; `None` if later ones have built
-    /// on it. Of a merge all that it brought is taken back.
+    /// Returns a commit with another one reverted, which exists only in the workshop; `None` if later commits conflict.
+    /// For a merge, all that it brought in is reverted.
     pub(crate) fn revert(&self, tip: &str, commit: &str) -> Result<Option<String>, KernelError> {
-        // A child of the commit that is as its parent, merged: what both sides have in common is then the commit.
+        // Merge a child of the commit that has its parent's tree: the commit is then the merge base.
         let before = self.tree_of(&format!("{commit}^1"))?;
         let undone = self.commit_tree(&before, &[commit], "as before")?;
         let Some(tree) = self.merged_tree(tip, &undone)? else { return Ok(None) };
         self.commit_tree(&tree, &[tip], "taken back to look at the rest").map(Some)
     }
 
-    /// Returns the files of merging two commits; `None` if they conflict.
+    /// Returns the tree object of a merge of two commits; `None` if they conflict.
     fn merged_tree(&self, ours: &str, theirs: &str) -> Result<Option<String>, KernelError> {
         let ended = self.git(&self.source()).args(["merge-tree", "--write-tree", ours, theirs]).end()?;
         Ok(merged(&ended))
@@ -193,7 +195,7 @@ impl Workshop {
         Ok(commit.args(parents).run()?.trim().to_owned())
     }
 
-    /// Returns the tree of files of a commit, which may be one that only the workshop has.
+    /// Returns the tree object of a commit, which may exist only in the workshop.
     pub(crate) fn tree_of(&self, commit: &str) -> Result<String, KernelError> {
         let name = format!("{commit}^{{tree}}");
         let ended =
@@ -205,7 +207,7 @@ impl Workshop {
         Err(SourceError::Gone { commit, folder: self.folder.clone() }.into())
     }
 
-    /// Returns a tree of files with a patch applied, which may be several after each other, as mails or as diffs.
+    /// Returns a tree object with a patch applied, which may be several in a row, as mails or diffs.
     pub(crate) fn patched(&self, tree: &str, file: &Path, what: &str) -> Result<String, KernelError> {
         let refuse = |said: String| SourceError::Patch { file: file.to_owned(), what: what.to_owned(), said };
         let patch = fs::canonicalize(file).map_err(|error| refuse(error.to_string()))?;
@@ -244,7 +246,7 @@ mod tests {
         };
         let whole = list();
         assert!(whole.ends_with("\tKbuild\n"), "{whole}");
-        // As git leaves it when it is killed: it writes HEAD first and makes the folder for objects last.
+        // The state after a kill: git writes HEAD first and makes the object directory last.
         fs::remove_dir_all(repository.join("objects")).unwrap();
         fs::create_dir(home.path().join("workshop/repository.unfinished")).unwrap();
         assert_eq!(list(), whole);

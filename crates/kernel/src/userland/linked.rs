@@ -1,6 +1,6 @@
-//! What an ELF file is linked to: its dynamic linker, its libraries and where it wants them to be looked for.
+//! The dynamic linking of an ELF file: its dynamic linker, libraries and search path.
 //!
-//! Layout: elf(5). Total and bounded: files come out of packages.
+//! Layout: elf(5). Total and bounded: the files come from packages.
 
 use crate::bytes::{range, u16_at, u32_at, u64_at};
 
@@ -12,22 +12,22 @@ const DT_NEEDED: u64 = 1;
 const DT_STRTAB: u64 = 5;
 const DT_RPATH: u64 = 15;
 const DT_RUNPATH: u64 = 29;
-/// Most entries of a dynamic section that are read, and longest name.
+/// Most parsed entries of a dynamic section, and longest name.
 const ENTRIES_MAX: u64 = 4096;
 const NAME_MAX: usize = 1024;
 
-/// What a program or library needs.
+/// The needs of a program or library.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Linked {
     /// The dynamic linker.
     pub(crate) interpreter: Option<String>,
     /// Names of libraries.
     pub(crate) needed: Vec<String>,
-    /// Folders to look in first, `$ORIGIN` as it is written.
+    /// Directories to search first, with `$ORIGIN` unexpanded.
     pub(crate) folders: Vec<String>,
 }
 
-/// Returns what a file is linked to; `None` for what is no ELF file of 64 bits, or damaged.
+/// Returns the needs of a file; `None` if it is damaged or no ELF file of 64 bits.
 pub(crate) fn linked(bytes: &[u8]) -> Option<Linked> {
     if range(bytes, 0, 6)? != b"\x7fELF\x02\x01" {
         return None;
@@ -69,7 +69,7 @@ pub(crate) fn linked(bytes: &[u8]) -> Option<Linked> {
     Some(linked)
 }
 
-/// Reads text up to its end mark.
+/// Reads text up to its terminator.
 fn name(bytes: &[u8]) -> Option<String> {
     let end = bytes.iter().take(NAME_MAX).position(|&byte| byte == 0)?;
     std::str::from_utf8(&bytes[..end]).ok().filter(|name| !name.is_empty()).map(str::to_owned)
@@ -81,7 +81,7 @@ mod tests {
 
     use super::linked;
 
-    /// A program of the host that runs this test, which is linked dynamically.
+    /// This test's program, which is linked dynamically.
     fn own() -> Vec<u8> {
         std::fs::read("/proc/self/exe").unwrap()
     }

@@ -1,7 +1,7 @@
-//! Userlands: programs of Debian packages with all they are linked to, for the root of a guest.
+//! Userlands: programs of Debian packages with their libraries, for the root of a guest.
 //!
-//! Made without root: packages are downloaded with what they depend on, unpacked, and only what is needed is taken.
-//! Writing it as an archive is left to `machine`, keeping it to `lab`.
+//! Made without root: packages are downloaded with their dependencies, unpacked, and only needed files are taken.
+//! `machine` writes the archive, `lab` keeps it.
 
 mod linked;
 mod packages;
@@ -17,30 +17,30 @@ use crate::{BuildCache, KernelError, Step, apt};
 use linked::linked;
 use root::Root;
 
-/// Most bytes that the files of a userland may have together.
+/// Limit of a userland's files, in bytes.
 const USERLAND_MAX: u64 = 1 << 30;
-/// Where libraries are looked for when a program does not say where: the dynamic linker's own folders.
+/// The dynamic linker's default search path.
 const LIBRARY_FOLDERS: [&str; 4] = ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib", "/usr/lib"];
-/// What belongs to every userland: names of users and of this host, for programs that look them up.
+/// Files of every userland: names of users and of this host, for programs that look them up.
 const FACTS: [(&str, &str); 4] = [
     ("/etc/group", "root:x:0:\nnogroup:x:65534:\n"),
     ("/etc/hosts", "127.0.0.1 localhost\n"),
     ("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\nservices: files\nprotocols: files\n"),
     ("/etc/passwd", "root:x:0:0:root:/run:/bin/sh\nnobody:x:65534:65534:nobody:/run:/bin/sh\n"),
 ];
-/// Changes whenever the same packages give other files.
+/// Raise it if the same packages give other files.
 const MADE: &str = "userland 1";
 
-/// What a userland is to hold.
+/// The content of a userland.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
     /// Debian packages.
     pub packages: Vec<String>,
-    /// Paths of programs, and of other files or folders, in these packages.
+    /// Paths of programs, and of other files or directories, in these packages.
     pub paths: Vec<String>,
 }
 
-/// The packages that a userland is made from.
+/// The packages of a userland.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolved {
     wanted: Wanted,
@@ -51,7 +51,7 @@ pub struct Resolved {
 /// A file of a userland.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserlandFile {
-    /// Its path, from `/` on.
+    /// Its path, from `/`.
     pub path: String,
     /// Its content.
     pub bytes: Vec<u8>,
@@ -62,12 +62,12 @@ pub struct UserlandFile {
 pub struct Userland {
     /// Its files, in the order of their paths.
     pub files: Vec<UserlandFile>,
-    /// What was wanted, or linked to, and is in none of the packages.
+    /// Requested or linked files that no package contains.
     pub missing: Vec<String>,
 }
 
 impl Resolved {
-    /// Returns what the userland's content depends on, as a hash.
+    /// Returns a hash of everything that the userland's content depends on.
     #[must_use]
     pub fn key(&self) -> String {
         let packages = self.packages.iter().map(|needed| format!("{} {}\n", needed.file, needed.hash));
@@ -83,20 +83,20 @@ impl Resolved {
 }
 
 impl BuildCache {
-    /// Finds out which packages a userland is made from: those that are wanted, and what they depend on.
+    /// Determines the packages of a userland: the requested ones and their dependencies.
     ///
     /// # Errors
-    /// If apt does not offer one, or cannot be asked.
+    /// If apt fails, or does not offer one.
     pub fn resolve_userland(&self, wanted: &Wanted) -> Result<Resolved, KernelError> {
         let scratch = Scratch::new(self.downloads())?;
         let packages = apt::closure(&wanted.packages, scratch.path())?;
         Ok(Resolved { wanted: wanted.clone(), packages })
     }
 
-    /// Returns the userland's files; packages that the home does not have yet are downloaded.
+    /// Returns the userland's files; downloads missing packages.
     ///
     /// # Errors
-    /// If a package cannot be had or unpacked, or the files are too large.
+    /// If a package cannot be downloaded or unpacked, or the files exceed the limit.
     pub fn userland(&self, resolved: &Resolved, notify: &dyn Fn(Step)) -> Result<Userland, KernelError> {
         let what = resolved.wanted.packages.join(", ");
         let kept = self.packages(&resolved.packages, &what, notify)?;
@@ -104,7 +104,7 @@ impl BuildCache {
         let scratch = Scratch::new(self.downloads())?;
         let (deb, root) = (scratch.path().join("next.deb"), scratch.path().join("root"));
         for package in kept {
-            // Beside the root: dpkg-deb is told of both by their names in one folder.
+            // Outside the root: dpkg-deb gets both names.
             fs::hard_link(&package, &deb).map_err(KernelError::at(&package))?;
             apt::unpack(&deb, &root)?;
             fs::remove_file(&deb).map_err(KernelError::at(&deb))?;
@@ -113,7 +113,7 @@ impl BuildCache {
     }
 }
 
-/// Takes from a root what is wanted and what that is linked to.
+/// Copies the requested files and their libraries from a root.
 fn collect(root: &Path, wanted: &[String]) -> Result<Userland, KernelError> {
     let root = Root(root);
     let mut files: BTreeMap<String, Vec<u8>> =
@@ -162,7 +162,7 @@ fn at_origin(folder: &str, origin: &str) -> String {
     folder.replace("${ORIGIN}", origin).replace("$ORIGIN", origin)
 }
 
-/// Returns the path of a library, where the dynamic linker will look for it.
+/// Returns the path of a library, as the dynamic linker finds it.
 fn library(root: &Root<'_>, name: &str, folders: &[String]) -> Option<String> {
     let folders = folders.iter().map(String::as_str).chain(LIBRARY_FOLDERS);
     let path = |folder: &str| PathBuf::from(folder).join(name).to_str().map(str::to_owned);

@@ -1,6 +1,6 @@
-//! Packages that userlands are made from, kept in the home: `packages/HASH.deb`, HASH being the one of apt's lists.
+//! Packages of userlands, kept in the data directory: `packages/HASH.deb`, by the hash in apt's lists.
 //!
-//! What is there is not downloaded again, whichever tool needs it; what is damaged is.
+//! Only missing or damaged packages are downloaded, for all tools together.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::{BuildCache, KernelError, Step};
 const FOLDER: &str = "packages";
 
 impl BuildCache {
-    /// Returns the files of packages, in their order, downloading those that are not there yet; `what` is who needs them.
+    /// Returns the files of packages, in order; downloads missing ones. `what` names the tool that needs them.
     pub(super) fn packages(
         &self,
         needed: &[Needed],
@@ -43,7 +43,7 @@ impl BuildCache {
     }
 }
 
-/// Returns the hash that apt's lists have for a package, which becomes the name of a file.
+/// Returns a package's hash in apt's lists, which becomes a file name.
 fn hash(needed: &Needed) -> Result<&str, KernelError> {
     let is_hash = |hash: &&str| hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
     needed.hash.strip_prefix("SHA256:").filter(is_hash).ok_or_else(|| KernelError::Program {
@@ -52,7 +52,7 @@ fn hash(needed: &Needed) -> Result<&str, KernelError> {
     })
 }
 
-/// Checks that a file is the package that is needed.
+/// Checks that a file is the needed package.
 fn check(needed: &Needed, file: &Path) -> Result<(), KernelError> {
     let (expected, got) = (hash(needed)?.to_owned(), sha256_of_file(file)?);
     if got == expected { Ok(()) } else { Err(KernelError::Checksum { package: spoken(needed), expected, got }) }
@@ -90,7 +90,7 @@ mod tests {
         let steps = RefCell::new(Vec::new());
         let notify = |step: Step| steps.borrow_mut().push(step);
         let ask = || cache.packages(std::slice::from_ref(&one), "tools", &notify).map_err(|error| error.to_string());
-        // Nobody has this package, so that asking for it shows.
+        // There is no such package, so that a download would fail.
         let said = ask().unwrap_err();
         assert!(said.contains("marvin-nonesuch=1"), "{said}");
         assert_eq!(steps.take(), [Step::Downloading { package: "tools".to_owned(), bytes: 3 }]);

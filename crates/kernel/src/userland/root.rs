@@ -1,12 +1,12 @@
-//! The folder that packages are unpacked into, seen as the root of a guest: links in it never lead out of it.
+//! An unpacked directory as the root of a guest: its links never lead outside.
 
 use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Most links on the way to a file.
+/// Most links in one path.
 const LINKS_MAX: usize = 40;
-/// Most files below a folder that is asked for.
+/// Most files below a requested directory.
 const FILES_MAX: usize = 20_000;
 
 /// An unpacked root.
@@ -14,7 +14,7 @@ const FILES_MAX: usize = 20_000;
 pub(crate) struct Root<'a>(pub(crate) &'a Path);
 
 impl Root<'_> {
-    /// Returns where a path of the guest really is; `None` if there is nothing.
+    /// Returns the real location of a guest's path; `None` if there is no such file.
     pub(crate) fn find(&self, path: &str) -> Option<PathBuf> {
         let parts = |path: &Path| -> Vec<String> {
             path.iter().filter_map(|part| part.to_str()).filter(|part| *part != "/").map(str::to_owned).collect()
@@ -51,12 +51,12 @@ impl Root<'_> {
         Some(self.0.join(at.join("/")))
     }
 
-    /// Returns where a file is: at its path, or below `/usr`, where distributions move what was at the root.
+    /// Returns the location of a file: at its path, or below `/usr`, where distributions moved top-level directories.
     pub(crate) fn file(&self, path: &str) -> Option<PathBuf> {
         [path.to_owned(), format!("/usr{path}")].iter().find_map(|path| self.find(path)).filter(|found| found.is_file())
     }
 
-    /// Returns the files at or below a path, in order; none where there is nothing.
+    /// Returns the files at or below a path, in order; empty if there is none.
     pub(crate) fn files(&self, path: &str) -> Vec<String> {
         if self.file(path).is_some() {
             return vec![path.to_owned()];
@@ -67,7 +67,7 @@ impl Root<'_> {
             for entry in fs::read_dir(place).into_iter().flatten().flatten() {
                 let Ok(name) = entry.file_name().into_string() else { continue };
                 let path = format!("{folder}/{name}");
-                // A link to a folder may be a circle.
+                // A link to a directory may be circular.
                 match entry.file_type() {
                     Ok(kind) if kind.is_dir() => folders.push(path),
                     Ok(_) if files.len() < FILES_MAX && self.file(&path).is_some() => files.push(path),
