@@ -1,4 +1,4 @@
-//! A comparison in the making: rows and cells from indexed results. Checking the question is `checks.rs`' work.
+//! Builds a comparison: rows and cells from indexed results. `checks.rs` checks the question.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::question::{Question, Side};
 use crate::value::{NOT_COUNTED, NoValue, Scale, per_operation, run_value, samples};
 use crate::verdict::verdict;
 
-/// A comparison in the making.
+/// A comparison while it is built.
 pub(crate) struct Answer<'a> {
     pub(crate) question: &'a Question,
     pub(crate) sides: &'a [&'a Side<'a>],
@@ -153,7 +153,7 @@ impl Answer<'_> {
         }
     }
 
-    /// Returns the rows of which the guest's clock tells something else than the counts.
+    /// Returns the rows with different verdicts from the guest's clock and from the counts.
     pub(crate) fn clock_disagrees(&self, rows: &[Row]) -> Vec<Warning> {
         let mut warnings = Vec::new();
         for row in rows {
@@ -173,7 +173,7 @@ impl Answer<'_> {
         warnings
     }
 
-    /// Returns the seeds that kernels and the base were not both measured with.
+    /// Returns the seeds that a kernel or the base lacks.
     pub(crate) fn left_out(&self, rows: &[Row]) -> Vec<Warning> {
         let of_kernel = |(place, label): (usize, &Label)| {
             let seeds: BTreeSet<u64> =
@@ -203,8 +203,8 @@ impl Answer<'_> {
     }
 }
 
-/// Returns the rows that a kernel's geometric mean is of: those with a ratio for it and for every other kernel, so that the means
-/// of several kernels are of the same workloads. A kernel without any ratio, such as one that does not boot, takes no row away.
+/// Returns the rows of a kernel's geometric mean: those with a ratio for every kernel, so that all means are over the
+/// same workloads. A kernel without any ratio, such as one that does not boot, excludes no row.
 pub(crate) fn common(rows: &[Row], kernel: usize) -> Vec<&Row> {
     let has = |row: &Row, kernel: usize| row.cells[kernel].compared.ratio.is_some();
     let measured: Vec<usize> = (0..rows.first().map_or(0, |row| row.cells.len()))
@@ -213,7 +213,7 @@ pub(crate) fn common(rows: &[Row], kernel: usize) -> Vec<&Row> {
     rows.iter().filter(|row| measured.iter().all(|other| has(row, *other))).collect()
 }
 
-/// Reads a run's value from a result; `note` takes in a failure and returns its place.
+/// Computes a run's value from a result; `note` records a failure and returns its index.
 fn sampled(
     result: &WorkloadResult,
     side: &Side<'_>,
@@ -236,7 +236,7 @@ fn sampled(
     })
 }
 
-/// Leaves only values of a scale, and works out their median.
+/// Keeps only values of one scale, and computes their median.
 fn on_scale(measured: &mut Measured, scale: Scale) {
     for seed in &mut measured.seeds {
         if seed.value.as_ref().is_ok_and(|sampled| sampled.scale != scale) {

@@ -1,4 +1,4 @@
-//! What must hold before anything is compared: a question with a meaning, runs on the right side, one machine.
+//! Preconditions of a comparison: a valid question, runs on the right side, one machine.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::label::Label;
 use crate::plain::plain;
 use crate::question::{Machines, Question, Side};
 
-/// Refuses a question that means nothing.
+/// Refuses an invalid question.
 pub(crate) fn check_question(
     question: &Question,
     workloads: &[Arc<Workload>],
@@ -30,7 +30,7 @@ pub(crate) fn check_question(
     Ok(())
 }
 
-/// Refuses runs that are of another kernel or machine than their side.
+/// Refuses runs of another kernel or machine than their side.
 pub(crate) fn check_runs(sides: &[&Side<'_>], labels: &[Label]) -> Result<(), CompareError> {
     for (side, label) in sides.iter().zip(labels) {
         for run in &side.runs {
@@ -51,7 +51,7 @@ pub(crate) fn check_runs(sides: &[&Side<'_>], labels: &[Label]) -> Result<(), Co
     Ok(())
 }
 
-/// Refuses different machines, or warns where they are allowed.
+/// Refuses different machines, or warns if the user allowed them.
 pub(crate) fn check_machines(
     sides: &[&Side<'_>],
     labels: &[Label],

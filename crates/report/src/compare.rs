@@ -1,4 +1,4 @@
-//! Runs in, a comparison out. Which runs there are is the caller's choice; how it looks is `render`'s.
+//! From runs to a comparison. The caller chooses the runs; `render` formats the result.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use crate::question::{Question, Side};
 /// Compares a base kernel with others.
 ///
 /// # Errors
-/// If the machines differ and the question does not allow it, when a run is of another kernel or machine than its
-/// side, and when there is nothing to compare.
+/// If machines differ and the question does not allow it, if a run is of another kernel or machine than its side, or if
+/// there are no rows to compare.
 pub fn compare(base: &Side<'_>, others: &[Side<'_>], question: &Question) -> Result<Comparison, CompareError> {
     let sides: Vec<&Side<'_>> = std::iter::once(base).chain(others).collect();
     let kernels: Vec<_> = sides.iter().map(|s| (s.build, s.machine)).collect();
@@ -53,7 +53,7 @@ pub fn compare(base: &Side<'_>, others: &[Side<'_>], question: &Question) -> Res
     warnings.extend(answer.not_repeated(&workloads));
     warnings.extend(answer.clock_disagrees(&rows));
     let environments: Vec<Pairs<'_>> = (0..sides.len())
-        // What has the base's image and needs no run has the base's environment as well.
+        // A kernel with the base's image and no run has the base's environment, too.
         .map(|k| match answer.images(k) {
             Images::EqualWithoutRuns => environment(&indices[0]),
             Images::Different | Images::Equal => environment(&indices[k]),
@@ -75,7 +75,7 @@ pub fn compare(base: &Side<'_>, others: &[Side<'_>], question: &Question) -> Res
     })
 }
 
-/// Lets rows without a value stand in one table with the others of their metric where these are all of guest time.
+/// Moves rows without a value into the table of their metric, if all rows there are of guest time.
 fn join_valueless(rows: &mut [Row]) {
     let counted = Unit::InstructionsPerOperation;
     let has_value =
@@ -91,7 +91,7 @@ fn distinct(workloads: &[Arc<Workload>]) -> Vec<Arc<Workload>> {
     workloads.iter().filter(|w| seen.insert(&*w.name)).cloned().collect()
 }
 
-/// Returns the seeds asked for, or all that there are, in rising order.
+/// Returns the requested seeds, or else all, ascending.
 fn seeds(sides: &[&Side<'_>], question: &Question) -> Vec<u64> {
     if !question.seeds.is_empty() {
         let mut seen = HashSet::new();

@@ -1,6 +1,6 @@
-//! The answer: rows with verdicts, and everything that a reader may want to hold against them.
+//! The result of a comparison: rows with verdicts, and everything needed to judge them.
 //!
-//! Only the shape and what is counted from it; `compare.rs` fills it, `render` shows it.
+//! Only the shape and counts derived from it; `compare.rs` fills it, `render` formats it.
 
 use std::sync::Arc;
 
@@ -23,30 +23,30 @@ pub struct Comparison {
     pub created_unix: Option<i64>,
     /// The seeds that were compared.
     pub seeds: Vec<u64>,
-    /// What must be known before any number is read.
+    /// Warnings that come before any number.
     pub warnings: Vec<Warning>,
-    /// What the others are compared with.
+    /// The base kernel.
     pub base: Kernel,
-    /// The others.
+    /// The other kernels.
     pub others: Vec<Against>,
     /// One row per workload, in the suite's order.
     pub rows: Vec<Row>,
-    /// Failures of kernels, those of the same kind on the same kernel put together.
+    /// Failures of kernels, grouped by kernel and kind.
     pub failures: Vec<Failure>,
-    /// What differed between the environments.
+    /// Differences between the environments.
     pub environment: Differing,
-    /// Which functions the differences come from, a sentence per workload, where that was asked for.
+    /// The functions that cause the differences, one sentence per workload, if requested.
     pub origins: Vec<String>,
-    /// What the kernels counted meanwhile, workload by workload, where that was asked for.
+    /// The kernels' counters, workload by workload, if requested.
     pub monitors: Vec<Monitored>,
 }
 
 /// A reason to doubt all numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Warning {
-    /// The kernels ran on different machines, as the user allowed; what differs between these is given.
+    /// The kernels ran on different machines, which the user allowed; lists the differences.
     MixedMachines(Vec<Difference>),
-    /// Two runs of one kernel, workload and seed do not give the same values on a machine where they must.
+    /// Two runs of one kernel, workload and seed differ on a machine where they must not.
     NotRepeated {
         /// The kernel's title.
         kernel: String,
@@ -55,19 +55,19 @@ pub enum Warning {
         /// The seed.
         seed: u64,
     },
-    /// Seeds that a kernel and the base were not both measured with: rows are of the others.
+    /// Seeds that a kernel or the base lacks: rows use the others.
     SeedsLeftOut {
         /// The kernel's title.
         kernel: String,
         /// The seeds.
         seeds: Vec<u64>,
     },
-    /// Workloads that stand in no row, for nobody knows which way their metrics are good.
+    /// Workloads without a row because their direction is unknown.
     NotRated {
         /// Their names.
         workloads: Vec<String>,
     },
-    /// The guest's clock comes to another verdict than the counted instructions.
+    /// The guest's clock gives another verdict than the counted instructions.
     ClockDisagrees {
         /// The kernel's title.
         kernel: String,
@@ -83,23 +83,23 @@ pub enum Warning {
 /// One kernel of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Kernel {
-    /// What it is called here: the version, and more where that is not unique.
+    /// Its name in this comparison: the version, and more if that is not unique.
     pub title: String,
-    /// What stands over its column, in two lines of at most 21 characters.
+    /// The head of its column, in two lines of at most 21 characters.
     pub head: [String; 2],
-    /// What was booted.
+    /// Its build.
     pub build: Build,
-    /// Where.
+    /// Its machine.
     pub machine: Machine,
-    /// The same with other equipment, where workloads asked for it.
+    /// The same machine with other guest configs, if workloads need them.
     pub also: Vec<Machine>,
-    /// The runs that were used.
+    /// Its runs.
     pub runs: Vec<RunMark>,
-    /// What the first run that got that far said of itself.
+    /// The environment from the first run that has one.
     pub environment: Environment,
 }
 
-/// Which run it was.
+/// The identity of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunMark {
     /// Its id.
@@ -115,37 +115,37 @@ pub struct RunMark {
 pub struct Against {
     /// The kernel.
     pub kernel: Kernel,
-    /// Whether it is another image than the base at all.
+    /// Whether its image differs from the base's.
     pub images: Images,
-    /// How many rows have which verdict.
+    /// The number of rows with each verdict.
     pub counts: Counts,
-    /// The geometric mean of the ratios of the rows that all kernels have; `None` when there is no such row.
+    /// The geometric mean of the ratios of the rows that all kernels have; `None` if there is no such row.
     pub geometric_mean: Option<GeometricMean>,
 }
 
-/// How the images of two kernels stand to each other.
+/// How the images of two kernels relate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Images {
     /// Different images.
     Different,
-    /// The same image, measured twice: whatever differs is the lab's doing.
+    /// The same image, measured twice: the lab causes any difference.
     Equal,
-    /// The same image on the same machine, and no run of it: none is needed.
+    /// The same image on the same machine without a run: none is needed.
     EqualWithoutRuns,
 }
 
-/// A geometric mean with what it is of.
+/// A geometric mean with its rows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GeometricMean {
     /// The mean; above one is better.
     pub ratio: f64,
-    /// The rows that it is of.
+    /// The number of its rows.
     pub rows: usize,
-    /// Where runs scatter: the interval that holds the true mean with a chance of 95 %, worked out from the means of each run.
+    /// For noisy runs: the interval that contains the true mean with a probability of 95 %, from the means of each run.
     pub ends: Option<Spread>,
 }
 
-/// How many rows have which verdict.
+/// The number of rows with each verdict.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Rows that are better.
@@ -154,7 +154,7 @@ pub struct Counts {
     pub worse: usize,
     /// Rows that are the same.
     pub same: usize,
-    /// Rows of which nothing can be said.
+    /// Unclear rows.
     pub unclear: usize,
 }
 
@@ -177,7 +177,7 @@ pub struct Row {
     pub workload: Arc<Workload>,
     /// The unit of its values.
     pub unit: Unit,
-    /// The margin that held.
+    /// The margin.
     pub margin_percent: f64,
     /// The base kernel's values.
     pub base: Measured,
@@ -188,41 +188,41 @@ pub struct Row {
 /// The values of one workload on one kernel.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Measured {
-    /// One for each seed, in the comparison's order.
+    /// One per seed, in the comparison's order.
     pub seeds: Vec<SeedValue>,
     /// The median over the seeds that have a value.
     pub median: Option<f64>,
-    /// Where runs scatter, what kind of noise they have, from six runs on.
+    /// For noisy runs, the kind of noise, from six runs on.
     pub noise: Option<stats::NoiseProfile>,
 }
 
-/// What one seed gave.
+/// The value of one seed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SeedValue {
     /// The seed.
     pub seed: u64,
-    /// The value, or why there is none.
+    /// The value, or the reason for its absence.
     pub value: Result<Sampled, Absent>,
 }
 
-/// A run's value of a workload, with what it is of.
+/// A run's value of a workload, with its basis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sampled {
-    /// The value, see [`run_value`](crate::run_value): the median over the iterations without the first where nothing scatters.
+    /// The value, see [`run_value`](crate::run_value): without noise, the median over the iterations without the first.
     pub median: f64,
-    /// What it is made of.
+    /// Its scale.
     pub scale: Scale,
     /// All iterations, the first included.
     pub samples: Vec<f64>,
-    /// How many of the first ones the median leaves out.
+    /// How many first iterations the median leaves out.
     pub left_out: usize,
     /// Operations in one iteration.
     pub operations: u64,
-    /// What the value is made of, where it was counted.
+    /// The parts of the value, if it was counted.
     pub counted: Option<Counted>,
 }
 
-/// A value that was counted, taken apart: medians over the iterations without the first, per operation.
+/// The parts of a counted value: medians over the iterations without the first, per operation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Counted {
     /// Instructions of the kernel for the workload's processes.
@@ -235,46 +235,46 @@ pub struct Counted {
     pub time: f64,
 }
 
-/// Why there is no value.
+/// The reason for a missing value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Absent {
-    /// There is no run of that seed.
+    /// There is no run of this seed.
     NoRun,
-    /// The run has no result of that workload.
+    /// The run has no result of this workload.
     NoResult,
-    /// The kernel does not offer what the workload needs; the text says what.
+    /// The kernel lacks a feature that the workload needs; the text names it.
     Unsupported(String),
-    /// The kernel failed: which of [`Comparison::failures`].
+    /// The kernel failed: the index into [`Comparison::failures`].
     Failed(usize),
-    /// So few iterations that none is left without the first.
+    /// No iteration is left without the first.
     TooFewSamples(usize),
     /// An iteration's value is negative or not a number.
     NotANumber,
-    /// Its instructions were not counted, or not in all iterations, and the row is of counted instructions.
+    /// Its instructions were not counted in all iterations, but the row is of counted instructions.
     NotCounted(String),
 }
 
-/// One workload on one of the other kernels, against the base.
+/// One workload on one of the other kernels, compared with the base.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cell {
     /// Its values.
     pub measured: Measured,
-    /// What it comes to against the base.
+    /// The comparison with the base.
     pub compared: SideComparison,
-    /// The median of the differences in guest time, where the values were counted: a cross-check.
+    /// The median of the differences in guest time, if the values were counted: a cross-check.
     pub time_percent: Option<f64>,
-    /// Where runs scatter: how sure it is.
+    /// For noisy runs, the rating.
     pub rated: Option<Rated>,
 }
 
-/// How sure a cell of runs that scatter is.
+/// The rating of a cell of noisy runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rated {
     /// The rating.
     pub rating: stats::Rating,
-    /// The share of false finds at which it is found among all cells of the comparison.
+    /// Its false discovery rate among all cells of the comparison.
     pub q: f64,
-    /// What the ranks of the runs say to it, from five runs on each side.
+    /// The rank test of the runs, from five runs on each side.
     pub ranks: Option<stats::CrossCheck>,
 }
 
@@ -285,22 +285,22 @@ pub struct SeedDifference {
     pub seed: u64,
     /// In percent; positive is better.
     pub percent: f64,
-    /// How many times better; `None` when a value is zero.
+    /// The improvement as a factor; `None` if a value is zero.
     pub ratio: Option<f64>,
 }
 
-/// Failures of one kernel that are of the same kind.
+/// Failures of one kernel and one kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// The kernel, by position with the base at 0.
     pub kernel: usize,
-    /// How far it got.
+    /// The stage that it reached.
     pub stage: Stage,
-    /// Why.
+    /// The reason.
     pub reason: FailureReason,
     /// The last lines of the console, of the first occurrence.
     pub console_tail: String,
-    /// Where it happened.
+    /// The affected workloads and seeds.
     pub occurrences: Vec<Occurrence>,
 }
 
@@ -313,12 +313,12 @@ pub struct Occurrence {
     pub seed: u64,
 }
 
-/// What a whole comparison comes to, from the best to the worst. Exit codes are made of it.
+/// The outcome of a whole comparison, from best to worst. It determines the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Conclusion {
     /// Every row is better or the same.
     Fine,
-    /// No row is worse, but of some nothing can be said.
+    /// No row is worse, but some are unclear.
     Unclear,
     /// At least one row is worse.
     Worse,
@@ -327,7 +327,7 @@ pub enum Conclusion {
 }
 
 impl Conclusion {
-    /// Its word.
+    /// Its name.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -340,27 +340,27 @@ impl Conclusion {
 }
 
 impl Kernel {
-    /// Returns all machines that it ran on.
+    /// Returns all its machines.
     pub(crate) fn machines(&self) -> impl Iterator<Item = &Machine> {
         std::iter::once(&self.machine).chain(&self.also)
     }
 }
 
 impl Comparison {
-    /// Returns whether other suites measured what is compared.
+    /// Returns whether other suites measured its runs.
     pub(crate) fn is_imported(&self) -> bool {
         self.kernels().any(|kernel| kernel.machine.capabilities().foreign)
     }
 
-    /// Returns the name of the block that a row stands in: its experiment's, or the suite's where it is of none.
+    /// Returns the name of a row's block: its experiment, or else the suite.
     pub(crate) fn block(&self, row: &Row) -> &str {
         let declared = if self.is_imported() { None } else { experiment_of(&row.workload.name) };
         declared.unwrap_or(&self.suite)
     }
 
-    /// Returns what it comes to.
+    /// Returns the outcome.
     ///
-    /// A workload that fails on the base alone says nothing against the others: that is unclear, not failed.
+    /// A workload that fails on the base only says nothing about the others: that is unclear, not failed.
     #[must_use]
     pub fn conclusion(&self) -> Conclusion {
         let failed = |f: &Failure| f.kernel > 0 || f.stage < Stage::Workload;

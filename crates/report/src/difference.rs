@@ -1,17 +1,17 @@
-//! Differences and ratios with the direction taken in: positive, or above one, is better, always.
+//! Differences and ratios that respect the direction: positive, or above one, is always better.
 //!
 //! The formulas and the rules for zero are those of MMTests (`bin/lib/MMTests/Stat.pm`, `pdiff` and `pndiff`), so that
-//! numbers can be held against its tables.
+//! numbers can be compared with its tables.
 
 use model::Direction;
 
-/// What MMTests prints where something was free and no longer is: there is no percentage, but it is worse.
+/// The output of MMTests if a cost of zero became positive: there is no percentage, but it is worse.
 const NO_LONGER_FREE_PERCENT: f64 = -99.0;
-/// What MMTests prints where nothing was done and now something is: there is no percentage, but it is better.
+/// The output of MMTests if a rate of zero became positive: there is no percentage, but it is better.
 const NO_LONGER_NOTHING_PERCENT: f64 = 100.0;
 
-/// Returns the difference in percent: `100 - 100 * new / base` where lower is better, `100 * new / base - 100` where
-/// higher is. `None` where a value is negative or not finite.
+/// Returns the difference in percent: `100 - 100 * new / base` if lower is better, `100 * new / base - 100` if higher
+/// is. `None` if a value is negative or not finite.
 #[must_use]
 pub fn difference_percent(direction: Direction, base: f64, new: f64) -> Option<f64> {
     let born = base.abs() <= 0.0 && new.is_finite() && new > 0.0;
@@ -24,8 +24,8 @@ pub fn difference_percent(direction: Direction, base: f64, new: f64) -> Option<f
     }
 }
 
-/// Returns how many times better: `base / new` where lower is better, `new / base` where higher is. `None` where a
-/// value is not above zero, as no ratio says then what happened.
+/// Returns the improvement as a factor: `base / new` if lower is better, `new / base` if higher is. `None` if a value
+/// is not above zero.
 pub(crate) fn ratio(direction: Direction, base: f64, new: f64) -> Option<f64> {
     if !(base > 0.0 && new > 0.0) {
         return None;
@@ -37,7 +37,7 @@ pub(crate) fn ratio(direction: Direction, base: f64, new: f64) -> Option<f64> {
     (ratio.is_finite() && ratio > 0.0).then_some(ratio)
 }
 
-/// Returns the ratio that a difference in percent stands for: where the ends of a margin lie.
+/// Returns the ratio for a difference in percent, such as the ends of a margin.
 pub(crate) fn ratio_of_percent(direction: Direction, percent: f64) -> f64 {
     match direction {
         Direction::LowerIsBetter => 1.0 / (1.0 - percent / 100.0),

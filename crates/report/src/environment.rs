@@ -1,34 +1,34 @@
-//! What differs between the circumstances of several kernels: only that, as nobody reads what is equal.
+//! Differences between the environments of several kernels; equal values are omitted.
 
 use std::collections::{HashMap, HashSet};
 
-/// What stands for a value that a kernel does not have.
+/// The placeholder for a missing value.
 const NONE: &str = "(none)";
-/// Digits of a hash that are enough for people.
+/// Digits of a hash that are shown.
 const HASH: usize = 12;
 
-/// One named circumstance that is not the same for all.
+/// One differing property of the environments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
     /// Its name.
     pub name: String,
-    /// Its value for each kernel, base first; `None` where the kernel has no such thing or never said.
+    /// Its value for each kernel, base first; `None` if the kernel does not have it or its environment is unknown.
     pub values: Vec<Option<String>>,
 }
 
-/// What differs between the environments of the kernels of a comparison.
+/// The differences between the environments of a comparison.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Differing {
-    /// What differs, in the order in which the first kernel that has it names it.
+    /// The differences, in the order of the first kernel that has them.
     pub differences: Vec<Difference>,
-    /// Kernels, by position with the base at 0, of which nothing is known: no run of theirs got that far.
+    /// Kernels, by position with the base at 0, with an unknown environment: no run got that far.
     pub silent: Vec<usize>,
 }
 
-/// Name and value pairs of one kernel; a name may come several times, once for each run.
+/// Name and value pairs of one kernel; a name may occur several times, once per run.
 pub(crate) type Pairs<'a> = Vec<(&'a str, &'a str)>;
 
-/// Returns what differs between the kernels that said something.
+/// Returns the differences between the known environments.
 pub(crate) fn differing(kernels: &[Pairs<'_>]) -> Differing {
     let mut names: Vec<&str> = Vec::new();
     let mut values: HashMap<&str, Vec<Vec<&str>>> = HashMap::new();
@@ -38,7 +38,7 @@ pub(crate) fn differing(kernels: &[Pairs<'_>]) -> Differing {
                 names.push(name);
                 vec![Vec::new(); kernels.len()]
             });
-            // A kernel has few values of one name: one, or one a seed.
+            // A kernel has few values of one name: one, or one per seed.
             if !of_all[position].contains(value) {
                 of_all[position].push(value);
             }
@@ -62,8 +62,8 @@ fn difference(name: &str, values: &[Vec<&str>], silent: &[usize]) -> Option<Diff
 }
 
 impl Difference {
-    /// Returns the values for people, each at most `width` characters: long ones lose what all have in common at
-    /// their beginning, then whatever is still too much, so that what differs stays in sight.
+    /// Shortens values to `width` characters: long ones first lose their common prefix, then as much as necessary, so
+    /// that the difference stays visible.
     #[must_use]
     pub fn short_values(&self, width: usize) -> Vec<String> {
         if let Some(values) = self.short_hashes() {
@@ -82,7 +82,7 @@ impl Difference {
             .collect()
     }
 
-    /// Returns as much of hashes as git shows, if all values are hashes and still differ then.
+    /// Shortens hashes like git, if all values are hashes and still differ then.
     fn short_hashes(&self) -> Option<Vec<String>> {
         let hash = |text: &str| text.len() >= 32 && text.bytes().all(|b| b.is_ascii_hexdigit());
         let given: HashSet<&str> = self.values.iter().flatten().map(String::as_str).collect();
@@ -96,7 +96,7 @@ impl Difference {
     }
 }
 
-/// Returns how many bytes of whole words all values begin with.
+/// Returns the length of the common prefix of whole words, in bytes.
 fn common_words(values: &[&str]) -> usize {
     let Some((first, rest)) = values.split_first() else {
         return 0;

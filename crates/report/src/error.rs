@@ -1,12 +1,12 @@
-//! Why two kernels are not compared. Each message says what, where and what to do.
+//! Why two kernels cannot be compared. Each message says what, where and what to do.
 
 use crate::environment::Difference;
 use crate::plain::plain;
 
-/// A question that has no honest answer.
+/// A question without a valid answer.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum CompareError {
-    /// The runs are of different machines and nobody said that this is meant.
+    /// The runs are of different machines, which the user did not allow.
     #[error(
         "{base} ran on {base_machine}, {other} on {other_machine}: results of different machines are never compared \
          silently; they differ in {}; run both kernels on one machine, or allow it with --mixed-machines",
@@ -21,10 +21,10 @@ pub enum CompareError {
         other: String,
         /// Its machine, short.
         other_machine: String,
-        /// What differs in the fingerprints.
+        /// The differences between the fingerprints.
         differences: Vec<Difference>,
     },
-    /// A run was put on a side that it is not of.
+    /// A run is on the wrong side.
     #[error(
         "{run} is of {found}, not of {expected} that {kernel} was to be compared by: the runs of one kernel were mixed \
          up with another's; this is a bug in what chose the runs"
@@ -32,14 +32,14 @@ pub enum CompareError {
     ForeignRun {
         /// The run.
         run: String,
-        /// The kernel on whose side it was.
+        /// The kernel of that side.
         kernel: String,
-        /// The build or machine that it is of.
+        /// The run's build or machine.
         found: String,
-        /// The build or machine that it should be of.
+        /// The expected build or machine.
         expected: String,
     },
-    /// Runs of one workload measured different things.
+    /// Runs of one workload have different declarations.
     #[error(
         "{workload} has different metrics in these runs: {one}, and {other}; Marvin does not compare values of different units or \
          directions. Name runs that agree, or measure the others again (`marvin run KERNEL --force`; import results of \
@@ -48,27 +48,27 @@ pub enum CompareError {
     MetricChanged {
         /// The workload.
         workload: String,
-        /// What one run has it in, and which.
+        /// The declaration in one run, and which run.
         one: String,
-        /// What another has it in, or this program.
+        /// The declaration in another run, or in this program.
         other: String,
     },
-    /// Only one kernel.
+    /// There is only one kernel.
     #[error("no kernel to compare {base} with: name at least one more")]
     NoOther {
         /// The base kernel.
         base: String,
     },
-    /// No rows.
+    /// There are no rows.
     #[error("no workload of suite `{suite}` to compare: name at least one, or none for all")]
     NoWorkload {
         /// The suite.
         suite: String,
     },
-    /// A margin that is no percentage.
+    /// The margin is no percentage.
     #[error("margin {percent}% is out of range: give 0 to less than 100, for example 1")]
     Margin {
-        /// What was given.
+        /// The given value.
         percent: f64,
     },
 }

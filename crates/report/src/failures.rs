@@ -1,4 +1,4 @@
-//! Failures of kernels, gathered while rows are made: a kernel that does not boot fails alike in every workload.
+//! Failures of kernels, grouped: a kernel that does not boot fails alike in every workload.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use model::{Stage, SubjectFailure};
 
 use crate::comparison::{Failure, Occurrence};
 
-/// Failures, those of one kind put together as they are met.
+/// Grouped failures.
 #[derive(Debug, Default)]
 pub(crate) struct Failures {
     pub(crate) all: Vec<Failure>,
@@ -14,7 +14,7 @@ pub(crate) struct Failures {
 }
 
 impl Failures {
-    /// Notes a failure and returns its place in the list.
+    /// Adds a failure and returns its index in the list.
     pub(crate) fn note(&mut self, kernel: usize, failure: &SubjectFailure, occurrence: Occurrence) -> usize {
         let key = (kernel, failure.stage, failure.reason.to_string());
         let place = *self.found.entry(key).or_insert_with(|| {

@@ -1,4 +1,4 @@
-//! The results of one side, found by workload and seed in one step: every comparison is linear because of it.
+//! The results of one side, indexed by workload and seed, which keeps comparisons linear.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,14 +11,14 @@ use crate::question::Side;
 pub(crate) struct Index<'a> {
     results: HashMap<(&'a str, u64), &'a WorkloadResult>,
     seeds: HashSet<u64>,
-    /// The runs that count: of the suite and of the seeds asked for, in the order given.
+    /// The used runs: of the suite and of the requested seeds, in the given order.
     pub(crate) runs: Vec<&'a Run>,
-    /// Workload and seed of which two runs tell different things.
+    /// Workload and seed with two runs that disagree.
     disagreements: HashSet<(&'a str, u64)>,
 }
 
 impl<'a> Index<'a> {
-    /// Takes in the runs of a side that are of the suite and of one of the seeds.
+    /// Adds the runs of a side that are of the suite and of one of the seeds.
     pub(crate) fn new(side: &Side<'a>, suite: &str, seeds: &[u64]) -> Self {
         let wanted: HashSet<u64> = seeds.iter().copied().collect();
         let runs: Vec<&'a Run> =
@@ -40,7 +40,7 @@ impl<'a> Index<'a> {
     fn take(&mut self, seed: u64, result: &'a WorkloadResult, deterministic: bool) {
         let key = (result.workload.as_str(), seed);
         let first = *self.results.entry(key).or_insert(result);
-        // Only here must two runs agree to the last bit.
+        // Only here must two runs agree bit by bit.
         if deterministic && !repeats(first, result) {
             self.disagreements.insert(key);
         }
@@ -56,14 +56,14 @@ impl<'a> Index<'a> {
         self.seeds.contains(&seed)
     }
 
-    /// Returns whether two runs told different things.
+    /// Returns whether two runs disagree.
     pub(crate) fn disagrees(&self, workload: &'a str, seed: u64) -> bool {
         self.disagreements.contains(&(workload, seed))
     }
 }
 
-/// Returns whether a result is the first one's again. The last words on a console are no result, and other operations
-/// are another experiment.
+/// Returns whether a result repeats the first one. The console's last words are no part of the result, and other
+/// operations are another experiment.
 fn repeats(first: &WorkloadResult, again: &WorkloadResult) -> bool {
     let bits = |r: &WorkloadResult| r.samples.iter().map(|s| s.to_bits()).collect::<Vec<_>>();
     first.operations != again.operations

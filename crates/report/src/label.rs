@@ -1,4 +1,4 @@
-//! What a kernel is called in a report: its version, and just as much more as tells it from the others.
+//! Labels of kernels in a report: the version, and as much more as makes it unique.
 
 use model::{Build, DebQuery, KernelName, Machine};
 
@@ -9,16 +9,16 @@ const HEAD_WIDTH: usize = 21;
 /// The widest title in a sentence.
 const TITLE_WIDTH: usize = 48;
 
-/// What a kernel is called.
+/// The labels of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Label {
-    /// In a sentence: `6.12.117`, or `6.12.117 (rt-amd64)` where there is another 6.12.117.
+    /// In a sentence: `6.12.117`, or `6.12.117 (rt-amd64)` if another kernel has the version 6.12.117.
     pub title: String,
-    /// Over a column, in two lines; the second is often empty.
+    /// Above a column, in two lines; the second is often empty.
     pub head: [String; 2],
 }
 
-/// What tells two builds of one version apart, the most readable first.
+/// What distinguishes two builds of one version, the most readable first.
 const DETAILS: [fn(&Build, &Machine) -> String; 4] = [
     |build, _| asked(&build.name),
     |build, _| build.origin.to_string(),
@@ -26,7 +26,7 @@ const DETAILS: [fn(&Build, &Machine) -> String; 4] = [
     |_, machine| machine.id.short(),
 ];
 
-/// Returns the labels of several kernels, no two of the same words.
+/// Returns unique labels of several kernels.
 #[must_use]
 pub fn labels(kernels: &[(&Build, &Machine)]) -> Vec<Label> {
     let versions: Vec<String> = kernels.iter().map(|(b, _)| plain(&b.version)).collect();
@@ -40,7 +40,7 @@ pub fn labels(kernels: &[(&Build, &Machine)]) -> Vec<Label> {
         .collect()
 }
 
-/// Returns what tells the kernel at `position` from those of the same version; nothing when there are none.
+/// Returns what distinguishes the kernel at `position` from others of the same version; empty if there are none.
 fn detail(kernels: &[(&Build, &Machine)], alike: &[usize], position: usize) -> String {
     if alike.len() < 2 {
         return String::new();
@@ -52,7 +52,7 @@ fn detail(kernels: &[(&Build, &Machine)], alike: &[usize], position: usize) -> S
         all.dedup();
         (all.len() == alike.len()).then(|| plain(&of(position)))
     });
-    // The same image on the same machine, named twice: only the place on the command line is left.
+    // The same image on the same machine, named twice: only the position on the command line differs.
     telling.unwrap_or_else(|| format!("#{}", position + 1))
 }
 
@@ -70,7 +70,7 @@ fn head(version: &str, detail: &str) -> [String; 2] {
     [cut_middle(first, HEAD_WIDTH), cut_middle(second, HEAD_WIDTH)]
 }
 
-/// Splits at the first hyphen that `rc` does not follow, as MMTests does: `6.12.0-rc4` and `next-20241105-dirty`.
+/// Splits at the first hyphen that `rc` does not follow, like MMTests: `6.12.0-rc4` and `next-20241105-dirty`.
 fn split_version(version: &str) -> (&str, &str) {
     version
         .match_indices(['-', '+'])
@@ -79,7 +79,7 @@ fn split_version(version: &str) -> (&str, &str) {
         .map_or((version, ""), |(first, rest)| (first, rest.trim_start_matches(['-', '+'])))
 }
 
-/// Returns the end of what was asked for that a version does not tell: the flavour, the package, the file.
+/// Returns the part of the requested name that a version does not contain: the flavour, the package, the file.
 fn asked(name: &KernelName) -> String {
     match name {
         KernelName::Deb(DebQuery::Version { flavour, .. }) => flavour.clone(),
@@ -92,7 +92,7 @@ fn asked(name: &KernelName) -> String {
     }
 }
 
-/// Shortens to `width` characters by leaving out the middle: beginnings and ends tell kernels apart.
+/// Shortens to `width` characters by omitting the middle: beginnings and ends distinguish kernels.
 #[must_use]
 pub fn cut_middle(text: &str, width: usize) -> String {
     let length = text.chars().count();

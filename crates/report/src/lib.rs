@@ -1,8 +1,8 @@
 //! Comparisons, verdicts and their renderings: text, markdown, JSON, HTML.
 //!
 //! Pure: runs, builds and machines come in as values, a [`Comparison`] or a text goes out. No clock, no files, no
-//! random numbers, no terminal: dates are given, colours are a [`Styles`](render::Styles) value, printing is the
-//! caller's work. [`verdict()`] is the one function that decides; everything else asks it.
+//! random numbers, no terminal: the caller passes dates, colours are a [`Styles`](render::Styles) value, and the caller
+//! prints. [`verdict()`] alone decides verdicts.
 
 mod answer;
 pub mod calls;
@@ -44,7 +44,7 @@ pub use error::CompareError;
 pub use noisy::{Q_MAX, scores, test_of};
 pub use pairing::{Given, Replicate, Rule, Seeds, SideComparison, compare_sides};
 pub use question::{Machines, Question, Side};
-/// How far runs of one kernel lay apart, over several kernels.
+/// The noise between runs of one kernel, over several kernels.
 pub use stats::History as Scatter;
 pub use value::{NOT_COUNTED, NoValue, RunValue, Scale, run_value, samples, value_unit};
 pub use verdict::{SEEDS_BELOW_FLOOR, noisy_verdict, verdict};

@@ -1,4 +1,4 @@
-//! What runs were declared to measure: results that differ in unit or direction never stand in one row.
+//! Checks that runs measured the same metrics: results with different units or directions never share a row.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use crate::label::Label;
 use crate::plain::plain;
 use crate::question::Side;
 
-/// A result that says what its metric was declared to be: what, the run, and the side that it is on.
+/// A result's declaration: the declaration, the run, and the index of its side.
 type Declaration<'a> = (&'a Declared, &'a Run, usize);
 
-/// Refuses rows of which two results, or a result and the row, are of different units or good in different ways.
+/// Refuses rows with two results, or a result and the row, of different units or directions.
 pub(crate) fn check_metrics(
     sides: &[&Side<'_>],
     labels: &[Label],
@@ -35,7 +35,7 @@ pub(crate) fn check_metrics(
     Ok(())
 }
 
-/// Refuses what one result says beside what the first one of its workload says, and beside what is declared now.
+/// Refuses a declaration that contradicts the first one of its workload, or the current one.
 fn check(
     workload: &Workload,
     machine: Capabilities,
@@ -52,7 +52,7 @@ fn check(
         return Err(changed(words(first), words(said)));
     }
     let declared = Declared::of(&workload.metric, machine.clock);
-    // Of what other suites measured, users may say which way is good.
+    // For metrics of other suites, users may set the direction.
     let here = if machine.foreign { Declared { direction: None, ..declared } } else { declared };
     if here.agrees(said.0) {
         return Ok(());
@@ -67,7 +67,7 @@ mod tests {
     use crate::compare::compare;
     use crate::fixtures::{Ending, Subject, build, machine, question};
 
-    /// Two kernels of which each says what it measured.
+    /// Checks two kernels with a declaration each.
     fn check_units(kind: &str, [old, new]: [Option<Declared>; 2]) -> Result<(), String> {
         let side = |name: &str, version: &str, declared: Option<Declared>| {
             let mut subject =

@@ -1,8 +1,8 @@
-//! Why a row has no value for some seeds: the same reason is given once.
+//! Why a row lacks values for some seeds: each reason once.
 
 use crate::render::number::seed_list;
 
-/// Why a row has no value for some seeds, each reason once.
+/// The reasons why a row lacks values for some seeds.
 #[derive(Debug, Default)]
 pub(crate) struct Missing {
     reasons: Vec<(String, Vec<u64>)>,
@@ -18,7 +18,7 @@ impl Missing {
         }
     }
 
-    /// Returns the reasons as one text; seeds are named where not all are meant.
+    /// Returns the reasons as one text; names seeds unless all are affected.
     pub(crate) fn text(&self, all_seeds: usize) -> Option<String> {
         let texts: Vec<String> = self
             .reasons

@@ -1,5 +1,5 @@
-//! What a cost model says of two kernels, seed by seed. A figure that depends on the seed is shown as such and is never a
-//! finding: what a cache misses depends on where things lie, and a seed moves them.
+//! Cost model results of two kernels, seed by seed. Seeds change memory layout and thus cache misses, so a figure that
+//! depends on the seed is marked and never a finding.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use model::{CostEvent, CostEvents, CostModel, Modelled, ModelledLine, Share};
 
 use crate::ledger::names;
 
-/// Seeds that a side needs before anything is found.
+/// Seeds that each side needs for a finding.
 const SEEDS_MIN: usize = 3;
-/// A difference of at most this part is none.
+/// A relative difference up to this counts as none.
 const SAME: f64 = 0.01;
-/// A function is listed if its difference is at least this part of all cycles.
+/// A function is listed if its difference is at least this share of all cycles.
 const LISTED: f64 = 0.001;
-/// Figures below this, per operation, are as good as none.
+/// Figures below this, per operation, count as zero.
 const TINY: f64 = 0.005;
 
 /// A figure over the seeds of one side, per operation.
@@ -37,23 +37,23 @@ impl Figure {
     }
 }
 
-/// What two figures come to.
+/// The relation of two figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Finding {
-    /// The new kernel has more of it with every seed, by more than seeds move it.
+    /// The new kernel has more with every seed, by more than the spread between seeds.
     More,
-    /// It has less of it, in the same way.
+    /// It has less, in the same way.
     Less,
-    /// All seeds of both sides, or their means, are within one percent; or there is next to nothing of it.
+    /// All seeds of both sides, or their means, are within one percent; or there is almost none of it.
     Same,
-    /// Seeds move it as much as the kernels differ.
+    /// The spread between seeds is as large as the difference.
     Unstable,
-    /// There are too few seeds to tell.
+    /// There are too few seeds.
     FewSeeds,
 }
 
 impl Finding {
-    /// Returns its word.
+    /// Returns its name.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -65,7 +65,7 @@ impl Finding {
         }
     }
 
-    /// Compares the figures of both sides: they differ if the gap between them is wider than what seeds do to either.
+    /// Compares the figures of both sides: they differ if the gap between them is wider than the spread of either.
     fn of([base, new]: [Figure; 2], seeds: usize) -> Self {
         let least = base.least.min(new.least);
         let most = base.most.max(new.most);
@@ -86,29 +86,29 @@ impl Finding {
 /// One figure on both sides.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelRow {
-    /// What it counts.
+    /// The counted event.
     pub name: String,
     /// The base's and the new kernel's.
     pub figures: [Figure; 2],
-    /// What they come to.
+    /// Their relation.
     pub finding: Finding,
 }
 
-/// What the model says of a workload on two kernels.
+/// The model's results for a workload on two kernels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelDifference {
     /// The workload.
     pub workload: String,
-    /// Seeds of the side that has fewer.
+    /// The number of seeds of the side with fewer.
     pub seeds: usize,
     /// Instructions, each event, and the estimated cycles at the end; per operation, of the workload's processes.
     pub rows: Vec<ModelRow>,
-    /// Functions whose estimated cycles per operation differ, the largest difference first.
+    /// Functions with different estimated cycles per operation, largest difference first.
     pub functions: Vec<ModelRow>,
 }
 
 impl ModelDifference {
-    /// Puts what the model said of all seeds of both sides against one another; `None` if a side has none.
+    /// Compares the model's results of all seeds of both sides; `None` if a side has none.
     #[must_use]
     pub fn new(workload: &str, model: &CostModel, sides: [&[Modelled]; 2]) -> Option<Self> {
         if sides.iter().any(|side| side.is_empty() || side.iter().any(|seed| seed.operations == 0)) {
@@ -134,7 +134,7 @@ impl ModelDifference {
     }
 }
 
-/// Returns what the workload's processes did: not interrupts, nor other tasks.
+/// Returns the events of the workload's processes, without interrupts and other tasks.
 fn own(seed: &Modelled) -> impl Iterator<Item = &ModelledLine> {
     seed.lines.iter().filter(|line| matches!(line.share, Share::Kernel | Share::User))
 }
@@ -203,7 +203,7 @@ pub(crate) mod tests {
         assert_eq!(told[..3], [("instructions", "more"), ("L1I misses", "more"), ("L1D misses", "unstable")]);
         assert_eq!(told[3], ("L2 misses", "same"));
         assert_eq!(told[9], ("estimated cycles", "unstable"), "the L1D misses are in it");
-        // 80 / 4 - 40 / 4, exactly, in the only function that every seed shows.
+        // 80 / 4 - 40 / 4, exactly, in the only function with all seeds.
         let functions: Vec<_> =
             difference.functions.iter().map(|row| (row.name.as_str(), row.figures[1].mean)).collect();
         assert_eq!(functions, [("g", 20.0)]);

@@ -1,5 +1,5 @@
-//! Rows of runs that scatter: those that other suites measured. Seeds pair nothing there, so the runs of one side stand against
-//! the runs of the other (`stats::rate`), all rows of a comparison together as far as chance is concerned.
+//! Rows of noisy runs, which other suites measured. Seeds pair nothing there, so the runs of one side are rated against
+//! the runs of the other (`stats::rate`), with one correction for all rows of a comparison.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use crate::answer::common;
 use crate::comparison::{Against, Measured, Rated, Row};
 use crate::pairing::{LEVEL, SideComparison};
 
-/// Share of false finds among tests on machines that scatter.
+/// False discovery rate on noisy machines.
 pub const Q_MAX: f64 = 0.05;
 
-/// What rates a cell: its place, the sides' scores, and the rating.
+/// The rating of a cell: its position, the sides' scores, and the rating.
 struct RatedCell {
     row: usize,
     kernel: usize,
@@ -21,7 +21,7 @@ struct RatedCell {
     rating: Rating,
 }
 
-/// Puts ratings into rows, in place of differences seed by seed. A cell with a side that has no value at all keeps its reason.
+/// Adds ratings to rows, instead of differences seed by seed. A cell with a side without any value keeps its reason.
 ///
 /// The rows of one test on one kernel are a family, and all families one question (`stats::families`).
 pub(crate) fn rate(rows: &mut [Row], scatters: &BTreeMap<String, History>) {
@@ -57,8 +57,8 @@ pub(crate) fn rate(rows: &mut [Row], scatters: &BTreeMap<String, History>) {
     }
 }
 
-/// Returns the share of false finds at which each is found among all. Without a precision there is no chance to weigh, and the
-/// verdict does not ask for it.
+/// Returns the false discovery rate of each among all. Ratings without a precision have no probability, and their
+/// verdict does not need one.
 fn weighed(rows: &[Row], all: &[RatedCell]) -> Vec<f64> {
     let mut families: BTreeMap<(&str, usize), Vec<(usize, f64)>> = BTreeMap::new();
     for (place, found) in all.iter().enumerate() {
@@ -77,8 +77,8 @@ fn weighed(rows: &[Row], all: &[RatedCell]) -> Vec<f64> {
     q
 }
 
-/// Gives the geometric means of runs that scatter their intervals: the mean over the rows within each run first, since rows of
-/// one run share its boot, and then as any other value. Runs that lack one of the rows are not in it.
+/// Adds intervals to the geometric means of noisy runs: first the mean over the rows of each run, since rows of one run
+/// share its boot, then like any other value. Runs that lack a row are left out.
 pub(crate) fn means(others: &mut [Against], rows: &[Row]) {
     for (kernel, other) in others.iter_mut().enumerate() {
         let Some(mean) = &mut other.geometric_mean else { continue };
@@ -113,7 +113,7 @@ fn values(measured: &Measured) -> Vec<f64> {
     measured.seeds.iter().filter_map(|seed| Some(seed.value.as_ref().ok()?.median)).collect()
 }
 
-/// Returns the test that a row is of: what stands before the first stroke.
+/// Returns the test of a row: its name up to the first slash.
 #[must_use]
 pub fn test_of(workload: &str) -> &str {
     workload.split_once('/').map_or(workload, |(test, _)| test)

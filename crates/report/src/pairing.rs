@@ -1,4 +1,4 @@
-//! Two sides of one workload against each other: the one comparison behind tables, pages, alerts and bisections.
+//! Compares two sides of one workload: for tables, pages, alerts and bisections.
 
 use std::collections::BTreeSet;
 
@@ -11,73 +11,73 @@ use crate::missing::Missing;
 use crate::value::{NOT_COUNTED, Scale};
 use crate::verdict::{noisy_verdict, verdict};
 
-/// Level of the interval that is shown where runs scatter.
+/// Confidence level of the displayed interval of noisy runs.
 pub(crate) const LEVEL: f64 = 0.95;
 
-/// What one replicate of a side gave. On the exact machine a replicate is a seed.
+/// The result of one replicate. On the exact machine a replicate is a seed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Replicate {
     /// Its seed.
     pub seed: u64,
-    /// What it gave.
+    /// Its result.
     pub given: Given,
 }
 
-/// What a replicate gave.
+/// The result of a replicate.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Given {
     /// A value.
     Value {
         /// The run's value.
         value: f64,
-        /// What it is made of.
+        /// Its scale.
         scale: Scale,
         /// Operations in one iteration.
         operations: u64,
     },
-    /// It was never measured; the text says so.
+    /// It was not measured; the text says so.
     NotMeasured(String),
-    /// It was measured, and has no value; the text says why.
+    /// It was measured without a value; the text gives the reason.
     Unusable(String),
 }
 
-/// By what two sides are judged.
+/// The rule for judging two sides.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rule {
-    /// Which way is good.
+    /// The good direction.
     pub direction: Direction,
-    /// A difference up to this many percent is no news.
+    /// The margin: a difference up to this many percent counts as equal.
     pub margin_percent: f64,
-    /// How far seeds of one build lie apart, in percent: a smaller difference needs more seeds. `None` if that is not known.
+    /// The spread between seeds of one build, in percent: a smaller difference needs more seeds. `None` if unknown.
     pub floor_percent: Option<f64>,
-    /// Which seeds must be there.
+    /// The required seeds.
     pub seeds: Seeds,
 }
 
-/// Which seeds must be there.
+/// The required seeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seeds {
-    /// All: they were asked for.
+    /// All: they were requested.
     All,
-    /// Those that both sides were measured with; others are left out.
+    /// Those of both sides; others are left out.
     OnBoth,
 }
 
-/// What two sides come to.
+/// The comparison of two sides.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SideComparison {
     /// The verdict.
     pub verdict: Verdict,
-    /// The difference for each seed that has a value on both sides.
+    /// The difference of each seed with a value on both sides.
     pub differences: Vec<SeedDifference>,
     /// The median of the differences; positive is better.
     pub difference_percent: Option<f64>,
-    /// The smallest and the largest of the differences; where runs scatter the interval that holds the true one with a
-    /// chance of 95 %.
+    /// The smallest and the largest of the differences; for noisy runs the interval that contains the true one with a
+    /// probability of 95 %.
     pub spread_percent: Option<Spread>,
     /// The median of the ratios; above one is better.
     pub ratio: Option<f64>,
-    /// Seeds that only one side was measured with.
+    /// Seeds of only one side.
     pub left_out: Vec<u64>,
 }
 
@@ -118,7 +118,7 @@ pub fn compare_sides(base: &[Replicate], new: &[Replicate], rule: &Rule) -> Side
         verdict,
         difference_percent: stats::median(&percents),
         spread_percent: stats::spread(&percents),
-        // A ratio of some seeds only would not be the row's.
+        // A ratio of some seeds only would not represent the row.
         ratio: stats::median(&ratios).filter(|_| ratios.len() == differences.len()),
         differences,
         left_out,
@@ -126,8 +126,8 @@ pub fn compare_sides(base: &[Replicate], new: &[Replicate], rule: &Rule) -> Side
 }
 
 impl SideComparison {
-    /// Returns what a rating of runs that scatter comes to, with the share of false finds `q` at which it is found among the
-    /// rows that it stands with.
+    /// Returns the comparison for a rating of noisy runs, with its false discovery rate `q` among the rows of the same
+    /// question.
     #[must_use]
     pub fn rated(rating: &Rating, direction: Direction, margin_percent: f64, q: f64) -> Self {
         let percent = |ratio| percent_of_ratio(direction, ratio);
@@ -143,7 +143,7 @@ impl SideComparison {
         }
     }
 
-    /// Returns what cannot be compared comes to.
+    /// Returns the comparison for sides that cannot be compared.
     #[must_use]
     pub fn nothing(why: &str) -> Self {
         Self {
@@ -157,7 +157,7 @@ impl SideComparison {
     }
 }
 
-/// A value that can be compared, and how many operations an iteration had.
+/// A comparable value, and the operations per iteration.
 #[derive(Clone, Copy)]
 struct Usable {
     value: f64,

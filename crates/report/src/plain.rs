@@ -1,9 +1,9 @@
-//! Words from outside, made safe to show: what a guest or a package says must not move a terminal's cursor.
+//! Makes external text safe to show: words of guests and packages must not control the terminal.
 //!
-//! Escaping for markdown and HTML comes on top of this, in their renderers.
+//! The renderers for markdown and HTML escape in addition.
 
-/// Returns the text with everything that a terminal would obey replaced: line breaks and tabs by spaces, other control
-/// characters and those that turn the direction of writing by the replacement character.
+/// Replaces control characters: newlines and tabs by spaces, others and those that change the writing direction by the
+/// replacement character.
 #[must_use]
 pub fn plain(text: &str) -> String {
     text.chars()
@@ -15,20 +15,19 @@ pub fn plain(text: &str) -> String {
         .collect()
 }
 
-/// Returns a text of several lines with everything replaced that a terminal would obey or that turns the direction of
-/// writing: what guests and packages say must not do either.
+/// Replaces control characters, and those that change the writing direction, in a text of several lines.
 #[must_use]
 pub fn printable(text: &str) -> String {
     let lines: Vec<String> = text.split('\n').map(plain).collect();
     lines.join("\n")
 }
 
-/// Returns the lines of a text, each made plain; empty ones at its ends are left out.
+/// Returns the lines of a text, each made plain, without empty ones at the ends.
 pub(crate) fn plain_lines(text: &str) -> Vec<String> {
     text.trim_matches(['\n', '\r']).lines().map(plain).collect()
 }
 
-/// Control characters, and the marks behind "Trojan Source" (CVE-2021-42574).
+/// Control characters, and the characters of "Trojan Source" (CVE-2021-42574).
 fn harmful(c: char) -> bool {
     c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

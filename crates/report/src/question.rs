@@ -1,49 +1,48 @@
-//! What is asked: which kernels with which runs, which workloads, which margin. The answer is `comparison.rs`.
+//! The question of a comparison: kernels with their runs, workloads, margin. `comparison.rs` has the answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use model::{Build, Machine, MachineId, Run, Workload};
 
-/// One kernel and all runs of it that may answer the question.
+/// One kernel and its runs for the question.
 #[derive(Debug, Clone)]
 pub struct Side<'a> {
-    /// What was booted.
+    /// Its build.
     pub build: &'a Build,
-    /// Where.
+    /// Its machine.
     pub machine: &'a Machine,
-    /// The same machine with other equipment, where some of the workloads ask for it.
+    /// The same machine with other guest configs, if some workloads need them.
     pub also: Vec<&'a Machine>,
-    /// Its runs, of any seeds. Several runs may hold the same seed with different workloads: their results are put
-    /// together. Where two hold the same workload with the same seed, the first is taken.
+    /// Its runs, of any seeds. Several runs may have the same seed with different workloads: their results are merged.
+    /// If two have the same workload and seed, the first counts.
     pub runs: Vec<&'a Run>,
 }
 
-/// Whether runs of different machines may stand side by side.
+/// Whether runs of different machines may be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Machines {
-    /// All runs are of one machine; anything else is refused.
+    /// All runs must be of one machine.
     #[default]
     Equal,
-    /// The user said that machines may differ; the comparison then opens with a warning.
+    /// The user allowed different machines; the comparison then begins with a warning.
     Mixed,
 }
 
-/// What a comparison is to answer.
+/// The question of a comparison.
 #[derive(Debug, Clone)]
 pub struct Question {
-    /// The suite's name. Runs of other suites are no answer and are passed over.
+    /// The suite's name. Runs of other suites are ignored.
     pub suite: String,
     /// The rows, in the suite's order.
     pub workloads: Vec<Arc<Workload>>,
-    /// The seeds; none stands for all that the runs have.
+    /// The seeds; empty for all that the runs have.
     pub seeds: Vec<u64>,
-    /// A difference up to this many percent is no news; without it each metric's own margin holds.
+    /// The margin: a difference up to this many percent counts as equal. By default each metric's own.
     pub margin_percent: Option<f64>,
     /// Whether machines may differ.
     pub machines: Machines,
-    /// How far runs of other kernels lay apart on these machines, by workload, where runs scatter: what one run of each can be
-    /// rated by.
+    /// The noise between runs of other kernels on these machines, by workload, if they are noisy: it rates single runs.
     pub scatters: BTreeMap<String, stats::History>,
     /// The command that reproduces the comparison.
     pub command: String,

@@ -1,4 +1,4 @@
-//! The value of a run: the one function that decides it, for every table, page, document, alert and bisection.
+//! The value of a run: one function computes it, for every table, page, document, alert and bisection.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,18 +9,18 @@ use stats::{Better, Scores};
 use crate::plain::plain;
 use crate::render::number;
 
-/// What values are made of. Values of different scales are never compared.
+/// The scale of values. Values of different scales are never compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
-    /// Instructions of the kernel and of user code for the workload, counted one by one.
+    /// Counted instructions of the kernel and of user code for the workload.
     Counted,
-    /// What the guest's clock or the workload itself says.
+    /// Values of the guest's clock or of the workload itself.
     Reported,
 }
 
 impl Scale {
-    /// Returns the scale of values that stand together: counted if one of them is, or if there is none. Values on the other
-    /// scale are no values then.
+    /// Returns the common scale of values: counted if one of them is, or if there is none. Values on the other scale
+    /// then do not count.
     #[must_use]
     pub fn of(scales: impl IntoIterator<Item = Self>) -> Self {
         let mut scales = scales.into_iter().peekable();
@@ -43,20 +43,20 @@ impl Scale {
 pub struct RunValue {
     /// The value, per operation.
     pub value: f64,
-    /// What it is made of.
+    /// Its scale.
     pub scale: Scale,
-    /// How many of the first iterations it leaves out.
+    /// How many first iterations it leaves out.
     pub left_out: usize,
 }
 
 /// Why a result has no value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum NoValue<'a> {
-    /// The kernel does not offer what the workload needs; the text says what.
+    /// The kernel lacks a feature that the workload needs; the text names it.
     Unsupported(&'a str),
     /// The kernel failed.
     Failed(&'a SubjectFailure),
-    /// So few iterations that none is left without the first.
+    /// No iteration is left without the first.
     TooFewIterations(usize),
     /// An iteration's value is negative or not a number.
     NotANumber,
@@ -69,7 +69,7 @@ pub enum NoValue<'a> {
     },
 }
 
-/// Why there is no value on a scale of counts.
+/// Why there is no value on the counted scale.
 pub const NOT_COUNTED: &str = "not counted: only guest time is known";
 
 impl fmt::Display for NoValue<'_> {
@@ -92,13 +92,13 @@ impl fmt::Display for NoValue<'_> {
 
 /// Returns the value of a run's result, or why there is none.
 ///
-/// Counted instructions of the kernel and of user code where they were counted, else what the guest's clock or the workload
-/// itself says. On a deterministic machine the median of the iterations without the first, which still pays for what later
-/// ones find done. Elsewhere other suites warm up themselves: the trimmed geometric mean of all values, by which runs that
-/// scatter are rated; where one is zero, which has no logarithm, the median.
+/// Counted instructions of the kernel and of user code if available, else the value of the guest's clock or of the
+/// workload itself. On a deterministic machine it is the median of the iterations without the first, which pays the
+/// warm-up. Other suites warm up themselves: their value is the trimmed geometric mean of all samples, which also rates
+/// noisy runs, or the median if one sample is zero.
 ///
 /// # Errors
-/// If the kernel failed or lacks something, and when the samples make no value.
+/// If the kernel failed or lacks a feature, or if the samples give no value.
 pub fn run_value(result: &WorkloadResult, machine: Capabilities) -> Result<RunValue, NoValue<'_>> {
     match &result.outcome {
         Outcome::Unsupported(what) => return Err(NoValue::Unsupported(what)),
@@ -130,7 +130,7 @@ pub fn samples(result: &WorkloadResult, scale: Scale) -> Cow<'_, [f64]> {
     }
 }
 
-/// Returns the unit of a result's value on a scale, as it was declared when it was measured; `None` if that was not said.
+/// Returns the unit of a result's value on a scale, from its declaration; `None` if it has none.
 #[must_use]
 pub fn value_unit(result: &WorkloadResult, scale: Scale, clock: Clock) -> Option<Cow<'static, str>> {
     let cost = Metric::COST.unit(clock).name();
@@ -140,7 +140,7 @@ pub fn value_unit(result: &WorkloadResult, scale: Scale, clock: Clock) -> Option
     (!unit.is_empty()).then_some(unit)
 }
 
-/// Returns what counts of an iteration: interrupts and other tasks are not the workload's.
+/// Returns the counted part of an iteration: without interrupts and other tasks.
 pub(crate) fn worked(region: &Region) -> u64 {
     region.kernel + region.user
 }
@@ -165,7 +165,7 @@ mod tests {
         kind.parse::<MachineKind>().unwrap().capabilities()
     }
 
-    /// A result of 10 operations whose guest time and counts have nothing to do with each other.
+    /// A result of 10 operations with unrelated guest time and counts.
     fn result(samples: &[f64], kernel: &[u64]) -> WorkloadResult {
         let region = |kernel: &u64| Region { kernel: *kernel, user: 10, interrupt: 900, other: 9000 };
         WorkloadResult {

@@ -1,17 +1,17 @@
-//! The one function that decides a verdict. What the differences are is `difference.rs`' work.
+//! The only function that decides a verdict. `difference.rs` computes the differences.
 
 use model::{Uncertainty, Verdict};
 
 /// Seeds that must agree on a difference below the floor.
 pub const SEEDS_BELOW_FLOOR: usize = 5;
 
-/// Returns the verdict on the differences of one row, one per seed, in percent, positive for better.
+/// Returns the verdict on the differences of one row, one per seed, in percent, positive is better.
 ///
-/// Better when all are above the margin, worse when all are below minus the margin, same when all are within (the
-/// margin itself is within), unclear otherwise: no averaging away of a seed that says something else.
+/// Better if all are above the margin, worse if all are below minus the margin, same if all are within (the margin
+/// itself is within), else unclear: disagreement of a seed is never averaged away.
 ///
-/// `floor_percent` is how far seeds of one build lie apart. Where the median of the differences is smaller, five seeds must
-/// agree before it is better or worse: a change of layout or of the tick's phase does as much.
+/// `floor_percent` is the spread between seeds of one build. If the median of the differences is smaller, five seeds
+/// must agree on better or worse: a change of memory layout or of the tick's phase has the same effect.
 #[must_use]
 pub fn verdict(differences_percent: &[f64], margin_percent: f64, floor_percent: Option<f64>) -> Verdict {
     let missing = |why: &str| Verdict::Unclear(Uncertainty::Missing(why.to_owned()));
@@ -43,8 +43,8 @@ pub fn verdict(differences_percent: &[f64], margin_percent: f64, floor_percent: 
     }
 }
 
-/// Returns the verdict on a rating of runs that scatter, with the share of false finds `q` at which it is found among the
-/// rows that it stands with.
+/// Returns the verdict on a rating of noisy runs, with its false discovery rate `q` among the rows of the same
+/// question.
 #[must_use]
 pub fn noisy_verdict(rating: &stats::Rating, margin_percent: f64, q: f64) -> Verdict {
     let unclear = |why| Verdict::Unclear(why);

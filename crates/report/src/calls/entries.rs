@@ -1,13 +1,13 @@
-//! Roll-up by entry point: which system call, fault or interrupt the instructions belong to.
+//! Roll-up by entry point: the system call, fault or interrupt that caused the instructions.
 
 use std::collections::BTreeMap;
 
 use super::{CallDifference, CallNode};
 
-/// All that is executed because of one entry to the kernel.
+/// All instructions below one entry to the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// What it is called: `getppid()`, `page fault`, `[user]`.
+    /// Its name: `getppid()`, `page fault`, `[user]`.
     pub name: String,
     /// Instructions of the base and of the new kernel.
     pub all: [u64; 2],
@@ -15,13 +15,13 @@ pub struct Entry {
 
 /// Bodies of system calls (arch/x86/include/asm/syscall_wrapper.h).
 const SYSTEM_CALLS: [&str; 3] = ["__x64_sys_", "__do_sys_", "__se_sys_"];
-/// How system calls are entered and left (arch/x86/entry/entry_64.S and common.c).
+/// The entry and exit code of system calls (arch/x86/entry/entry_64.S and common.c).
 const SYSTEM_CALL_PATH: [&str; 4] = ["entry_SYS", "syscall_return_via_", "do_syscall_64", "syscall_exit_to_user"];
-/// Longest way from the entry to the body of a system call, in functions.
+/// Longest chain from the entry to the body of a system call, in functions.
 const WAY_MAX: usize = 6;
 
 impl CallDifference {
-    /// Returns the instructions of each entry point, the largest difference first. They add up to the whole.
+    /// Returns the instructions of each entry point, largest difference first. They add up to the total.
     #[must_use]
     pub fn entries(&self) -> Vec<Entry> {
         let mut sums = BTreeMap::new();
@@ -44,7 +44,7 @@ fn is_system_call_path(function: &str) -> bool {
     SYSTEM_CALL_PATH.iter().any(|known| function.starts_with(known))
 }
 
-/// Returns the name of an entry that says by itself what it is.
+/// Returns the name of an entry that is an entry point itself.
 fn name_of(function: &str) -> Option<String> {
     let plain = |name: &str| name.replace('_', " ");
     if let Some(exception) = function.strip_prefix("asm_exc_") {
@@ -53,7 +53,7 @@ fn name_of(function: &str) -> Option<String> {
     function.starts_with("ret_from_fork").then(|| "start of a new task".to_owned())
 }
 
-/// Gives what is below a system call's entry to the call that is made, and the way there to all of them.
+/// Assigns instructions below a system call's entry to the system call, and those of the entry code to all of them.
 fn below_system_call(node: &CallNode, depth: usize, sums: &mut BTreeMap<String, [u64; 2]>) {
     let body = SYSTEM_CALLS.iter().find_map(|prefix| node.function.strip_prefix(prefix));
     let helper = node.function.strip_prefix("ksys_");

@@ -1,4 +1,4 @@
-//! Call trees for other people's viewers: folded stacks, and pprof's format.
+//! Call trees for other viewers: folded stacks, and pprof's format.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -19,7 +19,7 @@ pub fn folded(differences: &[CallDifference]) -> String {
     text
 }
 
-/// Calls something with each node that executed something itself, and the names down to it.
+/// Calls a closure for each node with instructions of its own, with the names down to it.
 fn each(difference: &CallDifference, then: &mut dyn FnMut(&[&str], &CallNode)) {
     fn below<'a>(node: &'a CallNode, chain: &mut Vec<&'a str>, then: &mut dyn FnMut(&[&str], &CallNode)) {
         if node.own != [0, 0] && !chain.is_empty() {
@@ -35,7 +35,7 @@ fn each(difference: &CallDifference, then: &mut dyn FnMut(&[&str], &CallNode)) {
 }
 
 /// Returns a profile in pprof's format (github.com/google/pprof, proto/profile.proto), not compressed. Its samples have
-/// three values: instructions of the base, of the new kernel, and what was added, all in one unit of work of the base.
+/// three values: instructions of the base, of the new kernel, and the difference, all per unit of the base's work.
 #[must_use]
 pub fn pprof(differences: &[CallDifference]) -> Vec<u8> {
     let mut strings = Strings::default();
@@ -81,7 +81,7 @@ pub fn pprof(differences: &[CallDifference]) -> Vec<u8> {
     profile.bytes
 }
 
-/// Strings by number from 1; 0 is the empty one. A function, its location and its name have the same number.
+/// Strings numbered from 1; 0 is the empty one. A function, its location and its name have the same number.
 #[derive(Default)]
 struct Strings {
     list: Vec<String>,

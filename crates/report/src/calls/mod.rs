@@ -1,7 +1,7 @@
-//! The call trees of two kernels as one: what is executed below each chain of calls on either side.
+//! The merged call trees of two kernels: the instructions below each chain of calls on either side.
 //!
-//! A node stands for the same chain of names on both sides, so code that is gone and code that is new stay visible. The
-//! tree adds up to the ledger's totals; entry points are in `entries.rs`, work that moved in `shifts.rs`.
+//! A node stands for the same chain of names on both sides, so that removed and new code stay visible. The tree adds up
+//! to the ledger's totals; `entries.rs` has entry points, `shifts.rs` work that moved.
 
 mod entries;
 mod export;
@@ -17,22 +17,22 @@ pub use shifts::Shift;
 
 use crate::ledger::{names, scaled, share_words};
 
-/// Functions that only pass a call on and that one kernel has and the other has not: chains are told without them
-/// (`x64_sys_call` came with Linux 6.9, commit 1e3ad78334a6).
+/// Functions that only forward calls and that only one of the kernels has: chains omit them (`x64_sys_call` came with
+/// Linux 6.9, commit 1e3ad78334a6).
 const PASSING_ON: [&str; 1] = ["x64_sys_call"];
 
 /// A chain of calls on both sides: 0 is the base, 1 the new kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CallNode {
-    /// The last function's name, without suffixes; what a whole share is called at the top.
+    /// The last function's name, without suffixes; at the top, the name of a share.
     pub function: String,
     /// Instructions of this function itself.
     pub own: [u64; 2],
-    /// Instructions of it and of all that it called.
+    /// Instructions of it and its callees.
     pub all: [u64; 2],
-    /// Calls from there.
+    /// Calls in this chain.
     pub calls: [u64; 2],
-    /// What it called, by name.
+    /// Its callees, by name.
     pub children: Vec<CallNode>,
 }
 
@@ -41,14 +41,14 @@ pub struct CallNode {
 pub struct CallDifference {
     /// The workload.
     pub workload: String,
-    /// Operations behind the counts, of the base and of the new kernel.
+    /// Operations of the base and of the new kernel.
     pub operations: [u64; 2],
-    /// The top of the tree: all of it.
+    /// The root of the tree.
     pub root: CallNode,
 }
 
 impl CallDifference {
-    /// Puts the call trees of all seeds of both sides on one another; `None` if a side has none.
+    /// Merges the call trees of all seeds of both sides; `None` if a side has none.
     #[must_use]
     pub fn new(workload: &str, base: &[CallTree], new: &[CallTree]) -> Option<Self> {
         let operations = [base, new].map(|side| side.iter().map(|tree| tree.operations).sum::<u64>());
@@ -69,7 +69,7 @@ impl CallDifference {
         Some(Self { workload: workload.to_owned(), operations, root: root.grown("all".to_owned()) })
     }
 
-    /// Returns how much more the new kernel executes, in instructions per operation.
+    /// Returns the additional instructions per operation of the new kernel.
     #[must_use]
     pub fn added(&self, [base, new]: [u64; 2]) -> f64 {
         let [of_base, of_new] = self.operations;
@@ -83,7 +83,7 @@ impl CallDifference {
     }
 }
 
-/// Returns the names of a chain from the top of the tree: interrupts and other tasks are below one of their own.
+/// Returns the names of a chain from the root: interrupts and other tasks have separate nodes there.
 fn chain(share: Share, functions: &[String]) -> Vec<String> {
     let top = matches!(share, Share::Interrupt | Share::Other).then(|| share_words(share).to_owned());
     let mut chain: Vec<String> = top.into_iter().collect();
@@ -120,7 +120,7 @@ pub(crate) mod tests {
     use super::CallDifference;
     use model::{CallPath, CallTree, Share};
 
-    /// A call tree of one operation: chains apart by `;`, instructions, calls.
+    /// A call tree of one operation: chains separated by `;`, instructions, calls.
     pub(crate) fn tree(paths: &[(Share, &str, u64, u64)]) -> CallTree {
         let path = |&(share, chain, instructions, calls): &(Share, &str, u64, u64)| CallPath {
             share,

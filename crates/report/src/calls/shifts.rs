@@ -1,5 +1,5 @@
-//! Work that moved: below one function some calls cost less and others more, and together much less than either.
-//! Inlining, splitting and renaming look like this, whatever the names.
+//! Work that moved: below one function some calls cost less and others more, with a small total change. Inlining,
+//! splitting and renaming have this effect.
 
 use model::Share;
 
@@ -7,23 +7,23 @@ use super::{CallDifference, CallNode};
 
 /// Most functions named on one side of a shift.
 const NAMED: usize = 3;
-/// A function named is at least this part of what its side loses or gains.
+/// A listed function has at least this share of its side's loss or gain.
 const NAMED_MIN: f64 = 0.02;
-/// A shift moves at least this part of all instructions.
+/// A shift moves at least this share of all instructions.
 const SHARE_MIN: f64 = 0.002;
-/// What remains is at most this part of the smaller of what is gained and lost.
+/// The remainder is at most this share of the smaller of loss and gain.
 const REST_MAX: f64 = 0.5;
 
 /// Work that moved within one function.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shift {
-    /// The function that both are below.
+    /// The common caller.
     pub within: String,
-    /// What costs less, in instructions per operation, the most first.
+    /// Cheaper calls, in instructions per operation, largest first.
     pub less: Vec<(String, f64)>,
-    /// What costs more.
+    /// More expensive calls.
     pub more: Vec<(String, f64)>,
-    /// What both come to, with what is not named.
+    /// The totals of both, including unlisted calls.
     pub net: f64,
 }
 
@@ -43,7 +43,7 @@ impl Shift {
 }
 
 impl CallDifference {
-    /// Returns the work that moved, the most first.
+    /// Returns the shifts, largest first.
     #[must_use]
     pub fn shifts(&self) -> Vec<Shift> {
         let mut shifts = Vec::new();
@@ -61,7 +61,7 @@ impl CallDifference {
         let (lost, gained) = (sum(&less), sum(&more));
         let net = gained - lost;
         let all = self.per_operation(self.root.all)[0].max(1.0);
-        // The top of the tree and its groups are no functions that work could move inside.
+        // The root and its groups are no functions inside which work could move.
         let is_group = |share| node.function == crate::ledger::share_words(share);
         let is_function =
             !std::ptr::eq(node, &raw const self.root) && !is_group(Share::Interrupt) && !is_group(Share::Other);

@@ -1,17 +1,17 @@
-//! Charts of lines as numbers for SVG: scales, ticks, points, and names of lines where there is room.
+//! Line charts as numbers for SVG: scales, ticks, points, and line names where they fit.
 
-/// The picture, and the plot within it, in pixels.
+/// The picture and its plot area, in pixels.
 pub(super) const WIDTH: f64 = 340.0;
 pub(super) const HEIGHT: f64 = 160.0;
 pub(super) const LEFT: f64 = 44.0;
 const TOP: f64 = 8.0;
 const BOTTOM: f64 = 22.0;
-/// Room at the right, and where lines have names.
+/// Margin at the right, and with line names.
 const RIGHT: f64 = 8.0;
 const NAMES: f64 = 56.0;
-/// How near each other names of lines may stand.
+/// Smallest distance between line names.
 const NEAR: f64 = 10.0;
-/// Most points of a line that are drawn; more are no wider than a pixel.
+/// Most points of a line; more would be narrower than a pixel.
 const POINTS_MAX: usize = 600;
 /// Most ticks of an axis.
 const TICKS_MAX: f64 = 5.0;
@@ -20,29 +20,29 @@ const TICKS_MAX: f64 = 5.0;
 #[derive(Debug)]
 pub(crate) struct Chart {
     pub(crate) title: String,
-    /// What a reader hears who cannot see it.
+    /// The description for screen readers.
     pub(crate) told: String,
     pub(super) lines: Vec<Line>,
-    /// Where the grid's lines are, and what is written there.
+    /// The grid lines with their labels.
     pub(super) across: Vec<Tick>,
     pub(super) down: Vec<Tick>,
-    /// What the horizontal axis counts.
+    /// The label of the horizontal axis.
     pub(super) axis: &'static str,
-    /// Where the plot ends.
+    /// The edges of the plot.
     pub(super) right: f64,
 }
 
-/// A line as it is drawn.
+/// A line to draw.
 #[derive(Debug)]
 pub(super) struct Line {
     pub(super) colour: usize,
     pub(super) points: String,
-    /// Single points, where there are few.
+    /// Single points, if there are few.
     pub(super) dots: Vec<[String; 2]>,
     pub(super) name: Option<Name>,
 }
 
-/// What a line is called, and where that stands.
+/// The line's name and its position.
 #[derive(Debug)]
 pub(super) struct Name {
     pub(super) text: String,
@@ -50,28 +50,28 @@ pub(super) struct Name {
     pub(super) y: String,
 }
 
-/// A place on an axis.
+/// A position on an axis.
 #[derive(Debug)]
 pub(super) struct Tick {
     pub(super) at: String,
     pub(super) label: String,
 }
 
-/// What is to be drawn.
+/// A curve.
 #[derive(Debug)]
 pub(crate) struct Curve {
-    /// Its colour: curves of one kernel have one.
+    /// Its colour: all curves of a kernel share one.
     pub(crate) colour: usize,
     pub(crate) name: Option<String>,
     pub(crate) points: Vec<(f64, f64)>,
 }
 
-/// How values become places.
+/// The mapping of values to positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scale {
-    /// From 0.
+    /// Linear, from 0.
     Linear,
-    /// A power law is a straight line; each point is drawn.
+    /// Logarithmic: a power law is a straight line; each point is drawn.
     Logarithmic,
 }
 
@@ -88,7 +88,7 @@ impl Chart {
         let mut named: Vec<f64> = Vec::new();
         let lines = curves.iter().map(|curve| line(curve, scale, [&x, &y], &mut named)).collect();
         let (across, down) = (y.ticks(""), x.ticks(axis));
-        // A unit is at each tick; the name of a variable is written once.
+        // Each tick has the unit; the variable's name is written once.
         Some(Self { title, told, lines, across, down, axis: if scale == Scale::Linear { "" } else { axis }, right })
     }
 }
@@ -108,7 +108,7 @@ fn line(curve: &Curve, scale: Scale, [x, y]: [&Axis; 2], named: &mut Vec<f64>) -
     Line { colour: curve.colour, points, dots, name }
 }
 
-/// An axis and where it lies.
+/// An axis and its position.
 struct Axis {
     scale: Scale,
     low: f64,
@@ -144,7 +144,7 @@ impl Axis {
     }
 }
 
-/// Returns the ends of an axis of values: at a line of the grid.
+/// Returns the ends of a value axis, on grid lines.
 fn rounded(scale: Scale, [low, high]: [f64; 2]) -> [f64; 2] {
     match scale {
         Scale::Linear => [low, (high / step(high)).ceil() * step(high)],
@@ -152,14 +152,14 @@ fn rounded(scale: Scale, [low, high]: [f64; 2]) -> [f64; 2] {
     }
 }
 
-/// Returns a round distance of ticks: 1, 2 or 5 times a power of ten.
+/// Returns a round tick distance: 1, 2 or 5 times a power of ten.
 fn step(largest: f64) -> f64 {
     let power = 10_f64.powf((largest / TICKS_MAX).log10().floor());
     let fits = |factor: &f64| largest / (factor * power) <= TICKS_MAX;
     [1.0, 2.0, 5.0].into_iter().find(fits).unwrap_or(10.0) * power
 }
 
-/// Returns a number for an axis: `1.5k`, `20M`.
+/// Formats a number for an axis: `1.5k`, `20M`.
 pub(crate) fn short(number: f64) -> String {
     let (scaled, unit) = match number {
         n if n >= 0.999e9 => (n / 1e9, "G"),
@@ -172,7 +172,7 @@ pub(crate) fn short(number: f64) -> String {
     format!("{}{unit}", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// Returns at most so many points as can be told apart: of each stretch the highest, so that no peak is lost.
+/// Returns a limited number of points: the highest of each section, so that no peak is lost.
 fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let stretch = points.len().div_ceil(POINTS_MAX).max(1);
     let highest = |points: &[(f64, f64)]| points.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1));

@@ -1,4 +1,4 @@
-//! Documents as HTML. How it looks is in `templates/document.html`, `blocks.html` and `document.css`.
+//! Documents as HTML. `templates/document.html`, `blocks.html` and `document.css` define the layout.
 
 use askama::Template;
 
@@ -9,15 +9,15 @@ use crate::render::RenderError;
 
 /// The first lines of every page.
 const HEAD: &str = include_str!("../../templates/head.html");
-/// The styles of what the script adds.
+/// The styles for elements that the script adds.
 pub const SCRIPT_STYLES: &str = include_str!("../../templates/page.css");
-/// The script of every page: it sorts and filters rows and chooses kernels. A page has all its content without it.
+/// The script of every page: it sorts and filters rows and chooses kernels. Without it a page has all its content.
 pub const SCRIPT: &str = include_str!("../../templates/page.js");
-/// Its hash, by which a page that stands alone refuses every other script. A test computes it.
+/// Its hash, by which a standalone page refuses every other script. A test computes it.
 const SCRIPT_HASH: &str = "sha256-aDP8DRN2eUEiOOBiBp8tTrrCc7xR6QcRFf8sAR8a4+k=";
 
-/// Returns what a page begins with, for reports and the dashboard. One without a `root` stands alone and says itself what it may
-/// load; for pages of a site the server says so.
+/// Returns the head of a page, for reports and the dashboard. A standalone page, without a `root`, contains its content
+/// security policy; for pages of a site the server sends it.
 #[must_use]
 pub fn page_head(root: Option<&str>) -> String {
     let policy = format!(
@@ -27,7 +27,7 @@ pub fn page_head(root: Option<&str>) -> String {
     [HEAD, if root.is_none() { &policy } else { "" }].concat()
 }
 
-/// Returns the script of a page: inside of one that stands alone, else the one at the top of the site.
+/// Returns the script element: inline in a standalone page, else a link to the top of the site.
 #[must_use]
 pub fn page_script(root: Option<&str>) -> String {
     match root {
@@ -51,24 +51,24 @@ struct Blocks<'a> {
     blocks: &'a [Block],
 }
 
-/// Writes a page: one that stands alone, or one of a site with the script below this root.
+/// Writes a page: standalone, or of a site with the script below this root.
 pub(super) fn page(document: &Document, root: Option<&str>) -> Result<String, RenderError> {
     let page = PageOf { document, blocks: inner(&document.blocks)?, head: page_head(root), script: page_script(root) };
     Ok(printable(&page.render()?))
 }
 
-/// Writes blocks, those inside of others too.
+/// Writes blocks, nested ones too.
 fn inner(blocks: &[Block]) -> askama::Result<String> {
     Blocks { blocks }.render()
 }
 
 impl Table {
-    /// Whether it has drawings, which need a page's whole width.
+    /// Returns whether it has drawings, which need a page's whole width.
     fn is_drawn(&self) -> bool {
         self.columns.iter().any(|column| column.kind == Kind::Drawing)
     }
 
-    /// Whether it is a matrix of verdicts: rows by kernels, without drawings.
+    /// Returns whether it is a matrix of verdicts: rows by kernels, without drawings.
     fn is_matrix(&self) -> bool {
         !self.is_drawn() && self.columns.iter().filter(|column| column.kind == Kind::Verdict).count() > 1
     }
@@ -80,7 +80,7 @@ mod tests {
 
     use super::{SCRIPT, SCRIPT_HASH};
 
-    /// Writes bytes as Base64, as policies have it.
+    /// Writes bytes as Base64, for policies.
     fn base64(bytes: &[u8]) -> String {
         const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
         let digits = |three: &[u8]| {

@@ -1,5 +1,5 @@
-//! Where a JSON document breaks its lines: after each key's value, but not within a list of numbers, so that hundreds
-//! of samples are one line and a `diff` of two documents stays readable.
+//! Line breaks in JSON documents: after each key's value, but not within a list of numbers, so that hundreds of samples
+//! are one line and a `diff` of two documents is readable.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use serde_json::ser::{Formatter, Serializer};
 
 use crate::render::RenderError;
 
-/// Writes a JSON document that ends in a line break.
+/// Writes a JSON document with a final newline.
 ///
 /// # Errors
 /// Never in practice: everything is in memory and every key is a string.
@@ -16,7 +16,7 @@ pub fn write_json(value: &impl Serialize) -> Result<String, RenderError> {
     let mut bytes = Vec::new();
     value.serialize(&mut Serializer::with_formatter(&mut bytes, Lines::default()))?;
     bytes.push(b'\n');
-    // What is written is UTF-8, as it came from strings.
+    // The output is UTF-8, as it came from strings.
     Ok(String::from_utf8(bytes).map_err(|e| serde_json::Error::io(io::Error::other(e)))?)
 }
 

@@ -3,7 +3,7 @@
 use super::{Block, Cell, Column, Details, Kind, Row, Table, Weight};
 use crate::plain::plain;
 
-/// Writes blocks; the text ends in one line break.
+/// Writes blocks; the text ends with one newline.
 pub(crate) fn markdown_of(blocks: &[Block]) -> String {
     let list = |items: Vec<String>| items.iter().map(|item| format!("- {item}")).collect::<Vec<_>>().join("\n");
     let block = |block: &Block| match block {
@@ -55,7 +55,7 @@ fn cell(column: &Column, Cell { text, change, .. }: &Cell, weight: Weight) -> St
     }
 }
 
-/// Returns text that markdown shows as it is.
+/// Escapes text so that markdown shows it unchanged.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in plain(text).chars() {
@@ -70,7 +70,7 @@ pub(crate) fn escaped(text: &str) -> String {
     out
 }
 
-/// Code, so that nothing in it is markup; a bar would end a table's cell even there.
+/// Formats code, so that no part of it is markup; a bar would end a table's cell even there.
 fn code(text: &str) -> String {
     format!("`{}`", plain(text).replace('`', "'").replace('|', "\\|"))
 }

@@ -1,6 +1,7 @@
-//! What a report says, apart from how it is written: a subject builds one [`Document`], and each format has one writer.
+//! The content of a report, independent of the format: each subject builds one [`Document`], and each format has one
+//! writer.
 //!
-//! Words and cells come in as they are: each writer makes them plain and escapes them in its own way.
+//! Words and cells come in unescaped: each writer makes them plain and escapes them for its format.
 
 mod chart;
 mod html;
@@ -20,7 +21,7 @@ use crate::render::{RenderError, Styles};
 /// A report.
 #[derive(Debug, Default)]
 pub struct Document {
-    /// Reasons to doubt all that follows: they stand above the title.
+    /// Reasons to doubt the report: they come before the title.
     pub(crate) warnings: Vec<String>,
     /// One line, or several.
     pub(crate) title: String,
@@ -31,24 +32,24 @@ pub struct Document {
 #[derive(Debug)]
 pub(crate) enum Block {
     Heading(String),
-    /// The title of what follows, where that has no room for one.
+    /// The title of what follows, for blocks without a title of their own.
     Subheading(String),
-    /// One that ends in a colon belongs to what follows.
+    /// A paragraph; one that ends in a colon belongs to what follows.
     Paragraph(String),
-    /// What is said beside the point.
+    /// A side note.
     Note(String),
     List(Vec<String>),
     Facts(Vec<Fact>),
     Table(Table),
-    /// Lines as they came, such as a console's.
+    /// Preformatted lines, such as a console's.
     Console(Vec<String>),
-    /// A shell command that is to be pasted.
+    /// A shell command to paste.
     Command(String),
-    /// What a page and an issue tracker fold away; text leaves it out.
+    /// A block that pages and issue trackers fold; text omits it.
     Details(Details),
     /// Pages only.
     Plot(Plot),
-    /// A drawing of another kind, as HTML. Pages only.
+    /// Another drawing, as HTML. Pages only.
     Drawing(String),
 }
 
@@ -57,11 +58,11 @@ pub(crate) enum Block {
 pub(crate) struct Fact {
     pub(crate) name: String,
     pub(crate) value: String,
-    /// What the value consists of, where a page links its parts to rows.
+    /// The parts of the value, which a page links to rows.
     pub(crate) links: Vec<Link>,
 }
 
-/// A part of a fact that leads to a row.
+/// A part of a fact that links to a row.
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) anchor: String,
@@ -69,19 +70,19 @@ pub(crate) struct Link {
     pub(crate) rest: String,
 }
 
-/// Blocks below a line that says what they are.
+/// Blocks below a summary line.
 #[derive(Debug)]
 pub(crate) struct Details {
     pub(crate) summary: String,
     pub(crate) blocks: Vec<Block>,
-    /// Whether only a page has room for them.
+    /// Whether only pages show them.
     pub(crate) pages_only: bool,
 }
 
-/// Charts with one key.
+/// Charts with a common legend.
 #[derive(Debug)]
 pub(crate) struct Plot {
-    /// What lines of the first colour show, of the second, and so on.
+    /// The names of the first colour's lines, the second colour's, and so on.
     pub(crate) key: Vec<String>,
     pub(crate) charts: Vec<Chart>,
 }
@@ -92,7 +93,7 @@ pub(crate) struct Table {
     pub(crate) columns: Vec<Column>,
     pub(crate) rows: Vec<Row>,
     pub(crate) notes: Vec<String>,
-    /// The first columns, which every part of a table has that is cut to fit 80 columns; 0 where it is never cut.
+    /// The leading columns that every part repeats if a table is cut to fit 80 columns; 0 if it is never cut.
     pub(crate) fixed: usize,
 }
 
@@ -107,30 +108,30 @@ pub(crate) struct Column {
     pub(crate) starts: bool,
 }
 
-/// What is in a column.
+/// The kind of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// At the left, to be read as it is.
+    /// Left-aligned, preformatted.
     Name,
-    /// At the left.
+    /// Left-aligned.
     Words,
-    /// At the right.
+    /// Right-aligned.
     Number,
-    /// A verdict's letter and word; text has room for the letter.
+    /// A verdict's letter and word; text only has space for the letter.
     Verdict,
     /// Drawings as HTML, the head included. Pages only.
     Drawing,
 }
 
-/// How wide a column of text is. Names are cut to fit; numbers never are.
+/// The width of a column in text. Names are cut to fit; numbers never are.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Width {
     Fixed(usize),
-    /// As wide as the widest cell, but no more than this.
+    /// The width of the widest cell, up to this maximum.
     Fit(usize),
-    /// The same, but what is wider stands whole on a line of its own.
+    /// The same, but wider cells stand whole on a separate line.
     Whole(usize),
-    /// An equal part of what others leave, but at least and at most this; without changes, which have room of their own.
+    /// An equal share of the remaining width, within these limits; without changes, which have separate space.
     Share(usize, usize),
 }
 
@@ -139,21 +140,21 @@ pub(crate) enum Width {
 pub(crate) struct Row {
     pub(crate) cells: Vec<Cell>,
     pub(crate) weight: Weight,
-    /// What a page links to; empty for nothing.
+    /// The id for links; empty for none.
     pub(crate) anchor: String,
-    /// What a page says above the row, of it and those that follow.
+    /// The heading above the row and those that follow, on pages.
     pub(crate) group: String,
-    /// What a page says below the row.
+    /// The note below the row, on pages.
     pub(crate) about: String,
 }
 
-/// How much a row says.
+/// The emphasis of a row.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Weight {
     #[default]
     Normal,
     Faint,
-    /// Below a line.
+    /// Below a rule.
     Total,
 }
 
@@ -164,18 +165,18 @@ pub(crate) struct Cell {
     pub(crate) change: Option<Change>,
     /// A verdict's word, which colours the cell.
     pub(crate) tone: &'static str,
-    /// What a page says when one points at the cell.
+    /// The tooltip.
     pub(crate) hint: String,
 }
 
-/// How much better a value is than the base's.
+/// The improvement over the base.
 #[derive(Debug)]
 pub(crate) struct Change {
-    /// Percent with two decimals, without the sign of percent.
+    /// Percent with two decimals, without the percent sign.
     pub(crate) percent: String,
-    /// Whether MMTests would put stars.
+    /// Whether MMTests would mark it with stars.
     pub(crate) starred: bool,
-    /// A verdict's word, or nothing: a colour is a judgement.
+    /// A verdict's word, or empty: a colour is a judgement.
     pub(crate) word: &'static str,
 }
 
@@ -203,7 +204,7 @@ impl Document {
         warnings.chain(title).chain([markdown_of(&self.blocks)]).collect()
     }
 
-    /// Writes it as a page that needs nothing else: no network, one script of our own in it.
+    /// Writes it as a standalone page: no network, only Marvin's inline script.
     ///
     /// # Errors
     /// Never in practice: everything is in memory.
@@ -211,7 +212,7 @@ impl Document {
         html::page(self, None)
     }
 
-    /// Writes it as a page of a site: `root` is the way to the site's top, where `script.js` is [`SCRIPT`].
+    /// Writes it as a page of a site: `root` is the path to the site's top, where `script.js` is [`SCRIPT`].
     ///
     /// # Errors
     /// Never in practice: everything is in memory.
@@ -225,7 +226,7 @@ impl Column {
         Self { head: [head.to_owned(), String::new()], kind, width, starts: false }
     }
 
-    /// Both lines of the head in one.
+    /// Joins both lines of the head.
     pub(crate) fn title(&self) -> String {
         self.head.iter().filter(|line| !line.is_empty()).cloned().collect::<Vec<_>>().join("-")
     }

@@ -6,11 +6,11 @@ use crate::plain::plain;
 use crate::render::Styles;
 use crate::render::layout::{Page, WIDTH, broken, command_lines, wrap};
 
-/// What is around a percentage: ` (%)`, or ` *%*`.
+/// The brackets of a percentage: ` (%)`, or ` *%*`.
 const BRACKETS: usize = 4;
-/// Between a number and words beside it.
+/// The space between a number and words beside it.
 const GAP: usize = 2;
-/// Lines of a console that a mail has room for; a page has all that were kept.
+/// Most console lines in text; a page has all stored ones.
 const CONSOLE_LINES: usize = 16;
 
 /// Writes blocks.
@@ -20,9 +20,9 @@ pub(crate) fn text_of(blocks: &[Block], styles: &Styles) -> String {
     page.finish()
 }
 
-/// Writes blocks below what a page has already.
+/// Writes blocks below existing ones.
 pub(crate) fn write_text(page: &mut Page, blocks: &[Block], styles: &Styles) {
-    // The title of a page is followed at once by what it is about.
+    // No blank line between the title of a page and its subject.
     let title = Block::Heading(String::new());
     let mut before = (!page.is_empty()).then_some(&title);
     for block in blocks.iter().filter(|block| !matches!(block, Block::Plot(_) | Block::Drawing(_) | Block::Details(_)))
@@ -90,7 +90,7 @@ fn console(page: &mut Page, lines: &[String], styles: &Styles) {
     }
 }
 
-/// Cuts a table into parts that fit, where it may be cut.
+/// Cuts a table into parts that fit, where cuts are allowed.
 fn parts(table: &Table) -> Vec<Lines<'_>> {
     let shown: Vec<usize> = (0..table.columns.len()).filter(|at| table.columns[*at].kind != Kind::Drawing).collect();
     let whole = Lines::new(table, shown.clone());
@@ -112,15 +112,15 @@ fn parts(table: &Table) -> Vec<Lines<'_>> {
 /// Columns of a table, side by side.
 struct Lines<'a> {
     table: &'a Table,
-    /// Which columns.
+    /// The column indices.
     shown: Vec<usize>,
-    /// Of each of these, with the room for changes.
+    /// Their widths, with the space for changes.
     widths: Vec<usize>,
-    /// How wide percentages are, with their brackets; 0 where there are none.
+    /// The width of percentages, with their brackets; 0 if there are none.
     change: usize,
 }
 
-/// A cell as it is, and as it is coloured.
+/// A cell in plain and in coloured form.
 struct Shown {
     text: String,
     styled: String,
@@ -164,19 +164,19 @@ impl<'a> Lines<'a> {
         lines
     }
 
-    /// Whether a column has room for changes beside its numbers.
+    /// Returns whether a column has space for changes beside its numbers.
     fn has_changes(&self, at: usize) -> bool {
         let column = &self.table.columns[at];
         let any = || self.table.rows.iter().filter_map(|row| row.cells.get(at)).any(|cell| cell.change.is_some());
         self.change > 0 && column.kind == Kind::Number && any()
     }
 
-    /// How wide the widest line may be.
+    /// Returns the width of the widest line.
     fn width(&self) -> usize {
         (0..self.shown.len()).map(|place| self.gap(place) + self.widths[place]).sum()
     }
 
-    /// The room between a column and the one before.
+    /// Returns the space between a column and the one before.
     fn gap(&self, place: usize) -> usize {
         let kind = |place: usize| self.table.columns[self.shown[place]].kind;
         match kind(place) {
@@ -237,7 +237,7 @@ impl<'a> Lines<'a> {
         self.shown.iter().filter_map(shown).collect()
     }
 
-    /// Puts cells where their columns are. A name goes on over cells that are empty.
+    /// Places cells in their columns. A name extends over empty cells.
     fn line(&self, cells: &[Shown], is_head: bool) -> String {
         let (mut line, mut length, mut end) = (String::new(), 0, 0);
         for (place, cell) in cells.iter().enumerate() {

@@ -1,8 +1,8 @@
-//! The ledger: which functions the difference between two kernels comes from, to the last instruction. Its lines add up
-//! to the whole difference; a test holds it to that.
+//! The ledger: the functions that cause the difference between two kernels, exact to one instruction. Its lines add up
+//! to the whole difference; a test checks this.
 //!
-//! Counts are exact, so no line has an error bar. Names are matched in `names.rs`; what looks like one function under two
-//! names is suggested in `pairs.rs` and never merged.
+//! Counts are exact, so no line has an error bar. `names.rs` matches names; `pairs.rs` suggests pairs that look like
+//! one function with two names, which are never merged.
 
 pub(crate) mod names;
 mod pairs;
@@ -17,14 +17,14 @@ use crate::value::{per_operation, worked};
 pub use pairs::Pair;
 pub use sources::{FolderSum, Sources};
 
-/// How the functions of the two sides were recognised as one.
+/// How the functions of the two sides were matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Match {
     /// By the same symbol.
     Exact,
-    /// By the same name without what the compiler appends (`.isra`, `.constprop`, `.part`, `.cold`).
+    /// By the same name without the compiler's suffixes (`.isra`, `.constprop`, `.part`, `.cold`).
     Suffix,
-    /// By a renaming that is known (`x` became `x_noprof` in Linux 6.10).
+    /// By a known renaming (`x` became `x_noprof` in Linux 6.10).
     Renamed,
     /// Only the base executes it.
     OnlyBase,
@@ -33,7 +33,7 @@ pub enum Match {
 }
 
 impl Match {
-    /// Returns its word.
+    /// Returns its name.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -60,7 +60,7 @@ pub struct Count {
 /// One function, or one share where it is a total.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LedgerLine {
-    /// Whose instructions these are.
+    /// Who executed these instructions.
     pub share: Share,
     /// The function's name without suffixes.
     pub function: String,
@@ -68,7 +68,7 @@ pub struct LedgerLine {
     pub base: Count,
     /// The new kernel's.
     pub new: Count,
-    /// How it was recognised on both sides.
+    /// How it was matched.
     pub matched: Match,
 }
 
@@ -77,23 +77,23 @@ pub struct LedgerLine {
 pub struct Ledger {
     /// The workload.
     pub workload: String,
-    /// Operations behind the counts, of the base and of the new kernel.
+    /// Operations of the base and of the new kernel.
     pub operations: [u64; 2],
-    /// What the row of a comparison says of the same; `None` if a side has too few iterations.
+    /// The values of the comparison's row; `None` if a side has too few iterations.
     pub row: Option<RowValue>,
-    /// Functions, the largest difference first.
+    /// Functions, largest difference first.
     pub lines: Vec<LedgerLine>,
-    /// Lines that may be one function under two names.
+    /// Pairs of lines that may be one function with two names.
     pub pairs: Vec<Pair>,
 }
 
-/// What the row of a comparison says: kernel and user code, the median of the iterations without the first and of the seeds,
-/// per operation. The ledger is the mean of all iterations, of whoever executed.
+/// The values of the comparison's row: kernel and user code, the median of the iterations without the first and of the
+/// seeds, per operation. The ledger is the mean of all iterations and all shares.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RowValue {
     /// Of the base and of the new kernel.
     pub values: [f64; 2],
-    /// Iterations that the ledger is the mean of.
+    /// Number of iterations in the ledger's mean.
     pub iterations: usize,
 }
 
@@ -108,7 +108,7 @@ impl RowValue {
         Some(Self { values: [side(sides[0])?, side(sides[1])?], iterations })
     }
 
-    /// Returns how much more the new kernel executes.
+    /// Returns the difference of the values.
     #[must_use]
     pub fn added(&self) -> f64 {
         self.values[1] - self.values[0]
@@ -116,14 +116,14 @@ impl RowValue {
 }
 
 impl Ledger {
-    /// Puts the profiles of all seeds of both sides against one another; `None` if a side has none.
+    /// Matches the profiles of all seeds of both sides; `None` if a side has none.
     #[must_use]
     pub fn new(workload: &str, base: &[Profile], new: &[Profile]) -> Option<Self> {
         let operations = [base, new].map(|side| side.iter().map(|profile| profile.operations).sum::<u64>());
         if operations.contains(&0) {
             return None;
         }
-        // Files tell functions of one name apart where both sides know them.
+        // Files distinguish functions of one name if both sides know them.
         let all = base.iter().chain(new).flat_map(|profile| &profile.lines);
         let plain = names::Plain::of(all.map(|line| line.symbol.as_str()));
         let mut merged: BTreeMap<(Share, String), Sides> = BTreeMap::new();
@@ -134,7 +134,7 @@ impl Ledger {
                 let count = &mut sides.counts[side];
                 count.instructions += line.total();
                 count.repeated += line.repeated;
-                // What the compiler has split off is entered from the function, not called.
+                // A split-off part is entered from its function, not called.
                 count.calls += if names::is_split_off(&line.symbol) { 0 } else { line.calls };
                 if !sides.symbols[side].iter().any(|known| known == symbol) {
                     sides.symbols[side].push(symbol.to_owned());
@@ -150,7 +150,7 @@ impl Ledger {
         Some(Self { workload: workload.to_owned(), operations, row, lines, pairs })
     }
 
-    /// Returns the whole, or one share of it.
+    /// Returns the total, or one share of it.
     #[must_use]
     pub fn total(&self, share: Option<Share>) -> (Count, Count) {
         let mut total = (Count::default(), Count::default());
@@ -170,27 +170,27 @@ impl Ledger {
         number as f64 / self.operations[side] as f64
     }
 
-    /// Returns how much more the new kernel executes, in instructions per operation.
+    /// Returns the additional instructions per operation of the new kernel.
     #[must_use]
     pub fn added(&self, base: Count, new: Count) -> f64 {
         let [of_base, of_new] = self.operations;
         scaled(self.operations, base.instructions, new.instructions) as f64 / (of_base as f64 * of_new as f64)
     }
 
-    /// Returns whether no function executes one instruction more or less.
+    /// Returns whether every function executes the same number of instructions.
     #[must_use]
     pub fn is_unchanged(&self) -> bool {
         self.lines.iter().all(|line| scaled(self.operations, line.base.instructions, line.new.instructions) == 0)
     }
 
-    /// Returns whether a line's difference is seen with one decimal.
+    /// Returns whether a line's difference is visible with one decimal.
     #[must_use]
     pub fn is_visible(&self, line: &LedgerLine) -> bool {
         self.line_added(line).abs() >= 0.05
     }
 
-    /// Returns what the iterations that are not the row's median add to the ledger: what is missing between its kernel and user
-    /// code and the row, on the base and on the new kernel.
+    /// Returns the contribution of the iterations other than the row's median: the gap between the ledger's kernel and
+    /// user code and the row, on the base and on the new kernel.
     #[must_use]
     pub fn iterations_differ(&self) -> Option<[f64; 2]> {
         let [kernel, user] = [Share::Kernel, Share::User].map(|share| self.total(Some(share)));
@@ -199,7 +199,7 @@ impl Ledger {
         Some([0, 1].map(|side| row[side] - self.per_operation(side, mean[side])))
     }
 
-    /// Says the difference of the ledger, and that of the row where it is another to the eye.
+    /// Describes the difference of the ledger, and that of the row if it looks different.
     fn difference_words(&self, added: f64) -> String {
         match self.row {
             Some(row) if (row.added() - added).abs() >= 0.05 => format!(
@@ -211,7 +211,7 @@ impl Ledger {
         }
     }
 
-    /// Returns one sentence: the three lines that say most of the difference, and how much of it they are.
+    /// Returns one sentence: the three lines with the largest contributions, and their share of the difference.
     #[must_use]
     pub fn sentence(&self) -> String {
         let (base, new) = self.total(None);
@@ -241,7 +241,7 @@ impl Ledger {
         let explained = if (0.0..=120.0).contains(&share) {
             format!("{share:.0}% of it")
         } else {
-            // Where functions only take over from one another a share would say nothing.
+            // Where functions only replace one another, a share would be meaningless.
             "others make up for it".to_owned()
         };
         format!(
@@ -252,14 +252,14 @@ impl Ledger {
         )
     }
 
-    /// Returns how much more a line executes, in instructions per operation.
+    /// Returns the additional instructions per operation of a line.
     #[must_use]
     pub fn line_added(&self, line: &LedgerLine) -> f64 {
         self.added(line.base, line.new)
     }
 }
 
-/// Returns a line's name for people: where it is not the kernel's work for the workload, whose it is.
+/// Returns a line's name for people, with the share unless it is the kernel's work for the workload.
 pub(crate) fn label(line: &LedgerLine) -> String {
     match line.share {
         Share::Kernel | Share::User => line.function.clone(),
@@ -268,7 +268,7 @@ pub(crate) fn label(line: &LedgerLine) -> String {
     }
 }
 
-/// Returns what a share is called in tables.
+/// Returns a share's name in tables.
 pub(crate) fn share_words(share: Share) -> &'static str {
     match share {
         Share::Kernel => "kernel",
@@ -278,7 +278,7 @@ pub(crate) fn share_words(share: Share) -> &'static str {
     }
 }
 
-/// The difference of two numbers per operation, times both numbers of operations: whole, so that sums are exact.
+/// The difference of two numbers per operation, times both numbers of operations: an integer, so that sums are exact.
 pub(crate) fn scaled([of_base, of_new]: [u64; 2], base: u64, new: u64) -> i128 {
     i128::from(new) * i128::from(of_base) - i128::from(base) * i128::from(of_new)
 }
@@ -341,7 +341,7 @@ pub(crate) mod tests {
         assert_eq!(names(&without, &with_files), [("init_once".to_owned(), Match::Exact)]);
         let both = names(&with_files, &with_files);
         assert_eq!(both.len(), 2);
-        // A name that is unique on one side is one function there, whatever other names are.
+        // A name that is unique on one side is one function there, regardless of other names.
         let unique = profile(1, &[("probe", 10, 1), ("init_once (fs/inode.c)", 10, 1)]);
         let shared =
             profile(1, &[("probe (mm/a.c)", 10, 1), ("probe (mm/b.c)", 4, 1), ("init_once (fs/inode.c)", 10, 1)]);
@@ -389,7 +389,7 @@ pub(crate) mod tests {
         );
     }
 
-    /// As with tcp-rr: the mean of all iterations says +30.2 of kernel and user code, the row's median +44.
+    /// As with tcp-rr: the mean of all iterations has +30.2 of kernel and user code, the row's median +44.
     pub(crate) fn uneven() -> Ledger {
         let side = |kernel: [u64; 4], lines: &[(&str, u64, u64)]| {
             let regions = kernel.map(|kernel| Region { kernel, user: 10, interrupt: 3, other: 0 });

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-/// What compilers append to the name of a function that they have changed or split.
+/// Suffixes that compilers append to the name of a function that they changed or split.
 const SUFFIXES: [&str; 6] = ["isra", "constprop", "part", "cold", "lto_priv", "llvm"];
 
-/// Returns the name under which a symbol is matched: without suffixes and known renamings, with its module.
+/// Returns the name by which a symbol is matched: without suffixes and known renamings, with its module.
 pub(crate) fn key(symbol: &str) -> String {
     let plain = without_suffix(symbol);
     let (name, module) = split(&plain);
@@ -14,7 +14,7 @@ pub(crate) fn key(symbol: &str) -> String {
     format!("{}{module}", name.strip_suffix("_noprof").unwrap_or(name))
 }
 
-/// Returns a symbol without the chain of suffixes that compilers append, such as `.constprop.0.isra.0.cold`.
+/// Returns a symbol without the compiler's chain of suffixes, such as `.constprop.0.isra.0.cold`.
 pub(crate) fn without_suffix(symbol: &str) -> String {
     let (mut name, module) = split(symbol);
     while let Some((head, tail)) = name.rsplit_once('.') {
@@ -31,12 +31,12 @@ pub(crate) fn without_suffix(symbol: &str) -> String {
     format!("{name}{module}")
 }
 
-/// Returns a symbol without the file that tells it from others of its name.
+/// Returns a symbol without the file that distinguishes it from others of its name.
 pub(crate) fn without_file(symbol: &str) -> &str {
     symbol.split_once(" (").map_or(symbol, |(name, _)| name)
 }
 
-/// Names that are matched without files: somebody has them without one, so that files would tell nothing apart.
+/// Names to match without files: one side has them without a file.
 #[derive(Debug, Default)]
 pub(crate) struct Plain(BTreeSet<String>);
 
@@ -46,19 +46,19 @@ impl Plain {
         Self(symbols.filter(|symbol| !symbol.ends_with(')')).map(key).collect())
     }
 
-    /// Returns a symbol as it is matched.
+    /// Returns a symbol in the form for matching.
     pub(crate) fn displayed_name<'a>(&self, symbol: &'a str) -> &'a str {
         let name = without_file(symbol);
         if name != symbol && self.0.contains(&key(name)) { name } else { symbol }
     }
 }
 
-/// Returns whether it is a part that the compiler has split off a function.
+/// Returns whether it is a split-off part of a function.
 pub(crate) fn is_split_off(symbol: &str) -> bool {
     split(symbol).0.split('.').skip(1).any(|part| part == "cold")
 }
 
-/// Splits a symbol into its name and, with the blank before it, its module.
+/// Splits a symbol into its name and its module, with the space before it.
 fn split(symbol: &str) -> (&str, &str) {
     symbol.find(' ').map_or((symbol, ""), |at| symbol.split_at(at))
 }

@@ -1,26 +1,26 @@
-//! Suggestions: a function that is gone and one that is new may be the same under another name, or one into which the
-//! other was inlined. Only suggested: both lines stay as they are.
+//! Suggestions: a removed function and a new one may be the same under another name, or one into which the other was
+//! inlined. Both lines stay separate.
 
 use super::LedgerLine;
 
-/// A function that is gone and one that is new, by their places in the ledger's lines.
+/// A removed and a new function, by their indices in the ledger's lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pair {
-    /// The one that is gone.
+    /// The removed one.
     pub gone: usize,
-    /// The one that is new.
+    /// The new one.
     pub new: usize,
 }
 
-/// What is executed less than this part of what the other side executes counts as not executed.
+/// A function with less than this share of the other side's instructions counts as not executed.
 const RARE: f64 = 0.01;
 
-/// Words of a name that say little.
+/// Words of names that carry little information.
 const COMMON: &[&str] = &["do", "get", "put", "set", "page", "pages", "folio", "from", "user", "lock", "node", "list"];
 
-/// Returns pairs, each line in one at most: as often called, with a telling word in common, and of a similar size.
+/// Returns pairs, each line in at most one: equal number of calls, a common informative word, and a similar size.
 pub(crate) fn suggest(lines: &[LedgerLine], operations: [u64; 2]) -> Vec<Pair> {
-    // A function that is still there, but hardly ever executed, is as good as gone.
+    // A function that still exists but is hardly ever executed counts as removed.
     let rare = |few: u64, many: u64| few as f64 <= RARE * many as f64;
     let is_gone = |line: &LedgerLine| line.base.instructions > 0 && rare(line.new.instructions, line.base.instructions);
     let is_new = |line: &LedgerLine| line.new.instructions > 0 && rare(line.base.instructions, line.new.instructions);
@@ -33,7 +33,7 @@ pub(crate) fn suggest(lines: &[LedgerLine], operations: [u64; 2]) -> Vec<Pair> {
             }
         }
     }
-    // The most alike first; among equals those with most to explain, which come first in the ledger.
+    // Most similar first; among equals those with the largest difference, which come first in the ledger.
     fitting.sort_by_key(|&(alike, gone, new)| (std::cmp::Reverse(alike), gone.min(new)));
     let mut pairs: Vec<Pair> = Vec::new();
     for (_, gone, new) in fitting {
@@ -52,7 +52,7 @@ fn is_similar(before: &LedgerLine, after: &LedgerLine, [of_base, of_new]: [u64; 
     within(per(before.base.calls, of_base), per(after.new.calls, of_new), 1.05) && within(size.0, size.1, 3.0)
 }
 
-/// Returns how many letters the words that two names have in common have.
+/// Returns the number of letters in the common words of two names.
 fn likeness(one: &str, other: &str) -> usize {
     let words = |name: &str| -> Vec<String> {
         let telling = |word: &&str| word.len() >= 3 && !COMMON.contains(word);
@@ -71,7 +71,7 @@ mod tests {
     fn similar_function_with_equal_calls_is_suggested() {
         let mut base = profile(1, &[("mtree_range_walk", 138, 1), ("lru_add_fn", 102, 1), ("rmqueue_bulk", 105, 0)]);
         let new = profile(1, &[("mas_walk", 171, 1), ("lru_add", 58, 1), ("other_walk", 170, 7), ("bulk", 100, 1)]);
-        // mas_walk was there before, but as good as never executed.
+        // mas_walk existed before, but was hardly ever executed.
         base.lines.push(profile(1, &[("mas_walk", 1, 0)]).lines.remove(0));
         let ledger = Ledger::new("w", &[base], &[new]).unwrap();
         let name = |place: usize| ledger.lines[place].function.as_str();

@@ -1,4 +1,4 @@
-//! Roll-up by source folder, where debug information tells which file a function is in.
+//! Roll-up by source directory, from debug information.
 
 use std::collections::BTreeMap;
 
@@ -6,37 +6,37 @@ use model::{Share, SourceLocation};
 
 use super::{Ledger, LedgerLine, names};
 
-/// Where the functions of two kernels are in their sources.
+/// Source locations of the functions of two kernels.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sources {
-    /// By name without suffixes: the new kernel's place, or else the base's.
+    /// By name without suffixes: the new kernel's location, or else the base's.
     places: BTreeMap<String, SourceLocation>,
 }
 
-/// All lines of one folder.
+/// All lines of one directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FolderSum {
-    /// The folder, from the top of the source tree.
+    /// The directory, relative to the source tree.
     pub folder: String,
     /// Instructions of the base and of the new kernel.
     pub all: [u64; 2],
 }
 
 impl Sources {
-    /// Takes the places of both kernels' symbols.
+    /// Takes the locations of both kernels' symbols.
     #[must_use]
     pub fn new(base: &BTreeMap<String, SourceLocation>, new: &BTreeMap<String, SourceLocation>) -> Self {
         let both = base.iter().chain(new).map(|(symbol, place)| (names::key(symbol), place.clone()));
         Self { places: both.collect() }
     }
 
-    /// Returns whether nothing is known.
+    /// Returns whether no location is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 
-    /// Returns where a line's function is.
+    /// Returns the location of a line's function.
     #[must_use]
     pub fn place(&self, line: &LedgerLine) -> Option<&SourceLocation> {
         self.places.get(&line.function)
@@ -44,7 +44,7 @@ impl Sources {
 }
 
 impl Ledger {
-    /// Returns the lines by source folder, the largest difference first. They add up to the whole.
+    /// Returns the lines by source directory, largest difference first. They add up to the total.
     #[must_use]
     pub fn folders(&self, sources: &Sources) -> Vec<FolderSum> {
         let mut sums: BTreeMap<String, [u64; 2]> = BTreeMap::new();

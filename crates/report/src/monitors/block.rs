@@ -2,24 +2,24 @@
 
 use serde::{Serialize, Serializer};
 
-/// What a value is, which decides how it is written.
+/// The kind of a value, which determines its format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// A count.
     Count,
     /// KiB.
     Kib,
-    /// A part in percent, which tables of 2013 write without decimals.
+    /// Percent, which tables of 2013 print without decimals.
     Percent,
-    /// A part in percent, which all tables write with two decimals.
+    /// Percent, which all tables print with two decimals.
     Share,
-    /// A number each second.
+    /// A rate per second.
     PerSecond,
     /// Seconds.
     Seconds,
     /// Milliseconds.
     Milliseconds,
-    /// A mean number, such as of requests under way.
+    /// A mean number, such as of pending requests.
     Mean,
 }
 
@@ -49,9 +49,9 @@ impl Serialize for Form {
 pub enum Value {
     /// A number.
     Number(f64),
-    /// A part of nothing: no page was scanned, so no part of them was reclaimed.
+    /// A share of zero: for example, no page was scanned, so there is no reclaimed share.
     OfNothing,
-    /// The kernel does not count it, or nothing was copied.
+    /// The kernel does not count it, or no copy was made.
     Absent,
 }
 
@@ -80,7 +80,7 @@ impl Value {
     }
 }
 
-/// Nothing where the kernel does not count it, and for a part of nothing.
+/// Serializes as null if the kernel does not count it, and for a share of zero.
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.number().serialize(serializer)
@@ -92,17 +92,17 @@ impl Serialize for Value {
 pub struct BlockRow {
     /// Its name, as in the tables of 2013.
     pub name: String,
-    /// What its values are.
+    /// The kind of its values.
     #[serde(rename = "unit")]
     pub form: Form,
-    /// Whether all kernels count the same; a note of the block says why not.
+    /// Whether all kernels count the same; if not, a note of the block gives the reason.
     pub comparable: bool,
-    /// One for each kernel.
+    /// One value per kernel.
     pub values: Vec<Value>,
-    /// What MMTests prints for a part of nothing.
+    /// What MMTests prints for a share of zero.
     #[serde(skip)]
     pub of_nothing: Option<f64>,
-    /// Whether tables of 2013 have it, even where no kernel counts it.
+    /// Whether tables of 2013 include it even if no kernel counts it.
     #[serde(skip)]
     pub original: bool,
 }
@@ -128,15 +128,15 @@ impl BlockRow {
 /// Rows of one kind.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Block {
-    /// What they are about.
+    /// Their subject.
     pub title: &'static str,
-    /// The word that MMTests of today puts before each row.
+    /// The word that current MMTests prints before each row.
     #[serde(skip)]
     pub word: &'static str,
-    /// The rows; documents leave out what no kernel counts.
+    /// The rows; documents omit those that no kernel counts.
     #[serde(serialize_with = "counted")]
     pub rows: Vec<BlockRow>,
-    /// What must be known to read them.
+    /// Notes for reading them.
     pub notes: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The block of /proc/diskstats, as iostat has it: requests under way and how long they took, mean and largest.
+//! The block of /proc/diskstats, like iostat: mean and largest number of pending requests and wait.
 //!
 //! Formulas: Documentation/admin-guide/iostats.rst, and iostat(1) of sysstat for the queue. A mean wait is that of
 //! all requests, not the mean of intervals with few and with many; MMTests takes `(r_await + w_await) / 2` for new
@@ -10,10 +10,10 @@ use model::{Counters, MonitorFile, Observation};
 
 use super::block::{Block, BlockRow, Form, Value};
 
-/// Disks of a block; those with the most requests.
+/// Most disks of a block; those with the most requests.
 const DISKS_MAX: usize = 4;
 
-/// What is worked out of a disk's growth over some seconds.
+/// The figures for a disk's growth over some seconds.
 type Formula = fn(&Counters, f64) -> Value;
 
 const FORMULAS: [(&str, Form, Formula); 4] = [
@@ -62,7 +62,7 @@ fn busiest(seen: &[&Observation]) -> BTreeSet<String> {
         for (disk, _) in last.reading.groups() {
             let grew = observation.growth(MonitorFile::Diskstats, disk).unwrap_or_default();
             let requests = ["reads", "writes", "discards"].iter().filter_map(|key| grew.get(key)).sum();
-            // A partition's requests are its disk's.
+            // A partition's requests are included in its disk's.
             let partition = last.reading.groups().any(|(of, _)| is_partition(disk, of));
             if requests > 0 && !partition && all.iter().all(|(_, known)| known != disk) {
                 all.push((requests, disk.to_owned()));
@@ -87,7 +87,7 @@ fn mean(observation: &Observation, disk: &str, formula: Formula) -> Value {
     grew.map_or(Value::Absent, |(grew, seconds)| formula(&grew, seconds))
 }
 
-/// Returns the largest value of any interval; of one interval alone it would be the mean once more.
+/// Returns the largest value of any interval; with a single interval that would be the mean again.
 fn largest(observation: &Observation, disk: &str, formula: Formula) -> Value {
     let readings: Vec<_> = observation.of(MonitorFile::Diskstats).collect();
     if readings.len() < 3 {

@@ -1,4 +1,4 @@
-//! Blocks about what interrupts: lines of interrupts and softirqs with the most of them, and what went over the network.
+//! Blocks about interrupts and the network: the most frequent interrupts and softirqs, and network traffic.
 
 use std::collections::BTreeMap;
 
@@ -6,17 +6,17 @@ use model::{Counters, MonitorFile, Observation};
 
 use super::block::{Block, BlockRow, Form, Value};
 
-/// Lines of a block: those with the most.
+/// Most lines of a block.
 const LINES_MAX: usize = 6;
-/// Longest name of a line, in characters; the hardware behind it can be told at length.
+/// Longest name of a line, in characters; descriptions of hardware can be longer.
 const NAME_MAX: usize = 28;
 
-/// Returns the lines of interrupts with the most, all processors together.
+/// Returns the most frequent interrupts, summed over processors.
 pub(super) fn interrupts(seen: &[&Observation]) -> Block {
     lines(seen, MonitorFile::Interrupts, "Interrupts", "IRQ")
 }
 
-/// Returns the softirqs with the most, all processors together.
+/// Returns the most frequent softirqs, summed over processors.
 pub(super) fn softirqs(seen: &[&Observation]) -> Block {
     lines(seen, MonitorFile::Softirqs, "Softirqs", "Softirq")
 }
@@ -35,7 +35,7 @@ fn lines(seen: &[&Observation], file: MonitorFile, title: &'static str, word: &'
     Block::new(title, word, most(&counts).into_iter().take(LINES_MAX).map(row).collect())
 }
 
-/// Returns the names that any kernel counted anything of, those with the most first.
+/// Returns the names with a count on any kernel, most frequent first.
 fn most(counts: &[BTreeMap<String, u64>]) -> Vec<&str> {
     let mut largest: BTreeMap<&str, u64> = BTreeMap::new();
     for (name, count) in counts.iter().flatten() {
@@ -47,7 +47,7 @@ fn most(counts: &[BTreeMap<String, u64>]) -> Vec<&str> {
     names.into_iter().map(|(name, _)| name).collect()
 }
 
-/// Columns of a network device, and what they are called here.
+/// Columns of a network device, and their names in reports.
 const OF_DEVICE: [(&str, &str, Form); 6] = [
     ("receive_bytes", "received", Form::Kib),
     ("receive_packets", "packets received", Form::Count),
@@ -66,7 +66,7 @@ const OF_PROTOCOL: [(MonitorFile, &str, &str, &str); 6] = [
     (MonitorFile::NetSnmp, "Udp", "InErrors", "UDP datagrams lost at receipt"),
 ];
 
-/// Returns what went over devices and by protocols; rows that no kernel counted anything of are left out.
+/// Returns traffic by device and protocol; omits rows without a count on any kernel.
 pub(super) fn network(seen: &[&Observation]) -> Block {
     let moved = |grew: &Counters| {
         let packets = ["receive_packets", "transmit_packets"].iter().filter_map(|key| grew.get(key));

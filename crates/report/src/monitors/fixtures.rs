@@ -1,5 +1,5 @@
-//! What monitors saw in tests: the counters behind the tables of Mel Gorman's mail of 2013-06-26 (source document 004),
-//! worked back from what it prints, and runs of newer kernels made up to show everything.
+//! Monitor data for tests: the counters behind the tables of Mel Gorman's mail of 2013-06-26, reconstructed from its
+//! numbers, and synthetic runs of newer kernels with all features.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ pub(crate) fn vmstat(ms: u64, counters: &[(&str, u64)]) -> Observation {
     Observation { readings: timed(MonitorFile::Vmstat, readings) }
 }
 
-/// Returns two kernels side by side.
+/// Returns the monitors of two kernels.
 pub(crate) fn two(base: &Observation, new: &Observation) -> Monitored {
     let kernel = |head: &str, observation| Watched { head: [head.to_owned(), String::new()], observation };
     Monitored::new(&[kernel("6.1.192", base), kernel("6.12.117", new)], Vec::new())
@@ -43,9 +43,9 @@ pub(crate) fn two(base: &Observation, new: &Observation) -> Monitored {
 
 /// The kernels of 2013.
 pub(crate) const KERNELS: [&str; 3] = ["vanilla", "mm1-mmotm-20130606", "mm1-lessdisrupt-v1"];
-/// ms from start to end: what velocities and scans of the mail give.
+/// ms from start to end, derived from the mail's velocities and scans.
 const MS: [u64; 3] = [1_165_730, 1_162_440, 1_164_480];
-/// Counters of 3.10 that the mail's rows are made of.
+/// Counters of 3.10 behind the mail's rows.
 const VMSTAT: [(&str, [u64; 3]); 22] = [
     ("pgfault", [11_267_426, 10_690_442, 10_651_312]),
     ("pgmajfault", [37_255, 786, 705]),
@@ -70,7 +70,8 @@ const VMSTAT: [(&str, [u64; 3]); 22] = [
     ("kswapd_skip_congestion_wait", [0, 0, 0]),
     ("allocstall", [0, 120, 1210]),
 ];
-/// A disk after an interval of 10 s with the largest values, and at the end: reads, read_ms, writes, write_ms, queue_ms.
+/// A disk after an interval of 10 s with the largest values, and at the end: reads, read_ms, writes, write_ms,
+/// queue_ms.
 const DISK: [[[u64; 5]; 2]; 3] = [
     [
         [7_806_290, 834_726_590, 2_193_710, 67_052_786_300, 11_621_700],
@@ -86,7 +87,7 @@ const DISK: [[[u64; 5]; 2]; 3] = [
     ],
 ];
 
-/// Returns what monitors would have seen of the kernels of 2013.
+/// Returns monitor data of the kernels of 2013.
 pub(crate) fn of_2013() -> [Observation; 3] {
     [0, 1, 2].map(|kernel| {
         let counters: Vec<(&str, u64)> = VMSTAT.iter().map(|(key, values)| (*key, values[kernel])).collect();
@@ -108,14 +109,14 @@ pub(crate) fn of_2013() -> [Observation; 3] {
     })
 }
 
-/// Returns the kernels of 2013 side by side with tables.
+/// Returns the kernels of 2013 with tables.
 pub(crate) fn monitored_of_2013(tables: Vec<SampleTable>) -> Monitored {
     let seen = of_2013();
     let kernel = |(name, observation)| Watched { head: ["3.10.0-rc4".to_owned(), String::from(name)], observation };
     Monitored::new(&KERNELS.into_iter().zip(&seen).map(kernel).collect::<Vec<_>>(), tables)
 }
 
-/// The lines of the mail: what is told of parallelio, and of it the numbers without their percent.
+/// The mail's lines about parallelio, as numbers without their percentages.
 pub(crate) const PARALLELIO: &str = include_str!("golden/parallelio.txt");
 
 /// Returns the samples of parallelio.
@@ -132,8 +133,8 @@ pub(crate) fn parallelio() -> SampleTable {
     SampleTable { title: "parallelio".to_owned(), rows: PARALLELIO.lines().map(row).collect() }
 }
 
-/// The smallest, two values taken five times each, and the largest of twelve kernel builds: worked back from the mail's
-/// minimum, mean, standard deviation, maximum and range.
+/// The smallest, two values taken five times each, and the largest of twelve kernel builds: reconstructed from the
+/// mail's minimum, mean, standard deviation, maximum and range.
 const MULTIBUILD: [(&str, [[f64; 4]; 3]); 4] = [
     (
         "User",
@@ -185,7 +186,7 @@ pub(crate) fn multibuild() -> SampleTable {
     SampleTable { title: "multibuild".to_owned(), rows: MULTIBUILD.map(row).to_vec() }
 }
 
-/// Returns the run of a kernel that keeps scans of khugepaged apart, or of one that does not.
+/// Returns the run of a kernel with or without separate counters of khugepaged's scans.
 fn run(khugepaged: bool) -> Observation {
     let mut files: BTreeMap<MonitorFile, Vec<(u64, Reading)>> = BTreeMap::new();
     let mut put = |file, ms, groups: &[(&str, &[(&str, u64)])]| {
@@ -244,7 +245,7 @@ fn run(khugepaged: bool) -> Observation {
     Observation { readings: readings.collect() }
 }
 
-/// Counters of memory management after so much was done.
+/// Counters of memory management after this much work.
 fn counters(second: u64, done: u64) -> Vec<(&'static str, u64)> {
     let (scanned, swapped) = (1000 + done * 4000, 50 + done * 210);
     vec![
@@ -266,7 +267,7 @@ fn counters(second: u64, done: u64) -> Vec<(&'static str, u64)> {
     ]
 }
 
-/// Returns two newer kernels under a load that comes and goes, with all files, and a hostile cache.
+/// Returns two newer kernels under a varying load, with all files, and a hostile cache.
 pub(crate) fn newer() -> Monitored {
     let (old, new) = (run(false), run(true));
     let samples = |scale: f64| [0.0, 2.0, 1.0, 4.0].map(|more| scale + more * 0.25).to_vec();

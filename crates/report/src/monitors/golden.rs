@@ -1,5 +1,5 @@
-//! The tables of Mel Gorman's mail of 2013-06-26 (source document 004), out of the counters behind them; and mistakes of
-//! other suites, each with what is right.
+//! The tables of Mel Gorman's mail of 2013-06-26, computed from the counters behind them; and defects of other suites,
+//! each with the correct value.
 
 use model::Direction;
 
@@ -9,12 +9,12 @@ use crate::render::monitors::{document, text};
 use crate::render::{Style, Styles, View};
 use model::{MonitorFile, Observation};
 
-/// The mail's lines, as a reader sees them: with the columns that its archive lost, and without what is wrong.
+/// The mail's lines as a reader sees them: with the columns that its archive lost, and without errors.
 fn squeezed(line: &str) -> String {
     line.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
-/// Holds each line of a table of the mail against ours. `ours` says what we print instead where the mail is wrong.
+/// Compares each line of a table of the mail with Marvin's. `ours` has Marvin's line where the mail is wrong.
 fn assert_printed(monitored: &Monitored, original: &str, ours: &[(&str, &str)]) {
     let text = text(monitored, Style::Y2013, &Styles::plain());
     let printed: Vec<String> = text.lines().map(squeezed).collect();
@@ -27,7 +27,7 @@ fn assert_printed(monitored: &Monitored, original: &str, ours: &[(&str, &str)]) 
     }
 }
 
-/// Without any swapping where there was some, the mail says 0.00 % (as if nothing had been won): it is 100 %.
+/// For a column without any swapping the mail has 0.00 % (as if equal): it is 100 %.
 #[test]
 fn parallelio_is_printed_as_in_2013() {
     let ours = [
@@ -56,8 +56,8 @@ fn multibuild_is_printed_as_in_2013() {
     assert_printed(&monitored_of_2013(vec![multibuild()]), include_str!("golden/multibuild.txt"), &[]);
 }
 
-/// The mail writes counts of page writes as `3065275.000`, in the format of the row above; and it has no key behind
-/// `Page rescued immediate`, which 3.10 does not count.
+/// The mail formats counts of page writes as `3065275.000`, like the row above; and it has no key for `Page rescued
+/// immediate`, which 3.10 does not count.
 #[test]
 fn the_counters_are_printed_as_in_2013() {
     let ours = [
@@ -72,7 +72,7 @@ fn the_counters_are_printed_as_in_2013() {
     assert_eq!(ours, original);
 }
 
-/// Returns what stands before the numbers of a line.
+/// Returns the words before the numbers of a line.
 fn label(line: &str) -> String {
     let is_value = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit()) || *word == "-";
     line.split_whitespace().take_while(|word| !is_value(word)).collect::<Vec<_>>().join(" ")
@@ -82,7 +82,7 @@ fn label(line: &str) -> String {
 fn the_disk_is_printed_as_in_2013() {
     let monitored = monitored_of_2013(Vec::new());
     assert_printed(&monitored, include_str!("golden/iostat.txt"), &[]);
-    // The partition has the same requests and is not told twice.
+    // The partition has the same requests and is not listed again.
     assert!(!text(&monitored, Style::Marvin, &Styles::plain()).contains("sda1"));
 }
 
@@ -129,7 +129,7 @@ fn newly_named_scans_are_shown_but_not_compared() {
     assert!(two(&new, &new).blocks[0].notes.is_empty());
 }
 
-/// MMTests asks for `compact_migrate_free` and lets a stray semicolon drop the copying of pages; both cost nothing then.
+/// MMTests asks for `compact_migrate_free`, and a stray semicolon drops the copying of pages; both cost nothing then.
 #[test]
 fn the_cost_models_have_all_their_terms() {
     let seen = vmstat(
@@ -155,7 +155,7 @@ fn the_cost_models_have_all_their_terms() {
     assert_eq!(numbers(&monitored, "Page migrate failure"), [Some(5000.0); 2]);
 }
 
-/// MMTests takes `(r_await + w_await) / 2` for the wait of all requests: 50.5 here, where nearly all are reads.
+/// MMTests uses `(r_await + w_await) / 2` as the wait of all requests: 50.5 here, where nearly all are reads.
 #[test]
 fn the_mean_wait_is_that_of_requests() {
     let disk = |reads, read_ms, writes, write_ms| {
@@ -167,7 +167,7 @@ fn the_mean_wait_is_that_of_requests() {
     assert!(numbers(&two(&seen, &seen), "Max sda-await").is_empty());
 }
 
-/// MMTests divides by an elapsed time of zero, and prints an efficiency of 100 % where nothing was scanned.
+/// MMTests divides by an elapsed time of zero, and prints an efficiency of 100 % without any scan.
 #[test]
 fn ratio_to_zero_has_no_value() {
     let idle =
@@ -186,8 +186,8 @@ fn ratio_to_zero_has_no_value() {
     assert!(two(&at_once, &at_once).blocks.is_empty());
 }
 
-/// Debian's 6.12 after swapping a file of zeros (crates/ingest/corpus): less pswpout alone, 30536 pages of files would
-/// have been written, and none was.
+/// Debian's 6.12 after swapping a file of zeros (crates/ingest/corpus): without the correction, pswpout would suggest
+/// 30536 page writes of files, but there were none.
 #[test]
 fn pages_of_zeros_are_no_files() {
     let seen = vmstat(1000, &[("nr_vmscan_write", 30_693), ("pswpout", 157), ("swpout_zero", 30_536)]);

@@ -1,4 +1,4 @@
-//! Blocks about memory that is held: caches of the slab allocator, pages of page tables.
+//! Blocks about memory use: slab caches, page tables.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use model::{Counters, MonitorFile, Observation};
 
 use super::block::{Block, BlockRow, Form, Value};
 
-/// Caches of a block: those that hold the most.
+/// Most caches of a block; the largest ones.
 const CACHES_MAX: usize = 6;
-/// KiB of a page; and entries of a page of a page table, on x86-64 as on arm64 with such pages.
+/// KiB of a page; and entries of a page-table page, on x86-64 and on arm64 with pages of that size.
 const PAGE_KIB: f64 = 4.0;
 const ENTRIES: u64 = 512;
 
-/// Returns the caches that hold the most at the end: objects in use, KiB of their slabs, and which part of the objects
-/// that are there is in use. What is no object, at the end of a slab, is in the KiB and not in the part.
+/// Returns the largest caches at the end: objects in use, KiB of their slabs, and the used share of the allocated
+/// objects. Waste at the end of a slab counts in the KiB but not in the share.
 pub(super) fn slabs(seen: &[&Observation]) -> Block {
     let ends: Vec<Option<BTreeMap<&str, &Counters>>> = seen
         .iter()
@@ -47,29 +47,29 @@ pub(super) fn slabs(seen: &[&Observation]) -> Block {
     Block::new("Slabs", "Slab", rows)
 }
 
-/// Returns the KiB of the pages of a cache.
+/// Returns the size of a cache in KiB.
 fn held_kib(cache: &Counters) -> Option<f64> {
     Some(cache.get("num_slabs")? as f64 * cache.get("pagesperslab")? as f64 * PAGE_KIB)
 }
 
-/// How full the lowest pages of page tables are.
+/// How full the lowest level of page tables is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PageTables {
-    /// Entries in use for each page.
+    /// Entries in use per page.
     pub entries_per_page: f64,
-    /// Which part of the entries that have room is in use, in percent.
+    /// The used share of all entries, in percent.
     pub utilisation_percent: f64,
 }
 
-/// Returns how full page tables are: entries in use, pages of entries, and how many entries a page has room for (512 on
-/// x86-64; 1024 on i386 without PAE, as in the thread of 2003 where William Lee Irwin gives this formula).
+/// Computes how full page tables are from entries in use, pages, and entries per page (512 on x86-64; 1024 on i386
+/// without PAE, as in the thread of 2003 with William Lee Irwin's formula).
 #[must_use]
 pub fn page_tables(entries: u64, pages: u64, room: u64) -> Option<PageTables> {
     let per_page = (pages > 0).then(|| entries as f64 / pages as f64)?;
     (room > 0).then(|| PageTables { entries_per_page: per_page, utilisation_percent: 100.0 * per_page / room as f64 })
 }
 
-/// Returns the block of page tables: of the processes whose status was copied at the end.
+/// Returns the block of page tables, for the processes in the last copies of status.
 pub(super) fn page_table_block(seen: &[&Observation]) -> Block {
     let tables: Vec<Option<(u64, u64)>> = seen.iter().map(|observation| mapped(observation)).collect();
     let use_of = |tables: &Option<(u64, u64)>| tables.and_then(|(entries, pages)| page_tables(entries, pages, ENTRIES));
@@ -93,8 +93,8 @@ pub(super) fn page_table_block(seen: &[&Observation]) -> Block {
     Block::new("Page tables", "", rows.into_iter().filter(BlockRow::is_counted).collect())
 }
 
-/// Returns entries in use and pages of page tables, over all processes that were there at the last of the copies. Huge
-/// pages need no entry; status does not tell them apart, so that with them this is too large.
+/// Returns entries in use and page-table pages, over all processes in the last copies. Huge pages need no entry, but
+/// status includes them, so the result is then too large.
 fn mapped(observation: &Observation) -> Option<(u64, u64)> {
     let phase = observation.of(MonitorFile::Status).last()?.phase;
     let at_last = observation.of(MonitorFile::Status).filter(|timed| timed.phase == phase);

@@ -1,8 +1,8 @@
-//! What monitors saw while workloads ran, kernel beside kernel: blocks of rows as in reports of MMTests, samples of
-//! workloads that are compared without a verdict, and plots of what changed with time.
+//! Monitor data of several kernels: blocks of rows as in reports of MMTests, samples of workloads without a verdict,
+//! and plots over time.
 //!
-//! Here are numbers only; how they look is in `render/monitors`. Which counters are behind a row, and whether two
-//! kernels count the same, is in the dictionary (`model::CONCEPTS`).
+//! Numbers only; `render/monitors` formats them. The dictionary (`model::CONCEPTS`) defines the counters behind a row,
+//! and whether two kernels count the same.
 
 mod block;
 mod devices;
@@ -30,16 +30,16 @@ pub use plots::{Line, Plot};
 pub use samples::{Relative, SampleRow, SampleTable, difference_percent};
 pub(crate) use samples::{amean, stddev};
 
-/// A kernel and what monitors saw of it.
+/// A kernel and its monitor data.
 #[derive(Debug, Clone)]
 pub struct Watched<'a> {
-    /// What it is called, in two lines; the second is often empty.
+    /// Its label, in two lines; the second is often empty.
     pub head: [String; 2],
-    /// What monitors saw.
+    /// Its monitor data.
     pub observation: &'a Observation,
 }
 
-/// Returns what kernels are called over their columns, in two lines each; no two are called the same.
+/// Returns unique labels of kernels, in two lines each, for column heads.
 #[must_use]
 pub fn heads(kernels: &[(&Build, &Machine)]) -> Vec<[String; 2]> {
     labels(kernels).into_iter().map(|label| label.head).collect()
@@ -48,20 +48,20 @@ pub fn heads(kernels: &[(&Build, &Machine)]) -> Vec<[String; 2]> {
 /// Kernels side by side, the base first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Monitored {
-    /// What they did meanwhile; empty where nobody says.
+    /// The workloads; empty if unknown.
     pub subject: String,
-    /// What they are called, in two lines.
+    /// Their labels, in two lines.
     pub heads: Vec<[String; 2]>,
     /// Samples of workloads.
     pub tables: Vec<SampleTable>,
-    /// Rows of counters. One that no kernel has is not there.
+    /// Rows of counters, without those that no kernel has.
     pub blocks: Vec<Block>,
-    /// What changed with time, where copies were made in between.
+    /// Plots over time, if copies were made during the workload.
     pub plots: Vec<Plot>,
 }
 
 impl Monitored {
-    /// Returns what monitors saw, kernel beside kernel.
+    /// Builds the side-by-side view of several kernels.
     #[must_use]
     pub fn new(kernels: &[Watched<'_>], tables: Vec<SampleTable>) -> Self {
         let heads: Vec<[String; 2]> = kernels.iter().map(|kernel| kernel.head.clone()).collect();
@@ -86,7 +86,7 @@ impl Monitored {
     }
 }
 
-/// Returns what a kernel is called in a sentence.
+/// Returns a kernel's label for a sentence.
 pub(crate) fn title(head: &[String; 2]) -> String {
     head.iter().filter(|line| !line.is_empty()).cloned().collect::<Vec<_>>().join("-")
 }

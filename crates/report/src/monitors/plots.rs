@@ -1,4 +1,4 @@
-//! What changed with time, as lines of points: for plots. How they are drawn is in `render/monitors`.
+//! Plots of values over time, as lines of points. `render/monitors` draws them.
 
 use model::{MonitorFile, Observation, Reading, TimedReading, concept};
 use serde::Serialize;
@@ -6,26 +6,26 @@ use serde::Serialize;
 /// A line of a plot: one kernel's points, seconds since its first copy and value.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Line {
-    /// Which kernel, counted from the base, which is 0.
+    /// The kernel's index; the base is 0.
     pub kernel: usize,
-    /// The points in the order of time.
+    /// The points in time order.
     pub points: Vec<(f64, f64)>,
 }
 
 /// A plot: one value of all kernels over time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Plot {
-    /// What it shows.
+    /// Its title.
     pub title: String,
     /// The unit of its values.
     pub unit: String,
-    /// A line for each kernel that has it.
+    /// A line for each kernel with data.
     pub lines: Vec<Line>,
 }
 
-/// Fewest copies that make a line; two are a start and an end, of which the blocks tell all.
+/// Fewest copies of a line; two copies are only start and end, which the blocks cover.
 const COPIES_MIN: usize = 3;
-/// Concepts that are drawn, in units each second.
+/// Plotted concepts, in units per second.
 const CONCEPTS: [&str; 6] = [
     "Kswapd pages scanned",
     "Pages scanned outside kswapd",
@@ -34,14 +34,14 @@ const CONCEPTS: [&str; 6] = [
     "Major Faults",
     "Allocation stalls",
 ];
-/// Stalls that are drawn, in percent of the time.
+/// Plotted stalls, in percent of the time.
 const STALLS: [(MonitorFile, &str); 3] = [
     (MonitorFile::PressureCpu, "Stalled for a processor"),
     (MonitorFile::PressureIo, "Stalled for block devices"),
     (MonitorFile::PressureMemory, "Stalled for memory"),
 ];
 
-/// Returns all plots that have anything to show.
+/// Returns all plots with data.
 pub(super) fn plots(seen: &[&Observation]) -> Vec<Plot> {
     let mut plots = Vec::new();
     for name in CONCEPTS {
@@ -64,7 +64,7 @@ pub(super) fn plots(seen: &[&Observation]) -> Vec<Plot> {
     plots
 }
 
-/// What a line is made of.
+/// The source of a line.
 type Points<'a> = dyn Fn(&Observation) -> Vec<(f64, f64)> + 'a;
 /// A value of a reading.
 type Of<'a> = dyn Fn(&Reading) -> Option<f64> + 'a;
@@ -77,20 +77,20 @@ fn plot(seen: &[&Observation], title: &str, unit: String, points: &Points<'_>) -
     Plot { title: title.to_owned(), unit, lines: seen.iter().enumerate().filter_map(line).collect() }
 }
 
-/// Returns growth each second between copies, at the later copy.
+/// Returns growth per second between copies, at the later copy.
 fn rates(observation: &Observation, file: MonitorFile, of: &Of<'_>) -> Vec<(f64, f64)> {
     let readings: Vec<&TimedReading> = observation.of(file).collect();
     let Some(first) = readings.first().filter(|_| readings.len() >= COPIES_MIN) else { return Vec::new() };
     let rate = |pair: &[&TimedReading]| {
         let seconds = seconds(pair[0], pair[1]).filter(|seconds| *seconds > 0.0)?;
         let grew = of(&pair[1].reading)? - of(&pair[0].reading)?;
-        // What fell was reset: nothing is known of that interval.
+        // A counter that fell was reset: the growth in that interval is unknown.
         (grew >= 0.0).then_some((self::seconds(first, pair[1])?, grew / seconds))
     };
     readings.windows(2).filter_map(rate).collect()
 }
 
-/// Returns values as they are.
+/// Returns values unchanged.
 fn states(observation: &Observation, file: MonitorFile, of: &Of<'_>) -> Vec<(f64, f64)> {
     let readings: Vec<&TimedReading> = observation.of(file).collect();
     let Some(first) = readings.first().filter(|_| readings.len() >= COPIES_MIN) else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! Blocks about processors: how long it took, where the time went, what waited for want of something.
+//! Blocks about processors: elapsed time, use of processor time, and stalls.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use model::{Counters, MonitorFile, Observation};
 
 use super::block::{Block, BlockRow, Form, Value};
 
-/// Ticks of /proc/stat in a second: USER_HZ of include/uapi/asm-generic/param.h, whatever the kernel's own HZ is.
+/// Ticks of /proc/stat per second: USER_HZ of include/uapi/asm-generic/param.h, independent of the kernel's HZ.
 const TICKS: f64 = 100.0;
 
 fn grew(observation: &Observation) -> Option<Counters> {
@@ -17,7 +17,7 @@ fn ticks(grew: &Counters, keys: &[&str]) -> f64 {
     keys.iter().filter_map(|key| grew.get(key)).sum::<u64>() as f64
 }
 
-/// Returns how long it took: the whole machine's time by /proc/stat, as only it is there for workloads of any kind.
+/// Returns the elapsed time by /proc/stat, which exists for workloads of any kind.
 pub(super) fn duration(seen: &[&Observation]) -> Block {
     let spent = |keys: &'static [&'static str]| {
         move |observation: &&Observation| {
@@ -36,10 +36,10 @@ pub(super) fn duration(seen: &[&Observation]) -> Block {
     Block::new("Duration", "Duration", rows.into_iter().filter(BlockRow::is_counted).collect())
 }
 
-/// Returns where the time of all processors went, in percent, as mpstat has it.
+/// Returns the use of all processors' time, in percent, like mpstat.
 pub(super) fn processors(seen: &[&Observation]) -> Block {
     const ALL: [&str; 8] = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"];
-    // Time of guests is in user and nice already (kernel/sched/cputime.c, account_guest_time).
+    // user and nice already include the time of guests (kernel/sched/cputime.c, account_guest_time).
     const PARTS: [(&str, &[&str], &[&str]); 9] = [
         ("usr", &["user"], &["guest"]),
         ("nice", &["nice"], &["guest_nice"]),
@@ -63,7 +63,7 @@ pub(super) fn processors(seen: &[&Observation]) -> Block {
     Block::new("Processors", "CPU", rows)
 }
 
-/// Returns which part of the time something waited: the growth of the totals, not the kernel's averages.
+/// Returns the share of the time with stalls: from the growth of the totals, not the kernel's averages.
 pub(super) fn pressure(seen: &[&Observation]) -> Block {
     const FILES: [(MonitorFile, &str); 4] = [
         (MonitorFile::PressureCpu, "cpu"),
@@ -82,18 +82,18 @@ pub(super) fn pressure(seen: &[&Observation]) -> Block {
     Block::new("Pressure", "Stall", rows.filter(BlockRow::is_counted).collect())
 }
 
-/// Threads of a block: those that were longest on a processor.
+/// Most threads of a block; those with the most processor time.
 const THREADS_MAX: usize = 6;
 
-/// Seconds of all threads of one name.
+/// Seconds of all threads with one name.
 #[derive(Debug, Clone, Copy, Default)]
 struct Spent {
     running: f64,
     waiting: Option<f64>,
 }
 
-/// Returns how long threads were on a processor and waited for one, those of one name together: `kswapd0`, and the
-/// workload's. Waiting is told where the kernel counts it (CONFIG_SCHED_INFO, in /proc/TID/schedstat).
+/// Returns running and waiting time of threads, summed by name: `kswapd0`, and the workload's. Waiting time needs
+/// CONFIG_SCHED_INFO (/proc/TID/schedstat).
 pub(super) fn threads(seen: &[&Observation]) -> Block {
     let spent: Vec<BTreeMap<String, Spent>> = seen.iter().map(|observation| spent(observation)).collect();
     let mut longest: BTreeMap<&str, f64> = BTreeMap::new();
@@ -113,7 +113,7 @@ pub(super) fn threads(seen: &[&Observation]) -> Block {
     Block::new("Threads", "", rows.filter(BlockRow::is_counted).collect())
 }
 
-/// Returns the seconds of threads by their name.
+/// Returns the seconds of threads by name.
 fn spent(observation: &Observation) -> BTreeMap<String, Spent> {
     let mut all: BTreeMap<String, Spent> = BTreeMap::new();
     let groups: BTreeSet<&str> = observation

@@ -1,6 +1,6 @@
-//! Samples of several kernels side by side, and the statistics that MMTests prints of them.
+//! Samples of several kernels side by side, with the statistics of MMTests.
 //!
-//! Formulas: `bin/lib/MMTests/Stat.pm`. No verdict is made here: that is for `verdict` and needs seeds and margins.
+//! Formulas: `bin/lib/MMTests/Stat.pm`. These make no verdict: `verdict` does, from seeds and margins.
 
 use model::Direction;
 use serde::{Serialize, Serializer};
@@ -11,12 +11,12 @@ use crate::comparison::{Comparison, Measured, Row};
 /// One operation on several kernels.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SampleRow {
-    /// What was done.
+    /// The operation.
     pub name: String,
-    /// Which way is good.
+    /// The good direction.
     #[serde(serialize_with = "in_words")]
     pub direction: Direction,
-    /// The samples of each kernel, the base's first.
+    /// The samples of each kernel, base first.
     pub samples: Vec<Vec<f64>>,
 }
 
@@ -34,8 +34,8 @@ fn in_words<S: Serializer>(direction: &Direction, serializer: S) -> Result<S::Ok
 }
 
 impl SampleTable {
-    /// Returns the samples of a comparison, a table for each experiment: those of all seeds together, of each seed without
-    /// what its value leaves out as well.
+    /// Returns the samples of a comparison, a table for each experiment: of all seeds, including the iterations that
+    /// values leave out.
     #[must_use]
     pub fn of(comparison: &Comparison) -> Vec<Self> {
         let samples = |measured: &Measured| {
@@ -62,18 +62,18 @@ impl SampleTable {
     }
 }
 
-/// Returns how much better a value is than the base's, in percent of it; `None` if there is no such percentage.
+/// Returns the improvement over the base, in percent of it; `None` if there is no such percentage.
 #[must_use]
 pub fn difference_percent(direction: Direction, base: f64, new: f64) -> Option<f64> {
     let change = percent_change(base, new)?;
-    // Not -0.0 for what is equal.
+    // Equal values give 0.0, not -0.0.
     Some(match direction {
         Direction::LowerIsBetter => 0.0 - change,
         Direction::HigherIsBetter => change,
     })
 }
 
-/// Returns the samples, the best first: the order in which MMTests takes the best 95 of 100.
+/// Returns the samples, best first: the order in which MMTests takes the best 95 of 100.
 fn best_first(samples: &[f64], direction: Direction) -> Vec<f64> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -94,7 +94,7 @@ pub(crate) fn hmean(samples: &[f64]) -> Option<f64> {
     fine.then(|| samples.len() as f64 / samples.iter().map(|sample| 1.0 / sample).sum::<f64>())
 }
 
-/// Returns the standard deviation of a sample, of two or more.
+/// Returns the standard deviation of two or more samples.
 pub(crate) fn stddev(samples: &[f64]) -> Option<f64> {
     let mean = amean(samples).filter(|_| samples.len() > 1)?;
     let squares: f64 = samples.iter().map(|sample| (sample - mean).powi(2)).sum();
@@ -108,7 +108,7 @@ pub(crate) fn hstddev(samples: &[f64]) -> Option<f64> {
     Some((squares * mean.powi(4) / samples.len() as f64).sqrt())
 }
 
-/// How a kernel's mean lies to that of the base, and how far its own samples spread.
+/// A kernel's mean relative to the base's, and the spread of its samples.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Relative {
     /// The mean in percent of the base's, as throughput: 100 for the base, more is better.
@@ -118,7 +118,8 @@ pub struct Relative {
 }
 
 impl SampleRow {
-    /// Returns each kernel in percent of the base, as results of SDET are given; `None` for one without two samples.
+    /// Returns each kernel in percent of the base, the form for results of SDET; `None` for a kernel without two
+    /// samples.
     #[must_use]
     pub fn relative(&self) -> Vec<Option<Relative>> {
         let base = self.samples.first().and_then(|samples| amean(samples)).filter(|mean| *mean > 0.0);
@@ -126,7 +127,7 @@ impl SampleRow {
             let (mean, base) = (amean(samples).filter(|mean| *mean > 0.0)?, base?);
             let ratio = match self.direction {
                 Direction::HigherIsBetter => mean / base,
-                // Of costs the inverse is what gets done in the same time.
+                // For costs, the inverse is the throughput.
                 Direction::LowerIsBetter => base / mean,
             };
             Some(Relative { percent: 100.0 * ratio, deviation_percent: 100.0 * stddev(samples)? / mean })
@@ -139,7 +140,7 @@ impl SampleRow {
         self.samples.iter().all(|samples| samples.len() <= 1)
     }
 
-    /// Returns the mean that fits the direction: rates are averaged by their inverse.
+    /// Returns the mean for the direction: rates are averaged by their inverse.
     pub(crate) fn mean(&self, samples: &[f64]) -> Option<f64> {
         match self.direction {
             Direction::LowerIsBetter => amean(samples),
@@ -155,7 +156,7 @@ impl SampleRow {
         }
     }
 
-    /// Returns the mean of the best 95 of 100 samples, of one at least.
+    /// Returns the mean of the best 95 of 100 samples; of at least one.
     pub(crate) fn best_mean(&self, samples: &[f64]) -> Option<f64> {
         let sorted = best_first(samples, self.direction);
         let best = (sorted.len() * 95 / 100).max(1);

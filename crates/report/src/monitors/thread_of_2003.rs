@@ -1,5 +1,5 @@
-//! What the thread on object-based rmap of 2003 prints (source document 002), and the ebizzy story of 2014 (003), out of
-//! the counters behind it.
+//! The numbers in the mailing list thread of 2003 on object-based rmap, and in a mail of 2014 about ebizzy, computed
+//! from the counters behind them.
 
 use model::{Direction, MonitorFile, Observation};
 
@@ -19,8 +19,8 @@ fn formatted(monitored: &Monitored, name: &str) -> [String; 2] {
     row(monitored, name).map(|number| format!("{number:.2}"))
 }
 
-/// Of each kernel two samples, with the mean and the standard deviation that Martin Bligh's tables give. That these are
-/// in percent of the kernel's own mean is our reading: the mail does not say.
+/// Two samples per kernel with the mean and standard deviation of Martin Bligh's tables. Marvin assumes that his
+/// deviations are in percent of the kernel's own mean: the mail does not say.
 #[test]
 fn sdet_is_in_percent_of_the_first() {
     let kernels = ["2.5.61", "2.5.62-mjb1", "2.5.62-mjb2"];
@@ -60,7 +60,7 @@ fn pte_chains_fall_from_24116_to_716() {
     assert_eq!(formatted(&monitored, "pte_chain size"), ["760.00", "24.00"]);
 }
 
-/// William Lee Irwin's caches, with objects of which his KiB and percent are made.
+/// William Lee Irwin's caches, with objects that give his KiB and percentages.
 #[test]
 fn caches_are_used_as_in_2003() {
     let told = [
@@ -82,8 +82,8 @@ fn caches_are_used_as_in_2003() {
     }
 }
 
-/// 156027 reverse mappings in 689 pages of page tables with 1024 entries. In his first mail he divided the other way
-/// round (4.5 PTEs a page, 0.44 %) and put it right himself ten minutes later.
+/// 156027 reverse mappings in 689 page-table pages with 1024 entries. His first mail divided the other way round (4.5
+/// PTEs per page, 0.44 %); he corrected it ten minutes later.
 #[test]
 fn page_tables_hold_226_entries_a_page() {
     let told = page_tables(156_027, 689, 1024).unwrap();
@@ -92,7 +92,7 @@ fn page_tables_hold_226_entries_a_page() {
     assert_eq!(page_tables(1, 1, 0), None);
 }
 
-/// Ticks of 48 processors in a second, before and after `MALLOC_CHECK_` was taken away.
+/// Ticks of 48 processors in a second, with and without `MALLOC_CHECK_`.
 #[test]
 fn the_processors_of_the_ebizzy_story() {
     let seen = |user: u64, system: u64, idle: u64| {
@@ -119,7 +119,7 @@ fn the_processors_of_the_ebizzy_story() {
     assert_eq!(shown("System"), ["5.34", "44.63"]);
 }
 
-/// Huge pages need no entries, and KiB of what is resident are no pages.
+/// Huge pages need no entries, and resident KiB are no pages.
 #[test]
 fn page_tables_of_processes_are_shown() {
     let status = [("RssAnon", 40_000), ("RssFile", 8000), ("RssShmem", 0), ("VmPTE", 160)];

@@ -1,30 +1,30 @@
-//! The block of /proc/vmstat: the rows of MMTests in the order of its tables of 2013, and what newer kernels count.
+//! The block of /proc/vmstat: the rows of MMTests in the order of its tables of 2013, then newer counters.
 //!
-//! Formulas: `bin/lib/MMTests/MonitorMmtestsvmstat.pm` of MMTests, its mistakes left out; each of them is a test.
+//! Formulas: `bin/lib/MMTests/MonitorMmtestsvmstat.pm` of MMTests, without its defects; each has a test.
 
 use model::{CONCEPTS, Comparability, Concept, Counters, MonitorFile, Observation, Reading, concept};
 
 use super::block::{Block, BlockRow, Form, Value};
 
-/// What a row is made of.
+/// The source of a row.
 enum Of {
-    /// A concept of its own name.
+    /// A concept with the row's name.
     Concept,
-    /// How many percent of one concept another is.
+    /// One concept in percent of another.
     Percent(&'static str, &'static str),
-    /// A concept each second.
+    /// A concept per second.
     Velocity(&'static str),
-    /// Scans of a zone each second, up to the kernels whose lists of pages are a node's.
+    /// Scans of a zone per second, for kernels with page lists per zone.
     Zone(&'static str),
-    /// How many percent of all scans were direct.
+    /// Direct scans in percent of all.
     DirectScans,
-    /// How many percent of all scans were not kswapd's.
+    /// Scans other than kswapd's in percent of all.
     OutsideScans,
-    /// Page writes that were not of anonymous pages.
+    /// Page writes of non-anonymous pages.
     WritesFile,
-    /// What compaction cost, by MMTests' model.
+    /// The cost of compaction, by MMTests' model.
     Compaction,
-    /// What NUMA balancing cost, by MMTests' model.
+    /// The cost of NUMA balancing, by MMTests' model.
     Numa,
 }
 
@@ -64,13 +64,13 @@ const ORIGINAL: &[(&str, Form, Of)] = &[
     ("Kswapd inode steals", Form::Count, Of::Concept),
     ("Kswapd skipped wait", Form::Count, Of::Concept),
 ];
-/// Rows with a formula that stand in for those that cannot be compared.
+/// Rows with a formula that replace rows that cannot be compared.
 const COARSER: &[(&str, Form, Of)] = &[
     ("Efficiency outside kswapd", Form::Percent, Percent("Pages reclaimed outside kswapd", OUTSIDE)),
     ("Velocity outside kswapd", Form::PerSecond, Velocity(OUTSIDE)),
     ("Percentage scans outside kswapd", Form::Percent, OutsideScans),
 ];
-/// Rows with a formula that came later.
+/// Rows with a formula that were added later.
 const LATER: &[(&str, Form, Of)] = &[
     ("Compaction cost", Form::Mean, Compaction),
     ("NUMA hint local percent", Form::Percent, Percent("NUMA hint local faults", "NUMA hint faults")),
@@ -78,7 +78,7 @@ const LATER: &[(&str, Form, Of)] = &[
 ];
 
 impl Of {
-    /// Returns whether a row of that name is made of a concept.
+    /// Returns whether a row with this name shows a concept.
     fn is_of(&self, name: &str, concept: &str) -> bool {
         match self {
             Of::Concept => name == concept,
@@ -94,11 +94,11 @@ impl Of {
     }
 }
 
-/// What monitors saw of /proc/vmstat from start to end.
+/// Growth of /proc/vmstat from start to end.
 #[derive(Debug, Default)]
 struct Side {
     grew: Counters,
-    /// The counters at the end: which ones the kernel has.
+    /// The counters at the end, which show what the kernel has.
     end: Counters,
     seconds: Option<f64>,
 }
@@ -118,7 +118,7 @@ impl Side {
             OutsideScans => self.part_of_scans(OUTSIDE),
             WritesFile => {
                 let writes = self.count("Page writes by reclaim").zip(self.count("Page writes anon"));
-                // Writing compressed pages back counts them twice: then the rest would be less than nothing.
+                // Writing compressed pages back counts them twice: the difference would be negative.
                 let rest = writes.map(|(all, anon)| all - anon).filter(|rest| *rest >= 0.0);
                 rest.map_or(Value::Absent, Value::Number)
             }
@@ -181,7 +181,7 @@ pub(super) fn block(seen: &[&Observation], names: &[String]) -> Block {
     let instead = |name: &str| differing.iter().any(|differing| differing.concept.coarser == Some(name));
     for concept in CONCEPTS.iter().filter(|concept| ORIGINAL.iter().all(|(name, ..)| *name != concept.name)) {
         let original = instead(concept.name);
-        // What a coarser concept says is news only where the finer ones cannot be compared.
+        // A coarser concept is shown only if the finer ones cannot be compared.
         let coarser = CONCEPTS.iter().any(|finer| finer.coarser == Some(concept.name));
         let row = BlockRow { original, ..row(&(concept.name, Form::Count, Of::Concept)) };
         if original || (row.has_news() && !coarser) {
@@ -202,14 +202,14 @@ fn side(observation: &Observation) -> Side {
     Side { grew, end: end.unwrap_or_default(), seconds: observation.seconds(MonitorFile::Vmstat) }
 }
 
-/// A concept that kernels count in different ways.
+/// A concept that kernels count differently.
 struct Differing {
     concept: &'static Concept,
-    /// Who counts what, and what can be compared instead.
+    /// Which kernel counts what, and what can be compared instead.
     note: String,
 }
 
-/// Returns the concepts that count anything and that not all kernels count as the base does.
+/// Returns the concepts with a count that not all kernels count like the base.
 fn comparability(sides: &[Side], names: &[String]) -> Vec<Differing> {
     let Some((base, others)) = sides.split_first() else { return Vec::new() };
     let differing = |concept: &&'static Concept| {
@@ -238,7 +238,7 @@ fn within(key: &str, with: &str, without: &str) -> String {
     format!("{with} keeps {key} apart, {without} counts that within or not at all.")
 }
 
-/// Returns whether any kernel counted anything, the parts that it keeps apart included.
+/// Returns whether any kernel has a count, including separately counted parts.
 fn counts(sides: &[Side], concept: &Concept) -> bool {
     let some = |side: &Side| {
         let apart = concept.apart.iter().filter_map(|key| side.grew.get(key));

@@ -1,5 +1,5 @@
-//! The block of zones: free pages against the watermark below which kswapd is woken (/proc/zoneinfo), and how much of the free
-//! memory is in blocks that a huge page fits in (/proc/buddyinfo).
+//! The block of zones: free pages relative to the low watermark, below which kswapd wakes (/proc/zoneinfo), and the
+//! share of free memory in blocks that fit a huge page (/proc/buddyinfo).
 
 use std::collections::BTreeSet;
 
@@ -7,12 +7,12 @@ use model::{Counters, MonitorFile, Observation};
 
 use super::block::{Block, BlockRow, Form, Value};
 
-/// Zones of a block: a machine has few, but a node has its own.
+/// Most zones of a block: a machine has few, but each node has its own.
 const ZONES_MAX: usize = 8;
 /// The order of a huge page of 2 MiB (`HPAGE_PMD_ORDER` in include/linux/huge_mm.h, with pages of 4 KiB).
 const HUGE: u32 = 9;
 
-/// Returns the block: states at the end.
+/// Returns the block: the states at the end.
 pub(super) fn zones(seen: &[&Observation]) -> Block {
     let names: BTreeSet<&str> = seen.iter().flat_map(|observation| names(observation)).collect();
     let several_nodes = names.iter().any(|name| !name.starts_with("node 0 "));
@@ -25,7 +25,7 @@ pub(super) fn zones(seen: &[&Observation]) -> Block {
             BlockRow::new(format!("{shown} {word}"), form, seen.iter().map(value).collect())
         };
         let zoneinfo = MonitorFile::Zoneinfo;
-        // What is there and never managed, such as a movable zone without pages, says nothing.
+        // Zones without managed pages, such as an empty movable zone, are omitted.
         let managed = |zone: &Counters| zone.get("managed").or_else(|| zone.get("present")) != Some(0);
         if !seen.iter().any(|observation| end(observation, zoneinfo, name).is_none_or(managed)) {
             continue;

@@ -1,13 +1,13 @@
-//! Values that were counted, taken apart: kernel, user code, and what is not in the value. The guest's clock is the
+//! The parts of counted values: kernel, user code, and instructions outside the value. The guest's clock is the
 //! cross-check.
 
 use model::Verdict;
 
 use crate::comparison::{Comparison, Counted, Measured, Row};
 
-/// A row that changed, taken apart: base and new kernel, instructions per operation.
+/// The parts of a changed row: base and new kernel, instructions per operation.
 pub(crate) struct Apart {
-    /// The workload; with the kernel where there are several.
+    /// The workload; with the kernel if there are several.
     pub(crate) name: String,
     /// Instructions of the kernel for the workload.
     pub(crate) kernel: [f64; 2],
@@ -17,10 +17,10 @@ pub(crate) struct Apart {
     pub(crate) elsewhere: [f64; 2],
 }
 
-/// What stands over such rows.
+/// The caption of such rows.
 pub(crate) const HEAD: &str = "What changed, taken apart (instructions/op, base and new)";
 
-/// Returns the rows that changed and were counted, taken apart.
+/// Returns the parts of the changed rows that were counted.
 pub(crate) fn apart(comparison: &Comparison) -> Vec<Apart> {
     let mut rows = Vec::new();
     for (place, other) in comparison.others.iter().enumerate() {
@@ -54,7 +54,7 @@ fn median(measured: &Measured) -> Option<Counted> {
     })
 }
 
-/// Says what the values are where they were counted, and how far the guest's clock is from them.
+/// Describes counted values, and their distance to the guest's clock.
 pub(crate) fn cross_check(comparison: &Comparison) -> Option<String> {
     let apart = |row: &Row| {
         let differences =

@@ -1,4 +1,4 @@
-//! What a reader must be told beside the table: why rows are unclear, how kernels failed, what differed.
+//! Remarks beside the table: why rows are unclear, how kernels failed, what differed.
 
 use std::collections::HashMap;
 
@@ -12,13 +12,13 @@ use crate::render::number::seed_list;
 /// One reason and the rows that are unclear because of it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Unclear {
-    /// The rows: names, or how many where all are meant; with the kernel where there are several others.
+    /// The rows: names, or a number if all are meant; with the kernel if there are several others.
     pub(crate) rows: String,
-    /// Why.
+    /// The reason.
     pub(crate) reason: String,
 }
 
-/// Returns why rows are unclear, rows of the same reason together.
+/// Returns why rows are unclear, grouped by reason.
 pub(crate) fn unclear(comparison: &Comparison) -> Vec<Unclear> {
     let mut places: HashMap<(usize, String), usize> = HashMap::new();
     let mut found: Vec<(usize, String, Vec<&str>)> = Vec::new();
@@ -49,7 +49,7 @@ pub(crate) fn unclear(comparison: &Comparison) -> Vec<Unclear> {
         .collect()
 }
 
-/// Returns what failed and where, in a sentence: `6.12.117: hung (workload stage), pipe-pingpong, seeds 1-5`.
+/// Returns the failed kernel and place, in a sentence: `6.12.117: hung (workload stage), pipe-pingpong, seeds 1-5`.
 pub(crate) fn failure(comparison: &Comparison, failure: &Failure) -> String {
     let title = comparison.kernels().nth(failure.kernel).map_or("", |kernel| kernel.title.as_str());
     let reason = plain(&failure.reason.to_string());
@@ -97,7 +97,7 @@ pub(crate) fn values(comparison: &Comparison, difference: &Difference, width: us
     values
 }
 
-/// Returns which kernels' environments are unknown, in a sentence.
+/// Names the kernels with an unknown environment, in a sentence.
 pub(crate) fn silent(comparison: &Comparison) -> Option<String> {
     let titles: Vec<&str> = comparison
         .kernels()

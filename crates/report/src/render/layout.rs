@@ -1,28 +1,28 @@
-//! Lines of at most 80 columns: wrapping, indenting, shell commands broken where a shell allows it.
+//! Lines of at most 80 columns: wrapping, indenting, and shell commands broken where a shell allows it.
 
 use crate::plain::plain;
 
 /// The width of a mail.
 pub const WIDTH: usize = 80;
 
-/// A text in the making, line by line.
+/// A text while it is built, line by line.
 #[derive(Debug, Default)]
 pub struct Page {
     lines: Vec<String>,
 }
 
 impl Page {
-    /// Adds a line as it is: made plain and measured by the caller.
+    /// Adds a line unchanged: the caller made it plain and measured it.
     pub fn line(&mut self, line: impl Into<String>) {
         self.lines.push(line.into());
     }
 
-    /// Returns whether nothing was added.
+    /// Returns whether it is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
 
-    /// Adds an empty line, but never two of them and none at the top.
+    /// Adds an empty line, but never two in a row and none at the top.
     pub fn blank(&mut self) {
         if self.lines.last().is_some_and(|line| !line.is_empty()) {
             self.lines.push(String::new());
@@ -34,7 +34,7 @@ impl Page {
         self.hanging(&" ".repeat(indent), words);
     }
 
-    /// Adds words behind a mark; further lines are indented as far as the mark is wide.
+    /// Adds words after a label; further lines are indented by its width.
     pub fn hanging(&mut self, mark: &str, words: &str) {
         let indent = mark.chars().count();
         for (number, line) in wrap(words, WIDTH.saturating_sub(indent)).into_iter().enumerate() {
@@ -54,7 +54,7 @@ impl Page {
     }
 }
 
-/// Returns the words, made plain, in lines of at most `width` characters. A word that is longer is broken.
+/// Returns the words, made plain, in lines of at most `width` characters. Longer words are broken.
 pub(crate) fn wrap(words: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut used = 0;
@@ -81,7 +81,7 @@ pub(crate) fn wrap(words: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Returns a console line in pieces of at most `width` characters, its spaces kept.
+/// Splits a console line into pieces of at most `width` characters; keeps its spaces.
 pub(crate) fn broken(line: &str, width: usize) -> Vec<String> {
     let characters: Vec<char> = line.chars().collect();
     if characters.is_empty() {
@@ -90,8 +90,8 @@ pub(crate) fn broken(line: &str, width: usize) -> Vec<String> {
     characters.chunks(width.max(1)).map(|piece| piece.iter().collect()).collect()
 }
 
-/// Returns a shell command in lines that a shell reads as one: broken at spaces outside quotes only, each line but the
-/// last ending in a backslash. An argument that is wider than a line stays whole: it must survive being pasted.
+/// Splits a shell command into lines that a shell reads as one: at spaces outside quotes only, each line but the last
+/// with a final backslash. An argument that is wider than a line stays whole, so that it can be pasted.
 #[must_use]
 pub fn command_lines(command: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
@@ -112,7 +112,7 @@ pub fn command_lines(command: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Splits at spaces that a shell would split at; quotes and backslashes stay in.
+/// Splits at the spaces where a shell would; keeps quotes and backslashes.
 fn shell_words(command: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quote: Option<char> = None;

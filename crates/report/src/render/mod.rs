@@ -1,5 +1,5 @@
-//! Renderings of a comparison, of runs and of workloads. Each is a pure function from values to a text; where the text
-//! goes is the caller's work.
+//! Renders comparisons, runs and workloads. Each renderer is a pure function from values to a text, which the caller
+//! prints or stores.
 
 pub(crate) mod comparison;
 mod counted;
@@ -37,7 +37,7 @@ pub use view::{Only, Sort, View, ViewError};
 pub use words::headlines;
 pub use workloads::workloads;
 
-/// A rendering that could not be written down: a bug of ours, as everything is in memory.
+/// A rendering that could not be written: a bug of Marvin, as everything is in memory.
 #[derive(Debug, thiserror::Error)]
 pub enum RenderError {
     /// The page's template.

@@ -1,4 +1,4 @@
-//! What is to be said of runs that scatter, beside their verdicts: what ranks say to them, and what kind of noise they have.
+//! Remarks on noisy runs, beside their verdicts: rank tests, and the kind of noise.
 
 use stats::NoiseProfile;
 
@@ -7,12 +7,12 @@ use crate::label::cut_middle;
 use crate::plain::plain;
 use crate::render::number::count;
 
-/// The most rows of one kind that are named.
+/// Most named rows of one kind.
 const ROWS_MAX: usize = 6;
 /// The longest name of a row.
 const NAME: usize = 48;
 
-/// Returns the sentences, none for runs that do not scatter.
+/// Returns the sentences; none for runs without noise.
 pub(crate) fn notes(comparison: &Comparison) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(together("Ranks of the runs (exact Mann-Whitney; Hodges-Lehmann shift)", ranks(comparison, true)));
@@ -32,7 +32,7 @@ fn together(head: &str, facts: Vec<String>) -> Option<String> {
     (!shown.is_empty()).then(|| format!("{head}: {}{more}.", shown.join("; ")))
 }
 
-/// Returns each cell that is rated, with the names of its row and its kernel.
+/// Returns each rated cell, with the names of its row and its kernel.
 fn rated(comparison: &Comparison) -> impl Iterator<Item = (String, &Rated)> {
     comparison.rows.iter().flat_map(move |row| {
         row.cells.iter().enumerate().filter_map(move |(kernel, cell)| {
@@ -45,7 +45,7 @@ fn named(row: &str, kernel: &str) -> String {
     format!("{} on {kernel}", cut_middle(&plain(row), NAME))
 }
 
-/// Returns what ranks say: of the rows where they agree with the rating or of those where they do not.
+/// Describes the rank tests: the rows that agree with the rating, or those that do not.
 fn ranks(comparison: &Comparison, agrees: bool) -> Vec<String> {
     let told = |(name, rated): (String, &Rated)| {
         let check = rated.ranks.filter(|check| check.agrees == agrees)?;
@@ -79,7 +79,7 @@ fn noise(comparison: &Comparison) -> Vec<String> {
     facts
 }
 
-/// Says what a profile has; `None` of plain noise.
+/// Describes a noise profile; `None` for plain noise.
 fn profile(noise: &NoiseProfile) -> Option<String> {
     let mut words = Vec::new();
     if let Some(apart) = noise.modes_apart {

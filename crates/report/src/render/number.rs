@@ -1,14 +1,14 @@
-//! Numbers for people: as many digits as fit, never more characters than there are columns; seeds and dates.
+//! Formats numbers for people: as many digits as fit into the columns; also seeds and dates.
 
 use std::time::{Duration, UNIX_EPOCH};
 
 use stats::Spread;
 
-/// The last second that RFC 3339 can write: 9999-12-31T23:59:59Z.
+/// The last second in RFC 3339: 9999-12-31T23:59:59Z.
 const LAST_SECOND: u64 = 253_402_300_799;
 
-/// Returns a number with as many decimals as the columns have room for, two at most; in powers of ten where even
-/// whole numbers have none. Small numbers keep three digits.
+/// Formats a number with as many decimals as fit, at most two; with an exponent if even whole numbers do not fit. Small
+/// numbers keep three digits.
 #[must_use]
 pub fn value(number: f64, width: usize) -> String {
     let size = number.abs();
@@ -19,30 +19,30 @@ pub fn value(number: f64, width: usize) -> String {
     fitting(number, decimals, width)
 }
 
-/// Returns a percentage with two decimals, or fewer where the columns do not have room for these.
+/// Formats a percentage with two decimals, or fewer to fit.
 #[must_use]
 pub fn percent(number: f64, width: usize) -> String {
     fitting(number, 2, width)
 }
 
-/// Returns a percentage with its sign, for prose: `+4.29%`.
+/// Formats a percentage with its sign, for prose: `+4.29%`.
 #[must_use]
 pub fn signed_percent(number: f64) -> String {
     let text = fixed(number, 2);
     if number > 0.0 && text != "0.00" { format!("+{text}%") } else { format!("{text}%") }
 }
 
-/// Returns a margin for prose, without decimals that say nothing: `1%`, `0.5%`.
+/// Formats a margin for prose, without trailing zeros: `1%`, `0.5%`.
 pub(crate) fn margin(percent: f64) -> String {
     format!("{percent}%")
 }
 
-/// Returns a ratio: three decimals, or fewer where the columns do not have room for these.
+/// Formats a ratio: three decimals, or fewer to fit.
 pub(crate) fn ratio(number: f64, width: usize) -> String {
     fitting(number, 3, width)
 }
 
-/// Returns both ends of an interval, with the same number of decimals.
+/// Formats both ends of an interval, with the same number of decimals.
 #[must_use]
 pub fn interval(spread: Spread, width: usize) -> String {
     let both = |decimals| format!("{}..{}", fixed(spread.min, decimals), fixed(spread.max, decimals));
@@ -69,7 +69,7 @@ fn powers(number: f64, width: usize) -> String {
         .unwrap_or_else(|| format!("{number:.0e}"))
 }
 
-/// Returns a number with decimals, and no minus before a zero.
+/// Formats a number with decimals, without a minus before zero.
 fn fixed(number: f64, decimals: usize) -> String {
     let text = format!("{number:.decimals$}");
     match text.strip_prefix('-') {
@@ -78,7 +78,7 @@ fn fixed(number: f64, decimals: usize) -> String {
     }
 }
 
-/// Returns seeds in few words: `seed 3`, `seeds 1-5`, `seeds 1, 7, 20-29`.
+/// Formats seeds: `seed 3`, `seeds 1-5`, `seeds 1, 7, 20-29`.
 #[must_use]
 pub fn seed_list(seeds: &[u64]) -> String {
     match seeds {
@@ -104,7 +104,7 @@ fn ranges(seeds: &[u64]) -> String {
     texts.join(", ")
 }
 
-/// Returns a date in UTC as RFC 3339 has it, to the second; the bare number where no calendar reaches.
+/// Formats a date in UTC according to RFC 3339, to the second; beyond its range, the bare number.
 #[must_use]
 pub fn date(unix: i64) -> String {
     match u64::try_from(unix) {
@@ -115,7 +115,7 @@ pub fn date(unix: i64) -> String {
     }
 }
 
-/// Returns a count with its noun, in singular or plural.
+/// Formats a count with its noun, in singular or plural.
 #[must_use]
 pub fn count(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }

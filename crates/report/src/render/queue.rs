@@ -1,4 +1,4 @@
-//! The queue as text: one line a job, with what there is to say of it below, and one job in full with why it is where it is.
+//! The queue as text: one line per job with notes below it, and a single job in full with the reason of its state.
 
 use std::collections::HashMap;
 
@@ -9,17 +9,17 @@ use crate::render::number::{count, date};
 
 /// Widest line.
 const WIDTH: usize = 80;
-/// Widest name of a kernel with its tree: longer ones are cut, so that a line fits.
+/// Widest kernel name with its tree: longer ones are cut.
 const KERNEL_MAX: usize = 26;
-/// Columns that hold numbers: they stand at the right.
+/// Right-aligned columns.
 const RIGHT: [usize; 4] = [0, 2, 5, 6];
 
-/// The queue at a time.
+/// The queue at one time.
 #[derive(Debug, Clone, Copy)]
 pub struct QueueView<'a> {
-    /// Its jobs, in the order in which they are shown.
+    /// Its jobs, in display order.
     pub jobs: &'a [QueuedJob],
-    /// When they will begin and end.
+    /// Their expected times.
     pub forecast: &'a HashMap<u64, Forecast>,
     /// The time, in seconds since 1970-01-01 UTC.
     pub now_unix: i64,
@@ -27,7 +27,7 @@ pub struct QueueView<'a> {
     pub has_worker: bool,
 }
 
-/// Renders jobs, in the order given.
+/// Renders jobs in the given order.
 #[must_use]
 pub fn queue(view: QueueView<'_>) -> String {
     if view.jobs.is_empty() {
@@ -56,7 +56,7 @@ pub fn queue(view: QueueView<'_>) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Returns whether a job began and nobody goes on with it, for its worker died.
+/// Returns whether a job began and no process continues it, because its worker died.
 fn is_stopped(job: &QueuedJob, view: QueueView<'_>) -> bool {
     matches!(job.state, JobState::Running { .. }) && !view.has_worker
 }
@@ -87,7 +87,7 @@ fn row(job: &QueuedJob, view: QueueView<'_>) -> [String; 7] {
     ]
 }
 
-/// Returns what there is to say of a job beyond its line: since when it runs and where, or what became of it.
+/// Returns the notes on a job: since when it runs and where, or how it ended.
 fn more(job: &QueuedJob, view: QueueView<'_>) -> Option<String> {
     let why = if job.reason.is_empty() { String::new() } else { format!(": {}", plain(&job.reason)) };
     match &job.state {
@@ -105,7 +105,7 @@ fn more(job: &QueuedJob, view: QueueView<'_>) -> Option<String> {
     }
 }
 
-/// Returns how long it is until a time, in at most two units: `2h10m`.
+/// Formats the duration until a time, in at most two units: `2h10m`.
 fn until(time_unix: i64, now_unix: i64) -> String {
     let seconds = time_unix.saturating_sub(now_unix).max(0);
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
@@ -125,7 +125,7 @@ fn cut(text: &str, width: usize) -> String {
     text.chars().take(width - 1).chain(['…']).collect()
 }
 
-/// Renders one job, why it is where it is, and when it will begin and end.
+/// Renders one job with the reason of its state and its expected times.
 #[must_use]
 pub fn queued_job(job: &QueuedJob, why: &Why, view: QueueView<'_>) -> String {
     let (new, work) = (&job.new, &job.new.work);

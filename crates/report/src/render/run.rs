@@ -12,18 +12,18 @@ use crate::render::styles::Styles;
 use crate::render::words;
 use crate::value::{NoValue, RunValue, Scale, run_value, samples};
 
-/// A run and what it is of, as far as that is known.
+/// A run with its build and machine, as far as known.
 #[derive(Debug, Clone, Copy)]
 pub struct Shown<'a> {
     /// The run.
     pub run: &'a Run,
-    /// What was booted.
+    /// Its build.
     pub build: &'a Build,
-    /// Where.
+    /// Its machine.
     pub machine: &'a Machine,
     /// Declarations of workloads that are not in any suite.
     pub declared: &'a [Arc<Workload>],
-    /// The artefacts that hold memory of kernels that died.
+    /// Artefacts with the memory of kernels that died.
     pub dumps: &'a [String],
 }
 
@@ -56,7 +56,7 @@ pub fn run(shown: &Shown<'_>, styles: &Styles) -> String {
     page.finish()
 }
 
-/// Returns how many workloads ended how.
+/// Returns the number of workloads with each outcome.
 fn endings(results: &[WorkloadResult]) -> String {
     let of = |wanted: fn(&Outcome) -> bool| results.iter().filter(|r| wanted(&r.outcome)).count();
     let completed = of(|o| matches!(o, Outcome::Completed));
@@ -72,7 +72,7 @@ fn endings(results: &[WorkloadResult]) -> String {
     texts.join(", ")
 }
 
-/// Returns the unit of a result. What is not declared any more is shown without one.
+/// Returns the unit of a result; none for workloads that are not declared any more.
 fn unit(shown: &Shown<'_>, result: &WorkloadResult, scale: Scale) -> String {
     let suites = model::workloads().into_iter();
     let declared = suites.chain(shown.declared).find(|workload| workload.name == result.workload);
@@ -97,7 +97,7 @@ fn values(page: &mut Page, shown: &Shown<'_>) {
     let mut units: Vec<(String, Vec<String>)> = Vec::new();
     for result in completed {
         let value = run_value(result, shown.machine.capabilities());
-        // What has no value stands with what costs are in.
+        // Rows without a value go to the table of costs.
         let unit = unit(shown, result, value.map_or(Scale::Counted, |value| value.scale));
         let line = line(result, value, width);
         match units.iter_mut().find(|(known, _)| *known == unit) {
@@ -133,7 +133,7 @@ fn line(result: &WorkloadResult, value: Result<RunValue, NoValue<'_>>, width: us
     )
 }
 
-/// Values that another suite measured: each row has its own unit, and all its values count.
+/// Values of another suite: each row has its own unit, and all its values count.
 fn noisy(page: &mut Page, shown: &Shown<'_>, completed: &[&WorkloadResult]) {
     let number = |n: Option<f64>| n.map_or_else(|| "-".to_owned(), |n| value(n, 11));
     page.line(format!("{:<32} {:>11} {:>11} {:>11} values unit", "", "value", "min", "max"));
@@ -183,7 +183,7 @@ fn rest(page: &mut Page, run: &Run, styles: &Styles) {
     }
 }
 
-/// Returns the failures, each with the workloads that it befell: a kernel that does not boot fails alike in all.
+/// Returns the failures, each with its workloads: a kernel that does not boot fails alike in all.
 fn failures(results: &[WorkloadResult]) -> Vec<(&SubjectFailure, Vec<&str>)> {
     let mut found: Vec<(&SubjectFailure, Vec<&str>)> = Vec::new();
     for result in results {

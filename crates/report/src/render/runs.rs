@@ -8,7 +8,7 @@ use crate::render::layout::Page;
 use crate::render::number::date;
 use crate::render::styles::Styles;
 
-/// A run and the version of the kernel that it is of.
+/// A run and the version of its kernel.
 #[derive(Debug, Clone, Copy)]
 pub struct Listed<'a> {
     /// The run.
@@ -17,7 +17,7 @@ pub struct Listed<'a> {
     pub version: &'a str,
 }
 
-/// Renders a list of runs as text, in the order given.
+/// Renders a list of runs as text, in the given order.
 #[must_use]
 pub fn runs(list: &[Listed<'_>], styles: &Styles) -> String {
     let mut page = Page::default();
@@ -40,7 +40,7 @@ pub fn runs(list: &[Listed<'_>], styles: &Styles) -> String {
     page.finish()
 }
 
-/// How wide the columns are whose content has no fixed width.
+/// The widths of the columns with variable content.
 struct Columns {
     version: usize,
     suite: usize,
@@ -52,7 +52,7 @@ impl Columns {
         let widest = |of: &dyn Fn(&Listed<'_>) -> usize, least: usize| list.iter().map(of).fold(least, usize::max);
         let suite = widest(&|l| l.run.suite.chars().count(), 5).min(8);
         let seed = widest(&|l| l.run.seed.to_string().len(), 4).min(12);
-        // What the id, the date, the result and the gaps leave of 80 columns.
+        // The rest of 80 columns after id, date, result and gaps.
         let room = 80_usize.saturating_sub(16 + 16 + 14 + 6 + suite + seed);
         Self { version: widest(&|l| l.version.chars().count(), 6).min(room), suite, seed }
     }
@@ -69,7 +69,7 @@ impl Columns {
     }
 }
 
-/// Returns the date to the minute: `2026-11-20 13:12`.
+/// Formats a date to the minute: `2026-11-20 13:12`.
 fn minute(unix: i64) -> String {
     date(unix).replacen('T', " ", 1).chars().take(16).collect()
 }

@@ -1,18 +1,18 @@
-//! Where a ratio lies on a bar: a logarithmic scale around 1, on which half and twice are equally far away.
+//! The position of a ratio on a bar: a logarithmic scale around 1, with half and twice at equal distances.
 //!
-//! Only coordinates; the template draws them.
+//! Only coordinates; the template draws.
 
 use crate::comparison::{Cell, Comparison};
 use crate::difference::ratio_of_percent;
 use crate::render::number;
 
-/// Half of a bar's width, in the units of its drawing: tenths of a pixel, so that whole numbers are exact enough.
+/// Half of a bar's width, in the drawing's units: tenths of a pixel, so that integers are precise enough.
 const HALF: i32 = 1000;
-/// An interval that is narrower than the line it would be drawn with is left to the numbers.
+/// Narrower intervals are not drawn.
 const VISIBLE: i32 = 10;
-/// Ends of scales: the smallest that shows nearly all rows is taken, so that bars of two reports look alike.
+/// The ends of scales: the smallest one that shows nearly all rows is used, so that bars of two reports look alike.
 const ENDS: [f64; 9] = [1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 100.0];
-/// One in so many rows may lie beyond the end: one wild row must not make all others invisible.
+/// One in this many rows may exceed the end, so that one outlier does not hide all others.
 const BEYOND: usize = 10;
 
 /// A scale for all rows of a comparison.
@@ -21,20 +21,20 @@ pub(crate) struct Scale {
     end: f64,
 }
 
-/// What is drawn for one cell.
+/// The drawing of one cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Bar {
-    /// Where the bar begins.
+    /// The bar's left edge.
     pub(crate) x: i32,
-    /// How long it is.
+    /// The bar's length.
     pub(crate) width: i32,
-    /// Where the interval over the seeds begins and ends, when it is wide enough to be seen.
+    /// The ends of the interval over the seeds, if it is wide enough.
     pub(crate) whisker: Option<(i32, i32)>,
-    /// Where the margin begins.
+    /// The margin's left edge.
     pub(crate) band: i32,
-    /// How wide the margin is.
+    /// The margin's width.
     pub(crate) band_width: i32,
-    /// Whether the bar goes on beyond the scale, and to which side.
+    /// The side on which the bar leaves the scale, if it does.
     pub(crate) beyond: Option<Beyond>,
 }
 
@@ -48,7 +48,7 @@ pub(crate) enum Beyond {
 }
 
 impl Scale {
-    /// Returns the scale that fits the rows.
+    /// Returns the scale for the rows.
     pub(crate) fn new(comparison: &Comparison) -> Self {
         let mut sizes: Vec<f64> = comparison
             .rows
@@ -64,7 +64,7 @@ impl Scale {
         Self { end: ENDS.into_iter().find(|end| end.ln() >= largest).unwrap_or(last) }
     }
 
-    /// Returns the ratios at the left end, in the middle and at the right end, in words.
+    /// Returns the ratios at the left end, in the middle and at the right end, as text.
     pub(crate) fn ticks(&self) -> [String; 3] {
         let text = |ratio: f64| {
             let text = number::ratio(ratio, 5);
@@ -73,7 +73,7 @@ impl Scale {
         [text(1.0 / self.end), text(1.0), text(self.end)]
     }
 
-    /// Returns what to draw for a cell; `None` if it has no ratio.
+    /// Returns the drawing of a cell; `None` if it has no ratio.
     pub(crate) fn bar(&self, cell: &Cell, direction: model::Direction, margin_percent: f64) -> Option<Bar> {
         let ratio = cell.compared.ratio?;
         let end = self.x(ratio);
@@ -101,7 +101,7 @@ impl Scale {
     fn x(&self, ratio: f64) -> i32 {
         let half = f64::from(HALF);
         let offset = (ratio.ln() / self.end.ln()).clamp(-1.0, 1.0) * half;
-        // Within -1000 and 1000, so nothing is lost.
+        // Within -1000 and 1000, so the conversion is exact enough.
         HALF + offset.round() as i32
     }
 }

@@ -1,21 +1,21 @@
-//! The styles of tables: ours, and those that readers of kernel mailing lists know.
+//! The styles of tables: Marvin's, and those that readers of kernel mailing lists know.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// How tables are written. The numbers are the same in all.
+/// The style of tables. The numbers are the same in all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Style {
     /// As MMTests wrote them in 2013: `Ops name`, whole percents.
     Y2013,
-    /// As MMTests writes them today: `Amean`, stars.
+    /// As current MMTests writes them: `Amean`, stars.
     Mmtests,
-    /// Ours: units, and a dash for what is not there.
+    /// Marvin's: units, and a dash for a missing value.
     #[default]
     Marvin,
 }
 
-/// A word that is no style.
+/// An unknown style.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no style is called `{0}`: there are `2013`, `mmtests` and `marvin`")]
 pub struct StyleError(String);

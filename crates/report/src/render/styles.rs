@@ -1,8 +1,8 @@
-//! Colours of a terminal, all in one value: empty where there is no terminal. Whether there is one, others decide.
+//! Colours of a terminal as one value: empty without a terminal. The caller detects the terminal.
 
 use model::Verdict;
 
-/// What is put around words to colour them. The letters say the same, so nothing is lost without.
+/// The escape sequences around coloured words. Letters carry the same information without colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Styles {
     strong: &'static str,
@@ -20,8 +20,8 @@ impl Styles {
         Self { strong: "", faint: "", better: "", worse: "", unclear: "", reset: "" }
     }
 
-    /// The sixteen colours of any terminal, in its own palette. Cyan and yellow rather than green and red: most who
-    /// cannot tell green from red can tell these.
+    /// The sixteen colours of any terminal, in its own palette. Cyan and yellow rather than green and red, which many
+    /// colour-blind people cannot distinguish.
     #[must_use]
     pub const fn ansi() -> Self {
         Self {
@@ -34,19 +34,19 @@ impl Styles {
         }
     }
 
-    /// Colours what comes first to the eye.
+    /// Colours headings.
     #[must_use]
     pub fn strong(&self, text: &str) -> String {
         self.around(self.strong, text)
     }
 
-    /// Colours what may be overlooked.
+    /// Colours minor details.
     #[must_use]
     pub fn faint(&self, text: &str) -> String {
         self.around(self.faint, text)
     }
 
-    /// Colours what must not be overlooked.
+    /// Colours warnings.
     #[must_use]
     pub fn alarm(&self, text: &str) -> String {
         self.around(self.worse, text)
@@ -58,7 +58,7 @@ impl Styles {
         self.tone(verdict.word(), text)
     }
 
-    /// Colours what a verdict's word is about.
+    /// Colours text that belongs to a verdict.
     pub(crate) fn tone(&self, word: &str, text: &str) -> String {
         let start = match word {
             "better" => self.better,

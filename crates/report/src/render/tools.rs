@@ -7,19 +7,19 @@ use crate::render::layout::Page;
 use crate::render::number::{count, margin};
 use crate::render::styles::Styles;
 
-/// Where the second column begins, as in the listing of workloads.
+/// The position of the second column, as in the listing of workloads.
 const INDENT: usize = 20;
 
-/// A tool to be listed.
+/// A tool to list.
 #[derive(Debug, Clone, Copy)]
 pub struct ListedTool<'a> {
     /// The tool.
     pub tool: &'a Tool,
-    /// The version that an image would have, where that is known.
+    /// The version that an image would have, if known.
     pub version: Option<&'a str>,
 }
 
-/// Renders tools as text: what each is, its version, its workloads and what these report.
+/// Renders tools as text: description, version, workloads and metrics.
 #[must_use]
 pub fn tools(tools: &[ListedTool<'_>], styles: &Styles) -> String {
     let mut texts = Vec::new();
@@ -30,7 +30,7 @@ pub fn tools(tools: &[ListedTool<'_>], styles: &Styles) -> String {
         page.blank();
         for workload in &tool.workloads {
             let text = of_workload(workload);
-            // Coloured after wrapping: colours have no width.
+            // Coloured after wrapping, because colours have no width.
             page.line(text.trim_end().replacen(&workload.name, &styles.strong(&workload.name), 1));
         }
         texts.push(page.finish());

@@ -1,34 +1,34 @@
-//! What of a comparison is shown, and in which order.
+//! The displayed part of a comparison, and its order.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::render::style::Style;
 
-/// How a comparison is shown. What is decided is the same in all views.
+/// How to show a comparison. Verdicts are the same in all views.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct View {
     /// The style of the tables.
     pub style: Style,
-    /// Whether nothing is folded away: environments, kernels, machines, what changed taken apart.
+    /// Whether to unfold everything: environments, kernels, machines, parts of changes.
     pub verbose: bool,
     /// The order of the rows.
     pub sort: Sort,
-    /// Which rows; without it all.
+    /// The displayed rows; by default all.
     pub only: Option<Only>,
 }
 
 /// The order of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sort {
-    /// As the suite has them.
+    /// The suite's order.
     #[default]
     Suite,
     /// The worst first.
     Effect,
 }
 
-/// Which rows are shown.
+/// The displayed rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Only {
     /// Those that are worse on any kernel.
@@ -39,7 +39,7 @@ pub enum Only {
     Changed,
 }
 
-/// A word that is neither order nor choice.
+/// An unknown order or filter.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{word}` is not one of {known}")]
 pub struct ViewError {

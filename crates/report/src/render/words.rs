@@ -1,4 +1,4 @@
-//! Sentences that every rendering uses, so that mail, page and terminal say the same.
+//! Sentences for every renderer, so that mail, page and terminal agree.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use crate::plain::plain;
 use crate::render::Style;
 use crate::render::number::{count, margin, seed_list};
 
-/// Returns the line that says it all, for each of the other kernels.
+/// Returns the headline, one for each of the other kernels.
 #[must_use]
 pub fn headlines(comparison: &Comparison) -> Vec<String> {
     comparison.others.iter().enumerate().map(|(position, other)| headline(comparison, position + 1, other)).collect()
@@ -34,7 +34,7 @@ fn headline(comparison: &Comparison, kernel: usize, other: &Against) -> String {
     )
 }
 
-/// Returns a warning in words.
+/// Formats a warning.
 pub(crate) fn warning(warning: &Warning) -> String {
     match warning {
         Warning::MixedMachines(differences) => {
@@ -65,13 +65,13 @@ pub(crate) fn warning(warning: &Warning) -> String {
     }
 }
 
-/// Returns what must be said before anything else. The headline comes first unless it cannot be trusted.
+/// Returns the text that comes first: warnings before the headline if it cannot be trusted.
 pub(crate) fn alarms(comparison: &Comparison) -> Vec<String> {
     let alarms = comparison.warnings.iter().filter(|warning| !is_note(warning));
     alarms.map(warning).collect()
 }
 
-/// Returns what is to be said beside the headline.
+/// Returns the notes on the headline.
 pub(crate) fn notes(comparison: &Comparison) -> Vec<String> {
     let notes = comparison.warnings.iter().filter(|warning| is_note(warning)).map(warning);
     measured_again(comparison).into_iter().chain(notes).chain(super::noise::notes(comparison)).collect()
@@ -81,7 +81,7 @@ fn is_note(warning: &Warning) -> bool {
     matches!(warning, Warning::ClockDisagrees { .. } | Warning::NotRated { .. } | Warning::SeedsLeftOut { .. })
 }
 
-/// Returns names, the first of many.
+/// Returns names; of many, only the first ones.
 fn shortened(names: &[String]) -> String {
     const MOST: usize = 8;
     let shown: Vec<String> = names.iter().take(MOST).map(|name| plain(name)).collect();
@@ -103,10 +103,10 @@ fn measured_again(comparison: &Comparison) -> Vec<String> {
         .collect()
 }
 
-/// Rows of one experiment, unit and direction, which can stand in one table.
+/// Rows of one experiment, unit and direction, which fit one table.
 #[derive(Debug)]
 pub(crate) struct Section<'a> {
-    /// What the table is called: the experiment, or the suite where its workloads are of none.
+    /// The table's name: the experiment, or the suite if its workloads have none.
     pub(crate) title: &'a str,
     /// The unit.
     pub(crate) unit: Unit,
@@ -116,8 +116,8 @@ pub(crate) struct Section<'a> {
     pub(crate) rows: Vec<&'a Row>,
 }
 
-/// Returns the rows in tables, experiment by experiment: one each, unless units or directions differ. None when no run is
-/// needed at all.
+/// Returns the rows in tables: one per experiment, or more if units or directions differ. Empty if no run is needed at
+/// all.
 pub(crate) fn sections(comparison: &Comparison) -> Vec<Section<'_>> {
     let mut sections: Vec<Section<'_>> = Vec::new();
     if no_run_needed(comparison) {
@@ -142,12 +142,12 @@ pub(crate) fn sections(comparison: &Comparison) -> Vec<Section<'_>> {
     sections
 }
 
-/// Returns whether all kernels are the base's image and nothing was measured.
+/// Returns whether all kernels are the base's image without a measurement.
 pub(crate) fn no_run_needed(comparison: &Comparison) -> bool {
     comparison.others.iter().all(|o| o.images == Images::EqualWithoutRuns)
 }
 
-/// Returns what the values of a table are: `micro: median instructions/op of 15 iterations, lower is better`.
+/// Returns the caption of a table: `micro: median instructions/op of 15 iterations, lower is better`.
 pub(crate) fn caption(section: &Section<'_>) -> String {
     let Section { title, unit, direction, .. } = section;
     let values = match iterations(&section.rows) {
@@ -162,7 +162,7 @@ pub(crate) fn caption(section: &Section<'_>) -> String {
     format!("{title}: {values}")
 }
 
-/// Returns how many iterations there were, without the first, at least and at most.
+/// Returns the smallest and largest number of iterations, without the first.
 fn iterations(rows: &[&Row]) -> Option<(usize, usize)> {
     let counts = || {
         rows.iter()
@@ -192,7 +192,7 @@ pub(crate) fn seeds(comparison: &Comparison) -> String {
     }
 }
 
-/// Returns what the stars of a table without letters mean, margins included.
+/// Returns the legend of the stars in tables without letters, with the margins.
 pub(crate) fn legend_of_stars(comparison: &Comparison) -> String {
     let text = margins(comparison);
     let rest = "Rows without a star are the same or unclear: see the observations.";
@@ -217,7 +217,7 @@ fn margins(comparison: &Comparison) -> String {
     }
 }
 
-/// Returns what the letters of a comparison's tables mean, margins included; only those that a table in this style has.
+/// Returns the legend of a comparison's letters, with the margins; only letters in tables of this style.
 pub(crate) fn legend(comparison: &Comparison, style: Style) -> String {
     let text = margins(comparison);
     let has = |letter: char| {
@@ -238,7 +238,7 @@ pub(crate) fn legend(comparison: &Comparison, style: Style) -> String {
             false => format!("{changed}: by more than {text}{seeds}."),
         });
     }
-    // Tables of MMTests have no column of letters: B and W stand below them.
+    // Tables of MMTests have no column of letters: B and W are listed below them.
     if style == Style::Marvin {
         let within = if parts.is_empty() { &*text } else { "it" };
         parts.extend(has('=').then(|| match is_imported {
@@ -251,10 +251,10 @@ pub(crate) fn legend(comparison: &Comparison, style: Style) -> String {
     parts.join(" ")
 }
 
-/// Says that a run is not needed, where none is.
+/// States that no run is needed, if so.
 pub(crate) const NO_RUN_NEEDED: &str = "Equal images on the same machine give equal numbers: no run is needed.";
 
-/// Returns where the kernels ran, in a sentence.
+/// Names the machine of the kernels, in a sentence.
 pub(crate) fn machine(comparison: &Comparison) -> String {
     let machine = &comparison.base.machine;
     if !one_machine(comparison) {
@@ -263,7 +263,7 @@ pub(crate) fn machine(comparison: &Comparison) -> String {
     let known: HashSet<&str> = machine.summary.split(", ").collect();
     let mut also: Vec<String> = Vec::new();
     for other in &comparison.base.also {
-        // Only what is different: the rest was said. Machines that differ in extra files only look the same here.
+        // Only the differences: the rest was printed. Machines that differ only in extra files look the same here.
         let own: Vec<&str> = other.summary.split(", ").filter(|part| !known.contains(part)).collect();
         let own = plain(&own.join(", "));
         if !own.is_empty() && !also.contains(&own) {
@@ -280,14 +280,14 @@ pub(crate) fn one_machine(comparison: &Comparison) -> bool {
     comparison.kernels().all(|k| k.machine.id == *base)
 }
 
-/// Returns what a kernel was asked for by and where it came from, the latter only where the former does not say it.
+/// Returns the requested name of a kernel and, if that does not include it, its origin.
 pub(crate) fn source(build: &Build) -> String {
     let name = build.name.to_string();
     let origin = build.origin.to_string();
     if name.ends_with(&origin) { plain(&name) } else { plain(&format!("{name} from {origin}")) }
 }
 
-/// Returns the first digits of an image's hash; of a kernel that only another suite measured there is no image.
+/// Returns the first digits of an image's hash; kernels of other suites have no image.
 pub(crate) fn image(build: &Build, digits: usize) -> String {
     match build.image.sha256.as_str() {
         "" => "none".to_owned(),

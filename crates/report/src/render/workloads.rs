@@ -9,11 +9,11 @@ use crate::render::layout::Page;
 use crate::render::number::{count, margin};
 use crate::render::styles::Styles;
 
-/// Where the second column begins: behind the longest name that a suite may have.
+/// The position of the second column: after the longest name of a workload.
 const INDENT: usize = 20;
 
-/// Renders the workloads of suites as text: what each stresses, what one operation is, which older test it is made
-/// after, what it reports. Of a suite whose workloads are all in those before it only their names are shown.
+/// Renders the workloads of suites as text: what each stresses, its operation, the older test that it follows, its
+/// metric. Suites that only select from earlier ones are listed by name.
 #[must_use]
 pub fn workloads(suites: &[Arc<Suite>], styles: &Styles) -> String {
     let mut shown = BTreeSet::new();
@@ -57,7 +57,7 @@ fn of_suite(suite: &Suite, styles: &Styles) -> String {
         }
         source = &workload.source;
         let text = lines.finish();
-        // Coloured after wrapping: colours have no width.
+        // Coloured after wrapping, because colours have no width.
         page.line(text.trim_end().replacen(&*workload.name, &styles.strong(&workload.name), 1));
     }
     page.blank();
@@ -80,7 +80,7 @@ fn operation(workload: &Workload) -> String {
     )
 }
 
-/// Returns what the suite's workloads report, each metric once.
+/// Returns the metrics of the suite's workloads, each once.
 fn metrics(suite: &Suite) -> Vec<String> {
     let mut texts: Vec<String> = Vec::new();
     for workload in &suite.workloads {

@@ -1,4 +1,4 @@
-//! A made-up experiment with everything that can come of a cell.
+//! A synthetic experiment with every outcome of a cell.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ fn outcome(kernel: usize, cell: RmapCell) -> RmapOutcome {
 }
 
 fn measured(kernel: usize, cell: RmapCell, all: u64) -> RmapMeasured {
-    // Each process takes something once, and the newer kernel takes a tenth more of each.
+    // Each process has a fixed cost, and the newer kernel costs a tenth more.
     let tenth = 10 + kernel as u64;
     let processes = u64::from(cell.processes);
     let walked = |each: u64, count| Ok(RmapCost { ticks: all * each * tenth / 10, count });

@@ -1,5 +1,5 @@
-//! The experiment on reverse mappings, kernel beside kernel: costs over a grid of processes and mappings, power laws
-//! through them, and space. Numbers only; how they look is in `render/rmap`.
+//! The experiment on reverse mappings for several kernels: costs over a grid of processes and mappings, power laws
+//! fitted to them, and memory use. Numbers only; `render/rmap` formats them.
 
 #[cfg(test)]
 pub(crate) mod fixtures;
@@ -9,27 +9,27 @@ use std::collections::BTreeMap;
 use model::{RmapCase, RmapCell, RmapMeasured, RmapOperation, RmapOutcome, RmapSpace};
 use stats::{PowerLaw, power_law};
 
-/// A law that misses a cell by more than this ratio is called poor.
+/// A law is poor if it misses a cell by more than this ratio.
 pub const POOR_RATIO: f64 = 1.25;
 
-/// What was asked of which kernels, and what came out.
+/// The parameters and results of the experiment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rmap {
-    /// What the kernels are called, the base first.
+    /// The kernels' labels, base first.
     pub kernels: Vec<String>,
     /// The machine, in one line.
     pub machine: String,
     /// The seed.
     pub seed: u64,
-    /// The command that gives the same numbers.
+    /// The command that reproduces it.
     pub command: String,
     /// Cases, in the order of the report.
     pub cases: Vec<RmapCase>,
-    /// Numbers of processes, rising.
+    /// Numbers of processes, ascending.
     pub processes: Vec<u32>,
-    /// Numbers of mappings, rising.
+    /// Numbers of mappings, ascending.
     pub mappings: Vec<u32>,
-    /// What came of each cell, by kernel.
+    /// The result of each cell, by kernel.
     pub outcomes: BTreeMap<(usize, RmapCell), RmapOutcome>,
 }
 
@@ -38,13 +38,13 @@ pub struct Rmap {
 pub enum Value<'a> {
     /// Guest nanoseconds for one entry or page.
     Cost(f64),
-    /// The guest's memory does not suffice.
+    /// The guest has too little memory.
     NoRoom,
-    /// The kernel cannot do it; the text says why.
+    /// The kernel does not support it; the text gives the reason.
     Unsupported(&'a str),
-    /// The kernel failed at it; the text says how.
+    /// The kernel failed; the text gives the reason.
     Failed(&'a str),
-    /// It was not asked for.
+    /// It was not requested.
     Missing,
 }
 
@@ -56,13 +56,13 @@ impl Value<'_> {
     }
 }
 
-/// The laws of a kernel's costs.
+/// The laws for a kernel's costs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Laws {
-    /// Through all cells.
+    /// Fitted to all cells.
     pub all: PowerLaw,
-    /// Where that one is poor: through the cells without the fewest processes and without the fewest mappings, where what
-    /// a process or a call takes once weighs less.
+    /// If that one is poor: fitted to the cells without the fewest processes and without the fewest mappings, where
+    /// fixed costs of processes and calls weigh less.
     pub large: Option<PowerLaw>,
 }
 
@@ -89,7 +89,7 @@ impl Rmap {
         }
     }
 
-    /// Returns what an operation costs a kernel in a cell.
+    /// Returns a kernel's cost of an operation in a cell.
     #[must_use]
     pub fn value(&self, kernel: usize, cell: RmapCell, operation: RmapOperation) -> Value<'_> {
         match self.outcomes.get(&(kernel, cell)) {
@@ -107,7 +107,7 @@ impl Rmap {
         }
     }
 
-    /// Returns the laws of an operation's costs on a kernel; `None` if there are too few.
+    /// Returns the laws of an operation's costs on a kernel; `None` if there are too few cells.
     #[must_use]
     pub fn laws(&self, kernel: usize, case: RmapCase, operation: RmapOperation) -> Option<Laws> {
         let through = |from: [u32; 2]| {
@@ -124,7 +124,7 @@ impl Rmap {
         Some(Laws { all, large })
     }
 
-    /// Returns the largest cell of a case that all kernels have measured, and what the mappings take there.
+    /// Returns the largest cell of a case that all kernels have measured, with the memory of its mappings.
     #[must_use]
     pub fn space(&self, case: RmapCase) -> Option<(RmapCell, Vec<&RmapSpace>)> {
         let of = |cell: RmapCell| -> Option<Vec<&RmapSpace>> {
@@ -134,7 +134,7 @@ impl Rmap {
         cells.max_by_key(|(cell, _)| (u64::from(cell.processes) * u64::from(cell.mappings), cell.mappings))
     }
 
-    /// Returns whether any kernel has measured anything.
+    /// Returns whether any kernel has a measurement.
     #[must_use]
     pub fn has_anything(&self) -> bool {
         self.outcomes.values().any(|outcome| matches!(outcome, RmapOutcome::Measured(_)))

@@ -1,5 +1,5 @@
-//! A comparison as a document: what it says, in which order, and what is folded away. How it is written is the writers'
-//! work; its JSON document is `render/json`.
+//! Builds the document of a comparison: content, order, and folded parts. The writers format it; `render/json` has its
+//! JSON document.
 
 mod origin;
 mod table;
@@ -14,12 +14,12 @@ use crate::render::number::{date, signed_percent};
 use crate::render::view::View;
 use crate::render::{Style, counted, findings, monitors, words};
 
-/// The experiment whose results may be published in percent only.
+/// The experiment whose results may be published only in percent.
 const SDET: &str = "SDET";
-/// How many changes of either sign are worth a reader's first look.
+/// Number of largest changes per sign in the summary.
 const MOST: usize = 5;
 
-/// Returns what is to be said of a comparison.
+/// Returns the document of a comparison.
 #[must_use]
 pub fn comparison(comparison: &Comparison, view: &View) -> Document {
     let mut blocks = vec![Block::Facts(facts(comparison)), Block::Command(comparison.command.clone())];
@@ -69,7 +69,7 @@ fn facts(comparison: &Comparison) -> Vec<Fact> {
     facts
 }
 
-/// The biggest changes, where there are more rows than a reader sees at a glance.
+/// The largest changes, if there are many rows.
 fn biggest(comparison: &Comparison) -> Option<Block> {
     if comparison.rows.len() <= 2 * MOST {
         return None;
@@ -115,7 +115,7 @@ fn tables(comparison: &Comparison, view: &View) -> Vec<Block> {
     blocks
 }
 
-/// What results of SDET are given in: percent of the first kernel, as throughput, with standard deviations.
+/// Results of SDET: percent of the first kernel, as throughput, with standard deviations.
 fn in_percent(comparison: &Comparison, heads: &[[String; 2]]) -> Vec<Block> {
     let tables = SampleTable::of(comparison);
     let rows = tables.iter().filter(|table| table.title == SDET).flat_map(|table| &table.rows);
@@ -125,7 +125,7 @@ fn in_percent(comparison: &Comparison, heads: &[[String; 2]]) -> Vec<Block> {
     title.into_iter().chain(rows.into_iter().map(|row| Block::Table(monitors::relative(row, heads)))).collect()
 }
 
-/// What is better and what is worse, for tables that have no column for that.
+/// Lists of better and worse rows, for tables without a column of verdicts.
 fn letters(comparison: &Comparison) -> Vec<Fact> {
     let mut facts = Vec::new();
     for (place, other) in comparison.others.iter().enumerate() {

@@ -1,14 +1,14 @@
-//! Where the numbers of a comparison come from: environments, kernels, machines and runs.
+//! The origin of a comparison's numbers: environments, kernels, machines and runs.
 
 use crate::comparison::{Comparison, Images, Kernel};
 use crate::document::{Block, Column, Fact, Kind, Row, Table, Weight, Width};
 use crate::render::number::date;
 use crate::render::{findings, words};
 
-/// How much of a value is shown of long ones that differ.
+/// Longest shown value of a long difference.
 const VALUE: usize = 100;
 
-/// Returns what differs between the environments, in a line.
+/// Returns the differences between the environments in a line.
 pub(super) fn differing(comparison: &Comparison) -> String {
     let environment = &comparison.environment;
     let names: Vec<&str> = environment.differences.iter().map(|difference| &*difference.name).collect();
@@ -20,7 +20,7 @@ pub(super) fn differing(comparison: &Comparison) -> String {
     differing.into_iter().chain(silent).collect::<Vec<_>>().join("; ")
 }
 
-/// Returns what differs between the environments, value by value.
+/// Returns the differences between the environments, value by value.
 pub(super) fn environment(comparison: &Comparison) -> Vec<Block> {
     let of = |difference| {
         let values = findings::values(comparison, difference, VALUE);
@@ -30,7 +30,7 @@ pub(super) fn environment(comparison: &Comparison) -> Vec<Block> {
     comparison.environment.differences.iter().flat_map(of).collect()
 }
 
-/// Returns where the kernels come from.
+/// Returns the origins of the kernels.
 pub(super) fn kernels(comparison: &Comparison) -> Vec<Block> {
     let images = std::iter::once(Images::Different).chain(comparison.others.iter().map(|other| other.images));
     let of = |(kernel, images): (&Kernel, Images)| {
@@ -53,11 +53,11 @@ fn origin(kernel: &Kernel) -> Vec<Fact> {
     ]
 }
 
-/// Returns the machines with their fingerprints; what all have in common is said once.
+/// Returns the machines with their fingerprints; common entries are shown once.
 pub(super) fn machines(comparison: &Comparison) -> Vec<Block> {
     let mut found: Vec<&model::Machine> = Vec::new();
     for machine in comparison.kernels().flat_map(Kernel::machines) {
-        // Few machines: one for each equipment, unless the user mixes them.
+        // Few machines: one per guest config, unless the user mixes them.
         if !found.iter().any(|m| m.id == machine.id) {
             found.push(machine);
         }
@@ -77,7 +77,7 @@ pub(super) fn machines(comparison: &Comparison) -> Vec<Block> {
     blocks
 }
 
-/// Returns the runs that were used.
+/// Returns the runs.
 pub(super) fn runs(comparison: &Comparison) -> Vec<Block> {
     let heads = [("run", Kind::Name), ("kernel", Kind::Words), ("seed", Kind::Number), ("started", Kind::Words)];
     let columns = heads.map(|(head, kind)| Column::new(head, kind, Width::Fit(VALUE))).into();

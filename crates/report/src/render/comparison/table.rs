@@ -1,7 +1,6 @@
-//! The tables of a comparison: rows with verdicts, what changed taken apart, and every value.
+//! The tables of a comparison: rows with verdicts, the parts of changes, and every value.
 //!
-//! A column a kernel, as MMTests has it, the base first. For two kernels a row fits 80 columns; what a page has besides
-//! is a bar.
+//! One column per kernel, like MMTests, base first. For two kernels a row fits 80 columns; pages add a bar.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -17,28 +16,28 @@ use crate::render::view::{Only, Sort, View};
 use crate::render::words::{Section, caption, sections};
 
 const NAME: usize = 18;
-/// Workloads of other suites have longer names; a mail has no room for all anyway.
+/// Workloads of other suites have longer names; a mail could not fit all anyway.
 const FOREIGN_NAME: usize = 40;
 const VALUE: usize = 10;
 const PERCENT: usize = 7;
 const INTERVAL: usize = 15;
 const RATIO: usize = 6;
 
-/// What bars mean, for pages.
+/// The legend of bars, for pages.
 pub(super) const ABOUT_BARS: &str = "<p class=\"small\">Bars: the ratio on a logarithmic scale, worse to the left, better \
     to the right of 1; line: smallest to largest over the seeds, where wide enough to be seen; grey band: the margin; arrow: \
     beyond the scale.</p>\n";
 
-/// What stands behind the percentage.
+/// The part after the percentage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Extra {
-    /// One seed has no interval.
+    /// None: one seed has no interval.
     Ratio,
     /// The smallest and the largest difference over the seeds.
     Interval,
-    /// Three kernels stand side by side: a page says it when one points there.
+    /// Three kernels side by side: pages show it in a tooltip.
     Hint,
-    /// More kernels: a matrix, in which colours stand for bars.
+    /// More kernels: a matrix, with colours instead of bars.
     Matrix,
 }
 
@@ -52,7 +51,7 @@ impl Extra {
         }
     }
 
-    /// Whether rows have no room for more than the difference.
+    /// Returns whether rows only have space for the difference.
     fn is_hidden(self) -> bool {
         matches!(self, Self::Hint | Self::Matrix)
     }
@@ -72,7 +71,7 @@ pub(super) fn has_bars(comparison: &Comparison) -> bool {
     Extra::of(comparison) != Extra::Matrix
 }
 
-/// Returns the tables, each with what its values are. What the columns are is said once.
+/// Returns the tables, each with a caption of its values. The legend of the columns comes once.
 pub(super) fn tables(comparison: &Comparison, view: &View) -> Vec<Block> {
     let extra = Extra::of(comparison);
     let mut blocks = Vec::new();
@@ -90,7 +89,7 @@ pub(super) fn tables(comparison: &Comparison, view: &View) -> Vec<Block> {
     blocks
 }
 
-/// Returns the rows that are asked for, in the order that is asked for.
+/// Returns the selected rows in the selected order.
 fn chosen<'a>(rows: &[&'a comparison::Row], view: &View) -> Vec<&'a comparison::Row> {
     let fits = |row: &&&comparison::Row| {
         let is = |verdict: &Verdict| row.cells.iter().any(|cell| cell.compared.verdict.word() == verdict.word());
@@ -103,7 +102,7 @@ fn chosen<'a>(rows: &[&'a comparison::Row], view: &View) -> Vec<&'a comparison::
     };
     let mut chosen: Vec<&comparison::Row> = rows.iter().filter(fits).copied().collect();
     if view.sort == Sort::Effect {
-        // Of several kernels, the worst difference decides. What has none comes last.
+        // With several kernels, the worst difference decides. Rows without one come last.
         let worst = |row: &comparison::Row| {
             row.cells.iter().filter_map(|cell| cell.compared.difference_percent).fold(f64::INFINITY, f64::min)
         };
@@ -116,7 +115,7 @@ fn table(comparison: &Comparison, section: &Section<'_>, extra: Extra, view: &Vi
     let scale = Scale::new(comparison);
     let numbers: HashMap<&str, usize> =
         comparison.rows.iter().enumerate().map(|(number, row)| (&*row.workload.name, number)).collect();
-    // A group that is the whole table has the table's name; sorted rows are in no groups.
+    // A group that is the whole table has the table's name; sorted rows are not grouped.
     let mut groups = section.rows.chunk_by(|a, b| group_of(&a.workload) == group_of(&b.workload));
     let grouped = view.sort == Sort::Suite && groups.clone().count() > 1;
     let mut firsts: HashMap<&str, &str> = HashMap::new();
@@ -214,7 +213,7 @@ fn median(measured: &Measured) -> String {
     measured.median.map_or_else(|| "-".to_owned(), |m| value(m, VALUE))
 }
 
-/// What a bar shows, in words.
+/// Describes a bar in words.
 fn described(cell: &comparison::Cell) -> String {
     let Some(difference) = cell.compared.difference_percent else {
         return String::new();
@@ -249,7 +248,7 @@ fn bar(cell: &comparison::Cell, row: &comparison::Row, scale: Scale) -> Option<S
     ))
 }
 
-/// Returns the id of a row, made of its workload's name; of its number where that is no name for an id.
+/// Returns the id of a row: its workload's name if that is a valid id, else its number.
 pub(super) fn anchor(workload: &Workload, number: usize) -> String {
     let fine = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if !workload.name.is_empty() && workload.name.chars().all(fine) {
@@ -259,7 +258,7 @@ pub(super) fn anchor(workload: &Workload, number: usize) -> String {
     }
 }
 
-/// Returns the rows that changed, taken apart, and what guest time says to all.
+/// Returns the parts of the changed rows, and the cross-check by guest time.
 pub(super) fn apart(comparison: &Comparison) -> Vec<Block> {
     let number = |head: &str| Column::new(head, Kind::Number, Width::Fixed(VALUE + 1));
     let heads = ["kernel", "", "user code", "", "ticks, others", ""].map(number);
@@ -273,7 +272,7 @@ pub(super) fn apart(comparison: &Comparison) -> Vec<Block> {
     table.into_iter().chain(counted::cross_check(comparison).map(Block::Note)).collect()
 }
 
-/// Returns every value there is, for those who want to see all.
+/// Returns the table of all values.
 pub(super) fn values(comparison: &Comparison) -> Vec<Block> {
     let mut columns = vec![
         Column::new("workload", Kind::Name, Width::Whole(NAME)),

@@ -1,4 +1,4 @@
-//! What a comparison looks like: text, markdown and page of the same kernels.
+//! Snapshots of a comparison: text, markdown and page of the same kernels.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ fn page(comparison: &Comparison) -> String {
     without_script(&page)
 }
 
-/// Returns the page without its styles, which would drown what it says.
+/// Returns the page without its styles, which would dominate the snapshot.
 fn body(page: &str) -> &str {
     page.split_once("</head>").unwrap().1
 }
@@ -298,8 +298,8 @@ fn pages_say_the_same() {
     insta::assert_snapshot!("page_equal", body(&page(&equal(&seeds(2)))));
 }
 
-/// A thousand rows, ten kernels and thirty samples each: the bound is loose, as machines are busy and tests not optimised;
-/// what it catches is work that grows with the square.
+/// A thousand rows, ten kernels and thirty samples each: the bound is generous, as machines are busy and tests not
+/// optimised; it detects quadratic work.
 #[test]
 fn large_comparisons_take_no_time_worth_speaking_of() {
     let (subjects, question) = large();

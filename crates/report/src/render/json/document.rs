@@ -1,4 +1,4 @@
-//! The structs behind the JSON document, apart from the model's nouns so that these can change without it.
+//! The structs of the JSON document, separate from the model so that the model can change.
 
 use std::borrow::Cow;
 
@@ -48,7 +48,7 @@ struct KernelDocument<'a> {
     boot_file_sha256: &'a str,
     config_sha256: Option<&'a str>,
     machine: MachineDocument<'a>,
-    /// The same with other equipment.
+    /// The same machine with other guest configs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     also: Vec<MachineDocument<'a>>,
     environment: Vec<Pair<'a>>,

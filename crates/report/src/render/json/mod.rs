@@ -1,17 +1,17 @@
-//! A comparison as a JSON document. The shape is this crate's promise, apart from the model's: see [`SCHEMA_VERSION`].
+//! A comparison as a JSON document. This crate guarantees the shape, independent of the model: see [`SCHEMA_VERSION`].
 //!
-//! Two comparisons of the same kernels on the same machine differ in nothing but `provenance`, which holds all run ids
-//! and dates, and in the command if that was another.
+//! Two comparisons of the same kernels on the same machine differ only in `provenance`, which has all run ids and
+//! dates, and in the command if it was another.
 
 mod document;
 
 use crate::comparison::Comparison;
 use crate::render::RenderError;
 
-/// The version of the document's shape. New keys may come without notice; another meaning or a lost key raises it.
+/// The version of the document's shape. New keys do not raise it; a changed or removed key does.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// Renders a comparison as a JSON document that ends in a line break.
+/// Renders a comparison as a JSON document with a final newline.
 ///
 /// # Errors
 /// Never in practice: everything is in memory and every key is a string.

@@ -1,5 +1,5 @@
-//! Pictures of a ledger: a butterfly chart of the lines that changed most, and the flame graph. A small script enlarges a part
-//! of a flame graph; without it the page says the same.
+//! Drawings of a ledger: a butterfly chart of the largest changes, and the flame graph. A small script zooms into a
+//! flame graph; without it the page has the same content.
 
 use askama::Template;
 
@@ -10,7 +10,7 @@ use crate::document::Block;
 use crate::ledger::Ledger;
 use crate::render::RenderError;
 
-/// Lines of a chart.
+/// Most lines of a chart.
 const BARS: usize = 20;
 /// Half of the chart's width for bars, and the height of a line, in pixels.
 const HALF: f64 = 230.0;
@@ -32,12 +32,12 @@ struct FlameOf<'a> {
     flame: Flame,
 }
 
-/// One line of the chart: how much the base and the new kernel execute, side by side from the middle.
+/// One line of the chart: instructions of the base and of the new kernel, side by side from the middle.
 struct Bar {
     name: String,
     y: usize,
     middle: usize,
-    /// Where the base's bar begins, and how wide both are.
+    /// The base's left edge, and both widths.
     base_x: String,
     base_width: String,
     new_width: String,
@@ -45,7 +45,7 @@ struct Bar {
     more: bool,
 }
 
-/// Draws the lines that changed most; `None` if none did.
+/// Draws the largest changes; `None` if there are none.
 pub(super) fn bars(ledger: &Ledger, profiled: &Profiled) -> Result<Option<Block>, RenderError> {
     let (mut shown, _) = rows(ledger, profiled.lines_max);
     shown.truncate(BARS);

@@ -1,16 +1,16 @@
-//! The differential flame graph: a rectangle for each chain of calls, below the one it was called from. Its width is the
-//! union of both sides, so that what is gone can be seen as well as what is new; its colour says which way it changed.
+//! The differential flame graph: a rectangle for each chain of calls, below its caller. Its width is the union of both
+//! sides, so that removed and new code are both visible; its colour shows the change.
 
 use crate::calls::{CallDifference, CallNode};
 
 /// Width of the picture and height of a line, in pixels.
 const WIDTH: f64 = 1000.0;
 const LINE: usize = 17;
-/// Narrower rectangles are left out.
+/// Narrower rectangles are omitted.
 const NARROWEST: f64 = 0.6;
 /// Width of a character.
 const CHARACTER: f64 = 6.7;
-/// What changed by a smaller part of its width counts as unchanged.
+/// A change by a smaller share of the width counts as none.
 const VISIBLE: f64 = 0.005;
 
 /// A flame graph as numbers.
@@ -27,12 +27,12 @@ pub(super) struct Frame {
     pub(super) text_y: usize,
     /// `more`, `less` or `same`.
     pub(super) way: &'static str,
-    /// How much of the colour: the change as a part of the width.
+    /// The intensity of the colour: the change as a share of the width.
     pub(super) strength: String,
-    /// Whether that is so much that the name needs another colour.
+    /// Whether it is so intense that the name needs another colour.
     pub(super) is_strong: bool,
     pub(super) name: String,
-    /// As much of the name as fits.
+    /// The part of the name that fits.
     pub(super) label: String,
     pub(super) title: String,
 }
@@ -45,7 +45,7 @@ pub(super) fn flame(difference: &CallDifference) -> Flame {
     flame
 }
 
-/// Returns how much either side executes at least: the union of both, in instructions per operation.
+/// Returns the union of both sides' instructions per operation: for each chain the larger one.
 fn weight(difference: &CallDifference, node: &CallNode) -> f64 {
     let [base, new] = difference.per_operation(node.own);
     base.max(new) + node.children.iter().map(|child| weight(difference, child)).sum::<f64>()

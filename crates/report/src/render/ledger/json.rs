@@ -1,4 +1,4 @@
-//! Ledgers as JSON: every line with its counts as they are, and the operations they belong to.
+//! Ledgers as JSON: every line with its raw counts, and the operations that they belong to.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use crate::ledger::{Count, Ledger, LedgerLine, Sources, share_words};
 use crate::modelled::{ModelDifference, ModelRow};
 use crate::render::RenderError;
 
-/// Version of this document's form.
+/// Version of this document's shape.
 const SCHEMA_VERSION: u32 = 1;
 
 #[derive(Serialize)]
@@ -24,7 +24,7 @@ struct Document<'a> {
     workloads: Vec<Workload<'a>>,
     missing: Vec<Missing<'a>>,
     without_calls: Vec<Missing<'a>>,
-    /// The cost model's name and parameters, where one was asked for.
+    /// The cost model's name and parameters, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -52,18 +52,18 @@ struct Workload<'a> {
     base_instructions: u64,
     new_instructions: u64,
     added_per_operation: f64,
-    /// What the row of a comparison says, and what lies between it and the lines.
+    /// The values of the comparison's row, and the gap to the lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     row: Option<OfRow>,
     lines: Vec<Line<'a>>,
     suggestions: Vec<Suggestion<'a>>,
-    /// The lines with inlined functions apart, where both kernels have debug information.
+    /// The lines with inlined functions separate, if both kernels have debug information.
     #[serde(skip_serializing_if = "Option::is_none")]
     lines_with_inlined_apart: Option<Vec<Line<'a>>>,
-    /// Where calls were followed.
+    /// If calls were followed.
     #[serde(skip_serializing_if = "Option::is_none")]
     calls: Option<Calls<'a>>,
-    /// What a cost model says: simulated, not measured.
+    /// Cost model results: simulated, not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     modelled: Option<OfModel<'a>>,
 }
@@ -131,7 +131,7 @@ struct Line<'a> {
     new: Counts,
     added_per_operation: f64,
     ratio: Option<f64>,
-    /// `FILE:LINE`, where debug information tells.
+    /// `FILE:LINE`, from debug information.
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<String>,
 }

@@ -17,50 +17,50 @@ use crate::render::{RenderError, Styles, number};
 /// The profiles of two kernels, workload by workload.
 #[derive(Debug, Clone)]
 pub struct Profiled {
-    /// The base: what it is called, and where it comes from.
+    /// The base: its label and its origin.
     pub base: (String, String),
     /// The new kernel.
     pub new: (String, String),
-    /// The machine, in words.
+    /// The machine, described in words.
     pub machine: String,
-    /// Seeds whose profiles are added up.
+    /// Seeds whose profiles are summed.
     pub seeds: Vec<u64>,
     /// One ledger per workload.
     pub ledgers: Vec<Ledger>,
-    /// Workloads without one, and why.
+    /// Workloads without one, with the reason.
     pub missing: Vec<(String, String)>,
-    /// The ledgers with inlined functions apart, where both kernels have debug information.
+    /// The ledgers with inlined functions separate, if both kernels have debug information.
     pub expanded: Vec<Ledger>,
-    /// Where functions are in the source, if anything is known of that.
+    /// Source locations of functions, as far as known.
     pub sources: Sources,
-    /// Their calls, where they were followed.
+    /// Their call trees, if calls were followed.
     pub calls: Vec<CallDifference>,
-    /// Workloads whose calls could not be followed, and why.
+    /// Workloads without a call tree, with the reason.
     pub without_calls: Vec<(String, String)>,
-    /// The cost model, where one was asked for, with all its parameters.
+    /// The cost model with all its parameters, if requested.
     pub model: Option<CostModel>,
-    /// What it said.
+    /// Its results.
     pub modelled: Vec<ModelDifference>,
-    /// Workloads of which it says nothing, and why.
+    /// Workloads without results, with the reason.
     pub without_model: Vec<(String, String)>,
-    /// The command that gives the same.
+    /// The command that reproduces it.
     pub command: String,
-    /// Most functions that tables show for a workload; the others are one line.
+    /// Most functions in the tables of a workload; one line sums up the others.
     pub lines_max: usize,
 }
 
-/// What stands over what a model says: it must not be taken for a measurement.
+/// The warning above a model's results: they must not be taken for measurements.
 const MODEL_SAYS: &str = "What the model says, per operation of the workload's processes:";
-/// What is said of a model wherever there is one.
+/// The note on a model, in every format.
 const OF_MODELS: &str = "The model is no measurement: no prefetching, no speculation, one thing after the other. \
 Seeds move data and what the branch predictor mixes up, but not the kernel's code in the caches.";
-/// Most functions that are told of a model, and the width of its numbers.
+/// Most functions in a model's table, and the width of its numbers.
 const MODELLED: usize = 8;
 const MODEL_WIDTH: usize = 10;
-/// Most pairs that may be one function.
+/// Most suggested pairs.
 const PAIRS: usize = 8;
 
-/// Most entry points or folders, and most shifts, that are told.
+/// Most entry points or directories, and most shifts.
 const ROLLED_UP: usize = 8;
 const SHIFTS: usize = 5;
 
@@ -70,12 +70,12 @@ impl Profiled {
         self.calls.iter().find(|calls| calls.workload == workload)
     }
 
-    /// What the model says of a workload.
+    /// The model's results for a workload.
     fn modelled_of(&self, workload: &str) -> Option<&ModelDifference> {
         self.modelled.iter().find(|difference| difference.workload == workload)
     }
 
-    /// Workloads that lack something, under what they lack.
+    /// Workloads with missing parts, by part.
     fn lacking(&self) -> impl Iterator<Item = (&'static str, &[(String, String)])> {
         let lists = [
             ("Without a profile", &self.missing),
@@ -85,7 +85,7 @@ impl Profiled {
         lists.into_iter().filter(|(_, list)| !list.is_empty()).map(|(what, list)| (what, list.as_slice()))
     }
 
-    /// The ledger of a workload with inlined functions apart, if it has other lines to show than the one without.
+    /// The ledger of a workload with inlined functions separate, if its visible lines differ from the other one's.
     fn expanded_of(&self, ledger: &Ledger) -> Option<&Ledger> {
         let expanded = self.expanded.iter().find(|expanded| expanded.workload == ledger.workload)?;
         let names = |ledger: &Ledger| -> Vec<String> {
@@ -95,7 +95,7 @@ impl Profiled {
     }
 }
 
-/// Returns what is to be said of the profiles of two kernels.
+/// Returns the document of the profiles of two kernels.
 ///
 /// # Errors
 /// Never in practice: everything is in memory.
@@ -126,7 +126,7 @@ pub fn document(profiled: &Profiled) -> Result<Document, RenderError> {
     Ok(Document { title, blocks, ..Document::default() })
 }
 
-/// Renders one ledger for a report on something else, in 80 columns: its sentence, the functions and what they add up to.
+/// Renders one ledger for a report on another subject, in 80 columns: its sentence, the functions and their sums.
 #[must_use]
 pub fn brief(ledger: &Ledger, lines_max: usize) -> String {
     let table = (!ledger.is_unchanged()).then(|| Block::Table(functions(ledger, lines_max)));
@@ -134,7 +134,7 @@ pub fn brief(ledger: &Ledger, lines_max: usize) -> String {
     text_of(&blocks, &Styles::plain())
 }
 
-/// What is said of a workload that changed.
+/// The blocks of a workload that changed.
 fn changed(blocks: &mut Vec<Block>, ledger: &Ledger, profiled: &Profiled) -> Result<(), RenderError> {
     let calls = profiled.calls_of(&ledger.workload);
     blocks.extend(drawings::bars(ledger, profiled)?);
@@ -165,14 +165,14 @@ fn changed(blocks: &mut Vec<Block>, ledger: &Ledger, profiled: &Profiled) -> Res
     Ok(())
 }
 
-/// Adds a list under its head, unless there is nothing in it.
+/// Adds a list below its heading, unless it is empty.
 fn push_list(blocks: &mut Vec<Block>, head: &str, items: Vec<String>) {
     if !items.is_empty() {
         blocks.extend([Block::Paragraph(head.to_owned()), Block::List(items)]);
     }
 }
 
-/// Adds what the model says, where there is one.
+/// Adds the model's results, if there are some.
 fn model_says(blocks: &mut Vec<Block>, profiled: &Profiled, workload: &str) {
     let Some(difference) = profiled.modelled_of(workload) else { return };
     let functions = &difference.functions[..difference.functions.len().min(MODELLED)];
@@ -211,7 +211,7 @@ fn modelled(row: &ModelRow) -> Row {
     Row::new(Weight::Normal, [row.name.clone(), mean(base), mean(new), ratio, finding])
 }
 
-/// The table of functions, and what they add up to.
+/// The table of functions, and their sums.
 fn functions(ledger: &Ledger, max: usize) -> Table {
     let (rows, others) = rows(ledger, max);
     let rows = rows.iter().chain(&others).map(|row| row.cells(Weight::Normal));
@@ -229,13 +229,13 @@ fn table(head: &str, rows: Vec<Row>) -> Table {
     Table { columns, rows, ..Table::default() }
 }
 
-/// The entry points of a workload as rows of a table: those that differ to the eye, and one row for the others.
+/// The entry points of a workload as rows of a table: those with a visible difference, and one row for the others.
 fn entries(calls: &CallDifference) -> Vec<TableRow> {
     let entries = calls.entries().into_iter().map(|entry| (entry.name, entry.all)).collect();
     summed(entries, calls.operations)
 }
 
-/// The source folders of a workload in the same way; none where nothing is known.
+/// The source directories of a workload in the same way; empty if no location is known.
 fn folders(ledger: &Ledger, sources: &Sources) -> Vec<TableRow> {
     if sources.is_empty() {
         return Vec::new();
@@ -243,7 +243,7 @@ fn folders(ledger: &Ledger, sources: &Sources) -> Vec<TableRow> {
     summed(ledger.folders(sources).into_iter().map(|sum| (sum.folder, sum.all)).collect(), ledger.operations)
 }
 
-/// Sums of instructions, the largest difference first, as rows that add up.
+/// Sums of instructions, largest difference first, as rows that add up.
 fn summed(sums: Vec<(String, [u64; 2])>, operations: [u64; 2]) -> Vec<TableRow> {
     let row = |name: String, all: [u64; 2]| {
         let [base, new] = [0, 1].map(|side| all[side] as f64 / operations[side] as f64);
@@ -259,12 +259,12 @@ fn summed(sums: Vec<(String, [u64; 2])>, operations: [u64; 2]) -> Vec<TableRow> 
     rows.into_iter().take(shown).chain(rest).collect()
 }
 
-/// The work that moved, as sentences.
+/// The shifts, as sentences.
 fn shifts(calls: &CallDifference) -> Vec<String> {
     calls.shifts().iter().take(SHIFTS).map(crate::calls::Shift::sentence).collect()
 }
 
-/// What every rendering says about its numbers.
+/// The note on its numbers, in every format.
 const LEGEND: &str = "Instructions per operation, counted one by one, not sampled. More work +: new minus base, so + is \
 worse here; all lines together are the ledger, and the last lines say how it becomes the value of a comparison's row. Iterations of repeated string instructions (rep movs, rep stos) \
 count one each. Instructions are not cycles.";
@@ -276,9 +276,9 @@ struct TableRow {
     new: f64,
     added: f64,
     ratio: String,
-    /// Calls per operation of both sides; `None` if calls make no sense.
+    /// Calls per operation of both sides; `None` for lines without calls.
     calls: Option<[f64; 2]>,
-    /// How lines were matched; stands for the ratio where there is none.
+    /// How lines were matched; replaces the ratio if there is none.
     note: &'static str,
 }
 
@@ -293,7 +293,7 @@ impl TableRow {
     }
 }
 
-/// The lines of a ledger that tables show, and one for those that they do not.
+/// The displayed lines of a ledger, and one for the others.
 fn rows(ledger: &Ledger, max: usize) -> (Vec<TableRow>, Option<TableRow>) {
     let changed = ledger.lines.iter().filter(|line| ledger.is_visible(line)).count();
     let shown = changed.min(max);
@@ -325,7 +325,7 @@ fn row(ledger: &Ledger, line: &LedgerLine) -> TableRow {
     TableRow { name: label(line), base, new, added: ledger.line_added(line), ratio: ratio(base, new), calls, note }
 }
 
-/// The totals of a ledger: each share that is not empty, all of it, and how that becomes the value of a comparison's row.
+/// The totals of a ledger: each share that is not empty, their sum, and its relation to the comparison's row.
 fn totals(ledger: &Ledger) -> Vec<TableRow> {
     let plain = |name: String, [base, new]: [f64; 2]| TableRow {
         name,
@@ -366,13 +366,13 @@ fn ratio(base: f64, new: f64) -> String {
     if base > 0.0 && new > 0.0 && new / base < 100.0 { format!("{:.3}", new / base) } else { String::new() }
 }
 
-/// Returns a difference with its sign; what rounds to nothing has none.
+/// Returns a difference with its sign; a difference that rounds to zero has none.
 fn signed(value: f64) -> String {
     let text = format!("{value:+.2}");
     if matches!(text.as_str(), "+0.00" | "-0.00") { "0.00".to_owned() } else { text }
 }
 
-/// Calls per operation of both sides: one number where they are the same.
+/// Calls per operation of both sides: one number if they are equal.
 fn calls(row: &TableRow) -> String {
     let Some([base, new]) = row.calls else { return String::new() };
     let number = |value: f64| {
@@ -462,7 +462,7 @@ mod tests {
         }
     }
 
-    /// The first profile with a function apart that was inlined.
+    /// The first profile with an inlined function separate.
     fn expanded() -> Ledger {
         let base =
             profile(100, &[("[user]", 500, 0), ("__handle_mm_fault", 14_999, 100), ("do_anonymous_page", 20_000, 0)]);
@@ -471,7 +471,7 @@ mod tests {
         Ledger::new("fault-anon", &[base], &[new]).unwrap()
     }
 
-    /// What a model says of it.
+    /// Cost model results for it.
     fn modelled() -> ModelDifference {
         use crate::modelled::tests::seed;
         let side = |l1i: u64, fault: u64| {
@@ -486,7 +486,7 @@ mod tests {
         ModelDifference::new("fault-anon", &CostModel::default(), [&side(5002, 34_999), &side(7770, 21_002)]).unwrap()
     }
 
-    /// Where two of its functions are.
+    /// The source locations of two of its functions.
     fn sources() -> Sources {
         let place = |file: &str, line| SourceLocation { file: file.to_owned(), line };
         let places = [("mas_walk", "lib/maple_tree.c", 4950), ("__handle_mm_fault", "mm/memory.c", 5700)];

@@ -1,4 +1,4 @@
-//! What there is to observe in a comparison, a sentence for each fact: nothing is guessed at.
+//! The observations in a comparison, one sentence per fact, without guesses.
 
 use model::Verdict;
 
@@ -7,14 +7,14 @@ use crate::plain::plain;
 use crate::render::number::{count, interval, margin, signed_percent, value};
 use crate::render::{counted, findings, words};
 
-/// Rows that are told one by one, of each verdict; the others are counted.
+/// Most rows with a sentence, per verdict; the others are counted.
 const TOLD_MAX: usize = 10;
 
 /// Names in one sentence.
 const NAMED_MAX: usize = 12;
 
-/// Returns the facts: what became worse, the worst first; what became better, the best first; what did not change; what failed;
-/// what cannot be said; where it comes from; what else differed.
+/// Returns the facts: regressions, worst first; improvements, best first; unchanged rows; failures; unclear rows;
+/// causes; other differences.
 pub(super) fn facts(comparison: &Comparison) -> Vec<String> {
     if words::no_run_needed(comparison) {
         return vec!["The kernels are one image.".to_owned()];
@@ -53,7 +53,7 @@ fn changed(facts: &mut Vec<String>, comparison: &Comparison, place: usize, verdi
     }
 }
 
-/// Says what one row came to: how much, how sure, from what to what, and what that is made of where it was counted.
+/// Describes one row: the difference, its certainty, both values, and the parts if it was counted.
 fn of_row(comparison: &Comparison, row: &Row, place: usize) -> String {
     let cell = &row.cells[place];
     let of = if comparison.others.len() > 1 {
@@ -73,7 +73,7 @@ fn of_row(comparison: &Comparison, row: &Row, place: usize) -> String {
     parts.concat()
 }
 
-/// Says what a difference is made of, where it was counted.
+/// Describes the parts of a difference, if it was counted.
 fn apart(comparison: &Comparison, row: &Row, place: usize) -> Option<String> {
     let name = match comparison.others.len() {
         1 => row.workload.name.to_string(),

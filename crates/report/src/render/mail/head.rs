@@ -1,22 +1,22 @@
-//! The head of a mail, and words that mails about regressions share.
+//! The head of a mail, and texts that mails about regressions share.
 //!
-//! Their form is that of Documentation/admin-guide/reporting-regressions.rst and of regzbot's commands.
+//! Their form follows Documentation/admin-guide/reporting-regressions.rst and regzbot's commands.
 
 use model::Direction;
 
 use crate::render::layout::{WIDTH, command_lines, wrap};
 
-/// Lists that regressions are told to.
+/// Mailing lists for regressions.
 pub const REGRESSIONS: &str = "regressions@lists.linux.dev, linux-kernel@vger.kernel.org";
 
-/// Where a reader gets the source of every release of Linux: mainline and stable updates, with tags.
+/// The git tree with the source of every release of Linux: mainline and stable updates, with tags.
 pub const CLONE: &str = "git clone https://git.kernel.org/pub/scm/linux/kernel/git/stable/linux.git";
 
-/// Stands above a mail about one seed.
+/// The note above a mail about one seed.
 const DRAFT: &str = "This is a draft that addresses no list: one seed only, so the layout of memory may be the cause. Measure \
                      more seeds first; the command is below.";
 
-/// Returns the head of a mail about a regression; a draft, which rests on one seed, says so and addresses no list.
+/// Returns the head of a mail about a regression; a draft, which rests on one seed, has a note and no mailing list.
 #[must_use]
 pub fn regression_head(is_draft: bool, addresses: &[(&str, &str)], subject: &str) -> String {
     if is_draft {
@@ -27,12 +27,12 @@ pub fn regression_head(is_draft: bool, addresses: &[(&str, &str)], subject: &str
     head(&fields) + "\n"
 }
 
-/// Returns the head of a mail: fields and what is in them, folded as RFC 5322 (2.2.3) has it.
+/// Returns the head of a mail: fields with their values, folded according to RFC 5322 (2.2.3).
 #[must_use]
 pub fn head(fields: &[(&str, &str)]) -> String {
     let mut lines = Vec::new();
     for (name, content) in fields {
-        // One less: lines that go on begin with a space.
+        // One less: continuation lines begin with a space.
         let room = WIDTH - name.len() - 2;
         for (number, line) in wrap(content, room).into_iter().enumerate() {
             lines.push(if number == 0 { format!("{name}: {line}") } else { format!(" {line}") });
@@ -48,19 +48,19 @@ pub fn paragraph(words: &str) -> String {
     wrap(words, WIDTH).join("\n") + "\n"
 }
 
-/// Returns a command as a mail has it: moved in, and going on in further lines where it is long.
+/// Returns a command for a mail: indented, and continued in further lines if long.
 #[must_use]
 pub fn command(command: &str) -> String {
     command_lines(command, WIDTH - 2).iter().map(|line| format!("  {line}\n")).collect()
 }
 
-/// Returns words behind a label, going on below the first of them where they are long.
+/// Returns words after a label, continued below the first word if long.
 #[must_use]
 pub fn labelled(label: &str, words: &str) -> String {
     behind(label, &wrap(words, WIDTH.saturating_sub(label.chars().count())))
 }
 
-/// Returns a command behind a label, likewise, as a shell takes it.
+/// Returns a command after a label, likewise, with a shell's continuation lines.
 #[must_use]
 pub fn labelled_command(label: &str, command: &str) -> String {
     behind(label, &command_lines(command, WIDTH.saturating_sub(label.chars().count())))
@@ -72,7 +72,7 @@ fn behind(label: &str, lines: &[String]) -> String {
     lines.iter().enumerate().map(line).collect()
 }
 
-/// Says what there is more of where a metric became worse.
+/// Names what increased if a metric became worse.
 #[must_use]
 pub fn more(direction: Direction) -> &'static str {
     match direction {

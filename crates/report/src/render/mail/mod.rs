@@ -1,5 +1,5 @@
-//! A comparison as a mail: plain text of at most 80 columns, a table as MMTests has it, what the kernels counted, observations
-//! by number, and how to have it again. The head of mails about regressions, whoever writes them.
+//! A comparison as a mail: plain text of at most 80 columns, a table in MMTests' style, counters, numbered
+//! observations, and how to reproduce it. Also the head of mails about regressions.
 
 mod facts;
 mod head;
@@ -23,7 +23,7 @@ use crate::render::{counted, monitors, words};
 const VALUE: usize = 15;
 const PERCENT: usize = 8;
 
-/// Renders a comparison as a mail, from its subject on. Whom it is for is the sender's to say.
+/// Renders a comparison as a mail, beginning with its subject. The sender adds recipients.
 #[must_use]
 pub fn mail(comparison: &Comparison) -> String {
     let mut page = Page::default();
@@ -63,7 +63,7 @@ pub fn mail(comparison: &Comparison) -> String {
     page.finish()
 }
 
-/// Adds the base and one other kernel side by side: three would not fit with long numbers.
+/// Adds the base and one other kernel: three would not fit with long numbers.
 fn table(page: &mut Page, comparison: &Comparison, place: usize) {
     let heads = [&comparison.base.head, &comparison.others[place].kernel.head].map(Clone::clone);
     for section in words::sections(comparison) {
@@ -95,7 +95,7 @@ fn counters(page: &mut Page, seen: &Monitored) {
     page.words(0, &seen.subject);
     page.blank();
     for line in monitors::text(seen, Style::Mmtests, &Styles::plain()).lines() {
-        // Several kernels with large counters do not fit; what is cut here would be lost, so it goes on below.
+        // Several kernels with large counters do not fit; lines are folded rather than cut, to lose no number.
         for piece in broken(line, WIDTH) {
             page.line(piece.trim_end());
         }

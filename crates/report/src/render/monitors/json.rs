@@ -1,19 +1,19 @@
-//! What monitors saw as JSON: all rows with their numbers as they are, all samples, all points of plots.
+//! Monitor data as JSON: all rows with raw numbers, all samples, all points of plots.
 
 use serde::Serialize;
 
 use crate::monitors::{Block, Monitored, Plot, SampleTable, title};
 use crate::render::RenderError;
 
-/// Version of this document's form.
+/// Version of this document's shape.
 const SCHEMA_VERSION: u32 = 1;
 
-/// What monitors saw, as a document or a part of one.
+/// Monitor data, as a document or a part of one.
 #[derive(Debug, Serialize)]
 pub(crate) struct MonitorsDocument<'a> {
     schema_version: u32,
     kind: &'static str,
-    /// What was done meanwhile.
+    /// The workloads.
     #[serde(skip_serializing_if = "str::is_empty")]
     subject: &'a str,
     /// The base first; all lists of values are in this order.
@@ -23,7 +23,7 @@ pub(crate) struct MonitorsDocument<'a> {
     plots: &'a [Plot],
 }
 
-/// Renders what monitors saw as a JSON document that ends in a line break.
+/// Renders monitor data as a JSON document with a final newline.
 ///
 /// # Errors
 /// Never in practice: everything is in memory and every key is a string.
@@ -31,7 +31,7 @@ pub fn json(monitored: &Monitored) -> Result<String, RenderError> {
     crate::document::write_json(&document(monitored))
 }
 
-/// Returns what monitors saw as a document.
+/// Returns monitor data as a document.
 pub(crate) fn document(monitored: &Monitored) -> MonitorsDocument<'_> {
     MonitorsDocument {
         schema_version: SCHEMA_VERSION,

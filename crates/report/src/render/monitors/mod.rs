@@ -1,4 +1,4 @@
-//! What monitors saw as a document in one of the styles, and as JSON.
+//! Monitor data as a document in one of the styles, and as JSON.
 
 mod dictionary;
 mod json;
@@ -30,7 +30,7 @@ const POSITIVE: &str = "Percent of the base, positive is better.";
 /// The widest column of labels.
 const LABEL_MAX: usize = 36;
 
-/// Returns what is to be said of what monitors saw, its tables in the view's style.
+/// Returns the document of monitor data, with tables in the view's style.
 #[must_use]
 pub fn document(monitored: &Monitored, view: &View) -> Document {
     let kernels = monitored.heads.iter().map(title).collect::<Vec<_>>().join(", ");
@@ -41,8 +41,8 @@ pub fn document(monitored: &Monitored, view: &View) -> Document {
     Document { title, blocks: blocks(monitored, view), ..Document::default() }
 }
 
-/// Returns all of it but its title, in the order of a report. Our own style starts with what moved most and shows rows of zeros
-/// only to those who ask for all.
+/// Returns all blocks but the title, in the order of a report. Marvin's style begins with the largest changes, and shows rows of zeros
+/// only on request.
 pub(crate) fn blocks(monitored: &Monitored, view: &View) -> Vec<Block> {
     let (heads, style) = (&monitored.heads, view.style);
     let charts = monitored.plots.iter().filter_map(|plot| chart(plot, heads)).collect();
@@ -60,7 +60,7 @@ pub(crate) fn blocks(monitored: &Monitored, view: &View) -> Vec<Block> {
     first.into_iter().chain(about).chain([plot]).chain(samples).chain(counters).collect()
 }
 
-/// Says what the percentages of counters mean, and what is hidden.
+/// Explains the percentages of counters, and counts hidden rows.
 fn explained(monitored: &Monitored, view: &View) -> Option<Block> {
     let rows = || monitored.blocks.iter().flat_map(|block| &block.rows).filter(|row| row.is_counted());
     let hidden = rows().filter(|row| !view.verbose && !row.has_news()).count();
@@ -140,16 +140,16 @@ fn block_label(block: &Counters, row: &BlockRow, style: Style) -> String {
     format!("{word} {name}{percent}").trim_start().to_owned()
 }
 
-/// Returns a value as a style writes it.
+/// Formats a value in a style.
 fn written(value: Value, row: &BlockRow, style: Style) -> String {
     let number = match (value, style) {
         (Value::Number(number), _) => number,
-        // Their convention: nothing of nothing is all of it. Ours is to say that there is no such number.
+        // MMTests prints 100 % for a share of zero; Marvin prints that there is no such number.
         (Value::OfNothing, Style::Y2013 | Style::Mmtests) if row.of_nothing.is_some() => row.of_nothing.unwrap_or(0.0),
         _ => return "-".to_owned(),
     };
     match (style, row.form) {
-        // Cut, not rounded, as Perl's `%d` did: 66.98 is 66 in the table of 2013-06-26.
+        // Truncated, not rounded, like Perl's `%d`: 66.98 is 66 in the table of 2013-06-26.
         (Style::Y2013, Form::Percent) => format!("{}%", number.trunc()),
         (Style::Y2013, Form::PerSecond) => format!("{number:.3}"),
         (Style::Y2013 | Style::Marvin, Form::Count) => format!("{number:.0}"),
@@ -161,13 +161,13 @@ fn written(value: Value, row: &BlockRow, style: Style) -> String {
     }
 }
 
-/// Returns a number with two decimals, and no minus before a zero.
+/// Formats a number with two decimals, without a minus before zero.
 fn two(number: f64) -> String {
     let text = format!("{number:.2}");
     if text == "-0.00" { "0.00".to_owned() } else { text }
 }
 
-/// Returns a table of samples, below its title where that has no room in the table.
+/// Returns a table of samples, below its title if the table has no space for it.
 pub(crate) fn of_samples(table: &SampleTable, heads: &[[String; 2]], style: Style) -> Vec<Block> {
     let mut rows = Vec::new();
     match style {
@@ -202,7 +202,7 @@ fn largest(_: &SampleRow, samples: &[f64]) -> Option<f64> {
     stats::spread(samples).map(|spread| spread.max)
 }
 
-/// The rows of 2013: an operation's statistics one below the other, arithmetic for all.
+/// The rows of 2013: the statistics of one operation together, with arithmetic means.
 fn of_2013(row: &SampleRow, rows: &mut Vec<Row>) {
     const STATISTICS: [(&str, Statistic); 5] = [
         ("min", smallest),
@@ -223,7 +223,7 @@ fn of_2013(row: &SampleRow, rows: &mut Vec<Row>) {
     }
 }
 
-/// The rows of today: all operations of a statistic one below the other.
+/// The rows of current MMTests: all operations of one statistic together.
 fn by_statistic(table: &SampleTable, rows: &mut Vec<Row>) {
     const STATISTICS: [(&str, Statistic); 6] = [
         ("Min", smallest),
@@ -282,9 +282,9 @@ fn stars(row: &SampleRow, line: &mut Row) {
     }
 }
 
-/// Returns a row of values with how much better than the base they are.
+/// Returns a row of values with their improvement over the base.
 fn compared(label: String, direction: Direction, values: &[Option<f64>], style: Style) -> Row {
-    // A deviation of nothing around nothing is no number.
+    // A deviation of zero around zero is no number.
     let values: Vec<Option<f64>> = values.iter().map(|value| value.filter(|value| value.is_finite())).collect();
     let base = values.first().copied().flatten();
     let cell = |(place, value): (usize, &Option<f64>)| Cell {
@@ -299,8 +299,8 @@ fn compared(label: String, direction: Direction, values: &[Option<f64>], style: 
     Row { cells: std::iter::once(label).chain(values.iter().enumerate().map(cell)).collect(), ..Row::default() }
 }
 
-/// Returns how much better, in percent. Of nothing there are no percent; MMTests writes -99 for what is worse then and
-/// 100 for what is better, and so do its styles here.
+/// Returns the improvement, in percent. A value of zero has no percentage; MMTests then prints -99 for worse and 100
+/// for better, and so do its styles here.
 fn percent(direction: Direction, base: f64, new: f64, style: Style) -> Option<f64> {
     let percent = difference_percent(direction, base, new);
     match (percent, style, direction) {
@@ -311,8 +311,8 @@ fn percent(direction: Direction, base: f64, new: f64, style: Style) -> Option<f6
     }
 }
 
-/// Returns samples in percent of the base, a kernel a line: how results of SDET are given, which may not be published
-/// as they are.
+/// Returns samples in percent of the base, one kernel per line: the form for results of SDET, whose absolute values may
+/// not be published.
 pub(crate) fn relative(row: &SampleRow, heads: &[[String; 2]]) -> Table {
     let numbers = |relative: Option<monitors::Relative>| match relative {
         Some(of) => [format!("{:.1}%", of.percent), format!("{:.1}%", of.deviation_percent)],

@@ -1,4 +1,4 @@
-//! What a user sees of what monitors saw.
+//! Snapshots of monitor data.
 
 use proptest::prelude::{prop, prop_assert, proptest};
 
@@ -80,7 +80,7 @@ fn the_document_has_everything_as_it_is() {
     assert_eq!(newer["plots"][0]["lines"][1]["points"].as_array().unwrap().len(), 59);
 }
 
-/// `MARVIN_SHOW_PAGES=DIRECTORY` writes the pages down, to be looked at in a browser.
+/// `MARVIN_SHOW_PAGES=DIRECTORY` writes the pages there, for a look in a browser.
 #[test]
 fn pages_are_whole_and_hostile_words_stay_words() {
     for (name, monitored) in [("newer", newer()), ("2013", monitored_of_2013(vec![parallelio(), multibuild()]))] {
@@ -113,7 +113,7 @@ fn empty_monitors_render_empty() {
     }
 }
 
-/// A comparison as developers of memory management read them; the verdicts are above and below as in ours.
+/// A comparison in the style of memory management developers; the verdicts above and below are Marvin's.
 #[test]
 fn a_comparison_in_other_styles() {
     let two = crate::fixtures::two(&[1, 2, 3]);
@@ -138,7 +138,7 @@ fn samples_of_nothing_have_no_variation() {
 }
 
 proptest! {
-    /// Whatever counters there are, no number is none.
+    /// No combination of counters gives NaN.
     #[test]
     fn any_counters_are_rendered(
         counts in prop::collection::vec((0_usize..400, 0_u64..u64::MAX), 0..60),
@@ -161,7 +161,7 @@ proptest! {
         prop_assert!(json(&monitored).is_ok());
     }
 
-    /// Whatever samples there are, no style fails, and the base lies at 0.00 %.
+    /// No samples break a style, and the base is at 0.00 %.
     #[test]
     fn any_samples_are_rendered(samples in prop::collection::vec(prop::collection::vec(-1e9..1e12, 0..4), 1..4)) {
         let mut monitored = newer();

@@ -1,4 +1,4 @@
-//! The experiment as JSON: all cells with their numbers as they are, all laws, all space.
+//! The experiment as JSON: all cells with raw numbers, all laws, all space.
 
 use model::{RmapCell, RmapCost, RmapOperation, RmapOutcome, RmapSlab, RmapSpace};
 use serde::Serialize;
@@ -7,14 +7,14 @@ use stats::PowerLaw;
 use crate::render::RenderError;
 use crate::rmap::Rmap;
 
-/// Version of this document's form.
+/// Version of this document's shape.
 const SCHEMA_VERSION: u32 = 1;
 
 #[derive(Serialize)]
 struct Document<'a> {
     schema_version: u32,
     kind: &'static str,
-    /// The base first; `kernel` counts from here.
+    /// The base first; `kernel` is an index into it.
     kernels: &'a [String],
     machine: &'a str,
     seed: u64,
@@ -46,7 +46,7 @@ struct CellDocument<'a> {
 #[derive(Serialize)]
 struct CostDocument<'a> {
     operation: &'static str,
-    /// What the cost is of: `entry` or `page`.
+    /// The unit of the cost: `entry` or `page`.
     per: &'static str,
     ns_all: Option<u64>,
     count: Option<u64>,
@@ -86,7 +86,7 @@ struct LawDocument {
     points: usize,
 }
 
-/// Renders the experiment as a JSON document that ends in a line break.
+/// Renders the experiment as a JSON document with a final newline.
 ///
 /// # Errors
 /// Never in practice: everything is in memory and every key is a string.

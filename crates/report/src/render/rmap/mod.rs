@@ -17,18 +17,18 @@ use crate::rmap::{Laws, Rmap, Value, is_poor};
 
 pub use json::json;
 
-/// What a number is written with.
+/// Digits of a number.
 const WIDTH: usize = 8;
-/// Caches that have a row of their own; the others are one row.
+/// Most caches with a separate row; one row sums up the others.
 const CACHES: [&str; 5] = ["vm_area_struct", "vma_lock", "anon_vma", "anon_vma_chain", "maple_node"];
 
-/// What is said under all tables.
+/// The note under all tables.
 const LEGEND: &str = "Costs are guest nanoseconds, which are instructions on this machine: those of all \
     processes together, divided by the page-table entries in use (n times m), or by pages of the object where an operation \
     takes these. Percent of the base, positive is better. A law is a least-squares fit of the logarithms; R² is the part of \
     their variance that it explains.";
 
-/// Returns what is to be said of the experiment.
+/// Returns the document of the experiment.
 #[must_use]
 pub fn document(rmap: &Rmap) -> Document {
     let mut blocks = vec![Block::Paragraph(format!("{}; {}", rmap.machine, number::seed_list(&[rmap.seed])))];
@@ -48,7 +48,7 @@ pub fn document(rmap: &Rmap) -> Document {
     Document { title: format!("Reverse mappings: {}", rmap.kernels.join(" against ")), blocks, ..Document::default() }
 }
 
-/// Draws costs of entries over mappings, those of pages over processes.
+/// Draws costs per entry over mappings, and costs per page over processes.
 fn chart(rmap: &Rmap, case: RmapCase, operation: RmapOperation) -> Option<Chart> {
     let over_mappings = operation.per() == "entry";
     let (along, others, [axis, word]) = match over_mappings {
@@ -118,7 +118,7 @@ fn table(rmap: &Rmap, case: RmapCase, operation: RmapOperation) -> Option<Table>
 
 fn written(value: Value<'_>) -> String {
     match value {
-        // Digits behind the point of thousands are no news.
+        // Decimals of thousands are irrelevant.
         Value::Cost(cost) if cost >= 1000.0 => format!("{cost:.0}"),
         Value::Cost(cost) => number::value(cost, WIDTH),
         Value::NoRoom => "no room".to_owned(),
@@ -139,7 +139,7 @@ fn law(Laws { all, large }: &Laws) -> String {
 }
 
 fn powers(law: &PowerLaw) -> String {
-    // No minus before a zero.
+    // No minus before zero.
     let power = |exponent: f64| if exponent.abs() < 0.005 { 0.0 } else { exponent };
     let names = ["n", "m"].into_iter().zip(law.exponents);
     let powers: Vec<String> =
@@ -182,7 +182,7 @@ fn space(rmap: &Rmap, case: RmapCase) -> Option<Table> {
     Some(Table { columns, rows, ..Table::default() })
 }
 
-/// Returns the bytes of the caches that have no row.
+/// Returns the bytes of the caches without a separate row.
 fn others(space: &RmapSpace) -> i64 {
     space.slabs.iter().filter(|slab| !CACHES.contains(&slab.name.as_str())).map(RmapSlab::bytes).sum()
 }
@@ -191,7 +191,7 @@ fn kib(bytes: i64) -> String {
     (bytes / 1024).to_string()
 }
 
-/// Returns why there are cells without numbers, each reason once.
+/// Returns why cells have no numbers, each reason once.
 fn notes(rmap: &Rmap, case: RmapCase) -> Vec<String> {
     let mut notes = Vec::new();
     let mut said = BTreeSet::new();

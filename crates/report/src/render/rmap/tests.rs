@@ -1,4 +1,4 @@
-//! What a user sees of the experiment.
+//! Snapshots of the experiment.
 
 use super::{document, json};
 use crate::fixtures::without_script;

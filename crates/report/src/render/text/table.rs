@@ -1,7 +1,7 @@
-//! The table of a comparison, in the manner of MMTests: a column a kernel, the base first and at 0.00%.
+//! The table of a comparison, in the style of MMTests: one column per kernel, the base first and at 0.00%.
 //!
-//! For two kernels a row is 80 columns wide at most: 18 for the name, 22 a kernel, 16 for the interval, 2 for the
-//! letter. The ratio, which says the same as the percentage, gives way to the interval where there are several seeds.
+//! For two kernels a row has at most 80 columns: 18 for the name, 22 per kernel, 16 for the interval, 2 for the letter.
+//! With several seeds the interval replaces the ratio, which repeats the percentage.
 
 use model::Workload;
 
@@ -13,7 +13,7 @@ use crate::render::styles::Styles;
 use crate::render::words::{Section, caption, sections};
 
 const NAME: usize = 18;
-/// For workloads of other suites, whose names are longer; a mail has no room for all anyway.
+/// For workloads of other suites, whose names are longer; a mail could not fit all anyway.
 const FOREIGN_NAME: usize = 40;
 const VALUE: usize = 10;
 const PERCENT: usize = 7;
@@ -22,7 +22,7 @@ const COLUMN: usize = VALUE + 1 + PERCENT + 3;
 const INTERVAL: usize = 15;
 const RATIO: usize = 6;
 
-/// What stands behind the percentage.
+/// The part after the percentage.
 #[derive(Debug, Clone, Copy)]
 enum Extra {
     /// The ratio: one seed has no interval.
@@ -62,7 +62,7 @@ impl Extra {
     }
 }
 
-/// Adds the sections' tables, each with its caption and head. What the columns are is said once.
+/// Adds the sections' tables, each with its caption and head. The legend of the columns comes once.
 pub(super) fn tables(page: &mut Page, comparison: &Comparison, styles: &Styles) {
     let imported = comparison.is_imported();
     let extra = if comparison.seeds.len() > 1 || imported { Extra::Interval } else { Extra::Ratio };
@@ -81,7 +81,7 @@ fn table(page: &mut Page, comparison: &Comparison, extra: Extra, section: &Secti
     let imported = comparison.is_imported();
     let name = |workload: &Workload| {
         let name = if imported { cut_middle(&workload.name, FOREIGN_NAME) } else { workload.name.to_string() };
-        // Cut, one metric of a tool looks like another: its numbers go below it.
+        // If cut, metrics of one tool look alike: put the numbers on the next line.
         let is_long = !imported && name.chars().count() > NAME;
         (name, is_long)
     };
@@ -101,7 +101,7 @@ fn table(page: &mut Page, comparison: &Comparison, extra: Extra, section: &Secti
     }
 }
 
-/// Returns the head: the versions, and a second line where one of them needs it.
+/// Returns the head: the versions, and a second line if one of them needs it.
 fn head(comparison: &Comparison, widest: usize, extra: Extra) -> Vec<String> {
     let line = |number: usize| {
         let mut cells = vec![" ".repeat(widest)];
