@@ -65,7 +65,7 @@ fn explained(monitored: &Monitored, view: &View) -> Option<Block> {
     let rows = || monitored.blocks.iter().flat_map(|block| &block.rows).filter(|row| row.is_counted());
     let hidden = rows().filter(|row| !view.verbose && !row.has_news()).count();
     let mut words = Vec::new();
-    if monitored.heads.len() > 1 && rows().next().is_some() {
+    if moved::moved(monitored).is_some() {
         words.push("Percent of counters: more (+) or less (-) than the base; neither is better.".to_owned());
     }
     match hidden {
