@@ -88,7 +88,8 @@ pub(crate) fn reproducer(history: &History, alert: &Alert) -> Option<String> {
 
 /// Returns the command that finds the commit in a clone of the public tree: between commits, or between the tags of
 /// releases. `None` if the kernels have neither, or no common ancestor among the releases.
-pub(crate) fn bisection_anywhere(history: &History, alert: &Alert) -> Option<String> {
+#[must_use]
+pub fn bisection_anywhere(history: &History, alert: &Alert) -> Option<String> {
     let worst = alert.worse().find(|member| !matches!(member.basis, Basis::NoBoot | Basis::Fails))?;
     if history.machines()[worst.key.machine].capabilities().foreign {
         return None;

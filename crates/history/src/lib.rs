@@ -29,7 +29,7 @@ mod tests;
 mod triaged;
 
 pub use alerts::{Alert, Member, alerts};
-pub use bisect_hint::{BisectHint, bisect_hint};
+pub use bisect_hint::{BisectHint, bisect_hint, bisection_anywhere};
 pub use bisection_record::{BisectionRecord, RecordedCulprit, records_of_alert};
 pub use changes::{Basis, Change};
 pub use gather::{History, NotKnown, Repeats, RunMark, RunPosition};

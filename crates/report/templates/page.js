@@ -72,7 +72,7 @@ for (const state of tables) {
     const nodes = [...head.childNodes], end = nodes.findIndex((node) => !isFree(node));
     const moved = end < 0 ? nodes : nodes.slice(0, end);
     const text = moved.map((node) => node.textContent).join("").trim();
-    if (!text && at > 0) return;
+    if (!text && (at > 0 || nodes.length)) return;
     const button = make("button", {type: "button", class: "sort", title: "Sort"}, ...(text ? moved : ["name"]));
     head.prepend(button);
     head.setAttribute("aria-sort", "none");

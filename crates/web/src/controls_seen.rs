@@ -144,6 +144,8 @@ fn tables_of_the_dashboard_are_sorted() {
     browser.open(&format!("{top}c/aa0000000000/6.1.192/6.12.117.html"));
     browser.click("th[data-k] button");
     assert_eq!(browser.value(ROWS), "fault-anon,getppid,switch-yield");
+    browser.open(&format!("{top}s/aa0000000000/cloud-amd64/fault-anon.html"));
+    assert_eq!(browser.value("document.querySelectorAll('th')[0].querySelectorAll('button').length"), 0);
     browser.open(&format!("{top}runs.html"));
     let runs = "document.querySelectorAll('tbody tr').length";
     let all = browser.value(runs);

@@ -285,7 +285,7 @@ impl Site {
             let (build, machine) = (store.build(&run.build)?, store.machine(&run.machine)?);
             Ok(pages::Shown { artefacts: store.artefact_names(&id)?, run, build, machine })
         })?;
-        html(pages::run(Frame::at(2, format!("Run {}", shown.run.id.short())), &shown))
+        html(pages::run(Frame::at(2, shown.run.id.short()), &shown))
     }
 
     /// Returns an artifact. Compares names with the store's list only, so that a path has no meaning.

@@ -299,8 +299,9 @@ fn pages_need_no_suffix_in_their_address() {
 #[test]
 fn each_command_of_an_alert_has_its_own_line() {
     let page = body(&Lab::usual().site().answer("/alerts.html", ""));
-    let commands = page.lines().filter(|line| line.starts_with("<pre>marvin ") && line.ends_with("</pre>"));
+    let commands = page.lines().filter(|line| line.starts_with("<pre>") && line.ends_with("</pre>"));
     assert!(commands.count() >= 2, "{page}");
+    assert!(page.contains("<pre>marvin bisect v6.1 v6.12 --tree linux --workload fault-anon"), "{page}");
     assert!(!page.contains("</pre><pre>") && !page.contains("</code> <code>marvin"), "{page}");
 }
 

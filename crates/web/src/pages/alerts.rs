@@ -1,7 +1,10 @@
 //! All alerts; open ones first.
 
 use askama::Template;
-use history::{BisectHint, Triaged, bisect_hint, change_size, mixed_words, records_of_alert};
+use history::{
+    Alert, BisectHint, History, Triaged, bisect_hint, bisection_anywhere, change_size, mixed_words, records_of_alert,
+};
+use report::render::mail::CLONE;
 
 use super::{
     Frame, Rendered, compare_path, count, finished, machine_digits, profile_command, series_path, verdict_class,
@@ -12,8 +15,6 @@ use crate::source::Snapshot;
 
 /// Limit on alerts of the page, and on series of one alert: keeps the page below 100 kB.
 const ALERTS_MAX: usize = 40;
-/// The place of Debian's sources in a data directory, whose path must not leak.
-const DEBIAN: &str = "HOME/workshop/debian";
 const MEMBERS_MAX: usize = 12;
 
 #[derive(Template)]
@@ -112,10 +113,17 @@ fn shown(snapshot: &Snapshot, triaged: &Triaged) -> Shown {
             .find(|member| member.difference_percent.is_some())
             .map(|member| profile_command(history, alert.after, alert.at, &member.key.workload)),
         found: records_of_alert(history, alert, &snapshot.found).iter().map(|found| found.words()).collect(),
-        hunt: triaged.needs_commit().then(|| bisect_hint(history, alert, DEBIAN)).flatten().map(|hunt| match hunt {
-            BisectHint::Command(command) => ("The commit is found by:".to_owned(), vec![command]),
-            BisectHint::First { why, commands } => (format!("The commit: {why}:"), commands),
-            BisectHint::Impossible(why) => (format!("The commit: {why}."), Vec::new()),
-        }),
+        hunt: triaged.needs_commit().then(|| find_commit(history, alert)).flatten(),
+    }
+}
+
+/// Returns how a reader finds the commit: in a clone of the public tree, since paths of this host must not leak.
+fn find_commit(history: &History, alert: &Alert) -> Option<(String, Vec<String>)> {
+    if let Some(command) = bisection_anywhere(history, alert) {
+        return Some(("To find the commit:".to_owned(), vec![CLONE.to_owned(), command]));
+    }
+    match bisect_hint(history, alert, "")? {
+        BisectHint::Impossible(why) => Some((format!("The commit: {why}."), Vec::new())),
+        BisectHint::Command(_) | BisectHint::First { .. } => None,
     }
 }
