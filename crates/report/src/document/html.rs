@@ -68,6 +68,11 @@ impl Table {
         self.columns.iter().any(|column| column.kind == Kind::Drawing)
     }
 
+    /// Returns whether a column has changes; each of its cells then has room for one.
+    fn has_changes(&self, at: usize) -> bool {
+        self.rows.iter().filter_map(|row| row.cells.get(at)).any(|cell| cell.change.is_some())
+    }
+
     /// Returns whether it is a matrix of verdicts: rows by kernels, without drawings.
     fn is_matrix(&self) -> bool {
         !self.is_drawn() && self.columns.iter().filter(|column| column.kind == Kind::Verdict).count() > 1
