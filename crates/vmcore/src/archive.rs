@@ -1,7 +1,7 @@
-//! Archives: the smallest form of a dump, written from its beginning to its end and read at any place. Pages are compressed
-//! in blocks, each for itself; `docs/archive.md` has every byte.
+//! Archives: the smallest form of a dump, written sequentially and read at random. Blocks of pages are compressed
+//! independently; `docs/archive.md` specifies every byte.
 //!
-//! Here are the parts of the file and how an archive is opened. Pages out of it are `blocks`' work, writing that of `output`.
+//! This module has the file's parts and opens archives. `blocks` reads pages, `output` writes archives.
 
 pub(crate) mod blocks;
 pub(crate) mod table;
@@ -17,12 +17,12 @@ use crate::error::DumpError;
 use crate::machine::Machine;
 use crate::storage::Storage;
 
-/// What an archive, each of its blocks, its index and its end are known by.
+/// Magic numbers of an archive, its blocks, its index and its end.
 pub(crate) const SIGNATURE: &[u8; 8] = b"MDUMPARC";
 const BLOCK: &[u8; 8] = b"MDUMPBLK";
 const INDEX: &[u8; 8] = b"MDUMPIDX";
 const END: &[u8; 8] = b"MDUMPEND";
-/// Raised when old readers would misunderstand a file.
+/// Raise it if old readers would misunderstand a file.
 const VERSION: u32 = 1;
 /// Sizes of the header without notes and memory, of a block's head, of an entry of the index and of the end, in bytes.
 const HEADER: usize = 512;
@@ -31,7 +31,7 @@ pub(crate) const PLACE: usize = 32;
 pub(crate) const TRAILER: usize = 64;
 /// The end says that pages are missing.
 const INCOMPLETE: u32 = 1;
-/// Where the fields of the header are.
+/// Offsets of the header's fields.
 mod field {
     pub(super) const VERSION: usize = 8;
     pub(super) const SIZE: usize = 12;
@@ -49,9 +49,9 @@ mod field {
 }
 /// Most bytes of memory, as in kdump files.
 const MEMORY_MAX: u64 = 128 << 40;
-/// Most bytes that a block may have unpacked.
+/// Largest unpacked block, in bytes.
 const BLOCK_MAX: u64 = 4 << 20;
-/// Most ranges of memory, and bytes of all notes, and of what is told of erased data.
+/// Most ranges of memory, and most bytes of all notes and of the erase info.
 pub(crate) const RANGES_MAX: usize = 1 << 20;
 pub(crate) const NOTES_MAX: usize = 16 << 20;
 /// Most bytes of a block's table.
@@ -59,12 +59,12 @@ const TABLE_MAX: u32 = 1 << 20;
 /// Most blocks.
 const BLOCKS_MAX: u64 = 2 << 20;
 
-/// What an archive says of itself.
+/// The header of an archive.
 #[derive(Debug, Clone)]
 pub(crate) struct Header {
     pub(crate) machine: Machine,
     pub(crate) page: u64,
-    /// The number behind the last page.
+    /// The number after the last page.
     pub(crate) pages: u64,
     pub(crate) level: u32,
     /// Most pages of data of a block.
@@ -72,9 +72,9 @@ pub(crate) struct Header {
     /// Names of the system, as `uname` has them.
     pub(crate) names: [String; 6],
     pub(crate) notes: Vec<u8>,
-    /// What was erased before it was written, in words.
+    /// The erase info: what was erased before writing, as text.
     pub(crate) erased: Vec<u8>,
-    /// The pages that were memory, in order.
+    /// The pages of memory, in order.
     pub(crate) memory: Vec<Range<u64>>,
 }
 
@@ -192,25 +192,25 @@ fn range(bytes: &[u8]) -> Option<Range<u64>> {
     Some(u64_at(bytes, 0)?..u64_at(bytes, 8)?)
 }
 
-/// What stands before a block.
+/// The head of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Head {
-    /// Its first page, and the number behind its last.
+    /// Its first page, and the number after its last.
     pub(crate) first: u64,
     pub(crate) end: u64,
-    /// Pages that it tells of, and those of them that it has data of.
+    /// Number of pages in its table, and of those with data.
     pub(crate) pages: u32,
     pub(crate) data: u32,
-    /// Bytes of the table and of the packed data behind it.
+    /// Bytes of the table and of the packed data.
     pub(crate) table: u32,
     pub(crate) packed: u32,
     pub(crate) codec: Codec,
-    /// Of the packed data.
+    /// Checksum of the packed data.
     pub(crate) sum: u32,
 }
 
 impl Head {
-    /// Returns how many bytes the block has in the file.
+    /// Returns the size of the block in the file.
     pub(crate) fn size(&self) -> u64 {
         HEAD as u64 + u64::from(self.table) + u64::from(self.packed)
     }
@@ -230,7 +230,7 @@ impl Head {
         bytes
     }
 
-    /// Reads the head and the table at an offset; `None` if there is no sound one.
+    /// Reads head and table at an offset; `None` if they are invalid.
     fn read(storage: &Storage, offset: u64) -> Result<Option<(Self, Vec<u8>)>, DumpError> {
         let mut bytes = [0; HEAD];
         if storage.size().saturating_sub(offset) < HEAD as u64 {
@@ -259,14 +259,14 @@ impl Head {
     }
 }
 
-/// Where a block is.
+/// The location of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BlockEntry {
     pub(crate) offset: u64,
-    /// Its first page, and the number behind its last.
+    /// Its first page, and the number after its last.
     pub(crate) first: u64,
     pub(crate) end: u64,
-    /// Bytes of it in the file, and pages it tells of.
+    /// Its bytes in the file, and the pages in its table.
     pub(crate) size: u32,
     pub(crate) pages: u32,
 }
@@ -282,14 +282,14 @@ impl BlockEntry {
         })
     }
 
-    /// Returns the place of a block at an offset.
+    /// Returns the entry of a block at an offset.
     pub(crate) fn of(offset: u64, head: &Head) -> Self {
-        // A table and a block's data: far below 4 GiB, and inside the file.
+        // A table and a block's data: far below 4 GiB, and within the file.
         Self { offset, first: head.first, end: head.end, size: head.size() as u32, pages: head.pages }
     }
 }
 
-/// Returns index and end of an archive whose blocks, sorted by their pages, end at offset `at`.
+/// Returns index and end of an archive whose blocks, sorted by page, end at offset `at`.
 pub(crate) fn index(places: &[BlockEntry], at: u64, incomplete: bool) -> Vec<u8> {
     let mut bytes = INDEX.to_vec();
     for place in places {
@@ -309,26 +309,26 @@ pub(crate) fn index(places: &[BlockEntry], at: u64, incomplete: bool) -> Vec<u8>
     bytes
 }
 
-/// Returns the CRC-32 of some bytes, that of zlib.
+/// Returns the CRC-32 of some bytes, as in zlib.
 pub(crate) fn sum(parts: &[&[u8]]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     parts.iter().for_each(|part| hasher.update(part));
     hasher.finalize()
 }
 
-/// An opened archive.
+/// An open archive.
 #[derive(Debug)]
 pub(crate) struct Archive {
     pub(crate) storage: Storage,
     pub(crate) header: Header,
-    /// By their pages, without overlaps.
+    /// By page, without overlaps.
     places: Vec<BlockEntry>,
-    /// It was cut off, its index is damaged, or it says so itself.
+    /// It is truncated, its index is damaged, or its end says that pages are missing.
     pub(crate) incomplete: bool,
 }
 
 impl Archive {
-    /// Reads header and index; without a sound index, the heads of all blocks from the first on.
+    /// Reads header and index; if the index is invalid, the heads of all blocks from the first on.
     pub(crate) fn open(storage: Storage) -> Result<Self, DumpError> {
         let (header, start) = Header::read(&storage)?;
         let (places, incomplete) = match read_index(&storage, &header, start)? {
@@ -343,13 +343,13 @@ impl Archive {
         self.storage.path()
     }
 
-    /// Returns the number and place of the block that a page would be in.
+    /// Returns number and entry of the block that would contain a page.
     fn place(&self, page: u64) -> Option<(usize, &BlockEntry)> {
         let n = self.places.partition_point(|place| place.end <= page);
         self.places.get(n).filter(|place| place.first <= page).map(|place| (n, place))
     }
 
-    /// Reads the head of a block and what it tells of its pages; or says why it cannot be read.
+    /// Reads the head and the table of a block, or returns why it cannot be read.
     fn table(&self, n: usize) -> Result<(Head, Vec<Entry>), String> {
         let damaged = || format!("block {n} is damaged: the checksum of its table is wrong");
         let place = self.places.get(n).ok_or_else(damaged)?;
@@ -366,8 +366,8 @@ impl Archive {
         bits::set_ranges(words, first, &self.header.memory);
     }
 
-    /// Sets the bits of pages that are stored, from page `first`. All memory of a block that is damaged counts as stored:
-    /// whoever reads it is told why it is not there.
+    /// Sets the bits of stored pages, from page `first`. In a damaged block all memory counts as stored, so that
+    /// reading it gives the reason.
     pub(crate) fn stored(&self, first: u64, words: &mut [u64]) {
         words.fill(0);
         let end = first + words.len() as u64 * 64;
@@ -392,7 +392,7 @@ impl Archive {
     }
 }
 
-/// Reads the index, and whether the end says that pages are missing; `None` if there is no sound one.
+/// Reads the index, and whether the end says that pages are missing; `None` if it is invalid.
 fn read_index(storage: &Storage, header: &Header, start: u64) -> Result<Option<(Vec<BlockEntry>, bool)>, DumpError> {
     let mut end = [0; TRAILER];
     let Some(at) = storage.size().checked_sub(TRAILER as u64).filter(|at| *at >= start) else { return Ok(None) };
@@ -423,7 +423,7 @@ fn in_order(places: &[BlockEntry], header: &Header) -> bool {
     })
 }
 
-/// Finds the blocks of an archive that was cut off, as far as they are whole.
+/// Finds the complete blocks of a truncated archive.
 fn walk(storage: &Storage, header: &Header, start: u64) -> Result<Vec<BlockEntry>, DumpError> {
     let (mut places, mut at): (Vec<BlockEntry>, u64) = (Vec::new(), start);
     while let Some((head, _)) = Head::read(storage, at)? {

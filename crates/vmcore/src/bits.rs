@@ -1,18 +1,18 @@
-//! Sets of pages as bits, sixty-four to a word, the lowest first: as in the bitmaps of a kdump file.
+//! Sets of pages as bits, sixty-four per word, lowest first: as in the bitmaps of a kdump file.
 
 use std::ops::Range;
 
-/// Sets the bits of `range`, as far as there are words.
+/// Sets the bits of `range` that are within the words.
 pub(crate) fn set(words: &mut [u64], range: Range<usize>) {
     change(words, range, u64::MAX);
 }
 
-/// Clears the bits of `range`, as far as there are words.
+/// Clears the bits of `range` that are within the words.
 pub(crate) fn clear(words: &mut [u64], range: Range<usize>) {
     change(words, range, 0);
 }
 
-/// Makes the bits of `range` those of `value`.
+/// Sets the bits of `range` to `value`.
 fn change(words: &mut [u64], range: Range<usize>, value: u64) {
     let end = range.end.min(words.len() * 64);
     let mut at = range.start;
@@ -30,7 +30,7 @@ fn change(words: &mut [u64], range: Range<usize>, value: u64) {
     }
 }
 
-/// Whether a bit is set.
+/// Returns whether a bit is set.
 pub(crate) fn has(words: &[u64], bit: usize) -> bool {
     words.get(bit / 64).is_some_and(|word| word >> (bit % 64) & 1 == 1)
 }
@@ -46,7 +46,7 @@ pub(crate) fn count_before(words: &[u64], bit: usize) -> u64 {
     count(&words[..(bit / 64).min(words.len())]) + rest
 }
 
-/// Returns ranges sorted, and those that meet as one.
+/// Sorts ranges and merges adjacent ones.
 pub(crate) fn merged(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     ranges.sort_by_key(|range| range.start);
     ranges.dedup_by(|next, last| {
@@ -59,7 +59,7 @@ pub(crate) fn merged(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     ranges
 }
 
-/// Sets the bits of the numbers from `first` that lie in `ranges`, which are sorted.
+/// Sets the bits of the numbers from `first` within `ranges`, which are sorted.
 pub(crate) fn set_ranges(words: &mut [u64], first: u64, ranges: &[Range<u64>]) {
     let end = first + words.len() as u64 * 64;
     let skip = ranges.partition_point(|range| range.end <= first);
@@ -80,7 +80,7 @@ pub(crate) fn runs(words: &[u64]) -> impl Iterator<Item = Range<usize>> + '_ {
     })
 }
 
-/// Returns the first bit from `from` that is set in what `view` makes of its word.
+/// Returns the first bit from `from` that is set in `view` of its word.
 fn next(words: &[u64], from: usize, view: impl Fn(u64) -> u64) -> Option<usize> {
     let mut word = from / 64;
     let mut value = view(*words.get(word)?) & (u64::MAX << (from % 64));
@@ -97,7 +97,7 @@ pub(crate) fn to_bytes(words: &[u64], bytes: &mut Vec<u8>) {
     bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
 }
 
-/// Reads words from bytes; what is missing is zero.
+/// Reads words from bytes; missing bytes are zero.
 pub(crate) fn from_bytes(bytes: &[u8], words: &mut [u64]) {
     words.fill(0);
     for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {

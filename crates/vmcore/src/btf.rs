@@ -1,15 +1,14 @@
-//! BTF, the kernel's types in short form, as the kernel carries them in its own image: here, numbers of
-//! enumerators and places of fields.
+//! BTF, the kernel's compact type information, which its image contains: reads enumerators and offsets of fields.
 //!
 //! The format is the kernel's `Documentation/bpf/btf.rst`.
 
 use crate::bytes::{u16_at, u32_at};
 
-/// What BTF begins with.
+/// The magic number of BTF.
 pub(crate) const MAGIC: u16 = 0xeb9f;
 /// Size of its header, in bytes.
 pub(crate) const HEADER: usize = 24;
-/// Most bytes of BTF: that of a kernel with everything built in has a tenth of it.
+/// Largest BTF: that of a kernel with everything built in has a tenth of it.
 const SIZE_MAX: usize = 64 << 20;
 
 /// Returns the size of BTF by its first bytes; `None` if they are something else.
@@ -28,7 +27,7 @@ pub(crate) fn size(start: &[u8]) -> Option<usize> {
 #[derive(Debug)]
 pub(crate) struct Types {
     bytes: Vec<u8>,
-    /// Where each type begins; the first is number 1, number 0 is `void`.
+    /// Offsets of the types; the first is number 1, number 0 is `void`.
     at: Vec<u32>,
     strings: usize,
 }
@@ -36,7 +35,7 @@ pub(crate) struct Types {
 /// A field of a structure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Member {
-    /// Bytes before it.
+    /// Its offset in bytes.
     pub(crate) offset: usize,
     /// Number of its type.
     pub(crate) kind: u32,
@@ -45,11 +44,11 @@ pub(crate) struct Member {
 const ARRAY: u32 = 3;
 const STRUCT: u32 = 4;
 const UNION: u32 = 5;
-/// Most fields that are looked at to find one: types that hold each other end there.
+/// Most visited fields of a search, which ends at types that contain each other.
 const FIELDS_MAX: u32 = 1 << 16;
 
 impl Types {
-    /// Takes all of BTF; `None` if it is cut off.
+    /// Parses all of BTF; `None` if it is truncated.
     pub(crate) fn new(bytes: Vec<u8>) -> Option<Self> {
         size(&bytes).filter(|size| *size <= bytes.len())?;
         let number = |at| u32_at(&bytes, at).and_then(|number| usize::try_from(number).ok());
@@ -81,7 +80,7 @@ impl Types {
         u32::try_from(self.at.iter().position(is)? + 1).ok()
     }
 
-    /// Returns a field of a structure, also one of a structure or union without a name in it.
+    /// Returns a field of a structure, including fields of anonymous members.
     pub(crate) fn member(&self, structure: u32, name: &str) -> Option<Member> {
         self.member_within(structure, name, &mut FIELDS_MAX.clone())
     }
@@ -110,7 +109,7 @@ impl Types {
         None
     }
 
-    /// Returns how many items an array has.
+    /// Returns the length of an array.
     pub(crate) fn length(&self, array: u32) -> Option<usize> {
         let at = self.place(array)?;
         let (kind, _) = self.info(at)?;
@@ -121,13 +120,13 @@ impl Types {
         self.at.get(usize::try_from(kind).ok()?.checked_sub(1)?).copied()
     }
 
-    /// Returns the kind of a type and how many fields or values it has.
+    /// Returns the kind of a type and its number of fields or values.
     fn info(&self, at: u32) -> Option<(u32, usize)> {
         let info = u32_at(&self.bytes, at as usize + 4)?;
         Some((info >> 24 & 0x1f, (info & 0xffff) as usize))
     }
 
-    /// Whether what is at `at` begins with the place of this name.
+    /// Returns whether the name at offset `at` is this one.
     fn is_named(&self, at: usize, name: &str) -> bool {
         let start = u32_at(&self.bytes, at).and_then(|at| usize::try_from(at).ok());
         let text = start.and_then(|start| self.bytes.get(self.strings.checked_add(start)?..)).unwrap_or_default();
@@ -137,7 +136,7 @@ impl Types {
 
 const ENUM: u32 = 6;
 
-/// Returns how many bytes follow the head of a type.
+/// Returns the size of the data after the head of a type.
 pub(crate) fn behind(kind: u32, count: usize) -> Option<usize> {
     Some(match kind {
         // Int, variable, tag of a declaration.
@@ -160,8 +159,8 @@ mod tests {
 
     use super::{HEADER, MAGIC, Member, Types, size};
 
-    /// An int (1), an enumeration with two names (2), an array of three (3), a union without a name (4), which holds it, and a
-    /// structure around that (5).
+    /// An int (1), an enumeration with two names (2), an array of three (3), an anonymous union (4) with that array,
+    /// and a structure with these (5).
     fn small() -> Vec<u8> {
         let types: [u32; 35] = [
             1,

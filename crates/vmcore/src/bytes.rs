@@ -1,4 +1,4 @@
-//! Little-endian numbers out of bytes; `None` if the bytes end before them.
+//! Reads little-endian numbers from bytes; `None` if the bytes end before them.
 
 /// Returns `N` bytes from `at`.
 pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
@@ -20,16 +20,16 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     array(bytes, at).map(u64::from_le_bytes)
 }
 
-/// Writes a number at `at`; the caller made room for it.
+/// Writes a number at `at`, within the buffer.
 pub(crate) fn put<const N: usize>(bytes: &mut [u8], at: usize, number: [u8; N]) {
     if let Some(place) = bytes.get_mut(at..at + N) {
         place.copy_from_slice(&number);
     }
 }
 
-/// Whether all bytes are zero.
+/// Returns whether all bytes are zero.
 pub(crate) fn is_zero(bytes: &[u8]) -> bool {
-    // Most pages that are not zero say so in their first bytes.
+    // Most other pages differ in their first bytes.
     let (first, rest) = bytes.split_at(bytes.len().min(64));
     first.iter().all(|byte| *byte == 0)
         && rest.chunks(512).all(|chunk| chunk.iter().fold(0, |all, byte| all | byte) == 0)

@@ -1,4 +1,4 @@
-//! Counts the system calls that get at a dump's bytes, where they are made.
+//! Counts the system calls that read a dump.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,12 +12,12 @@ pub(crate) struct Calls {
     read: AtomicU64,
 }
 
-/// How many calls there were.
+/// Numbers of calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Counted {
-    /// Ranges that were mapped.
+    /// Calls that mapped a range.
     pub mmap: u64,
-    /// Of these, those that were unmapped again.
+    /// Calls that unmapped one.
     pub munmap: u64,
     /// Calls that copied bytes.
     pub read: u64,
@@ -36,7 +36,7 @@ impl Calls {
         self.read.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns what was counted so far.
+    /// Returns the current numbers.
     pub(crate) fn counted(&self) -> Counted {
         let number = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Counted { mmap: number(&self.mmap), munmap: number(&self.munmap), read: number(&self.read) }
@@ -44,19 +44,19 @@ impl Calls {
 }
 
 impl Counted {
-    /// Returns both together.
+    /// Returns the sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self { mmap: self.mmap + other.mmap, munmap: self.munmap + other.munmap, read: self.read + other.read }
     }
 
-    /// Returns what was counted since.
+    /// Returns the difference to an earlier count.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         Self { mmap: self.mmap - before.mmap, munmap: self.munmap - before.munmap, read: self.read - before.read }
     }
 
-    /// Returns all of them.
+    /// Returns the total.
     #[must_use]
     pub fn sum(self) -> u64 {
         self.mmap + self.munmap + self.read

@@ -1,4 +1,4 @@
-//! Compression of single pages, as the kdump format has it: each page for itself, stored as it is where that is not larger.
+//! Compression of single pages in the kdump format: each page alone, and stored uncompressed if that is not larger.
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
@@ -6,12 +6,12 @@ use crate::error::DumpError;
 use crate::lzo;
 use crate::lzo_encoder::Encoder;
 
-/// How pages are compressed.
+/// The compression of pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Codec {
-    /// Not at all.
+    /// None.
     None,
-    /// zlib, which every reader knows.
+    /// zlib, which every reader supports.
     Zlib,
     /// LZO1X.
     Lzo,
@@ -25,7 +25,7 @@ impl Codec {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::None, Self::Zlib, Self::Lzo, Self::Snappy, Self::Zstd];
 
-    /// Returns the flag of a page and of a file's status.
+    /// Returns the flag in page descriptors and in the file's status.
     pub(crate) fn flag(self) -> u32 {
         match self {
             Self::None => 0,
@@ -36,7 +36,7 @@ impl Codec {
         }
     }
 
-    /// Returns the codec of a page's flags.
+    /// Returns the codec for a page's flags.
     pub(crate) fn from_flag(flag: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|codec| codec.flag() == flag)
     }
@@ -54,7 +54,7 @@ impl Codec {
     }
 }
 
-/// Compresses pages, one after the other.
+/// Compresses pages one by one.
 pub struct Compressor {
     method: Method,
     output: Vec<u8>,
@@ -75,10 +75,10 @@ impl std::fmt::Debug for Compressor {
 }
 
 impl Compressor {
-    /// Makes a compressor for pages of `page` bytes; without a level each codec has its fastest useful one.
+    /// Makes a compressor for pages of `page` bytes; the default level is each codec's fastest useful one.
     ///
     /// # Errors
-    /// If the codec cannot be written, or not at this level.
+    /// If the codec does not support writing, or this level.
     pub fn new(codec: Codec, level: Option<i32>, page: usize) -> Result<Self, DumpError> {
         let method = match codec {
             Codec::None => Method::None,
@@ -98,11 +98,11 @@ impl Compressor {
                 Method::Zstd(zstd::bulk::Compressor::new(level).map_err(|_| wrong(()))?)
             }
         };
-        // The worst any of them makes of a page: snappy's 32 + n + n/6.
+        // The largest expansion of any codec: snappy's 32 + n + n/6.
         Ok(Self { method, output: vec![0; page * 2 + 1024] })
     }
 
-    /// Returns the page compressed and the codec, or nothing where it would not be smaller.
+    /// Returns the compressed page and its codec; `None` if it is not smaller.
     pub fn compress(&mut self, page: &[u8]) -> Option<(&[u8], Codec)> {
         let (size, codec) = match &mut self.method {
             Method::None => return None,
@@ -112,7 +112,7 @@ impl Compressor {
                 let size = usize::try_from(zlib.total_out()).ok()?;
                 (status == Status::StreamEnd).then_some((size, Codec::Zlib))?
             }
-            // What is not smaller need not be finished.
+            // Stop when the output is not smaller.
             Method::Lzo(lzo) => (lzo.encode(page, self.output.get_mut(..page.len())?)?, Codec::Lzo),
             Method::Snappy(snappy) => (snappy.compress(page, &mut self.output).ok()?, Codec::Snappy),
             Method::Zstd(zstd) => (zstd.compress_to_buffer(page, &mut self.output[..]).ok()?, Codec::Zstd),
@@ -121,10 +121,10 @@ impl Compressor {
     }
 }
 
-/// Level of zstd unless one is named: without entropy coding of literals, for which a page of memory is too short to gain much.
+/// Default level of zstd: without entropy coding of literals, which gains little on single pages.
 const FAST: i32 = -1;
 
-/// Decompresses pages, one after the other.
+/// Decompresses pages one by one.
 pub struct Decompressor {
     zlib: Decompress,
     snappy: snap::raw::Decoder,

@@ -1,6 +1,6 @@
-//! A dump that was opened, whatever its format: which memory there was, which is in it, and what its notes say.
+//! An open dump of any format: the memory that existed, the stored pages, and the notes.
 //!
-//! Reading the memory is `Reader`'s work; what the kernel did with it is `memmap`'s.
+//! `Reader` reads the memory; `memmap` interprets it.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub enum Format {
     Kdump,
     /// An archive.
     Archive,
-    /// The file that holds a guest's memory.
+    /// A file with a guest's memory.
     Memory,
 }
 
@@ -43,7 +43,7 @@ impl Format {
     }
 }
 
-/// An opened dump.
+/// An open dump.
 #[derive(Debug)]
 pub struct Dump {
     pub(crate) content: Content,
@@ -53,11 +53,11 @@ pub struct Dump {
     notes: Vec<u8>,
     info: Info,
     incomplete: bool,
-    /// What is erased from what is read.
+    /// Ranges to erase on reading.
     erasure: Erasure,
 }
 
-/// Where the memory is.
+/// The storage of the memory.
 #[derive(Debug)]
 pub(crate) enum Content {
     /// In an ELF file.
@@ -81,7 +81,7 @@ impl Dump {
     /// Opens a dump: one file, or all files of a split set.
     ///
     /// # Errors
-    /// If a file cannot be read, is of no known format, or its headers are wrong.
+    /// If a file cannot be read, has an unknown format, or its headers are wrong.
     pub fn open(paths: &[PathBuf]) -> Result<Self, DumpError> {
         let mut files = Vec::new();
         for path in paths {
@@ -111,7 +111,7 @@ impl Dump {
     fn of_elf(storage: Storage) -> Result<Self, DumpError> {
         let elf = elf::read(&storage)?;
         let info = note::vmcoreinfo(&elf.notes).map(|range| Info::parse(&elf.notes[range])).unwrap_or_default();
-        // A note that says another size is not of this machine's kernel; what needs the note says so.
+        // A note with another size belongs to another architecture's kernel; errors occur where the note is needed.
         let page = info.page_size().filter(|page| elf.machine.has_pages_of(*page)).unwrap_or(4096);
         let wrong = |what: &str| DumpError::malformed(storage.path(), 0, what.to_owned());
         let segments = Segments::new(&elf.loads).map_err(wrong)?;
@@ -123,7 +123,7 @@ impl Dump {
         Ok(Self { content, format, machine: elf.machine, page, notes: elf.notes, info, incomplete, erasure })
     }
 
-    /// Makes a dump of a guest's memory, which has no notes.
+    /// Makes a dump from a guest's memory, which has no notes.
     pub(crate) fn of_memory(storage: Storage, machine: Machine, loads: &[Segment]) -> Result<Self, DumpError> {
         let content =
             Content::Segments { storage, segments: Segments::default(), memory: Vec::new(), stored: Vec::new() };
@@ -132,7 +132,7 @@ impl Dump {
         Self { content, format, machine, page: 4096, notes, info, incomplete: false, erasure }.laid(loads)
     }
 
-    /// Lays a guest's memory out in another way.
+    /// Changes the layout of a guest's memory.
     pub(crate) fn laid(mut self, loads: &[Segment]) -> Result<Self, DumpError> {
         if let Content::Segments { storage, segments, memory, stored } = &mut self.content {
             *segments =
@@ -170,7 +170,7 @@ impl Dump {
         Ok(Self { content, format: Format::Kdump, machine, page, notes, info, incomplete, erasure })
     }
 
-    /// Takes another VMCOREINFO text, in place of the dump's own if it has one.
+    /// Replaces the VMCOREINFO text, or adds it.
     #[must_use]
     pub fn with_info(mut self, text: &[u8]) -> Self {
         self.info = Info::parse(text);
@@ -185,14 +185,14 @@ impl Dump {
         self
     }
 
-    /// Takes one more note.
+    /// Adds a note.
     #[must_use]
     pub(crate) fn with_note(mut self, owner: &str, kind: u32, text: &[u8]) -> Self {
         self.notes.extend(note::encode(owner, kind, text));
         self
     }
 
-    /// Takes the VMCOREINFO text that is found in memory, for a dump that has none; looks at every page.
+    /// Searches all pages for a VMCOREINFO text, for a dump without one.
     #[must_use]
     pub fn with_found_info(self) -> Self {
         match search::find(&self) {
@@ -201,13 +201,13 @@ impl Dump {
         }
     }
 
-    /// Erases data: readers give what it becomes. What was erased before it was written stays known.
+    /// Erases data: readers return the replacement. The erase info of the file is kept.
     pub fn with_erased(mut self, erasure: Erasure) -> Self {
         self.erasure = erasure.behind(&self.erasure);
         self
     }
 
-    /// Returns what is erased from it.
+    /// Returns the erased ranges.
     pub(crate) fn erasure(&self) -> &Erasure {
         &self.erasure
     }
@@ -218,7 +218,7 @@ impl Dump {
         self.format
     }
 
-    /// Whether it is a flattened file.
+    /// Returns whether it is a flattened file.
     #[must_use]
     pub fn flattened(&self) -> bool {
         match &self.content {
@@ -228,7 +228,7 @@ impl Dump {
         }
     }
 
-    /// Returns the machine it is of.
+    /// Returns its architecture.
     #[must_use]
     pub fn machine(&self) -> Machine {
         self.machine
@@ -240,25 +240,25 @@ impl Dump {
         self.page
     }
 
-    /// Returns all notes, one behind the other.
+    /// Returns all notes, concatenated.
     #[must_use]
     pub fn notes(&self) -> &[u8] {
         &self.notes
     }
 
-    /// Returns what the kernel says of its layout; empty where there is no note.
+    /// Returns the kernel's layout; empty without the note.
     #[must_use]
     pub fn info(&self) -> &Info {
         &self.info
     }
 
-    /// Whether the file ends early or says that it is not complete, or a file of its set is missing.
+    /// Returns whether the file is truncated or marked as incomplete, or a file of a split set is missing.
     #[must_use]
     pub fn incomplete(&self) -> bool {
         self.incomplete
     }
 
-    /// Returns pages that are of no file, where one of a split set is missing.
+    /// Returns pages that are in no file, if one of a split set is missing.
     pub fn missing(&self) -> Option<Range<u64>> {
         match &self.content {
             Content::Segments { .. } | Content::Archive(_) => None,
@@ -266,13 +266,13 @@ impl Dump {
         }
     }
 
-    /// Returns how many processors left their registers in it.
+    /// Returns the number of processors with saved registers.
     #[must_use]
     pub fn processors(&self) -> usize {
         note::processors(&self.notes)
     }
 
-    /// Returns the number behind the last page of memory.
+    /// Returns the number after the last page of memory.
     #[must_use]
     pub fn pages(&self) -> u64 {
         match &self.content {
@@ -282,7 +282,7 @@ impl Dump {
         }
     }
 
-    /// Returns the level that its writer noted; `None` for ELF, which has no place for it.
+    /// Returns the level in its header; `None` for ELF, which has none.
     #[must_use]
     pub fn level(&self) -> Option<u32> {
         match &self.content {
@@ -292,7 +292,7 @@ impl Dump {
         }
     }
 
-    /// Returns the ranges of page numbers outside of which there is no memory.
+    /// Returns ranges of page numbers that contain all memory.
     pub(crate) fn extents(&self) -> Vec<Range<u64>> {
         match &self.content {
             Content::Segments { memory, .. } => memory.clone(),
@@ -301,7 +301,7 @@ impl Dump {
         }
     }
 
-    /// Returns the ranges of page numbers that an ELF file has bytes of; of a kdump file, those it may have.
+    /// Returns the ranges of page numbers that an ELF file has bytes of; for a kdump file, those it may have.
     pub(crate) fn in_file(&self) -> Vec<Range<u64>> {
         match &self.content {
             Content::Segments { stored, .. } => stored.clone(),
@@ -325,7 +325,7 @@ impl Dump {
         }
     }
 
-    /// Sets the bits of pages that are in the dump, from page `first`.
+    /// Sets the bits of stored pages, from page `first`.
     pub fn stored(&self, first: u64, words: &mut [u64]) -> Result<(), DumpError> {
         match &self.content {
             Content::Segments { stored, .. } => {
@@ -341,7 +341,7 @@ impl Dump {
         }
     }
 
-    /// Returns the virtual address of physical memory in the kernel's map of all memory, as far as the dump tells it.
+    /// Returns the virtual address of physical memory in the kernel's direct map, if the dump has it.
     pub(crate) fn virtual_address(&self, physical: u64) -> u64 {
         match &self.content {
             Content::Segments { segments, .. } => {
@@ -352,7 +352,7 @@ impl Dump {
         }
     }
 
-    /// Returns how many system calls its bytes took so far.
+    /// Returns the number of system calls so far.
     #[must_use]
     pub fn calls(&self) -> Counted {
         match &self.content {

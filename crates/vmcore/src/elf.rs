@@ -1,6 +1,7 @@
-//! ELF vmcores: headers, program headers, notes; from which offset of the file each piece of physical memory comes.
+//! ELF vmcores: headers, program headers, notes, and the file offset of each piece of physical memory.
 //!
-//! Also QEMU's, whose program headers are not behind the ELF header (`e_phoff`), and files with more than 65535 of them.
+//! Includes QEMU's, whose program headers are not after the ELF header (`e_phoff`), and files with more than 65535 of
+//! them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,25 +16,25 @@ pub(crate) const PROGRAM_HEADER: usize = 56;
 const ET_CORE: u16 = 4;
 const PT_LOAD: u32 = 1;
 const PT_NOTE: u32 = 4;
-/// Stands for a number of program headers that does not fit; the number is in the first section header then.
+/// Stands for a number of program headers that does not fit; the first section header then has it.
 pub(crate) const PN_XNUM: u16 = 0xffff;
 /// Most program headers: one for every other 4 MiB of 64 TiB.
 const HEADERS_MAX: u64 = 1 << 20;
-/// No physical address is longer than 52 bits, on any machine we read.
+/// Bits of the longest physical address of the supported architectures.
 pub(crate) const ADDRESS_MAX: u64 = 1 << 52;
 
-/// A piece of physical memory and where it is in the file.
+/// A piece of physical memory and its location in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Segment {
     /// Physical address.
     pub(crate) start: u64,
     /// Bytes of memory.
     pub(crate) memory: u64,
-    /// Bytes of it in the file; the rest was left out.
+    /// Its bytes in the file; the rest was left out.
     pub(crate) stored: u64,
-    /// Where they are in the file.
+    /// Its file offset.
     pub(crate) offset: u64,
-    /// Virtual address as the file says it.
+    /// Virtual address in the file.
     pub(crate) address: u64,
 }
 
@@ -43,15 +44,15 @@ impl Segment {
     }
 }
 
-/// What an ELF vmcore says of itself.
+/// The headers of an ELF vmcore.
 #[derive(Debug)]
 pub(crate) struct Elf {
     pub(crate) machine: Machine,
-    /// As in the file.
+    /// In file order.
     pub(crate) loads: Vec<Segment>,
-    /// All notes, one behind the other.
+    /// All notes, concatenated.
     pub(crate) notes: Vec<u8>,
-    /// The file ends before its segments do, or says that it is not complete.
+    /// The file is truncated, or marked as incomplete.
     pub(crate) incomplete: bool,
 }
 
@@ -112,7 +113,7 @@ impl Elf {
             Some(PT_LOAD) => {
                 let (start, memory) = (number(24), memory.max(stored));
                 if start == u64::MAX {
-                    // Virtual memory of /proc/kcore, which has no one physical address (`update_kcore_size` and
+                    // Virtual memory of /proc/kcore without a fixed physical address (`update_kcore_size` and
                     // `read_kcore_iter` in fs/proc/kcore.c).
                     return Ok(());
                 }
@@ -120,7 +121,7 @@ impl Elf {
                     let what = format!("memory from {start:#x} of {memory:#x} bytes, beyond any machine's");
                     return Err(storage.malformed(at, what));
                 }
-                // A dump that was cut off is used as far as it goes: it may be all there is of a crash.
+                // Truncated dumps are accepted: there may be no other record of the crash.
                 let there = storage.size().saturating_sub(offset).min(stored);
                 self.incomplete |= there < stored;
                 self.loads.push(Segment { start, memory, stored: there, offset, address: number(16) });
@@ -131,28 +132,28 @@ impl Elf {
     }
 }
 
-/// Most bytes of all notes: those of thousands of processors.
+/// Limit of all notes in bytes: those of thousands of processors.
 const NOTES_MAX: u64 = 16 << 20;
-/// Virtual addresses from here on are those of the kernel's text on x86-64 (`__START_KERNEL_map`).
+/// The kernel's text on x86-64 has virtual addresses from here on (`__START_KERNEL_map`).
 const TEXT: u64 = 0xffff_ffff_8000_0000;
 
-/// Physical memory of an ELF vmcore: its segments by address, none above another.
+/// Physical memory of an ELF vmcore: its segments by address, without overlaps.
 #[derive(Debug, Default)]
 pub(crate) struct Segments {
     list: Vec<Segment>,
 }
 
-/// Most pieces that are looked at while segments are put above each other.
+/// Most pieces while overlaps are resolved.
 const PIECES_MAX: usize = 1 << 24;
 
 impl Segments {
-    /// Sorts segments. Where some lie above each other the first in the file counts, and the kernel's text, which lies
-    /// above the memory it is in, last: its addresses are not those of the map of all memory.
+    /// Sorts segments. Of overlapping ones the first in the file counts, and the kernel's text last, because its
+    /// addresses are not those of the direct map.
     ///
     /// # Errors
-    /// If they overlap each other so often that nothing can have written them.
+    /// If they overlap so often that no program can have written them.
     pub(crate) fn new(loads: &[Segment]) -> Result<Self, &'static str> {
-        // By the address behind each, so that what may lie above another is found at once.
+        // By end address, which finds overlaps at once.
         let mut by_end: BTreeMap<u64, Segment> = BTreeMap::new();
         let (text, direct): (Vec<&Segment>, Vec<_>) = loads.iter().partition(|load| load.address >= TEXT);
         let mut pieces = 0;
@@ -181,12 +182,12 @@ impl Segments {
         Ok(Self { list: by_end.into_values().collect() })
     }
 
-    /// Returns the segment that holds `address`, or the next one above it.
+    /// Returns the segment with `address`, or the next one above it.
     pub(crate) fn from(&self, address: u64) -> Option<&Segment> {
         self.list.get(self.list.partition_point(|segment| segment.end() <= address))
     }
 
-    /// Returns the pages that hold some of the memory, merged, as page numbers.
+    /// Returns the pages with some of the memory, merged, as page numbers.
     pub(crate) fn pages(&self, page: u64, which: Which) -> Vec<Range<u64>> {
         let mut ranges: Vec<Range<u64>> = Vec::new();
         for segment in &self.list {
@@ -207,12 +208,12 @@ impl Segments {
     }
 }
 
-/// Which memory is meant.
+/// The kind of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Which {
-    /// All there was.
+    /// All that existed.
     Memory,
-    /// What is in the file.
+    /// All that the file has.
     Stored,
 }
 
@@ -235,7 +236,7 @@ mod tests {
     use super::{Segment, Segments};
 
     proptest! {
-        /// However segments lie, each address is found in the first of the file that has it.
+        /// For any segments, each address is found in the first one of the file that has it.
         #[test]
         fn the_first_of_the_file_counts(loads in prop::collection::vec((0_u64..100, 0_u64..30), 0..12)) {
             let loads: Vec<Segment> = loads

@@ -1,14 +1,14 @@
-//! What can go wrong with a dump: one message each, saying what, where and what to do.
+//! Errors of dumps, each with a message that says what, where and what to do.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Who has to do something about an error.
+/// Who has to act on an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guilt {
-    /// The one who asked: the file is no dump, or cannot be used as was asked.
+    /// The user: the file is no dump, or does not support the request.
     User,
-    /// Whoever keeps the host: disk, permissions.
+    /// The host's administrator: disk, permissions.
     Infra,
 }
 
@@ -20,11 +20,11 @@ pub enum DumpError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What was tried: `read`, `written`, ...
+        /// The attempted operation: `read`, `written`, ...
         action: &'static str,
-        /// Where in the file, in bytes.
+        /// The file offset in bytes.
         offset: u64,
-        /// Why not.
+        /// The system's error.
         source: io::Error,
     },
     /// The disk is full.
@@ -33,93 +33,93 @@ pub enum DumpError {
         path.display()
     )]
     NoSpace {
-        /// The file that was written.
+        /// The written file.
         path: PathBuf,
-        /// Where in the file, in bytes.
+        /// The file offset in bytes.
         offset: u64,
     },
-    /// The reader of a pipe is gone.
+    /// The reader closed the pipe.
     #[error("the reader of the output went away at offset {offset:#x}: the dump there is not complete")]
     Closed {
-        /// Where in the stream, in bytes.
+        /// The stream offset in bytes.
         offset: u64,
     },
-    /// No format that is known.
+    /// The format is unknown.
     #[error(
         "{} is not a supported memory dump: {what}. Supported: ELF vmcores, kdump-compressed files, both flattened, and archives of marvin-dump", path.display()
     )]
     Unknown {
         /// The file.
         path: PathBuf,
-        /// What stands there.
+        /// The first bytes.
         what: String,
     },
-    /// A header that contradicts itself or the file.
+    /// A header contradicts itself or the file.
     #[error("{}: wrong at offset {offset:#x}: {what}", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// Where in the file, in bytes.
+        /// The file offset in bytes.
         offset: u64,
-        /// What is wrong there.
+        /// The fault.
         what: String,
     },
-    /// Headers outside the file.
+    /// Headers exceed the file.
     #[error("{} is cut off: {what} should end at offset {end:#x}, but the file has {size:#x} bytes; copy it again", path.display())]
     Truncated {
         /// The file.
         path: PathBuf,
-        /// What is not there.
+        /// The missing part.
         what: &'static str,
-        /// Where it should end, in bytes.
+        /// Its end, in bytes.
         end: u64,
         /// Size of the file in bytes.
         size: u64,
     },
-    /// A dump without the note.
+    /// The dump lacks the note.
     #[error(
         "the dump has no VMCOREINFO note, so struct page cannot be found: give one with --vmcoreinfo FILE, or keep everything with --level 0 (1 drops zero pages); for QEMU guests add -device vmcoreinfo"
     )]
     NoNote,
-    /// A note without a line that is needed.
+    /// The note lacks a required line.
     #[error("the VMCOREINFO note has no usable `{0}`, which is needed here; --level 0 and 1 work without it")]
     NoteLacks(String),
-    /// A note whose numbers cannot be.
+    /// The note has an impossible number.
     #[error("the VMCOREINFO note says {key}={value}: {what}")]
     NoteLies {
         /// The key.
         key: String,
         /// Its value.
         value: String,
-        /// Why it cannot be.
+        /// The reason.
         what: &'static str,
     },
-    /// The kernel's structures lead nowhere.
+    /// The kernel's structures are corrupt.
     #[error(
         "{what} at virtual address {address:#x} cannot be read ({cause}): the dump lacks it, or its note is not this kernel's; --level 0 and 1 work without it"
     )]
     Structure {
-        /// Which structure.
+        /// The structure.
         what: &'static str,
         /// Its virtual address.
         address: u64,
-        /// Why not.
+        /// The reason.
         cause: MemoryError,
     },
-    /// A running guest did not do what it was told.
+    /// A running guest did not obey a command.
     #[error("the guest at {} did not {name}: {what}", socket.display())]
     Guest {
         /// Its control socket.
         socket: PathBuf,
-        /// What it was told.
+        /// The command.
         name: String,
-        /// What it did instead.
+        /// Its reaction.
         what: String,
     },
-    /// A file that would be overwritten.
+    /// A file would be overwritten.
     #[error("{} exists already: give --force to overwrite it", .0.display())]
     Exists(PathBuf),
-    /// A wish that cannot be fulfilled.
+    /// The request is not supported.
     #[error("{0}")]
     Usage(String),
 }
@@ -127,7 +127,7 @@ pub enum DumpError {
 /// Why physical memory could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MemoryError {
-    /// The dump does not hold it.
+    /// The dump does not contain it.
     #[error("physical address {0:#x} is not in the dump")]
     Absent(u64),
     /// No page table maps the virtual address.
@@ -138,19 +138,19 @@ pub enum MemoryError {
     Unreadable {
         /// The physical address.
         address: u64,
-        /// Where in the file, in bytes.
+        /// The file offset in bytes.
         offset: u64,
-        /// Why not.
+        /// The reason.
         what: String,
     },
 }
 
 impl DumpError {
-    /// Returns who has to do something about it.
+    /// Returns who has to act on it.
     #[must_use]
     pub fn guilt(&self) -> Guilt {
         match self {
-            // A wrong name is the user's.
+            // The user can correct a wrong name.
             Self::Io { source, .. }
                 if matches!(
                     source.kind(),
@@ -164,12 +164,12 @@ impl DumpError {
         }
     }
 
-    /// Makes an error of reading at an offset.
+    /// Makes a read error at an offset.
     pub fn reading(path: &Path, offset: u64) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { path: path.to_owned(), action: "read", offset, source }
     }
 
-    /// Makes an error of writing at an offset; a full disk and a closed pipe have remedies of their own.
+    /// Makes a write error at an offset; a full disk and a closed pipe are separate errors.
     pub fn writing(path: &Path, offset: u64) -> impl FnOnce(io::Error) -> Self {
         move |source| match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
@@ -180,7 +180,7 @@ impl DumpError {
         }
     }
 
-    /// Makes an error of a header.
+    /// Makes a header error.
     pub fn malformed(path: &Path, offset: u64, what: impl Into<String>) -> Self {
         Self::Malformed { path: path.to_owned(), offset, what: what.into() }
     }

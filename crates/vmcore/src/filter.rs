@@ -1,7 +1,8 @@
-//! The filter: goes through the memory map section by section and says which pages are dropped.
+//! The filter: scans the memory map section by section and drops pages.
 //!
-//! Sections do not depend on each other, so threads can share them: a free block never leaves its section (the kernel
-//! wants MAX_PAGE_ORDER to fit, `include/linux/mmzone.h`), and for a compound page that does, the next section asks its head.
+//! Sections are independent, so threads can share them: a free block never crosses its section (the kernel requires
+//! MAX_PAGE_ORDER to fit, `include/linux/mmzone.h`), and for a compound page that does, the next section reads its
+//! head.
 
 use std::ops::Range;
 
@@ -19,21 +20,21 @@ use crate::rule::{Class, Evidence, Level, Record, Rule};
 use crate::table::{Table, ahead};
 use crate::window::PIECE_MAX;
 
-/// What a filter found.
+/// The result of a filter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Pages dropped, by the number of their class.
+    /// Dropped pages, by the number of their class.
     pub dropped: [u64; Class::COUNT],
-    /// Free pages on lists of processors, which are among those dropped.
+    /// Free pages on per-processor lists, included in the dropped ones.
     pub listed: u64,
-    /// Pages of memory whose records could not be read; they are kept.
+    /// Pages with unreadable records; they are kept.
     pub unknown: u64,
-    /// Why, for the first of them.
+    /// The reason, for the first of them.
     pub why: Option<MemoryError>,
 }
 
 impl Counts {
-    /// Adds what another thread found.
+    /// Adds another thread's result.
     pub fn add(&mut self, other: &Self) {
         self.dropped.iter_mut().zip(other.dropped).for_each(|(own, other)| *own += other);
         self.listed += other.listed;
@@ -42,7 +43,7 @@ impl Counts {
     }
 }
 
-/// What is needed to filter a dump; shared by its threads.
+/// The data for filtering a dump; shared by its threads.
 #[derive(Debug)]
 pub struct Filter {
     map: MemoryMap,
@@ -53,10 +54,10 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Prepares to filter: finds the memory map, the layout of `struct page` and the kernel's image.
+    /// Prepares a filter: finds the memory map, the layout of `struct page` and the kernel's image.
     ///
     /// # Errors
-    /// If the note lacks something or the kernel's tables cannot be read.
+    /// If the note is incomplete or the kernel's tables cannot be read.
     pub fn new(reader: &mut Reader<'_>, level: Level) -> Result<Self, DumpError> {
         let map = MemoryMap::find(reader)?;
         let image = image::pages(reader, &map);
@@ -69,11 +70,11 @@ impl Filter {
         Ok(Self { map, table: Table::new(&rule), rule, image, lists })
     }
 
-    /// Prepares to filter, as [`Filter::new`] does; `None` for a dump that cannot be understood where the level needs no
-    /// more than its pages. Otherwise broken and offline pages are left out at every level: to read them can end a capture.
+    /// Prepares a filter like [`Filter::new`]; `None` for a dump without usable memory map at a level that does not
+    /// need one. Otherwise broken and offline pages are dropped at every level, because reading them can end a capture.
     ///
     /// # Errors
-    /// If the level needs what cannot be found.
+    /// If the level needs data that cannot be found.
     pub fn for_level(reader: &mut Reader<'_>, level: Level) -> Result<Option<Self>, DumpError> {
         match Self::new(reader, level) {
             Err(_) if !level.filters() => Ok(None),
@@ -81,12 +82,12 @@ impl Filter {
         }
     }
 
-    /// Returns a filter that keeps the free pages on lists of processors; for experiments.
+    /// Returns a filter that keeps the free pages on per-processor lists; for experiments.
     pub fn without_lists(self) -> Self {
         Self { lists: Lists::default(), ..self }
     }
 
-    /// Calls `each` with the free pages on lists of processors, whose records do not tell that they are free.
+    /// Calls `each` with the free pages on per-processor lists, whose records do not show that they are free.
     pub(crate) fn listed(&self, reader: &mut Reader<'_>, mut each: impl FnMut(u64)) {
         self.lists.walk(reader, &self.map, &mut |page, bytes| {
             if record(bytes, self.map.record()).is_some_and(|record| self.rule.may_be_free(&record)) {
@@ -106,22 +107,22 @@ impl Filter {
         self.rule.layout()
     }
 
-    /// Whether reserved pages are known, and so are kept.
+    /// Returns whether PG_reserved is known, so that reserved pages are kept.
     #[must_use]
     pub fn knows_reserved(&self) -> bool {
         self.rule.layout().reserved != 0
     }
 
-    /// Returns pages without which nothing else of a dump can be found: tables of pages and sections, then the image.
+    /// Returns the pages needed to find all others: page tables and section tables, then the image.
     pub(crate) fn first(&self, reader: &mut Reader<'_>) -> [Vec<Range<u64>>; 2] {
         let tables = self.map.tables(reader).into_iter().map(|page| page..page + 1);
         [tables.collect(), self.image.clone()]
     }
 
-    /// Returns the numbers of the sections in which a dump has memory.
+    /// Returns the numbers of the sections with memory in a dump.
     ///
     /// # Errors
-    /// If it speaks of more memory than any machine has.
+    /// If it has more memory than any machine.
     pub fn blocks(&self, dump: &Dump) -> Result<Vec<u64>, DumpError> {
         blocks(dump, self.map.section_pages())
     }
@@ -142,11 +143,11 @@ impl Filter {
     }
 }
 
-/// The flag whose number the note does not have; types without it are not the kernel's.
+/// The flag that the note does not have; types without it belong to another kernel.
 const RESERVED: &str = "PG_reserved";
-/// How many blocks ahead a record is asked for.
+/// How many blocks ahead to prefetch a record.
 const BLOCKS_AHEAD: usize = 6;
-/// Bytes of records that are read first where nothing is known of what follows: blocks may make most of it needless.
+/// Bytes of records to read first at an unknown position: blocks may make the rest unnecessary.
 const AHEAD_MIN: usize = 4096;
 
 /// Filters sections.
@@ -158,7 +159,7 @@ pub struct Scanner<'f> {
     counts: Counts,
 }
 
-/// The records of a section, wherever they are.
+/// Access to the records of a section.
 #[derive(Debug)]
 struct Records<'f> {
     reader: Reader<'f>,
@@ -166,29 +167,29 @@ struct Records<'f> {
     /// Bytes of a record.
     size: usize,
     mapped: bool,
-    /// Bytes from the first record, and their physical address.
+    /// Bytes from the first record on, and their physical address.
     extents: Vec<(Range<usize>, u64)>,
-    /// Records that lie in two pieces.
+    /// A copy of records that span two pieces.
     seam: Vec<u8>,
-    /// How much is read at once.
+    /// How much to read at once.
     ahead: usize,
 }
 
-/// A section that is being filtered; its memory is used again for the next one.
+/// A section while it is filtered; its memory is reused for the next one.
 #[derive(Debug, Default)]
 struct Section {
     pages: Range<u64>,
-    /// Pages of memory; not filled where the section is plain.
+    /// Pages of memory; empty if the section is plain.
     memory: Vec<u64>,
-    /// Those that are not of the kernel's image: it needs strong evidence to drop one that is. Not filled where plain.
+    /// Pages outside the kernel's image: pages in it need strong evidence to be dropped. Empty if plain.
     allowed: Vec<u64>,
-    /// Everything in it is memory, and may be dropped.
+    /// All of it is memory outside the image.
     plain: bool,
     drop: Vec<u64>,
 }
 
 impl Section {
-    /// Begins with the pages of a section, of which those in `memory` are memory and those in `image` are the kernel's image.
+    /// Starts with the pages of a section: those in `memory` are memory and those in `image` the kernel's image.
     fn begin(&mut self, pages: Range<u64>, memory: &[u64], image: &[Range<u64>]) {
         self.drop.clear();
         self.drop.resize(memory.len(), 0);
@@ -205,17 +206,17 @@ impl Section {
         self.pages = pages;
     }
 
-    /// Whether a page is memory.
+    /// Returns whether a page is memory.
     fn is_memory(&self, page: usize) -> bool {
         self.plain || bits::has(&self.memory, page)
     }
 
-    /// Returns how many pages it has.
+    /// Returns the number of pages.
     fn len(&self) -> usize {
         self.drop.len() * 64
     }
 
-    /// Drops pages of a class, and returns how many that were.
+    /// Drops pages of a class, and returns how many.
     fn drop(&mut self, range: Range<usize>, class: Class, evidence: Evidence) -> u64 {
         if class == Class::Kept {
             return 0;
@@ -241,13 +242,13 @@ impl Section {
 }
 
 impl<'f> Scanner<'f> {
-    /// Returns what was found so far.
+    /// Returns the result so far.
     #[must_use]
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// Filters a section: clears the bits of `keep`, which are those of its memory, where pages are dropped.
+    /// Filters a section: clears the bits of dropped pages in `keep`, which has its memory.
     pub fn section(&mut self, number: u64, keep: &mut [u64]) {
         let pages = self.filter.map.pages(number);
         if self.filter.map.address(number, pages.start).is_none() {
@@ -266,7 +267,7 @@ impl<'f> Scanner<'f> {
         self.section = section;
     }
 
-    /// Handles a compound page that begins in an earlier section; returns the first page behind it.
+    /// Handles a compound page that begins in an earlier section; returns the page after it.
     fn leading(&mut self, number: u64, section: &mut Section) -> usize {
         let map = &self.filter.map;
         let rule = &self.filter.rule;
@@ -275,8 +276,8 @@ impl<'f> Scanner<'f> {
         let (Some(first), behind) = (record(bytes, size), bytes.get(size..).and_then(|rest| record(rest, size))) else {
             return 0;
         };
-        // Tails of hugetlb pages whose records were given back (HVO) are mapped to the head's own page, and look like
-        // heads themselves; the record behind tells whose it is (`page_fixed_fake_head`, `include/linux/page-flags.h`).
+        // Tails of hugetlb pages whose records were given back (HVO) are mapped to the head's page, and look like heads
+        // themselves; the next record shows the real head (`page_fixed_fake_head`, `include/linux/page-flags.h`).
         let head = rule.head_address(&first).or_else(|| behind.and_then(|behind| rule.head_address(&behind)));
         let Some(head) = head.and_then(|address| map.page_of(number, address)) else { return 0 };
         if head >= section.pages.start {
@@ -296,7 +297,7 @@ impl<'f> Scanner<'f> {
         end
     }
 
-    /// Filters as many pages from `at` as there are records at once; returns the next page to look at.
+    /// Filters as many pages from `at` as there are records at once; returns the next page.
     fn piece(&mut self, section: &mut Section, at: usize) -> usize {
         let count = section.len();
         let size = self.filter.map.record();
@@ -306,7 +307,7 @@ impl<'f> Scanner<'f> {
             Ok(_) => return skip_unknown(section, at, MemoryError::Unmapped(at as u64), &mut self.counts),
             Err(error) => return skip_unknown(section, at, error, &mut self.counts),
         };
-        // A head is read together with the record behind it.
+        // A head needs the next record, too.
         let whole = bytes.len() / size;
         let usable = if at + whole < count && whole > 1 { whole - 1 } else { whole };
         let end = (at + usable).min(count);
@@ -317,12 +318,12 @@ impl<'f> Scanner<'f> {
             let done = batch(self.filter, size, section, page, &rest[..count * size], &mut self.counts);
             page += done;
             if done < count {
-                // One that speaks for others.
+                // A page that stands for others.
                 let rest = &rest[done * size..];
                 let Some(first) = record(rest, size) else { break };
                 let (class, pages) = rule.block(&first, section.pages.start + page as u64, rest);
                 let pages = usize::try_from(pages).unwrap_or(section.len()).min(section.len() - page);
-                // Free blocks come in rows, and of each only the first record is looked at.
+                // Free blocks are often adjacent, and only the first record of each matters.
                 ahead(rest, pages * size * BLOCKS_AHEAD);
                 let evidence = rule.evidence(&first, class);
                 self.counts.dropped[class as usize] += section.drop(page..page + pages, class, evidence);
@@ -332,14 +333,14 @@ impl<'f> Scanner<'f> {
         self.records.ahead = match page.saturating_sub(end) * size {
             0 => (self.records.ahead * 2).clamp(AHEAD_MIN, PIECE_MAX),
             1..AHEAD_MIN => AHEAD_MIN,
-            // Behind a large block there is often another, of which no more than the head is looked at.
+            // Another large block often follows, of which only the head matters.
             _ => 0,
         };
         page
     }
 }
 
-/// Filters pages of one word up to the first that speaks for others too; returns how many.
+/// Filters pages of one word up to the first that stands for others too; returns how many.
 fn batch(filter: &Filter, size: usize, section: &mut Section, page: usize, bytes: &[u8], counts: &mut Counts) -> usize {
     let (rule, table) = (&filter.rule, &filter.table);
     let batch = if size == RECORD {
@@ -356,7 +357,7 @@ fn batch(filter: &Filter, size: usize, section: &mut Section, page: usize, bytes
         }
         return batch.done;
     }
-    // Some of them may not be dropped: one by one.
+    // Some of them may not be dropped: handle them one by one.
     let (memory, allowed) = (section.memory[page / 64], section.allowed[page / 64]);
     for (n, bytes) in bytes.chunks_exact(size).take(batch.done).enumerate() {
         let Some(record) = record(bytes, size) else { continue };
@@ -373,9 +374,9 @@ fn batch(filter: &Filter, size: usize, section: &mut Section, page: usize, bytes
     batch.done
 }
 
-/// Passes over records that cannot be read: their pages are kept.
+/// Skips unreadable records: their pages are kept.
 fn skip_unknown(section: &Section, at: usize, why: MemoryError, counts: &mut Counts) -> usize {
-    // To where the next page of records may begin.
+    // The next page of records may be readable.
     let next = (at + 64 - at % 64).min(section.drop.len() * 64);
     let unknown = (at..next).filter(|page| section.is_memory(*page)).count() as u64;
     counts.unknown += unknown;
@@ -386,7 +387,7 @@ fn skip_unknown(section: &Section, at: usize, why: MemoryError, counts: &mut Cou
 }
 
 impl Records<'_> {
-    /// Finds where the records of a section are: in one piece where 2 MiB are mapped at once, else page by page.
+    /// Locates the records of a section: contiguous if 2 MiB are mapped at once, else page by page.
     fn find(&mut self, start: u64, count: usize) {
         self.extents.clear();
         let size = count * self.size;
@@ -412,7 +413,7 @@ impl Records<'_> {
         }
     }
 
-    /// Returns the bytes of records from `at`: as many as can be had at once, at least `least` where they are there.
+    /// Returns the bytes of records from `at`: as many as possible at once, at least `least` if they exist.
     fn fetch(&mut self, at: usize, least: usize) -> Result<&[u8], MemoryError> {
         let size = self.size;
         let start = at * size;
@@ -428,7 +429,7 @@ impl Records<'_> {
             let whole = length - length % size;
             return self.reader.bytes(from, whole);
         }
-        // The records lie in two pieces; what is not mapped behind the first is not there.
+        // The records span two pieces; the second one may be unmapped.
         self.seam.clear();
         self.seam.extend_from_slice(self.reader.bytes(physical + (start - range.start) as u64, there)?);
         if let Some((next, physical)) = self.extents.get(found + 1).filter(|next| next.0.start == range.end) {
@@ -439,7 +440,7 @@ impl Records<'_> {
     }
 }
 
-/// Returns the record at the beginning of bytes, as far as it is looked at.
+/// Returns the first record in bytes, as far as it is needed.
 #[inline]
 fn record(bytes: &[u8], size: usize) -> Option<Record> {
     if size >= RECORD {

@@ -1,7 +1,7 @@
-//! The flattened format: a header, then records that each say where in the real file their bytes belong.
+//! The flattened format: a header, then records with the file offset of their bytes.
 //!
-//! It exists so that a file written out of order can go through a pipe. All its numbers are big-endian. Here it is read
-//! in place, without putting the real file together first: an index says where each byte is.
+//! It lets a file written out of order go through a pipe. All its numbers are big-endian. It is read in place, without
+//! reassembling the file: an index locates each byte.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use std::ops::Range;
 use crate::error::DumpError;
 use crate::storage::Storage;
 
-/// What a flattened file begins with.
+/// The signature of a flattened file.
 pub(crate) const SIGNATURE: &[u8; 16] = b"makedumpfile\0\0\0\0";
 /// Size of its header, in bytes.
 pub(crate) const HEADER: u64 = 4096;
@@ -18,7 +18,7 @@ const RECORD: u64 = 16;
 /// Most pieces of an index: more would need more memory than a capture kernel has.
 const PIECES_MAX: usize = 4 << 20;
 
-/// Whether a file is a flattened one.
+/// Returns whether a file is flattened.
 pub(crate) fn is_flattened(storage: &Storage) -> Result<bool, DumpError> {
     let mut start = [0; 16];
     if storage.size() < HEADER {
@@ -28,21 +28,21 @@ pub(crate) fn is_flattened(storage: &Storage) -> Result<bool, DumpError> {
     Ok(start == *SIGNATURE)
 }
 
-/// Where the bytes of the real file are.
+/// The index of a flattened file.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
-    /// Offset in the real file, to length and place in the flattened one. They do not overlap.
+    /// Offset in the original file, to length and location in the flattened one. Without overlaps.
     pieces: BTreeMap<u64, (u64, u64)>,
-    /// The end mark is there.
+    /// Whether the end mark was found.
     ended: bool,
 }
 
-/// A part of what was asked for.
+/// A part of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// Which bytes of what was asked for.
+    /// Its range within the request.
     pub(crate) within: Range<usize>,
-    /// Where they are in the flattened file; `None` if no record has them.
+    /// Its location in the flattened file; `None` if no record has it.
     pub(crate) at: Option<u64>,
 }
 
@@ -53,7 +53,7 @@ impl Index {
         let (mut index, mut at) = (Self::default(), HEADER);
         loop {
             let Some(head) = head(storage, at)? else {
-                // The end mark is missing: what is there can be used, and readers find what is not.
+                // Without an end mark, the existing records are usable, and readers detect missing ones.
                 return Ok(index);
             };
             let (Ok(offset), Ok(size)) = (u64::try_from(head.0), u64::try_from(head.1)) else {
@@ -72,14 +72,14 @@ impl Index {
                 return Err(DumpError::malformed(storage.path(), at, "too many records: rearrange it with -R first"));
             }
             if size >= end - data {
-                // Without an end mark.
+                // The end mark is missing.
                 return Ok(index);
             }
             at = data + size;
         }
     }
 
-    /// Puts a record in; it covers what earlier ones had there.
+    /// Inserts a record; it replaces earlier ones.
     fn insert(&mut self, offset: u64, length: u64, at: u64) {
         if length == 0 {
             return;
@@ -104,17 +104,17 @@ impl Index {
         self.pieces.insert(offset, (length, at));
     }
 
-    /// Whether its end mark was found: no record is missing.
+    /// Returns whether its end mark was found: no record is missing.
     pub(crate) fn ended(&self) -> bool {
         self.ended
     }
 
-    /// Returns the size of the real file in bytes.
+    /// Returns the size of the original file in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.pieces.last_key_value().map_or(0, |(start, piece)| start + piece.0)
     }
 
-    /// Returns where `length` bytes from `offset` are, in order and without gaps.
+    /// Returns the locations of `length` bytes from `offset`, in order and without gaps.
     pub(crate) fn pieces(&self, offset: u64, length: usize) -> Vec<Piece> {
         let (mut found, mut done) = (Vec::new(), 0);
         while done < length {
@@ -128,7 +128,7 @@ impl Index {
                     (next.min(rest), None)
                 }
             };
-            // Not more than `length`, which is a usize.
+            // At most `length`, which is a usize.
             let count = usize::try_from(count).unwrap_or(length - done);
             found.push(Piece { within: done..done + count, at: place });
             done += count;
@@ -148,7 +148,7 @@ fn head(storage: &Storage, at: u64) -> Result<Option<(i64, i64)>, DumpError> {
     Ok(Some(((both >> 64) as i64, both as i64)))
 }
 
-/// Says what is wrong with a record's head that is no end mark.
+/// Describes the fault of a record's head that is no end mark.
 pub(crate) fn strange(offset: i64, size: i64) -> String {
     format!("the record there says that it has {size} bytes for offset {offset:#x} of the file it stands for")
 }
@@ -177,7 +177,7 @@ mod tests {
     use super::Index;
 
     proptest! {
-        /// The index gives the bytes that writing the records in order gives.
+        /// The index gives the same bytes as writing the records in order.
         #[test]
         fn later_records_win(records in prop::collection::vec((0_u64..200, 0_u64..40), 0..30)) {
             let mut file = [0_u64; 256];

@@ -1,7 +1,7 @@
-//! What fuzzing does with bytes: one body for each reader. The targets of `fuzz/` and a bounded run in the tests share them.
+//! Fuzzing: one body for each reader, shared by the targets of `fuzz/` and a bounded run in the tests.
 //!
-//! A body returns for any bytes: with an error inside, or with a result that is held against what it promises. It panics
-//! where the result breaks a promise. Bodies for files write the bytes to `scratch` first.
+//! A body returns for any bytes: with an error, or with a result that it checks. It panics if the result is wrong.
+//! Bodies for files write the bytes to `scratch` first.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ use crate::reader::{Io, Reader};
 use crate::rule::Level;
 use crate::system;
 
-/// Most pages that are gone through: more would only take longer.
+/// Most visited pages: more would only take longer.
 const PAGES_MAX: u64 = 1 << 14;
 
 /// An ELF vmcore.
@@ -84,8 +84,8 @@ pub fn lzo(bytes: &[u8]) {
     assert_eq!(page[4096..], [0xa5; 16], "nothing is written behind the page");
 }
 
-/// A dump whose memory map, page tables or log lie: `bytes` are places in `image`, an ELF vmcore, each with eight bytes
-/// that stand there then. Places are counted among those that are not zero.
+/// A dump with corrupt memory map, page tables or log: `bytes` are positions in `image`, an ELF vmcore, each with its
+/// new eight bytes. Positions count bytes that are not zero.
 pub fn image(image: &[u8], bytes: &[u8], scratch: &Path) {
     let full: Vec<usize> = image
         .chunks_exact(8)
@@ -103,13 +103,13 @@ pub fn image(image: &[u8], bytes: &[u8], scratch: &Path) {
     elf(&lying, scratch);
 }
 
-/// Opens a file that begins with `start`, whatever stands in `bytes`, and does all that is done with dumps.
+/// Opens a file that begins with `start`, followed by any bytes, and uses it in every way.
 fn file(start: &[u8], bytes: &[u8], scratch: &Path) {
     let mut bytes = bytes.to_vec();
     if let Some(place) = bytes.get_mut(..start.len()) {
         place.copy_from_slice(start);
     }
-    // Some file systems write to the disk at once what takes the place of something.
+    // Some file systems sync to disk when a file is replaced.
     drop(std::fs::remove_file(scratch));
     if std::fs::write(scratch, &bytes).is_err() {
         return;

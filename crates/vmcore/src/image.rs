@@ -1,5 +1,5 @@
-//! The kernel's image and modules in physical memory: pages that are never dropped, whatever their records say, and the
-//! types that the image carries with it.
+//! The kernel's image and modules in physical memory, whose pages are never dropped whatever their records say, and the
+//! types in the image.
 
 use std::ops::Range;
 
@@ -10,13 +10,12 @@ use crate::paging::Walker;
 use crate::reader::Reader;
 use crate::window::PIECE_MAX;
 
-/// What BTF begins with, up to the size of its header.
+/// The first bytes of BTF, up to the size of its header.
 const BTF_START: [u8; 8] = [0x9f, 0xeb, 1, 0, 24, 0, 0, 0];
 
 /// Returns the pages that the kernel's image and its modules are mapped to, sorted and merged.
 ///
-/// Memory of the image that the kernel gave free after boot is still mapped there on some machines, and in use for other
-/// things: see `Rule::evidence`.
+/// Some architectures keep freed memory of the image mapped there after it is reused: see `Rule::evidence`.
 pub(crate) fn pages(reader: &mut Reader<'_>, map: &MemoryMap) -> Vec<Range<u64>> {
     let (page, end) = (reader.dump().page_size(), reader.dump().pages());
     let mut walker = Walker::new(map.architecture());
@@ -37,10 +36,10 @@ pub(crate) fn pages(reader: &mut Reader<'_>, map: &MemoryMap) -> Vec<Range<u64>>
     bits::merged(found)
 }
 
-/// Places that look like the beginning of BTF and are looked at.
+/// Most candidates for BTF.
 const TRIES: u32 = 16;
 
-/// Returns the kernel's types, where its image has them: those that know this enumerator.
+/// Returns the kernel's types from its image: the candidate with this enumerator.
 pub(crate) fn types(reader: &mut Reader<'_>, image: &[Range<u64>], enumerator: &str) -> Option<Types> {
     let page = reader.dump().page_size();
     let finder = memchr::memmem::Finder::new(&BTF_START);
@@ -64,7 +63,7 @@ pub(crate) fn types(reader: &mut Reader<'_>, image: &[Range<u64>], enumerator: &
             } else if length < PIECE_MAX {
                 break;
             } else {
-                // What begins at the end of a piece is found in the next one.
+                // A candidate at the end of a piece is found in the next one.
                 at += (length - BTF_START.len()) as u64;
             }
         }

@@ -1,19 +1,20 @@
-//! The kernel's own table of symbols (kallsyms), read from a dump: addresses of symbols that the note does not name.
+//! The kernel's symbol table (kallsyms), read from a dump: addresses of symbols that the note does not have.
 //!
-//! The note names the tables since Linux kernel commit 5fd8fea935a1 ("vmcoreinfo: include kallsyms symbols") (in v6.0). Names are
-//! rows of tokens: a byte, or two for long names, says how many; each stands for a piece of text (`scripts/kallsyms.c`).
+//! The note has the tables' addresses since Linux kernel commit 5fd8fea935a1 ("vmcoreinfo: include kallsyms symbols")
+//! (in v6.0). A name is a sequence of tokens after its length in a byte, or two for long names; each token stands for a
+//! text (`scripts/kallsyms.c`).
 
 use crate::bytes::{u16_at, u32_at};
 use crate::note::Info;
 use crate::paging::Walker;
 use crate::reader::Reader;
 
-/// Most bytes of names that are read: five times those of a distribution's kernel.
+/// Limit of the names' bytes: five times those of a distribution's kernel.
 const NAMES_MAX: u64 = 16 << 20;
 /// Most bytes of the tokens' texts.
 const TOKENS_MAX: u64 = 1 << 16;
 
-/// The tables, as far as they are needed to find names.
+/// The tables, as far as a search needs them.
 struct Tables {
     names: Vec<u8>,
     tokens: Vec<u8>,
@@ -21,7 +22,7 @@ struct Tables {
     count: u32,
 }
 
-/// Returns the addresses of symbols by their names; nothing where the dump does not tell.
+/// Returns the addresses of symbols by name; empty if the dump lacks the tables.
 pub(crate) fn addresses<const N: usize>(
     reader: &mut Reader<'_>,
     walker: &mut Walker<'_>,
@@ -37,7 +38,7 @@ fn find<const N: usize>(
 ) -> Option<[Option<u64>; N]> {
     let info = reader.dump().info();
     let tables = Tables::read(reader, walker, info)?;
-    // A symbol that the note names tells how the others are to be read.
+    // A symbol in the note shows how addresses are encoded.
     let (known, address) = ["_stext", "init_uts_ns"].into_iter().find_map(|name| Some((name, info.symbol(name)?)))?;
     let mut wanted = vec![known];
     wanted.extend(names);
@@ -62,7 +63,7 @@ fn relative(base: u64, offset: u32) -> u64 {
     base.wrapping_add(u64::from(offset))
 }
 
-/// Where variables of processors have small addresses, offsets that are not negative are addresses
+/// If per-processor variables have small addresses, non-negative offsets are addresses
 /// (`CONFIG_KALLSYMS_ABSOLUTE_PERCPU`, `kernel/kallsyms.c`).
 fn per_cpu(base: u64, offset: u32) -> u64 {
     match offset.cast_signed() {
@@ -103,7 +104,7 @@ impl Tables {
         places
     }
 
-    /// Returns the tokens of the name at `at`, and goes behind it.
+    /// Returns the tokens of the name at `at`, and advances past it.
     fn next(&self, at: &mut usize) -> Option<&[u8]> {
         let first = usize::from(*self.names.get(*at)?);
         *at += 1;
@@ -120,14 +121,14 @@ impl Tables {
         Some(tokens)
     }
 
-    /// Whether tokens spell a letter for the kind and then the name.
+    /// Returns whether tokens spell a letter for the kind and then the name.
     fn is(&self, tokens: &[u8], name: &str) -> bool {
         let mut rest = name.as_bytes();
         let mut skip = 1;
         for token in tokens {
             let start = u16_at(&self.index, usize::from(*token) * 2).map(usize::from);
             let Some(text) = start.and_then(|start| self.tokens.get(start..)) else { return false };
-            // One that is longer than the rest is not looked through: tables that lie may have no end in them.
+            // Stop at a longer name: corrupt tables may be endless.
             let most = text.len().min(rest.len() + skip + 1);
             let text = &text[..text[..most].iter().position(|byte| *byte == 0).unwrap_or(most)];
             let text = &text[skip.min(text.len())..];

@@ -1,6 +1,6 @@
-//! kdump-compressed files: headers, bitmaps, descriptors of pages, and the pages, compressed each for itself.
+//! kdump-compressed files: headers, bitmaps, page descriptors, and the pages, compressed one by one.
 //!
-//! One file, or the files of a set that was written split. What is written is in `output`.
+//! One file, or the files of a split set. `output` writes them.
 
 use std::ops::Range;
 use std::path::Path;
@@ -13,15 +13,15 @@ use crate::error::{DumpError, MemoryError};
 use crate::machine::Machine;
 use crate::storage::Storage;
 
-/// What a file begins with.
+/// The signature of a file.
 pub(crate) const SIGNATURE: &[u8; 8] = b"KDUMP   ";
 /// Size of the descriptor of a page, in bytes.
 pub(crate) const DESCRIPTOR: usize = 24;
-/// Status: the writer did not come to its end.
+/// Status: the writer did not finish.
 pub(crate) const INCOMPLETE: u32 = 8;
 /// Size of the second header, in bytes.
 pub(crate) const SUB_HEADER: usize = 104;
-/// Where the fields of the two headers are.
+/// Offsets of the fields of the two headers.
 pub(crate) mod field {
     pub(crate) const VERSION: usize = 8;
     pub(crate) const UTSNAME: usize = 12;
@@ -47,17 +47,17 @@ pub(crate) mod field {
     pub(crate) const MAX_MAPNR_64: usize = 96;
 }
 
-/// Most bytes of memory: each page has a bit, which is counted.
+/// Limit of memory: each page has a bit, and the bits are counted.
 const MEMORY_MAX: u64 = 128 << 40;
-/// How many pages are looked up together: their bits and descriptors are kept.
+/// Pages of one lookup: their bits and descriptors are cached.
 const CHUNK: u64 = 4096;
 
-/// What a file says of itself.
+/// The headers of a file.
 #[derive(Debug, Clone)]
 pub(crate) struct Header {
     pub(crate) version: u32,
     pub(crate) machine: Machine,
-    /// What uname says, as it stands in the file.
+    /// uname's names, as in the file.
     names: Vec<u8>,
     pub(crate) status: u32,
     pub(crate) page: u64,
@@ -66,12 +66,12 @@ pub(crate) struct Header {
     pub(crate) bitmap_blocks: u64,
     pub(crate) pages: u64,
     pub(crate) level: u32,
-    /// The pages of this file, where it is one of a split set.
+    /// The pages of this file, if it belongs to a split set.
     pub(crate) split: Option<Range<u64>>,
     pub(crate) notes: Vec<u8>,
-    /// The text of the note, where it does not stand among the notes.
+    /// The text of the note, if it is not among the notes.
     pub(crate) info: Vec<u8>,
-    /// What was erased before it was written, in words.
+    /// The erase info, as text.
     pub(crate) erased: Vec<u8>,
 }
 
@@ -137,7 +137,7 @@ impl Header {
             self.info = storage.bytes(number(field::INFO), number(field::INFO + 8), "the VMCOREINFO text")?;
         }
         let (at, size) = (number(field::ERASED), number(field::ERASED + 8));
-        // It is the last of the file, and of no use but to tell: one that was cut off is nothing to stop for.
+        // It is last in the file and only informative: a truncated one is no reason to fail.
         if self.version >= 5 && size > 0 && at.checked_add(size).is_some_and(|end| end <= storage.size()) {
             self.erased = storage.bytes(at, size, "the text on what was erased")?;
         }
@@ -156,7 +156,7 @@ impl Header {
         Ok(())
     }
 
-    /// Returns where the bitmap of memory begins; that of stored pages is behind it.
+    /// Returns the offset of the bitmap of memory; that of stored pages follows.
     fn bitmap(&self) -> u64 {
         (1 + self.sub_blocks) * self.page
     }
@@ -177,7 +177,7 @@ struct Part {
     header: Header,
     /// The pages whose descriptors are here.
     range: Range<u64>,
-    /// How many of its stored pages are before each chunk of the range.
+    /// The number of its stored pages before each chunk of the range.
     ranks: Vec<u64>,
 }
 
@@ -188,7 +188,7 @@ pub(crate) struct Pages {
 }
 
 impl Pages {
-    /// Makes sense of files whose headers were read; they belong together.
+    /// Combines files that belong together.
     pub(crate) fn new(files: Vec<(Storage, Header)>) -> Result<Self, DumpError> {
         let mut parts = Vec::new();
         for (storage, header) in files {
@@ -213,7 +213,7 @@ impl Pages {
         Ok(Self { parts })
     }
 
-    /// Returns the first pages that are of none of the files: one of a split set is missing.
+    /// Returns the first pages that no file has: one of a split set is missing.
     pub(crate) fn missing(&self) -> Option<Range<u64>> {
         let starts = self.parts.iter().map(|part| part.range.start).chain(self.header().map(|header| header.pages));
         let ends = std::iter::once(0).chain(self.parts.iter().map(|part| part.range.end));
@@ -225,12 +225,12 @@ impl Pages {
         self.parts.first().map(|part| &part.header)
     }
 
-    /// Whether the first file is a flattened one.
+    /// Returns whether the first file is flattened.
     pub(crate) fn flattened(&self) -> bool {
         self.parts.first().is_some_and(|part| part.storage.flattened())
     }
 
-    /// Returns how many system calls the files took.
+    /// Returns the number of system calls on the files.
     pub(crate) fn calls(&self) -> Counted {
         self.parts.iter().fold(Counted::default(), |sum, part| sum.plus(part.storage.calls().counted()))
     }
@@ -243,7 +243,7 @@ impl Pages {
     /// Sets the bits of pages that were memory, from page `first`.
     pub(crate) fn memory(&self, first: u64, words: &mut [u64]) -> Result<(), DumpError> {
         let Some(part) = self.parts.first() else { return Ok(()) };
-        // A page that is stored was memory, whatever the other bitmap says.
+        // A stored page was memory, regardless of the other bitmap.
         self.stored(first, words)?;
         let mut own = vec![0; words.len()];
         part.bitmap(Bitmap::Memory, first, &mut own)?;
@@ -251,7 +251,7 @@ impl Pages {
         Ok(())
     }
 
-    /// Sets the bits of pages that are stored, from page `first`.
+    /// Sets the bits of stored pages, from page `first`.
     pub(crate) fn stored(&self, first: u64, words: &mut [u64]) -> Result<(), DumpError> {
         words.fill(0);
         let mut own = vec![0; words.len()];
@@ -300,7 +300,7 @@ impl Part {
         Ok(())
     }
 
-    /// Refuses another file of a set that is of another dump.
+    /// Refuses a file that belongs to another dump.
     fn belongs_to(&self, other: &Self) -> Result<(), DumpError> {
         let (one, two) = (&self.header, &other.header);
         let what = if (one.page, one.pages, one.bitmap_blocks) != (two.page, two.pages, two.bitmap_blocks) {
@@ -318,7 +318,7 @@ impl Part {
         Err(DumpError::malformed(other.storage.path(), 0, what))
     }
 
-    /// Returns whether both bitmaps are those of another file, which has as many pages.
+    /// Returns whether both bitmaps equal those of another file with as many pages.
     fn has_bitmaps_of(&self, other: &Self) -> Result<bool, DumpError> {
         let mut words = [[0; CHUNK as usize / 64]; 2];
         for which in [Bitmap::Memory, Bitmap::Stored] {
@@ -355,17 +355,17 @@ impl Part {
             wide[..length].copy_from_slice(&from[..length]);
             *word = (u128::from_le_bytes(wide) >> shift) as u64;
         }
-        // Bits behind the last page mean nothing.
+        // Bits after the last page are meaningless.
         let inside = usize::try_from(header.pages.saturating_sub(first)).unwrap_or(usize::MAX);
         bits::clear(words, inside..usize::MAX);
         Ok(())
     }
 }
 
-/// Reads pages of a kdump file, and keeps what it looked up last.
+/// Reads pages of a kdump file, and caches its last lookup.
 #[derive(Debug, Default)]
 pub(crate) struct PageReader {
-    /// Which chunk of which file the rest is of.
+    /// The chunk and file of the cache.
     chunk: Option<(usize, u64)>,
     words: Vec<u64>,
     descriptors: Vec<u8>,
@@ -406,7 +406,7 @@ impl PageReader {
         self.descriptors.resize(length, 0);
         let at = part.header.descriptors() + rank * DESCRIPTOR as u64;
         let there = usize::try_from(part.storage.size().saturating_sub(at)).unwrap_or(usize::MAX).min(length);
-        // Descriptors that are cut off are like those that an incomplete file lacks: zero.
+        // Truncated descriptors are zero, like missing ones of an incomplete file.
         self.descriptors[there..].fill(0);
         part.storage.fill_known(at, &mut self.descriptors[..there]).map(drop)
     }
@@ -422,13 +422,13 @@ impl PageReader {
         let (size, flags) = (u32_at(descriptor, 8).unwrap_or_default(), u32_at(descriptor, 12).unwrap_or_default());
         let wrong = |what: String| MemoryError::Unreadable { address, offset: part.storage.place(offset), what };
         if offset == 0 {
-            // An incomplete file: its writer did not come to this page.
+            // An incomplete file: its writer did not reach this page.
             return Err(MemoryError::Absent(address));
         }
         let Some(codec) = Codec::from_flag(flags) else {
             return Err(wrong(format!("a page with flags {flags:#x}, of no compression that is known")));
         };
-        // A compressed page is smaller than a page, or it would have been stored as it is.
+        // A compressed page is smaller than a page, or it would be stored uncompressed.
         let size = usize::try_from(size).ok().filter(|size| (1..=buffer.len() * 2).contains(size));
         let size = size.ok_or_else(|| wrong("a page of an impossible size".to_owned()))?;
         if offset.checked_add(size as u64).is_none_or(|end| end > part.storage.size()) {

@@ -1,13 +1,13 @@
-//! Where the fields of `struct page` are in this kernel and what their values mean: numbers of the note, and of BTF where
-//! the note lacks them. No kernel version is asked for; what the note has tells the layout.
+//! The layout of `struct page` in this kernel: offsets and values from the note, and from BTF if the note lacks them.
+//! No kernel version is asked for; the note's content decides.
 
 use crate::error::DumpError;
 use crate::note::Info;
 
-/// Bytes of a record that are looked at: all fields lie in them.
+/// Bytes of a record that matter: all fields are within them.
 pub(crate) const RECORD: usize = 64;
 
-/// A test of `page_type`, which shares its place with `_mapcount`.
+/// A test of `page_type`, which shares its memory with `_mapcount`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct TypeTest {
     mask: u32,
@@ -15,14 +15,14 @@ pub(crate) struct TypeTest {
 }
 
 impl TypeTest {
-    /// A type that no page has: a masked value never has bits outside its mask.
+    /// A type that no page has: masked values have no bits outside the mask.
     const NEVER: Self = Self { mask: 0, value: 1 };
 
-    /// Since Linux kernel commit 4ffca5a96678 ("mm: support only one page_type per page") (in v6.12) the type is the top
-    /// byte and the rest may hold anything; before, the whole number is compared. The value itself tells which it is.
+    /// Since Linux kernel commit 4ffca5a96678 ("mm: support only one page_type per page") (in v6.12) the type is the
+    /// top byte and the rest may have any value; before, the whole number counts. The value shows which it is.
     fn new(value: Option<i64>) -> Self {
         let Some(value) = value else { return Self::NEVER };
-        // Written as a signed or an unsigned number of 32 bits.
+        // Printed as a signed or an unsigned number of 32 bits.
         let value = value as u32;
         if value & 0x00ff_ffff == 0 && value != 0 {
             Self { mask: 0xff00_0000, value }
@@ -37,7 +37,7 @@ impl TypeTest {
     }
 }
 
-/// How a slab page is known.
+/// How to recognize a slab page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SlabTest {
     /// By this flag, before 6.10.
@@ -46,16 +46,16 @@ pub(crate) struct SlabTest {
     pub(crate) kind: TypeTest,
 }
 
-/// How the order of a compound page is known; the offsets are from the head's record.
+/// Where the order of a compound page is; offsets are from the head's record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OrderRule {
-    /// A byte of its own.
+    /// In a byte.
     Byte(usize),
     /// The low byte of the first tail's flags (since 6.6).
     TailFlags(usize),
 }
 
-/// How a hugetlb page is known.
+/// How to recognize a hugetlb page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HugeRule {
     /// By its type (since 6.9).
@@ -64,7 +64,7 @@ pub(crate) enum HugeRule {
     TailFlag(usize, u64),
     /// By the number of its destructor, a byte of the first tail.
     Destructor(usize, u8),
-    /// The note does not tell.
+    /// The note does not say.
     Unknown,
 }
 
@@ -72,19 +72,19 @@ pub(crate) enum HugeRule {
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
     pub(crate) flags: usize,
-    /// `None` if the note does not tell, in kernels before 4.4.
+    /// `None` if the note has none, in kernels before 4.4.
     pub(crate) head_pointer: Option<usize>,
     pub(crate) mapping: usize,
     pub(crate) private: usize,
     pub(crate) page_type: usize,
 
     pub(crate) lru: u64,
-    /// Flags that a page of the swap cache has, all of them.
+    /// The flags of a page in the swap cache, all of them.
     pub(crate) swap_cache: u64,
     pub(crate) private_data: u64,
     pub(crate) head: u64,
     pub(crate) poison: u64,
-    /// Zero where neither note nor BTF tells.
+    /// Zero if neither note nor BTF has it.
     pub(crate) reserved: u64,
 
     pub(crate) slab: SlabTest,
@@ -98,13 +98,13 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Whether types are told apart by their top byte.
+    /// Returns whether types are in the top byte.
     pub(crate) fn types_are_top_bytes(&self) -> bool {
         let tests = [self.buddy, self.unaccepted, self.offline, self.slab.kind];
         tests.iter().all(|test| *test == TypeTest::NEVER || test.mask == 0xff00_0000)
     }
 
-    /// Reads the layout; `reserved` is the number of PG_reserved, if BTF told.
+    /// Reads the layout; `reserved` is the number of PG_reserved, if BTF has it.
     pub(crate) fn new(info: &Info, reserved: Option<u32>) -> Result<Self, DumpError> {
         let record = info.need_size("SIZE", "page")?;
         let field = |name: &str, size: usize| {
@@ -148,7 +148,7 @@ impl Layout {
     }
 }
 
-/// Returns the mask of a flag whose number the note has.
+/// Returns the mask of a flag in the note.
 fn flag(info: &Info, name: &str) -> Result<Option<u64>, DumpError> {
     let Some(bit) = info.number(name) else { return Ok(None) };
     match u32::try_from(bit).ok().filter(|bit| *bit < 64) {

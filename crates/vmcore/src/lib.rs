@@ -1,9 +1,9 @@
 //! Memory dumps of crashed kernels: read, filtered, compressed and written, in the formats of makedumpfile.
 //!
-//! A [`Dump`] is an opened file of any known format; a [`Reader`] gives its physical memory. A [`Filter`] finds the kernel's memory
-//! map in it and says which pages may be dropped; a [`Plan`] is which pages a new dump will hold, and [`write_kdump`],
-//! [`write_elf`] and [`write_archive`] write it into a [`Sink`]. What is asked for on a command line, and what is printed, is in
-//! the crate `marvin-dump`.
+//! A [`Dump`] is an open file of any known format; a [`Reader`] gives its physical memory. A [`Filter`] finds the
+//! kernel's memory map in it and decides which pages to drop; a [`Plan`] has the pages of a new dump, which
+//! [`write_kdump`], [`write_elf`] and [`write_archive`] write into a [`Sink`]. The crate `marvin-dump` has the command
+//! line and the output.
 
 #![expect(unsafe_code, reason = "files are mapped; each use says why it is sound")]
 

@@ -1,7 +1,7 @@
-//! A running guest: told over QMP to stand still while its memory is scanned, and to go on.
+//! A running guest: QMP commands stop it while its memory is scanned, and resume it.
 //!
-//! What of its memory is kept is found out while it stands still; the pages are copied while it runs again, so they are not
-//! of one moment, and the dump says so. Reference: QEMU docs/interop/qmp-spec.rst.
+//! The pages to keep are determined while it stands still; they are copied while it runs again, so they are not of one
+//! moment, and the dump is marked as live. Reference: QEMU docs/interop/qmp-spec.rst.
 
 mod signal;
 
@@ -18,30 +18,30 @@ use crate::error::DumpError;
 use crate::live::signal::OnSignal;
 use crate::note;
 
-/// How long QEMU may take to answer: to stop, it waits for its disks.
+/// The time limit of QEMU's answers: to stop, it waits for its disks.
 pub const PATIENCE: Duration = Duration::from_secs(30);
-/// Longest line that QEMU is believed to send, in bytes.
+/// Longest line of QEMU, in bytes.
 const LINE_MAX: usize = 1 << 20;
 /// Most lines before an answer: events.
 const LINES_MAX: usize = 10_000;
-/// Most letters of QEMU's reasons that are told.
+/// Longest quote of QEMU's reasons, in letters.
 const WHY_MAX: usize = 300;
-/// Owner and type of the note that says that a dump is live.
+/// Owner and type of the note that marks a dump as live.
 const NOTE: (&str, u32) = ("MARVIN-DUMP", 1);
 const NOTE_TEXT: &[u8] = b"live: the guest ran while its pages were copied\n";
 
-/// What QEMU does first.
+/// QEMU's greeting.
 const GREET: &str = "greet";
 
-/// Tells the time since some moment.
+/// A clock: returns the time since a fixed moment.
 pub type Clock<'c> = &'c dyn Fn() -> Duration;
 
-/// Marks a dump as one of a guest that runs.
+/// Marks a dump as live.
 pub fn marked(dump: Dump) -> Dump {
     dump.with_note(NOTE.0, NOTE.1, NOTE_TEXT)
 }
 
-/// Whether the pages of a dump were copied while the guest ran.
+/// Returns whether the pages of a dump were copied while the guest ran.
 pub fn is_live(dump: &Dump) -> bool {
     note::notes(dump.notes()).iter().any(|note| (note.owner, note.kind) == NOTE)
 }
@@ -51,18 +51,18 @@ pub fn is_live(dump: &Dump) -> bool {
 pub struct Guest {
     stream: UnixStream,
     socket: PathBuf,
-    /// What came behind the last line.
+    /// Input after the last line.
     received: Vec<u8>,
     patience: Duration,
     commands: u64,
 }
 
 impl Guest {
-    /// Connects to a guest, each of whose answers may take so long.
+    /// Connects to a guest; each of its answers has this deadline.
     pub fn connect(socket: &Path, patience: Duration, clock: Clock<'_>) -> Result<Self, DumpError> {
         let (sender, receiver) = sync_channel(1);
         let path = socket.to_owned();
-        // A socket whose queue is full lets wait without end; the thread ends with that or with the program.
+        // Connecting to a socket with a full queue blocks without limit; the thread ends with that or with the program.
         std::thread::spawn(move || drop(sender.send(UnixStream::connect(path))));
         let connected = receiver.recv_timeout(patience).unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()));
         let stream = connected.map_err(|error| {
@@ -81,12 +81,12 @@ impl Guest {
         Ok(guest)
     }
 
-    /// Refuses a guest whose memory no file shows.
+    /// Refuses a guest whose memory is in no file.
     pub fn check_memory(&mut self, clock: Clock<'_>) -> Result<(), DumpError> {
         let devices = self.command("query-memdev", clock)?;
         let shares: Vec<bool> =
             devices.as_array().into_iter().flatten().filter_map(|one| one["share"].as_bool()).collect();
-        // Older QEMUs do not tell.
+        // Older QEMUs do not report that.
         if !shares.is_empty() && !shares.contains(&true) {
             return Err(DumpError::Usage(format!(
                 "the memory of the guest at {} is its own (share=off), no file shows it: start it with memory-backend-file,share=on",
@@ -96,22 +96,22 @@ impl Guest {
         Ok(())
     }
 
-    /// Whether it runs.
+    /// Returns whether it runs.
     pub fn runs(&mut self, clock: Clock<'_>) -> Result<bool, DumpError> {
         let status = self.command("query-status", clock)?;
         status["running"].as_bool().ok_or_else(|| self.failed("query-status", "it does not say whether it runs"))
     }
 
-    /// Lets it stand still, for as long as the value lives.
+    /// Stops it for the lifetime of the value.
     pub fn stop<'g>(&'g mut self, clock: Clock<'g>) -> Result<Stopped<'g>, DumpError> {
         let on_signal = OnSignal::arm(&self.stream);
         let stopped = Stopped { guest: self, clock, since: clock(), told: false, _on_signal: on_signal };
-        // Where the answer does not come it may still stop: what was made goes, and lets it go on.
+        // It may stop later, even without an answer: dropping the value then resumes it.
         stopped.guest.command("stop", clock)?;
         Ok(stopped)
     }
 
-    /// Gives a command and returns the answer.
+    /// Sends a command and returns the answer.
     fn command(&mut self, name: &str, clock: Clock<'_>) -> Result<Value, DumpError> {
         self.commands += 1;
         let id = json!(self.commands);
@@ -120,12 +120,12 @@ impl Guest {
         let deadline = clock() + self.patience;
         for _ in 0..LINES_MAX {
             let mut value = self.line(deadline, clock, name)?;
-            // Events have none, and late answers another.
+            // Events have no id, and late answers another one.
             if value.get("id") != Some(&id) {
                 continue;
             }
             if let Some(error) = value.get("error") {
-                // Whoever answers there may send anything.
+                // The peer may send anything.
                 let why: String = error["desc"].as_str().unwrap_or("no, and no reason").chars().take(WHY_MAX).collect();
                 return Err(self.failed(name, &why.escape_debug().to_string()));
             }
@@ -170,12 +170,12 @@ impl Guest {
     }
 }
 
-/// A guest that stands still. Dropped, it goes on; so it does when a signal ends the program.
+/// A stopped guest. It resumes when the value is dropped, or when a signal ends the program.
 pub struct Stopped<'g> {
     guest: &'g mut Guest,
     clock: Clock<'g>,
     since: Duration,
-    /// It was told to go on.
+    /// The resume command was sent.
     told: bool,
     _on_signal: OnSignal,
 }
@@ -187,7 +187,7 @@ impl std::fmt::Debug for Stopped<'_> {
 }
 
 impl Stopped<'_> {
-    /// Lets it go on, and returns how long it stood still.
+    /// Resumes it, and returns how long it stood still.
     pub fn go_on(mut self) -> Result<Duration, DumpError> {
         self.told = true;
         self.guest.command("cont", self.clock)?;
@@ -198,7 +198,7 @@ impl Stopped<'_> {
 impl Drop for Stopped<'_> {
     fn drop(&mut self) {
         if !self.told {
-            // Another error is on its way, and tells more.
+            // Another error is about to be reported, which is more useful.
             drop(self.guest.command("cont", self.clock));
         }
     }

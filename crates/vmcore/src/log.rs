@@ -1,5 +1,5 @@
-//! The kernel's log, out of its ring buffer (`kernel/printk/printk_ringbuffer.h`): since 5.10 a ring of descriptors, each
-//! with the place of its text in a ring of bytes.
+//! The kernel's log, from its ring buffer (`kernel/printk/printk_ringbuffer.h`): since 5.10 a ring of descriptors, each
+//! with the position of its text in a ring of bytes.
 
 use crate::bytes::{u16_at, u64_at};
 use crate::error::DumpError;
@@ -11,11 +11,11 @@ use crate::reader::Reader;
 const COUNT_BITS_MAX: u64 = 26;
 /// Most bits of the size of the ring of bytes (`LOG_BUF_LEN_MAX`).
 const SIZE_BITS_MAX: u64 = 31;
-/// Most bytes that are returned: a kernel's log is seldom larger than one.
+/// Largest returned log; kernels seldom have a larger one.
 const LOG_MAX: usize = 128 << 20;
-/// Stands behind what is returned, where there would be more.
+/// Marks a truncated log.
 const CUT: &str = "... the rest is left out: it is more than the ring of the log can hold, or than 128 MiB\n";
-/// States of a descriptor whose record is whole: committed and finalized, in the topmost two bits.
+/// States of a descriptor with a complete record: committed and finalized, in the topmost two bits.
 const WHOLE: [u64; 2] = [1, 2];
 const STATE_SHIFT: u32 = 62;
 
@@ -43,7 +43,7 @@ impl Memory<'_, '_, '_> {
     }
 }
 
-/// The ring, with what is needed of its layout.
+/// The ring with its layout.
 struct Ring {
     descriptors: u64,
     infos: u64,
@@ -58,11 +58,11 @@ struct Ring {
 
 const WHAT: &str = "the log's ring buffer";
 
-/// Returns the log as `dmesg` prints it; records that are not whole are left out. The last line tells where a log that
-/// contradicts itself, or is larger than 128 MiB, was cut off.
+/// Returns the log as `dmesg` prints it, without incomplete records. The last line says where an inconsistent log, or
+/// one larger than 128 MiB, was cut off.
 ///
 /// # Errors
-/// If the note does not tell where it is, or the dump lacks it.
+/// If the note does not have its address, or the dump lacks it.
 pub fn log(reader: &mut Reader<'_>) -> Result<String, DumpError> {
     let dump = reader.dump();
     let info = dump.info();
@@ -94,9 +94,9 @@ pub fn log(reader: &mut Reader<'_>) -> Result<String, DumpError> {
         let time = memory.number(WHAT, record.wrapping_add(time_at))?;
         let length = memory.read(WHAT, record.wrapping_add(length_at), 2)?;
         let length = usize::from(u16_at(&length, 0).unwrap_or_default());
-        // An odd position says that there is no text.
+        // An odd position means no text.
         let said = if begin & 1 == 1 { Vec::new() } else { ring.text(&mut memory, begin, next, length)? };
-        // Each byte of the ring is of one record only.
+        // Each byte of the ring belongs to one record only.
         room = room.saturating_sub(said.len() as u64);
         if room == 0 || text.len() > LOG_MAX {
             text.push_str(CUT);
@@ -120,7 +120,7 @@ impl Ring {
         let count_bits = at(descriptors, "prb_desc_ring.count_bits", 0)? & 0xffff_ffff;
         let size_bits = at(data, "prb_data_ring.size_bits", 0)? & 0xffff_ffff;
         let sane = count_bits <= COUNT_BITS_MAX && size_bits <= SIZE_BITS_MAX;
-        // A record has more than one byte, and all of it is in memory.
+        // A record has more than one byte, and all of them are in memory.
         if !sane || count_bits > size_bits || 1 << size_bits > size {
             return Err(info.lies("SYMBOL(prb)".to_owned(), "there is no ring buffer of a sane size there"));
         }
@@ -137,7 +137,7 @@ impl Ring {
         })
     }
 
-    /// Reads a text; a block that would go over the ring's end is at its start as a whole.
+    /// Reads a text; a block that would cross the ring's end is stored at its start as a whole.
     fn text(
         &self,
         memory: &mut Memory<'_, '_, '_>,
@@ -147,7 +147,7 @@ impl Ring {
     ) -> Result<Vec<u8>, DumpError> {
         let wraps = begin / self.size != next.wrapping_sub(1) / self.size;
         let start = if wraps { 0 } else { begin % self.size };
-        // The id of its descriptor is before the text.
+        // The id of its descriptor precedes the text.
         let room = (self.size - start).saturating_sub(8);
         let length = length.min(usize::try_from(room).unwrap_or(length));
         memory.read(WHAT, self.data.wrapping_add(start + 8), length)
@@ -159,7 +159,7 @@ fn offset(info: &Info, name: &str) -> Result<u64, DumpError> {
     Ok(info.need_size("OFFSET", name)?.min(1 << 20) as u64)
 }
 
-/// Adds the lines of a record, each with its time; what is not printable is escaped.
+/// Appends the lines of a record, each with its time; escapes unprintable bytes.
 fn append(text: &mut String, time: u64, said: &[u8]) {
     for line in said.split(|byte| *byte == b'\n') {
         let line: String = String::from_utf8_lossy(line)

@@ -1,8 +1,8 @@
-//! LZO1X, the fast compression of older dumps: a decoder, written from the format's description in the kernel
+//! LZO1X, the fast compression of older dumps: a decoder, written from the kernel's description of the format
 //! (`Documentation/staging/lzo.rst`). The encoder is in `lzo_encoder.rs`.
 //!
-//! A stream is a row of instructions. Each copies earlier output, then up to three literal bytes that its lowest two
-//! bits count; what an instruction below 16 means depends on how many literals came before it.
+//! A stream is a sequence of instructions. Each copies earlier output, then up to three literal bytes, counted by its
+//! lowest two bits; the meaning of an instruction below 16 depends on the number of literals before it.
 
 /// Decodes `input` into `output`, which it must fill exactly; `None` if it does not, or the stream is wrong.
 pub(crate) fn decode(input: &[u8], output: &mut [u8]) -> Option<()> {
@@ -11,11 +11,11 @@ pub(crate) fn decode(input: &[u8], output: &mut [u8]) -> Option<()> {
     (stream.done == stream.output.len() && stream.at == input.len()).then_some(())
 }
 
-/// An earlier part of the output that is to be copied.
+/// An earlier part of the output to copy.
 struct Match {
     distance: usize,
     length: usize,
-    /// Literals behind it.
+    /// Literals after it.
     literals: usize,
 }
 
@@ -26,7 +26,7 @@ struct Stream<'a> {
     done: usize,
 }
 
-/// What an instruction below 16 follows: no literals, one to three, or a long run of them.
+/// The literals before an instruction below 16: none, one to three, or a long run.
 #[derive(Clone, Copy)]
 enum State {
     None,
@@ -63,7 +63,7 @@ impl Stream<'_> {
         Some(if code - 17 < 4 { State::Few } else { State::Many })
     }
 
-    /// Reads the rest of an instruction that is no run of literals; `None` for the end mark.
+    /// Reads the rest of an instruction that is no run of literals; `None` at the end mark.
     fn instruction(&mut self, code: usize, state: State) -> Option<Option<Match>> {
         let found = match (code, state) {
             (0..16, State::Many) => {
@@ -100,7 +100,7 @@ impl Stream<'_> {
         Some(Some(found))
     }
 
-    /// Returns a length: as given, or, where that is zero, the sum of the bytes up to the first that is not zero.
+    /// Returns a length: the given one or, if that is zero, the sum of the bytes up to the first that is not zero.
     fn length(&mut self, given: usize, base: usize) -> Option<usize> {
         if given > 0 {
             return Some(given);
@@ -139,7 +139,7 @@ impl Stream<'_> {
         if found.distance >= found.length {
             self.output.copy_within(start..start + found.length, self.done);
         } else {
-            // Source and target overlap: what was just written is read again, which repeats it.
+            // Source and target may overlap, which repeats the bytes just written.
             for at in self.done..end {
                 self.output[at] = self.output[at - found.distance];
             }

@@ -1,10 +1,10 @@
-//! LZO1X, the fast compression that scripts for makedumpfile ask for (`-l`): an encoder, written from the format's
-//! description in the kernel (`Documentation/staging/lzo.rst`). The decoder is in `lzo.rs`.
+//! LZO1X, the fast compression of makedumpfile's `-l`: an encoder, written from the kernel's description of the format
+//! (`Documentation/staging/lzo.rst`). The decoder is in `lzo.rs`.
 //!
-//! Greedy, with one place remembered for each hash of four bytes. Matches are at least four bytes long and at most
-//! 16 KiB away, so only the two instructions for near and for farther matches are written.
+//! Greedy, with one remembered position per hash of four bytes. Matches have at least four bytes and are at most 16 KiB
+//! away, so only the two instructions for near and for farther matches are written.
 
-/// Bits of a hash, and how many places are remembered.
+/// Bits of a hash, and number of remembered positions.
 const HASH_BITS: u32 = 12;
 /// Shortest match.
 const MATCH_MIN: usize = 4;
@@ -13,18 +13,18 @@ const NEAR: usize = 2048;
 const FAR: usize = 16384;
 /// Longest match that fits a near instruction.
 const NEAR_LENGTH: usize = 8;
-/// Most literals that the first byte can tell of.
+/// Most literals that the first byte can announce.
 const FIRST_LITERALS: usize = 238;
-/// After so many positions without a match the steps become longer, so that what cannot be compressed costs little.
+/// After this many positions without a match the steps become longer, so that incompressible data costs little.
 const PATIENCE: u32 = 5;
 
-/// Places of a page where four bytes of each hash were seen last.
+/// The last position of each hash in a page.
 pub(crate) struct Encoder {
     places: Box<[u32; 1 << HASH_BITS]>,
 }
 
 impl Encoder {
-    /// Makes one.
+    /// Makes an encoder.
     pub(crate) fn new() -> Self {
         Self { places: Box::new([0; 1 << HASH_BITS]) }
     }
@@ -73,7 +73,7 @@ impl Stream<'_> {
         Some(())
     }
 
-    /// Writes bytes that are no copy. Up to three are told by the copy before them.
+    /// Writes literals. Up to three are announced by the instruction before them.
     fn literals(&mut self, bytes: &[u8]) -> Option<()> {
         match bytes.len() {
             0 => return Some(()),
@@ -85,7 +85,7 @@ impl Stream<'_> {
         self.put(bytes)
     }
 
-    /// Writes a copy of what is so many bytes before.
+    /// Writes a copy of bytes at a distance.
     fn copy(&mut self, distance: usize, length: usize) -> Option<()> {
         self.begun = true;
         let far = distance - 1;
@@ -97,7 +97,7 @@ impl Stream<'_> {
         self.put(&((far << 2) as u16).to_le_bytes())
     }
 
-    /// Writes an instruction with a length: in its own bits, or, where it is too long for them, as a sum behind it.
+    /// Writes an instruction with a length: in its own bits or, if it is too long for them, as a sum after it.
     fn length(&mut self, code: u8, length: usize, most: usize) -> Option<()> {
         if length <= most {
             return self.put(&[code | length as u8]);

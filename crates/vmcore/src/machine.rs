@@ -1,6 +1,6 @@
-//! The machines whose dumps are read.
+//! The architectures of dumps.
 
-/// A kind of machine.
+/// An architecture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Machine {
     /// x86-64.
@@ -10,12 +10,12 @@ pub enum Machine {
 }
 
 impl Machine {
-    /// Returns the machine of an ELF header's `e_machine`.
+    /// Returns the architecture of an ELF header's `e_machine`.
     pub(crate) fn from_elf(number: u16) -> Option<Self> {
         [Self::X86_64, Self::Aarch64].into_iter().find(|machine| machine.elf() == number)
     }
 
-    /// Returns the number for an ELF header.
+    /// Returns its number in an ELF header.
     pub(crate) fn elf(self) -> u16 {
         match self {
             Self::X86_64 => 62,
@@ -23,12 +23,12 @@ impl Machine {
         }
     }
 
-    /// Returns the machine as `uname -m` names it.
+    /// Returns the architecture by `uname -m`'s name.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         [Self::X86_64, Self::Aarch64].into_iter().find(|machine| machine.name() == name)
     }
 
-    /// Whether its kernels can have pages of `size` bytes.
+    /// Returns whether its kernels can have pages of `size` bytes.
     pub(crate) fn has_pages_of(self, size: u64) -> bool {
         match self {
             Self::X86_64 => size == 4 << 10,

@@ -1,4 +1,4 @@
-//! The memory map: where the kernel keeps its `struct page` of each page, by sections (sparsemem).
+//! The memory map: where the kernel keeps the `struct page` of each page, by sections (sparsemem).
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::reader::Reader;
 /// Flags of `section_mem_map` (`include/linux/mmzone.h`).
 const PRESENT: u64 = 1;
 const HAS_MEM_MAP: u64 = 2;
-/// Bits for flags, more than any kernel uses: a map of sections begins at a page.
+/// Bits for flags, more than any kernel uses: the map of a section begins at a page.
 const FLAGS: u64 = 0xfff;
 
 /// The memory map of a dump.
@@ -23,36 +23,36 @@ pub struct MemoryMap {
     record: u64,
     /// Pages of a section, as a power of two.
     section_bits: u32,
-    /// Number of each section that has a map, and the address that the map of page 0 would have; by number.
+    /// Number of each section with a map, and the address that the map of page 0 would have; by number.
     sections: Vec<(u64, u64)>,
-    /// Physical addresses of the tables that say so.
+    /// Physical addresses of the tables that contain them.
     tables: Vec<u64>,
 }
 
-/// How the sections are kept.
+/// The layout of the section tables.
 struct Sections {
     /// Bytes of a `struct mem_section`.
     size: usize,
-    /// Where its map's address is.
+    /// Offset of its map's address.
     offset: usize,
-    /// How many are in one table.
+    /// Sections in one table.
     per_root: u64,
-    /// How many tables there may be.
+    /// Most tables.
     roots: u64,
 }
 
-/// Smallest section that is believed, as a power of two of bytes: what one entry of the page tables maps.
+/// Smallest section, as a power of two of bytes: the size that one entry of the page tables maps.
 const SECTION_BITS_MIN: u32 = 21;
-/// Most tables of pages that are looked for.
+/// Most tables of pages to search.
 const TABLES_MAX: usize = 1 << 16;
-/// Most sections that hold memory: four times those of 128 TiB.
+/// Most sections with memory: four times those of 128 TiB.
 const SECTIONS_MAX: usize = 1 << 22;
 
 impl MemoryMap {
-    /// Finds the memory map by what the note says.
+    /// Finds the memory map with the note's data.
     ///
     /// # Errors
-    /// If the note lacks or contradicts something, or the kernel's tables cannot be read.
+    /// If the note is incomplete or inconsistent, or the kernel's tables cannot be read.
     pub fn find(reader: &mut Reader<'_>) -> Result<Self, DumpError> {
         let dump = reader.dump();
         let info = dump.info();
@@ -80,9 +80,9 @@ impl MemoryMap {
         Ok(map)
     }
 
-    /// Reads the table of sections, which `SYMBOL(mem_section)` names: by its address, or, in kernels of a while, by the
-    /// address of the pointer to it (Linux kernel commit a0b128034e0a ("kdump: write correct address of mem_section into
-    /// vmcoreinfo") (in v4.15)). The one that holds maps is right.
+    /// Reads the table of sections, which `SYMBOL(mem_section)` names: by its address or, in kernels of some years, by
+    /// the address of the pointer to it (Linux kernel commit a0b128034e0a ("kdump: write correct address of mem_section
+    /// into vmcoreinfo") (in v4.15)). The one that contains maps is right.
     fn read_sections(&self, reader: &mut Reader<'_>, shape: &Sections) -> Result<SectionTables, DumpError> {
         let symbol = reader.dump().info().need_symbol("mem_section")?;
         let found = self.sections_at(reader, shape, symbol)?;
@@ -105,7 +105,7 @@ impl MemoryMap {
         Walker::new(&*self.architecture).walk(reader, address).map(|mapping| mapping.physical)
     }
 
-    /// Reads the sections that hold memory, from the table at `table`.
+    /// Reads the sections with memory, from the table at `table`.
     fn sections_at(&self, reader: &mut Reader<'_>, shape: &Sections, table: u64) -> Result<SectionTables, DumpError> {
         let mut walker = Walker::new(&*self.architecture);
         let (mut found, mut tables): SectionTables = (Vec::new(), Vec::new());
@@ -145,31 +145,31 @@ impl MemoryMap {
         Ok((found, tables))
     }
 
-    /// Returns bytes of a `struct page`.
+    /// Returns the size of a `struct page`.
     #[must_use]
     pub fn record(&self) -> usize {
         // At most 256.
         self.record as usize
     }
 
-    /// Returns how many pages a section has.
+    /// Returns the number of pages of a section.
     #[must_use]
     pub fn section_pages(&self) -> u64 {
         1 << self.section_bits
     }
 
-    /// Returns how many sections have a map.
+    /// Returns the number of sections with a map.
     #[must_use]
     pub fn sections(&self) -> usize {
         self.sections.len()
     }
 
-    /// Returns the machine's page tables.
+    /// Returns the architecture's page tables.
     pub(crate) fn architecture(&self) -> &dyn Architecture {
         &*self.architecture
     }
 
-    /// Returns the virtual address of the record of page `page`, which is of section `number`.
+    /// Returns the virtual address of the record of page `page` in section `number`.
     pub(crate) fn address(&self, number: u64, page: u64) -> Option<u64> {
         let n = self.sections.binary_search_by_key(&number, |section| section.0).ok()?;
         Some(self.sections[n].1.wrapping_add(page.wrapping_mul(self.record)))
@@ -182,14 +182,14 @@ impl MemoryMap {
         distance.is_multiple_of(self.record).then_some(distance / self.record)
     }
 
-    /// Returns the page whose record is at a virtual address, wherever it is: of maps that are one array (vmemmap).
+    /// Returns the page whose record is at a virtual address, for maps that are one array (vmemmap).
     pub(crate) fn page_at(&self, address: u64) -> Option<u64> {
         let (first, _) = *self.sections.first()?;
         let page = self.page_of(first, address)?;
         (self.address(page >> self.section_bits, page) == Some(address)).then_some(page)
     }
 
-    /// Returns the pages without which nothing else of the dump can be found: tables of pages and of sections.
+    /// Returns the pages needed to find all others: tables of pages and of sections.
     pub(crate) fn tables(&self, reader: &mut Reader<'_>) -> Vec<u64> {
         let page = reader.dump().page_size();
         let walker = Walker::new(&*self.architecture);
@@ -203,10 +203,10 @@ impl MemoryMap {
     }
 }
 
-/// Sections, and the physical addresses of the tables that they came from.
+/// Sections, and the physical addresses of their tables.
 type SectionTables = (Vec<(u64, u64)>, Vec<u64>);
 
-/// Reads a table of sections and tells where it is, to which the pointer at virtual address `pointer` leads.
+/// Reads a table of sections, through the pointer at virtual address `pointer`, and returns its location.
 fn read_root(
     reader: &mut Reader<'_>,
     walker: &mut Walker<'_>,

@@ -1,4 +1,4 @@
-//! The notes of a dump, and the one that tells how to read it: VMCOREINFO, lines of KEY=VALUE.
+//! The notes of a dump, especially VMCOREINFO: lines of KEY=VALUE with the kernel's layout.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -6,24 +6,24 @@ use std::ops::Range;
 use crate::bytes::u32_at;
 use crate::error::DumpError;
 
-/// Type of the notes that hold a processor's registers (`include/uapi/linux/elf.h`).
+/// Type of the notes with a processor's registers (`include/uapi/linux/elf.h`).
 const NT_PRSTATUS: u32 = 1;
 
-/// Most bytes of VMCOREINFO that are read: the kernel has a page for it.
+/// Largest VMCOREINFO: the kernel has a page for it.
 const INFO_MAX: usize = 1 << 20;
 
 /// One ELF note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Note<'a> {
-    /// Who defined it.
+    /// Its name, which says who defined it.
     pub(crate) owner: &'a str,
-    /// What it is, to its owner.
+    /// Its type, for that owner.
     pub(crate) kind: u32,
-    /// Where its content is in the bytes of all notes.
+    /// The range of its content in the bytes of all notes.
     pub(crate) content: Range<usize>,
 }
 
-/// Returns the notes in `bytes`, up to the first that does not fit.
+/// Returns the notes in `bytes`, up to the first invalid one.
 pub(crate) fn notes(bytes: &[u8]) -> Vec<Note<'_>> {
     let (mut found, mut at) = (Vec::new(), 0_usize);
     let padded = |size: u32| usize::try_from(size).ok().and_then(|size| size.checked_next_multiple_of(4));
@@ -34,7 +34,7 @@ pub(crate) fn notes(bytes: &[u8]) -> Vec<Note<'_>> {
         let owner = start.checked_add(name as usize).and_then(|end| bytes.get(start..end));
         let (Some(owner), Some(_)) = (owner, bytes.get(content..end)) else { break };
         let owner = std::str::from_utf8(owner).unwrap_or_default().trim_end_matches('\0');
-        // The kernel leaves zeros behind the last note of a processor that did not save its registers.
+        // The kernel leaves zeros for a processor that did not save its registers.
         if !(name == 0 && size == 0) {
             found.push(Note { owner, kind, content: content..end });
         }
@@ -46,30 +46,30 @@ pub(crate) fn notes(bytes: &[u8]) -> Vec<Note<'_>> {
     found
 }
 
-/// Returns how many processors left their registers.
+/// Returns the number of processors with saved registers.
 pub(crate) fn processors(bytes: &[u8]) -> usize {
     notes(bytes).iter().filter(|note| note.owner == "CORE" && note.kind == NT_PRSTATUS).count()
 }
 
-/// Returns where the text of VMCOREINFO is in the bytes of all notes.
+/// Returns the range of VMCOREINFO's text in the bytes of all notes.
 pub(crate) fn vmcoreinfo(bytes: &[u8]) -> Option<Range<usize>> {
     notes(bytes).into_iter().find(|note| note.owner == "VMCOREINFO").map(|note| note.content)
 }
 
-/// Returns the bytes of all notes but those of an owner.
+/// Returns the bytes of all notes except those of an owner.
 pub(crate) fn without(bytes: &[u8], owner: &str) -> Vec<u8> {
     let others = notes(bytes).into_iter().filter(|note| note.owner != owner);
     others.flat_map(|note| encode(note.owner, note.kind, &bytes[note.content])).collect()
 }
 
-/// The kernel's own words on its layout.
+/// The kernel's description of its layout.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Info {
     lines: BTreeMap<String, String>,
 }
 
 impl Info {
-    /// Reads the text of a note; lines without `=` are passed over.
+    /// Parses the text of a note; skips lines without `=`.
     #[must_use]
     pub fn parse(text: &[u8]) -> Self {
         let text = String::from_utf8_lossy(&text[..text.len().min(INFO_MAX)]);
@@ -80,7 +80,7 @@ impl Info {
         Self { lines: text.lines().filter_map(line).collect() }
     }
 
-    /// Whether there is nothing in it.
+    /// Returns whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
@@ -102,7 +102,7 @@ impl Info {
     pub fn number(&self, name: &str) -> Option<i64> {
         let text = self.text(&format!("NUMBER({name})"))?;
         match text.strip_prefix("0x") {
-            // Addresses fill all 64 bits.
+            // Addresses use all 64 bits.
             Some(digits) => u64::from_str_radix(digits, 16).ok().map(u64::cast_signed),
             None => text.parse().ok().or_else(|| text.parse::<u64>().ok().map(u64::cast_signed)),
         }
@@ -128,22 +128,22 @@ impl Info {
         (size.is_power_of_two() && (1 << 10..=1 << 20).contains(&size)).then_some(size)
     }
 
-    /// Returns `NUMBER(name)`, or the error that it is not there.
+    /// Returns `NUMBER(name)`, or an error if it is missing.
     pub(crate) fn need_number(&self, name: &str) -> Result<i64, DumpError> {
         self.number(name).ok_or_else(|| DumpError::NoteLacks(format!("NUMBER({name})")))
     }
 
-    /// Returns `SYMBOL(name)`, or the error that it is not there.
+    /// Returns `SYMBOL(name)`, or an error if it is missing.
     pub(crate) fn need_symbol(&self, name: &str) -> Result<u64, DumpError> {
         self.symbol(name).ok_or_else(|| DumpError::NoteLacks(format!("SYMBOL({name})")))
     }
 
-    /// Returns `KIND(name)`, or the error that it is not there.
+    /// Returns `KIND(name)`, or an error if it is missing.
     pub(crate) fn need_size(&self, kind: &str, name: &str) -> Result<usize, DumpError> {
         self.size(kind, name).ok_or_else(|| DumpError::NoteLacks(format!("{kind}({name})")))
     }
 
-    /// Makes the error that a line's number cannot be.
+    /// Makes the error for an impossible number.
     pub(crate) fn lies(&self, key: String, what: &'static str) -> DumpError {
         let value = self.text(&key).unwrap_or_default().to_owned();
         DumpError::NoteLies { key, value, what }

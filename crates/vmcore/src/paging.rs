@@ -1,5 +1,5 @@
-//! Page tables: from a virtual address of the kernel to a physical one. What differs between machines is behind
-//! `Architecture`; the walk is the same.
+//! Page tables: from the kernel's virtual addresses to physical ones. `Architecture` has the differences between
+//! architectures; the walk is the same.
 
 use crate::bytes::u64_at;
 use crate::error::{DumpError, MemoryError};
@@ -8,43 +8,43 @@ use crate::note::Info;
 use crate::reader::Reader;
 use crate::window::PIECE_MAX;
 
-/// What an entry of a page table says.
+/// An entry of a page table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Entry {
-    /// Nothing is mapped there.
+    /// Unmapped.
     Absent,
-    /// The next table, by its physical address.
+    /// The physical address of the next table.
     Table(u64),
-    /// Memory, by its physical address.
+    /// The physical address of memory.
     Memory(u64),
 }
 
-/// How one level of tables divides addresses.
+/// The bits of an address at one level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Level {
-    /// Bits of the address below those that this level looks at.
+    /// Bits below this level's index.
     pub(crate) shift: u32,
-    /// How many bits it looks at.
+    /// Bits of the index.
     pub(crate) bits: u32,
 }
 
-/// What a machine's page tables look like.
+/// The format of an architecture's page tables.
 pub(crate) trait Architecture: std::fmt::Debug + Send + Sync {
     /// Returns the physical address of the kernel's topmost table.
     fn root(&self) -> u64;
-    /// Returns the levels, the topmost first.
+    /// Returns the levels, topmost first.
     fn levels(&self) -> &[Level];
-    /// Reads an entry of a table of a level, 0 being the topmost.
+    /// Reads an entry of a table; level 0 is the topmost.
     fn entry(&self, value: u64, level: usize) -> Entry;
-    /// Returns the virtual addresses that map the kernel's image and modules.
+    /// Returns the virtual addresses of the kernel's image and modules.
     fn image(&self) -> Vec<Area>;
 }
 
-/// Virtual addresses that belong to the kernel's image.
+/// A range of virtual addresses of the kernel's image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Area {
     pub(crate) addresses: std::ops::RangeInclusive<u64>,
-    /// Where other things may be mapped there too: how far those of the image are above their physical addresses.
+    /// The distance of the image's virtual addresses to physical ones, if the range has other mappings too.
     pub(crate) above: Option<u64>,
 }
 
@@ -59,16 +59,16 @@ pub(crate) fn architecture(machine: Machine, info: &Info) -> Result<Box<dyn Arch
     })
 }
 
-/// Where a virtual address is, and how much behind it is there too.
+/// A resolved virtual address, with the size of the mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mapping {
     /// Physical address.
     pub(crate) physical: u64,
-    /// Bytes from there to the end of what the last entry maps.
+    /// Bytes to the end of the last entry's mapping.
     pub(crate) length: u64,
 }
 
-/// Walks page tables, and keeps the last table of each level.
+/// Walks page tables, and caches the last table of each level.
 #[derive(Debug)]
 pub(crate) struct Walker<'a> {
     architecture: &'a dyn Architecture,
@@ -80,7 +80,7 @@ impl<'a> Walker<'a> {
         Self { architecture, tables: vec![None; architecture.levels().len()] }
     }
 
-    /// Finds a virtual address. The depth is fixed, so tables that point to each other end as others do.
+    /// Resolves a virtual address. The depth is fixed, so cyclic tables terminate.
     pub(crate) fn walk(&mut self, reader: &mut Reader<'_>, address: u64) -> Result<Mapping, MemoryError> {
         match self.step(reader, address)? {
             (Entry::Memory(physical), size) => {
@@ -113,7 +113,7 @@ impl<'a> Walker<'a> {
         u64_at(&bytes, 0).ok_or(MemoryError::Unmapped(address))
     }
 
-    /// Returns the physical addresses of all tables, as far as they can be read and at most so many.
+    /// Returns the physical addresses of all readable tables, up to a limit.
     pub(crate) fn tables(&self, reader: &mut Reader<'_>, most: usize) -> Vec<u64> {
         let mut tables = vec![self.architecture.root()];
         let mut from = 0;
@@ -134,7 +134,7 @@ impl<'a> Walker<'a> {
         tables
     }
 
-    /// Follows the tables as far as they go; returns the last entry and how many bytes it speaks of.
+    /// Walks the tables as far as possible; returns the last entry and the bytes that it maps.
     fn step(&mut self, reader: &mut Reader<'_>, address: u64) -> Result<(Entry, u64), MemoryError> {
         let mut table = self.architecture.root();
         let mut last = (Entry::Absent, 1);
@@ -155,7 +155,7 @@ impl<'a> Walker<'a> {
         Ok(last)
     }
 
-    /// Calls `each` with the pieces that a range of virtual addresses maps: their virtual address, physical address and length.
+    /// Calls `each` with the mapped pieces of a range: virtual address, physical address and length.
     pub(crate) fn range(
         &mut self,
         reader: &mut Reader<'_>,
@@ -164,7 +164,7 @@ impl<'a> Walker<'a> {
     ) {
         let mut at = *range.start();
         loop {
-            // What cannot be read is as good as not mapped: nothing more can be known of it.
+            // Unreadable tables count as unmapped: their content is unknown.
             let (entry, size) = self.step(reader, at).unwrap_or((Entry::Absent, 1 << 21));
             if let Entry::Memory(physical) = entry {
                 each(at, physical + (at & (size - 1)), size - (at & (size - 1)));
@@ -177,7 +177,7 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// Where the kernel's image is mapped (`__START_KERNEL_map`), and where what it and modules may use of it ends.
+/// The start of the kernel's image mapping (`__START_KERNEL_map`), and the end of the range for image and modules.
 const IMAGE: u64 = 0xffff_ffff_8000_0000;
 const IMAGE_LAST: u64 = 0xffff_ffff_feff_ffff;
 
@@ -186,7 +186,7 @@ const IMAGE_LAST: u64 = 0xffff_ffff_feff_ffff;
 pub(crate) struct X86_64 {
     root: u64,
     levels: Vec<Level>,
-    /// Bits of an entry that are an address; without that of memory encryption.
+    /// Address bits of an entry, without the memory encryption bit.
     address: u64,
 }
 
@@ -223,7 +223,7 @@ impl Architecture for X86_64 {
         match (value & 1 == 1, shift) {
             (false, _) => Entry::Absent,
             (true, 12) => Entry::Memory(memory),
-            // The bit PS: 1 GiB or 2 MiB at once.
+            // The bit PS: a page of 1 GiB or 2 MiB.
             (true, 21 | 30) if value & 0x80 != 0 => Entry::Memory(memory),
             (true, _) => Entry::Table(value & self.address),
         }
@@ -242,19 +242,19 @@ pub(crate) struct Aarch64 {
     image: Vec<Area>,
 }
 
-/// How far from the beginning of its text the image may reach: several times the size of any.
+/// Longest distance of the image from the beginning of its text: several times the size of any image.
 const ARM_IMAGE_MAX: u64 = 256 << 20;
 
 impl Aarch64 {
     fn new(info: &Info) -> Result<Self, DumpError> {
         let page = info.page_size().ok_or_else(|| DumpError::NoteLacks("PAGESIZE".to_owned()))?;
-        // kimage_voffset is what the image's virtual addresses are above its physical ones.
+        // kimage_voffset is the difference between virtual and physical addresses of the image.
         let offset = info.need_number("kimage_voffset")?.cast_unsigned();
         let root = info.need_symbol("swapper_pg_dir")?.wrapping_sub(offset);
         if root >= 1 << 52 {
             return Err(info.lies("SYMBOL(swapper_pg_dir)".to_owned(), "that is no physical address of a table"));
         }
-        // What the processor really uses, or what the kernel was built for.
+        // The size in use, or the configured one.
         let bits = info.number("TCR_EL1_T1SZ").map(|unused| 64 - unused).or_else(|| info.number("VA_BITS"));
         let bits = bits.and_then(|bits| u32::try_from(bits).ok()).filter(|bits| (32..=52).contains(bits));
         let bits = bits.ok_or_else(|| DumpError::NoteLacks("NUMBER(VA_BITS)".to_owned()))?;
@@ -270,9 +270,9 @@ impl Aarch64 {
     }
 }
 
-/// Returns where image and modules are mapped, as far as the note tells. The image lies among other mappings.
+/// Returns the ranges of image and modules, as far as the note has them. The image lies among other mappings.
 fn arm_image(info: &Info, offset: u64) -> Vec<Area> {
-    // What was there before the text is given free, or boot code.
+    // The memory before the text is freed, or boot code.
     let text = info.symbol("_stext").map(|text| text & !0xffff);
     let last = |text: u64| text.checked_add(ARM_IMAGE_MAX - 1);
     let text = text.and_then(|text| Some(Area { addresses: text..=last(text)?, above: Some(offset) }));

@@ -1,8 +1,8 @@
-//! Free pages that each processor keeps for itself, on lists of its own (`struct per_cpu_pages`, `include/linux/mmzone.h`).
+//! Free pages on per-processor lists (`struct per_cpu_pages`, `include/linux/mmzone.h`).
 //!
-//! Their records do not say so: no flag, no type, nobody who has them, as many pages of drivers. Only the lists tell, so they are
-//! walked, and believed as far as each link leads back to where it came from. No other filter looks at them, and where much was
-//! freed at once they hold an eighth of all memory.
+//! Their records look like unowned pages, such as those of drivers: no flag, no type, no reference. Only the lists show
+//! that they are free, so these are walked, and trusted as long as each link leads back. Other filters ignore them, but
+//! after large frees they hold an eighth of all memory.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use crate::memmap::MemoryMap;
 use crate::paging::Walker;
 use crate::reader::Reader;
 
-/// Most lists' heads that are looked at: those of the largest machines.
+/// Most list heads: those of the largest machines.
 const SETS_MAX: usize = 1 << 20;
 const PROCESSORS_MAX: u64 = 8192;
 const NODES_MAX: u64 = 1024;
@@ -22,28 +22,28 @@ const ZONES_MAX: u32 = 8;
 const LISTS_MAX: usize = 64;
 /// Bytes of a list's head: two pointers.
 const HEAD: usize = 16;
-/// Lists are by order and mobility: those of orders 0 to 3 (`PAGE_ALLOC_COSTLY_ORDER`), then those of huge pages.
+/// Lists are by order and mobility: orders 0 to 3 (`PAGE_ALLOC_COSTLY_ORDER`), then huge pages.
 const LOW_ORDERS: usize = 4;
 
-/// Where the lists are.
+/// The locations of the lists.
 #[derive(Debug, Default)]
 pub(crate) struct Lists {
     /// The virtual address of each `struct per_cpu_pages`.
     sets: Vec<u64>,
-    /// Where the lists' heads are in it.
+    /// The offset of the list heads in it.
     heads: Range<usize>,
-    /// How many lists there are for each order.
+    /// Lists per order.
     kinds: usize,
     lru: usize,
     references: usize,
 }
 
-/// What of the kernel's structures matters here.
+/// The layout of the involved structures.
 struct Shape {
     node_zones: usize,
     zone_count: usize,
     zone_size: usize,
-    /// Where a zone has its sets.
+    /// The offset of a zone's sets.
     sets: usize,
     lists: Lists,
 }
@@ -53,8 +53,8 @@ impl Shape {
         let info = dump.info();
         let zone = types.structure("zone")?;
         let pages = types.structure("per_cpu_pages")?;
-        // Since Linux kernel commit 28f836b6777b ("mm/page_alloc: split per cpu page lists and zone stats") (in v5.14) the set
-        // itself is the zone's; before, it was the first field of another structure.
+        // Since Linux kernel commit 28f836b6777b ("mm/page_alloc: split per cpu page lists and zone stats") (in v5.14)
+        // the zone has the set itself; before, the set was the first field of another structure.
         let (sets, first) = match types.member(zone, "per_cpu_pageset") {
             Some(sets) => (sets, 0),
             None => (types.member(zone, "pageset")?, types.member(types.structure("per_cpu_pageset")?, "pcp")?.offset),
@@ -80,7 +80,7 @@ impl Shape {
     }
 }
 
-/// One list of blocks of an order: the addresses of its head, and of what that leads to.
+/// One list of blocks of an order: the addresses of its head and of its first element.
 #[derive(Debug, Clone, Copy)]
 struct List {
     head: u64,
@@ -89,7 +89,7 @@ struct List {
 }
 
 impl Lists {
-    /// Finds the lists of all processors; none where the dump does not tell where they are.
+    /// Finds the lists of all processors; empty if the dump lacks their addresses.
     pub(crate) fn find(reader: &mut Reader<'_>, map: &MemoryMap, types: &Types) -> Self {
         let mut walker = Walker::new(map.architecture());
         Self::look(reader, &mut walker, types).unwrap_or_default()
@@ -112,7 +112,7 @@ impl Lists {
                 }
             }
         }
-        // Tables that say one thing again and again lead to one set only.
+        // Repeated entries count once.
         sets.sort_unstable();
         sets.dedup();
         Some(Self { sets, ..shape.lists })
@@ -128,7 +128,7 @@ impl Lists {
             for (n, head) in heads.chunks_exact(HEAD).enumerate() {
                 let order = match n / self.kinds {
                     order if order < LOW_ORDERS => order as u32,
-                    // Those of huge pages: as large as one table of page tables maps.
+                    // Huge pages: as large as one table of page tables maps.
                     _ => page_bits - 3,
                 };
                 let list = first.wrapping_add((n * HEAD) as u64);
@@ -138,7 +138,7 @@ impl Lists {
         }
     }
 
-    /// Follows one list, as long as each record leads back to the one before.
+    /// Follows one list while each record leads back to the one before.
     fn follow(
         &self,
         list: List,
@@ -151,13 +151,13 @@ impl Lists {
         let (mut last, mut at) = (head, first);
         while at != head {
             let address = at.wrapping_sub(self.lru as u64);
-            // Blocks lie at multiples of their size, as all that the buddy allocator has.
+            // Blocks are aligned to their size, like all blocks of the buddy allocator.
             let Some(page) = map.page_at(address).filter(|page| page % (1 << order) == 0) else { return };
             let mut next = None;
             for n in 0..1 << order {
                 let Ok(place) = walker.walk(reader, address.wrapping_add(n * map.record() as u64)) else { return };
                 let Ok(record) = reader.bytes(place.physical, map.record()) else { return };
-                // One with references was taken, or is just being put here.
+                // A block with references was taken, or is just being added.
                 let unused = u32_at(record, self.references) == Some(0);
                 if n == 0 {
                     if !unused || u64_at(record, self.lru + 8) != Some(last) {
@@ -175,9 +175,9 @@ impl Lists {
     }
 }
 
-/// Where the kernel's variables are that lead to the lists; not all kernels have all.
+/// The variables that lead to the lists; not all kernels have all.
 struct Variables {
-    /// What is added to the address of a variable for each processor's own one.
+    /// The offset of each processor's variables.
     distances: u64,
     processors: u64,
     node: Option<u64>,
@@ -212,7 +212,7 @@ fn number(reader: &mut Reader<'_>, walker: &mut Walker<'_>, address: u64) -> Opt
     u32_at(&walker.read(reader, address, 4).ok()?, 0)
 }
 
-/// Reads a table of addresses; none where it cannot be read.
+/// Reads a table of addresses; empty if it is unreadable.
 fn numbers(reader: &mut Reader<'_>, walker: &mut Walker<'_>, address: u64, count: u64) -> Vec<u64> {
     let bytes = walker.read(reader, address, usize::try_from(count * 8).unwrap_or_default()).unwrap_or_default();
     bytes.chunks_exact(8).filter_map(|number| u64_at(number, 0)).collect()

@@ -1,7 +1,7 @@
-//! The plan of a new dump: which pages it will hold. Made in one pass over the memory map, by several threads.
+//! The plan of a new dump: the pages that it will hold. Several threads make it in one pass over the memory map.
 //!
-//! The bits are kept in memory as long as they fit into the limit, else in a file: then memory of any size is filtered in
-//! one pass and in bounded memory.
+//! The bits are in memory if they fit into the limit, else in a file: so memory of any size is filtered in one pass and
+//! in bounded memory.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -21,7 +21,7 @@ use crate::reader::{Io, Reader};
 use crate::rule::Class;
 use crate::thin::Thin;
 
-/// Pages of a block where no memory map says how large a section is.
+/// Pages of a block if there is no memory map with a section size.
 const BLOCK_PAGES: u64 = 32768;
 /// Blocks that a thread takes at once.
 const CLAIM: usize = 16;
@@ -29,7 +29,7 @@ const CLAIM: usize = 16;
 /// Pages that a thread writes at once.
 const PIECE_PAGES: u64 = 4096;
 
-/// When a page is written.
+/// The turn of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {
     /// With this group, before the others.
@@ -38,21 +38,21 @@ pub(crate) enum Turn {
     Rest,
 }
 
-/// Pages that are written together, sorted and apart, and the pieces that they lie in.
+/// Pages to write together, sorted and disjoint, and the pieces with them.
 #[derive(Debug)]
 struct Group {
     pages: Vec<Range<u64>>,
     pieces: Vec<usize>,
 }
 
-/// Returns what of a range lies in `ranges`, which are sorted and apart.
+/// Returns the parts of a range in `ranges`, which are sorted and disjoint.
 fn common(pages: &Range<u64>, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
     let skip = ranges.partition_point(|range| range.end <= pages.start);
     let within = ranges[skip..].iter().take_while(|range| range.start < pages.end);
     within.map(|range| range.start.max(pages.start)..range.end.min(pages.end)).collect()
 }
 
-/// Returns what of a range does not lie in `ranges`, which are sorted and apart.
+/// Returns the parts of a range outside `ranges`, which are sorted and disjoint.
 fn without(pages: Range<u64>, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
     let (mut rest, mut at) = (Vec::new(), pages.start);
     for range in common(&pages, ranges) {
@@ -64,50 +64,50 @@ fn without(pages: Range<u64>, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
     rest
 }
 
-/// The part of the memory in which pages of lists are gathered.
+/// The part of the memory for collecting pages of lists.
 const LISTED_PART: u64 = 16;
 
-/// Rows of sections that are filtered to find out how it is fastest.
+/// Rows of sections for choosing the faster way to read.
 const PROBES: usize = 16;
-/// Sections of a row: a window on /proc/vmcore is mapped as a whole, and holds the records of so many.
+/// Sections of a row: a window on /proc/vmcore is mapped as a whole, and covers the records of so many.
 const ROW: usize = 8;
-/// No more than one section of so many is filtered twice.
+/// At most one of this many sections is filtered twice.
 const PROBED: usize = 16;
 
-/// How work is done.
+/// Resources for the work.
 #[derive(Debug, Clone)]
 pub struct Work {
-    /// Threads that work at the same time, at least one.
+    /// Number of threads, at least one.
     pub threads: usize,
-    /// How the dump is read.
+    /// How to read the dump.
     pub io: Io,
-    /// Bytes of memory to stay within.
+    /// Memory limit in bytes.
     pub memory: u64,
-    /// A folder for what does not fit into it.
+    /// A directory for data beyond that limit.
     pub folder: Option<PathBuf>,
 }
 
-/// Which pages a new dump will hold.
+/// The pages of a new dump.
 #[derive(Debug)]
 pub struct Plan<'d> {
     dump: &'d Dump,
     block_pages: u64,
-    /// Numbers of the blocks that have memory.
+    /// Numbers of the blocks with memory.
     blocks: Vec<u64>,
-    /// How many pages are kept before each of them, and in all.
+    /// Number of kept pages before each of them, and in total.
     before: Vec<u64>,
     store: Store,
     counts: Counts,
     memory: u64,
-    /// What becomes of the memory map, where not all of it is needed.
+    /// The replacement of the memory map, if it is thinned.
     thin: Option<Thin>,
-    /// What is to be written before the other pages, one after the other.
+    /// The groups to write before the other pages, in order.
     groups: Vec<Group>,
-    /// All pages of groups, sorted and apart.
+    /// All pages of groups, sorted and disjoint.
     grouped: Vec<Range<u64>>,
 }
 
-/// Where the bits are, block behind block.
+/// The storage of the bits, block after block.
 #[derive(Debug)]
 enum Store {
     Memory(Mutex<Vec<u64>>),
@@ -115,18 +115,18 @@ enum Store {
 }
 
 impl<'d> Plan<'d> {
-    /// Makes a plan: all pages of the dump, less those that the filter drops.
+    /// Makes a plan: all pages of the dump without those that the filter drops.
     ///
     /// # Errors
-    /// If the dump cannot be read, or the bits fit neither into the memory nor into the folder.
+    /// If the dump cannot be read, or the bits fit neither into the memory nor into the directory.
     pub fn make(dump: &'d Dump, filter: Option<&Filter>, work: &Work) -> Result<Self, DumpError> {
         Self::make_watched(dump, filter, work, &Progress::default())
     }
 
-    /// Makes a plan as [`Plan::make`] does, and tells how far it is.
+    /// Makes a plan like [`Plan::make`], and reports progress.
     ///
     /// # Errors
-    /// As there.
+    /// As for that.
     pub fn make_watched(
         dump: &'d Dump,
         filter: Option<&Filter>,
@@ -166,7 +166,7 @@ impl<'d> Plan<'d> {
                     if let Some(scanner) = &mut scanner {
                         scanner.section(number, &mut keep);
                     }
-                    // Where nothing is kept they are as from the start.
+                    // Blocks without kept pages need no bits.
                     if keep.iter().any(|word| *word != 0) {
                         plan.put(n, &keep)?;
                     }
@@ -192,7 +192,7 @@ impl<'d> Plan<'d> {
         Ok(plan)
     }
 
-    /// Has groups of pages written before the others; the last pages of each come first.
+    /// Sets groups of pages to write before the others; the last pages of each come first.
     fn group(&mut self, groups: [Vec<Range<u64>>; 2]) {
         for group in groups {
             let pages: Vec<Range<u64>> =
@@ -203,7 +203,7 @@ impl<'d> Plan<'d> {
         }
     }
 
-    /// Returns the pieces in which pages lie, the last first.
+    /// Returns the pieces with some pages, last first.
     fn pieces_of(&self, pages: &[Range<u64>]) -> Vec<usize> {
         let steps = |range: &Range<u64>| range.clone().step_by(PIECE_PAGES as usize).chain(range.end.checked_sub(1));
         let piece = |page: u64| {
@@ -214,15 +214,14 @@ impl<'d> Plan<'d> {
         pieces.into_iter().rev().collect()
     }
 
-    /// Returns how many pieces a block has.
+    /// Returns the number of pieces of a block.
     fn pieces(&self) -> usize {
         usize::try_from(self.block_pages.div_ceil(PIECE_PAGES)).unwrap_or(1)
     }
 
-    /// Returns the `n`th piece to be written: its block, its pages in that, and which of these; nothing behind the last.
+    /// Returns the `n`th piece to write: its block, its pages in that, and which of these; empty after the last.
     ///
-    /// First come the pages without which nothing else can be found, so that a dump that stays incomplete can be read as far
-    /// as it goes.
+    /// The pages that are needed to find others come first, so that an incomplete dump is readable as far as possible.
     pub(crate) fn piece(&self, n: usize) -> Option<(usize, Range<usize>, Turn)> {
         let (mut piece, mut turn) = (n, Turn::Rest);
         for (number, group) in self.groups.iter().enumerate() {
@@ -240,7 +239,7 @@ impl<'d> Plan<'d> {
         (block < self.blocks()).then_some((block, start..end, turn))
     }
 
-    /// Returns those of some pages whose turn it is, in ranges.
+    /// Returns the pages whose turn it is, as ranges.
     pub(crate) fn spans(&self, pages: Range<u64>, turn: Turn) -> Vec<Range<u64>> {
         match turn {
             Turn::Group(number) => self.groups.get(number).map_or_else(Vec::new, |group| common(&pages, &group.pages)),
@@ -248,8 +247,8 @@ impl<'d> Plan<'d> {
         }
     }
 
-    /// Drops the free pages that processors keep for themselves. They come in no order; so that blocks are not read again
-    /// and again, as many as there is memory for are sorted first.
+    /// Drops the free pages on per-processor lists. They are unordered; to avoid reading blocks again and again, as
+    /// many as fit into memory are sorted first.
     fn drop_listed(&mut self, filter: &Filter, work: &Work) -> Result<(), DumpError> {
         let most = usize::try_from(work.memory / LISTED_PART / 8).unwrap_or(usize::MAX).max(1 << 10);
         let (mut pages, mut done) = (Vec::new(), Ok(()));
@@ -263,7 +262,7 @@ impl<'d> Plan<'d> {
         self.drop_free(&mut pages)
     }
 
-    /// Drops these pages, which are free, where they are still kept; none of them are left in the list.
+    /// Drops these free pages, if they are still kept, and empties the list.
     fn drop_free(&mut self, pages: &mut Vec<u64>) -> Result<(), DumpError> {
         pages.sort_unstable();
         let mut kept: Vec<u64> = self.before.windows(2).map(|sums| sums[1] - sums[0]).collect();
@@ -287,8 +286,8 @@ impl<'d> Plan<'d> {
         Ok(())
     }
 
-    /// Finds out whether this dump is filtered faster mapped or read: some rows of sections in one way, as many in the other.
-    /// A small dump is mapped: to find out would take longer than it can save. `mapped` says how it is mapped then.
+    /// Measures whether filtering is faster with mapping or with reading, on some rows of sections each. A small dump
+    /// is mapped without measuring, which would take longer than it can save. `mapped` is the kind of mapping.
     ///
     /// # Errors
     /// If the dump cannot be read.
@@ -310,52 +309,52 @@ impl<'d> Plan<'d> {
         }
         let [map, read] = spent.map(|mut spent| {
             spent.sort_unstable();
-            // Not the sum: once something else ran in between it would say nothing.
+            // Not the sum, which one interruption would spoil.
             spent.get(spent.len() / 2).copied().unwrap_or_default()
         });
-        // Where they are about equal it is mapped: what is touched again, as by the copying of pages, costs less then.
+        // If both are about equal, map: pages that are touched again, as when copying, then cost less.
         Ok(if read * 10 < map * 9 { Io::Read } else { mapped })
     }
 
-    /// Leaves out of the memory map what speaks of dropped pages only.
+    /// Thins the memory map: leaves out records of dropped pages.
     ///
     /// # Errors
-    /// If its records are of another shape than on machines that this was made for.
+    /// If the layout of records is not supported.
     pub fn with_thin_map(self, reader: &mut Reader<'_>, filter: &Filter) -> Result<Self, DumpError> {
         let thin = Some(Thin::new(reader, filter, &self)?);
         Ok(Self { thin, ..self })
     }
 
-    /// Returns what the new dump has instead of a page; `None` if it has the page.
+    /// Returns the replacement of a page; `None` if it is unchanged.
     pub(crate) fn instead(&self, page: u64, bytes: &[u8]) -> Result<Option<Vec<u8>>, DumpError> {
         self.thin.as_ref().map_or(Ok(None), |thin| thin.page(self, page, bytes))
     }
 
-    /// Returns the dump that it is a plan for.
+    /// Returns the planned dump.
     #[must_use]
     pub fn dump(&self) -> &'d Dump {
         self.dump
     }
 
-    /// Returns how many pages are kept.
+    /// Returns the number of kept pages.
     #[must_use]
     pub fn kept(&self) -> u64 {
         self.before.last().copied().unwrap_or_default()
     }
 
-    /// Returns how many pages of memory there were.
+    /// Returns the number of pages of memory.
     #[must_use]
     pub fn memory(&self) -> u64 {
         self.memory
     }
 
-    /// Returns what the filter found.
+    /// Returns the result of the filter.
     #[must_use]
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// Returns the numbers of the pages that are kept.
+    /// Returns the numbers of the kept pages.
     ///
     /// # Errors
     /// If the bits cannot be read back.
@@ -369,18 +368,18 @@ impl<'d> Plan<'d> {
         Ok(pages)
     }
 
-    /// Returns how many words the bits of a block have.
+    /// Returns the number of words of a block's bits.
     pub(crate) fn words(&self) -> usize {
         // Sections have at most 2^36 bytes.
         (self.block_pages / 64) as usize
     }
 
-    /// Returns how many blocks there are.
+    /// Returns the number of blocks.
     pub(crate) fn blocks(&self) -> usize {
         self.blocks.len()
     }
 
-    /// Returns the first block that ends behind page `page`.
+    /// Returns the first block that ends after page `page`.
     pub(crate) fn from(&self, page: u64) -> usize {
         self.blocks.partition_point(|number| (number + 1) * self.block_pages <= page)
     }
@@ -391,12 +390,12 @@ impl<'d> Plan<'d> {
         start..start + self.block_pages
     }
 
-    /// Returns how many pages are kept before the `n`th block.
+    /// Returns the number of kept pages before the `n`th block.
     pub(crate) fn before(&self, n: usize) -> u64 {
         self.before.get(n).copied().unwrap_or_default()
     }
 
-    /// Returns the number of the `rank`th kept page, from 0; that behind the last page where there are fewer.
+    /// Returns the number of the `rank`th kept page, from 0; after the last one, the number after the last page.
     pub fn page_at(&self, rank: u64) -> Result<u64, DumpError> {
         let n = self.before.partition_point(|before| *before <= rank).saturating_sub(1);
         if n >= self.blocks() {
@@ -409,12 +408,12 @@ impl<'d> Plan<'d> {
         Ok(self.pages(n).start + bit as u64)
     }
 
-    /// Reads the bits of the block that holds page `page`, and returns its pages.
+    /// Reads the bits of the block with page `page`, and returns its pages.
     pub(crate) fn read_around(&self, page: u64, words: &mut [u64]) -> Result<Range<u64>, DumpError> {
         let number = page / self.block_pages;
         match self.blocks.binary_search(&number) {
             Ok(n) => self.read(n, words)?,
-            // No memory, so nothing is kept.
+            // No memory, so no page is kept.
             Err(_) => words.fill(0),
         }
         Ok(number * self.block_pages..(number + 1) * self.block_pages)
@@ -434,7 +433,7 @@ impl<'d> Plan<'d> {
         }
     }
 
-    /// Whether the `n`th block has no kept page.
+    /// Returns whether the `n`th block has no kept page.
     pub(crate) fn is_empty(&self, n: usize) -> bool {
         self.before(n) == self.before(n + 1)
     }
@@ -477,7 +476,7 @@ impl<'d> Plan<'d> {
     }
 }
 
-/// Returns the sums of what is before each number, and of all.
+/// Returns the prefix sums, with the total.
 fn sums(numbers: Vec<u64>) -> Vec<u64> {
     let mut sums = vec![0];
     sums.extend(numbers.iter().scan(0, |sum, number| {
@@ -487,7 +486,7 @@ fn sums(numbers: Vec<u64>) -> Vec<u64> {
     sums
 }
 
-/// Returns the numbers of the blocks in which there is memory.
+/// Returns the numbers of the blocks with memory.
 pub(crate) fn blocks(dump: &Dump, block_pages: u64) -> Result<Vec<u64>, DumpError> {
     /// Most blocks: 64 TiB in sections of 128 MiB, twice.
     const BLOCKS_MAX: u64 = 1 << 20;
@@ -524,7 +523,7 @@ impl Store {
     }
 }
 
-/// Makes a file that is gone when it is closed.
+/// Makes a file that is deleted when closed.
 fn scratch(folder: &std::path::Path) -> Result<(File, PathBuf), DumpError> {
     let here = std::path::Path::new(".");
     let folder = if folder.as_os_str().is_empty() { here } else { folder };
@@ -535,12 +534,12 @@ fn scratch(folder: &std::path::Path) -> Result<(File, PathBuf), DumpError> {
     Ok((file, path))
 }
 
-/// Locks; what another thread left half-done when it panicked is thrown away with its panic.
+/// Locks; ignores the poison of a panicked thread, whose panic ends the program anyway.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Does the same in several threads; the first error is that of all.
+/// Runs a closure in several threads; returns the first error.
 pub(crate) fn crew(threads: usize, work: impl Fn() -> Result<(), DumpError> + Sync) -> Result<(), DumpError> {
     if threads <= 1 {
         return work();
@@ -552,7 +551,7 @@ pub(crate) fn crew(threads: usize, work: impl Fn() -> Result<(), DumpError> + Sy
                 locked(&first).get_or_insert(error);
             }
         };
-        // Where the system gives no more threads, those that there are do it all.
+        // If the system refuses more threads, the existing ones do all the work.
         for _ in 1..threads {
             if std::thread::Builder::new().spawn_scoped(scope, one).is_err() {
                 break;
@@ -575,7 +574,7 @@ mod tests {
     use crate::rule::Level;
     use synthetic_dumps::large::{Large, Mix};
 
-    /// Returns what is chosen where each measured row takes as long as `times` says, one after the other.
+    /// Returns the choice if each measured row takes as long as `times` says.
     fn chosen(memory: u64, times: &[u64]) -> (Io, u64) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("vmcore");
@@ -599,7 +598,7 @@ mod tests {
         assert_eq!(chosen(LARGE, &[100, 50]), (Io::Read, 32));
         assert_eq!(chosen(LARGE, &[50, 100]).0, Io::Map);
         assert_eq!(chosen(LARGE, &[100, 95]).0, Io::Map, "about equal");
-        // Something else ran during one of eight rows.
+        // An interruption during one of eight rows.
         assert_eq!(chosen(LARGE, &[50, 100, 50, 100, 9999, 100, 50, 100]).0, Io::Map);
         assert_eq!(chosen(8 << 30, &[100, 50]), (Io::Map, 0), "a small one is not tried");
     }

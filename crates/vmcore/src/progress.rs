@@ -1,9 +1,9 @@
-//! How far a long piece of work is. Its threads add to a counter; another thread looks at it now and then and says so, so
-//! that nobody who works waits for whoever reads what is said.
+//! Progress of long work. Threads add to a counter that another thread reads at intervals, so that no worker waits for
+//! output.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How far something is, in bytes.
+/// Progress, in bytes.
 #[derive(Debug, Default)]
 pub struct Progress {
     done: AtomicU64,
@@ -11,23 +11,23 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Says how much there is to do.
+    /// Sets the total.
     pub fn expect(&self, bytes: u64) {
         self.total.store(bytes, Ordering::Relaxed);
     }
 
-    /// Adds what is done.
+    /// Adds to the progress.
     pub fn add(&self, bytes: u64) {
         self.done.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Returns how much is done.
+    /// Returns the progress.
     #[must_use]
     pub fn done(&self) -> u64 {
         self.done.load(Ordering::Relaxed)
     }
 
-    /// Returns how much there is to do; 0 where that is not known yet.
+    /// Returns the total; 0 if unknown.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.total.load(Ordering::Relaxed)

@@ -1,7 +1,7 @@
-//! The file that holds a guest's memory, as QEMU's `memory-backend-file` makes it, read as a dump: no header is in it, so
-//! where its bytes are in the guest is given, or found out.
+//! A file with a guest's memory, from QEMU's `memory-backend-file`, read as a dump: it has no header, so the addresses
+//! of its bytes are given or guessed.
 //!
-//! Nothing is written into the file. Registers are not in it, and so not in what is made of it.
+//! The file is never written. It has no registers, and so the new dump has none.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -16,21 +16,22 @@ use crate::reader::{Io, Reader};
 use crate::search;
 use crate::storage::Storage;
 
-/// Where QEMU's PCs end their memory below 4 GiB if they have more: q35 and microvm with much and with little of it, pc with
-/// much and with little (`pc_q35_init`, `pc_init1`, `microvm_memory_init`). Which of them it is shows in the guest.
+/// Where the memory of QEMU's PCs below 4 GiB ends, if they have more: q35 and microvm with much and with little
+/// memory, pc with much and with little (`pc_q35_init`, `pc_init1`, `microvm_memory_init`). The guest's memory shows
+/// which one it is.
 const LOW_ENDS: [u64; 4] = [0x8000_0000, 0xb000_0000, 0xc000_0000, 0xe000_0000];
 /// Where the rest of it begins.
 const HIGH: u64 = 1 << 32;
-/// Notes of kernels that ran there one after the other, at most so many of which are tried.
+/// Most notes to try: earlier kernels may have left some.
 const NOTES_MAX: usize = 8;
-/// Parts of a guest's memory, at most: those of the nodes of a large one.
+/// Most parts of a guest's memory: those of the NUMA nodes of a large guest.
 const PARTS_MAX: usize = 1024;
-/// What parts are multiples of.
+/// Alignment of parts.
 const PAGE: u64 = 4096;
-/// What a file begins with that is a dump already.
+/// First bytes of files that are dumps already.
 const DUMPS: [&[u8]; 2] = [b"KDUMP   ", b"makedumpfile"];
 const ELF: &[u8] = b"\x7fELF";
-/// Type of an ELF core, and where the type is. A microvm's memory begins with the headers of its vmlinux, of another type.
+/// Type of an ELF core, and its offset. A microvm's memory begins with the headers of its vmlinux, of another type.
 const CORE: (usize, &[u8]) = (16, &[4, 0]);
 
 /// A part of a guest's memory: `FILE`, or `FILE@ADDRESS[+SIZE][:OFFSET]`.
@@ -41,14 +42,14 @@ pub struct Part {
     place: Option<FileRange>,
 }
 
-/// Where a part is.
+/// The location of a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct FileRange {
     /// Physical address in the guest.
     address: u64,
     /// Bytes; `None` for all up to the file's end.
     size: Option<u64>,
-    /// Where in the file.
+    /// Its file offset.
     offset: u64,
 }
 
@@ -59,7 +60,7 @@ impl FromStr for Part {
         if text.is_empty() {
             return Err("name the file of the guest's memory".to_owned());
         }
-        // A name may have the sign too.
+        // A file name may contain the character too.
         let split = text.rsplit_once('@').and_then(|(path, place)| Some((path, FileRange::parse(place)?)));
         Ok(match split.filter(|(path, _)| !path.is_empty()) {
             Some((path, place)) => Self { path: path.into(), place: Some(place) },
@@ -79,7 +80,7 @@ impl FileRange {
     }
 }
 
-/// Reads a number of bytes: `0x1000`, `4096`, `4K`, `2G`.
+/// Parses a number of bytes: `0x1000`, `4096`, `4K`, `2G`.
 fn number(text: &str) -> Option<u64> {
     if let Some(digits) = text.strip_prefix("0x") {
         return u64::from_str_radix(digits, 16).ok();
@@ -90,10 +91,10 @@ fn number(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
-/// Opens a guest's memory, with its VMCOREINFO if it is given, else with the one that is found in it.
+/// Opens a guest's memory, with the given VMCOREINFO or else the one in the memory.
 ///
 /// # Errors
-/// If the file cannot be read, its parts are not in it, or nothing tells where its parts are in the guest.
+/// If the file cannot be read, its parts exceed it, or their addresses cannot be found.
 pub fn open(parts: &[Part], note: Option<&[u8]>) -> Result<Dump, DumpError> {
     let usage = |text: String| Err(DumpError::Usage(text));
     let Some(Part { path, .. }) = parts.first() else {
@@ -138,7 +139,7 @@ fn with_note(dump: Dump, note: Option<&[u8]>) -> Result<Dump, DumpError> {
     }
 }
 
-/// Tries the notes in memory, one after the other, up to one that is found right; says whether one was.
+/// Tries the notes in memory one by one until one is valid; returns whether one was.
 fn believed(
     mut dump: Dump,
     mut attempt: impl FnMut(Dump, &[u8]) -> Result<(Dump, bool), DumpError>,
@@ -156,11 +157,11 @@ fn believed(
     Ok((dump, false))
 }
 
-/// Takes the layout that the kernel's own memory map agrees with.
+/// Chooses the layout that matches the kernel's memory map.
 fn guessed(dump: Dump, layouts: &[Vec<Segment>], note: Option<&[u8]>) -> Result<Dump, DumpError> {
     let attempt = |dump: Dump, text: &[u8]| {
         let mut dump = dump.with_info(text);
-        // The first one at last: notes are searched for in that.
+        // The first one again at the end: the search for notes uses it.
         for layout in layouts.iter().rev() {
             dump = dump.laid(layout)?;
             if fits(&dump) {
@@ -187,7 +188,7 @@ fn guessed(dump: Dump, layouts: &[Vec<Segment>], note: Option<&[u8]>) -> Result<
     )))
 }
 
-/// Whether the kernel keeps records of all this memory, and of no other above it.
+/// Returns whether the kernel has records of all this memory, and of none above it.
 fn fits(dump: &Dump) -> bool {
     let Ok(map) = MemoryMap::find(&mut Reader::new(dump, Io::Read)) else { return false };
     let pages = map.section_pages();
@@ -195,7 +196,7 @@ fn fits(dump: &Dump) -> bool {
     dump.extents().into_iter().flat_map(sections).all(|number| map.address(number, number * pages).is_some())
 }
 
-/// Returns all layouts that a PC with so much memory may have.
+/// Returns all layouts of a PC with this much memory.
 fn layouts(size: u64) -> Vec<Vec<Segment>> {
     let whole = (size <= LOW_ENDS[3]).then(|| vec![segment(0, 0, size)]);
     let split = LOW_ENDS.into_iter().filter(|end| *end < size);
@@ -207,7 +208,7 @@ fn segment(start: u64, offset: u64, size: u64) -> Segment {
     Segment { start, memory: size, stored: size, offset, address: 0 }
 }
 
-/// Refuses what is no guest's memory.
+/// Refuses files that are no guest's memory.
 fn check_file(storage: &Storage, size: u64) -> Result<(), DumpError> {
     let path = storage.path();
     if size == 0 {
@@ -223,7 +224,7 @@ fn check_file(storage: &Storage, size: u64) -> Result<(), DumpError> {
     Ok(())
 }
 
-/// Returns the parts as they are given.
+/// Returns the given parts.
 fn given(path: &Path, size: u64, places: &[FileRange]) -> Result<Vec<Segment>, DumpError> {
     let wrong = |place: &FileRange, what: &str| {
         let FileRange { address, offset, .. } = place;

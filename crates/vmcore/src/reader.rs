@@ -1,6 +1,6 @@
-//! Reads the physical memory of a dump, in pieces, whatever its format.
+//! Reads the physical memory of a dump of any format, piece by piece.
 //!
-//! Each thread has its own reader. Memory is not copied where the file can be mapped.
+//! Each thread has its own reader. Mappable files are read without copying.
 
 use crate::archive::blocks::BlockReader;
 use crate::dump::{Content, Dump};
@@ -11,21 +11,22 @@ use crate::kdump::PageReader;
 use crate::storage::Storage;
 use crate::window::{PIECE_MAX, WINDOWS, Windows};
 
-/// How bytes come from the file.
+/// How to read the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Io {
     /// Mapped, in windows.
     Map,
-    /// Mapped, in windows of so many bytes, a multiple of 4096.
+    /// Mapped, in windows of this many bytes, a multiple of 4096.
     Windows(u64),
     /// Copied, by read calls.
     Read,
 }
 
 impl Io {
-    /// Returns windows of which all threads together map no more than half of `memory`; each thread has two readers.
+    /// Returns windows that together need no more than half of `memory`; each thread has two readers.
     ///
-    /// Larger ones than 4 MiB gain nothing, and below 64 KiB mapping costs more than reading (`marvin-dump experiment map-size`).
+    /// Larger ones than 4 MiB gain nothing, and below 64 KiB mapping costs more than reading (`marvin-dump experiment
+    /// map-size`).
     #[must_use]
     pub fn within(memory: u64, threads: usize) -> Self {
         let readers = 2 * threads.max(1) as u64 * WINDOWS as u64;
@@ -45,20 +46,20 @@ pub struct Reader<'d> {
     buffer: Vec<u8>,
     pages: PageReader,
     blocks: BlockReader,
-    /// Where the page begins that `buffer` holds, if it is one of a kdump file or an archive.
+    /// The address of the page in `buffer`, if it is one of a kdump file or an archive.
     held: Option<u64>,
-    /// Bytes from which something was erased.
+    /// Bytes after erasing.
     erased: Vec<u8>,
 }
 
-/// Where asked for bytes are.
+/// Where the requested bytes are.
 enum BytesSource {
     Window { offset: u64 },
     Buffer,
 }
 
 impl<'d> Reader<'d> {
-    /// Makes a reader; a dump that cannot be mapped is read.
+    /// Makes a reader; falls back to reading if a dump cannot be mapped.
     #[must_use]
     pub fn new(dump: &'d Dump, io: Io) -> Self {
         let window = match io {
@@ -76,19 +77,19 @@ impl<'d> Reader<'d> {
         Self { dump, windows, buffer: Vec::new(), pages, blocks, held: None, erased: Vec::new() }
     }
 
-    /// Returns the dump it reads.
+    /// Returns its dump.
     #[must_use]
     pub fn dump(&self) -> &'d Dump {
         self.dump
     }
 
-    /// Whether it maps the file.
+    /// Returns whether it maps the file.
     #[must_use]
     pub fn maps(&self) -> bool {
         self.windows.is_some()
     }
 
-    /// Returns how many bytes from a physical address are best asked for at once, where more than `least` are wanted.
+    /// Returns the best request size at a physical address, if more than `least` bytes are wanted.
     pub(crate) fn piece(&self, address: u64, least: usize) -> usize {
         match &self.windows {
             Some(windows) if windows.piece() < PIECE_MAX => {
@@ -100,7 +101,7 @@ impl<'d> Reader<'d> {
         }
     }
 
-    /// Returns `length` bytes of memory from a physical address, at most 256 KiB. The part of a page that was no memory
+    /// Returns `length` bytes of memory at a physical address, at most 256 KiB. The part of a page that was no memory
     /// is zero.
     ///
     /// # Errors
@@ -118,7 +119,7 @@ impl<'d> Reader<'d> {
         Ok(&self.erased)
     }
 
-    /// Returns bytes of memory, with what is erased.
+    /// Returns bytes of memory before erasing.
     fn as_they_are(&mut self, address: u64, length: usize) -> Result<&[u8], MemoryError> {
         let length = length.min(PIECE_MAX);
         let place = match &self.dump.content {
@@ -133,7 +134,7 @@ impl<'d> Reader<'d> {
         }
     }
 
-    /// Finds bytes in an ELF file.
+    /// Locates bytes in an ELF file.
     fn segment(
         &mut self,
         storage: &Storage,
@@ -145,7 +146,7 @@ impl<'d> Reader<'d> {
         let whole = segments.from(address).filter(|s| s.start <= address && end - s.start <= s.stored);
         if let Some(segment) = whole {
             let offset = segment.offset + (address - segment.start);
-            // Where mapping is refused, as for some devices, reading is as good.
+            // If mapping is refused, as for some devices, read instead.
             if self.windows.as_mut().is_some_and(|windows| windows.slice(offset, length).is_ok()) {
                 return Ok(BytesSource::Window { offset });
             }
@@ -157,7 +158,7 @@ impl<'d> Reader<'d> {
             let rest = (end - at).min(page - at % page);
             let within = usize::try_from(at - address).unwrap_or(length);
             let rest = match whole {
-                // In one go.
+                // In one piece.
                 Some(_) => length,
                 None => usize::try_from(rest).unwrap_or(length - within),
             };
@@ -167,7 +168,7 @@ impl<'d> Reader<'d> {
         Ok(BytesSource::Buffer)
     }
 
-    /// Unpacks the pages of a kdump file or an archive that hold the bytes.
+    /// Unpacks the pages of a kdump file or an archive with the bytes.
     fn page(&mut self, address: u64, length: usize) -> Result<BytesSource, MemoryError> {
         let page = self.dump.page_size();
         // Not more than a page: a usize.
@@ -203,7 +204,7 @@ impl<'d> Reader<'d> {
     }
 }
 
-/// Reads what lies within one page, or in one segment, into `buffer`; what of the page is no memory is zero.
+/// Reads within one page, or one segment, into `buffer`; the part of the page that is no memory is zero.
 fn gather(
     storage: &Storage,
     segments: &Segments,
@@ -224,7 +225,7 @@ fn gather(
     if any { Ok(()) } else { Err(MemoryError::Absent(address)) }
 }
 
-/// Copies what a segment has of the bytes from `address`.
+/// Copies a segment's part of the bytes from `address`.
 fn fill(storage: &Storage, segment: &Segment, address: u64, buffer: &mut [u8]) -> Result<(), MemoryError> {
     let (start, end) = (segment.start.max(address), segment.start + segment.stored);
     let end = end.min(address + buffer.len() as u64);

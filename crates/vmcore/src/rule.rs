@@ -1,17 +1,17 @@
-//! The exclusion rule: what one `struct page` says its page is, and whether the level drops that.
+//! The exclusion rule: the class of a page by its `struct page`, and whether the level drops it.
 
 use crate::bytes::u64_at;
 use crate::layout::{HugeRule, Layout, OrderRule, RECORD};
 
-/// What is dropped, as makedumpfile's `-d` numbers it: a sum of 1, 2, 4, 8 and 16.
+/// The classes to drop, numbered like makedumpfile's `-d`: a sum of 1, 2, 4, 8 and 16.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Level(u8);
 
 impl Level {
-    /// Everything there is a level for.
+    /// All classes.
     pub const MAX: Self = Self(31);
 
-    /// Makes a level; nothing above 31.
+    /// Makes a level; `None` above 31.
     #[must_use]
     pub fn new(number: u8) -> Option<Self> {
         (number <= 31).then_some(Self(number))
@@ -23,14 +23,13 @@ impl Level {
         self.0
     }
 
-    /// Whether zero pages are stored once (1).
+    /// Returns whether zero pages are stored once (1).
     #[must_use]
     pub fn zero(self) -> bool {
         self.0 & 1 != 0
     }
 
-    /// Whether a dump must be understood for it: anything but 0 and 1, where only memory that must not be touched is left
-    /// out.
+    /// Returns whether it needs the memory map: all but 0 and 1, which only drop memory that must not be touched.
     #[must_use]
     pub fn filters(self) -> bool {
         self.0 > 1
@@ -53,7 +52,7 @@ impl Level {
     }
 }
 
-/// What became of a page.
+/// The class of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Class {
@@ -74,9 +73,9 @@ pub enum Class {
 }
 
 impl Class {
-    /// How many there are.
+    /// The number of classes.
     pub const COUNT: usize = 7;
-    /// All of them, in order of their numbers.
+    /// All of them, by number.
     pub const ALL: [Self; Self::COUNT] =
         [Self::Kept, Self::Cache, Self::PrivateCache, Self::User, Self::Free, Self::Poisoned, Self::Offline];
 
@@ -95,19 +94,19 @@ impl Class {
     }
 }
 
-/// How certain it is what a page is.
+/// The certainty of a page's class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Evidence {
-    /// Enough, wherever the page is.
+    /// Enough for any page.
     Strong,
     /// Not enough for a page of the kernel's image.
     Weak,
 }
 
-/// A record, as far as it is looked at.
+/// The relevant part of a record.
 pub(crate) type Record = [u8; RECORD];
 
-/// What the type of a page says, as far as it matters.
+/// The relevant meaning of a page's type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
@@ -119,11 +118,11 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// All of them, in order of their numbers.
+    /// All of them, by number.
     pub(crate) const ALL: [Self; 5] = [Self::Other, Self::Buddy, Self::Unaccepted, Self::Offline, Self::Slab];
 }
 
-/// What of a record decides.
+/// The decisive fields of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) flags: u64,
@@ -151,7 +150,7 @@ impl Rule {
         &self.layout
     }
 
-    /// Returns the flags that decide.
+    /// Returns the decisive flags.
     pub(crate) fn flags(&self) -> u64 {
         let layout = &self.layout;
         layout.lru
@@ -163,7 +162,7 @@ impl Rule {
             | layout.slab.flag
     }
 
-    /// Returns what a type says.
+    /// Returns the meaning of a type.
     pub(crate) fn kind(&self, page_type: u32) -> Kind {
         let layout = &self.layout;
         let tests = [
@@ -187,7 +186,7 @@ impl Rule {
         }
     }
 
-    /// Whether nothing in a record speaks against its page being free: no flag that decides, no type, no owner.
+    /// Returns whether a record allows its page to be free: no decisive flag, no type, no owner.
     pub(crate) fn may_be_free(&self, record: &Record) -> bool {
         let facts = self.facts(record);
         let page_type = (long(record, self.layout.page_type) >> (self.layout.page_type % 8 * 8)) as u32;
@@ -203,24 +202,24 @@ impl Rule {
         (pointer & 1 == 1).then(|| pointer - 1)
     }
 
-    /// Whether a page speaks for pages behind it too.
+    /// Returns whether a page stands for pages after it too.
     pub(crate) fn speaks_for_others(&self, facts: &Facts) -> bool {
         let head = facts.flags & self.layout.head != 0;
         let block = self.level.free() && (facts.kind == Kind::Buddy && facts.order || facts.kind == Kind::Unaccepted);
         !facts.tail && (head || block)
     }
 
-    /// Says what a page is by its own record.
+    /// Returns a page's class by its own record.
     pub(crate) fn class(&self, record: &Record) -> Class {
         self.decide(&self.facts(record), false)
     }
 
-    /// Says what a page is; `huge` says that it is a hugetlb page, which its own record may not tell.
+    /// Returns a page's class; `huge` marks a hugetlb page, which its own record may not show.
     pub(crate) fn decide(&self, facts: &Facts, huge: bool) -> Class {
         let (layout, level) = (&self.layout, self.level);
         let has = |flag: u64| facts.flags & flag != 0;
         let slab = facts.kind == Kind::Slab || has(layout.slab.flag);
-        // First of all, whoever has them: to read them can end the capture.
+        // First, whoever owns them: reading them can end the capture.
         if has(layout.poison) {
             return Class::Poisoned;
         }
@@ -242,7 +241,8 @@ impl Rule {
         }
     }
 
-    /// Says what page number `page` is, and for how many pages that holds: `behind` are the bytes from its record on.
+    /// Returns the class of page number `page`, and for how many pages it holds: `behind` are the bytes from its record
+    /// on.
     pub(crate) fn block(&self, record: &Record, page: u64, behind: &[u8]) -> (Class, u64) {
         let layout = &self.layout;
         let facts = self.facts(record);
@@ -250,7 +250,7 @@ impl Rule {
         if class == Class::Free {
             let whole = layout.orders.saturating_sub(1);
             let order = if facts.kind == Kind::Unaccepted { whole } else { long(record, layout.private) };
-            // An order that cannot be is a broken record: it says nothing of any page.
+            // An impossible order is a broken record, which says nothing about any page.
             return if order < layout.orders { (Class::Free, 1 << order) } else { (Class::Kept, 1) };
         }
         if facts.tail || facts.flags & layout.head == 0 {
@@ -262,7 +262,7 @@ impl Rule {
         (self.decide(&facts, self.is_huge(record, behind)), 1 << order)
     }
 
-    /// Returns the order of a compound page: `bytes` are the head's record and what is behind it.
+    /// Returns the order of a compound page: `bytes` are the head's record and the bytes after it.
     fn order(&self, bytes: &[u8]) -> Option<u64> {
         match self.layout.order? {
             OrderRule::Byte(at) => bytes.get(at).map(|order| u64::from(*order)),
@@ -282,9 +282,8 @@ impl Rule {
         }
     }
 
-    /// Says how far the record of a page in the kernel's image can be believed. Memory of the image that the kernel has
-    /// given free is not reserved any more, and either free or of some owner. Anything else there may be a record that
-    /// was never written properly.
+    /// Returns how far to trust the record of a page in the kernel's image. Freed memory of the image is not reserved
+    /// any more, and either free or owned. Any other record there may never have been initialised.
     pub(crate) fn evidence(&self, record: &Record, class: Class) -> Evidence {
         let layout = &self.layout;
         let given = layout.reserved != 0 && long(record, layout.flags) & layout.reserved == 0;
@@ -294,10 +293,10 @@ impl Rule {
     }
 }
 
-/// Returns the eight bytes of a record that `at` is in.
+/// Returns the eight bytes of a record around `at`.
 #[inline(always)]
 pub(crate) fn long(record: &Record, at: usize) -> u64 {
-    // The mask tells the compiler that they are within the record.
+    // The mask shows the compiler that they are within the record.
     let (words, _) = record.as_chunks::<8>();
     u64::from_le_bytes(words[at / 8 % (RECORD / 8)])
 }

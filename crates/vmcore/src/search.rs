@@ -1,18 +1,18 @@
-//! Finds VMCOREINFO in memory, for a dump whose maker was not given it: QEMU's, of a guest without the device for that.
+//! Finds VMCOREINFO in memory, for dumps that QEMU made of guests without the vmcoreinfo device.
 //!
-//! The kernel keeps the note in pages of its own, so it begins at a page's start (`crash_save_vmcoreinfo_init` in
+//! The kernel keeps the note in separate pages, so it begins at a page's start (`crash_save_vmcoreinfo_init` in
 //! kernel/vmcore_info.c, kernel/crash_core.c before 6.9).
 
 use crate::bytes::u32_at;
 use crate::dump::Dump;
 use crate::reader::{Io, Reader};
 
-/// The note's name with the zero behind it, and where its text begins.
+/// The note's name with its terminator, and the offset of its text.
 const NAME: &[u8] = b"VMCOREINFO\0";
 const TEXT: usize = 24;
-/// Most bytes that the text is believed to have; the kernel has a page for it.
+/// Largest text; the kernel has a page for it.
 const TEXT_MAX: usize = 64 << 10;
-/// Lines that no kernel leaves out.
+/// Lines of every kernel.
 const LINES: [&[u8]; 2] = [b"OSRELEASE=", b"\nPAGESIZE="];
 
 /// Returns the text of the first note in memory; `None` if there is none.
@@ -20,7 +20,7 @@ pub(crate) fn find(dump: &Dump) -> Option<Vec<u8>> {
     next(dump, 0).map(|(_, text)| text)
 }
 
-/// Returns the page and the text of the first note from page `from`: a kernel that ran there before may have left one too.
+/// Returns the page and the text of the first note from page `from`: an earlier kernel may have left one too.
 pub(crate) fn next(dump: &Dump, from: u64) -> Option<(u64, Vec<u8>)> {
     let mut reader = Reader::new(dump, Io::Map);
     let page = dump.page_size();

@@ -1,6 +1,6 @@
-//! A file of bytes at offsets: plain, or put together from the records of a flattened file.
+//! A file of bytes at offsets: plain, or assembled from the records of a flattened file.
 //!
-//! What the bytes mean is the business of `elf` and `kdump`.
+//! `elf` and `kdump` interpret the bytes.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
@@ -12,13 +12,13 @@ use crate::calls::Calls;
 use crate::error::DumpError;
 use crate::flattened::{self, Index};
 
-/// An opened file of a dump.
+/// An open file of a dump.
 #[derive(Debug)]
 pub(crate) struct Storage {
     path: PathBuf,
     file: File,
     size: u64,
-    /// Where the records of a flattened file are; `None` for a plain one.
+    /// The index of a flattened file; `None` for a plain one.
     index: Option<Index>,
     /// It is the memory of a guest.
     memory: bool,
@@ -26,7 +26,7 @@ pub(crate) struct Storage {
 }
 
 impl Storage {
-    /// Opens a file; a flattened one is indexed.
+    /// Opens a file; indexes a flattened one.
     ///
     /// # Errors
     /// If it cannot be opened, or its records are wrong.
@@ -40,7 +40,7 @@ impl Storage {
         Ok(storage)
     }
 
-    /// Opens a guest's memory: it begins with whatever the guest put there.
+    /// Opens a guest's memory, whose first bytes are the guest's.
     ///
     /// # Errors
     /// If it cannot be opened.
@@ -50,14 +50,14 @@ impl Storage {
 
     fn plainly(path: &Path) -> Result<Self, DumpError> {
         if std::fs::metadata(path).is_ok_and(|data| data.file_type().is_fifo()) {
-            // To open one may wait without end.
+            // Opening a pipe may block without limit.
             let path = path.display();
             return Err(DumpError::Usage(format!(
                 "{path} is a pipe: a dump is read in any order, so put it into a file first"
             )));
         }
         let mut file = File::open(path).map_err(DumpError::reading(path, 0))?;
-        // The length of a device is where its end is; a folder has none, and reading it fails later.
+        // The length of a device is its end position; a directory has none, and reading it fails later.
         let size = file.seek(SeekFrom::End(0)).map_err(DumpError::reading(path, 0))?;
         Ok(Self { path: path.to_owned(), file, size, index: None, memory: false, calls: Calls::default() })
     }
@@ -77,31 +77,30 @@ impl Storage {
         self.size
     }
 
-    /// Whether it is a flattened file.
+    /// Returns whether it is flattened.
     pub(crate) fn flattened(&self) -> bool {
         self.index.is_some()
     }
 
-    /// Whether it is a flattened file whose end mark is missing.
+    /// Returns whether it is flattened without an end mark.
     pub(crate) fn cut(&self) -> bool {
         self.index.as_ref().is_some_and(|index| !index.ended())
     }
 
-    /// Returns the file if its bytes are the content, and so can be mapped. A guest's memory is not: to touch a mapped page
-    /// that the guest never did would give it memory, and a page must not change while it is compressed.
+    /// Returns the file if its bytes are the content, so that it can be mapped. A guest's memory is not mapped:
+    /// touching an unused page would allocate it, and a page must not change while it is compressed.
     pub(crate) fn plain(&self) -> Option<&File> {
         (self.index.is_none() && !self.memory).then_some(&self.file)
     }
 
-    /// Fills `buffer` with the content from `offset`; what no record of a flattened file has is an error.
+    /// Fills `buffer` with the content from `offset`; a hole in a flattened file is an error.
     pub(crate) fn fill(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DumpError> {
         let Some(hole) = self.fill_known(offset, buffer)? else { return Ok(()) };
         let what = format!("no record of this flattened file has the {} bytes that belong there", hole.len());
         Err(DumpError::malformed(&self.path, offset + hole.start as u64, what))
     }
 
-    /// Fills `buffer` with the content from `offset`, and with zeros where no record of a flattened file has it; returns
-    /// the first such hole.
+    /// Fills `buffer` with the content from `offset`, with zeros for holes in a flattened file; returns the first hole.
     pub(crate) fn fill_known(&self, offset: u64, buffer: &mut [u8]) -> Result<Option<Range<usize>>, DumpError> {
         let Some(index) = &self.index else {
             return self.fill_raw(offset, buffer).map(|()| None);
@@ -119,13 +118,13 @@ impl Storage {
         Ok(hole)
     }
 
-    /// Returns where in the file itself a byte of the content is: in a flattened file somewhere else, if anywhere.
+    /// Returns the location of the content's byte in the file itself, if it has one.
     pub(crate) fn place(&self, offset: u64) -> u64 {
         let piece = self.index.as_ref().and_then(|index| index.pieces(offset, 1).pop());
         piece.and_then(|piece| piece.at).unwrap_or(offset)
     }
 
-    /// Makes an error of what stands at an offset of the content.
+    /// Makes an error at an offset of the content.
     pub(crate) fn malformed(&self, offset: u64, what: impl Into<String>) -> DumpError {
         DumpError::malformed(&self.path, self.place(offset), what)
     }
@@ -136,9 +135,9 @@ impl Storage {
         self.file.read_exact_at(buffer, offset).map_err(DumpError::reading(&self.path, offset))
     }
 
-    /// Returns `length` bytes from `offset`, which are `what`; at most `LENGTH_MAX`.
+    /// Returns `length` bytes from `offset`; at most `LENGTH_MAX`. `what` names them in errors.
     pub(crate) fn bytes(&self, offset: u64, length: u64, what: &'static str) -> Result<Vec<u8>, DumpError> {
-        /// No header, note or table of program headers is larger.
+        /// Largest header, note or table of program headers.
         const LENGTH_MAX: u64 = 64 << 20;
         let end = offset.saturating_add(length);
         if end > self.size {

@@ -1,4 +1,4 @@
-//! Names of the system that crashed, as `uname` has them.
+//! uname's names of the crashed system.
 
 use crate::paging::{Walker, architecture};
 use crate::reader::Reader;
@@ -6,7 +6,7 @@ use crate::reader::Reader;
 /// Bytes of one name (`include/uapi/linux/utsname.h`).
 const NAME: usize = 65;
 
-/// Returns system, node, release, version, machine and domain; what cannot be read is taken from the note, or empty.
+/// Returns system, node, release, version, machine and domain; unreadable ones are taken from the note, or empty.
 #[must_use]
 pub fn names(reader: &mut Reader<'_>) -> [String; 6] {
     let dump = reader.dump();
@@ -23,7 +23,7 @@ fn read(reader: &mut Reader<'_>) -> Option<[String; 6]> {
     let architecture = architecture(dump.machine(), info).ok()?;
     let at = Walker::new(&*architecture).walk(reader, info.symbol("init_uts_ns")?).ok()?;
     let bytes = reader.bytes(at.physical, 16 + 6 * NAME).ok()?;
-    // The names are first, or behind a reference count.
+    // The names are first, or after a reference count.
     let offset = info.size("OFFSET", "uts_namespace.name").filter(|offset| *offset <= 16);
     let offset = offset.or_else(|| [0, 4].into_iter().find(|at| bytes[*at..].starts_with(b"Linux\0")))?;
     let mut names = <[String; 6]>::default();

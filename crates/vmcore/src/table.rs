@@ -1,20 +1,20 @@
-//! The rule as a table, for speed: the bits of a record that decide are gathered into a small number, and a table says what
-//! the rule would. In mixed memory no branch could be foreseen, so there are none for single pages.
+//! The rule as a lookup table, for speed: the decisive bits of a record are gathered into a small number, the table's
+//! index. Branches would be unpredictable in mixed memory, so there are none for single pages.
 
 use crate::layout::RECORD;
 use crate::rule::{Class, Facts, Kind, Record, Rule, long};
 
-/// Bit of a verdict: the page speaks for pages behind it too. The bits below are its class.
+/// A bit of a verdict: the page stands for pages after it too. The bits below are its class.
 const SPEAKS: u8 = 0x80;
 
-/// Flags that decide, at most.
+/// Most decisive flags.
 const FLAGS: u32 = 8;
 const TAIL: u32 = FLAGS;
 const ANON: u32 = FLAGS + 1;
 const KIND: u32 = FLAGS + 2;
 const ORDER: u32 = FLAGS + 5;
 const KEYS: usize = 1 << (FLAGS + 6);
-/// How far ahead records are asked for, in bytes: the processor itself looks ahead no further than the end of a page.
+/// Prefetch distance of records, in bytes: the processor itself does not prefetch beyond the end of a page.
 const AHEAD: usize = 4096;
 
 /// The table.
@@ -24,9 +24,9 @@ pub(crate) struct Table {
     /// The kind for each top byte of a type, shifted into place; `None` if whole types are compared.
     tops: Option<Box<[u16; 256]>>,
     rule: Rule,
-    /// Flags that decide.
+    /// Decisive flags.
     mask: u64,
-    /// Where the fields are. A record without a pointer to its head has a tail's mark nowhere: the mark is then masked out.
+    /// Offsets of the fields. If records have no head pointer, the tail's mark is masked out.
     flags: usize,
     head: usize,
     head_mark: u64,
@@ -36,12 +36,12 @@ pub(crate) struct Table {
     fast: bool,
 }
 
-/// What a row of records says.
+/// The result for a row of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Batch {
-    /// How many were looked at: up to the first that speaks for others.
+    /// How many were judged: up to the first that stands for others.
     pub(crate) done: usize,
-    /// The pages that are dropped.
+    /// The dropped pages.
     pub(crate) drop: u64,
     /// How many of each class, in eight bits each.
     pub(crate) counts: u64,
@@ -82,7 +82,7 @@ impl Table {
         }
     }
 
-    /// Judges records, at most 64, up to the first that speaks for others.
+    /// Judges at most 64 records, up to the first that stands for others.
     pub(crate) fn scan(&self, records: &[Record]) -> Batch {
         match &self.tops {
             #[cfg(target_arch = "x86_64")]
@@ -127,7 +127,7 @@ impl Table {
     }
 }
 
-/// Whether the processor gathers bits in one instruction.
+/// Returns whether the processor gathers bits in one instruction.
 fn fast() -> bool {
     #[cfg(target_arch = "x86_64")]
     return std::arch::is_x86_feature_detected!("bmi1") && std::arch::is_x86_feature_detected!("bmi2");
@@ -135,7 +135,7 @@ fn fast() -> bool {
     return false;
 }
 
-/// Asks for what is `distance` bytes ahead; where nothing is, nothing happens.
+/// Prefetches `distance` bytes ahead; an invalid address does no harm.
 #[inline(always)]
 pub(crate) fn ahead(bytes: &[u8], distance: usize) {
     #[cfg(target_arch = "x86_64")]

@@ -1,8 +1,8 @@
-//! Makes the memory map of a new dump small: a page of it whose every record speaks of a dropped page is replaced by one that
-//! says nothing of them, and as such pages are equal, they share one place in the file.
+//! Thins the memory map of a new dump: a page of records that are all of dropped pages is replaced by a standard one,
+//! and as these are equal, they are stored once.
 //!
-//! They are not dropped, as with makedumpfile's `-e`: a reader that walks all records finds one for each page, and what it
-//! finds is true of a page that nobody has.
+//! Unlike makedumpfile's `-e` it does not drop them: a reader that walks all records finds one for each page, which
+//! looks like an unused page.
 
 use std::ops::Range;
 
@@ -14,21 +14,21 @@ use crate::paging::Walker;
 use crate::plan::Plan;
 use crate::reader::Reader;
 
-/// Where the records are, and what is left of those that nobody needs.
+/// The location of the records, and their replacement.
 #[derive(Debug)]
 pub(crate) struct Thin {
-    /// Physical addresses of records, by address, none above another; and the page that the first record is of.
+    /// Physical addresses of records, by address, without overlaps; and the page of the first record.
     extents: Vec<(Range<u64>, u64)>,
     /// Bytes of a record.
     record: usize,
     flags: usize,
     page_type: usize,
     buddy: TypeTest,
-    /// The bits of the flags that tell node and zone.
+    /// The flag bits with node and zone.
     place: u64,
 }
 
-/// Bits that tell the zone, at most (`ZONES_SHIFT` in include/linux/page-flags-layout.h); they and those of the node are the
+/// Most bits of the zone (`ZONES_SHIFT` in include/linux/page-flags-layout.h); they and those of the node are the
 /// topmost of the flags.
 const ZONE_BITS: u32 = 3;
 
@@ -36,7 +36,7 @@ impl Thin {
     /// Finds the records.
     ///
     /// # Errors
-    /// If records are not as they are on machines that this was made for.
+    /// If the layout of records is not supported.
     pub(crate) fn new(reader: &mut Reader<'_>, filter: &Filter, plan: &Plan<'_>) -> Result<Self, DumpError> {
         let (map, layout) = (filter.map(), filter.layout());
         let (page, record) = (reader.dump().page_size(), map.record() as u64);
@@ -55,7 +55,7 @@ impl Thin {
             let size = map.section_pages() * record;
             let mut at = 0;
             while at < size {
-                // What is not mapped has no physical place.
+                // Unmapped records have no physical location.
                 match walker.walk(reader, start.wrapping_add(at)) {
                     Ok(found) if found.physical % page == 0 => {
                         let length = found.length.min(size - at);
@@ -72,7 +72,7 @@ impl Thin {
         Ok(Self { extents, record: record as usize, flags, page_type, buddy, place })
     }
 
-    /// Returns what becomes of a page; `None` for one that stays as it is.
+    /// Returns the replacement of a page; `None` if it stays.
     pub(crate) fn page(&self, plan: &Plan<'_>, number: u64, bytes: &[u8]) -> Result<Option<Vec<u8>>, DumpError> {
         let dump = plan.dump();
         let address = number * dump.page_size();
@@ -85,7 +85,7 @@ impl Thin {
         let mut memory = [0];
         for at in (first..first + count as u64).step_by(64) {
             dump.memory(at, &mut memory)?;
-            // Where there was no memory a record may say why.
+            // Records without memory may say why there is none.
             if memory != [u64::MAX] || plan.word(at)? != 0 {
                 return Ok(None);
             }
@@ -93,7 +93,7 @@ impl Thin {
         Ok(Some(bytes.chunks_exact(self.record).flat_map(|record| self.rest(record)).collect()))
     }
 
-    /// Returns what is left of a record: free blocks stay as they are, for they are in lists that readers walk.
+    /// Returns the replacement of a record: free blocks keep theirs, because readers walk their lists.
     fn rest(&self, record: &[u8]) -> Vec<u8> {
         if u32_at(record, self.page_type).is_some_and(|page_type| self.buddy.holds(page_type)) {
             return record.to_vec();
@@ -101,14 +101,14 @@ impl Thin {
         let mut rest = vec![0; record.len()];
         let flags = u64_at(record, self.flags).unwrap_or_default() & self.place;
         put(&mut rest, self.flags, flags.to_le_bytes());
-        // Mapped nowhere, as the kernel counts, and of no type.
+        // No mapping, by the kernel's count, and no type.
         put(&mut rest, self.page_type, u32::MAX.to_le_bytes());
         rest
     }
 }
 
-/// Takes out what lies above each other: records of large pages that were given back share pages of records (HVO), and what
-/// is true of one is not of all.
+/// Removes overlaps: records of large pages that were given back share pages of records (HVO), and a statement about
+/// one is not true of all.
 fn apart(mut extents: Vec<(Range<u64>, u64)>) -> Vec<(Range<u64>, u64)> {
     extents.sort_by_key(|(range, _)| range.start);
     let (mut done, mut end): (Vec<(Range<u64>, u64)>, u64) = (Vec::new(), 0);
@@ -118,7 +118,7 @@ fn apart(mut extents: Vec<(Range<u64>, u64)>) -> Vec<(Range<u64>, u64)> {
             done.push((range, first));
             continue;
         }
-        // From here on nothing of the one before counts, nor of this one what it covers: that can only leave out too little.
+        // Drop the rest of the one before, and the covered part of this one: that only thins less.
         if let Some((last, _)) = done.last_mut() {
             last.end = last.end.min(range.start);
         }

@@ -1,6 +1,6 @@
-//! Which pages were stored already: a table of bounded size, from a page's content to its place in the file.
+//! Deduplication: a table of bounded size, from a page's content to its stored data.
 //!
-//! Equal keys do not prove equal pages: whoever finds one compares both.
+//! Equal keys do not prove equal pages: the caller compares both.
 
 use std::sync::Mutex;
 
@@ -8,20 +8,20 @@ use crate::bytes::u64_at;
 use crate::compress::Codec;
 use crate::plan::locked;
 
-/// A page that was stored.
+/// A stored page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stored {
     /// Its number.
     pub(crate) page: u64,
-    /// Where its data is.
+    /// Its data's offset.
     pub(crate) offset: u64,
-    /// Bytes of it.
+    /// Its data's size.
     pub(crate) size: u32,
-    /// How it was compressed.
+    /// Its data's compression.
     pub(crate) codec: Codec,
 }
 
-/// Locks of the table: threads seldom meet.
+/// Number of the table's locks: threads seldom meet.
 const SHARDS: usize = 64;
 
 /// Keys and pages of one part of the table.
@@ -61,7 +61,7 @@ impl Twins {
         locked(&self.shards[shard])[slot].filter(|(own, _)| *own == key).map(|(_, stored)| stored)
     }
 
-    /// Puts a page in, in place of whatever was there.
+    /// Inserts a page, and replaces an existing one.
     pub(crate) fn insert(&self, key: u64, stored: Stored) {
         let (shard, slot) = self.place(key);
         locked(&self.shards[shard])[slot] = Some((key, stored));

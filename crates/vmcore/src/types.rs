@@ -1,4 +1,4 @@
-//! The kernel's types, out of BTF: sizes, members with their places, enumerators. What is at which address is not in it.
+//! The kernel's types, from BTF: sizes, members with their offsets, enumerators. BTF has no addresses.
 //!
 //! The format is the kernel's `Documentation/bpf/btf.rst`.
 
@@ -25,26 +25,26 @@ mod kind {
     pub(super) const ENUM64: u32 = 19;
 }
 
-/// Names for names: typedefs of typedefs, arrays of arrays, structures in structures.
+/// Most indirections: typedefs of typedefs, arrays of arrays, structures in structures.
 const DEPTH_MAX: u32 = 32;
-/// Members that are looked at for one name.
+/// Most visited members of a search.
 const MEMBERS_MAX: u32 = 1 << 16;
 
 /// The number of a type; 0 is `void`.
 pub(crate) type TypeId = u32;
 
-/// What a type is, behind all its other names.
+/// A type without typedefs and qualifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// A number, enumeration or float, of so many bytes.
+    /// A number, enumeration or float, with its size in bytes.
     Number(u64),
     /// To another type.
     Pointer(TypeId),
-    /// So many elements.
+    /// An array with this many elements.
     Array(TypeId, u64),
-    /// A structure or union, of so many bytes.
+    /// A structure or union, with its size in bytes.
     Record(u64),
-    /// Nothing that has a size.
+    /// Anything without a size.
     Void,
 }
 
@@ -52,9 +52,9 @@ pub(crate) enum Shape {
 #[derive(Debug)]
 pub(crate) struct Types {
     bytes: Vec<u8>,
-    /// Where each type begins, by its number less one.
+    /// The offset of each type, by its number less one.
     starts: Vec<usize>,
-    /// Where names begin.
+    /// The offset of names.
     strings: usize,
 }
 
@@ -63,16 +63,16 @@ struct Head {
     name: u32,
     kind: u32,
     count: usize,
-    /// The flag of all members' places, or of signs.
+    /// The flag for bit-field offsets, or for signs.
     flag: bool,
     /// Size or number of another type.
     third: u32,
-    /// Where the rest begins.
+    /// The offset of the rest.
     rest: usize,
 }
 
 impl Types {
-    /// Makes sense of BTF; `None` if it is none.
+    /// Parses BTF; `None` if it is invalid.
     pub(crate) fn new(bytes: Vec<u8>) -> Option<Self> {
         if btf::size(&bytes)? > bytes.len() {
             return None;
@@ -113,7 +113,7 @@ impl Types {
         &rest[..memchr::memchr(0, rest).unwrap_or_default()]
     }
 
-    /// Returns a structure, union or typedef by its name; structures go first.
+    /// Returns a structure, union or typedef by its name; structures first.
     pub(crate) fn named(&self, name: &str) -> Option<TypeId> {
         let of = |kinds: &[u32]| {
             (1..).zip(&self.starts).find_map(|(id, at)| {
@@ -124,7 +124,7 @@ impl Types {
         of(&[kind::STRUCT, kind::UNION]).or_else(|| of(&[kind::TYPEDEF]))
     }
 
-    /// Returns the type of a variable, where BTF has it: of most kernels it has only those that each processor has its own of.
+    /// Returns the type of a variable, if BTF has it: for most kernels it has only per-processor variables.
     pub(crate) fn variable(&self, name: &str) -> Option<TypeId> {
         self.starts.iter().find_map(|at| {
             let head = self.at(*at).filter(|head| head.kind == kind::VARIABLE)?;
@@ -132,12 +132,12 @@ impl Types {
         })
     }
 
-    /// Whether a type has a name, behind all its other names.
+    /// Returns whether a type has a name, apart from typedefs and qualifiers.
     pub(crate) fn is_called(&self, id: TypeId, name: &str) -> bool {
         self.plain(id).is_some_and(|(_, head)| self.name(head.name) == name.as_bytes())
     }
 
-    /// Returns the type behind names and qualifiers.
+    /// Returns the type without typedefs and qualifiers.
     fn plain(&self, mut id: TypeId) -> Option<(TypeId, Head)> {
         for _ in 0..DEPTH_MAX {
             let head = self.head(id)?;
@@ -149,7 +149,7 @@ impl Types {
         None
     }
 
-    /// Returns what a type is.
+    /// Returns the kind of a type.
     pub(crate) fn shape(&self, id: TypeId) -> Shape {
         let Some((_, head)) = self.plain(id) else { return Shape::Void };
         match head.kind {
@@ -178,7 +178,7 @@ impl Types {
         None
     }
 
-    /// Returns place (in bytes) and type of a member, also of one in a structure without a name; bit fields have none.
+    /// Returns offset (in bytes) and type of a member, including members of anonymous structures; bit fields have none.
     pub(crate) fn member(&self, id: TypeId, name: &str) -> Option<(u64, TypeId)> {
         self.member_within(id, name.as_bytes(), DEPTH_MAX, &Cell::new(MEMBERS_MAX))
     }
@@ -206,7 +206,7 @@ impl Types {
         None
     }
 
-    /// Returns place and type of a member of a named type, such as `page.flags`.
+    /// Returns offset and type of a member of a named type, such as `page.flags`.
     pub(crate) fn path(&self, path: &str) -> Option<(u64, TypeId)> {
         let (name, members) = path.split_once('.')?;
         members.split('.').try_fold((0, self.named(name)?), |(offset, id), member| {
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn structures_within_themselves_end() {
         let mut btf = Btf::default();
-        // Two members without a name, both of the structure's own type.
+        // Two anonymous members, both of the structure's own type.
         btf.record("loop", 8, &[("", 1, 0), ("", 1, 0)]);
         btf.typedef("again", 2);
         let types = Types::new(btf.bytes()).unwrap();

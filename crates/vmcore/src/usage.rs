@@ -1,4 +1,4 @@
-//! What the memory of a dump was used for, in pages of each kind: what each level would leave out.
+//! The use of a dump's memory, in pages of each kind: what each level would drop.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,22 +18,22 @@ use crate::rule::Level;
 pub struct Usage {
     /// All pages of memory.
     pub memory: u64,
-    /// What the filter found at the highest level.
+    /// The filter's result at the highest level.
     pub counts: Counts,
-    /// Of what is left then, pages that hold zeros.
+    /// Of the remaining pages, those with zeros only.
     pub zero: u64,
-    /// Of what is left, pages that cannot be read.
+    /// Of the remaining pages, unreadable ones.
     pub unreadable: u64,
-    /// Why, for the first of them.
+    /// The reason, for the first of them.
     pub why: Option<MemoryError>,
-    /// Of what is left, all others: the kernel's own data.
+    /// All other pages: the kernel's own data.
     pub kernel: u64,
-    /// Pages of memory that the dump lacks.
+    /// Pages of memory that are missing from the dump.
     pub missing: u64,
 }
 
 impl Usage {
-    /// Counts the pages of a dump by their kinds; tells how far it is.
+    /// Counts the pages of a dump by kind; reports progress.
     ///
     /// # Errors
     /// If the memory map cannot be found or the dump cannot be read.
@@ -69,7 +69,7 @@ impl Usage {
         Ok(Self { memory: plan.memory(), counts: plan.counts().clone(), missing, ..usage })
     }
 
-    /// Looks at a page that no level leaves out for what it is.
+    /// Classifies a page that no level drops by its class.
     fn page(&mut self, reader: &mut Reader<'_>, page: u64) {
         let size = reader.dump().page_size();
         // Pages have at most 64 KiB.

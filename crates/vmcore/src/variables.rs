@@ -1,5 +1,5 @@
-//! What type the kernel's variables have. Their types' layout is in BTF, but which variable has which is, for most kernels,
-//! only in DWARF.
+//! The types of the kernel's variables. BTF has the types' layout, but for most kernels only DWARF has the variables'
+//! types.
 
 use std::cell::OnceCell;
 
@@ -8,29 +8,29 @@ use gimli::{AttributeValue, Dwarf, EndianSlice, LittleEndian, Unit, UnitOffset};
 use crate::types::{Shape, TypeId, Types};
 use crate::vmlinux::Vmlinux;
 
-/// Names for names, and pointers to pointers.
+/// Most indirections: names for names, and pointers to pointers.
 const DEPTH_MAX: u32 = 32;
-/// What an address in DWARF begins with: an expression of nine bytes, of which the first says that an address follows.
+/// The beginning of an address in DWARF: an expression of nine bytes, and the opcode for an address.
 const LOCATION: [u8; 2] = [9, 3];
 
 type Bytes<'v> = EndianSlice<'v, LittleEndian>;
 
-/// What something is.
+/// The type of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A structure or union of BTF.
     Record(TypeId),
-    /// Any other type of BTF, not looked at yet.
+    /// Any other type of BTF, unresolved.
     Type(TypeId),
     /// A pointer.
     Pointer(Box<Kind>),
-    /// So many elements.
+    /// An array with this many elements.
     Array(Box<Kind>, u64),
     /// A character.
     Char,
-    /// A number of so many bytes.
+    /// A number, with its size in bytes.
     Number(u64),
-    /// Nothing that has a size.
+    /// Anything without a size.
     Void,
 }
 
@@ -64,19 +64,19 @@ impl<'v> Variables<'v> {
         }
     }
 
-    /// Whether it is a structure of this name.
+    /// Returns whether it is a structure with this name.
     pub(crate) fn is_named(&self, kind: &Kind, name: &str) -> bool {
         matches!(kind, Kind::Record(id) if self.types.is_called(*id, name))
     }
 
-    /// Returns place and kind of a member.
+    /// Returns offset and type of a member.
     pub(crate) fn member(&self, kind: &Kind, name: &str) -> Option<(u64, Kind)> {
         let Kind::Record(id) = kind else { return None };
         let (offset, id) = self.types.member(*id, name)?;
         Some((offset, self.expand(&Kind::Type(id))))
     }
 
-    /// Returns the size of something in bytes.
+    /// Returns the size of an object in bytes.
     pub(crate) fn size(&self, kind: &Kind) -> Option<u64> {
         match kind {
             Kind::Record(id) | Kind::Type(id) => self.types.size(*id),
@@ -88,7 +88,7 @@ impl<'v> Variables<'v> {
         }
     }
 
-    /// Returns what the variable is that was linked to an address.
+    /// Returns the type of the variable at a linked address.
     pub(crate) fn kind(&self, name: &str, address: u64) -> Option<Kind> {
         if let Some(id) = self.types.variable(name) {
             return Some(self.expand(&Kind::Type(id)));
@@ -103,12 +103,12 @@ impl<'v> Variables<'v> {
         let dwarf = dwarf.as_ref()?;
         let info = self.vmlinux.section(".debug_info")?;
         let pattern = [&LOCATION[..], &address.to_le_bytes()].concat();
-        // An address stands at its variable, and by chance nowhere else, or rarely.
+        // An address occurs at its variable, and rarely elsewhere.
         let places = memchr::memmem::find_iter(info, &pattern);
         places.take(16).find_map(|at| self.kind_at(dwarf, name, at))
     }
 
-    /// Returns what the variable is whose description holds the bytes at `at`.
+    /// Returns the type of the variable whose description contains the bytes at `at`.
     fn kind_at(&self, dwarf: &Dwarf<Bytes<'_>>, name: &str, at: usize) -> Option<Kind> {
         let mut headers = dwarf.units();
         let header = loop {
@@ -129,8 +129,8 @@ impl<'v> Variables<'v> {
         }
         let own = Description { dwarf, unit: &unit };
         let defined = last?;
-        // What a header declares and a file defines has its name where it is declared, and its type too, unless the
-        // definition knows more, such as the length of an array.
+        // If a header declares and a file defines a variable, the declaration has its name, and its type too, unless
+        // the definition has more, such as the length of an array.
         let declared = own.reference(defined, gimli::DW_AT_specification).unwrap_or(defined);
         if own.name(declared)? != name.as_bytes() {
             return None;
@@ -139,7 +139,7 @@ impl<'v> Variables<'v> {
         self.described(&own, kind?, DEPTH_MAX)
     }
 
-    /// Returns what a type of DWARF is; `None` for a structure without a name, which BTF cannot be asked for.
+    /// Returns a type of DWARF; `None` for an anonymous structure, which cannot be looked up in BTF.
     fn described(&self, own: &Description<'_, '_>, offset: UnitOffset, depth: u32) -> Option<Kind> {
         let depth = depth.checked_sub(1)?;
         let target = own.reference(offset, gimli::DW_AT_type);
@@ -177,7 +177,7 @@ struct Description<'a, 'v> {
 }
 
 impl<'v> Description<'_, 'v> {
-    /// Returns what another entry an attribute points to, in the same unit.
+    /// Returns the entry that an attribute refers to, in the same unit.
     fn reference(&self, offset: UnitOffset, name: gimli::DwAt) -> Option<UnitOffset> {
         match self.unit.entry(offset).ok()?.attr_value(name)? {
             AttributeValue::UnitRef(offset) => Some(offset),
@@ -191,14 +191,14 @@ impl<'v> Description<'_, 'v> {
         self.dwarf.attr_string(self.unit, name).ok().map(|name| name.slice())
     }
 
-    /// Returns the numbers of elements of an array, for each of its dimensions.
+    /// Returns the lengths of an array, one per dimension.
     fn counts(&self, offset: UnitOffset) -> Option<Vec<u64>> {
         let mut tree = self.unit.entries_tree(Some(offset)).ok()?;
         let (mut children, mut counts) = (tree.root().ok()?.children(), Vec::new());
         while let Some(child) = children.next().ok()? {
             let number = |name| child.entry().attr_value(name).and_then(|value| value.udata_value());
             let last = || number(gimli::DW_AT_upper_bound).and_then(|last| last.checked_add(1));
-            // One without a number has none.
+            // An array without a length has none.
             counts.push(number(gimli::DW_AT_count).or_else(last).unwrap_or_default());
         }
         (counts.len() <= DEPTH_MAX as usize).then_some(counts)
@@ -228,7 +228,7 @@ mod tests {
         &[11, 0x13, 0],
     ];
 
-    /// Descriptions, one behind the other.
+    /// Descriptions, one after the other.
     struct Dwarf(Vec<u8>);
 
     impl Dwarf {

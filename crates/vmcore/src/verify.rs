@@ -1,4 +1,4 @@
-//! Holds a dump that was written against the one that was read: the pages that were kept, byte by byte.
+//! Compares a written dump with the original: the kept pages, byte by byte.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,16 +9,16 @@ use crate::error::DumpError;
 use crate::plan::{Plan, Work, crew, locked};
 use crate::reader::Reader;
 
-/// How two dumps differ.
+/// The differences of two dumps.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Differences {
-    /// Pages that are not the same, or missing.
+    /// Pages that differ or are missing.
     pub pages: u64,
-    /// The number of one of them.
+    /// One of them.
     pub first: Option<u64>,
 }
 
-/// Compares all pages of a plan; pages that cannot be read in its dump may be missing in `copy`.
+/// Compares all pages of a plan; pages that are unreadable in the original may be missing in `copy`.
 ///
 /// # Errors
 /// If the plan cannot be read.

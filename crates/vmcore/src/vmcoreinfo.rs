@@ -1,7 +1,7 @@
-//! Writes the text of VMCOREINFO: out of a vmlinux, for kernels whose dumps have none, or out of a dump.
+//! Writes the text of VMCOREINFO: from a vmlinux, for kernels whose dumps have none, or from a dump.
 //!
-//! What only the running kernel knows is not in a vmlinux: where it and its memory are (KERNELOFFSET, phys_base, mem_section's
-//! value), how many levels its page tables have, and what its headers only define.
+//! A vmlinux lacks what only the running kernel knows: the location of kernel and memory (KERNELOFFSET, phys_base,
+//! mem_section's value), the number of page table levels, and constants of its headers.
 
 use crate::dump::Dump;
 use crate::error::DumpError;
@@ -10,8 +10,8 @@ use crate::note;
 use crate::types::{Shape, Types};
 use crate::vmlinux::Vmlinux;
 
-/// What is written, in the order of the kernel's own note (kernel/vmcore_info.c, and `arch_crash_save_vmcoreinfo` of x86).
-/// A line whose name the kernel does not have is left out, as there.
+/// The lines, in the order of the kernel's own note (kernel/vmcore_info.c, and `arch_crash_save_vmcoreinfo` of x86).
+/// Lines for names that the kernel lacks are left out, as there.
 const SYMBOLS: [&str; 16] = [
     "init_uts_ns",
     "_stext",
@@ -102,7 +102,7 @@ const OFFSETS: [&str; 52] = [
     "atomic_long_t.counter",
     "latched_seq.val",
 ];
-/// Lengths of arrays that are members, with their names in the note.
+/// Lengths of member arrays, with their names in the note.
 const LENGTHS: [(&str, &str); 4] = [
     ("zone.free_area", "zone.free_area"),
     ("free_area.free_list", "free_area.free_list"),
@@ -121,8 +121,8 @@ const NUMBERS: [(&str, &str); 9] = [
     ("pageflags", "PG_hugetlb"),
     ("compound_dtor_id", "HUGETLB_PAGE_DTOR"),
 ];
-/// Types of pages: their enumerators are the top byte of what the note has, since Linux kernel commit 4ffca5a96678 ("mm:
-/// support only one page_type per page") (in v6.12). Before, headers only define them.
+/// Types of pages: their enumerators are the top byte of the note's value, since Linux kernel commit 4ffca5a96678 ("mm:
+/// support only one page_type per page") (in v6.12). Before, only headers define them.
 const PAGE_TYPES: [(&str, &str); 5] = [
     ("PAGE_SLAB_MAPCOUNT_VALUE", "PGTY_slab"),
     ("PAGE_BUDDY_MAPCOUNT_VALUE", "PGTY_buddy"),
@@ -166,7 +166,7 @@ pub fn of_vmlinux(vmlinux: &Vmlinux) -> Result<String, DumpError> {
     Ok(lines.join("\n") + "\n")
 }
 
-/// Returns the line of the set of nodes that are online, one of an array of sets (`include/linux/nodemask.h`).
+/// Returns the line of the set of online nodes, one of an array of sets (`include/linux/nodemask.h`).
 fn online(vmlinux: &Vmlinux, types: &Types) -> Option<String> {
     let sets = vmlinux.symbol("node_states")?.address;
     let number = u64::try_from(types.enumerator("node_states", "N_ONLINE")?).ok()?;
@@ -189,7 +189,7 @@ fn numbers(types: &Types) -> Vec<String> {
     lines
 }
 
-/// Returns the text that a dump has.
+/// Returns the text of a dump.
 ///
 /// # Errors
 /// If it has none.

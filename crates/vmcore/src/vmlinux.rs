@@ -1,4 +1,4 @@
-//! A kernel's vmlinux: its sections, symbols, and what was linked to which address.
+//! A kernel's vmlinux: its sections, symbols, and linked contents.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -16,14 +16,14 @@ use crate::types::Types;
 /// Bytes of a section header and of a symbol.
 const SECTION: usize = 64;
 const SYMBOL: usize = 24;
-/// Type of a section that has no bytes in the file.
+/// Type of a section without bytes in the file.
 const NO_BITS: u32 = 8;
-/// Flag of a section that is compressed.
+/// Flag of a compressed section.
 const COMPRESSED: u64 = 0x800;
-/// Type of the note with the number of the build (`NT_GNU_BUILD_ID`).
+/// Type of the note with the build id (`NT_GNU_BUILD_ID`).
 const BUILD_ID: u32 = 3;
 
-/// An opened vmlinux.
+/// An open vmlinux.
 #[derive(Debug)]
 pub struct Vmlinux {
     path: PathBuf,
@@ -33,7 +33,7 @@ pub struct Vmlinux {
     symbols: HashMap<Vec<u8>, Symbol>,
 }
 
-/// A section that has bytes in the file.
+/// A section with bytes in the file.
 #[derive(Debug)]
 struct Section {
     name: Vec<u8>,
@@ -42,10 +42,10 @@ struct Section {
     compressed: bool,
 }
 
-/// Where a symbol is.
+/// The location of a symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Symbol {
-    /// The address it was linked to.
+    /// Its linked address.
     pub(crate) address: u64,
     /// Bytes.
     pub(crate) size: u64,
@@ -55,11 +55,11 @@ impl Vmlinux {
     /// Opens a vmlinux.
     ///
     /// # Errors
-    /// If it cannot be read or is no such file.
+    /// If it cannot be read or is no vmlinux.
     pub fn open(path: &Path) -> Result<Self, DumpError> {
         let file = File::open(path).map_err(DumpError::reading(path, 0))?;
-        // SAFETY: the mapping is read-only, and its bytes are numbers and names that are checked where they are used; every
-        // value of theirs is valid, also if someone writes to the file meanwhile.
+        // SAFETY: the mapping is read-only, and its bytes are numbers and names that are checked on use; any values are
+        // valid, even if another process changes the file.
         let map = unsafe { Mmap::map(&file) }.map_err(DumpError::reading(path, 0))?;
         let half = |at| u16_at(&map, at).unwrap_or_default();
         if !map.starts_with(b"\x7fELF\x02\x01") || ![2, 3].contains(&half(16)) {
@@ -103,7 +103,7 @@ impl Vmlinux {
         for symbol in table.chunks_exact(SYMBOL) {
             let name = text(names, u32_at(symbol, 0).unwrap_or_default() as usize);
             let (address, size) = (u64_at(symbol, 8).unwrap_or_default(), u64_at(symbol, 16).unwrap_or_default());
-            // Those that are nowhere are only named; local ones may have a name twice, and a global one goes first.
+            // Skip undefined symbols; of equal names the global one counts.
             if name.is_empty() || u16_at(symbol, 6) == Some(0) {
                 continue;
             }
@@ -115,12 +115,12 @@ impl Vmlinux {
         self.symbols = found;
     }
 
-    /// Returns its machine.
+    /// Returns its architecture.
     pub(crate) fn machine(&self) -> Machine {
         self.machine
     }
 
-    /// Returns the bytes of a section; `None` for one that is not there or is compressed.
+    /// Returns the bytes of a section; `None` if it is missing or compressed.
     pub(crate) fn section(&self, name: &str) -> Option<&[u8]> {
         let section = self.sections.iter().find(|section| section.name == name.as_bytes() && !section.compressed)?;
         self.map.get(section.bytes.clone())
@@ -147,7 +147,7 @@ impl Vmlinux {
         words.split(' ').next().map(str::to_owned)
     }
 
-    /// Returns the number of the build, in hexadecimal.
+    /// Returns the build id, in hexadecimal.
     pub(crate) fn build_id(&self) -> Option<String> {
         let bytes = self.section(".notes")?;
         let note = note::notes(bytes).into_iter().find(|note| note.owner == "GNU" && note.kind == BUILD_ID)?;
@@ -157,7 +157,7 @@ impl Vmlinux {
     /// Returns the kernel's types.
     ///
     /// # Errors
-    /// If they are not in it.
+    /// If it has none.
     pub(crate) fn types(&self) -> Result<Types, DumpError> {
         let types = self.section(".BTF").and_then(|bytes| Types::new(bytes.to_vec()));
         types.ok_or_else(|| {
@@ -169,7 +169,7 @@ impl Vmlinux {
     }
 }
 
-/// Returns the text that begins at `at`, to the zero behind it.
+/// Returns the text at `at`, up to its terminator.
 fn text(bytes: &[u8], at: usize) -> &[u8] {
     let rest = bytes.get(at..).unwrap_or_default();
     &rest[..memchr::memchr(0, rest).unwrap_or_default()]

@@ -1,11 +1,11 @@
-//! Windows on a file: parts of it that are mapped, a few at a time.
+//! Windows on a file: a few mapped parts of it.
 //!
-//! /proc/vmcore gets its page tables filled when it is mapped, for the whole range at once; a plain file is mapped lazily, and
-//! what was touched counts as the program's memory. So windows are small, but not so small that mapping them costs more than
+//! Mapping /proc/vmcore fills the page tables of the whole range at once; a plain file is mapped lazily, and touched
+//! pages count as the program's memory. So windows are small, but large enough that mapping them is cheaper than
 //! reading (`marvin-dump experiment map-size`).
 //!
-//! If a mapped file becomes shorter, touching what is gone ends the program by SIGBUS. The program says so before it
-//! ends (`crates/marvin-dump/src/guard.rs`); who cannot rule it out takes `--io read`.
+//! If a mapped file is truncated, touching the lost part ends the program with SIGBUS, after a message
+//! (`crates/marvin-dump/src/guard.rs`); `--io read` avoids this.
 
 use std::fs::File;
 use std::io;
@@ -14,18 +14,18 @@ use memmap2::{Mmap, MmapOptions};
 
 use crate::calls::Calls;
 
-/// Most bytes that are asked for at once.
+/// Largest request, in bytes.
 pub(crate) const PIECE_MAX: usize = 256 << 10;
-/// Windows that are mapped at the same time.
+/// Number of mapped windows.
 pub(crate) const WINDOWS: usize = 4;
-/// Size of a window, in bytes, where nobody says what memory there is.
+/// Default size of a window, in bytes.
 const WINDOW: u64 = 4 << 20;
 
 /// Windows on one file.
 #[derive(Debug)]
 pub(crate) struct Windows<'d> {
     file: &'d File,
-    /// Bytes of the file.
+    /// Size of the file.
     size: u64,
     window: u64,
     slots: Vec<Slot>,
@@ -42,19 +42,19 @@ struct Slot {
 }
 
 impl<'d> Windows<'d> {
-    /// Prepares windows on a file of `size` bytes; nothing is mapped yet. Each has `window` bytes, a multiple of a page, or
-    /// as many as are good for the file.
+    /// Prepares windows on a file of `size` bytes, without mapping. Each has `window` bytes, a multiple of a page, or a
+    /// good size for the file.
     pub(crate) fn new(file: &'d File, size: u64, window: Option<u64>, calls: &'d Calls) -> Self {
         let window = window.unwrap_or(WINDOW);
         Self { file, size, window, slots: Vec::new(), clock: 0, last: 0, calls }
     }
 
-    /// Returns how many bytes are best asked for at once.
+    /// Returns the best request size.
     pub(crate) fn piece(&self) -> usize {
         usize::try_from(self.window).unwrap_or(PIECE_MAX).min(PIECE_MAX)
     }
 
-    /// Returns `length` bytes from `offset`; at most `PIECE_MAX`, all in the file.
+    /// Returns `length` bytes from `offset`; at most `PIECE_MAX`, all within the file.
     pub(crate) fn slice(&mut self, offset: u64, length: usize) -> io::Result<&[u8]> {
         let start = offset - offset % self.window;
         let end = offset + length as u64;
@@ -72,9 +72,9 @@ impl<'d> Windows<'d> {
         slot.map.get(at..at.saturating_add(length)).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
     }
 
-    /// Maps the window at `start`, in place of the one that was not used for longest; it has `least` bytes.
+    /// Maps the window at `start` with `least` bytes, instead of the least recently used one.
     fn map(&mut self, start: u64, least: u64) -> io::Result<usize> {
-        // What begins at the end of a large window is in it as well.
+        // A request at the end of a large window fits in it as well.
         let more = if self.window > PIECE_MAX as u64 { PIECE_MAX as u64 } else { 0 };
         let length = (self.window + more).max(least).min(self.size.saturating_sub(start));
         let length = usize::try_from(length).map_err(|_| io::ErrorKind::OutOfMemory)?;
@@ -87,8 +87,8 @@ impl<'d> Windows<'d> {
             drop(self.slots.swap_remove(n));
             self.calls.unmapped(1);
         }
-        // SAFETY: the mapping is read-only and its bytes are only copied, compared and compressed; every value of theirs
-        // is valid, also if someone writes to the file meanwhile, as happens to the memory of a running machine.
+        // SAFETY: the mapping is read-only and its bytes are only copied, compared and compressed; any values are
+        // valid, even if another process changes the file, as with the memory of a running machine.
         let map = unsafe { MmapOptions::new().offset(start).len(length).map(self.file) }?;
         self.calls.mapped();
         self.slots.push(Slot { start, map, used: self.clock });

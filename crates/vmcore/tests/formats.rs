@@ -1,4 +1,4 @@
-//! What was written reads back: every codec and form, and the same again from what was written.
+//! Written dumps read back: every codec and format, and again from the written dump.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -41,14 +41,14 @@ fn plan<'d>(dump: &'d Dump, level: Level, work: &Work) -> Result<Plan<'d>, Box<d
     Ok(Plan::make(dump, filter.as_ref(), work)?)
 }
 
-/// Writes a dump into a file; returns it, opened, and what was written.
+/// Writes a dump into a file; returns the opened file and the result.
 fn write(plan: &Plan<'_>, style: &Style, path: PathBuf) -> Result<(Dump, Written), Box<dyn Error>> {
     let written = write_kdump(plan, style, &work(2), &FileSink::create(&path, Overwrite::No)?)?;
     assert_eq!(std::fs::metadata(&path)?.len(), written.bytes);
     Ok((Dump::open(&[path])?, written))
 }
 
-/// Holds two dumps against each other: `copy` has the pages of the plan and no others.
+/// Compares two dumps: `copy` has the pages of the plan and no others.
 fn same(dump: &Dump, copy: &Dump, plan: &Plan<'_>) -> Outcome {
     let kept = plan.kept_pages()?;
     let (mut one, mut other) = (Reader::new(dump, Io::Read), Reader::new(copy, Io::Map));
@@ -117,7 +117,7 @@ fn equal_pages_are_stored_once() -> Outcome {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("vmcore");
     Synthetic::default().write(&path)?;
-    // Two pages of noise that are the same, behind each other in the file's last segment.
+    // Two equal pages of noise, consecutive in the file's last segment.
     let file = std::fs::File::options().write(true).open(&path)?;
     let noise: Vec<u8> = (0..1024_u32).flat_map(|n| n.wrapping_mul(0x9e37_79b9).to_be_bytes()).collect();
     let end = file.metadata()?.len();
@@ -130,7 +130,7 @@ fn equal_pages_are_stored_once() -> Outcome {
     same(&dump, &copy, &plan)
 }
 
-/// Remembers what was written, in order.
+/// Records the order of writes.
 #[derive(Default)]
 struct Watched(Mutex<Vec<(u64, Vec<u8>)>>);
 
@@ -187,7 +187,7 @@ fn file_cut_at_a_limit_is_usable() -> Outcome {
     let mut reader = Reader::new(&copy, Io::Map);
     let there = plan.kept_pages()?.into_iter().filter(|page| reader.bytes(page * 4096, 4096).is_ok()).count();
     assert_eq!(there as u64, written.pages);
-    // What leads to all the rest came first, though it lies behind.
+    // The pages that lead to all others came first, though their offsets are higher.
     MemoryMap::find(&mut reader)?;
     Ok(())
 }
@@ -208,7 +208,7 @@ fn more_program_headers_than_e_phnum_are_read() -> Outcome {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("vmcore");
     let count = 70_000_u64;
-    // The number is in the first section header, and every other page of memory is in the file: always the same one.
+    // The number is in the first section header, and every other page of memory has the same file offset.
     let mut bytes = b"\x7fELF\x02\x01\x01".to_vec();
     bytes.resize(128, 0);
     bytes[16..20].copy_from_slice(&[4, 0, 62, 0]);

@@ -1,5 +1,5 @@
-//! A bounded run of what fuzzing does (`fuzz/` has no end): small valid files, changed by numbers that are always the same;
-//! and each format cut off at every byte. No panic, no memory that the input decides, a result that is right or an error.
+//! A bounded run of the fuzzing bodies: small valid files, changed with a fixed pseudorandom sequence; and each format
+//! truncated at every byte. No panic, bounded memory, a correct result or an error.
 #![expect(unsafe_code, reason = "an allocator that counts")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -17,14 +17,14 @@ use vmcore::{
 type Outcome = Result<(), Box<dyn Error>>;
 
 thread_local! {
-    /// Bytes that this thread has now, and the most that it had.
+    /// Bytes that this thread has allocated, and their maximum.
     static USED: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 
 struct Counting;
 
 fn count(change: impl Fn(usize) -> usize) {
-    // While a thread ends it is not counted.
+    // A thread is not counted while it ends.
     USED.try_with(|used| {
         let now = change(used.get().0);
         used.set((now, used.get().1.max(now)));
@@ -62,10 +62,10 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// Most bytes that a body may have at once beside its input: what a dump of the largest size that is taken needs.
+/// Most bytes that a body may allocate beside its input: those for the largest supported dump.
 const MEMORY_MAX: usize = 48 << 20;
 
-/// Does something and says what it was if it took too much memory.
+/// Runs a body and reports its input if it allocated too much memory.
 fn bounded(what: &str, body: impl FnOnce()) {
     let before = USED.get().0;
     USED.set((before, before));
@@ -74,7 +74,7 @@ fn bounded(what: &str, body: impl FnOnce()) {
     assert!(most <= MEMORY_MAX, "{what}: {most} bytes");
 }
 
-/// Numbers that nobody can foresee, but always the same (xorshift64*).
+/// A fixed pseudorandom sequence (xorshift64*).
 struct Numbers(u64);
 
 impl Numbers {
@@ -90,10 +90,10 @@ impl Numbers {
     }
 }
 
-/// Numbers at which programs go wrong.
+/// Edge-case numbers.
 const ODD: [u64; 10] = [0, 1, 0x7f, 0xffff, 0x1_0000, 0x7fff_ffff, 0xffff_ffff, 1 << 52, i64::MAX as u64, u64::MAX];
 
-/// Changes a few places; half of them among bytes that are not zero.
+/// Changes a few positions; half of them among bytes that are not zero.
 fn changed(seed: &[u8], numbers: &mut Numbers) -> Vec<u8> {
     let mut bytes = seed.to_vec();
     let full: Vec<usize> = (0..seed.len()).filter(|at| seed[*at] != 0).collect();
@@ -136,7 +136,7 @@ fn fuzz(what: &str, seeds: &[Vec<u8>], times: usize, mut body: impl FnMut(&[u8])
     }
 }
 
-/// What a dump is written as.
+/// The formats to write.
 #[derive(Clone, Copy)]
 enum What {
     Elf,
@@ -158,7 +158,7 @@ const fn flat(what: What) -> Form {
     Form { what, flattened: true }
 }
 
-/// A folder with small valid files.
+/// A directory with small valid files.
 struct Seeds {
     folder: tempfile::TempDir,
 }
@@ -174,7 +174,7 @@ impl Seeds {
         self.folder.path().join(name)
     }
 
-    /// Returns what the tiny dump becomes in a form.
+    /// Returns the tiny dump in a format.
     fn made(&self, form: Form) -> Result<Vec<u8>, Box<dyn Error>> {
         let (dump, path) = (Dump::open(&[self.path("tiny")])?, self.path("made"));
         let filter = Filter::for_level(&mut Reader::new(&dump, Io::Map), Level::default())?;
@@ -278,7 +278,7 @@ fn notes_types_and_streams() -> Outcome {
     Ok(())
 }
 
-/// Cuts a file off at every byte: what can be read is as it was, and what is not there is missed.
+/// Truncates a file at every byte: readable pages are correct, and missing ones are detected.
 fn cut(seeds: &Seeds, whole: &[u8], original: &[Option<Vec<u8>>]) -> Outcome {
     let path = seeds.path("cut");
     std::fs::write(&path, whole)?;
@@ -292,7 +292,7 @@ fn cut(seeds: &Seeds, whole: &[u8], original: &[Option<Vec<u8>>]) -> Outcome {
         for (page, content) in original.iter().enumerate() {
             let Some(content) = content else { continue };
             match reader.bytes(page as u64 * 4096, 4096) {
-                // A segment that ends within a page has zeros behind it, and says that it is not complete.
+                // A segment that ends within a page is padded with zeros, and the file is marked as incomplete.
                 Ok(found) => {
                     let same =
                         found.iter().zip(content).all(|(found, was)| found == was || *found == 0 && dump.incomplete());
@@ -303,7 +303,7 @@ fn cut(seeds: &Seeds, whole: &[u8], original: &[Option<Vec<u8>>]) -> Outcome {
             }
         }
         complete += usize::from(all && !dump.incomplete());
-        // A kdump file that was copied in part says so only where its pages are read.
+        // A truncated kdump file reports it only when its pages are read.
         let elf = whole.starts_with(b"\x7fELF");
         assert!(!elf || all || dump.incomplete(), "{length}");
     }

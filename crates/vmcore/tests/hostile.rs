@@ -1,4 +1,4 @@
-//! Bad input: cut off anywhere, changed anywhere, full disks, closed pipes. An error or a usable dump, never a panic.
+//! Bad input: truncated anywhere, changed anywhere, full disks, closed pipes. An error or a usable dump, never a panic.
 
 use std::error::Error;
 use std::fs::File;
@@ -28,16 +28,16 @@ fn style() -> Style {
     Style { codec: Codec::Zstd, effort: None, level: Level::MAX, part: None, limit: None, names }
 }
 
-/// Most pages that are gone through one by one.
+/// Most pages to visit one by one.
 const PAGES_MAX: u64 = 1 << 22;
 
-/// Does all that is done with a dump.
+/// Uses a dump in every way.
 fn use_all(path: &Path, out: &Path, io: Io) -> Result<(), DumpError> {
     let dump = Dump::open(&[path.to_owned()])?;
     let filter = Filter::new(&mut Reader::new(&dump, io), Level::MAX);
     let plan = Plan::make(&dump, filter.as_ref().ok(), &work(io))?;
     if dump.pages() > PAGES_MAX {
-        // A changed header may ask for terabytes: to write and read these one by one would take hours.
+        // A changed header may ask for terabytes: writing and reading these one by one would take hours.
         return filter.map(drop);
     }
     let written = write_kdump(&plan, &style(), &work(io), &FileSink::create(out, Overwrite::Yes)?)?;
@@ -49,7 +49,7 @@ fn use_all(path: &Path, out: &Path, io: Io) -> Result<(), DumpError> {
     filter.map(drop)
 }
 
-/// Returns the bytes of a dump, as it was made and as it was written.
+/// Returns the bytes of a dump, original and written.
 fn both(folder: &Path) -> Result<[Vec<u8>; 2], Box<dyn Error>> {
     let (path, out) = (folder.join("vmcore"), folder.join("out"));
     small().write(&path)?;
@@ -77,7 +77,7 @@ fn truncated_dump_is_an_error_or_incomplete() -> Outcome {
 proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig { cases: 200, ..Default::default() })]
 
-    /// Bytes are changed in headers, notes, page tables, records, bitmaps and descriptors.
+    /// Changes bytes in headers, notes, page tables, records, bitmaps and descriptors.
     #[test]
     fn dump_with_changed_bytes_does_no_harm(
         which in 0_usize..2,
@@ -94,7 +94,7 @@ proptest! {
             let (path, out) = (folder.path().join("changed"), folder.path().join("copy"));
             std::fs::write(&path, &both[which]).unwrap();
             let file = File::options().write(true).open(&path).unwrap();
-            // Half of the changes hit what is not zero: most bytes of a dump are, and mean nothing.
+            // Half of the changes hit bytes that are not zero: most bytes of a dump are zero and irrelevant.
             let full: Vec<usize> = (0..both[which].len()).step_by(8).filter(|at| both[which][*at..].iter().take(8).any(|byte| *byte != 0)).collect();
             for (place, kind, bytes) in changes {
                 let at = if kind < 2 { full[place.index(full.len())] } else { place.index(8192.min(both[which].len())) };
@@ -236,7 +236,7 @@ fn cyclic_page_tables_terminate() -> Outcome {
     let file = File::options().write(true).open(&path)?;
     let circle: Vec<u8> = (0..512).flat_map(|_| 0x10_0063_u64.to_le_bytes()).collect();
     file.write_all_at(&circle, root)?;
-    // All addresses are mapped, all to the same page: there is a result, whatever it is worth.
+    // All addresses are mapped to the same page: there is some result.
     drop(use_all(&path, &folder.path().join("copy"), Io::Read));
     Ok(())
 }
@@ -244,7 +244,7 @@ fn cyclic_page_tables_terminate() -> Outcome {
 proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig { cases: 300, ..Default::default() })]
 
-    /// Numbers are changed in the kernel's tables of symbols, nodes and processors, in lists' heads, and in the types.
+    /// Changes numbers in the kernel's tables of symbols, nodes and processors, in list heads, and in the types.
     #[test]
     fn cyclic_processor_lists_terminate(
         changes in prop::collection::vec((0_u64..3, 0_u64..512, 0_usize..8, any::<u64>()), 1..5),
@@ -265,7 +265,7 @@ proptest! {
             let path = folder.path().join("changed");
             std::fs::write(&path, bytes).unwrap();
             let file = File::options().write(true).open(&path).unwrap();
-            // The kernel's data, and the sets of two processors behind it: only the first bytes of each are used.
+            // The kernel's data, and the sets of two processors after it: only the first bytes of each are used.
             let data = bytes.len() as u64 - (0x500 - 0x100 - 1002) * 4096;
             let likely = [0, u64::MAX, u64::MAX / 2, 1 << 12, 0x1000_0000_0010, 16, 0xffff_8880_0000_0000];
             for (page, place, which, number) in changes {
@@ -277,7 +277,7 @@ proptest! {
             let filter = Filter::new(&mut Reader::new(&dump, Io::Read), Level::MAX).unwrap();
             let plan = Plan::make(&dump, Some(&filter), &work(Io::Read)).unwrap();
             let free = 0x500 - plan.kept();
-            // Only pages whose links lead back and forth are believed: those that are on lists.
+            // Only pages with consistent links are trusted: those on lists.
             assert!(free == plan.counts().listed && free <= 8 + 4 * 4, "{free}");
         });
     }

@@ -9,7 +9,7 @@ use vmcore::{Dump, Filter, Io, Level, Plan, Reader, Work};
 
 type Outcome = Result<(), Box<dyn Error>>;
 
-/// One of each kind, in several orders; between them pages that nobody names, which are kept.
+/// One of each kind, in several orders; between them unclassified pages, which are kept.
 const ALL: &str = "
     0x010     anon
     0x011     ksm
@@ -42,12 +42,12 @@ const ALL: &str = "
     0xe00     listed   9
 ";
 
-/// Which levels drop a kind: the bits of which one is enough.
+/// The levels that drop a kind: one of these bits is enough.
 fn dropped_by(kind: &str) -> u8 {
     match kind {
         "anon" | "ksm" | "huge" => 8,
         "cache" => 2 | 4,
-        // Pages of the swap cache that hold anonymous data say so in their mapping; these do not.
+        // Pages of the swap cache with anonymous data are marked in their mapping; these are not.
         "swap" => 2 | 4,
         "private" => 4,
         "free" | "unaccepted" | "listed" => 16,
@@ -124,7 +124,7 @@ fn memory_of_arm_is_filtered_too() -> Outcome {
         let groups = ALL.to_owned();
         check(&Synthetic { machine: Machine::Aarch64, scattered, groups, ..Synthetic::default() }, 2..32)?;
     }
-    // The first two pages of the image; the third is mapped among it, but is not of it.
+    // The first two pages of the image; the third is mapped among it, but is no part of it.
     let groups = "0x13e8 garbage\n 0x13e9 garbage\n 0x1ff0 garbage".to_owned();
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("vmcore");
@@ -161,7 +161,7 @@ fn the_image_is_kept_whatever_its_records_say() -> Outcome {
         let path = folder.path().join("vmcore");
         Synthetic { groups: groups.to_owned(), btf, ..Synthetic::default() }.write(&path)?;
         let dump = Dump::open(&[path])?;
-        // Where BTF tells that a page is not reserved any more, one with an owner was given free by the kernel.
+        // If BTF shows that a page is not reserved any more, the kernel freed it, and it has a new owner.
         let found: Vec<u64> = dropped(&dump, 31, &work(Io::Map, 1))?.into_iter().collect();
         assert_eq!(found, gone, "BTF {btf}");
     }
@@ -182,7 +182,8 @@ fn reserved_pages_are_known_by_btf_only() -> Outcome {
 
 #[test]
 fn processor_lists_are_trusted_while_links_hold() -> Outcome {
-    // Two processors and three kinds of each order: every sixth page is on the same list. The seventh is just being taken.
+    // Two processors and three kinds of each order: every sixth page is on the same list. The seventh is just being
+    // taken.
     let groups = "0x100+6 listed\n 0x106 taken\n 0x107+24 listed".to_owned();
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("vmcore");

@@ -507,7 +507,7 @@ impl Image<'_> {
 }
 
 impl Kernel {
-    /// Whether it has pages that its host has not given it yet.
+    /// Returns whether it has pages that its host has not given it yet.
     #[must_use]
     pub fn has_unaccepted(&self) -> bool {
         self.types[4].is_some()

@@ -1,4 +1,4 @@
-//! Fuzzes archives. What is done with the bytes is `vmcore::fuzzing::archive`.
+//! Fuzzes archives with `vmcore::fuzzing::archive`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

@@ -1,4 +1,4 @@
-//! Fuzzes BTF. What is done with the bytes is `vmcore::fuzzing::btf`.
+//! Fuzzes BTF with `vmcore::fuzzing::btf`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| vmcore::fuzzing::btf(bytes));

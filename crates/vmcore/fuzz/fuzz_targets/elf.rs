@@ -1,4 +1,4 @@
-//! Fuzzes ELF vmcores. What is done with the bytes is `vmcore::fuzzing::elf`.
+//! Fuzzes ELF vmcores with `vmcore::fuzzing::elf`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

@@ -1,4 +1,4 @@
-//! Fuzzes flattened files, in place and as a stream. What is done with the bytes is `vmcore::fuzzing::flattened`.
+//! Fuzzes flattened files, in place and as a stream, with `vmcore::fuzzing::flattened`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

@@ -1,4 +1,4 @@
-//! Fuzzes dumps whose memory map, page tables or log lie. What is done with the bytes is `vmcore::fuzzing::image`.
+//! Fuzzes dumps with corrupt memory map, page tables or log with `vmcore::fuzzing::image`.
 #![no_main]
 
 use std::sync::LazyLock;

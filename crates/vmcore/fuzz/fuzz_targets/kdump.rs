@@ -1,4 +1,4 @@
-//! Fuzzes kdump-compressed files. What is done with the bytes is `vmcore::fuzzing::kdump`.
+//! Fuzzes kdump-compressed files with `vmcore::fuzzing::kdump`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

@@ -1,32 +1,32 @@
-//! Pages out of an archive: unpacks blocks, and keeps those that were asked for last.
+//! Reads pages of an archive: unpacks blocks, and caches recent ones.
 
 use crate::archive::table::{Entry, Slot};
 use crate::archive::{Archive, HEAD, Head, sum};
 use crate::compress::Decompressor;
 use crate::error::MemoryError;
 
-/// Blocks that a reader keeps: a few MiB.
+/// Blocks in a reader's cache: a few MiB.
 const KEPT: usize = 4;
 
 /// Reads pages of an archive.
 #[derive(Debug, Default)]
 pub(crate) struct BlockReader {
     kept: Vec<Block>,
-    /// Counts what is asked for.
+    /// Counts uses.
     now: u64,
     packed: Vec<u8>,
     decompressor: Decompressor,
 }
 
-/// A block that was looked at.
+/// A cached block.
 #[derive(Debug)]
 struct Block {
     number: usize,
     head: Head,
     entries: Vec<Entry>,
-    /// Empty until a page of it is asked for.
+    /// Empty until a page of it is read.
     data: Vec<u8>,
-    /// When it was asked for last.
+    /// The count at its last use.
     used: u64,
 }
 
@@ -55,7 +55,7 @@ impl BlockReader {
         Ok(())
     }
 
-    /// Returns the number of the block that tells of a page, and what it tells.
+    /// Returns the number of the block with a page, and the page's table entry.
     fn find(&mut self, archive: &Archive, page: u64) -> Result<(usize, Slot), MemoryError> {
         let absent = || MemoryError::Absent(page.saturating_mul(archive.header.page));
         let (n, _) = archive.place(page).ok_or_else(absent)?;
@@ -65,7 +65,7 @@ impl BlockReader {
         Ok((n, block.entries[at].slot))
     }
 
-    /// Looks at a block, in place of the one that was not asked for longest; returns where it is kept.
+    /// Caches a block's table instead of the least recently used block; returns its slot.
     fn block(&mut self, archive: &Archive, number: usize) -> Result<usize, String> {
         self.now += 1;
         let kept = self.kept.iter().position(|block| block.number == number);
@@ -106,7 +106,7 @@ impl Block {
     fn unpack(&mut self, archive: &Archive, packed: &mut Vec<u8>, unpacker: &mut Decompressor) -> Result<(), String> {
         let (n, head) = (self.number, self.head);
         let place = archive.places.get(n).ok_or("no such block")?;
-        // The block was found to be inside the file, and to have no more pages than its header allows.
+        // The block was checked to be within the file, and to have no more pages than its header allows.
         let size = head.data as usize * archive.header.page as usize;
         if head.packed as usize > size {
             return Err(format!("block {n} is wrong: {} bytes of data for {} pages", head.packed, head.data));

@@ -1,25 +1,25 @@
-//! The table of a block of an archive: which pages it tells of, and what it tells.
+//! The table of an archive's block: the pages in it, and where their bytes are.
 //!
-//! Runs of pages, as numbers of seven bits to a byte: how many pages are left out before the run; how many pages it has,
-//! times four, and their kind; behind that, for each page that equals another one, how far that is away.
+//! Runs of pages, as numbers with seven bits per byte: the number of pages skipped before the run; its length times
+//! four, plus the kind; then, for each page that equals another one, the distance to that.
 
 use crate::archive::Head;
 
-/// Most pages that a block tells of.
+/// Most pages of a block's table.
 const PAGES_MAX: u32 = 1 << 16;
 /// Kinds of runs.
 const DATA: u64 = 0;
 const ZERO: u64 = 1;
 const TWIN: u64 = 2;
 
-/// Where a page's bytes are.
+/// The location of a page's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Slot {
-    /// This is its place among the pages of the block's data.
+    /// This index among the pages in the block's data.
     Data(u32),
-    /// All are zero.
+    /// None: all are zero.
     Zero,
-    /// They are those of another page, which has data.
+    /// The bytes of another page, which has data.
     Twin(u64),
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn encode(entries: &[Entry]) -> Vec<u8> {
     bytes
 }
 
-/// Returns the entries of a table; `None` if they are not as the head says.
+/// Returns the entries of a table; `None` if they contradict the head.
 pub(crate) fn decode(mut bytes: &[u8], head: &Head) -> Option<Vec<Entry>> {
     if head.pages > PAGES_MAX {
         return None;
@@ -92,7 +92,7 @@ pub(crate) fn decode(mut bytes: &[u8], head: &Head) -> Option<Vec<Entry>> {
     (at == head.end && data == head.data && entries.len() as u64 == u64::from(head.pages)).then_some(entries)
 }
 
-/// Writes a number, seven bits to a byte, the lowest first; all bytes but the last have their highest bit set.
+/// Appends a number, seven bits per byte, lowest first; all bytes but the last have the highest bit set.
 fn number(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         bytes.push(number as u8 | 0x80);
@@ -101,7 +101,7 @@ fn number(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number as u8);
 }
 
-/// Takes a number off the bytes; `None` if they end in it, or it is too large.
+/// Reads a number; `None` if the bytes end within it, or it is too large.
 fn take(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0_u64;
     for shift in (0..63).step_by(7) {

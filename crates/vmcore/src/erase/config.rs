@@ -1,27 +1,27 @@
-//! The language of makedumpfile.conf(5): sections, `erase` and `for`. What the names mean is `evaluate`'s business.
+//! Parser for the language of makedumpfile.conf(5): sections, `erase` and `for`. `evaluate` resolves the names.
 
 use std::path::Path;
 
 use crate::error::DumpError;
 
-/// Where in the file something stands, from 1.
+/// A position in the file, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Position {
     pub(super) line: usize,
     pub(super) column: usize,
 }
 
-/// What is wrong with a file.
+/// An error in a file.
 #[derive(Debug)]
 pub(super) enum ConfigError {
-    /// At a place of it.
+    /// At a position.
     Wrong(Position, String),
-    /// Not with it at all.
+    /// About the file as a whole.
     Other(DumpError),
 }
 
 impl ConfigError {
-    /// Names the file.
+    /// Adds the file's name.
     pub(super) fn within(self, path: &Path) -> DumpError {
         match self {
             Self::Wrong(Position { line, column }, what) => {
@@ -40,40 +40,40 @@ pub(super) struct Expression {
 }
 
 impl Expression {
-    /// Returns it as it was written.
+    /// Returns its source text.
     pub(super) fn text(&self) -> String {
         self.names.join(".")
     }
 }
 
-/// How much is erased.
+/// How much to erase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Amount {
-    /// As much as there is.
+    /// The whole object.
     Own,
-    /// So many bytes.
+    /// This many bytes.
     Bytes(u64),
-    /// As many bytes as something in memory says.
+    /// As many bytes as a number in memory.
     Of(Expression),
     /// The pointer itself.
     Nullify,
 }
 
-/// What is erased.
+/// The object to erase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Erase {
     pub(super) what: Expression,
     pub(super) amount: Amount,
 }
 
-/// How a loop goes from one element to the next.
+/// How a loop advances.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Way {
     /// Through an array, or a list by its member `next`.
     Plain,
-    /// By a member.
+    /// By this member.
     Via(Expression),
-    /// By a member of this structure that is a `list_head`.
+    /// By this member, which is a `list_head`, of a structure.
     Within(Expression, String),
 }
 
@@ -95,7 +95,7 @@ struct Word<'t> {
 
 const KEYWORDS: [&str; 8] = ["erase", "size", "nullify", "for", "in", "via", "within", "endfor"];
 
-/// Reads a file.
+/// Parses a file.
 pub(super) fn parse(text: &str) -> Result<Vec<Command>, ConfigError> {
     let mut words = Words { words: split(text), next: 0, end: end(text) };
     let mut commands = Vec::new();
@@ -118,7 +118,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Command>, ConfigError> {
     Ok(commands)
 }
 
-/// Splits a file into words; what is behind `#` is a comment.
+/// Splits a file into words; `#` begins a comment.
 fn split(text: &str) -> Vec<Word<'_>> {
     let mut words = Vec::new();
     for (line, text) in (1..).zip(text.lines()) {
@@ -160,7 +160,7 @@ impl<'t> Words<'t> {
         is
     }
 
-    /// Takes a word that is none of the language's own.
+    /// Takes a word that is no keyword.
     fn name(&mut self, what: &str) -> Result<Word<'t>, ConfigError> {
         match self.take() {
             Some(word) if !KEYWORDS.contains(&word.text) && !word.text.starts_with('[') => Ok(word),
@@ -186,7 +186,7 @@ impl<'t> Words<'t> {
         Ok(Erase { what, amount })
     }
 
-    /// Reads a loop.
+    /// Parses a loop.
     fn repeated(&mut self) -> Result<Command, ConfigError> {
         let variable = self.name("a name for the elements")?;
         if variable.text.contains(['.', ':']) {
@@ -201,7 +201,7 @@ impl<'t> Words<'t> {
             Way::Via(expression(self.name("a member")?)?)
         } else if self.takes("within") {
             let word = self.name("a structure and a member of it")?;
-            // A list without a name is one by the member `list`.
+            // The member of a list defaults to `list`.
             let (name, member) = word.text.split_once(':').unwrap_or((word.text, "list"));
             if name.is_empty() || member.is_empty() {
                 return Err(ConfigError::Wrong(word.at, "STRUCTURE:MEMBER is expected".to_owned()));
@@ -235,7 +235,7 @@ fn expression(word: Word<'_>) -> Result<Expression, ConfigError> {
     Ok(Expression { at: word.at, names })
 }
 
-/// Reads a number of bytes: `25`, `1K`, `2M`.
+/// Parses a number of bytes: `25`, `1K`, `2M`.
 fn number(word: Word<'_>) -> Result<u64, ConfigError> {
     let digits = word.text.trim_end_matches(['k', 'K', 'm', 'M']);
     let shift = match &word.text[digits.len()..] {

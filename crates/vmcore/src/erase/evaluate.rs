@@ -1,4 +1,5 @@
-//! Finds what the commands name, in the memory of a dump: symbols and types come from the vmlinux, values from the dump.
+//! Finds the objects of erase commands in a dump's memory: symbols and types come from the vmlinux, values from the
+//! dump.
 
 use std::collections::HashSet;
 
@@ -11,35 +12,35 @@ use crate::reader::Reader;
 use crate::variables::{Kind, Variables};
 use crate::vmlinux::Vmlinux;
 
-/// Most bytes that are erased at one place.
+/// Most bytes of one object.
 const SIZE_MAX: u64 = 1 << 30;
-/// Most bytes of a text behind a `char *`, as with makedumpfile.
+/// Most bytes of a `char *` text, as with makedumpfile.
 const TEXT_MAX: u64 = 1024;
-/// Most elements of a list or an array, and most places in all.
+/// Most elements of a list or an array, and most objects in total.
 const ELEMENTS_MAX: usize = 1 << 20;
 const PIECES_MAX: usize = 1 << 22;
 
-/// Something in memory.
+/// An object in memory.
 #[derive(Debug, Clone)]
 struct Value {
     address: u64,
     kind: Kind,
 }
 
-/// What is being worked with.
+/// The sources of an evaluation.
 struct Evaluation<'r, 'd, 'w> {
     reader: &'r mut Reader<'d>,
     walker: Walker<'w>,
     vmlinux: &'w Vmlinux,
     variables: Variables<'w>,
-    /// What addresses are above those that were linked.
+    /// Distance of addresses from those in the vmlinux.
     moved: u64,
     pieces: Vec<Piece>,
     text: String,
     warnings: Vec<String>,
 }
 
-/// Carries out commands.
+/// Evaluates commands.
 pub(super) fn run(commands: &[Command], vmlinux: &Vmlinux, reader: &mut Reader<'_>) -> Result<Erasure, ConfigError> {
     let dump = reader.dump();
     let moved = moved(dump, vmlinux).map_err(ConfigError::Other)?;
@@ -64,7 +65,7 @@ pub(super) fn run(commands: &[Command], vmlinux: &Vmlinux, reader: &mut Reader<'
     Ok(erasure)
 }
 
-/// Returns how far the kernel was moved from where it was linked to, if the vmlinux is its.
+/// Returns the kernel's relocation offset, if the vmlinux belongs to it.
 fn moved(dump: &Dump, vmlinux: &Vmlinux) -> Result<u64, DumpError> {
     let info = dump.info();
     if info.is_empty() {
@@ -104,14 +105,14 @@ impl Evaluation<'_, '_, '_> {
     }
 
     fn warn(&mut self, at: &Expression, what: &str) {
-        /// Enough to see what is wrong.
+        /// Enough text to identify the mismatch.
         const WARNINGS_MAX: usize = 10;
         if self.warnings.len() < WARNINGS_MAX {
             self.warnings.push(format!("line {}: `{}` {what}", at.at.line, at.text()));
         }
     }
 
-    /// Finds something; `None` if a pointer on the way leads nowhere.
+    /// Finds an object; `None` if a pointer on the way is null.
     fn find(&mut self, what: &Expression, own: Option<(&String, &Value)>) -> Result<Option<Value>, ConfigError> {
         let wrong = |text: String| ConfigError::Wrong(what.at, text);
         let Some((name, members)) = what.names.split_first() else { return Ok(None) };
@@ -186,7 +187,7 @@ impl Evaluation<'_, '_, '_> {
         self.add(&erase.what, address, size, ERASED)
     }
 
-    /// Notes that bytes at a virtual address become something else.
+    /// Records the replacement of bytes at a virtual address.
     fn add(&mut self, what: &Expression, address: u64, size: u64, byte: u8) -> Result<(), ConfigError> {
         if size > SIZE_MAX || self.pieces.len() > PIECES_MAX {
             let text = format!("`{}`: {size:#x} bytes more are more than can be erased", what.text());
@@ -203,7 +204,7 @@ impl Evaluation<'_, '_, '_> {
                 }
                 Err(error) => {
                     self.warn(what, &format!("is not all there: {error}"));
-                    // Whatever maps it, it is no less than 4 KiB.
+                    // All mappings are at least 4 KiB large.
                     done += 4096 - at % 4096;
                 }
             }
@@ -247,7 +248,7 @@ impl Evaluation<'_, '_, '_> {
         Ok((0..count).map(|n| Value { address: value.address.wrapping_add(n * size), kind: kind.clone() }).collect())
     }
 
-    /// Follows a member from structure to structure, to the first or to nothing.
+    /// Follows a member from structure to structure, to the first one or to null.
     fn chain(&mut self, list: &Expression, first: Value, member: &Expression) -> Result<Vec<Value>, ConfigError> {
         let mut value = match &first.kind {
             Kind::Pointer(target) => {
@@ -285,7 +286,7 @@ impl Evaluation<'_, '_, '_> {
         Ok(found)
     }
 
-    /// Follows a `list_head` around; the head itself is in no element.
+    /// Follows a `list_head` around; the head itself is no element.
     fn linked(&mut self, list: &Expression, record: &Expression, member: &String) -> Result<Vec<Value>, ConfigError> {
         let wrong = |text: String| ConfigError::Wrong(record.at, text);
         let name = record.text();
@@ -295,7 +296,7 @@ impl Evaluation<'_, '_, '_> {
         if !self.variables.is_named(&link, "list_head") {
             return Err(wrong(format!("`{name}.{member}` is no list_head")));
         }
-        // `head.next` stands for the list of `head`, as with makedumpfile; `head.prev` for the same backwards.
+        // `head.next` means the list of `head`, as with makedumpfile; `head.prev` the same backwards.
         let (mut head, mut backwards) = (list.clone(), false);
         if let Some(last @ ("next" | "prev")) = list.names.last().map(String::as_str) {
             backwards = last == "prev";
@@ -332,7 +333,7 @@ impl Evaluation<'_, '_, '_> {
         Err(ConfigError::Wrong(list.at, format!("`{}` has more than {ELEMENTS_MAX} elements", list.text())))
     }
 
-    /// Reads a pointer; one that cannot be read ends a list, with a warning.
+    /// Reads a pointer; an unreadable one ends a list, with a warning.
     fn follow(&mut self, list: &Expression, address: u64) -> u64 {
         match self.pointer(address) {
             Ok(next) => next,
@@ -347,7 +348,7 @@ impl Evaluation<'_, '_, '_> {
         self.read(address, 8).map(|bytes| bytes.try_into().map_or(0, u64::from_le_bytes))
     }
 
-    /// Reads a number that says how much is erased.
+    /// Reads the number of bytes to erase.
     fn number(&mut self, what: &Expression, value: &Value) -> Result<u64, ConfigError> {
         let size = match value.kind {
             Kind::Number(size @ (1 | 2 | 4 | 8)) => size,

@@ -1,8 +1,8 @@
-//! Erases data that must not leave the machine, such as keys and passwords, from a dump: which, says a file in the language
-//! of makedumpfile.conf(5).
+//! Erases sensitive data, such as keys and passwords, from a dump, as a file in the language of makedumpfile.conf(5)
+//! requests.
 //!
-//! Everything is decided before anything is written; what cannot be found is an error, for a dump that should not have been
-//! made cannot be called back.
+//! Everything is resolved before writing. A name that cannot be found is an error: a dump with secrets cannot be called
+//! back.
 
 mod config;
 mod evaluate;
@@ -14,50 +14,50 @@ use crate::error::DumpError;
 use crate::reader::Reader;
 use crate::vmlinux::Vmlinux;
 
-/// What erased bytes become.
+/// The replacement of erased bytes.
 const ERASED: u8 = b'X';
 
-/// Physical memory that becomes something else.
+/// A range of physical memory to erase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) range: Range<u64>,
-    /// What each byte becomes.
+    /// The replacement of each byte.
     pub(crate) byte: u8,
 }
 
-/// What is erased from a dump.
+/// The erasures of a dump.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Erasure {
-    /// By address, none above another.
+    /// By address, without overlaps.
     pieces: Vec<Piece>,
-    /// What was erased, in words: a line for each place.
+    /// The erase info: a line for each object.
     pub(crate) text: Vec<u8>,
-    /// What could not be erased, because it is nowhere.
+    /// Objects that could not be erased because they are not in memory.
     pub warnings: Vec<String>,
 }
 
 impl Erasure {
-    /// Returns what is told of data that was erased before.
+    /// Returns the erase info of earlier erasures.
     pub(crate) fn of_earlier(text: Vec<u8>) -> Self {
         Self { text, ..Self::default() }
     }
 
-    /// Puts what is told of an earlier one before what is told of this one.
+    /// Puts the erase info of earlier erasures before this one's.
     pub(crate) fn behind(self, earlier: &Self) -> Self {
         Self { text: [&earlier.text[..], &self.text].concat(), ..self }
     }
 
-    /// Finds everything that a file wants erased.
+    /// Finds everything that a file requests to erase.
     ///
     /// # Errors
-    /// If the file is wrong, its names are not those of the kernel, or the vmlinux is another kernel's.
+    /// If the file is wrong, its names are unknown to the kernel, or the vmlinux is another kernel's.
     pub fn find(path: &Path, text: &str, vmlinux: &Vmlinux, reader: &mut Reader<'_>) -> Result<Self, DumpError> {
         let commands = config::parse(text).map_err(|error| error.within(path))?;
         evaluate::run(&commands, vmlinux, reader).map_err(|error| error.within(path))
     }
 
-    /// Adds the pieces, in any order. Of those that begin at one address the longest counts, and of others the later one,
-    /// as with makedumpfile.
+    /// Adds ranges, in any order. Of those with one start the longest counts, and of others the later one, as with
+    /// makedumpfile.
     fn set(&mut self, mut pieces: Vec<Piece>) {
         pieces.sort_by(|one, other| {
             (one.range.start, std::cmp::Reverse(one.range.end))
@@ -80,7 +80,7 @@ impl Erasure {
         self.pieces = done;
     }
 
-    /// Returns the pieces that lie in a range of addresses.
+    /// Returns the ranges within an address range.
     pub(crate) fn within(&self, address: u64, length: usize) -> &[Piece] {
         let end = address.saturating_add(length as u64);
         let from = self.pieces.partition_point(|piece| piece.range.end <= address);
@@ -89,7 +89,7 @@ impl Erasure {
     }
 }
 
-/// Erases pieces from the bytes that begin at an address.
+/// Erases ranges from the bytes at an address.
 pub(crate) fn apply(pieces: &[Piece], address: u64, bytes: &mut [u8]) {
     for piece in pieces {
         let within = |at: u64| usize::try_from(at.saturating_sub(address)).unwrap_or(usize::MAX).min(bytes.len());
@@ -105,7 +105,7 @@ mod tests {
     use super::{Erasure, Piece, apply};
 
     proptest! {
-        /// However pieces lie, each byte becomes what the last one above it says, by the address it begins at.
+        /// For any ranges, each byte becomes what the last range above it says, by start address.
         #[test]
         fn the_later_piece_counts(list in prop::collection::vec((0_u64..60, 0_u64..20), 0..10), from in 0_u64..80) {
             let pieces: Vec<Piece> = list

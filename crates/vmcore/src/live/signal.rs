@@ -1,24 +1,24 @@
-//! What happens when a signal ends the program while a guest stands still on its account: the guest goes on first.
+//! Resumes a stopped guest if a signal ends the program.
 //!
-//! SIGKILL cannot be caught: then the guest stands still until somebody tells it `cont`.
+//! SIGKILL cannot be caught: then the guest stands still until a user sends it `cont`.
 
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// Signals that end a program from outside, and the one by which it ends without memory.
+/// Signals with which users end programs, and the one at lack of memory.
 const SIGNALS: [libc::c_int; 5] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGABRT];
 const GO_ON: &[u8] = b"{\"execute\":\"cont\",\"id\":\"signal\"}\n";
-/// What the answer to it holds.
+/// The mark of its answer.
 const ANSWER: &[u8] = b"\"signal\"";
-/// How often, and how long each time, the answer is waited for: QEMU forgets what a program said that is gone.
+/// How often and how long to wait for the answer: QEMU forgets commands of a closed connection.
 const TRIES: u32 = 50;
 const TRY_MS: libc::c_int = 100;
 
-/// The socket of the guest that stands still; -1 for none.
+/// The socket of the stopped guest; -1 for none.
 static SOCKET: AtomicI32 = AtomicI32::new(-1);
 
-/// Lets the guest go on, and then ends the program as the signal would have.
+/// Resumes the guest, then ends the program as the signal would have.
 extern "C" fn on_signal(signal: libc::c_int) {
     let socket = SOCKET.swap(-1, Ordering::Relaxed);
     if socket >= 0 {
@@ -46,14 +46,14 @@ extern "C" fn on_signal(signal: libc::c_int) {
     }
 }
 
-/// As long as it lives, signals let the guest go on.
+/// While it lives, signals resume the guest.
 #[derive(Debug)]
 pub(super) struct OnSignal {
     before: Vec<(libc::c_int, libc::sighandler_t)>,
 }
 
 impl OnSignal {
-    /// Begins; signals that the program ignores are left so.
+    /// Installs the handlers; ignored signals stay ignored.
     pub(super) fn arm(stream: &UnixStream) -> Self {
         SOCKET.store(stream.as_raw_fd(), Ordering::Relaxed);
         let handler: extern "C" fn(libc::c_int) = on_signal;
@@ -62,7 +62,7 @@ impl OnSignal {
             // SAFETY: the handler does only what a handler may do, and lives as long as the program.
             let old = unsafe { libc::signal(signal, handler as libc::sighandler_t) };
             if old == libc::SIG_IGN {
-                // SAFETY: no handler of ours is given.
+                // SAFETY: no handler is installed, only the old action is read.
                 unsafe { libc::signal(signal, libc::SIG_IGN) };
             } else if old != libc::SIG_ERR {
                 before.push((signal, old));

@@ -1,4 +1,4 @@
-//! A QEMU that answers as it is told to, and notes what it was asked.
+//! A fake QEMU with scripted answers, which records its commands.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -14,7 +14,7 @@ const SOON: Duration = Duration::from_millis(300);
 const LONG: Duration = Duration::from_secs(60);
 const GREETING: &str = "{\"QMP\": {\"version\": {}}}\n";
 
-/// What the clock says: the time stands still, deadlines are those of the socket.
+/// The fake clock: time stands still, deadlines are those of the socket.
 fn clock() -> Duration {
     Duration::from_secs(7)
 }
@@ -25,7 +25,7 @@ struct Fake {
 }
 
 impl Fake {
-    /// Greets, and answers each command with the lines that `answer` gives for it; `ID` in them is the command's id.
+    /// Greets, and answers each command with the lines of `answer`; `ID` in them is the command's id.
     fn new(greeting: &'static str, answer: impl Fn(&str) -> Option<String> + Send + 'static) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(folder.path().join("qmp")).unwrap();
@@ -93,10 +93,10 @@ fn guest_that_does_not_answer_is_resumed() {
     assert_eq!(fake.asked.join().unwrap(), ["qmp_capabilities", "stop", "cont"]);
 }
 
-/// What goes wrong while connecting, or with `stop`.
+/// Errors while connecting, or at `stop`.
 fn wrong(greeting: &'static str, answer: impl Fn(&str) -> Option<String> + Send + 'static) -> String {
     let fake = Fake::new(greeting, answer);
-    // Where nothing comes, nothing is waited for long.
+    // Without an answer, the wait is short.
     let error = match fake.connect(if greeting.is_empty() { SOON } else { LONG }) {
         Ok(mut guest) => guest.stop(&clock).unwrap_err(),
         Err(error) => error,

@@ -1,5 +1,5 @@
-//! Writes archives, from the beginning to the end, so that they can go through a pipe. Several threads fill and compress
-//! blocks, each of pages of its own; a block is written when it is ready, and the index tells the order.
+//! Writes archives sequentially, so that they can go through a pipe. Several threads fill and compress blocks, each
+//! from its own pages; a block is written when it is ready, and the index has the order.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -22,11 +22,11 @@ use crate::reader::Reader;
 use crate::twins::{Stored, Twins};
 use crate::window::PIECE_MAX;
 
-/// Bytes of a block, unpacked: larger ones gain little, and a reader of one page has to unpack all of it.
+/// Bytes of an unpacked block: larger ones gain little, and reading one page unpacks all of it.
 const BLOCK: u64 = 1 << 20;
-/// Blocks' worth of pages that a thread takes at once.
+/// Pages that a thread takes at once, in blocks.
 const CLAIM: u64 = 16;
-/// Level of zstd unless one is named.
+/// Default level of zstd.
 const EFFORT: i32 = 3;
 
 /// Writes a dump.
@@ -36,7 +36,7 @@ const EFFORT: i32 = 3;
 pub fn write(plan: &Plan<'_>, style: &Style, work: &Work, sink: &dyn Sink) -> Result<Written, DumpError> {
     let dump = plan.dump();
     let block = (BLOCK / dump.page_size()).max(1);
-    // Fails before anything is written.
+    // Errors before writing begins.
     drop(compressor(style)?);
     let header = header(plan, style, block)?.encode();
     let least = header.len() as u64 + index_size(0);
@@ -72,9 +72,9 @@ fn compressor(style: &Style) -> Result<Compressor, DumpError> {
     Compressor::new(Codec::Zstd, Some(style.effort.unwrap_or(EFFORT)), BLOCK as usize)
 }
 
-/// Returns how many threads may work: all of them together need no more than half of the memory.
+/// Returns the number of threads: together they need no more than half of the memory.
 fn threads(style: &Style, work: &Work) -> usize {
-    // A block, the same packed, and the tables of zstd, which grow with the effort.
+    // A block, its packed form, and the tables of zstd, which grow with the effort.
     let each = match style.effort.unwrap_or(EFFORT) {
         ..=3 => 4 << 20,
         4..=6 => 6 << 20,
@@ -83,7 +83,7 @@ fn threads(style: &Style, work: &Work) -> usize {
     usize::try_from(work.memory / 2 / each).unwrap_or(usize::MAX).clamp(1, work.threads.max(1))
 }
 
-/// Returns how many bytes the index of so many blocks has, with the end behind it.
+/// Returns the size of the index of so many blocks, with the end.
 fn index_size(blocks: usize) -> u64 {
     (8 + blocks * PLACE + TRAILER) as u64
 }
@@ -112,7 +112,7 @@ fn header(plan: &Plan<'_>, style: &Style, block: u64) -> Result<Header, DumpErro
         machine: dump.machine(),
         page: dump.page_size(),
         pages: dump.pages(),
-        // What an earlier pass left out is missing here too.
+        // Pages that an earlier pass left out are missing here too.
         level: dump.level().unwrap_or_default() | u32::from(style.level.number()),
         block,
         names: style.names.clone(),
@@ -122,34 +122,34 @@ fn header(plan: &Plan<'_>, style: &Style, block: u64) -> Result<Header, DumpErro
     })
 }
 
-/// What all threads share.
+/// The data of all threads.
 struct Job<'a> {
     dump: &'a Dump,
     plan: &'a Plan<'a>,
     style: &'a Style,
     sink: &'a dyn Sink,
-    /// Pages of data of a block.
+    /// Pages of data per block.
     block: u64,
     /// The next piece of work.
     next: AtomicU64,
-    /// The file may not become larger.
+    /// Limit of the file's size.
     full: AtomicBool,
     twins: Twins,
     file: Mutex<Output>,
     written: Mutex<Written>,
 }
 
-/// What was written to the file.
+/// The state of the file.
 struct Output {
     end: u64,
     places: Vec<BlockEntry>,
 }
 
 impl Job<'_> {
-    /// Writes a block behind those that are there; tells whether there was room.
+    /// Appends a block; returns whether it fitted.
     fn append(&self, head: &Head, table: &[u8], packed: &[u8]) -> Result<bool, DumpError> {
         let bytes = [&head.encode(table), table, packed].concat();
-        // Who waits here sleeps.
+        // Waiting threads sleep.
         let mut file = locked(&self.file);
         let offset = file.end;
         let end = offset + bytes.len() as u64;
@@ -167,18 +167,18 @@ impl Job<'_> {
 /// One thread's work.
 struct Packer<'a> {
     job: &'a Job<'a>,
-    /// Nothing while its bytes are in use.
+    /// `None` while its bytes are in use.
     reader: Option<Reader<'a>>,
-    /// For a second look at pages that seem to be equal.
+    /// For comparing pages that may be equal.
     again: Reader<'a>,
     compressor: Compressor,
     page: usize,
     entries: Vec<Entry>,
     data: Vec<u8>,
-    /// What the block adds, counted when it is written.
+    /// The contents of the block, counted when it is written.
     zero: u64,
     twins: u64,
-    /// Pages of the block, by their key: other threads may not point to them yet.
+    /// Pages of the block by key, which other threads cannot refer to yet.
     pending: BTreeMap<u64, Stored>,
     written: Written,
 }
@@ -216,7 +216,7 @@ impl<'a> Packer<'a> {
         Ok(())
     }
 
-    /// Writes blocks of the kept ones of these pages.
+    /// Writes blocks of the kept pages among these.
     fn claim(&mut self, pages: Range<u64>) -> Result<(), DumpError> {
         let plan = self.job.plan;
         let mut words = vec![0; plan.words()];
@@ -239,16 +239,16 @@ impl<'a> Packer<'a> {
         self.flush()
     }
 
-    /// Puts pages that lie behind each other into blocks.
+    /// Adds consecutive pages to blocks.
     fn pages(&mut self, first: u64, count: usize) -> Result<(), DumpError> {
         let size = self.job.dump.page_size();
-        // The bytes stay where they are while the rest of this thread's things change.
+        // The bytes stay in place while the other fields change.
         let Some(mut reader) = self.reader.take() else { return Ok(()) };
         let done = match reader.bytes(first * size, count * self.page) {
             Ok(bytes) => {
                 (first..).zip(bytes.chunks_exact(self.page)).try_for_each(|(page, bytes)| self.put(page, bytes))
             }
-            // One of them cannot be read: the others can, perhaps.
+            // One of them is unreadable; try the others.
             Err(_) => (first..first + count as u64).try_for_each(|page| match reader.bytes(page * size, self.page) {
                 Ok(bytes) => self.put(page, bytes),
                 Err(error) => {
@@ -263,7 +263,7 @@ impl<'a> Packer<'a> {
         done
     }
 
-    /// Puts a page into the block; one that is full is written.
+    /// Adds a page to the block; writes a full block.
     fn put(&mut self, page: u64, bytes: &[u8]) -> Result<(), DumpError> {
         let instead = self.job.plan.instead(page, bytes)?;
         let bytes = instead.as_deref().unwrap_or(bytes);
@@ -277,7 +277,7 @@ impl<'a> Packer<'a> {
         if self.data.len() as u64 >= self.job.block * self.job.dump.page_size() { self.flush() } else { Ok(()) }
     }
 
-    /// Finds out what the block has to have of a page.
+    /// Decides how to store a page.
     fn slot(&mut self, page: u64, bytes: &[u8]) -> Result<Slot, DumpError> {
         if is_zero(bytes) {
             return Ok(Slot::Zero);
@@ -293,14 +293,14 @@ impl<'a> Packer<'a> {
         Ok(Slot::Data((self.data.len() / self.page) as u32))
     }
 
-    /// Whether what is stored of another page is the same.
+    /// Returns whether another page is stored with the same content.
     fn is_twin(&mut self, page: u64, bytes: &[u8]) -> Result<bool, DumpError> {
         let Ok(other) = self.again.bytes(page * self.job.dump.page_size(), self.page) else { return Ok(false) };
         let instead = self.job.plan.instead(page, other)?;
         Ok(instead.as_deref().unwrap_or(other) == bytes)
     }
 
-    /// Compresses and writes what is in the block.
+    /// Compresses and writes the block.
     fn flush(&mut self) -> Result<(), DumpError> {
         let (Some(first), Some(last)) = (self.entries.first(), self.entries.last()) else { return Ok(()) };
         let table = table::encode(&self.entries);
@@ -333,7 +333,7 @@ impl<'a> Packer<'a> {
     }
 }
 
-/// A stream, as of a pipe: takes what is written one behind the other.
+/// A stream, such as a pipe: writes sequentially.
 pub struct Stream<W> {
     state: Mutex<(W, u64)>,
 }
@@ -345,7 +345,7 @@ impl<W> std::fmt::Debug for Stream<W> {
 }
 
 impl<W: Write + Send> Stream<W> {
-    /// Begins a stream.
+    /// Makes a stream.
     #[must_use]
     pub fn new(stream: W) -> Self {
         Self { state: Mutex::new((stream, 0)) }

@@ -1,6 +1,6 @@
-//! Writes ELF vmcores: no compression, for tools that know nothing else. Long runs of dropped pages are not in the file;
-//! short ones have room there, for each run costs a program header. They are never read, for broken pages may be among
-//! them: they and zero pages are holes of the file.
+//! Writes ELF vmcores: uncompressed, for tools without support for other formats. Long runs of dropped pages are left
+//! out; short ones occupy space in the file, as each run costs a program header. Dropped pages are never read, as they
+//! may be broken: they and zero pages are holes of the file.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -18,14 +18,14 @@ use crate::plan::{Plan, Work, crew, locked};
 use crate::reader::Reader;
 use crate::window::PIECE_MAX;
 
-/// Dropped pages behind each other that are worth a program header.
+/// Shortest run of dropped pages that is worth a program header.
 const GAP: u64 = 256;
 /// Sizes of the ELF header and of a section header, in bytes.
 const HEADER: usize = 64;
-/// Where e_flags is; 1 says that the file is not complete, as in makedumpfile's files.
+/// Offset of e_flags; 1 marks an incomplete file, like makedumpfile.
 const FLAGS: usize = 48;
 
-/// Pages that are in the file, and those behind them that are not.
+/// Pages in the file, and pages after them that are not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Part {
     stored: Range<u64>,
@@ -74,7 +74,7 @@ pub fn write(plan: &Plan<'_>, work: &Work, sink: &dyn Sink) -> Result<Written, D
     Ok(written)
 }
 
-/// Divides memory into what is in the file and what is not.
+/// Divides memory into parts inside and outside the file.
 fn parts(plan: &Plan<'_>) -> Result<Vec<Part>, DumpError> {
     let mut parts: Vec<Part> = Vec::new();
     let (mut kept, mut memory) = (vec![0; plan.words()], vec![0; plan.words()]);
@@ -84,7 +84,7 @@ fn parts(plan: &Plan<'_>) -> Result<Vec<Part>, DumpError> {
         plan.dump().memory(first, &mut memory)?;
         for run in bits::runs(&memory) {
             let (start, end) = (first + run.start as u64, first + run.end as u64);
-            // Memory behind what was there, or behind a hole.
+            // Memory after the existing part, or after a hole.
             match parts.last_mut().filter(|part| part.end == start) {
                 Some(part) => part.end = end,
                 None => parts.push(Part { stored: start..start, end }),
@@ -100,7 +100,7 @@ fn parts(plan: &Plan<'_>) -> Result<Vec<Part>, DumpError> {
     Ok(parts)
 }
 
-/// Puts a run of kept pages into the last part, or begins another behind a long gap.
+/// Adds a run of kept pages to the last part, or begins another one after a long gap.
 fn keep(parts: &mut Vec<Part>, run: Range<u64>) {
     let Some(last) = parts.last_mut() else { return };
     let end = last.end;
@@ -112,7 +112,7 @@ fn keep(parts: &mut Vec<Part>, run: Range<u64>) {
     }
 }
 
-/// Returns the header, room for the program headers, and the notes.
+/// Returns the header, space for the program headers, and the notes.
 fn header(dump: &Dump, parts: &[Part]) -> Vec<u8> {
     let count = parts.len() + 1;
     let many = count >= usize::from(PN_XNUM);
@@ -170,7 +170,7 @@ struct Copy<'a> {
 }
 
 impl Copy<'_> {
-    /// Copies the kept pages of a part to `place`, which is that of its first.
+    /// Copies the kept pages of a part, whose first page goes to `place`.
     fn part(&mut self, pages: &Range<u64>, place: u64) -> Result<(), DumpError> {
         let mut at = pages.start;
         while at < pages.end {
@@ -195,7 +195,7 @@ impl Copy<'_> {
         Ok(())
     }
 
-    /// Makes room for dropped pages of a part that begins with page `first` at `place`.
+    /// Leaves space for dropped pages of a part that begins with page `first` at `place`.
     fn zeros(&self, pages: Range<u64>, first: u64, place: u64) -> Result<(), DumpError> {
         let count = pages.end.saturating_sub(pages.start);
         if count == 0 {
@@ -204,7 +204,7 @@ impl Copy<'_> {
         self.sink.zeros(place + (pages.start - first) * self.page, count * self.page)
     }
 
-    /// Copies kept pages that lie behind each other.
+    /// Copies consecutive kept pages.
     fn run(&mut self, pages: &Range<u64>, place: u64) -> Result<(), DumpError> {
         // At most 256 KiB.
         let most = (PIECE_MAX as u64 / self.page).max(1);
@@ -235,7 +235,7 @@ impl Copy<'_> {
         Ok(())
     }
 
-    /// Copies one page of a piece that cannot be read as a whole.
+    /// Copies one page of an unreadable piece.
     fn single(&mut self, page: u64, offset: u64) -> Result<(), DumpError> {
         match self.reader.bytes(page * self.page, self.page as usize) {
             Ok(bytes) => {

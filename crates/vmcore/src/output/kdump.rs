@@ -1,8 +1,7 @@
-//! Writes kdump-compressed files: pages are compressed by several threads and written where each of them has reserved
-//! room, in no order, which readers do not ask for. Equal pages are stored once.
+//! Writes kdump-compressed files: several threads compress pages and write them into reserved space, in any order,
+//! which the format allows. Equal pages are stored once.
 //!
-//! The file says that it is incomplete until its last header is written, so that one whose writer was killed can be used
-//! as far as it goes.
+//! The file is marked as incomplete until its last header is written, so that a partly written one is usable.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -26,24 +25,24 @@ use crate::window::PIECE_MAX;
 /// Bytes that a thread reserves and writes at once.
 const EXTENT: u64 = 256 << 10;
 
-/// How a kdump file is written.
+/// Options of a kdump file.
 #[derive(Debug, Clone)]
 pub struct Style {
-    /// How pages are compressed.
+    /// The codec.
     pub codec: Codec,
-    /// How hard.
+    /// Its level.
     pub effort: Option<i32>,
-    /// What was dropped.
+    /// The level of the filter.
     pub level: Level,
-    /// The pages of this file, where it is one of several.
+    /// The pages of this file, if it is one of several.
     pub part: Option<Range<u64>>,
-    /// Most bytes of the file.
+    /// Limit of the file's size.
     pub limit: Option<u64>,
     /// Names of the system, as `uname` has them: system, node, release, version, machine, domain.
     pub names: [String; 6],
 }
 
-/// What was written.
+/// The result of writing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Written {
     /// Bytes of the file.
@@ -52,18 +51,18 @@ pub struct Written {
     pub pages: u64,
     /// Of these, zero pages.
     pub zero: u64,
-    /// Of these, pages that equal another one and share its place.
+    /// Of these, pages that share the data of an equal page.
     pub twins: u64,
-    /// Pages that could not be read; the file says that it is incomplete.
+    /// Unreadable pages; the file is marked as incomplete.
     pub unreadable: u64,
-    /// Why, for the first of them.
+    /// The reason, for the first of them.
     pub why: Option<MemoryError>,
-    /// The limit was reached; the file says that it is incomplete.
+    /// The limit was reached; the file is marked as incomplete.
     pub full: bool,
 }
 
 impl Written {
-    /// Adds what another thread wrote, or what is in another file.
+    /// Adds the result of another thread or file.
     pub fn add(&mut self, other: Self) {
         self.bytes += other.bytes;
         self.pages += other.pages;
@@ -75,12 +74,12 @@ impl Written {
     }
 }
 
-/// Where the parts of the file are.
+/// The offsets of the file's parts.
 struct Shape {
     page: u64,
     sub_blocks: u64,
     bitmap_blocks: u64,
-    /// Pages whose descriptors are before those of this file.
+    /// Number of pages with descriptors before those of this file.
     skipped: u64,
     descriptors: u64,
     data: u64,
@@ -102,7 +101,7 @@ impl Shape {
     }
 }
 
-/// Returns how many pages are kept before page `page`.
+/// Returns the number of kept pages before page `page`.
 fn kept_before(plan: &Plan<'_>, page: u64) -> Result<u64, DumpError> {
     let mut words = vec![0; plan.words()];
     let mut low = 0;
@@ -134,7 +133,7 @@ pub fn write(plan: &Plan<'_>, style: &Style, work: &Work, sink: &dyn Sink) -> Re
     if let Some(limit) = style.limit.filter(|limit| *limit < needed) {
         return Err(DumpError::Usage(format!("a limit of {limit} bytes: headers and bitmaps alone have {needed}")));
     }
-    // Fails before anything is written.
+    // Errors before writing begins.
     drop(Compressor::new(style.codec, style.effort, page)?);
     let mut header = header(dump, style, &shape);
     sink.write(0, &header)?;
@@ -196,7 +195,7 @@ fn header(dump: &Dump, style: &Style, shape: &Shape) -> Vec<u8> {
     let second = &mut bytes[page..];
     let base = dump.info().number("phys_base").unwrap_or_default();
     put(second, field::PHYS_BASE, base.to_le_bytes());
-    // What an earlier pass left out is missing here too.
+    // Pages that an earlier pass left out are missing here too.
     put(second, field::LEVEL, (dump.level().unwrap_or_default() | u32::from(style.level.number())).to_le_bytes());
     if let Some(part) = &style.part {
         put(second, field::SPLIT, 1_u32.to_le_bytes());
@@ -226,7 +225,7 @@ fn write_bitmaps(plan: &Plan<'_>, shape: &Shape, sink: &dyn Sink) -> Result<(), 
     let (mut words, mut bytes) = (vec![0; plan.words()], Vec::new());
     let end = shape.bitmap_blocks * shape.page;
     for (at, stored) in [(shape.bitmap(), false), (shape.bitmap() + end, true)] {
-        // Where there is no memory nothing is set.
+        // There are no bits outside memory.
         let mut done = 0;
         for n in 0..plan.blocks() {
             let first = plan.pages(n).start;
@@ -246,7 +245,7 @@ fn write_bitmaps(plan: &Plan<'_>, shape: &Shape, sink: &dyn Sink) -> Result<(), 
     Ok(())
 }
 
-/// What all threads share.
+/// The data of all threads.
 struct Job<'a> {
     dump: &'a Dump,
     plan: &'a Plan<'a>,
@@ -256,11 +255,11 @@ struct Job<'a> {
     part: Range<u64>,
     /// The next piece of work.
     next: AtomicUsize,
-    /// Most bytes of the file, without what is told of erased data.
+    /// Limit of the file's size, without the erase info.
     limit: Option<u64>,
-    /// The end of what was reserved.
+    /// The end of the reserved space.
     end: AtomicU64,
-    /// The end of what was written.
+    /// The end of the written data.
     used: AtomicU64,
     twins: Twins,
     written: Mutex<Written>,
@@ -269,20 +268,20 @@ struct Job<'a> {
 /// One thread's work.
 struct Writer<'a> {
     job: &'a Job<'a>,
-    /// Nothing while its bytes are in use.
+    /// `None` while its bytes are in use.
     reader: Option<Reader<'a>>,
-    /// For a second look at pages that seem to be equal.
+    /// For comparing pages that may be equal.
     again: Reader<'a>,
     compressor: Compressor,
     page: usize,
     written: Written,
-    /// What was not written yet, and its offset.
+    /// Unwritten data, and its offset.
     buffer: Vec<u8>,
     start: u64,
-    /// The end of what is reserved for this thread.
+    /// The end of this thread's reserved space.
     limit: u64,
     descriptors: Vec<u8>,
-    /// Pages whose data is in the buffer, by their key: other threads may not point to them yet.
+    /// Pages in the buffer by key, which other threads cannot refer to yet.
     pending: BTreeMap<u64, Stored>,
 }
 
@@ -347,23 +346,23 @@ impl<'a> Writer<'a> {
         if self.descriptors.is_empty() {
             return Ok(());
         }
-        // A descriptor in the file says that the data is there, also if this process is killed now.
+        // A descriptor in the file promises its data, even if this process is killed now.
         self.flush()?;
         self.job.sink.dealt((self.descriptors.len() / DESCRIPTOR) as u64 * self.job.shape.page);
         let at = self.job.shape.descriptors + (rank - self.job.shape.skipped) * DESCRIPTOR as u64;
         self.job.sink.write(at, &self.descriptors)
     }
 
-    /// Writes pages that lie behind each other.
+    /// Writes consecutive pages.
     fn pages(&mut self, first: u64, count: usize) -> Result<(), DumpError> {
         let address = first * self.job.shape.page;
-        // The bytes stay where they are while the rest of this thread's things change.
+        // The bytes stay in place while the other fields change.
         let Some(mut reader) = self.reader.take() else { return Ok(()) };
         let done = match reader.bytes(address, count * self.page) {
             Ok(bytes) => {
                 bytes.chunks_exact(self.page).enumerate().try_for_each(|(n, bytes)| self.store(first + n as u64, bytes))
             }
-            // One of them cannot be read: the others can, perhaps.
+            // One of them is unreadable; try the others.
             Err(_) => {
                 (0..count as u64).try_for_each(|n| match reader.bytes(address + n * self.job.shape.page, self.page) {
                     Ok(bytes) => self.store(first + n, bytes),
@@ -380,7 +379,7 @@ impl<'a> Writer<'a> {
         done
     }
 
-    /// Stores a page and describes it.
+    /// Stores a page and its descriptor.
     fn store(&mut self, number: u64, bytes: &[u8]) -> Result<(), DumpError> {
         if self.written.full {
             self.descriptors.extend([0; DESCRIPTOR]);
@@ -422,7 +421,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Whether what is stored of another page is the same.
+    /// Returns whether another page is stored with the same content.
     fn is_twin(&mut self, page: u64, bytes: &[u8]) -> Result<bool, DumpError> {
         let Ok(other) = self.again.bytes(page * self.job.shape.page, self.page) else { return Ok(false) };
         let instead = self.job.plan.instead(page, other)?;
@@ -436,7 +435,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Lets all threads point to pages whose data was written.
+    /// Lets all threads refer to pages whose data was written.
     fn publish(&mut self) {
         while let Some((key, stored)) = self.pending.pop_first() {
             self.job.twins.insert(key, stored);
@@ -444,7 +443,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Room in the file that one thread has reserved.
+/// Space in the file that one thread has reserved.
 struct Reservation<'w, 'a> {
     job: &'a Job<'a>,
     buffer: &'w mut Vec<u8>,
@@ -453,7 +452,7 @@ struct Reservation<'w, 'a> {
 }
 
 impl Reservation<'_, '_> {
-    /// Puts data into the room and returns its offset; `None` if the file may not become larger.
+    /// Writes data into the space and returns its offset; `None` if the file would exceed its limit.
     fn put(mut self, data: &[u8]) -> Result<Option<u64>, DumpError> {
         let at = *self.start + self.buffer.len() as u64;
         if at + data.len() as u64 > *self.limit && !self.reserve()? {
@@ -467,7 +466,7 @@ impl Reservation<'_, '_> {
         Ok(Some(at))
     }
 
-    /// Reserves more; where that follows what this thread has, no byte is lost between them.
+    /// Reserves more; if the new space is adjacent, no byte is lost.
     fn reserve(&mut self) -> Result<bool, DumpError> {
         let got = self.job.end.fetch_add(EXTENT, Ordering::Relaxed);
         if self.job.limit.is_some_and(|limit| got + EXTENT > limit) {

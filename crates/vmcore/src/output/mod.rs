@@ -1,4 +1,4 @@
-//! What is written: the formats, and where their bytes go.
+//! Writers of the formats, and the sinks for their bytes.
 
 pub(crate) mod archive;
 pub(crate) mod elf;

@@ -1,4 +1,4 @@
-//! Turns a flattened stream into the file it stands for, record by record.
+//! Converts a flattened stream into the original file, record by record.
 
 use std::io::{ErrorKind, Read};
 use std::path::Path;
@@ -7,13 +7,13 @@ use crate::error::DumpError;
 use crate::flattened::{self, HEADER, SIGNATURE};
 use crate::output::sink::Sink;
 
-/// Bytes that are copied at once.
+/// Bytes to copy at once.
 const CHUNK: usize = 256 << 10;
 
 /// Writes the file; returns its size in bytes.
 ///
 /// # Errors
-/// If the stream is no flattened one or ends early, or the file cannot be written.
+/// If the stream is not flattened or is truncated, or the file cannot be written.
 pub fn rearrange(stream: &mut dyn Read, sink: &dyn Sink) -> Result<u64, DumpError> {
     let mut source = Source { stream, at: 0 };
     let mut header = vec![0; HEADER as usize];

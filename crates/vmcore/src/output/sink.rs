@@ -1,4 +1,4 @@
-//! Where bytes of a new dump go: into a file at their offsets, or as records of a flattened stream.
+//! Sinks for a new dump: a file with offsets, or records of a flattened stream.
 
 use std::fs::File;
 use std::io::Write;
@@ -11,15 +11,15 @@ use crate::flattened;
 use crate::plan::locked;
 use crate::progress::Progress;
 
-/// Takes bytes at offsets, from several threads.
+/// Accepts bytes at offsets, from several threads.
 pub trait Sink: Sync {
-    /// Writes bytes at an offset; later ones cover earlier ones.
+    /// Writes bytes at an offset; later ones replace earlier ones.
     ///
     /// # Errors
     /// If they cannot be written.
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), DumpError>;
 
-    /// Makes `length` bytes zero where nothing was written; files have a hole there.
+    /// Zeroes `length` unwritten bytes; files get a hole there.
     ///
     /// # Errors
     /// If they cannot be written.
@@ -35,17 +35,17 @@ pub trait Sink: Sync {
         Ok(())
     }
 
-    /// Ends the file, which has `size` bytes.
+    /// Finishes the file, which has `size` bytes.
     ///
     /// # Errors
-    /// If what was written cannot be kept.
+    /// If the bytes cannot be made durable.
     fn finish(&self, size: u64) -> Result<(), DumpError>;
 
-    /// Hears that bytes of memory were dealt with, whatever became of them.
+    /// Reports progress: bytes of memory that were handled in any way.
     fn dealt(&self, _bytes: u64) {}
 }
 
-/// Takes bytes and forgets them, as /dev/null does, without a call.
+/// Discards bytes, like /dev/null without a system call.
 #[derive(Debug, Clone, Copy)]
 pub struct Nowhere;
 
@@ -63,11 +63,11 @@ impl Sink for Nowhere {
     }
 }
 
-/// A sink whose writers tell how far they are.
+/// A sink that counts progress.
 pub struct Watched<'w> {
-    /// What is written to.
+    /// The sink behind it.
     pub sink: Box<dyn Sink + 'w>,
-    /// What counts.
+    /// The counter.
     pub progress: &'w Progress,
 }
 
@@ -100,12 +100,12 @@ impl Sink for Watched<'_> {
 pub struct FileSink {
     file: File,
     path: PathBuf,
-    /// The name it gets when it is finished, in place of `path`.
+    /// Its final name, instead of `path`.
     target: Mutex<Option<PathBuf>>,
 }
 
 impl FileSink {
-    /// Creates a file; one that exists is only overwritten where `overwrite` says so. Devices always are.
+    /// Creates a file; replaces an existing one only if `overwrite` allows it. Devices are always accepted.
     ///
     /// # Errors
     /// If it exists or cannot be created.
@@ -114,20 +114,20 @@ impl FileSink {
         if exists && overwrite == Overwrite::No {
             return Err(DumpError::Exists(path.to_owned()));
         }
-        // Memory holds keys and passwords.
+        // Memory contains keys and passwords.
         let mut options = File::options();
         let file = options.write(true).create(true).truncate(true).mode(0o600).open(path);
         let file = file.map_err(DumpError::writing(path, 0))?;
         Ok(Self { file, path: path.to_owned(), target: Mutex::new(None) })
     }
 
-    /// Creates a file under another name, beside the one that it gets when it is finished; if it never is, it is removed,
-    /// and what was there before stays. A device is written as it is.
+    /// Creates a file under a temporary name beside its final one; if it is never finished, it is removed, and an
+    /// existing file stays. A device is written directly.
     ///
     /// # Errors
     /// If it exists and may not be overwritten, or cannot be created.
     pub fn replacing(path: &Path, overwrite: Overwrite) -> Result<Self, DumpError> {
-        // Where a link leads.
+        // Resolve links.
         let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let (Some(name), data) = (path.file_name(), std::fs::metadata(path)) else {
             return Self::create(path, overwrite);
@@ -140,7 +140,7 @@ impl FileSink {
         let mut other = std::ffi::OsString::from(".");
         other.push(name);
         other.push(format!(".{}", std::process::id()));
-        // One that is there was left by a program of this number that was killed.
+        // An existing one was left by a killed program with the same process id.
         let sink = Self::create(&path.with_file_name(other), Overwrite::Yes)?;
         *locked(&sink.target) = Some(path.clone());
         Ok(sink)
@@ -150,13 +150,13 @@ impl FileSink {
 impl Drop for FileSink {
     fn drop(&mut self) {
         if locked(&self.target).is_some() {
-            // It is of no use, and there is nobody to tell.
+            // It is useless, and errors cannot be reported here.
             drop(std::fs::remove_file(&self.path));
         }
     }
 }
 
-/// Whether a file that exists may be overwritten.
+/// Whether to overwrite an existing file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overwrite {
     /// It may.
@@ -178,7 +178,7 @@ impl Sink for FileSink {
         let plain = self.file.metadata().is_ok_and(|data| data.is_file());
         if plain {
             self.file.set_len(size).map_err(DumpError::writing(&self.path, size))?;
-            // Some file systems find out only now that there is no room.
+            // Some file systems report a full disk only now.
             self.file.sync_all().map_err(DumpError::writing(&self.path, size))?;
         }
         let mut target = locked(&self.target);
