@@ -5,9 +5,9 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use report::render::Styles;
+use report::render::{Listing, Styles};
 
-use crate::cli::Colour;
+use crate::cli::{Arguments, Colour, ListFormat, Output};
 use crate::exit::WrongInput;
 
 /// The destination of an answer. Marvin checks it before it measures, so that a bad path fails early.
@@ -54,6 +54,15 @@ impl Answer {
             Colour::Auto if terminal && !asked_not => Styles::ansi(),
             Colour::Auto | Colour::Never => Styles::plain(),
         }
+    }
+
+    /// Writes a list in the format of the command.
+    pub(crate) fn list(self, list: &impl Listing, output: Output, arguments: &Arguments) -> anyhow::Result<()> {
+        let text = match output.format {
+            ListFormat::Text => list.text(&self.styles(arguments.color)),
+            ListFormat::Json => list.json()?,
+        };
+        self.write(text)
     }
 
     /// Writes the answer.

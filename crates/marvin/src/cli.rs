@@ -1,6 +1,7 @@
 //! The command line's definition, the source of help, completions, man pages and the reference in `docs/cli.md`.
 
 mod keeping;
+mod lists;
 mod sources;
 mod standing;
 
@@ -13,6 +14,7 @@ use report::render::{Only, Sort, Style, View};
 
 use crate::exit::EXIT_CODES;
 pub(crate) use keeping::{Export, ExportFormat, Gc};
+pub(crate) use lists::{Doctor, Kernels, ListFormat, Output, Runs, Tools, Workloads};
 pub(crate) use sources::{Bisect, Build, Series};
 pub(crate) use standing::{Config, Queue, QueueAdd, QueueMove, Watch, Work};
 
@@ -170,7 +172,7 @@ pub(crate) enum Command {
     /// List external tools that run as workloads: purpose, version, reported values
     Tools(Tools),
     /// Check this host and print a fix for each problem
-    Doctor,
+    Doctor(Doctor),
     /// Write shell completions to standard output
     Completions {
         /// Shell
@@ -181,11 +183,14 @@ pub(crate) enum Command {
         /// Directory to write to
         folder: PathBuf,
     },
-    /// Write a generated page of the documentation as markdown
+    /// Write a generated page of the documentation as markdown, or the schemas of all JSON documents into a directory
     #[command(hide = true)]
     Reference {
         /// Page
         page: Page,
+        /// Directory for the schemas
+        #[arg(required_if_eq("page", "schemas"))]
+        folder: Option<PathBuf>,
     },
 }
 
@@ -198,6 +203,8 @@ pub(crate) enum Page {
     Workloads,
     /// docs/counters.md
     Counters,
+    /// docs/schemas: one file per JSON document
+    Schemas,
 }
 
 /// Options for a measurement.
@@ -519,14 +526,6 @@ pub(crate) struct Run {
     pub(crate) seeds: u64,
 }
 
-/// `marvin runs`.
-#[derive(Debug, Args)]
-pub(crate) struct Runs {
-    /// List at most N runs
-    #[arg(long, value_name = "N", default_value_t = 30, value_parser = value_parser!(u32).range(1..))]
-    pub(crate) limit: u32,
-}
-
 /// `marvin show`.
 #[derive(Debug, Args)]
 pub(crate) struct Show {
@@ -624,15 +623,6 @@ pub(crate) enum HistoryFormat {
     Json,
 }
 
-/// Output format of alerts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum AlertsFormat {
-    /// For terminals and mails
-    Text,
-    /// All data, for programs
-    Json,
-}
-
 /// `marvin alerts`.
 #[derive(Debug, Args)]
 #[command(after_help = format!("{LINE_HELP}Exit codes: 1 if an open alert reports a regression; otherwise 3 if a metric changed unit or direction, because Marvin cannot compare such results."))]
@@ -646,8 +636,8 @@ pub(crate) struct Alerts {
     pub(crate) open: bool,
 
     /// Output format
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = AlertsFormat::Text)]
-    pub(crate) format: AlertsFormat,
+    #[command(flatten)]
+    pub(crate) output: Output,
 
     /// Write a mail to the kernel's lists about the regressions of one alert, given by its name or the end of it
     #[arg(long, value_name = "ALERT", conflicts_with_all = ["format", "open"])]
@@ -716,30 +706,6 @@ pub(crate) enum Foreign {
     Mmtests,
     /// LKP-tests
     Lkp,
-}
-
-/// `marvin kernels`.
-#[derive(Debug, Args)]
-#[command(after_help = KERNELS.trim_end())]
-pub(crate) struct Kernels {
-    /// Kernel name to look up, such as deb:6.1; without it all kernels that apt offers
-    pub(crate) name: Option<String>,
-}
-
-/// `marvin workloads`.
-#[derive(Debug, Args)]
-pub(crate) struct Workloads {
-    /// List only this suite
-    #[arg(long, value_name = "SUITE")]
-    pub(crate) suite: Option<String>,
-}
-
-/// `marvin tools`.
-#[derive(Debug, Args)]
-pub(crate) struct Tools {
-    /// Also list the external tool of this manifest (docs/tools.md)
-    #[arg(long, value_name = "FILE")]
-    pub(crate) manifest: Vec<PathBuf>,
 }
 
 #[cfg(test)]

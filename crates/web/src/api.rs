@@ -1,6 +1,6 @@
 //! The JSON documents: the pages' contents for programs. Their schemas are stable; `openapi.rs` describes them.
 
-use history::{AlertDocument, History, Key, Overview, SeriesDocument, alert_document, series_document};
+use history::{History, Key, Overview, SeriesDocument, alerts_document, series_document};
 use model::Line;
 use report::render::SCHEMA_VERSION;
 use serde::Serialize;
@@ -45,13 +45,6 @@ pub(crate) struct CellDocument {
     pub(crate) ratio: Option<f64>,
     pub(crate) difference_percent: Option<f64>,
     pub(crate) seeds: usize,
-}
-
-/// All alerts.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct AlertsDocument {
-    pub(crate) schema_version: u32,
-    pub(crate) alerts: Vec<AlertDocument>,
 }
 
 /// Series, and whether the answer was cut at its limit.
@@ -128,10 +121,7 @@ pub(crate) fn document(snapshot: &Snapshot, name: &str) -> Result<Option<String>
     let history = &snapshot.history;
     Ok(Some(match name {
         "openapi.json" => serde_json::to_string_pretty(&openapi::document())?,
-        "alerts.json" => {
-            let alerts = snapshot.alerts.iter().map(|triaged| alert_document(history, triaged)).collect();
-            serde_json::to_string(&AlertsDocument { schema_version: SCHEMA_VERSION, alerts })?
-        }
+        "alerts.json" => serde_json::to_string(&alerts_document(history, &snapshot.alerts))?,
         "kernels.json" => serde_json::to_string(&kernels(history))?,
         "machines.json" => serde_json::to_string(&machines(history))?,
         _ => return Ok(None),

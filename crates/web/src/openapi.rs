@@ -3,15 +3,16 @@
 //! code.
 
 use history::{
-    AlertDocument, ChangeDocument, MemberDocument, PointDocument, SeedDocument, SeriesDocument, TriageDocument,
+    AlertDocument, AlertsDocument, ChangeDocument, MemberDocument, PointDocument, SeedDocument, SeriesDocument,
+    TriageDocument,
 };
 use report::render::SCHEMA_VERSION;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::api::{
-    AlertsDocument, CellDocument, CountsDocument, KernelDocument, KernelsDocument, MachineDocument, MachinesDocument,
-    OverviewDocument, RunDocument, RunsDocument, SeriesListDocument,
+    CellDocument, CountsDocument, KernelDocument, KernelsDocument, MachineDocument, MachinesDocument, OverviewDocument,
+    RunDocument, RunsDocument, SeriesListDocument,
 };
 
 /// A document: its name, its description, and its query parameters with their meaning.

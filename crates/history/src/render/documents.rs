@@ -2,7 +2,8 @@
 
 use model::Line;
 use report::Scale;
-use report::render::{RenderError, SCHEMA_VERSION, write_json};
+use report::render::{RenderError, SCHEMA_VERSION, schema_of, write_json};
+use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
 use crate::{Basis, BisectHint, Change, History, Key, Point, Series, Triaged, bisect_hint};
@@ -11,7 +12,7 @@ use crate::{Basis, BisectHint, Change, History, Key, Point, Series, Triaged, bis
 const DEBIAN: &str = "HOME/workshop/debian";
 
 /// Several series.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct HistoryDocument {
     /// The version of the document's shape.
     pub schema_version: u32,
@@ -20,7 +21,7 @@ pub struct HistoryDocument {
 }
 
 /// A series.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SeriesDocument {
     /// The workload.
     pub workload: String,
@@ -45,7 +46,7 @@ pub struct SeriesDocument {
 }
 
 /// The measurements of one kernel.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PointDocument {
     /// The kernel's title.
     pub kernel: String,
@@ -60,7 +61,7 @@ pub struct PointDocument {
 }
 
 /// The value of a seed.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SeedDocument {
     /// The seed.
     pub seed: u64,
@@ -71,7 +72,7 @@ pub struct SeedDocument {
 }
 
 /// A change of level.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ChangeDocument {
     /// The last kernel that certainly lacks it.
     pub after: String,
@@ -91,8 +92,17 @@ pub struct ChangeDocument {
     pub went_away: Option<String>,
 }
 
+/// Alerts.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct AlertsDocument {
+    /// Version of the schema.
+    pub schema_version: u32,
+    /// The alerts, newest kernel first.
+    pub alerts: Vec<AlertDocument>,
+}
+
 /// An alert.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct AlertDocument {
     /// Its name.
     pub name: String,
@@ -119,7 +129,7 @@ pub struct AlertDocument {
 }
 
 /// A series of an alert.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct MemberDocument {
     /// The workload.
     pub workload: String,
@@ -136,7 +146,7 @@ pub struct MemberDocument {
 }
 
 /// A decision.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TriageDocument {
     /// The outcome.
     pub outcome: String,
@@ -221,6 +231,22 @@ fn change(history: &History, series: &Series, change: &Change) -> ChangeDocument
         p,
         went_away: change.went_away.map(|at| title(&series.points[at])),
     }
+}
+
+/// Returns the JSON schemas of this crate's documents, by name.
+#[must_use]
+pub fn schemas() -> Vec<(&'static str, Schema)> {
+    vec![
+        ("alerts", schema_of::<AlertsDocument>("marvin alerts")),
+        ("history", schema_of::<HistoryDocument>("marvin history")),
+    ]
+}
+
+/// Returns the document of alerts, in the order given.
+#[must_use]
+pub fn alerts_document(history: &History, alerts: &[Triaged]) -> AlertsDocument {
+    let alerts = alerts.iter().map(|alert| alert_document(history, alert)).collect();
+    AlertsDocument { schema_version: SCHEMA_VERSION, alerts }
 }
 
 /// Returns the document of an alert.

@@ -5,8 +5,8 @@ mod mail;
 mod text;
 
 pub use documents::{
-    AlertDocument, ChangeDocument, HistoryDocument, MemberDocument, PointDocument, SeedDocument, SeriesDocument,
-    TriageDocument, alert_document, documents, history_json, series_document,
+    AlertDocument, AlertsDocument, ChangeDocument, HistoryDocument, MemberDocument, PointDocument, SeedDocument,
+    SeriesDocument, TriageDocument, alert_document, alerts_document, documents, history_json, schemas, series_document,
 };
 pub use mail::alert_mail;
 pub use text::{

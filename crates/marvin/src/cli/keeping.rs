@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, value_parser};
 
+use super::Output;
 use crate::export::Rows;
 
 const EXPORT_EXAMPLES: &str = "Examples:
@@ -83,4 +84,7 @@ pub(crate) struct Gc {
     /// Delete artifacts of the oldest runs until all artifacts take at most MIB MiB
     #[arg(long, value_name = "MIB")]
     pub(crate) artefacts_mib: Option<u32>,
+
+    #[command(flatten)]
+    pub(crate) output: Output,
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, value_parser};
 
-use super::{KERNELS, Measure, SourceWords, margin};
+use super::{KERNELS, Measure, Output, SourceWords, margin};
 
 /// `marvin build`.
 #[derive(Debug, Args)]
@@ -19,6 +19,9 @@ pub(crate) struct Build {
     /// Run up to N compilers in parallel [default: one per processor]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
+
+    #[command(flatten)]
+    pub(crate) output: Output,
 }
 
 const BISECT_EXAMPLES: &str = "Examples:

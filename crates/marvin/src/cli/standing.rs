@@ -2,6 +2,8 @@
 
 use clap::{Args, Subcommand, value_parser};
 
+use super::Output;
+
 /// `marvin config`.
 #[derive(Debug, Clone, Copy, Subcommand)]
 pub(crate) enum Config {
@@ -61,6 +63,9 @@ pub(crate) enum Queue {
     Why {
         /// Job number
         job: u64,
+
+        #[command(flatten)]
+        output: Output,
     },
 }
 
@@ -70,6 +75,9 @@ pub(crate) struct QueueList {
     /// Also list finished jobs, newest first
     #[arg(long)]
     pub(crate) all: bool,
+
+    #[command(flatten)]
+    pub(crate) output: Output,
 }
 
 const ADD_EXAMPLES: &str = "Examples:

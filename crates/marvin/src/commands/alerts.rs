@@ -1,13 +1,13 @@
 //! `marvin alerts` and `marvin triage`: lists performance changes, and records decisions on them.
 
-use history::{Triaged, alert_document, alert_mail, alerts_text, history_json, mixed_words};
+use history::{Triaged, alert_mail, alerts_document, alerts_text, history_json, mixed_words};
 use model::Decision;
 use store::Store;
 
 use super::compare::now;
 use super::history::read;
 use crate::answer::Answer;
-use crate::cli::{self, AlertsFormat, Arguments};
+use crate::cli::{self, Arguments, ListFormat};
 use crate::exit::{Exit, WrongInput};
 use crate::home::store;
 use crate::say;
@@ -37,14 +37,12 @@ pub(crate) fn alerts(arguments: &Arguments, command: &cli::Alerts) -> anyhow::Re
         return Ok(if one.is_open() { Exit::Worse } else { Exit::Fine });
     }
     let is_open = found.iter().any(Triaged::is_open);
-    let text = match command.format {
-        AlertsFormat::Text => {
+    let text = match command.output.format {
+        ListFormat::Text => {
             let debian = crate::home::home(arguments.home.as_deref())?.join("workshop/debian").display().to_string();
             alerts_text(&snapshot.history, &found, &debian, &snapshot.found, &answer.styles(arguments.color))
         }
-        AlertsFormat::Json => {
-            history_json(&found.iter().map(|one| alert_document(&snapshot.history, one)).collect::<Vec<_>>())?
-        }
+        ListFormat::Json => history_json(&alerts_document(&snapshot.history, &found))?,
     };
     answer.write(&text)?;
     let is_mixed = mixed_words(&snapshot.history).is_some();

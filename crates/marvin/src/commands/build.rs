@@ -2,6 +2,7 @@
 
 use anyhow::Context;
 use kernel::BuildCache;
+use report::render::BuildDocument;
 
 use super::measure::kernel_name;
 use super::tree::settings;
@@ -22,14 +23,6 @@ pub(crate) fn build(arguments: &Arguments, command: &Build) -> anyhow::Result<Ex
     let built = cache.resolve(&name, &|step| progress.step(&shown, &step));
     progress.end();
     let build = built.with_context(|| format!("cannot get the kernel {name}"))?;
-    let config = build.config.as_ref().map_or_else(String::new, |file| format!("config   {}\n", file.path.display()));
-    let text = format!(
-        "build    {}\nversion  {}\norigin   {}\nimage    {}\n{config}",
-        build.id.short(),
-        build.version,
-        build.origin,
-        build.boot_file().path.display()
-    );
-    Answer::open(None)?.write(text)?;
+    Answer::open(None)?.list(&BuildDocument::new(&build), command.output, arguments)?;
     Ok(Exit::Fine)
 }

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use machine::qemu::Qemu;
+use report::render::{Check, DoctorDocument, Problem};
 
 use crate::answer::Answer;
-use crate::cli::Arguments;
+use crate::cli::{Arguments, Doctor};
 use crate::exit::Exit;
 use crate::home::home;
 
@@ -14,51 +15,30 @@ const DISK_MB: u64 = 4000;
 /// Memory for two machines and Marvin [MB].
 const MEMORY_MB: u64 = 1200;
 
-/// One check.
-struct Check {
-    what: &'static str,
-    found: Result<String, Trouble>,
-}
-
-/// A problem and its fix.
-struct Trouble {
-    wrong: String,
-    fix: String,
-}
-
-pub(crate) fn doctor(arguments: &Arguments) -> anyhow::Result<Exit> {
+pub(crate) fn doctor(arguments: &Arguments, command: &Doctor) -> anyhow::Result<Exit> {
     let home = home(arguments.home.as_deref())?;
-    let checks = [
-        Check { what: "QEMU", found: qemu() },
+    let checks = vec![
+        Check::new("QEMU", qemu()),
         program("setpriv", "util-linux"),
         program("taskset", "util-linux"),
         program("dpkg-deb", "dpkg"),
         program("apt-get", "apt"),
-        Check { what: "kernels", found: kernels() },
-        Check { what: "home", found: usable(&home) },
-        Check { what: "disk", found: disk(&home) },
-        Check { what: "memory", found: memory() },
-        Check { what: "processors", found: processors() },
+        Check::new("kernels", kernels()),
+        Check::new("home", usable(&home)),
+        Check::new("disk", disk(&home)),
+        Check::new("memory", memory()),
+        Check::new("processors", processors()),
     ];
-    let fit = checks.iter().all(|check| check.found.is_ok());
-    let mut text: String = checks.iter().map(line).collect();
-    text.push_str(if fit { "this host is fit\n" } else { "this host is not fit yet\n" });
-    Answer::open(None)?.write(&text)?;
-    Ok(if fit { Exit::Fine } else { Exit::Lab })
+    let document = DoctorDocument::new(checks);
+    Answer::open(None)?.list(&document, command.output, arguments)?;
+    Ok(if document.is_fit() { Exit::Fine } else { Exit::Lab })
 }
 
-fn line(check: &Check) -> String {
-    match &check.found {
-        Ok(found) => format!("ok    {:<11} {found}\n", check.what),
-        Err(Trouble { wrong, fix }) => format!("WRONG {:<11} {wrong}\n      {:<11} fix: {fix}\n", check.what, ""),
-    }
+fn trouble<T>(wrong: impl ToString, fix: impl ToString) -> Result<T, Problem> {
+    Err(Problem { wrong: wrong.to_string(), fix: fix.to_string() })
 }
 
-fn trouble<T>(wrong: impl ToString, fix: impl ToString) -> Result<T, Trouble> {
-    Err(Trouble { wrong: wrong.to_string(), fix: fix.to_string() })
-}
-
-fn qemu() -> Result<String, Trouble> {
+fn qemu() -> Result<String, Problem> {
     let given = std::env::var_os("MARVIN_QEMU");
     match Qemu::find(given.as_ref().map(Path::new)) {
         Ok(qemu) if !qemu.plugins => trouble(
@@ -77,10 +57,10 @@ fn program(name: &'static str, package: &str) -> Check {
         Some(file) => Ok(file.display().to_string()),
         None => trouble("not found", format!("sudo apt-get install {package}")),
     };
-    Check { what: name, found }
+    Check::new(name, found)
 }
 
-fn kernels() -> Result<String, Trouble> {
+fn kernels() -> Result<String, Problem> {
     let query = model::DebQuery::Version { version: "6".into(), flavour: "cloud-amd64".into() };
     match kernel::offers(&query) {
         Ok(offers) => Ok(format!("apt offers {} cloud kernels of series 6", offers.len())),
@@ -88,7 +68,7 @@ fn kernels() -> Result<String, Trouble> {
     }
 }
 
-fn usable(home: &Path) -> Result<String, Trouble> {
+fn usable(home: &Path) -> Result<String, Problem> {
     match std::fs::create_dir_all(home).and_then(|()| std::fs::metadata(home)) {
         Ok(folder) if !folder.permissions().readonly() => Ok(home.display().to_string()),
         Ok(_) => trouble(format!("{} cannot be written", home.display()), format!("chmod u+w {}", home.display())),
@@ -96,7 +76,7 @@ fn usable(home: &Path) -> Result<String, Trouble> {
     }
 }
 
-fn disk(home: &Path) -> Result<String, Trouble> {
+fn disk(home: &Path) -> Result<String, Problem> {
     match machine::free_mib(home).map(|mib| (mib << 20) / 1_000_000) {
         Some(free) if free >= DISK_MB => Ok(format!("{free} MB free")),
         Some(free) => trouble(
@@ -107,7 +87,7 @@ fn disk(home: &Path) -> Result<String, Trouble> {
     }
 }
 
-fn memory() -> Result<String, Trouble> {
+fn memory() -> Result<String, Problem> {
     let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
     let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0);
@@ -119,7 +99,7 @@ fn memory() -> Result<String, Trouble> {
     }
 }
 
-fn processors() -> Result<String, Trouble> {
+fn processors() -> Result<String, Problem> {
     match std::thread::available_parallelism() {
         Ok(count) => Ok(format!("{count}; their speed and load do not change any number")),
         Err(error) => trouble(error, "use --jobs 1"),

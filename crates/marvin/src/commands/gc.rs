@@ -1,5 +1,6 @@
 //! `marvin gc`: deletes superseded runs and old artifacts.
 
+use report::render::{GarbageDocument, Sizes};
 use store::{Garbage, HomeLock, Retention, Store};
 
 use super::compare::now;
@@ -21,32 +22,21 @@ pub(crate) fn gc(arguments: &Arguments, command: &Gc) -> anyhow::Result<Exit> {
     let location = store(arguments)?;
     if command.dry_run {
         let store = Store::open_read_only(location)?;
-        let text = format!("{}nothing deleted (dry run)\n", told(&store.find_garbage(&retention)?));
-        answer.write(text)?;
+        answer.list(&document(&store.find_garbage(&retention)?), command.output, arguments)?;
         return Ok(Exit::Fine);
     }
     // The lock excludes a measurement that relies on a run it has looked up.
     let _lock = HomeLock::acquire(&home(arguments.home.as_deref())?)?;
     let store = Store::open(location)?;
     let waste = store.find_garbage(&retention)?;
-    let size = store.size()?;
+    let bytes_before = store.size()?;
     store.remove(&waste)?;
     store.compact()?;
-    answer.write(format!("{}the store took {} and takes {}\n", told(&waste), mib(size), mib(store.size()?)))?;
+    let sizes = Sizes { bytes_before, bytes_after: store.size()? };
+    answer.list(&document(&waste).deleted(sizes), command.output, arguments)?;
     Ok(Exit::Fine)
 }
 
-fn told(waste: &Garbage) -> String {
-    format!(
-        "superseded runs: {}\nolder runs with artifacts to delete: {}\nartifacts of both: {}\nkept because they are \
-         referenced: {}\n",
-        waste.runs.len(),
-        waste.artefacts_of.len(),
-        mib(waste.bytes),
-        waste.referred
-    )
-}
-
-fn mib(bytes: u64) -> String {
-    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
+fn document(garbage: &Garbage) -> GarbageDocument {
+    GarbageDocument::new(&garbage.runs, &garbage.artefacts_of, garbage.bytes, garbage.referred)
 }

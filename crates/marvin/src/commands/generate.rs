@@ -25,13 +25,24 @@ pub(crate) fn man(folder: &Path) -> anyhow::Result<Exit> {
     Ok(Exit::Fine)
 }
 
-pub(crate) fn reference(page: Page) -> anyhow::Result<Exit> {
+pub(crate) fn reference(page: Page, folder: Option<&Path>) -> anyhow::Result<Exit> {
     let text = match page {
+        Page::Schemas => return schemas(folder.unwrap_or(Path::new("."))),
         Page::Cli => cli(),
         Page::Workloads => workloads(),
         Page::Counters => report::render::monitors::dictionary(),
     };
     Answer::open(None)?.write(&text)?;
+    Ok(Exit::Fine)
+}
+
+/// Writes the schema of each JSON document into its own file.
+fn schemas(folder: &Path) -> anyhow::Result<Exit> {
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    for (name, schema) in report::render::schemas().into_iter().chain(history::schemas()) {
+        let text = serde_json::to_string_pretty(&schema)? + "\n";
+        Answer::file("DIR", &folder.join(format!("{name}.json")))?.write(text)?;
+    }
     Ok(Exit::Fine)
 }
 

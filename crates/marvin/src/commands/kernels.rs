@@ -1,22 +1,25 @@
 //! `marvin kernels`: lists the kernels that match a name.
 
 use model::{DebQuery, KernelName};
+use report::render::{KernelsDocument, ListedKernel};
 
 use super::measure::kernel_name;
 use crate::answer::Answer;
-use crate::cli::Kernels;
+use crate::cli::{Arguments, Kernels};
 use crate::exit::{Exit, WrongInput};
 
-pub(crate) fn kernels(command: &Kernels) -> anyhow::Result<Exit> {
+pub(crate) fn kernels(arguments: &Arguments, command: &Kernels) -> anyhow::Result<Exit> {
     let offers = match &command.name {
         Some(name) => kernel::offers(&query(name)?)?,
         None => kernel::all_offers()?,
     };
-    let lines = offers.iter().map(|offer| {
-        let size = offer.bytes() as f64 / 1e6;
-        format!("{:<12} {:<12} {:>6.1} MB  deb:{}\n", offer.upstream, offer.flavour, size, offer.package)
+    let kernels = offers.iter().map(|offer| ListedKernel {
+        name: format!("deb:{}", offer.package),
+        version: offer.upstream.to_string(),
+        flavour: offer.flavour.to_string(),
+        bytes: offer.bytes(),
     });
-    Answer::open(None)?.write(lines.collect::<String>())?;
+    Answer::open(None)?.list(&KernelsDocument::new(kernels.collect()), command.output, arguments)?;
     Ok(Exit::Fine)
 }
 

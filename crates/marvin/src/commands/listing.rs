@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use model::SUITES;
-use report::render::Listed;
-use store::Store;
+use report::render::{ListedRun, RunsDocument, WorkloadsDocument};
+use store::{RunSummary, Store};
 
 use super::measure::suite;
 use crate::answer::Answer;
@@ -15,12 +15,25 @@ pub(crate) fn runs(arguments: &Arguments, command: &Runs) -> anyhow::Result<Exit
     let answer = Answer::open(None)?;
     let store = Store::open_read_only(crate::home::store(arguments)?)?;
     let summaries = store.runs(usize::try_from(command.limit).unwrap_or(usize::MAX))?;
-    let runs = summaries.iter().map(|summary| store.run(&summary.id)).collect::<Result<Vec<_>, _>>()?;
-    let listed: Vec<Listed<'_>> =
-        runs.iter().zip(&summaries).map(|(run, summary)| Listed { run, version: &summary.version }).collect();
-    let text = report::render::runs(&listed, &answer.styles(arguments.color));
-    answer.write(&text)?;
+    let runs = summaries.into_iter().map(listed).collect();
+    answer.list(&RunsDocument::new(runs), command.output, arguments)?;
     Ok(Exit::Fine)
+}
+
+fn listed(run: RunSummary) -> ListedRun {
+    ListedRun {
+        id: run.id,
+        kernel: run.kernel,
+        version: run.version,
+        build: run.build,
+        machine: run.machine,
+        suite: run.suite,
+        seed: run.seed,
+        started_unix: run.started_unix,
+        completed: run.completed,
+        unsupported: run.unsupported,
+        failed: run.failed,
+    }
 }
 
 pub(crate) fn workloads(arguments: &Arguments, command: &Workloads) -> anyhow::Result<Exit> {
@@ -29,7 +42,6 @@ pub(crate) fn workloads(arguments: &Arguments, command: &Workloads) -> anyhow::R
         Some(name) => vec![Arc::clone(suite(name)?)],
         None => SUITES.to_vec(),
     };
-    let text = report::render::workloads(&suites, &answer.styles(arguments.color));
-    answer.write(&text)?;
+    answer.list(&WorkloadsDocument::new(&suites), command.output, arguments)?;
     Ok(Exit::Fine)
 }

@@ -64,10 +64,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Command::Export(command) => export::export(arguments, command),
         Command::Gc(command) => gc::gc(arguments, command),
         Command::Dump { words } => Ok(dump::dump(words)),
-        Command::Kernels(command) => kernels::kernels(command),
-        Command::Doctor => doctor::doctor(arguments),
+        Command::Kernels(command) => kernels::kernels(arguments, command),
+        Command::Doctor(command) => doctor::doctor(arguments, command),
         Command::Completions { shell } => generate::completions(*shell),
         Command::Man { folder } => generate::man(folder),
-        Command::Reference { page } => generate::reference(*page),
+        Command::Reference { page, folder } => generate::reference(*page, folder.as_deref()),
     }
 }

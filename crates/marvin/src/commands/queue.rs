@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Context;
 use kernel::KernelError;
 use model::{Choice, KernelName, NewJob, QueuedJob, TreeOrigin, Work};
-use report::render::QueueView;
+use report::render::{JobDocument, QueueDocument, QueueView};
 use store::{Listed, Queued, Store};
 
 use super::compare::now;
@@ -25,14 +25,13 @@ pub(crate) fn queue(arguments: &Arguments, command: &Queue) -> anyhow::Result<Ex
         Queue::List(list) => {
             let (all, now) = (Store::open_read_only(&home)?.queued_jobs(Listed::All)?, now());
             let shown: Vec<QueuedJob> = all.iter().filter(|job| list.all || !job.state.is_over()).cloned().collect();
-            report::render::queue(QueueView {
-                jobs: &shown,
-                forecast: &model::forecast(&all, now),
-                now_unix: now,
-                has_worker: store::has_worker(&home),
-            })
+            let forecast = model::forecast(&all, now);
+            let has_worker = store::has_worker(&home);
+            let view = QueueView { jobs: &shown, forecast: &forecast, now_unix: now, has_worker };
+            answer.list(&QueueDocument::new(view), list.output, arguments)?;
+            return Ok(Exit::Fine);
         }
-        Queue::Why { job } => {
+        Queue::Why { job, output } => {
             let store = Store::open_read_only(&home)?;
             let (job, all, now) = (store.queued_job(*job)?, store.queued_jobs(Listed::All)?, now());
             let view = QueueView {
@@ -41,7 +40,8 @@ pub(crate) fn queue(arguments: &Arguments, command: &Queue) -> anyhow::Result<Ex
                 now_unix: now,
                 has_worker: store::has_worker(&home),
             };
-            report::render::queued_job(&job, &model::why(&job, &all, now), view)
+            answer.list(&JobDocument::new(&job, &model::why(&job, &all, now), view), *output, arguments)?;
+            return Ok(Exit::Fine);
         }
         Queue::Add(add) => added(&new_job(arguments, add)?, &Store::open(&home)?)?,
         Queue::Cancel { job } => {

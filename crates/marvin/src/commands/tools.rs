@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use report::render::ListedTool;
+use report::render::ToolsDocument;
 
 use crate::answer::Answer;
 use crate::cli::{Arguments, Tools};
@@ -22,9 +22,8 @@ pub(crate) fn tools(arguments: &Arguments, command: &Tools) -> anyhow::Result<Ex
     // A host without apt can list tools, without their versions.
     let versions = kernel::package_versions(&packages).unwrap_or_default();
     let version = |tool: &model::Tool| versions.get(tool.packages.first()?).map(String::as_str);
-    let listed: Vec<ListedTool<'_>> = known.all().map(|tool| ListedTool { tool, version: version(tool) }).collect();
-    let text = report::render::tools(&listed, &answer.styles(arguments.color));
-    answer.write(&text)?;
+    let document = ToolsDocument::new(known.all().map(|tool| (tool, version(tool))));
+    answer.list(&document, command.output, arguments)?;
     Ok(Exit::Fine)
 }
 

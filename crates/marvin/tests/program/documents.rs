@@ -1,5 +1,9 @@
 //! Generated documents are equal to what the program generates.
 
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
 use crate::fresh::fresh;
 use crate::{marvin, told};
 
@@ -14,6 +18,67 @@ fn the_pages_in_docs_are_up_to_date() {
         let path = format!("{}/../../docs/{name}.md", env!("CARGO_MANIFEST_DIR"));
         let there = std::fs::read_to_string(&path).unwrap();
         assert!(there == page(name), "docs/{name}.md is old: marvin reference {name} > docs/{name}.md");
+    }
+}
+
+/// The schemas in docs/schemas by name.
+fn schemas() -> BTreeMap<String, Value> {
+    let folder = format!("{}/../../docs/schemas", env!("CARGO_MANIFEST_DIR"));
+    let read = |file: std::fs::DirEntry| {
+        let name = file.path().file_stem().unwrap().to_string_lossy().into_owned();
+        (name, serde_json::from_slice(&std::fs::read(file.path()).unwrap()).unwrap())
+    };
+    std::fs::read_dir(folder).unwrap().map(|file| read(file.unwrap())).collect()
+}
+
+#[test]
+fn schemas_in_docs_are_up_to_date() {
+    let generated: BTreeMap<String, Value> = report::render::schemas()
+        .into_iter()
+        .chain(history::schemas())
+        .map(|(name, schema)| (name.to_owned(), schema.to_value()))
+        .collect();
+    let folder = fresh("schemas");
+    let folder = folder.to_str().unwrap();
+    assert!(told(&fresh("schemas-home"), &["reference", "schemas", folder]).starts_with("exit 0"));
+    let (there, generated): (Vec<_>, Vec<_>) = (schemas().into_iter().collect(), generated.into_iter().collect());
+    assert!(there == generated, "docs/schemas is old: marvin reference schemas docs/schemas");
+    let written = std::fs::read_dir(folder).unwrap().count();
+    assert_eq!(written, there.len());
+}
+
+/// Commands whose answer is a JSON document, with the names of their schemas.
+const DOCUMENTS: &[(&str, &str)] = &[
+    ("runs", "runs"),
+    ("workloads", "workloads"),
+    ("tools", "tools"),
+    ("kernels deb:6.12", "kernels"),
+    ("doctor", "doctor"),
+    ("gc --dry-run", "gc"),
+    ("gc", "gc"),
+    ("build path:vmlinux", "build"),
+    ("queue list", "queue"),
+    ("queue why 1", "job"),
+    ("history kernbench", "history"),
+    ("alerts", "alerts"),
+    ("report 6.1-vanilla 6.12-vanilla", "comparison"),
+    ("report 6.1-vanilla 6.12-vanilla --monitors", "comparison"),
+];
+
+#[test]
+fn documents_fit_their_schemas() {
+    let (home, log) = (fresh("documents-home"), crate::imported::log());
+    told(&home, &["import", "mmtests", log.to_str().unwrap()]);
+    told(&home, &["queue", "add", "deb:6.12", "--workload", "getppid"]);
+    let image = format!("path:{}", crate::images().1[1].display());
+    let schemas = schemas();
+    for (command, name) in DOCUMENTS {
+        let words = command.split(' ').map(|word| if word == "path:vmlinux" { &image } else { word });
+        let output = marvin(&home).args(words.chain(["--format", "json", "-q"])).output().unwrap();
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        let document =
+            serde_json::from_slice(&output.stdout).unwrap_or_else(|why| panic!("{command}: {why} {complaint}"));
+        assert_eq!(report::fixtures::mistakes(&schemas[*name], &document), Vec::<String>::new(), "{command}");
     }
 }
 

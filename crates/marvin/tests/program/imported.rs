@@ -49,7 +49,7 @@ fn run(log: &Path, name: &str, iteration: u32, seconds: f64) {
     put(&top, "usemem/logs/usemem-1.log", "x\n");
 }
 
-fn log() -> Fresh {
+pub(crate) fn log() -> Fresh {
     let log = fresh("mmtests-log");
     for (iteration, old, new) in [(0, 40.0, 30.0), (1, 40.3, 30.2), (2, 39.9, 30.1)] {
         run(&log, "6.1-vanilla", iteration, old);

@@ -1,5 +1,6 @@
 //! A block: rows of one kind of counters, a value for each kernel.
 
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 /// The kind of a value, which determines its format.
@@ -88,16 +89,18 @@ impl Serialize for Value {
 }
 
 /// A row of a block.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct BlockRow {
     /// Its name, as in the tables of 2013.
     pub name: String,
     /// The kind of its values.
     #[serde(rename = "unit")]
+    #[schemars(with = "String")]
     pub form: Form,
     /// Whether all kernels count the same; if not, a note of the block gives the reason.
     pub comparable: bool,
     /// One value per kernel.
+    #[schemars(with = "Vec<Option<f64>>")]
     pub values: Vec<Value>,
     /// What MMTests prints for a share of zero.
     #[serde(skip)]
@@ -126,7 +129,7 @@ impl BlockRow {
 }
 
 /// Rows of one kind.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Block {
     /// Their subject.
     pub title: &'static str,

@@ -1,10 +1,11 @@
 //! Plots of values over time, as lines of points. `render/monitors` draws them.
 
 use model::{MonitorFile, Observation, Reading, TimedReading, concept};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A line of a plot: one kernel's points, seconds since its first copy and value.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Line {
     /// The kernel's index; the base is 0.
     pub kernel: usize,
@@ -13,7 +14,7 @@ pub struct Line {
 }
 
 /// A plot: one value of all kernels over time.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Plot {
     /// Its title.
     pub title: String,

@@ -3,25 +3,27 @@
 //! Formulas: `bin/lib/MMTests/Stat.pm`. These make no verdict: `verdict` does, from seeds and margins.
 
 use model::Direction;
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use stats::percent_change;
 
 use crate::comparison::{Comparison, Measured, Row};
 
 /// One operation on several kernels.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SampleRow {
     /// The operation.
     pub name: String,
     /// The good direction.
     #[serde(serialize_with = "in_words")]
+    #[schemars(with = "String")]
     pub direction: Direction,
     /// The samples of each kernel, base first.
     pub samples: Vec<Vec<f64>>,
 }
 
 /// Operations of one workload.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SampleTable {
     /// The workload.
     pub title: String,

@@ -1,11 +1,15 @@
-//! The queue as text: one line per job with notes below it, and a single job in full with the reason of its state.
+//! The queue: one line per job with notes below it, and a single job in full with the reason of its state.
 
 use std::collections::HashMap;
 
-use model::{Forecast, JobState, QueuedJob, Why, Work};
+use model::{Forecast, JobState, QueuedJob, Why};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::plain::plain;
+use crate::render::listing::{Head, Listing};
 use crate::render::number::{count, date};
+use crate::render::styles::Styles;
 
 /// Widest line.
 const WIDTH: usize = 80;
@@ -13,94 +17,219 @@ const WIDTH: usize = 80;
 const KERNEL_MAX: usize = 26;
 /// Right-aligned columns.
 const RIGHT: [usize; 4] = [0, 2, 5, 6];
+/// State of a job whose worker died.
+const STOPPED: &str = "stopped";
 
 /// The queue at one time.
 #[derive(Debug, Clone, Copy)]
 pub struct QueueView<'a> {
-    /// Its jobs, in display order.
+    /// Jobs to show.
     pub jobs: &'a [QueuedJob],
-    /// Their expected times.
+    /// Expected start and end of all jobs.
     pub forecast: &'a HashMap<u64, Forecast>,
-    /// The time, in seconds since 1970-01-01 UTC.
+    /// The time [seconds since 1970-01-01 UTC].
     pub now_unix: i64,
     /// Whether a worker takes jobs.
     pub has_worker: bool,
 }
 
-/// Renders jobs in the given order.
-#[must_use]
-pub fn queue(view: QueueView<'_>) -> String {
-    if view.jobs.is_empty() {
-        return "the queue is empty\n".into();
+/// Queued jobs, in the order of execution.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct QueueDocument {
+    #[serde(flatten)]
+    head: Head,
+    /// Time of this document [seconds since 1970-01-01 UTC].
+    now_unix: i64,
+    /// Whether a worker takes jobs.
+    has_worker: bool,
+    /// The jobs.
+    jobs: Vec<ListedJob>,
+}
+
+/// One queued job, and the reason for its position.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct JobDocument {
+    #[serde(flatten)]
+    head: Head,
+    /// Time of this document [seconds since 1970-01-01 UTC].
+    now_unix: i64,
+    /// Reason for its position.
+    why: String,
+    /// The job.
+    job: ListedJob,
+}
+
+/// A queued job.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+struct ListedJob {
+    /// Job number.
+    number: u64,
+    /// `waiting`, `running`, `stopped` (its worker died), `done`, `failed`, `cancelled` or `replaced`.
+    state: &'static str,
+    /// Kernel name.
+    kernel: String,
+    /// Tree of marvin.toml; empty for none.
+    tree: String,
+    /// Kernel config.
+    config: String,
+    /// Suite.
+    suite: String,
+    /// Workloads.
+    workloads: Vec<String>,
+    /// Number of seeds.
+    seeds: u64,
+    /// Plan of marvin.toml that queued it; empty for a user.
+    plan: String,
+    /// Priority: higher runs first.
+    priority: i64,
+    /// Order within the priority: lower runs first.
+    rank: u64,
+    /// Number of attempts so far.
+    attempts: u32,
+    /// Limit on attempts.
+    attempts_max: u32,
+    /// Limit on the duration of an attempt [seconds].
+    deadline_s: u64,
+    /// Worker that runs it.
+    worker: Option<String>,
+    /// End of the worker's lease [seconds since 1970-01-01 UTC].
+    lease_until_unix: Option<i64>,
+    /// Earliest next attempt [seconds since 1970-01-01 UTC].
+    not_before_unix: Option<i64>,
+    /// Time of queueing [seconds since 1970-01-01 UTC].
+    queued_unix: i64,
+    /// Start of the last attempt [seconds since 1970-01-01 UTC].
+    started_unix: Option<i64>,
+    /// End of the job [seconds since 1970-01-01 UTC].
+    ended_unix: Option<i64>,
+    /// Expected start [seconds since 1970-01-01 UTC].
+    begins_unix: Option<i64>,
+    /// Expected end [seconds since 1970-01-01 UTC].
+    ends_unix: Option<i64>,
+    /// Reason of the last failure; empty for none.
+    reason: String,
+}
+
+impl QueueDocument {
+    /// Returns the document of jobs, in the order given.
+    #[must_use]
+    pub fn new(view: QueueView<'_>) -> Self {
+        let QueueView { jobs, now_unix, has_worker, .. } = view;
+        let jobs = jobs.iter().map(|job| listed(job, view)).collect();
+        Self { head: Head::new("queue"), now_unix, has_worker, jobs }
     }
-    let head = ["job", "state", "prio", "kernel", "what", "begins", "ends"].map(str::to_owned);
-    let rows: Vec<[String; 7]> = std::iter::once(head).chain(view.jobs.iter().map(|job| row(job, view))).collect();
-    let widths: [usize; 7] =
-        std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
-    let mut lines = Vec::new();
-    for (row, job) in rows.iter().zip(std::iter::once(None).chain(view.jobs.iter().map(Some))) {
-        let cells = row.iter().zip(widths).enumerate().map(|(column, (cell, width))| {
-            if RIGHT.contains(&column) { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
-        });
-        lines.push(cells.collect::<Vec<_>>().join("  ").trim_end().to_owned());
-        let indent = " ".repeat(widths[0] + 2);
-        lines.extend(job.and_then(|job| more(job, view)).map(|more| cut(&format!("{indent}{more}"), WIDTH)));
+}
+
+impl JobDocument {
+    /// Returns the document of one job.
+    #[must_use]
+    pub fn new(job: &QueuedJob, why: &Why, view: QueueView<'_>) -> Self {
+        let why = because(job, why, view);
+        Self { head: Head::new("job"), now_unix: view.now_unix, why, job: listed(job, view) }
     }
-    let open = view.jobs.iter().filter(|job| !job.state.is_over());
-    if open.clone().next().is_some() {
-        lines.push("begins, ends: from now on, by what equal jobs took".to_owned());
-        if !view.has_worker {
-            lines.push("no worker takes jobs: start `marvin work`".to_owned());
+}
+
+fn listed(job: &QueuedJob, view: QueueView<'_>) -> ListedJob {
+    let (new, work) = (&job.new, &job.new.work);
+    let (worker, lease_until_unix) = match &job.state {
+        JobState::Running { worker, until_unix } => (Some(worker.clone()), Some(*until_unix)),
+        _ => (None, None),
+    };
+    let is_stopped = worker.is_some() && !view.has_worker;
+    let is_expected = !is_stopped && !job.state.is_over();
+    let forecast = view.forecast.get(&job.number).filter(|_| is_expected).copied().unwrap_or_default();
+    ListedJob {
+        number: job.number,
+        state: if is_stopped { STOPPED } else { job.state.word() },
+        kernel: work.kernel.to_string(),
+        tree: work.tree.clone(),
+        config: work.config.clone(),
+        suite: work.suite.clone(),
+        workloads: work.workloads.clone(),
+        seeds: work.seeds,
+        plan: new.plan.clone(),
+        priority: new.priority,
+        rank: new.rank,
+        attempts: job.attempts,
+        attempts_max: new.attempts_max,
+        deadline_s: new.deadline_s,
+        worker,
+        lease_until_unix,
+        not_before_unix: if let JobState::Waiting { from_unix } = job.state { Some(from_unix) } else { None },
+        queued_unix: job.queued_unix,
+        started_unix: job.started_unix,
+        ended_unix: job.ended_unix,
+        begins_unix: forecast.begins_unix,
+        ends_unix: forecast.ends_unix,
+        reason: job.reason.clone(),
+    }
+}
+
+impl ListedJob {
+    fn is_open(&self) -> bool {
+        ["waiting", "running", STOPPED].contains(&self.state)
+    }
+}
+
+impl Listing for QueueDocument {
+    fn text(&self, _: &Styles) -> String {
+        if self.jobs.is_empty() {
+            return "the queue is empty\n".into();
         }
+        let head = ["job", "state", "prio", "kernel", "what", "begins", "ends"].map(str::to_owned);
+        let row = |job| row(job, self.now_unix);
+        let rows: Vec<[String; 7]> = std::iter::once(head).chain(self.jobs.iter().map(row)).collect();
+        let widths: [usize; 7] =
+            std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
+        let mut lines = Vec::new();
+        for (row, job) in rows.iter().zip(std::iter::once(None).chain(self.jobs.iter().map(Some))) {
+            let cells = row.iter().zip(widths).enumerate().map(|(column, (cell, width))| {
+                if RIGHT.contains(&column) { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
+            });
+            lines.push(cells.collect::<Vec<_>>().join("  ").trim_end().to_owned());
+            let indent = " ".repeat(widths[0] + 2);
+            lines.extend(job.and_then(more).map(|more| cut(&format!("{indent}{more}"), WIDTH)));
+        }
+        if self.jobs.iter().any(ListedJob::is_open) {
+            lines.push("begins, ends: from now on, by what equal jobs took".to_owned());
+            if !self.has_worker {
+                lines.push("no worker takes jobs: start `marvin work`".to_owned());
+            }
+        }
+        lines.join("\n") + "\n"
     }
-    lines.join("\n") + "\n"
 }
 
-/// Returns whether a job began and no process continues it, because its worker died.
-fn is_stopped(job: &QueuedJob, view: QueueView<'_>) -> bool {
-    matches!(job.state, JobState::Running { .. }) && !view.has_worker
-}
-
-fn state_word(job: &QueuedJob, view: QueueView<'_>) -> &'static str {
-    if is_stopped(job, view) { "stopped" } else { job.state.word() }
-}
-
-fn row(job: &QueuedJob, view: QueueView<'_>) -> [String; 7] {
-    let Work { kernel, tree, suite, workloads, seeds, .. } = &job.new.work;
-    let of = if tree.is_empty() { String::new() } else { format!(" of {tree}") };
-    let [begins, ends] = if job.state.is_over() || is_stopped(job, view) {
-        ["-".to_owned(), "-".to_owned()]
+fn row(job: &ListedJob, now_unix: i64) -> [String; 7] {
+    let of = if job.tree.is_empty() { String::new() } else { format!(" of {}", job.tree) };
+    let [begins, ends] = if ["waiting", "running"].contains(&job.state) {
+        let of = |time: Option<i64>| time.map_or_else(|| "unknown".to_owned(), |time| until(time, now_unix));
+        [if job.state == "running" { "-".to_owned() } else { of(job.begins_unix) }, of(job.ends_unix)]
     } else {
-        let Forecast { begins_unix, ends_unix } = view.forecast.get(&job.number).copied().unwrap_or_default();
-        let of = |time: Option<i64>| time.map_or_else(|| "unknown".to_owned(), |time| until(time, view.now_unix));
-        let has_begun = matches!(job.state, JobState::Running { .. });
-        [if has_begun { "-".to_owned() } else { of(begins_unix) }, of(ends_unix)]
+        ["-".to_owned(), "-".to_owned()]
     };
     [
         job.number.to_string(),
-        state_word(job, view).to_owned(),
-        job.new.priority.to_string(),
-        cut(&plain(&format!("{kernel}{of}")), KERNEL_MAX),
-        cut(&plain(&format!("{suite} {}x{seeds}", workloads.len())), KERNEL_MAX),
+        job.state.to_owned(),
+        job.priority.to_string(),
+        cut(&plain(&format!("{}{of}", job.kernel)), KERNEL_MAX),
+        cut(&plain(&format!("{} {}x{}", job.suite, job.workloads.len(), job.seeds)), KERNEL_MAX),
         begins,
         ends,
     ]
 }
 
 /// Returns the notes on a job: since when it runs and where, or how it ended.
-fn more(job: &QueuedJob, view: QueueView<'_>) -> Option<String> {
+fn more(job: &ListedJob) -> Option<String> {
     let why = if job.reason.is_empty() { String::new() } else { format!(": {}", plain(&job.reason)) };
-    match &job.state {
-        JobState::Waiting { from_unix } if !why.is_empty() => {
-            Some(format!("tried {} of {}, again at {}{why}", job.attempts, job.new.attempts_max, date(*from_unix)))
+    let worker = plain(job.worker.as_deref().unwrap_or_default());
+    match job.state {
+        "waiting" => {
+            let again = date(job.not_before_unix.unwrap_or_default());
+            (!why.is_empty()).then(|| format!("tried {} of {}, again at {again}{why}", job.attempts, job.attempts_max))
         }
-        JobState::Waiting { .. } => None,
-        JobState::Running { worker, .. } if is_stopped(job, view) => {
-            Some(format!("the worker on {} died; the next one requeues the job", plain(worker)))
-        }
-        JobState::Running { worker, .. } => {
-            Some(format!("on {} since {}", plain(worker), date(job.started_unix.unwrap_or_default())))
-        }
+        STOPPED => Some(format!("the worker on {worker} died; the next one requeues the job")),
+        "running" => Some(format!("on {worker} since {}", date(job.started_unix.unwrap_or_default()))),
         _ => Some(format!("{}{why}", date(job.ended_unix.unwrap_or_default()))),
     }
 }
@@ -125,48 +254,44 @@ fn cut(text: &str, width: usize) -> String {
     text.chars().take(width - 1).chain(['…']).collect()
 }
 
-/// Renders one job with the reason of its state and its expected times.
-#[must_use]
-pub fn queued_job(job: &QueuedJob, why: &Why, view: QueueView<'_>) -> String {
-    let (new, work) = (&job.new, &job.new.work);
-    let mut lines = vec![
-        format!("job        {}, {}", job.number, state_word(job, view)),
-        format!("kernel     {}", plain(&work.kernel.to_string())),
-    ];
-    if !work.tree.is_empty() {
-        lines.push(format!("tree       {}, configured as {}", plain(&work.tree), plain(&work.config)));
+impl Listing for JobDocument {
+    fn text(&self, _: &Styles) -> String {
+        let job = &self.job;
+        let mut lines =
+            vec![format!("job        {}, {}", job.number, job.state), format!("kernel     {}", plain(&job.kernel))];
+        if !job.tree.is_empty() {
+            lines.push(format!("tree       {}, configured as {}", plain(&job.tree), plain(&job.config)));
+        }
+        lines.push(format!("suite      {}: {}", job.suite, plain(&job.workloads.join(", "))));
+        lines.push(format!("seeds      {}", job.seeds));
+        let asked =
+            if job.plan.is_empty() { "by hand".to_owned() } else { format!("by the plan {}", plain(&job.plan)) };
+        lines.push(format!("queued     {}, {asked}", date(job.queued_unix)));
+        lines.push(format!("priority   {}, rank {}", job.priority, job.rank));
+        lines.push(format!("tried      {} of {}, each at most {} s", job.attempts, job.attempts_max, job.deadline_s));
+        let times = [("begun     ", job.started_unix), ("ended     ", job.ended_unix)];
+        lines.extend(times.into_iter().filter_map(|(word, time)| Some(format!("{word} {}", date(time?)))));
+        if !job.reason.is_empty() {
+            lines.push(format!("reason     {}", plain(&job.reason)));
+        }
+        lines.push(format!("why        {}", self.why));
+        if ["waiting", "running"].contains(&job.state) {
+            lines.push(format!("ends       {}", when(job, self.now_unix)));
+        }
+        lines.join("\n") + "\n"
     }
-    lines.push(format!("suite      {}: {}", work.suite, plain(&work.workloads.join(", "))));
-    lines.push(format!("seeds      {}", work.seeds));
-    let asked = if new.plan.is_empty() { "by hand".to_owned() } else { format!("by the plan {}", plain(&new.plan)) };
-    lines.push(format!("queued     {}, {asked}", date(job.queued_unix)));
-    lines.push(format!("priority   {}, rank {}", new.priority, new.rank));
-    lines.push(format!("tried      {} of {}, each at most {} s", job.attempts, new.attempts_max, new.deadline_s));
-    let times = [("begun     ", job.started_unix), ("ended     ", job.ended_unix)];
-    lines.extend(times.into_iter().filter_map(|(word, time)| Some(format!("{word} {}", date(time?)))));
-    if !job.reason.is_empty() {
-        lines.push(format!("reason     {}", plain(&job.reason)));
-    }
-    lines.push(format!("why        {}", because(job, why, view)));
-    if !job.state.is_over() && !is_stopped(job, view) {
-        lines.push(format!("ends       {}", when(job, view)));
-    }
-    lines.join("\n") + "\n"
 }
 
-fn when(job: &QueuedJob, view: QueueView<'_>) -> String {
-    let Forecast { begins_unix, ends_unix } = view.forecast.get(&job.number).copied().unwrap_or_default();
-    let told = |time: i64| match until(time, view.now_unix).as_str() {
+fn when(job: &ListedJob, now_unix: i64) -> String {
+    let told = |time: i64| match until(time, now_unix).as_str() {
         "now" => "now".to_owned(),
         left => format!("in about {left}, at {}", date(time)),
     };
-    match (begins_unix, ends_unix) {
+    match (job.begins_unix, job.ends_unix) {
         (None, Some(ends)) => told(ends),
         (Some(begins), Some(ends)) => format!("{}; begins {}", told(ends), told(begins)),
         (Some(begins), None) => format!("unknown: nothing like it was done so far; begins {}", told(begins)),
-        (None, None) if matches!(job.state, JobState::Running { .. }) => {
-            "unknown: nothing like it was done so far".to_owned()
-        }
+        (None, None) if job.state == "running" => "unknown: nothing like it was done so far".to_owned(),
         (None, None) => "unknown: nothing like a job before it was done so far".to_owned(),
     }
 }
@@ -204,7 +329,17 @@ fn jobs(number: usize, one: &str, several: &str) -> String {
 mod tests {
     use model::{Ending, NewJob, QueuedJob, Work, forecast, why};
 
-    use super::{QueueView, queue, queued_job, until};
+    use super::{JobDocument, QueueDocument, QueueView, until};
+    use crate::render::listing::Listing as _;
+    use crate::render::styles::Styles;
+
+    fn queue(view: QueueView<'_>) -> String {
+        QueueDocument::new(view).text(&Styles::plain())
+    }
+
+    fn queued_job(job: &QueuedJob, why: &model::Why, view: QueueView<'_>) -> String {
+        JobDocument::new(job, why, view).text(&Styles::plain())
+    }
 
     fn job(number: u64, kernel: &str, plan: &str) -> QueuedJob {
         let work = Work {

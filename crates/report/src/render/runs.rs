@@ -1,43 +1,89 @@
-//! A list of runs as text: `marvin runs`. One line each, 80 columns at most.
+//! The list of stored runs: `marvin runs`. Text has one line each, 80 columns at most.
 
-use model::{Outcome, Run};
+use model::{BuildId, KernelName, MachineId, RunId};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::label::cut_middle;
 use crate::plain::plain;
 use crate::render::layout::Page;
+use crate::render::listing::{Head, Listing};
 use crate::render::number::date;
 use crate::render::styles::Styles;
 
-/// A run and the version of its kernel.
-#[derive(Debug, Clone, Copy)]
-pub struct Listed<'a> {
-    /// The run.
-    pub run: &'a Run,
-    /// The version of its build.
-    pub version: &'a str,
+/// Stored runs, newest first.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct RunsDocument {
+    #[serde(flatten)]
+    head: Head,
+    /// The runs.
+    runs: Vec<ListedRun>,
 }
 
-/// Renders a list of runs as text, in the given order.
-#[must_use]
-pub fn runs(list: &[Listed<'_>], styles: &Styles) -> String {
-    let mut page = Page::default();
-    if list.is_empty() {
-        page.line("no runs");
-        return page.finish();
+/// One stored run.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ListedRun {
+    /// Run id.
+    #[schemars(with = "String")]
+    #[serde(serialize_with = "crate::render::listing::text")]
+    pub id: RunId,
+    /// Kernel name that the build was last asked for by.
+    #[schemars(with = "String")]
+    #[serde(serialize_with = "crate::render::listing::text")]
+    pub kernel: KernelName,
+    /// Version of the build.
+    pub version: String,
+    /// Build id.
+    #[schemars(with = "String")]
+    #[serde(serialize_with = "crate::render::listing::text")]
+    pub build: BuildId,
+    /// Machine id.
+    #[schemars(with = "String")]
+    #[serde(serialize_with = "crate::render::listing::text")]
+    pub machine: MachineId,
+    /// Suite.
+    pub suite: String,
+    /// Seed.
+    pub seed: u64,
+    /// Start of the run [seconds since 1970-01-01 UTC].
+    pub started_unix: i64,
+    /// Number of workloads that completed.
+    pub completed: usize,
+    /// Number of workloads that the kernel does not support.
+    pub unsupported: usize,
+    /// Number of workloads that the kernel failed.
+    pub failed: usize,
+}
+
+impl RunsDocument {
+    /// Returns the document of runs, in the order given.
+    #[must_use]
+    pub fn new(runs: Vec<ListedRun>) -> Self {
+        Self { head: Head::new("runs"), runs }
     }
-    let columns = Columns::new(list);
-    page.line(styles.strong(&columns.line(["run", "started (UTC)", "kernel", "suite", "seed", "completed"])));
-    for Listed { run, version } in list {
-        page.line(columns.line([
-            &run.id.short(),
-            &minute(run.started_unix),
-            &plain(version),
-            &plain(&run.suite),
-            &run.seed.to_string(),
-            &completed(run, styles),
-        ]));
+}
+
+impl Listing for RunsDocument {
+    fn text(&self, styles: &Styles) -> String {
+        let mut page = Page::default();
+        if self.runs.is_empty() {
+            page.line("no runs");
+            return page.finish();
+        }
+        let columns = Columns::new(&self.runs);
+        page.line(styles.strong(&columns.line(["run", "started (UTC)", "kernel", "suite", "seed", "completed"])));
+        for run in &self.runs {
+            page.line(columns.line([
+                &run.id.short(),
+                &minute(run.started_unix),
+                &plain(&run.version),
+                &plain(&run.suite),
+                &run.seed.to_string(),
+                &completed(run, styles),
+            ]));
+        }
+        page.finish()
     }
-    page.finish()
 }
 
 /// The widths of the columns with variable content.
@@ -48,13 +94,13 @@ struct Columns {
 }
 
 impl Columns {
-    fn new(list: &[Listed<'_>]) -> Self {
-        let widest = |of: &dyn Fn(&Listed<'_>) -> usize, least: usize| list.iter().map(of).fold(least, usize::max);
-        let suite = widest(&|l| l.run.suite.chars().count(), 5).min(8);
-        let seed = widest(&|l| l.run.seed.to_string().len(), 4).min(12);
+    fn new(list: &[ListedRun]) -> Self {
+        let widest = |of: &dyn Fn(&ListedRun) -> usize, least: usize| list.iter().map(of).fold(least, usize::max);
+        let suite = widest(&|run| run.suite.chars().count(), 5).min(8);
+        let seed = widest(&|run| run.seed.to_string().len(), 4).min(12);
         // The rest of 80 columns after id, date, result and gaps.
         let room = 80_usize.saturating_sub(16 + 16 + 14 + 6 + suite + seed);
-        Self { version: widest(&|l| l.version.chars().count(), 6).min(room), suite, seed }
+        Self { version: widest(&|run| run.version.chars().count(), 6).min(room), suite, seed }
     }
 
     fn line(&self, cells: [&str; 6]) -> String {
@@ -74,25 +120,39 @@ fn minute(unix: i64) -> String {
     date(unix).replacen('T', " ", 1).chars().take(16).collect()
 }
 
-fn completed(run: &Run, styles: &Styles) -> String {
-    let completed = run.results.iter().filter(|r| r.outcome == Outcome::Completed).count();
-    let counts = format!("{completed}/{}", run.results.len());
-    if run.results.iter().any(|r| matches!(r.outcome, Outcome::Failed(_))) {
-        return format!("{counts} {}", styles.alarm("failed"));
-    }
-    counts
+fn completed(run: &ListedRun, styles: &Styles) -> String {
+    let counts = format!("{}/{}", run.completed, run.completed + run.unsupported + run.failed);
+    if run.failed > 0 { format!("{counts} {}", styles.alarm("failed")) } else { counts }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Listed, runs};
+    use model::Outcome;
+
+    use super::{ListedRun, RunsDocument};
     use crate::fixtures::{Subject, dead, new, old};
+    use crate::render::listing::Listing as _;
     use crate::render::styles::Styles;
 
     fn listed(subjects: &[Subject]) -> String {
-        let list: Vec<Listed<'_>> =
-            subjects.iter().flat_map(|s| s.runs.iter().map(|run| Listed { run, version: &s.build.version })).collect();
-        let text = runs(&list, &Styles::plain());
+        let entry = |subject: &Subject, run: &model::Run| {
+            let of = |wanted: fn(&Outcome) -> bool| run.results.iter().filter(|r| wanted(&r.outcome)).count();
+            ListedRun {
+                id: run.id.clone(),
+                kernel: subject.build.name.clone(),
+                version: subject.build.version.clone(),
+                build: run.build.clone(),
+                machine: run.machine.clone(),
+                suite: run.suite.clone(),
+                seed: run.seed,
+                started_unix: run.started_unix,
+                completed: of(|outcome| matches!(outcome, Outcome::Completed)),
+                unsupported: of(|outcome| matches!(outcome, Outcome::Unsupported(_))),
+                failed: of(|outcome| matches!(outcome, Outcome::Failed(_))),
+            }
+        };
+        let list = subjects.iter().flat_map(|subject| subject.runs.iter().map(move |run| entry(subject, run)));
+        let text = RunsDocument::new(list.collect()).text(&Styles::plain());
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         text
     }

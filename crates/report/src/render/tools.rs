@@ -1,54 +1,137 @@
-//! External tools as text: `marvin tools`.
+//! The list of external tools: `marvin tools`.
 
-use model::{Steadiness, Tool, ToolWorkload};
+use model::{Steadiness, Tool, ToolMetric, ToolWorkload};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::plain::plain;
 use crate::render::layout::Page;
+use crate::render::listing::{Head, Listing};
 use crate::render::number::{count, margin};
 use crate::render::styles::Styles;
 
 /// The position of the second column, as in the listing of workloads.
 const INDENT: usize = 20;
 
-/// A tool to list.
-#[derive(Debug, Clone, Copy)]
-pub struct ListedTool<'a> {
-    /// The tool.
-    pub tool: &'a Tool,
-    /// The version that an image would have, if known.
-    pub version: Option<&'a str>,
+/// External tools.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ToolsDocument {
+    #[serde(flatten)]
+    head: Head,
+    /// The tools.
+    tools: Vec<ListedTool>,
 }
 
-/// Renders tools as text: description, version, workloads and metrics.
-#[must_use]
-pub fn tools(tools: &[ListedTool<'_>], styles: &Styles) -> String {
-    let mut texts = Vec::new();
-    for ListedTool { tool, version } in tools {
-        let mut page = Page::default();
-        let version = version.map_or_else(|| "not offered by apt here".to_owned(), plain);
-        page.hanging("", &format!("{}: {} ({version})", tool.name, plain(&tool.about)));
-        page.blank();
-        for workload in &tool.workloads {
-            let text = of_workload(workload);
-            // Coloured after wrapping, because colours have no width.
-            page.line(text.trim_end().replacen(&workload.name, &styles.strong(&workload.name), 1));
-        }
-        texts.push(page.finish());
+/// One external tool.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+struct ListedTool {
+    /// Name.
+    name: String,
+    /// What it is.
+    about: String,
+    /// Debian packages that it comes from.
+    packages: Vec<String>,
+    /// Version that apt offers; null if apt does not offer it.
+    version: Option<String>,
+    /// Workloads.
+    workloads: Vec<ListedToolWorkload>,
+}
+
+/// A workload of a tool.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+struct ListedToolWorkload {
+    /// Name; `tool:NAME` on the command line.
+    name: String,
+    /// What it stresses.
+    stresses: String,
+    /// Memory of the guest [MiB].
+    memory_mib: u32,
+    /// Number of runs of the command.
+    runs: u32,
+    /// Whether small causes have large effects.
+    chaotic: bool,
+    /// The program and its arguments.
+    command: Vec<String>,
+    /// Reported metrics.
+    metrics: Vec<ListedMetric>,
+}
+
+/// A metric of a tool.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+struct ListedMetric {
+    /// Name.
+    name: String,
+    /// Unit.
+    unit: String,
+    /// `lower is better` or `higher is better`.
+    direction: String,
+    /// Threshold [percent]: smaller differences count as same.
+    margin_percent: f64,
+}
+
+impl ToolsDocument {
+    /// Returns the document of tools, each with the version that apt offers.
+    #[must_use]
+    pub fn new<'a>(tools: impl IntoIterator<Item = (&'a Tool, Option<&'a str>)>) -> Self {
+        let tools = tools.into_iter().map(|(tool, version)| ListedTool {
+            name: tool.name.clone(),
+            about: tool.about.clone(),
+            packages: tool.packages.clone(),
+            version: version.map(str::to_owned),
+            workloads: tool.workloads.iter().map(workload).collect(),
+        });
+        Self { head: Head::new("tools"), tools: tools.collect() }
     }
-    texts.join("\n")
 }
 
-fn of_workload(workload: &ToolWorkload) -> String {
+fn workload(workload: &ToolWorkload) -> ListedToolWorkload {
+    let metric = |metric: &ToolMetric| ListedMetric {
+        name: metric.name.clone(),
+        unit: metric.unit.clone(),
+        direction: metric.direction.to_string(),
+        margin_percent: metric.margin_percent,
+    };
+    ListedToolWorkload {
+        name: workload.name.clone(),
+        stresses: workload.stresses.clone(),
+        memory_mib: workload.memory_mib,
+        runs: workload.runs,
+        chaotic: workload.steadiness == Steadiness::Chaotic,
+        command: workload.command.clone(),
+        metrics: workload.metrics.iter().map(metric).collect(),
+    }
+}
+
+impl Listing for ToolsDocument {
+    fn text(&self, styles: &Styles) -> String {
+        let mut texts = Vec::new();
+        for tool in &self.tools {
+            let mut page = Page::default();
+            let version = tool.version.as_deref().map_or_else(|| "not offered by apt here".to_owned(), plain);
+            page.hanging("", &format!("{}: {} ({version})", tool.name, plain(&tool.about)));
+            page.blank();
+            for workload in &tool.workloads {
+                let text = of_workload(workload);
+                // Coloured after wrapping, because colours have no width.
+                page.line(text.trim_end().replacen(&workload.name, &styles.strong(&workload.name), 1));
+            }
+            texts.push(page.finish());
+        }
+        texts.join("\n")
+    }
+}
+
+fn of_workload(workload: &ListedToolWorkload) -> String {
     let mut lines = Page::default();
     lines.hanging(&format!("{:<INDENT$}", workload.name), &plain(&workload.stresses));
     let runs = count(workload.runs as usize, "run");
-    let chaotic = if workload.steadiness == Steadiness::Chaotic { ", chaotic" } else { "" };
+    let chaotic = if workload.chaotic { ", chaotic" } else { "" };
     lines.words(
         INDENT,
         &format!("{runs} in {} MiB{chaotic}: {}", workload.memory_mib, plain(&workload.command.join(" "))),
     );
     for metric in &workload.metrics {
-        let (unit, direction) = (plain(&metric.unit), metric.direction);
+        let (unit, direction) = (plain(&metric.unit), &metric.direction);
         lines.words(
             INDENT,
             &format!("{} in {unit}, {direction}; margin {}", metric.name, margin(metric.margin_percent)),
@@ -61,7 +144,8 @@ fn of_workload(workload: &ToolWorkload) -> String {
 mod tests {
     use model::{Direction, Find, Pick, Reader, Source, Steadiness, Tool, ToolMetric, ToolWorkload};
 
-    use super::{ListedTool, tools};
+    use super::ToolsDocument;
+    use crate::render::listing::Listing as _;
     use crate::render::styles::Styles;
 
     fn tool() -> Tool {
@@ -109,9 +193,8 @@ mod tests {
     #[test]
     fn tools_are_listed_with_version_and_metrics() {
         let tool = tool();
-        let listed =
-            [ListedTool { tool: &tool, version: Some("1.0.20+ds-5") }, ListedTool { tool: &tool, version: None }];
-        let text = tools(&listed, &Styles::plain());
+        let listed = [(&tool, Some("1.0.20+ds-5")), (&tool, None)];
+        let text = ToolsDocument::new(listed).text(&Styles::plain());
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         insta::assert_snapshot!(text);
     }

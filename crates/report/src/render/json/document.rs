@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use model::{Build, Direction, Machine, Uncertainty, Verdict};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::SCHEMA_VERSION;
@@ -12,7 +13,7 @@ use crate::render::monitors::MonitorsDocument;
 use crate::render::number::date;
 use crate::render::words;
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Document<'a> {
     schema_version: u32,
     kind: &'static str,
@@ -37,7 +38,7 @@ pub(super) struct Document<'a> {
     provenance: Provenance,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct KernelDocument<'a> {
     title: &'a str,
     version: &'a str,
@@ -54,7 +55,7 @@ struct KernelDocument<'a> {
     environment: Vec<Pair<'a>>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct MachineDocument<'a> {
     id: String,
     kind: String,
@@ -62,13 +63,13 @@ struct MachineDocument<'a> {
     fingerprint: Vec<Pair<'a>>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Pair<'a> {
     name: &'a str,
     value: &'a str,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct AgainstDocument<'a> {
     kernel: KernelDocument<'a>,
     images: &'static str,
@@ -80,7 +81,7 @@ struct AgainstDocument<'a> {
     geometric_mean_rows: usize,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct RowDocument<'a> {
     workload: &'a str,
     metric: &'a str,
@@ -93,13 +94,13 @@ struct RowDocument<'a> {
     others: Vec<CellDocument<'a>>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct MeasuredDocument<'a> {
     median: Option<f64>,
     seeds: Vec<SeedDocument<'a>>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct SeedDocument<'a> {
     seed: u64,
     median: Option<f64>,
@@ -111,7 +112,7 @@ struct SeedDocument<'a> {
 }
 
 /// Medians without the first iteration, per operation.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct CountedDocument {
     kernel: f64,
     user: f64,
@@ -119,14 +120,14 @@ struct CountedDocument {
     guest_time: f64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct AbsentDocument<'a> {
     word: &'static str,
     detail: Option<&'a str>,
     failure: Option<usize>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct CellDocument<'a> {
     verdict: &'static str,
     reason: Option<String>,
@@ -143,14 +144,14 @@ struct CellDocument<'a> {
     measured: MeasuredDocument<'a>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct SeedDifferenceDocument {
     seed: u64,
     percent: f64,
     ratio: Option<f64>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct FailureDocument<'a> {
     kernel: usize,
     stage: String,
@@ -159,25 +160,25 @@ struct FailureDocument<'a> {
     console_tail: &'a str,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct OccurrenceDocument<'a> {
     workload: &'a str,
     seed: u64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct DifferenceDocument<'a> {
     name: &'a str,
     values: &'a [Option<String>],
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Provenance {
     created: Option<String>,
     runs: Vec<RunDocument>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct RunDocument {
     id: String,
     kernel: usize,

@@ -11,6 +11,12 @@ use crate::render::RenderError;
 /// The version of the document's shape. New keys do not raise it; a changed or removed key does.
 pub const SCHEMA_VERSION: u32 = 1;
 
+/// Returns the document's JSON schema.
+#[must_use]
+pub(crate) fn schema() -> schemars::Schema {
+    crate::render::schema::schema_of::<document::Document<'_>>("marvin compare, marvin report")
+}
+
 /// Renders a comparison as a JSON document with a final newline.
 ///
 /// # Errors
@@ -49,6 +55,8 @@ mod tests {
     #[test]
     fn json_rows_have_unit_and_direction() {
         let document = parsed(&json(&three(&seeds(5))).unwrap());
+        crate::fixtures::assert_fits("comparison", &json(&three(&seeds(5))).unwrap());
+        crate::fixtures::assert_fits("comparison", &json(&hostile()).unwrap());
         assert_eq!(document["schema_version"], 1);
         assert_eq!(document["conclusion"], "failed");
         for row in document["rows"].as_array().unwrap() {

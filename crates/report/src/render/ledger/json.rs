@@ -1,5 +1,6 @@
 //! Ledgers as JSON: every line with its raw counts, and the operations that they belong to.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Profiled;
@@ -11,7 +12,7 @@ use crate::render::RenderError;
 /// Version of this document's shape.
 const SCHEMA_VERSION: u32 = 1;
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Document<'a> {
     schema_version: u32,
     kind: &'static str,
@@ -31,19 +32,19 @@ struct Document<'a> {
     without_model: Vec<Missing<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Kernel<'a> {
     title: &'a str,
     origin: &'a str,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Missing<'a> {
     workload: &'a str,
     reason: &'a str,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Workload<'a> {
     workload: &'a str,
     summary: String,
@@ -69,7 +70,7 @@ struct Workload<'a> {
 }
 
 /// Per operation: kernel and user code, the median of the iterations without the first. The lines are the mean of all.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct OfRow {
     base: f64,
     new: f64,
@@ -79,14 +80,14 @@ struct OfRow {
     new_iterations_differ: f64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct OfModel<'a> {
     seeds: usize,
     per_operation: Vec<Figures<'a>>,
     estimated_cycles_by_function: Vec<Figures<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Figures<'a> {
     name: &'a str,
     /// Mean, smallest and largest over the seeds.
@@ -95,14 +96,14 @@ struct Figures<'a> {
     finding: &'static str,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Calls<'a> {
     entry_points: Vec<EntryPoint>,
     moved: Vec<String>,
     tree: Node<'a>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct EntryPoint {
     name: String,
     base_instructions: u64,
@@ -111,7 +112,7 @@ struct EntryPoint {
 }
 
 /// A node of the call tree: `[base, new]` each.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Node<'a> {
     function: &'a str,
     own_instructions: [u64; 2],
@@ -121,7 +122,7 @@ struct Node<'a> {
     children: Vec<Node<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Line<'a> {
     share: &'static str,
     function: &'a str,
@@ -136,18 +137,24 @@ struct Line<'a> {
     source: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Counts {
     instructions: u64,
     of_these_repeated: u64,
     calls: u64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Suggestion<'a> {
     gone: &'a str,
     new: &'a str,
     net_per_operation: f64,
+}
+
+/// Returns the document's JSON schema.
+#[must_use]
+pub(crate) fn schema() -> schemars::Schema {
+    crate::render::schema::schema_of::<Document<'_>>("marvin profile")
 }
 
 /// Renders the profiles of two kernels.

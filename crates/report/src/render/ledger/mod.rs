@@ -5,6 +5,7 @@ mod flame;
 mod json;
 
 pub use json::json;
+pub(crate) use json::schema;
 
 use model::{CostModel, Share};
 
@@ -534,6 +535,7 @@ mod tests {
         );
         insta::assert_snapshot!("markdown", document.markdown());
         insta::assert_snapshot!("json", json(&profiled()).unwrap());
+        crate::fixtures::assert_fits("profile", &json(&profiled()).unwrap());
         let page = crate::fixtures::without_script(&document.html().unwrap());
         assert!(!page.contains("<script>alert"), "names of a kernel are not to be trusted");
         insta::assert_snapshot!("html", page);

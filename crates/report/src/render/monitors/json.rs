@@ -1,5 +1,6 @@
 //! Monitor data as JSON: all rows with raw numbers, all samples, all points of plots.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::monitors::{Block, Monitored, Plot, SampleTable, title};
@@ -9,7 +10,7 @@ use crate::render::RenderError;
 const SCHEMA_VERSION: u32 = 1;
 
 /// Monitor data, as a document or a part of one.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct MonitorsDocument<'a> {
     schema_version: u32,
     kind: &'static str,

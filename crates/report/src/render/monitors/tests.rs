@@ -76,6 +76,7 @@ fn the_document_has_everything_as_it_is() {
     assert!(direct["values"][0].is_null());
     assert_eq!(document["samples"][0]["rows"][0]["samples"][1][0], 22412.0);
     assert_eq!(document["samples"][0]["rows"][0]["direction"], "higher is better");
+    crate::fixtures::assert_fits("monitors", &json(&newer()).unwrap());
     let newer: serde_json::Value = serde_json::from_str(&json(&newer()).unwrap()).unwrap();
     assert_eq!(newer["plots"][0]["lines"][1]["points"].as_array().unwrap().len(), 59);
 }

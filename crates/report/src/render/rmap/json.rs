@@ -1,6 +1,7 @@
 //! The experiment as JSON: all cells with raw numbers, all laws, all space.
 
 use model::{RmapCell, RmapCost, RmapOperation, RmapOutcome, RmapSlab, RmapSpace};
+use schemars::JsonSchema;
 use serde::Serialize;
 use stats::PowerLaw;
 
@@ -10,7 +11,7 @@ use crate::rmap::Rmap;
 /// Version of this document's shape.
 const SCHEMA_VERSION: u32 = 1;
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Document<'a> {
     schema_version: u32,
     kind: &'static str,
@@ -23,7 +24,7 @@ struct Document<'a> {
     laws: Vec<LawDocument>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct CellDocument<'a> {
     case: &'static str,
     processes: u32,
@@ -43,7 +44,7 @@ struct CellDocument<'a> {
     space: Option<SpaceDocument<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct CostDocument<'a> {
     operation: &'static str,
     /// The unit of the cost: `entry` or `page`.
@@ -55,7 +56,7 @@ struct CostDocument<'a> {
     unsupported: Option<&'a str>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct SpaceDocument<'a> {
     slabs: Vec<SlabDocument<'a>>,
     page_tables_kib: u64,
@@ -64,14 +65,14 @@ struct SpaceDocument<'a> {
     utilisation_percent: Option<f64>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct SlabDocument<'a> {
     name: &'a str,
     objects: i64,
     object_bytes: u64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct LawDocument {
     case: &'static str,
     operation: &'static str,
@@ -84,6 +85,12 @@ struct LawDocument {
     r_squared: f64,
     worst_ratio: f64,
     points: usize,
+}
+
+/// Returns the document's JSON schema.
+#[must_use]
+pub(crate) fn schema() -> schemars::Schema {
+    crate::render::schema::schema_of::<Document<'_>>("marvin experiment rmap")
 }
 
 /// Renders the experiment as a JSON document with a final newline.

@@ -16,6 +16,7 @@ use crate::render::number;
 use crate::rmap::{Laws, Rmap, Value, is_poor};
 
 pub use json::json;
+pub(crate) use json::schema;
 
 /// Digits of a number.
 const WIDTH: usize = 8;

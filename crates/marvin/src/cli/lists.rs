@@ -1,0 +1,73 @@
+//! Commands that list what there is, and their output formats.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum, value_parser};
+
+/// Output format of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ListFormat {
+    /// For terminals and mails
+    Text,
+    /// All data, for programs
+    Json,
+}
+
+/// Output options of a list.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Output {
+    /// Output format
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = ListFormat::Text)]
+    pub(crate) format: ListFormat,
+}
+
+/// `marvin runs`.
+#[derive(Debug, Args)]
+pub(crate) struct Runs {
+    /// List at most N runs
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = value_parser!(u32).range(1..))]
+    pub(crate) limit: u32,
+
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// `marvin doctor`.
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// `marvin kernels`.
+#[derive(Debug, Args)]
+#[command(after_help = super::KERNELS.trim_end())]
+pub(crate) struct Kernels {
+    /// Kernel name to look up, such as deb:6.1; without it all kernels that apt offers
+    pub(crate) name: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// `marvin workloads`.
+#[derive(Debug, Args)]
+pub(crate) struct Workloads {
+    /// List only this suite
+    #[arg(long, value_name = "SUITE")]
+    pub(crate) suite: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// `marvin tools`.
+#[derive(Debug, Args)]
+pub(crate) struct Tools {
+    /// Also list the external tool of this manifest (docs/tools.md)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) manifest: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) output: Output,
+}

@@ -1,0 +1,93 @@
+//! Checks of the host: `marvin doctor`.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::render::listing::{Head, Listing};
+use crate::render::styles::Styles;
+
+/// Checks of the host.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct DoctorDocument {
+    #[serde(flatten)]
+    head: Head,
+    /// Whether all checks passed.
+    fit: bool,
+    /// The checks.
+    checks: Vec<Check>,
+}
+
+/// One check.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Check {
+    /// What is checked.
+    pub what: &'static str,
+    /// What Marvin found; null if the check failed.
+    pub found: Option<String>,
+    /// The problem; null if the check passed.
+    pub problem: Option<Problem>,
+}
+
+/// A problem and its fix.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Problem {
+    /// What is wrong.
+    pub wrong: String,
+    /// How to fix it.
+    pub fix: String,
+}
+
+impl Check {
+    /// Returns a check with its result.
+    #[must_use]
+    pub fn new(what: &'static str, result: Result<String, Problem>) -> Self {
+        match result {
+            Ok(found) => Self { what, found: Some(found), problem: None },
+            Err(problem) => Self { what, found: None, problem: Some(problem) },
+        }
+    }
+}
+
+impl DoctorDocument {
+    /// Returns the document of checks.
+    #[must_use]
+    pub fn new(checks: Vec<Check>) -> Self {
+        let fit = checks.iter().all(|check| check.problem.is_none());
+        Self { head: Head::new("doctor"), fit, checks }
+    }
+
+    /// Tells whether all checks passed.
+    #[must_use]
+    pub fn is_fit(&self) -> bool {
+        self.fit
+    }
+}
+
+impl Listing for DoctorDocument {
+    fn text(&self, _: &Styles) -> String {
+        let line = |check: &Check| match &check.problem {
+            None => format!("ok    {:<11} {}\n", check.what, check.found.as_deref().unwrap_or_default()),
+            Some(Problem { wrong, fix }) => {
+                format!("WRONG {:<11} {wrong}\n      {:<11} fix: {fix}\n", check.what, "")
+            }
+        };
+        let end = if self.fit { "this host is fit\n" } else { "this host is not fit yet\n" };
+        self.checks.iter().map(line).chain([end.to_owned()]).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Check, DoctorDocument, Problem};
+    use crate::render::listing::Listing as _;
+    use crate::render::styles::Styles;
+
+    #[test]
+    fn failed_checks_have_their_fix() {
+        let problem = Problem { wrong: "not found".to_owned(), fix: "sudo apt-get install dpkg".to_owned() };
+        let checks = vec![Check::new("disk", Ok("9000 MB free".to_owned())), Check::new("dpkg-deb", Err(problem))];
+        let document = DoctorDocument::new(checks);
+        assert!(!document.is_fit());
+        insta::assert_snapshot!(document.text(&Styles::plain()));
+    }
+}

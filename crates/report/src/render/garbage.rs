@@ -1,0 +1,97 @@
+//! Runs and artifacts that `marvin gc` deletes.
+
+use model::RunId;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::render::listing::{Head, Listing};
+use crate::render::styles::Styles;
+
+/// Garbage of the store.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct GarbageDocument {
+    #[serde(flatten)]
+    head: Head,
+    /// Superseded runs, oldest first.
+    superseded_runs: Vec<String>,
+    /// Older runs that lose their artifacts, oldest first; the runs stay.
+    artifacts_of_runs: Vec<String>,
+    /// Size of all these artifacts [bytes].
+    artifact_bytes: u64,
+    /// Number of superseded runs that stay because they are referenced.
+    referenced_runs: usize,
+    /// Size of the store before and after; null for a dry run.
+    store: Option<Sizes>,
+}
+
+/// Size of the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Sizes {
+    /// Before [bytes].
+    pub bytes_before: u64,
+    /// After [bytes].
+    pub bytes_after: u64,
+}
+
+impl GarbageDocument {
+    /// Returns the document of superseded runs and of runs that lose their artifacts.
+    #[must_use]
+    pub fn new(superseded: &[RunId], artifacts_of: &[RunId], artifact_bytes: u64, referenced_runs: usize) -> Self {
+        let ids = |runs: &[RunId]| runs.iter().map(ToString::to_string).collect();
+        Self {
+            head: Head::new("gc"),
+            superseded_runs: ids(superseded),
+            artifacts_of_runs: ids(artifacts_of),
+            artifact_bytes,
+            referenced_runs,
+            store: None,
+        }
+    }
+
+    /// Adds the sizes of the store after the deletion.
+    #[must_use]
+    pub fn deleted(self, sizes: Sizes) -> Self {
+        Self { store: Some(sizes), ..self }
+    }
+}
+
+impl Listing for GarbageDocument {
+    fn text(&self, _: &Styles) -> String {
+        let end = match self.store {
+            None => "nothing deleted (dry run)".to_owned(),
+            Some(Sizes { bytes_before, bytes_after }) => {
+                format!("the store took {} and takes {}", mib(bytes_before), mib(bytes_after))
+            }
+        };
+        format!(
+            "superseded runs: {}\nolder runs with artifacts to delete: {}\nartifacts of both: {}\nkept because they are \
+             referenced: {}\n{end}\n",
+            self.superseded_runs.len(),
+            self.artifacts_of_runs.len(),
+            mib(self.artifact_bytes),
+            self.referenced_runs,
+        )
+    }
+}
+
+fn mib(bytes: u64) -> String {
+    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::RunId;
+
+    use super::{GarbageDocument, Sizes};
+    use crate::render::listing::Listing as _;
+    use crate::render::styles::Styles;
+
+    #[test]
+    fn garbage_is_counted() {
+        let run = RunId::from_hex("7f3a").unwrap();
+        let document = GarbageDocument::new(&[run.clone(), run], &[], 3 << 20, 4);
+        insta::assert_snapshot!(document.text(&Styles::plain()));
+        let deleted = document.deleted(Sizes { bytes_before: 9 << 20, bytes_after: 6 << 20 });
+        assert!(deleted.text(&Styles::plain()).ends_with("the store took 9.0 MiB and takes 6.0 MiB\n"));
+    }
+}

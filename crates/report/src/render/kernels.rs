@@ -1,0 +1,66 @@
+//! The list of kernels that apt offers: `marvin kernels`.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::render::listing::{Head, Listing};
+use crate::render::styles::Styles;
+
+/// Kernels that apt offers, newest first.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct KernelsDocument {
+    #[serde(flatten)]
+    head: Head,
+    /// The kernels.
+    kernels: Vec<ListedKernel>,
+}
+
+/// One kernel.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ListedKernel {
+    /// Kernel name for Marvin's commands.
+    pub name: String,
+    /// Upstream version.
+    pub version: String,
+    /// Flavour.
+    pub flavour: String,
+    /// Size of the packages [bytes].
+    pub bytes: u64,
+}
+
+impl KernelsDocument {
+    /// Returns the document of kernels, in the order given.
+    #[must_use]
+    pub fn new(kernels: Vec<ListedKernel>) -> Self {
+        Self { head: Head::new("kernels"), kernels }
+    }
+}
+
+impl Listing for KernelsDocument {
+    fn text(&self, _: &Styles) -> String {
+        let line = |kernel: &ListedKernel| {
+            let ListedKernel { name, version, flavour, bytes } = kernel;
+            format!("{version:<12} {flavour:<12} {:>6.1} MB  {name}\n", *bytes as f64 / 1e6)
+        };
+        self.kernels.iter().map(line).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KernelsDocument, ListedKernel};
+    use crate::render::listing::Listing as _;
+    use crate::render::styles::Styles;
+
+    #[test]
+    fn kernels_have_one_line_each() {
+        let kernel = ListedKernel {
+            name: "deb:linux-image-6.1.0-56-cloud-amd64".to_owned(),
+            version: "6.1.192".to_owned(),
+            flavour: "cloud-amd64".to_owned(),
+            bytes: 26_700_000,
+        };
+        let document = KernelsDocument::new(vec![kernel]);
+        insta::assert_snapshot!(document.text(&Styles::plain()), @"6.1.192      cloud-amd64    26.7 MB  deb:linux-image-6.1.0-56-cloud-amd64");
+    }
+}
