@@ -184,7 +184,7 @@ mod tests {
         &[GuestModule::may("lzo"), GuestModule::must("zram", "num_devices=1"), GuestModule::must("ext4", "")];
 
     #[test]
-    fn modules_come_with_what_they_need_and_how_they_are_loaded() {
+    fn modules_come_with_dependencies_and_load_order() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("kernel")).unwrap();
         fs::write(folder.path().join("modules.builtin"), "kernel/fs/ext4/ext4.ko\n").unwrap();
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_build_without_modules_is_asked_in_the_guest() {
+    fn build_without_modules_is_checked_in_the_guest() {
         assert_eq!(carried(&build(None), WANTED).unwrap().len(), 1);
     }
 }

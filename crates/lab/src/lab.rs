@@ -406,7 +406,7 @@ mod tests {
     use super::counts_agree;
 
     #[test]
-    fn profile_with_other_counts_is_no_profile_of_the_run() {
+    fn profile_with_other_counts_is_refused() {
         let counted = vec![Region { user: 1, kernel: 2, interrupt: 3, other: 4 }];
         let profile = Profile { regions: counted.clone(), ..Profile::default() };
         let result = WorkloadResult {

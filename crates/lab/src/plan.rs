@@ -90,13 +90,13 @@ mod tests {
     }
 
     #[test]
-    fn sides_take_turns_job_by_job_and_replicates_follow() {
+    fn sides_alternate_by_job_within_a_replicate() {
         assert_eq!(order(&[2, 1, 1, 2], Turns::Jobs), [(0, 0), (1, 0), (0, 1), (2, 0), (3, 0), (3, 1)]);
         assert!(interleaved(&[], 0, Turns::Jobs).is_empty());
     }
 
     #[test]
-    fn one_boot_at_a_time_goes_there_and_back() {
+    fn single_boots_alternate_in_both_directions() {
         let units: Vec<usize> = order(&[1; 6], Turns::Boots).iter().map(|(unit, _)| *unit).collect();
         assert_eq!(units, [0, 1, 3, 2, 4, 5]);
         assert_eq!(order(&[2, 2], Turns::Boots), [(0, 0), (0, 1), (1, 0), (1, 1)]);

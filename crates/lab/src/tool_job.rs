@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_of_runs_follow_one_another() {
+    fn samples_of_runs_are_concatenated() {
         let tools = Tools::read(&[]).unwrap();
         let (tool, workload) = tools.workload("hackbench").unwrap();
         let text = |time: &str| format!("Running in process mode with 1 groups\nTime: {time}\n");
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_names_its_cause_and_not_the_last_line_alone() {
+    fn failure_names_cause_beside_last_line() {
         let file = |name: &str, text: &str| Frame::File { name: name.to_owned(), bytes: text.as_bytes().to_vec() };
         let said = "/bin/bash: exit status 2: 2.2 2.0 0.1";
         let of = |frames: &[Frame]| match with_cause(failed(FailureReason::WorkloadFailed(said.to_owned())), frames) {
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_tool_says_that_ran_out_of_memory_is_not_kept() {
+    fn output_after_out_of_memory_is_dropped() {
         let rows = || Rows::from([("x".to_owned(), vec![1.0])]);
         let (outcome, kept) = whole(Outcome::Completed, rows(), b"Out of memory: Killed process 9 (stress-ng)\n");
         assert!(matches!(outcome, Outcome::Failed(failure) if failure.reason == FailureReason::OutOfMemory));

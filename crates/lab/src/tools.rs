@@ -286,7 +286,7 @@ mod tests {
     use super::{Tools, fits};
 
     #[test]
-    fn files_that_memory_does_not_suffice_for_are_named() {
+    fn files_too_large_for_memory_are_named() {
         let mib = |count: u64| count << 20;
         assert_eq!(fits(0, 64), Ok(()));
         assert_eq!(fits(mib(224), 512), Ok(()));
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_a_tool_is_part_of_its_machine() {
+    fn manifest_is_part_of_the_machine_identity() {
         let equipment = |text: &str| read(text).unwrap().select("mine")[0].equipment.clone();
         let one = MINE.replace("NAME", "mine");
         assert_eq!(equipment(&one), equipment(&one));

@@ -253,7 +253,7 @@ mod tests {
     use super::groups;
 
     #[test]
-    fn rows_come_with_the_job_that_brings_them() {
+    fn rows_are_grouped_by_their_job() {
         let of = |names: &[&str]| {
             let all = model::workloads();
             let chosen: Vec<_> =

@@ -201,7 +201,7 @@ fn culprits(findings: &Findings) -> Vec<&str> {
 }
 
 #[test]
-fn the_commit_is_found_with_as_many_builds_as_a_bisection_needs() {
+fn commit_is_found_in_logarithmic_builds() {
     let tree = Tree::new();
     tree.noise(20, "a");
     let guilty = tree.commit("costs/slow", "100");
@@ -219,7 +219,7 @@ fn the_commit_is_found_with_as_many_builds_as_a_bisection_needs() {
 }
 
 #[test]
-fn counts_are_searched_where_guest_time_says_otherwise() {
+fn counts_are_searched_if_guest_time_disagrees() {
     let result = |samples: f64, kernel: u64| WorkloadResult {
         workload: "getppid".to_owned(),
         operations: 10,
@@ -251,7 +251,7 @@ fn counts_are_searched_where_guest_time_says_otherwise() {
 }
 
 #[test]
-fn commits_that_were_not_counted_are_never_held_against_counts() {
+fn timed_commits_are_never_compared_with_counts() {
     let tree = Tree::new();
     tree.noise(3, "a");
     let timed = tree.commit("costs/timed", "500");
@@ -284,7 +284,7 @@ fn ends_below_the_floor_need_five_seeds() {
 }
 
 #[test]
-fn what_only_the_first_seed_has_is_no_step() {
+fn difference_in_one_seed_is_no_step() {
     let tree = Tree::new();
     tree.noise(8, "a");
     tree.commit(FIRST_SEED, "300");
@@ -297,7 +297,7 @@ fn what_only_the_first_seed_has_is_no_step() {
 }
 
 #[test]
-fn several_steps_are_found_and_the_rest_is_told() {
+fn several_steps_are_found_with_the_remainder() {
     let tree = Tree::new();
     let mut guilty = Vec::new();
     for (n, cost) in ["300", "-80", "200"].into_iter().enumerate() {
@@ -312,7 +312,7 @@ fn several_steps_are_found_and_the_rest_is_told() {
 }
 
 #[test]
-fn steps_that_cancel_are_seen_by_more_intervals() {
+fn canceling_steps_are_found_with_more_intervals() {
     let tree = Tree::new();
     let mut guilty = Vec::new();
     for (n, cost) in ["300", "-300", "40"].into_iter().enumerate() {
@@ -324,7 +324,7 @@ fn steps_that_cancel_are_seen_by_more_intervals() {
 }
 
 #[test]
-fn a_guilty_merge_is_searched_on_top_of_the_trunk() {
+fn guilty_merge_is_searched_on_the_trunk() {
     let tree = Tree::new();
     tree.noise(5, "a");
     tree.git(&["checkout", "-qb", "side", "good"]);
@@ -345,7 +345,7 @@ fn a_guilty_merge_is_searched_on_top_of_the_trunk() {
 }
 
 #[test]
-fn a_merge_that_is_guilty_itself_is_named() {
+fn merge_guilty_by_itself_is_named() {
     let tree = Tree::new();
     tree.git(&["checkout", "-qb", "side", "good"]);
     tree.noise(3, "s");
@@ -370,7 +370,7 @@ fn compiled<'a>(objects: impl IntoIterator<Item = &'a [String]>) -> Compiled {
 }
 
 #[test]
-fn what_many_objects_are_made_from_is_not_built_to_and_fro() {
+fn widely_used_header_is_rebuilt_rarely() {
     let tree = Tree::new();
     tree.noise(24, "a");
     let header = tree.commit("costs/header", "0");
@@ -392,7 +392,7 @@ fn what_many_objects_are_made_from_is_not_built_to_and_fro() {
 }
 
 #[test]
-fn what_is_not_compiled_is_left_out_unless_that_was_wrong() {
+fn uncompiled_commits_are_skipped_unless_guilty() {
     let tree = Tree::new();
     let mut used = vec!["costs/base".to_owned()];
     let mut guilty = String::new();
@@ -429,7 +429,7 @@ fn what_is_not_compiled_is_left_out_unless_that_was_wrong() {
 }
 
 #[test]
-fn what_does_not_build_stays_a_candidate() {
+fn failed_build_stays_a_candidate() {
     let tree = Tree::new();
     tree.noise(10, "a");
     let broken = tree.commit("costs/broken", "x");
@@ -442,7 +442,7 @@ fn what_does_not_build_stays_a_candidate() {
 }
 
 #[test]
-fn ends_that_do_not_differ_or_build_are_refused() {
+fn equal_or_unbuildable_ends_are_refused() {
     let tree = Tree::new();
     tree.noise(10, "a");
     tree.commit("costs/little", "1");
@@ -458,7 +458,7 @@ fn ends_that_do_not_differ_or_build_are_refused() {
 }
 
 #[test]
-fn a_bisection_that_was_cut_short_goes_on_where_it_was() {
+fn interrupted_bisection_continues() {
     let tree = Tree::new();
     tree.noise(20, "a");
     let guilty = tree.commit("costs/slow", "100");
@@ -485,7 +485,7 @@ fn a_bisection_that_was_cut_short_goes_on_where_it_was() {
 }
 
 #[test]
-fn ranges_that_are_none_are_told_with_what_to_do() {
+fn invalid_ranges_are_refused_with_a_hint() {
     let tree = Tree::new();
     tree.noise(3, "a");
     tree.git(&["checkout", "-qb", "side", "good"]);
@@ -514,7 +514,7 @@ fn ranges_that_are_none_are_told_with_what_to_do() {
 }
 
 #[test]
-fn a_culprit_is_taken_back_on_top_of_bad() {
+fn culprit_is_reverted_on_top_of_bad() {
     let tree = Tree::new();
     tree.noise(10, "a");
     let slow = tree.commit("costs/slow", "100");
@@ -536,7 +536,7 @@ fn a_culprit_is_taken_back_on_top_of_bad() {
 }
 
 #[test]
-fn of_several_that_cannot_be_told_apart_none_is_taken_back() {
+fn ambiguous_culprits_are_not_reverted() {
     let tree = Tree::new();
     tree.noise(3, "a");
     tree.commit("costs/slow", "100");
@@ -551,7 +551,7 @@ fn of_several_that_cannot_be_told_apart_none_is_taken_back() {
 }
 
 #[test]
-fn where_values_scatter_steps_are_found_with_their_chances() {
+fn noisy_steps_are_found_with_probabilities() {
     let tree = Tree::new();
     let mut guilty = Vec::new();
     for (n, cost) in ["240", "-150", "200"].into_iter().enumerate() {
@@ -576,7 +576,7 @@ fn where_values_scatter_steps_are_found_with_their_chances() {
 }
 
 #[test]
-fn where_values_scatter_ends_that_are_equal_are_refused() {
+fn noisy_equal_ends_are_refused() {
     let tree = Tree::new();
     tree.noise(10, "a");
     let mut prober = FakeProber { deviation: Some(DEVIATION), ..FakeProber::new(&tree) };
@@ -587,7 +587,7 @@ fn where_values_scatter_ends_that_are_equal_are_refused() {
 }
 
 #[test]
-fn a_noisy_bisection_that_was_cut_short_goes_on_where_it_was() {
+fn interrupted_noisy_bisection_continues() {
     let tree = Tree::new();
     tree.noise(20, "a");
     let guilty = tree.commit("costs/slow", "90");
@@ -611,7 +611,7 @@ fn a_noisy_bisection_that_was_cut_short_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_guilty_merge_is_searched_where_values_scatter() {
+fn noisy_guilty_merge_is_searched() {
     let tree = Tree::new();
     tree.noise(5, "a");
     tree.git(&["checkout", "-qb", "side", "good"]);
@@ -628,7 +628,7 @@ fn a_guilty_merge_is_searched_where_values_scatter() {
 }
 
 #[test]
-fn a_range_of_which_nothing_builds_is_one_answer() {
+fn range_without_builds_gives_one_answer() {
     let tree = Tree::new();
     let mut all = vec![tree.commit("costs/broken", "x")];
     all.extend((0..6).map(|n| tree.commit(&format!("costs/n{n}"), "0")));

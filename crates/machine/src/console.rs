@@ -64,7 +64,7 @@ mod tests {
     use model::FailureReason;
 
     #[test]
-    fn reasons_are_found_in_real_consoles() {
+    fn real_consoles_give_reasons() {
         let cases = [
             (
                 "Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)",
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_trace_keeps_its_headline() {
+    fn long_trace_keeps_its_headline() {
         let mut console = "[ 1] Kernel panic - not syncing: sysrq triggered crash\n".to_owned();
         console.push_str(&"[ 1]  ? vfs_write+0x1/0x2\n".repeat(60));
         let tail = readable_tail(console.as_bytes());
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tail_is_short_and_harmless() {
+    fn tail_is_short_and_printable() {
         let mut console = b"first\n".repeat(100);
         console.extend(b"\x1b[2Jlast \xff\r\n\n#M1 0 hello 0 x\n");
         let tail = readable_tail(&console);

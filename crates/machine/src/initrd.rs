@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_of_different_sizes_give_archives_of_one_size() {
+    fn archive_size_ignores_the_agents_size() {
         let archive = with_agent(&[1; 1000]);
         assert_eq!(archive.len(), with_agent(&[1; 500_000]).len());
         assert_eq!(archive, with_agent(&[1; 1000]));
@@ -156,12 +156,12 @@ mod tests {
     }
 
     #[test]
-    fn cpio_reads_what_we_write() {
+    fn cpio_reads_our_archives() {
         assert_eq!(listed(&with_agent(b"hello")), "dev\nproc\nsys\ntmp\ndev/console\ninit\nagent\n");
     }
 
     #[test]
-    fn folders_come_before_their_files_and_once() {
+    fn directories_precede_their_files_once() {
         let file = |path: &str| InitrdFile { path: path.to_owned(), bytes: b"x".to_vec() };
         let archive = initrd_of(&[file("init"), file("a/b/c"), file("a/b/d")]);
         assert_eq!(listed(&archive), "dev\nproc\nsys\ntmp\ndev/console\ninit\na\na/b\na/b/c\na/b/d\n");

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn habits_of_makedumpfile_are_understood() {
+    fn makedumpfile_options_are_understood() {
         for line in [
             "-d 31 -z /proc/vmcore out",
             "-c -d31 /proc/vmcore out",
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_done_together_is_told() {
+    fn conflicting_options_fail_clearly() {
         for line in [
             "-E -L 2M in out",
             "-R --erase a -x b out",
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_numbers_are_told() {
+    fn wrong_numbers_fail_clearly() {
         for (line, told) in [("-d 32 in out", "levels are 0 to 31"), ("--memory 1T in out", "a size is a number")] {
             let parsed = Arguments::try_parse_from(std::iter::once("marvin-dump").chain(line.split(' ')));
             assert!(parsed.unwrap_err().to_string().contains(told), "{line}");

@@ -105,7 +105,7 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     #[test]
-    fn nothing_that_is_read_is_written() {
+    fn inputs_are_never_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         std::fs::write(path("in"), "dump").unwrap();

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_cannot_break_the_picture() {
+    fn texts_cannot_break_the_svg() {
         let series =
             Series { name: "<b>&".to_owned(), points: vec![(4.0, 1.0), (8.0, f64::MIN_POSITIVE)], level: false };
         let marks = vec![(4.0, "4".to_owned()), (8.0, "8".to_owned())];

@@ -131,7 +131,7 @@ mod tests {
     use super::{LIVE, explained};
 
     #[test]
-    fn what_is_wrong_with_the_running_kernels_file_is_told() {
+    fn unusable_proc_kcore_is_explained() {
         let told = |name: &str, kind: ErrorKind| {
             let path = PathBuf::from(name);
             let source = Error::from(kind);

@@ -104,7 +104,7 @@ mod tests {
     use super::{Screen, Watch, line};
 
     #[test]
-    fn a_line_says_part_speed_and_rest() {
+    fn line_shows_share_speed_and_remaining_time() {
         let progress = Progress::default();
         assert_eq!(line(&progress, "filtering", Duration::ZERO), "filtering   0 %, 0 MB/s");
         progress.expect(8_000_000_000);
@@ -139,14 +139,14 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_gets_one_line_again_and_again() {
+    fn terminal_line_is_rewritten() {
         let text = seen(Screen::Terminal, Duration::from_secs(1));
         assert!(text.starts_with("\rwriting  50 %, 0 MB/s, 1 s remain\x1b[K\rwriting"), "{text:?}");
         assert!(text.ends_with("\x1b[K\r\x1b[K") && !text.contains('\n'), "{text:?}");
     }
 
     #[test]
-    fn elsewhere_lines_are_sparse() {
+    fn plain_output_gets_sparse_lines() {
         let text = seen(Screen::Plain, Duration::from_secs(5));
         assert_eq!(text.lines().collect::<Vec<_>>()[0], "writing  50 %, 0 MB/s, 10 s remain");
         assert!(text.lines().count() <= 3, "{text}");
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "as it is")]
-    fn a_panic_of_the_work_goes_on() {
+    fn panic_of_the_work_is_passed_on() {
         let clock = || Duration::ZERO;
         let mut watch = Watch { screen: Screen::Plain, messages: &mut Vec::new(), clock: &clock };
         watch.during("filtering", &Progress::default(), || std::panic::panic_any("as it is".to_owned()));

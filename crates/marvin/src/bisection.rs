@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn culprits_are_told_with_the_log() {
+    fn report_lists_culprits_and_the_log() {
         let (mut first, of_first) = culprit('a', change(6105.0, 6305.0));
         first.merge = Some(commit('c'));
         let (mut second, of_second) = culprit('b', change(6305.0, 6205.0));
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_of_taking_back_is_told() {
+    fn report_describes_the_revert() {
         let said = [
             Reverted::Undone(change(100.0, 90.0)),
             Reverted::NotUndone(change(100.0, 99.0)),
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_spread_or_became_better_needs_no_mail() {
+    fn improvements_and_spread_changes_need_no_mail() {
         let findings = |culprits| Findings {
             scale: Scale::Counted,
             total: change(100.0, 103.0),

@@ -253,7 +253,7 @@ mod tests {
     use super::{Share, span};
 
     #[test]
-    fn a_log_says_the_share_every_ten_seconds() {
+    fn log_prints_progress_every_ten_seconds() {
         let start = Instant::now();
         let mut share = Share { jobs: 40, done: 0, said: start, left_s: Some(93.0) };
         let mut said = |seconds| share.count(start + Duration::from_secs(seconds));
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_said_as_people_say_them() {
+    fn durations_are_formatted_for_people() {
         assert_eq!([0.0, 40.4, 100.0, 3599.0, 7500.0].map(span), ["1 s", "40 s", "2 min", "60 min", "2 h 5 min"]);
     }
 }

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_shown_when_both_sides_are_measured() {
+    fn row_appears_once_both_sides_are_measured() {
         let ids = ["a", "b", "c"].map(|digit| BuildId::from_hex(&digit.repeat(64)).unwrap());
         let rows = Rows {
             builds: ids.iter().map(|id| (id.clone(), "6.12".to_owned())).collect(),

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_as_long_as_a_terminals() {
+    fn lines_fit_a_terminal() {
         let names = ["fault-anon", "fault-file-private", "fork-exit", "fork-exec"];
         let all = State::Compared(vec![Cell::Worse(-104.5); 4]);
         let why = "mm/memory.c:7:1: error: implicit declaration of function 'x'; did you mean 'xx'?".repeat(3);
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn many_columns_are_told_below() {
+    fn columns_beyond_the_width_are_listed_below() {
         let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
         let rows = [row('0', "base", State::Base), row('1', "all", State::Compared(vec![Cell::Worse(-1.5); 10]))];
         let told = table("x", &rows, &names);

@@ -115,7 +115,7 @@ mod tests {
     use super::{Question, encoded, slug, unslug};
 
     #[test]
-    fn names_are_no_paths() {
+    fn names_never_become_paths() {
         for (name, part) in [
             ("fault-anon", "fault-anon"),
             ("6.12.117", "6.12.117"),
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn questions_are_read_as_browsers_write_them() {
+    fn queries_are_decoded_like_browsers_encode() {
         let question = Question::read("base=6.1.9&target=6.12+%28rt%29&filter=&x&&bad=%ff&base=no");
         assert_eq!(question.get("base"), Some("6.1.9"));
         assert_eq!(question.get("target"), Some("6.12 (rt)"));
@@ -146,7 +146,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_name_comes_back(name in any::<String>()) {
+        fn any_name_survives_encoding(name in any::<String>()) {
             prop_assert_eq!(unslug(&slug(&name)), Some(name.clone()));
             prop_assert!(!slug(&name).starts_with('.') && !slug(&name).contains('/'));
             let question = format!("a={}", encoded(&name));

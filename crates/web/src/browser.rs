@@ -198,7 +198,7 @@ fn decoded(text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn pictures_are_unwrapped() {
+fn screenshots_are_decoded() {
     assert_eq!(decoded("TWFy"), b"Mar");
     assert_eq!(decoded("TWFydmlu"), b"Marvin");
     assert_eq!(decoded("TWE="), b"Ma");

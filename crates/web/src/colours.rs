@@ -44,7 +44,7 @@ fn contrast(one: f64, other: f64) -> f64 {
 }
 
 #[test]
-fn text_stands_out_from_what_is_behind_it() {
+fn text_has_enough_contrast() {
     let sheets = [
         ("style.css", include_str!("../templates/style.css")),
         ("comparison.css", include_str!("../../report/templates/comparison.css")),
@@ -71,7 +71,7 @@ fn text_stands_out_from_what_is_behind_it() {
 }
 
 #[test]
-fn contrast_is_what_it_is_defined_to_be() {
+fn contrast_follows_wcag() {
     let of = |text: &str| named(("x", text)).unwrap().1;
     assert!((contrast(of("000"), of("ffffff")) - 21.0).abs() < 1e-9);
     assert!((contrast(of("777777"), of("fff")) - 4.48).abs() < 0.01);

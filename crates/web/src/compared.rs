@@ -105,7 +105,7 @@ mod tests {
     use super::measuring;
 
     #[test]
-    fn what_was_measured_can_be_measured_again() {
+    fn commands_repeat_the_measurement() {
         assert_eq!(
             measuring("compare A B", &model::SEEDS.workloads, &[1, 2, 5]),
             "compare A B --suite seeds --seeds 5"

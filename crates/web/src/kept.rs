@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_of_one_state_and_the_least_wanted_goes_first() {
+    fn cache_keeps_one_state_and_evicts_oldest() {
         let kept = Kept::default();
         kept.put(1, "/", "", &reply(200, 1));
         assert!(kept.get(1, "/", "").is_some());
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_page_or_too_large_is_not_kept() {
+    fn errors_and_large_pages_are_not_cached() {
         let kept = Kept::default();
         kept.put(1, "/", "", &reply(404, 1));
         kept.put(1, "/a", "", &reply(200, BYTES_MAX + 1));

@@ -26,7 +26,7 @@ const PAGES: [(&str, &str); 6] = [
 ];
 
 #[test]
-fn three_clicks_say_what_got_worse_where_and_since_when() {
+fn three_clicks_lead_to_a_regression() {
     let lab = Lab::usual();
     let Some((mut browser, _)) = opened(&lab) else { return };
     assert_eq!(browser.text("h1"), "6.12.117 against 6.1.192");
@@ -49,7 +49,7 @@ fn three_clicks_say_what_got_worse_where_and_since_when() {
 }
 
 #[test]
-fn a_cell_leads_to_its_series_with_every_number() {
+fn cell_links_to_its_series() {
     let lab = Lab::usual();
     let Some((mut browser, _)) = opened(&lab) else { return };
     assert_eq!(browser.text("tr[data-n^='fault-anon'] td.worse a"), "0.96 ▼");
@@ -71,7 +71,7 @@ fn a_cell_leads_to_its_series_with_every_number() {
 }
 
 #[test]
-fn a_filter_narrows_while_one_types_and_the_keyboard_suffices() {
+fn filter_works_live_and_by_keyboard() {
     let lab = Lab::usual();
     let Some((mut browser, top)) = opened(&lab) else { return };
     let rows =
@@ -102,7 +102,7 @@ fn a_filter_narrows_while_one_types_and_the_keyboard_suffices() {
 }
 
 #[test]
-fn without_scripts_and_on_paper_everything_is_there() {
+fn pages_are_complete_without_scripts_and_printed() {
     let lab = Lab::usual();
     let Some((mut browser, top)) = opened(&lab) else { return };
     browser.without_scripts();
@@ -157,7 +157,7 @@ const NAMELESS: &str = r"(() => {
 })()";
 
 #[test]
-fn every_kind_of_page_can_be_read_by_everybody_light_dark_wide_and_narrow() {
+fn every_page_is_accessible_in_each_layout() {
     let lab = Lab::usual();
     let Some((mut browser, top)) = opened(&lab) else { return };
     for (scheme, size) in [("light", WIDE), ("dark", WIDE), ("light", NARROW), ("dark", NARROW)] {

@@ -43,7 +43,7 @@ fn pages(site: &Site) -> Vec<(String, Arc<Reply>)> {
 }
 
 #[test]
-fn every_link_leads_to_a_page_and_no_page_is_large() {
+fn links_resolve_and_pages_are_small() {
     let lab = Lab::usual();
     let found = pages(&lab.site());
     assert!(found.len() > 30, "{}", found.len());
@@ -57,7 +57,7 @@ fn every_link_leads_to_a_page_and_no_page_is_large() {
 }
 
 #[test]
-fn the_first_screen_says_what_got_worse_where_and_since_when() {
+fn first_page_lists_regressions() {
     let lab = Lab::usual();
     let page = body(&lab.site().answer("/", ""));
     for text in [
@@ -92,7 +92,7 @@ fn the_first_screen_says_what_got_worse_where_and_since_when() {
 }
 
 #[test]
-fn a_series_says_since_when_and_what_else_came_with_it() {
+fn series_shows_change_and_related_changes() {
     let lab = Lab::usual();
     let machine = "aa0000000000";
     let page = body(&lab.site().answer(&format!("/s/{machine}/cloud-amd64/fault-anon.html"), ""));
@@ -117,7 +117,7 @@ fn series_of_one_kernel_claims_no_change() {
 }
 
 #[test]
-fn a_comparison_is_that_of_the_command_line() {
+fn comparison_equals_the_command_lines() {
     let lab = Lab::usual();
     let page = body(&lab.site().answer("/c/aa0000000000/6.1.192/6.12.117.html", ""));
     assert!(page.contains("marvin compare deb:linux-image-6.1.192-cloud-amd64 deb:linux-image-6.12.117-cloud-amd64"));
@@ -125,7 +125,7 @@ fn a_comparison_is_that_of_the_command_line() {
 }
 
 #[test]
-fn hostile_names_stay_names() {
+fn hostile_names_stay_escaped() {
     let lab = Lab::hostile();
     let found = pages(&lab.site());
     assert!(found.len() > 20);
@@ -148,7 +148,7 @@ fn hostile_names_stay_names() {
 }
 
 #[test]
-fn paths_lead_nowhere_else() {
+fn paths_stay_within_the_site() {
     let lab = Lab::usual();
     let site = lab.site();
     for path in [
@@ -219,7 +219,7 @@ fn fits(value: &Value, schema: &Value, at: &str) {
 }
 
 #[test]
-fn documents_are_as_they_are_described() {
+fn documents_match_their_schemas() {
     let lab = Lab::usual();
     decide(&lab, "6.12.100", Triage::TradeOff);
     let site = lab.site();
@@ -267,7 +267,7 @@ fn decide(lab: &Lab, at: &str, triage: Triage) {
 }
 
 #[test]
-fn what_comes_into_the_store_is_shown() {
+fn new_results_are_shown() {
     let mut lab = Lab::usual();
     let mut source = lab.source();
     let site = Site::new(lab.home(), source.snapshot(1));
@@ -297,7 +297,7 @@ fn pages_need_no_suffix_in_their_address() {
 }
 
 #[test]
-fn each_command_of_an_alert_has_its_own_line() {
+fn each_alert_command_has_its_own_line() {
     let page = body(&Lab::usual().site().answer("/alerts.html", ""));
     let commands = page.lines().filter(|line| line.starts_with("<pre>") && line.ends_with("</pre>"));
     assert!(commands.count() >= 2, "{page}");
@@ -306,7 +306,7 @@ fn each_command_of_an_alert_has_its_own_line() {
 }
 
 #[test]
-fn who_looks_at_what_was_looked_at_waits_for_nothing() {
+fn recently_viewed_pages_come_from_cache() {
     let mut lab = Lab::usual();
     let mut source = lab.source();
     let site = Site::new(lab.home(), source.snapshot(1));
@@ -325,7 +325,7 @@ fn who_looks_at_what_was_looked_at_waits_for_nothing() {
 }
 
 #[test]
-fn a_store_without_runs_says_how_to_fill_it() {
+fn empty_store_explains_how_to_fill_it() {
     let lab = Lab::new();
     assert!(body(&lab.site().answer("/", "")).contains("Nothing was measured yet"));
     assert_eq!(lab.site().answer("/api/v1/overview.json", "").status, 404);
@@ -333,7 +333,7 @@ fn a_store_without_runs_says_how_to_fill_it() {
 }
 
 #[test]
-fn files_are_the_same_pages_and_lead_to_each_other() {
+fn files_equal_pages_and_link_each_other() {
     let lab = Lab::usual();
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("site");
@@ -372,7 +372,7 @@ fn first_line(answer: &str) -> &str {
 }
 
 #[test]
-fn a_server_answers_questions_and_nothing_else() {
+fn server_answers_only_get_and_head() {
     let lab = Lab::usual();
     let address = lab.serve(Limits::default());
     let with = |first: &str, rest: &str| {
@@ -413,7 +413,7 @@ fn a_server_answers_questions_and_nothing_else() {
 }
 
 #[test]
-fn who_is_slow_is_cut_off_and_keeps_nobody_waiting() {
+fn slow_client_is_cut_off_without_blocking() {
     let lab = Lab::usual();
     let limits = Limits {
         connections: 2,

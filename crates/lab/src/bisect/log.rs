@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_measured_is_there_after_a_kill() {
+    fn measurements_survive_a_kill() {
         let home = tempfile::tempdir().unwrap();
         let of = |scale, values| Probe::Measured { build: "build_aa".to_owned(), values, scale };
         let measured = of(Scale::Counted, vec![0.1 + 0.2, 1e-300, 6105.0]);
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_log_is_said() {
+    fn damaged_log_is_reported() {
         let home = tempfile::tempdir().unwrap();
         let mut log = BisectionLog::open(home.path(), "a..b", Reuse::Stored).unwrap();
         log.note(entry("c1", Probe::Failed("x".to_owned()))).unwrap();

@@ -129,13 +129,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_compiled_does_not_matter() {
+    fn uncompiled_files_do_not_matter() {
         let matters: Vec<bool> = (0..6).map(|commit| touches().matters(commit)).collect();
         assert_eq!(matters, [true, true, false, true, true, true], "what is unknown may matter");
     }
 
     #[test]
-    fn a_place_costs_the_objects_between_it_and_what_was_built_last() {
+    fn position_costs_objects_since_the_last_build() {
         let brings: [&[usize]; 6] = [&[], &[0], &[1], &[2], &[3], &[4]];
         let objects = |built| {
             let costs = touches().costs(&brings, built);

@@ -15,14 +15,14 @@ fn panics(asked: &machine::Asked<'_>, version: &str, job: Option<&str>) -> Does 
 }
 
 #[test]
-fn a_kernel_that_does_not_boot_fails_all_workloads() {
+fn unbootable_kernel_fails_all_workloads() {
     let story = story(|asked| panics(asked, "6.1", None));
     assert_eq!(story.outcomes("6.1", &["getppid", "signal"]), ["panicked (boot)", "panicked (boot)"]);
     assert_eq!(story.asked("6.1"), 0, "nothing runs on it");
 }
 
 #[test]
-fn each_stage_of_a_boot_is_told() {
+fn each_boot_stage_is_reported() {
     for (stage, reason) in [
         (Stage::Boot, FailureReason::DidNotBoot),
         (Stage::Settle, FailureReason::OutOfMemory),
@@ -35,14 +35,14 @@ fn each_stage_of_a_boot_is_told() {
 }
 
 #[test]
-fn a_boot_that_hangs_is_the_kernels_failure() {
+fn hanging_boot_is_the_kernels_failure() {
     let story = story(|asked| if asked.job.is_none() { Does::Hangs(Stage::Settle) } else { Does::Takes(1) });
     assert_eq!(story.outcomes("6.1", &["getppid"]), ["hung (settle)"]);
     assert_eq!(story.asked("boot"), 1, "the same boot hangs again");
 }
 
 #[test]
-fn other_replicates_of_a_kernel_that_does_not_boot_are_left_out() {
+fn unbootable_kernel_skips_other_replicates() {
     let story = story(|asked| panics(asked, "6.1", None));
     let told = story.carry_out(&plan(&[&build("6.1")], &["getppid"], &[1, 2, 3]));
     assert_eq!(told.count(|event| *event == Event::LeftOut), 4);
@@ -50,7 +50,7 @@ fn other_replicates_of_a_kernel_that_does_not_boot_are_left_out() {
 }
 
 #[test]
-fn the_other_side_is_measured_all_the_same() {
+fn failed_side_leaves_the_other_measured() {
     let story = story(|asked| panics(asked, "6.1", None));
     let runs = story.carry_out(&plan(&[&build("6.1"), &build("6.12")], &["getppid"], &[1, 2])).runs.unwrap();
     assert_eq!((runs[0].len(), runs[1].len()), (1, 2));
@@ -58,14 +58,14 @@ fn the_other_side_is_measured_all_the_same() {
 }
 
 #[test]
-fn a_workload_that_panics_leaves_the_others_alone() {
+fn panicking_workload_leaves_others_alone() {
     let story = story(|asked| panics(asked, "6.1", Some("signal")));
     let found = story.outcomes("6.1", &["getppid", "signal", "fork-exit"]);
     assert_eq!(found, ["completed", "panicked (workload)", "completed"]);
 }
 
 #[test]
-fn a_workload_that_hangs_is_the_kernels_failure() {
+fn hanging_workload_is_the_kernels_failure() {
     let hangs = |asked: &machine::Asked<'_>| match asked.job {
         Some("signal") => Does::Hangs(Stage::Workload),
         _ => Does::Takes(1),
@@ -74,7 +74,7 @@ fn a_workload_that_hangs_is_the_kernels_failure() {
 }
 
 #[test]
-fn a_restore_that_fails_fails_its_job_only() {
+fn failed_restore_fails_only_its_job() {
     let fails = |asked: &machine::Asked<'_>| match asked.job {
         Some("signal") => Does::Fails(Stage::Restore, FailureReason::Hung),
         _ => Does::Takes(1),
@@ -92,14 +92,14 @@ fn said(frames: Vec<Frame>) -> String {
 }
 
 #[test]
-fn what_the_agent_says_of_a_workload_is_its_outcome() {
+fn agent_report_becomes_the_outcome() {
     assert_eq!(said(vec![Frame::Unsupported("no pipes".into())]), "unsupported: no pipes");
     assert_eq!(said(vec![Frame::Failed("fork: EAGAIN".into())]), "workload failed: fork: EAGAIN (workload)");
     assert_eq!(said(vec![Frame::Died("signal 11".into())]), "agent died: signal 11 (workload)");
 }
 
 #[test]
-fn results_that_are_none_are_a_damaged_stream() {
+fn invalid_results_are_a_damaged_stream() {
     let nothing = "result stream damaged: the agent said nothing of how the workload ended (results)";
     assert_eq!(said(vec![]), nothing);
     let few = said(vec![Frame::Samples(vec![1, 2])]);
@@ -107,7 +107,7 @@ fn results_that_are_none_are_a_damaged_stream() {
 }
 
 #[test]
-fn a_kernel_that_cannot_describe_itself_is_measured() {
+fn kernel_without_environment_is_measured() {
     let story = story(|asked| panics(asked, "6.1", Some("environment")));
     let runs = story.carry_out(&plan(&[&build("6.1")], &["getppid"], &[1])).runs.unwrap();
     assert!(runs[0][0].environment.is_empty());
@@ -115,7 +115,7 @@ fn a_kernel_that_cannot_describe_itself_is_measured() {
 }
 
 #[test]
-fn a_kernel_without_symbols_is_measured_and_not_counted() {
+fn kernel_without_symbols_is_measured_without_counts() {
     let story = story(|asked| panics(asked, "6.1", Some("symbols")));
     let told = story.carry_out(&plan(&[&build("6.1")], &["getppid"], &[1]));
     assert_eq!(told.count(|event| matches!(event, Event::NoProfile { why, .. } if why == "panicked")), 1);
@@ -124,7 +124,7 @@ fn a_kernel_without_symbols_is_measured_and_not_counted() {
 }
 
 #[test]
-fn consoles_are_kept_of_jobs_and_of_boots_that_fail() {
+fn consoles_of_jobs_and_failed_boots_are_stored() {
     let story = story(|asked| panics(asked, "6.1", None));
     let runs = story.carry_out(&plan(&[&build("6.1"), &build("6.12")], &["getppid"], &[1])).runs.unwrap();
     let console = |run: &model::Run, name: &str| story.lab.artefact(&run.id, name).ok();
@@ -150,11 +150,11 @@ fn dumps(reason: FailureReason) -> Vec<(String, String)> {
 }
 
 #[test]
-fn memory_that_cannot_be_had_changes_no_result() {
+fn missing_memory_dump_changes_no_result() {
     assert_eq!(dumps(FailureReason::Panicked), [("getppid".to_owned(), "it did not die again".to_owned())]);
 }
 
 #[test]
-fn kernels_that_did_not_die_are_not_dumped() {
+fn living_kernels_are_not_dumped() {
     assert_eq!(dumps(FailureReason::Hung), []);
 }

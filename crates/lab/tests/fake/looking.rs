@@ -19,17 +19,17 @@ fn follow(story: &Story) -> Result<lab::Followed, String> {
 }
 
 #[test]
-fn calls_are_followed_only_where_the_machine_can() {
+fn calls_need_a_capable_machine() {
     assert_eq!(follow(&story_on(steady().that_can(|can| can.calls = false))).unwrap_err(), REFUSED);
 }
 
 #[test]
-fn calls_are_followed_only_where_the_same_comes_again() {
+fn calls_need_a_deterministic_machine() {
     assert_eq!(follow(&story_on(steady().that_can(|can| can.deterministic = false))).unwrap_err(), REFUSED);
 }
 
 #[test]
-fn a_processor_is_simulated_only_where_the_machine_can() {
+fn simulation_needs_a_capable_machine() {
     let story = story_on(steady().that_can(|can| can.cost_model = false));
     let kernel = build("6.1");
     let runs = story.carry_out(&plan(&[&kernel], &["getppid"], &[1])).runs.unwrap();
@@ -39,7 +39,7 @@ fn a_processor_is_simulated_only_where_the_machine_can() {
 }
 
 #[test]
-fn what_was_watched_once_is_kept_with_the_run() {
+fn monitors_are_stored_with_the_run() {
     let story = story_on(steady());
     let kernel = build("6.1");
     let run = story.carry_out(&plan(&[&kernel], &["getppid"], &[1])).runs.unwrap().remove(0).remove(0);
@@ -53,14 +53,14 @@ fn what_was_watched_once_is_kept_with_the_run() {
 }
 
 #[test]
-fn nothing_is_seen_of_a_kernel_that_does_not_boot() {
+fn unbootable_kernel_has_no_observation() {
     let story = story(|_| Does::Fails(Stage::Boot, FailureReason::DidNotBoot));
     let of = Measurement { build: &build("6.1"), workload: declared("getppid"), replicate: 1 };
     assert_eq!(story.lab.observe(of, 0).unwrap().unwrap_err(), "it does not boot");
 }
 
 #[test]
-fn nothing_is_seen_of_a_workload_that_fails() {
+fn failing_workload_has_no_observation() {
     let story = story(|asked| match asked.job {
         Some(_) => Does::Fails(Stage::Workload, FailureReason::Oopsed),
         None => Does::Takes(1),
@@ -70,7 +70,7 @@ fn nothing_is_seen_of_a_workload_that_fails() {
 }
 
 #[test]
-fn whoever_looks_gives_the_machine_back() {
+fn observing_releases_the_machine() {
     let story = story_on(steady());
     let of = Measurement { build: &build("6.1"), workload: declared("getppid"), replicate: 1 };
     story.lab.observe(of, 0).unwrap().unwrap();

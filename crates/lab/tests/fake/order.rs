@@ -11,7 +11,7 @@ fn log(story: &crate::Story) -> Vec<String> {
 }
 
 #[test]
-fn sides_take_turns_job_by_job() {
+fn sides_alternate_job_by_job() {
     let story = story_on(steady());
     story.carry_out(&plan(&[&build("6.1"), &build("6.12")], &["getppid", "signal"], &[1])).runs.unwrap();
     let jobs: Vec<String> = log(&story).into_iter().filter(|line| line.starts_with('6')).collect();
@@ -19,7 +19,7 @@ fn sides_take_turns_job_by_job() {
 }
 
 #[test]
-fn the_environment_comes_before_all_workloads() {
+fn environment_is_read_before_all_workloads() {
     let story = story_on(steady());
     story.carry_out(&plan(&[&build("6.1")], &["getppid"], &[1])).runs.unwrap();
     let log = story.machine.log();
@@ -35,7 +35,7 @@ fn a_replicate_is_done_before_the_next_begins() {
 }
 
 #[test]
-fn one_boot_at_a_time_goes_there_and_back() {
+fn single_boots_alternate_in_both_directions() {
     let story = story_on(steady().that_can(|can| can.boots_at_once = 1));
     story.carry_out(&plan(&[&build("6.1"), &build("6.12")], &["getppid"], &[1, 2])).runs.unwrap();
     let boots: Vec<String> = log(&story).into_iter().filter(|line| !line.starts_with('6')).collect();
@@ -45,7 +45,7 @@ fn one_boot_at_a_time_goes_there_and_back() {
 }
 
 #[test]
-fn no_more_are_booted_than_the_machine_can() {
+fn boots_stay_within_the_machines_limit() {
     for most in [1, 2, 3] {
         let story = story_on(steady().that_can(|can| can.boots_at_once = most));
         let (old, new) = (build("6.1"), build("6.12"));
@@ -57,7 +57,7 @@ fn no_more_are_booted_than_the_machine_can() {
 }
 
 #[test]
-fn several_workers_measure_what_one_does() {
+fn several_workers_measure_the_same_as_one() {
     let measured = |machines| {
         let story = story(|asked| Does::Takes(100 + asked.replicate + asked.job.map_or(0, str::len) as u64));
         let (old, new) = (build("6.1"), build("6.12"));
@@ -70,14 +70,14 @@ fn several_workers_measure_what_one_does() {
 }
 
 #[test]
-fn every_boot_is_given_back() {
+fn every_boot_is_released() {
     let story = story_on(steady());
     story.carry_out(&plan(&[&build("6.1"), &build("6.12")], &["getppid"], &[1, 2])).runs.unwrap();
     assert_eq!((story.asked("boot"), story.asked("release"), story.machine.booted().0), (4, 4, 0));
 }
 
 #[test]
-fn boots_are_given_back_when_the_lab_fails() {
+fn boots_are_released_when_the_lab_fails() {
     let story = story(|asked| if asked.job == Some("signal") { lost() } else { Does::Takes(1) });
     story.carry_out(&plan(&[&build("6.1"), &build("6.12")], &["getppid", "signal"], &[1])).runs.unwrap_err();
     assert_eq!((story.asked("release"), story.machine.booted().0), (2, 0));

@@ -19,7 +19,7 @@ fn each_side_is_measured_with_each_replicate() {
 }
 
 #[test]
-fn plans_without_something_to_do_are_refused() {
+fn empty_plans_are_refused() {
     let story = story_on(steady());
     let kernel = build("6.1");
     let said = |plan| story.carry_out(&plan).runs.unwrap_err().to_string();
@@ -30,7 +30,7 @@ fn plans_without_something_to_do_are_refused() {
 }
 
 #[test]
-fn jobs_are_told_before_the_first_is_done() {
+fn jobs_are_announced_before_the_first_ends() {
     let story = story_on(steady());
     let told = story.carry_out(&plan(&[&build("6.1"), &build("6.12")], &["getppid", "signal"], &[1, 2]));
     // Each run has the environment's job beside those of its workloads.
@@ -64,14 +64,14 @@ fn results_come_in_the_order_asked_for() {
 }
 
 #[test]
-fn what_the_guest_says_of_itself_is_kept() {
+fn guest_environment_is_stored() {
     let story = story_on(steady());
     let runs = story.carry_out(&plan(&[&build("6.1")], &["getppid"], &[1])).runs.unwrap();
     assert_eq!(runs[0][0].environment, [("command line".to_owned(), "quiet".to_owned())]);
 }
 
 #[test]
-fn each_equipment_is_booted_by_itself() {
+fn each_guest_config_boots_separately() {
     let story = story_on(steady());
     let large = Arc::new(Workload { equipment: Equipment::with_memory(512), ..(**declared("signal")).clone() });
     let kernel = build("6.1");
@@ -92,7 +92,7 @@ fn rows() -> (Vec<Arc<Workload>>, String) {
 }
 
 #[test]
-fn rows_of_one_job_are_brought_by_it() {
+fn one_job_measures_all_its_rows() {
     let (workloads, job) = rows();
     let row = workloads[1].name.clone();
     let iterations = workloads[0].iterations as usize;
@@ -112,7 +112,7 @@ fn rows_of_one_job_are_brought_by_it() {
 }
 
 #[test]
-fn a_row_that_does_not_come_is_a_damaged_stream() {
+fn missing_row_is_a_damaged_stream() {
     let (workloads, _) = rows();
     let row = workloads[1].name.clone();
     let story = story_on(steady());

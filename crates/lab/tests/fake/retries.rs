@@ -12,7 +12,7 @@ fn breaks(times: usize, job: Option<&'static str>) -> Story {
 }
 
 #[test]
-fn a_boot_that_breaks_twice_is_tried_again() {
+fn boot_failing_twice_is_retried() {
     let story = breaks(2, None);
     let told = story.carry_out(&plan(&[&build("6.1")], &["getppid"], &[1]));
     assert_eq!((told.retries(), story.asked("boot")), (2, 3));
@@ -20,7 +20,7 @@ fn a_boot_that_breaks_twice_is_tried_again() {
 }
 
 #[test]
-fn a_boot_that_breaks_three_times_is_given_up() {
+fn boot_failing_three_times_ends_the_plan() {
     let story = breaks(3, None);
     let told = story.carry_out(&plan(&[&build("6.1")], &["getppid"], &[1]));
     let error = told.runs.as_ref().unwrap_err();
@@ -29,28 +29,28 @@ fn a_boot_that_breaks_three_times_is_given_up() {
 }
 
 #[test]
-fn a_job_that_breaks_once_is_tried_again() {
+fn job_failing_once_is_retried() {
     let story = breaks(1, Some("getppid"));
     assert_eq!(story.outcomes("6.1", &["getppid"]), ["completed"]);
     assert_eq!((story.asked("boot"), story.asked("6.1 #1 getppid")), (1, 2), "the boot is still good");
 }
 
 #[test]
-fn the_environment_is_tried_again() {
+fn failed_environment_job_is_retried() {
     let story = breaks(2, Some("environment"));
     let runs = story.carry_out(&plan(&[&build("6.1")], &["getppid"], &[1])).runs.unwrap();
     assert_eq!(runs[0][0].environment.len(), 1);
 }
 
 #[test]
-fn symbols_are_tried_again() {
+fn failed_symbols_job_is_retried() {
     let story = breaks(1, Some("symbols"));
     let runs = story.carry_out(&plan(&[&build("6.1")], &["getppid"], &[1])).runs.unwrap();
     assert!(!runs[0][0].results[0].counted.is_empty());
 }
 
 #[test]
-fn each_job_has_tries_of_its_own() {
+fn each_job_has_its_own_retries() {
     let story = story(|asked| if asked.times < 2 { lost() } else { Does::Takes(1) });
     let told = story.carry_out(&plan(&[&build("6.1")], &["getppid", "signal"], &[1]));
     // Boot, environment, symbols and two workloads.
@@ -59,7 +59,7 @@ fn each_job_has_tries_of_its_own() {
 }
 
 #[test]
-fn what_does_not_pass_is_not_tried_again() {
+fn permanent_failure_is_not_retried() {
     let refused = || Does::Breaks(MachineError::Refused { command: "cont".into(), answer: "no".into() });
     let story = story(move |asked| if asked.job == Some("getppid") { refused() } else { Does::Takes(1) });
     let told = story.carry_out(&plan(&[&build("6.1")], &["getppid"], &[1]));
@@ -69,7 +69,7 @@ fn what_does_not_pass_is_not_tried_again() {
 }
 
 #[test]
-fn a_kernels_failure_is_not_tried_again() {
+fn kernel_failure_is_not_retried() {
     let fails = |asked: &Asked<'_>| match asked.job {
         Some("getppid") => Does::Fails(model::Stage::Workload, model::FailureReason::Panicked),
         _ => Does::Takes(1),
@@ -80,14 +80,14 @@ fn a_kernels_failure_is_not_tried_again() {
 }
 
 #[test]
-fn nothing_is_kept_of_a_run_that_has_no_result_yet() {
+fn run_without_results_is_not_stored() {
     let story = breaks(3, Some("getppid"));
     story.carry_out(&plan(&[&build("6.1")], &["getppid"], &[1])).runs.unwrap_err();
     assert_eq!(story.carry_out(&plan(&[&build("6.1")], &["getppid"], &[1])).planned(), (2, 0));
 }
 
 #[test]
-fn what_was_measured_before_the_lab_failed_is_kept() {
+fn results_before_a_lab_failure_are_stored() {
     let story = breaks(3, Some("signal"));
     let question = |story: &Story| story.carry_out(&plan(&[&build("6.1")], &["getppid", "signal"], &[1]));
     question(&story).runs.unwrap_err();
@@ -98,7 +98,7 @@ fn what_was_measured_before_the_lab_failed_is_kept() {
 }
 
 #[test]
-fn the_next_items_are_not_begun_when_the_lab_fails() {
+fn no_item_starts_after_a_lab_failure() {
     let story = breaks(3, None);
     story.carry_out(&plan(&[&build("6.1"), &build("6.12")], &["getppid"], &[1, 2])).runs.unwrap_err();
     assert_eq!(story.machine.log(), ["boot 6.1 #1"; 3]);

@@ -13,7 +13,7 @@ fn ask(story: &Story, names: &[&str], replicates: &[u64]) -> (usize, usize) {
 }
 
 #[test]
-fn what_is_stored_is_not_measured_again() {
+fn stored_results_are_not_measured_again() {
     let story = story_on(steady());
     assert_eq!(ask(&story, &["getppid", "signal"], &[1, 2]), (6, 0));
     let before = story.machine.log();
@@ -22,7 +22,7 @@ fn what_is_stored_is_not_measured_again() {
 }
 
 #[test]
-fn stored_runs_are_cut_down_to_the_question() {
+fn stored_runs_are_reduced_to_the_plan() {
     let story = story_on(steady());
     ask(&story, &["getppid", "signal"], &[1, 2]);
     let runs = story.carry_out(&plan(&[&build("6.1")], &["signal"], &[2])).runs.unwrap();
@@ -48,7 +48,7 @@ fn only_missing_replicates_are_measured() {
 }
 
 #[test]
-fn only_the_side_that_is_missing_is_measured() {
+fn only_the_missing_side_is_measured() {
     let story = story_on(steady());
     ask(&story, &["getppid"], &[1]);
     let told = story.carry_out(&plan(&[&build("6.1"), &build("6.12")], &["getppid"], &[1]));
@@ -65,7 +65,7 @@ fn force_measures_everything_again() {
 }
 
 #[test]
-fn of_two_results_the_newer_is_used() {
+fn newer_of_two_results_is_used() {
     let story = story(|asked| Does::Takes(100 + asked.times as u64));
     ask(&story, &["getppid"], &[1]);
     // Runs of the same second have no order.
@@ -87,22 +87,22 @@ fn changed(story: &Story, change: impl FnOnce(&mut Workload)) -> usize {
 }
 
 #[test]
-fn other_operations_are_another_question() {
+fn other_operations_are_measured_again() {
     assert_eq!(changed(&story_on(steady()), |workload| workload.operations /= 2), 2);
 }
 
 #[test]
-fn other_iterations_are_another_question() {
+fn other_iterations_are_measured_again() {
     assert_eq!(changed(&story_on(steady()), |workload| workload.iterations += 1), 2);
 }
 
 #[test]
-fn other_equipment_is_another_question() {
+fn other_guest_config_is_measured_again() {
     assert_eq!(changed(&story_on(steady()), |workload| workload.equipment = Equipment::with_memory(512)), 2);
 }
 
 #[test]
-fn another_margin_is_the_same_question() {
+fn other_margin_reuses_results() {
     assert_eq!(changed(&story_on(steady()), |workload| workload.metric.margin_percent = 5.0), 1);
 }
 
@@ -118,7 +118,7 @@ fn values_by_another_clock_are_not_used() {
 }
 
 #[test]
-fn results_outlive_the_lab_that_made_them() {
+fn results_outlive_their_lab() {
     let mut story = story_on(steady());
     ask(&story, &["getppid"], &[1]);
     drop(story.lab);
@@ -135,14 +135,14 @@ fn failing(reason: FailureReason) -> Story {
 }
 
 #[test]
-fn a_failure_is_a_result_and_used_again() {
+fn stored_failure_is_reused() {
     let story = failing(FailureReason::Hung);
     ask(&story, &["getppid"], &[1]);
     assert_eq!(ask(&story, &["getppid"], &[1]), (0, 1));
 }
 
 #[test]
-fn what_a_kernel_lacks_is_used_again() {
+fn stored_unsupported_outcome_is_reused() {
     let story = story(|asked| match asked.job {
         Some("getppid") => Does::Says(vec![wire::Frame::Unsupported("no such call".into())]),
         _ => Does::Takes(1),
@@ -154,7 +154,7 @@ fn what_a_kernel_lacks_is_used_again() {
 }
 
 #[test]
-fn a_kernel_that_did_not_boot_is_remembered() {
+fn stored_boot_failure_is_reused() {
     let story = story(|_| Does::Fails(Stage::Boot, FailureReason::DidNotBoot));
     ask(&story, &["getppid"], &[1]);
     let told = story.carry_out(&plan(&[&build("6.1")], &["getppid"], &[1, 2, 3]));
@@ -163,7 +163,7 @@ fn a_kernel_that_did_not_boot_is_remembered() {
 }
 
 #[test]
-fn a_dead_kernel_without_its_memory_is_asked_again() {
+fn death_without_dump_is_measured_again() {
     let story = failing(FailureReason::Panicked);
     ask(&story, &["getppid"], &[1]);
     let kernel = build("6.1");
@@ -172,7 +172,7 @@ fn a_dead_kernel_without_its_memory_is_asked_again() {
 }
 
 #[test]
-fn the_second_estimate_goes_by_the_first_run() {
+fn second_estimate_uses_the_first_run() {
     let known = |told: crate::Told| {
         let estimate = told.events.into_iter().find_map(|event| match event {
             Event::Estimated(estimate) => Some(estimate),

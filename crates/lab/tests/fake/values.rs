@@ -30,7 +30,7 @@ fn ticks_of_a_clock_are_seconds_per_operation() {
 }
 
 #[test]
-fn counted_instructions_come_with_each_iteration() {
+fn each_iteration_has_counted_instructions() {
     let (story, run, _) = measured(steady());
     let result = &run.results[0];
     assert_eq!(result.counted.len(), result.samples.len());
@@ -40,7 +40,7 @@ fn counted_instructions_come_with_each_iteration() {
 }
 
 #[test]
-fn a_machine_that_does_not_count_says_so_once() {
+fn missing_counts_are_reported_once() {
     let story = story_on(steady().that_can(|can| can.counts = false));
     let told = story.carry_out(&plan(&[&build("6.1")], &["getppid", "signal"], &[1, 2]));
     assert_eq!(told.count(|event| matches!(event, Event::NoProfile { .. })), 1);
@@ -49,7 +49,7 @@ fn a_machine_that_does_not_count_says_so_once() {
 }
 
 #[test]
-fn values_that_scatter_are_kept_as_they_came() {
+fn noisy_values_are_stored_unchanged() {
     let (_, run, _) = measured(Fake::new(|_| Does::Around(100, 5.0)).that_can(|can| can.deterministic = false));
     let found = samples(&run, "getppid");
     assert!(found.iter().all(|sample| (95.0..=105.0).contains(sample)), "{found:?}");
@@ -73,7 +73,7 @@ fn jobs(deterministic: bool, replicates: &[u64]) -> Vec<wire::Job> {
 }
 
 #[test]
-fn replicates_perturb_where_nothing_else_scatters() {
+fn replicates_perturb_only_deterministic_machines() {
     let exact = jobs(true, &[1, 2]);
     assert_ne!(exact[0].perturbation, exact[1].perturbation);
     let noisy = jobs(false, &[1, 2]);
@@ -81,20 +81,20 @@ fn replicates_perturb_where_nothing_else_scatters() {
 }
 
 #[test]
-fn jobs_read_the_clock_that_the_machine_has() {
+fn jobs_read_the_machines_clock() {
     assert_eq!(jobs(true, &[1])[0].clock, wire::Clock::Tsc);
     assert_eq!(jobs(false, &[1])[0].clock, wire::Clock::Monotonic);
 }
 
 #[test]
-fn the_same_job_is_the_same_bytes() {
+fn equal_jobs_have_equal_bytes() {
     assert_eq!(jobs(true, &[7]), jobs(true, &[7]));
     let two = jobs(true, &[7, 8]);
     assert_ne!(two[0].id, two[1].id);
 }
 
 #[test]
-fn what_a_boot_remarks_is_none_of_the_result() {
+fn boot_remark_is_not_in_the_result() {
     let story = story(|_| Does::Takes(1));
     let told = story.carry_out(&plan(&[&build("6.1")], &["getppid"], &[1]));
     assert_eq!(told.count(|event| matches!(event, Event::Ready { remark: None, .. })), 1);

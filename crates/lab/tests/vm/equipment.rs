@@ -28,7 +28,7 @@ fn run(kernel: &str, workloads: &[Arc<Workload>]) -> Vec<Run> {
 }
 
 #[test]
-fn one_plan_holds_several_equipments_and_each_has_a_machine_of_its_own() {
+fn each_guest_config_has_its_own_machine() {
     for kernel in kernels() {
         let plain = Arc::clone(declared("getppid"));
         let [small, zram, absent, refused] = ON.clone();

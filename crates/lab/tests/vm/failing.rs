@@ -34,7 +34,7 @@ fn misbehaving(name: &'static str) -> Arc<Workload> {
 }
 
 #[test]
-fn each_misbehaviour_is_told_from_the_others() {
+fn each_misbehaviour_has_its_own_reason() {
     let home = fresh("failing-home");
     let lab = impatient(&home);
     let build = same_build(&lab, &build("deb:6.12"));
@@ -63,7 +63,7 @@ fn each_misbehaviour_is_told_from_the_others() {
 }
 
 #[test]
-fn a_panic_leaves_its_last_words_and_its_memory() {
+fn panic_leaves_console_and_dump() {
     let home = fresh("last-words-home");
     let lab = impatient(&home);
     let build = same_build(&lab, &build("deb:6.1"));
@@ -134,7 +134,7 @@ fn boot_outcome(name: &str, code: &[u8]) -> String {
 }
 
 #[test]
-fn kernels_that_never_speak_are_told_apart() {
+fn silent_kernels_have_distinct_reasons() {
     // ud2 without a handler resets the machine; cli, hlt stops it for ever; jmp to itself spins.
     assert_eq!(boot_outcome("reset-home", b"\x0f\x0b"), "did not boot (boot)");
     assert_eq!(boot_outcome("halt-home", b"\xfa\xf4\xeb\xfd"), "hung (boot)");
@@ -145,7 +145,7 @@ fn kernels_that_never_speak_are_told_apart() {
 }
 
 #[test]
-fn a_job_that_ends_beyond_its_limit_has_hung_all_the_same() {
+fn job_ending_beyond_its_limit_has_hung() {
     let home = fresh("limit-home");
     let limits = Limits { job_instructions: 1_000_000, ..Limits::default() };
     let lab = Lab::open(&home, LabSettings { limits, ..LabSettings::default() }).unwrap();
@@ -156,7 +156,7 @@ fn a_job_that_ends_beyond_its_limit_has_hung_all_the_same() {
 }
 
 #[test]
-fn a_guest_whose_init_cannot_be_started_is_the_kernels_failure() {
+fn unstartable_init_is_the_kernels_failure() {
     let home = fresh("no-init-home");
     let programs = Programs { init: b"this is no program".to_vec(), agent: vec![] };
     let lab = Lab::open(&home, LabSettings { programs, ..LabSettings::default() }).unwrap();

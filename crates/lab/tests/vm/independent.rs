@@ -12,7 +12,7 @@ use crate::fresh::fresh;
 use crate::{build, declared, full, kernels, lab, measure, same_build, samples};
 
 #[test]
-fn order_and_company_do_not_matter() {
+fn order_and_other_workloads_do_not_matter() {
     let build = build("deb:6.1");
     let names =
         ["fault-anon", "fork-exit", "pipe-pingpong", "mem-mmap", "tcp-rr"].map(|name| Arc::clone(declared(name)));
@@ -29,7 +29,7 @@ fn order_and_company_do_not_matter() {
 }
 
 #[test]
-fn a_plain_boot_gives_the_numbers_of_a_snapshot() {
+fn plain_boot_gives_snapshot_numbers() {
     for kernel in kernels() {
         let build = build(kernel);
         let workloads = ["getppid", "pipe-pingpong"].map(|name| Arc::clone(declared(name)));
@@ -79,7 +79,7 @@ fn programs_with(more: &str) -> Programs {
 }
 
 #[test]
-fn a_workload_added_to_the_agent_leaves_the_others_alone() {
+fn added_workload_leaves_others_alone() {
     if !full() {
         println!("left to MARVIN_FULL=1: the agent is built twice, and the suite measured with both");
         return;

@@ -11,7 +11,7 @@ fn grown(observation: &Observation, key: &str) -> u64 {
 }
 
 #[test]
-fn monitors_see_the_workload_and_measurements_do_not_see_them() {
+fn monitors_count_workloads_without_disturbing_measurements() {
     for kernel in kernels() {
         let build = build(kernel);
         let faults = declared("fault-anon");
@@ -31,7 +31,7 @@ fn monitors_see_the_workload_and_measurements_do_not_see_them() {
 }
 
 #[test]
-fn an_interval_shows_what_happens_in_between() {
+fn interval_samples_monitors_during_the_workload() {
     let build = build("deb:6.12");
     let seen = lab().observe(first(&build, declared("file-create")), 50).unwrap().unwrap();
     let between = |timed: &&model::TimedReading| timed.file == MonitorFile::Vmstat && timed.phase == Phase::Interval;

@@ -39,7 +39,7 @@ pub(crate) fn entered(workloads: Vec<Arc<Workload>>) {
 }
 
 #[test]
-fn an_uncontended_mutex_stays_in_user_space() {
+fn uncontended_mutex_stays_in_user_space() {
     let build = build("deb:6.12");
     let mutex = crate::declared("mutex-uncontended");
     let probed = lab().probe(&build, &Workload { exercises: &[&["do_futex"]], ..(**mutex).clone() }).unwrap();

@@ -27,7 +27,7 @@ fn profiles(build: &Build) -> Vec<Profile> {
 }
 
 #[test]
-fn every_workload_has_a_profile_that_adds_up_and_repeats() {
+fn every_profile_adds_up_and_repeats() {
     for kernel in kernels() {
         let build = build(kernel);
         let (first, second) = (profiles(&build), profiles(&build));
@@ -50,7 +50,7 @@ fn differences(workload: &str, first: &Profile, second: &Profile) -> String {
 }
 
 #[test]
-fn the_profile_names_what_the_workload_is_about() {
+fn profile_names_the_stressed_functions() {
     let build = build("deb:6.12");
     let run = measured_run(lab(), &build, std::slice::from_ref(declared("getppid")), &|_| {}).unwrap();
     let profile = lab().profile(&run.id, "getppid").unwrap().unwrap();
@@ -63,7 +63,7 @@ fn the_profile_names_what_the_workload_is_about() {
 }
 
 #[test]
-fn the_call_tree_is_of_the_same_instructions() {
+fn call_tree_has_the_counted_instructions() {
     let build = build("deb:6.12");
     for name in ["getppid", "fault-anon", "fork-exec", "pipe-pingpong"] {
         let workload = declared(name);
@@ -92,7 +92,7 @@ fn sum(modelled: &Modelled, event: CostEvent) -> u64 {
 }
 
 #[test]
-fn a_simulated_processor_changes_nothing_and_says_the_same_each_time() {
+fn simulated_processor_repeats_and_disturbs_nothing() {
     let build = build("deb:6.12");
     let workload = declared("pipe-pingpong");
     let run = measured_run(lab(), &build, std::slice::from_ref(workload), &|_| {}).unwrap();

@@ -43,7 +43,7 @@ fn run_with(name: &str, script: &str) -> (Result<Vec<Vec<Run>>, LabError>, Vec<S
 }
 
 #[test]
-fn a_qemu_that_always_dies_is_a_failure_of_the_lab_and_leaves_no_run() {
+fn always_dying_qemu_is_a_lab_failure() {
     let (result, retries) = run_with("dying-qemu", "echo 'cannot set up guest memory' >&2; exit 1");
     let error = result.unwrap_err();
     assert_eq!((retries.len(), error.guilt()), (2, Guilt::Infra));
@@ -51,7 +51,7 @@ fn a_qemu_that_always_dies_is_a_failure_of_the_lab_and_leaves_no_run() {
 }
 
 #[test]
-fn a_qemu_that_is_told_to_end_is_no_fact_about_the_kernel() {
+fn terminated_qemu_does_not_blame_the_kernel() {
     let flag = folder("ended-once.flag");
     drop(std::fs::remove_file(&flag));
     let script = format!(
@@ -64,7 +64,7 @@ fn a_qemu_that_is_told_to_end_is_no_fact_about_the_kernel() {
 }
 
 #[test]
-fn a_qemu_that_is_killed_once_is_started_again() {
+fn qemu_killed_once_is_restarted() {
     let flag = folder("killed-once.flag");
     drop(std::fs::remove_file(&flag));
     let script =
@@ -75,7 +75,7 @@ fn a_qemu_that_is_killed_once_is_started_again() {
 }
 
 #[test]
-fn a_qemu_without_plugins_measures_the_same_and_says_that_it_does_not_count() {
+fn qemu_without_plugins_measures_without_counts() {
     // Marvin must follow the help text; with a plugin, this QEMU would fail.
     let script = "case \"$*\" in *-plugin*) echo 'no plugins here' >&2; exit 1;; esac\nexec qemu-system-x86_64 \"$@\"";
     let path = qemu("plain-qemu", script);

@@ -45,7 +45,7 @@ fn value(result: &WorkloadResult) -> f64 {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_samples_although_a_page_more_would_not() {
+fn equal_seeds_give_equal_chaotic_samples() {
     for kernel in kernels() {
         let few = ["memcachetest-50", "io-duration-50", "swaptotal-50", "minorfaults-50", "reclaim-anon"];
         let all: Vec<Arc<Workload>> = if full() {
@@ -109,7 +109,7 @@ fn values(workload: &Arc<Workload>, seeds: u64) -> Vec<f64> {
 /// These workloads are chaotic: a harder job must cost more with each seed than the plain one with any, and an
 /// unrelated change must stay within the spread of the plain job's seeds plus the declared spread.
 #[test]
-fn a_cost_follows_what_a_job_waits_for_and_nothing_else() {
+fn reclaim_cost_follows_only_its_bottleneck() {
     let mut wrong = Vec::new();
     // The first two jobs with one seed in every gate, all of them with three in `make test-full`.
     let (jobs, seeds) = if full() { (HARDER.len(), 3) } else { (2, 1) };
@@ -134,7 +134,7 @@ fn a_cost_follows_what_a_job_waits_for_and_nothing_else() {
 }
 
 #[test]
-fn no_job_is_without_something_that_makes_it_harder() {
+fn every_reclaim_job_has_a_harder_variant() {
     // The key-value server has a test of its own: its rows include requests beside costs.
     let tested: Vec<&str> = HARDER.iter().map(|(name, ..)| *name).chain(["memcachetest"]).collect();
     for workload in RECLAIM.workloads.iter().filter(|workload| workload.row_of.is_none()) {
@@ -144,7 +144,7 @@ fn no_job_is_without_something_that_makes_it_harder() {
 }
 
 #[test]
-fn more_io_takes_longer_and_faults_and_swaps_the_more() {
+fn more_io_causes_more_faults_and_swaps() {
     let names = ["io-duration-0", "io-duration-50", "io-duration-400", "memcachetest-0", "memcachetest-400"];
     let asked: Vec<Arc<Workload>> = names.iter().map(|name| Arc::new(little(name))).collect();
     let found: Vec<f64> = results("deb:6.12", &asked).iter().map(value).collect();
@@ -158,7 +158,7 @@ fn more_io_takes_longer_and_faults_and_swaps_the_more() {
 const SPREAD_TOLERANCE: f64 = 2.0;
 
 #[test]
-fn seeds_are_no_further_apart_than_is_declared() {
+fn seeds_stay_within_the_declared_spread() {
     if !full() {
         println!("left to MARVIN_FULL=1: five seeds of the whole suite take a while");
         return;
@@ -186,7 +186,7 @@ fn seeds_are_no_further_apart_than_is_declared() {
 }
 
 #[test]
-fn monitors_show_who_reclaims() {
+fn monitors_show_the_reclaiming_task() {
     let build = build("deb:6.12");
     for name in ["reclaim-file", "reclaim-anon"] {
         let seen = lab().observe(first(&build, &little(name)), 0).unwrap().unwrap();
@@ -205,7 +205,7 @@ fn monitors_show_who_reclaims() {
 }
 
 #[test]
-fn reclaim_on_purpose_enters_what_it_declares() {
+fn reclaim_workloads_enter_declared_functions() {
     if !full() {
         println!("left to MARVIN_FULL=1: probes are slow");
         return;
@@ -223,7 +223,7 @@ fn reclaim_on_purpose_enters_what_it_declares() {
 }
 
 #[test]
-fn what_is_missing_is_said_of_the_workload_and_the_others_go_on() {
+fn missing_module_fails_only_its_workload() {
     let bare = Arc::new(Workload { equipment: Equipment::PLAIN, ..little("reclaim-anon") });
     let anon = little("reclaim-anon");
     let only_zram = with_modules("reclaim-file", &anon.equipment.modules[..4]);
@@ -235,7 +235,7 @@ fn what_is_missing_is_said_of_the_workload_and_the_others_go_on() {
 }
 
 #[test]
-fn a_guest_that_runs_out_of_memory_in_the_middle_says_so() {
+fn running_out_of_memory_is_reported() {
     // Two parallel links need more than guest and swap of the same size hold.
     let builds = little("mbuild-all");
     let small = Equipment { memory_mib: 80, ..builds.equipment };

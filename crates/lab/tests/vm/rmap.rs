@@ -62,7 +62,7 @@ fn costs_follow_processes_and_mappings() {
 }
 
 #[test]
-fn page_tables_are_used_as_arithmetic_says() {
+fn page_tables_use_the_computed_memory() {
     for kernel in kernels() {
         let build = build(kernel);
         let mappings = 2 * u32::try_from(ENTRIES_PER_TABLE).unwrap();
@@ -91,7 +91,7 @@ fn page_tables_are_used_as_arithmetic_says() {
 }
 
 #[test]
-fn the_same_cell_gives_the_same_answer() {
+fn equal_cells_give_equal_answers() {
     let build = build("deb:6.12");
     for case in [RmapCase::Shared, RmapCase::Chain] {
         let both = [(); 2].map(|()| measured(lab(), &build, cell(case, 3, 100)));
@@ -100,7 +100,7 @@ fn the_same_cell_gives_the_same_answer() {
 }
 
 #[test]
-fn what_does_not_fit_says_so() {
+fn cells_beyond_memory_are_reported() {
     let build = build("deb:6.12");
     let outcome = lab().rmap(&build, 1, MEMORY_MIB, cell(RmapCase::Sparse, 1000, 1000)).unwrap();
     let RmapOutcome::DoesNotFit { needed_kib, available_kib } = outcome else { panic!("{outcome:?}") };
@@ -117,18 +117,18 @@ fn some() -> Vec<Arc<Workload>> {
 }
 
 #[test]
-fn twice_the_operations_of_the_suite_take_twice_the_time() {
+fn doubled_rmap_operations_double_the_time() {
     crate::truthful::doubled(some());
 }
 
 #[test]
-fn workloads_of_the_suite_enter_the_functions_they_declare() {
+fn rmap_workloads_enter_declared_functions() {
     crate::probes::entered(some());
 }
 
 /// For any reclaimable memory, a page costs more the more processes have it mapped.
 #[test]
-fn reclaim_finds_all_that_have_a_page_mapped() {
+fn reclaim_cost_grows_with_mapping_processes() {
     for kernel in kernels() {
         let build = build(kernel);
         let each =

@@ -31,7 +31,7 @@ fn half() -> Vec<Arc<Workload>> {
 }
 
 #[test]
-fn two_homes_give_the_same_samples() {
+fn two_data_directories_give_equal_samples() {
     for kernel in kernels() {
         let build = build(kernel);
         let workloads = half();
@@ -83,12 +83,12 @@ fn seeds_of_one_build_lie_within_the_floor() {
 }
 
 #[test]
-fn twice_the_operations_of_a_suite_take_twice_the_time() {
+fn doubled_suite_operations_double_the_time() {
     crate::truthful::doubled(half());
 }
 
 #[test]
-fn workloads_of_a_suite_enter_the_functions_they_declare() {
+fn suite_workloads_enter_declared_functions() {
     crate::probes::entered(some());
 }
 
@@ -122,7 +122,7 @@ const HARDER: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn no_group_is_without_something_that_makes_it_harder() {
+fn every_group_has_a_harder_variant() {
     let groups: Vec<&str> = HARDER.iter().map(|(name, ..)| model::group_of(declared(name))).collect();
     for workload in model::workloads() {
         let made_after = model::experiment_of(&workload.name).is_some() && workload.steadiness == Steadiness::Steady;
@@ -141,7 +141,7 @@ const PROBE: f64 = 50.0;
 const TOLERANCE: f64 = 0.02;
 
 #[test]
-fn a_cost_follows_what_is_stressed_and_nothing_else() {
+fn suite_cost_follows_only_stressed_functions() {
     let build = build("deb:6.12");
     let mut wrong = Vec::new();
     // Every fifth in every gate, all of them in `make test-full`.

@@ -138,7 +138,7 @@ fn outcome(runs: &[Run], row: &str) -> (String, Vec<f64>) {
 }
 
 #[test]
-fn tools_run_and_say_the_same_twice() {
+fn tools_repeat_their_results() {
     for kernel in kernels() {
         let first = run(kernel, &["hackbench"], &[1]);
         let second = run(kernel, &["hackbench"], &[1]);
@@ -153,7 +153,7 @@ fn tools_run_and_say_the_same_twice() {
 }
 
 #[test]
-fn every_shipped_tool_runs_says_the_same_twice_and_how_far_it_spreads() {
+fn every_shipped_tool_repeats_within_its_spread() {
     if !full() {
         println!("left out: all tools take long; MARVIN_FULL=1 runs them");
         return;
@@ -186,7 +186,7 @@ fn spread_of(kernel: &str, row: &Workload, seeds: &[Vec<f64>]) -> String {
 }
 
 #[test]
-fn a_tool_that_the_kernel_kills_a_part_of_has_run_out_of_memory() {
+fn partly_killed_tool_is_out_of_memory() {
     if !full() {
         println!("left out: another image; MARVIN_FULL=1 runs it");
         return;
@@ -198,7 +198,7 @@ fn a_tool_that_the_kernel_kills_a_part_of_has_run_out_of_memory() {
 }
 
 #[test]
-fn tools_that_cannot_be_run_are_named_and_the_others_kept() {
+fn broken_tools_are_named_and_others_stored() {
     let runs = run("deb:6.12", &["wrong", "no-package", "hackbench"], &[1]);
     let said = |row: &str| outcome(&runs, row).0;
     assert_eq!(said("hackbench"), "completed");

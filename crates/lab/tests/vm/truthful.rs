@@ -10,7 +10,7 @@ use crate::{build, each_second, lab, measure, samples};
 const TOLERANCE: f64 = 0.02;
 
 #[test]
-fn twice_the_operations_take_twice_the_time() {
+fn doubled_operations_double_the_time() {
     doubled(each_second(&MICRO.workloads));
 }
 

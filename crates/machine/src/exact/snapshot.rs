@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_is_found_by_its_ingredients_only_and_only_whole() {
+    fn only_whole_snapshots_with_equal_ingredients_match() {
         let home = tempfile::tempdir().unwrap();
         let snapshots = Snapshots::new(home.path().join("snapshots"), 1 << 30).unwrap();
         assert_eq!(snapshots.find("seed=1\n"), None);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_marvin_left_and_what_is_forgotten_is_gone() {
+    fn leftovers_and_forgotten_snapshots_are_removed() {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("snapshots");
         std::fs::create_dir_all(folder.join("00.part")).unwrap();
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_go_when_there_are_too_many() {
+    fn oldest_snapshots_are_pruned_first() {
         let home = tempfile::tempdir().unwrap();
         let snapshots = Snapshots::new(home.path().join("snapshots"), 10_000).unwrap();
         keep(&snapshots, home.path(), "seed=1\n");

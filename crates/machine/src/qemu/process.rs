@@ -375,18 +375,18 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_that_executes_does_not_stand_still() {
+    fn executing_guest_is_not_stuck() {
         assert_eq!(still(&[(1, 0, true), (2, 0, true), (3, 9, false), (4, 99, false), (5, 100, false)]), None);
     }
 
     #[test]
-    fn a_guest_that_waits_for_nothing_stands_still() {
+    fn guest_without_timers_is_stuck() {
         assert_eq!(still(&[(7, 0, false), (7, 1, false), (7, 2, false)]), Some(2), "QEMU turns in circles");
         assert_eq!(still(&[(7, 0, true); 9]), Some(5), "QEMU sleeps");
     }
 
     #[test]
-    fn a_guest_that_only_pauses_gets_nowhere() {
+    fn pausing_guest_is_stuck() {
         let mut pulse = Pulse::default();
         let mut asked = |executed: u64, cpu_s: u64| pulse.pauses(executed * 1_000_000, cpu_s * TICKS_PER_S);
         assert!(!asked(0, 0) && !asked(100, 29) && asked(130, 30));
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_without_time_proves_nothing() {
+    fn busy_host_proves_no_hang() {
         assert_eq!(still(&[(7, 0, false); 99]), None, "QEMU neither runs nor sleeps");
         assert_eq!(still(&[(7, 0, true), (7, 0, true), (7, 1, false), (7, 1, true), (7, 1, true), (7, 1, true)]), None);
     }

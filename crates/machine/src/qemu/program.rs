@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn an_absent_an_old_and_a_strange_qemu_are_told_apart() {
+    fn absent_old_and_strange_qemu_are_distinguished() {
         let folder = tempfile::tempdir().unwrap();
         let script = |name: &str, line: &str| {
             use std::os::unix::fs::PermissionsExt;

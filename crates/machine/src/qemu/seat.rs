@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn machines_sit_apart_where_there_is_room() {
+    fn machines_get_separate_processors_if_possible() {
         let (one, other) = (Seat::take(), Seat::take());
         if std::thread::available_parallelism().unwrap().get() > 1 {
             assert_ne!(one.words(), other.words());

@@ -49,7 +49,7 @@ fn pages(path: &Path) -> Result<Vec<Option<Vec<u8>>>, DumpError> {
 }
 
 #[test]
-fn all_forms_hold_the_same() -> Outcome {
+fn all_formats_hold_the_same_pages() -> Outcome {
     let folder = folder()?;
     let path = |name: &str| folder.path().join(name);
     for level in [0, 1, 17, 31] {
@@ -72,7 +72,7 @@ fn all_forms_hold_the_same() -> Outcome {
 }
 
 #[test]
-fn an_archive_of_all_can_be_filtered_and_asked() -> Outcome {
+fn full_archive_can_be_filtered_and_read() -> Outcome {
     let folder = folder()?;
     let path = |name: &str| folder.path().join(name);
     fine(folder.path(), "-d 0 --archive @vmcore @all")?;
@@ -91,7 +91,7 @@ fn an_archive_of_all_can_be_filtered_and_asked() -> Outcome {
 }
 
 #[test]
-fn what_is_said_of_archives() -> Outcome {
+fn archive_messages_are_readable() -> Outcome {
     let folder = folder()?;
     let mut all = String::new();
     for line in [
@@ -179,7 +179,7 @@ fn compare(dump: &Dump, path: &Path) -> Result<(usize, usize, Vec<String>), Dump
 }
 
 #[test]
-fn a_block_that_is_damaged_is_named_and_the_others_are_read() -> Outcome {
+fn damaged_block_is_named_and_skipped() -> Outcome {
     let folder = tempfile::tempdir()?;
     let path = |name: &str| folder.path().join(name);
     let dump = large(&path("vmcore"), 3000)?;
@@ -209,7 +209,7 @@ fn a_block_that_is_damaged_is_named_and_the_others_are_read() -> Outcome {
 }
 
 #[test]
-fn an_archive_that_is_cut_off_anywhere_is_an_error_or_incomplete() -> Outcome {
+fn truncated_archive_is_an_error_or_incomplete() -> Outcome {
     let folder = tempfile::tempdir()?;
     let path = |name: &str| folder.path().join(name);
     let dump = large(&path("vmcore"), 3000)?;
@@ -240,7 +240,7 @@ fn an_archive_that_is_cut_off_anywhere_is_an_error_or_incomplete() -> Outcome {
 }
 
 #[test]
-fn a_limit_leaves_an_archive_that_says_so() -> Outcome {
+fn limited_archive_is_marked_incomplete() -> Outcome {
     let folder = tempfile::tempdir()?;
     let path = |name: &str| folder.path().join(name);
     let dump = large(&path("vmcore"), 3000)?;
@@ -255,7 +255,7 @@ fn a_limit_leaves_an_archive_that_says_so() -> Outcome {
 }
 
 #[test]
-fn a_closed_pipe_is_told() -> Outcome {
+fn closed_pipe_is_reported() -> Outcome {
     let folder = tempfile::tempdir()?;
     let dump = large(&folder.path().join("vmcore"), 10)?;
     let plan = Plan::make(&dump, None, &work(1))?;
@@ -267,7 +267,7 @@ fn a_closed_pipe_is_told() -> Outcome {
 }
 
 #[test]
-fn what_is_wrong_in_a_header_is_told() -> Outcome {
+fn damaged_header_is_explained() -> Outcome {
     let folder = folder()?;
     fine(folder.path(), "-d 31 --archive @vmcore @archive")?;
     let path = folder.path().join("changed");
@@ -341,7 +341,7 @@ proptest! {
     /// Bytes change anywhere, with and without correct checksums: the result is an error or a dump, and damage is never
     /// accepted as correct.
     #[test]
-    fn an_archive_that_is_changed_anywhere_does_no_harm(
+    fn changed_archive_does_no_harm(
         sound in any::<bool>(),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<bool>(), any::<[u8; 4]>()), 1..5),
     ) {
@@ -378,7 +378,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_erased_is_not_in_an_archive() -> Outcome {
+fn erased_data_is_not_in_an_archive() -> Outcome {
     let folder = folder()?;
     let path = |name: &str| folder.path().join(name);
     fine(folder.path(), "-d 31 --exclude-vmemmap @vmcore @kdump")?;

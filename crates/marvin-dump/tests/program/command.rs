@@ -37,7 +37,7 @@ fn same(one: &Path, other: &[&Path]) -> Outcome {
 }
 
 #[test]
-fn what_is_said_of_a_dump_that_is_written() -> Outcome {
+fn written_dump_is_summarized() -> Outcome {
     let folder = folder()?;
     let mut all = String::new();
     for line in [
@@ -85,7 +85,7 @@ fn answers_are_documents() -> Outcome {
 }
 
 #[test]
-fn all_forms_hold_the_same() -> Outcome {
+fn all_formats_hold_the_same_pages() -> Outcome {
     let folder = folder()?;
     let path = |name: &str| folder.path().join(name);
     let fine = |line: &str, input: &[u8]| -> Result<Vec<u8>, Box<dyn Error>> {
@@ -113,7 +113,7 @@ fn all_forms_hold_the_same() -> Outcome {
 }
 
 #[test]
-fn a_stream_that_is_cut_off_is_told() -> Outcome {
+fn truncated_stream_is_reported() -> Outcome {
     let folder = folder()?;
     let stream = seen(folder.path(), "-d 31 -F --compress none --threads 1 --message-level 0 @vmcore", b"")?.1;
     let mut all = seen(folder.path(), "-R @cut", &stream[..stream.len() - 20])?.0;
@@ -124,7 +124,7 @@ fn a_stream_that_is_cut_off_is_told() -> Outcome {
 }
 
 #[test]
-fn pages_that_an_incomplete_file_lacks_are_missing_in_elf_too() -> Outcome {
+fn pages_missing_in_input_are_missing_in_elf() -> Outcome {
     let folder = folder()?;
     seen(folder.path(), "-d 0 --compress none --threads 1 @vmcore @whole", b"")?;
     let path = folder.path().join("whole");
@@ -143,7 +143,7 @@ fn pages_that_an_incomplete_file_lacks_are_missing_in_elf_too() -> Outcome {
 }
 
 #[test]
-fn a_flattened_file_without_its_end_is_incomplete() -> Outcome {
+fn flattened_file_without_end_is_incomplete() -> Outcome {
     let folder = folder()?;
     let stream = seen(folder.path(), "-d 31 -F --message-level 0 @vmcore", b"")?.1;
     for (length, incomplete) in [(stream.len(), false), (stream.len() - 16, true), (stream.len() - 100, true)] {
@@ -155,7 +155,7 @@ fn a_flattened_file_without_its_end_is_incomplete() -> Outcome {
 }
 
 #[test]
-fn a_split_set_without_one_of_its_files_is_incomplete() -> Outcome {
+fn split_set_lacking_a_file_is_incomplete() -> Outcome {
     let folder = folder()?;
     seen(folder.path(), "-d 31 --split @vmcore @s1 @s2 @s3", b"")?;
     for (names, incomplete) in [("s1 s2 s3", false), ("s1 s3", true), ("s1 s2", true), ("s2 s3", true), ("s1", true)] {
@@ -187,7 +187,7 @@ fn a_dump_without_memory_is_an_error() -> Outcome {
 }
 
 #[test]
-fn a_dump_that_the_limit_cut_is_incomplete_and_not_different() -> Outcome {
+fn limited_dump_is_incomplete_and_not_different() -> Outcome {
     let folder = folder()?;
     let line = "-d 0 -L 600K --compress none --threads 1 --verify @vmcore @part";
     let said = seen(folder.path(), line, b"")?.0;
@@ -197,7 +197,7 @@ fn a_dump_that_the_limit_cut_is_incomplete_and_not_different() -> Outcome {
 }
 
 #[test]
-fn a_copy_that_differs_is_found() -> Outcome {
+fn differing_copy_is_found() -> Outcome {
     let folder = folder()?;
     seen(folder.path(), "-d 0 -E @vmcore @copy", b"")?;
     let (one, copy) = (folder.path().join("vmcore"), folder.path().join("copy"));
@@ -214,7 +214,7 @@ fn a_copy_that_differs_is_found() -> Outcome {
 }
 
 #[test]
-fn pipes_that_nobody_writes_or_reads_are_not_waited_for() -> Outcome {
+fn unconnected_pipes_are_not_waited_for() -> Outcome {
     let folder = folder()?;
     assert!(std::process::Command::new("mkfifo").arg(folder.path().join("pipe")).status()?.success());
     for line in
@@ -227,7 +227,7 @@ fn pipes_that_nobody_writes_or_reads_are_not_waited_for() -> Outcome {
 }
 
 #[test]
-fn a_file_that_may_not_grow_is_as_a_full_disk() -> Outcome {
+fn file_size_limit_acts_like_full_disk() -> Outcome {
     let folder = folder()?;
     // As a separate process: a signal would end it.
     let line = format!(
@@ -243,7 +243,7 @@ fn a_file_that_may_not_grow_is_as_a_full_disk() -> Outcome {
 }
 
 #[test]
-fn a_folder_is_a_wrong_name() -> Outcome {
+fn directory_as_a_dump_is_refused() -> Outcome {
     let folder = folder()?;
     for line in ["info @", "-d 31 @ @out", "-d 31 -f @vmcore @", "-d 31 @vmcore/in @out"] {
         let said = seen(folder.path(), line, b"")?.0;

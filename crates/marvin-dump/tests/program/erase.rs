@@ -143,7 +143,7 @@ fn expected() -> Vec<u8> {
 }
 
 #[test]
-fn what_is_named_is_erased_in_every_format() -> Outcome {
+fn named_data_is_erased_in_every_format() -> Outcome {
     let folder = folder()?;
     let path = |name: &str| folder.path().join(name);
     std::fs::write(path("conf"), CONF)?;
@@ -181,7 +181,7 @@ fn what_is_named_is_erased_in_every_format() -> Outcome {
 }
 
 #[test]
-fn what_cannot_be_erased_is_told_before_anything_is_written() -> Outcome {
+fn impossible_erasure_is_refused_before_writing() -> Outcome {
     let folder = folder()?;
     let path = |name: &str| folder.path().join(name);
     vmlinux("6.12.1").write(&path("newer"))?;
@@ -228,7 +228,7 @@ fn what_cannot_be_erased_is_told_before_anything_is_written() -> Outcome {
 }
 
 #[test]
-fn what_is_nowhere_is_a_warning() -> Outcome {
+fn missing_data_to_erase_is_a_warning() -> Outcome {
     let folder = folder()?;
     std::fs::write(
         folder.path().join("conf"),

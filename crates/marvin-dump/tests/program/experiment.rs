@@ -93,7 +93,7 @@ fn larger_windows_take_fewer_calls() -> Outcome {
 }
 
 #[test]
-fn what_cannot_be_mapped_is_told() -> Outcome {
+fn unmappable_dump_is_reported() -> Outcome {
     let folder = folder()?;
     answer(folder.path(), "-d 31 @vmcore @small")?;
     let mut all = String::new();

@@ -89,7 +89,7 @@ fn said(output: &Output) -> String {
 const ALL: [&str; 5] = ["qmp_capabilities", "query-memdev", "query-status", "stop", "cont"];
 
 #[test]
-fn a_guest_that_runs_stands_still_for_the_scan() -> Outcome {
+fn running_guest_pauses_for_the_scan() -> Outcome {
     let folder = tempfile::tempdir()?;
     guest(folder.path())?;
     let qemu = qemu(folder.path(), true, Stop::Answered)?;
@@ -104,7 +104,7 @@ fn a_guest_that_runs_stands_still_for_the_scan() -> Outcome {
 }
 
 #[test]
-fn a_guest_that_stands_still_is_left_so() -> Outcome {
+fn paused_guest_stays_paused() -> Outcome {
     let folder = tempfile::tempdir()?;
     guest(folder.path())?;
     let qemu = qemu(folder.path(), false, Stop::Answered)?;
@@ -115,7 +115,7 @@ fn a_guest_that_stands_still_is_left_so() -> Outcome {
 }
 
 #[test]
-fn a_guest_goes_on_when_the_scan_fails() -> Outcome {
+fn guest_continues_when_the_scan_fails() -> Outcome {
     let folder = tempfile::tempdir()?;
     guest(folder.path())?;
     // An invalid note: noticed while the guest is paused.
@@ -130,7 +130,7 @@ fn a_guest_goes_on_when_the_scan_fails() -> Outcome {
 }
 
 #[test]
-fn a_guest_goes_on_when_a_signal_ends_the_program() -> Outcome {
+fn guest_continues_when_a_signal_kills() -> Outcome {
     let folder = tempfile::tempdir()?;
     guest(folder.path())?;
     let (sender, receiver) = std::sync::mpsc::channel();
@@ -150,7 +150,7 @@ fn a_guest_goes_on_when_a_signal_ends_the_program() -> Outcome {
 }
 
 #[test]
-fn nothing_is_erased_from_a_guest_that_runs() -> Outcome {
+fn erasing_from_a_running_guest_is_refused() -> Outcome {
     let folder = tempfile::tempdir()?;
     guest(folder.path())?;
     let qemu = qemu(folder.path(), true, Stop::Answered)?;

@@ -31,7 +31,7 @@ fn folder() -> Result<tempfile::TempDir, Box<dyn Error>> {
 }
 
 #[test]
-fn elf_output_has_no_dropped_page_in_it() -> Outcome {
+fn elf_output_has_no_excluded_page() -> Outcome {
     let folder = folder()?;
     for line in ["-d 0 -E @vmcore @elf", "-d 31 -E -f @vmcore @elf"] {
         let said = seen(folder.path(), line, b"")?.0;
@@ -60,7 +60,7 @@ fn flattened_elf_has_all_its_bytes() -> Outcome {
 }
 
 #[test]
-fn parts_of_different_dumps_are_not_put_together() -> Outcome {
+fn parts_of_different_dumps_are_not_joined() -> Outcome {
     let folder = folder()?;
     synthetic("0x010+40 anon").write(&folder.path().join("other"))?;
     let mut renamed = synthetic(GROUPS);
@@ -100,7 +100,7 @@ fn records(stream: &[u8]) -> Result<Records, Box<dyn Error>> {
 }
 
 #[test]
-fn what_no_record_has_is_not_taken_for_zeros() -> Outcome {
+fn missing_records_are_not_read_as_zeros() -> Outcome {
     let folder = folder()?;
     let stream = seen(folder.path(), "-d 31 -F --compress none --threads 1 --message-level 0 @vmcore", b"")?.1;
     let path = folder.path().join("flat");
@@ -128,7 +128,7 @@ fn what_no_record_has_is_not_taken_for_zeros() -> Outcome {
 }
 
 #[test]
-fn a_stream_that_is_none_takes_nothing_away() -> Outcome {
+fn invalid_stream_leaves_the_file_alone() -> Outcome {
     let folder = folder()?;
     let path = folder.path().join("there");
     std::fs::write(&path, "precious")?;
@@ -188,7 +188,7 @@ fn log(path: &Path, count: u64, length: u16, size_bits: u64) -> Result<String, B
 }
 
 #[test]
-fn a_log_has_an_end_whatever_it_says() -> Outcome {
+fn endless_log_is_cut() -> Outcome {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("vmcore");
     insta::assert_snapshot!(log(&path, 2, 10, 12)?, @r"

@@ -55,7 +55,7 @@ fn said(screen: Screen, level: u8, step: u64) -> Result<String, Box<dyn Error>> 
 }
 
 #[test]
-fn a_terminal_sees_how_far_it_is() -> Result<(), Box<dyn Error>> {
+fn terminal_shows_progress() -> Result<(), Box<dyn Error>> {
     let said = said(Screen::Terminal, 1, 1)?;
     assert!(said.contains("\rwriting   0 %, 0 MB/s\x1b[K\r"), "{said:?}");
     assert!(said.ends_with("\r\x1b[K") && !said.contains('\n'), "{said:?}");
@@ -63,7 +63,7 @@ fn a_terminal_sees_how_far_it_is() -> Result<(), Box<dyn Error>> {
 }
 
 #[test]
-fn elsewhere_there_is_a_line_now_and_then() -> Result<(), Box<dyn Error>> {
+fn plain_output_shows_occasional_lines() -> Result<(), Box<dyn Error>> {
     assert_eq!(said(Screen::Plain, 1, 0)?, "");
     let said = said(Screen::Plain, 1, 11)?;
     assert!(said.starts_with("writing   0 %, 0 MB/s\n") && !said.contains(['\r', '\x1b']), "{said:?}");
@@ -71,7 +71,7 @@ fn elsewhere_there_is_a_line_now_and_then() -> Result<(), Box<dyn Error>> {
 }
 
 #[test]
-fn who_wants_no_progress_gets_none() -> Result<(), Box<dyn Error>> {
+fn message_level_silences_progress() -> Result<(), Box<dyn Error>> {
     assert_eq!(said(Screen::Terminal, 4, 11)?, "");
     assert_eq!(said(Screen::Terminal, 2, 11)?.lines().count(), 1);
     Ok(())

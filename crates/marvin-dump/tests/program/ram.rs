@@ -69,7 +69,7 @@ fn kept(dump: &Dump) -> Result<Vec<u64>, Box<dyn Error>> {
 }
 
 #[test]
-fn the_kernel_says_where_its_memory_is() -> Outcome {
+fn kernel_note_locates_its_memory() -> Outcome {
     for (low, high) in [(0x8_0000, 0x4_0000), (0xb_0000, 0x8000), (0xc_0000, 0x8000), (0xe_0000, 0x8000)] {
         let folder = tempfile::tempdir()?;
         let dump = guest(folder.path(), vec![0..low, HIGH..HIGH + high])?;
@@ -87,7 +87,7 @@ fn the_kernel_says_where_its_memory_is() -> Outcome {
 }
 
 #[test]
-fn a_small_guest_needs_no_kernel_to_say() -> Outcome {
+fn small_guest_is_located_without_note() -> Outcome {
     let folder = tempfile::tempdir()?;
     let dump = guest(folder.path(), std::iter::once(0..0x8000).collect())?;
     let found = ram::open(&[part(folder.path(), "")], None)?;
@@ -105,7 +105,7 @@ fn a_small_guest_needs_no_kernel_to_say() -> Outcome {
 }
 
 #[test]
-fn a_kernel_that_ran_before_is_not_believed() -> Outcome {
+fn stale_note_is_not_believed() -> Outcome {
     let folder = tempfile::tempdir()?;
     let dump = guest(folder.path(), std::iter::once(0..0x8000).collect())?;
     let file = File::options().write(true).open(folder.path().join("ram"))?;
@@ -123,7 +123,7 @@ fn seen(folder: &Path, line: &str) -> Result<String, Box<dyn Error>> {
 }
 
 #[test]
-fn what_is_said_of_a_guests_memory() -> Outcome {
+fn guest_memory_is_described() -> Outcome {
     let folder = tempfile::tempdir()?;
     guest(folder.path(), std::iter::once(0..0x8000).collect())?;
     let file = File::create(folder.path().join("large"))?;
@@ -156,7 +156,7 @@ fn what_is_said_of_a_guests_memory() -> Outcome {
 }
 
 #[test]
-fn a_large_guest_that_says_nothing_is_not_guessed_at() -> Outcome {
+fn large_guest_without_note_is_refused() -> Outcome {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("ram");
     File::create(&path)?.set_len(3 << 30)?;
@@ -170,7 +170,7 @@ fn a_large_guest_that_says_nothing_is_not_guessed_at() -> Outcome {
 }
 
 #[test]
-fn what_else_is_asked_of_a_dump_is_answered_of_memory() -> Outcome {
+fn other_commands_accept_guest_memory() -> Outcome {
     let folder = tempfile::tempdir()?;
     let dump = guest(folder.path(), std::iter::once(0..0x8000).collect())?;
     let usage = seen(folder.path(), "--mem-usage --ram @ram")?;

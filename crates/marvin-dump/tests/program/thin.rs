@@ -78,12 +78,12 @@ fn check(scattered: bool) -> Outcome {
 }
 
 #[test]
-fn records_of_dropped_pages_say_nothing() -> Outcome {
+fn records_of_excluded_pages_are_cleared() -> Outcome {
     check(false)
 }
 
 #[test]
-fn records_that_are_scattered_do_so_too() -> Outcome {
+fn scattered_records_are_cleared() -> Outcome {
     check(true)
 }
 

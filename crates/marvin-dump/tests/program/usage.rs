@@ -38,7 +38,7 @@ fn pages_are_counted_by_their_kinds() -> Result<(), Box<dyn Error>> {
 }
 
 #[test]
-fn virtual_memory_of_the_running_kernel_is_passed_over() -> Result<(), Box<dyn Error>> {
+fn virtual_ranges_of_kcore_are_skipped() -> Result<(), Box<dyn Error>> {
     let folder = folder()?;
     let file = std::fs::File::options().read(true).write(true).open(folder.path().join("vmcore"))?;
     let mut table = [0; 8];

@@ -59,7 +59,7 @@ fn types() -> Vec<u8> {
 }
 
 #[test]
-fn a_vmlinux_tells_what_it_knows() -> Result<(), Box<dyn Error>> {
+fn vmlinux_yields_vmcoreinfo() -> Result<(), Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let path = |name: &str| folder.path().join(name);
     vmlinux(&types()).write(&path("vmlinux"))?;
@@ -84,7 +84,7 @@ fn a_vmlinux_tells_what_it_knows() -> Result<(), Box<dyn Error>> {
 }
 
 #[test]
-fn the_note_of_a_dump_is_written_as_it_is() -> Result<(), Box<dyn Error>> {
+fn dump_note_is_written_unchanged() -> Result<(), Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("vmcore");
     Synthetic::default().write(&path)?;

@@ -90,7 +90,7 @@ mod tests {
     use super::{Plan, text};
 
     #[test]
-    fn what_it_costs_is_told_by_what_was_built_here_before() {
+    fn dry_run_estimates_from_earlier_builds() {
         let measuring = Estimate { seconds: 3.0, known: 4, guessed: 0 };
         let seconds = Some(BuildSeconds { last: 6, longest: 175 });
         let ends = ["48f0447246da", "1308d5271a18"].map(str::to_owned);

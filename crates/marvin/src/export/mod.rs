@@ -325,7 +325,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn workloads_that_do_not_fit_are_left_out() {
+    fn unmatched_workloads_are_omitted() {
         assert_eq!(table(&runs(), Rows::Results, |name| name == "getppid").rows.len(), 1);
         assert!(table(&[], Rows::Samples, |_| true).rows.is_empty());
     }
@@ -339,7 +339,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_document_has_every_column_with_its_type_and_unit() {
+    fn document_lists_every_column_with_type() {
         let document = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/export.md")).unwrap();
         for rows in [Rows::Runs, Rows::Results, Rows::Samples] {
             for column in columns(rows) {

@@ -66,7 +66,7 @@ fn measured(home: &Path) -> usize {
 }
 
 #[test]
-fn a_regression_is_bisected_from_the_command_line_to_the_mail() {
+fn regression_is_bisected_up_to_the_mail() {
     let (_, images) = images();
     let tree = Tree::new("bisected-tree");
     fs::write(tree.folder.join("Makefile"), MAKEFILE).unwrap();
@@ -121,7 +121,7 @@ fn a_regression_is_bisected_from_the_command_line_to_the_mail() {
 }
 
 #[test]
-fn bisections_of_what_is_not_there_end_with_one_message() {
+fn bisections_of_missing_things_fail_clearly() {
     let home = fresh("no-bisection-home");
     insta::assert_snapshot!(told(&home, &["bisect", "v1", "v2", "--workload", "getppid"]));
     insta::assert_snapshot!(told(&home, &["bisect", "v1", "v2", "--workload", "fault", "--tree", "/"]));

@@ -13,7 +13,7 @@ fn page(name: &str) -> String {
 }
 
 #[test]
-fn the_pages_in_docs_are_up_to_date() {
+fn docs_pages_are_up_to_date() {
     for name in ["cli", "workloads", "counters"] {
         let path = format!("{}/../../docs/{name}.md", env!("CARGO_MANIFEST_DIR"));
         let there = std::fs::read_to_string(&path).unwrap();
@@ -83,7 +83,7 @@ fn documents_fit_their_schemas() {
 }
 
 #[test]
-fn completions_and_man_pages_come_from_the_same_definition() {
+fn completions_and_man_pages_share_one_definition() {
     let home = fresh("man-home");
     let man = home.join("man");
     assert!(told(&home, &["man", man.to_str().unwrap()]).starts_with("exit 0"));
@@ -95,7 +95,7 @@ fn completions_and_man_pages_come_from_the_same_definition() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_error() {
+fn closed_pipe_is_no_error() {
     let script = format!("{} workloads | head -n 1; exit ${{PIPESTATUS[0]}}", env!("CARGO_BIN_EXE_marvin"));
     let output = std::process::Command::new("bash").args(["-c", &script]).output().unwrap();
     assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()));

@@ -13,7 +13,7 @@ fn json(home: &std::path::Path, arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn a_kernel_against_itself_is_exactly_zero_in_every_row_on_a_busy_host() {
+fn kernel_against_itself_is_zero_when_busy() {
     let busy = AtomicBool::new(true);
     let comparison = std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -36,7 +36,7 @@ fn a_kernel_against_itself_is_exactly_zero_in_every_row_on_a_busy_host() {
 }
 
 #[test]
-fn the_same_comparison_in_two_new_homes_gives_the_same_json() {
+fn equal_comparisons_give_equal_json() {
     let [old, new] = names();
     let arguments = [&*old, &*new, "--seeds", "2", "--workload", "getppid,fork-exit,fault-anon,pipe,thread"];
     let mut documents = ["first-home", "second-home"].map(|name| json(&fresh(name), &arguments));
@@ -49,7 +49,7 @@ fn the_same_comparison_in_two_new_homes_gives_the_same_json() {
 }
 
 #[test]
-fn two_releases_differ_and_every_rendering_says_so() {
+fn every_format_shows_differing_releases() {
     let home = fresh("differ-home");
     let [old, new] = names();
     let compare = |format: &str| {
@@ -75,7 +75,7 @@ fn two_releases_differ_and_every_rendering_says_so() {
 }
 
 #[test]
-fn equal_images_cost_no_run() {
+fn equal_images_need_no_run() {
     let home = fresh("equal-home");
     let name = &names()[1];
     let output = marvin(&home).args(["compare", name, name]).output().unwrap();

@@ -70,7 +70,7 @@ pub(crate) fn fill(store: &Store) {
 }
 
 #[test]
-fn what_got_worse_is_told_decided_and_quiet_then() {
+fn triaged_regression_stays_quiet() {
     let home = lab("history-home");
     let mut story = String::new();
     for arguments in [
@@ -103,7 +103,7 @@ fn confirmed_regression_is_no_longer_open() {
 }
 
 #[test]
-fn questions_about_nothing_are_told_so() {
+fn unknown_names_fail_clearly() {
     let home = lab("history-mistakes");
     let mut story = String::new();
     for arguments in [
@@ -121,7 +121,7 @@ fn questions_about_nothing_are_told_so() {
 }
 
 #[test]
-fn the_dashboard_is_written_and_served() {
+fn dashboard_is_published_and_served() {
     let home = lab("history-pages");
     let folder = home.join("site");
     let text = |path: &Path| std::fs::read_to_string(path).unwrap();
@@ -173,7 +173,7 @@ fn with_a_changed_metric(store: &Store) {
 }
 
 #[test]
-fn a_metric_whose_unit_changed_is_told_and_never_mixed() {
+fn changed_unit_is_reported_and_never_mixed() {
     let home = lab("history-mixed");
     with_a_changed_metric(&Store::open(&*home).unwrap());
     let mut story = String::new();
@@ -190,7 +190,7 @@ fn a_metric_whose_unit_changed_is_told_and_never_mixed() {
 }
 
 #[test]
-fn a_token_in_an_address_is_never_logged() {
+fn token_in_an_address_is_never_logged() {
     let home = lab("history-token");
     let mut server = marvin(&home).args(["serve", "--listen", "127.0.0.1:0"]).stderr(Stdio::piped()).spawn().unwrap();
     let mut complaints = BufReader::new(server.stderr.take().unwrap());

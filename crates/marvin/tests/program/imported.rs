@@ -72,7 +72,7 @@ fn without_dates(text: &str) -> String {
 }
 
 #[test]
-fn a_log_of_mmtests_is_listed_shown_and_compared() {
+fn mmtests_log_is_listed_shown_and_compared() {
     let (home, log) = (fresh("mmtests-home"), log());
     let folder = log.display().to_string();
     let said = told(&home, &["import", "mmtests", &folder]);
@@ -102,7 +102,7 @@ fn a_log_of_mmtests_is_listed_shown_and_compared() {
 }
 
 #[test]
-fn one_run_of_each_is_no_verdict_and_unknown_directions_are_asked_for() {
+fn single_runs_and_unknown_directions_stay_unclear() {
     let (home, log) = (fresh("mmtests-one-home"), fresh("mmtests-one"));
     run(&log, "6.1-vanilla", 0, 40.0);
     run(&log, "6.12-vanilla", 0, 30.0);
@@ -129,7 +129,7 @@ fn kernels_that_cannot_be_reported_are_named() {
 }
 
 #[test]
-fn a_result_folder_of_lkp_is_imported_and_compared() {
+fn lkp_result_is_imported_and_compared() {
     let (home, results) = (fresh("lkp-home"), fresh("lkp-results"));
     let place = "result/will-it-scale/performance-process-100%-brk2/lkp-skl/debian-11/x86_64-rhel-8.3/gcc-12";
     for (commit, ops) in [("ec81deb6b769dc1b", 129_489.0), ("6e553c6bcb7746ab", 252_151.0)] {
@@ -153,7 +153,7 @@ fn a_result_folder_of_lkp_is_imported_and_compared() {
 }
 
 #[test]
-fn folders_that_are_none_and_files_that_are_damaged() {
+fn invalid_directories_and_damaged_files_fail_clearly() {
     let home = fresh("import-mistakes-home");
     let nothing = fresh("import-nothing");
     fs::create_dir_all(&nothing).unwrap();
@@ -182,7 +182,7 @@ fn folders_that_are_none_and_files_that_are_damaged() {
 }
 
 #[test]
-fn imported_runs_have_a_history_pages_and_verdicts_that_say_how_sure_they_are() {
+fn imported_runs_have_history_pages_and_verdicts() {
     let (home, log) = (fresh("mmtests-pages-home"), fresh("mmtests-pages"));
     for iteration in 0..6_u32 {
         let more = f64::from(iteration % 3) * 0.2;

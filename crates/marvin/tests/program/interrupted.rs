@@ -27,7 +27,7 @@ pub(crate) fn machines_of(home: &std::path::Path) -> usize {
 }
 
 #[test]
-fn a_killed_comparison_goes_on_where_it_was() {
+fn killed_comparison_continues() {
     let home = fresh("killed-home");
     let [old, new] = names();
     let arguments = ["compare", &old, &new, "--seeds", "2", "--workload", "getppid,signal", "--jobs", "1"];
@@ -48,7 +48,7 @@ fn a_killed_comparison_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_home_is_measured_in_by_one_at_a_time_and_read_by_all() {
+fn data_directory_has_one_writer_many_readers() {
     let home = fresh("busy-home");
     let name = &names()[1];
     let mut first = marvin(&home);

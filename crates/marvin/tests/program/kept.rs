@@ -34,7 +34,7 @@ fn home(name: &str) -> Fresh {
 }
 
 #[test]
-fn a_mail_is_written_of_a_report_and_of_an_alert() {
+fn reports_and_alerts_become_mails() {
     let home = home("kept-mail");
     let report = [&["report", "--mail"][..], &RUNS].concat();
     let commands: [&[&str]; 4] = [
@@ -61,7 +61,7 @@ fn tables_are_exported() {
 }
 
 #[test]
-fn what_a_report_refers_to_is_not_let_go_of() {
+fn gc_keeps_runs_referenced_by_reports() {
     let home = home("kept-gc");
     let report = [&["report"][..], &RUNS].concat();
     told(&home, &report);
@@ -74,7 +74,7 @@ fn what_a_report_refers_to_is_not_let_go_of() {
 }
 
 #[test]
-fn results_on_a_server_are_listed_and_its_password_is_not_told() {
+fn server_results_are_listed_without_its_password() {
     let home = fresh("kept-server");
     let wrong = [
         &["--store", "postgres://me:secret@/x?y=secret", "runs"][..],
@@ -121,7 +121,7 @@ fn asked(address: &str, path: &str, until: &str) -> Option<String> {
 }
 
 #[test]
-fn a_dashboard_whose_server_goes_shows_what_it_knows_says_so_and_goes_on() {
+fn dashboard_survives_a_lost_store_server() {
     let Some(mut cluster) = Cluster::start(Durability::Hasty).unwrap() else {
         println!("not tested with PostgreSQL, which is not installed: scripts/needs.sh test");
         return;

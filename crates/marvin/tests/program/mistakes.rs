@@ -20,7 +20,7 @@ fn as_kernel(content: &[u8]) -> String {
 }
 
 #[test]
-fn kernels_that_cannot_be() {
+fn impossible_kernels_fail_clearly() {
     let home = fresh("kernel-home");
     insta::assert_snapshot!(told(&home, &["run", "6.12"]));
     insta::assert_snapshot!(told(&home, &["run", "deb:six"]));
@@ -33,7 +33,7 @@ fn kernels_that_cannot_be() {
 }
 
 #[test]
-fn images_that_are_no_kernels() {
+fn invalid_images_fail_clearly() {
     insta::assert_snapshot!(as_kernel(b""));
     insta::assert_snapshot!(as_kernel(&[7; 100_000]));
     let (_, files) = images();
@@ -43,7 +43,7 @@ fn images_that_are_no_kernels() {
 }
 
 #[test]
-fn workloads_and_flags_that_are_not_there() {
+fn unknown_workloads_and_flags_fail_clearly() {
     let home = fresh("words-home");
     insta::assert_snapshot!(told(&home, &["compare", "deb:6.1", "deb:6.12", "--workload", "foult"]));
     insta::assert_snapshot!(told(&home, &["compare", "deb:6.1", "deb:6.12", "--workload", "xyzzy"]));
@@ -76,7 +76,7 @@ fn misleading_words_get_their_own_error() {
 }
 
 #[test]
-fn homes_and_files_that_cannot_be_used() {
+fn unusable_directories_and_files_fail_clearly() {
     let place = fresh("place");
     let home = place.join("a file");
     std::fs::create_dir_all(&place).unwrap();
@@ -96,7 +96,7 @@ fn homes_and_files_that_cannot_be_used() {
 }
 
 #[test]
-fn a_qemu_that_is_absent_or_too_old() {
+fn absent_or_old_qemu_fails_clearly() {
     let home = fresh("qemu-home");
     let absent = marvin(&home).env("MARVIN_QEMU", "/no/qemu").args(["run", "deb:6.1", "-q"]).output().unwrap();
     insta::assert_snapshot!(shown(&absent, &home));
@@ -110,7 +110,7 @@ fn a_qemu_that_is_absent_or_too_old() {
 }
 
 #[test]
-fn a_full_disk_is_said_and_nothing_half_written_stays() {
+fn full_disk_leaves_no_partial_file() {
     let home = fresh("full-home");
     std::fs::create_dir_all(&home).unwrap();
     // A file system in a mount namespace of its own, which ends with the test.

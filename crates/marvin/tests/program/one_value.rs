@@ -108,7 +108,7 @@ fn with<'a>(list: &'a Value, field: &str, value: &str) -> &'a Value {
 }
 
 #[test]
-fn tables_histories_and_pages_say_one_value() {
+fn tables_histories_and_pages_show_one_value() {
     let (home, runs) = lab("one-value");
     let ids: Vec<String> = runs.iter().map(|run| run.id.to_string()).collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
@@ -151,7 +151,7 @@ fn tables_histories_and_pages_say_one_value() {
 }
 
 #[test]
-fn listings_exports_and_bisections_say_one_value() {
+fn listings_exports_and_bisections_show_one_value() {
     let (home, runs) = lab("one-value-of-a-run");
     // `runs` lists a run as `show` does.
     let shown = answer(&home, &["show", &runs[0].id.to_string()]);

@@ -45,7 +45,7 @@ fn unpack(into: &Path) {
 }
 
 #[test]
-fn a_planted_regression_is_bisected_with_real_builds() {
+fn planted_regression_is_bisected_with_real_builds() {
     let tree = Tree::new("real-build-tree");
     unpack(&tree.folder);
     // Debian's .gitignore lists the upstream files.

@@ -29,7 +29,7 @@ fn asked(home: &Path, tree: &Tree, words: &[&str]) -> String {
 }
 
 #[test]
-fn ranges_that_cannot_be_bisected_end_with_one_message() {
+fn impossible_ranges_fail_clearly() {
     let (home, tree) = (fresh("ranges-home"), source("ranges-tree"));
     tree.git(&["checkout", "-q", "-b", "side"]);
     tree.commit("side", "1\n");
@@ -98,7 +98,7 @@ fn kernels_without_a_name_are_all() {
 }
 
 #[test]
-fn series_and_patches_that_are_none_end_with_one_message() {
+fn invalid_series_and_patches_fail_clearly() {
     let (home, tree) = (fresh("patches-home"), source("patches-tree"));
     let patch = tree.folder.join("fix.patch");
     fs::write(&patch, "--- a/mm/memory.c\n+++ b/mm/memory.c\n@@ -1 +1 @@\n-before\n+after\n").unwrap();
@@ -123,7 +123,7 @@ fn series_and_patches_that_are_none_end_with_one_message() {
 }
 
 #[test]
-fn another_compiler_is_another_build_and_never_half_a_bisection() {
+fn compiler_change_never_mixes_a_bisection() {
     let (home, tree) = (fresh("compiler-home"), source("compiler-tree"));
     tree.commit("mm/memory.c", "// 1\n");
     let tools = fresh("compiler-tools");
@@ -142,7 +142,7 @@ fn another_compiler_is_another_build_and_never_half_a_bisection() {
 }
 
 #[test]
-fn another_configuration_of_the_same_name_is_another_bisection() {
+fn changed_config_file_starts_another_bisection() {
     let (home, tree) = (fresh("config-home"), source("config-tree"));
     tree.commit("mm/memory.c", "// 1\n");
     let config = tree.folder.join("my.config");
@@ -158,7 +158,7 @@ fn another_configuration_of_the_same_name_is_another_bisection() {
 }
 
 #[test]
-fn a_tree_of_marvin_toml_is_named_or_the_only_one_that_is_a_folder() {
+fn tree_is_named_or_the_only_directory() {
     let (home, tree) = (fresh("named-home"), source("named-tree"));
     tree.commit("mm/memory.c", "// 1\n");
     fs::create_dir_all(&home).unwrap();
@@ -187,7 +187,7 @@ const COPIES: &str = "tinyconfig olddefconfig:\n\t@touch $(O)/.config\n\
     vmlinux:\n\t@cp \"$$(cat choice)\" $(O)/vmlinux\n\t@echo $(CURDIR)/Kbuild >$(O)/.x.o.cmd\n";
 
 #[test]
-fn a_home_on_a_full_disk_is_said_and_is_whole_when_there_is_room_again() {
+fn data_directory_survives_a_full_disk() {
     let (_, images) = images();
     let tree = Tree::new("full-tree");
     tree.file("Makefile", COPIES);

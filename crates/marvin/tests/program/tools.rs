@@ -8,7 +8,7 @@ const MINE: &str = "name = 'mine'\nabout = 'a tool of mine'\npackages = ['mine']
     better = 'lower'\nkey = 'Time'\n";
 
 #[test]
-fn tools_of_the_home_are_listed_beside_marvins() {
+fn user_tools_are_listed_beside_marvins() {
     let home = fresh("tools-home");
     let none = told(&home, &["tools"]);
     assert!(none.starts_with("exit 0") && none.contains("sysbench-cpu ") && !none.contains("mine"), "{none}");

@@ -33,7 +33,7 @@ fn lines(file: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_tree_is_watched_measured_and_told_of_whatever_is_killed() {
+fn watched_tree_is_measured_despite_kills() {
     let (_, images) = images();
     let tree = Tree::new("watched-tree");
     tree.file("Makefile", MAKEFILE);
@@ -95,7 +95,7 @@ fn a_tree_is_watched_measured_and_told_of_whatever_is_killed() {
 }
 
 #[test]
-fn what_cannot_be_watched_queued_or_configured_ends_with_one_message() {
+fn invalid_watches_jobs_and_settings_fail_clearly() {
     let home = fresh("no-watch-home");
     insta::assert_snapshot!(told(&home, &["config", "check"]));
     insta::assert_snapshot!(told(&home, &["watch"]));
@@ -116,7 +116,7 @@ fn what_cannot_be_watched_queued_or_configured_ends_with_one_message() {
 }
 
 #[test]
-fn whatever_is_given_for_marvin_toml_is_answered_with_one_message() {
+fn unreadable_marvin_toml_fails_clearly() {
     let home = fresh("bad-toml-home");
     fs::create_dir_all(&home).unwrap();
     let deep = format!("tree = {}{}", "[".repeat(10_000), "]".repeat(10_000));
@@ -151,7 +151,7 @@ fn whatever_is_given_for_marvin_toml_is_answered_with_one_message() {
 }
 
 #[test]
-fn a_plan_names_tools_as_the_command_line_does() {
+fn plan_names_tools_like_the_command_line() {
     let home = fresh("tool-plan-home");
     fs::create_dir_all(&home).unwrap();
     let text =
@@ -166,7 +166,7 @@ fn a_plan_names_tools_as_the_command_line_does() {
 }
 
 #[test]
-fn the_queue_is_changed_by_hand() {
+fn queue_is_changed_by_hand() {
     let home = fresh("queue-home");
     let add = |kernel: &str| told(&home, &["queue", "add", kernel, "--workload", "getppid", "--seeds", "1"]);
     insta::assert_snapshot!(add("deb:6.1"));
@@ -186,7 +186,7 @@ fn the_queue_is_changed_by_hand() {
 }
 
 #[test]
-fn the_schema_and_the_samples_are_those_of_the_program() {
+fn schema_and_samples_match_the_program() {
     let home = fresh("schema-home");
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let schema = Command::new(env!("CARGO_BIN_EXE_marvin")).args(["config", "schema"]).output().unwrap();
@@ -208,7 +208,7 @@ fn shown_text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_worker_measures_what_was_queued_by_hand() {
+fn worker_measures_manually_queued_jobs() {
     if std::env::var_os("MARVIN_FULL").is_none() {
         println!("skipped: more than one small job is measured only with MARVIN_FULL=1");
         return;

@@ -213,7 +213,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_mail_holds_what_it_is_given_and_no_header_of_others() {
+    fn mail_holds_its_text_without_injected_headers() {
         let delivery = delivery("tree:a is down\nBcc: all@example.org", "said: ‘no’ = x \n.\nlast");
         insta::assert_snapshot!(mail(&["a@example.org".into(), "b@example.org".into()], "marvin", &delivery));
     }
@@ -259,7 +259,7 @@ pub(crate) mod tests {
     const HELLO: &str = "250-here\r\n250 AUTH PLAIN LOGIN";
 
     #[test]
-    fn a_server_is_given_the_mail_and_who_we_are() {
+    fn server_gets_the_mail_and_our_login() {
         let (mut to, heard) =
             server(&["220 here", HELLO, "235 yes", "250 ok", "250 ok", "250 ok", "354 go", "250 taken"]);
         let folder = tempfile::tempdir().unwrap();
@@ -281,7 +281,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn each_way_to_fail_is_said_in_one_line() {
+    fn each_failure_is_one_line() {
         let mut told = Vec::new();
         for answers in [
             &["220 here", "250 here", "550 no such sender"][..],
@@ -310,7 +310,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_server_that_says_nothing_is_not_waited_for() {
+    fn silent_server_is_abandoned() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let silent = MailServer { host: "127.0.0.1".into(), port, secrecy: Secrecy::Plain, login: None };
@@ -319,7 +319,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_password_that_cannot_be_had_is_said_without_it() {
+    fn unusable_password_is_reported_without_it() {
         let folder = tempfile::tempdir().unwrap();
         let of = |name: &str, text: &str, mode: u32| {
             let file = folder.path().join(name);
@@ -356,7 +356,7 @@ pub(crate) mod tests {
 
     proptest! {
         #[test]
-        fn any_text_comes_back_from_short_plain_lines(text in any::<String>(), times in 1..40_usize) {
+        fn any_text_survives_quoted_printable(text in any::<String>(), times in 1..40_usize) {
             let text = text.repeat(times);
             let quoted = quoted_printable(&text);
             prop_assert!(quoted.lines().all(|line| line.len() <= 76 && !line.ends_with(' ')), "{quoted}");

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_holds_what_it_is_given() {
+    fn document_holds_the_notice() {
         let delivery =
             Delivery { number: 3, notice: notice("tree:a"), channel: "x".into(), tries: 0, said: String::new() };
         insta::assert_snapshot!(document(&delivery));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_down_is_tried_again_ever_less_often_and_keeps_nobody_else() {
+    fn failed_channel_backs_off_without_blocking_others() {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path()).unwrap();
         store.raise(&notice("tree:a"), &["mail", "chat"]).unwrap();
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_called_once_with_the_document() {
+    fn command_is_called_once_with_the_document() {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path()).unwrap();
         let file = home.path().join("told");
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(store.undelivered().unwrap()[0].said, "no [[notify]] has this name any more");
     }
     #[test]
-    fn a_mail_server_that_is_down_gets_the_mail_later_and_once() {
+    fn down_mail_server_gets_mail_later_once() {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path()).unwrap();
         let by = |server: &str| {

@@ -30,7 +30,7 @@ mod tests {
     use super::feed;
 
     #[test]
-    fn programs_are_fed_and_judged_by_their_end() {
+    fn programs_are_judged_by_their_exit() {
         let run =
             |script: &str, deadline_s: u64| feed(&["sh".into(), "-c".into(), script.into()], b"some\n", deadline_s);
         assert_eq!(run("read a && test \"$a\" = some", 10), Ok(()));

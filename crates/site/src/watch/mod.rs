@@ -311,7 +311,7 @@ mod tests {
     const QUICK: &str = "[[plan]]\nname = \"quick\"\nworkloads = [\"getppid\"]\n";
 
     #[test]
-    fn what_is_new_comes_before_what_is_filled_in() {
+    fn new_kernels_precede_older_ones() {
         let case = Case::new(&["v6.1", "v6.2", "v6.3", "v6.4", "v6.5", "v6.5-rc1", "v6.5.1", "junk"]);
         assert_eq!(case.pass(QUICK, 0), Watched { kernels: 6, queued: 6, replaced: 0, silent: 0 });
         assert_eq!(case.order(), ["git:v6.5.1", "git:v6.1", "git:v6.4", "git:v6.3", "git:v6.5", "git:v6.2"]);
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workload_that_is_added_later_is_filled_in() {
+    fn added_workload_is_queued_for_old_kernels() {
         let case = Case::new(&["v6.1", "v6.2", "v6.3"]);
         case.pass(QUICK, 0);
         let first = case.store.claim_job("w", 1).unwrap().unwrap();
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_that_does_not_answer_is_told_of_once_and_again_when_it_does_again() {
+    fn silent_tree_is_reported_once_per_outage() {
         let case = Case::new(&["v6.1"]);
         case.pass(QUICK, 0);
         for now in [10, 20] {
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn packages_are_queued_whole_and_newest_revision_only() {
+    fn only_newest_package_revisions_are_queued() {
         let case = Case::new(&[]);
         let debian = "[[tree]]\nname = \"debian\"\ndebian = [\"6.1\"]\n[[plan]]\nname = \"d\"\ntrees = [\"debian\"]\n";
         assert_eq!(case.pass(debian, 0).queued, 1);

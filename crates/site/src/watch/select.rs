@@ -123,7 +123,7 @@ mod tests {
     const DAY: i64 = 86_400;
 
     #[test]
-    fn tags_are_releases_versions_that_nobody_asked_for_or_no_versions() {
+    fn tags_are_sorted_into_releases_and_others() {
         let tags = ["v6.1", "v6.1-rc3", "v6.1.2", "v2.6.12.1", "next-20260801", "v6.1-dontuse", "x", "-v", ""]
             .map(str::to_owned);
         let (found, others) = read_tags(&tags, &Regex::new(r"^v(\d+\.\d+(?:\.\d+)?)$").unwrap());
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn stable_updates_come_once_a_month_unless_told() {
+    fn stable_updates_are_monthly_by_default() {
         let all = ["v6.1", "v6.2", "v6.1.1", "v6.1.2", "v6.1.9", "v6.2.3", "v5.10.1"];
         let since = Release::of("6.0");
         let with = |points, known: &[(&str, i64)], now_unix| {
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn months_begin_where_they_begin() {
+    fn months_begin_on_the_first_day() {
         // date -u -d 2024-03-01 +%s and its neighbours, leap day and turn of the year included.
         let march = 1_709_251_200;
         assert_eq!(month(march) - month(march - 1), 1);
@@ -170,14 +170,14 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_comes_first_then_the_oldest_then_what_is_between() {
+    fn order_is_newest_oldest_then_middle() {
         assert_eq!(coarsest_first(9), [0, 8, 4, 2, 6, 1, 3, 5, 7]);
         assert_eq!([0, 1, 2, 3].map(|n| coarsest_first(n).len()), [0, 1, 2, 3]);
     }
 
     proptest! {
         #[test]
-        fn each_is_filled_in_once_and_gaps_close_evenly(count in 0..500_usize) {
+        fn each_kernel_appears_once_closing_gaps_evenly(count in 0..500_usize) {
             let order = coarsest_first(count);
             let mut sorted = order.clone();
             sorted.sort_unstable();
@@ -191,7 +191,7 @@ mod tests {
         }
 
         #[test]
-        fn any_tag_has_its_place(tags in proptest::collection::vec(any::<String>(), 0..8), at in any::<i32>()) {
+        fn any_tag_is_sorted(tags in proptest::collection::vec(any::<String>(), 0..8), at in any::<i32>()) {
             let (found, others) = read_tags(&tags, &Regex::new("(.*)").unwrap());
             prop_assert!(found.len() + others.len() <= tags.len());
             month(i64::from(at) * 1_000);

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_are_done_tried_again_and_given_up_and_people_are_told_once() {
+    fn jobs_are_retried_and_failures_reported_once() {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path()).unwrap();
         let [one, two, three] = ["git:v6.1", "git:v6.2", "deb:6.1"].map(|kernel| queued(&store, kernel));
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_goes_on_with_what_its_killed_forerunner_had() {
+    fn worker_continues_its_killed_predecessors_job() {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path()).unwrap();
         let one = queued(&store, "git:v6.1");
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_is_cancelled_meanwhile_stays_cancelled() {
+    fn cancelled_running_job_stays_cancelled() {
         struct Cancels<'a>(&'a Store);
         impl Executor for Cancels<'_> {
             fn attempt(

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_process_says_and_how_it_ends_is_what_came_of_the_job() {
+    fn process_answer_and_exit_decide_the_result() {
         assert_eq!(done_by("test $1 = 7 && echo done", 60, true).ending, Ending::Done(String::new()));
         let kernel = done_by("echo kernel does not boot: panic; exit 4", 60, true);
         assert_eq!(kernel.ending, Ending::Done("does not boot: panic".into()));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_input_and_bugs_are_not_tried_again() {
+    fn wrong_input_and_bugs_are_not_retried() {
         assert_eq!(judged(Some(2), "", "error: no suite `x`").ending, Ending::Wrong("no suite `x`".into()));
         assert_eq!(judged(Some(70), "", "").ending, Ending::Wrong("a bug in marvin: it said nothing".into()));
         assert_eq!(judged(Some(5), "busy", "").ending, Ending::Busy);

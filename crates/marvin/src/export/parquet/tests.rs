@@ -164,7 +164,7 @@ fn shown(rows: &[Vec<Value>]) -> String {
 }
 
 #[test]
-fn what_was_written_is_read_back() {
+fn written_tables_are_read_back() {
     for rows in [Rows::Runs, Rows::Results, Rows::Samples] {
         let table = table(&runs(), rows, |_| true);
         let file = parquet(&table).unwrap();
@@ -173,7 +173,7 @@ fn what_was_written_is_read_back() {
 }
 
 #[test]
-fn nothing_and_several_groups_are_read_back() {
+fn empty_and_grouped_tables_are_read_back() {
     let empty = Table { rows: Vec::new(), ..table(&runs(), Rows::Samples, |_| true) };
     assert!(read(&parquet(&empty).unwrap(), &empty.columns).is_empty());
     let column = |kind, is_required| Column { name: "c", kind, is_required, unit: "" };
