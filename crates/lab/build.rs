@@ -4,7 +4,7 @@
 //! Both are built with fixed flags, whatever the lab's profile, and contain no path of this host: the same sources and
 //! compiler give the same files, and so the same numbers.
 
-#![expect(clippy::expect_used, reason = "a build script that cannot go on has nobody to tell but cargo")]
+#![expect(clippy::expect_used, reason = "a build script can report only to cargo")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -387,7 +387,7 @@ impl Shared<'_> {
             return None;
         }
         let memory = with_retries(&|error| self.retrying(error), capture).map_err(|error| error.to_string());
-        let bytes = memory.and_then(|memory| dump(&memory.ok_or("it did not die again")?));
+        let bytes = memory.and_then(|memory| dump(&memory.ok_or("it did not die when repeated")?));
         let version = unit.build.version.clone();
         let told = bytes.as_ref().map(Vec::len).map_err(Clone::clone);
         (self.bench.notify)(Event::Dumped { version, of: of.to_owned(), bytes: told });

@@ -26,7 +26,7 @@ pub enum LabError {
         error: MachineError,
     },
     /// A stored profile cannot be read.
-    #[error("{name} of {run} is not a profile of this version of Marvin; measure again with --force")]
+    #[error("cannot read {name} of {run}: not a profile of this version\nhint: measure again with --force")]
     BadProfile {
         /// The run.
         run: model::RunId,
@@ -35,7 +35,7 @@ pub enum LabError {
     },
     /// A stored profile contradicts the result beside it.
     #[error(
-        "{name} of {run} counts other instructions than the run's result: one of them was changed; measure again with --force"
+        "cannot use {name} of {run}: its counts differ from the run's result, so one of them was changed\nhint: measure again with --force"
     )]
     OtherProfile {
         /// The run.
@@ -44,7 +44,7 @@ pub enum LabError {
         name: String,
     },
     /// Stored copies of monitors cannot be read.
-    #[error("{name} of {run} has no monitor copies of this version of Marvin: measure again with --force")]
+    #[error("cannot read {name} of {run}: not monitor copies of this version\nhint: measure again with --force")]
     BadMonitors {
         /// The run.
         run: model::RunId,
@@ -60,7 +60,7 @@ pub enum LabError {
         error: std::io::Error,
     },
     /// The log of a bisection is invalid.
-    #[error("{} is not the log of this bisection: remove it, or give --force", file.display())]
+    #[error("cannot continue the bisection: {} is not its log\nhint: remove the file, or give --force", file.display())]
     BadBisection {
         /// The file.
         file: std::path::PathBuf,

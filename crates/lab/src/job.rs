@@ -255,9 +255,7 @@ pub(crate) fn simulate(
     let profile = ingest::profile(&counts, &named.symbols, workload.operations);
     Ok(profile.map_err(|error| error.to_string()).and_then(|profile| {
         let modelled = ingest::modelled(&counts, &named.symbols, &profile);
-        modelled
-            .map(|modelled| Simulated { profile, modelled })
-            .ok_or_else(|| "what the model wrote makes no sense".into())
+        modelled.map(|modelled| Simulated { profile, modelled }).ok_or_else(|| "the model's output is invalid".into())
     }))
 }
 

@@ -116,7 +116,7 @@ pub fn kept_observation(bytes: &[u8]) -> Option<Observation> {
 
 /// Refuses a run that executed other instructions than the stored one.
 fn same(profile: &Profile, kept: &Profile) -> Result<(), String> {
-    if profile == kept { Ok(()) } else { Err("the same job executed something else this time".into()) }
+    if profile == kept { Ok(()) } else { Err("the repeated job executed other instructions".into()) }
 }
 
 /// Returns whether a profile has as many instructions per iteration as the run's result; true if the result has no
@@ -364,7 +364,7 @@ impl Lab {
             };
             let capabilities = on.machine.capabilities();
             if !capabilities.deterministic || !can(capabilities) {
-                return Ok(Err("this machine cannot do what it did once more and look closer".to_owned()));
+                return Ok(Err("this machine cannot repeat a run exactly".to_owned()));
             }
             with_retries(&|_| {}, || job(on, named))
         })

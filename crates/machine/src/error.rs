@@ -48,7 +48,7 @@ pub enum MachineError {
         needed_mib: u64,
     },
     /// A file could not be read or written.
-    #[error("failed to {action} {}: {source}", .path.display())]
+    #[error("cannot {action} {}: {source}", .path.display())]
     Io {
         /// The action.
         action: &'static str,

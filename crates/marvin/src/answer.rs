@@ -41,7 +41,7 @@ impl Answer {
         let part = beside(&path);
         File::create(&part)
             .and_then(|_| std::fs::remove_file(&part))
-            .map_err(|error| wrong(format!("cannot be written: {error}")))?;
+            .map_err(|error| wrong(format!("cannot write it: {error}")))?;
         Ok(Self::File(path))
     }
 

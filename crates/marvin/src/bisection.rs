@@ -89,7 +89,7 @@ pub(crate) fn text(told: &Told<'_>) -> String {
     add(
         &mut text,
         format_args!(
-            "{}, {} of which can change what is built; {} measured\nsteps up to {:.3} % are none\n\n",
+            "{}, {} of which can change the image; {} measured\nsteps up to {:.3} % are ignored\n\n",
             count(findings.commits, "commit"),
             findings.commits_kept,
             told.entries.len(),
@@ -147,7 +147,7 @@ fn taken_back(reverted: &Reverted) -> String {
     match reverted {
         Reverted::Undone(change) => format!("confirmed: BAD without it differs from BAD by {:+.2} %", percent(change)),
         Reverted::NotUndone(change) => format!(
-            "not confirmed: BAD without it differs from BAD by {:+.2} % only; what it did depends on other commits",
+            "not confirmed: BAD without it differs from BAD by {:+.2} % only; its effect depends on other commits",
             percent(change)
         ),
         Reverted::Conflicts => "not reverted: later commits conflict with the revert".to_owned(),
@@ -216,8 +216,8 @@ pub(crate) fn mail(told: &Told<'_>) -> Option<String> {
     let config = if is_file { CONFIG } else { configuration };
     let attached = if is_file { " (attached)" } else { "" };
     let exact = paragraph(&format!(
-        "The numbers are exact: {machine}. Kernel config {config}{attached}, to be had with `marvin build git:{commit} --tree linux \
-         --config {config}`. To see it again:"
+        "The numbers are exact: {machine}. Kernel config {config}{attached}; `marvin build git:{commit} --tree linux \
+         --config {config}` builds the kernel. To reproduce:"
     ));
     add(&mut text, format_args!("\n{exact}\n{}{}", command(CLONE), command(&told.mail_command)));
     if !is_draft {
@@ -226,7 +226,7 @@ pub(crate) fn mail(told: &Told<'_>) -> Option<String> {
     Some(text)
 }
 
-/// Tells whether the whole difference was measured with one seed: it may be the layout of memory.
+/// Returns whether the whole difference rests on one seed: memory layout may be its cause.
 pub(crate) fn rests_on_one_seed(told: &Told<'_>) -> bool {
     told.workload.steadiness == Steadiness::Steady && told.findings.total.differences_percent.len() <= 1
 }

@@ -20,10 +20,13 @@ pub(crate) fn home(given: Option<&Path>) -> anyhow::Result<PathBuf> {
             // The XDG base directory specification says to ignore relative paths.
             .filter(|data| data.is_absolute())
             .or_else(|| Some(variable("HOME")?.join(".local/share")))
-            .ok_or_else(|| WrongInput("neither XDG_DATA_HOME nor HOME is set: give --home FOLDER".into()))?
+            .ok_or_else(|| {
+                WrongInput("no data directory: neither XDG_DATA_HOME nor HOME is set; give --home FOLDER".into())
+            })?
             .join("marvin"),
     };
-    std::path::absolute(&home).with_context(|| format!("the home folder {} has no absolute path", home.display()))
+    std::path::absolute(&home)
+        .with_context(|| format!("cannot find the absolute path of the data directory {}", home.display()))
 }
 
 /// Returns the store's location: the data directory, unless `--store` or its variable names a server. PGPASSWORD may

@@ -76,7 +76,7 @@ impl Progress {
     /// Prints a step of a build.
     pub(crate) fn step(&self, name: &str, step: &Step) {
         match step {
-            Step::Resolving => self.message(&format!("{name}: looking it up")),
+            Step::Resolving => self.message(&format!("{name}: looking up")),
             Step::Downloading { package, bytes } => {
                 self.line(&format!("{name}: downloading {package}, {:.1} MB", *bytes as f64 / 1e6));
             }
@@ -86,7 +86,7 @@ impl Progress {
                 self.line(&format!("{name}: building {what}{last}"));
             }
             Step::NotKept { what, options } => {
-                self.line(&format!("{name}: {what} has otherwise: {}", options.join(" ")));
+                self.line(&format!("{name}: {what} differs in {}", options.join(" ")));
             }
             Step::Cached { what } => self.message(&format!("{name}: {what} is built already")),
         }

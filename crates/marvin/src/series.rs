@@ -56,7 +56,7 @@ impl Cell {
 pub(crate) fn table(title: &str, rows: &[Row], names: &[&str]) -> String {
     let columns: Vec<usize> = (0..names.len()).filter(|column| rows.iter().any(|row| row.changed(*column))).collect();
     let (shown, more) = columns.split_at(fitting(&columns, names));
-    let mut text = format!("{title}\neach against the one before it, positive is better\n\n");
+    let mut text = format!("{title}\neach compared with its parent, positive is better\n\n");
     let mut head = format!("{:<COMMIT$}  {:<SUBJECT$}", "commit", "subject");
     shown.iter().for_each(|column| add(&mut head, &format!("  {:>1$}", names[*column], width(names[*column]))));
     add(&mut text, &format!("{}\n", head.trim_end()));
@@ -97,7 +97,7 @@ impl Row {
             State::Equal => "  the same image".to_owned(),
             State::Failed(_) => "  does not build:".to_owned(),
             State::Compared(_) if !(0..names.len()).any(|column| self.changed(column)) => {
-                "  another image, nothing changed".to_owned()
+                "  another image, no change".to_owned()
             }
             State::Compared(cells) => {
                 let cell = |column: &usize| format!("  {:>1$}", cells[*column].text(), width(names[*column]));
@@ -127,9 +127,9 @@ fn fitting(columns: &[usize], names: &[&str]) -> usize {
 /// Counts the workloads that changed.
 fn summary(rows: &[Row], changed: usize, workloads: usize) -> String {
     if !rows.iter().any(|row| matches!(row.state, State::Compared(_) | State::Equal)) {
-        "no two commits of it build: nothing was compared".to_owned()
+        "no comparison: no two commits build".to_owned()
     } else if changed == 0 {
-        format!("nothing changed in any of {workloads} workloads")
+        format!("no change in {workloads} workloads")
     } else {
         format!("{changed} of {workloads} workloads changed")
     }
@@ -189,9 +189,9 @@ mod tests {
             row('5', "fs: something", State::Compared(vec![Cell::Same, Cell::Same, Cell::Unclear, Cell::Same])),
         ];
         insta::assert_snapshot!("table", table("000000000000..555555555555, 5 commits", &rows, &names));
-        assert!(table("a..b, 1 commit", &rows[..2], &names).ends_with("nothing changed in any of 4 workloads\n"));
+        assert!(table("a..b, 1 commit", &rows[..2], &names).ends_with("no change in 4 workloads\n"));
         let told = table("a..b, 1 commit", &[rows[0].clone(), rows[3].clone()], &names);
-        assert!(told.ends_with("no two commits of it build: nothing was compared\n"), "{told}");
+        assert!(told.ends_with("no comparison: no two commits build\n"), "{told}");
     }
 
     #[test]

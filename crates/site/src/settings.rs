@@ -29,7 +29,7 @@ impl Site {
         let wrong = |what: String| SiteError::Settings { file: file.to_owned(), what };
         let text = match File::open(file) {
             Err(error) if named.is_none() && error.kind() == ErrorKind::NotFound => None,
-            opened => Some(opened.and_then(text_of).map_err(|error| wrong(format!("cannot be read: {error}")))?),
+            opened => Some(opened.and_then(text_of).map_err(|error| wrong(format!("cannot read it: {error}")))?),
         };
         let read = ingest::settings(text.as_deref().unwrap_or_default(), tools);
         let mut settings = read.map_err(|error| wrong(error.to_string()))?;

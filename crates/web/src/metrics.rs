@@ -10,27 +10,37 @@ pub(crate) fn text(snapshot: &Snapshot, trouble: bool) -> String {
     let all: Vec<usize> = (0..history.machines().len()).collect();
     let trust = history.trust(&all);
     let numbers: [(&str, &str, &str, usize); 11] = [
-        ("marvin_runs_total", "counter", "Runs that were saved.", history.run_count()),
-        ("marvin_kernels", "gauge", "Builds that were measured.", history.order().len()),
-        ("marvin_machines", "gauge", "Machines that measured.", history.machines().len()),
+        ("marvin_runs_total", "counter", "Stored runs.", history.run_count()),
+        ("marvin_kernels", "gauge", "Builds with results.", history.order().len()),
+        ("marvin_machines", "gauge", "Machines with results.", history.machines().len()),
         ("marvin_series", "gauge", "Series of a workload on a machine.", history.series().count()),
-        ("marvin_alerts", "gauge", "Changes of level, those of the same kernels as one.", snapshot.alerts.len()),
-        ("marvin_alerts_open", "gauge", "Alerts that somebody should look at.", open),
-        ("marvin_results_repeated_total", "counter", "Results measured again with equal input.", sum(|r| r.again)),
-        ("marvin_results_agreeing_total", "counter", "Repeated results equal to the last bit.", sum(|r| r.agree)),
+        (
+            "marvin_alerts",
+            "gauge",
+            "Performance changes, grouped by the kernel that introduced them.",
+            snapshot.alerts.len(),
+        ),
+        ("marvin_alerts_open", "gauge", "Alerts with an open regression.", open),
+        (
+            "marvin_results_repeated_total",
+            "counter",
+            "Results of measurements repeated with equal input.",
+            sum(|r| r.again),
+        ),
+        (
+            "marvin_results_agreeing_total",
+            "counter",
+            "Repeated results that were equal to the last bit.",
+            sum(|r| r.agree),
+        ),
         (
             "marvin_self_comparisons",
             "gauge",
             "Comparisons of a kernel with itself in the last 90 days.",
             trust.compared,
         ),
-        ("marvin_false_alarms", "gauge", "Those of them that came out better or worse.", trust.alarms),
-        (
-            "marvin_store_unreadable",
-            "gauge",
-            "Whether the store could not be read the last time.",
-            usize::from(trouble),
-        ),
+        ("marvin_false_alarms", "gauge", "Comparisons of a kernel with itself that found a difference.", trust.alarms),
+        ("marvin_store_unreadable", "gauge", "1 if the last read of the store failed.", usize::from(trouble)),
     ];
     let line = |(name, kind, help, value): (&str, &str, &str, usize)| {
         format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n")

@@ -22,25 +22,25 @@ type Asked = (&'static str, &'static str, &'static [(&'static str, &'static str)
 pub(crate) const DOCUMENTS: [Asked; 6] = [
     (
         "overview.json",
-        "Two kernels in everything that was measured",
+        "Two kernels compared in all workloads",
         &[
-            ("base", "Title, version or beginning of the build's id of the kernel to compare with"),
-            ("target", "The same of the kernel to compare"),
+            ("base", "Baseline kernel: title, version or beginning of the build's id"),
+            ("target", "Kernel to compare with it, in the same forms"),
         ],
     ),
-    ("alerts.json", "Changes of level, those that came with the same kernels as one alert", &[]),
+    ("alerts.json", "Performance changes, grouped by the kernel that introduced them", &[]),
     (
         "series.json",
         "Series of a workload on a machine over kernels, with their changes",
         &[
-            ("workload", "Only of this workload"),
-            ("machine", "Only of the machine of this id"),
-            ("track", "Only over the kernels of this track"),
-            ("line", "Only over kernels of a line: all, mainline, or a stable series such as 6.12"),
+            ("workload", "Only this workload"),
+            ("machine", "Only the machine with this id"),
+            ("track", "Only kernels of this track"),
+            ("line", "Only kernels of this line: all, mainline, or a stable series such as 6.12"),
         ],
     ),
-    ("kernels.json", "Kernels, in the order of their releases", &[]),
-    ("machines.json", "Machines, and how often each repeated itself", &[]),
+    ("kernels.json", "Kernels in the order of their releases", &[]),
+    ("machines.json", "Machines, with the number of repeated and of equal results", &[]),
     ("runs.json", "The newest runs", &[]),
 ];
 
@@ -53,13 +53,13 @@ pub(crate) fn document() -> Value {
         let get = json!({
             "summary": summary,
             "parameters": questions.iter().map(parameter).collect::<Vec<_>>(),
-            "responses": {"200": answer, "404": {"description": "Nothing fits the question"}},
+            "responses": {"200": answer, "404": {"description": "No result matches the query"}},
         });
         paths.insert(format!("/api/v1/{name}"), json!({ "get": get }));
     }
     json!({
         "openapi": "3.1.0",
-        "info": {"title": "Marvin", "version": SCHEMA_VERSION.to_string(), "description": "Read only. Positive differences and ratios above one are better, whatever is measured."},
+        "info": {"title": "Marvin", "version": SCHEMA_VERSION.to_string(), "description": "Read only. Positive differences and ratios above one are better, for every metric."},
         "paths": paths,
     })
 }

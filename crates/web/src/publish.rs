@@ -25,10 +25,10 @@ pub struct Published {
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
     /// The directory has other files.
-    #[error("{folder} holds what marvin did not publish: give a new or an empty folder", folder = .0.display())]
+    #[error("cannot publish to {folder}: it holds files that marvin did not write\nhint: name a new or empty directory", folder = .0.display())]
     Foreign(PathBuf),
     /// There are too many pages.
-    #[error("more than {FILES_MAX} files would be written: use marvin serve for a lab of this size")]
+    #[error("cannot publish: more than {FILES_MAX} files\nhint: marvin serve shows a store of any size")]
     TooMuch,
     /// The system failed.
     #[error("cannot write {path}: {source}", path = .path.display())]

@@ -95,7 +95,7 @@ fn filter_works_live_and_by_keyboard() {
         met.push(at.as_str().unwrap_or_default().lines().next().unwrap_or_default().to_owned());
     }
     let place = |text: &str| met.iter().position(|at| at == text).unwrap_or_else(|| panic!("{text} is not in {met:?}"));
-    let order = ["Skip to content", "Overview", "▼ 2 worse", "filter", "Show", "All of it", "0.96 ▼"].map(place);
+    let order = ["Skip to content", "Overview", "▼ 2 worse", "filter", "Show", "Whole alert", "0.96 ▼"].map(place);
     assert!(order.is_sorted(), "{met:?}");
     assert_eq!(met[0], "Skip to content");
     assert_ne!(browser.value("getComputedStyle(document.activeElement).outlineStyle"), "none");

@@ -142,16 +142,19 @@ async fn respond(
 /// Refuses requests other than GET and HEAD, and requests for another host.
 fn refused(request: &Request<Incoming>, address: SocketAddr) -> Option<(StatusCode, &'static str)> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        return Some((StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD: nothing can be changed here\n"));
+        return Some((StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD: the dashboard is read-only\n"));
     }
     if !request.body().is_end_stream() {
-        return Some((StatusCode::PAYLOAD_TOO_LARGE, "a question has no body\n"));
+        return Some((StatusCode::PAYLOAD_TOO_LARGE, "a request must not have a body\n"));
     }
     if request.uri().path_and_query().is_some_and(|text| text.as_str().len() > LENGTH_MAX) {
         return Some((StatusCode::URI_TOO_LONG, "the address is too long\n"));
     }
     if request.uri().query().is_some_and(has_secret) {
-        return Some((StatusCode::BAD_REQUEST, "nothing here takes a token, and an address is no place for one\n"));
+        return Some((
+            StatusCode::BAD_REQUEST,
+            "the dashboard takes no token, and addresses are logged: do not put a token there\n",
+        ));
     }
     if address.ip().is_loopback() && !is_local(request.headers().get(header::HOST)) {
         // A foreign page may point its own host name at this address (DNS rebinding) to read private pages.

@@ -100,9 +100,9 @@ impl From<StoreError> for Refusal {
         match error {
             // Clients must not see the path of the data directory.
             StoreError::Unknown { noun, text } => Self::NotFound(format!("no {noun} {text}")),
-            StoreError::NoArtefact { name, .. } => Self::NotFound(format!("no artefact {name}")),
+            StoreError::NoArtefact { name, .. } => Self::NotFound(format!("no artifact {name}")),
             StoreError::BadId(error) => Self::NotFound(error.to_string()),
-            _ => Self::Failed("the store cannot be read; marvin on its host says why".to_owned()),
+            _ => Self::Failed("cannot read the store; marvin on its host prints the reason".to_owned()),
         }
     }
 }
@@ -229,7 +229,7 @@ impl Site {
 
     fn overview(&self, snapshot: &Snapshot, question: &Question, all: Option<usize>) -> Answered {
         let Some((base, target)) = pair(&snapshot.history, question)? else {
-            let text = "Nothing was measured yet: marvin run KERNEL measures, and shows up here by itself.";
+            let text = "No results yet. Results of marvin run KERNEL appear here by themselves.";
             return html(pages::message(Frame::at(0, "Marvin"), text));
         };
         let page = question.get("page").and_then(|page| page.parse::<usize>().ok()).or(all).unwrap_or(1);
@@ -264,7 +264,7 @@ impl Site {
         let body = match name {
             "overview.json" => match pair(&snapshot.history, question)? {
                 Some((base, target)) => api::overview(&snapshot.history, &self.seen(snapshot, base, target).1)?,
-                None => return Err(Refusal::NotFound("Nothing was measured yet.".to_owned())),
+                None => return Err(Refusal::NotFound("No results yet.".to_owned())),
             },
             "series.json" => api::series(&snapshot.history, question)?,
             "runs.json" => api::runs(&self.with_store(|store| Ok(store.runs(pages::RUNS_MAX)?))?)?,
@@ -295,7 +295,7 @@ impl Site {
             let size = store.artefact_sizes(&id)?.into_iter().find(|(known, _)| known == name).ok_or_else(nothing)?.1;
             if size > ARTEFACT_BYTES_MAX {
                 let how = format!("marvin show {} --artefact {name} --output FILE", id.short());
-                return Err(Refusal::TooLarge(format!("{name} is too large to be served: {how}")));
+                return Err(Refusal::TooLarge(format!("{name} is too large for the dashboard: {how}")));
             }
             Ok(store.artefact(&id, name)?)
         })?;
@@ -320,7 +320,7 @@ impl Site {
         let ((old_build, mut old), (new_build, mut new)) = (of(base)?, of(new)?);
         let command = format!("marvin compare {} {}", old_build.exact_name(), new_build.exact_name());
         let Some(mut question) = compared::asked_of(known.capabilities(), [&old, &new], command) else {
-            let text = "The two kernels have no seed and workload in common that this Marvin declares.";
+            let text = "The two kernels have no seed and no known workload in common.";
             return html(pages::message(Frame::at(3, "No comparison"), text));
         };
         question.scatters = history.scatters(&machines, &[&old_build.id, &new_build.id]);
@@ -372,7 +372,7 @@ fn html(page: Result<String, askama::Error>) -> Answered {
 }
 
 fn nothing() -> Refusal {
-    Refusal::NotFound("Nothing is at this address.".to_owned())
+    Refusal::NotFound("There is no page at this address.".to_owned())
 }
 
 /// Returns an error page, for an address this many directories below the top.
@@ -391,7 +391,7 @@ fn pair(history: &History, question: &Question) -> Result<Option<(usize, usize)>
     let Some((base, target)) = history.usual_pair() else { return Ok(None) };
     let named = |name: &str, usual: usize| match question.get(name) {
         Some(text) => {
-            history.kernel_named(text).ok_or_else(|| Refusal::NotFound(format!("No kernel {text} was measured.")))
+            history.kernel_named(text).ok_or_else(|| Refusal::NotFound(format!("No results of a kernel {text}.")))
         }
         None => Ok(usual),
     };

@@ -81,14 +81,14 @@ fn first_page_lists_regressions() {
         other.contains("<h1>6.1.192 <span class=\"faint\">against</span> 6.1.170</h1>") && other.contains("▼ 0 worse")
     );
     let filtered = body(&lab.site().answer("/", "filter=FAULT"));
-    assert!(filtered.contains("1 of 3 workloads fit") && !filtered.contains(">getppid</th>"));
+    assert!(filtered.contains("1 of 3 workloads match") && !filtered.contains(">getppid</th>"));
     let news = body(&lab.site().answer("/", "show=changed"));
-    assert!(news.contains("2 of 3 workloads are not the same everywhere") && !news.contains(">getppid</th>"));
+    assert!(news.contains("2 of 3 workloads changed") && !news.contains(">getppid</th>"));
     assert_eq!(lab.site().answer("/", "base=nonsense").status, 404);
     let failed = body(&lab.site().answer("/", "show=failed"));
-    assert!(failed.contains("1 of 3 workloads are failed somewhere") && !failed.contains(">getppid</th>"));
+    assert!(failed.contains("1 of 3 workloads are failed on a machine") && !failed.contains(">getppid</th>"));
     let mistyped = body(&lab.site().answer("/", "filter=fualt-anno"));
-    assert!(mistyped.contains("0 of 3 workloads fit; did you mean fault-anon?"), "{mistyped}");
+    assert!(mistyped.contains("0 of 3 workloads match; did you mean fault-anon?"), "{mistyped}");
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn paths_stay_within_the_site() {
     drop(lab.store);
     fs::remove_file(lab.home.path().join("marvin.db")).unwrap();
     let failed = Site::answer(&site, "/runs.html", "");
-    assert!(!body(&failed).contains(&home), "paths of the host are nobody's business");
+    assert!(!body(&failed).contains(&home), "paths of the host must not leak");
 }
 
 proptest! {
@@ -310,7 +310,7 @@ fn recently_viewed_pages_come_from_cache() {
     let mut lab = Lab::usual();
     let mut source = lab.source();
     let site = Site::new(lab.home(), source.snapshot(1));
-    assert!(site.at_hand("/", "").is_none(), "nobody asked for it yet");
+    assert!(site.at_hand("/", "").is_none(), "not requested yet");
     let first = site.answer("/", "");
     assert!(Arc::ptr_eq(&first, &site.answer("/", "")) && Arc::ptr_eq(&first, &site.at_hand("/", "").unwrap()));
     for never in ["/runs.html", "/metrics", "/r/0000000000000001/index.html", "/nowhere"] {
@@ -327,7 +327,7 @@ fn recently_viewed_pages_come_from_cache() {
 #[test]
 fn empty_store_explains_how_to_fill_it() {
     let lab = Lab::new();
-    assert!(body(&lab.site().answer("/", "")).contains("Nothing was measured yet"));
+    assert!(body(&lab.site().answer("/", "")).contains("No results yet"));
     assert_eq!(lab.site().answer("/api/v1/overview.json", "").status, 404);
     assert_eq!(lab.site().answer("/alerts.html", "").status, 200);
 }
@@ -353,7 +353,7 @@ fn files_equal_pages_and_link_each_other() {
     fs::create_dir(&foreign).unwrap();
     fs::write(foreign.join("cat.jpg"), "").unwrap();
     let error = publish(&site, &foreign).unwrap_err().to_string();
-    assert!(error.contains("holds what marvin did not publish"), "{error}");
+    assert!(error.contains("holds files that marvin did not write"), "{error}");
     assert!(foreign.join("cat.jpg").is_file());
 }
 
@@ -401,7 +401,7 @@ fn server_answers_only_get_and_head() {
         assert_eq!(first_line(&with(line, rest)), expected, "{line} {rest}");
     }
     let told = with("GET /?token=s3cr3t", "");
-    assert!(told.contains("an address is no place for one") && !told.contains("s3cr3t"), "{told}");
+    assert!(told.contains("do not put a token there") && !told.contains("s3cr3t"), "{told}");
     assert_eq!(first_line(&with(&format!("GET /?{}", "a".repeat(3000)), "")), "HTTP/1.1 414 URI Too Long");
     let large = with("GET /", &format!("X: {}\r\n", "a".repeat(1 << 20)));
     assert!(!large.contains("200 OK"), "{}", first_line(&large));

@@ -215,7 +215,7 @@ mod tests {
         ] {
             std::fs::write(&file, damage).unwrap();
             let error = BisectionLog::open(home.path(), "a..b", Reuse::Stored).unwrap_err();
-            assert!(error.to_string().contains("remove it"), "{error}");
+            assert!(error.to_string().contains("remove the file"), "{error}");
         }
     }
 }

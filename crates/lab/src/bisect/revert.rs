@@ -39,7 +39,7 @@ impl Search<'_> {
             Noise::Runs { .. } => self.differ(&bad, &without, culprit.change.after - culprit.change.before)?,
         };
         let (Some(before), Some(after)) = (self.measure(&bad)?, self.measure(&without)?) else {
-            return Ok(Reverted::Failed("it does not bear the workload each time".to_owned()));
+            return Ok(Reverted::Failed("it does not complete the workload each time".to_owned()));
         };
         let change = match differs {
             None => self.change(&before, &after),

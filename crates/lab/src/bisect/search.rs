@@ -162,9 +162,9 @@ impl Search<'_> {
     /// Turns values of another scale than the first commit's into a failure.
     fn on_scale(&mut self, probe: Probe) -> Probe {
         match probe {
-            Probe::Measured { scale, .. } if *self.scale.get_or_insert(scale) != scale => Probe::Failed(
-                "its instructions were counted and those of others were not, or the other way round".to_owned(),
-            ),
+            Probe::Measured { scale, .. } if *self.scale.get_or_insert(scale) != scale => {
+                Probe::Failed("it has counted instructions and other commits have none, or the reverse".to_owned())
+            }
             probe => probe,
         }
     }

@@ -151,7 +151,7 @@ fn dumps(reason: FailureReason) -> Vec<(String, String)> {
 
 #[test]
 fn missing_memory_dump_changes_no_result() {
-    assert_eq!(dumps(FailureReason::Panicked), [("getppid".to_owned(), "it did not die again".to_owned())]);
+    assert_eq!(dumps(FailureReason::Panicked), [("getppid".to_owned(), "it did not die when repeated".to_owned())]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use probes::Probe;
 
 use crate::{Does, Story, build, declared, plan, steady, story, story_on};
 
-const REFUSED: &str = "this machine cannot do what it did once more and look closer";
+const REFUSED: &str = "this machine cannot repeat a run exactly";
 
 /// Measures `getppid` and asks for its calls.
 fn follow(story: &Story) -> Result<lab::Followed, String> {

@@ -1,6 +1,6 @@
 //! Tests with real kernels in a real QEMU. Only broken disks and hosts are faked.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-#![expect(clippy::print_stdout, reason = "figures for whoever runs the tests with --nocapture")]
+#![expect(clippy::print_stdout, reason = "figures for --nocapture")]
 
 mod equipment;
 mod failing;

@@ -266,7 +266,7 @@ impl Process {
                 _ => return Err(death(&mut self.child, &self.stderr)),
             }
         }
-        Err(MachineError::QemuDied { how: "it did not end after the guest had".into(), stderr: String::new() })
+        Err(MachineError::QemuDied { how: "it did not exit after the guest's end".into(), stderr: String::new() })
     }
 
     /// Returns the processor time used so far; 0 if the system does not report it.

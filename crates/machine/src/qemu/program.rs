@@ -71,7 +71,7 @@ impl fmt::Display for QemuProblem {
                 write!(f, "QEMU {found} is too old: {major}.{minor} or newer is needed; {MEND}")
             }
             Self::Unknown { said } => {
-                write!(f, "QEMU does not say its version (it said `{said}`); {MEND}")
+                write!(f, "QEMU does not print its version (it printed `{said}`); {MEND}")
             }
         }
     }
@@ -184,7 +184,7 @@ mod tests {
         };
         insta::assert_snapshot!(message(Path::new("no-such-qemu")), @"QEMU not found: `no-such-qemu`: no such program; install it with `sudo apt-get install qemu-system-x86`, or name another with MARVIN_QEMU");
         insta::assert_snapshot!(message(&script("old", "QEMU emulator version 5.2.0 (Debian)")), @"QEMU 5.2.0 (Debian) is too old: 7.2 or newer is needed; install it with `sudo apt-get install qemu-system-x86`, or name another with MARVIN_QEMU");
-        insta::assert_snapshot!(message(&script("odd", "hello")), @"QEMU does not say its version (it said `hello`); install it with `sudo apt-get install qemu-system-x86`, or name another with MARVIN_QEMU");
+        insta::assert_snapshot!(message(&script("odd", "hello")), @"QEMU does not print its version (it printed `hello`); install it with `sudo apt-get install qemu-system-x86`, or name another with MARVIN_QEMU");
         assert!(matches!(
             Qemu::find(Some(&folder.path().join("x/y"))),
             Err(MachineError::Qemu(QemuProblem::Missing { .. }))

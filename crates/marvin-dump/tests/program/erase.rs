@@ -113,7 +113,7 @@ fn found(path: &Path) -> Result<Vec<u8>, Box<dyn Error>> {
     Err("no page".into())
 }
 
-const CONF: &str = "# what nobody may see
+const CONF: &str = "# secrets
 erase init_uts_ns.name.nodename
 [vmlinux]
 for t in things within thing:links

@@ -26,9 +26,7 @@ pub(crate) fn alerts(arguments: &Arguments, command: &cli::Alerts) -> anyhow::Re
     if let Some(name) = &command.mail {
         let one = named(&found, name)?;
         let Some(mail) = alert_mail(&snapshot.history, one, &snapshot.found) else {
-            return Err(
-                WrongInput(format!("nothing is worse with {}: there is nothing to write", one.alert.name)).into()
-            );
+            return Err(WrongInput(format!("cannot write a mail: {} has no regression", one.alert.name)).into());
         };
         answer.write(&mail)?;
         if one.alert.rests_on_one_seed() {
@@ -83,7 +81,7 @@ fn named<'a>(found: &'a [Triaged], text: &str) -> anyhow::Result<&'a Triaged> {
         return Err(WrongInput(if names.is_empty() {
             format!("no alert `{text}`: `marvin alerts` lists them")
         } else {
-            format!("`{text}` is the end of several names: {}", names.join(", "))
+            format!("several alerts end with `{text}`: {}", names.join(", "))
         })
         .into());
     };

@@ -113,7 +113,7 @@ fn watched(
             }
             progress.one_more(&format!("{} {}", build.version, workload.name));
         }
-        let subject = format!("{}: what the kernels counted, seed {seed}", workload.name);
+        let subject = format!("{}: kernel counters, seed {seed}", workload.name);
         all.push(monitored(subject, &heads, &seen, without));
     }
     progress.end();

@@ -21,7 +21,7 @@ pub(crate) fn config(arguments: &Arguments, command: &Config) -> anyhow::Result<
             let site = needed(arguments)?;
             for tree in &site.settings.trees {
                 let named = Configuration::named(&tree.config);
-                named.with_context(|| format!("the tree {} cannot be configured", tree.name))?;
+                named.with_context(|| format!("cannot read the kernel config of the tree {}", tree.name))?;
             }
             for channel in &site.settings.channels {
                 password(channel)?;
@@ -87,7 +87,7 @@ fn shown(site: &Site) -> String {
         );
     }
     let work = settings.work;
-    line("work", format!("a job may take {} s, and is tried {} times", work.deadline_s, work.attempts_max));
+    line("work", format!("job limits: {} s, {} attempts", work.deadline_s, work.attempts_max));
     for channel in &settings.channels {
         let how = match &channel.kind {
             ChannelKind::Mail { to, by: MailTaker::Sendmail(program), .. } => {
@@ -113,7 +113,7 @@ fn shown(site: &Site) -> String {
 
 fn tree_shown(tree: &WatchedTree) -> String {
     let from = match &tree.origin {
-        TreeOrigin::Git { place, tags } => format!("git {place}; tags {tags}; configured as {}", tree.config),
+        TreeOrigin::Git { place, tags } => format!("git {place}; tags {tags}; kernel config {}", tree.config),
         TreeOrigin::Debian { series, flavour } => format!("packages of {}, {flavour}", series.join(", ")),
     };
     let points = match tree.points {

@@ -38,7 +38,7 @@ pub(crate) fn export(arguments: &Arguments, command: &Export) -> anyhow::Result<
     };
     let table = table(&runs, command.rows, fits);
     if table.rows.is_empty() {
-        return Err(WrongInput("nothing that is kept fits: `marvin runs` lists stored runs".to_owned()).into());
+        return Err(WrongInput("no stored run matches: `marvin runs` lists stored runs".to_owned()).into());
     }
     match command.format {
         ExportFormat::Csv => answer.write(csv(&table))?,

@@ -61,5 +61,5 @@ fn unknown(history: &History, workload: &str, metric: Option<&str>, named: &[(&K
     let names = history.workloads();
     let groups = names.iter().filter_map(|name| Some(name.split_once(['-', '/'])?.0));
     let guess = super::measure::did_you_mean(names.iter().map(AsRef::as_ref).chain(groups), workload);
-    format!("nothing was measured of a workload or group `{workload}`{guess}; `marvin run` measures")
+    format!("no results of a workload or group `{workload}`{guess}; `marvin run` measures")
 }

@@ -57,7 +57,7 @@ fn told(imported: &Imported) -> String {
         left.entry((&one.what, &one.why)).or_default().push(folder);
     }
     if !left.is_empty() {
-        lines.push(format!("Not taken in ({}; each run keeps its own in import.log):", imported.left_out.len()));
+        lines.push(format!("Skipped ({}; import.log of each run lists its own):", imported.left_out.len()));
     }
     for ((what, why), folders) in left {
         let of = match folders.as_slice() {
@@ -68,7 +68,7 @@ fn told(imported: &Imported) -> String {
         lines.push(format!("  {what}: {why} ({of})"));
     }
     if imported.runs.is_empty() {
-        lines.push("No run was imported.".to_owned());
+        lines.push("No run imported.".to_owned());
     }
     lines.join("\n") + "\n"
 }

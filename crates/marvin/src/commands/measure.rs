@@ -105,7 +105,7 @@ pub(crate) fn workload(suite: &Suite, word: &str) -> anyhow::Result<Arc<Workload
         [one] => Ok(Arc::clone(one)),
         many => {
             let names: Vec<&str> = many.iter().map(|workload| &*workload.name).collect();
-            Err(WrongInput(format!("`{word}` stands for several workloads; name one: {}", names.join(", "))).into())
+            Err(WrongInput(format!("`{word}` means several workloads; name one: {}", names.join(", "))).into())
         }
     }
 }

@@ -17,7 +17,7 @@ pub(crate) fn monitors(arguments: &Arguments, command: &Monitors) -> anyhow::Res
     let measure = &command.measure;
     let workloads = workloads(suite(&measure.suite)?, &measure.workload)?;
     if workloads.len() > 1 && matches!(command.format, Format::Html | Format::Json) {
-        let text = "a page or a document is about one workload: name it with --workload, or take --format text";
+        let text = "formats html and json take one workload: name it with --workload, or use --format text";
         return Err(WrongInput(text.to_owned()).into());
     }
     let names = command.kernels.iter().map(|name| kernel_name(name)).collect::<Result<Vec<_>, _>>()?;

@@ -68,7 +68,7 @@ fn added(new: &NewJob, store: &Store) -> anyhow::Result<String> {
         Queued::Known(known) if known.state.is_over() => {
             store.change_job(known.number, |job| job.again(new.clone(), now()))?
         }
-        Queued::Known(known) => return Ok(format!("{} it was there already\n", said(&known).trim_end())),
+        Queued::Known(known) => return Ok(format!("{} it was queued already\n", said(&known).trim_end())),
     };
     Ok(said(&job))
 }
@@ -83,7 +83,7 @@ fn new_job(arguments: &Arguments, add: &QueueAdd) -> anyhow::Result<NewJob> {
     };
     let is_git = matches!(kernel, KernelName::Git(_));
     if is_git && !tree.is_some_and(|tree| matches!(tree.origin, TreeOrigin::Git { .. })) {
-        let text = format!("{kernel} needs a tree of marvin.toml that is a git repository: say which with --tree NAME");
+        let text = format!("{kernel} needs a git tree of marvin.toml: name it with --tree NAME");
         return Err(WrongInput(text).into());
     }
     let work = Work {
@@ -115,7 +115,7 @@ fn absolute(name: KernelName) -> anyhow::Result<KernelName> {
     }
     let of = |path: &Path| {
         if let Err(error) = std::fs::metadata(path) {
-            let text = format!("{} cannot be queued: {error}; name a file or folder that is there", path.display());
+            let text = format!("cannot queue {}: {error}; name an existing file or directory", path.display());
             return Err(WrongInput(text).into());
         }
         std::path::absolute(path).with_context(|| format!("{} has no absolute path", path.display()))
@@ -134,7 +134,7 @@ fn moved(store: &Store, to: &QueueMove) -> anyhow::Result<String> {
         "first" => others().max().map_or(0, |most| most.saturating_add(1)),
         "last" => others().min().map_or(0, |least| least.saturating_sub(1)),
         number => number.parse().map_err(|_| {
-            WrongInput(format!("`{number}` is no place in the queue: first, last, or a priority such as 200"))
+            WrongInput(format!("`{number}` is not a position in the queue: use first, last, or a priority such as 200"))
         })?,
     };
     let job = store.change_job(to.job, |job| job.reprioritise(priority))?;

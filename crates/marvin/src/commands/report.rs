@@ -113,11 +113,12 @@ fn watched(store: &Store, sides: &[Side<'_>]) -> anyhow::Result<Vec<Monitored>> 
         let read = |of_side: &BTreeMap<String, &RunId>| -> anyhow::Result<Observation> {
             let bytes = store.artefact(of_side[name], name)?;
             lab::kept_observation(&bytes).ok_or_else(|| {
-                WrongInput(format!("{name} of {} holds no copies of monitors of this version", of_side[name])).into()
+                WrongInput(format!("cannot read {name} of {}: not monitor copies of this version", of_side[name]))
+                    .into()
             })
         };
         let seen = kept.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-        let subject = format!("{}: what the kernels counted", lab::monitored_subject(name).unwrap_or(name));
+        let subject = format!("{}: kernel counters", lab::monitored_subject(name).unwrap_or(name));
         all.push(monitored(subject, &heads, &seen, None));
     }
     Ok(all)

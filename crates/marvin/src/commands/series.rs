@@ -36,7 +36,7 @@ pub(crate) fn series(arguments: &Arguments, command: &Series) -> anyhow::Result<
     let history = sources.repository().history(&older, &newer)?;
     let commits: Vec<String> = history.trunk().iter().map(|place| history.id(place.commit).to_owned()).collect();
     if commits.len() > COMMITS_MAX {
-        let text = format!("{} has {} commits, and at most {COMMITS_MAX} are one series", command.range, commits.len());
+        let text = format!("{} has {} commits; a series has at most {COMMITS_MAX}", command.range, commits.len());
         return Err(WrongInput(text).into());
     }
     let lab = open_with(arguments, measure, tools)?;

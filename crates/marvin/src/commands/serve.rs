@@ -25,13 +25,13 @@ pub(crate) fn serve(arguments: &Arguments, command: &Serve) -> anyhow::Result<Ex
     };
     let listener =
         TcpListener::bind(listen).map_err(|error| WrongInput(format!("cannot listen on {listen}: {error}")))?;
-    let address = listener.local_addr().context("cannot tell the address")?;
+    let address = listener.local_addr().context("cannot read the server's address")?;
     let mut source = Source::open(&location)?;
     source.look_in(home(arguments.home.as_deref())?);
     source.refresh()?;
     let site = Arc::new(Site::new(&location, source.snapshot(1)));
     if !arguments.quiet {
-        say(&format!("serving http://{address}/ until it is stopped (Ctrl-C)"));
+        say(&format!("serving http://{address}/ (Ctrl-C stops)"));
         if !address.ip().is_loopback() {
             say("note: all results are readable by everyone who can reach this address");
         }

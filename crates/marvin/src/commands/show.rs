@@ -20,7 +20,7 @@ pub(crate) fn show(arguments: &Arguments, command: &Show) -> anyhow::Result<Exit
             return Ok(Exit::Fine);
         }
         Some(name) if lab::is_dump(name) => {
-            return Err(WrongInput(format!("{name} is no text: name a file for it with --output")).into());
+            return Err(WrongInput(format!("{name} is not text: write it to a file with --output")).into());
         }
         // Escape what the guest printed, so that it cannot control a terminal.
         Some(name) => printable(&String::from_utf8_lossy(&store.artefact(&id, name)?)),

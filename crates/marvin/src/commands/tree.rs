@@ -20,7 +20,7 @@ pub(crate) fn settings(arguments: &Arguments, words: &SourceWords) -> anyhow::Re
         Some(tree) if tree.exists() => (Some(tree.clone()), None),
         Some(name) => {
             let (name, trees) = (name.display().to_string(), site(arguments)?.settings.trees);
-            let none = |why| WrongInput(format!("{name} is no folder, and {why}"));
+            let none = |why| WrongInput(format!("{name} is not a directory, and {why}"));
             let tree = named(&trees, &name).map_err(none)?;
             (Some(folder(tree)?), Some(tree.config.clone()))
         }
@@ -54,12 +54,13 @@ pub(crate) fn named<'a>(trees: &'a [WatchedTree], name: &str) -> Result<&'a Watc
 fn folder(tree: &WatchedTree) -> anyhow::Result<PathBuf> {
     let why = match &tree.origin {
         TreeOrigin::Git { place, .. } if Path::new(place).is_dir() => return Ok(PathBuf::from(place)),
-        TreeOrigin::Git { place, .. } => format!("is at {place}, and its history is needed here: clone it"),
+        TreeOrigin::Git { place, .. } => format!("is at {place}, but this command needs its history: clone it"),
         TreeOrigin::Debian { .. } => {
-            "is of packages, not of commits: import sources (`marvin build deb-src:6.12`)".to_owned()
+            "has packages and no commits: import sources (`marvin build deb-src:6.12`)".to_owned()
         }
     };
-    Err(WrongInput(format!("the [[tree]] {} of marvin.toml {why}, and name the folder with --tree", tree.name)).into())
+    Err(WrongInput(format!("the [[tree]] {} of marvin.toml {why}, and name its directory with --tree", tree.name))
+        .into())
 }
 
 /// Returns the only directory among the trees of marvin.toml; `marvin config check` reports an unreadable file.

@@ -35,7 +35,7 @@ pub(crate) fn watch(arguments: &Arguments, command: &Watch) -> anyhow::Result<Ex
 
 fn pass(arguments: &Arguments, site: &Site) -> anyhow::Result<Exit> {
     if site.settings.trees.is_empty() || site.settings.plans.is_empty() {
-        let text = "marvin.toml has no [[tree]] or no [[plan]]: there is nothing to watch for (docs/watch.md)";
+        let text = "marvin.toml needs a [[tree]] and a [[plan]] to watch (docs/watch.md)";
         return Err(WrongInput(text.into()).into());
     }
     let store = Store::open(&home(arguments.home.as_deref())?)?;
@@ -52,7 +52,7 @@ fn pass(arguments: &Arguments, site: &Site) -> anyhow::Result<Exit> {
         add(&mut text, format_args!(", replaced {replaced}"));
     }
     if silent > 0 {
-        add(&mut text, format_args!(", trees that do not answer {silent}"));
+        add(&mut text, format_args!(", silent trees {silent}"));
     }
     Answer::open(None)?.write(text + "\n")?;
     Ok(if silent > 0 { Exit::Lab } else { Exit::Fine })
@@ -69,7 +69,7 @@ pub(crate) fn deliver(store: &Store, site: &Site) -> Result<(), SiteError> {
 fn told(event: &WatchEvent) -> String {
     match event {
         WatchEvent::Queued(number, work) => format!("job {number}: {work}"),
-        WatchEvent::Replaced(number, work) => format!("job {number} is replaced: no plan asks for {work} any more"),
+        WatchEvent::Replaced(number, work) => format!("job {number} replaced: no plan asks for {work} any more"),
         WatchEvent::Silent { tree, why } => format!("{tree}: {why}"),
         WatchEvent::Answers(tree) => format!("the tree {tree} answers again"),
         WatchEvent::NoVersions(tree, tags) => {

@@ -207,7 +207,7 @@ fn sources(site: &Site, job: &QueuedJob, home: &std::path::Path) -> anyhow::Resu
             Ok(sources)
         }
         _ => {
-            let text = format!("marvin.toml has no git [[tree]] `{}` any more, which {} is of", work.tree, work.kernel);
+            let text = format!("marvin.toml has no git [[tree]] `{}` any more, which {} needs", work.tree, work.kernel);
             Err(WrongInput(text).into())
         }
     }

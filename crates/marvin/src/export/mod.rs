@@ -100,7 +100,7 @@ const fn optional(name: &'static str, kind: Kind, unit: &'static str) -> Column 
 
 const RUN: &[Column] = &[
     column("run", Kind::Text, "id of the run"),
-    column("kernel", Kind::Text, "name that the kernel was last asked for by"),
+    column("kernel", Kind::Text, "last name used for the kernel"),
     column("version", Kind::Text, "version of the kernel"),
     column("build", Kind::Text, "id of the build: SHA-256 of its image"),
     column("machine", Kind::Text, "id of the machine"),
@@ -123,12 +123,12 @@ const RESULT: &[Column] = &[
 
 const RESULT_ONLY: &[Column] = &[
     column("outcome", Kind::Text, "completed, unsupported or failed"),
-    optional("stage", Kind::Text, "how far the kernel got, where it failed"),
-    optional("reason", Kind::Text, "why it failed, or what it does not support"),
+    optional("stage", Kind::Text, "stage at which the kernel failed"),
+    optional("reason", Kind::Text, "reason of the failure, or what is not supported"),
     column("iterations", Kind::Whole, "samples, warm-ups included"),
-    optional("value", Kind::Number, "what Marvin compares, per operation"),
+    optional("value", Kind::Number, "the compared value, per operation"),
     optional("unit", Kind::Text, "unit of the value"),
-    optional("value_of", Kind::Text, "counts, or reported: guest time or what the workload says"),
+    optional("value_of", Kind::Text, "counts, or reported: guest time or a number from the workload"),
 ];
 
 const SAMPLE: &[Column] = &[

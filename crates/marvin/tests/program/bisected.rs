@@ -96,14 +96,12 @@ fn regression_is_bisected_up_to_the_mail() {
     let short = &guilty[..12];
     assert!(said.contains(&format!("worse   {short} (\"choice: change it\")")), "{said}");
     assert!(said.contains("explained: 100.0 %") && said.contains("9 commits, 5 of which can change"), "{said}");
-    assert!(said.contains("that of 1"), "equal images are told: {said}");
+    assert!(said.contains("that of 1"), "equal images are marked: {said}");
     assert!(said.contains(", function by function:") && said.contains("handle_mm_fault"), "{said}");
     let mail = fs::read_to_string(&mail).unwrap();
-    assert!(
-        mail.contains("Subject: [REGRESSION] fault-anon: ") && mail.contains("To: Ada <ada@example.org>"),
-        "{mail}"
-    );
-    assert!(mail.ends_with(&format!("#regzbot introduced: {short}\n")), "{mail}");
+    // One seed: a draft without addresses and without a command to regzbot.
+    assert!(mail.starts_with("Subject: fault-anon: ") && mail.contains("draft that addresses no list"), "{mail}");
+    assert!(!mail.contains("ada@example.org") && !mail.contains("#regzbot"), "{mail}");
     // Known commits are not measured again, and the answer is the same.
     let again = told(&home, &bisect);
     assert!(again.contains("commits were measured before") && !again.contains("next is"), "{again}");

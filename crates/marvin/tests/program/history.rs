@@ -127,7 +127,7 @@ fn dashboard_is_published_and_served() {
     let text = |path: &Path| std::fs::read_to_string(path).unwrap();
     assert!(told(&home, &["publish", folder.to_str().unwrap()]).starts_with("exit 0"));
     assert!(text(&folder.join("index.html")).contains("6.12.100 against 6.1.192"));
-    assert!(told(&home, &["publish", home.to_str().unwrap()]).contains("holds what marvin did not publish"));
+    assert!(told(&home, &["publish", home.to_str().unwrap()]).contains("holds files that marvin did not write"));
     let page = home.join("history.html");
     assert!(told(&home, &["history", "fault", "--format", "html", "-o", page.to_str().unwrap()]).starts_with("exit 0"));
     assert!(text(&page).contains("<svg") && !text(&page).contains("src=") && !text(&page).contains("href=\"r/"));

@@ -95,7 +95,7 @@ fn mmtests_log_is_listed_shown_and_compared() {
         assert!(text.starts_with("exit 0") && text.contains("kernbench/Elapsed-4"), "{text}");
     }
     let monitors = told(&home, &[&report[..], &["--monitors", "--workload", "kernbench/Elapsed-4"]].concat());
-    let block = monitors.split_once("kernbench: what the kernels counted").unwrap().1;
+    let block = monitors.split_once("kernbench: kernel counters").unwrap().1;
     insta::assert_snapshot!(block);
     let again = told(&home, &["import", "mmtests", &log.join("6.1-vanilla").display().to_string()]);
     assert_eq!(again.matches("already imported, unchanged").count(), 3, "{again}");

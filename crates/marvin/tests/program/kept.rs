@@ -137,9 +137,9 @@ fn dashboard_survives_a_lost_store_server() {
     let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next()).unwrap().to_owned();
     assert!(asked(&address, "/metrics", "marvin_store_unreadable 0\n").is_some());
     cluster.pause().unwrap();
-    assert!(asked(&address, "/metrics", "marvin_store_unreadable 1\n").is_some(), "that it is gone is said");
+    assert!(asked(&address, "/metrics", "marvin_store_unreadable 1\n").is_some(), "the failure is reported");
     assert!(asked(&address, "/", "Since 6.12.100").is_some(), "what was read is still shown");
-    let failed = asked(&address, "/runs.html", "the store cannot be read").unwrap();
+    let failed = asked(&address, "/runs.html", "cannot read the store").unwrap();
     assert!(failed.starts_with("HTTP/1.1 500") && !failed.contains(PASSWORD), "{failed}");
     cluster.resume().unwrap();
     assert!(asked(&address, "/metrics", "marvin_store_unreadable 0\n").is_some(), "and that it is back");

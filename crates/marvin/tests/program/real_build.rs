@@ -76,5 +76,5 @@ fn planted_regression_is_bisected_with_real_builds() {
     // The step equals the planted regression: the same number of instructions in each fault.
     assert!((number_before(&said, " % of the whole difference") - 100.0).abs() < 1.0, "{said}");
     assert!(said.contains(", function by function:") && said.contains("handle_mm_fault"), "{said}");
-    assert!(said.contains("5 commits, 3 of which can change what is built"), "{said}");
+    assert!(said.contains("5 commits, 3 of which can change the image"), "{said}");
 }

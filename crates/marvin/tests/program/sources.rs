@@ -206,7 +206,7 @@ fn data_directory_survives_a_full_disk() {
     let output = shell.env("home", &*home).env("MARVIN_HOME", &*home).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).replace(&home.display().to_string(), "HOME");
     if !output.status.success() || said.starts_with("no disk") {
-        println!("skipped: this host lets nobody mount a disk of his own: {}", String::from_utf8_lossy(&output.stderr));
+        println!("skipped: this host does not allow user mounts: {}", String::from_utf8_lossy(&output.stderr));
         return;
     }
     let refused = "error: cannot get the kernel git:main\n  because: no space left on the device of HOME: free disk space there \

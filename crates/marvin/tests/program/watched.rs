@@ -85,7 +85,7 @@ fn watched_tree_is_measured_despite_kills() {
     fs::rename(tree.name(), format!("{}-away", tree.name())).unwrap();
     for _ in 0..2 {
         let gone = told(&home, &["watch", "-q"]);
-        assert!(gone.starts_with("exit 5") && gone.contains("trees that do not answer 1"), "{gone}");
+        assert!(gone.starts_with("exit 5") && gone.contains("silent trees 1"), "{gone}");
     }
     fs::rename(format!("{}-away", tree.name()), tree.name()).unwrap();
     assert!(told(&home, &["watch"]).contains("the tree linux answers again"));

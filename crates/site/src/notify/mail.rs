@@ -24,7 +24,7 @@ use crate::work::short;
 /// Deadline of one answer of a mail server [s].
 const ANSWER_S: u64 = 10;
 /// Describes a server that closed the connection too early.
-const BROKE_OFF: &str = "broke off before it had taken it";
+const BROKE_OFF: &str = "closed the connection before it accepted the mail";
 /// Reads at most this many bytes of a password file.
 const PASSWORD_MAX: u64 = 4096;
 /// Length limit of a text in a header: a line of a mail has at most 998 bytes (RFC 5322, 2.1.1).
@@ -94,14 +94,14 @@ pub(crate) fn send(server: &MailServer, to: &[String], from: &str, text: &str, d
     match sent {
         Some(Ok(_)) => Ok(()),
         Some(Err(error)) => Err(format!("{server} {}", words(&error))),
-        None => Err(format!("{server} did not take it within {deadline_s} s")),
+        None => Err(format!("{server} did not accept the mail within {deadline_s} s")),
     }
 }
 
 fn transport(server: &MailServer) -> Result<SmtpTransport, String> {
     let tls = || {
         let made = TlsParameters::new(server.host.clone());
-        made.map_err(|error| format!("no TLS to {server}: {error}"))
+        made.map_err(|error| format!("cannot set up TLS to {server}: {error}"))
     };
     let builder = SmtpTransport::builder_dangerous(&server.host)
         .port(server.port)
@@ -132,20 +132,21 @@ fn words(error: &Error) -> String {
     let said = short(&source.map_or_else(|| error.to_string(), ToString::to_string));
     let kind = source.and_then(|source| source.downcast_ref::<io::Error>()).map(io::Error::kind);
     match (error.status(), kind) {
-        (Some(code), _) => format!("refuses it: {code} {said}"),
+        (Some(code), _) => format!("refuses the mail: {code} {said}"),
         (_, Some(ErrorKind::WouldBlock | ErrorKind::TimedOut)) => format!("gave no answer within {ANSWER_S} s"),
         (_, Some(ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof)) => BROKE_OFF.into(),
         // rustls refused the certificate.
         (_, Some(ErrorKind::InvalidData)) => {
-            format!("cannot be trusted: {said} (SSL_CERT_FILE names a list of authorities other than this host's)")
+            format!(
+                "failed the TLS handshake: {said}; SSL_CERT_FILE may name another list of authorities than this host's"
+            )
         }
         (_, Some(_)) => format!("cannot be reached: {said}"),
         (..) if said == "incomplete response" => BROKE_OFF.into(),
         (..) if said.contains("STARTTLS") => {
-            "does not offer STARTTLS, and nothing is sent to another host without: take smtps://, or a sendmail program"
-                .into()
+            "does not offer STARTTLS, which other hosts need: use smtps://, or a sendmail program".into()
         }
-        (..) => format!("cannot be spoken to: {said}"),
+        (..) => format!("cannot accept the mail: {said}"),
     }
 }
 
@@ -157,21 +158,22 @@ pub fn password(login: &Login) -> Result<String, String> {
     match &login.password {
         Secret::Variable(name) => match std::env::var(name) {
             Ok(password) if !password.is_empty() => Ok(password),
-            _ => Err(format!("the password of {}: the variable {name} is not set, or no text", login.user)),
+            _ => {
+                Err(format!("cannot read the password of {}: the variable {name} is not set, or not UTF-8", login.user))
+            }
         },
-        Secret::File(file) => {
-            first_line(file).map_err(|why| format!("the password of {}: {}: {why}", login.user, file.display()))
-        }
+        Secret::File(file) => first_line(file)
+            .map_err(|why| format!("cannot read the password of {} in {}: {why}", login.user, file.display())),
     }
 }
 
 fn first_line(file: &Path) -> Result<String, String> {
     let meta = fs::metadata(file).map_err(|error| error.to_string())?;
     if !meta.is_file() {
-        return Err("is no file".into());
+        return Err("not a regular file".into());
     }
     if meta.permissions().mode() & 0o004 != 0 {
-        return Err("everybody may read it: chmod o= it".into());
+        return Err("everybody can read it; chmod o= it".into());
     }
     let mut text = String::new();
     let open = File::open(file).map_err(|error| error.to_string())?;
@@ -315,7 +317,7 @@ pub(crate) mod tests {
         let port = listener.local_addr().unwrap().port();
         let silent = MailServer { host: "127.0.0.1".into(), port, secrecy: Secrecy::Plain, login: None };
         let said = send(&silent, &["a@example.org".into()], "m@example.org", "", 1).unwrap_err();
-        assert_eq!(said, format!("smtp://127.0.0.1:{port} did not take it within 1 s"));
+        assert_eq!(said, format!("smtp://127.0.0.1:{port} did not accept the mail within 1 s"));
     }
 
     #[test]

@@ -43,7 +43,10 @@ pub(crate) fn tell(store: &Store, settings: &LabSettings, notice: &Notice) -> Re
 pub fn deliver(store: &Store, settings: &LabSettings, clock: &dyn Fn() -> i64) -> Result<Delivered, SiteError> {
     deliver_by(store, clock, &|delivery| {
         let channel = settings.channels.iter().find(|channel| channel.name == delivery.channel);
-        channel.map_or_else(|| Err("no [[notify]] has this name any more".into()), |channel| by(channel, delivery))
+        channel.map_or_else(
+            || Err("marvin.toml has no [[notify]] with this name any more".into()),
+            |channel| by(channel, delivery),
+        )
     })
 }
 
@@ -181,7 +184,7 @@ mod tests {
         let told = std::fs::read_to_string(file).unwrap();
         assert_eq!(told.lines().count(), 1, "{told}");
         assert!(told.contains("\"subject\":\"tree:a\""), "{told}");
-        assert_eq!(store.undelivered().unwrap()[0].said, "no [[notify]] has this name any more");
+        assert_eq!(store.undelivered().unwrap()[0].said, "marvin.toml has no [[notify]] with this name any more");
     }
     #[test]
     fn down_mail_server_gets_mail_later_once() {

@@ -9,7 +9,7 @@ pub(crate) type Fed = Result<(), String>;
 
 /// Runs a program, writes its input, and waits for its end.
 pub(crate) fn feed(words: &[String], input: &[u8], deadline_s: u64) -> Fed {
-    let Some((name, arguments)) = words.split_first() else { return Err("no program is named".into()) };
+    let Some((name, arguments)) = words.split_first() else { return Err("no program given".into()) };
     let program = Program::new(name).args(arguments).deadline_s(deadline_s);
     let (ended, written) = program.fed(|pipe| pipe.write_all(input)).map_err(|error| match error {
         ProgramError::Deadline { .. } => format!("{name} did not end within {deadline_s} s"),

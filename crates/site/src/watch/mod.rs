@@ -318,7 +318,11 @@ mod tests {
         // A second pass changes nothing.
         case.told.borrow_mut().clear();
         assert_eq!(case.pass(QUICK, 60), Watched { kernels: 6, ..Watched::default() });
-        assert!(case.told.borrow().is_empty(), "tags that are no versions are told once: {:?}", case.told.borrow());
+        assert!(
+            case.told.borrow().is_empty(),
+            "tags that are not versions are reported once: {:?}",
+            case.told.borrow()
+        );
         *case.world.0.borrow_mut() =
             Ok(vec!["v6.1", "v6.2", "v6.3", "v6.4", "v6.5", "v6.5.1", "v6.4.7", "v6.6", "junk", "more"]);
         assert_eq!(case.pass(QUICK, 120).queued, 2);

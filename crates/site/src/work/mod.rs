@@ -169,15 +169,15 @@ impl Worker<'_> {
 
     fn tell_overrun(&self, job: &QueuedJob) -> Result<(), SiteError> {
         let (number, deadline_s) = (job.number, job.new.deadline_s);
-        let body = format!("{}\nIt was to end within {deadline_s} s, and was ended.\n", job.new.work);
-        self.tell(format!("overrun:{number}"), format!("job {number} overruns"), body)
+        let body = format!("{}\nMarvin killed it after {deadline_s} s.\n", job.new.work);
+        self.tell(format!("overrun:{number}"), format!("job {number} took too long"), body)
     }
 
     fn tell_no_kernel(&self, job: &QueuedJob, why: &str) -> Result<(), SiteError> {
         let work = &job.new.work;
         let kernel =
             if work.tree.is_empty() { work.kernel.to_string() } else { format!("{} of {}", work.kernel, work.tree) };
-        let body = format!("{why}\n\nIt was asked for by job {}: {work}\n", job.number);
+        let body = format!("{why}\n\njob {}: {work}\n", job.number);
         self.tell(format!("boot:{}:{}", work.tree, work.kernel), format!("{kernel} does not build or boot"), body)
     }
 
@@ -272,7 +272,7 @@ mod tests {
             worked(&store, &now, vec![ends(Ending::Done(String::new())), no_boot.clone(), ends(Ending::Overran)]);
         assert_eq!(seen, [one, two, three]);
         assert_eq!(worked_once, Worked { done: 2, kernels_failed: 1, failed: 0 });
-        assert_eq!(told(&store), ["git:v6.2 does not build or boot", "job 3 overruns"]);
+        assert_eq!(told(&store), ["git:v6.2 does not build or boot", "job 3 took too long"]);
         assert!(worked(&store, &now, vec![]).1.is_empty(), "not before its time");
         now.set(2_000);
         let (again, seen) = worked(&store, &now, vec![ends(Ending::Overran)]);

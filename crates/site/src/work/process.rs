@@ -134,7 +134,7 @@ fn judged(code: Option<i32>, answer: &str, said: &str) -> Attempt {
 /// Returns the error that a process printed, with its causes.
 fn reason(said: &str) -> String {
     let error = said.rfind("error: ").map_or_else(|| said.lines().last().unwrap_or_default(), |at| &said[at + 7..]);
-    if error.trim().is_empty() { "it said nothing".into() } else { short(error) }
+    if error.trim().is_empty() { "no error message".into() } else { short(error) }
 }
 
 /// Returns a text in one line, of bounded length.
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn wrong_input_and_bugs_are_not_retried() {
         assert_eq!(judged(Some(2), "", "error: no suite `x`").ending, Ending::Wrong("no suite `x`".into()));
-        assert_eq!(judged(Some(70), "", "").ending, Ending::Wrong("a bug in marvin: it said nothing".into()));
+        assert_eq!(judged(Some(70), "", "").ending, Ending::Wrong("a bug in marvin: no error message".into()));
         assert_eq!(judged(Some(5), "busy", "").ending, Ending::Busy);
         assert_eq!(judged(Some(4), "workloads fork: panic", "").ending, Ending::Done("fork: panic".into()));
     }

@@ -62,10 +62,10 @@ pub(crate) fn alerts(frame: Frame, snapshot: &Snapshot) -> Rendered {
     let open = ordered.iter().filter(|triaged| triaged.is_open()).count();
     let rest = ordered.len().saturating_sub(ALERTS_MAX);
     let page = Page {
-        headline: format!("{}, {open} to look at", count(ordered.len(), "alert")),
+        headline: format!("{}, {open} open", count(ordered.len(), "alert")),
         alerts: ordered.into_iter().take(ALERTS_MAX).map(|triaged| shown(snapshot, triaged)).collect(),
         mixed: mixed_words(&snapshot.history),
-        rest: (rest > 0).then(|| format!("{} not shown here: marvin alerts lists all.", count(rest, "more alert"))),
+        rest: (rest > 0).then(|| format!("{} not shown here; marvin alerts lists all.", count(rest, "more alert"))),
         frame,
     };
     finished(&page)
@@ -92,7 +92,7 @@ fn shown(snapshot: &Snapshot, triaged: &Triaged) -> Shown {
         is_open: triaged.is_open(),
         title: alert.name.clone(),
         words: format!(
-            "Came between {} and {}{}: {worse} worse, {better} better, {gone} gone again.",
+            "Between {} and {}{}: {worse} worse, {better} better, {gone} gone again.",
             title(alert.after),
             title(alert.at),
             if alert.is_boot() { ", which does not boot" } else { "" }

@@ -143,8 +143,8 @@ fn undirected(history: &History) -> Option<String> {
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     (!names.is_empty()).then(|| {
         format!(
-            "In no table, for it is not known which way they are good: {}{more}. marvin report RUN RUN --lower NAMES or \
-             --higher NAMES compares them.",
+            "Not shown, metric direction unknown: {}{more}. To compare them: marvin report RUN RUN --lower NAMES or \
+             --higher NAMES.",
             names.join(", ")
         )
     })
@@ -198,12 +198,12 @@ fn mean(seen: &Overview) -> Option<String> {
     let ends =
         mean.seeds.map_or_else(String::new, |ends| match (format!("{:.4}", ends.min), format!("{:.4}", ends.max)) {
             (low, high) if low == high => " (the same for every seed)".to_owned(),
-            (low, high) => format!(" (from seed to seed {low} to {high})"),
+            (low, high) => format!(" (per seed {low} to {high})"),
         });
     let way = if mean.ratio >= 1.0 { "better" } else { "worse" };
     let size = (mean.ratio - 1.0).abs() * 100.0;
     Some(format!(
-        "Geometric mean {:.4}{ends}, {size:.2}% {way}, over all {} that have a ratio.",
+        "Geometric mean {:.4}{ends}, {size:.2}% {way}, over {} with a ratio.",
         mean.ratio,
         count(mean.cells, "cell")
     ))
@@ -253,7 +253,7 @@ fn alert_card(history: &History, seen: &Overview, triaged: &Triaged) -> Shown {
         more: lines.len().checked_sub(LINES_MAX).filter(|more| *more > 0).map(|more| format!("and {more} more")),
         lines: lines.into_iter().take(LINES_MAX).collect(),
         links: vec![
-            ("All of it", format!("alerts.html#{}", slug(&alert.name))),
+            ("Whole alert", format!("alerts.html#{}", slug(&alert.name))),
             ("The two kernels", compare_path(history, alert.after, alert.at, machine)),
         ],
     }
@@ -298,7 +298,7 @@ fn rest_card(history: &History, seen: &Overview, rest: &[(usize, std::sync::Arc<
         }
     });
     Shown {
-        title: "Worse, and no series shows since when".to_owned(),
+        title: "Worse, first kernel unknown".to_owned(),
         words: format!("{} in {} against {}.", rest.len(), title(seen.target), title(seen.base)),
         lines: lines.collect(),
         more: (rest.len() > LINES_MAX).then(|| format!("and {} more", rest.len() - LINES_MAX)),
@@ -309,7 +309,7 @@ fn rest_card(history: &History, seen: &Overview, rest: &[(usize, std::sync::Arc<
 fn head(history: &History, seen: &Overview, column: &Column) -> Head {
     let known = &history.machines()[column.main];
     let more = column.machines.len() - 1;
-    let equipped = if more > 0 { format!("; with {}", count(more, "other equipment")) } else { String::new() };
+    let equipped = if more > 0 { format!("; with {}", count(more, "other guest config")) } else { String::new() };
     Head {
         kind: known.kind.to_string(),
         id: machine_digits(history, column.main),

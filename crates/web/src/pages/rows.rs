@@ -48,7 +48,7 @@ impl Show {
 
     /// Returns its name for people.
     pub(crate) fn title(self) -> &'static str {
-        if self == Self::Changed { "not the same" } else { self.word() }
+        if self == Self::Changed { "changed" } else { self.word() }
     }
 
     fn has(self, cells: &[Cell]) -> bool {
@@ -122,10 +122,10 @@ impl Chosen {
         let all = count(self.all, "workload");
         match (self.show, asked.filter.is_empty()) {
             (Show::All, true) => format!("{all} in all{rest}."),
-            (Show::Changed, true) => format!("{} of {all} are not the same everywhere{rest}.", self.found),
-            (Show::Only(state), true) => format!("{} of {all} are {} somewhere{rest}.", self.found, state.word()),
-            (_, false) if self.found == 0 => format!("0 of {all} fit{}", nearest(seen, &asked.filter)),
-            _ => format!("{} of {all} fit{rest}.", self.found),
+            (Show::Changed, true) => format!("{} of {all} changed{rest}.", self.found),
+            (Show::Only(state), true) => format!("{} of {all} are {} on a machine{rest}.", self.found, state.word()),
+            (_, false) if self.found == 0 => format!("0 of {all} match{}", nearest(seen, &asked.filter)),
+            _ => format!("{} of {all} match{rest}.", self.found),
         }
     }
 

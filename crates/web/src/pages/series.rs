@@ -79,7 +79,7 @@ fn one(history: &History, alerts: &[Triaged], key: &Key, series: &Series, is_alo
         track: key.track.to_string(),
         machine: format!("{} {}", machine.kind, machine_digits(history, key.machine)),
         about: format!(
-            "{stresses}{}: {}, {unit}, {}; a difference up to {}% is no news.",
+            "{stresses}{}: {}, {unit}, {}; differences up to {}% count as same.",
             series.metric.name,
             measured_by(series),
             series.metric.direction,

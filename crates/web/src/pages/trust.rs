@@ -6,7 +6,7 @@ use history::{Cell, Column, History, Overview, TRUST_DAYS, Trust, day};
 use super::{count, machine_digits};
 
 const SECONDS_OF_DAY: i64 = 86_400;
-const NOT_YET: &str = "none measured yet";
+const NOT_YET: &str = "no comparison yet";
 
 /// The facts about a machine.
 pub(crate) struct Trusted {
@@ -80,10 +80,10 @@ fn of_column(history: &History, seen: &Overview, place: usize, column: &Column) 
 /// Describes the problems of a machine, and returns whether there are any.
 fn health(deterministic: bool, trust: &Trust) -> (String, bool) {
     match trust.compared - trust.equal.min(trust.compared) {
-        _ if !deterministic => ("its suite's to know".to_owned(), false),
-        _ if trust.compared == 0 => ("not known: nothing was measured again".to_owned(), false),
-        0 => ("equal to the last bit when measured again".to_owned(), false),
-        unequal => (format!("{} not equal to the last bit when measured again", count(unequal, "result")), true),
+        _ if !deterministic => ("not checked: noisy machine".to_owned(), false),
+        _ if trust.compared == 0 => ("unknown: no repeated results".to_owned(), false),
+        0 => ("repeated results equal to the last bit".to_owned(), false),
+        unequal => (format!("{} not equal to the last bit", count(unequal, "repeated result")), true),
     }
 }
 
@@ -99,11 +99,12 @@ fn scatter(history: &History, column: &Column) -> String {
     let of_it = history.series().filter(|(key, _)| column.machines.contains(&key.machine));
     let deviations =
         of_it.filter_map(|(_, series)| series.scatter(&[]).variance()).map(|of| of.sqrt() * 100.0).collect();
-    usually(deviations).map_or_else(|| "one run of each only".to_owned(), |words| format!("runs: {words} (deviation)"))
+    usually(deviations)
+        .map_or_else(|| "one run per kernel only".to_owned(), |words| format!("runs: {words} (standard deviation)"))
 }
 
 fn usually(mut widths: Vec<f64>) -> Option<String> {
     widths.sort_by(f64::total_cmp);
     let (middle, widest) = widths.get(widths.len() / 2).zip(widths.last())?;
-    Some(format!("{middle:.2}% usually, {widest:.2}% at most"))
+    Some(format!("median {middle:.2}%, maximum {widest:.2}%"))
 }
