@@ -72,11 +72,7 @@ pub(crate) fn reproducer(history: &History, alert: &Alert) -> Option<String> {
     if history.machines()[worst.key.machine].capabilities().foreign {
         return None;
     }
-    let seeds = match worst.basis {
-        Basis::EverySeed { seeds: 1 } => Basis::EverySeed { seeds: SEEDS_MAX },
-        basis => basis,
-    };
-    let options = options(&Member { basis: seeds, ..worst.clone() })?;
+    let options = options_anywhere(worst)?;
     let (old, new) = worst.between;
     let [old, new] = [old, new].map(|kernel| &history.kernel(kernel).build);
     let (old_name, new_name) = (name_anywhere(old)?, name_anywhere(new)?);
@@ -94,7 +90,7 @@ pub fn bisection_anywhere(history: &History, alert: &Alert) -> Option<String> {
     if history.machines()[worst.key.machine].capabilities().foreign {
         return None;
     }
-    let options = options(worst)?;
+    let options = options_anywhere(worst)?;
     let [good, bad] = [alert.after, alert.at].map(|kernel| &history.kernel(kernel).build);
     let commit = |build| tree_revision(build, "").map(|place| place.revision).filter(|revision| is_commit(revision));
     let (old, new) = commit(good).zip(commit(bad)).or_else(|| tags(history, alert))?;
@@ -160,6 +156,15 @@ fn command(good: &TreeRevision, bad: &TreeRevision, options: &str) -> String {
     let tree =
         if tree.contains([' ', '\'', '"']) { format!("'{}'", tree.replace('\'', "'\\''")) } else { tree.clone() };
     plain(&format!("marvin bisect {} {} --tree {tree} --config {config} {options}", good.revision, bad.revision))
+}
+
+/// Returns the same options for readers elsewhere: one seed is not enough for them.
+fn options_anywhere(worst: &Member) -> Option<String> {
+    let basis = match worst.basis {
+        Basis::EverySeed { seeds: 1 } => Basis::EverySeed { seeds: SEEDS_MAX },
+        basis => basis,
+    };
+    options(&Member { basis, ..worst.clone() })
 }
 
 /// Returns the options that select the measurement; `None` for undeclared workloads.
