@@ -1,4 +1,4 @@
-//! The agent: how large its file is, and how fast the exact machine runs a loop of it that never enters the kernel.
+//! The agent: its file size, and how fast the exact machine runs a loop in user space.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
@@ -16,18 +16,18 @@ const SIZE_GOAL_MB: f64 = 3.0;
 
 /// The workload that stays in user space.
 const LOOP: &str = "mutex-uncontended";
-/// Operations of an iteration, few and many: what differs is the loop alone, without start and end.
+/// Operations of an iteration, few and many: the difference is the loop alone, without start and end.
 const IN_GUEST: (u64, u64) = (100_000, 2_100_000);
 const BY_HAND: (u64, u64) = (1_000_000, 31_000_000);
-/// Iterations that `marvin-agent run` makes, with the warm-up.
+/// Iterations of `marvin-agent run`, with the warm-up.
 const ITERATIONS_BY_HAND: f64 = 6.0;
 
 /// Rounds of the monitors, and milliseconds between them: a whole number of those in which slabs are copied.
 const ROUNDS: (&str, &str) = ("180", "20");
-/// Most of a processor that monitors may take when they copy each second, in percent.
+/// Largest share of a processor that monitors may take at one copy per second, in percent.
 const SAMPLER_GOAL_PERCENT: f64 = 0.05;
 
-/// Prints which part of a processor of this host the monitors take at one round a second.
+/// Prints the share of a host processor that the monitors take at one round per second.
 pub(crate) fn sampler(figures: &mut Figures) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let (program, kept) = (folder.path().join("marvin-agent"), folder.path().join("kept"));
@@ -57,8 +57,8 @@ pub(crate) fn size(figures: &mut Figures) -> anyhow::Result<()> {
     Ok(figures.print(&figure)?)
 }
 
-/// Prints how many instructions of a plain loop the exact machine does in a second of the host's processor; the host
-/// does the same loop by itself as the peer.
+/// Prints how many instructions of a plain loop the exact machine executes per second of the host's processor; the same
+/// loop on the host is the peer.
 pub(crate) fn plain_loop(bench: &mut Ready, figures: &mut Figures) -> anyhow::Result<()> {
     let declared = MICRO.workloads.iter().find(|workload| workload.name == LOOP).context("the plain loop is gone")?;
     let (few, many) = (guest(bench, declared, IN_GUEST.0)?, guest(bench, declared, IN_GUEST.1)?);
@@ -75,7 +75,7 @@ pub(crate) fn plain_loop(bench: &mut Ready, figures: &mut Figures) -> anyhow::Re
     Ok(figures.print(&figure)?)
 }
 
-/// What a run cost.
+/// The cost of a run.
 struct Cost {
     /// In the guest.
     instructions: f64,
@@ -96,7 +96,7 @@ fn guest(bench: &mut Ready, declared: &Workload, operations: u64) -> anyhow::Res
     Ok(Cost { instructions: mean * operations as f64 * iterations(declared), cpu_s: done.cpu_s })
 }
 
-/// Does the loop on the host and returns the processor seconds that it took.
+/// Runs the loop on the host and returns its processor seconds.
 fn by_hand(operations: u64) -> anyhow::Result<f64> {
     let folder = tempfile::tempdir()?;
     let program = folder.path().join("marvin-agent");

@@ -21,13 +21,13 @@ const ROUNDS: usize = 5;
 const SIZE: &str = "1,000 rows × 10 kernels × 30 samples";
 const GOAL_MS: f64 = 100.0;
 
-/// The parts of the way, in its order.
+/// The steps, in order.
 const PARTS: [&str; 5] = ["load", "compare", "text", "HTML", "JSON"];
-/// What a user waits for: the parts that one command goes through.
+/// The total for a user: the steps of one command.
 const WAYS: [(&str, &[usize]); 4] =
     [("as text", &[0, 1, 2]), ("as HTML", &[0, 1, 3]), ("as JSON", &[0, 1, 4]), ("as all three", &[0, 1, 2, 3, 4])];
 
-/// Prints what loading, comparing and rendering take, by part and together.
+/// Prints the times of loading, comparing and rendering, and their sum.
 pub(crate) fn from_store(figures: &mut Figures) -> anyhow::Result<()> {
     let home = tempfile::tempdir()?;
     let machine = machine()?;
@@ -54,7 +54,7 @@ fn print(figures: &mut Figures, name: &str, against: Against, mut times_ms: Vec<
     figures.print(&Figure { name: format!("{SIZE}: {name}"), value, unit: "ms", against })
 }
 
-/// Goes the way once and returns the milliseconds of each part.
+/// Runs all steps once and returns the milliseconds of each.
 fn round(
     home: &std::path::Path,
     machine: &Machine,
@@ -82,7 +82,7 @@ fn round(
     lap();
     let json = report::render::json(&comparison)?;
     lap();
-    // A row that is not there would cost nothing.
+    // Without this row the result would be meaningless.
     for (name, rendered) in [("text", &text), ("HTML", &html), ("JSON", &json)] {
         let last = workloads.last().map_or("", |workload| &*workload.name);
         anyhow::ensure!(rendered.contains(last), "{name} lacks the row {last}");
@@ -160,7 +160,7 @@ fn build(number: u64) -> anyhow::Result<Build> {
 }
 
 fn run(build: &Build, machine: &Machine, kernel: u64) -> anyhow::Result<Run> {
-    // Values of all sizes; up to six percent apart between kernels, so that all verdicts come up.
+    // Values of all sizes; up to six percent apart between kernels, so that all verdicts occur.
     let value = |row: u64, sample: u32| {
         let base = 100.0 * (row + 1) as f64;
         base * (1.0 + 0.01 * ((row * 7 + kernel * 3) % 7) as f64) + f64::from(sample % 5)

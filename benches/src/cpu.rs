@@ -1,4 +1,4 @@
-//! Processor time, which says the same on a busy host as on an idle one.
+//! Processor time, which is independent of other load on the host.
 
 use std::fs;
 
@@ -13,19 +13,19 @@ pub fn children_s() -> anyhow::Result<f64> {
 
 /// Returns the processor seconds of this thread: the first field of schedstat, in ns (`Documentation/scheduler/sched-stats.rst`).
 pub fn own_s() -> anyhow::Result<f64> {
-    // Giving the processor away brings the field up to date.
+    // Yielding the processor updates the field.
     std::thread::yield_now();
     let stat = fs::read_to_string("/proc/thread-self/schedstat")?;
     let spent: f64 = stat.split(' ').next().unwrap_or_default().parse()?;
     Ok(spent / 1e9)
 }
 
-/// Returns how many processes wanted to run in the last minute, on average.
+/// Returns the load average of the last minute.
 pub fn load() -> anyhow::Result<f64> {
     Ok(fs::read_to_string("/proc/loadavg")?.split(' ').next().unwrap_or_default().parse()?)
 }
 
-/// Fields 16 and 17 of proc(5); the name in field 2 may hold blanks, so count from its closing parenthesis.
+/// Fields 16 and 17 of proc(5); the name in field 2 may contain spaces, so count from its closing parenthesis.
 fn waited_ticks(stat: &str) -> u64 {
     let fields = stat.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ');
     fields.skip(13).take(2).filter_map(|field| field.parse::<u64>().ok()).sum()

@@ -1,28 +1,28 @@
-//! A figure, and its line.
+//! A figure and its output line.
 
 use std::io::Write;
 
-/// What a figure stands against.
+/// The reference of a figure.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Against {
-    /// Nothing: it is for information.
+    /// None: for information.
     Nothing,
-    /// Most that it should be, in the figure's unit.
+    /// The goal: an upper limit in the figure's unit.
     Goal(f64),
-    /// The same thing done by something else, in the figure's unit.
+    /// The same work done by another program, in the figure's unit.
     Peer(&'static str, f64),
 }
 
 /// One measured figure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
-    /// What was measured.
+    /// The measured quantity.
     pub name: String,
-    /// How much it was.
+    /// The value.
     pub value: f64,
-    /// Of what.
+    /// The unit.
     pub unit: &'static str,
-    /// What that is to be compared with.
+    /// The reference.
     pub against: Against,
 }
 
@@ -39,7 +39,7 @@ impl Figure {
     }
 }
 
-/// Digits that say something: about three in all.
+/// Significant digits: about three.
 fn decimals(value: f64) -> usize {
     match value.abs() {
         100.0.. => 0,
@@ -61,7 +61,7 @@ impl Figures {
         out.flush()
     }
 
-    /// Says so where other processes want to run as well.
+    /// Warns if other processes compete for the processors.
     pub fn doubt_load(&mut self, load: f64) -> std::io::Result<()> {
         if load > 1.0 {
             self.doubt(&format!("{load} processes want to run: processor seconds are larger than on a quiet host"))?;
@@ -69,7 +69,7 @@ impl Figures {
         Ok(())
     }
 
-    /// Says something that makes the figures mean less than they seem to.
+    /// Prints a caveat.
     pub fn doubt(&mut self, why: &str) -> std::io::Result<()> {
         writeln!(std::io::stderr(), "benches: beware: {why}")
     }

@@ -1,4 +1,5 @@
-//! What it costs to verify, once per process, what a number depends on: a snapshot's memory and a build's vmlinux.
+//! The cost of verifying, once per process, the files that results depend on: a snapshot's memory and a build's
+//! vmlinux.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use anyhow::Context;
 
 use figures::figure::{Against, Figure, Figures};
 
-/// Prints these figures, of what the suite left in the home.
+/// Prints these figures, for the files that the suite left in the data directory.
 pub(crate) fn hashing(home: &Path, figures: &mut Figures) -> anyhow::Result<()> {
     for (name, folder, file) in
         [("a snapshot's memory", "snapshots", "ram"), ("a build's vmlinux", "builds", "vmlinux")]
@@ -22,7 +23,7 @@ pub(crate) fn hashing(home: &Path, figures: &mut Figures) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Returns a file of this name in one of a folder's folders.
+/// Returns a file with this name in a subdirectory.
 fn find(folder: &Path, file: &str) -> std::io::Result<Option<PathBuf>> {
     let mut entries = fs::read_dir(folder)?.flatten().map(|entry| entry.path().join(file));
     Ok(entries.find(|path| path.is_file()))

@@ -1,4 +1,4 @@
-//! What all benches share: figures and their lines, processor time, memory, another rule for changes.
+//! The shared parts of all benches: figures and their lines, processor time, memory, another rule for changes.
 
 pub mod cpu;
 pub mod figure;

@@ -1,7 +1,7 @@
-//! Prints one line per figure of speed and size: what it is, what was measured, and the goal or peer it stands against.
+//! Prints one line per figure of speed and size: its name, its value, and its goal or peer.
 //!
-//! A claim about speed is never a test: whatever the figures are, the program ends well. It fails only when it cannot
-//! measure. All it makes lies in a temporary folder and goes with it; the user's home is not touched.
+//! Speed is never a test: the program succeeds with any figures, and fails only if it cannot measure. It works in a
+//! temporary directory and does not touch the user's data directory.
 
 mod agent;
 mod comparison;
@@ -13,7 +13,7 @@ use figures::figure::Figures;
 
 fn main() -> anyhow::Result<()> {
     let home = tempfile::tempdir()?;
-    // First of all, as it fails where there is no QEMU.
+    // First, because it fails without QEMU.
     let bench = suite::Bench::open(home.path())?;
     let mut figures = Figures;
     agent::size(&mut figures)?;

@@ -1,16 +1,16 @@
-//! Memory of programs on the host: the peak of each child of this process that has a certain name.
+//! Memory of programs on the host: the peak of each child process with a given name.
 //!
-//! It is what Linux calls VmHWM: the most pages that were resident at any time, those of shared libraries and of the
-//! page cache that files are mapped from included. That is more than a machine costs the host.
+//! The peak is Linux's VmHWM: the most resident pages at any time, including those of shared libraries and of mapped
+//! files in the page cache. That is more than a machine costs the host.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How often is looked. The peak itself is kept by Linux: only what is new in a process's last moments is missed.
+/// Sampling interval. Linux keeps the peak itself: only growth in a process's last moments is missed.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Does a piece of work and returns the peak of the largest program of this name that it started, in bytes; `None` if none
+/// Runs a closure and returns the peak of the largest program with this name that it started, in bytes; `None` if none
 /// was seen. The name is that of `/proc/PID/status`: 15 characters at most (proc(5)).
 pub fn peak_during<T>(name: &str, work: impl FnOnce() -> T) -> (T, Option<u64>) {
     let (done, peak) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -31,7 +31,7 @@ pub fn peak_during<T>(name: &str, work: impl FnOnce() -> T) -> (T, Option<u64>) 
     (result, Some(peak.into_inner()).filter(|bytes| *bytes > 0))
 }
 
-/// The processes that threads of this one have started.
+/// Returns the processes that threads of this one have started.
 fn children() -> Vec<String> {
     let Ok(threads) = fs::read_dir("/proc/self/task") else { return Vec::new() };
     let lists = threads.flatten().filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());

@@ -1,5 +1,5 @@
-//! The rule by which Mozilla's Perfherder finds changes, written from its description: a weighted t of the points before
-//! and after, and a local maximum of it above 7.
+//! The change detection rule of Mozilla's Perfherder, written from its description: a local maximum above 7 of a
+//! weighted t of the points before and after.
 
 /// Points before: at least, and at most.
 const BACK: (usize, usize) = (12, 24);
@@ -26,7 +26,7 @@ fn t(points: &[f64], at: usize) -> f64 {
     if error > 0.0 { (a.0 - b.0).abs() / error } else { 0.0 }
 }
 
-/// Returns mean and variance with weights that fall in a line from 1 for the nearest point.
+/// Returns mean and variance with weights that decrease linearly from 1 for the nearest point.
 fn weighted<'a>(points: impl ExactSizeIterator<Item = &'a f64> + Clone) -> (f64, f64) {
     let count = points.len() as f64;
     let weighted = points.enumerate().map(|(n, point)| ((count - n as f64) / count, *point));

@@ -1,5 +1,4 @@
-//! The whole micro suite on one kernel, as `marvin run deb:6.12` does it: with a snapshot that must be made, and with
-//! one that is there.
+//! The whole micro suite on one kernel, like `marvin run deb:6.12`: with a new snapshot, and with an existing one.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,20 +12,20 @@ use figures::figure::{Against, Figure, Figures};
 use figures::memory::peak_during;
 
 const KERNEL: &str = "deb:6.12";
-/// What Linux calls a QEMU, cut after 15 characters.
+/// QEMU's process name, cut after 15 characters.
 const QEMU: &str = "qemu-system-x86";
 const SEED: u64 = 1;
-/// As many as `marvin` uses by default.
+/// `marvin`'s default.
 const MACHINES: usize = 2;
 
 const CACHED_GOAL_S: f64 = 30.0;
 const BOOT_GOAL_S: f64 = 8.0;
 const MEMORY_GOAL_MB: f64 = 400.0;
 
-/// A load above this is not ours alone: what comes before the suite keeps one processor busy for a short time.
+/// A load above this has other causes than the bench, which keeps one processor busy for a short time.
 const BUSY: f64 = 1.0;
 
-/// A lab in a home of its own.
+/// A lab in a separate data directory.
 pub(crate) struct Bench {
     lab: Lab,
 }
@@ -37,22 +36,22 @@ pub(crate) struct Ready {
     build: Build,
 }
 
-/// What carrying out a plan brought.
+/// The result of executing a plan.
 pub(crate) struct Done {
     /// The run.
     pub(crate) run: Run,
-    /// How long it took.
+    /// Its duration.
     took: Duration,
-    /// Processor seconds of what was started for it.
+    /// Processor seconds of its child processes.
     pub(crate) cpu_s: f64,
-    /// How much of the time went by between the beginning of a boot and a snapshot to start from.
+    /// The part of the time from the start of a boot to its snapshot.
     boot: Duration,
-    /// What makes that mean less than it seems to.
+    /// The caveat, if any.
     doubts: Vec<String>,
 }
 
 impl Bench {
-    /// Opens a lab; fails where there is no usable QEMU.
+    /// Opens a lab; fails without a usable QEMU.
     pub(crate) fn open(home: &Path) -> anyhow::Result<Self> {
         let qemu = std::env::var_os("MARVIN_QEMU").map(PathBuf::from);
         Ok(Self { lab: Lab::open(home, LabSettings { qemu, ..LabSettings::default() })? })
@@ -74,7 +73,7 @@ impl Ready {
     /// Measures workloads anew.
     pub(crate) fn measure(&mut self, workloads: Vec<Arc<Workload>>, machines: usize) -> anyhow::Result<Done> {
         let events = Mutex::new(Vec::new());
-        // A thread that panicked has brought down the plan as well.
+        // A thread that panicked has ended the plan as well.
         let notify = |event| events.lock().unwrap_or_else(PoisonError::into_inner).push((Instant::now(), event));
         let plan = Plan {
             sides: vec![&self.build],
@@ -99,14 +98,14 @@ impl Ready {
     }
 }
 
-/// From the beginning of the boot to where jobs can start.
+/// From the beginning of the boot to the first possible job.
 fn boot(events: &[(Instant, Event)]) -> Option<Duration> {
     let at = |wanted: fn(&Event) -> bool| events.iter().find(|(_, event)| wanted(event)).map(|(at, _)| *at);
     let booting = at(|event| matches!(event, Event::Booting { .. }))?;
     Some(at(|event| matches!(event, Event::Ready { .. }))?.duration_since(booting))
 }
 
-/// What an event says against the figures.
+/// Returns the caveat in an event.
 fn doubt(event: &Event) -> Option<String> {
     match event {
         Event::Ready { remark: Some(remark), .. } => Some(remark.clone()),

@@ -1,4 +1,5 @@
-//! What counting, following calls and simulating a processor cost: processor time of the same job with and without.
+//! The cost of counting, of following calls and of simulating a processor: processor time of the same job with and
+//! without.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use figures::figure::{Against, Figure, Figures};
 
 /// A workload that is almost all kernel.
 const NAME: &str = "fault-anon";
-/// How many times its operations: what differs is the work alone, without start and end.
+/// Factors for its operations: the difference is the work alone, without start and end.
 const TIMES: [u64; 2] = [1, 9];
 
 /// Prints these figures.
@@ -51,7 +52,7 @@ pub(crate) fn tracing(bench: &mut Ready, figures: &mut Figures) -> anyhow::Resul
     Ok(())
 }
 
-/// Runs the workload without any counting; a probe of nothing does just that.
+/// Runs the workload without counting, as a probe of no function.
 fn plain(lab: &Lab, build: &Build, workload: &Workload) -> anyhow::Result<f64> {
     let before = cpu::children_s()?;
     lab.probe(build, workload)?;

@@ -1,8 +1,9 @@
-//! Prints figures of `marvin-dump` beside makedumpfile's, in processor seconds: the same dumps, one program after the other.
+//! Prints figures of `marvin-dump` beside makedumpfile's, in processor seconds: the same dumps, one program after the
+//! other.
 //!
-//! The environment says what is measured: `MAKEDUMPFILE` is the program to stand against, else the one in the path;
-//! `VMCORE` is a real dump for the figures that need one. Dumps of machines larger than this one are made in a temporary
-//! folder. Like the other benches it fails only when it cannot measure.
+//! Environment variables: `MAKEDUMPFILE` is another makedumpfile than the one in PATH; `VMCORE` is a real dump for the
+//! figures that need one. Dumps of larger machines are made in a temporary directory. Like the other benches it fails
+//! only if it cannot measure.
 
 use std::fs::File;
 use std::io::Write;
@@ -20,17 +21,17 @@ use synthetic_dumps::large::{Large, Mix};
 
 /// Memory of the large machine, in bytes.
 const MEMORY: u64 = 2 << 40;
-/// Sections of it that have records of their own: 1 GiB of records, more than any cache holds.
+/// Sections of it with separate records: 1 GiB of records, more than any cache holds.
 const DISTINCT: u64 = 512;
 /// Bytes of a page, of the kernel's record of one, and pages of the largest free block (`MAX_ORDER`, 4 MiB).
 const PAGE: u64 = 4096;
 const RECORD: u64 = 64;
 const BLOCK: u64 = 1024;
-/// What --io auto may take of what the better of its two choices takes.
+/// The most that --io auto may take, relative to the better of its two choices.
 const AUTO: f64 = 1.1;
-/// Each is measured so often, and the least counts: what else runs can only add.
+/// Repetitions; the minimum counts, as other processes can only add.
 const TIMES: usize = 3;
-/// What --memory is by default, and 16 MiB.
+/// The default of --memory, and 16 MiB.
 const MEMORY_GOAL_MIB: f64 = 80.0;
 
 fn main() -> anyhow::Result<()> {
@@ -100,7 +101,7 @@ impl Bench {
                     Against::Peer("makedumpfile", theirs),
                 )?;
             }
-            // One pass of two: their buffer holds all bits, and still they count first and write then.
+            // One of two passes: their buffer holds all bits, and still they count before they write.
             let bits = (MEMORY >> 12 >> 13).to_string();
             if let Some(theirs) = self.theirs(&["-l", "-d", "31", "--cyclic-buffer", &bits], &path, &out)? {
                 let name = format!("filter 2 TB, {name}, against half of two passes");
@@ -151,7 +152,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Two threads beside one, on the wall; then the same with something else on two processors.
+    /// Two threads beside one, in wall time; then the same with two busy processors.
     fn threads(&mut self, path: &Path) -> anyhow::Result<()> {
         let out = self.folder.path().join("out");
         for busy in [false, true] {
@@ -182,7 +183,7 @@ impl Bench {
         Ok(())
     }
 
-    /// The most that is resident with the memory that is allowed by default.
+    /// The peak memory with the default limit.
     fn memory(&mut self, path: &Path) -> anyhow::Result<()> {
         let out = self.folder.path().join("out");
         for level in ["31", "0"] {
@@ -195,7 +196,7 @@ impl Bench {
         Ok(())
     }
 
-    /// The archive beside our own kdump-compressed file of the same pages.
+    /// The archive beside marvin-dump's kdump-compressed file of the same pages.
     fn archive(&mut self, path: &Path) -> anyhow::Result<()> {
         let out = self.folder.path().join("out");
         for level in ["31", "0"] {
@@ -224,7 +225,7 @@ impl Bench {
         let Some(program) = &self.theirs else { return Ok(None) };
         let mut command = Command::new(program);
         command.args(arguments).args(["--message-level", "4", "-f"]).arg(path).arg(out);
-        // As often as ours: the least of several is less than one.
+        // As often as for marvin-dump: the minimum of several is below a single value.
         match least(|| cpu_s(&mut command)) {
             Ok(seconds) => Ok(Some(seconds)),
             Err(error) => {
@@ -258,7 +259,7 @@ fn cpu_s(command: &mut Command) -> anyhow::Result<f64> {
     Ok(cpu::children_s()? - before)
 }
 
-/// Returns how fast one thread reads memory, one word of each cache line, in GB for each processor second; the best of some.
+/// Returns how fast one thread reads memory, one word per cache line, in GB per processor second; the best of some.
 fn read_bandwidth() -> anyhow::Result<f64> {
     let words = vec![1_u64; 64 << 20];
     let mut best = f64::MAX;
@@ -271,7 +272,7 @@ fn read_bandwidth() -> anyhow::Result<f64> {
     Ok((words.len() * 8) as f64 / best / 1e9)
 }
 
-/// Reads one record for each free block that so much memory may consist of, and returns the processor seconds.
+/// Reads one record per free block of a memory of this size, and returns the processor seconds.
 fn one_by_one(path: &Path) -> anyhow::Result<f64> {
     let file = File::open(path)?;
     let places = file.metadata()?.len() / (BLOCK * RECORD);

@@ -1,8 +1,8 @@
-//! Prints figures of searches for steps: how often they are right on seeded noise, for how many runs, and how fast the next
-//! commit of a large history is chosen.
+//! Prints figures of searches for steps: their success rate on seeded noise, their number of runs, and how fast the
+//! next commit of a large history is chosen.
 //!
-//! But for the seconds, each run prints the same. Like the other benches it fails only when it cannot print. `search 200` searches
-//! less often than it does otherwise; beside each share stands what it is at least.
+//! Except for the seconds, each run prints the same. Like the other benches it fails only if it cannot print. `search
+//! 200` runs fewer searches; beside each share is its lower bound.
 
 use std::hint::black_box;
 use std::io::Write;
@@ -16,11 +16,11 @@ use stats::synthetic::{By, Line, PLACES, Severals, Singles, Start};
 use stats::{Pair, SearchCost, Steps, Wanted};
 
 const SEED: u64 = 20_261_122;
-/// Searches of each kind, unless another number is asked for.
+/// Default number of searches of each kind.
 const TRIALS: usize = 1000;
-/// Most that can be asked for.
+/// Largest number of searches.
 const TRIALS_MAX: usize = 100_000;
-/// Standard errors below a share that still bear it out: in 95 of 100 cases (one side).
+/// Tolerance below a share, in standard errors: in 95 of 100 cases (one side).
 const ERRORS: f64 = 1.645;
 /// Bisections of pure noise.
 const NOISE: usize = 200;
@@ -38,7 +38,7 @@ fn trials() -> anyhow::Result<usize> {
     number.with_context(|| format!("`{asked}` is no number of searches from 1 to {TRIALS_MAX}"))
 }
 
-/// Returns what a share is at least, if it was seen in so many trials (Wilson 1927).
+/// Returns the lower bound of a share seen in so many trials (Wilson 1927).
 fn at_least(share: f64, trials: usize) -> f64 {
     let count = trials.max(1) as f64;
     let square = ERRORS * ERRORS;
@@ -47,14 +47,14 @@ fn at_least(share: f64, trials: usize) -> f64 {
     ((middle - spread) / (1.0 + square / count)).max(0.0)
 }
 
-/// Commits of the history that the next is chosen in.
+/// Commits of the history for choosing the next one.
 const COMMITS: usize = 10_000;
-/// Every so manieth trunk commit is a merge.
+/// One in so many trunk commits is a merge.
 const MERGE_EVERY: usize = 2;
 /// Commits on the side of each merge.
 const SIDE: usize = 2;
 
-/// A history as a kernel's: a trunk of which every second commit merges a side of two.
+/// A history like a kernel's: on the trunk every second commit merges a side of two.
 fn history() -> Option<CommitGraph> {
     let name = |number: usize| format!("{number:040x}");
     let mut commits: Vec<Commit> = Vec::new();
@@ -78,8 +78,8 @@ fn history() -> Option<CommitGraph> {
     CommitGraph::new(&name(0), commits)
 }
 
-/// Chooses the first commit of a history that was read: the trunk, what each place of it brings and costs, the place that tells
-/// most for that.
+/// Chooses the first commit in a parsed history: computes the trunk, each point's commits and cost, and the point with
+/// the most information per cost.
 fn choose(history: &CommitGraph) -> Option<Wanted> {
     let trunk = history.trunk();
     let weights: Vec<f64> = std::iter::once(0.0).chain(trunk.iter().map(|place| place.brings.len() as f64)).collect();
@@ -106,7 +106,7 @@ fn selection() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What is asked of a search for one step: share that is right, and runs.
+/// The goal of a search for one step: success rate, and runs.
 const GOALS: [(f64, f64, &str); 5] = [
     (0.5, 0.0, ""),
     (1.0, 0.0, "97 % in 210 runs"),

@@ -1,8 +1,8 @@
-//! Prints figures of the statistics: how fast change points are found, how well, beside other rules, and how often ratings
-//! are wrong.
+//! Prints figures of the statistics: speed and accuracy of change point detection, beside other rules, and error rates
+//! of ratings.
 //!
-//! `OTAVA` names a Python that has the package apache-otava, else it is the one in the path. All noise is seeded: but for the
-//! seconds, each run prints the same. Like the other benches it fails only when it cannot measure.
+//! `OTAVA` names a Python with the package apache-otava; by default the one in PATH. All noise is seeded: except for
+//! the seconds, each run prints the same. Like the other benches it fails only if it cannot measure.
 
 use std::hint::black_box;
 use std::io::Write;
@@ -16,9 +16,9 @@ use stats::synthetic::{Calibration, Chance, Design, Kind, Noise, Quality, Trials
 use stats::{Better, Criteria, History, Scores, Watch, changes, families, rate};
 
 const SEED: u64 = 20_261_121;
-/// Each is measured so often, and the least counts: what else runs can only add.
+/// Repetitions; the minimum counts, as other processes can only add.
 const TIMES: usize = 7;
-/// Series of each cell of the table of detection; Otava takes the first of them.
+/// Series per cell of the detection table; Otava gets the first of them.
 const SERIES: usize = 2000;
 const SERIES_OTAVA: usize = 100;
 /// Steps of the table, in deviations of the noise.
@@ -48,7 +48,7 @@ fn stepped(count: usize, points: usize, chance: &mut Chance) -> Vec<Vec<f64>> {
 }
 
 fn places(points: &[f64]) -> Vec<usize> {
-    // What is made here is finite.
+    // All values here are finite.
     let found = changes(points, &Criteria::default()).unwrap_or_default();
     found.into_iter().map(|change| change.at).collect()
 }
@@ -67,7 +67,7 @@ fn speed(figures: &mut Figures, otava: Option<&Otava>) -> anyhow::Result<()> {
     print(figures, "change points, 5,000 series × 60 points", own, "ms CPU", Against::Goal(500.0))
 }
 
-/// Time over n log2 n: does not grow where time grows as that.
+/// Time over n log2 n, which is constant if the time grows like that.
 fn growth(figures: &mut Figures) -> anyhow::Result<()> {
     let mut chance = Chance::new(SEED);
     let mut first: Option<f64> = None;
@@ -124,8 +124,8 @@ fn ratings(figures: &mut Figures) -> anyhow::Result<()> {
     print(figures, name, seconds * 1e3, "ms CPU", Against::Goal(20.0))
 }
 
-/// All that is said of a comparison of many rows: ratings with q over all, ranks, the noise of both sides, and the geometric mean
-/// over the rows with its interval, worked out group by group.
+/// The full analysis of a comparison of many rows: ratings with q over all, ranks, the noise of both sides, and the
+/// geometric mean over the rows with its interval, group by group.
 fn everything(figures: &mut Figures) -> anyhow::Result<()> {
     let mut chance = Chance::new(SEED);
     let mut side = || -> Vec<Vec<f64>> { (0..6).map(|_| (0..10).map(|_| 100.0 + chance.normal()).collect()).collect() };
@@ -153,7 +153,7 @@ fn everything(figures: &mut Figures) -> anyhow::Result<()> {
     print(figures, name, seconds * 1e3, "ms CPU", Against::Goal(20.0))
 }
 
-/// A rule that finds change points in many series, and how many it is given.
+/// A rule that finds change points in many series, and the number of series it gets.
 type Rule<'a> = (&'static str, usize, &'a dyn Fn(&[Vec<f64>]) -> anyhow::Result<Vec<Vec<usize>>>);
 
 fn detection(otava: Option<&Otava>) -> anyhow::Result<()> {
@@ -231,7 +231,7 @@ fn print(figures: &mut Figures, name: &str, value: f64, unit: &'static str, agai
     Ok(figures.print(&Figure { name: name.to_owned(), value, unit, against })?)
 }
 
-/// Returns the least processor seconds of a piece of work, which is repeated so often that the clock's step is small.
+/// Returns the minimal processor seconds of a piece of work, repeated to make the clock's resolution negligible.
 fn least(repeat: usize, mut work: impl FnMut()) -> anyhow::Result<f64> {
     let mut best = f64::MAX;
     for _ in 0..TIMES {
@@ -242,13 +242,13 @@ fn least(repeat: usize, mut work: impl FnMut()) -> anyhow::Result<f64> {
     Ok(best)
 }
 
-/// Apache Otava, in a Python of its own.
+/// Apache Otava, in a separate Python process.
 struct Otava {
     python: std::ffi::OsString,
 }
 
 impl Otava {
-    /// `None` if it is not installed, which is told.
+    /// `None` if it is not installed; prints a message then.
     fn find() -> anyhow::Result<Option<Self>> {
         let python = std::env::var_os("OTAVA").unwrap_or_else(|| "python3".into());
         let mut command = Command::new(&python);
@@ -272,7 +272,7 @@ impl Otava {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
-        // It reads all before it says anything, so neither waits for the other.
+        // It reads all input before it prints, so neither side blocks the other.
         let mut input = child.stdin.take().context("no way to tell Otava the series")?;
         for points in series {
             let line: Vec<String> = points.iter().map(f64::to_string).collect();

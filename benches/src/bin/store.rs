@@ -1,5 +1,5 @@
-//! Prints how long a store takes to keep one run, in a home and on a server of PostgreSQL: 10,000 samples in 500 results, each
-//! with a console, until all of it is on the disk.
+//! Prints how long a store takes to save one run, in a data directory and on a PostgreSQL server: 10,000 samples in 500
+//! results, each with a console, until everything is on the disk.
 
 use std::time::Instant;
 
@@ -10,9 +10,9 @@ use store::{Artefact, Location, Store};
 
 const WORKLOADS: usize = 500;
 const ITERATIONS: usize = 20;
-/// Runs that are saved; the median counts, for a disk is not always as quick.
+/// Number of saved runs; the median counts, because disks vary in speed.
 const RUNS: usize = 21;
-/// Most that one run may take.
+/// Time limit of one run.
 const GOAL_MS: f64 = 50.0;
 
 fn main() -> anyhow::Result<()> {

@@ -1,7 +1,8 @@
-//! Prints figures of the dashboard over a synthetic lab: how long its first screen takes while many read and one writes.
+//! Prints figures of the dashboard over a synthetic lab: how long its first screen takes with many readers and one
+//! writer.
 //!
-//! The lab is seeded: 500 workloads on 10 machines over 60 kernels, 7 iterations each, levels that change, and layout that
-//! moves all values a little. `web HOME` writes it into a folder and measures nothing.
+//! The lab is seeded: 500 workloads on 10 machines over 60 kernels, 7 iterations each, changes of level, and a little
+//! layout noise. `web HOME` only writes it into a directory.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -23,10 +24,10 @@ const WORKLOADS: usize = 500;
 const MACHINES: usize = 10;
 const KERNELS: usize = 60;
 const ITERATIONS: usize = 7;
-/// Who reads at the same time, and how long.
+/// Number of concurrent readers, and the duration.
 const CLIENTS: usize = 16;
 const READING: Duration = Duration::from_secs(15);
-/// Pairs of kernels that readers look at.
+/// Pairs of kernels in the readers' requests.
 const PAIRS: usize = 6;
 
 fn main() -> anyhow::Result<()> {
@@ -99,8 +100,8 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Serves the lab while readers ask and a worker saves runs; returns for each answer what the server says that it took and how
-/// long its reader waited, in ms, and the number of runs.
+/// Serves the lab while readers send requests and a worker saves runs; returns for each answer the server's time and
+/// the reader's time in ms, and the number of runs.
 fn under_load(lab: &mut Lab, site: Arc<Site>, source: Source) -> anyhow::Result<(Vec<(f64, f64)>, usize)> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
@@ -126,8 +127,7 @@ fn under_load(lab: &mut Lab, site: Arc<Site>, source: Source) -> anyhow::Result<
     })
 }
 
-/// Asks for first screens over one connection after the other, with a pause as a person makes between two clicks, only
-/// shorter.
+/// Requests first screens over one connection, with short pauses like those between a person's clicks.
 fn read(address: SocketAddr, reader: usize, stop: &AtomicBool) -> anyhow::Result<Vec<(f64, f64)>> {
     let mut times = Vec::new();
     let mut turn = reader;
@@ -150,7 +150,7 @@ fn read(address: SocketAddr, reader: usize, stop: &AtomicBool) -> anyhow::Result
     Ok(times)
 }
 
-/// A lab that grows.
+/// A growing lab.
 struct Lab {
     store: Store,
     chance: Chance,
@@ -206,7 +206,7 @@ impl Lab {
     }
 }
 
-/// What a workload costs: every seventh changes once, on all machines of an odd number, at one of five kernels.
+/// The cost of a workload: every seventh changes once, on all machines with an odd number, at one of five kernels.
 fn level(workload: usize, kernel: usize, machine: usize) -> f64 {
     let cost = 100.0 + workload as f64 * 3.0 + machine as f64 * 40.0;
     let changes = workload % 7 == 3 && machine % 2 == 1 && kernel >= 10 * (1 + workload % 5);

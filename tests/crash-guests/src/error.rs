@@ -1,4 +1,4 @@
-//! What can go wrong with a crash guest.
+//! Errors of crash guests.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,14 +18,14 @@ pub enum CrashError {
     /// A file could not be read or written.
     #[error("failed to {action} {}: {source}", .path.display())]
     Io {
-        /// What was tried.
+        /// The attempted operation.
         action: &'static str,
-        /// On what.
+        /// Its object.
         path: PathBuf,
-        /// What the system said.
+        /// The system's message.
         source: io::Error,
     },
-    /// The guest did not come to its end; the text says how far it got.
+    /// The guest did not finish; the text says how far it got.
     #[error("the crash guest failed: {0}")]
     Guest(String),
 }

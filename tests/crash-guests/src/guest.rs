@@ -1,7 +1,7 @@
-//! QEMU with a crash guest: how it is started, and its memory and disks once it stands still.
+//! QEMU with a crash guest: its command line, and its memory and disks once it has stopped.
 //!
-//! It runs on q35 with real firmware, so that a bzImage places itself at random (KASLR) and finds what kdump and the
-//! vmcoreinfo device need, none of which the exact machine has. Same QEMU, same process, same deadlines.
+//! It runs on q35 with real firmware, so that a bzImage chooses a random address (KASLR) and finds what kdump and the
+//! vmcoreinfo device need; the exact machine has none of these. Same QEMU, same process, same deadlines.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,14 +12,14 @@ use model::{Stage, SubjectFailure};
 
 use crate::CrashError;
 
-/// Bytes that a crash guest may print.
+/// Output limit of a crash guest, in bytes.
 const CONSOLE_BYTES: u64 = 16 << 20;
-/// How many times longer than its processor time it may take on the wall.
+/// Wall time limit, as a multiple of processor time.
 const WALL_FACTOR: u64 = 8;
-/// QEMU's file for a vmcore within its folder.
+/// The name of a vmcore in QEMU's directory.
 const VMCORE: &str = "vmcore";
 
-/// How many levels the guest's page tables have.
+/// The levels of the guest's page tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Paging {
     /// As on most processors.
@@ -28,7 +28,7 @@ pub enum Paging {
     FiveLevels,
 }
 
-/// A disk of zeroes, which the guest knows by its serial number.
+/// A disk of zeroes with a serial number, by which the guest finds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Disk {
     /// The serial number: a plain name.
@@ -37,31 +37,31 @@ pub struct Disk {
     pub mib: u32,
 }
 
-/// What a crash guest is.
+/// A crash guest.
 #[derive(Debug)]
 pub(crate) struct Guest<'a> {
-    /// The image, a bzImage where it is to place itself at random.
+    /// The image: a bzImage for a random address.
     pub(crate) image: &'a Path,
     pub(crate) initrd: &'a [u8],
-    /// What the kernel's command line says beside the console and what to do after a panic.
+    /// Additional kernel command line.
     pub(crate) command_line: &'a str,
     pub(crate) memory_mib: u32,
     pub(crate) paging: Paging,
     pub(crate) disks: &'a [Disk],
-    /// Processor seconds of QEMU until it stands still.
+    /// Limit of QEMU's processor seconds.
     pub(crate) cpu_s: u64,
 }
 
-/// How a crash guest ended up.
+/// How a crash guest ended.
 #[derive(Debug)]
 pub(crate) enum End {
-    /// It stopped, panicked or switched off, and its memory is still there.
+    /// It stopped, panicked or powered off; its memory still exists.
     Still(StillGuest),
-    /// It went on beyond its deadline, or printed without end.
+    /// It exceeded its deadline or its output limit.
     Failed(SubjectFailure),
 }
 
-/// A guest that stands still, for as long as this value lives.
+/// A stopped guest; ends with this value.
 #[derive(Debug)]
 pub struct StillGuest {
     process: Process,
@@ -70,9 +70,9 @@ pub struct StillGuest {
 }
 
 impl Guest<'_> {
-    /// Boots the guest with this QEMU, in a folder below `parent`, and waits until it stands still.
+    /// Boots the guest with this QEMU, in a directory below `parent`, and waits until it has stopped.
     pub(crate) fn boot(&self, qemu: &Path, parent: &Path) -> Result<End, CrashError> {
-        // Nothing of it is on the disk before a vmcore is written, but then all of it.
+        // Its memory is written to disk with a vmcore, and then completely.
         let needed_mib = u64::from(self.memory_mib) + 64;
         if free_mib(parent).is_some_and(|free| free < needed_mib) {
             return Err(MachineError::NoSpace { folder: parent.to_owned(), needed_mib }.into());
@@ -99,7 +99,7 @@ impl Guest<'_> {
 }
 
 impl StillGuest {
-    /// Returns what the guest has printed.
+    /// Returns the guest's output.
     #[must_use]
     pub fn console(&self) -> Vec<u8> {
         self.scratch.console()
@@ -114,7 +114,7 @@ impl StillGuest {
         keep(&self.scratch.path(VMCORE), to)
     }
 
-    /// Ends the guest and keeps the first bytes of its disks, each in a file of its own.
+    /// Ends the guest and saves the first bytes of each disk to a file.
     ///
     /// # Errors
     /// If a file cannot be written.
@@ -130,7 +130,7 @@ impl StillGuest {
     }
 }
 
-/// Moves a file, to another file system if need be.
+/// Moves a file, also to another file system.
 fn keep(from: &Path, to: &Path) -> Result<(), CrashError> {
     fs::rename(from, to).or_else(|_| fs::copy(from, to).map(drop)).map_err(CrashError::io("keep", to))
 }
@@ -139,7 +139,7 @@ fn arguments(guest: &Guest<'_>) -> Vec<String> {
     let words = [
         "-nodefaults -no-user-config -display none -no-reboot -nic none -M q35",
         "-accel tcg,thread=multi,tb-size=256 -device vmcoreinfo",
-        // A guest that has it stopped by the watchdog, or panics and reboots, or switches off: its memory stays.
+        // If the guest panics and reboots, or powers off, QEMU stops and its memory stays.
         "-device ib700 -action watchdog=pause -action shutdown=pause",
         "-kernel kernel -initrd initrd",
         CONTROL,

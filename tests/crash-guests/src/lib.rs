@@ -1,7 +1,7 @@
-//! Crash guests: booted to have their memory captured, and never measured. What they are filled with, how they end, and
-//! what they said. For tests only: no program of Marvin boots one.
+//! Crash guests: boots guests to capture their memory, never to measure. For tests only: no program of Marvin boots
+//! one.
 //!
-//! `tests/dumps` captures them in each way there is and holds what is filtered out of it against other programs.
+//! `tests/dumps` captures them in every way and compares the filtered dumps with other programs'.
 
 mod error;
 mod guest;
@@ -21,48 +21,48 @@ pub use error::CrashError;
 pub use guest::{Disk, Paging, StillGuest};
 use guest::{End, Guest};
 
-/// Disk whose blocks the guest fills its page cache with; with room for whatever it is told to.
+/// The disk whose blocks the guest reads into its page cache; large enough for any request.
 pub const SCRATCH_DISK: Disk = Disk { serial: "scratch", mib: 1 << 20 };
-/// Disk that the capture kernel copies /proc/vmcore to.
+/// The disk to which the capture kernel copies /proc/vmcore.
 pub const VMCORE_DISK: Disk = Disk { serial: "vmcore", mib: 1 << 20 };
-/// Disk that it copies what the filter made of it to.
+/// The disk to which it copies the filter's output.
 pub const DUMP_DISK: Disk = Disk { serial: "dump", mib: 1 << 20 };
 
-/// What the guest needs of its kernel beyond what is built in, in the crash kernel and before.
+/// The modules that the guest needs before the crash and in the crash kernel.
 const DISK_MODULES: [&str; 2] = ["virtio_pci", "virtio_blk"];
-/// The driver that hands VMCOREINFO to QEMU.
+/// The driver that gives VMCOREINFO to QEMU.
 const NOTE_MODULE: &str = "qemu_fw_cfg";
 
-/// Where the kernel puts itself and its memory map.
+/// Where the kernel and its memory map are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placement {
     /// At random (KASLR).
     Random,
-    /// Always in the same place.
+    /// At fixed addresses.
     Fixed,
 }
 
 /// A program that the capture kernel runs on /proc/vmcore.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filter {
-    /// The program: static, for nothing else is there.
+    /// The program: static, because there are no libraries.
     pub program: Vec<u8>,
-    /// Its words before the two files.
+    /// Its arguments before the two files.
     pub words: Vec<String>,
 }
 
 /// How a crash guest ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
-    /// It is stopped.
+    /// The host stops it.
     Stop,
     /// It panics.
     Panic,
-    /// It panics, and a crash kernel in so many MiB captures it.
+    /// It panics, and a crash kernel with this many MiB captures it.
     Kdump(u32, Option<Filter>),
 }
 
-/// What a crash guest is to be.
+/// The properties of a crash guest.
 #[derive(Debug, Clone)]
 pub struct CrashPlan<'a> {
     /// Memory in MiB.
@@ -71,22 +71,22 @@ pub struct CrashPlan<'a> {
     pub paging: Paging,
     /// Where the kernel is.
     pub placement: Placement,
-    /// How much memory of which kind is filled; the words are those of `crates/agent/src/crash/words.rs`.
+    /// The kinds and amounts of memory to fill; the words are those of `crates/agent/src/crash/words.rs`.
     pub fill: &'a [(&'a str, u32)],
     /// How it ends.
     pub ending: Ending,
 }
 
-/// A crash guest that did what it was to.
+/// A crash guest that has finished.
 #[derive(Debug)]
 pub struct Crashed {
-    /// The guest, with its memory as it was.
+    /// The guest, with its memory.
     pub guest: StillGuest,
-    /// What each of its kernels reported, by the names of the reports.
+    /// The reports of each of its kernels, by name.
     pub reports: Vec<BTreeMap<String, String>>,
 }
 
-/// What boots crash guests: a QEMU, and a folder for what it needs.
+/// Boots crash guests: a QEMU, and a directory for their files.
 #[derive(Debug)]
 pub struct CrashGuests {
     qemu: PathBuf,
@@ -94,19 +94,19 @@ pub struct CrashGuests {
 }
 
 impl CrashGuests {
-    /// Finds QEMU and makes the folder.
+    /// Finds QEMU and makes the directory.
     ///
     /// # Errors
-    /// If there is no usable QEMU, or the folder cannot be made.
+    /// If there is no usable QEMU, or the directory cannot be made.
     pub fn open(scratch: &Path) -> Result<Self, CrashError> {
         fs::create_dir_all(scratch).map_err(CrashError::io("create", scratch))?;
         Ok(Self { qemu: Qemu::find(None)?.program, scratch: scratch.to_owned() })
     }
 
-    /// Boots a build as a crash guest and waits until it stands still.
+    /// Boots a build as a crash guest and waits until it has stopped.
     ///
     /// # Errors
-    /// If QEMU fails, or the guest does not come to its end.
+    /// If QEMU fails, or the guest does not finish.
     pub fn crash(&self, build: &Build, plan: &CrashPlan<'_>) -> Result<Crashed, CrashError> {
         let initrd = initrd(build, &plan.ending)?;
         let command_line = command_line(plan);
@@ -151,7 +151,7 @@ fn command_line(plan: &CrashPlan<'_>) -> String {
     words.join(" ")
 }
 
-/// Returns the guest's initrd; with that of the crash kernel in it, where there is to be one.
+/// Returns the guest's initrd, with the crash kernel's initrd if there is one.
 fn initrd(build: &Build, ending: &Ending) -> Result<Vec<u8>, CrashError> {
     let mut files = with_modules(build, &[NOTE_MODULE])?;
     if let Ending::Kdump(_, filter) = ending {
@@ -165,7 +165,7 @@ fn initrd(build: &Build, ending: &Ending) -> Result<Vec<u8>, CrashError> {
     Ok(initrd_of(&files))
 }
 
-/// Returns the first program and the modules, named so that they are loaded in their order.
+/// Returns the first program and the modules, with names in loading order.
 fn with_modules(build: &Build, more: &[&str]) -> Result<Vec<InitrdFile>, CrashError> {
     let names: Vec<&str> = DISK_MODULES.iter().chain(more).copied().collect();
     let found = modules(build, &names)?;
@@ -177,7 +177,7 @@ fn with_modules(build: &Build, more: &[&str]) -> Result<Vec<InitrdFile>, CrashEr
     Ok([init].into_iter().chain(found.into_iter().enumerate().map(file)).collect())
 }
 
-/// Returns what each kernel reported on one console; the streams of two begin with frame 0 each.
+/// Returns the reports of each kernel on one console; each kernel's stream begins with frame 0.
 fn reports(console: &[u8]) -> Result<Vec<BTreeMap<String, String>>, String> {
     if let Some(said) = find_last_words(console) {
         return Err(said);

@@ -1,5 +1,5 @@
-//! Runs workloads with kprobes on the kernel functions that they are meant to exercise. For tests and benches only: what was
-//! probed is no measurement, and nothing is stored.
+//! Runs workloads with kprobes on the kernel functions that they exercise. For tests and benches only: runs with probes
+//! are no measurements, and are not stored.
 
 mod table;
 
@@ -9,23 +9,23 @@ use wire::{Frame, Task};
 
 pub use table::{ProbeHits, probe_hits};
 
-/// What a workload did under probes.
+/// The result of a workload with probes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probed {
-    /// Entries of each kernel function that could be probed.
+    /// Entries of each function with a probe.
     pub hits: Vec<ProbeHits>,
-    /// Operations that were done, warm-up included.
+    /// Number of operations, warm-up included.
     pub operations: u64,
-    /// Ticks of each measured iteration, what the probes cost included.
+    /// Ticks of each measured iteration, including the cost of the probes.
     pub ticks: Vec<u64>,
 }
 
-/// A lab that probes.
+/// A lab with probes.
 pub trait Probe {
-    /// Runs a workload with probes on the functions it is meant to exercise.
+    /// Runs a workload with probes on its functions.
     ///
     /// # Errors
-    /// If the lab fails. A kernel that fails, or cannot be probed, has no hits.
+    /// If the lab fails. A kernel that fails, or without kprobes, has no hits.
     fn probe(&self, build: &Build, workload: &Workload) -> Result<Probed, LabError>;
 }
 

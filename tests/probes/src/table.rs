@@ -1,9 +1,9 @@
 //! The kernel's table of kprobe hits: lines of event, hits and misses (Documentation/trace/kprobetrace.rst).
 
-/// A probed function and how often it was entered.
+/// A probe and its number of entries.
 pub type ProbeHits = (String, u64);
 
-/// Returns the hits by function; lines that are not of the table are passed over.
+/// Returns the hits by function; skips lines of another format.
 #[must_use]
 pub fn probe_hits(table: &[u8]) -> Vec<ProbeHits> {
     String::from_utf8_lossy(table)

@@ -1,5 +1,5 @@
-//! Dumps of machines larger than any here, in sparse files: a few sections have records, all others share them by their page
-//! tables. That is sound, for a record does not hold the number of its page.
+//! Dumps of very large machines in sparse files: a few sections have separate records, and all others share them
+//! through page tables. That is valid, because a record does not contain its page's number.
 
 use std::fs::File;
 use std::io;
@@ -11,12 +11,12 @@ use crate::{KERNELS, RECORD, Synthetic};
 /// Pages of a section.
 const SECTION: u64 = 32768;
 
-/// What the memory of a large machine holds.
+/// The memory content of a large machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mix {
-    /// Single pages of every kind that is dropped, in an order that nobody can foresee: the worst for a filter.
+    /// Single pages of every droppable kind, in pseudorandom order: the worst case for a filter.
     Busy,
-    /// Free blocks as large as they can be.
+    /// Largest possible free blocks.
     Free,
 }
 
@@ -25,9 +25,9 @@ pub enum Mix {
 pub struct Large {
     /// Bytes of memory.
     pub memory: u64,
-    /// Sections of 128 MiB that have records of their own.
+    /// Sections of 128 MiB with separate records.
     pub distinct: u64,
-    /// What it holds.
+    /// Its content.
     pub mix: Mix,
 }
 
@@ -47,7 +47,7 @@ impl Large {
         };
         let records = synthetic.write(path)?;
         let file = File::options().write(true).open(path)?;
-        // One number decides the kind of each page; always the same numbers.
+        // One pseudorandom number decides the kind of each page; the sequence is fixed.
         let mut state = 1_u64;
         let mut bytes = Vec::new();
         for section in 0..self.distinct {
@@ -63,7 +63,7 @@ impl Large {
 
     fn record(&self, section: u64, page: u64, chance: u64) -> [u8; RECORD as usize] {
         let (kind, at, order) = match self.mix {
-            // A dump of nothing is refused by makedumpfile; to copy pages is not what is measured, so they are few.
+            // makedumpfile refuses an empty dump; few pages, because copying is not measured.
             _ if section == 0 && page < 64 => ("kernel", 0, 0),
             Mix::Free if section == 0 && page < 1024 => ("anon", 0, 0),
             Mix::Free => ("free", page % 1024, 10),

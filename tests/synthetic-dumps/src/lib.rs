@@ -1,8 +1,8 @@
-//! Writes small dumps that never were a machine's: page tables, sections, records and a note, from one line for each group
-//! of pages. For tests and benches.
+//! Writes small synthetic dumps: page tables, sections, records and a note, from one line per group of pages. For tests
+//! and benches.
 //!
-//! The records are what each kernel would have written, by the table of layouts below; nothing here is used to read dumps,
-//! so that a wrong notion of a layout would have to be had twice to go unseen.
+//! The records are those of each kernel, by the table of layouts below. The code shares nothing with the reader, so
+//! that a wrong layout is noticed unless both are wrong in the same way.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -21,17 +21,17 @@ const RECORD: u64 = 64;
 /// Bytes of a `struct mem_section`, and how many are in a table.
 const MEM_SECTION: u64 = 16;
 const PER_ROOT: u64 = PAGE / MEM_SECTION;
-/// Where the kernel maps its image, memory and records.
+/// The addresses of the kernel's image, memory and records.
 const IMAGE: u64 = 0xffff_ffff_8000_0000;
 const DIRECT: u64 = 0xffff_8880_0000_0000;
 const VMEMMAP: u64 = 0xffff_ea00_0000_0000;
-/// Pages for the kernel's own things, but for records.
+/// Pages for the kernel's own structures, without records.
 const OWN: u64 = 1024;
 /// Bytes of a header and of one program header.
 const ELF: u64 = 64;
 const PROGRAM_HEADER: u64 = 56;
 
-/// A kind of machine, by its number in ELF headers.
+/// An architecture, by its number in ELF headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Machine {
     /// x86-64.
@@ -50,7 +50,7 @@ impl Machine {
     }
 }
 
-/// Returns a note as it is in a file.
+/// Returns a note in file format.
 fn note(owner: &str, kind: u32, content: &[u8]) -> Vec<u8> {
     let sizes = [owner.len() as u32 + 1, content.len() as u32, kind];
     let mut bytes: Vec<u8> = sizes.iter().flat_map(|number| number.to_le_bytes()).chain(owner.bytes()).collect();
@@ -60,20 +60,21 @@ fn note(owner: &str, kind: u32, content: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// How records look in a range of kernels, named by the first.
+/// The layout of records in a range of kernels, named by the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kernel {
     /// Its release.
     pub release: &'static str,
-    /// `_mapcount` of free, offline, slab, hugetlb and unaccepted pages, where the kernel has them.
+    /// `_mapcount` of free, offline, slab, hugetlb and unaccepted pages, if the kernel has them.
     types: [Option<u32>; 5],
-    /// Where order and destructor of a compound page are, from the head's record; `None` if flags of the tail have them.
+    /// Offsets of order and destructor of a compound page, from the head's record; `None` if flags of the tail have
+    /// them.
     compound: Option<(usize, usize)>,
     /// Names of their offsets in the note.
     names: [&'static str; 2],
-    /// Name of the word that leads tails to their head.
+    /// Name of the field with a tail's head.
     head: &'static str,
-    /// Number of PG_slab, where it is a flag.
+    /// Number of PG_slab, if it is a flag.
     slab: Option<u32>,
     /// Number of PG_hugetlb in the tail's flags.
     huge_flag: Option<u32>,
@@ -82,7 +83,7 @@ pub struct Kernel {
 const PAGE_NAMES: [&str; 2] = ["page.compound_order", "page.compound_dtor"];
 const FOLIO_NAMES: [&str; 2] = ["folio._folio_order", "folio._folio_dtor"];
 
-/// Kernels by the first release that has a layout.
+/// Kernels by the first release with a layout.
 pub const KERNELS: [Kernel; 7] = [
     Kernel {
         release: "5.10.0",
@@ -156,7 +157,7 @@ const fn old(slab: Option<u32>, huge: Option<u32>) -> [Option<u32>; 5] {
     [Some(0xffff_ff7f), Some(0xffff_feff), slab, huge, None]
 }
 
-/// Flags, by their numbers.
+/// Flags, by number.
 mod flag {
     pub(super) const REFERENCED: u64 = 1 << 2;
     pub(super) const LRU: u64 = 1 << 5;
@@ -168,15 +169,15 @@ mod flag {
     pub(super) const POISON: u64 = 1 << 20;
 }
 
-/// Number of PG_reserved, which only BTF tells.
+/// Number of PG_reserved, which only BTF has.
 const RESERVED_BIT: u32 = 12;
 
-/// What a dump holds.
+/// The content of a dump.
 #[derive(Debug, Clone)]
 pub struct Synthetic {
-    /// How records look.
+    /// The layout of records.
     pub kernel: Kernel,
-    /// Whose memory it is; on Arm with pages of 4 KiB.
+    /// The architecture; Arm with pages of 4 KiB.
     pub machine: Machine,
     /// Levels of page tables: 4, or 5 on x86-64.
     pub levels: u8,
@@ -184,17 +185,17 @@ pub struct Synthetic {
     pub memory: Vec<Range<u64>>,
     /// Bits of a section's size in bytes.
     pub section_bits: u32,
-    /// Groups of pages, one a line: `PAGE[+COUNT] KIND [ORDER]`; pages without a line are kept kernel memory.
+    /// Groups of pages, one per line: `PAGE[+COUNT] KIND [ORDER]`; other pages are kept kernel memory.
     pub groups: String,
-    /// First page of 1024 or more for the kernel's own things.
+    /// First page of 1024 or more for the kernel's own structures.
     pub own: u64,
-    /// Map records in pages, each somewhere else, as after hotplug; else in large pages.
+    /// Map records in scattered pages, as after hotplug; else in large pages.
     pub scattered: bool,
     /// Bytes between the ELF header and the program headers.
     pub gap: u64,
-    /// Whether the image carries BTF.
+    /// Whether the image contains BTF.
     pub btf: bool,
-    /// Sections that have records of their own; those behind them have the same, page for page. A section of 128 MiB each.
+    /// Sections of 128 MiB with separate records; those after them have the same, page for page.
     pub distinct: Option<u64>,
 }
 
@@ -219,15 +220,15 @@ impl Default for Synthetic {
 /// One group of pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
-    /// Which.
+    /// The pages.
     pub pages: Range<u64>,
-    /// What they are.
+    /// Their kind.
     pub kind: String,
     /// Order of each block of them.
     pub order: u32,
 }
 
-/// The memory of a dump while it is made.
+/// The memory of a dump while it is built.
 struct Image<'s> {
     wish: &'s Synthetic,
     pages: BTreeMap<u64, Box<[u8; PAGE as usize]>>,
@@ -236,7 +237,7 @@ struct Image<'s> {
 }
 
 impl Synthetic {
-    /// Returns the groups; `None` if a line is wrong, or two speak of the same page.
+    /// Returns the groups; `None` if a line is wrong, or two contain the same page.
     #[must_use]
     pub fn groups(&self) -> Option<Vec<Group>> {
         let line = |line: &str| {
@@ -257,7 +258,7 @@ impl Synthetic {
         apart.then_some(groups)
     }
 
-    /// Writes the dump; returns where in the file the records begin, if they are in one piece.
+    /// Writes the dump; returns the file offset of the records, if they are contiguous.
     ///
     /// # Errors
     /// If the file cannot be written, or a group is wrong.
@@ -316,7 +317,7 @@ impl Synthetic {
 }
 
 impl Image<'_> {
-    /// Takes a page for the kernel.
+    /// Allocates a page for the kernel.
     fn page(&mut self) -> u64 {
         self.next += 1;
         self.next - 1
@@ -361,7 +362,7 @@ impl Image<'_> {
         }
     }
 
-    /// Makes everything that the kernel keeps, and returns its note and where records begin.
+    /// Makes all of the kernel's structures, and returns its note and the location of the records.
     fn kernel(&mut self, groups: &[Group]) -> (String, u64) {
         let base = self.sections();
         self.records(base, groups);
@@ -388,7 +389,7 @@ impl Image<'_> {
             }
         }
         let pages = (count * wish.section_pages() * RECORD).div_ceil(PAGE);
-        // Before the image where there is room.
+        // Before the image if there is space.
         let base = self.next.next_multiple_of(512);
         let fits = wish.distinct.is_none() && base + pages <= wish.own + 1000;
         let base = if fits { base } else { (wish.own + OWN).next_multiple_of(512) };
@@ -405,7 +406,7 @@ impl Image<'_> {
         base * PAGE
     }
 
-    /// Returns where the record of a page is.
+    /// Returns the location of a page's record.
     fn record(&self, base: u64, page: u64) -> u64 {
         let at = page * RECORD;
         if !self.wish.scattered {
@@ -425,14 +426,14 @@ impl Image<'_> {
                     let record = self.wish.kernel.record(&group.kind, page, n, group.order);
                     let at = self.record(base, page + n);
                     self.put(at, &record);
-                    // Something to be recognised by.
+                    // A recognisable content.
                     self.put((page + n) * PAGE, &(page + n).to_le_bytes());
                 }
             }
         }
     }
 
-    /// The kernel's image: two pages, with BTF in the second, behind the text.
+    /// The kernel's image: two pages, with BTF in the second, after the text.
     fn image(&mut self) {
         let own = self.wish.own;
         self.map(IMAGE + 0x100_0000, (own + 1000) * PAGE, 12);
@@ -447,7 +448,7 @@ impl Image<'_> {
         }
     }
 
-    /// Returns the lines of the note that lead to the page tables.
+    /// Returns the lines of the note about page tables.
     fn tables(&self) -> String {
         let root = self.root * PAGE;
         match self.wish.machine {
@@ -458,7 +459,7 @@ impl Image<'_> {
                 root.wrapping_sub(0x100_2000).cast_signed(),
                 u8::from(self.wish.levels == 5)
             ),
-            // The image's first two pages are as far above their physical addresses as all of it.
+            // The image's first two pages have the same distance to their physical addresses as the rest.
             Machine::Aarch64 => {
                 let above = IMAGE + 0x100_0000 - (self.wish.own + 1000) * PAGE;
                 let table = root.wrapping_add(above);
@@ -475,7 +476,7 @@ impl Image<'_> {
             self.tables(),
             format!("SYMBOL(init_uts_ns)={:x}", IMAGE + 0x100_0000),
             format!("SYMBOL(_stext)={:x}", IMAGE + 0x100_0000),
-            // The table is the page behind the topmost page table.
+            // The table is the page after the topmost page table.
             format!("SYMBOL(mem_section)={:x}", DIRECT + (self.root + 1) * PAGE),
             format!("LENGTH(mem_section)={}", 2048),
             format!("SIZE(mem_section)={MEM_SECTION}"),
@@ -497,7 +498,7 @@ impl Image<'_> {
         lines.extend(kernel.slab.map(|bit| format!("NUMBER(PG_slab)={bit}")));
         lines.extend(kernel.huge_flag.map(|bit| format!("NUMBER(PG_hugetlb)={bit}")));
         if let Some((order, destructor)) = kernel.compound {
-            // Of the page: in the first tail. Of the folio: from the head.
+            // Page: in the first tail. Folio: from the head.
             let from = if kernel.names == PAGE_NAMES { RECORD as usize } else { 0 };
             lines.push(format!("OFFSET({})={}", kernel.names[0], order - from));
             lines.push(format!("OFFSET({})={}\nNUMBER(HUGETLB_PAGE_DTOR)=2", kernel.names[1], destructor - from));
@@ -507,7 +508,7 @@ impl Image<'_> {
 }
 
 impl Kernel {
-    /// Returns whether it has pages that its host has not given it yet.
+    /// Returns whether it has pages that its host has not provided yet.
     #[must_use]
     pub fn has_unaccepted(&self) -> bool {
         self.types[4].is_some()
@@ -523,7 +524,7 @@ impl Kernel {
         let listed = matches!(kind, "listed" | "taken");
         let head = if order > 0 && !listed && !matches!(kind, "free" | "unaccepted") { flag::HEAD } else { 0 };
         if n > 0 && head == 0 {
-            // Inside a free block: whatever the last owner left; on lists, as prepared to be given out again.
+            // Inside a free block: leftovers of the last owner; on lists, prepared for reuse.
             if listed {
                 put(48, u64::from(u32::MAX));
             }
@@ -558,7 +559,7 @@ impl Kernel {
         put(0, flags | head);
         put(24, mapping);
         put(40, private);
-        // Not mapped: -1, as the kernel counts.
+        // Not mapped: -1 in the kernel's count.
         put(48, u64::from(kind.unwrap_or(u32::MAX)) | u64::from(!on_list) << 32);
         record
     }

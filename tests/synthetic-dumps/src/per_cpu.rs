@@ -1,5 +1,5 @@
-//! Free pages on lists of two processors: pages of kind `listed`, and of kind `taken`, which somebody is just taking from a list,
-//! so that what is behind them on it is not believed.
+//! Free pages on lists of two processors: pages of kind `listed`, and of kind `taken`, which is just being removed from
+//! a list, so that the rest of the list is not trusted.
 
 use super::{DIRECT, Group, IMAGE, Image, PAGE, RESERVED_BIT, VMEMMAP};
 
@@ -9,10 +9,10 @@ const LISTS: usize = 14;
 const KINDS: usize = 3;
 const LISTS_AT: u64 = 16;
 const HUGE: u32 = 9;
-/// Address of the variable that each processor has its own of.
+/// Address of the per-processor variable.
 const VARIABLE: u64 = 0x1000;
 
-/// The page of the kernel's data, by its distance from the image's start, and what is where in it.
+/// The page of the kernel's data, by its distance from the image's start, and the offsets in it.
 const DATA: u64 = 0x100_3000;
 const ZONE_COUNT: u64 = 0x200;
 const ZONE: u64 = 0x100;
@@ -26,7 +26,7 @@ const INDEX: u64 = 0x600;
 const OFFSETS: u64 = 0x800;
 const BASE: u64 = 0x840;
 
-/// Links the pages into lists and writes everything that leads to these.
+/// Links the pages into lists and writes all structures that lead to them.
 pub(super) fn put(image: &mut Image<'_>, records: u64, groups: &[Group]) {
     let data = (image.wish.own + 1002) * PAGE;
     image.map(IMAGE + DATA, data, 12);
@@ -44,7 +44,7 @@ pub(super) fn put(image: &mut Image<'_>, records: u64, groups: &[Group]) {
     symbols(image, data);
 }
 
-/// Returns the blocks on a list: each next one is another processor's, and of another kind.
+/// Returns the blocks on a list: adjacent ones belong to different processors and kinds.
 fn blocks(groups: &[Group], processor: usize, list: usize) -> Vec<u64> {
     let ours = groups.iter().filter(|group| matches!(group.kind.as_str(), "listed" | "taken"));
     let of = |group: &Group, n: usize| {
@@ -59,7 +59,7 @@ fn blocks(groups: &[Group], processor: usize, list: usize) -> Vec<u64> {
     blocks.collect()
 }
 
-/// Links blocks behind a list's head, which has a physical address.
+/// Links blocks to a list's head, which has a physical address.
 fn link(image: &mut Image<'_>, records: u64, blocks: &[u64], head: u64) {
     let mut ring = vec![(head, DIRECT + head)];
     ring.extend(blocks.iter().map(|page| (image.record(records, *page) + 8, VMEMMAP + page * 64 + 8)));
@@ -71,7 +71,7 @@ fn link(image: &mut Image<'_>, records: u64, blocks: &[u64], head: u64) {
     }
 }
 
-/// Writes the kernel's table of symbols; each letter is a token.
+/// Writes the kernel's symbol table; each letter is a token.
 fn symbols(image: &mut Image<'_>, data: u64) {
     let all = [
         ("T_stext", IMAGE + 0x100_0000),
@@ -96,7 +96,7 @@ fn symbols(image: &mut Image<'_>, data: u64) {
     image.put(data + BASE, &IMAGE.to_le_bytes());
 }
 
-/// Returns the lines of the note that lead to the lists.
+/// Returns the lines of the note about the lists.
 pub(super) fn note() -> String {
     let symbols: [(&str, u64); 6] = [
         ("kallsyms_num_syms", SYMBOL_COUNT),
@@ -113,7 +113,7 @@ pub(super) fn note() -> String {
     lines.join("\n")
 }
 
-/// Returns BTF with what is needed: two enumerators and two structures.
+/// Returns minimal BTF: two enumerators and two structures.
 pub(super) fn btf() -> Vec<u8> {
     // Strings and where they begin.
     let strings = b"\0PG_reserved\0MIGRATE_PCPTYPES\0zone\0per_cpu_pageset\0per_cpu_pages\0lists\0";

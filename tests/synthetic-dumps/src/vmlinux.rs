@@ -1,9 +1,9 @@
-//! Writes small vmlinux files: symbols, sections and types that tests choose.
+//! Writes small vmlinux files with the symbols, sections and types of a test.
 
 use std::io;
 use std::path::Path;
 
-/// Types in BTF, made one by one; each gets the next number.
+/// BTF types, added one by one; each gets the next number.
 #[derive(Debug, Default, Clone)]
 pub struct Btf {
     types: Vec<u32>,
@@ -48,7 +48,7 @@ impl Btf {
         self.add("", &[3 << 24, 0, element, 1, count])
     }
 
-    /// Adds another name.
+    /// Adds a typedef.
     pub fn typedef(&mut self, name: &str, of: u32) -> u32 {
         self.add(name, &[8 << 24, of])
     }
@@ -58,7 +58,7 @@ impl Btf {
         self.add(name, &[14 << 24, of, 1])
     }
 
-    /// Adds a structure; members are a name, a type and a place in bytes.
+    /// Adds a structure; members have a name, a type and an offset in bytes.
     pub fn record(&mut self, name: &str, size: u32, members: &[(&str, u32, u32)]) -> u32 {
         let mut words = vec![4 << 24 | members.len() as u32, size];
         for (name, kind, at) in members {
@@ -76,7 +76,7 @@ impl Btf {
         self.add(name, &words)
     }
 
-    /// Returns all of it.
+    /// Returns the BTF.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         let size = self.types.len() as u32 * 4;
@@ -136,7 +136,7 @@ impl Vmlinux {
             for number in [0, address, file.len() as u64, content.len() as u64] {
                 header.extend(number.to_le_bytes());
             }
-            // The strings of the symbols are the section behind them.
+            // The symbols' strings are in the next section.
             header.extend((n as u32 + 2).to_le_bytes());
             header.resize(64, 0);
             headers.extend(header);

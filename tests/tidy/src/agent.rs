@@ -1,4 +1,4 @@
-//! The agent's file: that it is static, that it holds no path of the host, that it has the workloads that are declared.
+//! The agent's file: it is static, holds no path of the host, and has the declared workloads.
 
 use crate::{Finding, Rule};
 
@@ -47,7 +47,7 @@ pub fn leaks(program: &[u8], paths: &[String]) -> Vec<Finding> {
     paths.iter().filter(|path| holds(path)).map(|path| LEAKS.at("the agent", 1, format!("holds `{path}`"))).collect()
 }
 
-/// Finds where the declared workloads and those of the agent part.
+/// Finds differences between the declared workloads and the agent's.
 #[must_use]
 pub fn unlike(declared: &[&str], programs: &[&str]) -> Vec<Finding> {
     let lacking = |these: &[&str], those: &[&str], file: &str, verb: &str| -> Vec<Finding> {

@@ -1,4 +1,4 @@
-//! Words of the domain, for a crate that is to know none of them.
+//! Words of the domain, for a crate that must know none of them.
 
 use crate::{Finding, Rule};
 
@@ -8,7 +8,7 @@ const DOMAIN: Rule = Rule {
 };
 const WORDS: &[&str] = &["kernel", "workload", "machine", "guest", "boot"];
 
-/// Finds words of the domain in code, comments and names alike: `KernelName` and `guest_pages` hold one each.
+/// Finds words of the domain in code, comments and names: `KernelName` and `guest_pages` contain one each.
 #[must_use]
 pub fn domain_words(file: &str, text: &str) -> Vec<Finding> {
     let mut found = Vec::new();
@@ -19,7 +19,7 @@ pub fn domain_words(file: &str, text: &str) -> Vec<Finding> {
     found
 }
 
-/// Returns the words of a line in lower case; a capital letter behind a small one begins a word.
+/// Returns the words of a line in lower case; a capital letter after a small one begins a word.
 fn words(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut small = false;

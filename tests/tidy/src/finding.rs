@@ -1,13 +1,13 @@
-//! What a check found: the place, the rule, and what to do about it.
+//! The result of a check: the place, the rule, and what to do about it.
 
 use std::fmt;
 
 /// A rule of the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rule {
-    /// What must hold.
+    /// The requirement.
     pub name: &'static str,
-    /// What to do where it does not.
+    /// The remedy.
     pub remedy: &'static str,
 }
 
@@ -18,7 +18,7 @@ impl Rule {
     }
 }
 
-/// A place where a rule does not hold.
+/// A violation of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// Path from the root of the tree.
@@ -27,7 +27,7 @@ pub struct Finding {
     pub line: usize,
     /// The rule.
     pub rule: Rule,
-    /// What stands there.
+    /// The offending text.
     pub what: String,
 }
 
@@ -38,7 +38,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Ends a test: fine when nothing was found, else all findings as its message.
+/// Ends a test: returns if there are no findings, else panics with all of them.
 ///
 /// # Panics
 /// If there are findings.

@@ -1,4 +1,4 @@
-//! Kinds of machines: code asks a machine what it can do, and only where machines are declared and made it asks which it is.
+//! Kinds of machines: only code that declares or makes machines asks for their kind; other code asks for capabilities.
 
 use crate::source::{code, line_at, occurrences};
 use crate::{Finding, Rule};
@@ -10,7 +10,7 @@ const KINDS: Rule = Rule {
 /// The crates that may.
 const MAKERS: &[&str] = &["crates/model/", "crates/machine/"];
 
-/// Finds kinds of machines that are named in code of other crates.
+/// Finds kinds of machines in code of other crates.
 #[must_use]
 pub fn machine_kinds(file: &str, text: &str) -> Vec<Finding> {
     if !file.starts_with("crates/") || MAKERS.iter().any(|maker| file.starts_with(maker)) {

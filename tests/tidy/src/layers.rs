@@ -1,4 +1,4 @@
-//! The layers: which crate may use which of ours. Arrows point down only.
+//! The layers: which crate may use which other crate of the workspace. Arrows point down only.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ const UNKNOWN: Rule = Rule {
     remedy: "add it to ARCHITECTURE.md and to the table in tests/tidy/src/layers.rs, with what it may use",
 };
 
-/// Each crate with the crates of ours that it may use, lowest first.
+/// Each crate with the crates that it may use, lowest first.
 const TABLE: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("stats", &[]),
@@ -58,18 +58,18 @@ const TABLE: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Crates of development: they may use everything, and nothing may use them.
+/// Development crates: they may use every crate, and no crate may use them.
 const DEVELOPMENT: &[&str] = &["benches", "crash-guests", "stories", "tidy"];
 
-/// Crates that only tests may use, each with the crates of ours that it may use.
+/// Crates for tests only, each with the crates that it may use.
 const FOR_TESTS: &[(&str, &[&str])] = &[("probes", &["lab", "model", "wire"]), ("synthetic-dumps", &[])];
 
-/// Finds arrows that the table does not allow.
+/// Finds dependencies outside the table.
 ///
-/// `metadata` is what `cargo metadata --no-deps` prints; `read` returns a manifest by its path, to say the line.
+/// `metadata` is the output of `cargo metadata --no-deps`; `read` returns a manifest by its path, to find the line.
 ///
 /// # Errors
-/// If the metadata is not what it should be.
+/// If the metadata is invalid.
 pub fn layers(metadata: &str, read: impl Fn(&str) -> String) -> Result<Vec<Finding>, String> {
     let metadata: Value = serde_json::from_str(metadata).map_err(|error| format!("no metadata: {error}"))?;
     let root = format!("{}/", metadata["workspace_root"].as_str().unwrap_or_default());
@@ -88,7 +88,7 @@ pub fn layers(metadata: &str, read: impl Fn(&str) -> String) -> Result<Vec<Findi
             found.push(UNKNOWN.at(manifest, 1, format!("crate `{name}` is not in the table")));
             continue;
         };
-        // A crate may ask for a feature of its own in its tests.
+        // A crate may depend on itself in its tests, to enable a feature.
         for used in ours(package).filter(|used| *used != name && !allowed.contains(used)) {
             let line = line_of(&read(path), used);
             found.push(LAYERS.at(manifest, line, format!("`{name}` may not use `{used}`")));
@@ -97,7 +97,8 @@ pub fn layers(metadata: &str, read: impl Fn(&str) -> String) -> Result<Vec<Findi
     Ok(found)
 }
 
-/// The crates of ours that a package uses: normal, for its build script and for its tests; but for what is for tests only.
+/// The workspace crates that a package uses: normal, for its build script and for its tests; without those for tests
+/// only.
 fn ours(package: &Value) -> impl Iterator<Item = &str> {
     let all = package["dependencies"].as_array().map(Vec::as_slice).unwrap_or_default();
     let is_for_tests = |name: &str| FOR_TESTS.iter().any(|(known, _)| *known == name);

@@ -1,8 +1,8 @@
-//! Rules of the tree that no compiler knows: who may use whom, how long a file may be, which words may stand where.
+//! Rules for the source tree beyond the compiler's: layers, sizes, forbidden code and words.
 //!
-//! Each check takes text and returns what it found in it, so that its own tests can show it a bad example. What is
-//! checked against them is read in `tests/`: `cargo test -p tidy`. Formatting, documents and the length of functions
-//! are rustfmt's, rustdoc's and clippy's work.
+//! Each check takes text and returns its findings, so that its own tests can show it a bad example. The tests in
+//! `tests/` run the checks on the tree: `cargo test -p tidy`. rustfmt, rustdoc and clippy check format, documents and
+//! the length of functions.
 
 mod agent;
 mod domain;

@@ -1,4 +1,4 @@
-//! The root manifest: each dependency stands on one line with its reason; and the lock file: how many packages they bring.
+//! The root manifest: each dependency is on one line with its reason; and the lock file: the number of packages.
 
 use crate::{Finding, Rule};
 
@@ -6,7 +6,7 @@ const REASONS: Rule = Rule {
     name: "each dependency of the workspace has its reason behind it, on its line",
     remedy: "write `name = \"version\" # what it is for`; what has no good reason is not worth having",
 };
-/// Most packages in the lock file, ours among them.
+/// Most packages in the lock file, including the workspace's.
 const PACKAGES_MAX: usize = 260;
 const PACKAGES: Rule = Rule {
     name: "the lock file has at most 260 packages",
@@ -15,7 +15,7 @@ const PACKAGES: Rule = Rule {
 const TABLE: &str = "[workspace.dependencies]";
 const SUBTABLE: &str = "[workspace.dependencies.";
 
-/// Finds dependencies without a reason. Crates of the workspace itself need none.
+/// Finds dependencies without a reason. Crates of the workspace need none.
 #[must_use]
 pub fn reasons(file: &str, text: &str) -> Vec<Finding> {
     let mut found = Vec::new();
@@ -46,12 +46,12 @@ pub fn packages(file: &str, text: &str) -> Vec<Finding> {
     (count > PACKAGES_MAX).then(|| PACKAGES.at(file, 1, format!("{count} packages"))).into_iter().collect()
 }
 
-/// Tells keys of a table from comments and from pieces of a list.
+/// Returns whether a line is a key of a table, not a comment or a part of a list.
 fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c))
 }
 
-/// What stands behind `#`, outside quotes.
+/// Returns the comment after `#`, outside quotes.
 fn comment(line: &str) -> &str {
     let mut quoted = false;
     for (at, c) in line.char_indices() {

@@ -1,4 +1,4 @@
-//! No drawers: a module or crate is named for what it holds, not for being shared or miscellaneous.
+//! Forbidden names: a module or crate is named for its content, not for being shared or miscellaneous.
 
 use crate::source::{code, line_at, occurrences};
 use crate::{Finding, Rule};
@@ -9,7 +9,7 @@ const DRAWERS: Rule = Rule {
 };
 const NAMES: &[&str] = &["util", "utils", "common", "helper", "helpers", "misc", "imp"];
 
-/// Finds drawers in the path of a file, and among the modules it declares within itself.
+/// Finds such names in the path of a file, and among the modules that it declares.
 #[must_use]
 pub fn drawers(file: &str, text: &str) -> Vec<Finding> {
     let is_drawer = |name: &&str| NAMES.contains(name);

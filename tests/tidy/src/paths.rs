@@ -1,4 +1,4 @@
-//! Paths of the machine that a file was written on: they mean nothing anywhere else.
+//! Absolute paths of the machine on which a file was written.
 
 use crate::source::line_at;
 use crate::{Finding, Rule};
@@ -9,7 +9,7 @@ const PATHS: Rule = Rule {
 };
 const FOLDERS: &[&str] = &["tmp/", "work/", "farm/", "root/"];
 
-/// Finds absolute paths into folders that only exist, or only mean something, where the file was written.
+/// Finds absolute paths into directories that only exist, or only mean something, on that machine.
 #[must_use]
 pub fn machine_paths(file: &str, text: &str) -> Vec<Finding> {
     let begins = |at: usize| {

@@ -1,4 +1,4 @@
-//! How long a file, how large a crate and how wide a trait may be, and how a file opens.
+//! Limits for files, crates and traits, and the header of a file.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ pub fn crates<'f>(files: impl Iterator<Item = &'f File>) -> Vec<Finding> {
     large.map(|(name, lines)| CRATES.at(&format!("crates/{name}"), 1, format!("{lines} lines of code"))).collect()
 }
 
-/// Finds a file that does not say what it is for.
+/// Finds a file without a header.
 #[must_use]
 pub fn header(file: &str, text: &str) -> Vec<Finding> {
     let first = text.lines().next().unwrap_or_default();

@@ -1,9 +1,9 @@
-//! Rust source as a check wants to see it: without comments, without literals, without tests. What is taken away turns
-//! into blanks, so that lines stay where they are.
+//! Views of Rust source for checks: without comments, without literals, without tests. Removed text becomes blanks, so
+//! that line numbers stay.
 //!
 //! A scanner, no parser: it knows what a comment and a literal are, and counts braces.
 
-/// What a byte of a source belongs to.
+/// The kind of a byte of a source.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Code,
@@ -21,7 +21,7 @@ pub(crate) fn code_and_comments(text: &str) -> String {
     view(text, &[Kind::Code, Kind::Comment])
 }
 
-/// Returns the code that is built into the product: items under `#[cfg(test)]` are blank as well.
+/// Returns production code: items under `#[cfg(test)]` are blank as well.
 pub(crate) fn production(text: &str) -> String {
     let mut code = code(text).into_bytes();
     for start in test_items(&code) {
@@ -31,7 +31,7 @@ pub(crate) fn production(text: &str) -> String {
     String::from_utf8_lossy(&code).into_owned()
 }
 
-/// Returns the modules that a file declares for tests alone and that lie in files of their own.
+/// Returns the test modules of a file that are in separate files.
 #[must_use]
 pub fn test_modules(text: &str) -> Vec<String> {
     let code = code(text).into_bytes();
@@ -43,7 +43,7 @@ pub fn test_modules(text: &str) -> Vec<String> {
     test_items(&code).into_iter().filter_map(declared).collect()
 }
 
-/// Returns where a word or a piece of code stands, as a whole: `rand::` is not found in `operand::`.
+/// Returns the positions of a word or a piece of code, as a whole: `rand::` does not match in `operand::`.
 pub(crate) fn occurrences(code: &str, wanted: &str) -> Vec<usize> {
     let in_word = |c: char| c.is_alphanumeric() || c == '_';
     let whole = |&(start, found): &(usize, &str)| {
@@ -69,7 +69,7 @@ fn view(text: &str, wanted: &[Kind]) -> String {
         }
         at = end;
     }
-    // Pieces begin and end at characters, so this loses nothing.
+    // Pieces begin and end at character boundaries, so this is lossless.
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
@@ -77,7 +77,7 @@ fn blank(bytes: &mut [u8]) {
     bytes.iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
 }
 
-/// Returns the kind of what begins at an offset, and its end.
+/// Returns the kind of the token at an offset, and its end.
 fn piece(text: &[u8], at: usize) -> (Kind, usize) {
     let rest = &text[at..];
     let in_word = at > 0 && (text[at - 1].is_ascii_alphanumeric() || text[at - 1] == b'_');
@@ -88,7 +88,7 @@ fn piece(text: &[u8], at: usize) -> (Kind, usize) {
         [b'"', ..] => literal(quoted(rest, b'"')),
         [b'\'', b'\\', ..] => literal(quoted(rest, b'\'')),
         [b'\'', first, ..] => match character(*first) {
-            // Without a closing quote behind one character it is a lifetime.
+            // Without a closing quote after one character it is a lifetime.
             length if rest.get(1 + length) == Some(&b'\'') => literal(length + 2),
             _ => (Kind::Code, at + 1),
         },
@@ -125,7 +125,7 @@ fn block_comment(rest: &[u8]) -> usize {
     at
 }
 
-/// Length of what stands in quotes, with both of them.
+/// Length of a quoted text, including both quotes.
 fn quoted(rest: &[u8], quote: u8) -> usize {
     let mut at = 1;
     while at < rest.len() && rest[at] != quote {
@@ -145,7 +145,7 @@ fn raw_string(rest: &[u8]) -> Option<usize> {
     Some(2 + hashes + length + end.len())
 }
 
-/// Where items begin that only tests are built with: at the attribute that says so.
+/// Returns where test-only items begin: at the attribute.
 fn test_items(code: &[u8]) -> Vec<usize> {
     let text = String::from_utf8_lossy(code);
     let mut starts: Vec<usize> =
@@ -154,7 +154,7 @@ fn test_items(code: &[u8]) -> Vec<usize> {
     starts
 }
 
-/// The end of the item at an offset: behind its last brace or its semicolon.
+/// The end of the item at an offset: after its last brace or its semicolon.
 fn end_of_item(code: &[u8], start: usize) -> usize {
     let (mut braces, mut others) = (0_i32, 0_i32);
     for (at, byte) in code.iter().enumerate().skip(start) {

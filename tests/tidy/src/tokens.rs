@@ -1,5 +1,4 @@
-//! Code that may not stand where it stands: `unsafe`, the clock and chance, leaked memory, locks in pure crates, loose
-//! serde, what was left lying about.
+//! Forbidden code: `unsafe`, clock and randomness, leaked memory, locks in pure crates, loose serde, leftovers.
 
 use crate::source::{code, code_and_comments, line_at, occurrences, production};
 use crate::{Finding, Rule};
@@ -33,7 +32,7 @@ const LEFTOVER: Rule = Rule {
 const UNSAFE_CRATES: &[&str] = &["crates/agent/", "crates/vmcore/", "crates/marvin-dump/", "crates/tracer/"];
 const CLOCK_WORDS: &[&str] =
     &["SystemTime::now", "Instant::now", "UNIX_EPOCH.elapsed", "rand::", "fastrand::", "getrandom", "RandomState"];
-/// Crates that hand memory to a program of others, which keeps it to its end: counters that QEMU counts up.
+/// Crates that give memory to another program for its lifetime: counters that QEMU increments.
 const LEAK_CRATES: &[&str] = &["crates/tracer/"];
 const LEAK_WORDS: &[&str] = &["Box::leak", "Vec::leak", "String::leak", ".leak()"];
 const LOCK_WORDS: &[&str] = &["Mutex"];
@@ -65,13 +64,13 @@ pub fn leaked(file: &str, text: &str) -> Vec<Finding> {
     find(LEAK, file, &production(text), LEAK_WORDS)
 }
 
-/// Finds production code with a lock, as global state has one.
+/// Finds production code with a lock, which global state needs.
 #[must_use]
 pub fn locks(file: &str, text: &str) -> Vec<Finding> {
     find(LOCK, file, &production(text), LOCK_WORDS)
 }
 
-/// Finds attributes of serde that accept what nobody meant.
+/// Finds attributes of serde that accept unintended input.
 #[must_use]
 pub fn loose_serde(file: &str, text: &str) -> Vec<Finding> {
     let code = code(text);
@@ -83,7 +82,7 @@ pub fn loose_serde(file: &str, text: &str) -> Vec<Finding> {
     occurrences(&code, "serde(").into_iter().flat_map(attribute).map(at_line).collect()
 }
 
-/// Finds code that is not finished, tests that are passed over, and notes to oneself.
+/// Finds unfinished code, ignored tests, and notes to oneself.
 #[must_use]
 pub fn leftovers(file: &str, text: &str) -> Vec<Finding> {
     let mut found = find(LEFTOVER, file, &code(text), LEFTOVER_CODE);

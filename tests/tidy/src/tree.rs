@@ -1,4 +1,4 @@
-//! The files of the tree: those that git tracks, and those that it would track next. No build products, no scraps.
+//! The files of the tree: those that git tracks or would track. No build products.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -12,7 +12,7 @@ use crate::test_modules;
 pub struct File {
     /// Path from the root.
     pub path: String,
-    /// What it holds; bytes that are no text are replaced.
+    /// Its content; bytes that are no text are replaced.
     pub text: String,
 }
 
@@ -45,7 +45,7 @@ impl Tree {
     pub fn read() -> Result<Self, Box<dyn Error>> {
         let root = root();
         let mut git = Command::new("git");
-        // The gate may run as root in somebody else's clone.
+        // The gate may run as root in another user's clone.
         git.arg("-c").arg(format!("safe.directory={}", root.display())).current_dir(&root);
         let output = git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]).output()?;
         if !output.status.success() {
@@ -65,8 +65,7 @@ impl Tree {
         self.files.iter().filter(|file| file.is_rust())
     }
 
-    /// Returns the source of a crate that is built into the product: what lies in its `src`, without the files that
-    /// only its tests are built with.
+    /// Returns a crate's production source: the files in its `src`, without the files of its tests.
     #[must_use]
     pub fn production(&self, name: &str) -> Vec<&File> {
         let folder = format!("crates/{name}/src/");
@@ -76,7 +75,7 @@ impl Tree {
     }
 }
 
-/// What the paths of a file's test modules begin with.
+/// The path prefixes of a file's test modules.
 fn test_files(file: &File) -> Vec<String> {
     let stem = file.path.strip_suffix(".rs").unwrap_or(&file.path);
     let (folder, name) = stem.rsplit_once('/').unwrap_or(("", stem));

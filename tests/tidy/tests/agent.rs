@@ -1,4 +1,4 @@
-//! What is built into the lab: the guest's programs, and the tracer.
+//! Checks of the programs embedded in the lab: the guest's programs, and the tracer.
 
 use std::error::Error;
 use std::os::unix::fs::PermissionsExt;

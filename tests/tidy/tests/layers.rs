@@ -1,4 +1,4 @@
-//! The layers, held against what cargo says of the workspace.
+//! Compares the layers with cargo's metadata of the workspace.
 
 use std::error::Error;
 use std::process::Command;

@@ -1,17 +1,17 @@
-//! The files that monitors copy are listed in three places that cannot see one another: the agent, which interprets nothing;
-//! the model, which names them; and the tests of what reads them.
+//! The files that monitors copy are listed in three places that cannot share code: the agent, which interprets nothing;
+//! the model, which names them; and the tests of their parser. This test compares the lists.
 
 use std::collections::BTreeSet;
 use std::error::Error;
 
-/// The list, by its file and the words that it begins with.
+/// The list, by its file and its first words.
 const LISTS: [(&str, &str); 3] = [
     ("crates/agent/src/monitors.rs", "const FILES: &[&str] = &["),
     ("crates/model/src/monitor.rs", "const PATHS: [(MonitorFile, &str); "),
     ("crates/ingest/src/monitors/tests.rs", "const PATHS: [&str; "),
 ];
 
-/// Returns the paths of a list, those of threads left out: of these there are many, and each list has its own example.
+/// Returns the paths of a list, without those of threads, for which each list has another example.
 fn listed(file: &str, beginning: &str) -> Result<BTreeSet<String>, Box<dyn Error>> {
     let text = std::fs::read_to_string(tidy::root().join(file))?;
     let (_, rest) = text.split_once(beginning).ok_or_else(|| format!("{file} has no `{beginning}`"))?;

@@ -1,4 +1,4 @@
-//! The rules about files, held against the tree.
+//! Applies the rules for files to the tree.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -10,10 +10,10 @@ type Outcome = Result<(), Box<dyn Error>>;
 /// Crates below `lab`, which read no clock and draw no random number.
 const BELOW_LAB: &[&str] = &["model", "stats", "wire", "ingest", "report", "history", "kernel", "machine", "store"];
 
-/// Crates that do no input or output and keep nothing between calls.
+/// Crates without input, output or state between calls.
 const PURE: &[&str] = &["model", "stats", "wire", "ingest", "report", "history"];
 
-/// Holds a check against all Rust source.
+/// Runs a check on all Rust source.
 fn rust(check: fn(&str, &str) -> Vec<Finding>) -> Outcome {
     let tree = Tree::read()?;
     let found: Vec<Finding> = tree.rust().flat_map(|file| check(&file.path, &file.text)).collect();
@@ -145,7 +145,7 @@ fn dependencies_bring_few_packages() -> Outcome {
 #[test]
 fn no_paths_of_a_machine() -> Outcome {
     let tree = Tree::read()?;
-    // What was recorded elsewhere may name places there, and a guest has its own folders.
+    // Recordings may contain paths of other machines, and a guest has its own directories.
     let excepted = |path: &str| {
         path.ends_with(".lock")
             || path.split('/').any(|part| part == "testdata")

@@ -1,18 +1,18 @@
-//! Which pages a kdump-compressed file holds: its second bitmap, a bit for each page, the lowest first. The first says
-//! which pages there were.
+//! The pages in a kdump-compressed file: its second bitmap, one bit per page, lowest first. The first bitmap has the
+//! pages that existed.
 
 use std::fmt;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// The pages that a dump holds.
+/// The pages of a dump.
 pub(crate) struct Bitmap {
     memory: Vec<u8>,
     dumped: Vec<u8>,
 }
 
-/// How two bitmaps differ.
+/// The differences of two bitmaps.
 pub(crate) struct Difference {
     first: Option<usize>,
     more: u64,
@@ -48,13 +48,13 @@ impl Bitmap {
         self.dumped.iter().map(|byte| u64::from(byte.count_ones())).sum()
     }
 
-    /// Returns whether another one has all of these pages.
+    /// Returns whether another one contains all of these pages.
     pub(crate) fn is_within(&self, other: &Self) -> bool {
         self.difference(other).more == 0
     }
 
-    /// Returns what this one has more and less than another, of the pages that the other calls memory: QEMU's own files
-    /// have a PC's firmware and the window of its screen as well.
+    /// Returns the additional and missing pages relative to another one, within the other's memory: QEMU's own files
+    /// also contain firmware and video memory.
     pub(crate) fn difference(&self, other: &Self) -> Difference {
         let mut difference = Difference { first: None, more: 0, less: 0 };
         for (at, (memory, theirs)) in other.memory.iter().zip(&other.dumped).enumerate() {
@@ -74,7 +74,7 @@ impl Difference {
         self.first.is_none()
     }
 
-    /// Returns whether exactly so many pages are missing, and none is there that should not be.
+    /// Returns whether exactly this many pages are missing, and none is additional.
     pub(crate) fn is_less_by(&self, pages: u64) -> bool {
         self.more == 0 && self.less == pages
     }

@@ -1,7 +1,7 @@
-//! ELF vmcores: reading QEMU's, and writing the same memory as /proc/vmcore shows it, which more programs can read.
+//! ELF vmcores: reads QEMU's, and writes the same memory in the form of /proc/vmcore, which more programs can read.
 //!
-//! makedumpfile takes the program headers to be at offset 64 and wants virtual addresses; QEMU has them elsewhere, and
-//! writes physical addresses only.
+//! makedumpfile expects the program headers at offset 64, and virtual addresses; QEMU has them elsewhere, and writes
+//! physical addresses only.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,9 +13,9 @@ use crate::pages::{direct_map, image_to_physical};
 const PT_LOAD: u32 = 1;
 const PT_NOTE: u32 = 4;
 const PAGE: u64 = 4096;
-/// What of the kernel's image is mapped apart: more than any text.
+/// The size of the separate mapping of the kernel's image: more than any text.
 const TEXT: u64 = 32 << 20;
-/// What a PC has of other things than memory below 1 MiB, and right below 4 GiB.
+/// Non-memory ranges of a PC below 1 MiB, and right below 4 GiB.
 const WINDOWS: [(u64, u64); 2] = [(0xa_0000, 0x10_0000), (0xfffc_0000, 0x1_0000_0000)];
 
 /// A piece of memory in a file.
@@ -32,12 +32,12 @@ pub(crate) struct Elf {
     file: File,
     loads: Vec<Load>,
     notes: Vec<u8>,
-    /// What the kernel told of itself, by names.
+    /// The kernel's note, by key.
     pub(crate) vmcoreinfo: BTreeMap<String, String>,
 }
 
 impl Elf {
-    /// Opens a vmcore that holds VMCOREINFO.
+    /// Opens a vmcore with VMCOREINFO.
     pub(crate) fn open(path: &Path) -> Self {
         let file = File::open(path).unwrap();
         let number = |at: u64, size: usize| {
@@ -62,7 +62,7 @@ impl Elf {
         Self { file, loads, notes, vmcoreinfo }
     }
 
-    /// Returns the address of a symbol that the kernel told.
+    /// Returns the address of a symbol in the note.
     pub(crate) fn symbol(&self, name: &str) -> u64 {
         u64::from_str_radix(&self.vmcoreinfo[&format!("SYMBOL({name})")], 16).unwrap()
     }
@@ -84,8 +84,8 @@ fn vmcoreinfo(notes: &[u8]) -> BTreeMap<String, String> {
     text.lines().filter_map(|line| line.split_once('=')).map(|(name, value)| (name.into(), value.into())).collect()
 }
 
-/// Writes the memory of a vmcore as the kernel shows it after a crash: page by page, with the addresses of the direct
-/// map, and the kernel's text once more with its own.
+/// Writes the memory of a vmcore like the kernel after a crash: in pages, with the addresses of the direct map, and the
+/// kernel's text once more with its own.
 pub(crate) fn rewrite(from: &Elf, to: &Path) {
     let base = direct_map(from);
     let mut place = (PAGE + from.notes.len() as u64).next_multiple_of(PAGE);
@@ -109,7 +109,7 @@ pub(crate) fn rewrite(from: &Elf, to: &Path) {
     file.write_all_at(&from.notes, PAGE).unwrap();
 }
 
-/// Returns the pieces of memory proper, in whole pages and in order.
+/// Returns the pieces of memory, in whole pages and in order.
 fn memory(loads: &[Load]) -> Vec<Load> {
     let mut pieces = Vec::new();
     for load in loads {
@@ -128,7 +128,7 @@ fn memory(loads: &[Load]) -> Vec<Load> {
     pieces
 }
 
-/// Copies what is not zero, so that the file stays sparse.
+/// Copies non-zero data, so that the file stays sparse.
 fn copy(from: &File, piece: &Load, to: &File, offset: u64) {
     let mut bytes = vec![0; 1 << 16];
     let mut done = 0;

@@ -1,5 +1,5 @@
-//! A guest that runs and goes on: its memory is a file, which is filtered while QEMU lets it stand still, and copied while
-//! it runs again.
+//! A running guest with its memory in a file, which is filtered while QEMU has stopped it, and copied while it runs
+//! again.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -13,16 +13,16 @@ use machine::{InitrdFile, initrd_of};
 use crate::readers::{self, Program};
 use crate::{build, folder};
 
-/// More than a PC has below 4 GiB, so that the division is to be found out. Its file is sparse.
+/// More memory than a PC has below 4 GiB, so that the layout must be guessed. Its file is sparse.
 const MEMORY_MIB: u32 = 3072;
-/// How long the guest may take to boot and to fill memory, in seconds.
+/// Time limit for booting and filling memory, in seconds.
 const PATIENCE_S: u32 = 300;
-/// What the guest's kernel logs when memory is filled.
+/// The guest's log line when memory is filled.
 const FILLED: &[u8] = b"marvin-crash: memory is filled";
-/// What the guest fills. Without the watchdog's device it goes on when it is told to stop.
+/// What the guest fills. Without the watchdog's device it continues after the request to stop.
 const WORDS: &str = "marvin.anon=48 marvin.cache=24 marvin.files=5000 marvin.freed=40 marvin.end=stop";
 
-/// A QEMU that is killed when the story ends.
+/// A QEMU that is killed at the end of the test.
 struct Running(Child);
 
 impl Drop for Running {
@@ -35,7 +35,7 @@ impl Drop for Running {
 fn boot(folder: &Path, image: &Path, machine: &str) -> Running {
     let initrd = initrd_of(&[InitrdFile { path: "init".into(), bytes: lab::CRASH.to_vec() }]);
     std::fs::write(folder.join("initrd"), initrd).unwrap();
-    // Without counting instructions a microvm hangs at times while it calibrates its clock.
+    // Without instruction counting a microvm sometimes hangs while it calibrates its clock.
     let clock = if machine == "q35" { "tcg,thread=multi" } else { "tcg,thread=single -icount shift=0,sleep=off" };
     let words = format!(
         "-nodefaults -no-user-config -display none -no-reboot -nic none -M {machine},memory-backend=ram -cpu max \
@@ -67,7 +67,7 @@ fn runs(folder: &Path) -> bool {
     lines.find(|line| line.contains("\"running\": ")).unwrap().contains("\"running\": true")
 }
 
-/// Tells QEMU one thing.
+/// Sends QEMU one command.
 fn tell(folder: &Path, command: &str) {
     let mut stream = UnixStream::connect(folder.join("qmp")).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -86,13 +86,13 @@ fn dumped(filter: &Program, folder: &Path, output: &str) -> String {
     said
 }
 
-/// Filters a guest that runs, and then the same one stopped.
+/// Filters a running guest, and then the same one stopped.
 pub(crate) fn story(name: &str, kernel: &str, machine: &str) {
     let Some(filter) = Program::marvin_dump() else { return };
     let (build, folder) = (build(kernel), folder(name));
     let image = build.boot_file().path.clone();
     let image = if machine == "q35" { build.image.path.clone() } else { image };
-    // The console of a guest that failed here before would say that this one is ready.
+    // The console of an earlier failed guest would say that this one is ready.
     drop(std::fs::remove_file(folder.join("console")));
     let running = boot(&folder, &image, machine);
     let said = dumped(&filter, &folder, "live");

@@ -1,8 +1,8 @@
-//! Stories of vmcores: guests with memory of every kind are captured in each way there is, filtered, and read again by
-//! programs that are not ours. They take minutes: `make test-full` runs them, `cargo test` alone does not.
+//! Tests of vmcores: guests with memory of every kind are captured in every way, filtered, and read by other programs.
+//! They take minutes: `make test-full` runs them, `cargo test` alone does not.
 //!
-//! MARVIN_DUMP names a filter to hold against makedumpfile, MAKEDUMPFILE another makedumpfile than the one in PATH, and
-//! DRGN a Python that has drgn. What is not checked for want of one of them is said.
+//! MARVIN_DUMP names another filter to compare with makedumpfile, MAKEDUMPFILE another makedumpfile than the one in
+//! PATH, and DRGN a Python with drgn. The tests print what they skip without them.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(clippy::print_stdout, reason = "says what was seen, and what could not be checked")]
 
@@ -51,14 +51,14 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// Where the kernels are.
+/// The location of the kernels.
 fn lab() -> &'static Lab {
     static LAB: OnceLock<Lab> = OnceLock::new();
     LAB.get_or_init(|| Lab::open(&folder("dumps-home"), LabSettings::default()).unwrap())
 }
 
 fn crash(build: &Build, plan: &CrashPlan<'_>) -> Result<Crashed, CrashError> {
-    // The lab empties its scratch folder when it is opened, and a test that was killed may have left guests there.
+    // Opening the lab empties its scratch directory, where a killed test may have left guests.
     static GUESTS: OnceLock<CrashGuests> = OnceLock::new();
     GUESTS.get_or_init(|| CrashGuests::open(&folder("dumps-home/scratch")).unwrap()).crash(build, plan)
 }
@@ -71,14 +71,14 @@ fn plan<'a>(paging: Paging, placement: Placement, ending: Ending) -> CrashPlan<'
     CrashPlan { memory_mib: 512, paging, placement, fill: &FILL, ending }
 }
 
-/// Pages of a size that /proc/meminfo told, in KiB.
+/// Memory of a kind in /proc/meminfo, in pages.
 fn pages_reported(crashed: &Crashed, name: &str) -> u64 {
     let told = &crashed.reports[0]["meminfo"];
     let line = told.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 4
 }
 
-/// Captures a guest that stands still in both formats, and returns QEMU's ELF, its kdump and the one like /proc/vmcore.
+/// Captures a stopped guest in both formats, and returns QEMU's ELF, its kdump and the one like /proc/vmcore.
 fn captured(crashed: &mut Crashed, folder: &Path) -> [PathBuf; 3] {
     let files = ["qemu.elf", "qemu.kdump", "vmcore"].map(|name| folder.join(name));
     crashed.guest.write_vmcore(VmcoreFormat::Elf, &files[0]).unwrap();
@@ -88,18 +88,18 @@ fn captured(crashed: &mut Crashed, folder: &Path) -> [PathBuf; 3] {
     files
 }
 
-/// Filters a vmcore with makedumpfile at each level, and checks what must be so with any guest.
+/// Filters a vmcore with makedumpfile at each level, and checks properties of any guest.
 fn filtered(vmcore: &Path, folder: &Path) -> Option<BTreeMap<u32, Bitmap>> {
     let makedumpfile = Program::makedumpfile()?;
     let dumped = |level| (level, readers::dumped(&makedumpfile, level, vmcore, &folder.join(format!("m{level}"))).0);
     let bitmaps: BTreeMap<u32, Bitmap> = LEVELS.into_iter().map(dumped).collect();
     assert!(bitmaps[&30].is_within(&bitmaps[&16]), "a level that excludes more keeps less");
-    // Zero pages are in the second bitmap where they are kept once, so 31 keeps no more than 30.
+    // Zero pages are in the second bitmap if they are stored once, so 31 keeps no more than 30.
     assert!(bitmaps[&31].is_within(&bitmaps[&30]));
     Some(bitmaps)
 }
 
-/// Holds the filter that is to be tested against makedumpfile, on each file of the same memory.
+/// Compares the tested filter with makedumpfile, on each file of the same memory.
 fn compared(files: &[&Path], expected: &BTreeMap<u32, Bitmap>, folder: &Path) {
     let release = &Elf::open(files[0]).vmcoreinfo["OSRELEASE"];
     let (Some(filter), Some(makedumpfile)) = (Program::marvin_dump(), Program::makedumpfile()) else { return };
@@ -178,12 +178,12 @@ fn a_guest_that_cannot_be_filled_says_why() {
     let plan = CrashPlan { fill, ..plan(Paging::FiveLevels, Placement::Random, Ending::Stop) };
     let error = crash(&build("deb:6.12"), &plan).unwrap_err().to_string();
     let first = error.lines().next().unwrap();
-    // Either of the two is killed for the other.
+    // Each one is killed in favour of the other.
     assert!(first.starts_with("the crash guest failed: crash: "), "{error}");
     assert!(first.ends_with("killed: there is too little memory"), "{error}");
 }
 
-/// Has a crash kernel capture the one that panicked, and looks at what it brought out.
+/// Lets a crash kernel capture the panicked one, and checks its output.
 fn kdump_story(name: &str, kernel: &str, fill: &[(&str, u32)]) {
     let folder = folder(name);
     let words = ["-d", "31"].map(str::to_owned).to_vec();

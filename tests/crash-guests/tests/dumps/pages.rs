@@ -1,26 +1,26 @@
-//! Walking a kernel's page tables in a vmcore, as far as finding where it maps all memory.
+//! Walks a kernel's page tables in a vmcore, to find its direct map.
 
 use crate::elf::Elf;
 
-/// Where the kernel's own image is mapped (Documentation/arch/x86/x86_64/mm.rst).
+/// The mapping of the kernel's image (Documentation/arch/x86/x86_64/mm.rst).
 pub(crate) const IMAGE: u64 = 0xffff_ffff_8000_0000;
-/// Bits of an entry that are an address.
+/// The address bits of an entry.
 const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
 const PRESENT: u64 = 1;
 const LARGE: u64 = 1 << 7;
 
-/// Tells how the kernel was built and started: from its own word.
+/// The kernel's configuration at build and boot, from its note.
 pub(crate) fn has_five_levels(vmcore: &Elf) -> bool {
     vmcore.vmcoreinfo.get("NUMBER(pgtable_l5_enabled)").is_some_and(|value| value == "1")
 }
 
-/// Returns the physical address of one in the kernel's image; where it is, a note tells relative to the addresses.
+/// Returns the physical address of an address in the kernel's image, by the note's offset.
 pub(crate) fn image_to_physical(vmcore: &Elf, address: u64) -> u64 {
     let base: i64 = vmcore.vmcoreinfo["NUMBER(phys_base)"].parse().unwrap();
     (address - IMAGE).wrapping_add_signed(base)
 }
 
-/// Returns the lowest address at which the kernel maps all memory: what maps physical address 0.
+/// Returns the lowest address of the direct map: the one of physical address 0.
 pub(crate) fn direct_map(vmcore: &Elf) -> u64 {
     let (levels, lowest) = match has_five_levels(vmcore) {
         true => (5, 0xff11_0000_0000_0000),
@@ -31,7 +31,7 @@ pub(crate) fn direct_map(vmcore: &Elf) -> u64 {
     address - physical
 }
 
-/// Returns the first address from `lowest` on that a table maps, and what to.
+/// Returns the first address from `lowest` on that a table maps, and its target.
 fn first(vmcore: &Elf, table: u64, start: u64, level: u32, lowest: u64) -> Option<(u64, u64)> {
     let shift = 12 + 9 * (level - 1);
     let mut bytes = [0; 4096];
@@ -40,7 +40,7 @@ fn first(vmcore: &Elf, table: u64, start: u64, level: u32, lowest: u64) -> Optio
         let entry = u64::from_le_bytes(entry.try_into().unwrap());
         let mut address = start | (number as u64) << shift;
         if start == 0 && number >= 256 {
-            // The upper half of the address space: the sign goes all the way.
+            // The upper half of the address space is sign-extended.
             address |= u64::MAX << (shift + 9);
         }
         if address.saturating_add((1 << shift) - 1) < lowest || entry & PRESENT == 0 {

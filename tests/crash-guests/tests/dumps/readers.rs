@@ -1,16 +1,16 @@
-//! The programs around a dump: makedumpfile, the filter that is to be tested, and drgn, which reads what they made.
+//! The programs around a dump: makedumpfile, the tested filter, and drgn, which reads their output.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use crate::bitmaps::Bitmap;
 
-/// Levels at which filters are compared: all, all but zero pages, free pages only, zero pages only.
+/// Levels to compare: all, all but zero pages, free pages only, zero pages only.
 pub(crate) const LEVELS: [u32; 4] = [31, 30, 16, 1];
-/// How long a program may take, in seconds.
+/// Time limit of a program, in seconds.
 const PATIENCE_S: &str = "600";
 
-/// Walks all tasks and slab caches, and says how many there are.
+/// A script that walks all tasks and slab caches, and prints their numbers.
 const WALK: &str = "
 import drgn, sys
 from drgn.helpers.linux.pid import for_each_task
@@ -22,7 +22,7 @@ tasks = sum(1 for task in for_each_task(program) if task.comm.string_())
 print(tasks, 'tasks,', sum(1 for _ in for_each_slab_cache(program)), 'slab caches')
 ";
 
-/// Counts the free pages on the lists of all processors.
+/// A script that counts the free pages on the lists of all processors.
 const LISTED: &str = "
 import drgn, sys
 from drgn.helpers.linux.cpumask import for_each_possible_cpu
@@ -44,13 +44,13 @@ print(pages)
 
 /// A program that filters a vmcore.
 pub(crate) struct Program {
-    /// Where it is.
+    /// Its path.
     pub(crate) path: PathBuf,
     words: &'static [&'static str],
 }
 
 impl Program {
-    /// Finds makedumpfile, or says that there is none.
+    /// Finds makedumpfile; prints if there is none.
     pub(crate) fn makedumpfile() -> Option<Self> {
         let path = std::env::var_os("MAKEDUMPFILE").map_or_else(|| PathBuf::from("makedumpfile"), PathBuf::from);
         let there = Command::new(&path).arg("-v").output().is_ok();
@@ -60,7 +60,7 @@ impl Program {
         there.then_some(Self { path, words: &["-l", "-f", "--message-level", "31"] })
     }
 
-    /// Finds the filter to test, or says that none was named.
+    /// Finds the filter to test; prints if none was named.
     pub(crate) fn marvin_dump() -> Option<Self> {
         let path = std::env::var_os("MARVIN_DUMP").map(PathBuf::from);
         if path.is_none() {
@@ -76,8 +76,8 @@ impl Program {
     }
 }
 
-/// Filters a vmcore and returns which pages are left, and how many our own filter found on lists of processors, which
-/// makedumpfile does not look at.
+/// Filters a vmcore and returns the remaining pages, and how many pages on per-processor lists Marvin's filter found,
+/// which makedumpfile ignores.
 pub(crate) fn dumped(program: &Program, level: u32, from: &Path, to: &Path) -> (Bitmap, u64) {
     let output = program.run(level, from, to);
     let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
@@ -87,8 +87,8 @@ pub(crate) fn dumped(program: &Program, level: u32, from: &Path, to: &Path) -> (
     (Bitmap::of(to), listed.unwrap_or_default())
 }
 
-/// Returns whether makedumpfile says that it knows the kernel. Of one that it does not know it takes too much or too
-/// little: 1.7.2 leaves out slab pages of 6.12, and keeps the tails of its huge pages.
+/// Returns whether makedumpfile supports the kernel by its own account. For others it drops too much or too little:
+/// 1.7.2 drops slab pages of 6.12, and keeps the tails of its huge pages.
 pub(crate) fn knows(makedumpfile: &Program, vmcore: &Path, scratch: &Path) -> bool {
     let output = makedumpfile.run(31, vmcore, scratch);
     let said = [output.stdout, output.stderr].concat();
@@ -99,7 +99,7 @@ pub(crate) fn knows(makedumpfile: &Program, vmcore: &Path, scratch: &Path) -> bo
     knows
 }
 
-/// Has drgn walk through a dump, where there are drgn and the kernel's debug information.
+/// Lets drgn walk a dump, if drgn and the kernel's debug information are there.
 pub(crate) fn walk(dump: &Path, release: &str) {
     let Some(said) = drgn(WALK, dump, release) else { return };
     println!("{}: {}", dump.display(), said.trim());
@@ -108,12 +108,12 @@ pub(crate) fn walk(dump: &Path, release: &str) {
     assert!(tasks > 20, "{said}");
 }
 
-/// Has drgn count the free pages on lists of processors in a vmcore.
+/// Lets drgn count the free pages on per-processor lists of a vmcore.
 pub(crate) fn listed(vmcore: &Path, release: &str) -> Option<u64> {
     drgn(LISTED, vmcore, release).map(|said| said.trim().parse().unwrap())
 }
 
-/// Runs a script of drgn's, or says why not.
+/// Runs a script with drgn, or prints why not.
 fn drgn(script: &str, dump: &Path, release: &str) -> Option<String> {
     let python = std::env::var_os("DRGN").map_or_else(|| PathBuf::from("python3"), PathBuf::from);
     let Some(vmlinux) = std::env::var_os("DRGN_VMLINUX") else {
