@@ -122,7 +122,7 @@ fn under_load(lab: &mut Lab, site: Arc<Site>, source: Source) -> anyhow::Result<
         for reader in readers {
             times.extend(reader.join().map_err(|_| anyhow::anyhow!("a reader panicked"))??);
         }
-        anyhow::ensure!(!times.is_empty(), "nobody got an answer");
+        anyhow::ensure!(!times.is_empty(), "no reader got an answer");
         Ok((times, written))
     })
 }

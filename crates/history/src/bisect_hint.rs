@@ -261,7 +261,7 @@ mod tests {
             "marvin bisect 111111111111 222222222222 --tree /src/linux --config micro --workload fault-anon --seeds 2";
         assert_eq!(exact(pair.clone(), "fault-anon"), Some(BisectHint::Command(command.to_owned())));
         let Some(BisectHint::Impossible(why)) = exact(pair.clone(), "of-a-tool") else {
-            panic!("a hunt for what nobody declares")
+            panic!("a hint for an undeclared workload")
         };
         assert!(why.contains("of-a-tool is no workload of a suite"), "{why}");
         let [old, mut new] = pair;

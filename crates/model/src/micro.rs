@@ -259,13 +259,13 @@ pub static MICRO: LazyLock<Arc<Suite>> = LazyLock::new(|| {
             workload(
                 "sem-sysv",
                 "System V semaphores",
-                "semop(2) up and semop(2) down, nobody waits",
+                "semop(2) up and semop(2) down, without waiters",
                 3_000,
                 &[&["__do_semtimedop", "do_semtimedop"]],
             ),
             workload(
                 "mutex-uncontended",
-                "POSIX mutexes that nobody waits for",
+                "POSIX mutexes without waiters",
                 "pthread_mutex_lock and pthread_mutex_unlock, without the kernel",
                 100_000,
                 &[],

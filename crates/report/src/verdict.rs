@@ -104,7 +104,7 @@ mod tests {
         let below = |seeds| Verdict::Unclear(Uncertainty::BelowFloor { floor_percent: 0.5, seeds, seeds_least: 5 });
         assert_eq!([of(1, 0.01), of(4, -0.49)], [below(1), below(4)]);
         assert_eq!([of(5, 0.01), of(1, 0.5), of(1, -0.5)], [Verdict::Better, Verdict::Better, Verdict::Worse]);
-        assert_eq!(verdict(&[0.01], 0.1, floor), Verdict::Same, "what is no news needs no more seeds");
+        assert_eq!(verdict(&[0.01], 0.1, floor), Verdict::Same, "a difference within the margin needs no more seeds");
         assert_eq!(verdict(&[0.01], 0.0, None), Verdict::Better);
     }
 

@@ -298,8 +298,8 @@ mod tests {
         if home.path().join("artefacts").exists() {
             assert_eq!(fs::read_dir(home.path().join("artefacts/01")).unwrap().count(), 2);
         }
-        let nobody = model::RunId::from_hex("02").unwrap();
-        assert_eq!(store.add_artefact(&nobody, added).unwrap_err().guilt(), Guilt::User);
+        let unknown = model::RunId::from_hex("02").unwrap();
+        assert_eq!(store.add_artefact(&unknown, added).unwrap_err().guilt(), Guilt::User);
         assert_eq!(store.run(&run.id).unwrap(), run);
     }
 

@@ -97,7 +97,7 @@ impl Cluster {
     /// Stops the server; its data stays.
     ///
     /// # Errors
-    /// If it cannot be told to.
+    /// If the command fails.
     pub fn pause(&mut self) -> io::Result<()> {
         if let Some((mut child, mut input)) = self.keeper.take() {
             input.write_all(b"keep\n")?;

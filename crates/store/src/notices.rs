@@ -133,7 +133,7 @@ impl Store {
             Ok(all.into_iter().find(|one| !except.contains(&one.channel)))
         })?;
         if let Some(found) = &found {
-            self.not_delivered(found, "nobody knows whether it arrived: who sent it was killed", until_unix)?;
+            self.not_delivered(found, "its delivery is uncertain: the sending process was killed", until_unix)?;
         }
         self.ask(|_| transaction.commit())?;
         Ok(found)
@@ -182,7 +182,7 @@ mod tests {
         let (_home, store) = store();
         assert!(store.raise(&notice("tree:a"), &["mail", "chat"]).unwrap());
         assert!(!store.raise(&notice("tree:a"), &["mail", "chat"]).unwrap());
-        assert!(store.raise(&notice("tree:b"), &[]).unwrap(), "nobody is told, and it is known");
+        assert!(store.raise(&notice("tree:b"), &[]).unwrap(), "without channels, but it stands");
         assert_eq!(store.undelivered().unwrap().len(), 2);
         assert_eq!(store.standing("tree:a").unwrap(), Some(notice("tree:a")));
         assert!(store.settle("tree:a", 200).unwrap() && !store.settle("tree:a", 200).unwrap());
@@ -215,6 +215,6 @@ mod tests {
         store.raise(&notice("tree:a"), &["mail"]).unwrap();
         store.take_delivery(100, 160, &[]).unwrap().unwrap();
         let again = store.take_delivery(160, 220, &[]).unwrap().unwrap();
-        assert_eq!((again.tries, again.said.as_str()), (1, "nobody knows whether it arrived: who sent it was killed"));
+        assert_eq!((again.tries, again.said.as_str()), (1, "its delivery is uncertain: the sending process was killed"));
     }
 }

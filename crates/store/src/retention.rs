@@ -381,7 +381,7 @@ mod tests {
         let before = store.find_garbage(&ALL).unwrap();
         assert_eq!(ids(&before.runs), ["01", "02"]);
         store.pin(&[&at("01", 1, 0).id], "marvin report run_01 run_03").unwrap();
-        store.pin(&[&at("01", 1, 0).id], "somebody else").unwrap();
+        store.pin(&[&at("01", 1, 0).id], "another user").unwrap();
         let garbage = store.find_garbage(&ALL).unwrap();
         assert_eq!((ids(&garbage.runs), garbage.referred), (vec!["02"], 1));
         // Also if it was pinned after it was found to be garbage.
@@ -392,10 +392,10 @@ mod tests {
         assert_eq!(by, b"marvin report run_01 run_03");
         assert!(store.run(&at("02", 1, 1).id).is_err());
         assert_eq!(store.runs(10).unwrap().len(), 2);
-        let (version, nobody) = (build("aa").version, "9.9".to_owned());
+        let (version, unknown) = (build("aa").version, "9.9".to_owned());
         save(&store, &at("04", 1, 3));
         assert_eq!(ids(&store.find_garbage(&ALL).unwrap().runs), ["03"]);
-        store.decide(&Decision { after: nobody, at: version, ..decision("x", Triage::Real) }).unwrap();
+        store.decide(&Decision { after: unknown, at: version, ..decision("x", Triage::Real) }).unwrap();
         assert!(store.find_garbage(&ALL).unwrap().runs.is_empty());
     }
 

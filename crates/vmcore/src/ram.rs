@@ -184,7 +184,7 @@ fn guessed(dump: Dump, layouts: &[Vec<Segment>], note: Option<&[u8]>) -> Result<
     };
     let path = dump.path().display();
     Err(DumpError::Usage(format!(
-        "where {path} is in the guest cannot be told: {why}; say it for each part, as in --ram {path}@0+2G --ram {path}@4G:2G"
+        "cannot find where {path} is in the guest: {why}; give the address of each part, as in --ram {path}@0+2G --ram {path}@4G:2G"
     )))
 }
 

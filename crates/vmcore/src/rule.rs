@@ -219,7 +219,7 @@ impl Rule {
         let (layout, level) = (&self.layout, self.level);
         let has = |flag: u64| facts.flags & flag != 0;
         let slab = facts.kind == Kind::Slab || has(layout.slab.flag);
-        // First, whoever owns them: reading them can end the capture.
+        // First, regardless of their owner: reading them can end the capture.
         if has(layout.poison) {
             return Class::Poisoned;
         }

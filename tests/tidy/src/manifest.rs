@@ -10,7 +10,7 @@ const REASONS: Rule = Rule {
 const PACKAGES_MAX: usize = 260;
 const PACKAGES: Rule = Rule {
     name: "the lock file has at most 260 packages",
-    remedy: "look at `cargo tree` for what brings them: features that nobody uses, two versions of one, a package held back",
+    remedy: "look at `cargo tree` for what brings them: unused features, two versions of one, a package held back",
 };
 const TABLE: &str = "[workspace.dependencies]";
 const SUBTABLE: &str = "[workspace.dependencies.";

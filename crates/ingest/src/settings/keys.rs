@@ -138,12 +138,12 @@ static WORK: Table = Table {
 
 static NOTIFY: Table = Table {
     what: "[[notify]]",
-    about: "Somebody who is told, once each, of a job that overruns, a kernel that does not build or boot, a tree that does \
-            not answer: by exactly one of mail, webhook and command.",
+    about: "A recipient of notices about overdue jobs, kernels that do not build or boot, and trees that do not answer, by \
+            exactly one of mail, webhook and command.",
     keys: &[
         key("name", Kind::Name, Needed, "Its name."),
         key("mail", Kind::Texts, Optional, "Addresses that a mail is sent to."),
-        key("from", Kind::Text, Without(Preset::Text("marvin")), "Whose name is on the mail; to a server, an address."),
+        key("from", Kind::Text, Without(Preset::Text("marvin")), "The sender of the mail; for a server, an address."),
         key(
             "sendmail",
             Kind::Texts,

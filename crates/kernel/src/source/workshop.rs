@@ -13,7 +13,7 @@ use super::program::Program;
 use crate::{KernelError, scratch};
 
 /// Author and date of commits that exist only in the workshop: constant, so that their hashes are reproducible.
-const NOBODY: [(&str, &str); 6] = [
+const IDENTITY: [(&str, &str); 6] = [
     ("GIT_AUTHOR_NAME", "marvin"),
     ("GIT_AUTHOR_EMAIL", "marvin@localhost"),
     ("GIT_AUTHOR_DATE", "1577836800 +0000"),
@@ -188,7 +188,7 @@ impl Workshop {
 
     fn commit_tree(&self, tree: &str, parents: &[&str], message: &str) -> Result<String, KernelError> {
         let mut commit = self.git(&self.source()).args(["commit-tree", tree, "-m", message]);
-        for (name, value) in NOBODY {
+        for (name, value) in IDENTITY {
             commit = commit.variable(name, value);
         }
         let parents = parents.iter().flat_map(|parent| ["-p", parent]);

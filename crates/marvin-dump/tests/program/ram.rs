@@ -163,7 +163,7 @@ fn large_guest_without_note_is_refused() -> Outcome {
     let error =
         ram::open(&[part(folder.path(), "")], Some(b"OSRELEASE=1\nPAGESIZE=4096\n")).err().map(|e| e.to_string());
     let error = error.unwrap_or_default().replace(&folder.path().display().to_string(), "FOLDER");
-    insta::assert_snapshot!(error, @"where FOLDER/ram is in the guest cannot be told: its kernel's memory map agrees with none that QEMU's PCs have; say it for each part, as in --ram FOLDER/ram@0+2G --ram FOLDER/ram@4G:2G");
+    insta::assert_snapshot!(error, @"cannot find where FOLDER/ram is in the guest: its kernel's memory map agrees with none that QEMU's PCs have; give the address of each part, as in --ram FOLDER/ram@0+2G --ram FOLDER/ram@4G:2G");
     let paths: Vec<PathBuf> = vec![path];
     assert!(Dump::open(&paths).is_err(), "without --ram it is no dump");
     Ok(())

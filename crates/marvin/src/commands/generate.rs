@@ -59,7 +59,7 @@ fn workloads() -> String {
     let mut text = format!(
         "# Workloads\n\nMade by `marvin reference workloads` from the declarations; a test holds it to them.\n\n\
          Each workload reports its cost: the median over its iterations without the first, in {} on the exact machine, \
-         {}; differences up to {} % are no news. That a workload enters the kernel functions it is meant to exercise, \
+         {}; differences up to {} % count as same. That a workload enters the kernel functions it is meant to exercise, \
          once per operation or more, is tested with kprobes in real kernels. All are exact: on the exact machine the \
          same kernel and seed give the same samples. The floor is how far the values of five seeds of one kernel lie \
          apart, in percent: a smaller difference needs five seeds that agree. The reclaim suite is chaotic: which page is \

@@ -40,7 +40,7 @@ pub enum Refusal {
         hint: &'static str,
     },
     /// Another worker has claimed it since.
-    #[error("job {0} is no longer this worker's: its lease ended, or somebody cancelled it")]
+    #[error("job {0} is no longer this worker's: its lease ended, or it was cancelled")]
     Fenced(u64),
 }
 
@@ -106,7 +106,7 @@ impl QueuedJob {
     /// Records the outcome of an attempt.
     ///
     /// # Errors
-    /// If somebody else has it by now.
+    /// If another worker has claimed it since.
     pub fn end(&mut self, fence: u64, ending: Ending, now_unix: i64) -> Result<(), Refusal> {
         if fence != self.fence || !matches!(self.state, JobState::Running { .. }) {
             return Err(Refusal::Fenced(self.number));

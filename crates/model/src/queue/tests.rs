@@ -193,7 +193,7 @@ fn late_worker_is_refused() {
     let JobState::Waiting { from_unix } = job.state else { panic!("{job:?}") };
     job.claim("b", from_unix).unwrap();
     let error = job.end(old, Ending::Done(String::new()), 1_100).unwrap_err();
-    assert_eq!(error.to_string(), "job 1 is no longer this worker's: its lease ended, or somebody cancelled it");
+    assert_eq!(error.to_string(), "job 1 is no longer this worker's: its lease ended, or it was cancelled");
     job.cancel(1_200).unwrap();
     assert!(job.end(job.fence, Ending::Done(String::new()), 1_300).is_err());
     let error = job.cancel(1_400).unwrap_err();

@@ -30,7 +30,7 @@ pub static SEEDS: LazyLock<Arc<Suite>> = LazyLock::new(|| {
     let all = [&MM, &SCHED, &NET, &IO, &RMAP, &RECLAIM].into_iter().flat_map(|suite| &suite.workloads);
     Arc::new(Suite {
         name: "seeds",
-        purpose: "the tests of the documents that the lab was made after",
+        purpose: "the workloads that follow published tests, without hackbench",
         workloads: all.filter(|workload| !workload.name.starts_with("hackbench-")).cloned().collect(),
     })
 });

@@ -174,7 +174,7 @@ fn metrics(suite: &ListedSuite) -> Vec<String> {
     let mut texts: Vec<String> = Vec::new();
     for workload in &suite.workloads {
         let text = format!(
-            "Metric {}: {}; a difference up to {} is no news.",
+            "Metric {}: {}; differences up to {} count as same.",
             workload.metric,
             workload.direction,
             margin(workload.margin_percent)
