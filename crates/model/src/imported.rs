@@ -31,7 +31,7 @@ const HIGHER: Option<Direction> = Some(HigherIsBetter);
 /// The known tests of MMTests, from its `bin/lib/MMTests/Extract*.pm` and `shellpack_src/src/*/parse-results`. The
 /// first matching rule applies.
 const OF_MMTESTS: &[Rule] = &[
-    // The duration of a whole test, which means nothing for tests of a fixed duration.
+    // The duration of a whole test, which is meaningless for tests of a fixed duration.
     ("", ("duration-", ""), "s", None),
     ("kernbench", ("", ""), "s", LOWER),
     ("hackbench", ("time-", ""), "s", LOWER),

@@ -215,6 +215,9 @@ mod tests {
         store.raise(&notice("tree:a"), &["mail"]).unwrap();
         store.take_delivery(100, 160, &[]).unwrap().unwrap();
         let again = store.take_delivery(160, 220, &[]).unwrap().unwrap();
-        assert_eq!((again.tries, again.said.as_str()), (1, "its delivery is uncertain: the sending process was killed"));
+        assert_eq!(
+            (again.tries, again.said.as_str()),
+            (1, "its delivery is uncertain: the sending process was killed")
+        );
     }
 }

@@ -60,7 +60,7 @@ fn empty_server_reads_empty_and_stays_empty() {
 fn foreign_tables_are_left_unchanged() {
     let Some(cluster) = cluster() else { return };
     let location = Location::server(&cluster.place().unwrap(), None).unwrap();
-    raw(&location, "CREATE TABLE runs (somebody TEXT)");
+    raw(&location, "CREATE TABLE runs (owner TEXT)");
     let error = Store::open(&location).unwrap_err();
     insta::assert_snapshot!(describe(&error, cluster));
     raw(&location, "INSERT INTO runs VALUES ('still here')");

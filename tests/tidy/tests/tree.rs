@@ -13,6 +13,16 @@ const BELOW_LAB: &[&str] = &["model", "stats", "wire", "ingest", "report", "hist
 /// Crates without input, output or state between calls.
 const PURE: &[&str] = &["model", "stats", "wire", "ingest", "report", "history"];
 
+/// Sources that the rules for prose leave alone, each with the reason.
+const NO_PROSE: &[(&str, &str)] = &[
+    ("crates/agent/", "its sources are part of the machine's fingerprint"),
+    ("crates/tracer/", "its sources are part of the machine's fingerprint"),
+    ("tests/tidy/src/prose.rs", "it lists the words"),
+];
+
+/// Crates whose prose is still to be rewritten.
+const PENDING: &[&str] = &["lab", "machine", "marvin", "marvin-dump", "site", "stats", "web"];
+
 /// Runs a check on all Rust source.
 fn rust(check: fn(&str, &str) -> Vec<Finding>) -> Outcome {
     let tree = Tree::read()?;
@@ -154,4 +164,34 @@ fn no_paths_of_a_machine() -> Outcome {
     let files = tree.files.iter().filter(|file| !excepted(&file.path));
     none(&files.flat_map(|file| tidy::machine_paths(&file.path, &file.text)).collect::<Vec<_>>());
     Ok(())
+}
+
+/// Runs a check on the files for which the rules of prose hold, and prints those that it leaves out.
+fn prose(ends: &[&str], check: fn(&str, &str) -> Vec<Finding>) -> Outcome {
+    for (path, reason) in NO_PROSE {
+        println!("not checked: {path}: {reason}");
+    }
+    let pending = |path: &str| PENDING.iter().any(|name| path.starts_with(&format!("crates/{name}/")));
+    let excepted = |path: &str| {
+        pending(path)
+            || NO_PROSE.iter().any(|(prefix, _)| path.starts_with(prefix))
+            // What other programs wrote is theirs.
+            || path.split('/').any(|part| matches!(part, "corpus" | "golden" | "testdata"))
+    };
+    let tree = Tree::read()?;
+    let files = tree.files.iter().filter(|file| ends.iter().any(|end| file.path.ends_with(end)));
+    none(
+        &files.filter(|file| !excepted(&file.path)).flat_map(|file| check(&file.path, &file.text)).collect::<Vec<_>>(),
+    );
+    Ok(())
+}
+
+#[test]
+fn prose_has_no_dialect() -> Outcome {
+    prose(&[".rs", ".md", ".html", ".txt"], tidy::dialect)
+}
+
+#[test]
+fn test_names_are_short() -> Outcome {
+    prose(&[".rs"], tidy::test_names)
 }
