@@ -16,7 +16,7 @@ pub struct Declared {
     pub unit: Cow<'static, str>,
     /// The good direction; `None` if unknown.
     pub direction: Option<Direction>,
-    /// The margin: a difference up to this many percent counts as equal.
+    /// The margin: a difference up to this many percent counts as same.
     pub margin_percent: f64,
 }
 

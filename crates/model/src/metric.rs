@@ -96,7 +96,7 @@ pub struct Metric {
     pub quantity: Quantity,
     /// The good direction.
     pub direction: Direction,
-    /// The margin: a difference up to this many percent counts as equal.
+    /// The margin: a difference up to this many percent counts as same.
     pub margin_percent: f64,
 }
 

@@ -70,7 +70,7 @@ pub struct ToolMetric {
     pub unit: String,
     /// The good direction.
     pub direction: Direction,
-    /// The margin: a difference up to this many percent counts as equal.
+    /// The margin: a difference up to this many percent counts as same.
     pub margin_percent: f64,
     /// Where the output contains it.
     pub reader: Reader,

@@ -46,7 +46,7 @@ pub enum Given {
 pub struct Rule {
     /// The good direction.
     pub direction: Direction,
-    /// The margin: a difference up to this many percent counts as equal.
+    /// The margin: a difference up to this many percent counts as same.
     pub margin_percent: f64,
     /// The spread between seeds of one build, in percent: a smaller difference needs more seeds. `None` if unknown.
     pub floor_percent: Option<f64>,

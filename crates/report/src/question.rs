@@ -38,7 +38,7 @@ pub struct Question {
     pub workloads: Vec<Arc<Workload>>,
     /// The seeds; empty for all that the runs have.
     pub seeds: Vec<u64>,
-    /// The margin: a difference up to this many percent counts as equal. By default each metric's own.
+    /// The margin: a difference up to this many percent counts as same. By default each metric's own.
     pub margin_percent: Option<f64>,
     /// Whether machines may differ.
     pub machines: Machines,

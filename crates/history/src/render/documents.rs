@@ -31,7 +31,7 @@ pub struct SeriesDocument {
     pub unit: String,
     /// The good direction.
     pub direction: String,
-    /// The margin: a difference up to this many percent counts as equal.
+    /// The margin: a difference up to this many percent counts as same.
     pub margin_percent: f64,
     /// The machine's id.
     pub machine: String,
