@@ -44,7 +44,7 @@ const keyed = (list, at, byEffect) => {
   const texts = list.map((item) => {
     const cell = item.nodes[0].cells[at];
     const text = (byEffect ? cell?.querySelector(".change") : cell)?.textContent.trim() ?? "";
-    return text.replace(/^[-\u2013\u00b7]$/, "");
+    return text.replace(/^[-\u2013\u00b7]$|^>(?=\d)/, "");
   });
   const numbers = texts.map((text) => (NUMBER.test(text) ? parseFloat(text) : null));
   const filled = texts.filter(Boolean).length;

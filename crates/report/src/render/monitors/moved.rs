@@ -40,7 +40,8 @@ fn more_percent(base: f64, new: f64) -> Option<Change> {
         size if !size.is_finite() => return None,
         size if size < 0.005 => return None,
         size if size < 1000.0 => format!("{percent:+.2}"),
-        _ => format!("{percent:+.0}"),
+        // Of a few there is no percentage worth reading.
+        _ => ">1000".to_owned(),
     };
     Some(Change { percent: text, starred: false, word: "" })
 }
@@ -90,6 +91,14 @@ mod tests {
         assert!(of(&[0.0, 1000.0]) > of(&[500.0, 1000.0]), "what was zero can move");
         assert_eq!(of(&[100.0, 300.0]), of(&[100.0, 100.0, 300.0]), "the farthest kernel counts");
         assert_eq!((of(&[7.0, 7.0]), of(&[7.0])), (None, None));
+    }
+
+    #[test]
+    fn change_of_a_few_to_many_stays_short() {
+        let percent = |base, new| super::more_percent(base, new).map(|change| change.percent);
+        assert_eq!(percent(4.0, 278_632.0).as_deref(), Some(">1000"));
+        assert_eq!(percent(400.0, 300.0).as_deref(), Some("-25.00"));
+        assert_eq!((percent(0.0, 5.0), percent(5.0, 5.0)), (None, None));
     }
 
     #[test]
