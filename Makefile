@@ -51,8 +51,10 @@ install: build ## Install program, man pages and completions below PREFIX (defau
 	install -D -m 755 target/release/marvin $(DESTDIR)$(PREFIX)/bin/marvin
 	target/release/marvin man $(DESTDIR)$(PREFIX)/share/man/man1
 	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions
+	install -d $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 	target/release/marvin completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/marvin
 	target/release/marvin completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_marvin
+	target/release/marvin completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/marvin.fish
 
 clean: ## Remove what was built; Marvin's home is not touched
 	$(CARGO) clean

@@ -12,6 +12,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, value_parser};
 use model::{CostModel, Line, RmapCase};
 use report::render::{Only, Sort, Style, View};
 
+use crate::completion;
 use crate::exit::EXIT_CODES;
 pub(crate) use keeping::{Export, ExportFormat, Gc};
 pub(crate) use lists::{Doctor, Kernels, ListFormat, Output, Runs, Tools, Workloads};
@@ -173,7 +174,7 @@ pub(crate) enum Command {
     Tools(Tools),
     /// Check this host and print a fix for each problem
     Doctor(Doctor),
-    /// Write shell completions to standard output
+    /// Write a shell's completion script to standard output: source <(marvin completions bash)
     Completions {
         /// Shell
         shell: clap_complete::Shell,
@@ -211,12 +212,12 @@ pub(crate) enum Page {
 #[derive(Debug, Args)]
 pub(crate) struct Measure {
     /// Suite to run: micro, mm, sched, net, io, reclaim, rmap, smoke, seeds; `marvin workloads` lists their workloads
-    #[arg(long, value_name = "SUITE", default_value = "micro")]
+    #[arg(long, value_name = "SUITE", default_value = "micro", add = completion::suite())]
     pub(crate) suite: String,
 
     /// Run only these workloads or groups, separated by commas: fault,fork,getppid; external tools and their workloads are
     /// tool:sysbench, tool:sysbench-cpu
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', add = completion::workload())]
     pub(crate) workload: Vec<String>,
 
     /// Add the external tool of this manifest (docs/tools.md) to those in manifests/ of the data directory
@@ -315,10 +316,11 @@ fn margin(text: &str) -> Result<f64, String> {
 #[command(after_help = format!("{KERNELS}{COMPARE_EXAMPLES}"))]
 pub(crate) struct Compare {
     /// Baseline kernel; git:A..B means git:A and git:B, git:A^..B the commits A to B
+    #[arg(add = completion::kernel())]
     pub(crate) base: String,
 
     /// Kernels to compare with the baseline
-    #[arg(value_name = "NEW")]
+    #[arg(value_name = "NEW", add = completion::kernel())]
     pub(crate) new: Vec<String>,
 
     #[command(flatten)]
@@ -355,9 +357,11 @@ const PROFILE_EXAMPLES: &str = "Examples:
 #[command(after_help = format!("{KERNELS}{PROFILE_EXAMPLES}"))]
 pub(crate) struct Profile {
     /// Baseline kernel
+    #[arg(add = completion::kernel())]
     pub(crate) base: String,
 
     /// Kernel to compare with the baseline
+    #[arg(add = completion::kernel())]
     pub(crate) new: String,
 
     #[command(flatten)]
@@ -414,7 +418,7 @@ const MONITORS_EXAMPLES: &str = "Examples:
 #[command(after_help = format!("{KERNELS}{MONITORS_EXAMPLES}"))]
 pub(crate) struct Monitors {
     /// Kernels, baseline first
-    #[arg(required = true, value_name = "KERNEL")]
+    #[arg(required = true, value_name = "KERNEL", add = completion::kernel())]
     pub(crate) kernels: Vec<String>,
 
     #[command(flatten)]
@@ -470,7 +474,7 @@ Examples:
 #[command(after_help = format!("{KERNELS}{RMAP_EXAMPLES}"))]
 pub(crate) struct RmapArguments {
     /// Kernels, baseline first
-    #[arg(required = true, value_name = "KERNEL")]
+    #[arg(required = true, value_name = "KERNEL", add = completion::kernel())]
     pub(crate) kernels: Vec<String>,
 
     /// Run only these cases, separated by commas
@@ -516,6 +520,7 @@ pub(crate) struct RmapArguments {
 #[command(after_help = KERNELS.trim_end())]
 pub(crate) struct Run {
     /// Kernel to measure
+    #[arg(add = completion::kernel())]
     pub(crate) kernel: String,
 
     #[command(flatten)]
@@ -530,6 +535,7 @@ pub(crate) struct Run {
 #[derive(Debug, Args)]
 pub(crate) struct Show {
     /// Run id, or its first characters
+    #[arg(add = completion::run())]
     pub(crate) run: String,
 
     /// Print an artifact of the run instead, such as getppid.console; `list` lists them
@@ -551,15 +557,15 @@ const REPORT_EXAMPLES: &str = "Examples:
 #[command(after_help = REPORT_EXAMPLES)]
 pub(crate) struct Report {
     /// Measured kernels by name or version, the baseline first: deb:6.1, 6.12.117; or run ids, or their first characters
-    #[arg(required = true, value_name = "KERNEL|RUN")]
+    #[arg(required = true, value_name = "KERNEL|RUN", add = completion::measured())]
     pub(crate) runs: Vec<String>,
 
     /// Suite, if the kernels were measured with several
-    #[arg(long, value_name = "SUITE")]
+    #[arg(long, value_name = "SUITE", add = completion::suite())]
     pub(crate) suite: Option<String>,
 
     /// Show only these workloads or groups, separated by commas
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', add = completion::workload())]
     pub(crate) workload: Vec<String>,
 
     /// Add the external tool of this manifest (docs/tools.md), for its runs
@@ -596,7 +602,7 @@ const LINE_HELP: &str = "Lines:
   marvin history fault:cost --line 6.12 --format html -o fault.html"))]
 pub(crate) struct History {
     /// Workload or group, with an optional metric: fault-anon, fault, fault-anon:cost
-    #[arg(value_name = "WORKLOAD[:METRIC]")]
+    #[arg(value_name = "WORKLOAD[:METRIC]", add = completion::workload())]
     pub(crate) what: String,
 
     /// Show only kernels of this line of releases
@@ -640,7 +646,7 @@ pub(crate) struct Alerts {
     pub(crate) output: Output,
 
     /// Write a mail to the kernel's lists about the regressions of one alert, given by its name or the end of it
-    #[arg(long, value_name = "ALERT", conflicts_with_all = ["format", "open"])]
+    #[arg(long, value_name = "ALERT", conflicts_with_all = ["format", "open"], add = completion::alert())]
     pub(crate) mail: Option<String>,
 }
 
@@ -656,6 +662,7 @@ pub(crate) struct Alerts {
 Marvin reopens an alert when more workloads regress with the same kernels.")]
 pub(crate) struct Triage {
     /// Alert name or the end of it: cloud-amd64@6.12.100, 6.12.100
+    #[arg(add = completion::alert())]
     pub(crate) alert: String,
 
     /// Decision: real, apparent, trade-off, fixed, ignored

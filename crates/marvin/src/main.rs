@@ -5,6 +5,7 @@ mod answer;
 mod bisection;
 mod cli;
 mod commands;
+mod completion;
 mod exit;
 mod export;
 mod home;
@@ -20,6 +21,7 @@ use clap::Parser;
 use crate::exit::Exit;
 
 fn main() -> ExitCode {
+    completion::answer();
     let arguments = cli::Arguments::try_parse().unwrap_or_else(|error| cli::without_variables(error).exit());
     // A panic is always a bug in Marvin and has its own exit code.
     let end = std::panic::catch_unwind(|| commands::run(&arguments));

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum, value_parser};
 
 use super::Output;
+use crate::completion;
 use crate::export::Rows;
 
 const EXPORT_EXAMPLES: &str = "Examples:
@@ -30,7 +31,7 @@ pub(crate) struct Export {
     pub(crate) output: Option<PathBuf>,
 
     /// Export only these workloads or groups, separated by commas
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', add = completion::workload())]
     pub(crate) workload: Vec<String>,
 
     /// Export only these kernel versions, separated by commas; 6.12 includes 6.12.1
@@ -38,7 +39,7 @@ pub(crate) struct Export {
     pub(crate) kernel: Vec<String>,
 
     /// Export only runs of this suite
-    #[arg(long, value_name = "SUITE")]
+    #[arg(long, value_name = "SUITE", add = completion::suite())]
     pub(crate) suite: Option<String>,
 
     /// Export at most N runs, the newest

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, value_parser};
 
+use crate::completion;
+
 /// Output format of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ListFormat {
@@ -44,6 +46,7 @@ pub(crate) struct Doctor {
 #[command(after_help = super::KERNELS.trim_end())]
 pub(crate) struct Kernels {
     /// Kernel name to look up, such as deb:6.1; without it all kernels that apt offers
+    #[arg(add = completion::kernel())]
     pub(crate) name: Option<String>,
 
     #[command(flatten)]
@@ -54,7 +57,7 @@ pub(crate) struct Kernels {
 #[derive(Debug, Args)]
 pub(crate) struct Workloads {
     /// List only this suite
-    #[arg(long, value_name = "SUITE")]
+    #[arg(long, value_name = "SUITE", add = completion::suite())]
     pub(crate) suite: Option<String>,
 
     #[command(flatten)]

@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use clap::{Args, value_parser};
 
 use super::{KERNELS, Measure, Output, SourceWords, margin};
+use crate::completion;
 
 /// `marvin build`.
 #[derive(Debug, Args)]
 #[command(after_help = KERNELS.trim_end())]
 pub(crate) struct Build {
     /// Kernel to build or fetch
+    #[arg(add = completion::kernel())]
     pub(crate) kernel: String,
 
     #[command(flatten)]
@@ -39,11 +41,11 @@ pub(crate) struct Bisect {
     pub(crate) bad: String,
 
     /// Workload that shows the change
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = completion::workload())]
     pub(crate) workload: String,
 
     /// Suite of the workload
-    #[arg(long, value_name = "SUITE", default_value = "micro")]
+    #[arg(long, value_name = "SUITE", default_value = "micro", add = completion::suite())]
     pub(crate) suite: String,
 
     #[command(flatten)]

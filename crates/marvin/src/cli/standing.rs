@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand, value_parser};
 
 use super::Output;
+use crate::completion;
 
 /// `marvin config`.
 #[derive(Debug, Clone, Copy, Subcommand)]
@@ -55,6 +56,7 @@ pub(crate) enum Queue {
     /// Cancel a job; Marvin kills a running one
     Cancel {
         /// Job number
+        #[arg(add = completion::job())]
         job: u64,
     },
     /// Move a job in the queue
@@ -62,6 +64,7 @@ pub(crate) enum Queue {
     /// Show one job in full and the reason for its position
     Why {
         /// Job number
+        #[arg(add = completion::job())]
         job: u64,
 
         #[command(flatten)]
@@ -89,6 +92,7 @@ const ADD_EXAMPLES: &str = "Examples:
 #[command(after_help = ADD_EXAMPLES)]
 pub(crate) struct QueueAdd {
     /// Kernel to measure
+    #[arg(add = completion::kernel())]
     pub(crate) kernel: String,
 
     /// Tree of marvin.toml for a git: name
@@ -96,11 +100,11 @@ pub(crate) struct QueueAdd {
     pub(crate) tree: Option<String>,
 
     /// Suite to measure
-    #[arg(long, value_name = "SUITE", default_value = "micro")]
+    #[arg(long, value_name = "SUITE", default_value = "micro", add = completion::suite())]
     pub(crate) suite: String,
 
     /// Measure only these workloads or groups, separated by commas
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', add = completion::workload())]
     pub(crate) workload: Vec<String>,
 
     /// Number of seeds; each is one run
@@ -116,6 +120,7 @@ pub(crate) struct QueueAdd {
 #[derive(Debug, Args)]
 pub(crate) struct QueueMove {
     /// Job number
+    #[arg(add = completion::job())]
     pub(crate) job: u64,
 
     /// New position: first, last, or a priority

@@ -12,9 +12,7 @@ use crate::cli::{Arguments, Page};
 use crate::exit::Exit;
 
 pub(crate) fn completions(shell: clap_complete::Shell) -> anyhow::Result<Exit> {
-    let mut text = Vec::new();
-    clap_complete::generate(shell, &mut Arguments::command(), "marvin", &mut text);
-    Answer::open(None)?.write(&text)?;
+    Answer::open(None)?.write(crate::completion::script(shell)?)?;
     Ok(Exit::Fine)
 }
 

@@ -34,6 +34,8 @@ mod work;
 
 use crate::cli::{Arguments, Command};
 use crate::exit::Exit;
+pub(crate) use history::read as read_history;
+pub(crate) use tools::known_tools;
 
 /// Executes a command.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {

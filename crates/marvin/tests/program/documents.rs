@@ -89,8 +89,9 @@ fn completions_and_man_pages_share_one_definition() {
     assert!(told(&home, &["man", man.to_str().unwrap()]).starts_with("exit 0"));
     let pages: Vec<_> = std::fs::read_dir(&man).unwrap().map(|page| page.unwrap().file_name()).collect();
     assert!(pages.iter().any(|page| page == "marvin-compare.1"), "{pages:?}");
-    for shell in ["bash", "zsh", "fish"] {
-        assert!(told(&home, &["completions", shell]).contains("compare"), "{shell}");
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let script = told(&home, &["completions", shell]);
+        assert!(script.starts_with("exit 0") && script.contains("COMPLETE"), "{shell}: {script}");
     }
 }
 

@@ -3,6 +3,7 @@
 #![expect(clippy::print_stdout, reason = "a skipped check says why")]
 
 mod bisected;
+mod completion;
 mod documents;
 mod exact;
 #[path = "../../../lab/tests/vm/fresh.rs"]

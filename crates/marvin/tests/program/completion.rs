@@ -1,0 +1,112 @@
+//! Completions, asked for as shells ask: the variable COMPLETE and the words of the line.
+
+use std::path::Path;
+use std::process::Command;
+
+use store::Store;
+
+use crate::fresh::{Fresh, fresh};
+use crate::{folder, marvin, told};
+
+/// Attempts for candidates from the store, which have a deadline that a busy host may miss.
+const ATTEMPTS: usize = 50;
+
+fn home(name: &str) -> Fresh {
+    let home = fresh(name);
+    std::fs::create_dir_all(&home).unwrap();
+    let store = Store::open(&*home).unwrap();
+    crate::history::fill(&store);
+    let build = store.runs(1).unwrap().remove(0).build;
+    store.remember_kernel("deb:6.12", &build, 1).unwrap();
+    home
+}
+
+/// Asks as bash does for the last of these words.
+fn candidates(home: &Path, words: &[&str]) -> Vec<String> {
+    let mut command = marvin(home);
+    command.env("COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", words.len().to_string());
+    let output = command.args(["--", "marvin"]).args(words).output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{words:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn names_of_each_kind_are_completed() {
+    let home = home("completion-home");
+    told(&home, &["queue", "add", "path:/dev/null", "--workload", "getppid"]);
+    for (words, expected) in [
+        (&["rep"][..], "report"),
+        (&["compare", "deb:"], "deb:6.12"),
+        (&["compare", "deb:6.12", "d"], "deb:6.12"),
+        (&["run", "tr"], "tree:"),
+        (&["run", "path:/etc/passw"], "path:/etc/passwd"),
+        (&["report", "6.1."], "6.1.192"),
+        (&["report", "6.1.192", "run_"], "run_000000000000"),
+        (&["show", ""], "run_000000000000"),
+        (&["run", "deb:6.12", "--suite", "sm"], "smoke"),
+        (&["run", "deb:6.12", "--workload", "getppid,fault-a"], "getppid,fault-anon"),
+        (&["run", "deb:6.12", "--suite", "net", "--workload", "get"], ""),
+        (&["compare", "a", "b", "--workload", "tool:sysbench-c"], "tool:sysbench-cpu"),
+        (&["history", "fault-an"], "fault-anon"),
+        (&["triage", ""], "cloud-amd64@6.12.100"),
+        (&["alerts", "--mail", "cloud"], "cloud-amd64@6.12.100"),
+        (&["queue", "why", ""], "1"),
+    ] {
+        let mut attempts = (0..ATTEMPTS).map(|_| candidates(&home, words));
+        let is_there = |found: &Vec<String>| found.iter().any(|one| one == expected);
+        if expected.is_empty() {
+            assert_eq!(attempts.next().unwrap(), Vec::<String>::new(), "{words:?}");
+        } else {
+            assert!(attempts.any(|found| is_there(&found)), "{words:?}: {:?}", candidates(&home, words));
+        }
+    }
+}
+
+#[test]
+fn unusable_stores_give_no_candidates_silently() {
+    let damaged = fresh("completion-damaged");
+    std::fs::create_dir_all(&damaged).unwrap();
+    std::fs::write(damaged.join("marvin.db"), "no database").unwrap();
+    for home in [Path::new("/nonexistent"), Path::new("/dev/null"), &damaged] {
+        for words in [&["show", "run_"][..], &["triage", "c"], &["report", "6"], &["queue", "why", "1"]] {
+            assert_eq!(candidates(home, words), Vec::<String>::new(), "{words:?}");
+        }
+        assert_eq!(candidates(home, &["run", "gi"]), ["git:"]);
+    }
+    assert!(!Path::new("/nonexistent").exists());
+}
+
+/// Completes in a bash that has read the script.
+#[test]
+fn bash_keeps_words_with_colons_whole() {
+    let home = home("completion-bash-home");
+    let bin = folder("completion-bin");
+    std::fs::create_dir_all(&bin).unwrap();
+    drop(std::fs::remove_file(bin.join("marvin")));
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_marvin"), bin.join("marvin")).unwrap();
+    // As readline does: words split at colons and equal signs, and the last of them as second argument.
+    let script = r#"
+        source <(marvin completions bash)
+        ask() {
+            COMP_LINE=$1 COMP_POINT=${#1} COMP_TYPE=9; shift
+            COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+            for _ in {1..50}; do
+                _marvin_complete marvin "${COMP_WORDS[COMP_CWORD]}"
+                [[ ${#COMPREPLY[@]} -gt 0 ]] && break
+            done
+            echo "${COMPREPLY[*]}"
+        }
+        ask 'marvin compare deb:6' marvin compare deb : 6
+        ask 'marvin compare deb:' marvin compare deb :
+        ask 'marvin run --suite=sm' marvin run --suite = sm
+        ask 'marvin show run_0000000000000000 --for' marvin show run_0000000000000000 --art
+        ask 'marvin triage cloud-amd64@6' marvin triage cloud-amd64@6
+    "#;
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let mut command = Command::new("bash");
+    command.args(["--norc", "-c", script]).env_clear().env("PATH", path).env("MARVIN_HOME", &*home);
+    let output = command.output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    let expected = "6.12\n6.12\nsmoke\n--artefact\ncloud-amd64@6.12.100\n";
+    assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
+}
