@@ -5,10 +5,11 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use report::render::{Listing, Styles};
+use report::render::Styles;
 
 use crate::cli::{Arguments, Colour, ListFormat, Output};
 use crate::exit::WrongInput;
+use crate::lists::Listing;
 
 /// The destination of an answer. Marvin checks it before it measures, so that a bad path fails early.
 #[derive(Debug)]

@@ -9,6 +9,7 @@ mod completion;
 mod exit;
 mod export;
 mod home;
+mod lists;
 mod progress;
 mod rows;
 mod series;

@@ -2,7 +2,6 @@
 
 use anyhow::Context;
 use kernel::BuildCache;
-use report::render::BuildDocument;
 
 use super::measure::kernel_name;
 use super::tree::settings;
@@ -10,6 +9,7 @@ use crate::answer::Answer;
 use crate::cli::{Arguments, Build};
 use crate::exit::Exit;
 use crate::home::home;
+use crate::lists::BuildDocument;
 use crate::progress::Progress;
 
 pub(crate) fn build(arguments: &Arguments, command: &Build) -> anyhow::Result<Exit> {

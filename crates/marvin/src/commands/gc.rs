@@ -1,6 +1,5 @@
 //! `marvin gc`: deletes superseded runs and old artifacts.
 
-use report::render::{GarbageDocument, Sizes};
 use store::{Garbage, HomeLock, Retention, Store};
 
 use super::compare::now;
@@ -8,6 +7,7 @@ use crate::answer::Answer;
 use crate::cli::{Arguments, Gc};
 use crate::exit::Exit;
 use crate::home::{home, store};
+use crate::lists::{GarbageDocument, Sizes};
 
 const DAY_S: i64 = 86_400;
 

@@ -37,7 +37,7 @@ pub(crate) fn reference(page: Page, folder: Option<&Path>) -> anyhow::Result<Exi
 /// Writes the schema of each JSON document into its own file.
 fn schemas(folder: &Path) -> anyhow::Result<Exit> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    for (name, schema) in report::render::schemas().into_iter().chain(history::schemas()) {
+    for (name, schema) in crate::lists::schemas() {
         let text = serde_json::to_string_pretty(&schema)? + "\n";
         Answer::file("DIR", &folder.join(format!("{name}.json")))?.write(text)?;
     }

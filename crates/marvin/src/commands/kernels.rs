@@ -1,12 +1,12 @@
 //! `marvin kernels`: lists the kernels that match a name.
 
 use model::{DebQuery, KernelName};
-use report::render::{KernelsDocument, ListedKernel};
 
 use super::measure::kernel_name;
 use crate::answer::Answer;
 use crate::cli::{Arguments, Kernels};
 use crate::exit::{Exit, WrongInput};
+use crate::lists::{KernelsDocument, ListedKernel};
 
 pub(crate) fn kernels(arguments: &Arguments, command: &Kernels) -> anyhow::Result<Exit> {
     let offers = match &command.name {

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use model::SUITES;
-use report::render::{ListedRun, RunsDocument, WorkloadsDocument};
 use store::{RunSummary, Store};
 
 use super::measure::suite;
 use crate::answer::Answer;
 use crate::cli::{Arguments, Runs, Workloads};
 use crate::exit::Exit;
+use crate::lists::{ListedRun, RunsDocument, WorkloadsDocument};
 
 pub(crate) fn runs(arguments: &Arguments, command: &Runs) -> anyhow::Result<Exit> {
     let answer = Answer::open(None)?;

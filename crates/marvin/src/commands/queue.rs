@@ -5,7 +5,6 @@ use std::path::Path;
 use anyhow::Context;
 use kernel::KernelError;
 use model::{Choice, KernelName, NewJob, QueuedJob, TreeOrigin, Work};
-use report::render::{JobDocument, QueueDocument, QueueView};
 use store::{Listed, Queued, Store};
 
 use super::compare::now;
@@ -17,6 +16,7 @@ use crate::answer::Answer;
 use crate::cli::{Arguments, Queue, QueueAdd, QueueMove};
 use crate::exit::{Exit, WrongInput};
 use crate::home::home;
+use crate::lists::{JobDocument, QueueDocument, QueueView};
 
 pub(crate) fn queue(arguments: &Arguments, command: &Queue) -> anyhow::Result<Exit> {
     let answer = Answer::open(None)?;

@@ -5,12 +5,12 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use report::render::ToolsDocument;
 
 use crate::answer::Answer;
 use crate::cli::{Arguments, Tools};
 use crate::exit::{Exit, WrongInput};
 use crate::home::home;
+use crate::lists::ToolsDocument;
 
 /// Reads at most this many bytes of a manifest: more than the limit, so that a large one is refused and not truncated.
 const MANIFEST_MAX: u64 = 128 << 10;

@@ -1,6 +1,7 @@
 //! Generated documents are equal to what the program generates.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -21,9 +22,8 @@ fn docs_pages_are_up_to_date() {
     }
 }
 
-/// The schemas in docs/schemas by name.
-fn schemas() -> BTreeMap<String, Value> {
-    let folder = format!("{}/../../docs/schemas", env!("CARGO_MANIFEST_DIR"));
+/// The schemas in a directory by name.
+fn schemas(folder: &Path) -> BTreeMap<String, Value> {
     let read = |file: std::fs::DirEntry| {
         let name = file.path().file_stem().unwrap().to_string_lossy().into_owned();
         (name, serde_json::from_slice(&std::fs::read(file.path()).unwrap()).unwrap())
@@ -33,18 +33,11 @@ fn schemas() -> BTreeMap<String, Value> {
 
 #[test]
 fn schemas_in_docs_are_up_to_date() {
-    let generated: BTreeMap<String, Value> = report::render::schemas()
-        .into_iter()
-        .chain(history::schemas())
-        .map(|(name, schema)| (name.to_owned(), schema.to_value()))
-        .collect();
     let folder = fresh("schemas");
-    let folder = folder.to_str().unwrap();
-    assert!(told(&fresh("schemas-home"), &["reference", "schemas", folder]).starts_with("exit 0"));
-    let (there, generated): (Vec<_>, Vec<_>) = (schemas().into_iter().collect(), generated.into_iter().collect());
-    assert!(there == generated, "docs/schemas is old: marvin reference schemas docs/schemas");
-    let written = std::fs::read_dir(folder).unwrap().count();
-    assert_eq!(written, there.len());
+    assert!(told(&fresh("schemas-home"), &["reference", "schemas", folder.to_str().unwrap()]).starts_with("exit 0"));
+    let in_docs = format!("{}/../../docs/schemas", env!("CARGO_MANIFEST_DIR"));
+    let is_equal = schemas(&folder) == schemas(Path::new(&in_docs));
+    assert!(is_equal, "docs/schemas is old: marvin reference schemas docs/schemas");
 }
 
 /// Commands whose answer is a JSON document, with the names of their schemas.
@@ -71,7 +64,7 @@ fn documents_fit_their_schemas() {
     told(&home, &["import", "mmtests", log.to_str().unwrap()]);
     told(&home, &["queue", "add", "deb:6.12", "--workload", "getppid"]);
     let image = format!("path:{}", crate::images().1[1].display());
-    let schemas = schemas();
+    let schemas = schemas(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schemas")));
     for (command, name) in DOCUMENTS {
         let words = command.split(' ').map(|word| if word == "path:vmlinux" { &image } else { word });
         let output = marvin(&home).args(words.chain(["--format", "json", "-q"])).output().unwrap();

@@ -31,7 +31,8 @@ pub fn signed_percent(number: f64) -> String {
 }
 
 /// Formats a margin for prose, without trailing zeros: `1%`, `0.5%`.
-pub(crate) fn margin(percent: f64) -> String {
+#[must_use]
+pub fn margin(percent: f64) -> String {
     format!("{percent}%")
 }
 

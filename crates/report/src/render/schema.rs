@@ -3,7 +3,7 @@
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 
-use crate::render::{build, doctor, garbage, json, kernels, ledger, monitors, queue, rmap, runs, tools, workloads};
+use crate::render::{json, ledger, monitors, rmap};
 
 /// Returns the schema of a type, for its serialized form (JSON schema 2020-12).
 #[must_use]
@@ -17,18 +17,9 @@ pub fn schema_of<T: JsonSchema>(title: &str) -> Schema {
 #[must_use]
 pub fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
-        ("build", schema_of::<build::BuildDocument>("marvin build")),
         ("comparison", json::schema()),
-        ("doctor", schema_of::<doctor::DoctorDocument>("marvin doctor")),
-        ("gc", schema_of::<garbage::GarbageDocument>("marvin gc")),
-        ("job", schema_of::<queue::JobDocument>("marvin queue why")),
-        ("kernels", schema_of::<kernels::KernelsDocument>("marvin kernels")),
         ("monitors", schema_of::<monitors::MonitorsDocument<'_>>("marvin monitors")),
         ("profile", ledger::schema()),
-        ("queue", schema_of::<queue::QueueDocument>("marvin queue list")),
         ("rmap", rmap::schema()),
-        ("runs", schema_of::<runs::RunsDocument>("marvin runs")),
-        ("tools", schema_of::<tools::ToolsDocument>("marvin tools")),
-        ("workloads", schema_of::<workloads::WorkloadsDocument>("marvin workloads")),
     ]
 }

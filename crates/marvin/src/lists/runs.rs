@@ -4,62 +4,63 @@ use model::{BuildId, KernelName, MachineId, RunId};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::label::cut_middle;
-use crate::plain::plain;
-use crate::render::layout::Page;
-use crate::render::listing::{Head, Listing};
-use crate::render::number::date;
-use crate::render::styles::Styles;
+use super::{Listing, SCHEMA_VERSION};
+use report::label::cut_middle;
+use report::plain::plain;
+use report::render::Styles;
+use report::render::layout::Page;
+use report::render::number::date;
 
 /// Stored runs, newest first.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct RunsDocument {
-    #[serde(flatten)]
-    head: Head,
+pub(crate) struct RunsDocument {
+    /// Version of the schema.
+    schema_version: u32,
+    /// Kind of the document.
+    kind: &'static str,
     /// The runs.
     runs: Vec<ListedRun>,
 }
 
 /// One stored run.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct ListedRun {
+pub(crate) struct ListedRun {
     /// Run id.
     #[schemars(with = "String")]
-    #[serde(serialize_with = "crate::render::listing::text")]
-    pub id: RunId,
+    #[serde(serialize_with = "super::text")]
+    pub(crate) id: RunId,
     /// Kernel name that the build was last asked for by.
     #[schemars(with = "String")]
-    #[serde(serialize_with = "crate::render::listing::text")]
-    pub kernel: KernelName,
+    #[serde(serialize_with = "super::text")]
+    pub(crate) kernel: KernelName,
     /// Version of the build.
-    pub version: String,
+    pub(crate) version: String,
     /// Build id.
     #[schemars(with = "String")]
-    #[serde(serialize_with = "crate::render::listing::text")]
-    pub build: BuildId,
+    #[serde(serialize_with = "super::text")]
+    pub(crate) build: BuildId,
     /// Machine id.
     #[schemars(with = "String")]
-    #[serde(serialize_with = "crate::render::listing::text")]
-    pub machine: MachineId,
+    #[serde(serialize_with = "super::text")]
+    pub(crate) machine: MachineId,
     /// Suite.
-    pub suite: String,
+    pub(crate) suite: String,
     /// Seed.
-    pub seed: u64,
+    pub(crate) seed: u64,
     /// Start of the run [seconds since 1970-01-01 UTC].
-    pub started_unix: i64,
+    pub(crate) started_unix: i64,
     /// Number of workloads that completed.
-    pub completed: usize,
+    pub(crate) completed: usize,
     /// Number of workloads that the kernel does not support.
-    pub unsupported: usize,
+    pub(crate) unsupported: usize,
     /// Number of workloads that the kernel failed.
-    pub failed: usize,
+    pub(crate) failed: usize,
 }
 
 impl RunsDocument {
     /// Returns the document of runs, in the order given.
-    #[must_use]
-    pub fn new(runs: Vec<ListedRun>) -> Self {
-        Self { head: Head::new("runs"), runs }
+    pub(crate) fn new(runs: Vec<ListedRun>) -> Self {
+        Self { schema_version: SCHEMA_VERSION, kind: "runs", runs }
     }
 }
 
@@ -127,52 +128,55 @@ fn completed(run: &ListedRun, styles: &Styles) -> String {
 
 #[cfg(test)]
 mod tests {
-    use model::Outcome;
+    use model::{BuildId, MachineId, RunId};
+    use report::render::Styles;
 
     use super::{ListedRun, RunsDocument};
-    use crate::fixtures::{Subject, dead, new, old};
-    use crate::render::listing::Listing as _;
-    use crate::render::styles::Styles;
+    use crate::lists::Listing as _;
 
-    fn listed(subjects: &[Subject]) -> String {
-        let entry = |subject: &Subject, run: &model::Run| {
-            let of = |wanted: fn(&Outcome) -> bool| run.results.iter().filter(|r| wanted(&r.outcome)).count();
-            ListedRun {
-                id: run.id.clone(),
-                kernel: subject.build.name.clone(),
-                version: subject.build.version.clone(),
-                build: run.build.clone(),
-                machine: run.machine.clone(),
-                suite: run.suite.clone(),
-                seed: run.seed,
-                started_unix: run.started_unix,
-                completed: of(|outcome| matches!(outcome, Outcome::Completed)),
-                unsupported: of(|outcome| matches!(outcome, Outcome::Unsupported(_))),
-                failed: of(|outcome| matches!(outcome, Outcome::Failed(_))),
-            }
-        };
-        let list = subjects.iter().flat_map(|subject| subject.runs.iter().map(move |run| entry(subject, run)));
-        let text = RunsDocument::new(list.collect()).text(&Styles::plain());
+    fn run(id: &str, version: &str, seed: u64, [completed, unsupported, failed]: [usize; 3]) -> ListedRun {
+        ListedRun {
+            id: RunId::from_hex(id).unwrap(),
+            kernel: "deb:6.12".parse().unwrap(),
+            version: version.to_owned(),
+            build: BuildId::from_hex("0b").unwrap(),
+            machine: MachineId::from_hex("0c").unwrap(),
+            suite: "micro".to_owned(),
+            seed,
+            started_unix: 1_795_180_320,
+            completed,
+            unsupported,
+            failed,
+        }
+    }
+
+    fn listed(runs: Vec<ListedRun>) -> String {
+        let text = RunsDocument::new(runs).text(&Styles::plain());
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         text
     }
 
     #[test]
     fn runs_of_three_kernels() {
-        insta::assert_snapshot!(listed(&[old(&[1, 2]), new(&[1, 2]), dead(&[1])]));
+        insta::assert_snapshot!(listed(vec![
+            run("b61ebcc89dc3", "6.1.192", 1, [11, 1, 0]),
+            run("b61b35c89dc0", "6.1.192", 2, [11, 1, 0]),
+            run("118a7d3182cb", "6.12.117", 1, [10, 0, 1]),
+            run("1187163182c8", "6.12.117", 2, [10, 0, 1]),
+            run("f6c26af64453", "6.18.3-00042-g0123456789ab-dirty", 1, [0, 0, 12]),
+        ]));
     }
 
     #[test]
     fn nasty_lengths_fit() {
-        let mut nasty = dead(&[1]);
-        nasty.runs[0].seed = u64::MAX;
-        nasty.runs[0].suite = "a-suite-with-a-very-long-name".to_owned();
-        nasty.runs[0].started_unix = i64::MIN;
-        insta::assert_snapshot!(listed(&[nasty, old(&[1])]));
+        let mut nasty = run("f6c26af64453", "6.18.3-00042-g0123456789ab-dirty", u64::MAX, [0, 0, 12]);
+        nasty.suite = "a-suite-with-a-very-long-name".to_owned();
+        nasty.started_unix = i64::MIN;
+        insta::assert_snapshot!(listed(vec![nasty, run("b61ebcc89dc3", "6.1.192", 1, [11, 1, 0])]));
     }
 
     #[test]
     fn no_runs() {
-        assert_eq!(listed(&[]), "no runs\n");
+        assert_eq!(listed(Vec::new()), "no runs\n");
     }
 }

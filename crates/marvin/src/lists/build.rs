@@ -4,14 +4,16 @@ use model::Build;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::render::listing::{Head, Listing};
-use crate::render::styles::Styles;
+use super::{Listing, SCHEMA_VERSION};
+use report::render::Styles;
 
 /// A build and its files.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct BuildDocument {
-    #[serde(flatten)]
-    head: Head,
+pub(crate) struct BuildDocument {
+    /// Version of the schema.
+    schema_version: u32,
+    /// Kind of the document.
+    kind: &'static str,
     /// Build id.
     build: String,
     /// Kernel name.
@@ -31,10 +33,10 @@ pub struct BuildDocument {
 
 impl BuildDocument {
     /// Returns the document of a build.
-    #[must_use]
-    pub fn new(build: &Build) -> Self {
+    pub(crate) fn new(build: &Build) -> Self {
         Self {
-            head: Head::new("build"),
+            schema_version: SCHEMA_VERSION,
+            kind: "build",
             build: build.id.to_string(),
             name: build.name.to_string(),
             version: build.version.clone(),

@@ -3,36 +3,37 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::render::listing::{Head, Listing};
-use crate::render::styles::Styles;
+use super::{Listing, SCHEMA_VERSION};
+use report::render::Styles;
 
 /// Kernels that apt offers, newest first.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct KernelsDocument {
-    #[serde(flatten)]
-    head: Head,
+pub(crate) struct KernelsDocument {
+    /// Version of the schema.
+    schema_version: u32,
+    /// Kind of the document.
+    kind: &'static str,
     /// The kernels.
     kernels: Vec<ListedKernel>,
 }
 
 /// One kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct ListedKernel {
+pub(crate) struct ListedKernel {
     /// Kernel name for Marvin's commands.
-    pub name: String,
+    pub(crate) name: String,
     /// Upstream version.
-    pub version: String,
+    pub(crate) version: String,
     /// Flavour.
-    pub flavour: String,
+    pub(crate) flavour: String,
     /// Size of the packages [bytes].
-    pub bytes: u64,
+    pub(crate) bytes: u64,
 }
 
 impl KernelsDocument {
     /// Returns the document of kernels, in the order given.
-    #[must_use]
-    pub fn new(kernels: Vec<ListedKernel>) -> Self {
-        Self { head: Head::new("kernels"), kernels }
+    pub(crate) fn new(kernels: Vec<ListedKernel>) -> Self {
+        Self { schema_version: SCHEMA_VERSION, kind: "kernels", kernels }
     }
 }
 
@@ -49,8 +50,8 @@ impl Listing for KernelsDocument {
 #[cfg(test)]
 mod tests {
     use super::{KernelsDocument, ListedKernel};
-    use crate::render::listing::Listing as _;
-    use crate::render::styles::Styles;
+    use crate::lists::Listing as _;
+    use report::render::Styles;
 
     #[test]
     fn kernels_have_one_line_each() {

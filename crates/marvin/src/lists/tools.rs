@@ -4,20 +4,22 @@ use model::{Steadiness, Tool, ToolMetric, ToolWorkload};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::plain::plain;
-use crate::render::layout::Page;
-use crate::render::listing::{Head, Listing};
-use crate::render::number::{count, margin};
-use crate::render::styles::Styles;
+use super::{Listing, SCHEMA_VERSION};
+use report::plain::plain;
+use report::render::Styles;
+use report::render::layout::Page;
+use report::render::number::{count, margin};
 
 /// The position of the second column, as in the listing of workloads.
 const INDENT: usize = 20;
 
 /// External tools.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct ToolsDocument {
-    #[serde(flatten)]
-    head: Head,
+pub(crate) struct ToolsDocument {
+    /// Version of the schema.
+    schema_version: u32,
+    /// Kind of the document.
+    kind: &'static str,
     /// The tools.
     tools: Vec<ListedTool>,
 }
@@ -71,8 +73,7 @@ struct ListedMetric {
 
 impl ToolsDocument {
     /// Returns the document of tools, each with the version that apt offers.
-    #[must_use]
-    pub fn new<'a>(tools: impl IntoIterator<Item = (&'a Tool, Option<&'a str>)>) -> Self {
+    pub(crate) fn new<'a>(tools: impl IntoIterator<Item = (&'a Tool, Option<&'a str>)>) -> Self {
         let tools = tools.into_iter().map(|(tool, version)| ListedTool {
             name: tool.name.clone(),
             about: tool.about.clone(),
@@ -80,7 +81,7 @@ impl ToolsDocument {
             version: version.map(str::to_owned),
             workloads: tool.workloads.iter().map(workload).collect(),
         });
-        Self { head: Head::new("tools"), tools: tools.collect() }
+        Self { schema_version: SCHEMA_VERSION, kind: "tools", tools: tools.collect() }
     }
 }
 
@@ -145,8 +146,8 @@ mod tests {
     use model::{Direction, Find, Pick, Reader, Source, Steadiness, Tool, ToolMetric, ToolWorkload};
 
     use super::ToolsDocument;
-    use crate::render::listing::Listing as _;
-    use crate::render::styles::Styles;
+    use crate::lists::Listing as _;
+    use report::render::Styles;
 
     fn tool() -> Tool {
         let metric = |name: &str, unit: &str, direction| ToolMetric {

@@ -4,14 +4,16 @@ use model::RunId;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::render::listing::{Head, Listing};
-use crate::render::styles::Styles;
+use super::{Listing, SCHEMA_VERSION};
+use report::render::Styles;
 
 /// Garbage of the store.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct GarbageDocument {
-    #[serde(flatten)]
-    head: Head,
+pub(crate) struct GarbageDocument {
+    /// Version of the schema.
+    schema_version: u32,
+    /// Kind of the document.
+    kind: &'static str,
     /// Superseded runs, oldest first.
     superseded_runs: Vec<String>,
     /// Older runs that lose their artifacts, oldest first; the runs stay.
@@ -26,20 +28,25 @@ pub struct GarbageDocument {
 
 /// Size of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Sizes {
+pub(crate) struct Sizes {
     /// Before [bytes].
-    pub bytes_before: u64,
+    pub(crate) bytes_before: u64,
     /// After [bytes].
-    pub bytes_after: u64,
+    pub(crate) bytes_after: u64,
 }
 
 impl GarbageDocument {
     /// Returns the document of superseded runs and of runs that lose their artifacts.
-    #[must_use]
-    pub fn new(superseded: &[RunId], artifacts_of: &[RunId], artifact_bytes: u64, referenced_runs: usize) -> Self {
+    pub(crate) fn new(
+        superseded: &[RunId],
+        artifacts_of: &[RunId],
+        artifact_bytes: u64,
+        referenced_runs: usize,
+    ) -> Self {
         let ids = |runs: &[RunId]| runs.iter().map(ToString::to_string).collect();
         Self {
-            head: Head::new("gc"),
+            schema_version: SCHEMA_VERSION,
+            kind: "gc",
             superseded_runs: ids(superseded),
             artifacts_of_runs: ids(artifacts_of),
             artifact_bytes,
@@ -49,8 +56,7 @@ impl GarbageDocument {
     }
 
     /// Adds the sizes of the store after the deletion.
-    #[must_use]
-    pub fn deleted(self, sizes: Sizes) -> Self {
+    pub(crate) fn deleted(self, sizes: Sizes) -> Self {
         Self { store: Some(sizes), ..self }
     }
 }
@@ -83,8 +89,8 @@ mod tests {
     use model::RunId;
 
     use super::{GarbageDocument, Sizes};
-    use crate::render::listing::Listing as _;
-    use crate::render::styles::Styles;
+    use crate::lists::Listing as _;
+    use report::render::Styles;
 
     #[test]
     fn garbage_is_counted() {

@@ -3,14 +3,16 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::render::listing::{Head, Listing};
-use crate::render::styles::Styles;
+use super::{Listing, SCHEMA_VERSION};
+use report::render::Styles;
 
 /// Checks of the host.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct DoctorDocument {
-    #[serde(flatten)]
-    head: Head,
+pub(crate) struct DoctorDocument {
+    /// Version of the schema.
+    schema_version: u32,
+    /// Kind of the document.
+    kind: &'static str,
     /// Whether all checks passed.
     fit: bool,
     /// The checks.
@@ -19,28 +21,27 @@ pub struct DoctorDocument {
 
 /// One check.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Check {
+pub(crate) struct Check {
     /// What is checked.
-    pub what: &'static str,
+    pub(crate) what: &'static str,
     /// What Marvin found; null if the check failed.
-    pub found: Option<String>,
+    pub(crate) found: Option<String>,
     /// The problem; null if the check passed.
-    pub problem: Option<Problem>,
+    pub(crate) problem: Option<Problem>,
 }
 
 /// A problem and its fix.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Problem {
+pub(crate) struct Problem {
     /// What is wrong.
-    pub wrong: String,
+    pub(crate) wrong: String,
     /// How to fix it.
-    pub fix: String,
+    pub(crate) fix: String,
 }
 
 impl Check {
     /// Returns a check with its result.
-    #[must_use]
-    pub fn new(what: &'static str, result: Result<String, Problem>) -> Self {
+    pub(crate) fn new(what: &'static str, result: Result<String, Problem>) -> Self {
         match result {
             Ok(found) => Self { what, found: Some(found), problem: None },
             Err(problem) => Self { what, found: None, problem: Some(problem) },
@@ -50,15 +51,13 @@ impl Check {
 
 impl DoctorDocument {
     /// Returns the document of checks.
-    #[must_use]
-    pub fn new(checks: Vec<Check>) -> Self {
+    pub(crate) fn new(checks: Vec<Check>) -> Self {
         let fit = checks.iter().all(|check| check.problem.is_none());
-        Self { head: Head::new("doctor"), fit, checks }
+        Self { schema_version: SCHEMA_VERSION, kind: "doctor", fit, checks }
     }
 
     /// Tells whether all checks passed.
-    #[must_use]
-    pub fn is_fit(&self) -> bool {
+    pub(crate) fn is_fit(&self) -> bool {
         self.fit
     }
 }
@@ -79,8 +78,8 @@ impl Listing for DoctorDocument {
 #[cfg(test)]
 mod tests {
     use super::{Check, DoctorDocument, Problem};
-    use crate::render::listing::Listing as _;
-    use crate::render::styles::Styles;
+    use crate::lists::Listing as _;
+    use report::render::Styles;
 
     #[test]
     fn failed_checks_have_their_fix() {

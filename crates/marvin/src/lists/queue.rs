@@ -6,10 +6,10 @@ use model::{Forecast, JobState, QueuedJob, Why};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::plain::plain;
-use crate::render::listing::{Head, Listing};
-use crate::render::number::{count, date};
-use crate::render::styles::Styles;
+use super::{Listing, SCHEMA_VERSION};
+use report::plain::plain;
+use report::render::Styles;
+use report::render::number::{count, date};
 
 /// Widest line.
 const WIDTH: usize = 80;
@@ -22,22 +22,24 @@ const STOPPED: &str = "stopped";
 
 /// The queue at one time.
 #[derive(Debug, Clone, Copy)]
-pub struct QueueView<'a> {
+pub(crate) struct QueueView<'a> {
     /// Jobs to show.
-    pub jobs: &'a [QueuedJob],
+    pub(crate) jobs: &'a [QueuedJob],
     /// Expected start and end of all jobs.
-    pub forecast: &'a HashMap<u64, Forecast>,
+    pub(crate) forecast: &'a HashMap<u64, Forecast>,
     /// The time [seconds since 1970-01-01 UTC].
-    pub now_unix: i64,
+    pub(crate) now_unix: i64,
     /// Whether a worker takes jobs.
-    pub has_worker: bool,
+    pub(crate) has_worker: bool,
 }
 
 /// Queued jobs, in the order of execution.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct QueueDocument {
-    #[serde(flatten)]
-    head: Head,
+pub(crate) struct QueueDocument {
+    /// Version of the schema.
+    schema_version: u32,
+    /// Kind of the document.
+    kind: &'static str,
     /// Time of this document [seconds since 1970-01-01 UTC].
     now_unix: i64,
     /// Whether a worker takes jobs.
@@ -48,9 +50,11 @@ pub struct QueueDocument {
 
 /// One queued job, and the reason for its position.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct JobDocument {
-    #[serde(flatten)]
-    head: Head,
+pub(crate) struct JobDocument {
+    /// Version of the schema.
+    schema_version: u32,
+    /// Kind of the document.
+    kind: &'static str,
     /// Time of this document [seconds since 1970-01-01 UTC].
     now_unix: i64,
     /// Reason for its position.
@@ -112,20 +116,18 @@ struct ListedJob {
 
 impl QueueDocument {
     /// Returns the document of jobs, in the order given.
-    #[must_use]
-    pub fn new(view: QueueView<'_>) -> Self {
+    pub(crate) fn new(view: QueueView<'_>) -> Self {
         let QueueView { jobs, now_unix, has_worker, .. } = view;
         let jobs = jobs.iter().map(|job| listed(job, view)).collect();
-        Self { head: Head::new("queue"), now_unix, has_worker, jobs }
+        Self { schema_version: SCHEMA_VERSION, kind: "queue", now_unix, has_worker, jobs }
     }
 }
 
 impl JobDocument {
     /// Returns the document of one job.
-    #[must_use]
-    pub fn new(job: &QueuedJob, why: &Why, view: QueueView<'_>) -> Self {
+    pub(crate) fn new(job: &QueuedJob, why: &Why, view: QueueView<'_>) -> Self {
         let why = because(job, why, view);
-        Self { head: Head::new("job"), now_unix: view.now_unix, why, job: listed(job, view) }
+        Self { schema_version: SCHEMA_VERSION, kind: "job", now_unix: view.now_unix, why, job: listed(job, view) }
     }
 }
 
@@ -330,8 +332,8 @@ mod tests {
     use model::{Ending, NewJob, QueuedJob, Work, forecast, why};
 
     use super::{JobDocument, QueueDocument, QueueView, until};
-    use crate::render::listing::Listing as _;
-    use crate::render::styles::Styles;
+    use crate::lists::Listing as _;
+    use report::render::Styles;
 
     fn queue(view: QueueView<'_>) -> String {
         QueueDocument::new(view).text(&Styles::plain())

@@ -7,19 +7,21 @@ use model::{Clock, Suite, Workload, floor_percent, spread_percent};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::render::layout::Page;
-use crate::render::listing::{Head, Listing};
-use crate::render::number::{count, margin};
-use crate::render::styles::Styles;
+use super::{Listing, SCHEMA_VERSION};
+use report::render::Styles;
+use report::render::layout::Page;
+use report::render::number::{count, margin};
 
 /// The position of the second column: after the longest name of a workload.
 const INDENT: usize = 20;
 
 /// Suites and their workloads.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct WorkloadsDocument {
-    #[serde(flatten)]
-    head: Head,
+pub(crate) struct WorkloadsDocument {
+    /// Version of the schema.
+    schema_version: u32,
+    /// Kind of the document.
+    kind: &'static str,
     /// The suites.
     suites: Vec<ListedSuite>,
 }
@@ -70,14 +72,13 @@ struct ListedWorkload {
 
 impl WorkloadsDocument {
     /// Returns the document of suites.
-    #[must_use]
-    pub fn new(suites: &[Arc<Suite>]) -> Self {
+    pub(crate) fn new(suites: &[Arc<Suite>]) -> Self {
         let suite = |suite: &Arc<Suite>| ListedSuite {
             name: suite.name,
             purpose: suite.purpose,
             workloads: suite.workloads.iter().map(|workload| listed(workload)).collect(),
         };
-        Self { head: Head::new("workloads"), suites: suites.iter().map(suite).collect() }
+        Self { schema_version: SCHEMA_VERSION, kind: "workloads", suites: suites.iter().map(suite).collect() }
     }
 }
 
@@ -193,9 +194,9 @@ mod tests {
     use model::Suite;
 
     use super::WorkloadsDocument;
-    use crate::fixtures::WORKLOADS;
-    use crate::render::listing::Listing as _;
-    use crate::render::styles::Styles;
+    use crate::lists::Listing as _;
+    use report::fixtures::WORKLOADS;
+    use report::render::Styles;
 
     #[test]
     fn a_suite() {
