@@ -5,14 +5,11 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::Stdio;
 
-use model::{
-    Build, BuildFile, BuildId, Declared, Direction, Machine, MachineId, Origin, Outcome, Run, RunId, WorkloadResult,
-    unit_named,
-};
+use model::{Declared, Direction, Run, WorkloadResult, unit_named};
 use store::Store;
 
 use crate::fresh::{Fresh, fresh};
-use crate::{marvin, told};
+use crate::{marvin, stored, told};
 
 /// A data directory in which faults cost more since 6.12.100.
 fn lab(name: &str) -> Fresh {
@@ -24,48 +21,12 @@ fn lab(name: &str) -> Fresh {
 
 /// Saves the runs of that lab.
 pub(crate) fn fill(store: &Store) {
-    let machine = Machine {
-        id: MachineId::from_hex("aa00aa00aa00aa00").unwrap(),
-        kind: "exact".parse().unwrap(),
-        summary: "QEMU 7.2, 1 CPU".into(),
-        fingerprint: Vec::new(),
-    };
-    store.save_machine(&machine).unwrap();
-    for (n, (version, cost)) in [("6.1.170", 330.0), ("6.1.192", 330.5), ("6.12.100", 345.0)].into_iter().enumerate() {
-        let build = Build {
-            id: BuildId::from_hex(&format!("{n:016x}")).unwrap(),
-            name: "deb:6.12".parse().unwrap(),
-            version: version.into(),
-            origin: Origin::Package {
-                name: format!("linux-image-{version}-cloud-amd64"),
-                version: format!("{version}-1"),
-            },
-            image: BuildFile { path: "/cache/vmlinuz".into(), sha256: "00".into() },
-            vmlinux: None,
-            config: None,
-            symbols: None,
-            modules: None,
-        };
-        store.save_build(&build).unwrap();
-        let result = |workload: &str, cost: f64| WorkloadResult {
-            workload: workload.into(),
-            operations: 1000,
-            declared: None,
-            outcome: Outcome::Completed,
-            samples: vec![cost * 2.0, cost, cost],
-            counted: Vec::new(),
-        };
-        let run = Run {
-            id: RunId::from_hex(&format!("{n:016x}")).unwrap(),
-            build: build.id,
-            machine: machine.id.clone(),
-            suite: "micro".into(),
-            seed: 1,
-            started_unix: 1_795_000_000,
-            environment: Vec::new(),
-            results: vec![result("fault-anon", cost), result("getppid", 100.0)],
-        };
-        store.save_run(&run, &[]).unwrap();
+    store.save_machine(&stored::machine()).unwrap();
+    for (n, (version, cost)) in (0..).zip([("6.1.170", 330.0), ("6.1.192", 330.5), ("6.12.100", 345.0)]) {
+        stored::save_build(store, n, version);
+        let result = |workload, cost| stored::completed(workload, vec![cost * 2.0, cost, cost]);
+        let results = vec![result("fault-anon", cost), result("getppid", 100.0)];
+        store.save_run(&stored::run(&format!("{n:016x}"), n, 1, results), &[]).unwrap();
     }
 }
 
@@ -151,23 +112,12 @@ fn with_a_changed_metric(store: &Store) {
         let declared =
             Declared { unit: unit_named(unit), direction: Some(Direction::HigherIsBetter), margin_percent: 5.0 };
         let result = WorkloadResult {
-            workload: "copy-tool".into(),
             operations: 1,
             declared: Some(declared),
-            outcome: Outcome::Completed,
-            samples: vec![value; 3],
-            counted: Vec::new(),
+            ..stored::completed("copy-tool", vec![value; 3])
         };
-        let run = Run {
-            id: RunId::from_hex(&format!("c0{n:014x}")).unwrap(),
-            build: BuildId::from_hex(&format!("{n:016x}")).unwrap(),
-            machine: MachineId::from_hex("aa00aa00aa00aa00").unwrap(),
-            suite: "micro".into(),
-            seed: 1,
-            started_unix: 1_795_000_100 + i64::try_from(n).unwrap(),
-            environment: Vec::new(),
-            results: vec![result],
-        };
+        let started_unix = stored::STARTED_UNIX + 100 + i64::try_from(n).unwrap();
+        let run = Run { started_unix, ..stored::run(&format!("c0{n:014x}"), n, 1, vec![result]) };
         store.save_run(&run, &[]).unwrap();
     }
 }

@@ -17,6 +17,7 @@ mod one_value;
 mod real_build;
 mod real_source;
 mod sources;
+mod stored;
 mod tools;
 mod watched;
 

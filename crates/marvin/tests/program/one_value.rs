@@ -3,16 +3,13 @@
 
 use std::path::Path;
 
-use model::{
-    Build, BuildFile, BuildId, Clock, Declared, Machine, MachineId, MachineKind, Metric, Origin, Outcome, Region, Run,
-    RunId, WorkloadResult,
-};
+use model::{Clock, Declared, MachineKind, Metric, Region, Run, WorkloadResult};
 use report::Scale;
 use serde_json::Value;
 use store::Store;
 
 use crate::fresh::{Fresh, fresh};
-use crate::told;
+use crate::{stored, told};
 
 const SEEDS: u64 = 3;
 
@@ -20,34 +17,23 @@ const SEEDS: u64 = 3;
 fn result(workload: &str, time: f64, counted: Option<u64>) -> WorkloadResult {
     let region = |kernel| Region { kernel, user: 0, interrupt: 50_000, other: 0 };
     WorkloadResult {
-        workload: workload.into(),
-        operations: 1000,
         declared: Some(Declared::of(&Metric::COST, Clock::Instructions)),
-        outcome: Outcome::Completed,
-        samples: vec![time; 3],
         counted: counted.map_or_else(Vec::new, |kernel| vec![region(kernel); 3]),
+        ..stored::completed(workload, vec![time; 3])
     }
 }
 
 /// A run of the first or the second kernel.
-fn run(kernel: u64, seed: u64, machine: &MachineId) -> Run {
+fn run(kernel: u64, seed: u64) -> Run {
     let is_new = kernel > 0;
     let (time, counted) = if is_new { (90.0, 110_000) } else { (100.0, 100_000) };
-    Run {
-        id: RunId::from_hex(&format!("{kernel:08x}{seed:08x}")).unwrap(),
-        build: BuildId::from_hex(&format!("{kernel:016x}")).unwrap(),
-        machine: machine.clone(),
-        suite: "micro".into(),
-        seed,
-        started_unix: 1_795_000_000,
-        environment: Vec::new(),
-        results: vec![
-            result("fault-anon", time, Some(counted)),
-            result("getppid", time, None),
-            // Counted on one side only.
-            result("pipe-pingpong", time, is_new.then_some(counted)),
-        ],
-    }
+    let results = vec![
+        result("fault-anon", time, Some(counted)),
+        result("getppid", time, None),
+        // Counted on one side only.
+        result("pipe-pingpong", time, is_new.then_some(counted)),
+    ];
+    stored::run(&format!("{kernel:08x}{seed:08x}"), kernel, seed, results)
 }
 
 /// A data directory with both kernels and their runs. The second kernel has one seed more.
@@ -55,32 +41,12 @@ fn lab(name: &str) -> (Fresh, Vec<Run>) {
     let home = fresh(name);
     std::fs::create_dir_all(&home).unwrap();
     let store = Store::open(&*home).unwrap();
-    let machine = Machine {
-        id: MachineId::from_hex("aa00aa00aa00aa00").unwrap(),
-        kind: "exact".parse().unwrap(),
-        summary: "QEMU 7.2, 1 CPU".into(),
-        fingerprint: Vec::new(),
-    };
-    store.save_machine(&machine).unwrap();
+    store.save_machine(&stored::machine()).unwrap();
     let mut runs = Vec::new();
     for (kernel, version) in (0..).zip(["6.1.192", "6.12.100"]) {
-        let build = Build {
-            id: BuildId::from_hex(&format!("{kernel:016x}")).unwrap(),
-            name: "deb:6.12".parse().unwrap(),
-            version: version.into(),
-            origin: Origin::Package {
-                name: format!("linux-image-{version}-cloud-amd64"),
-                version: format!("{version}-1"),
-            },
-            image: BuildFile { path: "/cache/vmlinuz".into(), sha256: "00".into() },
-            vmlinux: None,
-            config: None,
-            symbols: None,
-            modules: None,
-        };
-        store.save_build(&build).unwrap();
+        stored::save_build(&store, kernel, version);
         for seed in 1..=SEEDS + kernel {
-            let run = run(kernel, seed, &machine.id);
+            let run = run(kernel, seed);
             store.save_run(&run, &[]).unwrap();
             runs.push(run);
         }
