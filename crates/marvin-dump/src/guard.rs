@@ -4,7 +4,7 @@
 /// The message when a mapped page is missing.
 const MESSAGE: &[u8] =
     b"error: a mapped page of the dump could not be read: the file became shorter, or its disk failed; \
-what was written is marked incomplete. With --io read the offset would be told\n";
+what was written is marked incomplete. --io read reports the offset\n";
 
 /// Prints the message, and exits with the code for a failed host.
 extern "C" fn on_bus_error(_: libc::c_int) {

@@ -71,7 +71,7 @@ pub(crate) fn kernel() -> ArgValueCompleter {
             let found = completer.complete(OsStr::new(path)).into_iter();
             return found.map(|candidate| candidate.add_prefix(source)).collect();
         }
-        // A source that is typed in full is no news.
+        // A source that is typed in full is not suggested.
         let sources = SOURCES.into_iter().filter(|source| *source != text).map(CompletionCandidate::new);
         beginning(word, from_store(kernels).into_iter().chain(sources))
     })

@@ -320,7 +320,7 @@ fn recently_viewed_pages_come_from_cache() {
     lab.run("6.12.119", "aa", 1, vec![result("fault-anon", 330.0)]);
     source.refresh().unwrap();
     site.renew(source.snapshot(2));
-    let renewed = site.at_hand("/", "").expect("made before anybody asked");
+    let renewed = site.at_hand("/", "").expect("made before the first request");
     assert!(body(&renewed).contains("6.12.119") && !body(&first).contains("6.12.119"));
 }
 

@@ -21,7 +21,7 @@ const NO_PROSE: &[(&str, &str)] = &[
 ];
 
 /// Crates whose prose is still to be rewritten.
-const PENDING: &[&str] = &["lab", "machine", "marvin", "marvin-dump", "site", "stats", "web"];
+const PENDING: &[&str] = &["stats"];
 
 /// Runs a check on all Rust source.
 fn rust(check: fn(&str, &str) -> Vec<Finding>) -> Outcome {

@@ -19,7 +19,7 @@ const SLICE: Duration = Duration::from_millis(25);
 const ASK_FIRST: Duration = Duration::from_secs(5);
 /// Interval of later queries.
 const ASK: Duration = Duration::from_secs(1);
-/// A guest that executes nothing for this long, while QEMU sleeps, has hung.
+/// A guest without progress for this long, while QEMU sleeps, has hung.
 const STILL: Duration = Duration::from_secs(5);
 /// The same if QEMU does not sleep, in processor seconds.
 const STILL_CPU_S: u64 = 2;

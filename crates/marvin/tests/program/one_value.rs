@@ -103,7 +103,9 @@ fn tables_histories_and_pages_show_one_value() {
     let alerts = json(&home, &["alerts", "--format", "json"]);
     let member = with(&alerts["alerts"][0]["members"], "workload", "fault-anon");
     assert!(member["verdict"] == "worse" && near(&member["difference_percent"], -10.0), "{member}");
-    assert!(alerts["alerts"][0]["members"].as_array().unwrap().iter().all(|member| member["workload"] != "pipe-pingpong"));
+    assert!(
+        alerts["alerts"][0]["members"].as_array().unwrap().iter().all(|member| member["workload"] != "pipe-pingpong")
+    );
 
     let site = home.join("site");
     answer(&home, &["publish", site.to_str().unwrap()]);
