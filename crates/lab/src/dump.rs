@@ -4,7 +4,7 @@ use machine::DeadMemory;
 use model::{FailureReason, Outcome};
 use vmcore::{Codec, Dump, DumpError, FileSink, Filter, Io, Level, Overwrite, Plan, Reader, Style, Work};
 
-/// Size limit of a dump [bytes]; a truncated dump says so.
+/// Size limit of a dump (bytes); a truncated dump says so.
 const BYTES_MAX: u64 = 64 << 20;
 /// Memory for filtering, in bytes.
 const MEMORY: u64 = 64 << 20;

@@ -12,17 +12,17 @@ pub(crate) const TIMES: &str = "times";
 /// Name of a boot in that artifact.
 pub(crate) const BOOT: &str = "boot";
 
-/// Default duration of a boot [seconds].
+/// Default duration of a boot (seconds).
 const BOOT_DEFAULT_S: f64 = 10.0;
-/// Default duration of a job [seconds].
+/// Default duration of a job (seconds).
 const JOB_DEFAULT_S: f64 = 3.0;
-/// Larger values in a stored file are ignored [seconds].
+/// Larger values in a stored file are ignored (seconds).
 const LONGEST_S: f64 = 86_400.0;
 
 /// How long a plan will take.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// Wall time [seconds].
+    /// Wall time (seconds).
     pub seconds: f64,
     /// Jobs and boots with a duration from earlier runs.
     pub known: usize,
@@ -30,7 +30,7 @@ pub struct Estimate {
     pub guessed: usize,
 }
 
-/// Durations of earlier runs by name [seconds].
+/// Durations of earlier runs by name (seconds).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Times(BTreeMap<String, Seconds>);
 

@@ -74,7 +74,7 @@ pub enum Event {
         version: String,
         /// The workload, or `boot`.
         of: String,
-        /// Size of the dump [bytes], or why there is none.
+        /// Size of the dump (bytes), or why there is none.
         bytes: Result<usize, String>,
     },
     /// A job is skipped, as its build does not boot.

@@ -38,9 +38,9 @@ pub(crate) struct Part {
 pub(crate) struct Took {
     /// Name of the boot or job.
     pub(crate) name: String,
-    /// Wall time [seconds].
+    /// Wall time (seconds).
     pub(crate) wall_s: f64,
-    /// Processor time [seconds].
+    /// Processor time (seconds).
     pub(crate) processor_s: f64,
 }
 

@@ -50,7 +50,7 @@ fn running(stat: &str) -> Option<f64> {
     stat.lines().find_map(|line| line.strip_prefix("procs_running "))?.trim().parse().ok()
 }
 
-/// Processor time of a process and of its finished children [ticks].
+/// Processor time of a process and of its finished children (ticks).
 #[derive(Debug, PartialEq)]
 struct Ticks {
     own: u64,

@@ -13,7 +13,7 @@ use wire::{Frame, Stream, Task, ToolTask};
 use crate::job::{Subject, explained};
 use crate::tools::row_name;
 
-/// Limit on a quoted cause [characters].
+/// Limit on a quoted cause (characters).
 const CAUSE_MAX: usize = 200;
 
 /// Samples by row.

@@ -17,7 +17,7 @@ use crate::LabError;
 /// Limit on a row's name: names of artifacts contain it.
 const ROW_MAX: usize = 48;
 
-/// Memory of a guest beside its files [MiB]: for the kernel and a small tool.
+/// Memory of a guest beside its files (MiB): for the kernel and a small tool.
 const BESIDE_FILES_MIB: u64 = 64;
 
 /// Unusable manifests.

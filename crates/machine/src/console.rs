@@ -10,7 +10,7 @@ const TAIL_LINES: usize = 40;
 const HEADLINES: [&str; 3] = ["Kernel panic - not syncing", "BUG: ", "Oops: "];
 /// Limit on characters of a line in a tail.
 const LINE_CHARACTERS: usize = 160;
-/// How much of a console's end is searched [bytes]: the cause of death is near the end.
+/// How much of a console's end is searched (bytes): the cause of death is near the end.
 const SEARCHED: usize = 1 << 20;
 
 /// Returns why the kernel stopped, if the console says so.

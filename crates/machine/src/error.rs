@@ -34,9 +34,9 @@ pub enum MachineError {
         "the host was too busy: QEMU had {cpu_s} s of processor time in {wall_s} s; try again with --jobs 1 or when the host is idle"
     )]
     Overloaded {
-        /// Processor time used [s].
+        /// Processor time used (s).
         cpu_s: u64,
-        /// Wall time [s].
+        /// Wall time (s).
         wall_s: u64,
     },
     /// The disk is full.
@@ -44,7 +44,7 @@ pub enum MachineError {
     NoSpace {
         /// The directory.
         folder: PathBuf,
-        /// The space needed [MiB].
+        /// The space needed (MiB).
         needed_mib: u64,
     },
     /// A file could not be read or written.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use vmcore::DumpError;
 
-/// Size limit of a given VMCOREINFO text [bytes]: the kernel has a page for it.
+/// Size limit of a given VMCOREINFO text (bytes): the kernel has a page for it.
 const NOTE_MAX: u64 = 1 << 20;
 /// The path of standard input.
 const STANDARD_INPUT: &str = "/dev/stdin";

@@ -22,7 +22,7 @@ pub(crate) struct Report {
     output_bytes: u64,
     complete: bool,
     seconds: Seconds,
-    /// How long a running guest was paused [ms]; omitted if none was.
+    /// How long a running guest was paused (ms); omitted if none was.
     #[serde(skip_serializing_if = "Option::is_none")]
     stood_still_ms: Option<u64>,
     warnings: Vec<String>,
@@ -50,7 +50,7 @@ struct Pages {
     unreadable: u64,
 }
 
-/// Durations [s].
+/// Durations (s).
 #[derive(Debug, Serialize)]
 struct Seconds {
     filter: f64,

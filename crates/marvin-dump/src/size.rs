@@ -16,9 +16,9 @@ const LEVELS: [u8; 4] = [0, 1, 17, 31];
 const CODECS: [Codec; 4] = [Codec::Zstd, Codec::Zlib, Codec::Snappy, Codec::None];
 /// Pages to compress for each estimate.
 const SAMPLE: u64 = 2000;
-/// Memory for the bits of all pages [bytes]; larger bitmaps go into a file.
+/// Memory for the bits of all pages (bytes); larger bitmaps go into a file.
 const MEMORY: u64 = 64 << 20;
-/// Size of a page's descriptor [bytes].
+/// Size of a page's descriptor (bytes).
 const DESCRIPTOR: u64 = 24;
 
 #[derive(Debug, Serialize)]

@@ -1,13 +1,13 @@
 //! Estimates the rest of some work on a shared host: the parts cost processor seconds, and the host delivers a varying number of
 //! these per second.
 
-/// Time after which a delivery has a weight of 1/e [seconds].
+/// Time after which a delivery has a weight of 1/e (seconds).
 const MEMORY_S: f64 = 20.0;
-/// Weight of the first rate [seconds].
+/// Weight of the first rate (seconds).
 const FIRST_S: f64 = 5.0;
-/// Weight of the expected costs [processor seconds].
+/// Weight of the expected costs (processor seconds).
 const TRUST_S: f64 = 5.0;
-/// Lower limit of the rate [processor seconds per second], so that no estimate is endless.
+/// Lower limit of the rate (processor seconds per second), so that no estimate is endless.
 const RATE_MIN: f64 = 0.001;
 
 /// Work in progress.

@@ -6,7 +6,7 @@ use crate::site::Reply;
 
 /// Limit on cached pages.
 const PAGES_MAX: usize = 64;
-/// Size limit of a cached answer [bytes].
+/// Size limit of a cached answer (bytes).
 const BYTES_MAX: usize = 256 << 10;
 
 /// The pages, most recently requested first.

@@ -17,7 +17,7 @@ const MARK: &str = ".marvin";
 pub struct Published {
     /// Files.
     pub files: usize,
-    /// Total size [bytes].
+    /// Total size (bytes).
     pub bytes: u64,
 }
 

@@ -23,7 +23,7 @@ use crate::source::Source;
 pub struct Limits {
     /// Connections at the same time; others wait in the system's queue.
     pub connections: usize,
-    /// Size limit of a request's head [bytes].
+    /// Size limit of a request's head (bytes).
     pub head_bytes: usize,
     /// Deadline of a head, from its first byte or from the last answer.
     pub head_time: Duration,

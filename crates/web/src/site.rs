@@ -14,7 +14,7 @@ use crate::pages::{self, Asked, Frame, Show, machine_digits};
 use crate::source::Snapshot;
 use crate::{api, compared, metrics};
 
-/// Size limit of a served artifact [bytes].
+/// Size limit of a served artifact (bytes).
 const ARTEFACT_BYTES_MAX: usize = 64 << 20;
 /// Limit on cached overviews of two kernels.
 const OVERVIEWS: usize = 8;

@@ -9,7 +9,7 @@ use store::{Location, Store, StoreError};
 
 /// Limit on complete runs in memory.
 const RUNS_AT_ONCE: usize = 32;
-/// Limit on bisections to read, and on the size of one [bytes].
+/// Limit on bisections to read, and on the size of one (bytes).
 const FOUND_MAX: usize = 1000;
 const FOUND_BYTES_MAX: u64 = 64 << 10;
 

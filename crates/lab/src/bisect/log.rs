@@ -17,7 +17,7 @@ const HEAD: &str = "marvin bisection 1";
 /// Prefix of lines with values, by scale.
 const COUNTED: &str = "counted";
 const MEASURED: &str = "measured";
-/// Marvin reads no larger log [bytes].
+/// Marvin reads no larger log (bytes).
 const BYTES_MAX: u64 = 16 << 20;
 
 /// A commit and its measurement.

@@ -35,7 +35,7 @@ pub struct BisectionQuestion {
     /// Noise between seeds of one build, in percent: the ends must differ by more, or in five seeds. `None` if not
     /// known.
     pub floor_percent: Option<f64>,
-    /// Smaller steps are ignored [percent]. Default: a quarter of the whole difference, at most the metric's margin.
+    /// Smaller steps are ignored (percent). Default: a quarter of the whole difference, at most the metric's margin.
     pub margin_percent: Option<f64>,
     /// Number of intervals at the start: 1, or more to find steps that cancel each other.
     pub intervals: usize,
@@ -158,7 +158,7 @@ pub enum Refused {
     },
     /// The ends do not differ by more than the margin in all seeds.
     NoDifference {
-        /// Difference from GOOD to BAD per seed [percent], positive for better.
+        /// Difference from GOOD to BAD per seed (percent), positive for better.
         differences_percent: Vec<f64>,
         /// The margin.
         margin_percent: f64,
@@ -167,7 +167,7 @@ pub enum Refused {
     },
     /// The noise exceeds the difference of the ends.
     NotSeen {
-        /// Difference from GOOD to BAD [percent], positive for better.
+        /// Difference from GOOD to BAD (percent), positive for better.
         percent: f64,
         /// Standard error of the difference.
         error_percent: f64,
@@ -185,7 +185,7 @@ pub struct Findings {
     pub culprits: Vec<Culprit>,
     /// Whether the values are counted or timed.
     pub scale: Scale,
-    /// Steps up to this size were ignored [percent].
+    /// Steps up to this size were ignored (percent).
     pub margin_percent: f64,
     /// Commits between the ends.
     pub commits: usize,
@@ -194,7 +194,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Returns the share of the whole difference that the culprits explain [percent].
+    /// Returns the share of the whole difference that the culprits explain (percent).
     #[must_use]
     pub fn explained_percent(&self) -> f64 {
         let sum: f64 = self.culprits.iter().map(|culprit| culprit.change.after - culprit.change.before).sum();
@@ -210,19 +210,19 @@ pub struct Change {
     pub before: f64,
     /// Median over the seeds after.
     pub after: f64,
-    /// Difference per seed [percent], positive for better.
+    /// Difference per seed (percent), positive for better.
     pub differences_percent: Vec<f64>,
 }
 
 impl Change {
-    /// Returns the smallest and the largest difference of a seed [percent]; `None` without seeds.
+    /// Returns the smallest and the largest difference of a seed (percent); `None` without seeds.
     #[must_use]
     pub fn range_percent(&self) -> Option<(f64, f64)> {
         let least = self.differences_percent.iter().copied().reduce(f64::min)?;
         Some((least, self.differences_percent.iter().copied().reduce(f64::max)?))
     }
 
-    /// Returns the median difference of the seeds [percent], positive for better.
+    /// Returns the median difference of the seeds (percent), positive for better.
     #[must_use]
     pub fn percent(&self) -> Option<f64> {
         stats::median(&self.differences_percent)
@@ -253,7 +253,7 @@ pub struct Culprit {
 pub struct Certainty {
     /// Probability that it is this commit, or one of these.
     pub chance: f64,
-    /// Standard error of its effect [percent].
+    /// Standard error of its effect (percent).
     pub error_percent: f64,
 }
 

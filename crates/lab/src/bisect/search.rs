@@ -19,7 +19,7 @@ use crate::LabError;
 const SHARE: f64 = 0.25;
 /// Cost of measuring beside the build, in links: a few seeds of a workload.
 const RUN: f64 = 0.01;
-/// Smallest margin [percent]: code layout alone moves values by up to this, even on an exact machine.
+/// Smallest margin (percent): code layout alone moves values by up to this, even on an exact machine.
 const MARGIN_LEAST_PERCENT: f64 = 0.02;
 
 /// Searches the commits that made the difference between the ends of a history. Reuses the log's measurements.

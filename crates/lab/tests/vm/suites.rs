@@ -134,7 +134,7 @@ fn every_group_has_a_harder_variant() {
     }
 }
 
-/// Smallest cost of a probe [instructions]: saving registers, its handler, returning.
+/// Smallest cost of a probe (instructions): saving registers, its handler, returning.
 const PROBE: f64 = 50.0;
 /// How far an unrelated change may move a cost, as a fraction. A probe takes memory and time of the guest: a cost with
 /// many short-lived processes moves by nearly the margin, others by much less.

@@ -37,7 +37,7 @@ const MARKS: &str = "marks";
 const COUNTS: &str = "counts";
 /// Slowest plausible rate of a host [instructions per second of wall time]; below it the host is too busy.
 const SLOWEST: u64 = 10_000_000;
-/// Wall time beside that [s].
+/// Wall time beside that (s).
 const LEAST_WALL_S: u64 = 60;
 /// The job of a guest that only boots.
 const NO_JOB: [u8; wire::JOB_SIZE] = [0; wire::JOB_SIZE];
@@ -466,7 +466,7 @@ fn plain_boot(why: &str) -> Snapshot {
     Snapshot::PlainBoot(format!("no snapshot ({why}): each job boots"))
 }
 
-/// Returns the free space for us in a directory [MiB]; `None` if the system does not report it.
+/// Returns the free space for us in a directory (MiB); `None` if the system does not report it.
 #[must_use]
 pub fn free_mib(folder: &Path) -> Option<u64> {
     let room = rustix::fs::statvfs(folder).ok()?;

@@ -32,7 +32,7 @@ const PAUSES_CPU_S: u64 = 30;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Ticks per second of /proc/PID/stat: USER_HZ, fixed on x86-64 (include/asm-generic/param.h of the kernel).
 const TICKS_PER_S: u64 = 100;
-/// Limit on stored standard error of QEMU [bytes].
+/// Limit on stored standard error of QEMU (bytes).
 const STDERR_MAX: usize = 2000;
 
 /// QEMU's arguments for the control protocol over its standard input and output.
@@ -112,9 +112,9 @@ pub struct Budget {
     pub until: Option<u64>,
     /// Whether QEMU does little beside executing instructions, so that a guest with little progress has hung.
     pub is_fast: bool,
-    /// Limit on wall time [s]; beyond it the host is too slow.
+    /// Limit on wall time (s); beyond it the host is too slow.
     pub wall_s: u64,
-    /// Limit on console output [bytes].
+    /// Limit on console output (bytes).
     pub console_bytes: u64,
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 /// Deadline of an answer. On a loaded host QEMU may have to wait for a processor.
 pub(crate) const ANSWER: Duration = Duration::from_secs(120);
-/// Limit on a line from QEMU [bytes].
+/// Limit on a line from QEMU (bytes).
 const LINE_MAX: u64 = 1 << 20;
 
 /// An event of the guest or of QEMU.

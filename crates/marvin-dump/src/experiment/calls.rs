@@ -9,7 +9,7 @@ use crate::Host;
 use crate::experiment::{Experiment, Outcome, Spent, Subject, least, seconds, ways};
 use crate::plot::{Axis, Plot, Series};
 
-/// Memory limit [bytes], as `--memory`.
+/// Memory limit (bytes), as `--memory`.
 const MEMORY: u64 = 64 << 20;
 /// Limit on levels in one table.
 const LEVELS: usize = 3;

@@ -28,7 +28,7 @@ struct Mode {
 
 #[derive(Debug, Serialize)]
 struct Row {
-    /// Memory for bits [bytes].
+    /// Memory for bits (bytes).
     buffer_bytes: u64,
     cycles: Vec<Spent>,
     total: Spent,

@@ -19,7 +19,7 @@ pub(super) struct MapSize {
 struct Row {
     /// `mmap`, `read`, or `default`: the mapping that commands use.
     io: &'static str,
-    /// Size of a window [bytes], if the experiment sets it.
+    /// Size of a window (bytes), if the experiment sets it.
     map_bytes: Option<u64>,
     /// All bits in memory.
     in_memory: Spent,

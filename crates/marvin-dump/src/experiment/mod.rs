@@ -209,7 +209,7 @@ fn ways(dump: &Dump) -> impl Iterator<Item = (&'static str, Io)> {
     [("mmap", Io::Map), ("read", Io::Read)].into_iter().filter(move |(_, io)| maps || *io == Io::Read)
 }
 
-/// The window sizes of the first table [bytes].
+/// The window sizes of the first table (bytes).
 fn window_sizes() -> impl Iterator<Item = u64> {
     (12..=25).map(|bits| 1 << bits)
 }

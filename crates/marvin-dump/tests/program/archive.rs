@@ -116,7 +116,7 @@ fn style() -> Style {
     Style { codec: Codec::Zstd, effort: None, level: Level::MAX, part: None, limit: None, names }
 }
 
-/// Limit on data of an archive's block [bytes].
+/// Limit on data of an archive's block (bytes).
 const BLOCK: usize = 1 << 20;
 
 /// Memory with `pages` that compress well, in an ELF file; more than one block of an archive.

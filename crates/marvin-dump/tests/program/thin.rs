@@ -11,7 +11,7 @@ use vmcore::{Dump, Io, Reader};
 use crate::Outcome;
 use crate::told::Told;
 
-/// Size of a page [bytes], and records in it.
+/// Size of a page (bytes), and records in it.
 const PAGE: usize = 4096;
 const RECORDS: u64 = 64;
 

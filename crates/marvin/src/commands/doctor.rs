@@ -10,9 +10,9 @@ use crate::exit::Exit;
 use crate::home::home;
 use crate::lists::{Check, DoctorDocument, Problem};
 
-/// Free disk space for a comparison with the default number of seeds [MB].
+/// Free disk space for a comparison with the default number of seeds (MB).
 const DISK_MB: u64 = 4000;
-/// Memory for two machines and Marvin [MB].
+/// Memory for two machines and Marvin (MB).
 const MEMORY_MB: u64 = 1200;
 
 pub(crate) fn doctor(arguments: &Arguments, command: &Doctor) -> anyhow::Result<Exit> {

@@ -18,7 +18,7 @@ pub(crate) struct GarbageDocument {
     superseded_runs: Vec<String>,
     /// Older runs that lose their artifacts, oldest first; the runs stay.
     artifacts_of_runs: Vec<String>,
-    /// Size of all these artifacts [bytes].
+    /// Size of all these artifacts (bytes).
     artifact_bytes: u64,
     /// Number of superseded runs that stay because they are referenced.
     referenced_runs: usize,
@@ -29,9 +29,9 @@ pub(crate) struct GarbageDocument {
 /// Size of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct Sizes {
-    /// Before [bytes].
+    /// Before (bytes).
     pub(crate) bytes_before: u64,
-    /// After [bytes].
+    /// After (bytes).
     pub(crate) bytes_after: u64,
 }
 

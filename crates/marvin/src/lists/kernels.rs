@@ -26,7 +26,7 @@ pub(crate) struct ListedKernel {
     pub(crate) version: String,
     /// Flavour.
     pub(crate) flavour: String,
-    /// Size of the packages [bytes].
+    /// Size of the packages (bytes).
     pub(crate) bytes: u64,
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct QueueView<'a> {
     pub(crate) jobs: &'a [QueuedJob],
     /// Expected start and end of all jobs.
     pub(crate) forecast: &'a HashMap<u64, Forecast>,
-    /// The time [seconds since 1970-01-01 UTC].
+    /// The time (seconds since 1970-01-01 UTC).
     pub(crate) now_unix: i64,
     /// Whether a worker takes jobs.
     pub(crate) has_worker: bool,
@@ -40,7 +40,7 @@ pub(crate) struct QueueDocument {
     schema_version: u32,
     /// Kind of the document.
     kind: &'static str,
-    /// Time of this document [seconds since 1970-01-01 UTC].
+    /// Time of this document (seconds since 1970-01-01 UTC).
     now_unix: i64,
     /// Whether a worker takes jobs.
     has_worker: bool,
@@ -55,7 +55,7 @@ pub(crate) struct JobDocument {
     schema_version: u32,
     /// Kind of the document.
     kind: &'static str,
-    /// Time of this document [seconds since 1970-01-01 UTC].
+    /// Time of this document (seconds since 1970-01-01 UTC).
     now_unix: i64,
     /// Reason for its position.
     why: String,
@@ -92,23 +92,23 @@ struct ListedJob {
     attempts: u32,
     /// Limit on attempts.
     attempts_max: u32,
-    /// Limit on the duration of an attempt [seconds].
+    /// Limit on the duration of an attempt (seconds).
     deadline_s: u64,
     /// Worker that runs it.
     worker: Option<String>,
-    /// End of the worker's lease [seconds since 1970-01-01 UTC].
+    /// End of the worker's lease (seconds since 1970-01-01 UTC).
     lease_until_unix: Option<i64>,
-    /// Earliest next attempt [seconds since 1970-01-01 UTC].
+    /// Earliest next attempt (seconds since 1970-01-01 UTC).
     not_before_unix: Option<i64>,
-    /// Time of queueing [seconds since 1970-01-01 UTC].
+    /// Time of queueing (seconds since 1970-01-01 UTC).
     queued_unix: i64,
-    /// Start of the last attempt [seconds since 1970-01-01 UTC].
+    /// Start of the last attempt (seconds since 1970-01-01 UTC).
     started_unix: Option<i64>,
-    /// End of the job [seconds since 1970-01-01 UTC].
+    /// End of the job (seconds since 1970-01-01 UTC).
     ended_unix: Option<i64>,
-    /// Expected start [seconds since 1970-01-01 UTC].
+    /// Expected start (seconds since 1970-01-01 UTC).
     begins_unix: Option<i64>,
-    /// Expected end [seconds since 1970-01-01 UTC].
+    /// Expected end (seconds since 1970-01-01 UTC).
     ends_unix: Option<i64>,
     /// Reason of the last failure; empty for none.
     reason: String,

@@ -47,7 +47,7 @@ pub(crate) struct ListedRun {
     pub(crate) suite: String,
     /// Seed.
     pub(crate) seed: u64,
-    /// Start of the run [seconds since 1970-01-01 UTC].
+    /// Start of the run (seconds since 1970-01-01 UTC).
     pub(crate) started_unix: i64,
     /// Number of workloads that completed.
     pub(crate) completed: usize,

@@ -46,7 +46,7 @@ struct ListedToolWorkload {
     name: String,
     /// What it stresses.
     stresses: String,
-    /// Memory of the guest [MiB].
+    /// Memory of the guest (MiB).
     memory_mib: u32,
     /// Number of runs of the command.
     runs: u32,
@@ -67,7 +67,7 @@ struct ListedMetric {
     unit: String,
     /// `lower is better` or `higher is better`.
     direction: String,
-    /// Threshold [percent]: smaller differences count as same.
+    /// Threshold (percent): smaller differences count as same.
     margin_percent: f64,
 }
 

@@ -60,11 +60,11 @@ struct ListedWorkload {
     unit: String,
     /// `lower is better` or `higher is better`.
     direction: String,
-    /// Threshold [percent]: smaller differences count as same.
+    /// Threshold (percent): smaller differences count as same.
     margin_percent: f64,
-    /// Distance between five seeds of one build [percent]; smaller differences need five seeds that agree.
+    /// Distance between five seeds of one build (percent); smaller differences need five seeds that agree.
     floor_percent: Option<f64>,
-    /// Standard deviation between seeds [percent], if the workload is chaotic.
+    /// Standard deviation between seeds (percent), if the workload is chaotic.
     spread_percent: Option<u16>,
     /// Test that it is modelled on; empty for none.
     source: String,

@@ -21,7 +21,7 @@ use store::{Delivery, Notice};
 use super::program::Fed;
 use crate::work::short;
 
-/// Deadline of one answer of a mail server [s].
+/// Deadline of one answer of a mail server (s).
 const ANSWER_S: u64 = 10;
 /// Describes a server that closed the connection too early.
 const BROKE_OFF: &str = "closed the connection before it accepted the mail";

@@ -15,9 +15,9 @@ use program::{Fed, feed};
 
 pub use mail::{machine_name, password};
 
-/// Deadline of a channel [s].
+/// Deadline of a channel (s).
 const CHANNEL_S: u64 = 30;
-/// How long a sender holds a notice, so that others do not send it too [s]; more than a channel may take.
+/// How long a sender holds a notice, so that others do not send it too (s); more than a channel may take.
 const HELD_S: u64 = 3 * CHANNEL_S;
 
 /// The result of a delivery.

@@ -17,9 +17,9 @@ use crate::SiteError;
 const LOOK: Duration = Duration::from_millis(100);
 /// Checks whether the job is still wanted once per this many intervals.
 const ASK: u32 = 10;
-/// Length limit of an answer [bytes].
+/// Length limit of an answer (bytes).
 const ANSWER_MAX: u64 = 4096;
-/// Length limit of a stored reason [characters].
+/// Length limit of a stored reason (characters).
 const REASON_MAX: usize = 600;
 
 /// Executes jobs by starting a program for each: the command, and the job's number as its last argument.
