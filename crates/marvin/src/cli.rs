@@ -542,6 +542,10 @@ pub(crate) struct Show {
     #[arg(long, value_name = "NAME")]
     pub(crate) artefact: Option<String>,
 
+    /// Output format
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = ListFormat::Text, conflicts_with = "artefact")]
+    pub(crate) format: ListFormat,
+
     /// Write to a file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,

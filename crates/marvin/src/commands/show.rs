@@ -1,13 +1,14 @@
 //! `marvin show`: prints one run in full, or one of its artifacts.
 
 use model::RunId;
-use report::render::Shown;
+use report::render::{Shown, write_json};
 use store::{Store, StoreError};
 
 use super::tools::known_tools;
 use crate::answer::Answer;
-use crate::cli::{Arguments, Show};
+use crate::cli::{Arguments, ListFormat, Show};
 use crate::exit::{Exit, WrongInput};
+use crate::lists::RunDocument;
 
 pub(crate) fn show(arguments: &Arguments, command: &Show) -> anyhow::Result<Exit> {
     let answer = Answer::open(command.output.as_deref())?;
@@ -32,7 +33,10 @@ pub(crate) fn show(arguments: &Arguments, command: &Show) -> anyhow::Result<Exit
             let tools = known_tools(arguments, &[]).unwrap_or_default();
             let declared = &tools.suite().workloads;
             let shown = Shown { run: &run, build: &build, machine: &machine, declared, dumps: &dumps };
-            report::render::run(&shown, &answer.styles(arguments.color))
+            match command.format {
+                ListFormat::Text => report::render::run(&shown, &answer.styles(arguments.color)),
+                ListFormat::Json => write_json(&RunDocument::new(&shown))?,
+            }
         }
     };
     answer.write(&text)?;

@@ -5,6 +5,7 @@ mod doctor;
 mod garbage;
 mod kernels;
 mod queue;
+mod run;
 mod runs;
 mod tools;
 mod workloads;
@@ -18,6 +19,7 @@ pub(crate) use doctor::{Check, DoctorDocument, Problem};
 pub(crate) use garbage::{GarbageDocument, Sizes};
 pub(crate) use kernels::{KernelsDocument, ListedKernel};
 pub(crate) use queue::{JobDocument, QueueDocument, QueueView};
+pub(crate) use run::RunDocument;
 pub(crate) use runs::{ListedRun, RunsDocument};
 pub(crate) use tools::ToolsDocument;
 pub(crate) use workloads::WorkloadsDocument;
@@ -50,6 +52,7 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         ("job", schema_of::<JobDocument>("marvin queue why")),
         ("kernels", schema_of::<KernelsDocument>("marvin kernels")),
         ("queue", schema_of::<QueueDocument>("marvin queue list")),
+        ("run", schema_of::<RunDocument>("marvin show")),
         ("runs", schema_of::<RunsDocument>("marvin runs")),
         ("tools", schema_of::<ToolsDocument>("marvin tools")),
         ("workloads", schema_of::<WorkloadsDocument>("marvin workloads")),

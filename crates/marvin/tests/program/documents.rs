@@ -43,6 +43,7 @@ fn schemas_in_docs_are_up_to_date() {
 /// Commands whose answer is a JSON document, with the names of their schemas.
 const DOCUMENTS: &[(&str, &str)] = &[
     ("runs", "runs"),
+    ("show RUN", "run"),
     ("workloads", "workloads"),
     ("tools", "tools"),
     ("kernels deb:6.12", "kernels"),
@@ -64,9 +65,15 @@ fn documents_fit_their_schemas() {
     told(&home, &["import", "mmtests", log.to_str().unwrap()]);
     told(&home, &["queue", "add", "deb:6.12", "--workload", "getppid"]);
     let image = format!("path:{}", crate::images().1[1].display());
+    let list = told(&home, &["runs"]);
+    let run = list.split_whitespace().find(|word| word.starts_with("run_")).unwrap().to_owned();
     let schemas = schemas(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schemas")));
     for (command, name) in DOCUMENTS {
-        let words = command.split(' ').map(|word| if word == "path:vmlinux" { &image } else { word });
+        let words = command.split(' ').map(|word| match word {
+            "path:vmlinux" => &image,
+            "RUN" => &run,
+            word => word,
+        });
         let output = marvin(&home).args(words.chain(["--format", "json", "-q"])).output().unwrap();
         let complaint = String::from_utf8_lossy(&output.stderr);
         let document =

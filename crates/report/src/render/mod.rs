@@ -24,7 +24,7 @@ pub use crate::document::{SCRIPT, SCRIPT_STYLES, page_head, page_script, write_j
 pub use comparison::comparison;
 pub use json::{SCHEMA_VERSION, json};
 pub use number::{count, date};
-pub use run::{Shown, run};
+pub use run::{Shown, result_unit, run};
 pub use schema::{schema_of, schemas};
 pub use style::{Style, StyleError};
 pub use styles::Styles;

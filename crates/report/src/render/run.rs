@@ -73,7 +73,8 @@ fn endings(results: &[WorkloadResult]) -> String {
 }
 
 /// Returns the unit of a result; none for workloads that are not declared any more.
-fn unit(shown: &Shown<'_>, result: &WorkloadResult, scale: Scale) -> String {
+#[must_use]
+pub fn result_unit(shown: &Shown<'_>, result: &WorkloadResult, scale: Scale) -> String {
     let suites = model::workloads().into_iter();
     let declared = suites.chain(shown.declared).find(|workload| workload.name == result.workload);
     let metric = match declared {
@@ -98,7 +99,7 @@ fn values(page: &mut Page, shown: &Shown<'_>) {
     for result in completed {
         let value = run_value(result, shown.machine.capabilities());
         // Rows without a value go to the table of costs.
-        let unit = unit(shown, result, value.map_or(Scale::Counted, |value| value.scale));
+        let unit = result_unit(shown, result, value.map_or(Scale::Counted, |value| value.scale));
         let line = line(result, value, width);
         match units.iter_mut().find(|(known, _)| *known == unit) {
             Some((_, lines)) => lines.push(line),
