@@ -117,7 +117,7 @@ fn workloads() -> Vec<Arc<Workload>> {
         iterations: SAMPLES,
         warm_up: 2,
         exercises: &[],
-        equipment: model::Equipment::PLAIN,
+        guest_config: model::GuestConfig::PLAIN,
         steadiness: model::Steadiness::Steady,
         row_of: None,
         metric: Metric::COST,

@@ -85,7 +85,7 @@ impl Ready {
             dumps: Dumps::Drop,
         };
         let (start, before_s) = (Instant::now(), cpu::children_s()?);
-        let runs = self.lab.carry_out(&plan, &notify)?;
+        let runs = self.lab.execute(&plan, &notify)?;
         let (took, cpu_s) = (start.elapsed(), cpu::children_s()? - before_s);
         let run = runs.into_iter().flatten().next().ok_or_else(|| anyhow::anyhow!("the lab made no run"))?;
         let events = events.into_inner().unwrap_or_else(PoisonError::into_inner);

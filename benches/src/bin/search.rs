@@ -11,7 +11,7 @@ use anyhow::Context;
 use figures::cpu;
 use figures::figure::{Against, Figure, Figures};
 use kernel::{Commit, CommitGraph};
-use lab::Touches;
+use lab::RebuildCost;
 use stats::synthetic::{By, Line, PLACES, Severals, Singles, Start};
 use stats::{Pair, SearchCost, Steps, Wanted};
 
@@ -85,9 +85,9 @@ fn choose(history: &CommitGraph) -> Option<Wanted> {
     let weights: Vec<f64> = std::iter::once(0.0).chain(trunk.iter().map(|place| place.brings.len() as f64)).collect();
     let mut steps = Steps::new(&weights, 1)?;
     let last = weights.len() - 1;
-    let touches = Touches::everything(history.count());
+    let rebuild_cost = RebuildCost::everything(history.count());
     let brings: Vec<&[usize]> = std::iter::once(&[][..]).chain(trunk.iter().map(|place| &place.brings[..])).collect();
-    let cost = SearchCost { place: touches.costs(&brings, last), run: 0.01 };
+    let cost = SearchCost { place: rebuild_cost.costs(&brings, last), run: 0.01 };
     [0, last].into_iter().for_each(|end| steps.measured(end));
     Some(steps.next(&cost, &|_, _| Pair::Differs))
 }

@@ -10,8 +10,8 @@ use model::{
 use wire::{Job, Perturbation, Task};
 
 use crate::perturb::perturbation;
+use crate::run_in_progress::job_id;
 use crate::symbols::Named;
-use crate::unit::job_id;
 
 /// Number of attempts at a job or a boot if the lab fails.
 const TRIES: u32 = 3;
@@ -110,7 +110,7 @@ pub(crate) fn workload(on: Subject<'_>, workload: &Workload, named: Option<&Name
         Ok(stream) => ingest::outcome(&stream, workload.operations, workload.iterations)
             .unwrap_or_else(|error| (damaged(&error), Vec::new())),
     };
-    let outcome = explained(outcome, &end.console);
+    let outcome = explain_by_console(outcome, &end.console);
     let profile = named.filter(|_| outcome == Outcome::Completed).map(|named| {
         let counts = end.counts.unwrap_or_default();
         ingest::profile(&counts, &named.symbols, workload.operations).map_err(|error| error.to_string())
@@ -228,7 +228,7 @@ pub(crate) fn calls(
     let profile = ingest::profile(&counts, &named.symbols, workload.operations);
     Ok(profile.map_err(|error| error.to_string()).and_then(|profile| {
         let tree = ingest::call_tree(&end.calls.unwrap_or_default(), &named.symbols, &profile);
-        let expanded = expanded(&counts, on.build, named, workload.operations);
+        let expanded = separate_inlined(&counts, on.build, named, workload.operations);
         tree.map(|tree| Calls { profile, tree, expanded }).map_err(|error| error.to_string())
     }))
 }
@@ -260,7 +260,7 @@ pub(crate) fn simulate(
 }
 
 /// Separates inlined functions, if the booted file has debug information.
-fn expanded(counts: &[u8], build: &Build, named: &Named, operations: u64) -> Option<Profile> {
+fn separate_inlined(counts: &[u8], build: &Build, named: &Named, operations: u64) -> Option<Profile> {
     let known = named.symbols.address(KNOWN)?;
     let inlines = kernel::Inlines::open(&build.boot_file().path, known)?;
     ingest::profile_by(counts, &named.symbols, operations, &|address| inlines.function(address)).ok()
@@ -286,7 +286,7 @@ fn damaged(error: &ingest::IngestError) -> Outcome {
 }
 
 /// The agent only sees that its worker was killed; the console may have the reason, and takes precedence.
-pub(crate) fn explained(outcome: Outcome, console: &[u8]) -> Outcome {
+pub(crate) fn explain_by_console(outcome: Outcome, console: &[u8]) -> Outcome {
     match outcome {
         Outcome::Failed(mut failure) if failure.console_tail.is_empty() => {
             // Or a process of the worker was killed.

@@ -14,10 +14,10 @@ use model::{
 use store::{Artefact, HomeLock, Location, Store};
 use wire::{Frame, Task};
 
-use crate::carry_out::{Bench, carry_out};
 use crate::dump::is_dump;
-use crate::fleet::{Fleet, equipments};
+use crate::execute::{Bench, execute};
 use crate::job::{Calls, Simulated, Subject, calls, observe, simulate, with_retries};
+use crate::machine_pool::{MachinePool, guest_configs};
 use crate::perturb::conditions;
 use crate::symbols::{ANCHORS, Named, SymbolCache};
 use crate::tools::{Tools, images};
@@ -67,7 +67,7 @@ impl Default for LabSettings {
 pub struct Lab {
     store: Mutex<Store>,
     cache: BuildCache,
-    fleet: Fleet,
+    machine_pool: MachinePool,
     symbols: SymbolCache,
     tools: Tools,
     home: PathBuf,
@@ -115,7 +115,7 @@ pub fn kept_observation(bytes: &[u8]) -> Option<Observation> {
 }
 
 /// Refuses a run that executed other instructions than the stored one.
-fn same(profile: &Profile, kept: &Profile) -> Result<(), String> {
+fn check_same(profile: &Profile, kept: &Profile) -> Result<(), String> {
     if profile == kept { Ok(()) } else { Err("the repeated job executed other instructions".into()) }
 }
 
@@ -151,7 +151,15 @@ impl Lab {
         let mut cache = BuildCache::open(home)?;
         cache.set_sources(sources);
         let symbols = SymbolCache::new(home.join("symbols"));
-        Ok(Self { store, cache, fleet: Fleet::new(machine), symbols, tools, home: home.to_owned(), _lock: lock })
+        Ok(Self {
+            store,
+            cache,
+            machine_pool: MachinePool::new(machine),
+            symbols,
+            tools,
+            home: home.to_owned(),
+            _lock: lock,
+        })
     }
 
     /// Makes the guest images of workloads, or finds them in the data directory. Call it before using their machines;
@@ -160,14 +168,14 @@ impl Lab {
     /// # Errors
     /// If packages cannot be fetched or the data directory cannot be written.
     pub fn prepare(&self, workloads: &[Arc<Workload>], notify: &dyn Fn(Step)) -> Result<(), LabError> {
-        self.fleet.add_images(images(&self.tools, workloads, &self.home, &self.cache, notify)?);
+        self.machine_pool.add_images(images(&self.tools, workloads, &self.home, &self.cache, notify)?);
         Ok(())
     }
 
     /// Returns the machine for workloads without a guest config.
     #[must_use]
     pub fn machine(&self) -> &Machine {
-        self.fleet.plain().identity()
+        self.machine_pool.plain().identity()
     }
 
     /// Returns the machines for these workloads: one per guest config, in the workloads' order.
@@ -175,12 +183,12 @@ impl Lab {
     /// # Errors
     /// If a machine cannot be prepared.
     pub fn machines(&self, workloads: &[Arc<Workload>]) -> Result<Vec<Machine>, LabError> {
-        let machine = |equipment| Ok(self.fleet.machine(&equipment)?.identity().clone());
-        equipments(workloads).into_iter().map(machine).collect()
+        let machine = |guest_config| Ok(self.machine_pool.machine(&guest_config)?.identity().clone());
+        guest_configs(workloads).into_iter().map(machine).collect()
     }
 
-    pub(crate) fn fleet(&self) -> &Fleet {
-        &self.fleet
+    pub(crate) fn machine_pool(&self) -> &MachinePool {
+        &self.machine_pool
     }
 
     /// Returns the sources of the tree in the settings.
@@ -216,10 +224,16 @@ impl Lab {
     ///
     /// # Errors
     /// If the lab fails; complete runs are stored, and the same plan continues from there.
-    pub fn carry_out(&self, plan: &Plan<'_>, notify: &(dyn Fn(Event) + Sync)) -> Result<Vec<Vec<Run>>, LabError> {
-        carry_out(
+    pub fn execute(&self, plan: &Plan<'_>, notify: &(dyn Fn(Event) + Sync)) -> Result<Vec<Vec<Run>>, LabError> {
+        execute(
             plan,
-            &Bench { fleet: &self.fleet, store: &self.store, symbols: &self.symbols, tools: &self.tools, notify },
+            &Bench {
+                machine_pool: &self.machine_pool,
+                store: &self.store,
+                symbols: &self.symbols,
+                tools: &self.tools,
+                notify,
+            },
         )
     }
 
@@ -269,7 +283,7 @@ impl Lab {
     pub fn follow_calls(&self, of: Measurement<'_>, kept: &Profile) -> Result<Result<Followed, String>, LabError> {
         let followed = self.again(of, |can| can.calls, |on, named| calls(on, of.workload, named))?;
         Ok(followed.and_then(|Calls { profile, tree, expanded }| {
-            same(&profile, kept)?;
+            check_same(&profile, kept)?;
             Ok(Followed { tree, expanded })
         }))
     }
@@ -287,7 +301,7 @@ impl Lab {
     ) -> Result<Result<Modelled, String>, LabError> {
         let simulated = self.again(of, |can| can.cost_model, |on, named| simulate(on, of.workload, named, model))?;
         Ok(simulated.and_then(|Simulated { profile, modelled }| {
-            same(&profile, kept)?;
+            check_same(&profile, kept)?;
             Ok(modelled)
         }))
     }
@@ -306,7 +320,7 @@ impl Lab {
     ///
     /// # Errors
     /// If the lab fails, or the stored copies are damaged.
-    pub fn watch(
+    pub fn observe_stored(
         &self,
         run: &RunId,
         of: Measurement<'_>,
@@ -338,13 +352,13 @@ impl Lab {
         of: Measurement<'_>,
         action: impl FnOnce(Subject<'_>) -> Result<Result<T, String>, LabError>,
     ) -> Result<Result<T, String>, LabError> {
-        let berth = self.fleet.berth(of.build, &of.workload.equipment)?;
-        let booted = match berth.boot(of.build, of.replicate)? {
+        let placement = self.machine_pool.placement(of.build, &of.workload.guest_config)?;
+        let booted = match placement.boot(of.build, of.replicate)? {
             Ok(Boot::Ready(booted)) => booted,
             Ok(Boot::Failed(..)) => return Ok(Err("it does not boot".to_owned())),
             Err(why) => return Ok(Err(format!("not supported: {why}"))),
         };
-        let done = action(berth.subject(of.build, of.replicate, &*booted));
+        let done = action(placement.subject(of.build, of.replicate, &*booted));
         booted.release()?;
         done
     }

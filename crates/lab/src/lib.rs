@@ -4,33 +4,33 @@
 //! This is the lowest layer that reads the clock. `report` interprets the results; `machine` knows how machines work.
 
 mod bisect;
-mod carry_out;
 mod dump;
 mod error;
 mod estimate;
 mod event;
-mod fleet;
+mod execute;
 mod forecast;
 mod host;
 mod job;
 mod lab;
+mod machine_pool;
 mod perturb;
 mod plan;
 mod rmap;
+mod run_in_progress;
 mod symbols;
 mod tool_job;
 mod tools;
-mod unit;
 
 pub use bisect::{
     Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Certainty, Change, Confirm, Culprit, Entry, Findings,
-    LabProber, Noise, Probe, Prober, Refused, Reverted, Stands, Touches, bisect, values_of,
+    LabProber, Noise, Probe, Prober, RebuildCost, Refused, Reverted, Stands, bisect, values_of,
 };
-pub use carry_out::expected;
 pub use dump::is_dump;
 pub use error::LabError;
 pub use estimate::Estimate;
 pub use event::Event;
+pub use execute::estimate_measurement;
 pub use ingest::seconds;
 pub use lab::{Followed, Lab, LabSettings, Measurement, kept_observation, monitored_subject};
 pub use plan::{Dumps, Plan, Reuse};

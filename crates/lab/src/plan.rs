@@ -45,7 +45,7 @@ pub struct Plan<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Item {
     /// Index of the run.
-    pub(crate) unit: usize,
+    pub(crate) run: usize,
     /// Index of the job within the run.
     pub(crate) job: usize,
 }
@@ -61,21 +61,20 @@ pub(crate) enum Turns {
 
 /// Returns the items in their order of execution: runs in groups of one replicate on every side, alternating within a
 /// group.
-pub(crate) fn interleaved(jobs_of_units: &[usize], sides: usize, turns: Turns) -> Vec<Item> {
+pub(crate) fn interleave(jobs_of_runs: &[usize], sides: usize, turns: Turns) -> Vec<Item> {
     let mut items = Vec::new();
     if turns == Turns::Boots {
-        let units: Vec<usize> = (0..jobs_of_units.len()).collect();
-        for (group, units) in units.chunks(sides.max(1)).enumerate() {
-            let order: Vec<usize> = if group % 2 == 0 { units.to_vec() } else { units.iter().rev().copied().collect() };
-            items
-                .extend(order.into_iter().flat_map(|unit| (0..jobs_of_units[unit]).map(move |job| Item { unit, job })));
+        let runs: Vec<usize> = (0..jobs_of_runs.len()).collect();
+        for (group, runs) in runs.chunks(sides.max(1)).enumerate() {
+            let order: Vec<usize> = if group % 2 == 0 { runs.to_vec() } else { runs.iter().rev().copied().collect() };
+            items.extend(order.into_iter().flat_map(|run| (0..jobs_of_runs[run]).map(move |job| Item { run, job })));
         }
         return items;
     }
-    for (group, jobs) in jobs_of_units.chunks(sides.max(1)).enumerate() {
+    for (group, jobs) in jobs_of_runs.chunks(sides.max(1)).enumerate() {
         for job in 0..jobs.iter().copied().max().unwrap_or(0) {
             let first = group * sides.max(1);
-            items.extend((0..jobs.len()).filter(|&n| job < jobs[n]).map(|n| Item { unit: first + n, job }));
+            items.extend((0..jobs.len()).filter(|&n| job < jobs[n]).map(|n| Item { run: first + n, job }));
         }
     }
     items
@@ -83,22 +82,22 @@ pub(crate) fn interleaved(jobs_of_units: &[usize], sides: usize, turns: Turns) -
 
 #[cfg(test)]
 mod tests {
-    use super::{Turns, interleaved};
+    use super::{Turns, interleave};
 
-    fn order(jobs_of_units: &[usize], turns: Turns) -> Vec<(usize, usize)> {
-        interleaved(jobs_of_units, 2, turns).iter().map(|item| (item.unit, item.job)).collect()
+    fn order(jobs_of_runs: &[usize], turns: Turns) -> Vec<(usize, usize)> {
+        interleave(jobs_of_runs, 2, turns).iter().map(|item| (item.run, item.job)).collect()
     }
 
     #[test]
     fn sides_alternate_by_job_within_a_replicate() {
         assert_eq!(order(&[2, 1, 1, 2], Turns::Jobs), [(0, 0), (1, 0), (0, 1), (2, 0), (3, 0), (3, 1)]);
-        assert!(interleaved(&[], 0, Turns::Jobs).is_empty());
+        assert!(interleave(&[], 0, Turns::Jobs).is_empty());
     }
 
     #[test]
     fn single_boots_alternate_in_both_directions() {
-        let units: Vec<usize> = order(&[1; 6], Turns::Boots).iter().map(|(unit, _)| *unit).collect();
-        assert_eq!(units, [0, 1, 3, 2, 4, 5]);
+        let runs: Vec<usize> = order(&[1; 6], Turns::Boots).iter().map(|(run, _)| *run).collect();
+        assert_eq!(runs, [0, 1, 3, 2, 4, 5]);
         assert_eq!(order(&[2, 2], Turns::Boots), [(0, 0), (0, 1), (1, 0), (1, 1)]);
     }
 }

@@ -1,7 +1,7 @@
 //! The experiment on reverse mappings: one cell of its grid on a build. Stores nothing.
 
 use machine::{Boot, Observe};
-use model::{Build, Equipment, FailureReason, GuestModule, Machine, RmapCell, RmapOutcome};
+use model::{Build, FailureReason, GuestConfig, GuestModule, Machine, RmapCell, RmapOutcome};
 use wire::Task;
 
 use crate::job::with_retries;
@@ -11,8 +11,8 @@ use crate::{Lab, LabError};
 /// result says so.
 const MODULES: &[GuestModule] = &[GuestModule::may("lzo"), GuestModule::may("lzo-rle"), GuestModule::may("zram")];
 
-fn equipment(memory_mib: u32) -> Equipment {
-    Equipment { modules: MODULES, ..Equipment::with_memory(memory_mib) }
+fn guest_config(memory_mib: u32) -> GuestConfig {
+    GuestConfig { modules: MODULES, ..GuestConfig::with_memory(memory_mib) }
 }
 
 impl Lab {
@@ -21,7 +21,7 @@ impl Lab {
     /// # Errors
     /// If the machine cannot be prepared.
     pub fn rmap_machine(&self, memory_mib: u32) -> Result<Machine, LabError> {
-        Ok(self.fleet().machine(&equipment(memory_mib))?.identity().clone())
+        Ok(self.machine_pool().machine(&guest_config(memory_mib))?.identity().clone())
     }
 
     /// Measures one cell of the experiment on reverse mappings with a seed, in a guest of `memory_mib` MiB.
@@ -29,8 +29,8 @@ impl Lab {
     /// # Errors
     /// If the lab fails. A kernel's failure is a result.
     pub fn rmap(&self, build: &Build, seed: u64, memory_mib: u32, cell: RmapCell) -> Result<RmapOutcome, LabError> {
-        let berth = self.fleet().berth(build, &equipment(memory_mib))?;
-        let booted = match berth.boot(build, seed)? {
+        let placement = self.machine_pool().placement(build, &guest_config(memory_mib))?;
+        let booted = match placement.boot(build, seed)? {
             Ok(Boot::Ready(booted)) => booted,
             Ok(Boot::Failed(failure, _)) => return Ok(RmapOutcome::Failed(failure.reason.to_string())),
             Err(why) => return Ok(RmapOutcome::Unsupported(why)),
@@ -38,7 +38,7 @@ impl Lab {
         let RmapCell { case, processes, mappings } = cell;
         let name = format!("rmap {case} {processes} {mappings}");
         let task = Task::Rmap { case: case.word().to_owned(), processes, mappings };
-        let job = berth.subject(build, seed, &*booted).job(&name, task);
+        let job = placement.subject(build, seed, &*booted).job(&name, task);
         let end = with_retries(&|_| {}, || booted.run(&job, Observe::Nothing))?;
         let failed = |reason: FailureReason| RmapOutcome::Failed(reason.to_string());
         Ok(match end.stream {

@@ -10,7 +10,7 @@ use model::{
 };
 use wire::{Frame, Stream, Task, ToolTask};
 
-use crate::job::{Subject, explained};
+use crate::job::{Subject, explain_by_console};
 use crate::tools::row_name;
 
 /// Limit on a quoted cause (characters).
@@ -74,11 +74,11 @@ pub(crate) fn run(on: Subject<'_>, tool: &Tool, workload: &ToolWorkload) -> Resu
         Ok(stream) => {
             let files = files(&stream);
             let (outcome, rows) = read(workload, &stream, &files);
-            (outcome, rows, listed(&files))
+            (outcome, rows, list_files(&files))
         }
     };
-    let (outcome, rows) = whole(outcome, rows, &end.console);
-    let outcome = explained(outcome, &end.console);
+    let (outcome, rows) = fail_if_killed(outcome, rows, &end.console);
+    let outcome = explain_by_console(outcome, &end.console);
     Ok(Printed { outcome, rows, console: end.console, clock: on.clock(), output })
 }
 
@@ -121,7 +121,7 @@ fn cause(frames: &[Frame]) -> Option<String> {
 }
 
 /// Fails a tool that continued after the kernel killed a part of it for lack of memory: its output is then meaningless.
-fn whole(outcome: Outcome, rows: Rows, console: &[u8]) -> (Outcome, Rows) {
+fn fail_if_killed(outcome: Outcome, rows: Rows, console: &[u8]) -> (Outcome, Rows) {
     let killed = machine::reason_in(console).filter(|reason| *reason == FailureReason::OutOfMemory);
     match (outcome, killed) {
         (Outcome::Completed, Some(reason)) => (failed(reason), Rows::new()),
@@ -146,7 +146,7 @@ fn files(stream: &Stream) -> Files {
     files
 }
 
-fn listed(files: &Files) -> Vec<u8> {
+fn list_files(files: &Files) -> Vec<u8> {
     let mut listed = Vec::new();
     for (name, bytes) in files {
         listed.extend(format!("==> {} <==\n", name.escape_debug()).into_bytes());
@@ -181,7 +181,7 @@ mod tests {
     use model::{FailureReason, Outcome};
     use wire::Frame;
 
-    use super::{Files, Rows, failed, listed, samples, task, whole, with_cause};
+    use super::{Files, Rows, fail_if_killed, failed, list_files, samples, task, with_cause};
     use crate::tools::Tools;
 
     fn files(parts: &[(&str, &str)]) -> Files {
@@ -200,7 +200,7 @@ mod tests {
         let all: Vec<(&str, &str)> = printed.iter().map(|(name, text)| (name.as_str(), *text)).collect();
         let rows = samples(workload, &files(&all)).unwrap();
         assert_eq!(rows["hackbench"], [0.4, 0.2, 0.1, 0.3]);
-        assert!(listed(&files(&all[..1])).starts_with(b"==> 0/stdout <==\nRunning"));
+        assert!(list_files(&files(&all[..1])).starts_with(b"==> 0/stdout <==\nRunning"));
         let said = samples(workload, &files(&all[..1])).unwrap_err();
         insta::assert_snapshot!(said, @"run 2: unknown output: nothing was printed");
         assert!(matches!(task(tool, workload), wire::Task::Tool(task) if task.runs == 4 && task.files.is_empty()));
@@ -232,11 +232,12 @@ mod tests {
     #[test]
     fn output_after_out_of_memory_is_dropped() {
         let rows = || Rows::from([("x".to_owned(), vec![1.0])]);
-        let (outcome, kept) = whole(Outcome::Completed, rows(), b"Out of memory: Killed process 9 (stress-ng)\n");
+        let (outcome, kept) =
+            fail_if_killed(Outcome::Completed, rows(), b"Out of memory: Killed process 9 (stress-ng)\n");
         assert!(matches!(outcome, Outcome::Failed(failure) if failure.reason == FailureReason::OutOfMemory));
         assert!(kept.is_empty());
         let completed = (Outcome::Completed, rows());
-        assert_eq!(whole(Outcome::Completed, rows(), b"all is well\n"), completed);
+        assert_eq!(fail_if_killed(Outcome::Completed, rows(), b"all is well\n"), completed);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use ingest::{ManifestError, SHIPPED};
 use kernel::{BuildCache, KernelError, Step, Wanted};
 use machine::InitrdFile;
-use model::{Equipment, ExtraFiles, Guilt, Metric, Quantity, Suite, Tool, ToolRows, ToolWorkload, Workload};
+use model::{ExtraFiles, GuestConfig, Guilt, Metric, Quantity, Suite, Tool, ToolRows, ToolWorkload, Workload};
 use sha2::{Digest, Sha256};
 
 use crate::LabError;
@@ -141,7 +141,7 @@ impl Tools {
     }
 
     fn of_image(&self, image: &str) -> Option<&Tool> {
-        let carries = |row: &Workload| matches!(&row.equipment.files, ExtraFiles::Image(known) if known == image);
+        let carries = |row: &Workload| matches!(&row.guest_config.files, ExtraFiles::Image(known) if known == image);
         let has = |declared: &&Declared| declared.rows.iter().any(|(_, row)| carries(row));
         self.all.iter().find(has).map(|declared| &declared.tool)
     }
@@ -179,9 +179,9 @@ fn declared(tool: Tool) -> Declared {
                     direction: metric.direction,
                     margin_percent: metric.margin_percent,
                 },
-                equipment: Equipment {
+                guest_config: GuestConfig {
                     files: ExtraFiles::Image(Cow::Owned(image.clone())),
-                    ..Equipment::with_memory(workload.memory_mib)
+                    ..GuestConfig::with_memory(workload.memory_mib)
                 },
                 steadiness: workload.steadiness,
                 row_of: (at > 0).then(|| Cow::Owned(workload.name.clone())),
@@ -209,7 +209,7 @@ pub(crate) fn images(
 ) -> Result<Images, LabError> {
     let mut images = Images::new();
     for workload in workloads {
-        let ExtraFiles::Image(name) = &workload.equipment.files else { continue };
+        let ExtraFiles::Image(name) = &workload.guest_config.files else { continue };
         if images.contains_key(&**name) {
             continue;
         }
@@ -317,10 +317,10 @@ mod tests {
 
     #[test]
     fn manifest_is_part_of_the_machine_identity() {
-        let equipment = |text: &str| read(text).unwrap().select("mine")[0].equipment.clone();
+        let guest_config = |text: &str| read(text).unwrap().select("mine")[0].guest_config.clone();
         let one = MINE.replace("NAME", "mine");
-        assert_eq!(equipment(&one), equipment(&one));
-        assert_ne!(equipment(&one), equipment(&one.replace("/bin/mine", "/bin/other")));
+        assert_eq!(guest_config(&one), guest_config(&one));
+        assert_ne!(guest_config(&one), guest_config(&one.replace("/bin/mine", "/bin/other")));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::process::Command;
 use kernel::{CommitGraph, Compiled, Repository};
 use lab::{
     Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Confirm, Findings, LabError, Noise, Probe, Prober,
-    Refused, Reuse, Reverted, Stands, Touches, bisect, values_of,
+    RebuildCost, Refused, Reuse, Reverted, Stands, bisect, values_of,
 };
 use model::{BuildId, MachineId, MachineKind, Metric, Outcome, Region, Run, RunId, WorkloadResult};
 use report::Scale;
@@ -181,11 +181,11 @@ impl Prober for FakeProber<'_> {
         Ok(tree.map(|tree| self.tree.git(&["commit-tree", &tree, "-p", tip, "-m", "taken back"])))
     }
 
-    fn touches(&mut self, history: &CommitGraph) -> Result<Touches, LabError> {
+    fn rebuild_cost(&mut self, history: &CommitGraph) -> Result<RebuildCost, LabError> {
         if self.compiled.count() == 0 {
-            return Ok(Touches::everything(history.count()));
+            return Ok(RebuildCost::everything(history.count()));
         }
-        Ok(Touches::of(history, &self.tree.repository().changed_files(history)?, &self.compiled))
+        Ok(RebuildCost::of(history, &self.tree.repository().changed_files(history)?, &self.compiled))
     }
 }
 
@@ -471,7 +471,7 @@ fn interrupted_bisection_continues() {
     for turn in 0.. {
         let mut prober = FakeProber { fails_after: 2, ..FakeProber::new(&tree) };
         let mut log = open();
-        assert!(log.resumed() <= 2 * turn && (turn == 0 || log.resumed() > 0));
+        assert!(log.resumed_count() <= 2 * turn && (turn == 0 || log.resumed_count() > 0));
         let end = bisect(&tree.history(), &QUESTION, &mut prober, &mut log, &|_| {});
         all += prober.probed.len();
         if let Ok(end) = end {

@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use model::{Build, Capabilities, CostModel, Equipment, Machine, SubjectFailure};
+use model::{Build, Capabilities, CostModel, GuestConfig, Machine, SubjectFailure};
 use wire::{Job, Stream};
 
 use crate::{InitrdFile, MachineError};
@@ -24,7 +24,11 @@ pub trait Backend: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// If it cannot be prepared.
-    fn equipped(&self, equipment: &Equipment, files: Option<&Path>) -> Result<Arc<dyn Backend>, MachineError>;
+    fn with_guest_config(
+        &self,
+        guest_config: &GuestConfig,
+        files: Option<&Path>,
+    ) -> Result<Arc<dyn Backend>, MachineError>;
 
     /// Boots a build up to the point where jobs start. A replicate is one boot; on a deterministic machine, equal
     /// replicates are equal boots.

@@ -14,7 +14,7 @@ pub enum MachineError {
     #[error(transparent)]
     Qemu(#[from] QemuProblem),
     /// QEMU ended without a request from the guest.
-    #[error("QEMU exited unexpectedly ({how}){}", said(.stderr))]
+    #[error("QEMU exited unexpectedly ({how}){}", format_stderr(.stderr))]
     QemuDied {
         /// Exit status or signal.
         how: String,
@@ -62,7 +62,7 @@ pub enum MachineError {
     Job(#[from] wire::JobError),
 }
 
-fn said(stderr: &str) -> String {
+fn format_stderr(stderr: &str) -> String {
     if stderr.is_empty() { String::new() } else { format!(": {stderr}") }
 }
 

@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use model::{Capabilities, Equipment, FailureReason, Machine, MachineId, MachineKind, Stage, SubjectFailure};
+use model::{Capabilities, FailureReason, GuestConfig, Machine, MachineId, MachineKind, Stage, SubjectFailure};
 use wire::{Frame, Job, Stream, Task};
 
 use crate::backend::{Backend, Boot, Booted, Guest, JobEnd, Observe};
@@ -87,8 +87,8 @@ impl Fake {
     pub fn new(script: impl Fn(&Asked<'_>) -> Does + Send + Sync + 'static) -> Self {
         let (asked, log, booted) = (Mutex::default(), Mutex::default(), Mutex::default());
         let state = Arc::new(State { script: Box::new(script), asked, log, booted });
-        let equipment = Equipment::PLAIN;
-        Self { identity: identity(&equipment), capabilities: MachineKind::Exact.capabilities(), state }
+        let guest_config = GuestConfig::PLAIN;
+        Self { identity: identity(&guest_config), capabilities: MachineKind::Exact.capabilities(), state }
     }
 
     /// Changes its capabilities.
@@ -131,9 +131,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn identity(equipment: &Equipment) -> Machine {
-    let fingerprint = vec![("equipment".to_owned(), equipment.to_string())];
-    let id = hash(&[b"fake\n", equipment.to_string().as_bytes()]);
+fn identity(guest_config: &GuestConfig) -> Machine {
+    let fingerprint = vec![("equipment".to_owned(), guest_config.to_string())];
+    let id = hash(&[b"fake\n", guest_config.to_string().as_bytes()]);
     let id = MachineId::from_hex(&id).unwrap_or_else(|_| unreachable!("a hash is one"));
     Machine { id, kind: MachineKind::Exact, summary: "a fake machine".to_owned(), fingerprint }
 }
@@ -152,8 +152,12 @@ impl Backend for Fake {
         self.capabilities
     }
 
-    fn equipped(&self, equipment: &Equipment, _: Option<&Path>) -> Result<Arc<dyn Backend>, MachineError> {
-        Ok(Arc::new(Self { identity: identity(equipment), ..self.clone() }))
+    fn with_guest_config(
+        &self,
+        guest_config: &GuestConfig,
+        _: Option<&Path>,
+    ) -> Result<Arc<dyn Backend>, MachineError> {
+        Ok(Arc::new(Self { identity: identity(guest_config), ..self.clone() }))
     }
 
     fn boot(self: Arc<Self>, guest: &Guest<'_>, replicate: u64) -> Result<Boot, MachineError> {

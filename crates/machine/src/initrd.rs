@@ -37,7 +37,7 @@ pub(crate) fn initrd(programs: &Programs) -> Vec<u8> {
 
 /// Returns the archive of a guest that loads modules before it settles: PID 1 is the loader, which then executes
 /// `first`.
-pub(crate) fn equipped(programs: &Programs, loader: &[u8], files: &[InitrdFile]) -> Vec<u8> {
+pub(crate) fn initrd_with_modules(programs: &Programs, loader: &[u8], files: &[InitrdFile]) -> Vec<u8> {
     let mut agent = programs.agent.clone();
     agent.resize(agent.len().next_multiple_of(AGENT_SIZE), 0);
     let own = [("init", loader.to_vec()), ("first", programs.init.clone()), ("agent", agent)];

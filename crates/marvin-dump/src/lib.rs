@@ -9,11 +9,11 @@ mod files;
 mod guard;
 mod info;
 mod plot;
+mod progress_printer;
 mod report;
 mod save;
 mod size;
 mod usage;
-mod watch;
 
 use std::io::{IsTerminal, Read, Write};
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 pub use arguments::{Arguments, Command};
-pub use watch::Screen;
+pub use progress_printer::Screen;
 
 use vmcore::{DumpError, Guilt};
 

@@ -14,8 +14,8 @@ use vmcore::{
 };
 
 use crate::arguments::{Access, Compression, Look, Save};
+use crate::progress_printer::{ProgressPrinter, Screen, locked};
 use crate::report::{self, Facts, Report};
-use crate::watch::{Screen, Watch, locked};
 use crate::{Exit, Host, files, usage};
 
 /// Executes the options for writing a dump.
@@ -42,7 +42,7 @@ pub(crate) fn run(wish: &Save, screen: Screen, host: &mut Host<'_>) -> Result<Ex
         return usage::run(&look, if wish.message_level & 1 == 0 { Screen::Off } else { screen }, host);
     }
     let task = Task::new(wish, screen)?;
-    let (guest, dump) = opened(&task, host)?;
+    let (guest, dump) = open_input(&task, host)?;
     let task = Task { guest: Mutex::new(guest), ..task };
     if let (true, Some(pages)) = (wish.reassemble, dump.missing()) {
         return Err(DumpError::Usage(format!(
@@ -65,7 +65,7 @@ pub(crate) fn run(wish: &Save, screen: Screen, host: &mut Host<'_>) -> Result<Ex
 }
 
 /// Opens the input, and connects to the guest if its memory is the input.
-fn opened(task: &Task<'_>, host: &mut Host<'_>) -> Result<(Option<Guest>, Dump), DumpError> {
+fn open_input(task: &Task<'_>, host: &mut Host<'_>) -> Result<(Option<Guest>, Dump), DumpError> {
     let wish = task.wish;
     let mut guest = wish.qmp.as_deref().map(|socket| Guest::connect(socket, PATIENCE, host.clock)).transpose()?;
     let mut dump = open(&task.input, &wish.ram, wish.vmcoreinfo.as_deref())?;
@@ -283,7 +283,7 @@ impl<'w> Task<'w> {
         let progress = Progress::default();
         progress.expect(plan.kept() * dump.page_size());
         let write = || self.write(&plan, &style, host.answers, &progress);
-        let written = self.watch(host.messages, host.clock).during("writing", &progress, write)?;
+        let written = self.progress_printer(host.messages, host.clock).during("writing", &progress, write)?;
         let warnings = warnings(dump, filter.as_ref(), &plan, &written);
         for warning in &warnings {
             host.say(&format!("warning: {warning}"));
@@ -345,7 +345,7 @@ impl<'w> Task<'w> {
         }
         let progress = Progress::default();
         let plan = || Plan::make_watched(dump, filter.as_ref(), &work, &progress);
-        let plan = self.watch(host.messages, host.clock).during("filtering", &progress, plan)?;
+        let plan = self.progress_printer(host.messages, host.clock).during("filtering", &progress, plan)?;
         let plan = match (&filter, self.wish.exclude_vmemmap) {
             (Some(filter), true) => plan.with_thin_map(reader, filter)?,
             _ => plan,
@@ -354,8 +354,12 @@ impl<'w> Task<'w> {
     }
 
     /// Returns a progress printer.
-    fn watch<'h>(&self, messages: &'h mut (dyn Write + Send), clock: &'h dyn Fn() -> Duration) -> Watch<'h> {
-        Watch { screen: self.screen, messages, clock }
+    fn progress_printer<'h>(
+        &self,
+        messages: &'h mut (dyn Write + Send),
+        clock: &'h dyn Fn() -> Duration,
+    ) -> ProgressPrinter<'h> {
+        ProgressPrinter { screen: self.screen, messages, clock }
     }
 
     fn write(

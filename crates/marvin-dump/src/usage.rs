@@ -8,9 +8,9 @@ use serde::Serialize;
 use vmcore::{Class, DumpError, Io, Progress, Usage, Work};
 
 use crate::arguments::Look;
+use crate::progress_printer::{ProgressPrinter, Screen};
 use crate::report::size;
 use crate::save::open;
-use crate::watch::{Screen, Watch};
 use crate::{Exit, Host};
 
 /// Version of the JSON document: raised when a field changes its meaning or disappears.
@@ -46,13 +46,13 @@ struct Pages {
 /// Executes `usage`.
 pub(crate) fn run(wish: &Look, screen: Screen, host: &mut Host<'_>) -> Result<Exit, DumpError> {
     let dump =
-        open(&wish.files, &wish.ram, wish.vmcoreinfo.as_deref()).map_err(|error| explained(&wish.files, error))?;
+        open(&wish.files, &wish.ram, wish.vmcoreinfo.as_deref()).map_err(|error| explain_kcore(&wish.files, error))?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let work = Work { threads, io: Io::Map, memory: u64::MAX, folder: None };
     let progress = Progress::default();
     let count = || Usage::of(&dump, &work, &progress);
-    let mut watch = Watch { screen, messages: host.messages, clock: host.clock };
-    let usage = watch.during("counting", &progress, count)?;
+    let mut progress_printer = ProgressPrinter { screen, messages: host.messages, clock: host.clock };
+    let usage = progress_printer.during("counting", &progress, count)?;
     if let Some(why) = &usage.why {
         host.say(&format!("warning: {} pages cannot be read: {why}", usage.unreadable));
     }
@@ -66,7 +66,7 @@ pub(crate) fn run(wish: &Look, screen: Screen, host: &mut Host<'_>) -> Result<Ex
 }
 
 /// Adds a hint for the running kernel's file, which most hosts lack or protect.
-fn explained(files: &[impl AsRef<Path>], error: DumpError) -> DumpError {
+fn explain_kcore(files: &[impl AsRef<Path>], error: DumpError) -> DumpError {
     let live = files.iter().any(|path| path.as_ref() == Path::new(LIVE));
     let DumpError::Io { source, .. } = &error else { return error };
     let why = match source.kind() {
@@ -128,14 +128,14 @@ mod tests {
 
     use vmcore::DumpError;
 
-    use super::{LIVE, explained};
+    use super::{LIVE, explain_kcore};
 
     #[test]
     fn unusable_proc_kcore_is_explained() {
         let told = |name: &str, kind: ErrorKind| {
             let path = PathBuf::from(name);
             let source = Error::from(kind);
-            explained(&[name], DumpError::Io { path, action: "read", offset: 0, source }).to_string()
+            explain_kcore(&[name], DumpError::Io { path, action: "read", offset: 0, source }).to_string()
         };
         insta::assert_snapshot!(told(LIVE, ErrorKind::NotFound), @"/proc/kcore cannot be read: this kernel has none (CONFIG_PROC_KCORE), or it is hidden in a container; name a dump instead");
         insta::assert_snapshot!(told(LIVE, ErrorKind::PermissionDenied), @"/proc/kcore cannot be read: it needs root (CAP_SYS_RAWIO) and a kernel without lockdown; name a dump instead");

@@ -11,7 +11,7 @@ use report::render::ledger::brief;
 use report::render::mail::{CLONE, REGRESSIONS, command, labelled, labelled_command, more, paragraph, regression_head};
 
 /// The contents of a report.
-pub(crate) struct Told<'a> {
+pub(crate) struct BisectionReport<'a> {
     pub(crate) findings: &'a Findings,
     /// The subject and author of each culprit.
     pub(crate) headlines: &'a [Headline],
@@ -50,8 +50,8 @@ pub(crate) fn add(text: &mut String, more: Arguments<'_>) {
 const INDENT: &str = "        ";
 
 /// Returns the report.
-pub(crate) fn text(told: &Told<'_>) -> String {
-    let Told { findings, workload, .. } = told;
+pub(crate) fn text(report: &BisectionReport<'_>) -> String {
+    let BisectionReport { findings, workload, .. } = report;
     let direction = workload.metric.direction;
     let unit = findings.scale.unit(&workload.metric, Clock::Instructions);
     let mut text = format!("{}, {unit}, {direction}; in percent, positive is better\n", workload.name);
@@ -62,7 +62,7 @@ pub(crate) fn text(told: &Told<'_>) -> String {
             findings.margin_percent
         )));
     }
-    for (culprit, headline) in findings.culprits.iter().zip(told.headlines) {
+    for (culprit, headline) in findings.culprits.iter().zip(report.headlines) {
         add(
             &mut text,
             format_args!("{}  {} (\"{}\")\n", word(&culprit.change), short(&culprit.commit), headline.subject),
@@ -82,7 +82,7 @@ pub(crate) fn text(told: &Told<'_>) -> String {
             add(&mut text, format_args!("        with a probability of {:.1} %\n", 100.0 * certainty.chance));
         }
         if let Some(reverted) = &culprit.reverted {
-            text.push_str(&labelled(INDENT, &taken_back(reverted)));
+            text.push_str(&labelled(INDENT, &describe_revert(reverted)));
         }
     }
     add(&mut text, format_args!("\nexplained: {:.1} % of the whole difference\n", findings.explained_percent()));
@@ -92,18 +92,18 @@ pub(crate) fn text(told: &Told<'_>) -> String {
             "{}, {} of which can change the image; {} measured\nsteps up to {:.3} % are ignored\n\n",
             count(findings.commits, "commit"),
             findings.commits_kept,
-            told.entries.len(),
+            report.entries.len(),
             findings.margin_percent
         ),
     );
-    for (culprit, ledger) in findings.culprits.iter().zip(told.ledgers) {
+    for (culprit, ledger) in findings.culprits.iter().zip(report.ledgers) {
         text.push_str(&came_from(culprit, ledger));
     }
-    text.push_str(&table(told.entries));
+    text.push_str(&table(report.entries));
     text.push('\n');
-    text.push_str(&labelled("machine:   ", told.machine));
-    text.push_str(&labelled("config:    ", &told.configuration));
-    text.push_str(&labelled_command("reproduce: ", &told.command));
+    text.push_str(&labelled("machine:   ", report.machine));
+    text.push_str(&labelled("config:    ", &report.configuration));
+    text.push_str(&labelled_command("reproduce: ", &report.command));
     text
 }
 
@@ -142,7 +142,7 @@ fn change(change: &Change, workload: &Workload) -> String {
 }
 
 /// Describes BAD without a culprit.
-fn taken_back(reverted: &Reverted) -> String {
+fn describe_revert(reverted: &Reverted) -> String {
     let percent = |change: &Change| change.percent().unwrap_or(0.0);
     match reverted {
         Reverted::Undone(change) => format!("confirmed: BAD without it differs from BAD by {:+.2} %", percent(change)),
@@ -182,18 +182,18 @@ fn table(entries: &[Entry]) -> String {
 /// Returns a mail for the list about the largest regression; `None` if there is no regression.
 ///
 /// Its form is that of Documentation/admin-guide/reporting-regressions.rst and of regzbot's commands.
-pub(crate) fn mail(told: &Told<'_>) -> Option<String> {
+pub(crate) fn mail(report: &BisectionReport<'_>) -> Option<String> {
     let worst = |pair: &(&Culprit, &Headline)| pair.0.change.percent().unwrap_or(0.0);
-    let pairs = told.findings.culprits.iter().zip(told.headlines);
+    let pairs = report.findings.culprits.iter().zip(report.headlines);
     let (place, (culprit, headline)) = pairs.enumerate().min_by(|a, b| worst(&a.1).total_cmp(&worst(&b.1)))?;
     let percent = culprit.change.percent().filter(|percent| *percent < 0.0)?;
     let commit = short(&culprit.commit);
-    let Workload { name, operation, .. } = told.workload;
-    let more = more(told.workload.metric.direction);
+    let Workload { name, operation, .. } = report.workload;
+    let more = more(report.workload.metric.direction);
     let subject = format!("{name}: {:.1} % {more} since {commit} (\"{}\")", percent.abs(), headline.subject);
-    let is_draft = rests_on_one_seed(told);
+    let is_draft = rests_on_one_seed(report);
     let mut text = regression_head(is_draft, &[("To", &headline.author), ("Cc", REGRESSIONS)], &subject);
-    let range = format!("{}..{}", short(told.ends.0), short(told.ends.1));
+    let range = format!("{}..{}", short(report.ends.0), short(report.ends.1));
     let several = culprit.candidates.len() > 1;
     let or = if several { "\n(or a commit shortly before it: those between could not be measured)\n" } else { "" };
     let since = paragraph(&format!("the workload {name} costs {:.2} % {more} since", percent.abs()));
@@ -207,11 +207,11 @@ pub(crate) fn mail(told: &Told<'_>) -> Option<String> {
         format!("  {what:<14} {:>14.2} {:>14.2} {percent:>7.2} %\n", change.before, change.after)
     };
     text.push_str(&row(&commit, &culprit.change));
-    text.push_str(&row("whole range", &told.findings.total));
-    if let Some(Ok(ledger)) = told.ledgers.get(place) {
+    text.push_str(&row("whole range", &report.findings.total));
+    if let Some(Ok(ledger)) = report.ledgers.get(place) {
         add(&mut text, format_args!("\nFunction by function, before and after:\n\n{}", brief(ledger, FUNCTIONS_MAX)));
     }
-    let Told { machine, configuration, .. } = told;
+    let BisectionReport { machine, configuration, .. } = report;
     let is_file = configuration.contains('/');
     let config = if is_file { CONFIG } else { configuration };
     let attached = if is_file { " (attached)" } else { "" };
@@ -219,7 +219,7 @@ pub(crate) fn mail(told: &Told<'_>) -> Option<String> {
         "The numbers are exact: {machine}. Kernel config {config}{attached}; `marvin build git:{commit} --tree linux \
          --config {config}` builds the kernel. To reproduce:"
     ));
-    add(&mut text, format_args!("\n{exact}\n{}{}", command(CLONE), command(&told.mail_command)));
+    add(&mut text, format_args!("\n{exact}\n{}{}", command(CLONE), command(&report.mail_command)));
     if !is_draft {
         add(&mut text, format_args!("\n#regzbot introduced: {introduced}\n"));
     }
@@ -227,8 +227,8 @@ pub(crate) fn mail(told: &Told<'_>) -> Option<String> {
 }
 
 /// Returns whether the whole difference rests on one seed: memory layout may be its cause.
-pub(crate) fn rests_on_one_seed(told: &Told<'_>) -> bool {
-    told.workload.steadiness == Steadiness::Steady && told.findings.total.differences_percent.len() <= 1
+pub(crate) fn rests_on_one_seed(report: &BisectionReport<'_>) -> bool {
+    report.workload.steadiness == Steadiness::Steady && report.findings.total.differences_percent.len() <= 1
 }
 
 #[cfg(test)]
@@ -239,7 +239,7 @@ mod tests {
     use report::Scale;
     use report::ledger::Ledger;
 
-    use super::{Told, mail, taken_back, text};
+    use super::{BisectionReport, describe_revert, mail, text};
 
     fn change(before: f64, after: f64) -> Change {
         let percent = 100.0 - 100.0 * after / before;
@@ -304,9 +304,9 @@ mod tests {
         Ledger::new("getppid", &[profile(5455)], &[profile(5655)]).unwrap()
     }
 
-    fn with_told(findings: &Findings, headlines: &[Headline], use_it: &dyn Fn(&Told<'_>)) {
+    fn with_report(findings: &Findings, headlines: &[Headline], use_it: &dyn Fn(&BisectionReport<'_>)) {
         let (good, bad) = (commit('0'), commit('f'));
-        use_it(&Told {
+        use_it(&BisectionReport {
             findings,
             headlines,
             ledgers: &[Ok(ledger()), Err("its profile was not recorded".to_owned())],
@@ -337,11 +337,11 @@ mod tests {
             commits: 64,
             commits_kept: 22,
         };
-        with_told(&findings, &[of_first, of_second], &|told| {
-            let report = text(told);
-            assert!(report.lines().all(|line| line.chars().count() <= 80), "{report}");
-            insta::assert_snapshot!("report", report);
-            let mail = mail(told).unwrap();
+        with_report(&findings, &[of_first, of_second], &|report| {
+            let text = text(report);
+            assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+            insta::assert_snapshot!("report", text);
+            let mail = mail(report).unwrap();
             assert!(mail.lines().all(|line| line.chars().count() <= 80), "{mail}");
             insta::assert_snapshot!("mail", mail);
         });
@@ -359,8 +359,8 @@ mod tests {
             commits: 64,
             commits_kept: 22,
         };
-        with_told(&findings, &[headline], &|told| {
-            let mail = mail(told).unwrap();
+        with_report(&findings, &[headline], &|report| {
+            let mail = mail(report).unwrap();
             for absent in ["To:", "Cc:", "lists.linux.dev", "[REGRESSION]", "#regzbot"] {
                 assert!(!mail.contains(absent), "{absent}: {mail}");
             }
@@ -376,7 +376,7 @@ mod tests {
             Reverted::Conflicts,
             Reverted::Failed("does not build: mm.c:1: error: x".to_owned()),
         ];
-        insta::assert_snapshot!("taken-back", said.map(|reverted| taken_back(&reverted)).join("\n"));
+        insta::assert_snapshot!("taken-back", said.map(|reverted| describe_revert(&reverted)).join("\n"));
     }
 
     #[test]
@@ -389,11 +389,11 @@ mod tests {
             commits: 5,
             commits_kept: 5,
         };
-        with_told(&findings(vec![]), &[], &|told| {
-            assert!(text(told).contains("no single commit made a step of more than 1.000 %"));
-            assert_eq!(mail(told), None);
+        with_report(&findings(vec![]), &[], &|report| {
+            assert!(text(report).contains("no single commit made a step of more than 1.000 %"));
+            assert_eq!(mail(report), None);
         });
         let (better, headline) = culprit('b', change(100.0, 90.0));
-        with_told(&findings(vec![better]), &[headline], &|told| assert_eq!(mail(told), None));
+        with_report(&findings(vec![better]), &[headline], &|report| assert_eq!(mail(report), None));
     }
 }

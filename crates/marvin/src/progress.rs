@@ -96,7 +96,7 @@ impl Progress {
     pub(crate) fn event(&self, event: &Event) {
         match event {
             Event::Planned { jobs, reused } => self.planned(*jobs, *reused),
-            Event::Estimated(estimate) => self.estimated(estimate),
+            Event::Estimated(estimate) => self.say_estimate(estimate),
             Event::Left { seconds } => self.left(*seconds),
             Event::Booting { version, replicate } => self.line(&format!("booting {version}, seed {replicate}")),
             Event::Ready { remark: None, .. } | Event::Stored(_) => {}
@@ -169,7 +169,7 @@ impl Progress {
     }
 
     /// Prints the estimated duration.
-    fn estimated(&self, of: &Estimate) {
+    fn say_estimate(&self, of: &Estimate) {
         let Estimate { seconds, known, guessed } = *of;
         if known + guessed == 0 {
             return;

@@ -55,16 +55,17 @@ impl Cell {
 /// Returns the table.
 pub(crate) fn table(title: &str, rows: &[Row], names: &[&str]) -> String {
     let columns: Vec<usize> = (0..names.len()).filter(|column| rows.iter().any(|row| row.changed(*column))).collect();
-    let (shown, more) = columns.split_at(fitting(&columns, names));
+    let (shown, more) = columns.split_at(count_fitting(&columns, names));
     let mut text = format!("{title}\neach compared with its parent, positive is better\n\n");
     let mut head = format!("{:<COMMIT$}  {:<SUBJECT$}", "commit", "subject");
     shown.iter().for_each(|column| add(&mut head, &format!("  {:>1$}", names[*column], width(names[*column]))));
     add(&mut text, &format!("{}\n", head.trim_end()));
     for row in rows {
-        let line = format!("{:<COMMIT$}  {:<SUBJECT$}{}", row.commit, cut(&row.subject), row.told(shown, names));
+        let line =
+            format!("{:<COMMIT$}  {:<SUBJECT$}{}", row.commit, cut(&row.subject), row.describe_result(shown, names));
         add(&mut text, &format!("{}\n", line.trim_end()));
         if let State::Failed(why) = &row.state {
-            text.push_str(&folded(why));
+            text.push_str(&wrap(why));
         }
     }
     add(&mut text, &format!("\n{}\n", summary(rows, columns.len(), names.len())));
@@ -76,7 +77,7 @@ pub(crate) fn table(title: &str, rows: &[Row], names: &[&str]) -> String {
             _ => None,
         };
         let all: Vec<String> = rows.iter().filter_map(of_row).collect();
-        add(&mut text, &format!("also {}:\n{}", names[*column], folded(&all.join(", "))));
+        add(&mut text, &format!("also {}:\n{}", names[*column], wrap(&all.join(", "))));
     }
     text
 }
@@ -91,7 +92,7 @@ impl Row {
     }
 
     /// Describes the result of the commit, after its subject.
-    fn told(&self, shown: &[usize], names: &[&str]) -> String {
+    fn describe_result(&self, shown: &[usize], names: &[&str]) -> String {
         match &self.state {
             State::Base => "  (before the series)".to_owned(),
             State::Equal => "  the same image".to_owned(),
@@ -112,7 +113,7 @@ fn width(name: &str) -> usize {
 }
 
 /// Returns how many columns fit beside the subjects.
-fn fitting(columns: &[usize], names: &[&str]) -> usize {
+fn count_fitting(columns: &[usize], names: &[&str]) -> usize {
     let mut left = LINE - COMMIT - GAP - SUBJECT;
     let fits = |column: &&usize| {
         let wide = GAP + width(names[**column]);
@@ -136,7 +137,7 @@ fn summary(rows: &[Row], changed: usize, workloads: usize) -> String {
 }
 
 /// Wraps words into lines that begin below the subjects. A word longer than a line stays whole.
-fn folded(words: &str) -> String {
+fn wrap(words: &str) -> String {
     let mut lines = Vec::new();
     let mut line = String::new();
     for word in words.split_whitespace() {

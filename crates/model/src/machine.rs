@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crate::MachineId;
 
 /// Prefixes of the fingerprint entries that describe the guest config.
-const OF_EQUIPMENT: [&str; 2] = ["equipment", "memory_mib"];
+const OF_GUEST_CONFIG: [&str; 2] = ["equipment", "memory_mib"];
 
 /// The kind of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -88,7 +88,7 @@ impl Machine {
     #[must_use]
     pub fn is_kin(&self, other: &Self) -> bool {
         let rest = |machine: &Self| -> Vec<(String, String)> {
-            let is_rest = |(name, _): &&(String, String)| !OF_EQUIPMENT.iter().any(|start| name.starts_with(start));
+            let is_rest = |(name, _): &&(String, String)| !OF_GUEST_CONFIG.iter().any(|start| name.starts_with(start));
             machine.fingerprint.iter().filter(is_rest).cloned().collect()
         };
         self.kind == other.kind && rest(self) == rest(other)

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::{Equipment, Metric};
+use crate::{GuestConfig, Metric};
 
 /// A workload, declared once for listings, documents, plans and reports.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,7 +26,7 @@ pub struct Workload {
     /// Its metric.
     pub metric: Metric,
     /// Its guest config.
-    pub equipment: Equipment,
+    pub guest_config: GuestConfig,
     /// Whether small causes have large effects.
     pub steadiness: Steadiness,
     /// The workload whose job yields this row; this one never runs by itself. `None` if it has its own job.

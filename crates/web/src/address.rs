@@ -40,9 +40,9 @@ pub(crate) fn unslug(part: &str) -> Option<String> {
 
 /// A query: names and values, decoded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Question(Vec<(String, String)>);
+pub(crate) struct Query(Vec<(String, String)>);
 
-impl Question {
+impl Query {
     /// Parses a query; drops what is not UTF-8, too long or too much.
     pub(crate) fn read(text: &str) -> Self {
         if text.len() > LENGTH_MAX {
@@ -50,7 +50,7 @@ impl Question {
         }
         let pair = |pair: &str| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            Some((decoded(name)?, decoded(value)?))
+            Some((decode(name)?, decode(value)?))
         };
         Self(text.split('&').filter(|pair| !pair.is_empty()).take(NAMES_MAX).filter_map(pair).collect())
     }
@@ -73,11 +73,11 @@ pub(crate) fn has_secret(question: &str) -> bool {
             .iter()
             .any(|word| name.to_ascii_lowercase().contains(word))
     };
-    question.split('&').filter_map(|pair| decoded(pair.split('=').next()?)).any(|name| is_secret(&name))
+    question.split('&').filter_map(|pair| decode(pair.split('=').next()?)).any(|name| is_secret(&name))
 }
 
 /// Encodes a value for a query.
-pub(crate) fn encoded(text: &str) -> String {
+pub(crate) fn encode(text: &str) -> String {
     let mut written = String::with_capacity(text.len());
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"._-~".contains(&byte) {
@@ -90,7 +90,7 @@ pub(crate) fn encoded(text: &str) -> String {
     written
 }
 
-fn decoded(text: &str) -> Option<String> {
+fn decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, behind)) = rest.split_first() {
@@ -112,7 +112,7 @@ fn decoded(text: &str) -> Option<String> {
 mod tests {
     use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
 
-    use super::{Question, encoded, slug, unslug};
+    use super::{Query, encode, slug, unslug};
 
     #[test]
     fn names_never_become_paths() {
@@ -137,11 +137,11 @@ mod tests {
 
     #[test]
     fn queries_are_decoded_like_browsers_encode() {
-        let question = Question::read("base=6.1.9&target=6.12+%28rt%29&filter=&x&&bad=%ff&base=no");
+        let question = Query::read("base=6.1.9&target=6.12+%28rt%29&filter=&x&&bad=%ff&base=no");
         assert_eq!(question.get("base"), Some("6.1.9"));
         assert_eq!(question.get("target"), Some("6.12 (rt)"));
         assert_eq!((question.get("filter"), question.get("bad"), question.get("x")), (None, None, None));
-        assert_eq!(Question::read(&"a=b&".repeat(10_000)), Question::default());
+        assert_eq!(Query::read(&"a=b&".repeat(10_000)), Query::default());
     }
 
     proptest! {
@@ -149,15 +149,15 @@ mod tests {
         fn any_name_survives_encoding(name in any::<String>()) {
             prop_assert_eq!(unslug(&slug(&name)), Some(name.clone()));
             prop_assert!(!slug(&name).starts_with('.') && !slug(&name).contains('/'));
-            let question = format!("a={}", encoded(&name));
+            let question = format!("a={}", encode(&name));
             if question.len() < 2000 && !name.is_empty() {
-                prop_assert_eq!(Question::read(&question).get("a").map(str::to_owned), Some(name));
+                prop_assert_eq!(Query::read(&question).get("a").map(str::to_owned), Some(name));
             }
         }
 
         #[test]
         fn any_bytes_are_read_or_refused(text in any::<String>()) {
-            let _ = Question::read(&text);
+            let _ = Query::read(&text);
             if let Some(name) = unslug(&text) {
                 prop_assert_eq!(slug(&name), text);
             }

@@ -6,7 +6,7 @@ use report::render::SCHEMA_VERSION;
 use serde::Serialize;
 use store::RunSummary;
 
-use crate::address::Question;
+use crate::address::Query;
 use crate::openapi;
 use crate::site::Refusal;
 use crate::source::Snapshot;
@@ -162,7 +162,7 @@ pub(crate) fn overview(history: &History, seen: &Overview) -> Document {
 }
 
 /// Returns the series that a query selects.
-pub(crate) fn series(history: &History, question: &Question) -> Result<String, Refusal> {
+pub(crate) fn series(history: &History, question: &Query) -> Result<String, Refusal> {
     let line: Line = question
         .get("line")
         .map_or(Ok(Line::All), str::parse)

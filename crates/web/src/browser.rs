@@ -168,7 +168,7 @@ impl Browser {
     pub(crate) fn picture(&mut self, name: &str) {
         let Some(folder) = std::env::var_os("MARVIN_SCREENSHOTS") else { return };
         let picture = self.ask("Page.captureScreenshot", json!({"format": "png", "captureBeyondViewport": true}));
-        let bytes = decoded(picture["data"].as_str().unwrap());
+        let bytes = decode(picture["data"].as_str().unwrap());
         std::fs::write(std::path::Path::new(&folder).join(format!("{name}.png")), bytes).unwrap();
     }
 }
@@ -182,7 +182,7 @@ impl Drop for Browser {
 }
 
 /// Decodes Base64, the protocol's encoding of screenshots.
-fn decoded(text: &str) -> Vec<u8> {
+fn decode(text: &str) -> Vec<u8> {
     const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let digits: Vec<u32> = text
         .bytes()
@@ -199,8 +199,8 @@ fn decoded(text: &str) -> Vec<u8> {
 
 #[test]
 fn screenshots_are_decoded() {
-    assert_eq!(decoded("TWFy"), b"Mar");
-    assert_eq!(decoded("TWFydmlu"), b"Marvin");
-    assert_eq!(decoded("TWE="), b"Ma");
-    assert_eq!(decoded("TQ=="), b"M");
+    assert_eq!(decode("TWFy"), b"Mar");
+    assert_eq!(decode("TWFydmlu"), b"Marvin");
+    assert_eq!(decode("TWE="), b"Ma");
+    assert_eq!(decode("TQ=="), b"M");
 }

@@ -37,7 +37,7 @@ pub(crate) fn asked_of(machine: Capabilities, [old, new]: [&[Run]; 2], command: 
         }
     }
     let has = |runs: &[Run], name: &str| runs.iter().flat_map(|run| &run.results).any(|result| result.workload == name);
-    let known = if machine.foreign { imported(new) } else { model::workloads().into_iter().cloned().collect() };
+    let known = if machine.foreign { imported_rows(new) } else { model::workloads().into_iter().cloned().collect() };
     let workloads: Vec<Arc<Workload>> =
         known.into_iter().filter(|workload| has(old, &workload.name) && has(new, &workload.name)).collect();
     let command = if machine.foreign { command } else { measuring(&command, &workloads, &seeds) };
@@ -79,7 +79,7 @@ fn measuring(command: &str, workloads: &[Arc<Workload>], seeds: &[u64]) -> Strin
 }
 
 /// Returns the rows of imported runs whose direction is known.
-fn imported(runs: &[Run]) -> Vec<Arc<Workload>> {
+fn imported_rows(runs: &[Run]) -> Vec<Arc<Workload>> {
     let mut found: BTreeMap<&str, Declared> = BTreeMap::new();
     for run in runs {
         for result in &run.results {

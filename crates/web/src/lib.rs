@@ -12,9 +12,9 @@ mod colours;
 mod compared;
 #[cfg(test)]
 mod controls_seen;
-mod kept;
 mod metrics;
 mod openapi;
+mod page_cache;
 mod pages;
 mod publish;
 #[cfg(test)]

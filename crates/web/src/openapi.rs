@@ -16,10 +16,10 @@ use crate::api::{
 };
 
 /// A document: its name, its description, and its query parameters with their meaning.
-type Asked = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+type DocumentEntry = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
 /// All documents.
-pub(crate) const DOCUMENTS: [Asked; 6] = [
+pub(crate) const DOCUMENTS: [DocumentEntry; 6] = [
     (
         "overview.json",
         "Two kernels compared in all workloads",

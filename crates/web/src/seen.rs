@@ -8,7 +8,7 @@ const WIDE: (u32, u32) = (1400, 900);
 const NARROW: (u32, u32) = (400, 800);
 
 /// Serves a lab and opens its first page; `None` without a browser.
-fn opened(lab: &Lab) -> Option<(Browser, String)> {
+fn open_lab(lab: &Lab) -> Option<(Browser, String)> {
     let mut browser = Browser::start()?;
     let top = format!("http://{}/", lab.serve(Limits::default()));
     browser.open(&top);
@@ -28,7 +28,7 @@ const PAGES: [(&str, &str); 6] = [
 #[test]
 fn three_clicks_lead_to_a_regression() {
     let lab = Lab::usual();
-    let Some((mut browser, _)) = opened(&lab) else { return };
+    let Some((mut browser, _)) = open_lab(&lab) else { return };
     assert_eq!(browser.text("h1"), "6.12.117 against 6.1.192");
     assert!(browser.text(".counts .worse").contains("2 worse"));
     let card = browser.text(".card:has(a[href$='fault-anon.html'])");
@@ -51,7 +51,7 @@ fn three_clicks_lead_to_a_regression() {
 #[test]
 fn cell_links_to_its_series() {
     let lab = Lab::usual();
-    let Some((mut browser, _)) = opened(&lab) else { return };
+    let Some((mut browser, _)) = open_lab(&lab) else { return };
     assert_eq!(browser.text("tr[data-n^='fault-anon'] td.worse a"), "0.96 ▼");
     browser.click("tr[data-n^='fault-anon'] td.worse a");
     browser.loaded();
@@ -73,7 +73,7 @@ fn cell_links_to_its_series() {
 #[test]
 fn filter_works_live_and_by_keyboard() {
     let lab = Lab::usual();
-    let Some((mut browser, top)) = opened(&lab) else { return };
+    let Some((mut browser, top)) = open_lab(&lab) else { return };
     let rows =
         "[...document.querySelectorAll('tr[data-n]')].filter(r => !r.hidden).map(r => r.cells[0].innerText).join()";
     assert_eq!(browser.value(rows), "fault-anon,getppid,switch-yield");
@@ -104,7 +104,7 @@ fn filter_works_live_and_by_keyboard() {
 #[test]
 fn pages_are_complete_without_scripts_and_printed() {
     let lab = Lab::usual();
-    let Some((mut browser, top)) = opened(&lab) else { return };
+    let Some((mut browser, top)) = open_lab(&lab) else { return };
     browser.without_scripts();
     browser.open(&format!("{top}?base=6.1.170&target=6.1.192&show=all"));
     assert_eq!(browser.text("h1"), "6.1.192 against 6.1.170");
@@ -159,7 +159,7 @@ const NAMELESS: &str = r"(() => {
 #[test]
 fn every_page_is_accessible_in_each_layout() {
     let lab = Lab::usual();
-    let Some((mut browser, top)) = opened(&lab) else { return };
+    let Some((mut browser, top)) = open_lab(&lab) else { return };
     for (scheme, size) in [("light", WIDE), ("dark", WIDE), ("light", NARROW), ("dark", NARROW)] {
         browser.show(size.0, size.1, scheme);
         for (name, path) in PAGES {
@@ -179,7 +179,7 @@ fn every_page_is_accessible_in_each_layout() {
 #[test]
 fn hostile_names_do_nothing_in_a_browser() {
     let lab = Lab::hostile();
-    let Some((mut browser, top)) = opened(&lab) else { return };
+    let Some((mut browser, top)) = open_lab(&lab) else { return };
     for path in ["", "alerts.html", "runs.html", "?filter=%3Cscript%3Ealert(1)%3C/script%3E"] {
         // A dialog would block the page, and the next answer would not come.
         browser.open(&format!("{top}{path}"));

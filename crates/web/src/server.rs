@@ -123,24 +123,24 @@ async fn respond(
     address: SocketAddr,
     limits: Limits,
 ) -> Result<Answer, Infallible> {
-    if let Some((status, text)) = refused(&request, address) {
+    if let Some((status, text)) = refuse(&request, address) {
         return Ok(plain(status, text));
     }
     let start = Instant::now();
     let (path, question) = (request.uri().path().to_owned(), request.uri().query().unwrap_or_default().to_owned());
-    if let Some(reply) = site.at_hand(&path, &question) {
-        return Ok(timed(shown(&reply), start));
+    if let Some(reply) = site.cached(&path, &question) {
+        return Ok(add_timing(to_answer(&reply), start));
     }
     let work = tokio::task::spawn_blocking(move || site.answer(&path, &question));
     Ok(match tokio::time::timeout(limits.answer_time, work).await {
-        Ok(Ok(reply)) => timed(shown(&reply), start),
+        Ok(Ok(reply)) => add_timing(to_answer(&reply), start),
         Ok(Err(_)) => plain(StatusCode::INTERNAL_SERVER_ERROR, "a bug in marvin, please report it\n"),
         Err(_) => plain(StatusCode::SERVICE_UNAVAILABLE, "the lab is too busy; try again later\n"),
     })
 }
 
 /// Refuses requests other than GET and HEAD, and requests for another host.
-fn refused(request: &Request<Incoming>, address: SocketAddr) -> Option<(StatusCode, &'static str)> {
+fn refuse(request: &Request<Incoming>, address: SocketAddr) -> Option<(StatusCode, &'static str)> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return Some((StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD: the dashboard is read-only\n"));
     }
@@ -175,7 +175,7 @@ const POLICY: &str = "default-src 'none'; style-src 'self' 'unsafe-inline'; scri
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// Adds the duration of the answer in milliseconds, for browsers and for the bench.
-fn timed(mut answer: Answer, start: Instant) -> Answer {
+fn add_timing(mut answer: Answer, start: Instant) -> Answer {
     let text = format!("answer;dur={:.3}", start.elapsed().as_secs_f64() * 1e3);
     if let Ok(value) = HeaderValue::from_str(&text) {
         answer.headers_mut().insert("server-timing", value);
@@ -183,7 +183,7 @@ fn timed(mut answer: Answer, start: Instant) -> Answer {
     answer
 }
 
-fn shown(reply: &Reply) -> Answer {
+fn to_answer(reply: &Reply) -> Answer {
     let mut answer = Response::new(Full::new(Bytes::copy_from_slice(&reply.body)));
     *answer.status_mut() = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = answer.headers_mut();
@@ -200,5 +200,5 @@ fn shown(reply: &Reply) -> Answer {
 }
 
 fn plain(status: StatusCode, text: &'static str) -> Answer {
-    shown(&Reply { status: status.as_u16(), kind: Kind::Text, body: text.into() })
+    to_answer(&Reply { status: status.as_u16(), kind: Kind::Text, body: text.into() })
 }

@@ -8,9 +8,9 @@ use model::{Line, Machine, MachineId, RunId};
 use report::{CompareError, Side};
 use store::{Location, Store, StoreError};
 
-use crate::address::{LENGTH_MAX, Question, slug, unslug};
-use crate::kept::Kept;
-use crate::pages::{self, Asked, Frame, Show, machine_digits};
+use crate::address::{LENGTH_MAX, Query, slug, unslug};
+use crate::page_cache::PageCache;
+use crate::pages::{self, Frame, RowRequest, Show, machine_digits};
 use crate::source::Snapshot;
 use crate::{api, compared, metrics};
 
@@ -116,7 +116,7 @@ pub struct Site {
     generation: AtomicU64,
     stores: Mutex<Vec<Store>>,
     overviews: Mutex<Vec<Arc<(u64, Overview)>>>,
-    kept: Kept,
+    kept: PageCache,
     /// Held while making a cached page, so that concurrent requests make it once.
     making: Mutex<()>,
     trouble: RwLock<bool>,
@@ -135,7 +135,7 @@ impl Site {
             snapshot: RwLock::new(Arc::new(snapshot)),
             stores: Mutex::default(),
             overviews: Mutex::default(),
-            kept: Kept::default(),
+            kept: PageCache::default(),
             making: Mutex::default(),
             trouble: RwLock::new(false),
             is_static: false,
@@ -168,7 +168,7 @@ impl Site {
 
     /// Returns the answer if it is cached, without work or waiting.
     #[must_use]
-    pub fn at_hand(&self, path: &str, question: &str) -> Option<Arc<Reply>> {
+    pub fn cached(&self, path: &str, question: &str) -> Option<Arc<Reply>> {
         self.kept.get(self.generation.load(Ordering::Acquire), path, question)
     }
 
@@ -183,11 +183,11 @@ impl Site {
         if path.len() > LENGTH_MAX || question.len() > LENGTH_MAX {
             return Arc::new(refusal(1, Refusal::NotFound("The address is too long.".to_owned())));
         }
-        if !is_kept(path) {
+        if !is_cacheable(path) {
             return Arc::new(self.made(&self.snapshot(), path, question));
         }
         let turn = self.making.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(reply) = self.at_hand(path, question) {
+        if let Some(reply) = self.cached(path, question) {
             return reply;
         }
         let snapshot = self.snapshot();
@@ -199,11 +199,11 @@ impl Site {
 
     fn made(&self, snapshot: &Snapshot, path: &str, question: &str) -> Reply {
         let parts: Vec<&str> = path.strip_prefix('/').unwrap_or(path).split('/').collect();
-        let answered = self.route(snapshot, &parts, &Question::read(question));
+        let answered = self.route(snapshot, &parts, &Query::read(question));
         answered.unwrap_or_else(|why| refusal(parts.len() - 1, why))
     }
 
-    fn route(&self, snapshot: &Snapshot, parts: &[&str], question: &Question) -> Answered {
+    fn route(&self, snapshot: &Snapshot, parts: &[&str], question: &Query) -> Answered {
         match parts {
             ["" | "index.html"] => self.overview(snapshot, question, None),
             ["alerts" | "alerts.html"] => html(pages::alerts(Frame::at(0, "Alerts"), snapshot)),
@@ -227,13 +227,13 @@ impl Site {
         }
     }
 
-    fn overview(&self, snapshot: &Snapshot, question: &Question, all: Option<usize>) -> Answered {
+    fn overview(&self, snapshot: &Snapshot, question: &Query, all: Option<usize>) -> Answered {
         let Some((base, target)) = pair(&snapshot.history, question)? else {
             let text = "No results yet. Results of marvin run KERNEL appear here by themselves.";
             return html(pages::message(Frame::at(0, "Marvin"), text));
         };
         let page = question.get("page").and_then(|page| page.parse::<usize>().ok()).or(all).unwrap_or(1);
-        let asked = Asked {
+        let asked = RowRequest {
             show: question.get("show").and_then(Show::read).or(all.map(|_| Show::All)),
             filter: question.get("filter").unwrap_or_default().to_owned(),
             page: page.saturating_sub(1),
@@ -260,7 +260,7 @@ impl Site {
         new
     }
 
-    fn api(&self, snapshot: &Snapshot, name: &str, question: &Question) -> Answered {
+    fn api(&self, snapshot: &Snapshot, name: &str, question: &Query) -> Answered {
         let body = match name {
             "overview.json" => match pair(&snapshot.history, question)? {
                 Some((base, target)) => api::overview(&snapshot.history, &self.seen(snapshot, base, target).1)?,
@@ -363,7 +363,7 @@ impl Site {
 }
 
 /// Returns whether a page depends on the snapshot only, and not on later reads of the store.
-fn is_kept(path: &str) -> bool {
+fn is_cacheable(path: &str) -> bool {
     matches!(path, "/" | "/index.html" | "/alerts" | "/alerts.html") || path.starts_with("/s/")
 }
 
@@ -387,7 +387,7 @@ fn refusal(depth: usize, why: Refusal) -> Reply {
 }
 
 /// Returns the requested or default kernels; `None` if there are no results.
-fn pair(history: &History, question: &Question) -> Result<Option<(usize, usize)>, Refusal> {
+fn pair(history: &History, question: &Query) -> Result<Option<(usize, usize)>, Refusal> {
     let Some((base, target)) = history.usual_pair() else { return Ok(None) };
     let named = |name: &str, usual: usize| match question.get(name) {
         Some(text) => {
@@ -402,7 +402,7 @@ fn machine_named(history: &History, digits: &str) -> Option<usize> {
     (0..history.machines().len()).find(|machine| machine_digits(history, *machine) == digits)
 }
 
-fn series(snapshot: &Snapshot, machine: &str, track: &str, file: &str, question: &Question) -> Answered {
+fn series(snapshot: &Snapshot, machine: &str, track: &str, file: &str, question: &Query) -> Answered {
     let history = &snapshot.history;
     let machine = machine_named(history, machine).ok_or_else(nothing)?;
     let workload = file.strip_suffix(".html").ok_or_else(nothing)?;

@@ -63,7 +63,7 @@ impl Source {
     }
 
     /// Adds the bisections of a data directory.
-    pub fn look_in(&mut self, home: impl Into<PathBuf>) {
+    pub fn add_bisections_of(&mut self, home: impl Into<PathBuf>) {
         self.home = Some(home.into());
     }
 

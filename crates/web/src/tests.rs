@@ -310,17 +310,17 @@ fn recently_viewed_pages_come_from_cache() {
     let mut lab = Lab::usual();
     let mut source = lab.source();
     let site = Site::new(lab.home(), source.snapshot(1));
-    assert!(site.at_hand("/", "").is_none(), "not requested yet");
+    assert!(site.cached("/", "").is_none(), "not requested yet");
     let first = site.answer("/", "");
-    assert!(Arc::ptr_eq(&first, &site.answer("/", "")) && Arc::ptr_eq(&first, &site.at_hand("/", "").unwrap()));
+    assert!(Arc::ptr_eq(&first, &site.answer("/", "")) && Arc::ptr_eq(&first, &site.cached("/", "").unwrap()));
     for never in ["/runs.html", "/metrics", "/r/0000000000000001/index.html", "/nowhere"] {
         let made = site.answer(never, "");
-        assert!(site.at_hand(never, "").is_none(), "{never}: {}", made.status);
+        assert!(site.cached(never, "").is_none(), "{never}: {}", made.status);
     }
     lab.run("6.12.119", "aa", 1, vec![result("fault-anon", 330.0)]);
     source.refresh().unwrap();
     site.renew(source.snapshot(2));
-    let renewed = site.at_hand("/", "").expect("made before the first request");
+    let renewed = site.cached("/", "").expect("made before the first request");
     assert!(body(&renewed).contains("6.12.119") && !body(&first).contains("6.12.119"));
 }
 

@@ -88,7 +88,7 @@ impl Guest<'_> {
         let mut process = Process::start(qemu, &arguments(self), &scratch)?;
         let budget =
             Budget { until: None, is_fast: false, wall_s: self.cpu_s * WALL_FACTOR, console_bytes: CONSOLE_BYTES };
-        let ended = process.watch(&budget)?;
+        let ended = process.wait_for_end(&budget)?;
         Ok(match ended {
             Ended::Stopped | Ended::PoweredOff => {
                 End::Still(StillGuest { process, scratch, memory_mib: self.memory_mib })

@@ -2,7 +2,7 @@
 
 use kernel::{CommitGraph, LinePoint};
 
-use super::{Prober, Touches};
+use super::{Prober, RebuildCost};
 use crate::LabError;
 
 /// A position in a line.
@@ -27,17 +27,17 @@ pub(super) struct Line {
     pub(super) merge: Option<String>,
 }
 
-fn weight(place: &LinePoint, touches: &Touches) -> f64 {
-    place.brings.iter().filter(|commit| touches.matters(**commit)).count() as f64
+fn weight(place: &LinePoint, rebuild_cost: &RebuildCost) -> f64 {
+    place.brings.iter().filter(|commit| rebuild_cost.matters(**commit)).count() as f64
 }
 
 impl Line {
     /// Returns the trunk of a history.
-    pub(super) fn trunk(history: &CommitGraph, touches: &Touches) -> Self {
+    pub(super) fn trunk(history: &CommitGraph, rebuild_cost: &RebuildCost) -> Self {
         let good = Spot { place: None, commit: Some(history.good().to_owned()), weight: 0.0 };
         let spot = |place: LinePoint| Spot {
             commit: Some(history.id(place.commit).to_owned()),
-            weight: weight(&place, touches),
+            weight: weight(&place, rebuild_cost),
             place: Some(place),
         };
         Self { spots: std::iter::once(good).chain(history.trunk().into_iter().map(spot)).collect(), merge: None }
@@ -49,7 +49,7 @@ impl Line {
         &self,
         at: usize,
         history: &CommitGraph,
-        touches: &Touches,
+        rebuild_cost: &RebuildCost,
         prober: &mut dyn Prober,
     ) -> Result<Option<Self>, LabError> {
         let (Some(place), Some(merge)) = (self.spots[at].place.as_ref(), self.spots[at].commit.clone()) else {
@@ -63,7 +63,7 @@ impl Line {
         let mut spots = vec![Spot { place: None, commit: Some(base.clone()), weight: 0.0 }];
         for side in sides {
             for place in side {
-                let weight = weight(&place, touches);
+                let weight = weight(&place, rebuild_cost);
                 // A commit that cannot matter is not measured and needs no merge.
                 let commit = if weight > 0.0 { prober.merge(&base, history.id(place.commit))? } else { None };
                 spots.push(Spot { place: Some(place), commit, weight });
@@ -74,7 +74,7 @@ impl Line {
             }
         }
         let own = LinePoint { commit: place.commit, brings: vec![place.commit] };
-        let weight = weight(&own, touches);
+        let weight = weight(&own, rebuild_cost);
         spots.push(Spot { place: Some(own), commit: Some(merge), weight });
         Ok(Some(Self { spots, merge: Some(history.id(place.commit).to_owned()) }))
     }
@@ -93,11 +93,11 @@ impl Line {
 
     /// Returns the build cost of each spot, in links, if `built` was built last. A commit outside the line, such as one
     /// with a revert on top, counts as the last spot.
-    pub(super) fn costs(&self, built: Option<&str>, touches: &Touches) -> Vec<f64> {
+    pub(super) fn costs(&self, built: Option<&str>, rebuild_cost: &RebuildCost) -> Vec<f64> {
         let is_built = |spot: &Spot| built.is_some() && spot.commit.as_deref() == built;
         let built = self.spots.iter().position(is_built).unwrap_or(self.spots.len() - 1);
         let brings = self.spots.iter().map(|spot| spot.place.as_ref().map_or(&[][..], |place| &place.brings));
-        touches.costs(&brings.collect::<Vec<_>>(), built)
+        rebuild_cost.costs(&brings.collect::<Vec<_>>(), built)
     }
 
     /// Returns the prior weights of `spots`.

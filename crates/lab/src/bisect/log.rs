@@ -96,7 +96,7 @@ impl BisectionLog {
 
     /// Returns the number of commits that an earlier attempt measured.
     #[must_use]
-    pub fn resumed(&self) -> usize {
+    pub fn resumed_count(&self) -> usize {
         self.resumed
     }
 
@@ -194,11 +194,11 @@ mod tests {
         log.note(entry("c2", failed)).unwrap();
         log.note(entry("c3", timed.clone())).unwrap();
         let again = BisectionLog::open(home.path(), "a..b", Reuse::Stored).unwrap();
-        assert_eq!((again.resumed(), again.entries().len()), (3, 0));
+        assert_eq!((again.resumed_count(), again.entries().len()), (3, 0));
         assert_eq!([again.known("c1"), again.known("c3")], [Some(&measured), Some(&timed)]);
         assert_eq!(again.known("c2"), Some(&Probe::Failed("does not build: error".to_owned())));
-        assert_eq!(BisectionLog::open(home.path(), "a..b", Reuse::Nothing).unwrap().resumed(), 0);
-        assert_eq!(BisectionLog::open(home.path(), "a..c", Reuse::Stored).unwrap().resumed(), 0);
+        assert_eq!(BisectionLog::open(home.path(), "a..b", Reuse::Nothing).unwrap().resumed_count(), 0);
+        assert_eq!(BisectionLog::open(home.path(), "a..c", Reuse::Stored).unwrap().resumed_count(), 0);
     }
 
     #[test]

@@ -10,9 +10,9 @@ mod line;
 mod log;
 mod noisy;
 mod prober;
+mod rebuild_cost;
 mod revert;
 mod search;
-mod touches;
 
 use std::ops::RangeInclusive;
 
@@ -22,8 +22,8 @@ use report::Scale;
 
 pub use log::{BisectionLog, Entry, Stands};
 pub use prober::{LabProber, values_of};
+pub use rebuild_cost::RebuildCost;
 pub use search::bisect;
-pub use touches::Touches;
 
 use crate::LabError;
 
@@ -110,7 +110,7 @@ pub trait Prober {
     ///
     /// # Errors
     /// If the lab fails.
-    fn touches(&mut self, history: &CommitGraph) -> Result<Touches, LabError>;
+    fn rebuild_cost(&mut self, history: &CommitGraph) -> Result<RebuildCost, LabError>;
 }
 
 /// Progress of a bisection.

@@ -46,10 +46,10 @@ impl Search<'_> {
     }
 
     /// Searches the whole range.
-    pub(super) fn scattered(&mut self) -> Result<Bisected, LabError> {
-        self.touches = self.prober.touches(self.history)?;
-        let line = Line::trunk(self.history, &self.touches);
-        let (culprits, several) = self.scattered_line(&line)?;
+    pub(super) fn search_noisy(&mut self) -> Result<Bisected, LabError> {
+        self.rebuild_cost = self.prober.rebuild_cost(self.history)?;
+        let line = Line::trunk(self.history, &self.rebuild_cost);
+        let (culprits, several) = self.search_noisy_line(&line)?;
         let last = line.kept().len() - 1;
         let before = several.level(0).unwrap_or(f64::NAN);
         let (difference, error) = several.whole().unwrap_or((0.0, 0.0));
@@ -67,7 +67,7 @@ impl Search<'_> {
     }
 
     /// Searches a line, first without commits that cannot matter; `None` if its ends do not differ visibly.
-    fn scattered_line(&mut self, line: &Line) -> Result<(Option<Vec<Culprit>>, Several), LabError> {
+    fn search_noisy_line(&mut self, line: &Line) -> Result<(Option<Vec<Culprit>>, Several), LabError> {
         let kept = line.kept();
         let places = kept.len() - 1;
         let builds = if places > 1 { (places as f64).log2().ceil() as usize } else { 0 };
@@ -98,13 +98,13 @@ impl Search<'_> {
         };
         let mut culprits = Vec::new();
         for step in found {
-            culprits.extend(self.scattered_step(line, &kept, step, &several)?);
+            culprits.extend(self.examine_noisy_step(line, &kept, step, &several)?);
         }
         Ok((Some(culprits), several))
     }
 
     /// Examines a step: the commits dropped before it, and the commits of a merge.
-    fn scattered_step(
+    fn examine_noisy_step(
         &mut self,
         line: &Line,
         kept: &[usize],
@@ -115,11 +115,11 @@ impl Search<'_> {
         let alone = step.first == step.last;
         if alone && at - 1 > from && self.differ(&line.spots[at - 1], &line.spots[at], step.effect)? == Some(false) {
             (self.notify)(BisectionEvent::Unpruned(line.spots[at].commit.as_deref().unwrap_or_default()));
-            return Ok(self.scattered_line(&line.part(from, at))?.0.unwrap_or_default());
+            return Ok(self.search_noisy_line(&line.part(from, at))?.0.unwrap_or_default());
         }
         if alone
             && let Some(within) = self.brought_by(line, at)?
-            && let (Some(culprits), _) = self.scattered_line(&within)?
+            && let (Some(culprits), _) = self.search_noisy_line(&within)?
             && !culprits.is_empty()
         {
             return Ok(culprits);

@@ -7,7 +7,7 @@ use kernel::{CommitGraph, Compiled, KernelError, SourceError, Sources, Step};
 use model::{Capabilities, Run, Suite, Workload};
 use report::{NOT_COUNTED, Scale, run_value};
 
-use super::{Probe, Prober, Touches};
+use super::{Probe, Prober, RebuildCost};
 use crate::{Dumps, Event, Lab, LabError, Plan, Reuse};
 
 /// What to measure of each commit, and with what.
@@ -51,7 +51,7 @@ impl<S: Fn(Step), E: Fn(Event) + Sync> Prober for LabProber<'_, S, E> {
             reuse: self.reuse,
             dumps: Dumps::Drop,
         };
-        let runs = self.lab.carry_out(&plan, &self.event)?.concat();
+        let runs = self.lab.execute(&plan, &self.event)?.concat();
         Ok(match values_of(&runs, seeds, &self.workload.name, self.lab.machine().capabilities()) {
             Ok((values, scale)) => Probe::Measured { build: build.id.short(), values, scale },
             Err(why) => Probe::Failed(why),
@@ -66,13 +66,13 @@ impl<S: Fn(Step), E: Fn(Event) + Sync> Prober for LabProber<'_, S, E> {
         Ok(self.sources.revert(tip, commit)?)
     }
 
-    fn touches(&mut self, history: &CommitGraph) -> Result<Touches, LabError> {
+    fn rebuild_cost(&mut self, history: &CommitGraph) -> Result<RebuildCost, LabError> {
         let mut compiled = Compiled::default();
         for end in [history.good(), history.bad()] {
-            let Some(of_end) = self.sources.compiled(end)? else { return Ok(Touches::everything(history.count())) };
+            let Some(of_end) = self.sources.compiled(end)? else { return Ok(RebuildCost::everything(history.count())) };
             compiled.join(of_end);
         }
-        Ok(Touches::of(history, &self.sources.changed_files(history)?, &compiled))
+        Ok(RebuildCost::of(history, &self.sources.changed_files(history)?, &compiled))
     }
 }
 

@@ -13,7 +13,7 @@ const SHARE: f64 = 0.5;
 
 impl Search<'_> {
     /// Reverts each culprit on top of BAD.
-    pub(super) fn confirmed(&mut self, mut findings: Findings) -> Result<Findings, LabError> {
+    pub(super) fn confirm(&mut self, mut findings: Findings) -> Result<Findings, LabError> {
         for culprit in &mut findings.culprits {
             // Among several candidates the culprit is not known.
             if culprit.candidates.len() == 1 {

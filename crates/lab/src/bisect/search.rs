@@ -10,8 +10,8 @@ use stats::{Pair, SearchCost, Step, Steps, Wanted};
 use super::line::{Line, Spot};
 use super::log::{BisectionLog, Entry, Stands};
 use super::{
-    Bisected, BisectionEvent, BisectionQuestion, Change, Confirm, Culprit, Findings, Noise, Probe, Prober, Refused,
-    Touches,
+    Bisected, BisectionEvent, BisectionQuestion, Change, Confirm, Culprit, Findings, Noise, Probe, Prober, RebuildCost,
+    Refused,
 };
 use crate::LabError;
 
@@ -39,7 +39,7 @@ pub fn bisect(
         prober,
         log,
         notify,
-        touches: Touches::everything(0),
+        rebuild_cost: RebuildCost::everything(0),
         margin: 0.0,
         scale: None,
         built: None,
@@ -51,10 +51,10 @@ pub fn bisect(
     };
     let bisected = match question.noise {
         Noise::Seeds(_) => search.certain(&ends)?,
-        Noise::Runs { .. } => search.scattered()?,
+        Noise::Runs { .. } => search.search_noisy()?,
     };
     match (bisected, question.confirm) {
-        (Bisected::Found(findings), Confirm::Revert) => Ok(Bisected::Found(search.confirmed(findings)?)),
+        (Bisected::Found(findings), Confirm::Revert) => Ok(Bisected::Found(search.confirm(findings)?)),
         (bisected, _) => Ok(bisected),
     }
 }
@@ -65,7 +65,7 @@ pub(super) struct Search<'a> {
     pub(super) prober: &'a mut dyn Prober,
     pub(super) log: &'a mut BisectionLog,
     pub(super) notify: &'a dyn Fn(BisectionEvent<'_>),
-    pub(super) touches: Touches,
+    pub(super) rebuild_cost: RebuildCost,
     pub(super) margin: f64,
     /// Whether the first measurement was counted or timed: all others must match.
     scale: Option<Scale>,
@@ -115,14 +115,14 @@ impl Search<'_> {
                 return Ok(Bisected::Refused(Refused::NoDifference { differences_percent, margin_percent, reason }));
             }
         }
-        self.touches = self.prober.touches(self.history)?;
-        let culprits = self.line(&Line::trunk(self.history, &self.touches))?;
+        self.rebuild_cost = self.prober.rebuild_cost(self.history)?;
+        let culprits = self.line(&Line::trunk(self.history, &self.rebuild_cost))?;
         Ok(Bisected::Found(self.findings(total, culprits)))
     }
 
     pub(super) fn findings(&self, total: Change, culprits: Vec<Culprit>) -> Findings {
         let commits = self.history.count();
-        let commits_kept = (0..commits).filter(|commit| self.touches.matters(*commit)).count();
+        let commits_kept = (0..commits).filter(|commit| self.rebuild_cost.matters(*commit)).count();
         let scale = self.scale.unwrap_or(Scale::Counted);
         Findings { total, culprits, scale, margin_percent: self.margin, commits, commits_kept }
     }
@@ -143,7 +143,7 @@ impl Search<'_> {
         } else {
             (self.notify)(BisectionEvent::Probing(&of));
             let probe = self.prober.probe(commit, had as u64 + 1..=seeds as u64)?;
-            joined(known, probe)
+            join(known, probe)
         };
         let probe = self.on_scale(probe);
         if self.asked.insert(commit.to_owned()) {
@@ -252,7 +252,7 @@ impl Search<'_> {
 
     /// Returns the current build cost of each spot in links; spots in the log cost 0.
     pub(super) fn costs(&self, line: &Line, kept: &[usize]) -> Vec<f64> {
-        let costs = line.costs(self.built.as_deref(), &self.touches);
+        let costs = line.costs(self.built.as_deref(), &self.rebuild_cost);
         let known =
             |spot: usize| line.spots[spot].commit.as_ref().is_some_and(|commit| self.log.known(commit).is_some());
         kept.iter().map(|spot| if known(*spot) { 0.0 } else { costs[*spot] }).collect()
@@ -310,7 +310,7 @@ impl Search<'_> {
     /// Returns the commits of a merge at a spot, if it is one.
     pub(super) fn brought_by(&mut self, line: &Line, at: usize) -> Result<Option<Line>, LabError> {
         let Some(place) = line.spots[at].place.as_ref().filter(|place| place.is_merge()) else { return Ok(None) };
-        let within = line.within(at, self.history, &self.touches, self.prober)?;
+        let within = line.within(at, self.history, &self.rebuild_cost, self.prober)?;
         if within.is_some() {
             (self.notify)(BisectionEvent::Into(self.history.id(place.commit)));
         }
@@ -334,7 +334,7 @@ impl Search<'_> {
 }
 
 /// Joins a known measurement with a new one. If the image changed, only the new values count.
-fn joined(known: Option<Probe>, probe: Probe) -> Probe {
+fn join(known: Option<Probe>, probe: Probe) -> Probe {
     match (known, probe) {
         (
             Some(Probe::Measured { build, values: mut all, scale }),

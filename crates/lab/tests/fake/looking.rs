@@ -12,7 +12,7 @@ const REFUSED: &str = "this machine cannot repeat a run exactly";
 /// Measures `getppid` and asks for its calls.
 fn follow(story: &Story) -> Result<lab::Followed, String> {
     let kernel = build("6.1");
-    let runs = story.carry_out(&plan(&[&kernel], &["getppid"], &[1])).runs.unwrap();
+    let runs = story.execute(&plan(&[&kernel], &["getppid"], &[1])).runs.unwrap();
     let profile = story.lab.profile(&runs[0][0].id, "getppid").unwrap().unwrap();
     let of = Measurement { build: &kernel, workload: declared("getppid"), replicate: 1 };
     story.lab.follow_calls(of, &profile).unwrap()
@@ -32,7 +32,7 @@ fn calls_need_a_deterministic_machine() {
 fn simulation_needs_a_capable_machine() {
     let story = story_on(steady().that_can(|can| can.cost_model = false));
     let kernel = build("6.1");
-    let runs = story.carry_out(&plan(&[&kernel], &["getppid"], &[1])).runs.unwrap();
+    let runs = story.execute(&plan(&[&kernel], &["getppid"], &[1])).runs.unwrap();
     let profile = story.lab.profile(&runs[0][0].id, "getppid").unwrap().unwrap();
     let of = Measurement { build: &kernel, workload: declared("getppid"), replicate: 1 };
     assert_eq!(story.lab.simulate(of, &profile, &CostModel::default()).unwrap().unwrap_err(), REFUSED);
@@ -42,13 +42,13 @@ fn simulation_needs_a_capable_machine() {
 fn monitors_are_stored_with_the_run() {
     let story = story_on(steady());
     let kernel = build("6.1");
-    let run = story.carry_out(&plan(&[&kernel], &["getppid"], &[1])).runs.unwrap().remove(0).remove(0);
+    let run = story.execute(&plan(&[&kernel], &["getppid"], &[1])).runs.unwrap().remove(0).remove(0);
     let of = Measurement { build: &kernel, workload: declared("getppid"), replicate: 1 };
-    let first = story.lab.watch(&run.id, of, 0).unwrap().unwrap();
+    let first = story.lab.observe_stored(&run.id, of, 0).unwrap().unwrap();
     let asked = story.machine.log().len();
-    assert_eq!(story.lab.watch(&run.id, of, 0).unwrap().unwrap(), first);
+    assert_eq!(story.lab.observe_stored(&run.id, of, 0).unwrap().unwrap(), first);
     assert_eq!(story.machine.log().len(), asked, "nothing was run again");
-    story.lab.watch(&run.id, of, 50).unwrap().unwrap();
+    story.lab.observe_stored(&run.id, of, 50).unwrap().unwrap();
     assert!(story.machine.log().len() > asked, "another interval is another job");
 }
 
@@ -75,5 +75,5 @@ fn observing_releases_the_machine() {
     let of = Measurement { build: &build("6.1"), workload: declared("getppid"), replicate: 1 };
     story.lab.observe(of, 0).unwrap().unwrap();
     story.lab.probe(of.build, of.workload).unwrap();
-    assert_eq!((story.asked("boot"), story.asked("release"), story.machine.booted().0), (2, 2, 0));
+    assert_eq!((story.count_requests("boot"), story.count_requests("release"), story.machine.booted().0), (2, 2, 0));
 }

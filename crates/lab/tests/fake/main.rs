@@ -24,7 +24,7 @@ struct Story {
 }
 
 /// The results of a plan.
-struct Told {
+struct PlanResult {
     runs: Result<Vec<Vec<Run>>, LabError>,
     events: Vec<Event>,
 }
@@ -90,25 +90,25 @@ fn plan<'a>(sides: &[&'a Build], names: &[&str], replicates: &[u64]) -> Plan<'a>
 }
 
 impl Story {
-    fn carry_out(&self, plan: &Plan<'_>) -> Told {
+    fn execute(&self, plan: &Plan<'_>) -> PlanResult {
         let events = Mutex::new(Vec::new());
-        let runs = self.lab.carry_out(plan, &|event| events.lock().unwrap().push(event));
-        Told { runs, events: events.into_inner().unwrap() }
+        let runs = self.lab.execute(plan, &|event| events.lock().unwrap().push(event));
+        PlanResult { runs, events: events.into_inner().unwrap() }
     }
 
     /// Measures workloads of one build with replicate 1 and returns their outcomes.
     fn outcomes(&self, version: &str, names: &[&str]) -> Vec<String> {
-        let runs = self.carry_out(&plan(&[&build(version)], names, &[1])).runs.unwrap();
-        runs[0].iter().flat_map(|run| &run.results).map(|result| spoken(&result.outcome)).collect()
+        let runs = self.execute(&plan(&[&build(version)], names, &[1])).runs.unwrap();
+        runs[0].iter().flat_map(|run| &run.results).map(|result| outcome_text(&result.outcome)).collect()
     }
 
     /// Returns the number of requests whose log line begins with `start`.
-    fn asked(&self, start: &str) -> usize {
+    fn count_requests(&self, start: &str) -> usize {
         self.machine.log().iter().filter(|line| line.starts_with(start)).count()
     }
 }
 
-impl Told {
+impl PlanResult {
     fn count(&self, is_meant: impl Fn(&Event) -> bool) -> usize {
         self.events.iter().filter(|event| is_meant(event)).count()
     }
@@ -127,7 +127,7 @@ impl Told {
     }
 }
 
-fn spoken(outcome: &Outcome) -> String {
+fn outcome_text(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Completed => "completed".to_owned(),
         Outcome::Unsupported(why) => format!("unsupported: {why}"),

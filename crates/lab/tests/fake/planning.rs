@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use model::{Equipment, Outcome, RECLAIM, Workload};
+use model::{GuestConfig, Outcome, RECLAIM, Workload};
 use wire::Frame;
 
-use crate::{Does, build, declared, plan, spoken, steady, story, story_on};
+use crate::{Does, build, declared, outcome_text, plan, steady, story, story_on};
 
 #[test]
 fn each_side_is_measured_with_each_replicate() {
     let story = story_on(steady());
     let (old, new) = (build("6.1"), build("6.12"));
-    let runs = story.carry_out(&plan(&[&old, &new], &["getppid", "signal"], &[1, 2, 3])).runs.unwrap();
+    let runs = story.execute(&plan(&[&old, &new], &["getppid", "signal"], &[1, 2, 3])).runs.unwrap();
     let shape: Vec<Vec<(u64, usize)>> =
         runs.iter().map(|side| side.iter().map(|run| (run.seed, run.results.len())).collect()).collect();
     assert_eq!(shape, [[(1, 2), (2, 2), (3, 2)], [(1, 2), (2, 2), (3, 2)]]);
@@ -22,7 +22,7 @@ fn each_side_is_measured_with_each_replicate() {
 fn empty_plans_are_refused() {
     let story = story_on(steady());
     let kernel = build("6.1");
-    let said = |plan| story.carry_out(&plan).runs.unwrap_err().to_string();
+    let said = |plan| story.execute(&plan).runs.unwrap_err().to_string();
     assert_eq!(said(plan(&[], &["getppid"], &[1])), "nothing to do: the plan has no kernel");
     assert_eq!(said(plan(&[&kernel], &[], &[1])), "nothing to do: the plan has no workload");
     assert_eq!(said(plan(&[&kernel], &["getppid"], &[])), "nothing to do: the plan has no seed");
@@ -32,7 +32,7 @@ fn empty_plans_are_refused() {
 #[test]
 fn jobs_are_announced_before_the_first_ends() {
     let story = story_on(steady());
-    let told = story.carry_out(&plan(&[&build("6.1"), &build("6.12")], &["getppid", "signal"], &[1, 2]));
+    let told = story.execute(&plan(&[&build("6.1"), &build("6.12")], &["getppid", "signal"], &[1, 2]));
     // Each run has the environment's job beside those of its workloads.
     assert_eq!((told.planned(), &told.events[0]), ((12, 0), &lab::Event::Planned { jobs: 12, reused: 0 }));
     assert_eq!(told.count(|event| matches!(event, lab::Event::Done { .. })), 12);
@@ -41,24 +41,24 @@ fn jobs_are_announced_before_the_first_ends() {
 #[test]
 fn all_jobs_of_a_replicate_share_one_boot() {
     let story = story_on(steady());
-    story.carry_out(&plan(&[&build("6.1")], &["getppid", "signal", "fork-exit"], &[1, 2])).runs.unwrap();
-    assert_eq!(story.asked("boot "), 2);
+    story.execute(&plan(&[&build("6.1")], &["getppid", "signal", "fork-exit"], &[1, 2])).runs.unwrap();
+    assert_eq!(story.count_requests("boot "), 2);
 }
 
 #[test]
 fn the_same_side_twice_is_measured_twice() {
     let story = story_on(steady());
     let kernel = build("6.1");
-    let runs = story.carry_out(&plan(&[&kernel, &kernel], &["getppid"], &[1])).runs.unwrap();
+    let runs = story.execute(&plan(&[&kernel, &kernel], &["getppid"], &[1])).runs.unwrap();
     assert_ne!(runs[0][0].id, runs[1][0].id);
-    assert_eq!(story.asked("6.1 #1 getppid"), 2);
+    assert_eq!(story.count_requests("6.1 #1 getppid"), 2);
 }
 
 #[test]
 fn results_come_in_the_order_asked_for() {
     let story = story_on(steady());
     let names = ["signal", "getppid", "fork-exit"];
-    let runs = story.carry_out(&plan(&[&build("6.1")], &names, &[1])).runs.unwrap();
+    let runs = story.execute(&plan(&[&build("6.1")], &names, &[1])).runs.unwrap();
     let found: Vec<&str> = runs[0][0].results.iter().map(|result| result.workload.as_str()).collect();
     assert_eq!(found, names);
 }
@@ -66,23 +66,23 @@ fn results_come_in_the_order_asked_for() {
 #[test]
 fn guest_environment_is_stored() {
     let story = story_on(steady());
-    let runs = story.carry_out(&plan(&[&build("6.1")], &["getppid"], &[1])).runs.unwrap();
+    let runs = story.execute(&plan(&[&build("6.1")], &["getppid"], &[1])).runs.unwrap();
     assert_eq!(runs[0][0].environment, [("command line".to_owned(), "quiet".to_owned())]);
 }
 
 #[test]
 fn each_guest_config_boots_separately() {
     let story = story_on(steady());
-    let large = Arc::new(Workload { equipment: Equipment::with_memory(512), ..(**declared("signal")).clone() });
+    let large = Arc::new(Workload { guest_config: GuestConfig::with_memory(512), ..(**declared("signal")).clone() });
     let kernel = build("6.1");
     let mut plan = plan(&[&kernel], &["getppid"], &[1]);
     plan.workloads.push(large);
-    let runs = story.carry_out(&plan).runs.unwrap().remove(0);
+    let runs = story.execute(&plan).runs.unwrap().remove(0);
     let machines = story.lab.machines(&plan.workloads).unwrap();
     let ids: Vec<_> = runs.iter().map(|run| &run.machine).collect();
     assert_eq!(ids, [&machines[0].id, &machines[1].id]);
     assert_ne!(ids[0], ids[1]);
-    assert_eq!(story.asked("boot "), 2);
+    assert_eq!(story.count_requests("boot "), 2);
 }
 
 /// Two rows of one job in the reclaim suite, and the name of the job.
@@ -105,10 +105,10 @@ fn one_job_measures_all_its_rows() {
         _ => Does::Takes(1),
     });
     let kernel = build("6.1");
-    let runs = story.carry_out(&lab::Plan { workloads, ..plan(&[&kernel], &[], &[1]) }).runs.unwrap();
+    let runs = story.execute(&lab::Plan { workloads, ..plan(&[&kernel], &[], &[1]) }).runs.unwrap();
     let results = &runs[0][0].results;
     assert_eq!(results.iter().map(|result| &result.outcome).collect::<Vec<_>>(), [&Outcome::Completed; 2]);
-    assert_eq!((results[1].samples.len(), story.asked(&format!("6.1 #1 {job}"))), (iterations, 1));
+    assert_eq!((results[1].samples.len(), story.count_requests(&format!("6.1 #1 {job}"))), (iterations, 1));
 }
 
 #[test]
@@ -117,8 +117,8 @@ fn missing_row_is_a_damaged_stream() {
     let row = workloads[1].name.clone();
     let story = story_on(steady());
     let kernel = build("6.1");
-    let runs = story.carry_out(&lab::Plan { workloads, ..plan(&[&kernel], &[], &[1]) }).runs.unwrap();
+    let runs = story.execute(&lab::Plan { workloads, ..plan(&[&kernel], &[], &[1]) }).runs.unwrap();
     let results = &runs[0][0].results;
     assert_eq!(results[0].outcome, Outcome::Completed);
-    assert_eq!(spoken(&results[1].outcome), format!("result stream damaged: no row {row} (results)"));
+    assert_eq!(outcome_text(&results[1].outcome), format!("result stream damaged: no row {row} (results)"));
 }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use lab::{Dumps, Event, Plan, Reuse};
-use model::{Clock, Equipment, FailureReason, Outcome, Stage, Workload};
+use model::{Clock, FailureReason, GuestConfig, Outcome, Stage, Workload};
 
 use crate::{Does, Story, build, declared, open, plan, samples, steady, story, story_on};
 
 /// Measures a build with these workloads and replicates; returns the numbers of planned jobs and of reused results.
 fn ask(story: &Story, names: &[&str], replicates: &[u64]) -> (usize, usize) {
-    story.carry_out(&plan(&[&build("6.1")], names, replicates)).planned()
+    story.execute(&plan(&[&build("6.1")], names, replicates)).planned()
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn stored_results_are_not_measured_again() {
 fn stored_runs_are_reduced_to_the_plan() {
     let story = story_on(steady());
     ask(&story, &["getppid", "signal"], &[1, 2]);
-    let runs = story.carry_out(&plan(&[&build("6.1")], &["signal"], &[2])).runs.unwrap();
+    let runs = story.execute(&plan(&[&build("6.1")], &["signal"], &[2])).runs.unwrap();
     let found: Vec<(u64, &str)> =
         runs[0].iter().flat_map(|run| run.results.iter().map(|r| (run.seed, r.workload.as_str()))).collect();
     assert_eq!(found, [(2, "signal")]);
@@ -36,7 +36,7 @@ fn only_missing_workloads_are_measured() {
     let story = story_on(steady());
     ask(&story, &["getppid"], &[1]);
     assert_eq!(ask(&story, &["getppid", "signal"], &[1]), (2, 1));
-    assert_eq!((story.asked("6.1 #1 getppid"), story.asked("6.1 #1 signal")), (1, 1));
+    assert_eq!((story.count_requests("6.1 #1 getppid"), story.count_requests("6.1 #1 signal")), (1, 1));
 }
 
 #[test]
@@ -44,15 +44,15 @@ fn only_missing_replicates_are_measured() {
     let story = story_on(steady());
     ask(&story, &["getppid"], &[1, 3]);
     assert_eq!(ask(&story, &["getppid"], &[1, 2, 3]), (2, 2));
-    assert_eq!(story.asked("boot 6.1 #2"), 1);
+    assert_eq!(story.count_requests("boot 6.1 #2"), 1);
 }
 
 #[test]
 fn only_the_missing_side_is_measured() {
     let story = story_on(steady());
     ask(&story, &["getppid"], &[1]);
-    let told = story.carry_out(&plan(&[&build("6.1"), &build("6.12")], &["getppid"], &[1]));
-    assert_eq!((told.planned(), story.asked("boot 6.1 "), story.asked("boot 6.12 ")), ((2, 1), 1, 1));
+    let told = story.execute(&plan(&[&build("6.1"), &build("6.12")], &["getppid"], &[1]));
+    assert_eq!((told.planned(), story.count_requests("boot 6.1 "), story.count_requests("boot 6.12 ")), ((2, 1), 1, 1));
 }
 
 #[test]
@@ -60,8 +60,8 @@ fn force_measures_everything_again() {
     let story = story_on(steady());
     ask(&story, &["getppid"], &[1]);
     let kernel = build("6.1");
-    let told = story.carry_out(&Plan { reuse: Reuse::Nothing, ..plan(&[&kernel], &["getppid"], &[1]) });
-    assert_eq!((told.planned(), story.asked("6.1 #1 getppid")), ((2, 0), 2));
+    let told = story.execute(&Plan { reuse: Reuse::Nothing, ..plan(&[&kernel], &["getppid"], &[1]) });
+    assert_eq!((told.planned(), story.count_requests("6.1 #1 getppid")), ((2, 0), 2));
 }
 
 #[test]
@@ -71,8 +71,8 @@ fn newer_of_two_results_is_used() {
     // Runs of the same second have no order.
     std::thread::sleep(std::time::Duration::from_millis(1100));
     let kernel = build("6.1");
-    story.carry_out(&Plan { reuse: Reuse::Nothing, ..plan(&[&kernel], &["getppid"], &[1]) }).runs.unwrap();
-    let runs = story.carry_out(&plan(&[&kernel], &["getppid"], &[1])).runs.unwrap();
+    story.execute(&Plan { reuse: Reuse::Nothing, ..plan(&[&kernel], &["getppid"], &[1]) }).runs.unwrap();
+    let runs = story.execute(&plan(&[&kernel], &["getppid"], &[1])).runs.unwrap();
     assert!((samples(&runs[0][0], "getppid")[0] - 101.0).abs() < 1e-9);
 }
 
@@ -82,8 +82,8 @@ fn changed(story: &Story, change: impl FnOnce(&mut Workload)) -> usize {
     let mut workload = (**declared("getppid")).clone();
     change(&mut workload);
     let kernel = build("6.1");
-    story.carry_out(&Plan { workloads: vec![Arc::new(workload)], ..plan(&[&kernel], &[], &[1]) }).runs.unwrap();
-    story.asked("6.1 #1 getppid")
+    story.execute(&Plan { workloads: vec![Arc::new(workload)], ..plan(&[&kernel], &[], &[1]) }).runs.unwrap();
+    story.count_requests("6.1 #1 getppid")
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn other_iterations_are_measured_again() {
 
 #[test]
 fn other_guest_config_is_measured_again() {
-    assert_eq!(changed(&story_on(steady()), |workload| workload.equipment = Equipment::with_memory(512)), 2);
+    assert_eq!(changed(&story_on(steady()), |workload| workload.guest_config = GuestConfig::with_memory(512)), 2);
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn stored_unsupported_outcome_is_reused() {
         _ => Does::Takes(1),
     });
     ask(&story, &["getppid"], &[1]);
-    let told = story.carry_out(&plan(&[&build("6.1")], &["getppid"], &[1]));
+    let told = story.execute(&plan(&[&build("6.1")], &["getppid"], &[1]));
     assert_eq!(told.planned(), (0, 1));
     assert_eq!(told.runs.unwrap()[0][0].results[0].outcome, Outcome::Unsupported("no such call".into()));
 }
@@ -157,9 +157,9 @@ fn stored_unsupported_outcome_is_reused() {
 fn stored_boot_failure_is_reused() {
     let story = story(|_| Does::Fails(Stage::Boot, FailureReason::DidNotBoot));
     ask(&story, &["getppid"], &[1]);
-    let told = story.carry_out(&plan(&[&build("6.1")], &["getppid"], &[1, 2, 3]));
+    let told = story.execute(&plan(&[&build("6.1")], &["getppid"], &[1, 2, 3]));
     assert_eq!(told.count(|event| *event == Event::LeftOut), 4);
-    assert_eq!(story.asked("boot"), 1);
+    assert_eq!(story.count_requests("boot"), 1);
 }
 
 #[test]
@@ -167,13 +167,13 @@ fn death_without_dump_is_measured_again() {
     let story = failing(FailureReason::Panicked);
     ask(&story, &["getppid"], &[1]);
     let kernel = build("6.1");
-    let told = story.carry_out(&Plan { dumps: Dumps::Keep, ..plan(&[&kernel], &["getppid"], &[1]) });
+    let told = story.execute(&Plan { dumps: Dumps::Keep, ..plan(&[&kernel], &["getppid"], &[1]) });
     assert_eq!(told.planned(), (2, 0));
 }
 
 #[test]
 fn second_estimate_uses_the_first_run() {
-    let known = |told: crate::Told| {
+    let known = |told: crate::PlanResult| {
         let estimate = told.events.into_iter().find_map(|event| match event {
             Event::Estimated(estimate) => Some(estimate),
             _ => None,
@@ -182,7 +182,7 @@ fn second_estimate_uses_the_first_run() {
     };
     let story = story_on(steady());
     let kernel = build("6.1");
-    assert_eq!(known(story.carry_out(&plan(&[&kernel], &["getppid"], &[1]))), Some((0, 3)));
-    assert_eq!(known(story.carry_out(&plan(&[&kernel], &["getppid", "signal"], &[2]))), Some((3, 1)));
-    assert_eq!(known(story.carry_out(&plan(&[&kernel], &["getppid"], &[1]))), None, "nothing is to be done");
+    assert_eq!(known(story.execute(&plan(&[&kernel], &["getppid"], &[1]))), Some((0, 3)));
+    assert_eq!(known(story.execute(&plan(&[&kernel], &["getppid", "signal"], &[2]))), Some((3, 1)));
+    assert_eq!(known(story.execute(&plan(&[&kernel], &["getppid"], &[1]))), None, "nothing is to be done");
 }

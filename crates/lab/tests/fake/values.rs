@@ -11,7 +11,7 @@ use crate::{Does, build, plan, samples, steady, story, story_on};
 
 fn measured(machine: Fake) -> (crate::Story, model::Run, Vec<Event>) {
     let story = story_on(machine);
-    let told = story.carry_out(&plan(&[&build("6.1")], &["getppid"], &[1]));
+    let told = story.execute(&plan(&[&build("6.1")], &["getppid"], &[1]));
     (story, told.runs.unwrap().remove(0).remove(0), told.events)
 }
 
@@ -42,7 +42,7 @@ fn each_iteration_has_counted_instructions() {
 #[test]
 fn missing_counts_are_reported_once() {
     let story = story_on(steady().that_can(|can| can.counts = false));
-    let told = story.carry_out(&plan(&[&build("6.1")], &["getppid", "signal"], &[1, 2]));
+    let told = story.execute(&plan(&[&build("6.1")], &["getppid", "signal"], &[1, 2]));
     assert_eq!(told.count(|event| matches!(event, Event::NoProfile { .. })), 1);
     let runs = told.runs.unwrap();
     assert!(runs[0].iter().flat_map(|run| &run.results).all(|r| r.counted.is_empty() && !r.samples.is_empty()));
@@ -68,7 +68,7 @@ fn jobs(deterministic: bool, replicates: &[u64]) -> Vec<wire::Job> {
     });
     let clock = if deterministic { Clock::Instructions } else { Clock::Seconds };
     let story = story_on(machine.that_can(|can| (can.deterministic, can.clock) = (deterministic, clock)));
-    story.carry_out(&plan(&[&build("6.1")], &["getppid"], replicates)).runs.unwrap();
+    story.execute(&plan(&[&build("6.1")], &["getppid"], replicates)).runs.unwrap();
     seen.lock().unwrap().clone()
 }
 
@@ -96,6 +96,6 @@ fn equal_jobs_have_equal_bytes() {
 #[test]
 fn boot_remark_is_not_in_the_result() {
     let story = story(|_| Does::Takes(1));
-    let told = story.carry_out(&plan(&[&build("6.1")], &["getppid"], &[1]));
+    let told = story.execute(&plan(&[&build("6.1")], &["getppid"], &[1]));
     assert_eq!(told.count(|event| matches!(event, Event::Ready { remark: None, .. })), 1);
 }

@@ -25,7 +25,7 @@ fn misbehaving(name: &'static str) -> Arc<Workload> {
         iterations: 16,
         warm_up: 0,
         exercises: &[],
-        equipment: model::Equipment::PLAIN,
+        guest_config: model::GuestConfig::PLAIN,
         steadiness: model::Steadiness::Steady,
         row_of: None,
         metric: Metric::COST,
@@ -76,7 +76,7 @@ fn panic_leaves_console_and_dump() {
         reuse: Reuse::Nothing,
         dumps: Dumps::Keep,
     };
-    let run = lab.carry_out(&plan, &|_| {}).unwrap().remove(0).remove(0);
+    let run = lab.execute(&plan, &|_| {}).unwrap().remove(0).remove(0);
     // Only of the workload whose kernel died.
     assert_eq!(lab.dumps(&run.id).unwrap(), ["misbehave-panic.vmcore"]);
     let kept = home.join("misbehave-panic.vmcore");

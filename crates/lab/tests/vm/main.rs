@@ -2,9 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(clippy::print_stdout, reason = "figures for --nocapture")]
 
-mod equipment;
 mod failing;
 mod fresh;
+mod guest_config;
 mod independent;
 mod monitors;
 mod probes;
@@ -87,7 +87,7 @@ fn measured_run(
         reuse: Reuse::Nothing,
         dumps: Dumps::Drop,
     };
-    let mut runs = lab.carry_out(&plan, notify)?.remove(0);
+    let mut runs = lab.execute(&plan, notify)?.remove(0);
     assert_eq!(runs.len(), 1);
     Ok(runs.remove(0))
 }

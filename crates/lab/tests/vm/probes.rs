@@ -9,11 +9,11 @@ use crate::{build, each_second, kernels, lab};
 
 #[test]
 fn workloads_enter_the_functions_they_declare() {
-    entered(each_second(&MICRO.workloads));
+    probe_functions(each_second(&MICRO.workloads));
 }
 
 /// Probes the functions that workloads declare.
-pub(crate) fn entered(workloads: Vec<Arc<Workload>>) {
+pub(crate) fn probe_functions(workloads: Vec<Arc<Workload>>) {
     let mut wrong = Vec::new();
     for kernel in kernels() {
         let build = build(kernel);
@@ -43,7 +43,7 @@ fn uncontended_mutex_stays_in_user_space() {
     let build = build("deb:6.12");
     let mutex = crate::declared("mutex-uncontended");
     let probed = lab().probe(&build, &Workload { exercises: &[&["do_futex"]], ..(**mutex).clone() }).unwrap();
-    let entered = probed.hits.iter().map(|(_, hits)| hits).sum::<u64>();
+    let probe_functions = probed.hits.iter().map(|(_, hits)| hits).sum::<u64>();
     assert_eq!(probed.hits.len(), 1, "do_futex cannot be probed");
-    assert!(entered < 100, "do_futex was entered {entered} times in {} operations", probed.operations);
+    assert!(probe_functions < 100, "do_futex was entered {probe_functions} times in {} operations", probed.operations);
 }

@@ -34,7 +34,7 @@ fn run_with(name: &str, script: &str) -> (Result<Vec<Vec<Run>>, LabError>, Vec<S
         dumps: Dumps::Drop,
     };
     let retries = Mutex::new(Vec::new());
-    let result = lab.carry_out(&plan, &|event| {
+    let result = lab.execute(&plan, &|event| {
         if let Event::Retrying { error } = event {
             retries.lock().unwrap().push(error);
         }

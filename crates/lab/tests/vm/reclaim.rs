@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use lab::{Dumps, Plan, Reuse};
-use model::{Equipment, FailureReason, GuestModule, MonitorFile, Outcome, RECLAIM, Reading, Workload, WorkloadResult};
+use model::{
+    FailureReason, GuestConfig, GuestModule, MonitorFile, Outcome, RECLAIM, Reading, Workload, WorkloadResult,
+};
 use probes::Probe;
 
 use crate::{build, declared, first, full, kernels, lab, samples};
@@ -18,7 +20,7 @@ fn little(name: &str) -> Workload {
 /// The same workload with another guest config.
 fn with_modules(name: &str, modules: &'static [GuestModule]) -> Arc<Workload> {
     let little = little(name);
-    Arc::new(Workload { equipment: Equipment { modules, ..little.equipment }, ..little })
+    Arc::new(Workload { guest_config: GuestConfig { modules, ..little.guest_config }, ..little })
 }
 
 /// Measures with one seed; returns results in the requested order, from any machine.
@@ -31,7 +33,7 @@ fn results_of(kernel: &str, workloads: &[Arc<Workload>], seed: u64) -> Vec<Workl
     let (replicates, reuse, dumps) = (vec![seed], Reuse::Nothing, Dumps::Drop);
     let workloads = workloads.to_vec();
     let plan = Plan { sides: vec![&build], suite: &RECLAIM, workloads, replicates, machines: 2, reuse, dumps };
-    let runs = lab().carry_out(&plan, &|_| {}).unwrap().remove(0);
+    let runs = lab().execute(&plan, &|_| {}).unwrap().remove(0);
     let found = |wanted: &Arc<Workload>| {
         let machine = lab().machines(std::slice::from_ref(wanted)).unwrap().remove(0);
         let of_machine = runs.iter().filter(|run| run.machine == machine.id);
@@ -91,11 +93,11 @@ const HARDER: &[(&str, (Change, f64), Option<Change>)] = &[
 
 fn changed(name: &str, change: Change) -> Arc<Workload> {
     let little = little(name);
-    let equipment = match change {
-        Change::Disk(modules) => Equipment { modules, ..little.equipment },
-        Change::MemoryMib(memory_mib) => Equipment { memory_mib, ..little.equipment },
+    let guest_config = match change {
+        Change::Disk(modules) => GuestConfig { modules, ..little.guest_config },
+        Change::MemoryMib(memory_mib) => GuestConfig { memory_mib, ..little.guest_config },
     };
-    Arc::new(Workload { equipment, ..little })
+    Arc::new(Workload { guest_config, ..little })
 }
 
 /// Returns the values of a job with each of the seeds, in ascending order.
@@ -167,7 +169,7 @@ fn seeds_stay_within_the_declared_spread() {
     let workloads = RECLAIM.workloads.clone();
     let (replicates, reuse, dumps) = ((1..=5).collect(), Reuse::Nothing, Dumps::Drop);
     let plan = Plan { sides: vec![&build], suite: &RECLAIM, workloads, replicates, machines: 2, reuse, dumps };
-    let runs = lab().carry_out(&plan, &|_| {}).unwrap().remove(0);
+    let runs = lab().execute(&plan, &|_| {}).unwrap().remove(0);
     let mut wrong = Vec::new();
     for workload in &RECLAIM.workloads {
         let spread_percent = model::spread_percent(&workload.name).unwrap();
@@ -224,9 +226,9 @@ fn reclaim_workloads_enter_declared_functions() {
 
 #[test]
 fn missing_module_fails_only_its_workload() {
-    let bare = Arc::new(Workload { equipment: Equipment::PLAIN, ..little("reclaim-anon") });
+    let bare = Arc::new(Workload { guest_config: GuestConfig::PLAIN, ..little("reclaim-anon") });
     let anon = little("reclaim-anon");
-    let only_zram = with_modules("reclaim-file", &anon.equipment.modules[..4]);
+    let only_zram = with_modules("reclaim-file", &anon.guest_config.modules[..4]);
     let asked = [bare, only_zram];
     let found = results("deb:6.12", &asked);
     let unsupported = |text: &str| Outcome::Unsupported(text.to_owned());
@@ -238,8 +240,8 @@ fn missing_module_fails_only_its_workload() {
 fn running_out_of_memory_is_reported() {
     // Two parallel links need more than guest and swap of the same size hold.
     let builds = little("mbuild-all");
-    let small = Equipment { memory_mib: 80, ..builds.equipment };
-    let found = results("deb:6.12", &[Arc::new(Workload { equipment: small, ..builds })]);
+    let small = GuestConfig { memory_mib: 80, ..builds.guest_config };
+    let found = results("deb:6.12", &[Arc::new(Workload { guest_config: small, ..builds })]);
     let Outcome::Failed(failure) = &found[0].outcome else { panic!("{:?}", found[0].outcome) };
     assert_eq!(failure.reason, FailureReason::OutOfMemory, "{}", failure.console_tail);
 }

@@ -118,12 +118,12 @@ fn some() -> Vec<Arc<Workload>> {
 
 #[test]
 fn doubled_rmap_operations_double_the_time() {
-    crate::truthful::doubled(some());
+    crate::truthful::double_operations(some());
 }
 
 #[test]
 fn rmap_workloads_enter_declared_functions() {
-    crate::probes::entered(some());
+    crate::probes::probe_functions(some());
 }
 
 /// For any reclaimable memory, a page costs more the more processes have it mapped.

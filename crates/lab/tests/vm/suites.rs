@@ -64,7 +64,7 @@ fn seeds_of_one_build_lie_within_the_floor() {
         reuse: Reuse::Nothing,
         dumps: Dumps::Drop,
     };
-    let runs = lab().carry_out(&plan, &|_| {}).unwrap().remove(0);
+    let runs = lab().execute(&plan, &|_| {}).unwrap().remove(0);
     let capabilities = lab().machine().capabilities();
     let mut wrong = Vec::new();
     for workload in &workloads {
@@ -84,12 +84,12 @@ fn seeds_of_one_build_lie_within_the_floor() {
 
 #[test]
 fn doubled_suite_operations_double_the_time() {
-    crate::truthful::doubled(half());
+    crate::truthful::double_operations(half());
 }
 
 #[test]
 fn suite_workloads_enter_declared_functions() {
-    crate::probes::entered(some());
+    crate::probes::probe_functions(some());
 }
 
 /// Workloads, what each stresses, and what others stress: kernel functions that a probe slows down.

@@ -120,7 +120,7 @@ fn run(kernel: &str, words: &[&str], seeds: &[u64]) -> Vec<Run> {
     lab().prepare(&workloads, &|_| {}).unwrap();
     let (replicates, reuse, dumps) = (seeds.to_vec(), Reuse::Nothing, Dumps::Drop);
     let plan = Plan { sides: vec![&build], suite: TOOLS.suite(), workloads, replicates, machines: 2, reuse, dumps };
-    lab().carry_out(&plan, &|_| {}).unwrap().remove(0)
+    lab().execute(&plan, &|_| {}).unwrap().remove(0)
 }
 
 /// The outcome of a row.

@@ -11,11 +11,11 @@ const TOLERANCE: f64 = 0.02;
 
 #[test]
 fn doubled_operations_double_the_time() {
-    doubled(each_second(&MICRO.workloads));
+    double_operations(each_second(&MICRO.workloads));
 }
 
 /// Measures workloads with their operations and with twice as many.
-pub(crate) fn doubled(once: Vec<Arc<Workload>>) {
+pub(crate) fn double_operations(once: Vec<Arc<Workload>>) {
     let build = build("deb:6.12");
     let twice: Vec<Arc<Workload>> =
         once.iter().map(|w| Arc::new(Workload { operations: w.operations * 2, ..(**w).clone() })).collect();

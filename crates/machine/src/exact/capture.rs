@@ -19,29 +19,29 @@ impl Exact {
     /// Repeats a job during which the kernel died, and returns the ended guest; `None` if the kernel does not die this
     /// time.
     pub(super) fn capture_job(&self, start: &Start, job: &Job) -> Result<Option<DeadMemory>, MachineError> {
-        self.check_space(self.equipment.memory_mib)?;
+        self.check_space(self.guest_config.memory_mib)?;
         let scratch = self.prepare(&start.load, &job.encode()?)?;
         let Ok(mut process) = self.at_start(start, &scratch, Observe::Nothing)? else { return Ok(None) };
         let budget = self.job_budget(&mut process, Observe::Nothing)?;
         process.command("cont", json!({}))?;
-        let ended = process.watch(&budget)?;
+        let ended = process.wait_for_end(&budget)?;
         let survived = wire::decode(&scratch.console(), job.id).is_ok();
         let died = ended == Ended::PoweredOff && !survived;
-        if died { self.written(process, scratch).map(Some) } else { Ok(None) }
+        if died { self.write_dump(process, scratch).map(Some) } else { Ok(None) }
     }
 
     /// Repeats a boot that failed, and returns the ended guest; `None` if it hangs or boots.
     pub(super) fn capture_boot(&self, guest: &Guest<'_>, seed: u64) -> Result<Option<DeadMemory>, MachineError> {
-        self.check_space(self.equipment.memory_mib)?;
+        self.check_space(self.guest_config.memory_mib)?;
         let scratch = self.prepare(&self.load(guest, seed)?, &NO_JOB)?;
-        let mut process = self.booting(seed, &scratch, Observe::Nothing)?;
-        let ended = process.watch(&self.boot_budget(Observe::Nothing))?;
-        if ended == Ended::PoweredOff { self.written(process, scratch).map(Some) } else { Ok(None) }
+        let mut process = self.start_booting(seed, &scratch, Observe::Nothing)?;
+        let ended = process.wait_for_end(&self.boot_budget(Observe::Nothing))?;
+        if ended == Ended::PoweredOff { self.write_dump(process, scratch).map(Some) } else { Ok(None) }
     }
 
     /// Writes the memory of a paused guest to a file.
-    fn written(&self, mut process: Process, scratch: Scratch) -> Result<DeadMemory, MachineError> {
-        process.write_memory(VmcoreFormat::Elf, MEMORY, self.equipment.memory_mib)?;
+    fn write_dump(&self, mut process: Process, scratch: Scratch) -> Result<DeadMemory, MachineError> {
+        process.write_memory(VmcoreFormat::Elf, MEMORY, self.guest_config.memory_mib)?;
         drop(process);
         Ok(DeadMemory::new(scratch.path(MEMORY), scratch))
     }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
 use model::{
-    Capabilities, Equipment, ExtraFiles, FailureReason, GuestModule, Machine, MachineId, MachineKind, Need, Stage,
+    Capabilities, ExtraFiles, FailureReason, GuestConfig, GuestModule, Machine, MachineId, MachineKind, Need, Stage,
     SubjectFailure,
 };
 use serde_json::json;
@@ -22,7 +22,7 @@ pub use self::snapshot::hash_memory;
 use self::snapshot::{RAM, STATE, Snapshot, Snapshots};
 use crate::backend::{Backend, Boot, Booted, DeadMemory, Guest, JobEnd, Observe, modules_hash};
 use crate::console::reason_in;
-use crate::initrd::{Programs, equipped, initrd};
+use crate::initrd::{Programs, initrd, initrd_with_modules};
 use crate::qemu::{Budget, CONSOLE, CONTROL, Ended, Process, Qemu, Scratch, failure};
 use crate::{MachineError, hash};
 
@@ -105,7 +105,7 @@ pub(crate) struct Exact {
     scratch: PathBuf,
     snapshots: Arc<Snapshots>,
     settings: Settings,
-    equipment: Equipment,
+    guest_config: GuestConfig,
     /// The archive of files that guests carry.
     files: Option<PathBuf>,
 }
@@ -129,7 +129,7 @@ struct Start {
 }
 
 /// Returns the tracer's arguments; see `crates/tracer/src/lib.rs`.
-fn traced(observe: Observe<'_>, seed: u64) -> String {
+fn tracer_arguments(observe: Observe<'_>, seed: u64) -> String {
     match observe {
         Observe::Nothing => String::new(),
         Observe::Counts(_) => format!(",counts={COUNTS},marks={MARKS}"),
@@ -146,8 +146,8 @@ impl Exact {
     pub(crate) fn open(settings: Settings) -> Result<Self, MachineError> {
         let qemu = Qemu::find(settings.qemu.as_deref())?;
         let archive = initrd(&settings.programs);
-        let equipment = Equipment::PLAIN;
-        let machine = identify(&qemu, &archive, &[], &settings, &equipment)?;
+        let guest_config = GuestConfig::PLAIN;
+        let machine = identify(&qemu, &archive, &[], &settings, &guest_config)?;
         let scratch = settings.home.join("scratch");
         if scratch.exists() {
             // Left by a killed Marvin; the lock of the data directory excludes other users.
@@ -160,7 +160,7 @@ impl Exact {
         fs::write(&tracer, &settings.tracer).map_err(MachineError::io("write", &tracer))?;
         let snapshots = Snapshots::new(settings.home.join("snapshots"), settings.limits.snapshot_bytes)?;
         let (snapshots, files) = (Arc::new(snapshots), None);
-        Ok(Self { qemu, machine, initrd, tracer, scratch, snapshots, settings, equipment, files })
+        Ok(Self { qemu, machine, initrd, tracer, scratch, snapshots, settings, guest_config, files })
     }
 
     /// Writes an initrd under its content's hash, where it stays until the lab closes.
@@ -177,11 +177,11 @@ impl Exact {
     /// Returns what to boot for a guest.
     fn load(&self, guest: &Guest<'_>, seed: u64) -> Result<Load, MachineError> {
         let kernel = guest.build.boot_file().path.clone();
-        if self.equipment.modules.is_empty() {
+        if self.guest_config.modules.is_empty() {
             return Ok(Load { kernel, initrd: self.initrd.clone(), seed });
         }
         let mut archive = read_files(self.files.as_deref())?;
-        archive.extend(equipped(&self.settings.programs, &self.settings.loader, guest.modules));
+        archive.extend(initrd_with_modules(&self.settings.programs, &self.settings.loader, guest.modules));
         Ok(Load { kernel, initrd: self.keep_initrd(&archive)?, seed })
     }
 
@@ -203,26 +203,26 @@ impl Exact {
         observe: Observe<'_>,
     ) -> Result<Result<Process, Ended>, MachineError> {
         if let Snapshot::Saved(folder) = &start.snapshot
-            && let Some(process) = self.restored(folder, start.load.seed, scratch, observe)
+            && let Some(process) = self.restore_snapshot(folder, start.load.seed, scratch, observe)
         {
             return Ok(Ok(process));
         }
-        let mut process = self.booting(start.load.seed, scratch, observe)?;
+        let mut process = self.start_booting(start.load.seed, scratch, observe)?;
         // The guest stops where a snapshot would be taken, and continues from there: without the stop its timer would
         // fire some instructions earlier or later, and the numbers would differ from those with a snapshot.
-        let ended = process.watch(&self.boot_budget(observe))?;
+        let ended = process.wait_for_end(&self.boot_budget(observe))?;
         Ok(if ended == Ended::Stopped { Ok(process) } else { Err(ended) })
     }
 
     /// Starts a machine that boots, without a snapshot.
-    fn booting(&self, seed: u64, scratch: &Scratch, observe: Observe<'_>) -> Result<Process, MachineError> {
+    fn start_booting(&self, seed: u64, scratch: &Scratch, observe: Observe<'_>) -> Result<Process, MachineError> {
         let mut arguments = self.arguments(seed, "quiet", observe);
-        arguments.extend(["-m".to_owned(), self.equipment.memory_mib.to_string()]);
+        arguments.extend(["-m".to_owned(), self.guest_config.memory_mib.to_string()]);
         Process::start(&self.qemu.program, &arguments, scratch)
     }
 
     /// Restores a snapshot; if that fails, deletes the snapshot and boots the guest.
-    fn restored(&self, folder: &Path, seed: u64, scratch: &Scratch, observe: Observe<'_>) -> Option<Process> {
+    fn restore_snapshot(&self, folder: &Path, seed: u64, scratch: &Scratch, observe: Observe<'_>) -> Option<Process> {
         // QEMU would wait for a missing memory file.
         if !folder.join(RAM).is_file() {
             return None;
@@ -241,7 +241,7 @@ impl Exact {
         scratch.link(STATE, &folder.join(STATE))?;
         let mut arguments = self.arguments(seed, "quiet", observe);
         // share=off: the guest's writes stay in this process, the saved memory is only read.
-        arguments.extend(memory(self.equipment.memory_mib, "off"));
+        arguments.extend(memory(self.guest_config.memory_mib, "off"));
         arguments.extend(["-S", "-incoming", "defer"].map(str::to_owned));
         let mut process = Process::start(&self.qemu.program, &arguments, scratch)?;
         ignore_shared(&mut process)?;
@@ -259,9 +259,9 @@ impl Exact {
         let scratch = self.prepare(load, &NO_JOB).ok()?;
         let mut arguments =
             self.arguments(load.seed, "ignore_loglevel earlyprintk=serial,ttyS0,115200", Observe::Nothing);
-        arguments.extend(["-m".to_owned(), self.equipment.memory_mib.to_string()]);
+        arguments.extend(["-m".to_owned(), self.guest_config.memory_mib.to_string()]);
         let mut process = Process::start(&self.qemu.program, &arguments, &scratch).ok()?;
-        process.watch(&self.boot_budget(Observe::Nothing)).ok()?;
+        process.wait_for_end(&self.boot_budget(Observe::Nothing)).ok()?;
         drop(process);
         Some(scratch.console()).filter(|console| !console.is_empty())
     }
@@ -278,7 +278,7 @@ impl Exact {
 
     fn arguments(&self, seed: u64, loudness: &str, observe: Observe<'_>) -> Vec<String> {
         // With a directory: QEMU would look for a bare name in the library path.
-        let plugin = format!("./{TRACER}{}", traced(observe, seed));
+        let plugin = format!("./{TRACER}{}", tracer_arguments(observe, seed));
         let mut arguments = fixed_arguments(&self.qemu);
         if self.qemu.plugins {
             arguments.extend(["-plugin".into(), plugin]);
@@ -341,16 +341,20 @@ impl Backend for Exact {
         Capabilities { counts, calls: counts, cost_model: counts, ..MachineKind::Exact.capabilities() }
     }
 
-    fn equipped(&self, equipment: &Equipment, files: Option<&Path>) -> Result<Arc<dyn Backend>, MachineError> {
+    fn with_guest_config(
+        &self,
+        guest_config: &GuestConfig,
+        files: Option<&Path>,
+    ) -> Result<Arc<dyn Backend>, MachineError> {
         let mut archive = read_files(files)?;
         let mut pairs = Vec::new();
-        if !equipment.modules.is_empty() {
-            let modules = equipment.modules.iter().map(spoken).collect::<Vec<_>>().join(", ");
+        if !guest_config.modules.is_empty() {
+            let modules = guest_config.modules.iter().map(describe_module).collect::<Vec<_>>().join(", ");
             pairs.push(("equipment.loader.sha256".to_owned(), hash(&[&self.settings.loader])));
             pairs.push(("equipment.modules".to_owned(), modules));
         }
         if files.is_some() {
-            let name = match &equipment.files {
+            let name = match &guest_config.files {
                 ExtraFiles::None => "",
                 ExtraFiles::Image(name) => name,
             };
@@ -358,7 +362,7 @@ impl Backend for Exact {
             pairs.push(("equipment.files.of".to_owned(), name.to_owned()));
         }
         let own = initrd(&self.settings.programs);
-        let machine = identify(&self.qemu, &own, &pairs, &self.settings, equipment)?;
+        let machine = identify(&self.qemu, &own, &pairs, &self.settings, guest_config)?;
         archive.extend(own);
         Ok(Arc::new(Self {
             qemu: self.qemu.clone(),
@@ -368,7 +372,7 @@ impl Backend for Exact {
             scratch: self.scratch.clone(),
             snapshots: Arc::clone(&self.snapshots),
             settings: self.settings.clone(),
-            equipment: equipment.clone(),
+            guest_config: guest_config.clone(),
             files: files.map(Path::to_owned),
         }))
     }
@@ -386,12 +390,12 @@ impl Backend for Exact {
         if let Some(folder) = self.snapshots.find(&ingredients) {
             return Ok(ready(Snapshot::Saved(folder)));
         }
-        self.check_space(self.equipment.memory_mib)?;
+        self.check_space(self.guest_config.memory_mib)?;
         let scratch = self.prepare(&load, &NO_JOB)?;
         let mut arguments = self.arguments(seed, "quiet", Observe::Nothing);
-        arguments.extend(memory(self.equipment.memory_mib, "on"));
+        arguments.extend(memory(self.guest_config.memory_mib, "on"));
         let mut process = Process::start(&self.qemu.program, &arguments, &scratch)?;
-        let ended = process.watch(&self.boot_budget(Observe::Nothing))?;
+        let ended = process.wait_for_end(&self.boot_budget(Observe::Nothing))?;
         let hello = wire::find_hello(&scratch.console()).is_some();
         if ended != Ended::Stopped || !hello {
             drop(process);
@@ -438,7 +442,7 @@ impl Booted for Start {
         };
         let budget = exact.job_budget(&mut process, observe)?;
         process.command("cont", json!({}))?;
-        let ended = process.watch(&budget)?;
+        let ended = process.wait_for_end(&budget)?;
         if ended == Ended::PoweredOff {
             process.end()?;
         } else {
@@ -449,7 +453,7 @@ impl Booted for Start {
             (Ended::PoweredOff, Ok(stream)) => Ok(stream),
             (_, error) => {
                 // On a full disk the console loses bytes, which is not the kernel's fault.
-                exact.check_space(exact.equipment.memory_mib)?;
+                exact.check_space(exact.guest_config.memory_mib)?;
                 Err(stream_failure(ended, error.err(), &console))
             }
         };
@@ -478,7 +482,7 @@ fn read_files(path: Option<&Path>) -> Result<Vec<u8>, MachineError> {
     path.map_or(Ok(Vec::new()), |path| fs::read(path).map_err(MachineError::io("read", path)))
 }
 
-fn spoken(module: &GuestModule) -> String {
+fn describe_module(module: &GuestModule) -> String {
     let maybe = if module.need == Need::May { "?" } else { "" };
     format!("{}{maybe} {}", module.name, module.parameters).trim_end().to_owned()
 }
@@ -531,9 +535,9 @@ fn identify(
     archive: &[u8],
     more: &[(String, String)],
     settings: &Settings,
-    equipment: &Equipment,
+    guest_config: &GuestConfig,
 ) -> Result<Machine, MachineError> {
-    let memory_mib = equipment.memory_mib;
+    let memory_mib = guest_config.memory_mib;
     let mut fingerprint = vec![
         ("initrd.sha256".to_owned(), hash(&[archive])),
         ("tracer.sha256".to_owned(), if qemu.plugins { hash(&[&settings.tracer]) } else { "none".to_owned() }),

@@ -73,7 +73,7 @@ impl Snapshots {
     pub(crate) fn find(&self, ingredients: &str) -> Option<PathBuf> {
         let folder = self.folder.join(hash(&[ingredients.as_bytes()]));
         let seal = folder.join(SEAL);
-        let is_sealed = || fs::read_to_string(&seal).is_ok_and(|text| text == sealed(ingredients, &folder));
+        let is_sealed = || fs::read_to_string(&seal).is_ok_and(|text| text == seal_text(ingredients, &folder));
         let known = self.verified().contains(&folder);
         let whole = if known { seal.is_file() } else { is_sealed() };
         // The seal's age shows which snapshots are unused.
@@ -99,7 +99,7 @@ impl Snapshots {
             sync(&part.join(name))?;
         }
         let seal = part.join(SEAL);
-        fs::write(&seal, sealed(ingredients, &part)).map_err(MachineError::io("write", &seal))?;
+        fs::write(&seal, seal_text(ingredients, &part)).map_err(MachineError::io("write", &seal))?;
         sync(&seal)?;
         fs::rename(&part, &whole).map_err(MachineError::io("keep", &whole))?;
         self.verified().insert(whole.clone());
@@ -114,7 +114,7 @@ impl Snapshots {
             .filter_map(|entry| {
                 let folder = entry.ok()?.path();
                 let used = fs::metadata(folder.join(SEAL)).ok()?.modified().ok()?;
-                Some((used, allocated(&folder.join(RAM)), folder))
+                Some((used, allocated_bytes(&folder.join(RAM)), folder))
             })
             .collect();
         found.sort();
@@ -135,7 +135,7 @@ fn sync(path: &Path) -> Result<(), MachineError> {
 }
 
 /// The seal's text: the ingredients, and the sizes and hashes of the files.
-fn sealed(ingredients: &str, folder: &Path) -> String {
+fn seal_text(ingredients: &str, folder: &Path) -> String {
     let ram = hash_memory(&folder.join(RAM)).unwrap_or_default();
     let state = fs::read(folder.join(STATE)).unwrap_or_default();
     format!("{ingredients}ram.sha256={ram}\nstate.sha256={}\n", hash(&[&state]))
@@ -170,7 +170,7 @@ pub fn hash_memory(file: &Path) -> io::Result<String> {
     }
 }
 
-fn allocated(file: &Path) -> u64 {
+fn allocated_bytes(file: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
     fs::metadata(file).map_or(0, |file| file.blocks() * 512)
 }

@@ -207,7 +207,7 @@ impl Process {
     ///
     /// # Errors
     /// If QEMU dies, or the host is too busy.
-    pub fn watch(&mut self, budget: &Budget) -> Result<Ended, MachineError> {
+    pub fn wait_for_end(&mut self, budget: &Budget) -> Result<Ended, MachineError> {
         let (mut waited, mut next) = (Duration::ZERO, ASK_FIRST);
         let before = self.cpu_ticks();
         let mut pulse = Pulse::default();

@@ -14,7 +14,7 @@ use vmcore::{
 };
 
 use crate::Outcome;
-use crate::told::Told;
+use crate::command_line::CommandResult;
 
 const GROUPS: &str = "0x010+40 anon\n 0x080+3 cache 4\n 0x100 free 8\n 0x400+100 slab\n 0x600+700 kernel";
 /// Size of a block's header.
@@ -22,8 +22,8 @@ const HEAD: usize = 64;
 
 /// Runs a command line in a directory; returns all output, and the bytes of standard output.
 fn seen(folder: &Path, line: &str) -> Result<(String, Vec<u8>), Box<dyn Error>> {
-    let told = Told::of(folder, line, &[])?;
-    Ok((told.said(), told.answer))
+    let result = CommandResult::of(folder, line, &[])?;
+    Ok((result.transcript(), result.answer))
 }
 
 fn fine(folder: &Path, line: &str) -> Result<Vec<u8>, Box<dyn Error>> {
@@ -164,7 +164,7 @@ fn blocks(bytes: &[u8]) -> Vec<usize> {
 fn compare(dump: &Dump, path: &Path) -> Result<(usize, usize, Vec<String>), DumpError> {
     let copy = Dump::open(&[path.to_owned()])?;
     let (mut one, mut other) = (Reader::new(dump, Io::Read), Reader::new(&copy, Io::Read));
-    let (mut same, mut absent, mut told) = (0, 0, Vec::new());
+    let (mut same, mut absent, mut result) = (0, 0, Vec::new());
     for page in dump.pages() - 3000..dump.pages() {
         match other.bytes(page * 4096, 4096) {
             Ok(bytes) => {
@@ -172,10 +172,10 @@ fn compare(dump: &Dump, path: &Path) -> Result<(usize, usize, Vec<String>), Dump
                 same += 1;
             }
             Err(MemoryError::Absent(_)) => absent += 1,
-            Err(error) => told.push(error.to_string()),
+            Err(error) => result.push(error.to_string()),
         }
     }
-    Ok((same, absent, told))
+    Ok((same, absent, result))
 }
 
 #[test]
@@ -195,10 +195,10 @@ fn damaged_block_is_named_and_skipped() -> Outcome {
         let mut changed = bytes.clone();
         changed[at] ^= 0x10;
         std::fs::write(path("changed"), changed)?;
-        let (same, absent, told) = compare(&dump, &path("changed"))?;
-        assert!(same > 1000 && absent == 0 && told.len() < 2000, "{at}: {same} {absent} {}", told.len());
+        let (same, absent, result) = compare(&dump, &path("changed"))?;
+        assert!(same > 1000 && absent == 0 && result.len() < 2000, "{at}: {same} {absent} {}", result.len());
         let place = format!("offset {:#x} of the file", starts[1]);
-        assert!(told[0].contains(&place) && told[0].contains("damaged"), "{at}: {}", told[0]);
+        assert!(result[0].contains(&place) && result[0].contains("damaged"), "{at}: {}", result[0]);
         // A dump converted from it carries the mark.
         let said = seen(folder.path(), "-d 0 -f @changed @copy")?.0;
         assert!(said.contains("cannot be read and are missing") && said.contains("damaged"), "{said}");
@@ -229,8 +229,8 @@ fn truncated_archive_is_an_error_or_incomplete() -> Outcome {
     }
     let whole = |length: usize| -> Result<usize, Box<dyn Error>> {
         std::fs::write(path("cut"), &bytes[..length])?;
-        let (same, absent, told) = compare(&dump, &path("cut"))?;
-        assert_eq!((same + absent, told), (3000, Vec::new()));
+        let (same, absent, result) = compare(&dump, &path("cut"))?;
+        assert_eq!((same + absent, result), (3000, Vec::new()));
         Ok(same)
     };
     assert_eq!(whole(starts[0])?, 0);
@@ -248,8 +248,8 @@ fn limited_archive_is_marked_incomplete() -> Outcome {
     let style = Style { limit: Some(all.bytes - 1), ..style() };
     let part = archive(&dump, &style, &path("part"), 1)?;
     assert!(part.full && part.bytes < all.bytes && part.pages > 0 && part.pages < 3000, "{part:?}");
-    let (same, absent, told) = compare(&dump, &path("part"))?;
-    assert_eq!((same as u64, absent as u64, told), (part.pages, 3000 - part.pages, Vec::new()));
+    let (same, absent, result) = compare(&dump, &path("part"))?;
+    assert_eq!((same as u64, absent as u64, result), (part.pages, 3000 - part.pages, Vec::new()));
     assert!(Dump::open(&[path("part")])?.incomplete());
     Ok(())
 }
@@ -294,9 +294,9 @@ fn damaged_header_is_explained() -> Outcome {
                 bytes[508..512].copy_from_slice(&sum.to_le_bytes());
             }
             std::fs::write(&path, &bytes)?;
-            let told =
+            let result =
                 Dump::open(std::slice::from_ref(&path)).map_or_else(|error| error.to_string(), |_| "fine".to_owned());
-            all.push(told.replace(&folder.path().display().to_string(), "FOLDER"));
+            all.push(result.replace(&folder.path().display().to_string(), "FOLDER"));
         }
     }
     insta::assert_snapshot!(all.join("\n"));

@@ -7,12 +7,12 @@ use synthetic_dumps::Synthetic;
 use vmcore::{Dump, Io, Reader};
 
 use crate::Outcome;
-use crate::told::Told;
+use crate::command_line::CommandResult;
 
 /// Runs a command line in a directory; returns all output, and the bytes of standard output.
 fn seen(folder: &Path, line: &str, input: &[u8]) -> Result<(String, Vec<u8>), Box<dyn Error>> {
-    let told = Told::of(folder, line, input)?;
-    Ok((told.said(), told.answer))
+    let result = CommandResult::of(folder, line, input)?;
+    Ok((result.transcript(), result.answer))
 }
 
 fn folder() -> Result<tempfile::TempDir, Box<dyn Error>> {
@@ -24,7 +24,7 @@ fn folder() -> Result<tempfile::TempDir, Box<dyn Error>> {
 }
 
 /// Compares two dumps: every page is equal, or missing, in both.
-fn same(one: &Path, other: &[&Path]) -> Outcome {
+fn assert_same(one: &Path, other: &[&Path]) -> Outcome {
     let one = Dump::open(&[one.to_owned()])?;
     let other = Dump::open(&other.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>())?;
     let (mut first, mut second) = (Reader::new(&one, Io::Map), Reader::new(&other, Io::Read));
@@ -95,21 +95,21 @@ fn all_formats_hold_the_same_pages() -> Outcome {
     };
     fine("-d 31 -z --verify @vmcore @out", b"")?;
     fine("-d 31 -p --split --verify @vmcore @s1 @s2 @s3", b"")?;
-    same(&path("out"), &[&path("s2"), &path("s3"), &path("s1")])?;
+    assert_same(&path("out"), &[&path("s2"), &path("s3"), &path("s1")])?;
     fine("--reassemble -c @s1 @s2 @s3 @whole", b"")?;
-    same(&path("out"), &[&path("whole")])?;
+    assert_same(&path("out"), &[&path("whole")])?;
     let stream = fine("-d 31 -F --threads 2 @vmcore", b"")?;
     fine("-R @straight", &stream)?;
-    same(&path("out"), &[&path("straight")])?;
+    assert_same(&path("out"), &[&path("straight")])?;
     fine("-d 31 -E @vmcore @elf", b"")?;
     fine("-d 31 @elf @again", b"")?;
-    same(&path("out"), &[&path("again")])?;
+    assert_same(&path("out"), &[&path("again")])?;
     fine("-d 31 --io read @out @third", b"")?;
-    same(&path("out"), &[&path("third")])?;
+    assert_same(&path("out"), &[&path("third")])?;
     fine("-d 0 -E @vmcore @all", b"")?;
     fine("-d 0 @vmcore @direct", b"")?;
     fine("-d 0 @all @around", b"")?;
-    same(&path("direct"), &[&path("around")])
+    assert_same(&path("direct"), &[&path("around")])
 }
 
 #[test]

@@ -11,7 +11,7 @@ use synthetic_dumps::vmlinux::{Btf, Vmlinux};
 use vmcore::{Dump, Io, Reader};
 
 use crate::Outcome;
-use crate::told::Told;
+use crate::command_line::CommandResult;
 
 /// The kernel's first page: in the dump, and at its link address.
 const BASE: u64 = 0xffff_ffff_8100_0000;
@@ -19,7 +19,7 @@ const LINKED: u64 = 0xffff_ffff_8080_0000;
 
 /// Runs a command line in a directory; returns all output.
 fn seen(folder: &Path, line: &str) -> Result<String, Box<dyn Error>> {
-    Ok(Told::of(folder, line, &[])?.said())
+    Ok(CommandResult::of(folder, line, &[])?.transcript())
 }
 
 fn vmlinux(release: &str) -> Vmlinux {

@@ -12,7 +12,7 @@ use synthetic_dumps::{KERNELS, Synthetic};
 use vmcore::{Dump, Filter, Io, Level, Plan, Reader, Work};
 
 use crate::Outcome;
-use crate::told::Told;
+use crate::command_line::CommandResult;
 
 /// A dump of many sections with every kind of block, and its directory.
 fn folder() -> Result<tempfile::TempDir, Box<dyn Error>> {
@@ -28,8 +28,8 @@ fn folder() -> Result<tempfile::TempDir, Box<dyn Error>> {
 
 /// Executes a command; returns exit code, answer and messages.
 fn answer(folder: &Path, line: &str) -> Result<(u8, String, String), Box<dyn Error>> {
-    let told = Told::of(folder, line, &[])?;
-    Ok((told.code, String::from_utf8(told.answer)?, told.messages))
+    let result = CommandResult::of(folder, line, &[])?;
+    Ok((result.code, String::from_utf8(result.answer)?, result.messages))
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn start(folder: &Path, words: &[&str]) -> std::io::Result<Child> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
 }
 
-fn said(output: &Output) -> String {
+fn stable_messages(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     // The number of milliseconds varies; the rest of the line does not.
     let words = text.split_inclusive(' ').collect::<Vec<_>>();
@@ -99,7 +99,7 @@ fn running_guest_pauses_for_the_scan() -> Outcome {
     let report: serde_json::Value = serde_json::from_slice(&output.stdout)?;
     assert!(report["stood_still_ms"].is_u64(), "{report}");
     let info = Command::new(env!("CARGO_BIN_EXE_marvin-dump")).arg("info").arg(folder.path().join("out")).output()?;
-    insta::assert_snapshot!(said(&output) + &String::from_utf8_lossy(&info.stdout));
+    insta::assert_snapshot!(stable_messages(&output) + &String::from_utf8_lossy(&info.stdout));
     Ok(())
 }
 
@@ -110,7 +110,7 @@ fn paused_guest_stays_paused() -> Outcome {
     let qemu = qemu(folder.path(), false, Stop::Answered)?;
     let output = start(folder.path(), &["--compress", "none", "--threads", "1", "out"])?.wait_with_output()?;
     assert_eq!(qemu.join().unwrap_or_default(), ALL[..3]);
-    insta::assert_snapshot!(said(&output));
+    insta::assert_snapshot!(stable_messages(&output));
     Ok(())
 }
 
@@ -125,7 +125,7 @@ fn guest_continues_when_the_scan_fails() -> Outcome {
     let qemu = qemu(folder.path(), true, Stop::Answered)?;
     let output = start(folder.path(), &["out"])?.wait_with_output()?;
     assert_eq!(qemu.join().unwrap_or_default(), ALL);
-    insta::assert_snapshot!(said(&output));
+    insta::assert_snapshot!(stable_messages(&output));
     Ok(())
 }
 
@@ -156,7 +156,7 @@ fn erasing_from_a_running_guest_is_refused() -> Outcome {
     let qemu = qemu(folder.path(), true, Stop::Answered)?;
     let output = start(folder.path(), &["--erase", "secrets", "-x", "vmlinux", "out"])?.wait_with_output()?;
     assert_eq!(qemu.join().unwrap_or_default(), ALL[..3]);
-    assert!(said(&output).contains("let it stand still first") && output.status.code() == Some(2));
+    assert!(stable_messages(&output).contains("let it stand still first") && output.status.code() == Some(2));
     assert!(!folder.path().join("out").exists());
     Ok(())
 }

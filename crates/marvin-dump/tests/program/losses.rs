@@ -10,12 +10,12 @@ use synthetic_dumps::Synthetic;
 use vmcore::{Dump, Io, Reader};
 
 use crate::Outcome;
-use crate::told::Told;
+use crate::command_line::CommandResult;
 
 /// Runs a command line in a directory; returns messages and answer.
 fn seen(folder: &Path, line: &str, input: &[u8]) -> Result<(String, Vec<u8>), Box<dyn Error>> {
-    let told = Told::of(folder, line, input)?;
-    Ok((told.said(), told.answer))
+    let result = CommandResult::of(folder, line, input)?;
+    Ok((result.transcript(), result.answer))
 }
 
 fn synthetic(groups: &str) -> Synthetic {

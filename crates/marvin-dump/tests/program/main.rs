@@ -2,6 +2,7 @@
 
 mod archive;
 mod command;
+mod command_line;
 mod erase;
 mod experiment;
 mod live;
@@ -9,7 +10,6 @@ mod losses;
 mod progress;
 mod ram;
 mod thin;
-mod told;
 mod usage;
 mod vmcoreinfo;
 

@@ -31,7 +31,7 @@ impl Write for Slow<'_> {
 }
 
 /// Writes a dump to a slow stream, with a clock that advances by `step` at each reading; returns the messages.
-fn said(screen: Screen, level: u8, step: u64) -> Result<String, Box<dyn Error>> {
+fn filter_messages(screen: Screen, level: u8, step: u64) -> Result<String, Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("vmcore");
     Synthetic { groups: "0x010+40 anon".to_owned(), ..Synthetic::default() }.write(&path)?;
@@ -56,7 +56,7 @@ fn said(screen: Screen, level: u8, step: u64) -> Result<String, Box<dyn Error>> 
 
 #[test]
 fn terminal_shows_progress() -> Result<(), Box<dyn Error>> {
-    let said = said(Screen::Terminal, 1, 1)?;
+    let said = filter_messages(Screen::Terminal, 1, 1)?;
     assert!(said.contains("\rwriting   0 %, 0 MB/s\x1b[K\r"), "{said:?}");
     assert!(said.ends_with("\r\x1b[K") && !said.contains('\n'), "{said:?}");
     Ok(())
@@ -64,15 +64,15 @@ fn terminal_shows_progress() -> Result<(), Box<dyn Error>> {
 
 #[test]
 fn plain_output_shows_occasional_lines() -> Result<(), Box<dyn Error>> {
-    assert_eq!(said(Screen::Plain, 1, 0)?, "");
-    let said = said(Screen::Plain, 1, 11)?;
+    assert_eq!(filter_messages(Screen::Plain, 1, 0)?, "");
+    let said = filter_messages(Screen::Plain, 1, 11)?;
     assert!(said.starts_with("writing   0 %, 0 MB/s\n") && !said.contains(['\r', '\x1b']), "{said:?}");
     Ok(())
 }
 
 #[test]
 fn message_level_silences_progress() -> Result<(), Box<dyn Error>> {
-    assert_eq!(said(Screen::Terminal, 4, 11)?, "");
-    assert_eq!(said(Screen::Terminal, 2, 11)?.lines().count(), 1);
+    assert_eq!(filter_messages(Screen::Terminal, 4, 11)?, "");
+    assert_eq!(filter_messages(Screen::Terminal, 2, 11)?.lines().count(), 1);
     Ok(())
 }

@@ -11,7 +11,7 @@ use vmcore::ram::Part;
 use vmcore::{Dump, Filter, Format, Io, Level, Plan, Reader, Work, ram};
 
 use crate::Outcome;
-use crate::told::Told;
+use crate::command_line::CommandResult;
 
 const PAGE: u64 = 4096;
 /// The first page above 4 GiB.
@@ -119,7 +119,7 @@ fn stale_note_is_not_believed() -> Outcome {
 
 /// Runs a command line in a directory; returns all output.
 fn seen(folder: &Path, line: &str) -> Result<String, Box<dyn Error>> {
-    Ok(Told::of(folder, line, &[])?.all())
+    Ok(CommandResult::of(folder, line, &[])?.all())
 }
 
 #[test]

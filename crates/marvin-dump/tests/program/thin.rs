@@ -9,7 +9,7 @@ use synthetic_dumps::Synthetic;
 use vmcore::{Dump, Io, Reader};
 
 use crate::Outcome;
-use crate::told::Told;
+use crate::command_line::CommandResult;
 
 /// Size of a page (bytes), and records in it.
 const PAGE: usize = 4096;
@@ -17,7 +17,7 @@ const RECORDS: u64 = 64;
 
 /// Runs a command line in a directory; returns all output.
 fn seen(folder: &Path, line: &str) -> Result<String, Box<dyn Error>> {
-    Ok(Told::of(folder, line, &[])?.said())
+    Ok(CommandResult::of(folder, line, &[])?.transcript())
 }
 
 /// A page's number and its bytes.
@@ -32,7 +32,7 @@ fn pages(path: &Path) -> Result<Vec<Page>, Box<dyn Error>> {
 }
 
 /// The replacement of an excluded page's record.
-fn nobody() -> [u8; 64] {
+fn cleared_record() -> [u8; 64] {
     let mut record = [0; 64];
     record[48..52].fill(0xff);
     record
@@ -66,7 +66,7 @@ fn check(scattered: bool) -> Outcome {
         assert_eq!(number, other);
         for (before, after) in before.chunks(64).zip(after.chunks(64)) {
             let free = before[48..52] == 0xf000_0000_u32.to_le_bytes();
-            assert!(if free { before == after } else { after == nobody() }, "{before:?} {after:?}");
+            assert!(if free { before == after } else { after == cleared_record() }, "{before:?} {after:?}");
         }
     }
     // Excluded pages stay excluded, and no others are lost.

@@ -6,11 +6,11 @@ use std::path::Path;
 
 use synthetic_dumps::Synthetic;
 
-use crate::told::Told;
+use crate::command_line::CommandResult;
 
 /// Runs a command line in a directory; returns all output.
 fn seen(folder: &Path, line: &str) -> Result<String, Box<dyn Error>> {
-    Ok(Told::of(folder, line, &[])?.all())
+    Ok(CommandResult::of(folder, line, &[])?.all())
 }
 
 fn folder() -> Result<tempfile::TempDir, Box<dyn Error>> {

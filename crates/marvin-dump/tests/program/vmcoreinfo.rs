@@ -7,11 +7,11 @@ use synthetic_dumps::Synthetic;
 use synthetic_dumps::vmlinux::{Btf, Vmlinux};
 use vmcore::Dump;
 
-use crate::told::Told;
+use crate::command_line::CommandResult;
 
 /// Runs a command line in a directory; returns all output.
 fn seen(folder: &Path, line: &str) -> Result<String, Box<dyn Error>> {
-    Ok(Told::of(folder, line, &[])?.said())
+    Ok(CommandResult::of(folder, line, &[])?.transcript())
 }
 
 fn vmlinux(types: &[u8]) -> Vmlinux {

@@ -1,4 +1,4 @@
-//! Commands of continuous operation: `watch`, `work`, `queue`, `config`.
+//! Commands of continuous operation: `observe_stored`, `work`, `queue`, `config`.
 
 use clap::{Args, Subcommand, value_parser};
 
@@ -42,8 +42,8 @@ pub(crate) struct Work {
     pub(crate) once: bool,
 
     /// Run this one job and print one line with its result; a worker starts this for each job
-    #[arg(long, value_name = "NUMBER", hide = true)]
-    pub(crate) carry_out: Option<u64>,
+    #[arg(long, alias = "carry-out", value_name = "NUMBER", hide = true)]
+    pub(crate) execute: Option<u64>,
 }
 
 /// `marvin queue`.

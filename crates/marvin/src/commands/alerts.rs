@@ -24,7 +24,7 @@ pub(crate) fn alerts(arguments: &Arguments, command: &cli::Alerts) -> anyhow::Re
         found.retain(Triaged::is_open);
     }
     if let Some(name) = &command.mail {
-        let one = named(&found, name)?;
+        let one = find_alert(&found, name)?;
         let Some(mail) = alert_mail(&snapshot.history, one, &snapshot.found) else {
             return Err(WrongInput(format!("cannot write a mail: {} has no regression", one.alert.name)).into());
         };
@@ -53,7 +53,7 @@ pub(crate) fn alerts(arguments: &Arguments, command: &cli::Alerts) -> anyhow::Re
 
 pub(crate) fn triage(arguments: &Arguments, command: &cli::Triage) -> anyhow::Result<Exit> {
     let snapshot = read(arguments)?;
-    let one = named(&snapshot.alerts, &command.alert)?;
+    let one = find_alert(&snapshot.alerts, &command.alert)?;
     let version = |kernel: usize| snapshot.history.kernel(kernel).release.as_str().to_owned();
     let decision = Decision {
         track: one.alert.track.clone(),
@@ -70,7 +70,7 @@ pub(crate) fn triage(arguments: &Arguments, command: &cli::Triage) -> anyhow::Re
 }
 
 /// Finds an alert by its name or the end of its name.
-fn named<'a>(found: &'a [Triaged], text: &str) -> anyhow::Result<&'a Triaged> {
+fn find_alert<'a>(found: &'a [Triaged], text: &str) -> anyhow::Result<&'a Triaged> {
     let is_meant = |one: &&Triaged| {
         let name = &one.alert.name;
         *name == text || name.rsplit_once('@').is_some_and(|(_, kernel)| kernel == text)

@@ -18,7 +18,7 @@ use super::bisect_plan::plan;
 use super::measure::{machines_of, suite, workload};
 use super::tree::settings;
 use crate::answer::Answer;
-use crate::bisection::{self, Told, add};
+use crate::bisection::{self, BisectionReport, add};
 use crate::cli::{Arguments, Bisect};
 use crate::exit::{Exit, WrongInput};
 use crate::home::{home, open_lab, store};
@@ -50,7 +50,7 @@ pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<
     let progress = Progress::new(arguments.quiet);
     let reuse = if command.force { Reuse::Nothing } else { Reuse::Stored };
     let mut log = BisectionLog::open(&home, &identity(command, &history, &workload, &lab, &sources), reuse)?;
-    if let Some(resumed) = resumed(log.resumed()) {
+    if let Some(resumed) = describe_resumed(log.resumed_count()) {
         progress.say(&resumed);
     }
     let name = RefCell::new(String::new());
@@ -58,7 +58,7 @@ pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<
         if let BisectionEvent::Probing(commit) = &event {
             name.replace(bisection::short(commit));
         }
-        progress.say(&said(&event));
+        progress.say(&format_event(&event));
     };
     let mut prober = LabProber {
         lab: &lab,
@@ -74,7 +74,7 @@ pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<
     let findings = match ended {
         Bisected::Refused(why) => {
             progress.end();
-            return refused(&why);
+            return report_refusal(&why);
         }
         Bisected::Found(findings) => findings,
     };
@@ -84,7 +84,7 @@ pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<
     let ledgers = ledgers.collect::<anyhow::Result<Vec<_>>>()?;
     progress.end();
     let configuration = configuration(command, &sources);
-    let told = Told {
+    let report = BisectionReport {
         findings: &findings,
         headlines: &headlines,
         ledgers: &ledgers,
@@ -96,8 +96,8 @@ pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<
         command: reproducer(command, &history, &configuration, command.seeds),
         mail_command: mail_command(command, &history, &configuration),
     };
-    log.keep(&found(command, &told).to_text())?;
-    tell(&told, answer, mail, &progress)
+    log.keep(&record_of(command, &report).to_text())?;
+    write_report(&report, answer, mail, &progress)
 }
 
 /// Returns the commits between the two ends, which are kernel names.
@@ -109,26 +109,31 @@ fn history(command: &Bisect, sources: &Sources) -> anyhow::Result<CommitGraph> {
 }
 
 /// Says how many commits have results already.
-fn resumed(commits: usize) -> Option<String> {
+fn describe_resumed(commits: usize) -> Option<String> {
     let were = if commits == 1 { "commit was" } else { "commits were" };
     (commits > 0).then(|| format!("{commits} {were} measured before; --force measures again"))
 }
 
 /// Writes the report, and the mail if requested.
-fn tell(told: &Told<'_>, answer: Answer, mail: Option<Answer>, progress: &Progress) -> anyhow::Result<Exit> {
+fn write_report(
+    report: &BisectionReport<'_>,
+    answer: Answer,
+    mail: Option<Answer>,
+    progress: &Progress,
+) -> anyhow::Result<Exit> {
     if let Some(file) = mail {
-        match bisection::mail(told) {
+        match bisection::mail(report) {
             Some(text) => {
                 file.write(text)?;
-                if bisection::rests_on_one_seed(told) {
+                if bisection::rests_on_one_seed(report) {
                     progress.say(ONE_SEED);
                 }
             }
             None => progress.say("no regression: Marvin writes no mail"),
         }
     }
-    answer.write(bisection::text(told))?;
-    Ok(if told.findings.culprits.is_empty() { Exit::Unclear } else { Exit::Fine })
+    answer.write(bisection::text(report))?;
+    Ok(if report.findings.culprits.is_empty() { Exit::Unclear } else { Exit::Fine })
 }
 
 /// Returns the profile of a culprit against its reference commit; both are measured.
@@ -153,21 +158,21 @@ fn ledger<S: Fn(Step), E: Fn(Event) + Sync>(
         reuse: Reuse::Stored,
         dumps: Dumps::Drop,
     };
-    let runs = prober.lab.carry_out(&plan, &prober.event)?;
+    let runs = prober.lab.execute(&plan, &prober.event)?;
     super::profile::ledger(prober.lab, &runs, &prober.workload.name)
 }
 
 /// Returns the stored form of the answer, which alerts link to.
-fn found(command: &Bisect, told: &Told<'_>) -> BisectionRecord {
-    let culprits = told.findings.culprits.iter().zip(told.headlines).map(|(culprit, headline)| RecordedCulprit {
+fn record_of(command: &Bisect, report: &BisectionReport<'_>) -> BisectionRecord {
+    let culprits = report.findings.culprits.iter().zip(report.headlines).map(|(culprit, headline)| RecordedCulprit {
         commit: culprit.commit.clone(),
         percent: culprit.change.percent().unwrap_or(0.0),
         subject: headline.subject.clone(),
     });
     BisectionRecord {
-        workload: told.workload.name.to_string(),
-        good: [command.good.clone(), told.ends.0.to_owned()],
-        bad: [command.bad.clone(), told.ends.1.to_owned()],
+        workload: report.workload.name.to_string(),
+        good: [command.good.clone(), report.ends.0.to_owned()],
+        bad: [command.bad.clone(), report.ends.1.to_owned()],
         culprits: culprits.collect(),
     }
 }
@@ -206,7 +211,7 @@ fn identity(command: &Bisect, history: &CommitGraph, workload: &Workload, lab: &
     format!("{good}..{bad} {tree} {config} {compiler} {} {} {seeds} {machine} counted", command.suite, workload.name)
 }
 
-fn said(event: &BisectionEvent<'_>) -> String {
+fn format_event(event: &BisectionEvent<'_>) -> String {
     match event {
         BisectionEvent::Range { places, commits, builds } => {
             let [places, commits, builds] =
@@ -235,7 +240,7 @@ fn said(event: &BisectionEvent<'_>) -> String {
     }
 }
 
-fn refused(why: &Refused) -> anyhow::Result<Exit> {
+fn report_refusal(why: &Refused) -> anyhow::Result<Exit> {
     match why {
         Refused::End { commit, why } => {
             crate::say(&format!("error: cannot measure {}, an end of the range: {why}", bisection::short(commit)));

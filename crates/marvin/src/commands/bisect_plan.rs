@@ -1,7 +1,7 @@
 //! `marvin bisect --dry-run`: the commits to search and the estimated cost, without building.
 
 use kernel::{BuildSeconds, CommitGraph, Sources};
-use lab::{Estimate, expected};
+use lab::{Estimate, estimate_measurement};
 use model::Workload;
 use report::render::count;
 use store::{Location, Store};
@@ -38,7 +38,7 @@ pub(super) fn plan(
     let machines = machines_of(command.jobs);
     // Without a store, there are no earlier measurements.
     let store = Store::open_read_only(location).ok();
-    let measuring = expected(store.as_ref(), workload, command.seeds, machines)?;
+    let measuring = estimate_measurement(store.as_ref(), workload, command.seeds, machines)?;
     Ok(text(&Plan {
         ends: ends.map(short),
         commits: history.count(),

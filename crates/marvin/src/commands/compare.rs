@@ -5,7 +5,7 @@ use model::{Build, KernelName, Observation, Run};
 use report::monitors::{Monitored, Watched, heads};
 use report::{Machines, Question, Side};
 
-use super::measure::{Chosen, builds, chosen, kernel_name, open_with, plan, prepare};
+use super::measure::{Chosen, builds, choose_workloads, kernel_name, open_with, plan, prepare};
 use super::tree::around;
 use crate::answer::Answer;
 use crate::cli::{Arguments, Compare, Format, Write};
@@ -15,7 +15,7 @@ use crate::rows::Rows;
 
 pub(crate) fn compare(arguments: &Arguments, command: &Compare) -> anyhow::Result<Exit> {
     let measure = &command.measure;
-    let Chosen { suite, workloads, tools } = chosen(arguments, measure)?;
+    let Chosen { suite, workloads, tools } = choose_workloads(arguments, measure)?;
     let names = sides(command)?;
     let answer = Answer::open(command.write.output.as_deref())?;
     let lab = open_with(arguments, measure, tools)?;
@@ -25,7 +25,7 @@ pub(crate) fn compare(arguments: &Arguments, command: &Compare) -> anyhow::Resul
     prepare(&lab, &workloads, &progress)?;
     let plan = plan(measure, &builds, &suite, &workloads, &seeds);
     let rows = Rows::new(&builds, &workloads, seeds[0]);
-    let runs = measured(&lab, plan, &|event| {
+    let runs = execute_plan(&lab, plan, &|event| {
         progress.event(&event);
         rows.whole(&event).iter().for_each(|row| progress.say(row));
     })?;
@@ -56,7 +56,7 @@ pub(crate) fn compare(arguments: &Arguments, command: &Compare) -> anyhow::Resul
         comparison.origins = origins(&lab, &runs, &comparison)?;
     }
     if command.write.monitors {
-        comparison.monitors = watched(&lab, &builds, &runs, &question, command.interval, &progress)?;
+        comparison.monitors = observe_sides(&lab, &builds, &runs, &question, command.interval, &progress)?;
     }
     write(&comparison, &command.write, answer, arguments)?;
     super::report::mention(arguments, &comparison);
@@ -84,7 +84,7 @@ fn sides(command: &Compare) -> anyhow::Result<Vec<KernelName>> {
 }
 
 /// Returns the kernels' counters during each workload with the first seed. The copies are stored with the runs.
-fn watched(
+fn observe_sides(
     lab: &Lab,
     builds: &[Build],
     runs: &[Vec<Run>],
@@ -104,7 +104,9 @@ fn watched(
             let of_side = if of_side.is_empty() { &runs[0] } else { of_side };
             let measured = |run: &&Run| run.seed == seed && run.results.iter().any(|r| r.workload == workload.name);
             let end = match of_side.iter().find(measured) {
-                Some(run) => lab.watch(&run.id, Measurement { build, workload, replicate: seed }, interval_ms)?,
+                Some(run) => {
+                    lab.observe_stored(&run.id, Measurement { build, workload, replicate: seed }, interval_ms)?
+                }
                 None => Err("no run of it".to_owned()),
             };
             match end {
@@ -114,14 +116,14 @@ fn watched(
             progress.one_more(&format!("{} {}", build.version, workload.name));
         }
         let subject = format!("{}: kernel counters, seed {seed}", workload.name);
-        all.push(monitored(subject, &heads, &seen, without));
+        all.push(compare_observations(subject, &heads, &seen, without));
     }
     progress.end();
     Ok(all)
 }
 
 /// Compares observations of all sides; the error says why one is missing.
-pub(crate) fn monitored(
+pub(crate) fn compare_observations(
     subject: String,
     heads: &[[String; 2]],
     seen: &[Observation],
@@ -138,14 +140,14 @@ pub(crate) fn monitored(
 
 /// Executes a plan, and returns the runs of each side. Sides with the baseline's image cannot differ from it: without
 /// `--force` they get no runs.
-fn measured(lab: &Lab, mut plan: Plan<'_>, notify: &(dyn Fn(Event) + Sync)) -> anyhow::Result<Vec<Vec<Run>>> {
+fn execute_plan(lab: &Lab, mut plan: Plan<'_>, notify: &(dyn Fn(Event) + Sync)) -> anyhow::Result<Vec<Vec<Run>>> {
     let sides = std::mem::take(&mut plan.sides);
     let needed = |n: usize| plan.reuse == Reuse::Nothing || n == 0 || sides[n].id != sides[0].id;
     let places: Vec<usize> = (0..sides.len()).filter(|&n| needed(n)).collect();
     let mut runs = vec![Vec::new(); sides.len()];
     if places.len() > 1 {
         plan.sides = places.iter().map(|&n| sides[n]).collect();
-        for (place, of_side) in places.into_iter().zip(lab.carry_out(&plan, notify)?) {
+        for (place, of_side) in places.into_iter().zip(lab.execute(&plan, notify)?) {
             runs[place] = of_side;
         }
     }

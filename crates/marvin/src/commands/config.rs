@@ -16,7 +16,7 @@ pub(crate) fn config(arguments: &Arguments, command: &Config) -> anyhow::Result<
     let answer = Answer::open(None)?;
     match command {
         Config::Schema => answer.write(site::settings_schema())?,
-        Config::Show => answer.write(shown(&site(arguments)?))?,
+        Config::Show => answer.write(format_site(&site(arguments)?))?,
         Config::Check => {
             let site = needed(arguments)?;
             for tree in &site.settings.trees {
@@ -65,7 +65,7 @@ fn password(channel: &Channel) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn shown(site: &Site) -> String {
+fn format_site(site: &Site) -> String {
     let settings = &site.settings;
     let file = site.file.as_ref().map_or_else(|| "none".to_owned(), |file| file.display().to_string());
     let mut text = format!("file    {file}\n");

@@ -42,7 +42,7 @@ pub(crate) fn experiment(arguments: &Arguments, command: &Experiment) -> anyhow:
         mappings,
         outcomes: BTreeMap::new(),
     };
-    rmap.outcomes = Grid { lab: &lab, builds: &builds, command, progress: &progress }.carry_out(&rmap)?;
+    rmap.outcomes = Grid { lab: &lab, builds: &builds, command, progress: &progress }.execute(&rmap)?;
     progress.end();
     let document = render::rmap::document(&rmap);
     let text = match command.format {
@@ -96,7 +96,7 @@ struct Grid<'a> {
 
 impl Grid<'_> {
     /// Measures all cells on all kernels, kernel by kernel within a cell, on several machines in parallel.
-    fn carry_out(&self, rmap: &Rmap) -> anyhow::Result<Outcomes> {
+    fn execute(&self, rmap: &Rmap) -> anyhow::Result<Outcomes> {
         let cells = rmap.cases.iter().flat_map(|case| rmap.cells(*case));
         let items = cells.flat_map(|cell| (0..self.builds.len()).map(move |kernel| (kernel, cell)));
         let queue: Mutex<VecDeque<Item>> = Mutex::new(items.collect());

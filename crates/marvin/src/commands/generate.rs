@@ -69,7 +69,7 @@ fn workloads() -> String {
     );
     let mut shown = BTreeSet::new();
     for suite in SUITES.iter() {
-        text.extend(["\n## ", suite.name, "\n\n", &capitalised(suite.purpose), ".\n\n"]);
+        text.extend(["\n## ", suite.name, "\n\n", &capitalise(suite.purpose), ".\n\n"]);
         if suite.workloads.iter().all(|workload| shown.contains(&*workload.name)) {
             let names: Vec<String> = suite.workloads.iter().map(|workload| format!("`{}`", workload.name)).collect();
             text.extend(["Workloads of the suites above: ", &names.join(", "), ".\n"]);
@@ -81,7 +81,7 @@ fn workloads() -> String {
     text
 }
 
-fn capitalised(text: &str) -> String {
+fn capitalise(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

@@ -24,7 +24,7 @@ pub(crate) fn history(arguments: &Arguments, command: &cli::History) -> anyhow::
     let named: Vec<(&Key, &Series)> = history.series().filter(|(key, _)| is_named(key)).collect();
     let meant: Vec<Key> = named.iter().filter(|(_, series)| has_it(series)).map(|(key, _)| (*key).clone()).collect();
     if meant.is_empty() {
-        return Err(WrongInput(unknown(history, workload, metric, &named)).into());
+        return Err(WrongInput(describe_unknown(history, workload, metric, &named)).into());
     }
     let fits = |key: &Key| meant.contains(key);
     let text = match command.format {
@@ -47,12 +47,12 @@ fn is_or_contains(word: &str, name: &str) -> bool {
 /// Reads everything that the store has.
 pub(crate) fn read(arguments: &Arguments) -> anyhow::Result<Snapshot> {
     let mut source = Source::open(store(arguments)?)?;
-    source.look_in(home(arguments.home.as_deref())?);
+    source.add_bisections_of(home(arguments.home.as_deref())?);
     source.refresh()?;
     Ok(source.snapshot(1))
 }
 
-fn unknown(history: &History, workload: &str, metric: Option<&str>, named: &[(&Key, &Series)]) -> String {
+fn describe_unknown(history: &History, workload: &str, metric: Option<&str>, named: &[(&Key, &Series)]) -> String {
     let known: BTreeSet<&str> = named.iter().map(|(_, series)| &*series.metric.name).collect();
     if let (Some(metric), false) = (metric, known.is_empty()) {
         let known: Vec<&str> = known.into_iter().collect();

@@ -22,7 +22,7 @@ pub(crate) fn import(arguments: &Arguments, command: &Import) -> anyhow::Result<
     let imported = import::import(&home(arguments.home.as_deref())?, &store, suite, &command.folder)?;
     let exit = if imported.runs.is_empty() { Exit::Usage } else { Exit::Fine };
     let next = if imported.runs.is_empty() { String::new() } else { next_command(&store, &imported)? };
-    answer.write(told(&imported) + &next)?;
+    answer.write(format_imported(&imported) + &next)?;
     Ok(exit)
 }
 
@@ -42,7 +42,7 @@ fn next_command(location: &Location, imported: &Imported) -> anyhow::Result<Stri
 }
 
 /// Lists imported runs, runs imported earlier, and skipped results.
-fn told(imported: &Imported) -> String {
+fn format_imported(imported: &Imported) -> String {
     let mut lines: Vec<String> = imported
         .runs
         .iter()

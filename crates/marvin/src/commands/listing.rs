@@ -15,12 +15,12 @@ pub(crate) fn runs(arguments: &Arguments, command: &Runs) -> anyhow::Result<Exit
     let answer = Answer::open(None)?;
     let store = Store::open_read_only(crate::home::store(arguments)?)?;
     let summaries = store.runs(usize::try_from(command.limit).unwrap_or(usize::MAX))?;
-    let runs = summaries.into_iter().map(listed).collect();
+    let runs = summaries.into_iter().map(listed_run).collect();
     answer.list(&RunsDocument::new(runs), command.output, arguments)?;
     Ok(Exit::Fine)
 }
 
-fn listed(run: RunSummary) -> ListedRun {
+fn listed_run(run: RunSummary) -> ListedRun {
     ListedRun {
         id: run.id,
         kernel: run.kernel,

@@ -41,7 +41,7 @@ fn bare(text: &str) -> Option<Result<KernelName, KernelNameError>> {
 /// Finds a suite.
 pub(crate) fn suite(name: &str) -> anyhow::Result<&'static Arc<Suite>> {
     let unknown = || SelectionError::UnknownSuite(name.to_owned());
-    model::suite(name).ok_or_else(|| explained(&unknown(), Vec::new(), Vec::new()).into())
+    model::suite(name).ok_or_else(|| explain_selection_error(&unknown(), Vec::new(), Vec::new()).into())
 }
 
 /// The workloads to measure.
@@ -53,7 +53,7 @@ pub(crate) struct Chosen {
 }
 
 /// Selects workloads of a suite, and tools. If all are tools, the suite is theirs.
-pub(crate) fn chosen(arguments: &Arguments, measure: &Measure) -> anyhow::Result<Chosen> {
+pub(crate) fn choose_workloads(arguments: &Arguments, measure: &Measure) -> anyhow::Result<Chosen> {
     choose(known_tools(arguments, &measure.manifest)?, &measure.suite, &measure.workload)
 }
 
@@ -63,14 +63,15 @@ pub(crate) fn choose(tools: Tools, suite_name: &str, words: &[String]) -> anyhow
         Ok(Choice { suite, workloads }) => Ok(Chosen { suite, workloads, tools }),
         Err(error) => {
             let of_suite = model::suite(suite_name).into_iter().flat_map(|suite| names(suite));
-            Err(explained(&error, of_suite.collect(), tools.words()).into())
+            Err(explain_selection_error(&error, of_suite.collect(), tools.words()).into())
         }
     }
 }
 
 /// Selects workloads; the error for an unknown word suggests a similar one.
 pub(crate) fn workloads(suite: &Suite, words: &[String]) -> anyhow::Result<Vec<Arc<Workload>>> {
-    model::select(suite, words).map_err(|error| explained(&error, names(suite).collect(), Vec::new()).into())
+    model::select(suite, words)
+        .map_err(|error| explain_selection_error(&error, names(suite).collect(), Vec::new()).into())
 }
 
 /// The error for two commas in a row, or one at the end.
@@ -78,7 +79,7 @@ pub(super) const EMPTY_NAME: &str =
     "--workload has an empty name: write names with one comma between them, such as fault,fork";
 
 /// Returns the error for a selection, with suggestions.
-fn explained(error: &SelectionError, of_suite: Vec<&str>, tools: Vec<&str>) -> WrongInput {
+fn explain_selection_error(error: &SelectionError, of_suite: Vec<&str>, tools: Vec<&str>) -> WrongInput {
     WrongInput(match error {
         SelectionError::UnknownSuite(name) => {
             let names: Vec<&str> = SUITES.iter().map(|suite| suite.name).collect();

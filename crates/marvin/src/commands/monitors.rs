@@ -30,10 +30,10 @@ pub(crate) fn monitors(arguments: &Arguments, command: &Monitors) -> anyhow::Res
     let mut failed = false;
     for workload in workloads {
         let machine = &lab.machines(&[Arc::clone(&workload)])?[0];
-        let seen = watch(&lab, &builds, &workload, command, &progress)?;
+        let seen = observe_kernels(&lab, &builds, &workload, command, &progress)?;
         let title = format!("{}: {}, seed {}", workload.name, workload.stresses, command.seed);
         texts.push(match seen {
-            Ok(seen) => rendered(&title, machine, &builds, &seen, command, &answer.styles(arguments.color))?,
+            Ok(seen) => render_observations(&title, machine, &builds, &seen, command, &answer.styles(arguments.color))?,
             Err(why) => {
                 failed = true;
                 format!("{title}\n\n{why}\n")
@@ -46,7 +46,7 @@ pub(crate) fn monitors(arguments: &Arguments, command: &Monitors) -> anyhow::Res
 }
 
 /// Runs a workload on each kernel; the inner error says why a kernel has no counters.
-fn watch(
+fn observe_kernels(
     lab: &Lab,
     builds: &[Build],
     workload: &Workload,
@@ -64,7 +64,7 @@ fn watch(
     Ok(Ok(seen))
 }
 
-fn rendered(
+fn render_observations(
     title: &str,
     machine: &Machine,
     builds: &[Build],

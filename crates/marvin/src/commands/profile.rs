@@ -28,7 +28,7 @@ pub(crate) fn profile(arguments: &Arguments, command: &Profile) -> anyhow::Resul
     let builds = builds(&lab, &names, &progress)?;
     let seeds: Vec<u64> = (1..=command.seed_count()).collect();
     let plan = plan(measure, &builds, suite, &workloads, &seeds);
-    let runs = lab.carry_out(&plan, &|event| progress.event(&event))?;
+    let runs = lab.execute(&plan, &|event| progress.event(&event))?;
     let (mut ledgers, mut missing, mut counted) = (Vec::new(), Vec::new(), Vec::new());
     for workload in workloads {
         match ledger(&lab, &runs, &workload.name)? {

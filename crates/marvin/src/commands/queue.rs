@@ -11,7 +11,7 @@ use super::compare::now;
 use super::config::site;
 use super::measure::{Chosen, choose, kernel_name};
 use super::tools::known_tools;
-use super::tree::named;
+use super::tree::find_tree;
 use crate::answer::Answer;
 use crate::cli::{Arguments, Queue, QueueAdd, QueueMove};
 use crate::exit::{Exit, WrongInput};
@@ -47,18 +47,18 @@ pub(crate) fn queue(arguments: &Arguments, command: &Queue) -> anyhow::Result<Ex
         Queue::Cancel { job } => {
             // A missing data directory has no jobs; do not create it for the answer.
             drop(Store::open_read_only(&home)?);
-            said(&Store::open(&home)?.change_job(*job, |job| job.cancel(now()))?)
+            describe_job(&Store::open(&home)?.change_job(*job, |job| job.cancel(now()))?)
         }
         Queue::Move(to) => {
             drop(Store::open_read_only(&home)?);
-            moved(&Store::open(&home)?, to)?
+            move_job(&Store::open(&home)?, to)?
         }
     };
     answer.write(text)?;
     Ok(Exit::Fine)
 }
 
-fn said(job: &QueuedJob) -> String {
+fn describe_job(job: &QueuedJob) -> String {
     format!("job {} is {}: {}\n", job.number, job.state.word(), job.new.work)
 }
 
@@ -68,9 +68,9 @@ fn added(new: &NewJob, store: &Store) -> anyhow::Result<String> {
         Queued::Known(known) if known.state.is_over() => {
             store.change_job(known.number, |job| job.again(new.clone(), now()))?
         }
-        Queued::Known(known) => return Ok(format!("{} it was queued already\n", said(&known).trim_end())),
+        Queued::Known(known) => return Ok(format!("{} it was queued already\n", describe_job(&known).trim_end())),
     };
-    Ok(said(&job))
+    Ok(describe_job(&job))
 }
 
 fn new_job(arguments: &Arguments, add: &QueueAdd) -> anyhow::Result<NewJob> {
@@ -78,7 +78,7 @@ fn new_job(arguments: &Arguments, add: &QueueAdd) -> anyhow::Result<NewJob> {
     let settings = site(arguments)?.settings;
     let kernel = absolute(kernel_name(&add.kernel)?)?;
     let tree = match &add.tree {
-        Some(name) => Some(named(&settings.trees, name).map_err(WrongInput)?),
+        Some(name) => Some(find_tree(&settings.trees, name).map_err(WrongInput)?),
         None => None,
     };
     let is_git = matches!(kernel, KernelName::Git(_));
@@ -127,7 +127,7 @@ fn absolute(name: KernelName) -> anyhow::Result<KernelName> {
     })
 }
 
-fn moved(store: &Store, to: &QueueMove) -> anyhow::Result<String> {
+fn move_job(store: &Store, to: &QueueMove) -> anyhow::Result<String> {
     let waiting = store.queued_jobs(Listed::Open)?;
     let others = || waiting.iter().filter(|job| job.number != to.job).map(|job| job.new.priority);
     let priority = match to.place.as_str() {

@@ -11,7 +11,7 @@ use report::monitors::{Monitored, heads};
 use report::{Machines, Question, Side, Warning};
 use store::Store;
 
-use super::compare::{monitored, now, write};
+use super::compare::{compare_observations, now, write};
 use super::measure::{suite, workloads};
 use super::stored::{Choice, Named};
 use super::tools::known_tools;
@@ -25,7 +25,7 @@ pub(crate) fn report(arguments: &Arguments, command: &Report) -> anyhow::Result<
     let choice = Choice { suite: command.suite.as_deref(), mixed_machines: command.mixed_machines };
     let Named { runs: ids, words } = super::stored::runs(&store, &command.runs, choice)?;
     let runs = ids.iter().map(|id| store.run(id)).collect::<Result<Vec<_>, _>>()?;
-    let groups = grouped(runs, &store)?;
+    let groups = group_runs(runs, &store)?;
     let known = groups
         .iter()
         .map(|group| Ok((store.build(&group.build)?, &*group.machines)))
@@ -45,11 +45,11 @@ pub(crate) fn report(arguments: &Arguments, command: &Report) -> anyhow::Result<
     let is_imported = [MMTESTS, LKP].contains(&suite.as_str());
     let Chosen { workloads, without_direction } = if is_imported {
         let names = results().map(|result| result.workload.as_str()).collect();
-        imported(&suite, &names, command)?
+        choose_imported(&suite, &names, command)?
     } else {
-        let chosen = own(&suite, arguments, command)?;
+        let choose_workloads = own(&suite, arguments, command)?;
         let measured = |workload: &Arc<Workload>| results().any(|result| result.workload == workload.name);
-        Chosen { workloads: chosen.into_iter().filter(measured).collect(), without_direction: Vec::new() }
+        Chosen { workloads: choose_workloads.into_iter().filter(measured).collect(), without_direction: Vec::new() }
     };
     let question = Question {
         suite,
@@ -66,7 +66,7 @@ pub(crate) fn report(arguments: &Arguments, command: &Report) -> anyhow::Result<
         comparison.warnings.push(Warning::NotRated { workloads: without_direction });
     }
     if command.write.monitors {
-        comparison.monitors = watched(&store, &sides)?;
+        comparison.monitors = load_monitors(&store, &sides)?;
     }
     write(&comparison, &command.write, answer, arguments)?;
     mention(arguments, &comparison);
@@ -94,7 +94,7 @@ pub(crate) fn mention(arguments: &Arguments, comparison: &report::Comparison) {
 }
 
 /// Returns the stored copies of monitors by workload, from the first run of each side that has them.
-fn watched(store: &Store, sides: &[Side<'_>]) -> anyhow::Result<Vec<Monitored>> {
+fn load_monitors(store: &Store, sides: &[Side<'_>]) -> anyhow::Result<Vec<Monitored>> {
     let heads = heads(&sides.iter().map(|side| (side.build, side.machine)).collect::<Vec<_>>());
     let mut kept: Vec<BTreeMap<String, &RunId>> = Vec::new();
     for side in sides {
@@ -119,7 +119,7 @@ fn watched(store: &Store, sides: &[Side<'_>]) -> anyhow::Result<Vec<Monitored>> 
         };
         let seen = kept.iter().map(read).collect::<Result<Vec<_>, _>>()?;
         let subject = format!("{}: kernel counters", lab::monitored_subject(name).unwrap_or(name));
-        all.push(monitored(subject, &heads, &seen, None));
+        all.push(compare_observations(subject, &heads, &seen, None));
     }
     Ok(all)
 }
@@ -129,11 +129,12 @@ fn watched(store: &Store, sides: &[Side<'_>]) -> anyhow::Result<Vec<Monitored>> 
 fn own(suite: &str, arguments: &Arguments, command: &Report) -> anyhow::Result<Vec<Arc<Workload>>> {
     let tools = known_tools(arguments, &command.manifest)?;
     let of_tools = suite == tools.suite().name;
-    let mut chosen = workloads(if of_tools { tools.suite() } else { self::suite(suite)? }, &command.workload)?;
+    let mut choose_workloads =
+        workloads(if of_tools { tools.suite() } else { self::suite(suite)? }, &command.workload)?;
     if command.workload.is_empty() && !of_tools {
-        chosen.extend(tools.suite().workloads.iter().cloned());
+        choose_workloads.extend(tools.suite().workloads.iter().cloned());
     }
-    Ok(chosen)
+    Ok(choose_workloads)
 }
 
 /// The rows of a report.
@@ -144,7 +145,7 @@ struct Chosen {
 }
 
 /// Selects workloads of another suite: a word is a name or its beginning up to a slash.
-fn imported(suite: &str, names: &BTreeSet<&str>, command: &Report) -> anyhow::Result<Chosen> {
+fn choose_imported(suite: &str, names: &BTreeSet<&str>, command: &Report) -> anyhow::Result<Chosen> {
     let meant = |name: &str, word: &String| {
         name.strip_prefix(word.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
@@ -156,7 +157,7 @@ fn imported(suite: &str, names: &BTreeSet<&str>, command: &Report) -> anyhow::Re
         let text = format!("no workload `{word}` in these runs; `marvin show RUN` lists a run's workloads");
         return Err(WrongInput(text).into());
     }
-    let mut chosen = Chosen { workloads: Vec::new(), without_direction: Vec::new() };
+    let mut choose_workloads = Chosen { workloads: Vec::new(), without_direction: Vec::new() };
     let wanted = |name: &&&str| command.workload.is_empty() || command.workload.iter().any(|word| meant(name, word));
     for name in names.iter().filter(wanted) {
         let declared = imported_metric(suite, name);
@@ -165,19 +166,19 @@ fn imported(suite: &str, names: &BTreeSet<&str>, command: &Report) -> anyhow::Re
             .or_else(|| said(&command.higher, Direction::HigherIsBetter))
             .or(declared.direction);
         match imported_workload(name, &Declared { direction, ..declared }) {
-            Some(workload) => chosen.workloads.push(workload),
-            None => chosen.without_direction.push((*name).to_owned()),
+            Some(workload) => choose_workloads.workloads.push(workload),
+            None => choose_workloads.without_direction.push((*name).to_owned()),
         }
     }
-    if chosen.workloads.is_empty() {
-        let few: Vec<&str> = chosen.without_direction.iter().take(4).map(String::as_str).collect();
+    if choose_workloads.workloads.is_empty() {
+        let few: Vec<&str> = choose_workloads.without_direction.iter().take(4).map(String::as_str).collect();
         let text = format!(
             "metric direction unknown for all these workloads ({}): set it with --lower or --higher",
             few.join(", ")
         );
         return Err(WrongInput(text).into());
     }
-    Ok(chosen)
+    Ok(choose_workloads)
 }
 
 /// The runs of one kernel on one machine, with any guest config.
@@ -200,7 +201,7 @@ impl Group {
 
 /// Groups runs by build and machine, in the order of their names. If all are of one build, the first run is compared
 /// with the rest: a kernel with itself.
-fn grouped(runs: Vec<Run>, store: &Store) -> anyhow::Result<Vec<Group>> {
+fn group_runs(runs: Vec<Run>, store: &Store) -> anyhow::Result<Vec<Group>> {
     let (mut groups, mut known): (Vec<Group>, Vec<Machine>) = (Vec::new(), Vec::new());
     for run in runs {
         let machine = store.machine(&run.machine)?;

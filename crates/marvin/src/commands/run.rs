@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::Outcome;
 use report::render::Shown;
 
-use super::measure::{Chosen, builds, chosen, kernel_name, open_with, plan, prepare};
+use super::measure::{Chosen, builds, choose_workloads, kernel_name, open_with, plan, prepare};
 use crate::answer::Answer;
 use crate::cli::{Arguments, Run};
 use crate::exit::Exit;
@@ -13,7 +13,7 @@ use crate::progress::Progress;
 
 pub(crate) fn run(arguments: &Arguments, command: &Run) -> anyhow::Result<Exit> {
     let measure = &command.measure;
-    let Chosen { suite, workloads, tools } = chosen(arguments, measure)?;
+    let Chosen { suite, workloads, tools } = choose_workloads(arguments, measure)?;
     let name = kernel_name(&command.kernel)?;
     let of_tools = Arc::clone(tools.suite());
     let lab = open_with(arguments, measure, tools)?;
@@ -24,7 +24,7 @@ pub(crate) fn run(arguments: &Arguments, command: &Run) -> anyhow::Result<Exit> 
     let plan = plan(measure, &builds, &suite, &workloads, &seeds);
     prepare(&lab, &workloads, &progress)?;
     let machines = lab.machines(&workloads)?;
-    let runs = lab.carry_out(&plan, &|event| progress.event(&event))?.concat();
+    let runs = lab.execute(&plan, &|event| progress.event(&event))?.concat();
     progress.end();
     let answer = Answer::open(None)?;
     let styles = answer.styles(arguments.color);

@@ -8,7 +8,7 @@ use lab::{Lab, LabError};
 use model::{Build, Verdict, Workload};
 use report::{Machines, Question, Side};
 
-use super::measure::{Chosen, chosen, open_with, plan, prepare};
+use super::measure::{Chosen, choose_workloads, open_with, plan, prepare};
 use super::tree::settings;
 use crate::answer::Answer;
 use crate::bisection::short;
@@ -23,7 +23,7 @@ const COMMITS_MAX: usize = 500;
 
 pub(crate) fn series(arguments: &Arguments, command: &Series) -> anyhow::Result<Exit> {
     let measure = &command.measure;
-    let Chosen { suite, workloads, tools } = chosen(arguments, measure)?;
+    let Chosen { suite, workloads, tools } = choose_workloads(arguments, measure)?;
     let settings = settings(arguments, &measure.sources)?;
     if settings.tree.is_none() {
         return Err(WrongInput("series needs a tree: name its directory with --tree FOLDER".into()).into());
@@ -108,7 +108,7 @@ fn fill(
     }
     let seeds: Vec<u64> = (1..=command.seeds).collect();
     let plan = plan(&command.measure, &images, suite, workloads, &seeds);
-    let runs = lab.carry_out(&plan, &|event| progress.event(&event))?;
+    let runs = lab.execute(&plan, &|event| progress.event(&event))?;
     let machines = lab.machines(workloads)?;
     let question = Question {
         scatters: std::collections::BTreeMap::new(),

@@ -27,7 +27,7 @@ pub(crate) fn serve(arguments: &Arguments, command: &Serve) -> anyhow::Result<Ex
         TcpListener::bind(listen).map_err(|error| WrongInput(format!("cannot listen on {listen}: {error}")))?;
     let address = listener.local_addr().context("cannot read the server's address")?;
     let mut source = Source::open(&location)?;
-    source.look_in(home(arguments.home.as_deref())?);
+    source.add_bisections_of(home(arguments.home.as_deref())?);
     source.refresh()?;
     let site = Arc::new(Site::new(&location, source.snapshot(1)));
     if !arguments.quiet {

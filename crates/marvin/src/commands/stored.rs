@@ -47,7 +47,8 @@ pub(crate) fn runs(store: &Store, words: &[String], choice: Choice<'_>) -> anyho
     let mut kernels: Vec<(&BuildId, &str)> = Vec::new();
     for (word, again) in words.iter().zip(&mut again) {
         let Some(build) = stored.kernel(store, word)? else {
-            let id = find_run(store, word).map_err(|error| if is_id(word) { error } else { stored.unknown(word) })?;
+            let id = find_run(store, word)
+                .map_err(|error| if is_id(word) { error } else { stored.unknown_kernel_error(word) })?;
             *again = id.short();
             named.push(stored.runs.iter().filter(|run| run.id == id).collect::<Vec<_>>());
             continue;
@@ -92,7 +93,7 @@ impl Stored {
         let measured = |build: &BuildId| self.runs.iter().map(|run| &run.build).find(|known| *known == build);
         if word.starts_with("build_") {
             let build = store.find_build(word)?;
-            return measured(&build).map(Some).ok_or_else(|| self.unknown(word));
+            return measured(&build).map(Some).ok_or_else(|| self.unknown_kernel_error(word));
         }
         // A name such as deb:6.12 moves to newer builds; the store lists the newest first.
         let seen = self.names.iter().filter(|seen| seen.name == word).find_map(|seen| measured(&seen.build));
@@ -124,7 +125,7 @@ impl Stored {
         WrongInput(format!("`{word}` may be several kernels: {}; name one by its id", names.join(", "))).into()
     }
 
-    fn unknown(&self, word: &str) -> anyhow::Error {
+    fn unknown_kernel_error(&self, word: &str) -> anyhow::Error {
         let mut versions: Vec<&str> = Vec::new();
         for run in &self.runs {
             if !versions.contains(&&*run.version) {
@@ -192,8 +193,9 @@ fn keep_machine(store: &Store, named: &mut [Vec<&RunSummary>], mixed: bool) -> a
     let everywhere = |on: &Machine| named.iter().all(|runs| runs.iter().any(|run| is_on(run, on)));
     let all: Vec<&RunSummary> = named.iter().flatten().copied().collect();
     let common = newest(&all, &everywhere).filter(|_| !mixed);
-    let chosen: Vec<Option<&Machine>> = named.iter().map(|runs| common.or_else(|| newest(runs, &|_| true))).collect();
-    for (runs, machine) in named.iter_mut().zip(chosen) {
+    let choose_workloads: Vec<Option<&Machine>> =
+        named.iter().map(|runs| common.or_else(|| newest(runs, &|_| true))).collect();
+    for (runs, machine) in named.iter_mut().zip(choose_workloads) {
         runs.retain(|run| machine.is_some_and(|machine| is_on(run, machine)));
     }
     Ok(())

@@ -21,7 +21,7 @@ pub(crate) fn settings(arguments: &Arguments, words: &SourceWords) -> anyhow::Re
         Some(name) => {
             let (name, trees) = (name.display().to_string(), site(arguments)?.settings.trees);
             let none = |why| WrongInput(format!("{name} is not a directory, and {why}"));
-            let tree = named(&trees, &name).map_err(none)?;
+            let tree = find_tree(&trees, &name).map_err(none)?;
             (Some(folder(tree)?), Some(tree.config.clone()))
         }
         None => (around().or_else(|| only(arguments)), None),
@@ -44,7 +44,7 @@ fn kernel_tree(directory: &Path) -> Option<&Path> {
 }
 
 /// Finds a tree of marvin.toml.
-pub(crate) fn named<'a>(trees: &'a [WatchedTree], name: &str) -> Result<&'a WatchedTree, String> {
+pub(crate) fn find_tree<'a>(trees: &'a [WatchedTree], name: &str) -> Result<&'a WatchedTree, String> {
     trees.iter().find(|tree| tree.name == name).ok_or_else(|| {
         let guess = did_you_mean(trees.iter().map(|tree| tree.name.as_str()), name);
         format!("marvin.toml has no [[tree]] `{name}`{guess}; `marvin config show` lists them")

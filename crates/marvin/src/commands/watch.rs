@@ -41,7 +41,7 @@ fn pass(arguments: &Arguments, site: &Site) -> anyhow::Result<Exit> {
     let store = Store::open(&home(arguments.home.as_deref())?)?;
     let notify = |event: WatchEvent| {
         if !arguments.quiet {
-            say(&told(&event));
+            say(&format_event(&event));
         }
     };
     let watched = site::watch(&site.settings, &store, &Apt, now(), &notify)?;
@@ -66,7 +66,7 @@ pub(crate) fn deliver(store: &Store, site: &Site) -> Result<(), SiteError> {
     Ok(())
 }
 
-fn told(event: &WatchEvent) -> String {
+fn format_event(event: &WatchEvent) -> String {
     match event {
         WatchEvent::Queued(number, work) => format!("job {number}: {work}"),
         WatchEvent::Replaced(number, work) => format!("job {number} replaced: no plan asks for {work} any more"),

@@ -30,8 +30,8 @@ const COURIER: Duration = Duration::from_secs(5);
 const COURIER_LOOK: Duration = Duration::from_millis(100);
 
 pub(crate) fn work(arguments: &Arguments, command: &Work) -> anyhow::Result<Exit> {
-    if let Some(number) = command.carry_out {
-        return carry_out(arguments, number);
+    if let Some(number) = command.execute {
+        return execute(arguments, number);
     }
     let home = home(arguments.home.as_deref())?;
     let site = site(arguments)?;
@@ -40,7 +40,7 @@ pub(crate) fn work(arguments: &Arguments, command: &Work) -> anyhow::Result<Exit
     let executor = JobProcess { command: command_of_job(arguments, &home)?, logs: home.join("jobs") };
     let notify = |event: WorkEvent| {
         if !arguments.quiet {
-            say(&told(&event));
+            say(&format_event(&event));
         }
     };
     let name = site::machine_name();
@@ -82,7 +82,7 @@ fn command_of_job(arguments: &Arguments, home: &std::path::Path) -> anyhow::Resu
     if let Some(file) = &arguments.config_file {
         words.extend(["--config-file".into(), file.into()]);
     }
-    words.extend(["work".into(), "--carry-out".into()]);
+    words.extend(["work".into(), "--execute".into()]);
     Ok(words)
 }
 
@@ -107,9 +107,9 @@ fn courier(home: &std::path::Path, site: &Site, ended: &AtomicBool) {
     }
 }
 
-fn told(event: &WorkEvent) -> String {
+fn format_event(event: &WorkEvent) -> String {
     match event {
-        WorkEvent::TakenBack(job) => {
+        WorkEvent::Requeued(job) => {
             format!("job {}: its worker died; the job is {}", job.number, job.state.word())
         }
         WorkEvent::Begun(job) => format!("job {}: {}", job.number, job.new.work),
@@ -121,27 +121,27 @@ fn told(event: &WorkEvent) -> String {
 }
 
 /// The outcome of a job, in the line that the worker reads.
-enum Came {
+enum JobResult {
     Done,
     Busy,
     NoKernel(String),
     WorkloadsFailed(String),
 }
 
-fn carry_out(arguments: &Arguments, number: u64) -> anyhow::Result<Exit> {
+fn execute(arguments: &Arguments, number: u64) -> anyhow::Result<Exit> {
     let home = home(arguments.home.as_deref())?;
     let job = Store::open_read_only(&home)?.queued_job(number)?;
     let came = match done(arguments, &job) {
         Ok(came) => came,
-        Err(error) if is_locked(&error) => Came::Busy,
-        Err(error) if crate::exit::is_subject(&error) => Came::NoKernel(format!("{error:#}")),
+        Err(error) if is_locked(&error) => JobResult::Busy,
+        Err(error) if crate::exit::is_subject(&error) => JobResult::NoKernel(format!("{error:#}")),
         Err(error) => return Err(error),
     };
     let (line, exit) = match came {
-        Came::Done => ("done".to_owned(), Exit::Fine),
-        Came::Busy => ("busy".to_owned(), Exit::Lab),
-        Came::NoKernel(why) => (format!("kernel {why}"), Exit::Subject),
-        Came::WorkloadsFailed(why) => (format!("workloads {why}"), Exit::Subject),
+        JobResult::Done => ("done".to_owned(), Exit::Fine),
+        JobResult::Busy => ("busy".to_owned(), Exit::Lab),
+        JobResult::NoKernel(why) => (format!("kernel {why}"), Exit::Subject),
+        JobResult::WorkloadsFailed(why) => (format!("workloads {why}"), Exit::Subject),
     };
     Answer::open(None)?.write(line.replace('\n', " ") + "\n")?;
     Ok(exit)
@@ -151,7 +151,7 @@ fn is_locked(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(LabError::Store(StoreError::Locked { .. })))
 }
 
-fn done(arguments: &Arguments, job: &QueuedJob) -> anyhow::Result<Came> {
+fn done(arguments: &Arguments, job: &QueuedJob) -> anyhow::Result<JobResult> {
     let home = home(arguments.home.as_deref())?;
     let work = &job.new.work;
     let Chosen { suite, workloads, tools } = choose(known_tools(arguments, &[])?, &work.suite, &work.workloads)?;
@@ -171,12 +171,12 @@ fn done(arguments: &Arguments, job: &QueuedJob) -> anyhow::Result<Came> {
         reuse: Reuse::Stored,
         dumps: Dumps::Drop,
     };
-    let runs = lab.carry_out(&plan, &|event| progress.event(&event))?.concat();
-    Ok(came_of(&build.version, &runs))
+    let runs = lab.execute(&plan, &|event| progress.event(&event))?.concat();
+    Ok(sum_up(&build.version, &runs))
 }
 
 /// Sums up the runs of a kernel: without any completed workload it cannot be measured.
-fn came_of(version: &str, runs: &[Run]) -> Came {
+fn sum_up(version: &str, runs: &[Run]) -> JobResult {
     let of_run = |run: &Run| run.results.clone().into_iter();
     let failures = runs.iter().flat_map(of_run).filter_map(|result| match result.outcome {
         Outcome::Failed(failure) => Some((result.workload, failure)),
@@ -185,13 +185,20 @@ fn came_of(version: &str, runs: &[Run]) -> Came {
     let mut failed = Vec::new();
     for (workload, failure) in failures {
         if matches!(failure.stage, Stage::Boot | Stage::Settle) {
-            return Came::NoKernel(format!("{version} does not boot: {} ({} stage)", failure.reason, failure.stage));
+            return JobResult::NoKernel(format!(
+                "{version} does not boot: {} ({} stage)",
+                failure.reason, failure.stage
+            ));
         }
         failed.push(format!("{workload}: {}", failure.reason));
     }
     failed.sort();
     failed.dedup();
-    if failed.is_empty() { Came::Done } else { Came::WorkloadsFailed(format!("failed: {}", failed.join("; "))) }
+    if failed.is_empty() {
+        JobResult::Done
+    } else {
+        JobResult::WorkloadsFailed(format!("failed: {}", failed.join("; ")))
+    }
 }
 
 /// Returns how to build a job's kernel, and fetches its tree.

@@ -17,7 +17,7 @@ pub(crate) fn csv(table: &Table) -> String {
 fn field(value: &Value) -> String {
     match value {
         Value::None => String::new(),
-        Value::Text(words) => quoted(words),
+        Value::Text(words) => quote(words),
         Value::Whole(number) => number.to_string(),
         Value::Unsigned(number) => number.to_string(),
         // The shortest form that parses to the same bits.
@@ -25,7 +25,7 @@ fn field(value: &Value) -> String {
     }
 }
 
-fn quoted(words: &str) -> String {
+fn quote(words: &str) -> String {
     if words.is_empty() || words.contains([',', '"', '\n', '\r']) {
         return format!("\"{}\"", words.replace('"', "\"\""));
     }

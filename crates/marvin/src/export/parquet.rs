@@ -77,11 +77,11 @@ fn chunk(file: &mut Vec<u8>, column: &Column, values: &[&Value]) -> std::io::Res
     let packed = zstd::bulk::compress(&page, LEVEL)?;
     let mut head = Thrift::default();
     head.number(1, I32, DATA_PAGE);
-    head.number(2, I32, whole(page.len()));
-    head.number(3, I32, whole(packed.len()));
+    head.number(2, I32, to_integer(page.len()));
+    head.number(3, I32, to_integer(packed.len()));
     head.field(5, STRUCT);
     let mut of_data = Thrift::default();
-    of_data.number(1, I32, whole(values.len()));
+    of_data.number(1, I32, to_integer(values.len()));
     of_data.number(2, I32, PLAIN);
     of_data.number(3, I32, RLE);
     of_data.number(4, I32, RLE);
@@ -122,12 +122,12 @@ fn metadata(table: &Table, groups: &[(Vec<Chunk>, usize)]) -> Vec<u8> {
     let root = {
         let mut root = Thrift::default();
         root.text(4, "marvin");
-        root.number(5, I32, whole(table.columns.len()));
+        root.number(5, I32, to_integer(table.columns.len()));
         root.end()
     };
     let elements: Vec<Vec<u8>> = std::iter::once(root).chain(table.columns.iter().map(element)).collect();
     all.list(2, STRUCT, &elements);
-    all.number(3, I64, whole(table.rows.len()));
+    all.number(3, I64, to_integer(table.rows.len()));
     let groups: Vec<Vec<u8>> = groups.iter().map(|group| row_group(&table.columns, group)).collect();
     all.list(4, STRUCT, &groups);
     let units: Vec<Vec<u8>> = table.columns.iter().map(unit).collect();
@@ -164,20 +164,20 @@ fn row_group(columns: &[Column], (chunks, rows): &(Vec<Chunk>, usize)) -> Vec<u8
         of_column.list(2, I32, &[zigzag(PLAIN), zigzag(RLE)]);
         of_column.list(3, BINARY, &[binary(column.name)]);
         of_column.number(4, I32, ZSTD);
-        of_column.number(5, I64, whole(chunk.values));
-        of_column.number(6, I64, whole(chunk.sizes[1]));
-        of_column.number(7, I64, whole(chunk.sizes[0]));
-        of_column.number(9, I64, whole(chunk.offset));
+        of_column.number(5, I64, to_integer(chunk.values));
+        of_column.number(6, I64, to_integer(chunk.sizes[1]));
+        of_column.number(7, I64, to_integer(chunk.sizes[0]));
+        of_column.number(9, I64, to_integer(chunk.offset));
         let mut all = Thrift::default();
-        all.number(2, I64, whole(chunk.offset));
+        all.number(2, I64, to_integer(chunk.offset));
         all.field(3, STRUCT);
         all.bytes.extend(of_column.end());
         all.end()
     };
     let mut group = Thrift::default();
     group.list(1, STRUCT, &columns.iter().zip(chunks).map(of_chunk).collect::<Vec<_>>());
-    group.number(2, I64, whole(chunks.iter().map(|chunk| chunk.sizes[1]).sum()));
-    group.number(3, I64, whole(*rows));
+    group.number(2, I64, to_integer(chunks.iter().map(|chunk| chunk.sizes[1]).sum()));
+    group.number(3, I64, to_integer(*rows));
     group.end()
 }
 
@@ -230,7 +230,7 @@ impl Thrift {
     }
 }
 
-fn whole(number: usize) -> i64 {
+fn to_integer(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use crate::fresh::{Fresh, fresh};
 use crate::interrupted::{machines_of, until};
-use crate::{images, marvin, shown, told};
+use crate::{format_output, images, marvin, output_of};
 
 /// A tree whose kernels are existing images: `choice` names one.
 const MAKEFILE: &str = "tinyconfig olddefconfig:\n\t@touch $(O)/.config\n\
@@ -58,7 +58,7 @@ impl Tree {
 }
 
 /// Returns how many commits the bisection logs of a data directory have.
-fn measured(home: &Path) -> usize {
+fn count_measured(home: &Path) -> usize {
     let logs = fs::read_dir(home.join("bisections")).into_iter().flatten();
     let texts = logs.map(|log| fs::read_to_string(log.unwrap().path()).unwrap_or_default());
     let has_value = |line: &&str| line.starts_with("measured ") || line.starts_with("counted ");
@@ -82,16 +82,16 @@ fn regression_is_bisected_up_to_the_mail() {
     tree.commit("mm/unused.c", "// after\n");
     let (home, mail) = (fresh("bisected-home"), fresh("bisected-mail"));
     let bisect = ["bisect", "good", "main", "--tree", &tree.name(), "--workload", "fault-anon", "--seeds", "1"];
-    let plan = told(&home, &[&bisect[..], &["--dry-run"]].concat());
+    let plan = output_of(&home, &[&bisect[..], &["--dry-run"]].concat());
     assert!(plan.starts_with("exit 0") && plan.contains("9 commits, 0 of them merges; 9 on the trunk"), "{plan}");
     // Killed after the first measurement: the next attempt continues from there.
     let mut first = marvin(&home).args(bisect).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    until("a commit is measured", || measured(&home) > 0);
+    until("a commit is measured", || count_measured(&home) > 0);
     first.kill().unwrap();
     first.wait().unwrap();
     until("its machines are gone", || machines_of(&home) == 0);
     let output = marvin(&home).args(bisect).arg("--mail").arg(&mail).output().unwrap();
-    let said = shown(&output, &home);
+    let said = format_output(&output, &home);
     assert!(said.starts_with("exit 0") && said.contains(" measured before; --force measures again"), "{said}");
     let short = &guilty[..12];
     assert!(said.contains(&format!("worse   {short} (\"choice: change it\")")), "{said}");
@@ -103,15 +103,15 @@ fn regression_is_bisected_up_to_the_mail() {
     assert!(mail.starts_with("Subject: fault-anon: ") && mail.contains("draft that addresses no list"), "{mail}");
     assert!(!mail.contains("ada@example.org") && !mail.contains("#regzbot"), "{mail}");
     // Known commits are not measured again, and the answer is the same.
-    let again = told(&home, &bisect);
+    let again = output_of(&home, &bisect);
     assert!(again.contains("commits were measured before") && !again.contains("next is"), "{again}");
     assert_eq!(again.split("-- err").next(), said.split("-- err").next());
 
-    let refused = told(&home, &["bisect", "good", "good~0", "--tree", &tree.name(), "--workload", "getppid"]);
+    let refused = output_of(&home, &["bisect", "good", "good~0", "--tree", &tree.name(), "--workload", "getppid"]);
     assert!(refused.starts_with("exit 2") && refused.contains("are the same commit"), "{refused}");
-    let swapped = told(&home, &["bisect", "main", "good", "--tree", &tree.name(), "--workload", "getppid"]);
+    let swapped = output_of(&home, &["bisect", "main", "good", "--tree", &tree.name(), "--workload", "getppid"]);
     assert!(swapped.starts_with("exit 2") && swapped.contains("the ends are swapped"), "{swapped}");
-    let same = told(
+    let same = output_of(
         &home,
         &["bisect", "good", &format!("{short}~1"), "--tree", &tree.name(), "--workload", "fault-anon", "-q"],
     );
@@ -121,12 +121,12 @@ fn regression_is_bisected_up_to_the_mail() {
 #[test]
 fn bisections_of_missing_things_fail_clearly() {
     let home = fresh("no-bisection-home");
-    insta::assert_snapshot!(told(&home, &["bisect", "v1", "v2", "--workload", "getppid"]));
-    insta::assert_snapshot!(told(&home, &["bisect", "v1", "v2", "--workload", "fault", "--tree", "/"]));
-    insta::assert_snapshot!(told(&home, &["bisect", "v1", "v2", "--workload", "getppid", "--tree", "/proc"]));
-    insta::assert_snapshot!(told(&home, &["build", "git:v1"]));
-    insta::assert_snapshot!(told(&home, &["build", "git:v1", "--config", "mikro"]));
-    insta::assert_snapshot!(told(&home, &["build", "deb-src:6"]));
+    insta::assert_snapshot!(output_of(&home, &["bisect", "v1", "v2", "--workload", "getppid"]));
+    insta::assert_snapshot!(output_of(&home, &["bisect", "v1", "v2", "--workload", "fault", "--tree", "/"]));
+    insta::assert_snapshot!(output_of(&home, &["bisect", "v1", "v2", "--workload", "getppid", "--tree", "/proc"]));
+    insta::assert_snapshot!(output_of(&home, &["build", "git:v1"]));
+    insta::assert_snapshot!(output_of(&home, &["build", "git:v1", "--config", "mikro"]));
+    insta::assert_snapshot!(output_of(&home, &["build", "deb-src:6"]));
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn repository_without_kernel_is_refused_before_planning() {
         tree.commit("README", content);
     }
     let bisect = ["bisect", "HEAD~1", "HEAD", "--workload", "getppid", "--tree", &tree.name()];
-    let planned = told(&home, &[&bisect[..], &["--dry-run"]].concat()).replace(&tree.name(), "TREE");
-    assert_eq!(told(&home, &bisect).replace(&tree.name(), "TREE"), planned);
+    let planned = output_of(&home, &[&bisect[..], &["--dry-run"]].concat()).replace(&tree.name(), "TREE");
+    assert_eq!(output_of(&home, &bisect).replace(&tree.name(), "TREE"), planned);
     insta::assert_snapshot!(planned);
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 use store::Store;
 
 use crate::fresh::{Fresh, fresh};
-use crate::{folder, marvin, told};
+use crate::{folder, marvin, output_of};
 
 /// Attempts for candidates from the store, which have a deadline that a busy host may miss.
 const ATTEMPTS: usize = 50;
@@ -33,7 +33,7 @@ fn candidates(home: &Path, words: &[&str]) -> Vec<String> {
 #[test]
 fn names_of_each_kind_are_completed() {
     let home = home("completion-home");
-    told(&home, &["queue", "add", "path:/dev/null", "--workload", "getppid"]);
+    output_of(&home, &["queue", "add", "path:/dev/null", "--workload", "getppid"]);
     for (words, expected) in [
         (&["rep"][..], "report"),
         (&["compare", "deb:"], "deb:6.12"),

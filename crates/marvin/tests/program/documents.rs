@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::fresh::fresh;
-use crate::{marvin, told};
+use crate::{marvin, output_of};
 
 fn page(name: &str) -> String {
     let output = marvin(&fresh("no-home")).args(["reference", name]).output().unwrap();
@@ -34,7 +34,9 @@ fn schemas(folder: &Path) -> BTreeMap<String, Value> {
 #[test]
 fn schemas_in_docs_are_up_to_date() {
     let folder = fresh("schemas");
-    assert!(told(&fresh("schemas-home"), &["reference", "schemas", folder.to_str().unwrap()]).starts_with("exit 0"));
+    assert!(
+        output_of(&fresh("schemas-home"), &["reference", "schemas", folder.to_str().unwrap()]).starts_with("exit 0")
+    );
     let in_docs = format!("{}/../../docs/schemas", env!("CARGO_MANIFEST_DIR"));
     let is_equal = schemas(&folder) == schemas(Path::new(&in_docs));
     assert!(is_equal, "docs/schemas is old: marvin reference schemas docs/schemas");
@@ -62,8 +64,8 @@ const DOCUMENTS: &[(&str, &str)] = &[
 #[test]
 fn documents_fit_their_schemas() {
     let (home, log) = (fresh("documents-home"), crate::imported::log());
-    told(&home, &["import", "mmtests", log.to_str().unwrap()]);
-    told(&home, &["queue", "add", "deb:6.12", "--workload", "getppid"]);
+    output_of(&home, &["import", "mmtests", log.to_str().unwrap()]);
+    output_of(&home, &["queue", "add", "deb:6.12", "--workload", "getppid"]);
     let image = format!("path:{}", crate::images().1[1].display());
     let list = told(&home, &["runs"]);
     let run = list.split_whitespace().find(|word| word.starts_with("run_")).unwrap().to_owned();
@@ -86,11 +88,11 @@ fn documents_fit_their_schemas() {
 fn completions_and_man_pages_share_one_definition() {
     let home = fresh("man-home");
     let man = home.join("man");
-    assert!(told(&home, &["man", man.to_str().unwrap()]).starts_with("exit 0"));
+    assert!(output_of(&home, &["man", man.to_str().unwrap()]).starts_with("exit 0"));
     let pages: Vec<_> = std::fs::read_dir(&man).unwrap().map(|page| page.unwrap().file_name()).collect();
     assert!(pages.iter().any(|page| page == "marvin-compare.1"), "{pages:?}");
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
-        let script = told(&home, &["completions", shell]);
+        let script = output_of(&home, &["completions", shell]);
         assert!(script.starts_with("exit 0") && script.contains("COMPLETE"), "{shell}: {script}");
     }
 }

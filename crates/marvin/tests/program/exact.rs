@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::Value;
 
 use crate::fresh::fresh;
-use crate::{marvin, names, shown};
+use crate::{format_output, marvin, names};
 
 fn json(home: &std::path::Path, arguments: &[&str]) -> Value {
     let output = marvin(home).args(["--quiet", "compare"]).args(arguments).args(["--format", "json"]).output().unwrap();
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", shown(&output, home)))
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", format_output(&output, home)))
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn every_format_shows_differing_releases() {
     let compare = |format: &str| {
         let arguments = ["--quiet", "compare", &old, &new, "--quick", "--workload", "fault-anon,mutex-uncontended"];
         let output = marvin(&home).args(arguments).args(["--format", format]).output().unwrap();
-        assert_eq!(output.status.code(), Some(1), "{}", shown(&output, &home));
+        assert_eq!(output.status.code(), Some(1), "{}", format_output(&output, &home));
         String::from_utf8(output.stdout).unwrap()
     };
     let headline = "0 better, 1 worse, 1 same, 0 unclear";
@@ -79,7 +79,7 @@ fn equal_images_need_no_run() {
     let home = fresh("equal-home");
     let name = &names()[1];
     let output = marvin(&home).args(["compare", name, name]).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", shown(&output, &home));
+    assert_eq!(output.status.code(), Some(0), "{}", format_output(&output, &home));
     assert!(String::from_utf8_lossy(&output.stdout).replace('\n', " ").contains("equal images, no run needed"));
-    assert!(crate::told(&home, &["runs"]).contains("no runs"));
+    assert!(crate::output_of(&home, &["runs"]).contains("no runs"));
 }

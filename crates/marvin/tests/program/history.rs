@@ -9,7 +9,7 @@ use model::{Declared, Direction, Run, WorkloadResult, unit_named};
 use store::Store;
 
 use crate::fresh::{Fresh, fresh};
-use crate::{marvin, stored, told};
+use crate::{marvin, output_of, stored};
 
 /// A data directory in which faults cost more since 6.12.100.
 fn lab(name: &str) -> Fresh {
@@ -42,7 +42,7 @@ fn triaged_regression_stays_quiet() {
         &["alerts"],
         &["alerts", "--open"],
     ] {
-        let told = told(&home, arguments);
+        let told = output_of(&home, arguments);
         // The time of the decision varies.
         let told = told.split_inclusive('\n').map(|line| match line.split_once("apparent (") {
             Some((before, rest)) => format!("{before}apparent (DATE{}", &rest[20..]),
@@ -56,10 +56,10 @@ fn triaged_regression_stays_quiet() {
 #[test]
 fn confirmed_regression_is_no_longer_open() {
     let home = lab("history-real");
-    assert!(told(&home, &["alerts", "--open"]).contains("1 alert, 1 to look at"));
-    assert!(told(&home, &["triage", "6.12.100", "real"]).starts_with("exit 0"));
-    insta::assert_snapshot!(told(&home, &["alerts", "--open"]));
-    let listed = told(&home, &["alerts"]);
+    assert!(output_of(&home, &["alerts", "--open"]).contains("1 alert, 1 to look at"));
+    assert!(output_of(&home, &["triage", "6.12.100", "real"]).starts_with("exit 0"));
+    insta::assert_snapshot!(output_of(&home, &["alerts", "--open"]));
+    let listed = output_of(&home, &["alerts"]);
     assert!(listed.contains("1 alert, 0 to look at") && listed.contains("marvin bisect "), "{listed}");
 }
 
@@ -75,9 +75,9 @@ fn unknown_names_fail_clearly() {
         &["triage", "6.12.100", "good"],
         &["serve", "--listen", "192.0.2.1:80"],
     ] {
-        story.extend(["$ marvin ", &arguments.join(" "), "\n", &told(&home, arguments), "\n"]);
+        story.extend(["$ marvin ", &arguments.join(" "), "\n", &output_of(&home, arguments), "\n"]);
     }
-    story.push_str(&told(&fresh("no-history"), &["alerts"]));
+    story.push_str(&output_of(&fresh("no-history"), &["alerts"]));
     insta::assert_snapshot!(story);
 }
 
@@ -86,11 +86,13 @@ fn dashboard_is_published_and_served() {
     let home = lab("history-pages");
     let folder = home.join("site");
     let text = |path: &Path| std::fs::read_to_string(path).unwrap();
-    assert!(told(&home, &["publish", folder.to_str().unwrap()]).starts_with("exit 0"));
+    assert!(output_of(&home, &["publish", folder.to_str().unwrap()]).starts_with("exit 0"));
     assert!(text(&folder.join("index.html")).contains("6.12.100 against 6.1.192"));
-    assert!(told(&home, &["publish", home.to_str().unwrap()]).contains("holds files that marvin did not write"));
+    assert!(output_of(&home, &["publish", home.to_str().unwrap()]).contains("holds files that marvin did not write"));
     let page = home.join("history.html");
-    assert!(told(&home, &["history", "fault", "--format", "html", "-o", page.to_str().unwrap()]).starts_with("exit 0"));
+    assert!(
+        output_of(&home, &["history", "fault", "--format", "html", "-o", page.to_str().unwrap()]).starts_with("exit 0")
+    );
     assert!(text(&page).contains("<svg") && !text(&page).contains("src=") && !text(&page).contains("href=\"r/"));
 
     let mut server = marvin(&home).args(["serve", "--listen", "127.0.0.1:0"]).stderr(Stdio::piped()).spawn().unwrap();
@@ -128,15 +130,15 @@ fn changed_unit_is_reported_and_never_mixed() {
     with_a_changed_metric(&Store::open(&*home).unwrap());
     let mut story = String::new();
     for arguments in [&["history", "copy-tool"][..], &["triage", "6.12.100", "apparent"], &["alerts", "--open"]] {
-        story.extend(["$ marvin ", &arguments.join(" "), "\n", &told(&home, arguments), "\n"]);
+        story.extend(["$ marvin ", &arguments.join(" "), "\n", &output_of(&home, arguments), "\n"]);
     }
     insta::assert_snapshot!(story);
     let folder = home.join("site");
-    assert!(told(&home, &["publish", folder.to_str().unwrap()]).starts_with("exit 0"));
+    assert!(output_of(&home, &["publish", folder.to_str().unwrap()]).starts_with("exit 0"));
     let page = |path: &str| std::fs::read_to_string(folder.join(path)).unwrap();
     assert!(page("index.html").contains("unit or direction changed between runs of copy-tool"));
     assert!(page("s/aa00aa00aa00/cloud-amd64/copy-tool.html").contains("Not one metric."));
-    assert!(told(&home, &["runs"]).contains("c000000000"), "nothing is lost");
+    assert!(output_of(&home, &["runs"]).contains("c000000000"), "nothing is lost");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use crate::fresh::{Fresh, fresh};
-use crate::told;
+use crate::output_of;
 
 fn put(folder: &Path, path: &str, text: &str) {
     let file = folder.join(path);
@@ -75,29 +75,29 @@ fn without_dates(text: &str) -> String {
 fn mmtests_log_is_listed_shown_and_compared() {
     let (home, log) = (fresh("mmtests-home"), log());
     let folder = log.display().to_string();
-    let said = told(&home, &["import", "mmtests", &folder]);
+    let said = output_of(&home, &["import", "mmtests", &folder]);
     insta::assert_snapshot!(said);
     let ids = ids(&said);
     assert_eq!(ids.len(), 6);
-    insta::assert_snapshot!(told(&home, &["runs"]));
-    insta::assert_snapshot!(told(&home, &["show", &ids[0]]));
-    insta::assert_snapshot!(told(&home, &["show", &ids[0], "--artefact", "list"]));
-    insta::assert_snapshot!(told(&home, &["show", &ids[0], "--artefact", "import.log"]));
+    insta::assert_snapshot!(output_of(&home, &["runs"]));
+    insta::assert_snapshot!(output_of(&home, &["show", &ids[0]]));
+    insta::assert_snapshot!(output_of(&home, &["show", &ids[0], "--artefact", "list"]));
+    insta::assert_snapshot!(output_of(&home, &["show", &ids[0], "--artefact", "import.log"]));
     let mut report = vec!["report"];
     report.extend(ids.iter().map(String::as_str));
-    insta::assert_snapshot!(without_dates(&told(&home, &report)));
-    let by_ids = without_dates(&told(&home, &report));
-    let by_names = without_dates(&told(&home, &["report", "6.1-vanilla", "6.12-vanilla"]));
+    insta::assert_snapshot!(without_dates(&output_of(&home, &report)));
+    let by_ids = without_dates(&output_of(&home, &report));
+    let by_names = without_dates(&output_of(&home, &["report", "6.1-vanilla", "6.12-vanilla"]));
     let without_command = |text: &str| text.split("marvin report").next().unwrap().to_owned();
     assert_eq!(without_command(&by_names), without_command(&by_ids));
     for format in ["markdown", "json", "html"] {
-        let text = told(&home, &[&report[..], &["--format", format]].concat());
+        let text = output_of(&home, &[&report[..], &["--format", format]].concat());
         assert!(text.starts_with("exit 0") && text.contains("kernbench/Elapsed-4"), "{text}");
     }
-    let monitors = told(&home, &[&report[..], &["--monitors", "--workload", "kernbench/Elapsed-4"]].concat());
+    let monitors = output_of(&home, &[&report[..], &["--monitors", "--workload", "kernbench/Elapsed-4"]].concat());
     let block = monitors.split_once("kernbench: kernel counters").unwrap().1;
     insta::assert_snapshot!(block);
-    let again = told(&home, &["import", "mmtests", &log.join("6.1-vanilla").display().to_string()]);
+    let again = output_of(&home, &["import", "mmtests", &log.join("6.1-vanilla").display().to_string()]);
     assert_eq!(again.matches("already imported, unchanged").count(), 3, "{again}");
 }
 
@@ -106,21 +106,21 @@ fn single_runs_and_unknown_directions_stay_unclear() {
     let (home, log) = (fresh("mmtests-one-home"), fresh("mmtests-one"));
     run(&log, "6.1-vanilla", 0, 40.0);
     run(&log, "6.12-vanilla", 0, 30.0);
-    let ids = ids(&told(&home, &["import", "mmtests", &log.display().to_string()]));
+    let ids = ids(&output_of(&home, &["import", "mmtests", &log.display().to_string()]));
     let report = ["report", &ids[0], &ids[1]];
-    let unclear = told(&home, &report);
+    let unclear = output_of(&home, &report);
     assert!(unclear.starts_with("exit 3") && unclear.contains("one run per side does not show the noise"), "{unclear}");
-    insta::assert_snapshot!(told(&home, &[&report[..], &["--workload", "kernbench/duration-elapsed"]].concat()));
-    let lower = told(&home, &[&report[..], &["--lower", "kernbench/duration-elapsed"]].concat());
+    insta::assert_snapshot!(output_of(&home, &[&report[..], &["--workload", "kernbench/duration-elapsed"]].concat()));
+    let lower = output_of(&home, &[&report[..], &["--lower", "kernbench/duration-elapsed"]].concat());
     assert!(lower.contains("kernbench/duration-elapsed"), "{lower}");
-    insta::assert_snapshot!(told(&home, &[&report[..], &["--higher", "kernbanch"]].concat()));
+    insta::assert_snapshot!(output_of(&home, &[&report[..], &["--higher", "kernbanch"]].concat()));
 }
 
 #[test]
 fn kernels_that_cannot_be_reported_are_named() {
     let (home, log) = (fresh("mmtests-names-home"), log());
-    told(&home, &["import", "mmtests", &log.display().to_string()]);
-    let said = |words: &[&str]| told(&home, &[&["report"], words].concat());
+    output_of(&home, &["import", "mmtests", &log.display().to_string()]);
+    let said = |words: &[&str]| output_of(&home, &[&["report"], words].concat());
     insta::assert_snapshot!(said(&["6.1-vanilla", "6.12-vanila"]));
     insta::assert_snapshot!(said(&["6.1-vanilla"]));
     insta::assert_snapshot!(said(&["6.1", "imported:mmtests/6.1-vanilla"]));
@@ -144,12 +144,12 @@ fn lkp_result_is_imported_and_compared() {
     let matrix =
         "{\"will-it-scale.per_process_ops\": [1, 2], \"stats_source\": [\"/r/7/stats.json\", \"/r/8/stats.json\"]}";
     put(&results, &format!("{place}/v6.1/matrix.json"), matrix);
-    let said = told(&home, &["import", "lkp", &results.display().to_string()]);
+    let said = output_of(&home, &["import", "lkp", &results.display().to_string()]);
     insta::assert_snapshot!(said);
     let mut report = vec!["report"];
     let ids = ids(&said);
     report.extend(ids.iter().take(6).map(String::as_str));
-    insta::assert_snapshot!(without_dates(&told(&home, &report)));
+    insta::assert_snapshot!(without_dates(&output_of(&home, &report)));
 }
 
 #[test]
@@ -159,9 +159,9 @@ fn invalid_directories_and_damaged_files_fail_clearly() {
     fs::create_dir_all(&nothing).unwrap();
     let name = nothing.display().to_string();
     for suite in ["mmtests", "lkp"] {
-        insta::assert_snapshot!(told(&home, &["import", suite, &name]).replace(&name, "FOLDER"));
+        insta::assert_snapshot!(output_of(&home, &["import", suite, &name]).replace(&name, "FOLDER"));
     }
-    insta::assert_snapshot!(told(&home, &["import", "mmtests", "/no/such/folder"]));
+    insta::assert_snapshot!(output_of(&home, &["import", "mmtests", "/no/such/folder"]));
     assert!(!home.exists(), "nothing was worth making a home for");
 
     let log = fresh("import-damaged");
@@ -176,7 +176,7 @@ fn invalid_directories_and_damaged_files_fail_clearly() {
     put(&log, "6.1 x\u{1b}[2J/iter-0/stream/logs/stream-1.log", "Copy: 1\n");
     put(&log, "6.2/iter-0/tests-timestamp", "start :: 5\n");
     std::os::unix::fs::symlink("/etc", log.join("6.1-vanilla/iter-0/etc")).unwrap();
-    let said = told(&home, &["import", "mmtests", &log.display().to_string()]);
+    let said = output_of(&home, &["import", "mmtests", &log.display().to_string()]);
     assert!(!said.contains('\u{1b}'), "{said}");
     insta::assert_snapshot!(said);
 }
@@ -192,19 +192,19 @@ fn imported_runs_have_history_pages_and_verdicts() {
     }
     // One boot only: uses the noise learned from other kernels on this machine.
     run(&log, "6.13-vanilla", 0, 50.1);
-    let said = told(&home, &["import", "mmtests", &log.display().to_string()]);
+    let said = output_of(&home, &["import", "mmtests", &log.display().to_string()]);
     let all = ids(&said);
     assert_eq!(all.len(), 19);
     let of = |kernel: &str| -> Vec<&str> {
         let lines = said.lines().filter(|line| line.starts_with("run_") && line.contains(kernel));
         lines.map(|line| line.split(' ').next().unwrap()).collect()
     };
-    insta::assert_snapshot!(told(&home, &["history", "kernbench/Elapsed-4"]));
-    let group = told(&home, &["history", "kernbench"]);
+    insta::assert_snapshot!(output_of(&home, &["history", "kernbench/Elapsed-4"]));
+    let group = output_of(&home, &["history", "kernbench"]);
     assert!(group.contains("\nkernbench/Elapsed-4: ") && group.contains("\nkernbench/User-4: "), "{group}");
     let report = |old: &str, new: &str| {
         let runs: Vec<&str> = ["report"].into_iter().chain(of(old)).chain(of(new)).collect();
-        without_dates(&told(&home, &[&runs[..], &["--workload", "kernbench/Elapsed-4"]].concat()))
+        without_dates(&output_of(&home, &[&runs[..], &["--workload", "kernbench/Elapsed-4"]].concat()))
     };
     let worse = report("6.6-vanilla", "6.12-vanilla");
     assert!(worse.starts_with("exit 1") && worse.contains("Ranks of the runs (exact Mann-Whitney"), "{worse}");
@@ -212,7 +212,7 @@ fn imported_runs_have_history_pages_and_verdicts() {
     let one = report("6.6-vanilla", "6.13-vanilla");
     assert!(one.starts_with("exit 1"), "one boot is rated by the others' scatter: {one}");
     let folder = home.join("site");
-    assert!(told(&home, &["publish", folder.to_str().unwrap()]).starts_with("exit 0"));
+    assert!(output_of(&home, &["publish", folder.to_str().unwrap()]).starts_with("exit 0"));
     let first = fs::read_to_string(folder.join("index.html")).unwrap();
     for text in [
         "kernbench/Elapsed-4",

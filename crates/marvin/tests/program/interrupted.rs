@@ -4,7 +4,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use crate::fresh::fresh;
-use crate::{marvin, names, shown, told};
+use crate::{format_output, marvin, names, output_of};
 
 /// Polls until a condition holds, and fails after a deadline.
 pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -32,19 +32,23 @@ fn killed_comparison_continues() {
     let [old, new] = names();
     let arguments = ["compare", &old, &new, "--seeds", "2", "--workload", "getppid,signal", "--jobs", "1"];
     let mut first = marvin(&home).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    until("a run is stored", || told(&home, &["runs"]).contains("2/2"));
+    until("a run is stored", || output_of(&home, &["runs"]).contains("2/2"));
     until("a machine works", || machines_of(&home) > 0);
     first.kill().unwrap();
     first.wait().unwrap();
     until("its machines are gone", || machines_of(&home) == 0);
     let output = marvin(&home).args(arguments).output().unwrap();
-    let said = shown(&output, &home);
+    let said = format_output(&output, &home);
     assert!(matches!(output.status.code(), Some(0 | 1 | 3)), "{said}");
     let reused = said.lines().find(|line| line.ends_with("results exist already")).unwrap_or_else(|| panic!("{said}"));
     let numbers: Vec<usize> = reused.split_whitespace().filter_map(|word| word.parse().ok()).collect();
     assert!(numbers[0] < 12 && numbers[1] >= 2, "{reused}");
     let again = marvin(&home).args(arguments).output().unwrap();
-    assert!(String::from_utf8_lossy(&again.stderr).contains("all 8 results exist already"), "{}", shown(&again, &home));
+    assert!(
+        String::from_utf8_lossy(&again.stderr).contains("all 8 results exist already"),
+        "{}",
+        format_output(&again, &home)
+    );
 }
 
 #[test]
@@ -55,7 +59,7 @@ fn data_directory_has_one_writer_many_readers() {
     let first = first.args(["run", name, "--seeds", "3", "--workload", "getppid"]);
     let mut first = first.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     until("a machine works", || machines_of(&home) > 0);
-    let second = told(&home, &["run", name, "--quiet"]);
+    let second = output_of(&home, &["run", name, "--quiet"]);
     let pid = first.id().to_string();
     insta::assert_snapshot!(second.replace(&pid, "PID"), @"
     exit 5
@@ -63,6 +67,6 @@ fn data_directory_has_one_writer_many_readers() {
     -- err
     error: another marvin (pid PID) is measuring in HOME: wait for it, or name another directory with --home
     ");
-    assert!(told(&home, &["runs"]).starts_with("exit 0"));
+    assert!(output_of(&home, &["runs"]).starts_with("exit 0"));
     assert!(first.wait().unwrap().success());
 }

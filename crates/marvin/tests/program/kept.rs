@@ -11,7 +11,7 @@ use store::{Location, Store};
 
 use crate::fresh::{Fresh, fresh};
 use crate::history::fill;
-use crate::{marvin, shown, told};
+use crate::{format_output, marvin, output_of};
 
 /// Two of the lab's runs.
 const RUNS: [&str; 2] = ["run_0000000000000001", "run_0000000000000002"];
@@ -20,7 +20,7 @@ const RUNS: [&str; 2] = ["run_0000000000000001", "run_0000000000000002"];
 fn story(home: &Path, commands: &[&[&str]]) -> String {
     let mut story = String::new();
     for arguments in commands {
-        let told = told(home, arguments);
+        let told = output_of(home, arguments);
         story.extend(["$ marvin ", &arguments.join(" "), "\n", &told, "\n"]);
     }
     story
@@ -64,13 +64,13 @@ fn tables_are_exported() {
 fn gc_keeps_runs_referenced_by_reports() {
     let home = home("kept-gc");
     let report = [&["report"][..], &RUNS].concat();
-    told(&home, &report);
+    output_of(&home, &report);
     let list = story(&home, &[&["show", RUNS[0], "--artefact", "list"], &["show", RUNS[0], "--artefact", "mentioned"]]);
     insta::assert_snapshot!(list);
-    let gone = told(&home, &["gc", "--older-than", "0", "--artefacts-older-than", "0"]);
+    let gone = output_of(&home, &["gc", "--older-than", "0", "--artefacts-older-than", "0"]);
     assert!(gone.contains("kept because they are referenced: 2\n"), "{gone}");
-    assert!(told(&home, &["show", RUNS[0], "--artefact", "list"]).contains("mentioned"));
-    insta::assert_snapshot!(told(&home, &["gc", "--dry-run"]));
+    assert!(output_of(&home, &["show", RUNS[0], "--artefact", "list"]).contains("mentioned"));
+    insta::assert_snapshot!(output_of(&home, &["gc", "--dry-run"]));
 }
 
 #[test]
@@ -93,18 +93,18 @@ fn server_results_are_listed_without_its_password() {
     fill(&Store::open(Location::server(&address, None).unwrap()).unwrap());
     let (bare, home) = (address.replace(&format!(":{PASSWORD}"), ""), &*home);
     let output = marvin(home).env("MARVIN_STORE", &bare).env("PGPASSWORD", PASSWORD).arg("runs").output().unwrap();
-    insta::assert_snapshot!(shown(&output, home));
+    insta::assert_snapshot!(format_output(&output, home));
     assert!(!home.exists(), "who lists results on a server needs no home");
     let output = marvin(home).env("MARVIN_STORE", &address).arg("--help").output().unwrap();
-    assert!(!shown(&output, home).contains(PASSWORD));
+    assert!(!format_output(&output, home).contains(PASSWORD));
     drop(cluster);
     let output = marvin(home).env("MARVIN_STORE", &address).arg("runs").output().unwrap();
-    let told = shown(&output, home);
+    let told = format_output(&output, home);
     assert!(told.starts_with("exit 5") && told.contains("cannot reach") && !told.contains(PASSWORD), "{told}");
 }
 
 /// Polls a page of a server until it contains a text; `None` after half a minute.
-fn asked(address: &str, path: &str, until: &str) -> Option<String> {
+fn poll_page(address: &str, path: &str, until: &str) -> Option<String> {
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(30) {
         let mut stream = TcpStream::connect(address).unwrap();
@@ -135,15 +135,15 @@ fn dashboard_survives_a_lost_store_server() {
     let mut line = String::new();
     said.read_line(&mut line).unwrap();
     let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next()).unwrap().to_owned();
-    assert!(asked(&address, "/metrics", "marvin_store_unreadable 0\n").is_some());
+    assert!(poll_page(&address, "/metrics", "marvin_store_unreadable 0\n").is_some());
     cluster.pause().unwrap();
-    assert!(asked(&address, "/metrics", "marvin_store_unreadable 1\n").is_some(), "the failure is reported");
-    assert!(asked(&address, "/", "Since 6.12.100").is_some(), "what was read is still shown");
-    let failed = asked(&address, "/runs.html", "cannot read the store").unwrap();
+    assert!(poll_page(&address, "/metrics", "marvin_store_unreadable 1\n").is_some(), "the failure is reported");
+    assert!(poll_page(&address, "/", "Since 6.12.100").is_some(), "what was read is still shown");
+    let failed = poll_page(&address, "/runs.html", "cannot read the store").unwrap();
     assert!(failed.starts_with("HTTP/1.1 500") && !failed.contains(PASSWORD), "{failed}");
     cluster.resume().unwrap();
-    assert!(asked(&address, "/metrics", "marvin_store_unreadable 0\n").is_some(), "and that it is back");
-    assert!(asked(&address, "/runs.html", "HTTP/1.1 200").is_some(), "nothing is lost");
+    assert!(poll_page(&address, "/metrics", "marvin_store_unreadable 0\n").is_some(), "and that it is back");
+    assert!(poll_page(&address, "/runs.html", "HTTP/1.1 200").is_some(), "nothing is lost");
     server.kill().unwrap();
     server.wait().unwrap();
     line.clear();

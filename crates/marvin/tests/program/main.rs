@@ -37,11 +37,11 @@ fn marvin(home: &Path) -> Command {
 }
 
 /// Runs it and returns exit code, standard output and standard error as one text, without the paths of this machine.
-fn told(home: &Path, arguments: &[&str]) -> String {
-    shown(&marvin(home).args(arguments).output().unwrap(), home)
+fn output_of(home: &Path, arguments: &[&str]) -> String {
+    format_output(&marvin(home).args(arguments).output().unwrap(), home)
 }
 
-fn shown(output: &Output, home: &Path) -> String {
+fn format_output(output: &Output, home: &Path) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(&home.display().to_string(), "HOME");
     let (answer, complaint) = (text(&output.stdout), text(&output.stderr));
     format!("exit {}\n-- out\n{answer}-- err\n{complaint}", output.status.code().unwrap_or(-1))

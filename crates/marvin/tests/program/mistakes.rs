@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::fresh::fresh;
-use crate::{images, marvin, names, shown, told};
+use crate::{format_output, images, marvin, names, output_of};
 
 /// Runs it with a file's path in an argument, and removes the path from the output.
 fn with_file(content: &[u8], arguments: &dyn Fn(&str) -> Vec<String>) -> String {
@@ -12,7 +12,7 @@ fn with_file(content: &[u8], arguments: &dyn Fn(&str) -> Vec<String>) -> String 
     std::fs::write(&file, content).unwrap();
     let path = file.display().to_string();
     let output = marvin(&home).args(arguments(&path)).output().unwrap();
-    shown(&output, &home).replace(&path, "FILE")
+    format_output(&output, &home).replace(&path, "FILE")
 }
 
 fn as_kernel(content: &[u8]) -> String {
@@ -22,13 +22,13 @@ fn as_kernel(content: &[u8]) -> String {
 #[test]
 fn impossible_kernels_fail_clearly() {
     let home = fresh("kernel-home");
-    insta::assert_snapshot!(told(&home, &["run", "6.12"]));
-    insta::assert_snapshot!(told(&home, &["run", "deb:six"]));
-    insta::assert_snapshot!(told(&home, &["run", "path:"]));
-    insta::assert_snapshot!(told(&home, &["run", "path:/no/such/vmlinuz", "--quiet"]));
-    insta::assert_snapshot!(told(&home, &["run", "path:/proc", "--quiet"]));
-    insta::assert_snapshot!(told(&home, &["kernels", "path:/boot/vmlinuz"]));
-    let unknown = told(&home, &["run", "deb:6.13", "--quiet"]);
+    insta::assert_snapshot!(output_of(&home, &["run", "6.12"]));
+    insta::assert_snapshot!(output_of(&home, &["run", "deb:six"]));
+    insta::assert_snapshot!(output_of(&home, &["run", "path:"]));
+    insta::assert_snapshot!(output_of(&home, &["run", "path:/no/such/vmlinuz", "--quiet"]));
+    insta::assert_snapshot!(output_of(&home, &["run", "path:/proc", "--quiet"]));
+    insta::assert_snapshot!(output_of(&home, &["kernels", "path:/boot/vmlinuz"]));
+    let unknown = output_of(&home, &["run", "deb:6.13", "--quiet"]);
     assert!(unknown.starts_with("exit 2") && unknown.contains("deb:6.1") && unknown.contains("deb:6.12"), "{unknown}");
 }
 
@@ -45,13 +45,13 @@ fn invalid_images_fail_clearly() {
 #[test]
 fn unknown_workloads_and_flags_fail_clearly() {
     let home = fresh("words-home");
-    insta::assert_snapshot!(told(&home, &["compare", "deb:6.1", "deb:6.12", "--workload", "foult"]));
-    insta::assert_snapshot!(told(&home, &["compare", "deb:6.1", "deb:6.12", "--workload", "xyzzy"]));
-    insta::assert_snapshot!(told(&home, &["run", "deb:6.1", "--suite", "macro"]));
-    insta::assert_snapshot!(told(&home, &["compare", "deb:6.1", "deb:6.12", "--sedes", "3"]));
-    insta::assert_snapshot!(told(&home, &["compare", "deb:6.1", "deb:6.12", "--margin", "-1"]));
-    insta::assert_snapshot!(told(&home, &["compare", "deb:6.1", "deb:6.12", "--seeds", "2", "--quick"]));
-    insta::assert_snapshot!(told(&home, &["compair", "deb:6.1", "deb:6.12"]));
+    insta::assert_snapshot!(output_of(&home, &["compare", "deb:6.1", "deb:6.12", "--workload", "foult"]));
+    insta::assert_snapshot!(output_of(&home, &["compare", "deb:6.1", "deb:6.12", "--workload", "xyzzy"]));
+    insta::assert_snapshot!(output_of(&home, &["run", "deb:6.1", "--suite", "macro"]));
+    insta::assert_snapshot!(output_of(&home, &["compare", "deb:6.1", "deb:6.12", "--sedes", "3"]));
+    insta::assert_snapshot!(output_of(&home, &["compare", "deb:6.1", "deb:6.12", "--margin", "-1"]));
+    insta::assert_snapshot!(output_of(&home, &["compare", "deb:6.1", "deb:6.12", "--seeds", "2", "--quick"]));
+    insta::assert_snapshot!(output_of(&home, &["compair", "deb:6.1", "deb:6.12"]));
     assert!(!home.exists(), "nothing was worth making a home for");
 }
 
@@ -69,7 +69,7 @@ fn misleading_words_get_their_own_error() {
         &["report", "zzz", "yyy"],
         &["history"],
     ] {
-        story.extend(["$ marvin ", &arguments.join(" "), "\n", &told(&home, arguments), "\n"]);
+        story.extend(["$ marvin ", &arguments.join(" "), "\n", &output_of(&home, arguments), "\n"]);
     }
     assert!(!story.contains("--home"), "an option that a variable sets is not required: {story}");
     insta::assert_snapshot!(story);
@@ -81,31 +81,31 @@ fn unusable_directories_and_files_fail_clearly() {
     let home = place.join("a file");
     std::fs::create_dir_all(&place).unwrap();
     std::fs::write(&home, "not a folder").unwrap();
-    insta::assert_snapshot!(told(&home, &["run", "deb:6.1", "--quiet"]));
-    insta::assert_snapshot!(told(&home.join("below"), &["run", "deb:6.1", "--quiet"]));
+    insta::assert_snapshot!(output_of(&home, &["run", "deb:6.1", "--quiet"]));
+    insta::assert_snapshot!(output_of(&home.join("below"), &["run", "deb:6.1", "--quiet"]));
     let output = home.join("report.html").display().to_string();
-    let said = told(&fresh("output-home"), &["compare", "deb:6.1", "deb:6.12", "-o", &output]);
+    let said = output_of(&fresh("output-home"), &["compare", "deb:6.1", "deb:6.12", "-o", &output]);
     insta::assert_snapshot!(said.replace(&output, "OUTPUT"));
     let equal = names()[0].clone();
     let special =
         marvin(&fresh("special-home")).args(["compare", &equal, &equal, "-q", "-o", "/dev/null"]).output().unwrap();
-    assert!(special.status.success() && !Path::new("/dev/null").is_file(), "{}", shown(&special, &home));
-    insta::assert_snapshot!(told(&fresh("empty-home"), &["runs"]));
-    insta::assert_snapshot!(told(&fresh("empty-home"), &["show", "7f3a"]));
-    insta::assert_snapshot!(told(&fresh("empty-home"), &["show", "7f3a", "--artefact", "../x"]));
+    assert!(special.status.success() && !Path::new("/dev/null").is_file(), "{}", format_output(&special, &home));
+    insta::assert_snapshot!(output_of(&fresh("empty-home"), &["runs"]));
+    insta::assert_snapshot!(output_of(&fresh("empty-home"), &["show", "7f3a"]));
+    insta::assert_snapshot!(output_of(&fresh("empty-home"), &["show", "7f3a", "--artefact", "../x"]));
 }
 
 #[test]
 fn absent_or_old_qemu_fails_clearly() {
     let home = fresh("qemu-home");
     let absent = marvin(&home).env("MARVIN_QEMU", "/no/qemu").args(["run", "deb:6.1", "-q"]).output().unwrap();
-    insta::assert_snapshot!(shown(&absent, &home));
+    insta::assert_snapshot!(format_output(&absent, &home));
     let old = fresh("qemu.sh");
     write_program(&old, "#!/bin/sh\necho 'QEMU emulator version 5.2.0 (Debian)'\n");
     let old = marvin(&home).env("MARVIN_QEMU", &old).args(["run", "deb:6.1", "-q"]).output().unwrap();
-    insta::assert_snapshot!(shown(&old, &home));
+    insta::assert_snapshot!(format_output(&old, &home));
     let doctor = marvin(&home).env("MARVIN_QEMU", "/no/qemu").arg("doctor").output().unwrap();
-    let doctor = shown(&doctor, &home);
+    let doctor = format_output(&doctor, &home);
     assert!(doctor.starts_with("exit 5") && doctor.contains("fix: sudo apt-get install qemu-system-x86"), "{doctor}");
 }
 
@@ -122,7 +122,7 @@ fn full_disk_leaves_no_partial_file() {
     );
     let unshare: &[&str] = if is_root() { &["--mount"] } else { &["--user", "--map-root-user", "--mount"] };
     let output = std::process::Command::new("unshare").args(unshare).args(["sh", "-c", &script]).output().unwrap();
-    let said = shown(&output, &home);
+    let said = format_output(&output, &home);
     if said.contains("unshare failed") || said.contains("permission denied") {
         println!("skipped: this machine allows no mount namespace: {said}");
         return;
@@ -140,14 +140,14 @@ fn runs_of_different_machines_are_not_compared_silently() {
     let copy = home.join("qemu");
     write_program(&copy, "#!/bin/sh\nexec qemu-system-x86_64 \"$@\"\n");
     let other = marvin(&home).env("MARVIN_QEMU", &copy).args(run).output().unwrap();
-    assert!(other.status.success(), "{}", shown(&other, &home));
-    let list = told(&home, &["runs"]);
+    assert!(other.status.success(), "{}", format_output(&other, &home));
+    let list = output_of(&home, &["runs"]);
     let ids: Vec<&str> =
         list.lines().filter_map(|line| line.split_whitespace().find(|w| w.starts_with("run_"))).collect();
     assert_eq!(ids.len(), 2, "{list}");
-    let refused = told(&home, &["report", ids[0], ids[1]]);
+    let refused = output_of(&home, &["report", ids[0], ids[1]]);
     assert!(refused.starts_with("exit 2") && refused.contains("qemu"), "{refused}");
-    let mixed = told(&home, &["report", ids[0], ids[1], "--mixed-machines"]);
+    let mixed = output_of(&home, &["report", ids[0], ids[1], "--mixed-machines"]);
     assert!(mixed.contains("different machines") || mixed.to_lowercase().contains("warning"), "{mixed}");
 }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use store::Store;
 
 use crate::fresh::{Fresh, fresh};
-use crate::{stored, told};
+use crate::{output_of, stored};
 
 const SEEDS: u64 = 3;
 
@@ -56,7 +56,7 @@ fn lab(name: &str) -> (Fresh, Vec<Run>) {
 
 /// Returns what a command writes to standard output.
 fn answer(home: &Path, arguments: &[&str]) -> String {
-    let told = told(home, arguments);
+    let told = output_of(home, arguments);
     told.split_once("-- out\n").unwrap().1.split("-- err\n").next().unwrap().to_owned()
 }
 

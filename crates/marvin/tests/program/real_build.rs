@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::bisected::Tree;
 use crate::fresh::fresh;
 use crate::real_source::{FAULT, number_before};
-use crate::{folder, marvin, shown};
+use crate::{folder, format_output, marvin};
 
 const PACKAGE: &str = "linux-source-6.12";
 /// The smallest config that boots, and the fastest to build; passed as a user's file.
@@ -69,7 +69,7 @@ fn planted_regression_is_bisected_with_real_builds() {
     let name = tree.name();
     let of_tree = ["--tree", &name, "--config", CONFIGURATION];
     let bisect = ["bisect", "good", "main", "--workload", "fault-anon", "--seeds", "1"];
-    let said = shown(&marvin(&home).args(bisect).args(of_tree).output().unwrap(), &home);
+    let said = format_output(&marvin(&home).args(bisect).args(of_tree).output().unwrap(), &home);
     assert!(said.starts_with("exit 0"), "{said}");
     assert!(said.contains(&format!("worse   {} (\"{file}: change it\")", &guilty[..12])), "{said}");
     assert!(said.contains("confirmed: BAD without it"), "{said}");

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use crate::bisected::Tree;
-use crate::{folder, told};
+use crate::{folder, output_of};
 
 /// Files that the build compiles, and files that it does not.
 const PADDED: [&str; 7] =
@@ -110,7 +110,7 @@ fn home() -> PathBuf {
 fn image(home: &Path, name: &str, tree: Option<&str>) -> String {
     let clock = Clock::start();
     let of_tree = tree.map_or(vec![], |tree| vec!["--tree", tree]);
-    let said = told(home, &[&["build", name], &of_tree[..]].concat());
+    let said = output_of(home, &[&["build", name], &of_tree[..]].concat());
     assert!(said.starts_with("exit 0") && said.contains(": building "), "{said}");
     clock.say(name);
     said.lines().find(|line| line.starts_with("build ")).unwrap().to_owned()
@@ -120,7 +120,7 @@ fn image(home: &Path, name: &str, tree: Option<&str>) -> String {
 fn bisect(home: &Path, tree: &str, workload: &str, guilty: &str) {
     let clock = Clock::start();
     let range = ["bisect", "good", "main", "--tree", tree, "--workload", workload];
-    let said = told(home, &[&range[..], &["--no-revert"]].concat());
+    let said = output_of(home, &[&range[..], &["--no-revert"]].concat());
     assert!(said.starts_with("exit 0"), "{said}");
     let builds = said.matches(": building commit ").count();
     let left = number_before(&said, " of which can change");
@@ -132,7 +132,7 @@ fn bisect(home: &Path, tree: &str, workload: &str, guilty: &str) {
     assert!((explained - 100.0).abs() < 1.0, "{said}");
     assert!(builds as f64 <= builds_max, "{said}");
     let clock = Clock::start();
-    let again = told(home, &[&range[..], &["-q"]].concat());
+    let again = output_of(home, &[&range[..], &["-q"]].concat());
     clock.say(&format!("{workload} taken back on top of BAD"));
     assert!(again.contains("confirmed: BAD without it"), "{again}");
 }
@@ -161,10 +161,10 @@ fn planted_regressions_are_bisected_in_real_sources() {
     let clock = Clock::start();
     let range = format!("{0}~2..{0}", guilty[0]);
     let few = ["--seeds", "1", "--workload", "fault-anon,fork-exit", "-q"];
-    let series = told(&home, &[&["series", &range, "--tree", &name], &few[..]].concat());
+    let series = output_of(&home, &[&["series", &range, "--tree", &name], &few[..]].concat());
     clock.say("a series of two commits");
     assert!(series.starts_with("exit 1") && series.contains("1 of 2 workloads changed"), "{series}");
     image(&home, "deb-src:6.1", None);
-    let compared = told(&home, &[&["compare", "deb-src:6.1", "deb-src:6.12"], &few[..]].concat());
+    let compared = output_of(&home, &[&["compare", "deb-src:6.1", "deb-src:6.12"], &few[..]].concat());
     assert!(["exit 0", "exit 1", "exit 3"].iter().any(|exit| compared.starts_with(exit)), "{compared}");
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::bisected::Tree;
 use crate::fresh::fresh;
-use crate::{images, marvin, shown, told};
+use crate::{format_output, images, marvin, output_of};
 
 /// A source that does not build: `fails` has the reason.
 const MAKEFILE: &str = "tinyconfig olddefconfig:\n\t@touch $(O)/.config\n\
@@ -23,9 +23,9 @@ fn source(name: &str) -> Tree {
 }
 
 /// Runs a command, and removes the tree's path from the output.
-fn asked(home: &Path, tree: &Tree, words: &[&str]) -> String {
+fn run_in_tree(home: &Path, tree: &Tree, words: &[&str]) -> String {
     let name = tree.name();
-    told(home, &[words, &["--tree", &name]].concat()).replace(&name, "TREE")
+    output_of(home, &[words, &["--tree", &name]].concat()).replace(&name, "TREE")
 }
 
 #[test]
@@ -38,7 +38,8 @@ fn impossible_ranges_fail_clearly() {
         tree.commit("mm/memory.c", &format!("// {n}\n"));
     }
     tree.git(&["tag", "no-version"]);
-    let bisect = |good: &str, bad: &str| asked(&home, &tree, &["bisect", good, bad, "--workload", "getppid", "-q"]);
+    let bisect =
+        |good: &str, bad: &str| run_in_tree(&home, &tree, &["bisect", good, bad, "--workload", "getppid", "-q"]);
     insta::assert_snapshot!("unknown-revision", bisect("good", "v9.9"));
     insta::assert_snapshot!("not-an-ancestor", bisect("side", "main"));
     insta::assert_snapshot!("swapped", bisect("main", "good"));
@@ -58,9 +59,9 @@ fn impossible_ranges_fail_clearly() {
     clone.git(&["fetch", "-q", "--depth", "1", "origin", "tag", "good"]);
     insta::assert_snapshot!(
         "shallow",
-        asked(&home, &clone, &["bisect", "good", "main", "--workload", "getppid", "-q"])
+        run_in_tree(&home, &clone, &["bisect", "good", "main", "--workload", "getppid", "-q"])
     );
-    let said = told(&home, &["bisect", "good", "main", "--tree", "/", "--workload", "getppid", "-q"]);
+    let said = output_of(&home, &["bisect", "good", "main", "--tree", "/", "--workload", "getppid", "-q"]);
     insta::assert_snapshot!("no-repository", said);
 }
 
@@ -71,7 +72,7 @@ fn inside_a_kernel_tree_names_need_no_source() {
     fs::create_dir_all(tree.folder.join("mm")).unwrap();
     let inside = |words: &[&str]| {
         let output = marvin(&home).args(words).current_dir(tree.folder.join("mm")).output().unwrap();
-        let said = shown(&output, &home);
+        let said = format_output(&output, &home);
         let commits = ["HEAD", "HEAD~1"].map(|name| tree.git(&["rev-parse", name])[..12].to_owned());
         said.replace(&tree.name(), "TREE").replace(&commits[0], "NEW").replace(&commits[1], "OLD")
     };
@@ -82,8 +83,8 @@ fn inside_a_kernel_tree_names_need_no_source() {
     assert_eq!(inside(&["compare", "HEAD~1..HEAD", "-q"]), inside(&["compare", "git:HEAD~1..HEAD", "-q"]));
     insta::assert_snapshot!("inside-series", inside(&["series", "HEAD~1..HEAD", "-q"]));
     insta::assert_snapshot!("inside-bare-version", inside(&["compare", "6.1", "6.12", "-q"]));
-    insta::assert_snapshot!("outside-bare-version", told(&home, &["compare", "6.1", "HEAD", "-q"]));
-    insta::assert_snapshot!("outside-bare-revision", told(&home, &["compare", "HEAD~1", "HEAD", "-q"]));
+    insta::assert_snapshot!("outside-bare-version", output_of(&home, &["compare", "6.1", "HEAD", "-q"]));
+    insta::assert_snapshot!("outside-bare-revision", output_of(&home, &["compare", "HEAD~1", "HEAD", "-q"]));
     fs::write(tree.folder.join("mm/bzImage"), "no image").unwrap();
     insta::assert_snapshot!("bare-file", inside(&["compare", "bzImage", "bzImage", "-q"]));
 }
@@ -91,7 +92,7 @@ fn inside_a_kernel_tree_names_need_no_source() {
 #[test]
 fn kernels_without_a_name_are_all() {
     let home = fresh("all-kernels-home");
-    let (all, some) = (told(&home, &["kernels"]), told(&home, &["kernels", "deb:6.12"]));
+    let (all, some) = (output_of(&home, &["kernels"]), output_of(&home, &["kernels", "deb:6.12"]));
     let names: Vec<&str> = some.lines().filter(|line| line.contains(" deb:")).collect();
     assert!(!names.is_empty() && names.iter().all(|name| all.contains(name)), "{some}");
     assert!(all.matches(" deb:").count() > names.len(), "{all}");
@@ -103,7 +104,7 @@ fn invalid_series_and_patches_fail_clearly() {
     let patch = tree.folder.join("fix.patch");
     fs::write(&patch, "--- a/mm/memory.c\n+++ b/mm/memory.c\n@@ -1 +1 @@\n-before\n+after\n").unwrap();
     let of = |revision: &str| format!("patch:{}@{revision}", patch.display());
-    let build = |name: &str| asked(&home, &tree, &["build", name, "-q"]);
+    let build = |name: &str| run_in_tree(&home, &tree, &["build", name, "-q"]);
     insta::assert_snapshot!(
         "patch-does-not-apply",
         build(&of("good")).replace(&tree.git(&["rev-parse", "good"])[..12], "GOOD")
@@ -114,12 +115,12 @@ fn invalid_series_and_patches_fail_clearly() {
         build("patch:nonesuch.patch@good").replace(&tree.git(&["rev-parse", "good"])[..12], "GOOD")
     );
     insta::assert_snapshot!("patch-is-empty", build("patch:"));
-    insta::assert_snapshot!("series-is-none", asked(&home, &tree, &["series", "good", "-q"]));
-    insta::assert_snapshot!("series-is-empty", asked(&home, &tree, &["series", "good..main", "-q"]));
-    insta::assert_snapshot!("series-without-tree", told(&home, &["series", "good..main", "-q"]));
-    insta::assert_snapshot!("compare-of-one", told(&home, &["compare", "git:good", "-q"]));
+    insta::assert_snapshot!("series-is-none", run_in_tree(&home, &tree, &["series", "good", "-q"]));
+    insta::assert_snapshot!("series-is-empty", run_in_tree(&home, &tree, &["series", "good..main", "-q"]));
+    insta::assert_snapshot!("series-without-tree", output_of(&home, &["series", "good..main", "-q"]));
+    insta::assert_snapshot!("compare-of-one", output_of(&home, &["compare", "git:good", "-q"]));
     tree.commit("mm/memory.c", "// 1\n");
-    insta::assert_snapshot!("series-does-not-build", asked(&home, &tree, &["series", "main^..main", "-q"]));
+    insta::assert_snapshot!("series-does-not-build", run_in_tree(&home, &tree, &["series", "main^..main", "-q"]));
 }
 
 #[test]
@@ -135,7 +136,7 @@ fn compiler_change_never_mixes_a_bisection() {
     let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
     let name = tree.name();
     let words = ["bisect", "good", "main", "--tree", &name, "--workload", "getppid", "-q"];
-    let said = shown(&marvin(&home).args(words).env("PATH", path).output().unwrap(), &home);
+    let said = format_output(&marvin(&home).args(words).env("PATH", path).output().unwrap(), &home);
     let linker = Command::new("ld").arg("--version").output().unwrap();
     let linker = String::from_utf8(linker.stdout).unwrap();
     insta::assert_snapshot!("compiler-changed", said.replace(linker.lines().next().unwrap(), "LINKER"));
@@ -149,7 +150,7 @@ fn changed_config_file_starts_another_bisection() {
     let (name, file) = (tree.name(), config.display().to_string());
     let asked_with = |lines: &str| {
         fs::write(&config, lines).unwrap();
-        told(&home, &["bisect", "good", "main", "--tree", &name, "--workload", "getppid", "--config", &file])
+        output_of(&home, &["bisect", "good", "main", "--tree", &name, "--workload", "getppid", "--config", &file])
     };
     let remembers = |said: &str| said.contains("1 commit was measured before");
     assert!(!remembers(&asked_with("CONFIG_A=y\n")));
@@ -169,16 +170,16 @@ fn tree_is_named_or_the_only_directory() {
     );
     fs::write(home.join("marvin.toml"), trees).unwrap();
     let bisect = ["bisect", "good", "main", "--workload", "getppid", "-q"];
-    let with = |words: &[&str]| told(&home, &[&bisect, words].concat()).replace(&tree.name(), "TREE");
+    let with = |words: &[&str]| output_of(&home, &[&bisect, words].concat()).replace(&tree.name(), "TREE");
     for words in [&["--dry-run"][..], &["--dry-run", "--tree", "linux"]] {
         let plan = with(words);
         assert!(plan.starts_with("exit 0") && plan.contains(": 1 commit, 0 of them merges"), "{plan}");
     }
     let all: String = ["linus", "stable", "debian"].map(|name| with(&["--tree", name])).concat();
     insta::assert_snapshot!("trees-that-are-none", all);
-    let built = told(&home, &["build", "git:good", "--tree", "linux"]);
+    let built = output_of(&home, &["build", "git:good", "--tree", "linux"]);
     assert!(built.contains("tree, small\n"), "as it is configured: {built}");
-    let built = told(&home, &["build", "git:good", "--tree", "linux", "--config", "micro"]);
+    let built = output_of(&home, &["build", "git:good", "--tree", "linux", "--config", "micro"]);
     assert!(built.contains("tree, micro\n"), "{built}");
 }
 

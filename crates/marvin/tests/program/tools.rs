@@ -1,7 +1,7 @@
 //! External tools: their list, the user's own, and mistakes in naming and declaring them.
 
 use crate::fresh::fresh;
-use crate::{marvin, shown, told};
+use crate::{format_output, marvin, output_of};
 
 const MINE: &str = "name = 'mine'\nabout = 'a tool of mine'\npackages = ['mine']\n\n[[workload]]\nname = 'mine-fast'\n\
     stresses = 'patience'\ncommand = ['/usr/bin/mine']\n\n[[workload.metric]]\nname = 'time'\nunit = 's'\n\
@@ -10,12 +10,12 @@ const MINE: &str = "name = 'mine'\nabout = 'a tool of mine'\npackages = ['mine']
 #[test]
 fn user_tools_are_listed_beside_marvins() {
     let home = fresh("tools-home");
-    let none = told(&home, &["tools"]);
+    let none = output_of(&home, &["tools"]);
     assert!(none.starts_with("exit 0") && none.contains("sysbench-cpu ") && !none.contains("mine"), "{none}");
     assert!(!home.exists(), "nothing was worth making a home for");
     std::fs::create_dir_all(home.join("manifests")).unwrap();
     std::fs::write(home.join("manifests/mine.toml"), MINE).unwrap();
-    let listed = told(&home, &["tools"]);
+    let listed = output_of(&home, &["tools"]);
     let own = listed.split("\n\n").position(|part| part.contains("mine: a tool of mine")).unwrap();
     let own: Vec<&str> = listed.split("\n\n").skip(own).collect();
     insta::assert_snapshot!(own.join("\n\n"));
@@ -24,15 +24,15 @@ fn user_tools_are_listed_beside_marvins() {
 #[test]
 fn mistakes_in_tools_are_named() {
     let home = fresh("wrong-tools-home");
-    insta::assert_snapshot!(told(&home, &["run", "deb:6.12", "--workload", "tool:sysbnch-cpu"]));
-    insta::assert_snapshot!(told(&home, &["compare", "deb:6.1", "deb:6.12", "--workload", "tool:"]));
+    insta::assert_snapshot!(output_of(&home, &["run", "deb:6.12", "--workload", "tool:sysbnch-cpu"]));
+    insta::assert_snapshot!(output_of(&home, &["compare", "deb:6.1", "deb:6.12", "--workload", "tool:"]));
     let file = fresh("manifest.toml");
     let path = file.display().to_string();
-    insta::assert_snapshot!(told(&home, &["tools", "--manifest", &path]).replace(&path, "FILE"));
+    insta::assert_snapshot!(output_of(&home, &["tools", "--manifest", &path]).replace(&path, "FILE"));
     std::fs::write(&file, MINE.replace("stresses", "streses")).unwrap();
-    insta::assert_snapshot!(told(&home, &["tools", "--manifest", &path]).replace(&path, "FILE"));
+    insta::assert_snapshot!(output_of(&home, &["tools", "--manifest", &path]).replace(&path, "FILE"));
     std::fs::write(&file, MINE.replace("mine-fast", "getppid")).unwrap();
     let output = marvin(&home).args(["run", "deb:6.12", "--manifest", &path]).output().unwrap();
-    insta::assert_snapshot!(shown(&output, &home).replace(&path, "FILE"));
+    insta::assert_snapshot!(format_output(&output, &home).replace(&path, "FILE"));
     assert!(!home.exists(), "nothing was worth making a home for");
 }

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use crate::bisected::Tree;
 use crate::fresh::fresh;
 use crate::interrupted::until;
-use crate::{images, marvin, shown, told};
+use crate::{format_output, images, marvin, output_of};
 
 /// Builds what `choice` names, if anything; otherwise takes long.
 const MAKEFILE: &str = "tinyconfig olddefconfig:\n\t@touch $(O)/.config\n\
@@ -46,17 +46,17 @@ fn watched_tree_is_measured_despite_kills() {
     let (home, notes) = (fresh("watched-home"), fresh("watched-notes"));
     site(&home, &tree, &notes);
 
-    let first = told(&home, &["watch"]);
+    let first = output_of(&home, &["watch"]);
     assert!(first.starts_with("exit 0") && first.contains("kernels 2, queued 2"), "{first}");
     assert!(first.contains("ignored tags that are not versions, 1: junk"), "{first}");
-    let second = told(&home, &["watch"]);
+    let second = output_of(&home, &["watch"]);
     assert!(second.contains("kernels 2, queued 0") && !second.contains("junk"), "{second}");
 
     let mut worker = marvin(&home);
     let worker = worker.args(["work", "--once"]).stdout(Stdio::null()).stderr(Stdio::null());
     let mut worker = worker.spawn().unwrap();
-    until("a job runs", || told(&home, &["queue", "list"]).contains(" running "));
-    let other = told(&home, &["work", "--once"]).replace(&worker.id().to_string(), "PID");
+    until("a job runs", || output_of(&home, &["queue", "list"]).contains(" running "));
+    let other = output_of(&home, &["work", "--once"]).replace(&worker.id().to_string(), "PID");
     insta::assert_snapshot!(other, @"
     exit 5
     -- out
@@ -66,29 +66,29 @@ fn watched_tree_is_measured_despite_kills() {
     worker.kill().unwrap();
     worker.wait().unwrap();
 
-    let rest = told(&home, &["work", "--once"]);
+    let rest = output_of(&home, &["work", "--once"]);
     assert!(rest.starts_with("exit 4") && rest.contains("done 2, failed 0"), "{rest}");
     assert!(rest.contains("its worker died; the job is waiting"), "{rest}");
-    let all = told(&home, &["queue", "list", "--all"]);
+    let all = output_of(&home, &["queue", "list", "--all"]);
     assert!(!all.contains(" waiting "), "{all}");
-    let broken = [1, 2].map(|job| told(&home, &["queue", "why", &job.to_string()])).concat();
+    let broken = [1, 2].map(|job| output_of(&home, &["queue", "why", &job.to_string()])).concat();
     assert_eq!(broken.matches("mm/memory.c:7: error: make-believe").count(), 1, "{broken}");
     assert_eq!(all.matches(" done ").count(), 2, "{all}");
-    let runs = told(&home, &["runs"]);
+    let runs = output_of(&home, &["runs"]);
     assert!(runs.contains("1/1") && runs.matches("run_").count() == 1, "{runs}");
     let notices = lines(&notes);
     assert_eq!(notices.len(), 1, "{notices:?}");
     assert!(notices[0].contains("\"headline\":\"git:v6.13 of linux does not build or boot\""), "{notices:?}");
 
     // Nothing is repeated; a missing tree is reported once.
-    assert!(told(&home, &["work", "--once"]).contains("done 0, failed 0"));
+    assert!(output_of(&home, &["work", "--once"]).contains("done 0, failed 0"));
     fs::rename(tree.name(), format!("{}-away", tree.name())).unwrap();
     for _ in 0..2 {
-        let gone = told(&home, &["watch", "-q"]);
+        let gone = output_of(&home, &["watch", "-q"]);
         assert!(gone.starts_with("exit 5") && gone.contains("silent trees 1"), "{gone}");
     }
     fs::rename(format!("{}-away", tree.name()), tree.name()).unwrap();
-    assert!(told(&home, &["watch"]).contains("the tree linux answers again"));
+    assert!(output_of(&home, &["watch"]).contains("the tree linux answers again"));
     let notices = lines(&notes);
     assert_eq!(notices.len(), 2, "{notices:?}");
     assert!(notices[1].contains("\"subject\":\"tree:linux\""), "{notices:?}");
@@ -97,22 +97,22 @@ fn watched_tree_is_measured_despite_kills() {
 #[test]
 fn invalid_watches_jobs_and_settings_fail_clearly() {
     let home = fresh("no-watch-home");
-    insta::assert_snapshot!(told(&home, &["config", "check"]));
-    insta::assert_snapshot!(told(&home, &["watch"]));
-    insta::assert_snapshot!(told(&home, &["watch", "--every", "1"]));
-    insta::assert_snapshot!(told(&home, &["queue", "list"]));
-    insta::assert_snapshot!(told(&home, &["queue", "cancel", "7"]));
-    insta::assert_snapshot!(told(&home, &["queue", "add", "git:v6.12"]));
+    insta::assert_snapshot!(output_of(&home, &["config", "check"]));
+    insta::assert_snapshot!(output_of(&home, &["watch"]));
+    insta::assert_snapshot!(output_of(&home, &["watch", "--every", "1"]));
+    insta::assert_snapshot!(output_of(&home, &["queue", "list"]));
+    insta::assert_snapshot!(output_of(&home, &["queue", "cancel", "7"]));
+    insta::assert_snapshot!(output_of(&home, &["queue", "add", "git:v6.12"]));
     assert!(!home.exists(), "nothing was worth making a home for");
     fs::create_dir_all(&home).unwrap();
     let file = home.join("marvin.toml");
     fs::write(&file, "[[tree]]\nname = \"linux\"\ngti = \"linux\"\n").unwrap();
-    insta::assert_snapshot!(told(&home, &["config", "check"]));
+    insta::assert_snapshot!(output_of(&home, &["config", "check"]));
     fs::write(&file, "[[tree]]\nname = \"linux\"\ngit = \"linux\"\nconfig = \"mikro\"\n").unwrap();
-    insta::assert_snapshot!(told(&home, &["config", "check"]));
-    insta::assert_snapshot!(told(&home, &["queue", "add", "git:v6.12", "--tree", "linus"]));
-    insta::assert_snapshot!(told(&home, &["config", "check", "--config-file", "/nonexistent/marvin.toml"]));
-    insta::assert_snapshot!(told(&home, &["queue", "add", "path:/nonexistent/vmlinux"]));
+    insta::assert_snapshot!(output_of(&home, &["config", "check"]));
+    insta::assert_snapshot!(output_of(&home, &["queue", "add", "git:v6.12", "--tree", "linus"]));
+    insta::assert_snapshot!(output_of(&home, &["config", "check", "--config-file", "/nonexistent/marvin.toml"]));
+    insta::assert_snapshot!(output_of(&home, &["queue", "add", "path:/nonexistent/vmlinux"]));
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn unreadable_marvin_toml_fails_clearly() {
         ("dotted", b"work.deadline.hours = 2\n"),
         ("secret", secret.as_bytes()),
     ];
-    let check = |file: &Path| told(&home, &["config", "check", "--config-file", &file.display().to_string()]);
+    let check = |file: &Path| output_of(&home, &["config", "check", "--config-file", &file.display().to_string()]);
     let mut all = String::new();
     for (name, bytes) in bad {
         let file = home.join(name);
@@ -145,7 +145,7 @@ fn unreadable_marvin_toml_fails_clearly() {
     let file = home.join("marvin.toml");
     fs::write(&file, format!("{table}[[plan]]\nname = \"p\"\nworkloads = [\"tool:sysbnch-cpu\"]\n")).unwrap();
     for words in [&["config", "show"][..], &["watch"], &["work", "--once"], &["queue", "add", "deb:6.1"]] {
-        all += &told(&home, words);
+        all += &output_of(&home, words);
     }
     insta::assert_snapshot!(all);
 }
@@ -157,31 +157,31 @@ fn plan_names_tools_like_the_command_line() {
     let text =
         "[[tree]]\nname = \"a\"\ngit = \"x\"\n[[plan]]\nname = \"p\"\nworkloads = [\"tool:sysbench-cpu\", \"fork\"]\n";
     fs::write(home.join("marvin.toml"), text).unwrap();
-    let shown = told(&home, &["config", "show"]);
+    let shown = output_of(&home, &["config", "show"]);
     assert!(shown.contains("suite micro;") && shown.contains("tool:sysbench-cpu"), "{shown}");
-    let added = told(&home, &["queue", "add", "deb:6.1", "--workload", "tool:sysbench-cpu", "--seeds", "1"]);
+    let added = output_of(&home, &["queue", "add", "deb:6.1", "--workload", "tool:sysbench-cpu", "--seeds", "1"]);
     assert!(added.contains(", tools: "), "{added}");
-    let why = told(&home, &["queue", "why", "1"]);
+    let why = output_of(&home, &["queue", "why", "1"]);
     assert!(why.contains("suite      tools: tool:sysbench-cpu"), "{why}");
 }
 
 #[test]
 fn queue_is_changed_by_hand() {
     let home = fresh("queue-home");
-    let add = |kernel: &str| told(&home, &["queue", "add", kernel, "--workload", "getppid", "--seeds", "1"]);
+    let add = |kernel: &str| output_of(&home, &["queue", "add", kernel, "--workload", "getppid", "--seeds", "1"]);
     insta::assert_snapshot!(add("deb:6.1"));
     insta::assert_snapshot!(add("deb:6.1"));
     add("deb:6.12");
-    insta::assert_snapshot!(told(&home, &["queue", "move", "2", "first"]));
-    insta::assert_snapshot!(told(&home, &["queue", "move", "2", "up"]));
-    let why = told(&home, &["queue", "why", "1"]);
+    insta::assert_snapshot!(output_of(&home, &["queue", "move", "2", "first"]));
+    insta::assert_snapshot!(output_of(&home, &["queue", "move", "2", "up"]));
+    let why = output_of(&home, &["queue", "why", "1"]);
     assert!(why.contains("why        1 job comes first; no worker takes jobs: start `marvin work`"), "{why}");
-    insta::assert_snapshot!(told(&home, &["queue", "cancel", "1"]));
-    insta::assert_snapshot!(told(&home, &["queue", "cancel", "1"]));
-    insta::assert_snapshot!(told(&home, &["queue", "move", "1", "first"]));
+    insta::assert_snapshot!(output_of(&home, &["queue", "cancel", "1"]));
+    insta::assert_snapshot!(output_of(&home, &["queue", "cancel", "1"]));
+    insta::assert_snapshot!(output_of(&home, &["queue", "move", "1", "first"]));
     insta::assert_snapshot!(add("deb:6.1"));
-    insta::assert_snapshot!(told(&home, &["queue", "why", "99"]));
-    let list = told(&home, &["queue", "list"]);
+    insta::assert_snapshot!(output_of(&home, &["queue", "why", "99"]));
+    let list = output_of(&home, &["queue", "list"]);
     assert!(list.find("deb:6.12 ") < list.find("deb:6.1 "), "{list}");
 }
 
@@ -215,11 +215,11 @@ fn worker_measures_manually_queued_jobs() {
     }
     let home = fresh("by-hand-home");
     for name in crate::names() {
-        let added = told(&home, &["queue", "add", &name, "--workload", "getppid,fork", "--seeds", "2"]);
+        let added = output_of(&home, &["queue", "add", &name, "--workload", "getppid,fork", "--seeds", "2"]);
         assert!(added.starts_with("exit 0"), "{added}");
     }
     let output = marvin(&home).args(["work", "--once"]).output().unwrap();
-    let said = shown(&output, &home);
+    let said = format_output(&output, &home);
     assert!(said.starts_with("exit 0") && said.contains("done 2, failed 0"), "{said}");
-    assert_eq!(told(&home, &["runs"]).matches("2/2").count(), 4);
+    assert_eq!(output_of(&home, &["runs"]).matches("2/2").count(), 4);
 }

@@ -25,7 +25,7 @@ pub use spread::{floor_percent, spread_percent};
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
-use crate::{Equipment, MICRO, Metric, Steadiness, Suite, Workload};
+use crate::{GuestConfig, MICRO, Metric, Steadiness, Suite, Workload};
 
 /// All suites. The last two declare no workloads: they select from the others.
 pub static SUITES: LazyLock<[Arc<Suite>; 9]> =
@@ -52,7 +52,7 @@ pub(crate) const fn workload(name: &'static str, texts: Texts, operations: u64, 
         warm_up: 2,
         exercises,
         metric: Metric::COST,
-        equipment: Equipment::PLAIN,
+        guest_config: GuestConfig::PLAIN,
         steadiness: Steadiness::Steady,
         row_of: None,
         source: Cow::Borrowed(texts.source),

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
 use super::Functions;
-use crate::{Direction, Equipment, ExtraFiles, GuestModule, Metric, Quantity, Steadiness, Suite, Workload};
+use crate::{Direction, ExtraFiles, GuestConfig, GuestModule, Metric, Quantity, Steadiness, Suite, Workload};
 
 /// Pages are compressed with lz4, which is built into zram in some kernels and comes as a module in others; lzo and lzo-rle
 /// must be there before zram in kernels that have them as modules (6.1).
@@ -24,12 +24,12 @@ const SLOW_DISK: GuestModule = GuestModule::must("scsi_debug", "dev_size_mb=96 n
 const MODULES: &[GuestModule] = &[COMPRESSORS[0], COMPRESSORS[1], COMPRESSORS[2], ZRAM, DISK];
 const SLOW_MODULES: &[GuestModule] = &[GuestModule::must("sd_mod", ""), SLOW_DISK];
 
-const fn equipped(memory_mib: u32, modules: &'static [GuestModule]) -> Equipment {
-    Equipment { memory_mib, modules, files: ExtraFiles::None }
+const fn equipped(memory_mib: u32, modules: &'static [GuestModule]) -> GuestConfig {
+    GuestConfig { memory_mib, modules, files: ExtraFiles::None }
 }
 
-const SMALL: Equipment = equipped(128, MODULES);
-const SLOW: Equipment = equipped(224, SLOW_MODULES);
+const SMALL: GuestConfig = equipped(128, MODULES);
+const SLOW: GuestConfig = equipped(224, SLOW_MODULES);
 
 /// Margins: chaotic behaviour moves these values by as much from seed to seed.
 const MARGIN_PERCENT: f64 = 5.0;
@@ -63,7 +63,7 @@ struct Job {
     amount: Amount,
     exercises: Functions,
     source: &'static str,
-    equipment: Equipment,
+    guest_config: GuestConfig,
 }
 
 fn lead(name: &'static str, stresses: &'static str, metric: Metric, job: &Job) -> Workload {
@@ -76,7 +76,7 @@ fn lead(name: &'static str, stresses: &'static str, metric: Metric, job: &Job) -
         warm_up: 1,
         exercises: job.exercises,
         metric,
-        equipment: job.equipment.clone(),
+        guest_config: job.guest_config.clone(),
         steadiness: Steadiness::Chaotic,
         row_of: None,
         source: Cow::Borrowed(job.source),
@@ -95,7 +95,7 @@ const PARALLELIO: Job = Job {
         of memory, no IO and then IO in even steps, a sequential write with fdatasync at its end, a warm-up, rows and \
         formulas. Differs: the server is ours (a hash table in anonymous memory, TCP over loopback), IO to 4 times the \
         pool, a number of requests instead of 200 s, a bare disk instead of ext4",
-    equipment: SMALL,
+    guest_config: SMALL,
 };
 
 macro_rules! parallelio {
@@ -133,7 +133,7 @@ const MULTIBUILD: Job = Job {
     amount: Amount { operations: 1, iterations: 4 },
     exercises: &[&["kernel_clone"], &["begin_new_exec"]],
     source: compiler!("multibuild of MMTests. Kept: 12 builds with 2 at a time in little memory, rows and formulas"),
-    equipment: SMALL,
+    guest_config: SMALL,
 };
 
 macro_rules! multibuild {
@@ -175,7 +175,7 @@ const KERNBENCH: Job = Job {
     source: compiler!(
         "kernbench. Kept: one build at a time after a warm-up build, jobs of 2 and 16 times the processors, rows"
     ),
-    equipment: SMALL,
+    guest_config: SMALL,
 };
 
 macro_rules! kernbench {
@@ -196,21 +196,21 @@ const FILE: Job = Job {
     amount: Amount { operations: 128, iterations: 6 },
     exercises: &[&["filemap_read"], RECLAIMING],
     source: "",
-    equipment: SMALL,
+    guest_config: SMALL,
 };
 const ANON: Job = Job {
     operation: "a page written, of anonymous memory half as large again as the guest has, one after the other",
     amount: Amount { operations: 8_192, iterations: 6 },
     exercises: &[&["handle_mm_fault"], &["do_swap_page"], RECLAIMING],
     source: "",
-    equipment: SMALL,
+    guest_config: SMALL,
 };
 const SLOW_ANON: Job = Job {
     operation: "a page written, of anonymous memory of 128 MiB, one after the other",
     amount: Amount { operations: 8_192, iterations: 6 },
     exercises: &[&["handle_mm_fault"], &["do_swap_page"], RECLAIMING],
     source: "",
-    equipment: SLOW,
+    guest_config: SLOW,
 };
 
 fn on_purpose() -> [Workload; 9] {

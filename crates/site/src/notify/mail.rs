@@ -18,7 +18,7 @@ use lettre::{Transport as _, address::AddressError};
 use model::{Login, MailServer, Secrecy, Secret};
 use store::{Delivery, Notice};
 
-use super::program::Fed;
+use super::program::InputResult;
 use crate::work::short;
 
 /// Deadline of one answer of a mail server (s).
@@ -83,7 +83,7 @@ fn quoted_printable(text: &str) -> String {
 }
 
 /// Hands a mail to a server. Reads the password at each call.
-pub(crate) fn send(server: &MailServer, to: &[String], from: &str, text: &str, deadline_s: u64) -> Fed {
+pub(crate) fn send(server: &MailServer, to: &[String], from: &str, text: &str, deadline_s: u64) -> InputResult {
     let address = |text: &str| text.parse().map_err(|error: AddressError| format!("{text}: {error}"));
     let to = to.iter().map(|to| address(to)).collect::<Result<Vec<Address>, String>>()?;
     let envelope = Envelope::new(Some(address(from)?), to).map_err(|error| error.to_string())?;
@@ -202,7 +202,7 @@ pub(crate) mod tests {
     use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
     use store::{Delivery, Notice};
 
-    use super::{Fed, mail, password, quoted_printable, send};
+    use super::{InputResult, mail, password, quoted_printable, send};
 
     fn delivery(headline: &str, body: &str) -> Delivery {
         let notice = Notice {
@@ -252,7 +252,7 @@ pub(crate) mod tests {
         stream.write_all(format!("{answer}\r\n").as_bytes()).unwrap();
     }
 
-    fn sent(server: &MailServer) -> Fed {
+    fn sent(server: &MailServer) -> InputResult {
         let (to, from) = (["a@example.org".to_owned(), "b@example.org".to_owned()], "marvin@example.org");
         let said = send(server, &to, from, &mail(&to, from, &delivery("it is down", ".\nwhy\n")), 20);
         said.map_err(|said| said.replace(&format!(":{}", server.port), ":PORT"))

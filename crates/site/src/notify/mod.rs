@@ -11,7 +11,7 @@ use store::{Delivery, Notice, Store};
 
 use crate::SiteError;
 use mail::{mail, send};
-use program::{Fed, feed};
+use program::{InputResult, feed};
 
 pub use mail::{machine_name, password};
 
@@ -30,7 +30,7 @@ pub struct Delivered {
 }
 
 /// Queues a notice for each channel, unless an equal one is already known.
-pub(crate) fn tell(store: &Store, settings: &LabSettings, notice: &Notice) -> Result<(), SiteError> {
+pub(crate) fn raise_notice(store: &Store, settings: &LabSettings, notice: &Notice) -> Result<(), SiteError> {
     let channels: Vec<&str> = settings.channels.iter().map(|channel| channel.name.as_str()).collect();
     store.raise(notice, &channels)?;
     Ok(())
@@ -50,7 +50,11 @@ pub fn deliver(store: &Store, settings: &LabSettings, clock: &dyn Fn() -> i64) -
     })
 }
 
-fn deliver_by(store: &Store, clock: &dyn Fn() -> i64, by: &dyn Fn(&Delivery) -> Fed) -> Result<Delivered, SiteError> {
+fn deliver_by(
+    store: &Store,
+    clock: &dyn Fn() -> i64,
+    by: &dyn Fn(&Delivery) -> InputResult,
+) -> Result<Delivered, SiteError> {
     let (mut delivered, mut down) = (Delivered::default(), Vec::new());
     loop {
         let now = clock();
@@ -72,7 +76,7 @@ fn deliver_by(store: &Store, clock: &dyn Fn() -> i64, by: &dyn Fn(&Delivery) -> 
     }
 }
 
-fn by(channel: &Channel, delivery: &Delivery) -> Fed {
+fn by(channel: &Channel, delivery: &Delivery) -> InputResult {
     match &channel.kind {
         ChannelKind::Mail { to, from, by } => {
             let text = mail(to, from, delivery);
@@ -86,8 +90,8 @@ fn by(channel: &Channel, delivery: &Delivery) -> Fed {
             // The address may be a secret, and other users can see a process's arguments.
             let input = format!(
                 "url = {}\nheader = \"Content-Type: application/json\"\ndata-raw = {}\noutput = \"/dev/null\"\n",
-                quoted(url),
-                quoted(&document(delivery))
+                quote(url),
+                quote(&document(delivery))
             );
             feed(&words.map(str::to_owned), input.as_bytes(), CHANNEL_S)
         }
@@ -96,7 +100,7 @@ fn by(channel: &Channel, delivery: &Delivery) -> Fed {
 }
 
 /// Quotes a text for curl's configuration.
-fn quoted(text: &str) -> String {
+fn quote(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
@@ -123,7 +127,7 @@ mod tests {
 
     use super::mail::tests::server;
 
-    use super::{Delivered, deliver, deliver_by, document, quoted};
+    use super::{Delivered, deliver, deliver_by, document, quote};
 
     fn notice(subject: &str) -> Notice {
         let headline = format!("{subject} is down\nBcc: all@example.org");
@@ -135,7 +139,7 @@ mod tests {
         let delivery =
             Delivery { number: 3, notice: notice("tree:a"), channel: "x".into(), tries: 0, said: String::new() };
         insta::assert_snapshot!(document(&delivery));
-        assert_eq!(quoted(r#"a"b\c"#), r#""a\"b\\c""#);
+        assert_eq!(quote(r#"a"b\c"#), r#""a\"b\\c""#);
     }
 
     #[test]

@@ -5,10 +5,10 @@ use std::io;
 use process::{Program, ProgramError};
 
 /// Whether a program accepted its input; if not, why.
-pub(crate) type Fed = Result<(), String>;
+pub(crate) type InputResult = Result<(), String>;
 
 /// Runs a program, writes its input, and waits for its end.
-pub(crate) fn feed(words: &[String], input: &[u8], deadline_s: u64) -> Fed {
+pub(crate) fn feed(words: &[String], input: &[u8], deadline_s: u64) -> InputResult {
     let Some((name, arguments)) = words.split_first() else { return Err("no program given".into()) };
     let program = Program::new(name).args(arguments).deadline_s(deadline_s);
     let (ended, written) = program.fed(|pipe| pipe.write_all(input)).map_err(|error| match error {

@@ -11,8 +11,8 @@ use regex_lite::Regex;
 use store::{Listed, Notice, Queued, Store};
 
 use crate::SiteError;
-use crate::notify::tell;
-use select::{Found, Rule, coarsest_first, read_tags, taken};
+use crate::notify::raise_notice;
+use select::{Rule, TreeKernel, coarsest_first, read_tags, select_kernels};
 
 /// Packages of kernels: name and upstream version.
 pub type Packages = Vec<(String, String)>;
@@ -96,12 +96,12 @@ pub fn watch(
 impl Pass<'_> {
     fn tree(&self, tree: &WatchedTree, watched: &mut Watched) -> Result<(), SiteError> {
         let subject = format!("tree:{}", tree.name);
-        let found = match self.found(tree) {
+        let found = match self.kernels_of(tree) {
             Err(why) => {
                 watched.silent += 1;
                 let headline = format!("the tree {} does not answer", tree.name);
                 let notice = Notice { subject, headline, body: format!("{why}\n"), raised_unix: self.now_unix };
-                tell(self.store, self.settings, &notice)?;
+                raise_notice(self.store, self.settings, &notice)?;
                 (self.notify)(WatchEvent::Silent { tree: tree.name.clone(), why });
                 return Ok(());
             }
@@ -115,9 +115,9 @@ impl Pass<'_> {
         };
         let jobs: Vec<QueuedJob> = self.store.queued_jobs(Listed::All)?;
         let jobs: Vec<QueuedJob> = jobs.into_iter().filter(|job| job.new.work.tree == tree.name).collect();
-        let known = known(&jobs);
+        let known = known_kernels(&jobs);
         let rule = Rule { since: tree.since.as_ref(), points: tree.points, now_unix: self.now_unix };
-        let kernels = taken(found, &known, rule);
+        let kernels = select_kernels(found, &known, rule);
         watched.kernels += kernels.len();
         let mut wanted = BTreeSet::new();
         for plan in self.settings.plans.iter().filter(|plan| plan.trees.contains(&tree.name)) {
@@ -128,7 +128,7 @@ impl Pass<'_> {
     }
 
     /// Returns the kernels of a tree, and its tags that are not versions.
-    fn found(&self, tree: &WatchedTree) -> Result<(Vec<Found>, Vec<String>), String> {
+    fn kernels_of(&self, tree: &WatchedTree) -> Result<(Vec<TreeKernel>, Vec<String>), String> {
         match &tree.origin {
             TreeOrigin::Git { place, tags } => {
                 let pattern = Regex::new(tags).map_err(|error| error.to_string())?;
@@ -143,7 +143,7 @@ impl Pass<'_> {
                     packages.retain(|(_, upstream)| seen.insert(upstream.clone()));
                     found.extend(packages.into_iter().filter_map(|(package, upstream)| {
                         let kernel: KernelName = format!("deb:{package}").parse().ok()?;
-                        Some(Found { kernel, release: Release::of(&upstream) })
+                        Some(TreeKernel { kernel, release: Release::of(&upstream) })
                     }));
                 }
                 Ok((found, Vec::new()))
@@ -173,7 +173,7 @@ impl Pass<'_> {
         &self,
         tree: &WatchedTree,
         plan: &StandingPlan,
-        kernels: &[Found],
+        kernels: &[TreeKernel],
         known: &BTreeMap<String, i64>,
         wanted: &mut BTreeSet<String>,
     ) -> Result<usize, SiteError> {
@@ -226,7 +226,7 @@ impl Pass<'_> {
 }
 
 /// Returns the kernels selected earlier, with the time of their first job.
-fn known(jobs: &[QueuedJob]) -> BTreeMap<String, i64> {
+fn known_kernels(jobs: &[QueuedJob]) -> BTreeMap<String, i64> {
     let mut known = BTreeMap::new();
     for job in jobs.iter().filter(|job| !job.new.plan.is_empty()) {
         let first: &mut i64 = known.entry(job.new.work.kernel.to_string()).or_insert(job.queued_unix);

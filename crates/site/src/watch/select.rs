@@ -8,20 +8,20 @@ use regex_lite::Regex;
 
 /// A kernel of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct TreeKernel {
     pub(crate) kernel: KernelName,
     pub(crate) release: Release,
 }
 
 /// Sorts tags into releases and tags that are not versions. Drops versions that the pattern excludes, such as
 /// candidates.
-pub(crate) fn read_tags(tags: &[String], pattern: &Regex) -> (Vec<Found>, Vec<String>) {
+pub(crate) fn read_tags(tags: &[String], pattern: &Regex) -> (Vec<TreeKernel>, Vec<String>) {
     let (mut found, mut others) = (Vec::new(), Vec::new());
     for tag in tags {
         let version = pattern.captures(tag).and_then(|groups| Some(groups.get(1)?.as_str()));
         let version = version.filter(|version| version.starts_with(|c: char| c.is_ascii_digit()));
         match (version, format!("git:{tag}").parse()) {
-            (Some(version), Ok(kernel)) => found.push(Found { kernel, release: Release::of(version) }),
+            (Some(version), Ok(kernel)) => found.push(TreeKernel { kernel, release: Release::of(version) }),
             _ if looks_like_version(tag) => {}
             _ => others.push(tag.clone()),
         }
@@ -46,12 +46,16 @@ pub(crate) struct Rule<'a> {
 }
 
 /// Returns the selected kernels, newest first. `known` has those selected earlier, with the time.
-pub(crate) fn taken(mut found: Vec<Found>, known: &BTreeMap<String, i64>, rule: Rule<'_>) -> Vec<Found> {
+pub(crate) fn select_kernels(
+    mut found: Vec<TreeKernel>,
+    known: &BTreeMap<String, i64>,
+    rule: Rule<'_>,
+) -> Vec<TreeKernel> {
     found.retain(|one| rule.since.is_none_or(|since| one.release >= *since));
     found.sort_by(|a, b| b.release.cmp(&a.release).then_with(|| a.kernel.to_string().cmp(&b.kernel.to_string())));
     found.dedup_by(|a, b| a.kernel == b.kernel);
-    let is_point = |one: &Found| !Line::Mainline.has(&one.release);
-    let when = |one: &Found| known.get(&one.kernel.to_string()).copied();
+    let is_point = |one: &TreeKernel| !Line::Mainline.has(&one.release);
+    let when = |one: &TreeKernel| known.get(&one.kernel.to_string()).copied();
     match rule.points {
         Points::Every => {}
         Points::Never => found.retain(|one| !is_point(one)),
@@ -109,14 +113,14 @@ mod tests {
     use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
     use regex_lite::Regex;
 
-    use super::{Found, Rule, coarsest_first, month, read_tags, taken};
+    use super::{Rule, TreeKernel, coarsest_first, month, read_tags, select_kernels};
 
-    fn found(tags: &[&str]) -> Vec<Found> {
+    fn found(tags: &[&str]) -> Vec<TreeKernel> {
         let tags: Vec<String> = tags.iter().map(|&tag| tag.to_owned()).collect();
         read_tags(&tags, &Regex::new(r"^v(\d+\.\d+(?:\.\d+)?)$").unwrap()).0
     }
 
-    fn names(found: &[Found]) -> Vec<String> {
+    fn names(found: &[TreeKernel]) -> Vec<String> {
         found.iter().map(|one| one.kernel.to_string()).collect()
     }
 
@@ -140,7 +144,7 @@ mod tests {
         let since = Release::of("6.0");
         let with = |points, known: &[(&str, i64)], now_unix| {
             let known: BTreeMap<String, i64> = known.iter().map(|(name, at)| ((*name).to_owned(), *at)).collect();
-            names(&taken(found(&all), &known, Rule { since: Some(&since), points, now_unix }))
+            names(&select_kernels(found(&all), &known, Rule { since: Some(&since), points, now_unix }))
         };
         let none: &[(&str, i64)] = &[];
         assert_eq!(with(Points::Never, none, 0), ["git:v6.2", "git:v6.1"]);

@@ -14,7 +14,7 @@ use model::{Ending, JobState, LabSettings, QueuedJob};
 use store::{Listed, Notice, QueueError, Store};
 
 use crate::SiteError;
-use crate::notify::tell;
+use crate::notify::raise_notice;
 
 /// Interval at which an idle worker checks the queue.
 const IDLE: Duration = Duration::from_secs(5);
@@ -50,7 +50,7 @@ pub enum Until {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorkEvent {
     /// A job was requeued: its worker died.
-    TakenBack(QueuedJob),
+    Requeued(QueuedJob),
     /// A job began.
     Begun(QueuedJob),
     /// An attempt ended; the job in its new state.
@@ -100,10 +100,10 @@ impl Worker<'_> {
     /// If the store fails; jobs keep their last recorded state, and the next worker continues from there.
     pub fn work(&self, until: Until) -> Result<Worked, SiteError> {
         let mut worked = Worked::default();
-        self.take_back(Some(self.name), &mut worked)?;
+        self.requeue_jobs(Some(self.name), &mut worked)?;
         let mut idle = false;
         loop {
-            self.take_back(None, &mut worked)?;
+            self.requeue_jobs(None, &mut worked)?;
             match self.store.claim_job(self.name, (self.clock)())? {
                 Some(job) => {
                     idle = false;
@@ -123,13 +123,13 @@ impl Worker<'_> {
         }
     }
 
-    fn take_back(&self, ended_worker: Option<&str>, worked: &mut Worked) -> Result<(), SiteError> {
+    fn requeue_jobs(&self, ended_worker: Option<&str>, worked: &mut Worked) -> Result<(), SiteError> {
         for job in self.store.take_back_jobs(ended_worker, (self.clock)())? {
             if job.state == JobState::Failed {
                 worked.failed += 1;
-                self.tell_failed(&job)?;
+                self.notify_failed(&job)?;
             }
-            (self.notify)(WorkEvent::TakenBack(job));
+            (self.notify)(WorkEvent::Requeued(job));
         }
         Ok(())
     }
@@ -139,10 +139,10 @@ impl Worker<'_> {
         let ours = || Ok(self.store.queued_job(job.number).is_ok_and(|now| now.fence == job.fence));
         let Attempt { ending, no_kernel } = self.executor.attempt(job, &ours)?;
         if ending == Ending::Overran {
-            self.tell_overrun(job)?;
+            self.notify_overrun(job)?;
         }
         if let Some(why) = &no_kernel {
-            self.tell_no_kernel(job, why)?;
+            self.notify_no_kernel(job, why)?;
         }
         let kernel_failed = matches!(&ending, Ending::Done(reason) if !reason.is_empty());
         let now = (self.clock)();
@@ -159,7 +159,7 @@ impl Worker<'_> {
             }
             JobState::Failed => {
                 worked.failed += 1;
-                self.tell_failed(&job)?;
+                self.notify_failed(&job)?;
             }
             _ => {}
         }
@@ -167,28 +167,32 @@ impl Worker<'_> {
         Ok(())
     }
 
-    fn tell_overrun(&self, job: &QueuedJob) -> Result<(), SiteError> {
+    fn notify_overrun(&self, job: &QueuedJob) -> Result<(), SiteError> {
         let (number, deadline_s) = (job.number, job.new.deadline_s);
         let body = format!("{}\nMarvin killed it after {deadline_s} s.\n", job.new.work);
-        self.tell(format!("overrun:{number}"), format!("job {number} took too long"), body)
+        self.notify_all(format!("overrun:{number}"), format!("job {number} took too long"), body)
     }
 
-    fn tell_no_kernel(&self, job: &QueuedJob, why: &str) -> Result<(), SiteError> {
+    fn notify_no_kernel(&self, job: &QueuedJob, why: &str) -> Result<(), SiteError> {
         let work = &job.new.work;
         let kernel =
             if work.tree.is_empty() { work.kernel.to_string() } else { format!("{} of {}", work.kernel, work.tree) };
         let body = format!("{why}\n\njob {}: {work}\n", job.number);
-        self.tell(format!("boot:{}:{}", work.tree, work.kernel), format!("{kernel} does not build or boot"), body)
+        self.notify_all(format!("boot:{}:{}", work.tree, work.kernel), format!("{kernel} does not build or boot"), body)
     }
 
-    fn tell_failed(&self, job: &QueuedJob) -> Result<(), SiteError> {
+    fn notify_failed(&self, job: &QueuedJob) -> Result<(), SiteError> {
         let body = format!("{}\n{}\n", job.new.work, job.reason);
-        self.tell(format!("failed:{}:{}", job.number, job.queued_unix), format!("job {} failed", job.number), body)
+        self.notify_all(
+            format!("failed:{}:{}", job.number, job.queued_unix),
+            format!("job {} failed", job.number),
+            body,
+        )
     }
 
-    fn tell(&self, subject: String, headline: String, body: String) -> Result<(), SiteError> {
+    fn notify_all(&self, subject: String, headline: String, body: String) -> Result<(), SiteError> {
         let notice = Notice { subject, headline, body, raised_unix: (self.clock)() };
-        tell(self.store, self.settings, &notice)
+        raise_notice(self.store, self.settings, &notice)
     }
 }
 
@@ -257,7 +261,7 @@ mod tests {
         (worked, script.seen.into_inner())
     }
 
-    fn told(store: &Store) -> Vec<String> {
+    fn headlines(store: &Store) -> Vec<String> {
         store.undelivered().unwrap().into_iter().map(|delivery| delivery.notice.headline).collect()
     }
 
@@ -272,12 +276,12 @@ mod tests {
             worked(&store, &now, vec![ends(Ending::Done(String::new())), no_boot.clone(), ends(Ending::Overran)]);
         assert_eq!(seen, [one, two, three]);
         assert_eq!(worked_once, Worked { done: 2, kernels_failed: 1, failed: 0 });
-        assert_eq!(told(&store), ["git:v6.2 does not build or boot", "job 3 took too long"]);
+        assert_eq!(headlines(&store), ["git:v6.2 does not build or boot", "job 3 took too long"]);
         assert!(worked(&store, &now, vec![]).1.is_empty(), "not before its time");
         now.set(2_000);
         let (again, seen) = worked(&store, &now, vec![ends(Ending::Overran)]);
         assert_eq!((again.failed, seen), (1, vec![three]));
-        assert_eq!(told(&store)[2..], ["job 3 failed"]);
+        assert_eq!(headlines(&store)[2..], ["job 3 failed"]);
         let job = store.queued_job(three).unwrap();
         assert_eq!((job.state, job.reason.as_str()), (JobState::Failed, "did not end within 100 s (tried 2 times)"));
     }

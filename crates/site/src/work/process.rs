@@ -61,7 +61,7 @@ impl Executor for JobProcess {
             drop(output.take(ANSWER_MAX).read_to_string(&mut answer));
         }
         let said = fs::read(&log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
-        let attempt = judged(status.code(), answer.trim(), &said);
+        let attempt = judge(status.code(), answer.trim(), &said);
         if attempt.ending == Ending::Done(String::new()) {
             // The log of a successful job is not needed; ignore a failed removal.
             drop(fs::remove_file(&log));
@@ -117,7 +117,7 @@ fn end(child: &mut Child) {
 }
 
 /// Derives the result of a job from its exit code, answer and messages.
-fn judged(code: Option<i32>, answer: &str, said: &str) -> Attempt {
+fn judge(code: Option<i32>, answer: &str, said: &str) -> Attempt {
     let of = |ending| Attempt { ending, no_kernel: None };
     match (code, answer.split_once(' ').unwrap_or((answer, ""))) {
         (_, ("busy", _)) => of(Ending::Busy),
@@ -147,7 +147,7 @@ pub(crate) fn short(text: &str) -> String {
 mod tests {
     use model::{Ending, NewJob, QueuedJob, Work};
 
-    use super::{JobProcess, judged};
+    use super::{JobProcess, judge};
     use crate::{Attempt, Executor};
 
     fn job(deadline_s: u64) -> QueuedJob {
@@ -188,9 +188,9 @@ mod tests {
 
     #[test]
     fn wrong_input_and_bugs_are_not_retried() {
-        assert_eq!(judged(Some(2), "", "error: no suite `x`").ending, Ending::Wrong("no suite `x`".into()));
-        assert_eq!(judged(Some(70), "", "").ending, Ending::Wrong("a bug in marvin: no error message".into()));
-        assert_eq!(judged(Some(5), "busy", "").ending, Ending::Busy);
-        assert_eq!(judged(Some(4), "workloads fork: panic", "").ending, Ending::Done("fork: panic".into()));
+        assert_eq!(judge(Some(2), "", "error: no suite `x`").ending, Ending::Wrong("no suite `x`".into()));
+        assert_eq!(judge(Some(70), "", "").ending, Ending::Wrong("a bug in marvin: no error message".into()));
+        assert_eq!(judge(Some(5), "busy", "").ending, Ending::Busy);
+        assert_eq!(judge(Some(4), "workloads fork: panic", "").ending, Ending::Done("fork: panic".into()));
     }
 }

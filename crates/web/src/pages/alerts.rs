@@ -7,7 +7,7 @@ use history::{
 use report::render::mail::CLONE;
 
 use super::{
-    Frame, Rendered, compare_path, count, finished, machine_digits, profile_command, series_path, verdict_class,
+    Frame, Rendered, compare_path, count, machine_digits, profile_command, render, series_path, verdict_class,
     verdict_glyph,
 };
 use crate::address::slug;
@@ -68,7 +68,7 @@ pub(crate) fn alerts(frame: Frame, snapshot: &Snapshot) -> Rendered {
         rest: (rest > 0).then(|| format!("{} not shown here; marvin alerts lists all.", count(rest, "more alert"))),
         frame,
     };
-    finished(&page)
+    render(&page)
 }
 
 fn shown(snapshot: &Snapshot, triaged: &Triaged) -> Shown {

@@ -17,7 +17,7 @@ use crate::address::slug;
 
 pub(crate) use alerts::alerts;
 pub(crate) use overview::overview;
-pub(crate) use rows::{Asked, Show};
+pub(crate) use rows::{RowRequest, Show};
 pub(crate) use runs::{RUNS_MAX, Shown, run, runs};
 pub(crate) use series::series;
 
@@ -65,7 +65,7 @@ pub(crate) type Rendered = Result<String, askama::Error>;
 
 /// Renders a page. The template escapes text from guests and packages; this function removes control characters for
 /// terminals, as browsers in terminals exist.
-fn finished(page: &impl Template) -> Rendered {
+fn render(page: &impl Template) -> Rendered {
     Ok(report::plain::printable(&page.render()?))
 }
 
@@ -78,7 +78,7 @@ struct Message {
 
 /// Renders a page with a single message.
 pub(crate) fn message(frame: Frame, text: &str) -> Rendered {
-    finished(&Message { frame, text: text.to_owned() })
+    render(&Message { frame, text: text.to_owned() })
 }
 
 /// Renders all matching series as one self-contained page.

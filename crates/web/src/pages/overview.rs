@@ -9,9 +9,9 @@ use history::{
 use model::Verdict;
 
 use super::draw::{Spark, spark};
-use super::rows::{Asked, Chosen, Show, address};
-use super::trust::{self, Trusted, trusted};
-use super::{Frame, Rendered, compare_path, count, finished, machine_digits, percent, series_path};
+use super::rows::{Chosen, RowRequest, Show, address};
+use super::trust::{self, Trusted, describe_machines};
+use super::{Frame, Rendered, compare_path, count, machine_digits, percent, render, series_path};
 use crate::address::slug;
 use crate::source::Snapshot;
 
@@ -111,7 +111,7 @@ struct Cell {
 }
 
 /// Renders the overview of two kernels.
-pub(crate) fn overview(snapshot: &Snapshot, seen: &Overview, asked: &Asked) -> Rendered {
+pub(crate) fn overview(snapshot: &Snapshot, seen: &Overview, asked: &RowRequest) -> Rendered {
     let history = &snapshot.history;
     let title = |kernel: usize| history.kernel(kernel).title.clone();
     let chosen = Chosen::of(seen, asked);
@@ -128,16 +128,16 @@ pub(crate) fn overview(snapshot: &Snapshot, seen: &Overview, asked: &Asked) -> R
         listed: chosen.words(seen, asked),
         groups: chosen.groups.iter().map(|group| rows(history, seen, group)).collect(),
         steps: if asked.is_static { Vec::new() } else { chosen.steps(history, seen, asked) },
-        trust: trusted(history, seen),
+        trust: describe_machines(history, seen),
         lab: trust::lab(history),
         mixed: mixed_words(history),
-        undirected: undirected(history),
+        undirected: undirected_words(history),
     };
-    finished(&page)
+    render(&page)
 }
 
 /// Names results without a series because their direction is unknown.
-fn undirected(history: &History) -> Option<String> {
+fn undirected_words(history: &History) -> Option<String> {
     let names: Vec<&str> = history.undirected().take(UNDIRECTED_MAX).collect();
     let more = history.undirected().count().saturating_sub(names.len());
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
@@ -162,7 +162,7 @@ fn glyph(state: State) -> &'static str {
     }
 }
 
-fn counts(history: &History, seen: &Overview, asked: &Asked) -> Vec<Counted> {
+fn counts(history: &History, seen: &Overview, asked: &RowRequest) -> Vec<Counted> {
     let Counts { worse, better, same, unclear, unrated, failed, missing } = seen.counts;
     let all = (worse + better + same + unclear + unrated + failed + missing).max(1);
     let mut before = 0;
@@ -209,7 +209,7 @@ fn mean(seen: &Overview) -> Option<String> {
     ))
 }
 
-fn pick(history: &History, seen: &Overview, chosen: &Chosen, asked: &Asked) -> Pick {
+fn pick(history: &History, seen: &Overview, chosen: &Chosen, asked: &RowRequest) -> Pick {
     let kernels = |of: usize| {
         let newest = history.order().iter().rev().take(KERNELS_MAX);
         newest.map(|kernel| (history.kernel(*kernel).title.clone(), *kernel == of)).collect()

@@ -3,7 +3,7 @@
 use history::{Cell, Group, History, Overview, State};
 
 use super::count;
-use crate::address::encoded;
+use crate::address::encode;
 
 /// Limit on cells of a page: keeps it below 100 kB.
 const CELLS_MAX: usize = 300;
@@ -63,7 +63,7 @@ impl Show {
 
 /// The requested part of the overview.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Asked {
+pub(crate) struct RowRequest {
     /// The filter; `None` for the page's default.
     pub(crate) show: Option<Show>,
     /// Shows only rows with this text in their name or subsystem.
@@ -85,7 +85,7 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
-    pub(crate) fn of(seen: &Overview, asked: &Asked) -> Self {
+    pub(crate) fn of(seen: &Overview, asked: &RowRequest) -> Self {
         let all: usize = seen.groups.iter().map(|group| group.rows.len()).sum();
         let per_page = (CELLS_MAX / seen.columns.len().max(1)).clamp(1, ROWS_MAX);
         let show = asked.show.unwrap_or(if all > per_page { Show::Changed } else { Show::All });
@@ -113,7 +113,7 @@ impl Chosen {
     }
 
     /// Says how many rows are shown.
-    pub(crate) fn words(&self, seen: &Overview, asked: &Asked) -> String {
+    pub(crate) fn words(&self, seen: &Overview, asked: &RowRequest) -> String {
         let rest = if self.shown == self.found {
             String::new()
         } else {
@@ -130,9 +130,9 @@ impl Chosen {
     }
 
     /// Links to the previous and the next page.
-    pub(crate) fn steps(&self, history: &History, seen: &Overview, asked: &Asked) -> Vec<(String, String)> {
+    pub(crate) fn steps(&self, history: &History, seen: &Overview, asked: &RowRequest) -> Vec<(String, String)> {
         let to = |page: usize| {
-            format!("{}&filter={}&page={}", address(history, seen, self.show), encoded(&asked.filter), page + 1)
+            format!("{}&filter={}&page={}", address(history, seen, self.show), encode(&asked.filter), page + 1)
         };
         let before = asked.page.checked_sub(1).map(|page| page.min(self.pages.saturating_sub(1)));
         let before = before.map(|page| ("previous rows".to_owned(), to(page)));
@@ -143,7 +143,7 @@ impl Chosen {
 
 /// The address of the same two kernels with other rows.
 pub(crate) fn address(history: &History, seen: &Overview, show: Show) -> String {
-    let name = |kernel: usize| encoded(&history.kernel(kernel).title);
+    let name = |kernel: usize| encode(&history.kernel(kernel).title);
     format!("index.html?base={}&target={}&show={}", name(seen.base), name(seen.target), show.word())
 }
 

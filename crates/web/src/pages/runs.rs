@@ -4,7 +4,7 @@ use askama::Template;
 use model::{Build, Machine, Run};
 use store::RunSummary;
 
-use super::{Frame, Rendered, count, finished};
+use super::{Frame, Rendered, count, render};
 
 /// Limit on runs of the list.
 pub(crate) const RUNS_MAX: usize = 250;
@@ -43,7 +43,7 @@ pub(crate) fn runs(frame: Frame, all: usize, newest: &[RunSummary]) -> Rendered 
     } else {
         count(all, "run")
     };
-    finished(&List { frame, headline: shown, runs: newest.iter().map(listed).collect() })
+    render(&List { frame, headline: shown, runs: newest.iter().map(listed).collect() })
 }
 
 #[derive(Template)]
@@ -76,5 +76,5 @@ pub(crate) fn run(frame: Frame, shown: &Shown) -> Rendered {
         &report::render::Styles::plain(),
     );
     let link = |name: &String| (name.clone(), format!("r/{}/{name}", shown.run.id.hex()));
-    finished(&One { frame, artefacts: shown.artefacts.iter().map(link).collect(), text })
+    render(&One { frame, artefacts: shown.artefacts.iter().map(link).collect(), text })
 }

@@ -8,7 +8,7 @@ use model::Line;
 
 use super::draw::{Plot, number, plot};
 use super::{
-    Frame, Rendered, compare_path, finished, machine_digits, percent, profile_command, verdict_class, verdict_glyph,
+    Frame, Rendered, compare_path, machine_digits, percent, profile_command, render, verdict_class, verdict_glyph,
 };
 use crate::address::slug;
 
@@ -65,7 +65,7 @@ pub(crate) fn series(frame: Frame, history: &History, alerts: &[Triaged], line: 
     let of_line = |series: &Series| series.of_line(line, |kernel| &history.kernel(kernel).release);
     let found = keys.iter().filter_map(|key| Some((key, history.series().find(|(known, _)| *known == key)?.1)));
     let list = found.map(|(key, series)| one(history, alerts, key, &of_line(series), frame.is_alone)).collect();
-    finished(&Page { frame, list })
+    render(&Page { frame, list })
 }
 
 fn one(history: &History, alerts: &[Triaged], key: &Key, series: &Series, is_alone: bool) -> One {

@@ -25,7 +25,7 @@ pub(crate) struct Trusted {
 }
 
 /// Describes each machine of the overview, with any guest config.
-pub(crate) fn trusted(history: &History, seen: &Overview) -> Vec<Trusted> {
+pub(crate) fn describe_machines(history: &History, seen: &Overview) -> Vec<Trusted> {
     seen.columns.iter().enumerate().map(|(place, column)| of_column(history, seen, place, column)).collect()
 }
 

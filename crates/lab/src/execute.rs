@@ -9,14 +9,14 @@ use store::{Artefact, RunSummary, Store};
 
 use crate::dump::{artefact, died, dump, is_death};
 use crate::estimate::{BOOT, TIMES, Times, to_text};
-use crate::fleet::{Berth, Fleet, equipments};
 use crate::forecast::Forecast;
 use crate::job::{Subject, environment, with_retries, workload};
-use crate::plan::{Dumps, Item, Plan, Reuse, Turns, interleaved};
+use crate::machine_pool::{MachinePool, Placement, guest_configs};
+use crate::plan::{Dumps, Item, Plan, Reuse, Turns, interleave};
+use crate::run_in_progress::RunInProgress;
 use crate::symbols::{Known, SymbolCache};
 use crate::tool_job;
 use crate::tools::Tools;
-use crate::unit::Unit;
 use crate::{Estimate, Event, LabError, host};
 
 /// Name of a guest's modules in the environment.
@@ -24,7 +24,7 @@ const MODULES: &str = "modules sha256";
 
 /// The lab's parts that an execution uses.
 pub(crate) struct Bench<'a> {
-    pub(crate) fleet: &'a Fleet,
+    pub(crate) machine_pool: &'a MachinePool,
     pub(crate) store: &'a Mutex<Store>,
     pub(crate) symbols: &'a SymbolCache,
     pub(crate) tools: &'a Tools,
@@ -37,23 +37,23 @@ struct Shared<'a> {
     suite: &'a str,
     dumps: Dumps,
     forecast: Forecast,
-    units: Vec<Unit<'a>>,
+    runs_in_progress: Vec<RunInProgress<'a>>,
     queue: Mutex<VecDeque<Item>>,
     unbootable: Mutex<BTreeSet<(BuildId, MachineId)>>,
     made: Mutex<Vec<(usize, Run)>>,
 }
 
 /// Executes a plan and returns the runs of each side: reused and new ones.
-pub(crate) fn carry_out(plan: &Plan<'_>, bench: &Bench<'_>) -> Result<Vec<Vec<Run>>, LabError> {
+pub(crate) fn execute(plan: &Plan<'_>, bench: &Bench<'_>) -> Result<Vec<Vec<Run>>, LabError> {
     check(plan)?;
-    let berths = berths(plan, bench.fleet)?;
-    let mut runs = stored(plan, &berths, bench)?;
+    let placements = placements(plan, bench.machine_pool)?;
+    let mut runs = load_runs(plan, &placements, bench)?;
     let reused = runs.iter().flatten().map(|run| run.results.len()).sum();
-    let units = missing(plan, &berths, &runs);
-    let jobs: Vec<usize> = units.iter().map(Unit::jobs).collect();
+    let runs_in_progress = missing(plan, &placements, &runs);
+    let jobs: Vec<usize> = runs_in_progress.iter().map(RunInProgress::jobs).collect();
     (bench.notify)(Event::Planned { jobs: jobs.iter().sum(), reused });
-    let forecast = forecast(&units, bench, plan.machines)?;
-    let at_once = bench.fleet.plain().capabilities().boots_at_once.max(1);
+    let forecast = forecast(&runs_in_progress, bench, plan.machines)?;
+    let at_once = bench.machine_pool.plain().capabilities().boots_at_once.max(1);
     let workers = plan.machines.clamp(1, at_once);
     // A worker that moves to the next replicate may find the previous one's sides still booted by others.
     let turns = if at_once >= plan.sides.len() + workers { Turns::Jobs } else { Turns::Boots };
@@ -62,8 +62,8 @@ pub(crate) fn carry_out(plan: &Plan<'_>, bench: &Bench<'_>) -> Result<Vec<Vec<Ru
         suite: plan.suite.name,
         dumps: plan.dumps,
         forecast,
-        queue: Mutex::new(interleaved(&jobs, plan.sides.len(), turns).into()),
-        units,
+        queue: Mutex::new(interleave(&jobs, plan.sides.len(), turns).into()),
+        runs_in_progress,
         unbootable: Mutex::new(known_unbootable(&runs)),
         made: Mutex::default(),
     };
@@ -74,9 +74,9 @@ pub(crate) fn carry_out(plan: &Plan<'_>, bench: &Bench<'_>) -> Result<Vec<Vec<Ru
     });
     if worked.is_err() {
         // Store what was measured before the lab failed, so that the next attempt reuses it.
-        shared.units.iter().filter(|unit| unit.is_cut_short()).try_for_each(|unit| shared.keep(unit))?;
+        shared.runs_in_progress.iter().filter(|run| run.is_cut_short()).try_for_each(|run| shared.keep(run))?;
     }
-    let released = shared.units.iter().try_for_each(Unit::release);
+    let released = shared.runs_in_progress.iter().try_for_each(RunInProgress::release);
     worked?;
     released?;
     for (side, run) in shared.made.into_inner().unwrap_or_else(PoisonError::into_inner) {
@@ -95,23 +95,24 @@ fn check(plan: &Plan<'_>) -> Result<(), LabError> {
 }
 
 /// Returns where each side runs the plan's workloads: a machine per guest config.
-fn berths(plan: &Plan<'_>, fleet: &Fleet) -> Result<Vec<Vec<Berth>>, LabError> {
-    let equipments = equipments(&plan.workloads);
-    let of_side = |build| equipments.iter().map(|equipment| fleet.berth(build, equipment)).collect();
+fn placements(plan: &Plan<'_>, machine_pool: &MachinePool) -> Result<Vec<Vec<Placement>>, LabError> {
+    let guest_configs = guest_configs(&plan.workloads);
+    let of_side =
+        |build| guest_configs.iter().map(|guest_config| machine_pool.placement(build, guest_config)).collect();
     plan.sides.iter().map(|build| of_side(build)).collect()
 }
 
 /// Loads runs of earlier plans, reduced to what this plan asks for.
-fn stored(plan: &Plan<'_>, berths: &[Vec<Berth>], bench: &Bench<'_>) -> Result<Vec<Vec<Run>>, LabError> {
+fn load_runs(plan: &Plan<'_>, placements: &[Vec<Placement>], bench: &Bench<'_>) -> Result<Vec<Vec<Run>>, LabError> {
     let store = bench.store.lock().unwrap_or_else(PoisonError::into_inner);
     let mut sides = Vec::new();
-    for (build, berths) in plan.sides.iter().zip(berths) {
+    for (build, placements) in plan.sides.iter().zip(placements) {
         store.save_build(build)?;
         let mut found = Vec::new();
-        for berth in berths {
-            store.save_machine(berth.machine.identity())?;
+        for placement in placements {
+            store.save_machine(placement.machine.identity())?;
             if plan.reuse == Reuse::Stored {
-                found.extend(stored_on(plan, build, berth, &store)?);
+                found.extend(load_runs_on(plan, build, placement, &store)?);
             }
         }
         sides.push(found);
@@ -120,13 +121,15 @@ fn stored(plan: &Plan<'_>, berths: &[Vec<Berth>], bench: &Bench<'_>) -> Result<V
 }
 
 /// Loads the runs of a build on one machine.
-fn stored_on(plan: &Plan<'_>, build: &Build, berth: &Berth, store: &Store) -> Result<Vec<Run>, LabError> {
-    let (machine, clock) = (&berth.machine.identity().id, berth.machine.capabilities().clock);
+fn load_runs_on(plan: &Plan<'_>, build: &Build, placement: &Placement, store: &Store) -> Result<Vec<Run>, LabError> {
+    let (machine, clock) = (&placement.machine.identity().id, placement.machine.capabilities().clock);
     let mut runs: Vec<Run> = store.runs_of(&build.id, machine, plan.suite.name)?.into_iter().rev().collect();
-    let modules = berth.modules_hash();
+    let modules = placement.modules_hash();
     runs.retain(|run| plan.replicates.contains(&run.seed) && same_modules(run, modules.as_deref()));
     let wanted = |result: &WorkloadResult| {
-        plan.workloads.iter().any(|workload| workload.equipment == berth.equipment && answers(result, workload, clock))
+        plan.workloads
+            .iter()
+            .any(|workload| workload.guest_config == placement.guest_config && answers(result, workload, clock))
     };
     let mut seen = BTreeSet::new();
     for run in &mut runs {
@@ -158,7 +161,7 @@ fn answers(result: &WorkloadResult, workload: &Workload, clock: Clock) -> bool {
         // A run of a tool may give several samples.
         && (result.outcome != Outcome::Completed
             || result.samples.len() == iterations
-            || matches!(workload.equipment.files, ExtraFiles::Image(_)))
+            || matches!(workload.guest_config.files, ExtraFiles::Image(_)))
 }
 
 /// Returns builds that failed to boot in earlier runs: the plan skips their other replicates, as the earlier plan did.
@@ -174,23 +177,23 @@ fn known_unbootable(runs: &[Vec<Run>]) -> BTreeSet<(BuildId, MachineId)> {
 const RUNS_ASKED: usize = 30;
 
 /// Estimates the duration from earlier runs on these machines and the load of the host.
-fn forecast(units: &[Unit<'_>], bench: &Bench<'_>, machines: usize) -> Result<Forecast, LabError> {
+fn forecast(runs_in_progress: &[RunInProgress<'_>], bench: &Bench<'_>, machines: usize) -> Result<Forecast, LabError> {
     let store = bench.store.lock().unwrap_or_else(PoisonError::into_inner);
-    let here: BTreeSet<&MachineId> = units.iter().map(|unit| &unit.berth.machine.identity().id).collect();
+    let here: BTreeSet<&MachineId> = runs_in_progress.iter().map(|run| &run.placement.machine.identity().id).collect();
     let times = times(&store, &|run| here.contains(&run.machine))?;
-    let measured: Vec<&Unit<'_>> = units.iter().filter(|unit| unit.jobs() > 0).collect();
+    let measured: Vec<&RunInProgress<'_>> = runs_in_progress.iter().filter(|run| run.jobs() > 0).collect();
     if measured.is_empty() {
         return Ok(Forecast::new(times, 0.0, 1.0));
     }
-    let work = times.work(measured.iter().flat_map(|unit| parts(unit)));
+    let work = times.work(measured.iter().flat_map(|run| parts(run)));
     let rate = host::rate(work.machines(machines));
     (bench.notify)(Event::Estimated(work.at(rate)));
     Ok(Forecast::new(times, work.processor_s, rate))
 }
 
-/// The parts of a unit that take time: the boot and the jobs.
-fn parts<'a>(unit: &'a Unit<'_>) -> impl Iterator<Item = &'a str> {
-    [BOOT].into_iter().chain((0..unit.jobs()).map(|job| unit.job_name(job)))
+/// The parts of a run that take time: the boot and the jobs.
+fn parts<'a>(run: &'a RunInProgress<'_>) -> impl Iterator<Item = &'a str> {
+    [BOOT].into_iter().chain((0..run.jobs()).map(|job| run.job_name(job)))
 }
 
 fn times(store: &Store, counts: &dyn Fn(&RunSummary) -> bool) -> Result<Times, LabError> {
@@ -208,7 +211,7 @@ fn times(store: &Store, counts: &dyn Fn(&RunSummary) -> bool) -> Result<Times, L
 ///
 /// # Errors
 /// If the store cannot be read.
-pub fn expected(
+pub fn estimate_measurement(
     store: Option<&Store>,
     workload: &Workload,
     replicates: u64,
@@ -220,22 +223,25 @@ pub fn expected(
 }
 
 /// Lists what is still to measure: one run per replicate, guest config and side, in this order.
-fn missing<'a>(plan: &Plan<'a>, berths: &[Vec<Berth>], runs: &[Vec<Run>]) -> Vec<Unit<'a>> {
-    let mut units = Vec::new();
+fn missing<'a>(plan: &Plan<'a>, placements: &[Vec<Placement>], runs: &[Vec<Run>]) -> Vec<RunInProgress<'a>> {
+    let mut runs_in_progress = Vec::new();
     for &replicate in &plan.replicates {
-        for equipment in equipments(&plan.workloads) {
+        for guest_config in guest_configs(&plan.workloads) {
             for (side, build) in plan.sides.iter().enumerate() {
-                let Some(berth) = berths[side].iter().find(|berth| berth.equipment == equipment) else { continue };
+                let Some(placement) = placements[side].iter().find(|placement| placement.guest_config == guest_config)
+                else {
+                    continue;
+                };
                 let there = |name: &str| {
                     runs[side].iter().any(|run| run.seed == replicate && run.results.iter().any(|r| r.workload == name))
                 };
-                let here = plan.workloads.iter().filter(|w| w.equipment == berth.equipment);
+                let here = plan.workloads.iter().filter(|w| w.guest_config == placement.guest_config);
                 let workloads = here.filter(|w| !there(&w.name)).cloned().collect();
-                units.push(Unit::new(side, build, replicate, berth.clone(), workloads));
+                runs_in_progress.push(RunInProgress::new(side, build, replicate, placement.clone(), workloads));
             }
         }
     }
-    units
+    runs_in_progress
 }
 
 impl Shared<'_> {
@@ -252,74 +258,74 @@ impl Shared<'_> {
     }
 
     fn one(&self, item: Item) -> Result<(), LabError> {
-        let unit = &self.units[item.unit];
+        let run = &self.runs_in_progress[item.run];
         let notify = self.bench.notify;
         let unbootable = || self.unbootable.lock().unwrap_or_else(PoisonError::into_inner);
-        let bootable = || !unbootable().contains(&unit.booted_as());
-        if !unit.begin(bootable) {
-            self.skip(unit, item.job);
+        let bootable = || !unbootable().contains(&run.booted_as());
+        if !run.begin(bootable) {
+            self.skip(run, item.job);
             notify(Event::LeftOut);
             return Ok(());
         }
-        let boot = unit.boot(|| self.boot(unit))?;
+        let boot = run.boot(|| self.boot(run))?;
         match &*boot {
             Ok(Boot::Ready(start)) => {
                 let part = self.forecast.begin();
-                self.measure(unit, item.job, &**start)?;
-                unit.progress().times.push(self.forecast.end(unit.job_name(item.job), &part));
+                self.measure(run, item.job, &**start)?;
+                run.progress().times.push(self.forecast.end(run.job_name(item.job), &part));
             }
             Err(why) => {
-                self.skip(unit, item.job);
-                let results = unit.brought(item.job).map(|(n, workload)| (n, unit.unsupported(workload, why)));
-                unit.progress().results.extend(results);
+                self.skip(run, item.job);
+                let results = run.brought(item.job).map(|(n, workload)| (n, run.unsupported(workload, why)));
+                run.progress().results.extend(results);
             }
             Ok(Boot::Failed(failure, console)) => {
-                self.forecast.skip(unit.job_name(item.job));
-                unbootable().insert(unit.booted_as());
+                self.forecast.skip(run.job_name(item.job));
+                unbootable().insert(run.booted_as());
                 let dump = (item.job == 0 && is_death(&failure.reason))
-                    .then(|| self.dump(unit, "boot", || unit.berth.boot_to_death(unit.build, unit.replicate)));
-                let mut progress = unit.progress();
+                    .then(|| self.dump(run, "boot", || run.placement.boot_to_death(run.build, run.replicate)));
+                let mut progress = run.progress();
                 progress.consoles.extend(dump.flatten());
                 if item.job == 0 {
                     progress.consoles.push(("boot.console".into(), console.clone()));
                 }
-                let results = unit.brought(item.job).map(|(n, workload)| (n, unit.not_booted(workload, failure)));
+                let results = run.brought(item.job).map(|(n, workload)| (n, run.not_booted(workload, failure)));
                 progress.results.extend(results);
             }
         }
         drop(boot);
-        let workload = unit.job_name(item.job).to_owned();
-        let (build, version, value) = (unit.build.id.clone(), unit.build.version.clone(), unit.value(item.job));
+        let workload = run.job_name(item.job).to_owned();
+        let (build, version, value) = (run.build.id.clone(), run.build.version.clone(), run.value(item.job));
         notify(Event::Left { seconds: self.forecast.left_s() });
-        notify(Event::Done { build, version, replicate: unit.replicate, workload, value });
-        if unit.finish_one() {
-            self.keep(unit)?;
-            unit.release()?;
+        notify(Event::Done { build, version, replicate: run.replicate, workload, value });
+        if run.finish_one() {
+            self.keep(run)?;
+            run.release()?;
         }
         Ok(())
     }
 
     /// Removes a job from the forecast; the first job also removes the boot.
-    fn skip(&self, unit: &Unit<'_>, job: usize) {
-        self.forecast.skip(unit.job_name(job));
+    fn skip(&self, run: &RunInProgress<'_>, job: usize) {
+        self.forecast.skip(run.job_name(job));
         if job == 0 {
             self.forecast.skip(BOOT);
         }
     }
 
     /// Boots the build of a run; the inner error says why its workloads cannot run.
-    fn boot(&self, unit: &Unit<'_>) -> Result<Result<Boot, String>, LabError> {
-        if let Some(hash) = unit.berth.modules_hash() {
-            unit.progress().environment.push((MODULES.into(), hash));
+    fn boot(&self, run: &RunInProgress<'_>) -> Result<Result<Boot, String>, LabError> {
+        if let Some(hash) = run.placement.modules_hash() {
+            run.progress().environment.push((MODULES.into(), hash));
         }
-        if let Err(why) = unit.berth.guest(unit.build) {
+        if let Err(why) = run.placement.guest(run.build) {
             return Ok(Err(why));
         }
-        let (version, replicate) = (unit.build.version.clone(), unit.replicate);
+        let (version, replicate) = (run.build.version.clone(), run.replicate);
         (self.bench.notify)(Event::Booting { version: version.clone(), replicate });
         let part = self.forecast.begin();
-        let boot = with_retries(&|error| self.retrying(error), || unit.berth.boot(unit.build, replicate))?;
-        unit.progress().times.push(self.forecast.end(BOOT, &part));
+        let boot = with_retries(&|error| self.retrying(error), || run.placement.boot(run.build, replicate))?;
+        run.progress().times.push(self.forecast.end(BOOT, &part));
         (self.bench.notify)(match &boot {
             Err(_) => return Ok(boot),
             Ok(Boot::Failed(failure, _)) => Event::BootFailed { version, replicate, failure: failure.clone() },
@@ -328,27 +334,27 @@ impl Shared<'_> {
         Ok(boot)
     }
 
-    fn measure(&self, unit: &Unit<'_>, job: usize, booted: &dyn Booted) -> Result<(), LabError> {
-        let on = unit.berth.subject(unit.build, unit.replicate, booted);
+    fn measure(&self, run: &RunInProgress<'_>, job: usize, booted: &dyn Booted) -> Result<(), LabError> {
+        let on = run.placement.subject(run.build, run.replicate, booted);
         let notify = self.bench.notify;
-        let declared = unit.declared(job);
+        let declared = run.declared(job);
         let retrying = |error: &MachineError| self.retrying(error);
         match declared {
             None => {
                 let fetched = with_retries(&retrying, || environment(on))?;
-                let mut progress = unit.progress();
+                let mut progress = run.progress();
                 // Known facts come last, as do those of files beside the image.
                 let known = std::mem::replace(&mut progress.environment, fetched.value);
                 progress.environment.extend(known);
-                if let Some(config) = &unit.build.config {
+                if let Some(config) = &run.build.config {
                     progress.environment.push(("config sha256".into(), config.sha256.clone()));
                 }
                 progress.consoles.push(("environment.console".into(), fetched.console));
             }
             Some(declared) if let Some(tool) = self.bench.tools.workload(&declared.name) => {
                 let printed = with_retries(&retrying, || tool_job::run(on, tool.0, tool.1))?;
-                let results: Vec<_> = unit.brought(job).map(|(n, row)| (n, printed.result_of(row))).collect();
-                let mut progress = unit.progress();
+                let results: Vec<_> = run.brought(job).map(|(n, row)| (n, printed.result_of(row))).collect();
+                let mut progress = run.progress();
                 progress.results.extend(results);
                 progress.consoles.push((format!("{}.console", declared.name), printed.console));
                 progress.consoles.push((format!("{}.output", declared.name), printed.output));
@@ -358,16 +364,16 @@ impl Shared<'_> {
                 let named = known.as_ref().as_ref().ok();
                 let fetched = with_retries(&retrying, || workload(on, &declared, named))?;
                 let dump = died(&fetched.value.outcome)
-                    .then(|| self.dump(unit, &declared.name, || booted.run_to_death(&on.job_of(&declared))));
-                let mut progress = unit.progress();
+                    .then(|| self.dump(run, &declared.name, || booted.run_to_death(&on.job_of(&declared))));
+                let mut progress = run.progress();
                 progress.consoles.extend(dump.flatten());
-                progress.results.extend(unit.brought(job).map(|(n, brought)| (n, fetched.result_of(brought))));
+                progress.results.extend(run.brought(job).map(|(n, brought)| (n, fetched.result_of(brought))));
                 progress.consoles.push((format!("{}.console", declared.name), fetched.console));
                 match fetched.profile {
                     None => {}
                     Some(Ok(text)) => progress.consoles.push((format!("{}.profile", declared.name), text.into_bytes())),
                     Some(Err(why)) => {
-                        let (version, workload) = (unit.build.version.clone(), declared.name.to_string());
+                        let (version, workload) = (run.build.version.clone(), declared.name.to_string());
                         notify(Event::NoProfile { version, workload: Some(workload), why });
                     }
                 }
@@ -379,7 +385,7 @@ impl Shared<'_> {
     /// Returns the memory of a kernel that died, as an artifact; `None` leaves the result as it is.
     fn dump(
         &self,
-        unit: &Unit<'_>,
+        run: &RunInProgress<'_>,
         of: &str,
         capture: impl Fn() -> Result<Option<DeadMemory>, MachineError>,
     ) -> Option<(String, Vec<u8>)> {
@@ -388,7 +394,7 @@ impl Shared<'_> {
         }
         let memory = with_retries(&|error| self.retrying(error), capture).map_err(|error| error.to_string());
         let bytes = memory.and_then(|memory| dump(&memory.ok_or("it did not die when repeated")?));
-        let version = unit.build.version.clone();
+        let version = run.build.version.clone();
         let told = bytes.as_ref().map(Vec::len).map_err(Clone::clone);
         (self.bench.notify)(Event::Dumped { version, of: of.to_owned(), bytes: told });
         bytes.ok().map(|bytes| (artefact(of), bytes))
@@ -410,14 +416,14 @@ impl Shared<'_> {
         (self.bench.notify)(Event::Retrying { error: error.to_string() });
     }
 
-    fn keep(&self, unit: &Unit<'_>) -> Result<(), LabError> {
-        let times = to_text(&unit.progress().times);
-        let Some((run, mut consoles)) = unit.run(self.suite) else { return Ok(()) };
+    fn keep(&self, measured: &RunInProgress<'_>) -> Result<(), LabError> {
+        let times = to_text(&measured.progress().times);
+        let Some((run, mut consoles)) = measured.run(self.suite) else { return Ok(()) };
         consoles.push((TIMES.to_owned(), times.into_bytes()));
         let artefacts: Vec<Artefact<'_>> = consoles.iter().map(|(name, bytes)| Artefact { name, bytes }).collect();
         self.bench.store.lock().unwrap_or_else(PoisonError::into_inner).save_run(&run, &artefacts)?;
         (self.bench.notify)(Event::Stored(run.id.clone()));
-        self.made.lock().unwrap_or_else(PoisonError::into_inner).push((unit.side, run));
+        self.made.lock().unwrap_or_else(PoisonError::into_inner).push((measured.side, run));
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use kernel::{KernelError, is_built_in, modules};
 use machine::{Backend, Boot, Booted, DeadMemory, Guest, InitrdFile, MachineError, modules_hash};
-use model::{Build, BuildId, Equipment, ExtraFiles, GuestModule, Need, Workload};
+use model::{Build, BuildId, ExtraFiles, GuestConfig, GuestModule, Need, Workload};
 
 use crate::LabError;
 use crate::job::Subject;
@@ -19,23 +19,23 @@ type Carried = Arc<Result<Vec<InitrdFile>, String>>;
 
 /// The machines of a lab.
 #[derive(Debug)]
-pub(crate) struct Fleet {
+pub(crate) struct MachinePool {
     plain: Arc<dyn Backend>,
     /// Guest images: archives with the files of workloads.
     images: Mutex<Images>,
-    others: Mutex<BTreeMap<Equipment, Arc<dyn Backend>>>,
-    carried: Mutex<BTreeMap<(BuildId, Equipment), Carried>>,
+    others: Mutex<BTreeMap<GuestConfig, Arc<dyn Backend>>>,
+    carried: Mutex<BTreeMap<(BuildId, GuestConfig), Carried>>,
 }
 
 /// A machine, and the modules that guests of one build get on it.
 #[derive(Debug, Clone)]
-pub(crate) struct Berth {
-    pub(crate) equipment: Equipment,
+pub(crate) struct Placement {
+    pub(crate) guest_config: GuestConfig,
     pub(crate) machine: Arc<dyn Backend>,
     carried: Carried,
 }
 
-impl Fleet {
+impl MachinePool {
     pub(crate) fn new(plain: Arc<dyn Backend>) -> Self {
         Self { plain, images: Mutex::default(), others: Mutex::default(), carried: Mutex::default() }
     }
@@ -46,14 +46,14 @@ impl Fleet {
     }
 
     /// Returns the archive of a guest config, if it has one; the error says why it is missing.
-    fn image(&self, equipment: &Equipment) -> Result<Option<PathBuf>, String> {
-        let ExtraFiles::Image(name) = &equipment.files else { return Ok(None) };
+    fn image(&self, guest_config: &GuestConfig) -> Result<Option<PathBuf>, String> {
+        let ExtraFiles::Image(name) = &guest_config.files else { return Ok(None) };
         let images = self.images.lock().unwrap_or_else(PoisonError::into_inner);
         let path =
             images.get(&**name).cloned().unwrap_or_else(|| Err(format!("the lab has no guest image of {name}")))?;
         // The machine reports an archive that disappeared meanwhile.
         let bytes = fs::metadata(&path).map_or(0, |found| found.len());
-        fits(bytes, equipment.memory_mib).map(|()| Some(path))
+        fits(bytes, guest_config.memory_mib).map(|()| Some(path))
     }
 
     pub(crate) fn plain(&self) -> &dyn Backend {
@@ -61,36 +61,36 @@ impl Fleet {
     }
 
     /// Returns the machine with this guest config.
-    pub(crate) fn machine(&self, equipment: &Equipment) -> Result<Arc<dyn Backend>, LabError> {
-        if *equipment == Equipment::PLAIN {
+    pub(crate) fn machine(&self, guest_config: &GuestConfig) -> Result<Arc<dyn Backend>, LabError> {
+        if *guest_config == GuestConfig::PLAIN {
             return Ok(Arc::clone(&self.plain));
         }
         let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(machine) = others.get(equipment) {
+        if let Some(machine) = others.get(guest_config) {
             return Ok(Arc::clone(machine));
         }
         // `carry` refuses to boot a guest without its image.
-        let files = self.image(equipment).unwrap_or_default();
-        let machine = self.plain.equipped(equipment, files.as_deref())?;
-        Ok(Arc::clone(others.entry(equipment.clone()).or_insert(machine)))
+        let files = self.image(guest_config).unwrap_or_default();
+        let machine = self.plain.with_guest_config(guest_config, files.as_deref())?;
+        Ok(Arc::clone(others.entry(guest_config.clone()).or_insert(machine)))
     }
 
     /// Returns where a build runs the workloads of a guest config.
-    pub(crate) fn berth(&self, build: &Build, equipment: &Equipment) -> Result<Berth, LabError> {
-        let machine = self.machine(equipment)?;
+    pub(crate) fn placement(&self, build: &Build, guest_config: &GuestConfig) -> Result<Placement, LabError> {
+        let machine = self.machine(guest_config)?;
         let mut known = self.carried.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (build.id.clone(), equipment.clone());
-        let carried = known.entry(key).or_insert_with(|| Arc::new(self.carry(build, equipment)));
-        Ok(Berth { equipment: equipment.clone(), machine, carried: Arc::clone(carried) })
+        let key = (build.id.clone(), guest_config.clone());
+        let carried = known.entry(key).or_insert_with(|| Arc::new(self.carry(build, guest_config)));
+        Ok(Placement { guest_config: guest_config.clone(), machine, carried: Arc::clone(carried) })
     }
 
-    fn carry(&self, build: &Build, equipment: &Equipment) -> Result<Vec<InitrdFile>, String> {
-        self.image(equipment)?;
-        if equipment.modules.is_empty() { Ok(Vec::new()) } else { carried(build, equipment.modules) }
+    fn carry(&self, build: &Build, guest_config: &GuestConfig) -> Result<Vec<InitrdFile>, String> {
+        self.image(guest_config)?;
+        if guest_config.modules.is_empty() { Ok(Vec::new()) } else { collect_modules(build, guest_config.modules) }
     }
 }
 
-impl Berth {
+impl Placement {
     /// Returns what a guest of this build boots and carries; the error says which part it lacks.
     pub(crate) fn guest<'a>(&'a self, build: &'a Build) -> Result<Guest<'a>, String> {
         let modules = self.carried.as_ref().as_ref().map_err(Clone::clone)?;
@@ -120,18 +120,18 @@ impl Berth {
 }
 
 /// Returns the distinct guest configs of workloads, in order of appearance.
-pub(crate) fn equipments(workloads: &[Arc<Workload>]) -> Vec<Equipment> {
+pub(crate) fn guest_configs(workloads: &[Arc<Workload>]) -> Vec<GuestConfig> {
     let mut found = Vec::new();
     for workload in workloads {
-        if !found.contains(&workload.equipment) {
-            found.push(workload.equipment.clone());
+        if !found.contains(&workload.guest_config) {
+            found.push(workload.guest_config.clone());
         }
     }
     found
 }
 
 /// Returns a build's modules and the list from which `marvin-equip` loads them; the error names the missing module.
-fn carried(build: &Build, wanted: &[GuestModule]) -> Result<Vec<InitrdFile>, String> {
+fn collect_modules(build: &Build, wanted: &[GuestModule]) -> Result<Vec<InitrdFile>, String> {
     let said = |error: KernelError| error.to_string();
     let names: Vec<&str> = wanted.iter().map(|module| module.name).collect();
     let found = modules(build, &names).map_err(said)?;
@@ -163,7 +163,7 @@ mod tests {
 
     use model::{Build, BuildFile, BuildId, GuestModule, KernelName};
 
-    use super::carried;
+    use super::collect_modules;
 
     fn build(modules: Option<&Path>) -> Build {
         let hash = "0".repeat(64);
@@ -188,11 +188,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("kernel")).unwrap();
         fs::write(folder.path().join("modules.builtin"), "kernel/fs/ext4/ext4.ko\n").unwrap();
-        let why = carried(&build(Some(folder.path())), WANTED).unwrap_err();
+        let why = collect_modules(&build(Some(folder.path())), WANTED).unwrap_err();
         assert_eq!(why, "module zram not in the build");
         fs::write(folder.path().join("kernel/zsmalloc.ko"), b"\x7fELF\0depends=\0").unwrap();
         fs::write(folder.path().join("kernel/zram.ko"), b"\x7fELF\0depends=zsmalloc\0").unwrap();
-        let files = carried(&build(Some(folder.path())), WANTED).unwrap();
+        let files = collect_modules(&build(Some(folder.path())), WANTED).unwrap();
         let list = files.last().unwrap();
         assert_eq!(list.path, "equipment/load");
         assert_eq!(String::from_utf8_lossy(&list.bytes), "00-zsmalloc.ko may \n01-zram.ko must num_devices=1\n");
@@ -200,6 +200,6 @@ mod tests {
 
     #[test]
     fn build_without_modules_is_checked_in_the_guest() {
-        assert_eq!(carried(&build(None), WANTED).unwrap().len(), 1);
+        assert_eq!(collect_modules(&build(None), WANTED).unwrap().len(), 1);
     }
 }

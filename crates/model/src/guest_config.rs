@@ -8,7 +8,7 @@ use std::fmt;
 
 /// The guest config.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Equipment {
+pub struct GuestConfig {
     /// Memory in MiB.
     pub memory_mib: u32,
     /// Modules to load before the guest settles, in this order; Marvin adds their dependencies.
@@ -47,7 +47,7 @@ pub enum ExtraFiles {
     Image(Cow<'static, str>),
 }
 
-impl Equipment {
+impl GuestConfig {
     /// The default guest config: enough memory for the micro suite, and little enough to save and restore quickly.
     pub const PLAIN: Self = Self::with_memory(256);
 
@@ -73,7 +73,7 @@ impl GuestModule {
 }
 
 /// The form in a machine's fingerprint: `256 MiB`, `128 MiB, null_blk gb=4, files`.
-impl fmt::Display for Equipment {
+impl fmt::Display for GuestConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} MiB", self.memory_mib)?;
         for GuestModule { name, parameters, need } in self.modules {
@@ -89,16 +89,16 @@ impl fmt::Display for Equipment {
 
 #[cfg(test)]
 mod tests {
-    use super::{Equipment, ExtraFiles, GuestModule};
+    use super::{ExtraFiles, GuestConfig, GuestModule};
 
     #[test]
     fn equipment_differs_by_its_text() {
-        assert_eq!(Equipment::PLAIN.to_string(), "256 MiB");
+        assert_eq!(GuestConfig::PLAIN.to_string(), "256 MiB");
         const MODULES: &[GuestModule] = &[GuestModule::may("lzo"), GuestModule::must("null_blk", "gb=4 irqmode=2")];
-        let all = Equipment {
+        let all = GuestConfig {
             modules: MODULES,
             files: ExtraFiles::Image("sysbench 0a".into()),
-            ..Equipment::with_memory(128)
+            ..GuestConfig::with_memory(128)
         };
         assert_eq!(all.to_string(), "128 MiB, lzo?, null_blk gb=4 irqmode=2, files of sysbench 0a");
     }

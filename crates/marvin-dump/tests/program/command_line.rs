@@ -9,7 +9,7 @@ use marvin_dump::{Arguments, Host, Screen, run};
 
 /// The result of a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct CommandResult {
     line: String,
     /// The exit code.
     pub(crate) code: u8,
@@ -19,7 +19,7 @@ pub(crate) struct Told {
     pub(crate) messages: String,
 }
 
-impl Told {
+impl CommandResult {
     /// Executes a command line; words with `@` name files of the directory. Its clock stands still.
     pub(crate) fn of(folder: &Path, line: &str, input: &[u8]) -> Result<Self, clap::Error> {
         let place = |word: &str| {
@@ -36,7 +36,7 @@ impl Told {
     }
 
     /// Returns the command, its messages, and the exit code.
-    pub(crate) fn said(&self) -> String {
+    pub(crate) fn transcript(&self) -> String {
         format!("$ marvin-dump {}\n{}exit code {}\n", self.line, self.messages, self.code)
     }
 

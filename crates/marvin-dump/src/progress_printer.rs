@@ -25,13 +25,13 @@ const TICK: Duration = Duration::from_millis(250);
 const SPARSE: Duration = Duration::from_secs(10);
 
 /// Prints progress.
-pub(crate) struct Watch<'w> {
+pub(crate) struct ProgressPrinter<'w> {
     pub(crate) screen: Screen,
     pub(crate) messages: &'w mut (dyn Write + Send),
     pub(crate) clock: &'w dyn Fn() -> Duration,
 }
 
-impl Watch<'_> {
+impl ProgressPrinter<'_> {
     /// Executes work in another thread, and prints progress meanwhile; clears a terminal's line afterwards.
     pub(crate) fn during<T: Send>(&mut self, phase: &str, progress: &Progress, work: impl FnOnce() -> T + Send) -> T {
         if self.screen == Screen::Off {
@@ -101,7 +101,7 @@ mod tests {
 
     use vmcore::Progress;
 
-    use super::{Screen, Watch, line};
+    use super::{ProgressPrinter, Screen, line};
 
     #[test]
     fn line_shows_share_speed_and_remaining_time() {
@@ -129,7 +129,7 @@ mod tests {
         let progress = Progress::default();
         progress.expect(100);
         progress.add(50);
-        let mut watch = Watch { screen, messages: &mut messages, clock: &clock };
+        let mut watch = ProgressPrinter { screen, messages: &mut messages, clock: &clock };
         let answer = watch.during("writing", &progress, move || {
             receiver.recv_timeout(Duration::from_secs(60)).unwrap();
             7
@@ -157,7 +157,7 @@ mod tests {
     #[should_panic(expected = "as it is")]
     fn panic_of_the_work_is_passed_on() {
         let clock = || Duration::ZERO;
-        let mut watch = Watch { screen: Screen::Plain, messages: &mut Vec::new(), clock: &clock };
+        let mut watch = ProgressPrinter { screen: Screen::Plain, messages: &mut Vec::new(), clock: &clock };
         watch.during("filtering", &Progress::default(), || std::panic::panic_any("as it is".to_owned()));
     }
 }

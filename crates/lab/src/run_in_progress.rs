@@ -9,20 +9,20 @@ use model::{
 };
 use sha2::{Digest, Sha256};
 
-use crate::fleet::Berth;
 use crate::forecast::Took;
+use crate::machine_pool::Placement;
 
 /// Consoles by the name of their artifact.
 pub(crate) type Consoles = Vec<(String, Vec<u8>)>;
 
 /// A run in progress.
-pub(crate) struct Unit<'a> {
+pub(crate) struct RunInProgress<'a> {
     /// Index of its side.
     pub(crate) side: usize,
     pub(crate) build: &'a Build,
     pub(crate) replicate: u64,
     /// Where it runs.
-    pub(crate) berth: Berth,
+    pub(crate) placement: Placement,
     /// The missing workloads.
     pub(crate) workloads: Vec<Arc<Workload>>,
     /// Indices of the workloads that each job measures: a workload, and its requested rows. Job 0 is the environment,
@@ -69,16 +69,25 @@ impl Progress {
     }
 }
 
-impl<'a> Unit<'a> {
+impl<'a> RunInProgress<'a> {
     pub(crate) fn new(
         side: usize,
         build: &'a Build,
         replicate: u64,
-        berth: Berth,
+        placement: Placement,
         workloads: Vec<Arc<Workload>>,
     ) -> Self {
         let groups = groups(&workloads);
-        Self { side, build, replicate, berth, workloads, groups, boot: Mutex::default(), progress: Mutex::default() }
+        Self {
+            side,
+            build,
+            replicate,
+            placement,
+            workloads,
+            groups,
+            boot: Mutex::default(),
+            progress: Mutex::default(),
+        }
     }
 
     /// Number of jobs: the environment and the workloads.
@@ -107,7 +116,7 @@ impl<'a> Unit<'a> {
         let (place, _) = brought.next().filter(|_| brought.next().is_none())?;
         let progress = self.progress();
         let result = progress.results.iter().find(|(at, _)| *at == place).map(|(_, result)| result)?;
-        report::run_value(result, self.berth.machine.capabilities()).ok().map(|of| of.value)
+        report::run_value(result, self.placement.machine.capabilities()).ok().map(|of| of.value)
     }
 
     /// Returns the workloads that a job measures, with their indices.
@@ -141,7 +150,7 @@ impl<'a> Unit<'a> {
 
     /// Returns the build and machine of its boot.
     pub(crate) fn booted_as(&self) -> (BuildId, MachineId) {
-        (self.build.id.clone(), self.berth.machine.identity().id.clone())
+        (self.build.id.clone(), self.placement.machine.identity().id.clone())
     }
 
     /// Returns whether only a part was measured.
@@ -175,7 +184,7 @@ impl<'a> Unit<'a> {
     }
 
     fn identity(&self) -> String {
-        let machine = &self.berth.machine.identity().id;
+        let machine = &self.placement.machine.identity().id;
         let since = self.progress().since_epoch().unwrap_or_default();
         let names: Vec<&str> = self.workloads.iter().map(|workload| &*workload.name).collect();
         let (build, replicate, side) = (&self.build.id, self.replicate, self.side);
@@ -192,7 +201,7 @@ impl<'a> Unit<'a> {
         let run = Run {
             id: RunId::from_hex(&digest).ok()?,
             build: self.build.id.clone(),
-            machine: self.berth.machine.identity().id.clone(),
+            machine: self.placement.machine.identity().id.clone(),
             suite: suite.to_owned(),
             seed: self.replicate,
             started_unix: i64::try_from(started.as_secs()).unwrap_or(i64::MAX),
@@ -213,7 +222,7 @@ impl<'a> Unit<'a> {
     }
 
     fn without_samples(&self, workload: &Workload, outcome: Outcome) -> WorkloadResult {
-        let clock = self.berth.machine.capabilities().clock;
+        let clock = self.placement.machine.capabilities().clock;
         WorkloadResult {
             workload: workload.name.to_string(),
             operations: workload.operations,

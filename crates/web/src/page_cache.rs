@@ -11,7 +11,7 @@ const BYTES_MAX: usize = 256 << 10;
 
 /// The pages, most recently requested first.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
+pub(crate) struct PageCache {
     pages: Mutex<Vec<Page>>,
 }
 
@@ -29,7 +29,7 @@ impl Page {
     }
 }
 
-impl Kept {
+impl PageCache {
     fn pages(&self) -> MutexGuard<'_, Vec<Page>> {
         self.pages.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -73,7 +73,7 @@ impl Kept {
 mod tests {
     use std::sync::Arc;
 
-    use super::{BYTES_MAX, Kept, PAGES_MAX};
+    use super::{BYTES_MAX, PAGES_MAX, PageCache};
     use crate::site::{Kind, Reply};
 
     fn reply(status: u16, bytes: usize) -> Arc<Reply> {
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn cache_keeps_one_state_and_evicts_oldest() {
-        let kept = Kept::default();
+        let kept = PageCache::default();
         kept.put(1, "/", "", &reply(200, 1));
         assert!(kept.get(1, "/", "").is_some());
         assert!(kept.get(2, "/", "").is_none() && kept.get(1, "/", "base=a").is_none());
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn errors_and_large_pages_are_not_cached() {
-        let kept = Kept::default();
+        let kept = PageCache::default();
         kept.put(1, "/", "", &reply(404, 1));
         kept.put(1, "/a", "", &reply(200, BYTES_MAX + 1));
         assert!(kept.latest(9).is_empty());

@@ -11,7 +11,7 @@ const LINK: f64 = 20.0;
 
 /// The changed files of each commit that the kernel config may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Touches {
+pub struct RebuildCost {
     /// Per commit, by its number: indices into `objects`.
     files: Vec<Vec<usize>>,
     /// Objects that each file is compiled into.
@@ -20,7 +20,7 @@ pub struct Touches {
     whole: usize,
 }
 
-impl Touches {
+impl RebuildCost {
     /// Assumes that each commit changes one object of its own.
     #[must_use]
     pub fn everything(commits: usize) -> Self {
@@ -30,7 +30,7 @@ impl Touches {
     /// Uses the files that each commit changed and the files that the builds read.
     #[must_use]
     pub fn of(history: &CommitGraph, changed: &BTreeMap<String, Vec<String>>, compiled: &Compiled) -> Self {
-        let mut touches =
+        let mut rebuild_cost =
             Self { files: Vec::with_capacity(history.count()), objects: Vec::new(), whole: compiled.objects() };
         let mut numbers: HashMap<&str, usize> = HashMap::new();
         for commit in 0..history.count() {
@@ -42,14 +42,14 @@ impl Touches {
             let of_commit: BTreeSet<usize> = used
                 .map(|file| {
                     *numbers.entry(file).or_insert_with(|| {
-                        touches.objects.push(compiled.uses(file).max(1));
-                        touches.objects.len() - 1
+                        rebuild_cost.objects.push(compiled.uses(file).max(1));
+                        rebuild_cost.objects.len() - 1
                     })
                 })
                 .collect();
-            touches.files.push(of_commit.into_iter().collect());
+            rebuild_cost.files.push(of_commit.into_iter().collect());
         }
-        touches
+        rebuild_cost
     }
 
     /// Returns whether a commit can change the image.
@@ -78,24 +78,24 @@ impl Touches {
 
 /// Objects to compile again; grows along the line.
 struct Objects<'a> {
-    touches: &'a Touches,
+    rebuild_cost: &'a RebuildCost,
     seen: Vec<bool>,
     count: usize,
 }
 
 impl<'a> Objects<'a> {
-    fn new(touches: &'a Touches) -> Self {
-        Self { touches, seen: vec![false; touches.objects.len()], count: 0 }
+    fn new(rebuild_cost: &'a RebuildCost) -> Self {
+        Self { rebuild_cost, seen: vec![false; rebuild_cost.objects.len()], count: 0 }
     }
 
     /// Adds commits and returns the cost of the objects: an upper limit, as several files may share an object.
     fn add(&mut self, commits: &[usize]) -> f64 {
-        for file in commits.iter().filter_map(|commit| self.touches.files.get(*commit)).flatten() {
+        for file in commits.iter().filter_map(|commit| self.rebuild_cost.files.get(*commit)).flatten() {
             if !std::mem::replace(&mut self.seen[*file], true) {
-                self.count += self.touches.objects[*file];
+                self.count += self.rebuild_cost.objects[*file];
             }
         }
-        (self.count.min(self.touches.whole) as f64 / LINK).max(1.0)
+        (self.count.min(self.rebuild_cost.whole) as f64 / LINK).max(1.0)
     }
 }
 
@@ -105,7 +105,7 @@ mod tests {
 
     use kernel::{Commit, CommitGraph, Compiled};
 
-    use super::{LINK, Touches};
+    use super::{LINK, RebuildCost};
 
     /// Fifty objects include a header, one of them is compiled from `a.c`.
     fn compiled() -> Compiled {
@@ -117,7 +117,7 @@ mod tests {
         Compiled::of_build(home.path(), "/src".as_ref()).unwrap()
     }
 
-    fn touches() -> Touches {
+    fn rebuild_cost() -> RebuildCost {
         let files = ["a.c", "x.h", "unused.c", "a.c"];
         let name = |number: usize| format!("{number:040x}");
         let commit = |number: usize| Commit { id: name(number), parents: vec![name(number - 1)] };
@@ -125,12 +125,12 @@ mod tests {
         // The last commit is not listed.
         let changed: BTreeMap<_, _> =
             files.iter().enumerate().map(|(at, file)| (name(at + 1), vec![(*file).to_owned()])).collect();
-        Touches::of(&history, &changed, &compiled())
+        RebuildCost::of(&history, &changed, &compiled())
     }
 
     #[test]
     fn uncompiled_files_do_not_matter() {
-        let matters: Vec<bool> = (0..6).map(|commit| touches().matters(commit)).collect();
+        let matters: Vec<bool> = (0..6).map(|commit| rebuild_cost().matters(commit)).collect();
         assert_eq!(matters, [true, true, false, true, true, true], "what is unknown may matter");
     }
 
@@ -138,12 +138,12 @@ mod tests {
     fn position_costs_objects_since_the_last_build() {
         let brings: [&[usize]; 6] = [&[], &[0], &[1], &[2], &[3], &[4]];
         let objects = |built| {
-            let costs = touches().costs(&brings, built);
+            let costs = rebuild_cost().costs(&brings, built);
             costs.into_iter().map(|cost| (cost * LINK).round() as usize).collect::<Vec<_>>()
         };
         assert_eq!(objects(5), [50, 50, 20, 20, 20, 20], "a.c counts once, and the header for all");
         assert_eq!(objects(0), [20, 20, 50, 50, 50, 50], "no more than all there are");
         assert_eq!(objects(2), [50, 50, 20, 20, 20, 20]);
-        assert_eq!(Touches::everything(3).costs(&[&[], &[0], &[1, 2]], 9), [1.0; 3]);
+        assert_eq!(RebuildCost::everything(3).costs(&[&[], &[0], &[1, 2]], 9), [1.0; 3]);
     }
 }

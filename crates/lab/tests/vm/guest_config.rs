@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use lab::{Dumps, Plan, Reuse};
-use model::{Equipment, GuestModule, MICRO, Outcome, Run, Workload};
+use model::{GuestConfig, GuestModule, MICRO, Outcome, Run, Workload};
 
 use crate::{build, declared, kernels, lab, measure, samples};
 
@@ -13,8 +13,8 @@ const REFUSED: &[GuestModule] = &[GuestModule::must("zram", "num_devices=many")]
 
 static ON: LazyLock<[Arc<Workload>; 4]> = LazyLock::new(|| {
     let on = |memory_mib, modules| {
-        let equipment = Equipment { modules, ..Equipment::with_memory(memory_mib) };
-        Arc::new(Workload { equipment, ..(**declared("getppid")).clone() })
+        let guest_config = GuestConfig { modules, ..GuestConfig::with_memory(memory_mib) };
+        Arc::new(Workload { guest_config, ..(**declared("getppid")).clone() })
     };
     [on(128, &[]), on(512, ZRAM), on(256, ABSENT), on(256, REFUSED)]
 });
@@ -24,7 +24,7 @@ fn run(kernel: &str, workloads: &[Arc<Workload>]) -> Vec<Run> {
     let (suite, workloads) = (&MICRO, workloads.to_vec());
     let (replicates, reuse, dumps) = (vec![1], Reuse::Nothing, Dumps::Drop);
     let plan = Plan { sides: vec![&build], suite, workloads, replicates, machines: 2, reuse, dumps };
-    lab().carry_out(&plan, &|_| {}).unwrap().remove(0)
+    lab().execute(&plan, &|_| {}).unwrap().remove(0)
 }
 
 #[test]
