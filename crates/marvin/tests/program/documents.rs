@@ -67,7 +67,7 @@ fn documents_fit_their_schemas() {
     output_of(&home, &["import", "mmtests", log.to_str().unwrap()]);
     output_of(&home, &["queue", "add", "deb:6.12", "--workload", "getppid"]);
     let image = format!("path:{}", crate::images().1[1].display());
-    let list = told(&home, &["runs"]);
+    let list = output_of(&home, &["runs"]);
     let run = list.split_whitespace().find(|word| word.starts_with("run_")).unwrap().to_owned();
     let schemas = schemas(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schemas")));
     for (command, name) in DOCUMENTS {
