@@ -118,7 +118,7 @@ fn tags(history: &History, alert: &Alert) -> Option<(String, String)> {
     let (after, at) = releases(history, alert)?;
     Some(match is_line(&after, &at) {
         true => (format!("v{after}"), format!("v{at}")),
-        false => (format!("v{}", branched(&after)), format!("v{}", branched(&at))),
+        false => (format!("v{}", branch_point(&after)), format!("v{}", branch_point(&at))),
     })
 }
 
@@ -134,12 +134,12 @@ fn releases(history: &History, alert: &Alert) -> Option<(String, String)> {
     Some((version(alert.after)?, version(alert.at)?))
 }
 
-fn branched(version: &str) -> String {
+fn branch_point(version: &str) -> String {
     version.split('.').take(2).collect::<Vec<_>>().join(".")
 }
 
 fn is_line(after: &str, at: &str) -> bool {
-    branched(after) == branched(at) || [after, at].iter().all(|version| version.split('.').count() == 2)
+    branch_point(after) == branch_point(at) || [after, at].iter().all(|version| version.split('.').count() == 2)
 }
 
 /// Returns a name that selects this build on every host: a whole package, a commit, a source package.

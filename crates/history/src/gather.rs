@@ -115,7 +115,7 @@ impl History {
         let mut reasons: HashMap<String, Arc<str>> = HashMap::new();
         let can = self.machines[machine].capabilities();
         for result in &run.results {
-            let declared = declared_of(result, can, &run.suite);
+            let declared = read_declaration(result, can, &run.suite);
             if declared.direction.is_none() {
                 let name = self.name(&result.workload);
                 self.undirected.insert(name);
@@ -324,7 +324,7 @@ impl History {
 }
 
 /// Returns a result's declaration at the time of the measurement, completed by current declarations.
-fn declared_of(result: &WorkloadResult, machine: Capabilities, suite: &str) -> Declared {
+fn read_declaration(result: &WorkloadResult, machine: Capabilities, suite: &str) -> Declared {
     let Capabilities { foreign, clock, .. } = machine;
     let known = || match METRICS.get(result.workload.as_str()) {
         _ if foreign => imported_metric(suite, &result.workload),

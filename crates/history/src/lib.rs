@@ -44,7 +44,7 @@ pub use render::{
     series_document, sparkline, why_none,
 };
 pub use series::{Absent, Key, Lack, Point, Seen, Series, Value};
-pub use triaged::{Triaged, triaged};
+pub use triaged::{Triaged, triage_alerts};
 
 /// Returns a day in UTC: `2026-11-22`.
 #[must_use]

@@ -93,7 +93,7 @@ impl Pair {
             return Self::without(State::Unclear, &why);
         }
         if let Some(scatter) = &ruler.scatter {
-            return Self::rated(&ruler.rule, scatter, base, new);
+            return Self::rate(&ruler.rule, scatter, base, new);
         }
         let replicates = |point: &Point, side: &str| -> Vec<Replicate> {
             point.seeds.iter().map(|seen| seen.replicate(side)).collect()
@@ -117,7 +117,7 @@ impl Pair {
     }
 
     /// Rates runs against runs: the unit is the boot, and seeds pair nothing.
-    fn rated(rule: &Rule, scatter: &stats::History, base: &Point, new: &Point) -> Self {
+    fn rate(rule: &Rule, scatter: &stats::History, base: &Point, new: &Point) -> Self {
         let of = |point: &Point| {
             let values: Vec<f64> =
                 point.seeds.iter().filter_map(|seen| Some(seen.value.as_ref().ok()?.value)).collect();

@@ -8,7 +8,7 @@ use report::render::Styles;
 
 use super::{
     Basis, Card, History, Overview, Series, State, Triaged, alert_mail, alerts, alerts_text, documents, history_json,
-    history_text, overview, range, sparkline, triaged,
+    history_text, overview, range, sparkline, triage_alerts,
 };
 
 /// Versions of a Debian track, unordered.
@@ -61,7 +61,7 @@ fn titles(history: &History) -> Vec<&str> {
 }
 
 fn seen(history: &History, base: &str, target: &str, decisions: &[Decision]) -> (Overview, Vec<Triaged>) {
-    let all = triaged(history, alerts(history, Line::All), decisions);
+    let all = triage_alerts(history, alerts(history, Line::All), decisions);
     let [base, target] = [base, target].map(|version| history.kernel_named(version).unwrap());
     (overview(history, base, target, &all), all)
 }
@@ -215,7 +215,7 @@ fn kernel_that_stops_booting_is_one_alert() {
     assert_eq!(found.len(), 1);
     assert!(found[0].is_boot());
     assert_eq!(found[0].counts(), (3, 0, 0));
-    let all = triaged(&history, found, &[]);
+    let all = triage_alerts(&history, found, &[]);
     let text = alerts_text(&history, &all, "HOME/workshop/debian", &[], &Styles::plain());
     assert!(text.contains("does not boot") && text.lines().all(|line| line.chars().count() <= 80), "{text}");
     let (base, target) = history.usual_pair().unwrap();
@@ -278,7 +278,7 @@ fn decided(after: &str, at: &str, triage: Triage) -> Decision {
 #[test]
 fn decision_holds_for_its_range_and_narrower_ones() {
     let history = taken(&lab());
-    let of = |decisions: &[Decision]| triaged(&history, alerts(&history, Line::All), decisions)[1].clone();
+    let of = |decisions: &[Decision]| triage_alerts(&history, alerts(&history, Line::All), decisions)[1].clone();
     assert!(of(&[]).is_open());
     assert!(!of(&[decided("6.1.190", "6.12.9", Triage::Apparent)]).is_open());
     assert!(!of(&[decided("6.1.100", "6.12.101", Triage::TradeOff)]).is_open());
@@ -357,7 +357,7 @@ fn history_of_too_few_kernels_claims_nothing() {
 fn alerts_as_text() {
     let history = taken(&lab());
     let decisions = [decided("6.1.190", "6.12.9", Triage::Apparent)];
-    let all = triaged(&history, alerts(&history, Line::All), &decisions);
+    let all = triage_alerts(&history, alerts(&history, Line::All), &decisions);
     insta::assert_snapshot!(alerts_text(&history, &all, "HOME/workshop/debian", &[], &Styles::plain()));
 }
 
@@ -365,7 +365,7 @@ fn alerts_as_text() {
 fn an_alert_as_a_mail() {
     let history = taken(&lab());
     let decisions = [decided("6.1.190", "6.12.9", Triage::Real)];
-    let all = triaged(&history, alerts(&history, Line::All), &decisions);
+    let all = triage_alerts(&history, alerts(&history, Line::All), &decisions);
     let mails: Vec<String> = all.iter().filter_map(|one| alert_mail(&history, one, &[])).collect();
     let worse = all.iter().filter(|one| one.alert.worse().next().is_some()).count();
     assert_eq!(mails.len(), worse, "what became better needs no mail");
@@ -386,7 +386,7 @@ fn creeping(seeds: &[u64]) -> History {
 #[test]
 fn alert_mail_has_the_figures_of_the_alert() {
     let history = creeping(&[1, 2, 3]);
-    let all = triaged(&history, alerts(&history, Line::All), &[]);
+    let all = triage_alerts(&history, alerts(&history, Line::All), &[]);
     let text = alerts_text(&history, &all, "", &[], &Styles::plain());
     let mail = alert_mail(&history, &all[0], &[]).unwrap();
     let difference = text.split_whitespace().find(|word| word.ends_with('%')).unwrap();
@@ -398,7 +398,7 @@ fn alert_mail_has_the_figures_of_the_alert() {
 #[test]
 fn alert_mail_of_one_seed_addresses_no_list() {
     let history = creeping(&[1]);
-    let all = triaged(&history, alerts(&history, Line::All), &[]);
+    let all = triage_alerts(&history, alerts(&history, Line::All), &[]);
     let mail = alert_mail(&history, &all[0], &[]).unwrap();
     for absent in ["To:", "lists.linux.dev", "[REGRESSION]", "#regzbot"] {
         assert!(!mail.contains(absent), "{absent}: {mail}");
@@ -433,7 +433,7 @@ proptest! {
         };
         let history = taken(&[of(format!("6.1{word}"), cost / 4.0), of(format!("6.12{word}"), cost)]);
         let decided = Decision { note: word.clone(), ..decided("6.1", "6.99", Triage::Real) };
-        for one in triaged(&history, alerts(&history, Line::All), &[decided]) {
+        for one in triage_alerts(&history, alerts(&history, Line::All), &[decided]) {
             let mail = alert_mail(&history, &one, &[]).unwrap_or_default();
             prop_assert_eq!(mail.lines().find(|line| line.chars().count() > 80), None);
         }

@@ -39,7 +39,7 @@ impl Triaged {
 /// Finds the newest decision about each alert: about its range of kernels or a wider one, as kernels measured later
 /// make ranges narrower.
 #[must_use]
-pub fn triaged(history: &History, alerts: Vec<Alert>, decisions: &[Decision]) -> Vec<Triaged> {
+pub fn triage_alerts(history: &History, alerts: Vec<Alert>, decisions: &[Decision]) -> Vec<Triaged> {
     let about = |alert: &Alert, decided: &&Decision| {
         let (after, at) = (&history.kernel(alert.after).release, &history.kernel(alert.at).release);
         decided.track == alert.track && Release::of(&decided.after) <= *after && *at <= Release::of(&decided.at)

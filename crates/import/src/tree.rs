@@ -68,7 +68,7 @@ pub(crate) fn read(top: &Path, reads: fn(&str) -> bool) -> Result<Vec<TreeFile>,
         };
         let path = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".xz")).unwrap_or(name).to_owned();
         let content = if reads(&path) {
-            match unpacked(&top.join(&file), room.min(FILE_MAX)) {
+            match unpack(&top.join(&file), room.min(FILE_MAX)) {
                 Ok(bytes) => {
                     room -= bytes.len() as u64;
                     Content::Bytes(bytes)
@@ -87,7 +87,7 @@ pub(crate) fn read(top: &Path, reads: fn(&str) -> bool) -> Result<Vec<TreeFile>,
 ///
 /// # Errors
 /// If it cannot be read, was cut, or holds more than `most` bytes.
-pub(crate) fn unpacked(file: &Path, most: u64) -> Result<Vec<u8>, String> {
+pub(crate) fn unpack(file: &Path, most: u64) -> Result<Vec<u8>, String> {
     let open = File::open(file).map_err(|error| format!("cannot be read: {error}"))?;
     let limit = most.saturating_add(1);
     let mut bytes = Vec::new();
@@ -106,5 +106,5 @@ pub(crate) fn unpacked(file: &Path, most: u64) -> Result<Vec<u8>, String> {
 /// Reads a result file, with or without `.gz`; `None` if there is none.
 pub(crate) fn document(folder: &Path, name: &str) -> Option<Result<Vec<u8>, String>> {
     let candidates = [folder.join(name), folder.join(format!("{name}.gz")), folder.join(format!("{name}.xz"))];
-    candidates.iter().find(|file| file.is_file()).map(|file| unpacked(file, FILE_MAX))
+    candidates.iter().find(|file| file.is_file()).map(|file| unpack(file, FILE_MAX))
 }

@@ -35,8 +35,8 @@ pub fn environment(stream: &Stream) -> Environment {
     add("CPU model", text("/proc/cpuinfo").and_then(|cpus| field(&cpus, "model name")));
     add("memory", text("/proc/meminfo").and_then(|memory| field(&memory, "MemTotal")));
     add("clocksource", text("/sys/devices/system/clocksource/clocksource0/current_clocksource"));
-    add("transparent huge pages", text("/sys/kernel/mm/transparent_hugepage/enabled").map(|s| chosen(&s)));
-    add("huge page defrag", text("/sys/kernel/mm/transparent_hugepage/defrag").map(|s| chosen(&s)));
+    add("transparent huge pages", text("/sys/kernel/mm/transparent_hugepage/enabled").map(|s| read_choice(&s)));
+    add("huge page defrag", text("/sys/kernel/mm/transparent_hugepage/defrag").map(|s| read_choice(&s)));
     add("multi-gen LRU", text("/sys/kernel/mm/lru_gen/enabled"));
     add("security modules", text("/sys/kernel/security/lsm"));
     for name in files.keys() {
@@ -58,7 +58,7 @@ fn field(text: &str, name: &str) -> Option<String> {
 }
 
 /// The word in brackets of a sysfs choice such as `always [madvise] never`.
-fn chosen(text: &str) -> String {
+fn read_choice(text: &str) -> String {
     let word = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     word.map_or(text, |(word, _)| word).to_owned()
 }

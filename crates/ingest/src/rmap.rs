@@ -22,7 +22,7 @@ pub fn rmap(stream: &Stream) -> RmapOutcome {
         }
     }
     let text = |name: &str| String::from_utf8_lossy(files.get(name).map_or(&[], Vec::as_slice)).into_owned();
-    let slabs = grown(&text("with /proc/slabinfo"), &text("without /proc/slabinfo"));
+    let slabs = find_grown(&text("with /proc/slabinfo"), &text("without /proc/slabinfo"));
     outcome(&text("result"), slabs).unwrap_or_else(|| {
         let how = "the agent's result of a cell cannot be read".to_owned();
         RmapOutcome::Failed(FailureReason::BadStream(how).to_string())
@@ -64,7 +64,7 @@ fn pair(text: &str) -> Option<(u64, u64)> {
 }
 
 /// Returns the caches with more objects in the presence of the mappings, largest first.
-fn grown(with: &str, without: &str) -> Vec<RmapSlab> {
+fn find_grown(with: &str, without: &str) -> Vec<RmapSlab> {
     let without = caches(without);
     let mut slabs: Vec<RmapSlab> = caches(with)
         .into_iter()

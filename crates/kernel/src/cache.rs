@@ -158,7 +158,7 @@ impl BuildCache {
 
     fn package(&self, name: &KernelName, query: &DebQuery, notify: &dyn Fn(Step)) -> Result<Build, KernelError> {
         let offer = self.offers(query)?.swap_remove(0);
-        if let Some((id, folder)) = self.remembered(&offer)? {
+        if let Some((id, folder)) = self.find_cached(&offer)? {
             notify(Step::Cached { what: offer.origin().to_string() });
             return build(id, name, offer.upstream.clone(), offer.origin(), &folder);
         }
@@ -201,7 +201,7 @@ impl BuildCache {
     }
 
     /// Returns the cached build of a package, if it is still there and the package unchanged.
-    fn remembered(&self, offer: &Offer) -> Result<Option<(BuildId, Folder)>, KernelError> {
+    fn find_cached(&self, offer: &Offer) -> Result<Option<(BuildId, Folder)>, KernelError> {
         let facts = folder::read_facts(&self.by_name(offer))?.unwrap_or_default();
         if facts.get("deb") != Some(&offer.content()) {
             return Ok(None);
@@ -276,7 +276,7 @@ impl BuildCache {
         let files = [("config", "config", &beside.config), ("symbols", "System.map", &beside.symbols)];
         let _writing = scratch::lock(&self.downloads)?;
         // Another process may have added files in the meantime.
-        let mut folder = folder.reopened()?;
+        let mut folder = folder.reopen()?;
         for (role, name, content) in files {
             if let Some(content) = content.as_ref().filter(|_| !folder.has(role)) {
                 folder.put(role, name, content)?;

@@ -136,7 +136,7 @@ impl Catalogue {
                 .cloned()
                 .collect(),
             DebQuery::Package(package) => {
-                let package = self.followed(package);
+                let package = self.follow_metapackages(package);
                 self.images.iter().filter(|offer| offer.package == package).cloned().collect()
             }
         };
@@ -153,7 +153,7 @@ impl Catalogue {
     }
 
     /// Follows metapackages from a package to its image; other packages are returned unchanged.
-    fn followed<'a>(&'a self, mut package: &'a str) -> &'a str {
+    fn follow_metapackages<'a>(&'a self, mut package: &'a str) -> &'a str {
         for _ in 0..DEPTH {
             match self.metas.iter().rfind(|meta| meta.package == package) {
                 Some(meta) => package = &meta.depends_on,

@@ -111,7 +111,7 @@ impl Folder {
     }
 
     /// Reads the directory again.
-    pub(crate) fn reopened(self) -> Result<Self, KernelError> {
+    pub(crate) fn reopen(self) -> Result<Self, KernelError> {
         Ok(Self::open(self.path.clone())?.unwrap_or(self))
     }
 

@@ -34,7 +34,7 @@ impl BuildCache {
     pub(crate) fn built(&self, name: &KernelName, notify: &dyn Fn(Step)) -> Result<Build, KernelError> {
         let workshop = Workshop::open(&self.home)?;
         let source = self.source(name, &workshop, notify)?;
-        self.made(name, &source, &workshop, notify)
+        self.build_tree(name, &source, &workshop, notify)
     }
 
     /// Checks that the configured tree has a revision.
@@ -61,7 +61,7 @@ impl BuildCache {
             KernelName::Patch { file, revision } => {
                 let folder = self.settings.tree.as_ref().ok_or_else(|| SourceError::NoTree(revision.clone()))?;
                 let base = committed(&Repository::open(folder)?, revision, None)?;
-                let tree = workshop.patched(&base.tree, file, &base.origin.to_string())?;
+                let tree = workshop.apply_patch(&base.tree, file, &base.origin.to_string())?;
                 let mark = format!("-p{}", &tree[..tree.len().min(12)]);
                 let origin = SourceOrigin::Described(format!("{} on {}", file.display(), base.origin));
                 Ok(Source { tree, origin, mark })
@@ -95,7 +95,7 @@ impl BuildCache {
     }
 
     /// Returns the build of a source tree.
-    fn made(
+    fn build_tree(
         &self,
         name: &KernelName,
         source: &Source,
@@ -309,7 +309,7 @@ impl Sources {
         let mark = format!("-g{short}");
         let origin = SourceOrigin::Commit { commit: short, tree: self.repository.folder().display().to_string() };
         let source = Source { tree: workshop.tree_of(commit)?, origin, mark };
-        self.cache.made(&KernelName::Git(commit.to_owned()), &source, &workshop, notify)
+        self.cache.build_tree(&KernelName::Git(commit.to_owned()), &source, &workshop, notify)
     }
 }
 

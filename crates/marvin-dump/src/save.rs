@@ -78,7 +78,7 @@ fn open_input(task: &Task<'_>, host: &mut Host<'_>) -> Result<(Option<Guest>, Du
                     "--erase: the guest runs, and what is to be erased may move while its pages are copied: let it stand still first (QMP `stop`)".to_owned(),
                 ));
             }
-            dump = live::marked(dump);
+            dump = live::mark_live(dump);
         } else {
             host.say("the guest stands still already, and is left so");
         }

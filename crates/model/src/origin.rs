@@ -57,14 +57,16 @@ impl Origin {
             KernelName::Deb(_) => line
                 .split_once(' ')
                 .map(|(name, version)| Self::Package { name: name.to_owned(), version: version.to_owned() }),
-            KernelName::Git(_) | KernelName::Patch { .. } | KernelName::Tree(_) | KernelName::DebSrc(_) => built(line),
+            KernelName::Git(_) | KernelName::Patch { .. } | KernelName::Tree(_) | KernelName::DebSrc(_) => {
+                parse_built(line)
+            }
             KernelName::Path(_) | KernelName::Imported(_) => None,
         };
         read.unwrap_or_else(|| Self::Described(line.to_owned()))
     }
 }
 
-fn built(line: &str) -> Option<Origin> {
+fn parse_built(line: &str) -> Option<Origin> {
     let mut parts = line.splitn(3, ", ").map(str::to_owned);
     let (source, configuration, compiler) = (parts.next()?, parts.next()?, parts.next()?);
     let commit = || {

@@ -160,7 +160,7 @@ impl Program {
     /// If it is not there, overruns, or cannot be run.
     pub fn run(&self) -> Result<Ended, ProgramError> {
         let child = self.start(Stdio::null())?;
-        Ok(self.ended(child, || ())?.0)
+        Ok(self.wait_with(child, || ())?.0)
     }
 
     /// Feeds it and runs it to its end; also returns how feeding went, as a program that ends early leaves a broken
@@ -171,7 +171,7 @@ impl Program {
     pub fn fed<T>(&self, feed: impl FnOnce(&mut dyn Write) -> T) -> Result<(Ended, Option<T>), ProgramError> {
         let mut child = self.start(Stdio::piped())?;
         let input = child.stdin.take();
-        self.ended(child, || input.map(|mut input| feed(&mut input)))
+        self.wait_with(child, || input.map(|mut input| feed(&mut input)))
     }
 
     fn start(&self, input: Stdio) -> Result<Child, ProgramError> {
@@ -190,29 +190,29 @@ impl Program {
         }
         match &self.log {
             Some(file) => {
-                let log = File::create(file).map_err(|error| self.failed(error))?;
-                command.stdout(log.try_clone().map_err(|error| self.failed(error))?).stderr(log);
+                let log = File::create(file).map_err(|error| self.to_error(error))?;
+                command.stdout(log.try_clone().map_err(|error| self.to_error(error))?).stderr(log);
             }
             None => {
                 command.stdout(Stdio::piped()).stderr(Stdio::piped());
             }
         }
-        command.spawn().map_err(|error| self.failed(error))
+        command.spawn().map_err(|error| self.to_error(error))
     }
 
     /// Runs a closure while the program runs, and waits for its end.
-    fn ended<T>(&self, mut child: Child, meanwhile: impl FnOnce() -> T) -> Result<(Ended, T), ProgramError> {
+    fn wait_with<T>(&self, mut child: Child, meanwhile: impl FnOnce() -> T) -> Result<(Ended, T), ProgramError> {
         let (output, errors) = (child.stdout.take(), child.stderr.take());
         let (output, said, done) = thread::scope(|scope| {
-            let output = scope.spawn(|| output.map_or(Ok(Vec::new()), |output| caught(output, self.output_max)));
-            let said = scope.spawn(|| errors.map_or(Ok(Vec::new()), |errors| caught(errors, SAID_MAX)));
+            let output = scope.spawn(|| output.map_or(Ok(Vec::new()), |output| read_limited(output, self.output_max)));
+            let said = scope.spawn(|| errors.map_or(Ok(Vec::new()), |errors| read_limited(errors, SAID_MAX)));
             let done = meanwhile();
             // A thread that panics is a bug of Marvin: pass the panic on.
             let joined = |end: thread::Result<_>| end.unwrap_or_else(|bug| std::panic::resume_unwind(bug));
             (joined(output.join()), joined(said.join()), done)
         });
-        let status = child.wait().map_err(|error| self.failed(error))?;
-        let (output, said) = (output.map_err(|e| self.failed(e))?, said.map_err(|e| self.failed(e))?);
+        let status = child.wait().map_err(|error| self.to_error(error))?;
+        let (output, said) = (output.map_err(|e| self.to_error(e))?, said.map_err(|e| self.to_error(e))?);
         match status.code() {
             Some(NOT_FOUND) => Err(ProgramError::Missing(self.name.to_string_lossy().into_owned())),
             Some(code) if TIMED_OUT.contains(&code) => {
@@ -222,7 +222,7 @@ impl Program {
         }
     }
 
-    fn failed(&self, source: io::Error) -> ProgramError {
+    fn to_error(&self, source: io::Error) -> ProgramError {
         match source.kind() {
             // setpriv comes with every distribution that has a kernel.
             io::ErrorKind::NotFound => ProgramError::Missing("setpriv".to_owned()),
@@ -232,7 +232,7 @@ impl Program {
 }
 
 /// Reads to the end and keeps as much as the limit allows; the rest is dropped, so that the program can end.
-fn caught(mut from: impl Read, most: u64) -> io::Result<Vec<u8>> {
+fn read_limited(mut from: impl Read, most: u64) -> io::Result<Vec<u8>> {
     let mut kept = Vec::new();
     from.by_ref().take(most).read_to_end(&mut kept)?;
     io::copy(&mut from, &mut io::sink())?;

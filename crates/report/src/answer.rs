@@ -32,7 +32,7 @@ pub(crate) struct Answer<'a> {
 impl Answer<'_> {
     pub(crate) fn row(&mut self, workload: &Arc<Workload>) -> Row {
         let margin_percent = self.question.margin_percent.unwrap_or(workload.metric.margin_percent);
-        let mut all: Vec<Measured> = (0..self.sides.len()).map(|kernel| self.measured(kernel, workload)).collect();
+        let mut all: Vec<Measured> = (0..self.sides.len()).map(|kernel| self.measure(kernel, workload)).collect();
         let values = all.iter().flat_map(|measured| &measured.seeds).filter_map(|seed| seed.value.as_ref().ok());
         let scale = Scale::of(values.map(|sampled| sampled.scale));
         all.iter_mut().for_each(|measured| on_scale(measured, scale));
@@ -49,7 +49,7 @@ impl Answer<'_> {
         Row { workload: Arc::clone(workload), unit, margin_percent, base, cells }
     }
 
-    fn measured(&mut self, kernel: usize, workload: &Workload) -> Measured {
+    fn measure(&mut self, kernel: usize, workload: &Workload) -> Measured {
         let index = &self.indices[kernel];
         let side = self.sides[kernel];
         let (seeds, failures) = (self.seeds, &mut self.failures);
@@ -57,7 +57,7 @@ impl Answer<'_> {
             let value = match index.result(&workload.name, seed) {
                 Some(result) => {
                     let place = Occurrence { workload: workload.name.to_string(), seed };
-                    sampled(result, side, |failure| failures.note(kernel, failure, place))
+                    read_value(result, side, |failure| failures.note(kernel, failure, place))
                 }
                 None if index.has_run(seed) => Err(Absent::NoResult),
                 None => Err(Absent::NoRun),
@@ -184,7 +184,7 @@ impl Answer<'_> {
         self.labels[1..].iter().enumerate().filter_map(of_kernel).collect()
     }
 
-    pub(crate) fn not_repeated(&self, workloads: &[Arc<Workload>]) -> Vec<Warning> {
+    pub(crate) fn find_unrepeated(&self, workloads: &[Arc<Workload>]) -> Vec<Warning> {
         let mut warnings = Vec::new();
         for (index, label) in self.indices.iter().zip(self.labels) {
             for workload in workloads {
@@ -214,7 +214,7 @@ pub(crate) fn common(rows: &[Row], kernel: usize) -> Vec<&Row> {
 }
 
 /// Computes a run's value from a result; `note` records a failure and returns its index.
-fn sampled(
+fn read_value(
     result: &WorkloadResult,
     side: &Side<'_>,
     note: impl FnOnce(&SubjectFailure) -> usize,
@@ -232,7 +232,7 @@ fn sampled(
         samples: samples(result, value.scale).into_owned(),
         left_out: value.left_out,
         operations: result.operations,
-        counted: counted(result).filter(|_| value.scale == Scale::Counted),
+        counted: read_counts(result).filter(|_| value.scale == Scale::Counted),
     })
 }
 
@@ -247,7 +247,7 @@ fn on_scale(measured: &mut Measured, scale: Scale) {
     measured.median = stats::median(&values);
 }
 
-fn counted(result: &WorkloadResult) -> Option<Counted> {
+fn read_counts(result: &WorkloadResult) -> Option<Counted> {
     let median = |count| stats::median_without_first(&per_operation(&result.counted, result.operations, count));
     Some(Counted {
         kernel: median(|region| region.kernel)?,

@@ -50,7 +50,7 @@ pub fn compare(base: &Side<'_>, others: &[Side<'_>], question: &Question) -> Res
     let mut others: Vec<Against> = (1..sides.len()).map(|k| answer.against(k, &rows)).collect();
     noisy::means(&mut others, &rows);
     warnings.extend(answer.left_out(&rows));
-    warnings.extend(answer.not_repeated(&workloads));
+    warnings.extend(answer.find_unrepeated(&workloads));
     warnings.extend(answer.clock_disagrees(&rows));
     let environments: Vec<Pairs<'_>> = (0..sides.len())
         // A kernel with the base's image and no run has the base's environment, too.

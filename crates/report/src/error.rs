@@ -10,7 +10,7 @@ pub enum CompareError {
     #[error(
         "{base} ran on {base_machine}, {other} on {other_machine}: results of different machines are never compared \
          silently; they differ in {}; run both kernels on one machine, or allow it with --mixed-machines",
-        listed(.differences)
+        list_differences(.differences)
     )]
     DifferentMachines {
         /// The base kernel.
@@ -73,7 +73,7 @@ pub enum CompareError {
     },
 }
 
-fn listed(differences: &[Difference]) -> String {
+fn list_differences(differences: &[Difference]) -> String {
     let texts: Vec<String> = differences
         .iter()
         .map(|d| {

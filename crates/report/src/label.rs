@@ -20,7 +20,7 @@ pub struct Label {
 
 /// What distinguishes two builds of one version, the most readable first.
 const DETAILS: [fn(&Build, &Machine) -> String; 4] = [
-    |build, _| asked(&build.name),
+    |build, _| format_request(&build.name),
     |build, _| build.origin.to_string(),
     |build, _| build.id.short(),
     |_, machine| machine.id.short(),
@@ -80,7 +80,7 @@ fn split_version(version: &str) -> (&str, &str) {
 }
 
 /// Returns the part of the requested name that a version does not contain: the flavour, the package, the file.
-fn asked(name: &KernelName) -> String {
+fn format_request(name: &KernelName) -> String {
     match name {
         KernelName::Deb(DebQuery::Version { flavour, .. }) => flavour.clone(),
         KernelName::Deb(DebQuery::Package(package)) => package.trim_start_matches("linux-image-").to_owned(),

@@ -48,7 +48,7 @@ pub(crate) fn rate(rows: &mut [Row], scatters: &BTreeMap<String, History>) {
             }
         }
     }
-    let q = weighed(rows, &all);
+    let q = compute_q(rows, &all);
     for (RatedCell { row, kernel, sides: (base, new), rating }, q) in all.iter().zip(q) {
         let row = &mut rows[*row];
         let cell = &mut row.cells[*kernel];
@@ -59,7 +59,7 @@ pub(crate) fn rate(rows: &mut [Row], scatters: &BTreeMap<String, History>) {
 
 /// Returns the false discovery rate of each among all. Ratings without a precision have no probability, and their
 /// verdict does not need one.
-fn weighed(rows: &[Row], all: &[RatedCell]) -> Vec<f64> {
+fn compute_q(rows: &[Row], all: &[RatedCell]) -> Vec<f64> {
     let mut families: BTreeMap<(&str, usize), Vec<(usize, f64)>> = BTreeMap::new();
     for (place, found) in all.iter().enumerate() {
         if let Some(precision) = found.rating.precision {

@@ -125,7 +125,7 @@ pub fn run_value(result: &WorkloadResult, machine: Capabilities) -> Result<RunVa
 #[must_use]
 pub fn samples(result: &WorkloadResult, scale: Scale) -> Cow<'_, [f64]> {
     match scale {
-        Scale::Counted => Cow::Owned(per_operation(&result.counted, result.operations, worked)),
+        Scale::Counted => Cow::Owned(per_operation(&result.counted, result.operations, count_work)),
         Scale::Reported => Cow::Borrowed(&result.samples),
     }
 }
@@ -141,7 +141,7 @@ pub fn value_unit(result: &WorkloadResult, scale: Scale, clock: Clock) -> Option
 }
 
 /// Returns the counted part of an iteration: without interrupts and other tasks.
-pub(crate) fn worked(region: &Region) -> u64 {
+pub(crate) fn count_work(region: &Region) -> u64 {
     region.kernel + region.user
 }
 

@@ -106,7 +106,7 @@ impl Store {
     ///
     /// # Errors
     /// If the database cannot be read.
-    pub fn undelivered(&self) -> Result<Vec<Delivery>, StoreError> {
+    pub fn list_undelivered(&self) -> Result<Vec<Delivery>, StoreError> {
         self.ask(|connection| {
             connection
                 .prepare_cached(&format!("{DELIVERIES} ORDER BY number, channel"))?
@@ -133,7 +133,7 @@ impl Store {
             Ok(all.into_iter().find(|one| !except.contains(&one.channel)))
         })?;
         if let Some(found) = &found {
-            self.not_delivered(found, "its delivery is uncertain: the sending process was killed", until_unix)?;
+            self.record_failure(found, "its delivery is uncertain: the sending process was killed", until_unix)?;
         }
         self.ask(|_| transaction.commit())?;
         Ok(found)
@@ -143,7 +143,7 @@ impl Store {
     ///
     /// # Errors
     /// If the database cannot be written.
-    pub fn delivered(&self, delivery: &Delivery, now_unix: i64) -> Result<(), StoreError> {
+    pub fn record_delivery(&self, delivery: &Delivery, now_unix: i64) -> Result<(), StoreError> {
         self.ask(|connection| {
             connection
                 .prepare_cached("UPDATE deliveries SET delivered_unix = ?3 WHERE notice = ?1 AND channel = ?2")?
@@ -156,7 +156,7 @@ impl Store {
     ///
     /// # Errors
     /// If the database cannot be written.
-    pub fn not_delivered(&self, delivery: &Delivery, said: &str, next_unix: i64) -> Result<(), StoreError> {
+    pub fn record_failure(&self, delivery: &Delivery, said: &str, next_unix: i64) -> Result<(), StoreError> {
         self.ask(|connection| {
             connection
                 .prepare_cached(
@@ -183,12 +183,12 @@ mod tests {
         assert!(store.raise(&notice("tree:a"), &["mail", "chat"]).unwrap());
         assert!(!store.raise(&notice("tree:a"), &["mail", "chat"]).unwrap());
         assert!(store.raise(&notice("tree:b"), &[]).unwrap(), "without channels, but it stands");
-        assert_eq!(store.undelivered().unwrap().len(), 2);
+        assert_eq!(store.list_undelivered().unwrap().len(), 2);
         assert_eq!(store.standing("tree:a").unwrap(), Some(notice("tree:a")));
         assert!(store.settle("tree:a", 200).unwrap() && !store.settle("tree:a", 200).unwrap());
         assert_eq!(store.standing("tree:a").unwrap(), None);
         assert!(store.raise(&notice("tree:a"), &["mail"]).unwrap());
-        assert_eq!(store.undelivered().unwrap().len(), 3, "what was not told yet is still told");
+        assert_eq!(store.list_undelivered().unwrap().len(), 3, "what was not told yet is still told");
     }
 
     #[test]
@@ -201,12 +201,12 @@ mod tests {
         let due = take(100).unwrap();
         assert_eq!((&due.notice, due.channel.as_str(), due.tries), (&notice("tree:a"), "mail", 0));
         assert_eq!(take(100), None, "one at a time has it");
-        store.not_delivered(&due, "connection refused", 160).unwrap();
+        store.record_failure(&due, "connection refused", 160).unwrap();
         assert_eq!(take(159), None);
         let due = take(160).unwrap();
         assert_eq!((due.tries, due.said.as_str()), (1, "connection refused"));
-        store.delivered(&due, 161).unwrap();
-        assert!(store.undelivered().unwrap().is_empty());
+        store.record_delivery(&due, 161).unwrap();
+        assert!(store.list_undelivered().unwrap().is_empty());
     }
 
     #[test]

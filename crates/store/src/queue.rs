@@ -173,18 +173,18 @@ pub enum Listed {
 
 fn equal(connection: &Connection, work: &Work) -> rusqlite::Result<Option<QueuedJob>> {
     let same = WORK.map(|column| format!("{column} = ?")).join(" AND ");
-    connection.prepare_cached(&selected(&format!("WHERE {same}")))?.query_row(of_work(work), read).optional()
+    connection.prepare_cached(&format_select(&format!("WHERE {same}")))?.query_row(of_work(work), read).optional()
 }
 
 fn of_number(connection: &Connection, number: u64) -> rusqlite::Result<Option<QueuedJob>> {
-    connection.prepare_cached(&selected("WHERE number = ?"))?.query_row([Unsigned(number)], read).optional()
+    connection.prepare_cached(&format_select("WHERE number = ?"))?.query_row([Unsigned(number)], read).optional()
 }
 
 fn select(connection: &Connection, tail: &str) -> rusqlite::Result<Vec<QueuedJob>> {
-    connection.prepare_cached(&selected(tail))?.query_map([], read)?.collect()
+    connection.prepare_cached(&format_select(tail))?.query_map([], read)?.collect()
 }
 
-fn selected(tail: &str) -> String {
+fn format_select(tail: &str) -> String {
     format!("SELECT number, {}, {} FROM queue {tail}", WORK.join(", "), CHANGES.join(", "))
 }
 

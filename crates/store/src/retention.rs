@@ -77,7 +77,7 @@ impl Store {
     /// # Errors
     /// If the store cannot be read.
     pub fn find_garbage(&self, retention: &Retention) -> Result<Garbage, StoreError> {
-        let known = self.known()?;
+        let known = self.read_known()?;
         let mut garbage = Garbage::default();
         for (place, run) in known.iter().enumerate().filter(|(_, run)| run.started_unix < retention.runs_before_unix) {
             let replaces = |later: &Known| {
@@ -263,7 +263,7 @@ impl Store {
     }
 
     /// Returns all runs in the order of saving.
-    fn known(&self) -> Result<Vec<Known>, StoreError> {
+    fn read_known(&self) -> Result<Vec<Known>, StoreError> {
         let decided: BTreeSet<String> = self
             .decisions()?
             .iter()

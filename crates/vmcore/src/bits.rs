@@ -47,7 +47,7 @@ pub(crate) fn count_before(words: &[u64], bit: usize) -> u64 {
 }
 
 /// Sorts ranges and merges adjacent ones.
-pub(crate) fn merged(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+pub(crate) fn merge(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     ranges.sort_by_key(|range| range.start);
     ranges.dedup_by(|next, last| {
         let meets = next.start <= last.end;

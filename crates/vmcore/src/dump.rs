@@ -117,7 +117,7 @@ impl Dump {
         let segments = Segments::new(&elf.loads).map_err(wrong)?;
         let memory = segments.pages(page, Which::Memory);
         let stored = segments.pages(page, Which::Stored);
-        let incomplete = elf.incomplete || storage.cut();
+        let incomplete = elf.incomplete || storage.is_cut();
         let content = Content::Segments { storage, segments, memory, stored };
         let (format, erasure) = (Format::Elf, Erasure::default());
         Ok(Self { content, format, machine: elf.machine, page, notes: elf.notes, info, incomplete, erasure })
@@ -147,7 +147,7 @@ impl Dump {
         let (machine, page) = (archive.header.machine, archive.header.page);
         let notes = std::mem::take(&mut archive.header.notes);
         let info = note::vmcoreinfo(&notes).map(|range| Info::parse(&notes[range])).unwrap_or_default();
-        let incomplete = archive.incomplete || archive.storage.cut();
+        let incomplete = archive.incomplete || archive.storage.is_cut();
         let erasure = Erasure::of_earlier(std::mem::take(&mut archive.header.erased));
         let (content, format) = (Content::Archive(archive), Format::Archive);
         Self { content, format, machine, page, notes, info, incomplete, erasure }
@@ -162,7 +162,7 @@ impl Dump {
         let within = note::vmcoreinfo(&notes).map(|range| Info::parse(&notes[range]));
         let info = within.unwrap_or_else(|| Info::parse(&header.info));
         let erasure = Erasure::of_earlier(std::mem::take(&mut header.erased));
-        let cut = |(storage, header): &(Storage, Header)| storage.cut() || header.status & kdump::INCOMPLETE != 0;
+        let cut = |(storage, header): &(Storage, Header)| storage.is_cut() || header.status & kdump::INCOMPLETE != 0;
         let cut = files.iter().any(cut);
         let pages = Pages::new(files)?;
         let incomplete = cut || pages.missing().is_some();

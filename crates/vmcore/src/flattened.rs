@@ -105,7 +105,7 @@ impl Index {
     }
 
     /// Returns whether its end mark was found: no record is missing.
-    pub(crate) fn ended(&self) -> bool {
+    pub(crate) fn has_end_mark(&self) -> bool {
         self.ended
     }
 

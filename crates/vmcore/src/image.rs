@@ -33,7 +33,7 @@ pub(crate) fn pages(reader: &mut Reader<'_>, map: &MemoryMap) -> Vec<Range<u64>>
             }
         });
     }
-    bits::merged(found)
+    bits::merge(found)
 }
 
 /// Most candidates for BTF.

@@ -37,7 +37,7 @@ const GREET: &str = "greet";
 pub type Clock<'c> = &'c dyn Fn() -> Duration;
 
 /// Marks a dump as live.
-pub fn marked(dump: Dump) -> Dump {
+pub fn mark_live(dump: Dump) -> Dump {
     dump.with_note(NOTE.0, NOTE.1, NOTE_TEXT)
 }
 
@@ -72,10 +72,13 @@ impl Guest {
             ))
         })?;
         let mut guest = Self { stream, socket: socket.to_owned(), received: Vec::new(), patience, commands: 0 };
-        guest.stream.set_write_timeout(Some(patience)).map_err(|error| guest.failed("connect", &error.to_string()))?;
+        guest
+            .stream
+            .set_write_timeout(Some(patience))
+            .map_err(|error| guest.to_error("connect", &error.to_string()))?;
         let greeting = guest.line(clock() + patience, clock, GREET)?;
         if greeting.get("QMP").is_none() {
-            return Err(guest.failed(GREET, "that is no QMP"));
+            return Err(guest.to_error(GREET, "that is no QMP"));
         }
         guest.command("qmp_capabilities", clock)?;
         Ok(guest)
@@ -99,7 +102,7 @@ impl Guest {
     /// Returns whether it runs.
     pub fn runs(&mut self, clock: Clock<'_>) -> Result<bool, DumpError> {
         let status = self.command("query-status", clock)?;
-        status["running"].as_bool().ok_or_else(|| self.failed("query-status", "it does not say whether it runs"))
+        status["running"].as_bool().ok_or_else(|| self.to_error("query-status", "it does not say whether it runs"))
     }
 
     /// Stops it for the lifetime of the value.
@@ -116,7 +119,7 @@ impl Guest {
         self.commands += 1;
         let id = json!(self.commands);
         let line = format!("{}\n", json!({ "execute": name, "id": id }));
-        self.stream.write_all(line.as_bytes()).map_err(|error| self.failed(name, &error.to_string()))?;
+        self.stream.write_all(line.as_bytes()).map_err(|error| self.to_error(name, &error.to_string()))?;
         let deadline = clock() + self.patience;
         for _ in 0..LINES_MAX {
             let mut value = self.line(deadline, clock, name)?;
@@ -127,11 +130,11 @@ impl Guest {
             if let Some(error) = value.get("error") {
                 // The peer may send anything.
                 let why: String = error["desc"].as_str().unwrap_or("no, and no reason").chars().take(WHY_MAX).collect();
-                return Err(self.failed(name, &why.escape_debug().to_string()));
+                return Err(self.to_error(name, &why.escape_debug().to_string()));
             }
             return Ok(value.get_mut("return").map(Value::take).unwrap_or_default());
         }
-        Err(self.failed(name, "no answer among many events"))
+        Err(self.to_error(name, "no answer among many events"))
     }
 
     /// Waits for a line.
@@ -139,10 +142,10 @@ impl Guest {
         loop {
             if let Some(end) = self.received.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.received.drain(..=end).collect();
-                return serde_json::from_slice(&line).map_err(|_| self.failed(name, "that is no QMP"));
+                return serde_json::from_slice(&line).map_err(|_| self.to_error(name, "that is no QMP"));
             }
             if self.received.len() > LINE_MAX {
-                return Err(self.failed(name, "a line without end"));
+                return Err(self.to_error(name, "a line without end"));
             }
             let rest = deadline.saturating_sub(clock());
             let mut piece = [0; 4096];
@@ -151,20 +154,20 @@ impl Guest {
                 rest => self.stream.set_read_timeout(Some(rest)).and_then(|()| self.stream.read(&mut piece)),
             };
             match got {
-                Ok(0) => return Err(self.failed(name, "QEMU hung up")),
+                Ok(0) => return Err(self.to_error(name, "QEMU hung up")),
                 Ok(count) => self.received.extend_from_slice(&piece[..count]),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
                     let other = if name == GREET { "; perhaps another program is connected to it" } else { "" };
                     let what = format!("no answer within {} s{other}", self.patience.as_secs_f64());
-                    return Err(self.failed(name, &what));
+                    return Err(self.to_error(name, &what));
                 }
-                Err(error) => return Err(self.failed(name, &error.to_string())),
+                Err(error) => return Err(self.to_error(name, &error.to_string())),
             }
         }
     }
 
-    fn failed(&self, name: &str, what: &str) -> DumpError {
+    fn to_error(&self, name: &str, what: &str) -> DumpError {
         let mend = if ["stop", "cont"].contains(&name) { "; if it stands still now, tell it `cont`" } else { "" };
         DumpError::Guest { socket: self.socket.clone(), name: name.to_owned(), what: format!("{what}{mend}") }
     }

@@ -170,11 +170,11 @@ impl<'d> Plan<'d> {
                     if keep.iter().any(|word| *word != 0) {
                         plan.put(n, &keep)?;
                     }
-                    locked(&done).0[n] = bits::count(&keep);
+                    lock(&done).0[n] = bits::count(&keep);
                 }
                 progress.add(last.saturating_sub(first) as u64 * block_pages * dump.page_size());
                 if last >= plan.blocks.len() {
-                    let mut done = locked(&done);
+                    let mut done = lock(&done);
                     done.2 += memory;
                     if let Some(scanner) = &scanner {
                         done.1.add(scanner.counts());
@@ -196,9 +196,9 @@ impl<'d> Plan<'d> {
     fn group(&mut self, groups: [Vec<Range<u64>>; 2]) {
         for group in groups {
             let pages: Vec<Range<u64>> =
-                bits::merged(group).into_iter().flat_map(|range| without(range, &self.grouped)).collect();
+                bits::merge(group).into_iter().flat_map(|range| without(range, &self.grouped)).collect();
             let pieces = self.pieces_of(&pages);
-            self.grouped = bits::merged(self.grouped.iter().chain(&pages).cloned().collect());
+            self.grouped = bits::merge(self.grouped.iter().chain(&pages).cloned().collect());
             self.groups.push(Group { pages, pieces });
         }
     }
@@ -424,7 +424,7 @@ impl<'d> Plan<'d> {
         let Ok(n) = self.blocks.binary_search(&(page / self.block_pages)) else { return Ok(0) };
         let at = n * self.words() + usize::try_from(page % self.block_pages / 64).unwrap_or_default();
         match &self.store {
-            Store::Memory(all) => Ok(locked(all).get(at).copied().unwrap_or_default()),
+            Store::Memory(all) => Ok(lock(all).get(at).copied().unwrap_or_default()),
             Store::File(file, path) => {
                 let (offset, mut bytes) = (at as u64 * 8, [0; 8]);
                 file.read_exact_at(&mut bytes, offset).map_err(DumpError::reading(path, offset))?;
@@ -447,7 +447,7 @@ impl<'d> Plan<'d> {
         }
         match &self.store {
             Store::Memory(all) => {
-                words.copy_from_slice(&locked(all)[at..at + words.len()]);
+                words.copy_from_slice(&lock(all)[at..at + words.len()]);
                 Ok(())
             }
             Store::File(file, path) => {
@@ -464,7 +464,7 @@ impl<'d> Plan<'d> {
         let at = n * words.len();
         match &self.store {
             Store::Memory(all) => {
-                locked(all)[at..at + words.len()].copy_from_slice(words);
+                lock(all)[at..at + words.len()].copy_from_slice(words);
                 Ok(())
             }
             Store::File(file, path) => {
@@ -535,7 +535,7 @@ fn scratch(folder: &std::path::Path) -> Result<(File, PathBuf), DumpError> {
 }
 
 /// Locks; ignores the poison of a panicked thread, whose panic ends the program anyway.
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -548,7 +548,7 @@ pub(crate) fn crew(threads: usize, work: impl Fn() -> Result<(), DumpError> + Sy
     std::thread::scope(|scope| {
         let one = || {
             if let Err(error) = work() {
-                locked(&first).get_or_insert(error);
+                lock(&first).get_or_insert(error);
             }
         };
         // If the system refuses more threads, the existing ones do all the work.

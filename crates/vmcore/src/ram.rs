@@ -110,7 +110,7 @@ pub fn open(parts: &[Part], note: Option<&[u8]>) -> Result<Dump, DumpError> {
     let places: Option<Vec<FileRange>> = parts.iter().map(|part| part.place.clone()).collect();
     let machine = Machine::X86_64;
     match places {
-        Some(places) => with_note(Dump::of_memory(storage, machine, &given(path, size, &places)?)?, note),
+        Some(places) => with_note(Dump::of_memory(storage, machine, &make_segments(path, size, &places)?)?, note),
         None if parts.len() > 1 => usage(format!(
             "{} has several parts: say for each where it is, as in {0}@0+2G and {0}@4G:2G",
             path.display()
@@ -119,7 +119,7 @@ pub fn open(parts: &[Part], note: Option<&[u8]>) -> Result<Dump, DumpError> {
             let layouts = layouts(size);
             let first = layouts.first().map(Vec::as_slice).unwrap_or_default();
             let dump = Dump::of_memory(storage, machine, first)?;
-            if layouts.len() == 1 { with_note(dump, note) } else { guessed(dump, &layouts, note) }
+            if layouts.len() == 1 { with_note(dump, note) } else { guess_layout(dump, &layouts, note) }
         }
     }
 }
@@ -129,7 +129,7 @@ fn with_note(dump: Dump, note: Option<&[u8]>) -> Result<Dump, DumpError> {
         Some(text) => Ok(dump.with_info(text)),
         None => {
             let tables = |dump: &Dump| MemoryMap::find(&mut Reader::new(dump, Io::Read)).is_ok();
-            let (dump, _) = believed(dump, |dump, text| {
+            let (dump, _) = try_notes(dump, |dump, text| {
                 let dump = dump.with_info(text);
                 let found = tables(&dump);
                 Ok((dump, found))
@@ -140,7 +140,7 @@ fn with_note(dump: Dump, note: Option<&[u8]>) -> Result<Dump, DumpError> {
 }
 
 /// Tries the notes in memory one by one until one is valid; returns whether one was.
-fn believed(
+fn try_notes(
     mut dump: Dump,
     mut attempt: impl FnMut(Dump, &[u8]) -> Result<(Dump, bool), DumpError>,
 ) -> Result<(Dump, bool), DumpError> {
@@ -158,7 +158,7 @@ fn believed(
 }
 
 /// Chooses the layout that matches the kernel's memory map.
-fn guessed(dump: Dump, layouts: &[Vec<Segment>], note: Option<&[u8]>) -> Result<Dump, DumpError> {
+fn guess_layout(dump: Dump, layouts: &[Vec<Segment>], note: Option<&[u8]>) -> Result<Dump, DumpError> {
     let attempt = |dump: Dump, text: &[u8]| {
         let mut dump = dump.with_info(text);
         // The first one again at the end: the search for notes uses it.
@@ -172,7 +172,7 @@ fn guessed(dump: Dump, layouts: &[Vec<Segment>], note: Option<&[u8]>) -> Result<
     };
     let (dump, right) = match note {
         Some(text) => attempt(dump, text)?,
-        None => believed(dump, attempt)?,
+        None => try_notes(dump, attempt)?,
     };
     if right {
         return Ok(dump);
@@ -225,7 +225,7 @@ fn check_file(storage: &Storage, size: u64) -> Result<(), DumpError> {
 }
 
 /// Returns the given parts.
-fn given(path: &Path, size: u64, places: &[FileRange]) -> Result<Vec<Segment>, DumpError> {
+fn make_segments(path: &Path, size: u64, places: &[FileRange]) -> Result<Vec<Segment>, DumpError> {
     let wrong = |place: &FileRange, what: &str| {
         let FileRange { address, offset, .. } = place;
         Err(DumpError::Usage(format!("--ram {}@{address:#x} at offset {offset:#x}: {what}", path.display())))

@@ -83,8 +83,8 @@ impl Storage {
     }
 
     /// Returns whether it is flattened without an end mark.
-    pub(crate) fn cut(&self) -> bool {
-        self.index.as_ref().is_some_and(|index| !index.ended())
+    pub(crate) fn is_cut(&self) -> bool {
+        self.index.as_ref().is_some_and(|index| !index.has_end_mark())
     }
 
     /// Returns the file if its bytes are the content, so that it can be mapped. A guest's memory is not mapped:

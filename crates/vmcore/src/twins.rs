@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use crate::bytes::u64_at;
 use crate::compress::Codec;
-use crate::plan::locked;
+use crate::plan::lock;
 
 /// A stored page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,13 +58,13 @@ impl Twins {
     /// Returns a page with this key.
     pub(crate) fn find(&self, key: u64) -> Option<Stored> {
         let (shard, slot) = self.place(key);
-        locked(&self.shards[shard])[slot].filter(|(own, _)| *own == key).map(|(_, stored)| stored)
+        lock(&self.shards[shard])[slot].filter(|(own, _)| *own == key).map(|(_, stored)| stored)
     }
 
     /// Inserts a page, and replaces an existing one.
     pub(crate) fn insert(&self, key: u64, stored: Stored) {
         let (shard, slot) = self.place(key);
-        locked(&self.shards[shard])[slot] = Some((key, stored));
+        lock(&self.shards[shard])[slot] = Some((key, stored));
     }
 
     fn place(&self, key: u64) -> (usize, usize) {

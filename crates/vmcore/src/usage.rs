@@ -8,7 +8,7 @@ use crate::bytes::is_zero;
 use crate::dump::Dump;
 use crate::error::{DumpError, MemoryError};
 use crate::filter::{Counts, Filter};
-use crate::plan::{Plan, Work, crew, locked};
+use crate::plan::{Plan, Work, crew, lock};
 use crate::progress::Progress;
 use crate::reader::Reader;
 use crate::rule::Level;
@@ -56,14 +56,14 @@ impl Usage {
                 }
                 progress.add(bits::count(&words) * dump.page_size());
             }
-            let mut all = locked(&all);
+            let mut all = lock(&all);
             all.zero += own.zero;
             all.kernel += own.kernel;
             all.unreadable += own.unreadable;
             all.why = all.why.take().or(own.why);
             Ok(())
         })?;
-        let usage = locked(&all).clone();
+        let usage = lock(&all).clone();
         let dropped: u64 = plan.counts().dropped.iter().sum();
         let missing = plan.memory().saturating_sub(plan.kept() + dropped);
         Ok(Self { memory: plan.memory(), counts: plan.counts().clone(), missing, ..usage })

@@ -136,11 +136,11 @@ impl<'v> Variables<'v> {
             return None;
         }
         let kind = own.reference(defined, gimli::DW_AT_type).or_else(|| own.reference(declared, gimli::DW_AT_type));
-        self.described(&own, kind?, DEPTH_MAX)
+        self.describe_type(&own, kind?, DEPTH_MAX)
     }
 
     /// Returns a type of DWARF; `None` for an anonymous structure, which cannot be looked up in BTF.
-    fn described(&self, own: &Description<'_, '_>, offset: UnitOffset, depth: u32) -> Option<Kind> {
+    fn describe_type(&self, own: &Description<'_, '_>, offset: UnitOffset, depth: u32) -> Option<Kind> {
         let depth = depth.checked_sub(1)?;
         let target = own.reference(offset, gimli::DW_AT_type);
         let entry = own.unit.entry(offset).ok()?;
@@ -148,15 +148,15 @@ impl<'v> Variables<'v> {
         let named = || self.named(std::str::from_utf8(own.name(offset)?).ok()?);
         match entry.tag() {
             gimli::DW_TAG_const_type | gimli::DW_TAG_volatile_type | gimli::DW_TAG_restrict_type => {
-                self.described(own, target?, depth)
+                self.describe_type(own, target?, depth)
             }
-            gimli::DW_TAG_typedef => self.described(own, target?, depth).or_else(named),
+            gimli::DW_TAG_typedef => self.describe_type(own, target?, depth).or_else(named),
             gimli::DW_TAG_pointer_type => {
-                let target = target.map_or(Some(Kind::Void), |target| self.described(own, target, depth));
+                let target = target.map_or(Some(Kind::Void), |target| self.describe_type(own, target, depth));
                 target.map(|target| Kind::Pointer(Box::new(target)))
             }
             gimli::DW_TAG_array_type => {
-                let element = self.described(own, target?, depth)?;
+                let element = self.describe_type(own, target?, depth)?;
                 let counts = own.counts(offset)?.into_iter().rev();
                 Some(counts.fold(element, |element, count| Kind::Array(Box::new(element), count)))
             }

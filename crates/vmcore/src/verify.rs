@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::bits;
 use crate::dump::Dump;
 use crate::error::DumpError;
-use crate::plan::{Plan, Work, crew, locked};
+use crate::plan::{Plan, Work, crew, lock};
 use crate::reader::Reader;
 
 /// The differences of two dumps.
@@ -47,12 +47,12 @@ pub fn verify(plan: &Plan<'_>, copy: &Dump, work: &Work) -> Result<Differences, 
                     _ => false,
                 };
                 if !same {
-                    let mut all = locked(&all);
+                    let mut all = lock(&all);
                     all.pages += 1;
                     all.first = Some(all.first.map_or(page, |first| first.min(page)));
                 }
             }
         }
     })?;
-    Ok(locked(&all).clone())
+    Ok(lock(&all).clone())
 }

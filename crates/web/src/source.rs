@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use history::{BisectionRecord, History, NotKnown, Triaged, alerts, triaged};
+use history::{BisectionRecord, History, NotKnown, Triaged, alerts, triage_alerts};
 use model::{Decision, Line};
 use store::{Location, Store, StoreError};
 
@@ -101,7 +101,7 @@ impl Source {
     #[must_use]
     pub fn snapshot(&self, generation: u64) -> Snapshot {
         let decided = self.decisions.clone();
-        let alerts = triaged(&self.history, alerts(&self.history, Line::All), &decided);
+        let alerts = triage_alerts(&self.history, alerts(&self.history, Line::All), &decided);
         Snapshot { history: self.history.clone(), alerts, decided, found: self.found.clone(), generation }
     }
 }
@@ -127,6 +127,6 @@ impl Snapshot {
     /// Returns the performance changes over the kernels of a line, with their triage decisions.
     #[must_use]
     pub fn alerts_of(&self, line: Line) -> Vec<Triaged> {
-        triaged(&self.history, alerts(&self.history, line), &self.decided)
+        triage_alerts(&self.history, alerts(&self.history, line), &self.decided)
     }
 }

@@ -286,7 +286,7 @@ fn alert(page: &mut Page, history: &History, triaged: &Triaged, styles: &Styles)
         let is_gone = member.gone.is_some();
         page.line(format!(
             "  {}",
-            if is_gone { styles.faint(&text) } else { coloured(styles, &member.verdict, &text) }
+            if is_gone { styles.faint(&text) } else { colour_by_verdict(styles, &member.verdict, &text) }
         ));
     }
     if members.len() > NAMED_MAX {
@@ -325,6 +325,6 @@ fn push_bisect_hint(page: &mut Page, hunt: Option<BisectHint>) {
     }
 }
 
-fn coloured(styles: &Styles, verdict: &Verdict, text: &str) -> String {
+fn colour_by_verdict(styles: &Styles, verdict: &Verdict, text: &str) -> String {
     styles.verdict(verdict, text)
 }

@@ -76,7 +76,8 @@ fn beside(files: &[&TreeFile], tests: &BTreeSet<&str>, foreign: &mut Foreign, du
             _ if of_test => {}
             _ => match monitor_of(&file.path, tests) {
                 Some((monitor, test)) => {
-                    let copies = state::copied(monitor).map(|path| state::monitor(path, &text)).unwrap_or_default();
+                    let copies =
+                        state::find_copied(monitor).map(|path| state::monitor(path, &text)).unwrap_or_default();
                     foreign.monitors.entry(test.to_owned()).or_default().extend(copies);
                 }
                 None => foreign.left_out.push(LeftOut::new(&file.path, "a monitor of no test that is there")),

@@ -28,7 +28,7 @@ const COPIED: [(&str, &str); 9] = [
 ];
 
 /// Returns the file of /proc that a monitor copies.
-pub(super) fn copied(monitor: &str) -> Option<&'static str> {
+pub(super) fn find_copied(monitor: &str) -> Option<&'static str> {
     COPIED.iter().find(|(name, _)| *name == monitor).map(|(_, path)| *path)
 }
 

@@ -32,7 +32,7 @@ impl Record {
         let mut values = BTreeMap::new();
         for key in table.keys {
             if let Some(value) = section.get(key.name) {
-                values.insert(key.name, (value.span(), checked(value, key)?));
+                values.insert(key.name, (value.span(), check_value(value, key)?));
                 continue;
             }
             match key.presence {
@@ -118,7 +118,7 @@ fn of_preset(preset: Preset) -> Checked {
     }
 }
 
-fn checked(value: &Value<'_>, key: &Key) -> Result<Checked, Fault> {
+fn check_value(value: &Value<'_>, key: &Key) -> Result<Checked, Fault> {
     Ok(match key.kind {
         Kind::Name => Checked::Text(name(value)?),
         Kind::Text => Checked::Text(text(value)?.to_owned()),

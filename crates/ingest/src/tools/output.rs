@@ -106,11 +106,11 @@ pub enum OutputError {
 /// If the tool reports a failure, or a metric is not where the manifest says.
 pub fn tool_samples(workload: &ToolWorkload, output: &ToolOutput<'_>) -> Result<Vec<Vec<f64>>, OutputError> {
     refuse(workload, output)?;
-    known(workload, output)?;
+    check_version(workload, output)?;
     workload.metrics.iter().map(|metric| samples(metric, output)).collect()
 }
 
-fn compiled(written: &str) -> Result<Pattern, OutputError> {
+fn compile(written: &str) -> Result<Pattern, OutputError> {
     Pattern::new(written).map_err(OutputError::BadManifest)
 }
 
@@ -126,7 +126,7 @@ fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
     })
 }
 
-fn quoted(line: &str) -> String {
+fn quote(line: &str) -> String {
     let mut quoted: String = line.trim().chars().take(QUOTED_MAX).collect();
     if quoted.len() < line.trim().len() {
         quoted.push('…');
@@ -159,22 +159,22 @@ fn place(source: &Source) -> String {
 
 fn refuse(workload: &ToolWorkload, output: &ToolOutput<'_>) -> Result<(), OutputError> {
     for written in &workload.refuse {
-        let pattern = compiled(written)?;
+        let pattern = compile(written)?;
         for source in [Source::Stdout, Source::Stderr] {
             let text = content(output, &source)?;
             if let Some((line, text)) = lines(&text).find(|(_, line)| pattern.is_in(line)) {
-                return Err(OutputError::Refused { place: place(&source), line, quoted: quoted(text) });
+                return Err(OutputError::Refused { place: place(&source), line, quoted: quote(text) });
             }
         }
     }
     Ok(())
 }
 
-fn known(workload: &ToolWorkload, output: &ToolOutput<'_>) -> Result<(), OutputError> {
+fn check_version(workload: &ToolWorkload, output: &ToolOutput<'_>) -> Result<(), OutputError> {
     if workload.known.is_empty() {
         return Ok(());
     }
-    let patterns = workload.known.iter().map(|written| compiled(written)).collect::<Result<Vec<_>, _>>()?;
+    let patterns = workload.known.iter().map(|written| compile(written)).collect::<Result<Vec<_>, _>>()?;
     let mut first = None;
     for source in [Source::Stdout, Source::Stderr] {
         let text = content(output, &source)?;
@@ -183,7 +183,7 @@ fn known(workload: &ToolWorkload, output: &ToolOutput<'_>) -> Result<(), OutputE
         }
         first = first.or_else(|| {
             let (line, text) = lines(&text).find(|(_, line)| !line.is_empty())?;
-            Some((line, quoted(text)))
+            Some((line, quote(text)))
         });
     }
     Err(first.map_or(OutputError::Nothing, |(line, quoted)| OutputError::UnknownVersion { line, quoted }))
@@ -194,26 +194,26 @@ fn samples(metric: &ToolMetric, output: &ToolOutput<'_>) -> Result<Vec<f64>, Out
     let text = content(output, source)?;
     let mut rest: Vec<Line<'_>> = lines(&text).collect();
     if let Some(after) = after {
-        let pattern = compiled(after)?;
+        let pattern = compile(after)?;
         let from = rest.iter().position(|(_, line)| pattern.is_in(line)).map_or(rest.len(), |at| at + 1);
         rest.drain(..from);
     }
     let found = match find {
-        Find::Line(written) => in_lines(&compiled(written)?, &rest, metric)?,
+        Find::Line(written) => in_lines(&compile(written)?, &rest, metric)?,
         Find::Key(key) => behind_key(key, &rest, metric)?,
         Find::Table(table) => in_table(table, &rest, metric)?,
         Find::Json(path) => in_json(path, &text, &rest, metric)?,
     };
-    let values = picked(*pick, found, metric)?;
+    let values = pick_values(*pick, found, metric)?;
     if values.is_empty() {
         let line = text.trim_end().lines().count();
-        let sought = sought(metric);
+        let sought = describe_search(metric);
         return Err(OutputError::NotFound { metric: metric.name.clone(), place: place(source), line, sought });
     }
     Ok(values.into_iter().map(|value| value * factor).collect())
 }
 
-fn sought(metric: &ToolMetric) -> String {
+fn describe_search(metric: &ToolMetric) -> String {
     let what = match &metric.reader.find {
         Find::Line(pattern) => format!("a line with `{pattern}`"),
         Find::Key(key) => format!("a line `{key}: …`"),
@@ -238,7 +238,7 @@ type LineValues = Vec<(usize, f64)>;
 fn number(word: &str, line: usize, metric: &ToolMetric) -> Result<(usize, f64), OutputError> {
     match word.trim().parse::<f64>() {
         Ok(number) if number.abs() <= NUMBER_MAX => Ok((line, number)),
-        _ => Err(OutputError::NotANumber { metric: metric.name.clone(), line, quoted: quoted(word) }),
+        _ => Err(OutputError::NotANumber { metric: metric.name.clone(), line, quoted: quote(word) }),
     }
 }
 
@@ -317,13 +317,13 @@ fn in_json(path: &str, text: &str, lines: &[Line<'_>], metric: &ToolMetric) -> R
             _ => Err(OutputError::NotANumber {
                 metric: metric.name.clone(),
                 line: first,
-                quoted: quoted(&value.to_string()),
+                quoted: quote(&value.to_string()),
             }),
         })
         .collect()
 }
 
-fn picked(pick: Pick, found: LineValues, metric: &ToolMetric) -> Result<Vec<f64>, OutputError> {
+fn pick_values(pick: Pick, found: LineValues, metric: &ToolMetric) -> Result<Vec<f64>, OutputError> {
     let line = found.get(1).map(|(line, _)| *line);
     let mut values = found.into_iter().map(|(_, value)| value);
     Ok(match (pick, line) {

@@ -167,7 +167,7 @@ fn chain(repository: &Repository, offer: &Offer, new: &str) -> Result<(), Kernel
         let message = format!("Linux {}\n\nDebian's {} {tag}", upstream(&tag.replace('_', "~")), offer.package);
         let mut arguments = vec!["commit-tree".to_owned(), tree.clone(), "-m".to_owned(), message];
         arguments.extend(parent.iter().flat_map(|parent| ["-p".to_owned(), parent.clone()]));
-        let commit = dated(git(folder), day).args(arguments).run()?.trim().to_owned();
+        let commit = set_date(git(folder), day).args(arguments).run()?.trim().to_owned();
         git(folder).args(["update-ref", &format!("refs/tags/{tag}"), &commit]).run()?;
         parent = Some(commit);
     }
@@ -184,7 +184,7 @@ fn is_release(tag: &str) -> bool {
     tag.contains('-') && numbers()
 }
 
-fn dated(mut git: Program, day: u64) -> Program {
+fn set_date(mut git: Program, day: u64) -> Program {
     let date = format!("{} +0000", FIRST_DAY + day * 86_400);
     for who in ["AUTHOR", "COMMITTER"] {
         let [name, email, when] = match who {

@@ -195,7 +195,7 @@ impl Repository {
         let list =
             ["log", "--format=%x01%H", "--name-only", "-c", "--no-renames", "--no-color", history.bad(), &except, "--"];
         let text = git(&self.folder).args(list).run()?;
-        Ok(changed(&text))
+        Ok(parse_changed(&text))
     }
 
     /// Returns the headline of a commit.
@@ -218,7 +218,7 @@ fn commit(line: &str) -> Option<Commit> {
 }
 
 /// Parses the output of `log --name-only`; names that git quotes do not occur in kernels and are kept as they are.
-fn changed(text: &str) -> BTreeMap<String, Vec<String>> {
+fn parse_changed(text: &str) -> BTreeMap<String, Vec<String>> {
     let mut files: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut current = None;
     for line in text.lines() {
@@ -232,7 +232,7 @@ fn changed(text: &str) -> BTreeMap<String, Vec<String>> {
 }
 
 /// Returns whether a new merge succeeded.
-pub(crate) fn merged(ended: &Ended) -> Option<String> {
+pub(crate) fn parse_merge(ended: &Ended) -> Option<String> {
     let text = ended.text();
     let tree = text.lines().next().unwrap_or_default();
     (ended.code == Some(0) && is_hash(tree)).then(|| tree.to_owned())

@@ -158,7 +158,7 @@ impl<'a> Objects<'a> {
         let not_kept = configuration.not_kept(&String::from_utf8_lossy(&resolved));
         let vmlinux = self.out.join("vmlinux");
         self.run("vmlinux", what)?;
-        let seconds = elapsed(&begun, &self.out.join("marvin.log")).as_secs();
+        let seconds = time_between(&begun, &self.out.join("marvin.log")).as_secs();
         let longest = self.seconds().map_or(seconds, |before| before.longest.max(seconds));
         BuildSeconds { last: seconds, longest }.write(&self.out)?;
         let compiled = Compiled::of_build(&self.out, &self.workshop.source())?;
@@ -231,7 +231,7 @@ fn has_ccache() -> bool {
 }
 
 /// Returns the time between the writes of two files; `None` if the host's clock was set back in between.
-fn elapsed(first: &Path, last: &Path) -> Duration {
+fn time_between(first: &Path, last: &Path) -> Duration {
     let written = |file: &Path| fs::metadata(file).and_then(|found| found.modified()).ok();
     let between = written(first).zip(written(last)).and_then(|(first, last)| last.duration_since(first).ok());
     between.unwrap_or_default()

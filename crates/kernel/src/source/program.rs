@@ -50,8 +50,8 @@ impl Program {
 
     /// Runs it to its end, successful or not.
     pub(crate) fn end(self) -> Result<Ended, KernelError> {
-        let ended = self.program.run().map_err(failed)?;
-        self.judged(ended)
+        let ended = self.program.run().map_err(to_source_error)?;
+        self.check_end(ended)
     }
 
     /// Feeds it, and runs it to its end.
@@ -59,8 +59,8 @@ impl Program {
         self,
         feed: impl FnOnce(&mut dyn Write) -> Result<(), KernelError>,
     ) -> Result<Ended, KernelError> {
-        let (ended, fed) = self.program.fed(feed).map_err(failed)?;
-        let ended = self.judged(ended)?;
+        let (ended, fed) = self.program.fed(feed).map_err(to_source_error)?;
+        let ended = self.check_end(ended)?;
         match fed {
             Some(Err(KernelError::Source(error))) => Err(error.into()),
             // If it ended early, its own message says more than a broken pipe.
@@ -69,7 +69,7 @@ impl Program {
         }
     }
 
-    fn judged(&self, ended: Ended) -> Result<Ended, KernelError> {
+    fn check_end(&self, ended: Ended) -> Result<Ended, KernelError> {
         if ended.said.contains("No space left on device") {
             return Err(KernelError::NoSpace { folder: self.folder.clone() });
         }
@@ -87,7 +87,7 @@ impl Program {
     }
 }
 
-fn failed(error: ProgramError) -> KernelError {
+fn to_source_error(error: ProgramError) -> KernelError {
     match error {
         ProgramError::Missing(program) => {
             let package = if program == "nice" { "coreutils".to_owned() } else { program.clone() };

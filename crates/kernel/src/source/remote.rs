@@ -24,9 +24,9 @@ pub fn remote_tags(place: &str) -> Result<Vec<String>, KernelError> {
 }
 
 fn tags_within(place: &str, deadline_s: u64) -> Result<Vec<String>, KernelError> {
-    let place = checked(place)?;
+    let place = check_address(place)?;
     let list = ["ls-remote", "--tags", "--refs", "--quiet", "--", &place];
-    let ended = answered(git(Path::new("/")).args(list).deadline_s(deadline_s), &place)?;
+    let ended = run_remote(git(Path::new("/")).args(list).deadline_s(deadline_s), &place)?;
     let text = ended.text();
     let tags = text.lines().filter_map(|line| line.split_once('\t')?.1.strip_prefix("refs/tags/"));
     Ok(tags.take(TAGS_MAX).map(str::to_owned).collect())
@@ -38,7 +38,7 @@ fn tags_within(place: &str, deadline_s: u64) -> Result<Vec<String>, KernelError>
 /// # Errors
 /// If it does not answer or has no such tag, or the data directory is not writable.
 pub fn tree_with_tag(home: &Path, name: &str, place: &str, tag: &str) -> Result<PathBuf, KernelError> {
-    let place = checked(place)?;
+    let place = check_address(place)?;
     if Path::new(&place).is_dir() {
         return Ok(PathBuf::from(place));
     }
@@ -53,13 +53,13 @@ pub fn tree_with_tag(home: &Path, name: &str, place: &str, tag: &str) -> Result<
     if known.end()?.code != Some(0) {
         let refspec = format!("+{reference}:{reference}");
         let fetch = ["fetch", "--quiet", "--depth=1", "--no-tags", "--no-write-fetch-head", "--", &place, &refspec];
-        answered(git(&folder).args(fetch).deadline_s(FETCH_S), &place)?;
+        run_remote(git(&folder).args(fetch).deadline_s(FETCH_S), &place)?;
     }
     Ok(folder)
 }
 
 /// Asks a remote; a refusal or silence is no answer.
-fn answered(git: Program, place: &str) -> Result<Ended, KernelError> {
+fn run_remote(git: Program, place: &str) -> Result<Ended, KernelError> {
     let no_answer = |said| KernelError::from(SourceError::NoAnswer { place: place.to_owned(), said });
     match git.end() {
         Ok(ended) if ended.code == Some(0) => Ok(ended),
@@ -82,7 +82,7 @@ fn describe_failure(ended: &Ended) -> String {
 }
 
 /// Checks that git takes an address as such: no option, and no helper that runs a program.
-fn checked(place: &str) -> Result<String, KernelError> {
+fn check_address(place: &str) -> Result<String, KernelError> {
     let wrong = place.is_empty() || place.starts_with('-') || place.contains("::") || place.contains(char::is_control);
     if wrong {
         let said = "expected a folder or an address that git can fetch from".to_owned();

@@ -34,7 +34,7 @@ pub(crate) struct Archive<R> {
     input: R,
 }
 
-fn damaged(what: &str) -> io::Error {
+fn damage_error(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what.to_owned())
 }
 
@@ -81,7 +81,7 @@ impl<R: Read> Archive<R> {
                     let content = if is_link { target().into_bytes() } else { content };
                     return Ok(Some(Entry { path, kind, content }));
                 }
-                _ => return Err(damaged("it holds something that is neither file nor link")),
+                _ => return Err(damage_error("it holds something that is neither file nor link")),
             }
         }
     }
@@ -89,12 +89,12 @@ impl<R: Read> Archive<R> {
     /// Reads the data after a header, with its padding.
     fn body(&mut self, size: u64, most: u64) -> io::Result<Vec<u8>> {
         if size > most {
-            return Err(damaged("a file in it is too large"));
+            return Err(damage_error("a file in it is too large"));
         }
         let mut content = Vec::new();
         (&mut self.input).take(size).read_to_end(&mut content)?;
         if content.len() as u64 != size {
-            return Err(damaged("it is cut short"));
+            return Err(damage_error("it is cut short"));
         }
         let padding = (BLOCK as u64 - size % BLOCK as u64) % BLOCK as u64;
         io::copy(&mut (&mut self.input).take(padding), &mut io::sink())?;
@@ -109,13 +109,13 @@ fn check(header: &[u8; BLOCK]) -> io::Result<()> {
     if number(&header[148..156])? == sum - own + 8 * u64::from(b' ') {
         Ok(())
     } else {
-        Err(damaged("a header's sum is wrong"))
+        Err(damage_error("a header's sum is wrong"))
     }
 }
 
 fn number(field: &[u8]) -> io::Result<u64> {
     let digits = text(field);
-    u64::from_str_radix(digits.trim(), 8).map_err(|_| damaged("a number in it is none"))
+    u64::from_str_radix(digits.trim(), 8).map_err(|_| damage_error("a number in it is none"))
 }
 
 fn text(field: &[u8]) -> String {
@@ -146,7 +146,7 @@ fn below_top(path: &str) -> io::Result<String> {
     let below = path.split_once('/').map_or("", |(_, below)| below);
     let odd = |part: &str| part.is_empty() || part == "." || part == ".." || part.eq_ignore_ascii_case(".git");
     if path.starts_with('/') || below.split('/').any(odd) || below.contains(['\n', '\0', '"']) {
-        return Err(damaged("a path in it leads elsewhere"));
+        return Err(damage_error("a path in it leads elsewhere"));
     }
     Ok(below.to_owned())
 }

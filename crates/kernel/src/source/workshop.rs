@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use super::SourceError;
-use super::git::{Repository, git, merged};
+use super::git::{Repository, git, parse_merge};
 use super::program::Program;
 use crate::{KernelError, scratch};
 
@@ -183,7 +183,7 @@ impl Workshop {
     /// Returns the tree object of a merge of two commits; `None` if they conflict.
     fn merged_tree(&self, ours: &str, theirs: &str) -> Result<Option<String>, KernelError> {
         let ended = self.git(&self.source()).args(["merge-tree", "--write-tree", ours, theirs]).end()?;
-        Ok(merged(&ended))
+        Ok(parse_merge(&ended))
     }
 
     fn commit_tree(&self, tree: &str, parents: &[&str], message: &str) -> Result<String, KernelError> {
@@ -208,7 +208,7 @@ impl Workshop {
     }
 
     /// Returns a tree object with a patch applied, which may be several in a row, as mails or diffs.
-    pub(crate) fn patched(&self, tree: &str, file: &Path, what: &str) -> Result<String, KernelError> {
+    pub(crate) fn apply_patch(&self, tree: &str, file: &Path, what: &str) -> Result<String, KernelError> {
         let refuse = |said: String| SourceError::Patch { file: file.to_owned(), what: what.to_owned(), said };
         let patch = fs::canonicalize(file).map_err(|error| refuse(error.to_string()))?;
         let found = fs::metadata(&patch).map_err(|error| refuse(error.to_string()))?;

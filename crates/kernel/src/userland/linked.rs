@@ -28,7 +28,7 @@ pub(crate) struct Linked {
 }
 
 /// Returns the needs of a file; `None` if it is damaged or no ELF file of 64 bits.
-pub(crate) fn linked(bytes: &[u8]) -> Option<Linked> {
+pub(crate) fn parse_linking(bytes: &[u8]) -> Option<Linked> {
     if range(bytes, 0, 6)? != b"\x7fELF\x02\x01" {
         return None;
     }
@@ -79,7 +79,7 @@ fn name(bytes: &[u8]) -> Option<String> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::linked;
+    use super::parse_linking;
 
     /// This test's program, which is linked dynamically.
     fn own() -> Vec<u8> {
@@ -88,17 +88,17 @@ mod tests {
 
     #[test]
     fn a_program_names_its_linker_and_libraries() {
-        let linked = linked(&own()).unwrap();
+        let linked = parse_linking(&own()).unwrap();
         assert_eq!(linked.interpreter.as_deref(), Some("/lib64/ld-linux-x86-64.so.2"));
         assert!(linked.needed.iter().any(|name| name == "libc.so.6"), "{linked:?}");
     }
 
     #[test]
     fn non_elf_file_has_no_libraries() {
-        assert_eq!(linked(b"#!/bin/sh\n"), None);
-        assert_eq!(linked(b""), None);
+        assert_eq!(parse_linking(b"#!/bin/sh\n"), None);
+        assert_eq!(parse_linking(b""), None);
         let whole = own();
-        assert_eq!(linked(&whole[..80]), None);
+        assert_eq!(parse_linking(&whole[..80]), None);
     }
 
     proptest! {
@@ -108,7 +108,7 @@ mod tests {
             for (at, byte) in damage {
                 bytes[at] = byte;
             }
-            linked(&bytes);
+            parse_linking(&bytes);
         }
     }
 }

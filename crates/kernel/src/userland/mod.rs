@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use crate::folder::sha256;
 use crate::scratch::Scratch;
 use crate::{BuildCache, KernelError, Step, apt};
-use linked::linked;
+use linked::parse_linking;
 use root::Root;
 
 /// Limit of a userland's files, in bytes.
@@ -139,7 +139,7 @@ fn collect(root: &Path, wanted: &[String]) -> Result<Userland, KernelError> {
         let size = fs::metadata(&place).map_err(KernelError::at(&place))?.len();
         room = room.checked_sub(size).ok_or(KernelError::LargeUserland { bytes_max: USERLAND_MAX })?;
         let bytes = fs::read(&place).map_err(KernelError::at(&place))?;
-        if let Some(linked) = linked(&bytes) {
+        if let Some(linked) = parse_linking(&bytes) {
             open.extend(linked.interpreter);
             let origin = path.rsplit_once('/').map_or("", |(folder, _)| folder);
             let folders: Vec<String> = linked.folders.iter().map(|folder| at_origin(folder, origin)).collect();

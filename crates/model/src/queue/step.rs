@@ -56,7 +56,7 @@ fn later(now_unix: i64, seconds: u64) -> i64 {
 }
 
 impl QueuedJob {
-    fn refused(&self, hint: &'static str) -> Refusal {
+    fn make_refusal(&self, hint: &'static str) -> Refusal {
         Refusal::State { number: self.number, state: self.state.word(), hint }
     }
 
@@ -78,7 +78,7 @@ impl QueuedJob {
     /// If it is not free.
     pub fn claim(&mut self, worker: &str, now_unix: i64) -> Result<(), Refusal> {
         if !self.is_free(now_unix) {
-            return Err(self.refused(""));
+            return Err(self.make_refusal(""));
         }
         let until_unix = later(now_unix, self.new.deadline_s.saturating_add(GRACE_S));
         self.state = JobState::Running { worker: worker.to_owned(), until_unix };
@@ -95,7 +95,7 @@ impl QueuedJob {
             return false;
         }
         self.fence += 1;
-        self.again_or_failed("its worker was killed", now_unix);
+        self.retry_or_fail("its worker was killed", now_unix);
         if let JobState::Waiting { from_unix } = &mut self.state {
             // The lab is not known to be at fault: the next worker starts at once.
             *from_unix = now_unix;
@@ -114,10 +114,10 @@ impl QueuedJob {
         match ending {
             Ending::Done(reason) => self.over(JobState::Done, reason, now_unix),
             Ending::Wrong(reason) => self.over(JobState::Failed, reason, now_unix),
-            Ending::Infra(reason) => self.again_or_failed(&reason, now_unix),
+            Ending::Infra(reason) => self.retry_or_fail(&reason, now_unix),
             Ending::Overran => {
                 let reason = format!("did not end within {} s", self.new.deadline_s);
-                self.again_or_failed(&reason, now_unix);
+                self.retry_or_fail(&reason, now_unix);
             }
             Ending::Busy => {
                 self.attempts = self.attempts.saturating_sub(1);
@@ -132,7 +132,7 @@ impl QueuedJob {
         (self.state, self.reason, self.ended_unix) = (state, reason, Some(now_unix));
     }
 
-    fn again_or_failed(&mut self, reason: &str, now_unix: i64) {
+    fn retry_or_fail(&mut self, reason: &str, now_unix: i64) {
         if self.attempts >= self.new.attempts_max {
             let reason = format!("{reason} (tried {} times)", self.attempts);
             return self.over(JobState::Failed, reason, now_unix);
@@ -147,7 +147,7 @@ impl QueuedJob {
     /// If it is over already.
     pub fn cancel(&mut self, now_unix: i64) -> Result<(), Refusal> {
         if self.state.is_over() {
-            return Err(self.refused(": there is nothing to cancel"));
+            return Err(self.make_refusal(": there is nothing to cancel"));
         }
         self.fence += 1;
         self.over(JobState::Cancelled, "cancelled by hand".into(), now_unix);
@@ -170,7 +170,7 @@ impl QueuedJob {
     /// If it is not over.
     pub fn again(&mut self, new: super::NewJob, now_unix: i64) -> Result<(), Refusal> {
         if !self.state.is_over() {
-            return Err(self.refused(": it is in the queue already"));
+            return Err(self.make_refusal(": it is in the queue already"));
         }
         let fence = self.fence;
         *self = Self { fence, ..Self::queued(self.number, new, now_unix) };
@@ -183,7 +183,7 @@ impl QueuedJob {
     /// If it does not wait.
     pub fn reprioritise(&mut self, priority: i64) -> Result<(), Refusal> {
         if !matches!(self.state, JobState::Waiting { .. }) {
-            return Err(self.refused(": only what waits can be moved"));
+            return Err(self.make_refusal(": only what waits can be moved"));
         }
         self.new.priority = priority;
         Ok(())

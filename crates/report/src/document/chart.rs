@@ -84,7 +84,7 @@ impl Chart {
             all().map(of).fold([f64::INFINITY, 0.0_f64], |[low, high], value| [low.min(value), high.max(value)])
         };
         let x = Axis::new(scale, ends(|point| point.0), [LEFT, right])?;
-        let y = Axis::new(scale, rounded(scale, ends(|point| point.1)), [HEIGHT - BOTTOM, TOP])?;
+        let y = Axis::new(scale, round_ends(scale, ends(|point| point.1)), [HEIGHT - BOTTOM, TOP])?;
         let mut named: Vec<f64> = Vec::new();
         let lines = curves.iter().map(|curve| line(curve, scale, [&x, &y], &mut named)).collect();
         let (across, down) = (y.ticks(""), x.ticks(axis));
@@ -95,7 +95,7 @@ impl Chart {
 
 fn line(curve: &Curve, scale: Scale, [x, y]: [&Axis; 2], named: &mut Vec<f64>) -> Line {
     let place = |(px, py): &(f64, f64)| [format!("{:.1}", x.at(*px)), format!("{:.1}", y.at(*py))];
-    let places: Vec<[String; 2]> = thinned(&curve.points).iter().map(place).collect();
+    let places: Vec<[String; 2]> = thin(&curve.points).iter().map(place).collect();
     let name = curve.name.clone().zip(curve.points.last()).and_then(|(text, (end, height))| {
         let height = y.at(*height);
         named.iter().all(|other| (other - height).abs() >= NEAR).then(|| {
@@ -145,7 +145,7 @@ impl Axis {
 }
 
 /// Returns the ends of a value axis, on grid lines.
-fn rounded(scale: Scale, [low, high]: [f64; 2]) -> [f64; 2] {
+fn round_ends(scale: Scale, [low, high]: [f64; 2]) -> [f64; 2] {
     match scale {
         Scale::Linear => [low, (high / step(high)).ceil() * step(high)],
         Scale::Logarithmic => [10_f64.powf(low.log10().floor()), 10_f64.powf(high.log10().ceil())],
@@ -173,7 +173,7 @@ pub(crate) fn short(number: f64) -> String {
 }
 
 /// Returns a limited number of points: the highest of each section, so that no peak is lost.
-fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+fn thin(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let stretch = points.len().div_ceil(POINTS_MAX).max(1);
     let highest = |points: &[(f64, f64)]| points.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1));
     points.chunks(stretch).filter_map(highest).collect()
@@ -181,7 +181,7 @@ fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Axis, POINTS_MAX, Scale, short, step, thinned};
+    use super::{Axis, POINTS_MAX, Scale, short, step, thin};
 
     #[test]
     fn a_power_law_is_a_straight_line() {
@@ -207,8 +207,8 @@ mod tests {
     fn peaks_survive() {
         let mut points: Vec<(f64, f64)> = (0_u32..5000).map(|n| (f64::from(n), 1.0)).collect();
         points[3333].1 = 99.0;
-        let few = thinned(&points);
+        let few = thin(&points);
         assert!(few.len() <= POINTS_MAX && few.contains(&(3333.0, 99.0)));
-        assert_eq!(thinned(&points[..3]).len(), 3);
+        assert_eq!(thin(&points[..3]).len(), 3);
     }
 }

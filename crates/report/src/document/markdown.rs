@@ -15,8 +15,8 @@ pub(crate) fn markdown_of(blocks: &[Block]) -> String {
             Some(list(facts.iter().map(|fact| format!("{}: {}", escaped(&fact.name), escaped(&fact.value))).collect()))
         }
         Block::Table(table) => Some(of_table(table)),
-        Block::Console(lines) => (!lines.is_empty()).then(|| fenced(lines)),
-        Block::Command(command) => Some(format!("Reproduce:\n\n{}", fenced(&[plain(command)]))),
+        Block::Console(lines) => (!lines.is_empty()).then(|| fence(lines)),
+        Block::Command(command) => Some(format!("Reproduce:\n\n{}", fence(&[plain(command)]))),
         Block::Details(Details { pages_only: true, .. }) => None,
         Block::Details(Details { summary, blocks, .. }) => {
             Some(format!("<details>\n<summary>{}</summary>\n\n{}\n</details>", escaped(summary), markdown_of(blocks)))
@@ -76,7 +76,7 @@ fn code(text: &str) -> String {
 }
 
 /// Returns lines in a fence that is longer than any run of backticks in them.
-fn fenced(lines: &[String]) -> String {
+fn fence(lines: &[String]) -> String {
     let longest = lines.iter().flat_map(|line| line.split(|c| c != '`')).map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
     format!("{fence}text\n{}\n{fence}", lines.join("\n"))
@@ -84,7 +84,7 @@ fn fenced(lines: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{escaped, fenced};
+    use super::{escaped, fence};
     use crate::fixtures::HOSTILE;
 
     #[test]
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_fence_cannot_be_closed_from_within() {
-        assert_eq!(fenced(&["```".to_owned()]), "````text\n```\n````");
-        assert_eq!(fenced(&["x".to_owned()]), "```text\nx\n```");
+        assert_eq!(fence(&["```".to_owned()]), "````text\n```\n````");
+        assert_eq!(fence(&["x".to_owned()]), "```text\nx\n```");
     }
 }

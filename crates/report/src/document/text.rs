@@ -4,7 +4,7 @@ use super::{Block, Column, Fact, Kind, Row, Table, Weight, Width};
 use crate::label::cut_middle;
 use crate::plain::plain;
 use crate::render::Styles;
-use crate::render::layout::{Page, WIDTH, broken, command_lines, wrap};
+use crate::render::layout::{Page, WIDTH, break_line, command_lines, wrap};
 
 /// The brackets of a percentage: ` (%)`, or ` *%*`.
 const BRACKETS: usize = 4;
@@ -83,7 +83,7 @@ fn strong(page: &mut Page, words: &str, styles: &Styles) {
 fn console(page: &mut Page, lines: &[String], styles: &Styles) {
     for line in &lines[lines.len().saturating_sub(CONSOLE_LINES)..] {
         let mut mark = "    | ";
-        for piece in broken(line, WIDTH - mark.len()) {
+        for piece in break_line(line, WIDTH - mark.len()) {
             page.line(styles.faint(format!("{mark}{piece}").trim_end()));
             mark = "      ";
         }

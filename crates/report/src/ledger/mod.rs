@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use model::{Profile, Share};
 
-use crate::value::{per_operation, worked};
+use crate::value::{count_work, per_operation};
 
 pub use pairs::Pair;
 pub use sources::{FolderSum, Sources};
@@ -101,7 +101,7 @@ impl RowValue {
     fn of(sides: [&[Profile]; 2]) -> Option<Self> {
         let value = |profile: &Profile| {
             let operations = profile.operations / (profile.regions.len() as u64).max(1);
-            stats::median_without_first(&per_operation(&profile.regions, operations, worked))
+            stats::median_without_first(&per_operation(&profile.regions, operations, count_work))
         };
         let side = |profiles: &[Profile]| stats::median(&profiles.iter().map(value).collect::<Option<Vec<f64>>>()?);
         let iterations = sides[0].first()?.regions.len();

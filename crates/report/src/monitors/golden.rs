@@ -10,17 +10,17 @@ use crate::render::{Style, Styles, View};
 use model::{MonitorFile, Observation};
 
 /// The mail's lines as a reader sees them: with the columns that its archive lost, and without errors.
-fn squeezed(line: &str) -> String {
+fn squeeze(line: &str) -> String {
     line.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
 /// Compares each line of a table of the mail with Marvin's. `ours` has Marvin's line where the mail is wrong.
 fn assert_printed(monitored: &Monitored, original: &str, ours: &[(&str, &str)]) {
     let text = text(monitored, Style::Y2013, &Styles::plain());
-    let printed: Vec<String> = text.lines().map(squeezed).collect();
+    let printed: Vec<String> = text.lines().map(squeeze).collect();
     for line in original.lines() {
         let expected = ours.iter().find(|(theirs, _)| *theirs == line).map_or(line, |(_, ours)| ours);
-        assert!(printed.contains(&squeezed(expected)), "{expected}\nis not in\n{text}");
+        assert!(printed.contains(&squeeze(expected)), "{expected}\nis not in\n{text}");
     }
     for (theirs, _) in ours {
         assert!(original.lines().any(|line| line == *theirs), "{theirs}");

@@ -71,7 +71,7 @@ pub fn page_tables(entries: u64, pages: u64, room: u64) -> Option<PageTables> {
 
 /// Returns the block of page tables, for the processes in the last copies of status.
 pub(super) fn page_table_block(seen: &[&Observation]) -> Block {
-    let tables: Vec<Option<(u64, u64)>> = seen.iter().map(|observation| mapped(observation)).collect();
+    let tables: Vec<Option<(u64, u64)>> = seen.iter().map(|observation| count_entries(observation)).collect();
     let use_of = |tables: &Option<(u64, u64)>| tables.and_then(|(entries, pages)| page_tables(entries, pages, ENTRIES));
     let rows = vec![
         BlockRow::new(
@@ -95,7 +95,7 @@ pub(super) fn page_table_block(seen: &[&Observation]) -> Block {
 
 /// Returns entries in use and page-table pages, over all processes in the last copies. Huge pages need no entry, but
 /// status includes them, so the result is then too large.
-fn mapped(observation: &Observation) -> Option<(u64, u64)> {
+fn count_entries(observation: &Observation) -> Option<(u64, u64)> {
     let phase = observation.of(MonitorFile::Status).last()?.phase;
     let at_last = observation.of(MonitorFile::Status).filter(|timed| timed.phase == phase);
     // The last copy of each process.

@@ -95,7 +95,7 @@ struct Spent {
 /// Returns running and waiting time of threads, summed by name: `kswapd0`, and the workload's. Waiting time needs
 /// CONFIG_SCHED_INFO (/proc/TID/schedstat).
 pub(super) fn threads(seen: &[&Observation]) -> Block {
-    let spent: Vec<BTreeMap<String, Spent>> = seen.iter().map(|observation| spent(observation)).collect();
+    let spent: Vec<BTreeMap<String, Spent>> = seen.iter().map(|observation| sum_threads(observation)).collect();
     let mut longest: BTreeMap<&str, f64> = BTreeMap::new();
     for (name, of) in spent.iter().flatten() {
         let most = longest.entry(name).or_default();
@@ -114,7 +114,7 @@ pub(super) fn threads(seen: &[&Observation]) -> Block {
 }
 
 /// Returns the seconds of threads by name.
-fn spent(observation: &Observation) -> BTreeMap<String, Spent> {
+fn sum_threads(observation: &Observation) -> BTreeMap<String, Spent> {
     let mut all: BTreeMap<String, Spent> = BTreeMap::new();
     let groups: BTreeSet<&str> = observation
         .of(MonitorFile::ThreadStat)

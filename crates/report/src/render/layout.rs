@@ -74,7 +74,7 @@ pub(crate) fn wrap(words: &str, width: usize) -> Vec<String> {
         }
     };
     for word in plain(words).split_whitespace() {
-        for piece in broken(word, width.max(1)) {
+        for piece in break_line(word, width.max(1)) {
             put(&piece, piece.chars().count());
         }
     }
@@ -82,7 +82,7 @@ pub(crate) fn wrap(words: &str, width: usize) -> Vec<String> {
 }
 
 /// Splits a console line into pieces of at most `width` characters; keeps its spaces.
-pub(crate) fn broken(line: &str, width: usize) -> Vec<String> {
+pub(crate) fn break_line(line: &str, width: usize) -> Vec<String> {
     let characters: Vec<char> = line.chars().collect();
     if characters.is_empty() {
         return vec![String::new()];

@@ -33,15 +33,15 @@ fn together(head: &str, facts: Vec<String>) -> Option<String> {
 }
 
 /// Returns each rated cell, with the names of its row and its kernel.
-fn rated(comparison: &Comparison) -> impl Iterator<Item = (String, &Rated)> {
+fn find_rated(comparison: &Comparison) -> impl Iterator<Item = (String, &Rated)> {
     comparison.rows.iter().flat_map(move |row| {
         row.cells.iter().enumerate().filter_map(move |(kernel, cell)| {
-            Some((named(&row.workload.name, &comparison.others[kernel].kernel.title), cell.rated.as_ref()?))
+            Some((format_name(&row.workload.name, &comparison.others[kernel].kernel.title), cell.rated.as_ref()?))
         })
     })
 }
 
-fn named(row: &str, kernel: &str) -> String {
+fn format_name(row: &str, kernel: &str) -> String {
     format!("{} on {kernel}", cut_middle(&plain(row), NAME))
 }
 
@@ -58,12 +58,12 @@ fn ranks(comparison: &Comparison, agrees: bool) -> Vec<String> {
         let beside = if agrees { String::new() } else { format!(" beside p = {p:.2e}") };
         Some(format!("{name} {} (p = {:.2e}{beside}{ends})", percent(check.ranks.shift), check.ranks.p))
     };
-    rated(comparison).filter_map(told).collect()
+    find_rated(comparison).filter_map(told).collect()
 }
 
 fn noisier(comparison: &Comparison) -> Vec<String> {
     let is_noisier = |rated: &Rated| rated.rating.precision.is_some_and(|of| of.basis == stats::Basis::Noisier);
-    rated(comparison).filter(|(_, rated)| is_noisier(rated)).map(|(name, _)| name).collect()
+    find_rated(comparison).filter(|(_, rated)| is_noisier(rated)).map(|(name, _)| name).collect()
 }
 
 fn noise(comparison: &Comparison) -> Vec<String> {
@@ -72,7 +72,7 @@ fn noise(comparison: &Comparison) -> Vec<String> {
         let cells = row.cells.iter().map(|cell| &cell.measured);
         for (kernel, measured) in comparison.kernels().zip(std::iter::once(&row.base).chain(cells)) {
             if let Some(words) = measured.noise.as_ref().and_then(profile) {
-                facts.push(format!("{}: {words}", named(&row.workload.name, &kernel.title)));
+                facts.push(format!("{}: {words}", format_name(&row.workload.name, &kernel.title)));
             }
         }
     }

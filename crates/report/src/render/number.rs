@@ -26,7 +26,7 @@ pub fn percent(number: f64, width: usize) -> String {
 /// Formats a percentage with its sign, for prose: `+4.29%`.
 #[must_use]
 pub fn signed_percent(number: f64) -> String {
-    let text = fixed(number, 2);
+    let text = format_fixed(number, 2);
     if number > 0.0 && text != "0.00" { format!("+{text}%") } else { format!("{text}%") }
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn ratio(number: f64, width: usize) -> String {
 /// Formats both ends of an interval, with the same number of decimals.
 #[must_use]
 pub fn interval(spread: Spread, width: usize) -> String {
-    let both = |decimals| format!("{}..{}", fixed(spread.min, decimals), fixed(spread.max, decimals));
+    let both = |decimals| format!("{}..{}", format_fixed(spread.min, decimals), format_fixed(spread.max, decimals));
     (0..=2)
         .rev()
         .map(both)
@@ -55,7 +55,7 @@ pub fn interval(spread: Spread, width: usize) -> String {
 fn fitting(number: f64, decimals: usize, width: usize) -> String {
     (0..=decimals)
         .rev()
-        .map(|decimals| fixed(number, decimals))
+        .map(|decimals| format_fixed(number, decimals))
         .find(|text| text.len() <= width)
         .unwrap_or_else(|| powers(number, width))
 }
@@ -69,7 +69,7 @@ fn powers(number: f64, width: usize) -> String {
 }
 
 /// Formats a number with decimals, without a minus before zero.
-fn fixed(number: f64, decimals: usize) -> String {
+fn format_fixed(number: f64, decimals: usize) -> String {
     let text = format!("{number:.decimals$}");
     match text.strip_prefix('-') {
         Some(digits) if digits.bytes().all(|b| b == b'0' || b == b'.') => digits.to_owned(),

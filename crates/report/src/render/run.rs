@@ -6,7 +6,7 @@ use model::{Build, Machine, Metric, Outcome, Run, SubjectFailure, Workload, Work
 
 use crate::label::cut_middle;
 use crate::plain::{plain, plain_lines};
-use crate::render::layout::{Page, WIDTH, broken, wrap};
+use crate::render::layout::{Page, WIDTH, break_line, wrap};
 use crate::render::number::{count, date, value};
 use crate::render::styles::Styles;
 use crate::render::words;
@@ -176,7 +176,7 @@ fn rest(page: &mut Page, run: &Run, styles: &Styles) {
         }
         for line in plain_lines(&failure.console_tail) {
             let mut mark = "  | ";
-            for piece in broken(&line, WIDTH - mark.len()) {
+            for piece in break_line(&line, WIDTH - mark.len()) {
                 page.line(styles.faint(format!("{mark}{piece}").trim_end()));
                 mark = "    ";
             }

@@ -56,7 +56,7 @@ pub(crate) fn warning(warning: &Warning) -> String {
         Warning::NotRated { workloads } => format!(
             "{} not shown, metric direction unknown: {}. Set it with --lower NAMES or --higher NAMES.",
             count(workloads.len(), "workload"),
-            shortened(workloads)
+            shorten(workloads)
         ),
         Warning::NotRepeated { kernel, workload, seed } => format!(
             "WARNING: two runs of {workload}, seed {seed}, on {kernel} gave different values, which cannot happen on an \
@@ -82,7 +82,7 @@ fn is_note(warning: &Warning) -> bool {
 }
 
 /// Returns names; of many, only the first ones.
-fn shortened(names: &[String]) -> String {
+fn shorten(names: &[String]) -> String {
     const MOST: usize = 8;
     let shown: Vec<String> = names.iter().take(MOST).map(|name| plain(name)).collect();
     let more = names.len().saturating_sub(MOST);

@@ -63,12 +63,12 @@ fn deliver_by(
         };
         match by(&delivery) {
             Ok(()) => {
-                store.delivered(&delivery, clock())?;
+                store.record_delivery(&delivery, clock())?;
                 delivered.made += 1;
             }
             Err(said) => {
                 let next = clock().saturating_add_unsigned(retry_after_s(delivery.tries + 1));
-                store.not_delivered(&delivery, &said, next)?;
+                store.record_failure(&delivery, &said, next)?;
                 down.push(delivery.channel.clone());
                 delivered.failed.push((delivery.channel, said));
             }
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(try_all(true), Delivered::default());
         now.set(401);
         assert_eq!(try_all(true).made, 2);
-        assert!(store.undelivered().unwrap().is_empty(), "nothing is lost");
+        assert!(store.list_undelivered().unwrap().is_empty(), "nothing is lost");
     }
 
     #[test]
@@ -188,7 +188,7 @@ mod tests {
         let told = std::fs::read_to_string(file).unwrap();
         assert_eq!(told.lines().count(), 1, "{told}");
         assert!(told.contains("\"subject\":\"tree:a\""), "{told}");
-        assert_eq!(store.undelivered().unwrap()[0].said, "marvin.toml has no [[notify]] with this name any more");
+        assert_eq!(store.list_undelivered().unwrap()[0].said, "marvin.toml has no [[notify]] with this name any more");
     }
     #[test]
     fn down_mail_server_gets_mail_later_once() {
@@ -203,7 +203,7 @@ mod tests {
         let down = deliver(&store, &by("smtp://127.0.0.1:1"), &|| 100).unwrap();
         let why = "smtp://127.0.0.1:1 cannot be reached: Connection refused (os error 111)";
         assert_eq!(down, Delivered { made: 0, failed: vec![("us".into(), why.into())] });
-        assert_eq!(store.undelivered().unwrap()[0].said, why);
+        assert_eq!(store.list_undelivered().unwrap()[0].said, why);
         let (up, heard) = server(&["220 here", "250 here", "250 ok", "250 ok", "354 go", "250 taken"]);
         for (now, made) in [(159, 0), (161, 1), (999, 0)] {
             assert_eq!(deliver(&store, &by(&up.to_string()), &|| now).unwrap(), Delivered { made, failed: Vec::new() });

@@ -361,7 +361,7 @@ mod tests {
             *case.world.0.borrow_mut() = Err("no route to host");
             assert_eq!(case.pass(QUICK, now).silent, 1);
         }
-        let due = case.store.undelivered().unwrap();
+        let due = case.store.list_undelivered().unwrap();
         assert_eq!(due.len(), 1, "{due:?}");
         assert_eq!((due[0].channel.as_str(), due[0].notice.body.as_str()), ("us", "no route to host\n"));
         *case.world.0.borrow_mut() = Ok(vec!["v6.1"]);
@@ -369,7 +369,7 @@ mod tests {
         assert!(case.told.borrow().contains(&WatchEvent::Answers("linux".into())));
         *case.world.0.borrow_mut() = Err("no route to host");
         case.pass(QUICK, 40);
-        assert_eq!(case.store.undelivered().unwrap().len(), 2);
+        assert_eq!(case.store.list_undelivered().unwrap().len(), 2);
     }
 
     #[test]

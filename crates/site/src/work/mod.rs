@@ -262,7 +262,7 @@ mod tests {
     }
 
     fn headlines(store: &Store) -> Vec<String> {
-        store.undelivered().unwrap().into_iter().map(|delivery| delivery.notice.headline).collect()
+        store.list_undelivered().unwrap().into_iter().map(|delivery| delivery.notice.headline).collect()
     }
 
     #[test]

@@ -39,7 +39,7 @@ impl<'a> FromSql<'a> for Cell<'a> {
             Type::INT8 => Self::Integer(i64::from_sql(ty, raw)?),
             Type::INT4 => Self::Integer(i32::from_sql(ty, raw)?.into()),
             Type::BYTEA => Self::Blob(raw),
-            _ => Self::Text(unescaped(<&str>::from_sql(ty, raw)?)),
+            _ => Self::Text(unescape(<&str>::from_sql(ty, raw)?)),
         })
     }
 
@@ -74,7 +74,7 @@ impl ToSql for Given<'_> {
             ValueRef::Integer(number) if *ty == Type::INT8 => out.put_i64(number),
             // Paths and names are stored as bytes, text or not.
             ValueRef::Text(bytes) | ValueRef::Blob(bytes) if *ty == Type::BYTEA => out.put_slice(bytes),
-            ValueRef::Text(text) if *ty == Type::TEXT => out.put_slice(escaped(str::from_utf8(text)?).as_bytes()),
+            ValueRef::Text(text) if *ty == Type::TEXT => out.put_slice(escape(str::from_utf8(text)?).as_bytes()),
             other => return Err(format!("a {} for a column of {ty}", other.data_type()).into()),
         }
         Ok(IsNull::No)
@@ -87,14 +87,14 @@ impl ToSql for Given<'_> {
     to_sql_checked!();
 }
 
-fn escaped(text: &str) -> Cow<'_, str> {
+fn escape(text: &str) -> Cow<'_, str> {
     if !text.contains([NUL, SUBSTITUTE]) {
         return text.into();
     }
     text.replace(SUBSTITUTE, "\u{1a}1").replace(NUL, "\u{1a}0").into()
 }
 
-fn unescaped(text: &str) -> Cow<'_, str> {
+fn unescape(text: &str) -> Cow<'_, str> {
     if !text.contains(SUBSTITUTE) {
         return text.into();
     }
@@ -105,15 +105,15 @@ fn unescaped(text: &str) -> Cow<'_, str> {
 mod tests {
     use proptest::prelude::{any, prop, proptest};
 
-    use super::{escaped, unescaped};
+    use super::{escape, unescape};
 
     proptest! {
         #[test]
         fn every_text_comes_back(text in prop::collection::vec(prop::sample::select(vec!['\0', '\u{1a}', '0', '1', 'ä']), 0..12), other in any::<String>()) {
             for text in [text.into_iter().collect(), other] {
-                let kept = escaped(&text).into_owned();
+                let kept = escape(&text).into_owned();
                 assert!(!kept.contains('\0'));
-                assert_eq!(unescaped(&kept), text);
+                assert_eq!(unescape(&kept), text);
             }
         }
     }

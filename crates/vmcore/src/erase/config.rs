@@ -102,7 +102,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Command>, ConfigError> {
     while let Some(word) = words.take() {
         match word.text {
             "erase" => commands.push(Command::Erase(words.erase()?)),
-            "for" => commands.push(words.repeated()?),
+            "for" => commands.push(words.parse_loop()?),
             "[vmlinux]" => {}
             text if text.starts_with('[') && text.ends_with(']') => {
                 let what =
@@ -187,7 +187,7 @@ impl<'t> Words<'t> {
     }
 
     /// Parses a loop.
-    fn repeated(&mut self) -> Result<Command, ConfigError> {
+    fn parse_loop(&mut self) -> Result<Command, ConfigError> {
         let variable = self.name("a name for the elements")?;
         if variable.text.contains(['.', ':']) {
             return Err(ConfigError::Wrong(variable.at, format!("`{}` is no name for elements", variable.text)));

@@ -43,7 +43,7 @@ struct Evaluation<'r, 'd, 'w> {
 /// Evaluates commands.
 pub(super) fn run(commands: &[Command], vmlinux: &Vmlinux, reader: &mut Reader<'_>) -> Result<Erasure, ConfigError> {
     let dump = reader.dump();
-    let moved = moved(dump, vmlinux).map_err(ConfigError::Other)?;
+    let moved = find_relocation(dump, vmlinux).map_err(ConfigError::Other)?;
     let architecture = architecture(dump.machine(), dump.info()).map_err(ConfigError::Other)?;
     let types = vmlinux.types().map_err(ConfigError::Other)?;
     let mut evaluation = Evaluation {
@@ -66,7 +66,7 @@ pub(super) fn run(commands: &[Command], vmlinux: &Vmlinux, reader: &mut Reader<'
 }
 
 /// Returns the kernel's relocation offset, if the vmlinux belongs to it.
-fn moved(dump: &Dump, vmlinux: &Vmlinux) -> Result<u64, DumpError> {
+fn find_relocation(dump: &Dump, vmlinux: &Vmlinux) -> Result<u64, DumpError> {
     let info = dump.info();
     if info.is_empty() {
         return Err(DumpError::NoNote);
@@ -219,7 +219,7 @@ impl Evaluation<'_, '_, '_> {
     /// Returns the elements of a list or an array.
     fn elements(&mut self, list: &Expression, way: &Way) -> Result<Vec<Value>, ConfigError> {
         if let Way::Within(record, member) = way {
-            return self.linked(list, record, member);
+            return self.follow_list(list, record, member);
         }
         let Some(value) = self.find(list, None)? else { return Ok(Vec::new()) };
         match (way, &value.kind) {
@@ -287,7 +287,12 @@ impl Evaluation<'_, '_, '_> {
     }
 
     /// Follows a `list_head` around; the head itself is no element.
-    fn linked(&mut self, list: &Expression, record: &Expression, member: &String) -> Result<Vec<Value>, ConfigError> {
+    fn follow_list(
+        &mut self,
+        list: &Expression,
+        record: &Expression,
+        member: &String,
+    ) -> Result<Vec<Value>, ConfigError> {
         let wrong = |text: String| ConfigError::Wrong(record.at, text);
         let name = record.text();
         let kind = self.variables.named(&name).ok_or_else(|| wrong(format!("the kernel has no structure `{name}`")))?;

@@ -17,7 +17,7 @@ use crate::dump::Dump;
 use crate::error::DumpError;
 use crate::output::kdump::{Style, Written};
 use crate::output::sink::Sink;
-use crate::plan::{Plan, Work, crew, locked};
+use crate::plan::{Plan, Work, crew, lock};
 use crate::reader::Reader;
 use crate::twins::{Stored, Twins};
 use crate::window::PIECE_MAX;
@@ -57,8 +57,8 @@ pub fn write(plan: &Plan<'_>, style: &Style, work: &Work, sink: &dyn Sink) -> Re
         written: Mutex::new(Written::default()),
     };
     crew(threads(style, work), || Packer::new(&job, work)?.run())?;
-    let mut written = locked(&job.written).clone();
-    let mut file = locked(&job.file);
+    let mut written = lock(&job.written).clone();
+    let mut file = lock(&job.file);
     file.places.sort_unstable_by_key(|place| place.first);
     let incomplete = written.unreadable > 0 || written.full || dump.incomplete();
     let index = archive::index(&file.places, file.end, incomplete);
@@ -150,7 +150,7 @@ impl Job<'_> {
     fn append(&self, head: &Head, table: &[u8], packed: &[u8]) -> Result<bool, DumpError> {
         let bytes = [&head.encode(table), table, packed].concat();
         // Waiting threads sleep.
-        let mut file = locked(&self.file);
+        let mut file = lock(&self.file);
         let offset = file.end;
         let end = offset + bytes.len() as u64;
         if self.style.limit.is_some_and(|limit| end + index_size(file.places.len() + 1) > limit) {
@@ -210,7 +210,7 @@ impl<'a> Packer<'a> {
             }
             self.claim(plan.page_at(rank)?..plan.page_at(rank + claim)?)?;
         }
-        let mut all = locked(&self.job.written);
+        let mut all = lock(&self.job.written);
         all.add(self.written);
         all.full |= self.job.full.load(Ordering::Relaxed);
         Ok(())
@@ -259,7 +259,7 @@ impl<'a> Packer<'a> {
             }),
         };
         self.reader = Some(reader);
-        self.job.sink.dealt(count as u64 * size);
+        self.job.sink.add_progress(count as u64 * size);
         done
     }
 
@@ -354,7 +354,7 @@ impl<W: Write + Send> Stream<W> {
 
 impl<W: Write + Send> Sink for Stream<W> {
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), DumpError> {
-        let mut state = locked(&self.state);
+        let mut state = lock(&self.state);
         let behind = if state.1 == offset { Ok(()) } else { Err(io::Error::from(io::ErrorKind::NotSeekable)) };
         let written = behind.and_then(|()| state.0.write_all(bytes));
         written.map_err(DumpError::writing(Path::new("the stream"), offset))?;
@@ -363,6 +363,6 @@ impl<W: Write + Send> Sink for Stream<W> {
     }
 
     fn finish(&self, size: u64) -> Result<(), DumpError> {
-        locked(&self.state).0.flush().map_err(DumpError::writing(Path::new("the stream"), size))
+        lock(&self.state).0.flush().map_err(DumpError::writing(Path::new("the stream"), size))
     }
 }

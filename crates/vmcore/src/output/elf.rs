@@ -14,7 +14,7 @@ use crate::error::DumpError;
 use crate::note;
 use crate::output::kdump::Written;
 use crate::output::sink::Sink;
-use crate::plan::{Plan, Work, crew, locked};
+use crate::plan::{Plan, Work, crew, lock};
 use crate::reader::Reader;
 use crate::window::PIECE_MAX;
 
@@ -62,10 +62,10 @@ pub fn write(plan: &Plan<'_>, work: &Work, sink: &dyn Sink) -> Result<Written, D
         } {
             copy.part(&part.stored, *place)?;
         }
-        locked(&all).add(copy.written);
+        lock(&all).add(copy.written);
         Ok(())
     })?;
-    let written = locked(&all).clone();
+    let written = lock(&all).clone();
     if written.unreadable == 0 && !dump.incomplete() {
         put(&mut header, FLAGS, 0_u32.to_le_bytes());
         sink.write(0, &header[..HEADER])?;
@@ -230,7 +230,7 @@ impl Copy<'_> {
                     at += 1;
                 }
             }
-            self.sink.dealt((at - before) * self.page);
+            self.sink.add_progress((at - before) * self.page);
         }
         Ok(())
     }

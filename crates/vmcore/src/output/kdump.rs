@@ -16,7 +16,7 @@ use crate::error::{DumpError, MemoryError};
 use crate::kdump::{DESCRIPTOR, INCOMPLETE, SIGNATURE, SUB_HEADER, descriptor, field};
 use crate::note;
 use crate::output::sink::Sink;
-use crate::plan::{Plan, Work, crew, locked};
+use crate::plan::{Plan, Work, crew, lock};
 use crate::reader::Reader;
 use crate::rule::Level;
 use crate::twins::{Stored, Twins};
@@ -155,7 +155,7 @@ pub fn write(plan: &Plan<'_>, style: &Style, work: &Work, sink: &dyn Sink) -> Re
     };
     crew(work.threads, || Writer::new(&job, work)?.run())?;
     let size = job.used.load(Ordering::Relaxed);
-    let mut written = locked(&job.written).clone();
+    let mut written = lock(&job.written).clone();
     written.bytes = size + told.len() as u64;
     if !told.is_empty() {
         sink.write(size, told)?;
@@ -327,7 +327,7 @@ impl<'a> Writer<'a> {
             }
         }
         self.flush()?;
-        locked(&self.job.written).add(self.written);
+        lock(&self.job.written).add(self.written);
         Ok(())
     }
 
@@ -348,7 +348,7 @@ impl<'a> Writer<'a> {
         }
         // A descriptor in the file promises its data, even if this process is killed now.
         self.flush()?;
-        self.job.sink.dealt((self.descriptors.len() / DESCRIPTOR) as u64 * self.job.shape.page);
+        self.job.sink.add_progress((self.descriptors.len() / DESCRIPTOR) as u64 * self.job.shape.page);
         let at = self.job.shape.descriptors + (rank - self.job.shape.skipped) * DESCRIPTOR as u64;
         self.job.sink.write(at, &self.descriptors)
     }

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 
 use crate::error::DumpError;
 use crate::flattened;
-use crate::plan::locked;
+use crate::plan::lock;
 use crate::progress::Progress;
 
 /// Accepts bytes at offsets, from several threads.
@@ -42,7 +42,7 @@ pub trait Sink: Sync {
     fn finish(&self, size: u64) -> Result<(), DumpError>;
 
     /// Reports progress: bytes of memory that were handled in any way.
-    fn dealt(&self, _bytes: u64) {}
+    fn add_progress(&self, _bytes: u64) {}
 }
 
 /// Discards bytes, like /dev/null without a system call.
@@ -90,7 +90,7 @@ impl Sink for Watched<'_> {
         self.sink.finish(size)
     }
 
-    fn dealt(&self, bytes: u64) {
+    fn add_progress(&self, bytes: u64) {
         self.progress.add(bytes);
     }
 }
@@ -142,14 +142,14 @@ impl FileSink {
         other.push(format!(".{}", std::process::id()));
         // An existing one was left by a killed program with the same process id.
         let sink = Self::create(&path.with_file_name(other), Overwrite::Yes)?;
-        *locked(&sink.target) = Some(path.clone());
+        *lock(&sink.target) = Some(path.clone());
         Ok(sink)
     }
 }
 
 impl Drop for FileSink {
     fn drop(&mut self) {
-        if locked(&self.target).is_some() {
+        if lock(&self.target).is_some() {
             // It is useless, and errors cannot be reported here.
             drop(std::fs::remove_file(&self.path));
         }
@@ -181,7 +181,7 @@ impl Sink for FileSink {
             // Some file systems report a full disk only now.
             self.file.sync_all().map_err(DumpError::writing(&self.path, size))?;
         }
-        let mut target = locked(&self.target);
+        let mut target = lock(&self.target);
         if let Some(path) = target.as_ref() {
             std::fs::rename(&self.path, path).map_err(DumpError::writing(path, size))?;
             *target = None;
@@ -235,11 +235,11 @@ impl<W: Write> State<W> {
 
 impl<W: Write + Send> Sink for Flattened<W> {
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), DumpError> {
-        locked(&self.state).record(offset, bytes)
+        lock(&self.state).record(offset, bytes)
     }
 
     fn finish(&self, _size: u64) -> Result<(), DumpError> {
-        let mut state = locked(&self.state);
+        let mut state = lock(&self.state);
         state.put(&flattened::record(-1, -1))?;
         let written = state.written;
         state.stream.flush().map_err(DumpError::writing(Path::new("the stream"), written))

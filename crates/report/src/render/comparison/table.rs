@@ -56,7 +56,7 @@ impl Extra {
         matches!(self, Self::Hint | Self::Matrix)
     }
 
-    fn explained(self, imported: bool) -> &'static str {
+    fn explain(self, imported: bool) -> &'static str {
         match self {
             _ if imported => "difference: positive is better",
             Self::Ratio => "difference: positive is better; ratio: above 1 is better",
@@ -66,7 +66,7 @@ impl Extra {
     }
 }
 
-/// Tells whether rows have bars.
+/// Returns whether rows have bars.
 pub(super) fn has_bars(comparison: &Comparison) -> bool {
     Extra::of(comparison) != Extra::Matrix
 }
@@ -76,10 +76,10 @@ pub(super) fn tables(comparison: &Comparison, view: &View) -> Vec<Block> {
     let extra = Extra::of(comparison);
     let mut blocks = Vec::new();
     for (number, section) in sections(comparison).into_iter().enumerate() {
-        let section = Section { rows: chosen(&section.rows, view), ..section };
+        let section = Section { rows: select_rows(&section.rows, view), ..section };
         blocks.push(Block::Heading(caption(&section)));
         if number == 0 {
-            blocks.push(Block::Paragraph(extra.explained(comparison.is_imported()).to_owned()));
+            blocks.push(Block::Paragraph(extra.explain(comparison.is_imported()).to_owned()));
         }
         blocks.push(match section.rows.is_empty() {
             true => Block::Note("No row of the verdict that was asked for.".to_owned()),
@@ -90,7 +90,7 @@ pub(super) fn tables(comparison: &Comparison, view: &View) -> Vec<Block> {
 }
 
 /// Returns the selected rows in the selected order.
-fn chosen<'a>(rows: &[&'a comparison::Row], view: &View) -> Vec<&'a comparison::Row> {
+fn select_rows<'a>(rows: &[&'a comparison::Row], view: &View) -> Vec<&'a comparison::Row> {
     let fits = |row: &&&comparison::Row| {
         let is = |verdict: &Verdict| row.cells.iter().any(|cell| cell.compared.verdict.word() == verdict.word());
         match view.only {
@@ -188,7 +188,7 @@ fn cells(cell: &comparison::Cell, other: &Against, row: &comparison::Row, extra:
     let change = |d| Change { percent: percent(d, PERCENT), starred: false, word: tone };
     let number = Cell {
         change: cell.compared.difference_percent.map(change),
-        hint: if extra.is_hidden() { described(cell) } else { String::new() },
+        hint: if extra.is_hidden() { describe(cell) } else { String::new() },
         tone: if extra == Extra::Matrix { tone } else { "" },
         ..Cell::new(median(&cell.measured))
     };
@@ -214,7 +214,7 @@ fn median(measured: &Measured) -> String {
 }
 
 /// Describes a bar in words.
-fn described(cell: &comparison::Cell) -> String {
+fn describe(cell: &comparison::Cell) -> String {
     let Some(difference) = cell.compared.difference_percent else {
         return String::new();
     };

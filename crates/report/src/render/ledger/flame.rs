@@ -79,7 +79,7 @@ fn draw(flame: &mut Flame, difference: &CallDifference, node: &CallNode, x: f64,
         strength: format!("{strength:.2}"),
         is_strong: way != "same" && strength > 0.6,
         name: node.function.clone(),
-        label: shortened(&node.function, width),
+        label: shorten(&node.function, width),
         title: format!("{}: {base:.1} to {new:.1} instructions per operation, {added:+.1}{own}", node.function),
     });
     let mut children: Vec<&CallNode> = node.children.iter().collect();
@@ -91,7 +91,7 @@ fn draw(flame: &mut Flame, difference: &CallDifference, node: &CallNode, x: f64,
     }
 }
 
-fn shortened(name: &str, width: f64) -> String {
+fn shorten(name: &str, width: f64) -> String {
     let room = (width / CHARACTER) as usize;
     match name.chars().count() {
         length if length <= room => name.to_owned(),

@@ -106,7 +106,7 @@ pub fn document(profiled: &Profiled) -> Result<Document, RenderError> {
         blocks.push(Block::Heading(ledger.workload.clone()));
         blocks.push(Block::Paragraph(ledger.sentence()));
         if !ledger.is_unchanged() {
-            changed(&mut blocks, ledger, profiled)?;
+            push_changed(&mut blocks, ledger, profiled)?;
         }
         model_says(&mut blocks, profiled, &ledger.workload);
     }
@@ -136,7 +136,7 @@ pub fn brief(ledger: &Ledger, lines_max: usize) -> String {
 }
 
 /// The blocks of a workload that changed.
-fn changed(blocks: &mut Vec<Block>, ledger: &Ledger, profiled: &Profiled) -> Result<(), RenderError> {
+fn push_changed(blocks: &mut Vec<Block>, ledger: &Ledger, profiled: &Profiled) -> Result<(), RenderError> {
     let calls = profiled.calls_of(&ledger.workload);
     blocks.extend(drawings::bars(ledger, profiled)?);
     blocks.push(Block::Table(functions(ledger, profiled.lines_max)));
@@ -187,12 +187,12 @@ fn model_says(blocks: &mut Vec<Block>, profiled: &Profiled, workload: &str) {
             number("ratio", 7),
             Column::new("over seeds", Kind::Words, Width::Fixed(19)),
         ];
-        let rows: Vec<Row> = rows.iter().map(modelled).collect();
+        let rows: Vec<Row> = rows.iter().map(model_row).collect();
         blocks.extend((!rows.is_empty()).then_some(Block::Table(Table { columns, rows, ..Table::default() })));
     }
 }
 
-fn modelled(row: &ModelRow) -> Row {
+fn model_row(row: &ModelRow) -> Row {
     let [base, new] = row.figures;
     let mean = |figure: Figure| number::value(figure.mean, MODEL_WIDTH);
     let ratio = match row.finding {
@@ -233,7 +233,7 @@ fn table(head: &str, rows: Vec<Row>) -> Table {
 /// The entry points of a workload as rows of a table: those with a visible difference, and one row for the others.
 fn entries(calls: &CallDifference) -> Vec<TableRow> {
     let entries = calls.entries().into_iter().map(|entry| (entry.name, entry.all)).collect();
-    summed(entries, calls.operations)
+    sum_rows(entries, calls.operations)
 }
 
 /// The source directories of a workload in the same way; empty if no location is known.
@@ -241,11 +241,11 @@ fn folders(ledger: &Ledger, sources: &Sources) -> Vec<TableRow> {
     if sources.is_empty() {
         return Vec::new();
     }
-    summed(ledger.folders(sources).into_iter().map(|sum| (sum.folder, sum.all)).collect(), ledger.operations)
+    sum_rows(ledger.folders(sources).into_iter().map(|sum| (sum.folder, sum.all)).collect(), ledger.operations)
 }
 
 /// Sums of instructions, largest difference first, as rows that add up.
-fn summed(sums: Vec<(String, [u64; 2])>, operations: [u64; 2]) -> Vec<TableRow> {
+fn sum_rows(sums: Vec<(String, [u64; 2])>, operations: [u64; 2]) -> Vec<TableRow> {
     let row = |name: String, all: [u64; 2]| {
         let [base, new] = [0, 1].map(|side| all[side] as f64 / operations[side] as f64);
         let added =
@@ -287,7 +287,7 @@ impl TableRow {
     fn cells(&self, weight: Weight) -> Row {
         let number = |value: f64| format!("{value:.2}");
         let ratio = if self.ratio.is_empty() { self.note } else { &self.ratio };
-        let numbers = [number(self.base), number(self.new), signed(self.added), ratio.to_owned(), calls(self)];
+        let numbers = [number(self.base), number(self.new), format_signed(self.added), ratio.to_owned(), calls(self)];
         let has_both = !self.ratio.is_empty() && !self.note.is_empty();
         let name = if has_both { format!("{} ({})", self.name, self.note) } else { self.name.clone() };
         Row::new(weight, std::iter::once(name).chain(numbers))
@@ -368,7 +368,7 @@ fn ratio(base: f64, new: f64) -> String {
 }
 
 /// Returns a difference with its sign; a difference that rounds to zero has none.
-fn signed(value: f64) -> String {
+fn format_signed(value: f64) -> String {
     let text = format!("{value:+.2}");
     if matches!(text.as_str(), "+0.00" | "-0.00") { "0.00".to_owned() } else { text }
 }
@@ -456,7 +456,7 @@ mod tests {
                 "the tracer's call tree is cut: QEMU ended before it was written".into(),
             )],
             model: Some(CostModel::default()),
-            modelled: vec![modelled()],
+            modelled: vec![model_row()],
             without_model: vec![("getppid".into(), "the same job executed something else this time".into())],
             command: "marvin profile deb:6.1 deb:6.12 --workload fault,getppid".into(),
             lines_max: 6,
@@ -473,7 +473,7 @@ mod tests {
     }
 
     /// Cost model results for it.
-    fn modelled() -> ModelDifference {
+    fn model_row() -> ModelDifference {
         use crate::modelled::tests::seed;
         let side = |l1i: u64, fault: u64| {
             [0, 1, 2, 3].map(|number| {

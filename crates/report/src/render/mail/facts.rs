@@ -22,7 +22,7 @@ pub(super) fn facts(comparison: &Comparison) -> Vec<String> {
     let mut facts = Vec::new();
     for place in 0..comparison.others.len() {
         for verdict in [Verdict::Worse, Verdict::Better] {
-            changed(&mut facts, comparison, place, &verdict);
+            push_changes(&mut facts, comparison, place, &verdict);
         }
         same(&mut facts, comparison, place);
         facts.extend(
@@ -39,7 +39,7 @@ pub(super) fn facts(comparison: &Comparison) -> Vec<String> {
     facts
 }
 
-fn changed(facts: &mut Vec<String>, comparison: &Comparison, place: usize, verdict: &Verdict) {
+fn push_changes(facts: &mut Vec<String>, comparison: &Comparison, place: usize, verdict: &Verdict) {
     let size = |row: &&Row| row.cells[place].compared.difference_percent.unwrap_or_default().abs();
     let mut rows: Vec<&Row> =
         comparison.rows.iter().filter(|row| row.cells[place].compared.verdict == *verdict).collect();

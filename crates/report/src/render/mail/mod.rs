@@ -13,7 +13,7 @@ use crate::document::{self, Block, Cell, Change, Table, Width, write_text};
 use crate::label::cut_middle;
 use crate::monitors::Monitored;
 use crate::plain::plain;
-use crate::render::layout::{Page, WIDTH, broken, command_lines};
+use crate::render::layout::{Page, WIDTH, break_line, command_lines};
 use crate::render::number::{percent, value};
 use crate::render::style::Style;
 use crate::render::styles::Styles;
@@ -96,7 +96,7 @@ fn counters(page: &mut Page, seen: &Monitored) {
     page.blank();
     for line in monitors::text(seen, Style::Mmtests, &Styles::plain()).lines() {
         // Several kernels with large counters do not fit; lines are folded rather than cut, to lose no number.
-        for piece in broken(line, WIDTH) {
+        for piece in break_line(line, WIDTH) {
             page.line(piece.trim_end());
         }
     }

@@ -8,7 +8,7 @@ use crate::render::style::Style;
 /// How many counters a reader sees first.
 const MOST: usize = 5;
 
-/// Returns the counters that moved most on any kernel, or nothing where no counter moved.
+/// Returns the counters with the largest changes on any kernel; `None` if there are no changes.
 pub(super) fn moved(monitored: &Monitored) -> Option<Block> {
     let rows = monitored.blocks.iter().flat_map(|block| block.rows.iter().map(move |row| (block, row)));
     let mut found: Vec<(f64, &monitors::Block, &BlockRow)> =

@@ -45,7 +45,7 @@ impl Extra {
             Self::Interval => "min..max %",
         }
     }
-    fn explained(self, imported: bool) -> &'static str {
+    fn explain(self, imported: bool) -> &'static str {
         match self {
             _ if imported => "difference: positive is better",
             Self::Ratio => "difference: positive is better; ratio: above 1 is better",
@@ -70,7 +70,7 @@ pub(super) fn tables(page: &mut Page, comparison: &Comparison, styles: &Styles) 
         page.blank();
         page.words(0, &caption(section));
         if number == 0 {
-            page.words(0, extra.explained(imported));
+            page.words(0, extra.explain(imported));
         }
         page.blank();
         table(page, comparison, extra, section, styles);
