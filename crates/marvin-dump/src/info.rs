@@ -1,5 +1,6 @@
 //! Describes a file, and prints the kernel log in it.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use vmcore::{Dump, DumpError, Io, MemoryMap, Plan, Reader, Work, live, log, names};
@@ -13,8 +14,8 @@ use crate::{Exit, Host};
 const SCHEMA_VERSION: u32 = 1;
 
 /// The description of a file.
-#[derive(Debug, Serialize)]
-struct Answer {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Answer {
     schema_version: u32,
     format: &'static str,
     flattened: bool,

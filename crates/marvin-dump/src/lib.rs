@@ -18,6 +18,8 @@ mod usage;
 use std::io::{IsTerminal, Read, Write};
 use std::time::{Duration, Instant};
 
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
 pub use arguments::{Arguments, Command};
@@ -101,6 +103,23 @@ impl Host<'_> {
         let written = self.answers.write_all(text.as_bytes()).and_then(|()| self.answers.flush());
         written.map_err(DumpError::writing(std::path::Path::new("standard output"), 0))
     }
+}
+
+/// Returns the JSON schemas of the documents, by name; those of experiments are not stable and have none.
+#[must_use]
+pub fn schemas() -> Vec<(&'static str, Schema)> {
+    vec![
+        ("dump", schema_of::<report::Report>("marvin-dump")),
+        ("dump-estimate", schema_of::<size::Answer>("marvin-dump estimate")),
+        ("dump-info", schema_of::<info::Answer>("marvin-dump info")),
+        ("dump-usage", schema_of::<usage::Answer>("marvin-dump usage")),
+    ]
+}
+
+fn schema_of<T: JsonSchema>(title: &str) -> Schema {
+    let mut schema = SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<T>();
+    schema.insert("title".to_owned(), title.into());
+    schema
 }
 
 /// Executes a command with this process's streams, clock and signals.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use vmcore::{Class, Codec, Level, Plan, Written};
@@ -10,7 +11,7 @@ use vmcore::{Class, Codec, Level, Plan, Written};
 const SCHEMA_VERSION: u32 = 1;
 
 /// The report.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Report {
     schema_version: u32,
     /// The level used.
@@ -29,7 +30,7 @@ pub(crate) struct Report {
 }
 
 /// Numbers of pages.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Pages {
     memory: u64,
     cache: u64,
@@ -51,7 +52,7 @@ struct Pages {
 }
 
 /// Durations (s).
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Seconds {
     filter: f64,
     write: f64,

@@ -1,5 +1,6 @@
 //! Estimates the size of a result from a sample of the pages, and counts pages by kind.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use vmcore::{Codec, Compressor, Dump, DumpError, Filter, Io, Level, Plan, Reader, Work};
@@ -21,14 +22,14 @@ const MEMORY: u64 = 64 << 20;
 /// Size of a page's descriptor (bytes).
 const DESCRIPTOR: u64 = 24;
 
-#[derive(Debug, Serialize)]
-struct Answer {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Answer {
     schema_version: u32,
     sampled_pages: u64,
     rows: Vec<Row>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Row {
     level: u8,
     pages: u64,

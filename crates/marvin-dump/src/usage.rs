@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use vmcore::{Class, DumpError, Io, Progress, Usage, Work};
@@ -18,8 +19,8 @@ const SCHEMA_VERSION: u32 = 1;
 /// The running kernel's memory, as an ELF file.
 const LIVE: &str = "/proc/kcore";
 
-#[derive(Debug, Serialize)]
-struct Answer {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Answer {
     schema_version: u32,
     /// Bytes of a page.
     page_bytes: u64,
@@ -27,7 +28,7 @@ struct Answer {
 }
 
 /// Numbers of pages.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Pages {
     memory: u64,
     zero: u64,

@@ -85,6 +85,27 @@ fn documents_fit_their_schemas() {
 }
 
 #[test]
+fn dump_documents_fit_their_schemas() {
+    let home = fresh("documents-dump-home");
+    std::fs::create_dir_all(&home).unwrap();
+    let groups = "0x010+40 anon\n 0x080+3 cache 4\n 0x100 free 8".to_owned();
+    let synthetic = synthetic_dumps::Synthetic { groups, memory: vec![0..0x2000], ..Default::default() };
+    synthetic.write(&home.join("vmcore")).unwrap();
+    let schemas = schemas(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schemas")));
+    for (command, name) in [
+        ("-d 31 --json vmcore out", "dump"),
+        ("info --json out", "dump-info"),
+        ("usage --json vmcore", "dump-usage"),
+        ("estimate --json vmcore", "dump-estimate"),
+    ] {
+        let output = marvin(&home).current_dir(&*home).arg("dump").args(command.split(' ')).output().unwrap();
+        let document =
+            serde_json::from_slice(&output.stdout).unwrap_or_else(|why| panic!("{command}: {why} {output:?}"));
+        assert_eq!(report::fixtures::mistakes(&schemas[name], &document), Vec::<String>::new(), "{command}");
+    }
+}
+
+#[test]
 fn completions_and_man_pages_share_one_definition() {
     let home = fresh("man-home");
     let man = home.join("man");
