@@ -89,7 +89,7 @@ fn dump_documents_fit_their_schemas() {
     let home = fresh("documents-dump-home");
     std::fs::create_dir_all(&home).unwrap();
     let groups = "0x010+40 anon\n 0x080+3 cache 4\n 0x100 free 8".to_owned();
-    let synthetic = synthetic_dumps::Synthetic { groups, memory: vec![0..0x2000], ..Default::default() };
+    let synthetic = synthetic_dumps::Synthetic { groups, memory: vec![0..0x9f, 0x100..0x2000], ..Default::default() };
     synthetic.write(&home.join("vmcore")).unwrap();
     let schemas = schemas(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schemas")));
     for (command, name) in [
