@@ -73,7 +73,7 @@ struct ForeignRun {
 /// Imports results of another suite into a store. Stored runs stay unchanged.
 ///
 /// # Errors
-/// If the folder is no such folder, or the home cannot be used. Runs that were saved by then stay.
+/// If the directory is no result of the suite, or the data directory cannot be used. Runs that were saved by then stay.
 pub fn import(home: &Path, location: &Location, suite: ForeignSuite, folder: &Path) -> Result<Imported, ImportError> {
     if !folder.is_dir() {
         return Err(wrong(folder, "there is no such folder"));

@@ -20,7 +20,7 @@ const RUN_MAX: u64 = 512 << 20;
 /// Lists files below a directory, as sorted relative paths. Does not follow links.
 ///
 /// # Errors
-/// If a folder cannot be read, or there is more than is looked at.
+/// If a directory cannot be read, or a limit is exceeded.
 pub(crate) fn files(top: &Path) -> Result<Vec<PathBuf>, ImportError> {
     let mut found = Vec::new();
     let mut waiting = vec![(top.to_owned(), 0)];

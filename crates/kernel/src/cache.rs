@@ -48,7 +48,7 @@ pub enum Step {
     },
     /// Building a kernel from its source.
     Building {
-        /// The commit or the folder, and the configuration.
+        /// The commit or the directory, and the kernel config.
         what: String,
         /// Duration of the last build of this configuration, in seconds.
         estimate_s: Option<u64>,

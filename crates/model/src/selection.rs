@@ -67,7 +67,7 @@ impl Choice {
 /// theirs.
 ///
 /// # Errors
-/// If the suite, or a word, names nothing.
+/// If there is no such suite, workload or group.
 pub fn choose(tools: &ToolRows, suite_name: &str, words: &[String]) -> Result<Choice, SelectionError> {
     let is_of_tools = suite_name == tools.suite.name;
     let (mut rows, mut others) = (BTreeSet::new(), Vec::new());
@@ -118,7 +118,7 @@ pub(crate) fn group_of_name(name: &str) -> &str {
 /// A word is a workload's name or a group: `fault` stands for `fault-anon`, `fault-file-private` and so on.
 ///
 /// # Errors
-/// If a word names nothing, or the words are there but empty.
+/// If there is no such workload or group, or the words are empty.
 pub fn select(suite: &Suite, words: &[String]) -> Result<Vec<Arc<Workload>>, SelectionError> {
     let meant = |workload: &Workload, word: &str| workload.name == word || group_of(workload) == word;
     if let Some(word) = words.iter().find(|word| !suite.workloads.iter().any(|w| meant(w, word))) {

@@ -81,7 +81,7 @@ impl Store {
     /// Returns an artefact of a run.
     ///
     /// # Errors
-    /// If there is none, or its file is not what was saved.
+    /// If there is none, or its file is damaged.
     pub fn artefact(&self, run: &RunId, name: &str) -> Result<Vec<u8>, StoreError> {
         let select = "SELECT size FROM artefacts WHERE run = (SELECT number FROM runs WHERE id = ?1) AND name = ?2";
         let size = self.with(|database| database.row(select, &[&run.hex(), &name], |row| row.get(0)))?;
@@ -129,7 +129,7 @@ impl Store {
     /// stays as it was measured, and only a repetition of the same job adds artefacts.
     ///
     /// # Errors
-    /// If there is no such run, the name is not fit, or the home cannot be written.
+    /// If there is no such run, the name is invalid, or the store cannot be written.
     pub fn add_artefact(&self, run: &RunId, artefact: Artefact<'_>) -> Result<bool, StoreError> {
         let packed = pack(&[artefact])?;
         let transaction = self.with(Database::write)?;

@@ -22,7 +22,7 @@ impl HomeLock {
     /// Takes the lock of a data directory, and makes the directory if necessary.
     ///
     /// # Errors
-    /// If another process has it, or the home cannot be used.
+    /// If another process has it, or the data directory cannot be used.
     pub fn acquire(home: &Path) -> Result<Self, StoreError> {
         let home = Home::at(home);
         take(&home, home.lock(), |pid| StoreError::Locked { home: home.root().to_owned(), pid })
@@ -47,7 +47,7 @@ impl WorkerLock {
     /// Takes the lock of a data directory, and makes the directory if necessary.
     ///
     /// # Errors
-    /// If another process has it, or the home cannot be used.
+    /// If another process has it, or the data directory cannot be used.
     pub fn acquire(home: &Path) -> Result<Self, StoreError> {
         let home = Home::at(home);
         take(&home, home.worker(), |pid| StoreError::Working { home: home.root().to_owned(), pid })

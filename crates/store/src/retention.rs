@@ -134,7 +134,7 @@ impl Store {
     /// meantime.
     ///
     /// # Errors
-    /// If the store cannot be written. What is gone by then stays gone, and nothing else is.
+    /// If the store cannot be written. Runs deleted before the error stay deleted.
     pub fn remove(&self, garbage: &Garbage) -> Result<(), StoreError> {
         for run in &garbage.runs {
             self.remove_run(run)?;

@@ -282,7 +282,7 @@ fn files_of_writer_killed_before_commit_are_swept() {
     assert!(reader.run(&run.id).is_err());
     assert_eq!(files(&home, "incoming").len(), 3);
 
-    // Saving it again, in a process that opened the home before the other was killed.
+    // Saving it again, in a process that opened the store before the other was killed.
     store.save_run(&run, &[CONSOLE]).unwrap();
     assert_eq!(store.artefact(&run.id, "console").unwrap(), CONSOLE.bytes);
 

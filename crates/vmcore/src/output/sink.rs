@@ -204,7 +204,7 @@ impl<W: Write + Send> Flattened<W> {
     /// Begins a stream.
     ///
     /// # Errors
-    /// If nothing can be written to it.
+    /// If it cannot be written to.
     pub fn begin(stream: W) -> Result<Self, DumpError> {
         let mut state = State { stream, written: 0 };
         state.put(&flattened::header())?;
