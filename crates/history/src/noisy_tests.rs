@@ -178,7 +178,7 @@ fn metric_with_changed_direction_keeps_only_newest_series() {
 }
 
 #[test]
-fn an_exact_lab_counts_what_it_measured_again() {
+fn exact_lab_counts_repeated_measurements() {
     let mut subject = Subject::new(build("deb:6.1", "6.1.9"), &[1, 2, 3], &[("getppid", Ending::Cost(100.0, 0.0))]);
     assert_eq!(taken(&[subject]).trust(&[0]), Trust::default());
     subject = Subject::new(build("deb:6.1", "6.1.9"), &[1, 2, 3], &[("getppid", Ending::Cost(100.0, 0.0))]);

@@ -317,7 +317,7 @@ fn regression_without_change_point_is_a_separate_card() {
 }
 
 #[test]
-fn cells_say_what_the_comparison_says() {
+fn cells_agree_with_the_comparison() {
     let subjects = lab();
     let history = taken(&subjects);
     let of = |version: &str| subjects.iter().find(|subject| subject.build.version == version).unwrap();
@@ -346,7 +346,7 @@ fn a_history_as_text() {
 }
 
 #[test]
-fn history_of_too_few_kernels_claims_nothing() {
+fn history_of_too_few_kernels_has_no_change() {
     let text = |subjects: &[Subject]| history_text(&taken(subjects), Line::All, |_| true, &Styles::plain());
     let of = |version: &str| kernel(version, &[("fault-anon", Ending::Cost(330.0, 0.1))]);
     assert!(text(&[of("6.1.9")]).ends_with("Too few kernels to tell: 1 has a value, a change takes at least 2\n"));

@@ -99,7 +99,7 @@ mod tests {
     use model::{MonitorCopy, Phase, Profile, ProfileLine, Region, Share};
 
     #[test]
-    fn a_profile_comes_back_from_its_text() {
+    fn profile_round_trips_through_text() {
         let line = |share, symbol: &str| ProfileLine {
             share,
             symbol: symbol.to_owned(),

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn candidates_are_what_would_be_installed() {
+    fn candidates_are_parsed_from_policy() {
         let policy = "fio:\n  Installed: (none)\n  Candidate: 3.33-3\n  Version table:\n     3.33-3 500\nx:\n  Candidate: (none)\n";
         assert_eq!(candidates(policy).into_iter().collect::<Vec<_>>(), [("fio".to_owned(), "3.33-3".to_owned())]);
     }

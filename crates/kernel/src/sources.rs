@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_debug_information_tells_nothing() {
+    fn file_without_debug_information_has_no_locations() {
         assert_eq!(source_places(Path::new("/nonexistent"), &[1, 2]), [None, None]);
         let plain = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(plain.path(), "no program").unwrap();

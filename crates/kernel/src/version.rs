@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn upstream_is_what_stands_between_epoch_and_revision() {
+    fn upstream_version_excludes_epoch_and_revision() {
         assert_eq!(upstream("6.12.117-1~deb12u1"), "6.12.117");
         assert_eq!(upstream("6.1.192-2"), "6.1.192");
         assert_eq!(upstream("1:6.1~rc1-0.1"), "6.1~rc1");

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn origin_line_without_sense_stays_as_it_is() {
+    fn invalid_origin_line_is_kept() {
         for (line, name) in
             [("x", "deb:6.1"), ("commit 1 of a", "git:HEAD"), ("/a b, c, d", "path:/a"), ("", "git:HEAD")]
         {

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_never_spoke_differs_in_nothing() {
+    fn kernel_without_environment_has_no_differences() {
         let found = differing(&[vec![("release", "6.1")], vec![]]);
         assert!(found.differences.is_empty());
         assert_eq!(found.silent, [1]);

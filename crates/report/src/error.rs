@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn different_machines_are_refused_by_what_differs() {
+    fn different_machines_are_refused_with_their_differences() {
         let seeds = seeds(2);
         let (old, new) = (old(&seeds), new(&seeds).on(other_machine()));
         insta::assert_snapshot!(refusal(&old.side(), &[new.side()], &question(&seeds)));

@@ -195,7 +195,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn only_what_every_seed_shows_is_found() {
+    fn only_differences_in_every_seed_are_found() {
         let base = [(100, 60), (101, 107), (100, 90)].map(|(i, d)| seed(1, &[("f", 1000, i, d), ("g", 40, 0, 0)]));
         let new = [(155, 64), (156, 100), (155, 77)].map(|(i, d)| seed(1, &[("f", 1000, i, d), ("g", 80, 0, 0)]));
         let difference = difference(&base, &new);
@@ -210,7 +210,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn one_seed_finds_nothing() {
+    fn one_seed_gives_no_finding() {
         let difference = difference(&[seed(2, &[("f", 1000, 100, 0)])], &[seed(2, &[("f", 1000, 900, 0)])]);
         assert!(difference.rows.iter().all(|row| matches!(row.finding, Finding::FewSeeds | Finding::Same)));
         assert!(difference.functions.is_empty());

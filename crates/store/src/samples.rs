@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bit_comes_back() {
+    fn samples_round_trip_bit_by_bit() {
         let numbers = [0.0, -0.0, 1.5, f64::MIN_POSITIVE / 2.0, f64::INFINITY, -f64::NAN];
         let back = Samples::column_result(ValueRef::Blob(&packed(&numbers))).unwrap();
         let bits = |list: &[f64]| list.iter().map(|x| x.to_bits()).collect::<Vec<_>>();

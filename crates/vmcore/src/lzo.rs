@@ -156,7 +156,7 @@ mod tests {
     use super::decode;
 
     #[test]
-    fn each_instruction_does_what_its_description_says() {
+    fn instructions_decode_as_documented() {
         let decoded = |input: &[u8], size: usize| {
             let mut output = vec![0; size];
             decode(input, &mut output).map(|()| String::from_utf8(output).unwrap())

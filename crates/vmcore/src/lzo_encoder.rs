@@ -143,7 +143,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn everything_comes_back(
+        fn any_input_round_trips(
             pieces in prop::collection::vec((prop::collection::vec(any::<u8>(), 1..40), 1_usize..60), 0..30),
         ) {
             let input: Vec<u8> = pieces.iter().flat_map(|(bytes, times)| bytes.iter().copied().cycle().take(bytes.len() * times)).collect();

@@ -68,7 +68,7 @@ fn same(dump: &Dump, copy: &Dump, plan: &Plan<'_>) -> Outcome {
 }
 
 #[test]
-fn what_was_written_reads_back() -> Outcome {
+fn written_data_reads_back() -> Outcome {
     let folder = tempfile::tempdir()?;
     let dump = synthetic(folder.path())?;
     for codec in [Codec::None, Codec::Zlib, Codec::Snappy, Codec::Zstd] {

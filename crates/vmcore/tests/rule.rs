@@ -153,7 +153,7 @@ fn compound_pages_reach_over_sections() -> Outcome {
 }
 
 #[test]
-fn the_image_is_kept_whatever_its_records_say() -> Outcome {
+fn kernel_image_is_kept_despite_its_records() -> Outcome {
     // 0x1000 + 1000 and the next two are mapped as the image, the topmost page table among them.
     let groups = "0x13e8 garbage\n 0x13e9 anon\n 0x13ea free\n 0x1000 garbage\n 0x1ff0 garbage";
     for (btf, gone) in [(true, vec![0x13e9, 0x13ea, 0x1ff0]), (false, vec![0x13ea, 0x1ff0])] {

@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_words_are_nothing() {
+    fn broken_words_are_none() {
         assert_eq!((unescape("%"), unescape("%4"), unescape("%zz"), unescape("a b")), (None, None, None, None));
     }
 }

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_comes_back_and_has_its_size() {
+    fn job_round_trips_with_fixed_size() {
         let bytes = job().encode().unwrap();
         assert_eq!(bytes.len(), JOB_SIZE);
         assert_eq!(Job::decode(&bytes), Ok(job()));

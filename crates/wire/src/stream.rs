@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_comes_back_from_between_console_lines() {
+    fn stream_is_decoded_between_console_lines() {
         assert_eq!(decoded(&lines()), Ok(frames()));
         let noisy = format!("[ 0.1] Linux\r\n{}[ 9.9] bye", lines().join("[ 1.0] noise\r\n").replace('\n', "\r\n"));
         assert_eq!(decode(noisy.as_bytes(), JOB).map(|s| s.frames), Ok(frames()));

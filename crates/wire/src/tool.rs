@@ -85,7 +85,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_task_comes_back(
+        fn task_round_trips(
             words in prop::collection::vec("\\PC{0,12}", 1..5),
             pairs in prop::collection::vec(("[A-Z]{1,4}", any::<String>()), 0..3),
             port in prop::option::of(any::<u16>()),

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_says_what_to_do() {
+    fn command_line_contains_the_task() {
         let filter = Filter { program: vec![], words: vec!["-d".into(), "31".into()] };
         let plan = CrashPlan {
             memory_mib: 512,

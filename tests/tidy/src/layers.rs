@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_that_says_nothing_is_an_error() {
+    fn empty_metadata_is_an_error() {
         for text in ["", "{}", r#"{"packages": []}"#] {
             assert!(layers(text, |_| String::new()).is_err(), "{text}");
         }

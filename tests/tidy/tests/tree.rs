@@ -59,12 +59,12 @@ fn traits_are_narrow() -> Outcome {
 }
 
 #[test]
-fn files_say_what_they_are_for() -> Outcome {
+fn files_begin_with_a_header() -> Outcome {
     rust(tidy::header)
 }
 
 #[test]
-fn there_are_no_drawers() -> Outcome {
+fn module_names_are_specific() -> Outcome {
     rust(tidy::drawers)
 }
 

@@ -123,7 +123,7 @@ fn unread_files_may_stay_compressed() {
 
 /// MMTests prints the sender's rate for both ends (a defect of its own): Marvin's rows have the rate of each end.
 #[test]
-fn the_receiver_s_rate_is_its_own() {
+fn receiver_rate_differs_from_sender_rate() {
     let foreign = mmtests(&tree());
     let of = |name: &str| foreign.results.iter().find(|result| result.workload == name).unwrap().samples.clone();
     assert_eq!(of("netperf-ipv4-udp/udpstream-send-64"), [141.59]);

@@ -155,7 +155,7 @@ pub(crate) mod tests {
 
     proptest::proptest! {
         #[test]
-        fn the_whole_is_the_sum_of_its_chains(
+        fn total_is_the_sum_of_its_chains(
             base in proptest::collection::vec(("[ab](;[abc]){0,3}", 0_u64..1 << 40), 0..20),
             new in proptest::collection::vec(("[ab](;[abc]){0,3}", 0_u64..1 << 40), 0..20),
         ) {

@@ -426,7 +426,7 @@ pub(crate) mod tests {
 
     proptest::proptest! {
         #[test]
-        fn lines_add_up_whatever_the_numbers(
+        fn lines_add_up_for_any_numbers(
             base in proptest::collection::vec((0_u64..1 << 40, 0_usize..6), 0..20),
             new in proptest::collection::vec((0_u64..1 << 40, 0_usize..6), 0..20),
             operations in (1_u64..1 << 20, 1_u64..1 << 20),

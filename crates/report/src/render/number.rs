@@ -144,7 +144,7 @@ mod tests {
     use super::{count, date, interval, percent, ratio, seed_list, signed_percent, value};
 
     #[test]
-    fn values_keep_what_fits() {
+    fn values_keep_fitting_decimals() {
         for (number, text) in [
             (326.3, "326.30"),
             (0.0, "0.00"),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn percentages_keep_what_fits() {
+    fn percentages_keep_fitting_decimals() {
         assert_eq!(percent(-4.294, 7), "-4.29");
         assert_eq!(percent(-0.001, 7), "0.00");
         assert_eq!(percent(-1234.56, 7), "-1234.6");

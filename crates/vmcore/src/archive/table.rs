@@ -138,7 +138,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_written_reads_back(
+        fn written_data_reads_back(
             pages in prop::collection::vec((1_u64..300, 0_u8..3, 0_u64..1 << 35), 1..50), start in 0_u64..1 << 35,
         ) {
             let (mut page, mut data, mut entries) = (start, 0, Vec::new());

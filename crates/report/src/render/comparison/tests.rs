@@ -77,7 +77,7 @@ fn long_row_name_stands_above_its_numbers() {
 }
 
 #[test]
-fn colours_say_nothing_that_letters_do_not() {
+fn letters_repeat_the_information_of_colours() {
     let comparison = two(&seeds(2));
     let coloured = super::comparison(&comparison, &View::default()).text(&Styles::ansi());
     insta::assert_snapshot!(coloured.replace('\x1b', "^["));

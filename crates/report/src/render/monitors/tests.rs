@@ -12,7 +12,7 @@ fn plain(monitored: &Monitored, style: Style) -> String {
 }
 
 #[test]
-fn the_mail_of_2013_in_its_own_style() {
+fn mail_of_2013_is_rendered_in_its_style() {
     insta::assert_snapshot!(plain(&monitored_of_2013(vec![parallelio(), multibuild()]), Style::Y2013));
 }
 
@@ -63,7 +63,7 @@ fn two_kernels_as_markdown() {
 }
 
 #[test]
-fn the_document_has_everything_as_it_is() {
+fn json_document_has_raw_values() {
     let document: serde_json::Value =
         serde_json::from_str(&json(&monitored_of_2013(vec![parallelio()])).unwrap()).unwrap();
     assert_eq!((&document["schema_version"], &document["kind"]), (&1.into(), &"monitors".into()));
@@ -126,7 +126,7 @@ fn a_comparison_in_other_styles() {
 }
 
 #[test]
-fn samples_of_nothing_have_no_variation() {
+fn zero_samples_have_no_variation() {
     let mut monitored = newer();
     monitored.blocks.clear();
     for row in &mut monitored.tables[0].rows {

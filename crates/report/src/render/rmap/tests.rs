@@ -42,7 +42,7 @@ fn lines_are_as_wide_as_a_mail() {
 }
 
 #[test]
-fn the_document_has_everything_as_it_is() {
+fn json_document_has_raw_values() {
     let rmap: Rmap = two_kernels();
     crate::fixtures::assert_fits("rmap", &json(&rmap).unwrap());
     let document: serde_json::Value = serde_json::from_str(&json(&rmap).unwrap()).unwrap();
