@@ -35,7 +35,7 @@ const COMMAND_LINE: &str = "console=ttyS0 nokaslr norandmaps reboot=t panic=-1 o
 const TRACER: &str = "tracer.so";
 const MARKS: &str = "marks";
 const COUNTS: &str = "counts";
-/// Slowest plausible rate of a host [instructions per second of wall time]; below it the host is too busy.
+/// Slowest plausible rate of a host (instructions per second of wall time); below it the host is too busy.
 const SLOWEST: u64 = 10_000_000;
 /// Wall time beside that (s).
 const LEAST_WALL_S: u64 = 60;
