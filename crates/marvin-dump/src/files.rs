@@ -21,7 +21,7 @@ pub(super) fn check(inputs: &[&Path], outputs: &[PathBuf]) -> Result<(), DumpErr
     let stream = |(_, data): &&(&Path, Metadata)| data.file_type().is_fifo() || data.file_type().is_socket();
     if let Some((path, _)) = read.iter().find(stream) {
         return usage(format!(
-            "{} is a pipe: a dump is read in any order, so put it into a file first",
+            "cannot read {}: it is a pipe, and dumps need random access; write it to a file first",
             path.display()
         ));
     }
@@ -31,16 +31,19 @@ pub(super) fn check(inputs: &[&Path], outputs: &[PathBuf]) -> Result<(), DumpErr
         let Ok(data) = path.metadata() else { continue };
         if data.file_type().is_fifo() || data.file_type().is_socket() {
             return usage(format!(
-                "{} is a pipe, and a dump is written in any order: give --flattened, which writes to standard output",
+                "cannot write {}: it is a pipe, and dumps need random access; use --flattened, which writes to standard output",
                 path.display()
             ));
         }
         if data.file_type().is_block_device() {
-            return usage(format!("{} is a disk: what was on it would show through; name a file", path.display()));
+            return usage(format!(
+                "cannot write {}: it is a disk, whose old content would show in the dump; name a file",
+                path.display()
+            ));
         }
         if let Some((input, _)) = read.iter().find(|(_, other)| is_same(other, &data)) {
             let (path, input) = (path.display(), input.display());
-            return usage(format!("{path} is {input}, which is read: writing it would destroy it; name another file"));
+            return usage(format!("cannot write {path}: it is the input {input}; name another file"));
         }
         if let Some((other, _)) = written.iter().find(|(_, other)| is_same(other, &data)) {
             return usage(format!("{} and {} are the same file", other.display(), path.display()));
@@ -71,7 +74,7 @@ pub(super) fn note(path: &Path) -> Result<Vec<u8>, DumpError> {
     let file = File::open(path).map_err(DumpError::reading(path, 0))?;
     file.take(NOTE_MAX + 1).read_to_end(&mut text).map_err(DumpError::reading(path, 0))?;
     if text.len() as u64 > NOTE_MAX {
-        return usage(format!("{} is larger than any VMCOREINFO", path.display()));
+        return usage(format!("{} is too large for VMCOREINFO", path.display()));
     }
     Ok(text)
 }
@@ -85,9 +88,9 @@ pub(super) fn text(path: &Path) -> Result<String, DumpError> {
     let file = File::open(path).map_err(DumpError::reading(path, 0))?;
     file.take(NOTE_MAX + 1).read_to_end(&mut bytes).map_err(DumpError::reading(path, 0))?;
     if bytes.len() as u64 > NOTE_MAX {
-        return usage(format!("{} is larger than any list of data to erase", path.display()));
+        return usage(format!("{} is too large for a list of data to erase", path.display()));
     }
-    String::from_utf8(bytes).or_else(|_| usage(format!("{} is no text", path.display())))
+    String::from_utf8(bytes).or_else(|_| usage(format!("{} is not UTF-8", path.display())))
 }
 
 /// Returns whether these are the same file. Devices such as /dev/null never are.
@@ -113,12 +116,12 @@ mod tests {
         std::os::unix::fs::symlink(path("in"), path("symbolic")).unwrap();
         let told = |output: &str| check(&[&path("in")], &[path(output)]).map_err(|error| error.to_string());
         for same in ["in", "link", "symbolic"] {
-            assert!(told(same).unwrap_err().contains("writing it would destroy it"), "{same}");
+            assert!(told(same).unwrap_err().contains("it is the input"), "{same}");
         }
         assert_eq!(told("out"), Ok(()));
         assert!(check(&[], &[path("a"), path("b"), path("a")]).is_err());
         let null = PathBuf::from("/dev/null");
         assert!(check(&[&null], std::slice::from_ref(&null)).is_ok());
-        assert!(note(Path::new("/dev/zero")).unwrap_err().to_string().contains("larger than any VMCOREINFO"));
+        assert!(note(Path::new("/dev/zero")).unwrap_err().to_string().contains("too large for VMCOREINFO"));
     }
 }

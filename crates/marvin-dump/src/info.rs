@@ -90,7 +90,7 @@ impl Answer {
     fn text(&self) -> String {
         let pages = |count: u64| format!("{count} pages, {}", size(count * self.page_bytes));
         let format = format!("{}{}", self.format, if self.flattened { ", flattened" } else { "" });
-        let complete = if self.complete { "yes" } else { "NO: it ends early, or its writer did not come to its end" };
+        let complete = if self.complete { "yes" } else { "NO: the file is truncated, or its writer did not finish" };
         let mut rows = vec![
             ("format", format),
             ("complete", complete.to_owned()),

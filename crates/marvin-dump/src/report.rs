@@ -133,7 +133,7 @@ impl Report {
     }
 
     fn stood_still(&self) -> String {
-        self.stood_still_ms.map(|time| format!("; the guest stood still for {time} ms")).unwrap_or_default()
+        self.stood_still_ms.map(|time| format!("; the guest was paused for {time} ms")).unwrap_or_default()
     }
 
     /// Returns a table of written and excluded pages.
@@ -141,17 +141,17 @@ impl Report {
         let pages = &self.pages;
         let rows = [
             ("memory", pages.memory),
-            ("left out: page cache", pages.cache),
-            ("left out: page cache, private", pages.private_cache),
-            ("left out: data of processes", pages.user),
-            ("left out: free", pages.free),
-            ("  of these on processors' lists", pages.free_listed),
-            ("left out: poisoned", pages.poisoned),
-            ("left out: offline", pages.offline),
-            ("kept: no record to be read", pages.unknown),
+            ("excluded: page cache", pages.cache),
+            ("excluded: page cache, private", pages.private_cache),
+            ("excluded: user data", pages.user),
+            ("excluded: free", pages.free),
+            ("  of these on per-CPU lists", pages.free_listed),
+            ("excluded: poisoned", pages.poisoned),
+            ("excluded: offline", pages.offline),
+            ("kept: record unreadable", pages.unknown),
             ("written", pages.written),
             ("  of these zero, stored once", pages.zero),
-            ("  of these equal to another one", pages.shared),
+            ("  of these equal to another page", pages.shared),
             ("not readable", pages.unreadable),
         ];
         let mut text = String::new();

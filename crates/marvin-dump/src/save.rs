@@ -46,7 +46,7 @@ pub(crate) fn run(wish: &Save, screen: Screen, host: &mut Host<'_>) -> Result<Ex
     let task = Task { guest: Mutex::new(guest), ..task };
     if let (true, Some(pages)) = (wish.reassemble, dump.missing()) {
         return Err(DumpError::Usage(format!(
-            "pages {:#x} to {:#x} are in none of these files: name all files of the set, or leave --reassemble away to write what there is",
+            "pages {:#x} to {:#x} are in none of these files: name all files of the set, or omit --reassemble to write the rest",
             pages.start, pages.end
         )));
     }
@@ -56,12 +56,12 @@ pub(crate) fn run(wish: &Save, screen: Screen, host: &mut Host<'_>) -> Result<Ex
             Err(DumpError::NoSpace { path, offset }) if levels.peek().is_some() => {
                 let path = path.display();
                 task.make_room()?;
-                host.say(&format!("no space is left for {path} at offset {offset:#x}: again, with the next level"));
+                host.say(&format!("no space left for {path} at offset {offset:#x}: trying the next level"));
             }
             done => return done,
         }
     }
-    Err(DumpError::Usage("no level is named".to_owned()))
+    Err(DumpError::Usage("no level given".to_owned()))
 }
 
 /// Opens the input, and connects to the guest if its memory is the input.
@@ -75,12 +75,12 @@ fn open_input(task: &Task<'_>, host: &mut Host<'_>) -> Result<(Option<Guest>, Du
             if wish.erase.is_some() {
                 // Data that moves between scan and copy would escape the erasure.
                 return Err(DumpError::Usage(
-                    "--erase: the guest runs, and what is to be erased may move while its pages are copied: let it stand still first (QMP `stop`)".to_owned(),
+                    "--erase: data may move while a running guest's pages are copied: pause the guest first (QMP `stop`)".to_owned(),
                 ));
             }
             dump = live::mark_live(dump);
         } else {
-            host.say("the guest stands still already, and is left so");
+            host.say("the guest is already paused, and stays paused");
         }
     }
     if let Some(path) = &wish.erase {
@@ -96,9 +96,7 @@ fn open_input(task: &Task<'_>, host: &mut Host<'_>) -> Result<(Option<Guest>, Du
 /// Turns a flattened stream into a file.
 fn rearrange(wish: &Save, host: &mut Host<'_>) -> Result<Exit, DumpError> {
     let [path] = wish.files.as_slice() else {
-        return Err(DumpError::Usage(
-            "--rearrange reads standard input: name the file to write, and nothing else".to_owned(),
-        ));
+        return Err(DumpError::Usage("--rearrange reads standard input: name only the file to write".to_owned()));
     };
     files::check_stream(path)?;
     // Half a stream may look like a whole dump: on failure remove it, and keep the file that was there before.
@@ -216,7 +214,7 @@ impl<'w> Task<'w> {
                 (1, true, _) | (1, _, true) => (wish.files.clone(), Vec::new()),
                 (1, ..) => {
                     return usage(
-                        "name the file to write behind the dump, or give --flattened to write to standard output",
+                        "name the file to write after the dump, or use --flattened to write to standard output",
                     );
                 }
                 (2.., ..) if wish.split => (wish.files[..1].to_vec(), wish.files[1..].to_vec()),
@@ -227,7 +225,7 @@ impl<'w> Task<'w> {
                 }
             };
         if wish.archive && output.is_empty() && !wish.dry_run && (wish.json || wish.verify) {
-            return usage("the archive goes to standard output: name a file for it to have --json or --verify");
+            return usage("the archive goes to standard output: --json and --verify need a file for it");
         }
         files::check(&inputs(&input, wish), &output)?;
         // Before a file is touched, and before long work.
@@ -258,7 +256,7 @@ impl<'w> Task<'w> {
         let told = match wish.files.len() {
             0 if !stream => "name the file to write: marvin-dump --ram FILE -d 31 OUT",
             1.. if wish.flattened => "--flattened writes to standard output: name no file beside that of --ram",
-            2.. if !wish.split => "with --ram nothing else is read: name the file to write, and no other",
+            2.. if !wish.split => "--ram is the only input: name only the file to write",
             _ => return Ok(wish.files.clone()),
         };
         Err(DumpError::Usage(told.to_owned()))
@@ -269,7 +267,7 @@ impl<'w> Task<'w> {
         let mut reader = Reader::new(dump, self.work.io);
         let (Scan { filter, plan }, stood_still) = self.scan(&mut reader, level, host)?;
         if plan.memory() == 0 {
-            return Err(DumpError::malformed(dump.path(), 0, "there is no memory in it"));
+            return Err(DumpError::malformed(dump.path(), 0, "it has no memory"));
         }
         let filtered = (host.clock)();
         let style = Style {
@@ -310,7 +308,7 @@ impl<'w> Task<'w> {
             host.say(&report.line());
         }
         if self.wish.verify && written.full {
-            host.say("not verified: the size limit left pages out");
+            host.say("not verified: the size limit cut pages");
         } else if self.wish.verify && !self.output.is_empty() && !self.wish.dry_run {
             let verified = self.verify(&plan, host)?;
             if verified != Exit::Fine {
@@ -428,12 +426,12 @@ impl<'w> Task<'w> {
         let differences = vmcore::verify(plan, &copy, &self.work)?;
         match differences.first {
             None => {
-                host.say(&format!("verified: {} pages are as they were", plan.kept()));
+                host.say(&format!("verified: {} pages are equal", plan.kept()));
                 Ok(Exit::Fine)
             }
             Some(first) => {
                 let count = differences.pages;
-                host.say(&format!("error: {count} pages differ from the dump that was read, first page {first:#x}"));
+                host.say(&format!("error: {count} pages differ from the input, first page {first:#x}"));
                 Ok(Exit::Differs)
             }
         }
@@ -457,20 +455,17 @@ fn codec(wish: &Save) -> Codec {
 fn warnings(dump: &Dump, filter: Option<&Filter>, plan: &Plan<'_>, written: &Written) -> Vec<String> {
     let mut all = Vec::new();
     if dump.incomplete() {
-        all.push("the dump that was read is not complete; so is what was written".to_owned());
+        all.push("the input is incomplete, and so is the result".to_owned());
     }
     if live::is_live(dump) {
-        all.push(
-            "the guest ran while its pages were copied: they are not of one moment, and the dump says so".to_owned(),
-        );
+        all.push("the guest ran during the copy: pages are not of one moment, and the dump is marked so".to_owned());
     }
     if filter.is_none() {
-        all.push("where broken and offline pages are is not known, so none are left out".to_owned());
+        all.push("broken and offline pages are unknown: none are excluded".to_owned());
     }
     if filter.is_some_and(|filter| !filter.knows_reserved()) {
         all.push(
-            "neither note nor BTF tells PG_reserved: only pages of the kernel's image are certain to be kept"
-                .to_owned(),
+            "neither note nor BTF has PG_reserved: only pages of the kernel image are certain to be kept".to_owned(),
         );
     }
     if let Some(why) = &plan.counts().why {
@@ -480,7 +475,7 @@ fn warnings(dump: &Dump, filter: Option<&Filter>, plan: &Plan<'_>, written: &Wri
         all.push(format!("{} pages cannot be read and are missing: {why}", written.unreadable));
     }
     if written.full {
-        all.push("the size limit was reached: the last pages are missing".to_owned());
+        all.push("size limit reached: the last pages are missing".to_owned());
     }
     all
 }

@@ -72,11 +72,11 @@ fn explain_kcore(files: &[impl AsRef<Path>], error: DumpError) -> DumpError {
     let DumpError::Io { source, .. } = &error else { return error };
     let why = match source.kind() {
         _ if !live => return error,
-        ErrorKind::NotFound => "this kernel has none (CONFIG_PROC_KCORE), or it is hidden in a container",
+        ErrorKind::NotFound => "the kernel lacks CONFIG_PROC_KCORE, or a container hides the file",
         ErrorKind::PermissionDenied => "it needs root (CAP_SYS_RAWIO) and a kernel without lockdown",
         _ => return error,
     };
-    DumpError::Usage(format!("{LIVE} cannot be read: {why}; name a dump instead"))
+    DumpError::Usage(format!("cannot read {LIVE}: {why}; name a dump instead"))
 }
 
 impl Answer {
@@ -104,16 +104,16 @@ impl Answer {
             ("zero", "1", pages.zero),
             ("page cache", "2", pages.cache),
             ("page cache, private data", "4", pages.private_cache),
-            ("data of processes", "8", pages.user),
+            ("user data", "8", pages.user),
             ("free", "16", pages.free),
             ("poisoned", "always", pages.poisoned),
             ("offline", "always", pages.offline),
-            ("other data of the kernel", "never", pages.kernel),
+            ("other kernel data", "never", pages.kernel),
             ("not readable", "never", pages.unreadable),
             ("missing in this dump", "", pages.missing),
             ("in all", "", pages.memory),
         ];
-        let mut text = format!("{:<26} {:>14} {:>12}  left out by level\n", "kind", "pages", "size");
+        let mut text = format!("{:<26} {:>14} {:>12}  excluded by level\n", "kind", "pages", "size");
         for (name, level, count) in rows {
             let line = format!("{name:<26} {count:>14} {:>12}  {level}", size(count * self.page_bytes));
             text.extend([line.trim_end(), "\n"]);
@@ -138,8 +138,8 @@ mod tests {
             let source = Error::from(kind);
             explain_kcore(&[name], DumpError::Io { path, action: "read", offset: 0, source }).to_string()
         };
-        insta::assert_snapshot!(told(LIVE, ErrorKind::NotFound), @"/proc/kcore cannot be read: this kernel has none (CONFIG_PROC_KCORE), or it is hidden in a container; name a dump instead");
-        insta::assert_snapshot!(told(LIVE, ErrorKind::PermissionDenied), @"/proc/kcore cannot be read: it needs root (CAP_SYS_RAWIO) and a kernel without lockdown; name a dump instead");
+        insta::assert_snapshot!(told(LIVE, ErrorKind::NotFound), @"cannot read /proc/kcore: the kernel lacks CONFIG_PROC_KCORE, or a container hides the file; name a dump instead");
+        insta::assert_snapshot!(told(LIVE, ErrorKind::PermissionDenied), @"cannot read /proc/kcore: it needs root (CAP_SYS_RAWIO) and a kernel without lockdown; name a dump instead");
         insta::assert_snapshot!(told("vmcore", ErrorKind::PermissionDenied), @"vmcore could not be read at offset 0x0: permission denied");
     }
 }

@@ -31,7 +31,7 @@ struct Row {
 
 pub(super) fn run(dump: &Dump, wish: &Experiment, host: &Host<'_>) -> Result<Calls, DumpError> {
     if wish.level.len() > LEVELS {
-        return Err(DumpError::Usage(format!("at most {LEVELS} levels are compared")));
+        return Err(DumpError::Usage(format!("cannot compare more than {LEVELS} levels")));
     }
     let folder = wish.work_dir.clone().unwrap_or_else(std::env::temp_dir);
     let (mut rows, mut pages) = (Vec::new(), 0);
@@ -66,7 +66,7 @@ impl Row {
 impl Outcome for Calls {
     fn table(&self) -> String {
         let mut text = format!(
-            "Filtering and copying to nowhere, without compression\n{}\n\n{:<12} {:>9} {:>9} {:>9} {:>9}\n",
+            "Filtering and copying without compression or output\n{}\n\n{:<12} {:>9} {:>9} {:>9} {:>9}\n",
             self.subject.lines(),
             "",
             "user s",
@@ -111,7 +111,7 @@ impl Outcome for Calls {
         Plot {
             title: "Mapped or read: processor time and system calls".to_owned(),
             subtitle: self.subject.line(),
-            x: Axis { label: "how the dump is read, and the level", doubling: false, marks: marks.collect() },
+            x: Axis { label: "read method and level", doubling: false, marks: marks.collect() },
             y_label: "processor time [s]",
             series: vec![part("user", |spent| spent.user_s), part("system", |spent| spent.sys_s)],
             bars: true,

@@ -134,11 +134,11 @@ impl Outcome for Cycles {
                 text.extend([format!(" {:>6} |\n", short(row.total.cpu_s() * factor, 6))]);
             }
             text.extend([format!(
-                "one pass, bits in a file, whatever the memory: {}\n",
+                "one pass, bits in a file, any memory: {}\n",
                 short(mode.in_file.cpu_s() * factor, 6)
             )]);
         }
-        text + "\nmarvin-dump goes the way of the last line, never in cycles. Buf size: one bit\nfor each page. All times are those of the processor.\n"
+        text + "\nmarvin-dump uses the method of the last line, never cycles. Buf size: one bit\nfor each page. All times are processor time.\n"
     }
 
     fn plot(&self) -> Plot {

@@ -71,7 +71,7 @@ impl Outcome for MapSize {
                 one[0], one[1], two[0], two[1], calls.mmap, calls.read
             )]);
         }
-        text + "\nThe filter goes through the memory map once either way. Calls and faults are\nthose with the bits in memory.\n"
+        text + "\nThe filter reads the memory map once either way. Calls and faults are those\nwith the bits in memory.\n"
     }
 
     fn plot(&self) -> Plot {

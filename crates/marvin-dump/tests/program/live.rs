@@ -156,7 +156,7 @@ fn erasing_from_a_running_guest_is_refused() -> Outcome {
     let qemu = qemu(folder.path(), true, Stop::Answered)?;
     let output = start(folder.path(), &["--erase", "secrets", "-x", "vmlinux", "out"])?.wait_with_output()?;
     assert_eq!(qemu.join().unwrap_or_default(), ALL[..3]);
-    assert!(stable_messages(&output).contains("let it stand still first") && output.status.code() == Some(2));
+    assert!(stable_messages(&output).contains("pause the guest first") && output.status.code() == Some(2));
     assert!(!folder.path().join("out").exists());
     Ok(())
 }

@@ -193,9 +193,9 @@ impl Listing for QueueDocument {
             lines.extend(job.and_then(more).map(|more| cut(&format!("{indent}{more}"), WIDTH)));
         }
         if self.jobs.iter().any(ListedJob::is_open) {
-            lines.push("begins, ends: from now on, by what equal jobs took".to_owned());
+            lines.push("begins, ends: from now, estimated from equal jobs".to_owned());
             if !self.has_worker {
-                lines.push("no worker takes jobs: start `marvin work`".to_owned());
+                lines.push("no worker runs: start `marvin work`".to_owned());
             }
         }
         lines.join("\n") + "\n"
@@ -228,7 +228,7 @@ fn more(job: &ListedJob) -> Option<String> {
     match job.state {
         "waiting" => {
             let again = date(job.not_before_unix.unwrap_or_default());
-            (!why.is_empty()).then(|| format!("tried {} of {}, again at {again}{why}", job.attempts, job.attempts_max))
+            (!why.is_empty()).then(|| format!("attempt {} of {}, next at {again}{why}", job.attempts, job.attempts_max))
         }
         STOPPED => Some(format!("the worker on {worker} died; the next one requeues the job")),
         "running" => Some(format!("on {worker} since {}", date(job.started_unix.unwrap_or_default()))),
@@ -262,7 +262,7 @@ impl Listing for JobDocument {
         let mut lines =
             vec![format!("job        {}, {}", job.number, job.state), format!("kernel     {}", plain(&job.kernel))];
         if !job.tree.is_empty() {
-            lines.push(format!("tree       {}, configured as {}", plain(&job.tree), plain(&job.config)));
+            lines.push(format!("tree       {}, kernel config {}", plain(&job.tree), plain(&job.config)));
         }
         lines.push(format!("suite      {}: {}", job.suite, plain(&job.workloads.join(", "))));
         lines.push(format!("seeds      {}", job.seeds));
@@ -270,7 +270,7 @@ impl Listing for JobDocument {
             if job.plan.is_empty() { "by hand".to_owned() } else { format!("by the plan {}", plain(&job.plan)) };
         lines.push(format!("queued     {}, {asked}", date(job.queued_unix)));
         lines.push(format!("priority   {}, rank {}", job.priority, job.rank));
-        lines.push(format!("tried      {} of {}, each at most {} s", job.attempts, job.attempts_max, job.deadline_s));
+        lines.push(format!("attempts   {} of {}, each at most {} s", job.attempts, job.attempts_max, job.deadline_s));
         let times = [("begun     ", job.started_unix), ("ended     ", job.ended_unix)];
         lines.extend(times.into_iter().filter_map(|(word, time)| Some(format!("{word} {}", date(time?)))));
         if !job.reason.is_empty() {
@@ -292,34 +292,34 @@ fn when(job: &ListedJob, now_unix: i64) -> String {
     match (job.begins_unix, job.ends_unix) {
         (None, Some(ends)) => told(ends),
         (Some(begins), Some(ends)) => format!("{}; begins {}", told(ends), told(begins)),
-        (Some(begins), None) => format!("unknown: nothing like it was done so far; begins {}", told(begins)),
-        (None, None) if job.state == "running" => "unknown: nothing like it was done so far".to_owned(),
-        (None, None) => "unknown: nothing like a job before it was done so far".to_owned(),
+        (Some(begins), None) => format!("unknown until an equal job has run; begins {}", told(begins)),
+        (None, None) if job.state == "running" => "unknown until an equal job has run".to_owned(),
+        (None, None) => "unknown until jobs equal to those before it have run".to_owned(),
     }
 }
 
 fn because(job: &QueuedJob, why: &Why, view: QueueView<'_>) -> String {
-    let started = if view.has_worker { "" } else { "; no worker takes jobs: start `marvin work`" };
+    let started = if view.has_worker { "" } else { "; no worker runs: start `marvin work`" };
     match (why, &job.state) {
         (Why::Running, JobState::Running { worker, .. }) if !view.has_worker => {
-            format!("the worker on {} that did it was killed{started}, and it goes on", plain(worker))
+            format!("its worker on {} died{started}; it continues", plain(worker))
         }
         (Why::Running, JobState::Running { worker, until_unix }) => {
-            format!("{} does it; others may take it after {}", plain(worker), date(*until_unix))
+            format!("{} executes it; others may take it after {}", plain(worker), date(*until_unix))
         }
         (Why::Later { from_unix }, _) => {
-            format!("the last try came to nothing; the next is not before {}{started}", date(*from_unix))
+            format!("the last attempt failed; the next is not before {}{started}", date(*from_unix))
         }
         (Why::Behind { waiting: 0, running }, _) => {
-            format!("{} at work; it is the next{started}", jobs(*running, "is", "are"))
+            format!("{} running; it is next{started}", jobs(*running, "is", "are"))
         }
         (Why::Behind { waiting, running }, _) => {
             let running =
-                if *running == 0 { String::new() } else { format!(", and {} at work", jobs(*running, "is", "are")) };
+                if *running == 0 { String::new() } else { format!(", and {} running", jobs(*running, "is", "are")) };
             format!("{} first{running}{started}", jobs(*waiting, "comes", "come"))
         }
-        (Why::Next, _) => format!("it is the next{started}"),
-        (Why::Over | Why::Running, _) => "it is over; `marvin queue add` queues it again".to_owned(),
+        (Why::Next, _) => format!("it is next{started}"),
+        (Why::Over | Why::Running, _) => "it has ended; `marvin queue add` queues it again".to_owned(),
     }
 }
 
@@ -388,7 +388,7 @@ mod tests {
         assert!(!stopped.contains("running"), "{stopped}");
         insta::assert_snapshot!("the_queue_of_a_dead_worker", stopped);
         let waiting = queue(QueueView { jobs: &jobs[3..5], forecast: &all, now_unix: NOW, has_worker: false });
-        assert!(waiting.ends_with("no worker takes jobs: start `marvin work`\n"), "{waiting}");
+        assert!(waiting.ends_with("no worker runs: start `marvin work`\n"), "{waiting}");
         assert_eq!(
             queue(QueueView { jobs: &[], forecast: &all, now_unix: NOW, has_worker: true }),
             "the queue is empty\n"
@@ -409,7 +409,7 @@ mod tests {
         let view = QueueView { forecast: &nothing, ..view };
         let told = [0, 2].map(|at| queued_job(&jobs[at], &why(&jobs[at], &jobs, NOW), view));
         for (told, end) in
-            told.iter().zip(["nothing like it was done so far\n", "nothing like a job before it was done so far\n"])
+            told.iter().zip(["until an equal job has run\n", "until jobs equal to those before it have run\n"])
         {
             assert!(told.ends_with(end), "{told}");
         }

@@ -175,7 +175,7 @@ fn queue_is_changed_by_hand() {
     insta::assert_snapshot!(output_of(&home, &["queue", "move", "2", "first"]));
     insta::assert_snapshot!(output_of(&home, &["queue", "move", "2", "up"]));
     let why = output_of(&home, &["queue", "why", "1"]);
-    assert!(why.contains("why        1 job comes first; no worker takes jobs: start `marvin work`"), "{why}");
+    assert!(why.contains("why        1 job comes first; no worker runs: start `marvin work`"), "{why}");
     insta::assert_snapshot!(output_of(&home, &["queue", "cancel", "1"]));
     insta::assert_snapshot!(output_of(&home, &["queue", "cancel", "1"]));
     insta::assert_snapshot!(output_of(&home, &["queue", "move", "1", "first"]));
