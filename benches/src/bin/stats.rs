@@ -13,7 +13,7 @@ use figures::cpu;
 use figures::figure::{Against, Figure, Figures};
 use figures::perfherder;
 use stats::synthetic::{Calibration, Chance, Design, Kind, Noise, Quality, Trials};
-use stats::{Better, Criteria, History, Scores, Watch, changes, families, rate};
+use stats::{Better, Criteria, History, Scores, changes, families, rate};
 
 const SEED: u64 = 20_261_121;
 /// Repetitions; the minimum counts, as other processes can only add.
@@ -31,7 +31,6 @@ fn main() -> anyhow::Result<()> {
     let otava = Otava::find()?;
     speed(&mut figures, otava.as_ref())?;
     growth(&mut figures)?;
-    append(&mut figures)?;
     ratings(&mut figures)?;
     everything(&mut figures)?;
     detection(otava.as_ref())?;
@@ -85,23 +84,6 @@ fn growth(figures: &mut Figures) -> anyhow::Result<()> {
         }
     }
     Ok(())
-}
-
-fn append(figures: &mut Figures) -> anyhow::Result<()> {
-    let series = stepped(100, 600, &mut Chance::new(SEED));
-    let start = series.iter().map(|points| Watch::new(&points[..500], Criteria::default()));
-    let start: Vec<Watch> = start.collect::<Option<_>>().context("series that are not finite")?;
-    let copying = least(1, || drop(black_box(start.clone())))?;
-    let appending = least(1, || {
-        let mut watches = start.clone();
-        for (watch, points) in watches.iter_mut().zip(&series) {
-            for point in &points[500..] {
-                black_box(watch.append(*point));
-            }
-        }
-    })?;
-    let each = (appending - copying) * 1e6 / (100.0 * 100.0);
-    print(figures, "append of a point to 500 to 600 points, mean", each, "us CPU", Against::Goal(20.0))
 }
 
 /// A comparison of many rows, with q over all.

@@ -36,6 +36,6 @@ pub use search::{
     Cost as SearchCost, Criteria as SearchCriteria, Found, Levels, Next, Pair, Refusal, Search, Several, Step, Steps,
     Tolerance, Turn, Wanted,
 };
-pub use series::{Change, Criteria, FollowUp, Group, Span, Watch, changes, follow_up, groups};
+pub use series::{Change, Creep, Criteria, FollowUp, Group, Span, changes, creep, follow_up, groups};
 pub use share::share_interval;
 pub use summary::{Better, Summary};

@@ -36,9 +36,8 @@ pub fn rank_test(first: &[f64], second: &[f64]) -> Option<RankTest> {
     let pairs = first.len() as f64 * second.len() as f64;
     let mut differences: Vec<f64> = second.iter().flat_map(|b| first.iter().map(move |a| b - a)).collect();
     differences.sort_unstable_by(f64::total_cmp);
-    let exact = first.len() + second.len() <= EXACT_MAX;
     Some(RankTest {
-        p: if exact { sums.exact_p() } else { sums.approximate_p() },
+        p: sums.p(),
         dominance: 2.0 * sums.u / pairs - 1.0,
         shift: median(&differences)?,
         interval: interval(&differences, first.len(), second.len()),
@@ -91,6 +90,11 @@ impl RankSum {
     /// Returns how far the ranks lie from those of equal sides, in deviations; 0 where all values are equal.
     pub(crate) fn deviations(&self) -> f64 {
         if self.deviation > 0.0 { (self.u - self.expected).abs() / self.deviation } else { 0.0 }
+    }
+
+    /// Returns the chance of ranks at least so uneven without a difference, two-sided: exact for few values.
+    pub(crate) fn p(&self) -> f64 {
+        if self.doubled.len() <= EXACT_MAX { self.exact_p() } else { self.approximate_p() }
     }
 
     fn approximate_p(&self) -> f64 {

@@ -1,7 +1,9 @@
 //! A series made fit for least squares: wild points pulled in, and how the rest scatters.
 
-/// Points of the running median.
-const WINDOW: usize = 11;
+/// Points of the running median for cuts of a whole series.
+pub(crate) const WINDOW: usize = 11;
+/// Points of the running median for steps near the ends: a level of three points is none that is wild.
+pub(crate) const WINDOW_NARROW: usize = 5;
 /// Points further than so many deviations from the running median are pulled in to there.
 const REACH: f64 = 3.0;
 /// The deviation of a normal distribution as a multiple of its median absolute deviation, 1 / 0.6745 (Hampel 1974).
@@ -41,32 +43,34 @@ impl Scale {
         Some(Self { middle: low.midpoint(high), deviation: deviation.max(range * SHARE_MIN).max(f64::MIN_POSITIVE) })
     }
 
-    /// Tells whether a point is near enough for squares of its distance to be counted.
-    pub(crate) fn reaches(&self, point: f64) -> bool {
-        ((point - self.middle) / self.deviation).abs() <= 1.0 / SHARE_MIN
+    /// Returns a point on this scale.
+    pub(crate) fn wild(&self, point: f64) -> f64 {
+        (point - self.middle) / self.deviation
+    }
+
+    /// Returns what a number on this scale is in the points' unit.
+    pub(crate) fn point(&self, wild: f64) -> f64 {
+        self.middle + wild * self.deviation
     }
 
     /// Returns a point on this scale, pulled in towards the running median.
     pub(crate) fn tame(&self, point: f64, running: f64) -> f64 {
-        let of = |value| (value - self.middle) / self.deviation;
-        of(point).clamp(of(running) - REACH, of(running) + REACH)
+        self.wild(point).clamp(self.wild(running) - REACH, self.wild(running) + REACH)
     }
 }
 
-/// How many points after one decide about its running median.
-pub(crate) const AHEAD: usize = WINDOW / 2;
-
-/// Returns the medians of the points around each from a first one on; of fewer points at the ends.
-pub(crate) fn running_medians(points: &[f64], first: usize) -> Vec<f64> {
+/// Returns the medians of the `width` points around each from a first one on, at most 11; of fewer points at the ends.
+pub(crate) fn running_medians(points: &[f64], first: usize, width: usize) -> Vec<f64> {
     let mut window = Window::default();
-    let begin = first.saturating_sub(AHEAD);
-    points[begin..points.len().min(first + AHEAD)].iter().for_each(|point| window.insert(*point));
+    let ahead = width / 2;
+    let begin = first.saturating_sub(ahead);
+    points[begin..points.len().min(first + ahead)].iter().for_each(|point| window.insert(*point));
     let mut medians = Vec::with_capacity(points.len() - first);
     for at in first..points.len() {
-        if let Some(point) = points.get(at + AHEAD) {
+        if let Some(point) = points.get(at + ahead) {
             window.insert(*point);
         }
-        if let Some(point) = at.checked_sub(AHEAD + 1).filter(|left| *left >= begin) {
+        if let Some(point) = at.checked_sub(ahead + 1).filter(|left| *left >= begin) {
             window.remove(points[point]);
         }
         medians.push(window.median());
@@ -151,18 +155,18 @@ impl Scatter {
 
 #[cfg(test)]
 mod tests {
-    use super::{Scale, Scatter, running_medians};
+    use super::{Scale, Scatter, WINDOW, running_medians};
     use crate::synthetic::{Chance, Noise};
 
     #[test]
     fn a_running_median_is_narrower_at_the_ends() {
         let points: Vec<f64> = (0..20).map(f64::from).collect();
-        let medians = running_medians(&points, 0);
+        let medians = running_medians(&points, 0, WINDOW);
         for (at, expected) in [(0, 2.5), (10, 10.0), (19, 16.5)] {
             assert!((medians[at] - expected).abs() < 1e-12, "{medians:?}");
         }
-        assert_eq!(running_medians(&[7.0], 0), vec![7.0]);
-        assert!(running_medians(&[], 0).is_empty());
+        assert_eq!(running_medians(&[7.0], 0, WINDOW), vec![7.0]);
+        assert!(running_medians(&[], 0, WINDOW).is_empty());
     }
 
     #[test]
@@ -170,7 +174,7 @@ mod tests {
         let mut points = Noise::Normal.values(100, &mut Chance::new(1));
         points[50] = 1000.0;
         points[70..].iter_mut().for_each(|point| *point += 20.0);
-        let running = running_medians(&points, 0);
+        let running = running_medians(&points, 0, WINDOW);
         let scale = Scale::of(&points, &running).unwrap();
         assert!((0.7..1.3).contains(&scale.deviation), "{scale:?}");
         let tame: Vec<f64> = (0..100).map(|at| scale.tame(points[at], running[at])).collect();

@@ -4,28 +4,32 @@
 //! points are pulled in towards the running median of 11; a least-squares cut of the series gives its levels, and so its
 //! scatter and its memory (autocorrelation); a second cut pays for that memory; each cut moves to where an autoregressive
 //! series with the two levels fits best; then the weakest cut falls, one by one, until the ranks of up to 60 neighbours on
-//! each side confirm all that are left. Which points are worth a look, and what a change means, is left to the callers.
+//! each side confirm all that are left; last, each stretch between them is scanned for one more step, which finds what came
+//! with the newest points. Which points are worth a look, and what a change means, is left to the callers.
 
 mod alert;
+mod creep;
 mod level;
 mod partition;
+mod scan;
 mod search;
-mod watch;
 
 pub use alert::{FollowUp, Group, Span, follow_up, groups};
+pub use creep::{Creep, creep};
 use level::{Scale, Scatter, running_medians};
 use partition::Partition;
-use search::{Memo, Series};
-pub use watch::Watch;
+use search::Series;
 
 /// What counts as a change.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Criteria {
-    /// Fewest points of a level, at least 1.
+    /// Fewest points of a level between two changes, at least 1. One point after the last change and two before the first are
+    /// enough if they lie far enough away.
     pub segment_min: usize,
     /// Least difference of the levels, in the points' unit: for points that are logarithms, the logarithm of a ratio.
     pub magnitude_min: f64,
-    /// Largest p of the rank test, above 0 and at most 1; with what is no such chance nothing is found.
+    /// Largest p of the rank test, above 0 and at most 1; with what is no such chance nothing is found. What only the scan
+    /// finds is asked a tenth of it, the search for the place included.
     pub p_max: f64,
 }
 
@@ -49,14 +53,14 @@ pub struct Change {
     pub after: f64,
     /// Deviation of points around their level, in their unit.
     pub deviation: f64,
-    /// Chance of ranks as different as these without a change here, two-sided, memory taken into account; the search for
-    /// the place is not.
+    /// Chance of a step as clear as this anywhere between its neighbours without one: by ranks or by distance, whichever is
+    /// rarer; two-sided, memory and the search for the place taken into account.
     pub p: f64,
 }
 
 /// Returns the changes of a series, in order.
 ///
-/// Equal points, and fewer than two segments' worth of them, have none. The answer does not depend on the points' unit or
+/// Equal points, and fewer than six, have none. The answer does not depend on the points' unit or
 /// origin (but `magnitude_min` is in their unit). Time grows as n log n.
 ///
 /// `None` when a point is not finite, or the points lie so far apart that their range is not.
@@ -69,7 +73,7 @@ pub fn changes(points: &[f64], criteria: &Criteria) -> Option<Vec<Change>> {
     let mut partition = Partition::new(search::price(tame.len(), scatter));
     tame.iter().for_each(|point| partition.push(*point));
     let series = Series { raw: points, tame: &tame, scale, scatter };
-    Some(series.confirm(partition.cuts(), criteria, &mut Memo::new()))
+    Some(series.confirm(partition.cuts(), criteria))
 }
 
 /// A series on its own scale, and how it scatters there.
@@ -82,7 +86,7 @@ struct OnScale {
 impl OnScale {
     /// None for points that are all equal.
     fn of(points: &[f64]) -> Option<Self> {
-        let running = running_medians(points, 0);
+        let running = running_medians(points, 0, level::WINDOW);
         let scale = Scale::of(points, &running)?;
         let tame: Vec<f64> = points.iter().zip(&running).map(|(point, running)| scale.tame(*point, *running)).collect();
         let scatter = search::first_pass(&tame);
@@ -169,8 +173,6 @@ mod tests {
         assert_eq!(with(Criteria { magnitude_min: 6.0, ..Criteria::default() }), 0);
         assert_eq!(with(Criteria { magnitude_min: f64::NAN, ..Criteria::default() }), 0);
         assert_eq!(with(Criteria { p_max: f64::NAN, ..Criteria::default() }), 0);
-        assert_eq!(with(Criteria { segment_min: 101, ..Criteria::default() }), 0);
-        assert_eq!(with(Criteria { segment_min: usize::MAX, ..Criteria::default() }), 0);
         assert_eq!(with(Criteria { segment_min: 0, ..Criteria::default() }), 1);
     }
 
@@ -207,9 +209,10 @@ mod tests {
         ) {
             let criteria = Criteria { segment_min, p_max: 0.5, ..Criteria::default() };
             for change in changes(&points, &criteria).unwrap_or_default() {
-                prop_assert!(change.at >= segment_min && change.at + segment_min <= points.len());
+                prop_assert!(change.at >= segment_min.min(2) && change.at < points.len());
                 prop_assert!(change.span.earliest <= change.at && change.at <= change.span.latest);
-                prop_assert!(change.before.is_finite() && change.after.is_finite() && change.p <= 0.5);
+                prop_assert!(change.before.is_finite() && change.after.is_finite());
+                prop_assert!((0.0..=1.0).contains(&change.p));
             }
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! The same optimum as PELT (Killick, Fearnhead and Eckley 2012), found by functional pruning (Maidstone, Hocking, Rigaill
 //! and Fearnhead 2017, "On optimal multiple changepoint algorithms for large data", FPOP): near n log n whether or not
-//! there are changes. Points are taken one by one. Knows nothing of noise: scale and price are the callers' work.
+//! there are changes. Knows nothing of noise: scale and price are the callers' work.
 
 /// Where the level of the last segment may lie, and what the best cut before it costs as a function of that level `m`:
 /// `constant - 2 sum m + count m²`.
@@ -41,7 +41,7 @@ impl Piece {
 }
 
 /// What is known of the best cuts of the points so far.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Partition {
     price: f64,
     pieces: Vec<Piece>,
@@ -103,21 +103,6 @@ impl Partition {
         std::mem::swap(&mut self.pieces, &mut self.spare);
     }
 
-    /// Returns how many points were taken.
-    pub(crate) fn count(&self) -> usize {
-        self.since.len()
-    }
-
-    /// Returns where segments would begin if some points more came; they are not taken.
-    pub(crate) fn cuts_with(&mut self, points: &[f64]) -> Vec<usize> {
-        let (pieces, count) = (self.pieces.clone(), self.since.len());
-        points.iter().for_each(|point| self.push(*point));
-        let cuts = self.cuts();
-        self.pieces = pieces;
-        self.since.truncate(count);
-        cuts
-    }
-
     /// Returns where segments begin, the first one left out, in order.
     pub(crate) fn cuts(&self) -> Vec<usize> {
         let mut cuts = Vec::new();
@@ -144,7 +129,7 @@ fn add(pieces: &mut Vec<Piece>, fresh: Piece) {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
+    use proptest::prelude::{prop, prop_assert, proptest};
 
     use super::Partition;
 
@@ -189,16 +174,6 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn points_that_are_only_tried_leave_nothing(points in prop::collection::vec(-9.0..9.0, 0..30), tried in 0_usize..9) {
-            let mut partition = Partition::new(5.0);
-            for point in &points {
-                partition.push(*point);
-                partition.cuts_with(&vec![7.0; tried]);
-            }
-            prop_assert_eq!(partition.cuts(), cuts(&points, 5.0));
-        }
-
         #[test]
         fn no_other_cuts_cost_less(points in prop::collection::vec(-10.0..10.0, 0..40), price in 0.1..300.0) {
             let found = total(&points, &cuts(&points, price), price);

@@ -1,10 +1,10 @@
 //! From cuts to changes: each cut moves to where it fits best, and stays if the ranks of both sides confirm it.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
 
 use super::level::{Scale, Scatter};
 use super::partition::Partition;
+use super::scan::{self, Stretch};
 use super::{Change, Criteria, Span};
 use crate::average::median;
 use crate::distribution::{normal_two_sided, normal_upper_quantile};
@@ -24,17 +24,18 @@ const SHIFT_MAX: usize = 30;
 const NEAR: usize = 3;
 /// What a step away from the middle of a neighbourhood counts less: decides between neighbourhoods that hold the same.
 const NEAR_LOSS: f64 = 0.05;
+/// Share of the largest p at which a step counts that only the scan found: what the cut of the whole series did not pay for
+/// must be clearer (calibrated: `detection` of the benches, and the labelled series of TCPD).
+const SCAN_SHARE: f64 = 0.1;
+/// Fewest points before a step that may be the first: one alone says nothing of its level.
+const BEFORE_MIN: usize = 2;
 /// Probability on each side that the span of a change leaves out.
 const TAIL: f64 = 0.025;
 
-/// What was found out about cuts between others.
-pub(crate) type Memo = BTreeMap<(usize, usize, usize), Judged>;
-
 /// A cut that has moved to its place.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Judged {
+struct Judged {
     span: Span,
-    at: usize,
     /// Distance of the ranks from those of equal sides, in deviations; below nothing for what is no change by its size.
     z: f64,
 }
@@ -64,12 +65,12 @@ pub(crate) fn first_pass(tame: &[f64]) -> Scatter {
 }
 
 impl Series<'_> {
-    /// Returns what is left of some cuts. The memo may hold nothing of points that have changed since.
-    pub(crate) fn confirm(&self, mut cuts: Vec<usize>, criteria: &Criteria, memo: &mut Memo) -> Vec<Change> {
+    /// Returns what is left of some cuts, and what they missed.
+    pub(crate) fn confirm(&self, mut cuts: Vec<usize>, criteria: &Criteria) -> Vec<Change> {
         let z_min = normal_upper_quantile(criteria.p_max / 2.0).unwrap_or(f64::INFINITY);
         let mut judged: Vec<Judged> = Vec::with_capacity(cuts.len());
         for n in 0..cuts.len() {
-            judged.push(self.judge(&mut cuts, n, criteria, memo));
+            judged.push(self.judge(&mut cuts, n, criteria));
         }
         loop {
             let weakest = (0..cuts.len()).min_by(|a, b| judged[*a].z.total_cmp(&judged[*b].z));
@@ -78,21 +79,68 @@ impl Series<'_> {
             judged.remove(weakest);
             // Its neighbours have other points beside them now.
             for (n, judged) in judged.iter_mut().enumerate().take(weakest + 1).skip(weakest.saturating_sub(1)) {
-                *judged = self.judge(&mut cuts, n, criteria, memo);
+                *judged = self.judge(&mut cuts, n, criteria);
             }
         }
-        (0..cuts.len()).map(|n| self.change(&cuts, n, judged[n])).collect()
+        self.fill(&mut cuts, &mut judged, criteria);
+        let scatter = Scatter::around(self.tame, &cuts);
+        (0..cuts.len()).map(|n| self.change(&cuts, n, judged[n], scatter)).collect()
+    }
+
+    /// Adds the steps that are clear between the cuts and were not found by them, the first stretch first.
+    fn fill(&self, cuts: &mut Vec<usize>, judged: &mut Vec<Judged>, criteria: &Criteria) {
+        let mut n = 0;
+        while n <= cuts.len() {
+            let begin = n.checked_sub(1).map_or(0, |n| cuts[n]);
+            let end = cuts.get(n).copied().unwrap_or(self.tame.len());
+            match self.clearest(begin, end, criteria) {
+                Some((at, step)) => {
+                    cuts.insert(n, at);
+                    judged.insert(n, step);
+                }
+                None => n += 1,
+            }
+        }
+    }
+
+    /// Returns the clearest step between two cuts, if it is clear enough, and its place.
+    fn clearest(&self, begin: usize, end: usize, criteria: &Criteria) -> Option<(usize, Judged)> {
+        let segment_min = criteria.segment_min.max(1);
+        let first = if begin == 0 { BEFORE_MIN } else { segment_min };
+        let last = (end - begin).checked_sub(if end == self.raw.len() { 1 } else { segment_min })?;
+        let stretch = Stretch::of(self, begin, end);
+        let step = scan::clearest(&stretch, first, last)?;
+        let at = begin + step.at;
+        let (left, right) = self.sides(begin, at, end);
+        let fits = step.p <= SCAN_SHARE * criteria.p_max
+            && self.is_enough(left, right, criteria)
+            && scan::ranks_agree(left, right, criteria.p_max);
+        let z = normal_upper_quantile(step.p / 2.0).unwrap_or(f64::INFINITY);
+        let span = || self.of_stretch(&stretch, step.at).place(0, step.at, end - begin, 1).1;
+        fits.then(|| {
+            let span = span();
+            (at, Judged { span: Span::new((begin + span.earliest).min(at), (begin + span.latest).max(at)), z })
+        })
+    }
+
+    /// Returns a stretch as a series that scatters as it does around the two levels of a step.
+    fn of_stretch<'a>(&self, stretch: &'a Stretch, at: usize) -> Series<'a> {
+        let scatter = Scatter::around(&stretch.tame, &[at]);
+        Series { raw: &stretch.wild, tame: &stretch.tame, scale: self.scale, scatter }
+    }
+
+    /// Tells whether the levels of two sides lie far enough apart to be news.
+    fn is_enough(&self, left: &[f64], right: &[f64], criteria: &Criteria) -> bool {
+        let step = median(left).zip(median(right)).map(|(before, after)| (after - before).abs());
+        step.and_then(|step| step.partial_cmp(&criteria.magnitude_min)).is_some_and(Ordering::is_ge)
     }
 
     /// Moves a cut to its place and judges it there.
-    fn judge(&self, cuts: &mut [usize], n: usize, criteria: &Criteria, memo: &mut Memo) -> Judged {
+    fn judge(&self, cuts: &mut [usize], n: usize, criteria: &Criteria) -> Judged {
         let (begin, end) = ends(cuts, n, self.tame.len());
-        let found = memo.entry((begin, cuts[n], end)).or_insert_with(|| {
-            let (at, span) = self.place(begin, cuts[n], end, criteria.segment_min.max(1));
-            Judged { span, at, z: self.weigh(begin, at, end, criteria) }
-        });
-        cuts[n] = found.at;
-        *found
+        let (at, span) = self.place(begin, cuts[n], end, criteria.segment_min.max(1));
+        cuts[n] = at;
+        Judged { span, z: self.weigh(begin, at, end, criteria) }
     }
 
     /// Returns where a cut between others lies best, and where it may lie.
@@ -125,9 +173,7 @@ impl Series<'_> {
     fn weigh(&self, begin: usize, at: usize, end: usize, criteria: &Criteria) -> f64 {
         let short = at - begin < criteria.segment_min || end - at < criteria.segment_min;
         let (left, right) = self.sides(begin, at, end);
-        let step = median(left).zip(median(right)).map(|(before, after)| (after - before).abs());
-        let enough = step.and_then(|step| step.partial_cmp(&criteria.magnitude_min)).is_some_and(Ordering::is_ge);
-        if short || !enough {
+        if short || !self.is_enough(left, right, criteria) {
             return f64::NEG_INFINITY;
         }
         rank_sum(left, right).deviations() / self.scatter.inflation().sqrt()
@@ -137,16 +183,18 @@ impl Series<'_> {
         (&self.raw[begin.max(at.saturating_sub(NEIGHBOURS))..at], &self.raw[at..end.min(at + NEIGHBOURS)])
     }
 
-    fn change(&self, cuts: &[usize], n: usize, judged: Judged) -> Change {
-        let (begin, end) = ends(cuts, n, self.tame.len());
-        let (left, right) = self.sides(begin, judged.at, end);
+    fn change(&self, cuts: &[usize], n: usize, judged: Judged, scatter: Scatter) -> Change {
+        let (at, (begin, end)) = (cuts[n], ends(cuts, n, self.tame.len()));
+        let (left, right) = self.sides(begin, at, end);
+        let ranks = normal_two_sided(judged.z) * (end - begin) as f64;
+        let distance = scan::clearness(&Stretch::of(self, begin, end), at - begin).unwrap_or(1.0);
         Change {
-            at: judged.at,
+            at,
             span: judged.span,
             before: median(left).unwrap_or_default(),
             after: median(right).unwrap_or_default(),
-            deviation: self.scale.deviation * self.scatter.variance.sqrt(),
-            p: normal_two_sided(judged.z),
+            deviation: self.scale.deviation * scatter.variance.sqrt(),
+            p: ranks.min(distance).min(1.0),
         }
     }
 }

@@ -1,0 +1,200 @@
+//! The clearest single step of a stretch: what is left to find where too few points lie on one side for ranks to tell.
+//!
+//! Least squares give the place; Student's t tells how clear it is, with the memory that is left around the two levels paid
+//! for; ranks must be as far apart as their number allows. That makes the newest kernel of a series visible: one point far
+//! from thirty has no rank that could tell, but a distance in deviations.
+
+use super::level::{WINDOW_NARROW, running_medians};
+use super::search::Series;
+use crate::distribution::student_two_sided;
+use crate::ranks::rank_sum;
+
+/// Fewest points of a stretch: below, nothing is known of how they scatter.
+const POINTS_MIN: usize = 6;
+/// Fewer points on one side have ranks that can never be rarer than one in a thousand (2 / C(30, 3) = 0.0005): they must
+/// lie wholly apart, and wild points count in full.
+const RANKED_MIN: usize = 3;
+/// Free numbers of a step: two levels and a place.
+const FITTED: f64 = 3.0;
+/// Most autocorrelation that is believed in.
+const MEMORY_MAX: f64 = 0.9;
+/// A rarer step is held against what the clock can tell.
+const DOUBTED: f64 = 0.05;
+/// Least square of a deviation, in squares of the scale's: above what rounding makes of equal points.
+const VARIANCE_MIN: f64 = 1e-6;
+
+/// A step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Step {
+    /// The first point after it.
+    pub(crate) at: usize,
+    /// Chance of a step as clear anywhere in the stretch without one, two-sided; at most 1.
+    pub(crate) p: f64,
+}
+
+/// A stretch of a series, on its scale.
+#[derive(Debug)]
+pub(crate) struct Stretch {
+    /// With wild points pulled in, but for the newest of the series.
+    pub(crate) tame: Vec<f64>,
+    /// As they are.
+    pub(crate) wild: Vec<f64>,
+}
+
+impl Stretch {
+    pub(crate) fn of(series: &Series<'_>, begin: usize, end: usize) -> Self {
+        let (raw, scale) = (&series.raw[begin..end], series.scale);
+        let wild: Vec<f64> = raw.iter().map(|point| scale.wild(*point)).collect();
+        let running = running_medians(raw, 0, WINDOW_NARROW);
+        let mut tame: Vec<f64> = raw.iter().zip(&running).map(|(point, median)| scale.tame(*point, *median)).collect();
+        // The newest point is judged as it is: what follows will tell whether it was wild.
+        if let (true, Some(last), Some(point)) = (end == series.raw.len(), tame.last_mut(), wild.last()) {
+            *last = *point;
+        }
+        Self { tame, wild }
+    }
+}
+
+/// Returns the clearest step of a stretch.
+///
+/// With levels `a` and `b` of `n` and `m` points, `t = (b - a) / (s sqrt(V(n) / n + V(m) / m))`, where `V(k)` is how many times
+/// larger memory `r` makes the variance of a mean of `k` points (Bartlett 1946), `s²` the squares around the levels over
+/// `n + m - V(n) - V(m)`, and `(n + m - 2) (1 - r²) / (1 + r²)` its degrees of freedom. `r` is the autocorrelation around the
+/// two levels, freed of what fitting them takes away (Kendall 1954). p is Student's, times the number of places (Bonferroni).
+///
+/// None for fewer than six points and for equal ones.
+///
+/// `first` and `last` are the places in question.
+pub(crate) fn clearest(stretch: &Stretch, first: usize, last: usize) -> Option<Step> {
+    if stretch.tame.len() < POINTS_MIN {
+        return None;
+    }
+    let at = least_squares(&stretch.tame, first, last)?;
+    Some(Step { at, p: clearness(stretch, at)? })
+}
+
+/// Returns the chance of a step as clear as that at a place, anywhere in a stretch without one; none for what remembers too
+/// much to have levels.
+pub(crate) fn clearness(stretch: &Stretch, at: usize) -> Option<f64> {
+    let Stretch { tame, wild } = stretch;
+    let places = tame.len() as f64;
+    let mut fitted = Fitted::of(tame, at)?;
+    let mut p = fitted.p(&tame[..at], &tame[at..]);
+    if p * places <= DOUBTED {
+        fitted.variance_min = VARIANCE_MIN.max(least_gap(wild).powi(2) / 12.0);
+        p = fitted.p(&tame[..at], &tame[at..]);
+    }
+    if at.min(tame.len() - at) < RANKED_MIN {
+        let (left, right) = wild.split_at(at);
+        p = if are_apart(left, right) { p.max(fitted.p_wild(left, right)) } else { 1.0 };
+    }
+    Some((p * places).min(1.0))
+}
+
+/// Tells whether ranks of two sides are as rare as a limit; always for sides too small to have such ranks.
+pub(crate) fn ranks_agree(left: &[f64], right: &[f64], p_max: f64) -> bool {
+    left.len().min(right.len()) < RANKED_MIN || rank_sum(left, right).p() <= p_max
+}
+
+/// Returns the cut that leaves least squares; none where all points are equal.
+fn least_squares(points: &[f64], first: usize, last: usize) -> Option<usize> {
+    let total: f64 = points.iter().sum();
+    let (mut sum, mut best) = (0.0, (0.0, None));
+    for (n, point) in points.iter().enumerate().take(points.len() - 1) {
+        sum += point;
+        let (before, after) = ((n + 1) as f64, (points.len() - n - 1) as f64);
+        let gain = (sum / before - (total - sum) / after).powi(2) * before * after;
+        if n + 1 >= first && n < last && gain > best.0 {
+            best = (gain, Some(n + 1));
+        }
+    }
+    best.1
+}
+
+/// Returns the least distance of two points that are not equal: what coarse clocks count in; 0 for equal points.
+fn least_gap(points: &[f64]) -> f64 {
+    let mut sorted = points.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let gaps = sorted.windows(2).map(|pair| pair[1] - pair[0]).filter(|gap| *gap > 0.0);
+    gaps.min_by(f64::total_cmp).unwrap_or_default()
+}
+
+/// What two levels leave of a stretch.
+#[derive(Debug, Clone, Copy)]
+struct Fitted {
+    memory: f64,
+    /// Least variance of a point: a twelfth of the square of what its clock counts in.
+    variance_min: f64,
+}
+
+impl Fitted {
+    /// None where what is left remembers too much to be a level.
+    fn of(points: &[f64], at: usize) -> Option<Self> {
+        let (left, right) = points.split_at(at);
+        let (one, other) = (Side::of(left), Side::of(right));
+        let squares = one.squares + other.squares;
+        let seen = if squares > 0.0 { (one.products + other.products) / squares } else { 0.0 };
+        let memory = seen + (1.0 + 3.0 * seen) * FITTED / points.len() as f64;
+        (memory < MEMORY_MAX).then_some(Self { memory: memory.max(0.0), variance_min: VARIANCE_MIN })
+    }
+
+    /// How many times larger memory makes the variance of a mean of so many points.
+    fn inflation(self, count: f64) -> f64 {
+        let r = self.memory;
+        (1.0 + r) / (1.0 - r) - 2.0 * r * (1.0 - r.powf(count)) / (count * (1.0 - r).powi(2))
+    }
+
+    /// Degrees of freedom that memory leaves of some.
+    fn degrees(self, count: f64) -> f64 {
+        (count * (1.0 - self.memory.powi(2)) / (1.0 + self.memory.powi(2))).max(1.0)
+    }
+
+    fn p(self, left: &[f64], right: &[f64]) -> f64 {
+        let (one, other) = (Side::of(left), Side::of(right));
+        let count = one.count + other.count;
+        let (v, w) = (self.inflation(one.count), self.inflation(other.count));
+        let variance = ((one.squares + other.squares) / (count - v - w).max(1.0)).max(self.variance_min);
+        let error = (variance * (v / one.count + w / other.count)).sqrt();
+        student_two_sided((other.mean - one.mean) / error, self.degrees(count - 2.0))
+    }
+
+    /// The same of the larger side's own scatter, its wild points in full: what was wild before is no news at the end.
+    fn p_wild(self, left: &[f64], right: &[f64]) -> f64 {
+        let (few, many) = if left.len() < right.len() { (left, right) } else { (right, left) };
+        let (few, many) = (Side::of(few), Side::of(many));
+        let (v, w) = (self.inflation(few.count), self.inflation(many.count));
+        let variance = (many.squares / (many.count - 1.0)).max(self.variance_min);
+        let error = (variance * (v / few.count + w / many.count)).sqrt();
+        student_two_sided((few.mean - many.mean) / error, self.degrees(many.count - 1.0))
+    }
+}
+
+/// Sums of one side of a step.
+#[derive(Debug, Clone, Copy)]
+struct Side {
+    count: f64,
+    mean: f64,
+    /// Of distances from the mean.
+    squares: f64,
+    /// Of neighbours' distances.
+    products: f64,
+}
+
+impl Side {
+    fn of(points: &[f64]) -> Self {
+        let count = points.len() as f64;
+        let mean = points.iter().sum::<f64>() / count;
+        let squares = points.iter().map(|point| (point - mean).powi(2)).sum();
+        let products = points.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum();
+        Self { count, mean, squares, products }
+    }
+}
+
+/// Tells whether each point of one side lies beyond each of the other.
+fn are_apart(left: &[f64], right: &[f64]) -> bool {
+    let ends = |side: &[f64]| {
+        (side.iter().copied().fold(f64::INFINITY, f64::min), side.iter().copied().fold(f64::NEG_INFINITY, f64::max))
+    };
+    let ((low, high), (other_low, other_high)) = (ends(left), ends(right));
+    high < other_low || other_high < low
+}
