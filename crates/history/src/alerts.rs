@@ -1,6 +1,6 @@
 //! Alerts: changes of many series between the same kernels, which may have one cause.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use model::{Line, Verdict};
 use stats::Span;
@@ -78,40 +78,75 @@ impl Alert {
     }
 }
 
+/// False discovery rate among the changes of level that a whole lab shows as alerts. Calibrated: `noisy_labs.rs`.
+const Q_MAX: f64 = 0.001;
+
 /// Returns the alerts for the kernels of a line, latest kernels first.
 ///
 /// Each change of a series belongs to one alert; the changes of an alert have the same range of kernels. Regressions
-/// and improvements of the same kernels are one alert, as they may be one trade-off.
+/// and improvements of the same kernels are one alert, as they may be one trade-off. Levels that creep since the same
+/// kernel are an alert of their own. Changes of level by chance are kept rare among all series of the lab together
+/// (Benjamini and Hochberg 1995), so that the false alarms do not grow with it.
 #[must_use]
 pub fn alerts(history: &History, line: Line) -> Vec<Alert> {
-    let mut found: Vec<Alert> = history.tracks().into_iter().flat_map(|track| of_track(history, track, line)).collect();
+    let p_max = p_max(history);
+    let of_track = |track| of_track(history, track, line, p_max);
+    let mut found: Vec<Alert> = history.tracks().into_iter().flat_map(of_track).collect();
     found.sort_by_key(|alert| std::cmp::Reverse(history.rank(alert.at)));
     found
 }
 
-fn of_track(history: &History, track: &str, line: Line) -> Vec<Alert> {
+/// Returns the largest p of a change of level that is an alert.
+fn p_max(history: &History) -> f64 {
+    let mut all: Vec<f64> = Vec::new();
+    for (_, series) in history.series() {
+        let before = all.len();
+        all.extend(series.changes.iter().filter_map(|change| change.basis.p()));
+        if all.len() == before {
+            all.push(1.0);
+        }
+    }
+    let q = stats::benjamini_hochberg(&all).unwrap_or_default();
+    all.into_iter().zip(q).filter(|(_, q)| *q <= Q_MAX).map(|(p, _)| p).fold(0.0, f64::max)
+}
+
+fn of_track(history: &History, track: &str, line: Line, p_max: f64) -> Vec<Alert> {
     let kernels = history.of_track(track, line);
     let place: HashMap<usize, usize> = kernels.iter().enumerate().map(|(place, kernel)| (*kernel, place)).collect();
     let mut spans = Vec::new();
     let mut members = Vec::new();
+    let mut creeping: BTreeMap<usize, Vec<Member>> = BTreeMap::new();
     for (key, series) in history.series().filter(|(key, _)| *key.track == *track) {
         // The change that was undone covers the return to the old level.
-        for change in series.changes.iter().filter(|change| !series.is_back(change)) {
+        let is_sure = |change: &&Change| change.basis.p().is_none_or(|p| p <= p_max);
+        for change in series.changes.iter().filter(|change| !series.is_back(change)).filter(is_sure) {
             let kernel = |point: usize| place.get(&series.points[point].kernel).copied();
             let before = place.get(&series.before(change).kernel).copied();
-            if let (Some(before), Some(at)) = (before, kernel(change.at)) {
+            if let (Basis::Creep { .. }, Some(since)) = (change.basis, kernel(change.reference)) {
+                creeping.entry(since).or_default().push(member(key, series, change));
+            } else if let (Some(before), Some(at)) = (before, kernel(change.at)) {
                 spans.push(Span::new(before + 1, at));
                 members.push(member(key, series, change));
             }
         }
     }
-    let alert = |group: stats::Group| {
-        let mut members: Vec<Member> = group.members.iter().map(|n| members[*n].clone()).collect();
+    let alert = |name: String, (after, at): (usize, usize), mut members: Vec<Member>| {
         members.sort_by(|a, b| a.effect.total_cmp(&b.effect).then_with(|| a.key.cmp(&b.key)));
-        let (after, at) = (kernels[group.span.earliest - 1], kernels[group.span.latest]);
-        Alert { name: format!("{track}@{}", history.kernel(at).title), track: track.to_owned(), after, at, members }
+        Alert { name, track: track.to_owned(), after, at, members }
     };
-    stats::groups(&spans).into_iter().map(alert).collect()
+    let title = |kernel: usize| &history.kernel(kernel).title;
+    let stepped = stats::groups(&spans).into_iter().map(|group| {
+        let (after, at) = (kernels[group.span.earliest - 1], kernels[group.span.latest]);
+        let members = group.members.iter().map(|n| members[*n].clone()).collect();
+        alert(format!("{track}@{}", title(at)), (after, at), members)
+    });
+    // Named by the kernel since which it creeps: the alert keeps its name as kernels follow.
+    let crept = creeping.into_iter().map(|(since, members)| {
+        let after = kernels[since];
+        let at = members.iter().map(|member| member.between.1).max_by_key(|at| place.get(at)).unwrap_or(after);
+        alert(format!("{track}@creep-since-{}", title(after)), (after, at), members)
+    });
+    stepped.chain(crept).collect()
 }
 
 fn member(key: &Key, series: &Series, change: &Change) -> Member {

@@ -175,7 +175,7 @@ fn options(worst: &Member) -> Option<String> {
     let suite = if suite.name == model::MICRO.name { String::new() } else { format!(" --suite {}", suite.name) };
     let seeds = match worst.basis {
         Basis::EverySeed { seeds } => format!(" --seeds {}", seeds.clamp(1, SEEDS_MAX)),
-        Basis::Levels { .. } | Basis::NoBoot | Basis::Fails => String::new(),
+        Basis::Levels { .. } | Basis::Creep { .. } | Basis::NoBoot | Basis::Fails => String::new(),
     };
     Some(format!("--workload {name}{suite}{seeds}"))
 }

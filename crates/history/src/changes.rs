@@ -21,10 +21,25 @@ pub enum Basis {
         /// The probability of such ranks without a change.
         p: f64,
     },
+    /// The level of the medians moves a little with every kernel.
+    Creep {
+        /// Chance of a slope so steep without a change.
+        p: f64,
+    },
     /// The kernel does not boot.
     NoBoot,
     /// The workload fails.
     Fails,
+}
+
+impl Basis {
+    /// Returns the chance of such a change without one; `None` where kernels are compared directly.
+    pub(super) fn p(self) -> Option<f64> {
+        match self {
+            Self::Levels { p } | Self::Creep { p } => Some(p),
+            Self::EverySeed { .. } | Self::NoBoot | Self::Fails => None,
+        }
+    }
 }
 
 /// A change of level; points are indices into the series.
@@ -54,12 +69,14 @@ pub(super) fn find(series: &Series) -> Vec<Change> {
     // With noisy runs, single comparisons of neighbours prove nothing, least of all when repeated many times.
     let mut changes = if series.scatters { Vec::new() } else { steps(series, &seen) };
     let levels = levels(series, &seen);
+    let creep = series.scatters.then(|| creep(series, &seen, levels.last().map_or(0, |last| last.at))).flatten();
     for change in levels {
         let is_known = |known: &Change| known.earliest <= change.at && change.earliest <= known.at;
         if !changes.iter().any(is_known) {
             changes.push(change);
         }
     }
+    changes.extend(creep);
     changes.extend(failures(series));
     changes.sort_by_key(|change| change.at);
     changes
@@ -138,12 +155,21 @@ fn after(seen: &[usize], point: usize) -> usize {
     seen.iter().copied().find(|later| *later > point).unwrap_or(point)
 }
 
-/// Finds the levels of the medians over the seeds, on a logarithmic scale: a margin is a ratio.
+/// Finds the levels of the medians over the seeds.
+///
+/// Where seeds can be paired, one kernel against the next is the better judge of a short level: only changes between
+/// levels of four kernels and more count there, and only if they exceed the floor.
 fn levels(series: &Series, seen: &[usize]) -> Vec<Change> {
-    let value = |n: &usize| series.points[*n].value.filter(|value| *value > 0.0).map(f64::ln);
-    let Some(logs) = seen.iter().map(value).collect::<Option<Vec<f64>>>() else { return Vec::new() };
-    let criteria = Criteria { magnitude_min: (series.metric.margin_percent / 100.0).ln_1p(), ..Criteria::default() };
-    let found = stats::changes(&logs, &criteria).unwrap_or_default();
+    let Some(logs) = logarithms(series, seen) else { return Vec::new() };
+    let criteria = criteria(series);
+    let mut found = stats::changes(&logs, &criteria).unwrap_or_default();
+    if !series.scatters {
+        let floor = (series.floor_percent.unwrap_or_default() / 100.0).ln_1p();
+        let is_long = |change: &stats::Change| {
+            change.at >= criteria.segment_min && change.at + criteria.segment_min <= logs.len()
+        };
+        found.retain(|change| is_long(change) && (change.after - change.before).abs() >= floor);
+    }
     let change = |(place, change): (usize, &stats::Change)| {
         let levels = (change.before.exp(), change.after.exp());
         let difference_percent = difference_percent(series.metric.direction, levels.0, levels.1)?;
@@ -162,8 +188,36 @@ fn levels(series: &Series, seen: &[usize]) -> Vec<Change> {
     found.iter().enumerate().filter_map(change).collect()
 }
 
+/// Finds the level that creeps since the last change, which came with a point.
+fn creep(series: &Series, seen: &[usize], since: usize) -> Option<Change> {
+    let level: Vec<usize> = seen.iter().copied().filter(|n| *n >= since).collect();
+    let logs = logarithms(series, &level)?;
+    let found = stats::creep(&logs, &criteria(series))?;
+    let levels = (found.before.exp(), found.after.exp());
+    let difference_percent = difference_percent(series.metric.direction, levels.0, levels.1)?;
+    Some(Change {
+        earliest: *level.get(1)?,
+        at: *level.last()?,
+        reference: *level.first()?,
+        verdict: if difference_percent > 0.0 { Verdict::Better } else { Verdict::Worse },
+        difference_percent: Some(difference_percent),
+        levels: Some(levels),
+        basis: Basis::Creep { p: found.p },
+        went_away: None,
+    })
+}
+
+fn criteria(series: &Series) -> Criteria {
+    Criteria { magnitude_min: (series.metric.margin_percent / 100.0).ln_1p(), ..Criteria::default() }
+}
+
+/// Returns the medians over the seeds on a logarithmic scale, as a margin is a ratio; `None` if one has no logarithm.
+fn logarithms(series: &Series, seen: &[usize]) -> Option<Vec<f64>> {
+    seen.iter().map(|n| series.points[*n].value.filter(|value| *value > 0.0).map(f64::ln)).collect()
+}
+
 /// The fewest kernels over which a change of a noisy series can be found if two levels are perfectly separated.
-const NOISY_MIN: usize = 15;
+const NOISY_MIN: usize = 6;
 
 impl Series {
     /// Returns how many kernels have a value, and how many a change needs to be found.

@@ -19,6 +19,8 @@ mod gather;
 mod kernels;
 mod noise;
 #[cfg(test)]
+mod noisy_labs;
+#[cfg(test)]
 mod noisy_tests;
 mod overview;
 mod pair;

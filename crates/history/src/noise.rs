@@ -12,8 +12,6 @@ use super::series::{Point, Series};
 pub const TRUST_DAYS: i64 = 90;
 /// Confidence level of a share's interval.
 const LEVEL: f64 = 0.95;
-/// Largest p of a difference, when rated alone.
-const P_MAX: f64 = 0.05;
 
 /// How often machines agreed with themselves on the same kernel.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -107,8 +105,9 @@ fn is_false_alarm(series: &Series, point: &Point) -> Option<bool> {
         let seeds = seeds.enumerate().filter(|(place, _)| place % 2 == side).map(|(_, seen)| seen.clone());
         series.scores(&Point { kernel: point.kernel, seeds: seeds.collect(), value: None })
     };
-    let rating = stats::rate(&deal(0)?, &deal(1)?, &series.scatter(&[point.kernel]));
-    let p = rating.precision?.p;
-    let verdict = rating.verdict(series.metric.margin_percent / 100.0, p)?;
-    Some(p <= P_MAX && matches!(verdict, stats::Verdict::Better | stats::Verdict::Worse))
+    let margin = series.metric.margin_percent / 100.0;
+    let rating = stats::rate(&deal(0)?, &deal(1)?, &series.scatter(&[point.kernel]), margin);
+    rating.precision?;
+    let verdict = rating.verdict(rating.p())?;
+    Some(matches!(verdict, stats::Verdict::Better | stats::Verdict::Worse))
 }

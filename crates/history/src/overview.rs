@@ -138,7 +138,7 @@ pub fn overview(history: &History, base: usize, target: usize, alerts: &[Triaged
         groups.entry(subsystem).or_default().push(Row { workload, cells });
     }
     let mut groups: Vec<Group> = groups.into_iter().map(|(name, rows)| Group { name, rows }).collect();
-    weigh(history, base, target, &mut groups);
+    weigh(&mut groups);
     let pairs = || groups.iter().flat_map(|group| &group.rows).flat_map(|row| &row.cells).map(|cell| &cell.pair);
     pairs().for_each(|pair| counts.add(pair.state));
     let mean = mean(pairs());
@@ -148,25 +148,22 @@ pub fn overview(history: &History, base: usize, target: usize, alerts: &[Triaged
 }
 
 /// Decides the cells of noisy machines together: a test on a machine is a family, and all families are one question.
-fn weigh(history: &History, base: usize, target: usize, groups: &mut [Group]) {
-    let mut families: BTreeMap<(String, usize), Vec<(&mut Pair, f64)>> = BTreeMap::new();
+fn weigh(groups: &mut [Group]) {
+    let mut families: BTreeMap<(String, usize), Vec<&mut Pair>> = BTreeMap::new();
     for row in groups.iter_mut().flat_map(|group| &mut group.rows) {
         let test = test_of(&row.workload).to_owned();
         for cell in &mut row.cells {
-            let series =
-                [target, base].into_iter().find_map(|kernel| history.series_of(&row.workload, cell.machine, kernel));
-            if let (Some(series), true) = (series, cell.pair.rating.is_some_and(|rating| rating.precision.is_some())) {
-                let family = families.entry((test.clone(), cell.machine)).or_default();
-                family.push((&mut cell.pair, series.metric.margin_percent));
+            if cell.pair.rating.is_some_and(|rating| rating.precision.is_some()) {
+                families.entry((test.clone(), cell.machine)).or_default().push(&mut cell.pair);
             }
         }
     }
-    let p = |pair: &Pair| pair.rating.and_then(|rating| rating.precision).map_or(1.0, |precision| precision.p);
-    let all: Vec<Vec<f64>> = families.values().map(|family| family.iter().map(|(pair, _)| p(pair)).collect()).collect();
+    let p = |pair: &Pair| pair.rating.map_or(1.0, |rating| rating.p());
+    let all: Vec<Vec<f64>> = families.values().map(|family| family.iter().map(|pair| p(pair)).collect()).collect();
     let Some(weighed) = stats::families(&all, Q_MAX) else { return };
     for (family, found) in families.into_values().zip(weighed) {
-        for ((pair, margin), q) in family.into_iter().zip(found.members) {
-            pair.weigh(margin, q);
+        for (pair, q) in family.into_iter().zip(found.members) {
+            pair.weigh(q);
         }
     }
 }

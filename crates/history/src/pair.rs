@@ -127,16 +127,15 @@ impl Pair {
             (Ok(old), Ok(new)) => (old, new),
             (Err(why), _) | (_, Err(why)) => return Self::without(State::Unclear, &why),
         };
-        let rating = stats::rate(&old, &new, scatter);
-        let q = rating.precision.map_or(1.0, |precision| precision.p);
-        let compared = SideComparison::rated(&rating, rule.direction, rule.margin_percent, q);
+        let rating = stats::rate(&old, &new, scatter, rule.margin_percent / 100.0);
+        let compared = SideComparison::rated(&rating, rule.direction, rating.p());
         Self { state: State::of(&compared.verdict), compared, rating: Some(rating) }
     }
 
     /// Decides a rating again, with its false discovery rate among the ratings of the same question.
-    pub(super) fn weigh(&mut self, margin_percent: f64, q: f64) {
+    pub(super) fn weigh(&mut self, q: f64) {
         let Some(rating) = &self.rating else { return };
-        self.compared.verdict = noisy_verdict(rating, margin_percent, q);
+        self.compared.verdict = noisy_verdict(rating, q);
         self.state = State::of(&self.compared.verdict);
     }
 
@@ -169,6 +168,8 @@ impl Pair {
                 Verdict::Unclear(Uncertainty::Noise { more_runs: Some(more) }) => {
                     format!("; {more} more of each needed")
                 }
+                Verdict::Unclear(Uncertainty::TooNoisy) => "; more than 50 of each needed".to_owned(),
+                Verdict::Unclear(Uncertainty::TooCoarse) => "; values in steps as wide as the margin".to_owned(),
                 Verdict::Unclear(_) => "; unrated: bring two or more of each".to_owned(),
                 Verdict::Better | Verdict::Worse | Verdict::Same => String::new(),
             };

@@ -38,10 +38,14 @@ pub enum Uncertainty {
     },
     /// The runs are too noisy for their number.
     Noise {
-        /// How many more runs each side needs to detect a difference of one margin; `None` if a side has one run, which
-        /// says nothing about noise between runs.
+        /// How many more runs each side needs to be shown the same with a chance of 80 % if it is; a difference of two
+        /// margins needs fewer. `None` if both sides have one run, which says nothing about noise between runs.
         more_runs: Option<usize>,
     },
+    /// The noise would take more than 50 runs of each side.
+    TooNoisy,
+    /// The clock's steps are as wide as the margin.
+    TooCoarse,
     /// One side has no value; the text gives the reason.
     Missing(String),
 }
@@ -88,8 +92,12 @@ impl fmt::Display for Uncertainty {
                 f.write_str("one run per side does not show the noise: compare two or more runs of each")
             }
             Self::Noise { more_runs: Some(more) } => {
-                write!(f, "too much noise: about {more} more runs of each side would show a difference of the margin")
+                write!(f, "too much noise: {more} more runs of each side would probably decide")
             }
+            Self::TooNoisy => f.write_str(
+                "too much noise: more than 50 runs of each side would be needed; use a larger --margin or a quieter machine",
+            ),
+            Self::TooCoarse => f.write_str("the values are in steps as wide as the margin: measure longer, or use a larger --margin"),
             Self::Missing(why) => write!(f, "no value: {why}"),
         }
     }

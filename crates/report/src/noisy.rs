@@ -8,7 +8,7 @@ use stats::{Better, History, Rating, Scores, Spread};
 
 use crate::answer::common;
 use crate::comparison::{Against, Measured, Rated, Row};
-use crate::pairing::{LEVEL, SideComparison};
+use crate::pairing::SideComparison;
 
 /// False discovery rate on noisy machines.
 pub const Q_MAX: f64 = 0.05;
@@ -41,7 +41,7 @@ pub(crate) fn rate(rows: &mut [Row], scatters: &BTreeMap<String, History>) {
             }
             match (scores(&base, direction), scores(&new, direction)) {
                 (Ok(base), Ok(new)) => {
-                    let rating = stats::rate(&base, &new, &history);
+                    let rating = stats::rate(&base, &new, &history, row.margin_percent / 100.0);
                     all.push(RatedCell { row: place, kernel, sides: (base, new), rating });
                 }
                 (Err(why), _) | (_, Err(why)) => cell.compared = SideComparison::nothing(&why),
@@ -52,7 +52,7 @@ pub(crate) fn rate(rows: &mut [Row], scatters: &BTreeMap<String, History>) {
     for (RatedCell { row, kernel, sides: (base, new), rating }, q) in all.iter().zip(q) {
         let row = &mut rows[*row];
         let cell = &mut row.cells[*kernel];
-        cell.compared = SideComparison::rated(rating, row.workload.metric.direction, row.margin_percent, q);
+        cell.compared = SideComparison::rated(rating, row.workload.metric.direction, q);
         cell.rated = Some(Rated { rating: *rating, q, ranks: stats::cross_check(base, new, rating) });
     }
 }
@@ -62,9 +62,9 @@ pub(crate) fn rate(rows: &mut [Row], scatters: &BTreeMap<String, History>) {
 fn compute_q(rows: &[Row], all: &[RatedCell]) -> Vec<f64> {
     let mut families: BTreeMap<(&str, usize), Vec<(usize, f64)>> = BTreeMap::new();
     for (place, found) in all.iter().enumerate() {
-        if let Some(precision) = found.rating.precision {
+        if found.rating.precision.is_some() {
             let test = test_of(&rows[found.row].workload.name);
-            families.entry((test, found.kernel)).or_default().push((place, precision.p));
+            families.entry((test, found.kernel)).or_default().push((place, found.rating.p()));
         }
     }
     let p: Vec<Vec<f64>> = families.values().map(|family| family.iter().map(|(_, p)| *p).collect()).collect();
@@ -96,7 +96,7 @@ pub(crate) fn means(others: &mut [Against], rows: &[Row]) {
         };
         let (base, new) = (together(&|row| &row.base), together(&|row| &row.cells[kernel].measured));
         if let Some((base, new)) = base.zip(new) {
-            let ends = stats::rate(&base, &new, &History::default()).interval(LEVEL);
+            let ends = stats::rate(&base, &new, &History::default(), 0.0).interval();
             mean.ends = ends.map(|ends| Spread { min: ends.low, max: ends.high });
         }
     }
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(verdict(&base, &[&[80.0], &[81.0], &[80.5]]), Verdict::Better);
         assert_eq!(verdict(&base, &[&[100.1], &[100.9], &[99.6], &[100.4]]), Verdict::Same);
         let wild = verdict(&base, &[&[60.0], &[140.0], &[200.0]]);
-        assert!(matches!(wild, Verdict::Unclear(Uncertainty::Noise { more_runs: Some(1..) })), "{wild:?}");
+        assert!(matches!(wild, Verdict::Unclear(Uncertainty::TooNoisy)), "{wild:?}");
     }
 
     #[test]

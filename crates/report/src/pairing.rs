@@ -11,9 +11,6 @@ use crate::missing::Missing;
 use crate::value::{NOT_COUNTED, Scale};
 use crate::verdict::{noisy_verdict, verdict};
 
-/// Confidence level of the displayed interval of noisy runs.
-pub(crate) const LEVEL: f64 = 0.95;
-
 /// The result of one replicate. On the exact machine a replicate is a seed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Replicate {
@@ -129,15 +126,13 @@ impl SideComparison {
     /// Returns the comparison for a rating of noisy runs, with its false discovery rate `q` among the rows of the same
     /// question.
     #[must_use]
-    pub fn rated(rating: &Rating, direction: Direction, margin_percent: f64, q: f64) -> Self {
+    pub fn rated(rating: &Rating, direction: Direction, q: f64) -> Self {
         let percent = |ratio| percent_of_ratio(direction, ratio);
         Self {
-            verdict: noisy_verdict(rating, margin_percent, q),
+            verdict: noisy_verdict(rating, q),
             differences: Vec::new(),
             difference_percent: Some(percent(rating.ratio())),
-            spread_percent: rating
-                .interval(LEVEL)
-                .map(|ends| Spread { min: percent(ends.low), max: percent(ends.high) }),
+            spread_percent: rating.interval().map(|ends| Spread { min: percent(ends.low), max: percent(ends.high) }),
             ratio: Some(rating.ratio()),
             left_out: Vec::new(),
         }

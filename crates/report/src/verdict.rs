@@ -46,9 +46,9 @@ pub fn verdict(differences_percent: &[f64], margin_percent: f64, floor_percent: 
 /// Returns the verdict on a rating of noisy runs, with its false discovery rate `q` among the rows of the same
 /// question.
 #[must_use]
-pub fn noisy_verdict(rating: &stats::Rating, margin_percent: f64, q: f64) -> Verdict {
+pub fn noisy_verdict(rating: &stats::Rating, q: f64) -> Verdict {
     let unclear = |why| Verdict::Unclear(why);
-    match rating.verdict(margin_percent / 100.0, q) {
+    match rating.verdict(q) {
         Some(stats::Verdict::Better) => Verdict::Better,
         Some(stats::Verdict::Worse) => Verdict::Worse,
         Some(stats::Verdict::Same) => Verdict::Same,
@@ -56,6 +56,8 @@ pub fn noisy_verdict(rating: &stats::Rating, margin_percent: f64, q: f64) -> Ver
         Some(stats::Verdict::Unclear(stats::Unclear::MoreGroups(more))) => {
             unclear(Uncertainty::Noise { more_runs: Some(more) })
         }
+        Some(stats::Verdict::Unclear(stats::Unclear::TooNoisy)) => unclear(Uncertainty::TooNoisy),
+        Some(stats::Verdict::Unclear(stats::Unclear::TooCoarse)) => unclear(Uncertainty::TooCoarse),
         None => unclear(Uncertainty::Missing("runs that scatter need a margin above 0%".to_owned())),
     }
 }

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_value_does_not_count_but_must_be_a_number() {
+    fn first_value_must_be_a_number() {
         assert_eq!(median_without_first(&[]), None);
         assert_eq!(median_without_first(&[900.0]), None);
         assert_eq!(median_without_first(&[900.0, 5.0]), Some(5.0));
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_and_its_inverse_cancel_in_the_geometric_mean() {
+    fn ratio_and_inverse_cancel_in_geometric_mean() {
         let mean = geometric_mean(&[2.0, 0.5]).unwrap();
         assert!((mean - 1.0).abs() < 1e-12);
         let mean = geometric_mean(&[1.0, 10.0, 100.0]).unwrap();
@@ -129,7 +129,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn half_of_the_values_lie_on_either_side_of_the_median(values in some_values()) {
+        fn median_parts_values_in_halves(values in some_values()) {
             let middle = median(&values).unwrap();
             let below = values.iter().filter(|v| **v < middle).count();
             let above = values.iter().filter(|v| **v > middle).count();
@@ -153,7 +153,7 @@ mod tests {
         }
 
         #[test]
-        fn one_wild_value_among_many_does_not_move_the_median_out_of_the_rest(
+        fn one_wild_value_leaves_median_within_rest(
             values in prop::collection::vec(0.0..100.0, 3..60),
             wild in 1e6..1e12,
         ) {

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn members_pay_for_the_families_that_were_not_selected() {
+    fn members_pay_for_families_not_selected() {
         let found = families(&[vec![0.001, 0.9], vec![0.5], vec![0.6], vec![0.7]], 0.05).unwrap();
         assert!((found[0].p - 0.002).abs() < 1e-12 && (found[0].q - 0.008).abs() < 1e-12);
         // One of four is selected: four times 0.002.
@@ -107,7 +107,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_q_is_never_less_than_its_p_and_keeps_the_order(p in prop::collection::vec(0.0..=1.0, 1..40)) {
+        fn q_is_at_least_p_in_order(p in prop::collection::vec(0.0..=1.0, 1..40)) {
             let q = benjamini_hochberg(&p).unwrap();
             for (a, b) in p.iter().zip(&q) {
                 prop_assert!(b >= a && *b <= 1.0);

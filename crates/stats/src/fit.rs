@@ -27,7 +27,7 @@ pub struct PowerLaw {
 /// Returns the power law through points `([a, b], y)` that has the least squares of ln y.
 ///
 /// `None` when a number is not finite or not positive, for fewer points than it takes, when neither variable varies, and
-/// when the two vary together, so that nobody can tell them apart.
+/// when the two vary together, so that they are inseparable.
 #[must_use]
 pub fn power_law(points: &[Point]) -> Option<PowerLaw> {
     let logarithm = |value: f64| (value.is_finite() && value > 0.0).then(|| value.ln());
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fixed_part_makes_the_fit_poor_and_the_fit_says_so() {
+    fn fixed_part_makes_poor_fit_visible() {
         let law = power_law(&grid(|_, b| 1000.0 / b + 10.0)).unwrap();
         assert!(law.worst_ratio > 1.3 && law.r_squared < 0.95, "{law:?}");
         let flat = power_law(&grid(|_, _| 7.0)).unwrap();

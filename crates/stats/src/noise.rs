@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_noise_is_told_by_its_mark() {
+    fn each_kind_of_noise_has_its_mark() {
         assert!(share(Noise::Bimodal, 50, |p| p.modes_apart.is_some()) > 0.9);
         assert!(share(Noise::Outliers, 50, |p| p.outliers > 0) > 0.9);
         assert!(share(Noise::Autocorrelated, 50, |p| p.remembers) > 0.6);

@@ -52,7 +52,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_share_is_within_and_more_hits_raise_both_ends(count in 1_usize..5000, hits in 0_usize..5000) {
+        fn more_hits_raise_both_ends_of_share(count in 1_usize..5000, hits in 0_usize..5000) {
             let hits = hits.min(count - 1);
             let share = |hits: usize| hits as f64 / count as f64;
             let (one, more) = (share_interval(hits, count, 0.95).unwrap(), share_interval(hits + 1, count, 0.95).unwrap());

@@ -185,7 +185,7 @@ mod tests {
     use super::{Better, Summary};
 
     #[test]
-    fn the_best_part_depends_on_which_way_is_good() {
+    fn best_part_depends_on_direction() {
         let values: Vec<f64> = (1..=20).map(f64::from).collect();
         let lower = Summary::of(&values, Better::Lower).unwrap();
         assert_eq!((lower.percentile(95), lower.best_amean(50)), (Some(19.0), Some(5.5)));

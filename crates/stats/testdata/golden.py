@@ -71,26 +71,36 @@ def ranks():
 
 def ratings():
     out = []
-    for sizes, history in [((3, 3), []), ((5, 4), []), ((3, 3), [3, 2, 2, 4]), ((1, 1), [2] * 12), ((1, 3), [5, 5]), ((4, 6), [9] * 6)]:
+    for sizes, history in [((3, 3), []), ((5, 5), []), ((3, 3), [3, 2, 2, 4]), ((1, 1), [2] * 12), ((1, 3), [5, 5]), ((6, 6), [9] * 6)]:
         base = [lognormal(7, 0.03) for _ in range(sizes[0])]
         new = [lognormal(7, 0.03, 103.0) for _ in range(sizes[1])]
         past = [[lognormal(7, 0.03) for _ in range(k)] for k in history]
         score = lambda groups: np.array([stats.trim_mean(np.log(g), 0.2) for g in groups])
         a, b = score(base), score(new)
         effect = b.mean() - a.mean()
-        d = len(a) + len(b) - 2
-        if not history:
-            test = stats.ttest_ind(b, a, equal_var=False)
-            p, (low, high) = test.pvalue, test.confidence_interval(0.95)
-        else:
-            d0 = sum(k - 1 for k in history)
-            s0 = sum(((score(g) - score(g).mean()) ** 2).sum() for g in past) / d0
-            d0 = min(d0, 30)
-            squares = ((a - a.mean()) ** 2).sum() + ((b - b.mean()) ** 2).sum()
-            error = math.sqrt((d0 * s0 + squares) / (d0 + d) * (1 / len(a) + 1 / len(b)))
-            p = 2 * stats.t.sf(abs(effect) / error, d0 + d)
-            half = stats.t.isf(0.025, d0 + d) * error
-            low, high = effect - half, effect + half
+        sides = []
+        for one in (a, b):
+            d, squares = len(one) - 1, ((one - one.mean()) ** 2).sum()
+            if history:
+                d0 = sum(k - 1 for k in history)
+                s0 = sum(((score(g) - score(g).mean()) ** 2).sum() for g in past) / d0
+                d0 = min(d0, 30)
+                trust = 1 if d == 0 else min(1, max(0, (stats.f.sf(squares / d / s0, d, d0) - 0.4) / 0.4))
+                sides.append([(trust * d0 * s0 + squares) / (trust * d0 + d) / len(one), trust * d0 + d])
+            else:
+                sides.append([squares / d / len(one), d])
+        single = [n for n, one in enumerate((a, b)) if len(one) == 1]
+        if single:
+            sides[single[0]][0] *= 12
+        (v, n), (w, m) = sides
+        welch = (v + w) ** 2 / (v * v / n + w * w / m)
+        if not history and len(a) == len(b):
+            assert math.isclose(welch, stats.ttest_ind(b, a, equal_var=False).df)
+        degrees = 0.75 * welch + 0.25 * min(n, m, welch)
+        error = math.sqrt(v + w)
+        p = 2 * stats.t.sf(abs(effect) / error, degrees)
+        half = stats.t.isf(0.025, degrees) * error
+        low, high = effect - half, effect + half
         out.append({"base": base, "new": new, "history": past, "effect": effect, "p": p, "low": low, "high": high})
     return out
 

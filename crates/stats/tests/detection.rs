@@ -1,18 +1,49 @@
 //! How well change points are found, measured on seeded noise.
-#![expect(clippy::print_stdout, reason = "who reads the test's output reads the table")]
+#![expect(clippy::print_stdout, reason = "readers of the test's output read the table")]
 
-use stats::synthetic::{Noise, Quality, Trials};
+use stats::synthetic::{Noise, Quality, Short, Trials};
 use stats::{Criteria, changes};
 
 const SEED: u64 = 2;
 
-fn measure(noise: Noise, step: f64, count: usize) -> Quality {
-    let trials = Trials::of(noise, step, count, SEED);
+fn places(trials: &Trials) -> Vec<Vec<usize>> {
     let places = |points: &Vec<f64>| {
         let found = changes(points, &Criteria::default()).unwrap_or_default();
         found.iter().map(|change| change.at).collect::<Vec<_>>()
     };
-    Quality::of(&trials, &trials.series.iter().map(places).collect::<Vec<_>>())
+    trials.series.iter().map(places).collect()
+}
+
+fn measure(noise: Noise, step: f64, count: usize) -> Quality {
+    let trials = Trials::of(noise, step, count, SEED);
+    Quality::of(&trials, &places(&trials))
+}
+
+/// Of 30 points of 3 repeats, with a step of -5 % that has so many after it.
+fn measure_short(noise: Short, after: usize, count: usize) -> Quality {
+    let trials = Trials::short(noise, after, count, SEED);
+    Quality::within(&trials, &places(&trials), 1)
+}
+
+#[test]
+fn steps_of_newest_points_are_found() {
+    let noise = Short::Repeats(Noise::Normal);
+    let wanted =
+        [(1, 0.60), (2, 0.85), (3, 0.95), (4, 0.95), (5, 0.95), (10, 0.95), (15, 0.95), (26, 0.95), (28, 0.95)];
+    for (after, least) in wanted {
+        let recall = measure_short(noise, after, 1000).recall;
+        println!("{after:>2} points after the step: {recall:.3} of the steps found");
+        assert!(recall >= least, "{after} {recall}");
+    }
+}
+
+#[test]
+fn short_series_without_steps_raise_few_alarms() {
+    for (noise, most) in Short::ALL.into_iter().zip([0.01, 0.01, 0.01, 0.03, 0.03, 0.06]) {
+        let alarms = measure_short(noise, 0, 3000).found;
+        println!("{:<14} {alarms:.4} false alarms in a series", noise.name());
+        assert!(alarms <= most, "{noise:?} {alarms}");
+    }
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn one_step_is_found_with_few_runs() {
 }
 
 #[test]
-fn a_search_that_is_told_nothing_of_a_bias_claims_too_much() {
+fn search_unaware_of_bias_claims_too_much() {
     // The control: these trials do show it where a search is wrong.
     let blind = Singles::play(Line { height: 4.0, bias: 1.0, start: Start::OnceUntold }, TRIALS, SEED);
     println!("{blind:?}");
@@ -46,7 +46,7 @@ fn a_search_that_is_told_nothing_of_a_bias_claims_too_much() {
 }
 
 #[test]
-fn half_a_deviation_is_found_or_refused_and_seldom_placed_wrongly() {
+fn half_a_deviation_is_seldom_placed_wrongly() {
     let played = Singles::play(line(0.5, 0.0), TRIALS / 5, SEED);
     println!("{played:?}");
     let answered = played.trials - played.refused;
@@ -61,7 +61,7 @@ fn pure_noise_is_refused() {
 }
 
 #[test]
-fn a_place_that_is_off_by_itself_in_all_its_runs_is_not_believed() {
+fn single_biased_place_is_not_believed() {
     let once = |height| Line { height, bias: 1.0, start: Start::Once };
     let noise = Singles::play(once(0.0), 50, SEED);
     assert_eq!(noise.refused, 50);

@@ -208,6 +208,7 @@ fn basis_word(basis: Basis) -> String {
     let word = match basis {
         Basis::EverySeed { .. } => "every-seed",
         Basis::Levels { .. } => "levels",
+        Basis::Creep { .. } => "creep",
         Basis::NoBoot => "no-boot",
         Basis::Fails => "fails",
     };
@@ -218,7 +219,7 @@ fn change(history: &History, series: &Series, change: &Change) -> ChangeDocument
     let title = |point: &Point| history.kernel(point.kernel).title.clone();
     let (seeds, p) = match change.basis {
         Basis::EverySeed { seeds } => (Some(seeds), None),
-        Basis::Levels { p } => (None, Some(p)),
+        Basis::Levels { p } | Basis::Creep { p } => (None, Some(p)),
         Basis::NoBoot | Basis::Fails => (None, None),
     };
     ChangeDocument {

@@ -163,6 +163,7 @@ pub(super) fn certainty(basis: Basis) -> Option<String> {
         Basis::EverySeed { seeds: 1 } => Some("one seed only: it may be the layout of memory".to_owned()),
         Basis::EverySeed { seeds } => Some(format!("all {seeds} seeds agree")),
         Basis::Levels { p } => Some(format!("another level of the medians, p = {p:.1e}")),
+        Basis::Creep { p } => Some(format!("the level creeps, p = {p:.1e}")),
         Basis::NoBoot | Basis::Fails => None,
     }
 }

@@ -9,8 +9,11 @@
 //! Which series is which, and which sides are worth comparing, is left to the callers.
 
 mod cross;
+mod forecast;
 mod history;
+mod precision;
 mod rating;
+mod resolution;
 mod scores;
 
 pub use cross::{CrossCheck, cross_check};

@@ -1,5 +1,6 @@
 //! From values to one score for each group.
 
+use super::resolution::Resolution;
 use crate::Better;
 
 /// Share of a group's values that is cut off at each end.
@@ -43,7 +44,10 @@ pub enum Fault {
 
 /// One score for each group: the mean logarithm of its values, turned so that more is better. At least one; all finite.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Scores(Vec<f64>);
+pub struct Scores {
+    logs: Vec<f64>,
+    resolution: Resolution,
+}
 
 impl Scores {
     /// Scores groups: the 20 % trimmed mean of logarithms (Tukey and McLaughlin 1963), of fewer than five values the mean.
@@ -53,7 +57,11 @@ impl Scores {
     pub fn of<G: AsRef<[f64]>>(groups: &[G], better: Better) -> Result<Self, Fault> {
         let scores = groups.iter().enumerate().map(|(group, values)| score(group, values.as_ref(), better));
         let scores = scores.collect::<Result<Vec<f64>, Fault>>()?;
-        if scores.is_empty() { Err(Fault::NoGroups) } else { Ok(Self(scores)) }
+        if scores.is_empty() {
+            return Err(Fault::NoGroups);
+        }
+        let values: Vec<f64> = groups.iter().flat_map(|group| group.as_ref().iter().copied()).collect();
+        Ok(Self { logs: scores, resolution: Resolution::of(&values) })
     }
 
     /// Puts several questions to the same groups together: the mean of scores within each group, which is the logarithm of
@@ -63,34 +71,37 @@ impl Scores {
     /// When there is nothing to put together, or the numbers of groups differ.
     pub fn together(parts: &[Self]) -> Result<Self, Fault> {
         let first = parts.first().ok_or(Fault::NoGroups)?;
-        let (one, count) = (first.0.len(), parts.len() as f64);
-        if let Some(uneven) = parts.iter().find(|part| part.0.len() != one) {
-            return Err(Fault::Uneven { one, other: uneven.0.len() });
+        let (one, count) = (first.count(), parts.len() as f64);
+        if let Some(uneven) = parts.iter().find(|part| part.count() != one) {
+            return Err(Fault::Uneven { one, other: uneven.count() });
         }
         // Divided before they are added: sums of finite numbers stay finite.
-        Ok(Self((0..one).map(|group| parts.iter().map(|part| part.0[group] / count).sum()).collect()))
+        let logs = (0..one).map(|group| parts.iter().map(|part| part.logs[group] / count).sum()).collect();
+        // Steps of many clocks even out.
+        Ok(Self { logs, resolution: Resolution::FINE })
     }
 
     /// Returns the scores, one for each group.
     #[must_use]
     pub fn as_slice(&self) -> &[f64] {
-        &self.0
+        &self.logs
     }
 
     /// Returns how many groups there are; at least one.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.0.len()
+        self.logs.len()
     }
 
-    pub(crate) fn mean(&self) -> f64 {
-        self.0.iter().sum::<f64>() / self.0.len() as f64
+    /// Returns what the values tell of the clock.
+    pub(super) fn resolution(&self) -> Resolution {
+        self.resolution
     }
 
     /// Returns the sum of squares around the mean.
     pub(crate) fn squares(&self) -> f64 {
-        let mean = self.mean();
-        self.0.iter().map(|score| (score - mean).powi(2)).sum()
+        let mean = self.logs.iter().sum::<f64>() / self.count() as f64;
+        self.logs.iter().map(|score| (score - mean).powi(2)).sum()
     }
 }
 
@@ -117,7 +128,7 @@ fn score(group: usize, values: &[f64], better: Better) -> Result<f64, Fault> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Fault, Scores};
+    use super::{Fault, Resolution, Scores};
     use crate::Better;
 
     #[test]
@@ -135,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn values_put_together_give_the_geometric_mean_of_each_group() {
+    fn scores_together_give_geometric_mean_of_groups() {
         let of = |groups: [f64; 2]| Scores::of(&groups.map(|v| [v]), Better::Higher).unwrap();
         let both = Scores::together(&[of([2.0, 3.0]), of([8.0, 12.0])]).unwrap();
         assert!((both.as_slice()[0] - 4.0_f64.ln()).abs() < 1e-12);
@@ -152,7 +163,8 @@ mod tests {
         assert_eq!(of(&[vec![0.0]]), Fault::NotPositive { group: 0 });
         assert_eq!(of(&[vec![-3.0]]), Fault::NotPositive { group: 0 });
         assert_eq!(Scores::together(&[]), Err(Fault::NoGroups));
-        let (one, two) = (Scores(vec![1.0]), Scores(vec![1.0, 2.0]));
+        let of = |logs: &[f64]| Scores { logs: logs.to_vec(), resolution: Resolution::FINE };
+        let (one, two) = (of(&[1.0]), of(&[1.0, 2.0]));
         assert_eq!(Scores::together(&[one, two]), Err(Fault::Uneven { one: 1, other: 2 }));
         let told = Fault::NotPositive { group: 3 }.to_string();
         assert_eq!(told, "group 3 has a value that is not above zero: no ratio exists");

@@ -19,7 +19,7 @@ pub(crate) enum Gate {
     Shut,
 }
 
-/// Judges two ends; `bias` is the variance of a place in variances of a run, `effect_min` a difference that is no news.
+/// Judges two ends; `bias` is the variance of a place in variances of a run, `effect_min` the largest difference without interest.
 pub(crate) fn gate(ends: [&Tally; 2], bias: f64, effect_min: f64) -> Gate {
     let fewest = ends[0].count.min(ends[1].count);
     let behind = usize::from(ends[1].count < ends[0].count);
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_before_both_ends_have_their_runs() {
+    fn search_waits_for_runs_of_both_ends() {
         let (none, four) = (Tally::default(), end(&[1.0, 2.0, 1.0, 2.0]));
         assert_eq!(gate([&none, &none], 0.0, 0.0), Gate::More { end: 0, runs: 4 });
         assert_eq!(gate([&four, &none], 0.0, 0.0), Gate::More { end: 1, runs: 4 });
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clear_difference_opens_and_a_place_that_is_off_by_itself_does_not() {
+    fn clear_difference_opens_search_single_outlier_does_not() {
         let (low, high) = (end(&[1.0, 1.1, 0.9, 1.0]), end(&[9.0, 9.1, 8.9, 9.0]));
         assert_eq!(gate([&low, &high], 0.0, 0.0), Gate::Open);
         assert_eq!(gate([&low, &high], 1e4, 0.0), Gate::More { end: 0, runs: 2 });

@@ -15,7 +15,7 @@ pub(crate) fn entropy(chance: f64) -> f64 {
 
 /// Returns the bits that one value tells, which is normal with deviation 1 around 0 or, with a chance, around `distance`.
 pub(crate) fn information(chance: f64, distance: f64) -> f64 {
-    // NaN included: nothing is known to be told.
+    // NaN included: there is no information.
     if !(chance > 0.0 && chance < 1.0 && distance > 0.0) {
         return 0.0;
     }
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_told_where_all_is_known_or_nothing_differs() {
+    fn finished_search_asks_for_nothing() {
         for (chance, distance) in [(0.0, 3.0), (1.0, 3.0), (0.5, 0.0), (f64::NAN, 1.0), (0.5, f64::NAN)] {
             assert!(information(chance, distance).abs() < 1e-12, "{chance} {distance}");
         }

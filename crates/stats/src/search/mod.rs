@@ -35,7 +35,7 @@ impl Cost {
         self.place.get(place).copied().filter(|cost| cost.is_finite() && *cost > 0.0).unwrap_or(0.0)
     }
 
-    /// Never nothing, as what is told is divided by it.
+    /// Never zero, as results are divided by it.
     fn of_run(&self) -> f64 {
         if self.run.is_finite() && self.run > 0.0 { self.run } else { 1e-9 }
     }

@@ -9,7 +9,7 @@ use super::levels::{Levels, Tolerance};
 use super::single::{Criteria, Found, Next, Place, Refusal, Search};
 use super::{Cost, Pair, shares};
 
-/// Share of the whole difference that a step must exceed, unless it is said what is no news.
+/// Share of the whole difference that a step must exceed, unless the criteria name a least difference.
 const SHARE: f64 = 0.25;
 /// Runs of a place that is judged for the first time.
 const RUNS: usize = 2;
@@ -94,7 +94,7 @@ impl Several {
         }
     }
 
-    /// Returns how many values were told.
+    /// Returns how many values came in.
     #[must_use]
     pub fn runs(&self) -> usize {
         self.runs

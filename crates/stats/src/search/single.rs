@@ -24,7 +24,7 @@ pub struct Criteria {
     /// Variance of a place, the same in all its runs, in variances of a run: found by measuring places that are known to be
     /// equal. 0 where each run starts the place afresh, and its scatter has both in it.
     pub bias: f64,
-    /// A difference of the ends, in the values' unit, up to which it is no news.
+    /// A difference of the ends, in the values' unit, up to which it has no interest.
     pub effect_min: f64,
 }
 
@@ -170,7 +170,7 @@ impl Search {
         }
     }
 
-    /// Returns how many values were told.
+    /// Returns how many values came in.
     #[must_use]
     pub fn runs(&self) -> usize {
         self.runs
@@ -182,7 +182,7 @@ impl Search {
         self.posterior().map(|posterior| posterior.step)
     }
 
-    /// Returns what is to be done next; the same until something is told.
+    /// Returns what to do next; the same until a result comes in.
     #[must_use]
     pub fn next(&self, cost: &Cost) -> Next {
         let last = self.places.len() - 1;
@@ -245,7 +245,7 @@ impl Search {
         best
     }
 
-    /// Returns the place and the number of runs that tell most for their cost; nothing where nothing is left to be told.
+    /// Returns the place and the number of runs with most information for their cost; `None` if none is left.
     fn choose(&self, posterior: &Posterior, cost: &Cost) -> Option<(usize, usize)> {
         let distance = (posterior.after - posterior.before).abs() / posterior.variance.sqrt();
         let mut chance = 0.0;
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_that_are_equal_or_cannot_be_measured_are_refused() {
+    fn equal_or_unmeasurable_ends_are_refused() {
         let search = || Search::new(&[1.0; 10], Criteria::default()).unwrap();
         assert_eq!(play(search(), &|_| Some(3.0)).0, Next::Refused(Refusal::NoDifference));
         let (end, asked) = play(search(), &|place| (place != 9).then_some(1.0));

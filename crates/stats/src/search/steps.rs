@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn one_step_takes_as_many_places_as_a_bisection() {
+    fn one_step_takes_places_of_a_bisection() {
         for at in 1..=64 {
             let (steps, asked) = play(&line(64, &[(at, 1.0)]), 1);
             assert_eq!(steps, [Step { before: at - 1, first: at, last: at }]);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cheaper_place_is_taken_where_that_costs_no_further_one() {
+    fn cheaper_place_is_taken_at_equal_count() {
         let asked = |expensive: std::ops::Range<usize>| {
             let mut search = Steps::new(&[1.0; 23], 1).unwrap();
             [0, 22].into_iter().for_each(|end| search.measured(end));
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn several_steps_are_found_and_cuts_show_those_that_cancel() {
+    fn cuts_show_steps_that_cancel() {
         let places = |steps: Vec<Step>| steps.into_iter().map(|step| step.last).collect::<Vec<_>>();
         let three = line(1000, &[(100, 1.0), (101, 2.0), (700, 4.0)]);
         assert_eq!(places(play(&three, 1).0), [100, 101, 700]);
@@ -222,14 +222,14 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_a_middle_is_answered_at_once() {
+    fn line_without_middle_is_answered_at_once() {
         assert_eq!(play(&line(1, &[(1, 1.0)]), 8), (vec![Step { before: 0, first: 1, last: 1 }], 2));
         assert!(Steps::new(&[1.0], 1).is_none());
     }
 
     proptest! {
         #[test]
-        fn the_last_step_of_any_two_ends_that_differ_is_real(
+        fn last_step_between_unequal_ends_is_real(
             values in prop::collection::vec(prop::option::of(0..3_u8), 2..60),
             intervals in any::<usize>(),
         ) {

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_point_tells_a_change_from_a_visit() {
+    fn next_point_tells_change_from_visit() {
         let of = |before, after, next| {
             let change = Change { at: 9, span: Span::new(9, 9), before, after, deviation: 1.0, p: 0.0 };
             follow_up(&change, next)
@@ -113,7 +113,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn each_span_is_in_one_group_and_holds_its_places(ends in prop::collection::vec((0_usize..50, 0_usize..50), 0..40)) {
+        fn each_span_is_in_one_group(ends in prop::collection::vec((0_usize..50, 0_usize..50), 0..40)) {
             let spans: Vec<Span> = ends.iter().map(|(one, other)| Span::new(*one, *other)).collect();
             let groups = groups(&spans);
             let mut members: Vec<usize> = groups.iter().flat_map(|group| group.members.clone()).collect();

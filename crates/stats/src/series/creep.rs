@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn few_points_or_none_that_move_are_no_creep() {
+    fn few_or_still_points_are_no_creep() {
         let line: Vec<f64> = (0..30).map(f64::from).collect();
         let found = creep(&line, &Criteria::default()).unwrap();
         assert!((found.before - 0.0).abs() < 1e-6 && (found.after - 29.0).abs() < 1e-6, "{found:?}");

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wild_point_is_pulled_in_and_a_step_is_not() {
+    fn wild_point_is_pulled_in_step_is_not() {
         let mut points = Noise::Normal.values(100, &mut Chance::new(1));
         points[50] = 1000.0;
         points[70..].iter_mut().for_each(|point| *point += 20.0);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_width_or_too_much_has_no_scale() {
+    fn no_width_or_too_much_has_no_scale() {
         assert_eq!(Scale::of(&[], &[]), None);
         assert_eq!(Scale::of(&[2.0; 9], &[2.0; 9]), None);
         assert_eq!(Scale::of(&[f64::MAX, -f64::MAX], &[0.0; 2]), None);

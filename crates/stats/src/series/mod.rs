@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_too_small_to_be_reckoned_with_have_no_changes() {
+    fn tiny_numbers_have_no_changes() {
         let mut points = [0.0; 60];
         points[40..].fill(f64::MIN_POSITIVE * f64::EPSILON);
         assert!(places(&points).is_empty());
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_that_is_too_small_or_too_short_is_none() {
+    fn change_below_criteria_is_none() {
         let points = stepped(Noise::Normal, 5.0, 1);
         let with = |criteria: Criteria| changes(&points, &criteria).unwrap().len();
         assert_eq!(with(Criteria { magnitude_min: 4.0, ..Criteria::default() }), 1);
@@ -196,7 +196,7 @@ mod tests {
         }
 
         #[test]
-        fn a_series_upside_down_changes_at_the_same_places(seed in 0_u64..1000) {
+        fn series_upside_down_changes_at_same_places(seed in 0_u64..1000) {
             let points = stepped(Noise::Outliers, 3.0, seed);
             let other: Vec<f64> = points.iter().map(|point| -point).collect();
             prop_assert_eq!(places(&points), places(&other));

@@ -1,7 +1,7 @@
 //! The clearest single step of a stretch: what is left to find where too few points lie on one side for ranks to tell.
 //!
 //! Least squares give the place; Student's t tells how clear it is, with the memory that is left around the two levels paid
-//! for; ranks must be as far apart as their number allows. That makes the newest kernel of a series visible: one point far
+//! for; ranks must be as far apart as their number allows. That makes the newest point of a series visible: one point far
 //! from thirty has no rank that could tell, but a distance in deviations.
 
 use super::level::{WINDOW_NARROW, running_medians};
@@ -11,8 +11,7 @@ use crate::ranks::rank_sum;
 
 /// Fewest points of a stretch: below, nothing is known of how they scatter.
 const POINTS_MIN: usize = 6;
-/// Fewer points on one side have ranks that can never be rarer than one in a thousand (2 / C(30, 3) = 0.0005): they must
-/// lie wholly apart, and wild points count in full.
+/// Fewer points on one side must lie wholly apart from the other, and its wild points count in full.
 const RANKED_MIN: usize = 3;
 /// Free numbers of a step: two levels and a place.
 const FITTED: f64 = 3.0;
@@ -91,9 +90,9 @@ pub(crate) fn clearness(stretch: &Stretch, at: usize) -> Option<f64> {
     Some((p * places).min(1.0))
 }
 
-/// Tells whether ranks of two sides are as rare as a limit; always for sides too small to have such ranks.
+/// Returns whether ranks of two sides are as rare as a limit, or as their numbers allow.
 pub(crate) fn ranks_agree(left: &[f64], right: &[f64], p_max: f64) -> bool {
-    left.len().min(right.len()) < RANKED_MIN || rank_sum(left, right).p() <= p_max
+    are_apart(left, right) || rank_sum(left, right).p() <= p_max
 }
 
 /// Returns the cut that leaves least squares; none where all points are equal.
@@ -158,7 +157,7 @@ impl Fitted {
         student_two_sided((other.mean - one.mean) / error, self.degrees(count - 2.0))
     }
 
-    /// The same of the larger side's own scatter, its wild points in full: what was wild before is no news at the end.
+    /// The same of the larger side's own scatter, its wild points in full: what was wild before may be so at the end.
     fn p_wild(self, left: &[f64], right: &[f64]) -> f64 {
         let (few, many) = if left.len() < right.len() { (left, right) } else { (right, left) };
         let (few, many) = (Side::of(few), Side::of(many));

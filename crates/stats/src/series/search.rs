@@ -36,7 +36,8 @@ const TAIL: f64 = 0.025;
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Judged {
     span: Span,
-    /// Distance of the ranks from those of equal sides, in deviations; below nothing for what is no change by its size.
+    /// Distance of the ranks from those of equal sides, in deviations; negative infinity for a change below the
+    /// criteria.
     z: f64,
 }
 
@@ -247,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_neighbourhood_of_good_places_beats_a_single_better_one() {
+    fn neighbourhood_of_good_places_beats_single_better_one() {
         let mut costs = [50.0; 21];
         costs[2] = 0.0;
         costs[12..17].fill(0.5);

@@ -11,6 +11,55 @@ const EDGE: usize = 40;
 /// A change so near a step has found it.
 const NEAR: usize = 3;
 
+/// points of a short series.
+const SHORT_POINTS: usize = 30;
+/// Repeats of each; a point is their median.
+const REPEATS: usize = 3;
+/// The logarithm of what a step does to the level: -5 %.
+const SHORT_STEP: f64 = -0.051_293_3;
+
+/// Noise of short series of points, with a deviation of 1 % for each group.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Short {
+    /// Repeats are independent.
+    Repeats(Noise),
+    /// Each point remembers so much of the one before, and repeats add nothing.
+    Memory(f64),
+}
+
+impl Short {
+    /// Those that are measured.
+    pub const ALL: [Self; 6] = [
+        Self::Repeats(Noise::Normal),
+        Self::Repeats(Noise::Outliers),
+        Self::Repeats(Noise::Bimodal),
+        Self::Memory(0.5),
+        Self::Memory(0.7),
+        Self::Memory(0.9),
+    ];
+
+    /// Returns its name in tables.
+    #[must_use]
+    pub fn name(self) -> String {
+        match self {
+            Self::Repeats(noise) => noise.name().to_owned(),
+            Self::Memory(memory) => format!("AR(1) {memory}"),
+        }
+    }
+
+    fn points(self, chance: &mut Chance) -> Vec<f64> {
+        let mut last = chance.normal();
+        let mut point = || match self {
+            Self::Repeats(noise) => crate::median(&noise.values(REPEATS, chance)).unwrap_or_default(),
+            Self::Memory(memory) => {
+                last = memory * last + (1.0 - memory * memory).sqrt() * chance.normal();
+                last
+            }
+        };
+        (0..SHORT_POINTS).map(|_| 0.01 * point()).collect()
+    }
+}
+
 /// Series with one step each, and the places of the steps; or without any.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trials {
@@ -38,6 +87,21 @@ impl Trials {
     }
 }
 
+impl Trials {
+    /// Returns series of 30 points, as logarithms, each with a step of -5 % that has so many points after it; 0 is no step.
+    #[must_use]
+    pub fn short(noise: Short, after: usize, count: usize, seed: u64) -> Self {
+        let mut chance = Chance::new(seed);
+        let series = (0..count).map(|_| {
+            let mut points = noise.points(&mut chance);
+            points[SHORT_POINTS - after..].iter_mut().for_each(|point| *point += SHORT_STEP);
+            points
+        });
+        let step = if after > 0 { SHORT_POINTS - after } else { SHORT_POINTS * 2 };
+        Self { series: series.collect(), steps: vec![step; count] }
+    }
+}
+
 /// How well steps were found.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Quality {
@@ -50,10 +114,16 @@ pub struct Quality {
 }
 
 impl Quality {
-    /// Holds the changes that were found in each series against its step.
+    /// Compares the changes that were found in each series with its step; 3 points beside it is near enough.
     #[must_use]
     pub fn of(trials: &Trials, found: &[Vec<usize>]) -> Self {
-        let hit = |(step, found): &(&usize, &Vec<usize>)| found.iter().any(|at| at.abs_diff(**step) <= NEAR);
+        Self::within(trials, found, NEAR)
+    }
+
+    /// The same with another distance that is near enough.
+    #[must_use]
+    pub fn within(trials: &Trials, found: &[Vec<usize>], near: usize) -> Self {
+        let hit = |(step, found): &(&usize, &Vec<usize>)| found.iter().any(|at| at.abs_diff(**step) <= near);
         let hits = trials.steps.iter().zip(found).filter(hit).count() as f64;
         let (all, series) = (found.iter().map(Vec::len).sum::<usize>() as f64, trials.steps.len().max(1) as f64);
         Self { recall: hits / series, precision: if all > 0.0 { hits / all } else { 1.0 }, found: all / series }

@@ -7,7 +7,7 @@ mod detection;
 
 pub use bisection::{By, Line, PLACES, Severals, Singles, Start};
 pub use calibration::{Calibration, Design, Kind};
-pub use detection::{Quality, Trials};
+pub use detection::{Quality, Short, Trials};
 
 /// A stream of pseudo-random numbers; the same seed gives the same numbers.
 ///

@@ -348,7 +348,11 @@ fn cell(cell: &Cell) -> CellDocument<'_> {
 fn votes(why: &Uncertainty) -> Option<(usize, usize, usize)> {
     match why {
         Uncertainty::SeedsDisagree { better, worse, same } => Some((*better, *worse, *same)),
-        Uncertainty::Missing(_) | Uncertainty::Noise { .. } | Uncertainty::BelowFloor { .. } => None,
+        Uncertainty::Missing(_)
+        | Uncertainty::Noise { .. }
+        | Uncertainty::TooNoisy
+        | Uncertainty::TooCoarse
+        | Uncertainty::BelowFloor { .. } => None,
     }
 }
 

@@ -1,0 +1,73 @@
+//! Whole labs of noisy machines: alerts show what came with the newest kernels, and nothing else.
+
+use std::collections::BTreeSet;
+
+use model::{Line, MMTESTS, Verdict, imported_metric};
+use report::fixtures::{Ending, Subject, build};
+use stats::synthetic::Chance;
+
+use super::noisy_tests::host;
+use super::tests::taken;
+use super::{Alert, alerts};
+
+const KERNELS: usize = 20;
+const BOOTS: usize = 5;
+
+/// A lab of workloads over 20 kernels of 5 boots each, with noise of 0.5 %; `factor` is what a workload costs on a kernel,
+/// in parts of its level.
+fn lab(workloads: usize, seed: u64, factor: impl Fn(usize, usize) -> f64) -> Vec<Alert> {
+    let mut chance = Chance::new(seed);
+    let kernel = |kernel: usize| {
+        let mut subject = Subject::new(build("imported:mmtests/x", &format!("6.1.{kernel}")), &[], &[]);
+        for boot in 0..BOOTS {
+            let value = |workload: usize, chance: &mut Chance| {
+                let value = 100.0 * factor(workload, kernel) * (0.005 * chance.normal()).exp();
+                (format!("kernbench{workload}/Elapsed-4"), value)
+            };
+            let values: Vec<(String, f64)> = (0..workloads).map(|workload| value(workload, &mut chance)).collect();
+            let endings: Vec<(&str, Ending)> =
+                values.iter().map(|(name, value)| (name.as_str(), Ending::Samples(vec![*value]))).collect();
+            subject.add_run(boot as u64, &endings);
+        }
+        for run in &mut subject.runs {
+            MMTESTS.clone_into(&mut run.suite);
+            for result in &mut run.results {
+                result.operations = 1;
+                result.declared = Some(imported_metric(MMTESTS, &result.workload));
+            }
+        }
+        subject.on(host())
+    };
+    alerts(&taken(&(0..KERNELS).map(kernel).collect::<Vec<_>>()), Line::All)
+}
+
+#[test]
+fn regressions_of_newest_kernels_are_all_alerts() {
+    // Workload 0 is worse since the newest kernel, workload 4 since the fifth newest; the others never.
+    let found = lab(20, 1, |workload, kernel| if workload < 5 && kernel + workload + 1 >= KERNELS { 1.1 } else { 1.0 });
+    let members: BTreeSet<(String, String)> = found
+        .iter()
+        .flat_map(|alert| alert.members.iter().map(|member| (alert.name.clone(), member.key.workload.to_string())))
+        .collect();
+    let at =
+        |kernel: usize, workload: usize| (format!("imported@6.1.{kernel}"), format!("kernbench{workload}/Elapsed-4"));
+    assert_eq!(members, (0..5).map(|workload| at(KERNELS - 1 - workload, workload)).collect());
+    assert!(found.iter().flat_map(|alert| &alert.members).all(|member| member.verdict == Verdict::Worse));
+}
+
+#[test]
+fn labs_without_changes_have_no_alerts() {
+    for seed in 0..10 {
+        assert!(lab(40, seed, |_, _| 1.0).is_empty(), "seed {seed}");
+    }
+}
+
+#[test]
+fn slow_drift_is_one_alert() {
+    let drift = |_: usize, kernel: usize| 1.0 + 0.004 * kernel as f64;
+    let found = lab(3, 2, |workload, kernel| if workload == 0 { drift(workload, kernel) } else { 1.0 });
+    let names: Vec<&str> = found.iter().map(|alert| alert.name.as_str()).collect();
+    assert_eq!(names, ["imported@creep-since-6.1.0"], "{found:?}");
+    let drift = found[0].members[0].difference_percent.unwrap();
+    assert!((-9.0..-6.0).contains(&drift), "{drift}");
+}
