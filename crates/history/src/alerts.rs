@@ -71,6 +71,18 @@ impl Alert {
         self.worse().all(|member| member.basis == Basis::EverySeed { seeds: 1 })
     }
 
+    /// Returns whether it is a level that creeps: more kernels make its range wider.
+    #[must_use]
+    pub fn is_creep(&self) -> bool {
+        self.members.iter().any(|member| matches!(member.basis, Basis::Creep { .. }))
+    }
+
+    /// Returns the name under which decisions about it are kept: those about a creeping level do not cover steps.
+    #[must_use]
+    pub fn decision_track(&self) -> String {
+        if self.is_creep() { format!("{} creep", self.track) } else { self.track.clone() }
+    }
+
     /// Returns the sum of all regressions, by which alerts are ordered.
     #[must_use]
     pub fn weight(&self) -> f64 {

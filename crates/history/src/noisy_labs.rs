@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use model::{Line, MMTESTS, Verdict, imported_metric};
+use model::{Decision, Line, MMTESTS, Triage, Verdict, imported_metric};
 use report::fixtures::{Ending, Subject, build};
 use stats::synthetic::Chance;
 
-use super::noisy_tests::host;
+use super::noisy_tests::{host, imported};
 use super::tests::taken;
-use super::{Alert, alerts};
+use super::{Alert, alerts, triage_alerts};
 
 const KERNELS: usize = 20;
 const BOOTS: usize = 5;
@@ -68,6 +68,20 @@ fn slow_drift_is_one_alert() {
     let found = lab(3, 2, |workload, kernel| if workload == 0 { drift(workload, kernel) } else { 1.0 });
     let names: Vec<&str> = found.iter().map(|alert| alert.name.as_str()).collect();
     assert_eq!(names, ["imported@creep-since-6.1.0"], "{found:?}");
+    let version = |kernel: usize| format!("6.1.{kernel}");
+    let decision = Decision {
+        track: found[0].decision_track(),
+        after: version(0),
+        at: version(12),
+        triage: Triage::Apparent,
+        note: String::new(),
+        worse: 1,
+        decided_unix: 0,
+    };
+    let history =
+        taken(&[imported(&version(0), "stream/copy", &[&[1.0]]), imported(&version(19), "stream/copy", &[&[1.0]])]);
+    let again = Alert { at: 1, ..found[0].clone() };
+    assert!(!triage_alerts(&history, vec![again], &[decision])[0].is_open(), "a decision holds as kernels follow");
     let drift = found[0].members[0].difference_percent.unwrap();
     assert!((-9.0..-6.0).contains(&drift), "{drift}");
 }

@@ -17,7 +17,7 @@ pub(super) fn host() -> Machine {
 }
 
 /// A kernel of which MMTests measured a workload, a run for each list of values.
-fn imported(version: &str, workload: &str, runs: &[&[f64]]) -> Subject {
+pub(super) fn imported(version: &str, workload: &str, runs: &[&[f64]]) -> Subject {
     let mut subject = Subject::new(build("imported:mmtests/x", version), &[], &[]);
     for (number, values) in (0..).zip(runs) {
         subject.add_run(number, &[(workload, Ending::Samples(values.to_vec()))]);

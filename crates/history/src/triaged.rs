@@ -37,12 +37,17 @@ impl Triaged {
 }
 
 /// Finds the newest decision about each alert: about its range of kernels or a wider one, as kernels measured later
-/// make ranges narrower.
+/// make ranges narrower. A decision about a creeping level holds for all kernels that follow.
 #[must_use]
 pub fn triage_alerts(history: &History, alerts: Vec<Alert>, decisions: &[Decision]) -> Vec<Triaged> {
     let about = |alert: &Alert, decided: &&Decision| {
         let (after, at) = (&history.kernel(alert.after).release, &history.kernel(alert.at).release);
-        decided.track == alert.track && Release::of(&decided.after) <= *after && *at <= Release::of(&decided.at)
+        let covers = if alert.is_creep() {
+            Release::of(&decided.after) == *after
+        } else {
+            Release::of(&decided.after) <= *after && *at <= Release::of(&decided.at)
+        };
+        decided.track == alert.decision_track() && covers
     };
     let with = |alert: Alert| {
         let decided = decisions.iter().rev().find(|decided| about(&alert, decided)).cloned();

@@ -8,7 +8,7 @@ mod standing;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, value_parser};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use model::{CostModel, Line, RmapCase};
 use report::render::{Only, Sort, Style, View};
 
@@ -229,7 +229,7 @@ pub(crate) struct Measure {
     pub(crate) force: bool,
 
     /// Run up to N machines in parallel [default: 2, or 1 on a host with one processor]
-    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=64))]
+    #[arg(long, value_name = "N", value_parser = whole::<u16>(1, 64))]
     pub(crate) jobs: Option<u16>,
 
     /// Store a memory dump when the guest's kernel panics, filtered (level 31), at most 64 MiB: WORKLOAD.vmcore of the run
@@ -311,6 +311,18 @@ fn margin(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Returns what reads a whole number between two limits, both included.
+fn whole<T: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(&str) -> Result<T, String> + Clone {
+    move |text| {
+        let number = text.parse::<u64>().ok().filter(|number| (least..=most).contains(number));
+        let expected = || match most {
+            most if most >= u64::from(u32::MAX) => format!("expected a whole number of at least {least}"),
+            _ => format!("expected a whole number from {least} to {most}"),
+        };
+        number.and_then(|number| T::try_from(number).ok()).ok_or_else(expected)
+    }
+}
+
 /// `marvin compare`.
 #[derive(Debug, Args)]
 #[command(after_help = format!("{KERNELS}{COMPARE_EXAMPLES}"))]
@@ -327,7 +339,7 @@ pub(crate) struct Compare {
     pub(crate) measure: Measure,
 
     /// Number of boots with different seeds; a seed perturbs layout and timing, to show what depends on them
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = value_parser!(u64).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole::<u64>(1, 1000))]
     pub(crate) seeds: u64,
 
     /// Use one seed: fast, but does not show what depends on layout or timing
@@ -339,7 +351,7 @@ pub(crate) struct Compare {
     pub(crate) profile: bool,
 
     /// With --monitors, also sample the counters every MS milliseconds of guest time, for plots; 0: never
-    #[arg(long, value_name = "MS", default_value_t = 0, value_parser = value_parser!(u64).range(0..=3_600_000),
+    #[arg(long, value_name = "MS", default_value_t = 0, value_parser = whole::<u64>(0, 3_600_000),
           requires = "monitors")]
     pub(crate) interval: u64,
 
@@ -368,7 +380,7 @@ pub(crate) struct Profile {
     pub(crate) measure: Measure,
 
     /// Number of seeds; their counts are added up [default: 1; 4 with --model]
-    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=1000))]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(1, 1000))]
     pub(crate) seeds: Option<u64>,
 
     /// Also simulate a processor's caches, TLBs and branch predictor: modelled, not measured. MODEL is a name with changed
@@ -425,11 +437,11 @@ pub(crate) struct Monitors {
     pub(crate) measure: Measure,
 
     /// Seed
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u64).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>(1, 1000))]
     pub(crate) seed: u64,
 
     /// Also sample the counters every MS milliseconds of guest time, for plots; 0: never
-    #[arg(long, value_name = "MS", default_value_t = 0, value_parser = value_parser!(u64).range(0..=3_600_000))]
+    #[arg(long, value_name = "MS", default_value_t = 0, value_parser = whole::<u64>(0, 3_600_000))]
     pub(crate) interval: u64,
 
     /// Row names and layout: marvin; mmtests as in MMTests today; 2013 as in Mel Gorman's mails of 2013
@@ -483,27 +495,27 @@ pub(crate) struct RmapArguments {
 
     /// Numbers of processes and mappings, in all combinations; at most six, each 1 to 10000; 1000 takes long
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',', default_values_t = [1, 10, 100],
-          value_parser = value_parser!(u32).range(1..=10_000))]
+          value_parser = whole::<u32>(1, 10_000))]
     pub(crate) grid: Vec<u32>,
 
     /// Numbers of processes [default: --grid]
-    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', value_parser = value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', value_parser = whole::<u32>(1, 10_000))]
     pub(crate) processes: Vec<u32>,
 
     /// Numbers of mappings per process [default: --grid]
-    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', value_parser = value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', value_parser = whole::<u32>(1, 10_000))]
     pub(crate) mappings: Vec<u32>,
 
     /// Guest memory in MiB; combinations that do not fit are marked
-    #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = value_parser!(u32).range(256..=65_536))]
+    #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = whole::<u32>(256, 65_536))]
     pub(crate) memory: u32,
 
     /// Seed
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u64).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>(1, 1000))]
     pub(crate) seed: u64,
 
     /// Run up to N machines in parallel [default: 2, or 1 on a host with one processor]
-    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=64))]
+    #[arg(long, value_name = "N", value_parser = whole::<u16>(1, 64))]
     pub(crate) jobs: Option<u16>,
 
     /// Output format
@@ -527,7 +539,7 @@ pub(crate) struct Run {
     pub(crate) measure: Measure,
 
     /// Number of seeds; each is one run
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u64).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>(1, 1000))]
     pub(crate) seeds: u64,
 }
 

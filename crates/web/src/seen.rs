@@ -32,7 +32,7 @@ fn three_clicks_lead_to_a_regression() {
     assert_eq!(browser.text("h1"), "6.12.117 against 6.1.192");
     assert!(browser.text(".counts .worse").contains("2 worse"));
     let card = browser.text(".card:has(a[href$='fault-anon.html'])");
-    for text in ["Since 6.12.100", "fault-anon", "2 of 2 machines", "-4.55%", "last without it: 6.1.192"] {
+    for text in ["First seen in 6.12.100", "fault-anon", "2 of 2 machines", "-4.55%", "not in 6.1.192"] {
         assert!(card.contains(text), "{text}: {card}");
     }
     browser.click(".card a[href$='fault-anon.html']");
@@ -95,7 +95,8 @@ fn filter_works_live_and_by_keyboard() {
         met.push(at.as_str().unwrap_or_default().lines().next().unwrap_or_default().to_owned());
     }
     let place = |text: &str| met.iter().position(|at| at == text).unwrap_or_else(|| panic!("{text} is not in {met:?}"));
-    let order = ["Skip to content", "Overview", "▼ 2 worse", "filter", "Show", "Whole alert", "0.96 ▼"].map(place);
+    let order =
+        ["Skip to content", "Overview", "▼ 2 worse", "filter", "Show", "All of this alert", "0.96 ▼"].map(place);
     assert!(order.is_sorted(), "{met:?}");
     assert_eq!(met[0], "Skip to content");
     assert_ne!(browser.value("getComputedStyle(document.activeElement).outlineStyle"), "none");

@@ -233,7 +233,7 @@ pub fn alerts_text(
 ) -> String {
     let mut page = Page::default();
     let open = alerts.iter().filter(|triaged| triaged.is_open()).count();
-    page.line(styles.strong(&format!("{}, {open} to look at", count(alerts.len(), "alert"))));
+    page.line(styles.strong(&format!("{}, {open} open", count(alerts.len(), "alert"))));
     for triaged in alerts {
         page.blank();
         alert(&mut page, history, triaged, styles);

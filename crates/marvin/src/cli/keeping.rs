@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum, value_parser};
+use clap::{Args, ValueEnum};
 
-use super::Output;
+use super::{Output, whole};
 use crate::completion;
 use crate::export::Rows;
 
@@ -75,11 +75,11 @@ pub(crate) struct Gc {
     pub(crate) dry_run: bool,
 
     /// Delete superseded runs older than DAYS days
-    #[arg(long, value_name = "DAYS", default_value_t = 30, value_parser = value_parser!(u32).range(0..=36_500))]
+    #[arg(long, value_name = "DAYS", default_value_t = 30, value_parser = whole::<u32>(0, 36_500))]
     pub(crate) older_than: u32,
 
     /// Delete artifacts (consoles, profiles, monitor copies) of runs older than DAYS days
-    #[arg(long, value_name = "DAYS", value_parser = value_parser!(u32).range(0..=36_500))]
+    #[arg(long, value_name = "DAYS", value_parser = whole::<u32>(0, 36_500))]
     pub(crate) artefacts_older_than: Option<u32>,
 
     /// Delete artifacts of the oldest runs until all artifacts take at most MIB MiB

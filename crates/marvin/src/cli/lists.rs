@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum, value_parser};
+use clap::{Args, ValueEnum};
 
+use super::whole;
 use crate::completion;
 
 /// Output format of a list.
@@ -27,7 +28,7 @@ pub(crate) struct Output {
 #[derive(Debug, Args)]
 pub(crate) struct Runs {
     /// List at most N runs
-    #[arg(long, value_name = "N", default_value_t = 30, value_parser = value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = whole::<u32>(1, u64::from(u32::MAX)))]
     pub(crate) limit: u32,
 
     #[command(flatten)]

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, value_parser};
+use clap::Args;
 
-use super::{KERNELS, Measure, Output, SourceWords, margin};
+use super::{KERNELS, Measure, Output, SourceWords, margin, whole};
 use crate::completion;
 
 /// `marvin build`.
@@ -19,7 +19,7 @@ pub(crate) struct Build {
     pub(crate) sources: SourceWords,
 
     /// Run up to N compilers in parallel [default: one per processor]
-    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = whole::<u16>(1, 1024))]
     pub(crate) jobs: Option<u16>,
 
     #[command(flatten)]
@@ -52,7 +52,7 @@ pub(crate) struct Bisect {
     pub(crate) sources: SourceWords,
 
     /// Number of seeds per commit; a commit is a culprit only if all seeds show a difference
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = value_parser!(u64).range(1..=100))]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = whole::<u64>(1, 100))]
     pub(crate) seeds: u64,
 
     /// Threshold in percent: ignore smaller steps [default: a quarter of the difference, at most the metric's threshold]
@@ -60,11 +60,11 @@ pub(crate) struct Bisect {
     pub(crate) margin: Option<f64>,
 
     /// Measure N parts of the range first, to find steps that cancel each other
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u16>(1, 1024))]
     pub(crate) parts: u16,
 
     /// Run a noisy workload at most N times in total; Marvin stops earlier when the result is certain enough
-    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = value_parser!(u16).range(20..=50_000))]
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = whole::<u16>(20, 50_000))]
     pub(crate) runs: u16,
 
     /// Variance between builds of a noisy workload, as a share of the variance between runs
@@ -84,7 +84,7 @@ pub(crate) struct Bisect {
     pub(crate) force: bool,
 
     /// Run up to N machines in parallel [default: 2, or 1 on a host with one processor]
-    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=64))]
+    #[arg(long, value_name = "N", value_parser = whole::<u16>(1, 64))]
     pub(crate) jobs: Option<u16>,
 
     /// Also write a mail for the kernel's lists, if the workload regressed
@@ -112,7 +112,7 @@ pub(crate) struct Series {
     pub(crate) measure: Measure,
 
     /// Number of boots with different seeds; a seed perturbs layout and timing, to show what depends on them
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = value_parser!(u64).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = whole::<u64>(1, 1000))]
     pub(crate) seeds: u64,
 
     /// Threshold in percent: smaller differences count as same [default: that of the metric; 1 for suite micro]

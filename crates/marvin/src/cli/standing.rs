@@ -1,8 +1,8 @@
 //! Commands of continuous operation: `observe_stored`, `work`, `queue`, `config`.
 
-use clap::{Args, Subcommand, value_parser};
+use clap::{Args, Subcommand};
 
-use super::Output;
+use super::{Output, whole};
 use crate::completion;
 
 /// `marvin config`.
@@ -108,7 +108,7 @@ pub(crate) struct QueueAdd {
     pub(crate) workload: Vec<String>,
 
     /// Number of seeds; each is one run
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = value_parser!(u64).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole::<u64>(1, 1000))]
     pub(crate) seeds: u64,
 
     /// Priority: higher runs first; plans have 100 by default

@@ -19,6 +19,12 @@ pub(crate) const ONE_SEED: &str =
 pub(crate) fn alerts(arguments: &Arguments, command: &cli::Alerts) -> anyhow::Result<Exit> {
     let answer = Answer::open(None)?;
     let snapshot = read(arguments)?;
+    let history = &snapshot.history;
+    if history.tracks().iter().all(|track| history.of_track(track, command.line).is_empty()) {
+        let why =
+            format!("cannot list alerts of line {}: no kernel of it was measured\nhint: marvin history", command.line);
+        return Err(WrongInput(why).into());
+    }
     let mut found = snapshot.alerts_of(command.line);
     if command.open {
         found.retain(Triaged::is_open);
@@ -56,7 +62,7 @@ pub(crate) fn triage(arguments: &Arguments, command: &cli::Triage) -> anyhow::Re
     let one = find_alert(&snapshot.alerts, &command.alert)?;
     let version = |kernel: usize| snapshot.history.kernel(kernel).release.as_str().to_owned();
     let decision = Decision {
-        track: one.alert.track.clone(),
+        track: one.alert.decision_track(),
         after: version(one.alert.after),
         at: version(one.alert.at),
         triage: command.outcome,

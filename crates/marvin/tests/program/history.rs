@@ -56,11 +56,13 @@ fn triaged_regression_stays_quiet() {
 #[test]
 fn confirmed_regression_is_no_longer_open() {
     let home = lab("history-real");
-    assert!(output_of(&home, &["alerts", "--open"]).contains("1 alert, 1 to look at"));
+    assert!(output_of(&home, &["alerts", "--open"]).contains("1 alert, 1 open"));
     assert!(output_of(&home, &["triage", "6.12.100", "real"]).starts_with("exit 0"));
     insta::assert_snapshot!(output_of(&home, &["alerts", "--open"]));
     let listed = output_of(&home, &["alerts"]);
-    assert!(listed.contains("1 alert, 0 to look at") && listed.contains("marvin bisect "), "{listed}");
+    let nothing = output_of(&home, &["alerts", "--line", "9.99"]);
+    assert!(nothing.starts_with("exit 2") && nothing.contains("no kernel of it was measured"), "{nothing}");
+    assert!(listed.contains("1 alert, 0 open") && listed.contains("marvin bisect "), "{listed}");
 }
 
 #[test]
@@ -105,7 +107,7 @@ fn dashboard_is_published_and_served() {
     stream.read_to_string(&mut answer).unwrap();
     server.kill().unwrap();
     server.wait().unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.contains("Since 6.12.100"), "{answer}");
+    assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.contains("First seen in 6.12.100"), "{answer}");
 }
 
 /// Measures one more workload on each of the kernels, as a tool would: the last kernel's runs have another unit.

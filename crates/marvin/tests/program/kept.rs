@@ -138,7 +138,7 @@ fn dashboard_survives_a_lost_store_server() {
     assert!(poll_page(&address, "/metrics", "marvin_store_unreadable 0\n").is_some());
     cluster.pause().unwrap();
     assert!(poll_page(&address, "/metrics", "marvin_store_unreadable 1\n").is_some(), "the failure is reported");
-    assert!(poll_page(&address, "/", "Since 6.12.100").is_some(), "what was read is still shown");
+    assert!(poll_page(&address, "/", "First seen in 6.12.100").is_some(), "what was read is still shown");
     let failed = poll_page(&address, "/runs.html", "cannot read the store").unwrap();
     assert!(failed.starts_with("HTTP/1.1 500") && !failed.contains(PASSWORD), "{failed}");
     cluster.resume().unwrap();

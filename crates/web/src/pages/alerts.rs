@@ -106,7 +106,7 @@ fn shown(snapshot: &Snapshot, triaged: &Triaged) -> Shown {
         }),
         members: alert.members.iter().take(MEMBERS_MAX).map(member).collect(),
         more: (more > 0).then(|| format!("and {more} more")),
-        links: vec![("The two kernels", compare_path(history, alert.after, alert.at, first.machine))],
+        links: vec![("Compare both kernels", compare_path(history, alert.after, alert.at, first.machine))],
         command: alert
             .members
             .iter()

@@ -200,13 +200,8 @@ fn mean(seen: &Overview) -> Option<String> {
             (low, high) if low == high => " (the same for every seed)".to_owned(),
             (low, high) => format!(" (per seed {low} to {high})"),
         });
-    let way = if mean.ratio >= 1.0 { "better" } else { "worse" };
-    let size = (mean.ratio - 1.0).abs() * 100.0;
-    Some(format!(
-        "Geometric mean {:.4}{ends}, {size:.2}% {way}, over {} with a ratio.",
-        mean.ratio,
-        count(mean.cells, "cell")
-    ))
+    let over = count(mean.cells, "result");
+    Some(format!("Geometric mean of the ratios {:.4}{ends}, over {over}; above 1 is better.", mean.ratio))
 }
 
 fn pick(history: &History, seen: &Overview, chosen: &Chosen, asked: &RowRequest) -> Pick {
@@ -241,20 +236,20 @@ fn alert_card(history: &History, seen: &Overview, triaged: &Triaged) -> Shown {
         failing => format!("worse, {failing} of them now failing"),
     };
     let also = if better.is_empty() { String::new() } else { format!(", {} better at the same time", better.len()) };
-    let mut words = format!("{} {how}{also}; last without it: {}.", count(lines.len(), "workload"), title(alert.after));
+    let mut words = format!("{} {how}{also}; not in {}.", count(lines.len(), "workload"), title(alert.after));
     if let Some(decided) = &triaged.decided {
         words.extend([" Triage: ", decided.triage.word(), "."]);
     }
     let machine = alert.worse().next().map_or(0, |member| member.key.machine);
-    let boots = if alert.is_boot() { "Does not boot since" } else { "Since" };
+    let boots = if alert.is_boot() { "Does not boot since" } else { "First seen in" };
     Shown {
         title: format!("{boots} {}", title(alert.at)),
         words,
         more: lines.len().checked_sub(LINES_MAX).filter(|more| *more > 0).map(|more| format!("and {more} more")),
         lines: lines.into_iter().take(LINES_MAX).collect(),
         links: vec![
-            ("Whole alert", format!("alerts.html#{}", slug(&alert.name))),
-            ("The two kernels", compare_path(history, alert.after, alert.at, machine)),
+            ("All of this alert", format!("alerts.html#{}", slug(&alert.name))),
+            ("Compare both kernels", compare_path(history, alert.after, alert.at, machine)),
         ],
     }
 }

@@ -122,7 +122,7 @@ fn changed(
         class: verdict_class(&change.verdict),
         glyph: verdict_glyph(&change.verdict),
         words: format!("{} since {}", change_size(change.difference_percent, change.basis), title(at)),
-        rest: format!("; last without it: {} ({}){gone}.", title(before), basis_words(series, change)),
+        rest: format!("; not in {} ({}){gone}.", title(before), basis_words(series, change)),
         compare: (!is_alone).then(|| compare_path(history, before, at, key.machine)),
         alert: alerts.iter().find(has).map(|triaged| format!("alerts.html#{}", slug(&triaged.alert.name))),
         command: change.levels.map(|_| profile_command(history, before, at, &key.workload)),
