@@ -11,7 +11,7 @@ const COUNT_MIN: usize = 6;
 /// Hoaglin 1993, "How to detect and handle outliers").
 const WILD: f64 = 3.5;
 /// The deviation of a normal distribution as a multiple of its median absolute deviation.
-const OF_MEDIAN: f64 = 1.4826;
+pub(crate) const OF_MEDIAN: f64 = 1.4826;
 /// Separation of two modes: the distance of their means over the root of their mean variance (Ashman, Bird and Zepf 1994
 /// ask for 2 of fitted mixtures; halves of one normal distribution, cut in the middle, have 2.6, of a uniform one 3.5).
 const SEPARATION_MIN: f64 = 4.8;

@@ -5,6 +5,7 @@ use super::resolution::Coarse;
 use super::{Basis, History, Precision, Scores};
 use crate::average::median;
 use crate::distribution::{fisher_upper, student_two_sided, student_upper_quantile};
+use crate::noise::OF_MEDIAN;
 use crate::ranks::{rank_test, shift_interval};
 
 /// The history counts for at most so many degrees of freedom: what comes now must be able to speak against it.
@@ -26,8 +27,6 @@ const WILD_GROUPS_MIN: usize = 6;
 const WILD: f64 = 5.0;
 /// Most of a side's groups that are wild: more are another mode.
 const WILD_SHARE: usize = 5;
-/// The deviation of a normal distribution as a multiple of its median absolute deviation.
-const OF_MEDIAN: f64 = 1.4826;
 /// Variance of logarithms below which scores count as equal: what rounding leaves of equal values.
 const VARIANCE_MIN: f64 = 1e-24;
 /// Largest p that ranks must be able to reach to be asked.

@@ -1,6 +1,6 @@
 //! A level that moves a little with every point: no step is clear, and yet the last points lie far from the first.
 
-use super::level::{Scale, Scatter, WINDOW, WINDOW_NARROW, running_medians};
+use super::level::{MEMORY_MAX, Scale, Scatter, WINDOW, WINDOW_NARROW, running_medians};
 use super::{Criteria, fit};
 use crate::distribution::student_two_sided;
 
@@ -8,8 +8,6 @@ use crate::distribution::student_two_sided;
 const POINTS_MIN: usize = 10;
 /// Share of the largest p of a change: a line fits noise with memory more readily than a step does.
 const SHARE: f64 = 0.1;
-/// Most autocorrelation that is believed in.
-const MEMORY_MAX: f64 = 0.9;
 
 /// A level that creeps.
 #[derive(Debug, Clone, Copy, PartialEq)]

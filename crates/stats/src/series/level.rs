@@ -1,13 +1,13 @@
 //! A series made fit for least squares: wild points pulled in, and how the rest scatters.
 
+use crate::noise::OF_MEDIAN;
+
 /// Points of the running median for cuts of a whole series.
 pub(crate) const WINDOW: usize = 11;
 /// Points of the running median for steps near the ends: a level of three points is none that is wild.
 pub(crate) const WINDOW_NARROW: usize = 5;
 /// Points further than so many deviations from the running median are pulled in to there.
 const REACH: f64 = 3.0;
-/// The deviation of a normal distribution as a multiple of its median absolute deviation, 1 / 0.6745 (Hampel 1974).
-const OF_MEDIAN: f64 = 1.4826;
 /// The same for the mean absolute deviation, the root of pi / 2.
 const OF_MEAN: f64 = 1.2533;
 /// Least deviation as a share of the series' range: keeps squares within what can be counted.
@@ -15,7 +15,7 @@ const SHARE_MIN: f64 = 1e-9;
 /// Least variance that is reckoned with, in squares of the scale's deviation: above what rounding makes of equal points.
 const VARIANCE_MIN: f64 = 1e-6;
 /// Most autocorrelation that is believed in.
-const MEMORY_MAX: f64 = 0.9;
+pub(crate) const MEMORY_MAX: f64 = 0.9;
 
 /// What the points are measured by: `(point - middle) / deviation`.
 #[derive(Debug, Clone, Copy, PartialEq)]

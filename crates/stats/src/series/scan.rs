@@ -4,7 +4,7 @@
 //! for; ranks must be as far apart as their number allows. That makes the newest point of a series visible: one point far
 //! from thirty has no rank that could tell, but a distance in deviations.
 
-use super::level::{WINDOW_NARROW, running_medians};
+use super::level::{MEMORY_MAX, WINDOW_NARROW, running_medians};
 use super::search::Series;
 use crate::distribution::student_two_sided;
 use crate::ranks::rank_sum;
@@ -15,8 +15,6 @@ const POINTS_MIN: usize = 6;
 const RANKED_MIN: usize = 3;
 /// Free numbers of a step: two levels and a place.
 const FITTED: f64 = 3.0;
-/// Most autocorrelation that is believed in.
-const MEMORY_MAX: f64 = 0.9;
 /// A rarer step is held against what the clock can tell.
 const DOUBTED: f64 = 0.05;
 /// Least square of a deviation, in squares of the scale's: above what rounding makes of equal points.
