@@ -72,6 +72,7 @@ fn main() -> anyhow::Result<()> {
     print(&mut figures, "first screen, again", (cpu::own_s()? - start) * 1e3, "ms CPU", Against::Nothing)?;
     anyhow::ensure!(first == again && first.status == 200, "the first screen is {}", first.status);
     print(&mut figures, "first screen, size", first.body.len() as f64 / 1e3, "kB", Against::Goal(100.0))?;
+    sizes(&mut figures, home.path(), &source)?;
     for pair in 0..PAIRS {
         let shown = site.answer("/", &format!("base={}", version(pair)));
         anyhow::ensure!(shown.status == 200, "a first screen is {}", shown.status);
@@ -97,6 +98,28 @@ fn main() -> anyhow::Result<()> {
     print(&mut figures, "the same as readers see it, 50 %", at(&mut waited, 0.5), "ms", Against::Nothing)?;
     print(&mut figures, "answers meanwhile", served.len() as f64, "", Against::Nothing)?;
     print(&mut figures, "runs written meanwhile", written as f64, "", Against::Nothing)?;
+    Ok(())
+}
+
+/// Prints the sizes of the document of all series and of the largest page.
+fn sizes(figures: &mut Figures, home: &Path, source: &Source) -> anyhow::Result<()> {
+    let site = Site::of_files(home, source.snapshot(1));
+    let size = |path: &str| {
+        let reply = site.answer(path, "");
+        anyhow::ensure!(reply.status == 200, "{path} is {}", reply.status);
+        Ok(reply.body.len() as f64)
+    };
+    let values = (WORKLOADS * MACHINES * KERNELS) as f64;
+    let all = size("/api/v1/series.json")?;
+    let rows = model::workloads().len();
+    let page = size(&format!("/c/{:012}/{}/{}.html", 0, version(KERNELS - 2), version(KERNELS - 1)))?;
+    for (name, value, unit) in [
+        (format!("series.json of {values} values"), all / 1e6, "MB"),
+        ("the same, a value".to_owned(), all / values, "bytes"),
+        (format!("comparison of {rows} workloads as a page"), page / 1e3, "kB"),
+    ] {
+        figures.print(&Figure { name, value, unit, against: Against::Nothing })?;
+    }
     Ok(())
 }
 
@@ -214,7 +237,11 @@ fn level(workload: usize, kernel: usize, machine: usize) -> f64 {
     if changes { cost * size } else { cost }
 }
 
+/// The first workloads are Marvin's, as only these are compared.
 fn name(workload: usize) -> String {
+    if let Some(known) = model::workloads().get(workload) {
+        return known.name.to_string();
+    }
     let groups = ["fault", "file", "fork", "futex", "pipe", "tcp", "udp", "mem", "signal", "event"];
     format!("{}-{:03}", groups[workload % groups.len()], workload)
 }

@@ -40,10 +40,10 @@ pub use noise::{TRUST_DAYS, Trust};
 pub use overview::{Card, Cell, Column, Counts, Group, Mean, Overview, Row, overview};
 pub use pair::{Pair, State};
 pub use render::{
-    AlertDocument, AlertsDocument, ChangeDocument, HistoryDocument, MemberDocument, PointDocument, SeedDocument,
-    SeriesDocument, TriageDocument, alert_document, alert_mail, alerts_document, alerts_text, aside_words, basis_words,
-    change_size, documents, history_json, history_text, measured_by, mixed_words, no_change, range, schemas,
-    series_document, sparkline, why_none,
+    AbsentDocument, AlertDocument, AlertsDocument, ChangeDocument, HistoryDocument, KernelNameDocument, MemberDocument,
+    RunListDocument, SeriesDocument, TriageDocument, alert_document, alert_mail, alerts_document, alerts_text,
+    aside_words, basis_words, change_size, history_document, history_json, history_text, measured_by, mixed_words,
+    no_change, range, schemas, sparkline, why_none,
 };
 pub use series::{Absent, Key, Lack, Point, Seen, Series, Value};
 pub use triaged::{Triaged, triage_alerts};

@@ -7,8 +7,8 @@ use report::fixtures::{Ending, Subject, build, other_machine, question};
 use report::render::Styles;
 
 use super::{
-    Basis, Card, History, Overview, Series, State, Triaged, alert_mail, alerts, alerts_text, documents, history_json,
-    history_text, overview, range, sparkline, triage_alerts,
+    Basis, Card, History, Overview, Series, State, Triaged, alert_mail, alerts, alerts_text, history_document,
+    history_json, history_text, overview, range, sparkline, triage_alerts,
 };
 
 /// Versions of a Debian track, unordered.
@@ -409,7 +409,7 @@ fn alert_mail_of_one_seed_addresses_no_list() {
 #[test]
 fn a_history_as_json() {
     let history = taken(&lab()[..2]);
-    let document = documents(&history, Line::All, |key| &*key.workload == "fault-anon");
+    let document = history_document(&history, Line::All, usize::MAX, |key| &*key.workload == "fault-anon");
     insta::assert_snapshot!(history_json(&document).unwrap());
 }
 

@@ -43,7 +43,7 @@ const collator = new Intl.Collator("en", {numeric: true});
 const keyed = (list, at, byEffect) => {
   const texts = list.map((item) => {
     const cell = item.nodes[0].cells[at];
-    const text = (byEffect ? cell?.querySelector(".change") : cell)?.textContent.trim() ?? "";
+    const text = (byEffect ? cell?.querySelector("small") : cell)?.textContent.trim() ?? "";
     return text.replace(/^[-\u2013\u00b7]$|^>(?=\d)/, "");
   });
   const numbers = texts.map((text) => (NUMBER.test(text) ? parseFloat(text) : null));
@@ -77,7 +77,7 @@ for (const state of tables) {
     head.prepend(button);
     head.setAttribute("aria-sort", "none");
     button.addEventListener("click", () => {
-      const changes = state.items.some((item) => item.nodes[0].cells[at]?.querySelector(".change:not(:empty)"));
+      const changes = state.items.some((item) => item.nodes[0].cells[at]?.querySelector("small:not(:empty)"));
       sort(state, at, "k" in head.dataset && changes);
     });
   });

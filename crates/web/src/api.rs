@@ -1,6 +1,6 @@
 //! The JSON documents: the pages' contents for programs. Their schemas are stable; `openapi.rs` describes them.
 
-use history::{History, Key, Overview, SeriesDocument, alerts_document, series_document};
+use history::{History, Key, Overview, alerts_document, history_document};
 use model::Line;
 use report::render::SCHEMA_VERSION;
 use serde::Serialize;
@@ -11,8 +11,8 @@ use crate::openapi;
 use crate::site::Refusal;
 use crate::source::Snapshot;
 
-/// Limit on series in one answer.
-const SERIES_MAX: usize = 500;
+/// Limit on values in one answer of a server: about 5 MB. Files have no limit.
+pub(crate) const VALUES_MAX: usize = 250_000;
 
 /// Two kernels compared in all workloads.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -45,14 +45,6 @@ pub(crate) struct CellDocument {
     pub(crate) ratio: Option<f64>,
     pub(crate) difference_percent: Option<f64>,
     pub(crate) seeds: usize,
-}
-
-/// Series, and whether the answer was cut at its limit.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct SeriesListDocument {
-    pub(crate) schema_version: u32,
-    pub(crate) complete: bool,
-    pub(crate) series: Vec<SeriesDocument>,
 }
 
 /// All kernels, in the order of their releases.
@@ -161,23 +153,19 @@ pub(crate) fn overview(history: &History, seen: &Overview) -> Document {
     })
 }
 
-/// Returns the series that a query selects.
-pub(crate) fn series(history: &History, question: &Query) -> Result<String, Refusal> {
+/// Returns the series that a query selects, with at most this many values.
+pub(crate) fn series(history: &History, question: &Query, values_max: usize) -> Result<String, Refusal> {
     let line: Line = question
         .get("line")
         .map_or(Ok(Line::All), str::parse)
         .map_err(|error: model::LineError| Refusal::NotFound(error.to_string()))?;
     let is = |name: &str, value: &str| question.get(name).is_none_or(|wanted| wanted == value);
-    let fits = |key: &&Key| {
+    let fits = |key: &Key| {
         is("workload", &key.workload)
             && is("track", &key.track)
             && is("machine", &history.machines()[key.machine].id.to_string())
     };
-    let chosen: Vec<_> = history.series().filter(|(key, _)| fits(key)).take(SERIES_MAX + 1).collect();
-    let series =
-        chosen.iter().take(SERIES_MAX).map(|(key, series)| series_document(history, key, series, line)).collect();
-    let complete = chosen.len() <= SERIES_MAX;
-    Ok(serde_json::to_string(&SeriesListDocument { schema_version: SCHEMA_VERSION, complete, series })?)
+    Ok(serde_json::to_string(&history_document(history, line, values_max, fits))?)
 }
 
 /// Returns the document of runs.

@@ -64,7 +64,7 @@ fn report_of_seven_kernels_has_controls() {
     assert_eq!(browser.value(ROWS), json!(named(&WORKLOADS)));
 
     // By effect: the worst row of a kernel first, by mouse; the best first by keyboard; the suite's order at last.
-    let effects = "[...document.querySelectorAll('table.document tr[id]')].map(r => parseFloat(r.cells[2].querySelector('.change').innerText))";
+    let effects = "[...document.querySelectorAll('table.document tr[id]')].map(r => parseFloat(r.cells[2].querySelector('small').innerText))";
     browser.click("th[data-k] button");
     assert_eq!(browser.value("document.querySelector('th[data-k]').ariaSort"), "ascending");
     assert_eq!(browser.value(&format!("(e => e.every((x, n) => !n || e[n - 1] <= x))({effects})")), true);

@@ -21,6 +21,8 @@ mod publish;
 mod seen;
 mod server;
 mod site;
+#[cfg(test)]
+mod sizes;
 mod source;
 #[cfg(test)]
 mod testing;

@@ -3,8 +3,8 @@
 //! code.
 
 use history::{
-    AlertDocument, AlertsDocument, ChangeDocument, MemberDocument, PointDocument, SeedDocument, SeriesDocument,
-    TriageDocument,
+    AbsentDocument, AlertDocument, AlertsDocument, ChangeDocument, HistoryDocument, KernelNameDocument, MemberDocument,
+    RunListDocument, SeriesDocument, TriageDocument,
 };
 use report::render::SCHEMA_VERSION;
 use serde::Serialize;
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::api::{
     CellDocument, CountsDocument, KernelDocument, KernelsDocument, MachineDocument, MachinesDocument, OverviewDocument,
-    RunDocument, RunsDocument, SeriesListDocument,
+    RunDocument, RunsDocument,
 };
 
 /// A document: its name, its description, and its query parameters with their meaning.
@@ -69,9 +69,7 @@ pub(crate) fn schema_of(name: &str) -> Value {
     let shape = |full: bool| match name {
         "overview.json" => value(&overview(full)),
         "alerts.json" => value(&AlertsDocument { schema_version: SCHEMA_VERSION, alerts: vec![alert(full)] }),
-        "series.json" => {
-            value(&SeriesListDocument { schema_version: SCHEMA_VERSION, complete: true, series: vec![series(full)] })
-        }
+        "series.json" => value(&series_list(full)),
         "kernels.json" => value(&kernels()),
         "machines.json" => value(&machines()),
         _ => value(&runs()),
@@ -155,6 +153,16 @@ fn alert(full: bool) -> AlertDocument {
     }
 }
 
+fn series_list(full: bool) -> HistoryDocument {
+    HistoryDocument {
+        schema_version: SCHEMA_VERSION,
+        complete: true,
+        kernels: vec![KernelNameDocument { title: "6.12.117".to_owned(), build: "build_00".to_owned() }],
+        runs: vec![RunListDocument { kernels: vec![0], seeds: vec![1], ids: vec!["run_00".to_owned()] }],
+        series: vec![series(full)],
+    }
+}
+
 fn series(full: bool) -> SeriesDocument {
     SeriesDocument {
         workload: "fault-anon".to_owned(),
@@ -165,13 +173,10 @@ fn series(full: bool) -> SeriesDocument {
         machine: "machine_00".to_owned(),
         track: "cloud-amd64".to_owned(),
         counted: true,
-        points: vec![PointDocument {
-            kernel: "6.12.117".to_owned(),
-            build: "build_00".to_owned(),
-            value: full.then_some(345.6),
-            absent: full.then(|| "failed: hung".to_owned()),
-            seeds: vec![SeedDocument { seed: 1, value: full.then_some(345.6), run: "run_00".to_owned() }],
-        }],
+        runs: 0,
+        values: vec![full.then_some(345.6)],
+        medians: vec![full.then_some(345.6)],
+        absent: vec![AbsentDocument { kernel: "6.12.117".to_owned(), why: "failed: hung".to_owned() }],
         changes: vec![ChangeDocument {
             after: "6.1.190".to_owned(),
             at: "6.12.100".to_owned(),

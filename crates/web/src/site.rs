@@ -209,6 +209,7 @@ impl Site {
             ["alerts" | "alerts.html"] => html(pages::alerts(Frame::at(0, "Alerts"), snapshot)),
             ["runs" | "runs.html"] => self.runs(snapshot),
             ["style.css"] => Ok(Reply::ok(Kind::Css, pages::styles())),
+            ["document.css"] => Ok(Reply::ok(Kind::Css, report::render::DOCUMENT_STYLES)),
             ["script.js"] => Ok(Reply::ok(Kind::Script, report::render::SCRIPT)),
             ["metrics"] => {
                 let trouble = *self.trouble.read().unwrap_or_else(PoisonError::into_inner);
@@ -266,7 +267,10 @@ impl Site {
                 Some((base, target)) => api::overview(&snapshot.history, &self.seen(snapshot, base, target).1)?,
                 None => return Err(Refusal::NotFound("No results yet.".to_owned())),
             },
-            "series.json" => api::series(&snapshot.history, question)?,
+            "series.json" => {
+                let values_max = if self.is_static { usize::MAX } else { api::VALUES_MAX };
+                api::series(&snapshot.history, question, values_max)?
+            }
             "runs.json" => api::runs(&self.with_store(|store| Ok(store.runs(pages::RUNS_MAX)?))?)?,
             other => api::document(snapshot, other)?.ok_or_else(nothing)?,
         };

@@ -233,7 +233,7 @@ fn documents_match_their_schemas() {
     };
     assert_eq!(of("")["series"].as_array().unwrap().len(), 6);
     assert_eq!(of("workload=getppid")["series"].as_array().unwrap().len(), 2);
-    assert_eq!(of("workload=getppid&line=6.1")["series"][0]["points"].as_array().unwrap().len(), 2);
+    assert_eq!(of("workload=getppid&line=6.1")["series"][0]["medians"].as_array().unwrap().len(), 2);
     insta::assert_snapshot!(serde_json::to_string_pretty(&described).unwrap());
 }
 

@@ -1,5 +1,7 @@
 //! JSON documents. This crate guarantees their shape, as `report` does for comparisons.
 
+use std::collections::BTreeMap;
+
 use model::Line;
 use report::Scale;
 use report::render::{RenderError, SCHEMA_VERSION, schema_of, write_json};
@@ -11,13 +13,39 @@ use crate::{Basis, BisectHint, Change, History, Key, Point, Series, Triaged, bis
 /// Debian's sources in a data directory, without the directory's path.
 const DEBIAN: &str = "HOME/workshop/debian";
 
-/// Several series.
+/// Several series. Names that many values share stand once: values refer to them by number.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct HistoryDocument {
     /// The version of the document's shape.
     pub schema_version: u32,
+    /// Whether all matching series are here; the dashboard omits series beyond its limit.
+    pub complete: bool,
+    /// The kernels of all series.
+    pub kernels: Vec<KernelNameDocument>,
+    /// The lists of runs that gave values; series measured in the same runs share a list.
+    pub runs: Vec<RunListDocument>,
     /// The series, by workload, machine and track.
     pub series: Vec<SeriesDocument>,
+}
+
+/// A kernel.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct KernelNameDocument {
+    /// The kernel's title.
+    pub title: String,
+    /// Its build's id.
+    pub build: String,
+}
+
+/// Runs, kernel by kernel in release order; one item of each list for each run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RunListDocument {
+    /// The kernel's place in `kernels`.
+    pub kernels: Vec<usize>,
+    /// The seed.
+    pub seeds: Vec<u64>,
+    /// The run's id.
+    pub ids: Vec<String>,
 }
 
 /// A series.
@@ -39,36 +67,25 @@ pub struct SeriesDocument {
     pub track: String,
     /// Whether instructions were counted; else values are guest time.
     pub counted: bool,
-    /// In release order.
-    pub points: Vec<PointDocument>,
+    /// The place of its list in `runs`.
+    pub runs: usize,
+    /// One value for each run of the list; null if there is none.
+    pub values: Vec<Option<f64>>,
+    /// The median over the seeds, one for each kernel of the list, in its order.
+    pub medians: Vec<Option<f64>>,
+    /// Why values are missing.
+    pub absent: Vec<AbsentDocument>,
     /// The changes of level.
     pub changes: Vec<ChangeDocument>,
 }
 
-/// The measurements of one kernel.
+/// Why a kernel has no value with a seed.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct PointDocument {
+pub struct AbsentDocument {
     /// The kernel's title.
     pub kernel: String,
-    /// Its build's id.
-    pub build: String,
-    /// The median over the seeds.
-    pub value: Option<f64>,
-    /// Why there is none.
-    pub absent: Option<String>,
-    /// The value of each seed.
-    pub seeds: Vec<SeedDocument>,
-}
-
-/// The value of a seed.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct SeedDocument {
-    /// The seed.
-    pub seed: u64,
-    /// The value.
-    pub value: Option<f64>,
-    /// The run's id.
-    pub run: String,
+    /// The reason.
+    pub why: String,
 }
 
 /// A change of level.
@@ -158,19 +175,78 @@ pub struct TriageDocument {
     pub worse_since: usize,
 }
 
-/// Returns the documents of all matching series, over the kernels of a line.
+/// Returns the document of the matching series over the kernels of a line, with at most this many values.
 #[must_use]
-pub fn documents(history: &History, line: Line, fits: impl Fn(&Key) -> bool) -> HistoryDocument {
-    let chosen = history.series().filter(|(key, _)| fits(key));
-    let series = chosen.map(|(key, series)| series_document(history, key, series, line)).collect();
-    HistoryDocument { schema_version: SCHEMA_VERSION, series }
+pub fn history_document(
+    history: &History,
+    line: Line,
+    values_max: usize,
+    fits: impl Fn(&Key) -> bool,
+) -> HistoryDocument {
+    let mut document = HistoryDocument {
+        schema_version: SCHEMA_VERSION,
+        complete: true,
+        kernels: Vec::new(),
+        runs: Vec::new(),
+        series: Vec::new(),
+    };
+    let mut tables = Tables::default();
+    let mut left = values_max;
+    for (key, series) in history.series().filter(|(key, _)| fits(key)) {
+        let series = series.of_line(line, |kernel| &history.kernel(kernel).release);
+        let count = series.points.iter().map(|point| point.seeds.len()).sum();
+        let Some(rest) = left.checked_sub(count) else {
+            document.complete = false;
+            break;
+        };
+        left = rest;
+        let runs = tables.number_of_runs(history, &series, &mut document);
+        document.series.push(series_document(history, key, &series, runs));
+    }
+    document
 }
 
-/// Returns the document of a series over the kernels of a line.
-#[must_use]
-pub fn series_document(history: &History, key: &Key, series: &Series, line: Line) -> SeriesDocument {
+/// The numbers of what stands once in a document.
+#[derive(Default)]
+struct Tables {
+    /// By the history's number of a kernel.
+    kernels: BTreeMap<usize, usize>,
+    /// By kernel, seed and the history's number of a run.
+    runs: BTreeMap<Vec<(usize, u64, usize)>, usize>,
+}
+
+impl Tables {
+    /// Returns the number of the list of a series' runs, and adds the list if it is new.
+    fn number_of_runs(&mut self, history: &History, series: &Series, document: &mut HistoryDocument) -> usize {
+        let seen = series.points.iter().flat_map(|point| point.seeds.iter().map(|seen| (point.kernel, seen)));
+        let runs: Vec<(usize, u64, usize)> = seen.map(|(kernel, seen)| (kernel, seen.seed, seen.run)).collect();
+        if let Some(number) = self.runs.get(&runs) {
+            return *number;
+        }
+        let mut list = RunListDocument::default();
+        for (kernel, seed, run) in &runs {
+            let number = *self.kernels.entry(*kernel).or_insert_with(|| {
+                let kernel = history.kernel(*kernel);
+                let (title, build) = (kernel.title.clone(), kernel.build.id.to_string());
+                document.kernels.push(KernelNameDocument { title, build });
+                document.kernels.len() - 1
+            });
+            list.kernels.push(number);
+            list.seeds.push(*seed);
+            list.ids.push(history.run(*run).id.to_string());
+        }
+        document.runs.push(list);
+        self.runs.insert(runs, document.runs.len() - 1);
+        document.runs.len() - 1
+    }
+}
+
+fn series_document(history: &History, key: &Key, series: &Series, runs: usize) -> SeriesDocument {
     let machine = &history.machines()[key.machine];
-    let series = &series.of_line(line, |kernel| &history.kernel(kernel).release);
+    let absent = |point: &Point| {
+        let (kernel, why) = (history.kernel(point.kernel).title.clone(), point.absent()?.to_owned());
+        Some(AbsentDocument { kernel, why })
+    };
     SeriesDocument {
         workload: key.workload.to_string(),
         metric: series.metric.name.to_string(),
@@ -180,27 +256,11 @@ pub fn series_document(history: &History, key: &Key, series: &Series, line: Line
         machine: machine.id.to_string(),
         track: key.track.to_string(),
         counted: series.scale == Scale::Counted,
-        points: series.points.iter().map(|point| self::point(history, series, point)).collect(),
+        runs,
+        values: series.points.iter().flat_map(|point| &point.seeds).map(|seen| series.value(seen)).collect(),
+        medians: series.points.iter().map(|point| point.value).collect(),
+        absent: series.points.iter().filter_map(absent).collect(),
         changes: series.changes.iter().map(|found| change(history, series, found)).collect(),
-    }
-}
-
-fn point(history: &History, series: &Series, point: &Point) -> PointDocument {
-    let kernel = history.kernel(point.kernel);
-    PointDocument {
-        kernel: kernel.title.clone(),
-        build: kernel.build.id.to_string(),
-        value: point.value,
-        absent: point.absent().map(str::to_owned),
-        seeds: point
-            .seeds
-            .iter()
-            .map(|seen| SeedDocument {
-                seed: seen.seed,
-                value: series.value(seen),
-                run: history.run(seen.run).id.to_string(),
-            })
-            .collect(),
     }
 }
 

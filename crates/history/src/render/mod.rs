@@ -5,8 +5,9 @@ mod mail;
 mod text;
 
 pub use documents::{
-    AlertDocument, AlertsDocument, ChangeDocument, HistoryDocument, MemberDocument, PointDocument, SeedDocument,
-    SeriesDocument, TriageDocument, alert_document, alerts_document, documents, history_json, schemas, series_document,
+    AbsentDocument, AlertDocument, AlertsDocument, ChangeDocument, HistoryDocument, KernelNameDocument, MemberDocument,
+    RunListDocument, SeriesDocument, TriageDocument, alert_document, alerts_document, history_document, history_json,
+    schemas,
 };
 pub use mail::alert_mail;
 pub use text::{

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use history::{History, Key, Series, documents, history_json, history_text};
+use history::{History, Key, Series, history_document, history_json, history_text};
 use web::{Snapshot, Source};
 
 use crate::answer::Answer;
@@ -29,7 +29,7 @@ pub(crate) fn history(arguments: &Arguments, command: &cli::History) -> anyhow::
     let fits = |key: &Key| meant.contains(key);
     let text = match command.format {
         HistoryFormat::Text => history_text(history, command.line, fits, &answer.styles(arguments.color)),
-        HistoryFormat::Json => history_json(&documents(history, command.line, fits))?,
+        HistoryFormat::Json => history_json(&history_document(history, command.line, usize::MAX, fits))?,
         HistoryFormat::Html => web::history_page(history, command.line, fits)?,
     };
     answer.write(&text)?;

@@ -94,7 +94,7 @@ fn tables_histories_and_pages_show_one_value() {
     let history = json(&home, &["history", "fault-anon", "--format", "json"]);
     let series = &history["series"][0];
     assert_eq!(series["unit"], "instructions/op");
-    assert!(near(&series["points"][0]["value"], 100.0) && near(&series["points"][1]["value"], 110.0), "{series}");
+    assert!(near(&series["medians"][0], 100.0) && near(&series["medians"][1], 110.0), "{series}");
     assert_eq!((&series["changes"][0]["verdict"], &series["changes"][0]["seeds"]), (&"worse".into(), &3.into()));
     assert!(near(&series["changes"][0]["difference_percent"], -10.0));
     assert_eq!(json(&home, &["history", "getppid", "--format", "json"])["series"][0]["unit"], "guest ns/op");

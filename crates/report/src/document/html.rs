@@ -11,10 +11,17 @@ use crate::render::RenderError;
 const HEAD: &str = include_str!("../../templates/head.html");
 /// The styles for elements that the script adds.
 pub const SCRIPT_STYLES: &str = include_str!("../../templates/page.css");
+/// The styles of documents.
+pub const DOCUMENT_STYLES: &str = concat!(
+    include_str!("../../templates/comparison.css"),
+    include_str!("../../templates/plots.css"),
+    include_str!("../../templates/document.css"),
+    include_str!("../../templates/page.css"),
+);
 /// The script of every page: it sorts and filters rows and chooses kernels. Without it a page has all its content.
 pub const SCRIPT: &str = include_str!("../../templates/page.js");
 /// Its hash, by which a standalone page refuses every other script. A test computes it.
-const SCRIPT_HASH: &str = "sha256-ejftp0YvmSulK8e+WSN7SdWfUzD1CE4zFN56cQPpvtc=";
+const SCRIPT_HASH: &str = "sha256-fjLq8Sw7tefp82vfvRPpFj2vxqBktjPWBHP1tZXH/Kc=";
 
 /// Returns the head of a page, for reports and the dashboard. A standalone page, without a `root`, contains its content
 /// security policy; for pages of a site the server sends it.
@@ -42,6 +49,7 @@ struct PageOf<'a> {
     document: &'a Document,
     blocks: String,
     head: String,
+    styles: String,
     script: String,
 }
 
@@ -51,9 +59,14 @@ struct Blocks<'a> {
     blocks: &'a [Block],
 }
 
-/// Writes a page: standalone, or of a site with the script below this root.
+/// Writes a page: standalone, or of a site with styles and script below this root.
 pub(super) fn page(document: &Document, root: Option<&str>) -> Result<String, RenderError> {
-    let page = PageOf { document, blocks: inner(&document.blocks)?, head: page_head(root), script: page_script(root) };
+    let styles = match root {
+        Some(root) => format!("<link rel=\"stylesheet\" href=\"{root}document.css\">"),
+        None => format!("<style>{DOCUMENT_STYLES}</style>"),
+    };
+    let (blocks, head, script) = (inner(&document.blocks)?, page_head(root), page_script(root));
+    let page = PageOf { document, blocks, head, styles, script };
     Ok(printable(&page.render()?))
 }
 

@@ -10,7 +10,7 @@ mod markdown;
 mod text;
 
 pub(crate) use chart::{Chart, Curve, Scale, short};
-pub use html::{SCRIPT, SCRIPT_STYLES, page_head, page_script};
+pub use html::{DOCUMENT_STYLES, SCRIPT, SCRIPT_STYLES, page_head, page_script};
 pub use json::write_json;
 pub(crate) use markdown::{escaped, markdown_of};
 pub(crate) use text::{text_of, write_text};
@@ -212,7 +212,8 @@ impl Document {
         html::page(self, None)
     }
 
-    /// Writes it as a page of a site: `root` is the path to the site's top, where `script.js` is [`SCRIPT`].
+    /// Writes it as a page of a site: `root` is the path to the site's top, where `script.js` is [`SCRIPT`] and
+    /// `document.css` is [`DOCUMENT_STYLES`].
     ///
     /// # Errors
     /// Never in practice: everything is in memory.

@@ -6,8 +6,10 @@ use crate::comparison::{Cell, Comparison};
 use crate::difference::ratio_of_percent;
 use crate::render::number;
 
-/// Half of a bar's width, in the drawing's units: tenths of a pixel, so that integers are precise enough.
+/// Half of a bar's width in the drawing's units, which are precise enough as integers.
 const HALF: i32 = 1000;
+/// Units in one percent of a bar's width.
+pub(crate) const WIDTH_PERCENT: f64 = 20.0;
 /// Narrower intervals are not drawn.
 const VISIBLE: i32 = 10;
 /// The ends of scales: the smallest one that shows nearly all rows is used, so that bars of two reports look alike.

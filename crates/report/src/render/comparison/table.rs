@@ -3,7 +3,6 @@
 //! One column per kernel, like MMTests, base first. For two kernels a row fits 80 columns; pages add a bar.
 
 use std::collections::HashMap;
-use std::ops::Range;
 
 use model::{Verdict, Workload, group_of};
 
@@ -11,7 +10,7 @@ use crate::comparison::{self, Absent, Against, Comparison, Images, Measured};
 use crate::document::{Block, Cell, Change, Column, Kind, Row, Table, Weight, Width};
 use crate::render::counted;
 use crate::render::number::{interval, margin, percent, ratio, signed_percent, value};
-use crate::render::scale::{Beyond, Scale};
+use crate::render::scale::{Beyond, Scale, WIDTH_PERCENT};
 use crate::render::view::{Only, Sort, View};
 use crate::render::words::{Section, caption, sections};
 
@@ -227,25 +226,27 @@ fn describe(cell: &comparison::Cell) -> String {
     format!("{} {}{spread}", cell.compared.verdict.word(), signed_percent(difference))
 }
 
+/// Draws a bar. Positions are shares of the width, so that it needs neither a size nor a path; the style sheet has the
+/// heights.
 fn bar(cell: &comparison::Cell, row: &comparison::Row, scale: Scale) -> Option<String> {
     let bar = scale.bar(cell, row.workload.metric.direction, row.margin_percent)?;
-    let Range { start: from, end: to } = bar.whisker.map_or(0..0, |(from, to)| from..to);
-    let whisker = match bar.whisker {
-        Some(_) => format!("<path class=\"whisker\" d=\"M{from} 55V105M{from} 80H{to}M{to} 55V105\"/>"),
-        None => String::new(),
+    let rect = |class: &str, x: i32, width: i32| {
+        let share = |x: i32| f64::from(x) / WIDTH_PERCENT;
+        format!("<rect class=\"{class}\" x=\"{}%\" width=\"{}%\"/>", share(x), share(width))
     };
-    let beyond = match bar.beyond {
-        Some(Beyond::Worse) => "<path class=\"beyond\" d=\"M70 30L0 80L70 130\"/>",
-        Some(Beyond::Better) => "<path class=\"beyond\" d=\"M1930 30L2000 80L1930 130\"/>",
+    let mut drawn = rect("band", bar.band, bar.band_width);
+    if bar.width > 0 {
+        drawn.push_str(&rect(cell.compared.verdict.word(), bar.x, bar.width));
+    }
+    if let Some((from, to)) = bar.whisker {
+        drawn.push_str(&rect("whisker", from, to - from));
+    }
+    drawn.push_str(match bar.beyond {
+        Some(Beyond::Worse) => "<text>◂</text>",
+        Some(Beyond::Better) => "<text x=\"100%\" text-anchor=\"end\">▸</text>",
         None => "",
-    };
-    let (band, band_width, x, width) = (bar.band, bar.band_width, bar.x, bar.width);
-    let word = cell.compared.verdict.word();
-    Some(format!(
-        "<svg viewBox=\"0 0 2000 160\" preserveAspectRatio=\"none\" aria-hidden=\"true\"><rect class=\"band\" \
-         x=\"{band}\" width=\"{band_width}\" height=\"160\"/><rect class=\"{word}\" x=\"{x}\" y=\"35\" \
-         width=\"{width}\" height=\"90\"/>{whisker}{beyond}</svg>"
-    ))
+    });
+    Some(format!("<svg aria-hidden=\"true\">{drawn}</svg>"))
 }
 
 /// Returns the id of a row: its workload's name if that is a valid id, else its number.
