@@ -163,7 +163,7 @@ pub(crate) fn download_all(needed: &[Needed], into: &Path) -> Result<Vec<PathBuf
 
 /// Runs a program of the distribution to its end and returns its output.
 fn run(program: &str, args: &[&str], folder: &Path) -> Result<String, KernelError> {
-    let run = Program::new(program).args(args).folder(folder);
+    let run = Program::new(program).args(args).folder(folder).inherit(&process::NETWORK).inherit(&["APT_CONFIG"]);
     let ended = run.run().map_err(|error| match error {
         ProgramError::Missing(program) => KernelError::NoApt(program),
         ProgramError::Deadline { command, seconds } => {

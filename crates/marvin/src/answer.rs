@@ -82,7 +82,9 @@ impl Answer {
                 .with_context(|| format!("cannot write to {}", path.display())),
             Self::File(path) => {
                 let part = beside(&path);
-                let written = std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, &path));
+                let written = std::fs::write(&part, bytes)
+                    .and_then(|()| crate::home::share_file(&part))
+                    .and_then(|()| std::fs::rename(&part, &path));
                 if written.is_err() {
                     // Remove the half-written file, if it exists.
                     drop(std::fs::remove_file(&part));

@@ -1,14 +1,35 @@
 //! The data directory with builds and snapshots, the store with results, there or on a server, and the lab that uses
 //! both.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use anyhow::Context;
 use lab::{Lab, LabSettings};
+use rustix::fs::Mode;
 use store::Location;
 
 use crate::cli::Arguments;
 use crate::exit::WrongInput;
+
+/// The permissions that the user's umask takes from new files.
+static UMASK: OnceLock<u32> = OnceLock::new();
+
+/// Makes new files and directories readable to this user only: the data directory has kernels, logs and mails.
+pub(crate) fn keep_private() {
+    let users = rustix::process::umask(Mode::RWXG | Mode::RWXO);
+    UMASK.get_or_init(|| users.bits());
+}
+
+/// Gives a file that the user asked for the permissions of the user's umask.
+pub(crate) fn share_file(file: &Path) -> std::io::Result<()> {
+    match UMASK.get() {
+        Some(users) => fs::set_permissions(file, Permissions::from_mode(0o666 & !users)),
+        None => Ok(()),
+    }
+}
 
 /// Returns the data directory: the given one, or `marvin` below `$XDG_DATA_HOME`, or below `~/.local/share`. Always
 /// absolute.

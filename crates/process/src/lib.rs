@@ -1,31 +1,46 @@
-//! External programs: they die with Marvin, have a deadline, and their output is limited.
+//! External programs: one way of running them. They die with Marvin, have a deadline and few variables of the environment,
+//! may have walls around them, and their output is limited.
 //!
-//! The callers interpret the exit status and choose the program's name in messages.
+//! `running` starts them and ends them, `walls` says what they see. The callers interpret the exit status and choose the
+//! program's name in messages.
+
+mod running;
+mod walls;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::thread;
 
-/// The exit status of timeout(1) if it ended the program, and the one after its SIGKILL.
-const TIMED_OUT: [i32; 2] = [124, 137];
-/// The exit status of timeout(1) if there is no such program.
+pub use running::Running;
+pub use walls::{Walls, no_walls};
+
+/// The exit status of timeout(1) if it ended the program.
+const TIMED_OUT: i32 = 124;
+/// The exit status of the shell and of bubblewrap's shell if there is no such program.
 const NOT_FOUND: i32 = 127;
-/// Seconds between a program's deadline and its SIGKILL.
-const KILL_AFTER: &str = "--kill-after=10";
 /// Limit of the kept standard error, in bytes: its beginning.
 const SAID_MAX: u64 = 1 << 20;
-
-/// Returns a command prefix whose program gets this signal when Marvin dies in any way. The caller appends the program
-/// and its arguments.
-#[must_use]
-pub fn bound(signal: &str) -> Command {
-    let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", signal, "--"]);
-    command
-}
+/// Variables that each program gets from Marvin's environment. All others may be secrets: passwords of the store and the
+/// mail server, keys of clouds.
+const VARIABLES: [&str; 5] = ["PATH", "HOME", "USER", "LOGNAME", "TMPDIR"];
+/// Variables for programs that ask servers: proxies and certificates.
+pub const NETWORK: [&str; 12] = [
+    "http_proxy",
+    "https_proxy",
+    "ftp_proxy",
+    "all_proxy",
+    "no_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "FTP_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+];
 
 /// A program and how to run it.
 #[derive(Debug, Clone)]
@@ -33,10 +48,12 @@ pub struct Program {
     name: OsString,
     arguments: Vec<OsString>,
     folder: Option<PathBuf>,
-    variables: Vec<(OsString, Option<OsString>)>,
+    /// The environment; `None` for all of Marvin's.
+    variables: Option<Vec<(OsString, OsString)>>,
     deadline_s: u64,
     output_max: u64,
     log: Option<PathBuf>,
+    walls: Option<Walls>,
 }
 
 /// The end of a program that ended by itself.
@@ -98,11 +115,13 @@ impl Program {
             name: name.as_ref().to_owned(),
             arguments: Vec::new(),
             folder: None,
-            variables: Vec::new(),
+            variables: Some(vec![("LC_ALL".into(), "C".into())]),
             deadline_s: 900,
             output_max: 1 << 30,
             log: None,
+            walls: None,
         }
+        .inherit(&VARIABLES)
     }
 
     /// Adds arguments.
@@ -122,14 +141,33 @@ impl Program {
     /// Sets an environment variable.
     #[must_use]
     pub fn variable(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
-        self.variables.push((name.into(), Some(value.as_ref().to_owned())));
+        if let Some(variables) = &mut self.variables {
+            variables.push((name.into(), value.as_ref().to_owned()));
+        }
         self
     }
 
-    /// Removes environment variables.
+    /// Passes variables of Marvin's environment on, those that are set.
     #[must_use]
-    pub fn without(mut self, names: &[&str]) -> Self {
-        self.variables.extend(names.iter().map(|name| (name.into(), None)));
+    pub fn inherit(self, names: &[&str]) -> Self {
+        let of_name = |program: Self, name: &&str| match std::env::var_os(name) {
+            Some(value) => program.variable(name, value),
+            None => program,
+        };
+        names.iter().fold(self, of_name)
+    }
+
+    /// Passes Marvin's whole environment on: only for Marvin itself.
+    #[must_use]
+    pub fn inherit_all(mut self) -> Self {
+        self.variables = None;
+        self
+    }
+
+    /// Puts walls around it.
+    #[must_use]
+    pub fn walls(mut self, walls: Walls) -> Self {
+        self.walls = Some(walls);
         self
     }
 
@@ -159,8 +197,8 @@ impl Program {
     /// # Errors
     /// If it is not there, overruns, or cannot be run.
     pub fn run(&self) -> Result<Ended, ProgramError> {
-        let child = self.start(Stdio::null())?;
-        Ok(self.wait_with(child, || ())?.0)
+        let running = self.start_caught(Stdio::null())?;
+        Ok(self.wait_with(running, || ())?.0)
     }
 
     /// Feeds it and runs it to its end; also returns how feeding went, as a program that ends early leaves a broken
@@ -169,40 +207,42 @@ impl Program {
     /// # Errors
     /// If it is not there, overruns, or cannot be run.
     pub fn fed<T>(&self, feed: impl FnOnce(&mut dyn Write) -> T) -> Result<(Ended, Option<T>), ProgramError> {
-        let mut child = self.start(Stdio::piped())?;
-        let input = child.stdin.take();
-        self.wait_with(child, || input.map(|mut input| feed(&mut input)))
+        let mut running = self.start_caught(Stdio::piped())?;
+        let input = running.take_input();
+        self.wait_with(running, || input.map(|mut input| feed(&mut input)))
     }
 
-    fn start(&self, input: Stdio) -> Result<Child, ProgramError> {
-        // timeout(1) forwards the signal to all processes that it started.
-        let mut command = bound("TERM");
-        command.args(["timeout", KILL_AFTER, &self.deadline_s.to_string()]).arg(&self.name).args(&self.arguments);
-        command.env("LC_ALL", "C").stdin(input);
+    /// Starts it and returns at once. It ends when the value is dropped, or when the thread that started it ends.
+    ///
+    /// # Errors
+    /// If the host cannot start a process.
+    pub fn start(&self, input: Stdio, output: Stdio, errors: Stdio) -> io::Result<Running> {
+        let mut command = running::command(self.deadline_s);
+        if let Some(walls) = &self.walls {
+            command.args(walls.words(self.folder.as_deref()));
+        }
+        command.arg(&self.name).args(&self.arguments).stdin(input).stdout(output).stderr(errors);
         if let Some(folder) = &self.folder {
             command.current_dir(folder);
         }
-        for (name, value) in &self.variables {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
+        if let Some(variables) = &self.variables {
+            command.env_clear().envs(variables.iter().map(|(name, value)| (name, value)));
         }
-        match &self.log {
-            Some(file) => {
-                let log = File::create(file).map_err(|error| self.to_error(error))?;
-                command.stdout(log.try_clone().map_err(|error| self.to_error(error))?).stderr(log);
-            }
-            None => {
-                command.stdout(Stdio::piped()).stderr(Stdio::piped());
-            }
-        }
-        command.spawn().map_err(|error| self.to_error(error))
+        Running::spawn(command, self.deadline_s)
+    }
+
+    fn start_caught(&self, input: Stdio) -> Result<Running, ProgramError> {
+        let open = |file: &PathBuf| {
+            let log = File::create(file)?;
+            Ok((log.try_clone()?.into(), log.into()))
+        };
+        let streams = self.log.as_ref().map_or_else(|| Ok((Stdio::piped(), Stdio::piped())), open);
+        streams.and_then(|(output, errors)| self.start(input, output, errors)).map_err(|error| self.to_error(error))
     }
 
     /// Runs a closure while the program runs, and waits for its end.
-    fn wait_with<T>(&self, mut child: Child, meanwhile: impl FnOnce() -> T) -> Result<(Ended, T), ProgramError> {
-        let (output, errors) = (child.stdout.take(), child.stderr.take());
+    fn wait_with<T>(&self, mut running: Running, meanwhile: impl FnOnce() -> T) -> Result<(Ended, T), ProgramError> {
+        let (output, errors) = (running.take_output(), running.take_errors());
         let (output, said, done) = thread::scope(|scope| {
             let output = scope.spawn(|| output.map_or(Ok(Vec::new()), |output| read_limited(output, self.output_max)));
             let said = scope.spawn(|| errors.map_or(Ok(Vec::new()), |errors| read_limited(errors, SAID_MAX)));
@@ -211,11 +251,11 @@ impl Program {
             let joined = |end: thread::Result<_>| end.unwrap_or_else(|bug| std::panic::resume_unwind(bug));
             (joined(output.join()), joined(said.join()), done)
         });
-        let status = child.wait().map_err(|error| self.to_error(error))?;
+        let (status, overran) = running.wait().map_err(|error| self.to_error(error))?;
         let (output, said) = (output.map_err(|e| self.to_error(e))?, said.map_err(|e| self.to_error(e))?);
         match status.code() {
-            Some(NOT_FOUND) => Err(ProgramError::Missing(self.name.to_string_lossy().into_owned())),
-            Some(code) if TIMED_OUT.contains(&code) => {
+            Some(NOT_FOUND) if !overran => Err(ProgramError::Missing(self.name.to_string_lossy().into_owned())),
+            Some(TIMED_OUT) | None if overran => {
                 Err(ProgramError::Deadline { command: self.command(), seconds: self.deadline_s })
             }
             code => Ok((Ended { code, output, said: String::from_utf8_lossy(&said).into_owned() }, done)),
@@ -243,7 +283,7 @@ fn read_limited(mut from: impl Read, most: u64) -> io::Result<Vec<u8>> {
 mod tests {
     use std::path::Path;
 
-    use super::{Program, ProgramError};
+    use super::{Program, ProgramError, VARIABLES};
 
     fn shell(script: &str) -> Program {
         Program::new("sh").args(["-c", script])
@@ -252,7 +292,31 @@ mod tests {
     #[test]
     fn program_runs_in_its_directory_with_variables() {
         let program = shell("pwd; echo $GREETING; echo $HOME").folder(Path::new("/")).variable("GREETING", "hello");
-        assert_eq!(program.without(&["HOME"]).run().unwrap().text(), "/\nhello\n\n");
+        let home = std::env::var("HOME").unwrap_or_default();
+        assert_eq!(program.run().unwrap().text(), format!("/\nhello\n{home}\n"));
+    }
+
+    #[test]
+    fn program_gets_few_variables_of_the_environment() {
+        let names = |program: Program| {
+            let text = program.run().unwrap().text();
+            text.lines().filter_map(|line| Some(line.split_once('=')?.0.to_owned())).collect::<Vec<_>>()
+        };
+        // Cargo sets this one for tests: it stands for a secret.
+        let secret = "CARGO_MANIFEST_DIR";
+        let few = names(Program::new("env"));
+        assert!(few.iter().all(|name| VARIABLES.contains(&&**name) || ["LC_ALL", "PWD"].contains(&&**name)), "{few:?}");
+        assert!(names(Program::new("env").inherit(&[secret, "MARVIN_NONESUCH"])).contains(&secret.to_owned()));
+        assert!(names(Program::new("env").inherit_all()).contains(&secret.to_owned()));
+    }
+
+    #[test]
+    fn program_that_ignores_signals_is_killed() {
+        let begun = std::time::Instant::now();
+        let error = shell("trap '' TERM; sleep 60; sleep 60").deadline_s(1).run().unwrap_err();
+        assert!(matches!(error, ProgramError::Deadline { seconds: 1, .. }), "{error}");
+        assert!(begun.elapsed().as_secs() < 30);
+        assert_eq!(shell("kill -9 $$").run().unwrap().code, None);
     }
 
     #[test]

@@ -10,10 +10,6 @@ use process::ProgramError;
 use super::SourceError;
 use crate::KernelError;
 
-/// Environment variables that would make git or make work elsewhere or differently.
-const SETTINGS: &[&str] =
-    &["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "MAKEFLAGS"];
-
 /// A program and how to run it.
 #[derive(Debug)]
 pub(crate) struct Program {
@@ -23,7 +19,7 @@ pub(crate) struct Program {
 
 impl Program {
     pub(crate) fn new(name: &'static str, folder: &Path) -> Self {
-        Self { program: process::Program::new(name).folder(folder).without(SETTINGS), folder: folder.to_owned() }
+        Self { program: process::Program::new(name).folder(folder), folder: folder.to_owned() }
     }
 
     pub(crate) fn args<A: AsRef<OsStr>>(self, arguments: impl IntoIterator<Item = A>) -> Self {
@@ -32,6 +28,11 @@ impl Program {
 
     pub(crate) fn variable(self, name: &'static str, value: impl AsRef<OsStr>) -> Self {
         Self { program: self.program.variable(name, value), ..self }
+    }
+
+    /// Passes variables of Marvin's environment on.
+    pub(crate) fn inherit(self, names: &[&str]) -> Self {
+        Self { program: self.program.inherit(names), ..self }
     }
 
     pub(crate) fn deadline_s(self, seconds: u64) -> Self {

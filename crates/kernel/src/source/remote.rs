@@ -12,6 +12,8 @@ use crate::KernelError;
 const ANSWER_S: u64 = 120;
 /// Deadline for fetching a commit without history, in seconds.
 const FETCH_S: u64 = 3600;
+/// Variables for trees behind ssh.
+const SSH: [&str; 3] = ["SSH_AUTH_SOCK", "GIT_SSH", "GIT_SSH_COMMAND"];
 /// Most tags of a tree; more are cut off.
 const TAGS_MAX: usize = 100_000;
 
@@ -60,6 +62,7 @@ pub fn tree_with_tag(home: &Path, name: &str, place: &str, tag: &str) -> Result<
 
 /// Asks a remote; a refusal or silence is no answer.
 fn run_remote(git: Program, place: &str) -> Result<Ended, KernelError> {
+    let git = git.inherit(&process::NETWORK).inherit(&SSH);
     let no_answer = |said| KernelError::from(SourceError::NoAnswer { place: place.to_owned(), said });
     match git.end() {
         Ok(ended) if ended.code == Some(0) => Ok(ended),

@@ -3,10 +3,11 @@
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use process::{Program, Running};
 use serde_json::{Value, json};
 
 use super::qmp::{ANSWER, Event, Qmp, QmpError};
@@ -30,6 +31,8 @@ const PAUSES: u64 = 15_000_000;
 const PAUSES_CPU_S: u64 = 30;
 /// How long QEMU may take to exit after the guest's end, or to complete a migration.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// No machine runs longer, whatever happens to Marvin (s).
+const DEADLINE_S: u64 = 24 * 3600;
 /// Ticks per second of /proc/PID/stat: USER_HZ, fixed on x86-64 (include/asm-generic/param.h of the kernel).
 const TICKS_PER_S: u64 = 100;
 /// Limit on stored standard error of QEMU (bytes).
@@ -134,7 +137,9 @@ pub enum Ended {
 /// A running QEMU.
 #[derive(Debug)]
 pub struct Process {
-    child: Child,
+    running: Running,
+    /// QEMU's process id.
+    id: u32,
     qmp: Qmp,
     console: PathBuf,
     stderr: PathBuf,
@@ -150,23 +155,23 @@ impl Process {
         let stderr = scratch.path("stderr");
         let file = fs::File::create(&stderr).map_err(MachineError::io("create", &stderr))?;
         let seat = Seat::take();
-        // QEMU must die with Marvin, even if Marvin is killed: otherwise it would run for ever.
-        let mut child = process::bound("KILL")
+        let mut running = Program::new("chrt")
             .args(seat.words())
-            .arg(program)
+            .args([program])
             .args(arguments)
-            .current_dir(&scratch.folder)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(file)
-            .spawn()
+            .folder(&scratch.folder)
+            .deadline_s(DEADLINE_S)
+            .start(Stdio::piped(), Stdio::piped(), file.into())
             .map_err(MachineError::io("start", program))?;
-        let (Some(to), Some(from)) = (child.stdin.take(), child.stdout.take()) else {
+        let (Some(to), Some(from)) = (running.take_input(), running.take_output()) else {
             return Err(MachineError::QemuDied { how: "no pipes".into(), stderr: String::new() });
         };
         match Qmp::connect(to, from) {
-            Ok(qmp) => Ok(Self { child, qmp, console: scratch.path(CONSOLE), stderr, _seat: seat }),
-            Err(_) => Err(death(&mut child, &stderr)),
+            Ok(qmp) => {
+                let id = running.program_id();
+                Ok(Self { running, id, qmp, console: scratch.path(CONSOLE), stderr, _seat: seat })
+            }
+            Err(_) => Err(death(&mut running, &stderr)),
         }
     }
 
@@ -183,7 +188,7 @@ impl Process {
         arguments: Value,
     ) -> Result<Value, MachineError> {
         self.qmp.command(patience, name, arguments).map_err(|error| match error {
-            QmpError::Gone => death(&mut self.child, &self.stderr),
+            QmpError::Gone => death(&mut self.running, &self.stderr),
             QmpError::Refused(answer) => MachineError::Refused { command: name.to_owned(), answer },
         })
     }
@@ -215,7 +220,7 @@ impl Process {
             let ended = match self.qmp.next_event(SLICE) {
                 Event::Stopped => Some(Ended::Stopped),
                 Event::PoweredOff => Some(Ended::PoweredOff),
-                Event::Closed => return Err(death(&mut self.child, &self.stderr)),
+                Event::Closed => return Err(death(&mut self.running, &self.stderr)),
                 Event::Nothing => None,
             };
             waited += SLICE;
@@ -257,13 +262,13 @@ impl Process {
         self.command("quit", json!({}))?;
         let mut waited = Duration::ZERO;
         while waited < PATIENCE {
-            match self.child.try_wait() {
+            match self.running.try_wait() {
                 Ok(None) => {
                     std::thread::sleep(Duration::from_millis(2));
                     waited += Duration::from_millis(2);
                 }
                 Ok(Some(status)) if status.success() => return Ok(()),
-                _ => return Err(death(&mut self.child, &self.stderr)),
+                _ => return Err(death(&mut self.running, &self.stderr)),
             }
         }
         Err(MachineError::QemuDied { how: "it did not exit after the guest's end".into(), stderr: String::new() })
@@ -272,7 +277,7 @@ impl Process {
     /// Returns the processor time used so far; 0 if the system does not report it.
     fn cpu_ticks(&self) -> u64 {
         // Fields 14 and 15 of proc(5); the first field here is field 3.
-        stat(Path::new(&format!("/proc/{}", self.child.id())))
+        stat(Path::new(&format!("/proc/{}", self.id)))
             .split(' ')
             .skip(11)
             .take(2)
@@ -282,7 +287,7 @@ impl Process {
 
     /// Returns whether all of its threads sleep: neither stopped nor stuck in the kernel.
     fn sleeps(&self) -> bool {
-        let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id())).into_iter().flatten().flatten();
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.id)).into_iter().flatten().flatten();
         tasks.map(|task| stat(&task.path())).all(|stat| stat.starts_with('S'))
     }
 }
@@ -329,24 +334,15 @@ impl Pulse {
     }
 }
 
-impl Drop for Process {
-    fn drop(&mut self) {
-        // QEMU may have exited by itself; either way it must not outlive Marvin.
-        drop(self.child.kill());
-        drop(self.child.wait());
-    }
-}
-
-fn death(child: &mut Child, stderr: &Path) -> MachineError {
+fn death(running: &mut Running, stderr: &Path) -> MachineError {
     // QEMU closed its side; a survivor is useless.
     for _ in 0..100 {
-        if !matches!(child.try_wait(), Ok(None)) {
+        if !matches!(running.try_wait(), Ok(None)) {
             break;
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    drop(child.kill());
-    let how = match child.wait() {
+    let how = match running.kill() {
         Ok(status) => match (status.signal(), status.code()) {
             // A memory file without disk space kills QEMU with SIGBUS when it touches a page.
             (Some(7), _) => "signal 7, SIGBUS: no space left for the guest's memory?".to_owned(),

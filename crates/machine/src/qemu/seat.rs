@@ -27,9 +27,9 @@ impl Seat {
         Self(freest)
     }
 
-    /// Returns the command prefix that runs a program on it.
-    pub(crate) fn words(&self) -> [String; 6] {
-        ["chrt", "--batch", "0", "taskset", "--cpu-list", &self.0.to_string()].map(str::to_owned)
+    /// Returns the arguments of chrt(1) that run a program on it.
+    pub(crate) fn words(&self) -> [String; 5] {
+        ["--batch", "0", "taskset", "--cpu-list", &self.0.to_string()].map(str::to_owned)
     }
 }
 

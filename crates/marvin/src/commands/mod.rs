@@ -39,6 +39,14 @@ pub(crate) use tools::known_tools;
 
 /// Executes a command.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+    // These write many files for others: web servers, shells, man.
+    let for_others = matches!(
+        arguments.command,
+        Command::Publish(_) | Command::Dump { .. } | Command::Man { .. } | Command::Reference { .. }
+    );
+    if !for_others {
+        crate::home::keep_private();
+    }
     match &arguments.command {
         Command::Compare(command) => compare::compare(arguments, command),
         Command::Profile(command) => profile::profile(arguments, command),

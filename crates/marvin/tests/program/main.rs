@@ -12,6 +12,7 @@ mod history;
 mod imported;
 mod interrupted;
 mod kept;
+mod killed;
 mod mistakes;
 mod one_value;
 mod real_build;

@@ -88,18 +88,16 @@ impl QueuedJob {
         Ok(())
     }
 
-    /// Requeues the job of a dead worker: its lease is over, or its worker is known to have ended. If this happened in
-    /// every allowed attempt, the job has failed, as it may be what kills its workers. Returns whether it was requeued.
+    /// Requeues the job of a dead worker: its lease is over, or its worker is known to have ended. The lab failed and not
+    /// the job, so this does not count as an attempt, and the next worker starts at once. Returns whether it was requeued.
     pub fn take_back(&mut self, now_unix: i64) -> bool {
         if !matches!(self.state, JobState::Running { .. }) {
             return false;
         }
         self.fence += 1;
-        self.retry_or_fail("its worker was killed", now_unix);
-        if let JobState::Waiting { from_unix } = &mut self.state {
-            // The lab is not known to be at fault: the next worker starts at once.
-            *from_unix = now_unix;
-        }
+        self.attempts = self.attempts.saturating_sub(1);
+        self.reason = "its worker was killed".into();
+        self.state = JobState::Waiting { from_unix: now_unix };
         true
     }
 

@@ -86,7 +86,7 @@ fn by(channel: &Channel, delivery: &Delivery) -> InputResult {
             }
         }
         ChannelKind::Webhook { url } => {
-            let words = ["curl", "--silent", "--show-error", "--fail", "--max-time", "25", "--config", "-"];
+            let words = ["curl", "-q", "--silent", "--show-error", "--fail", "--max-time", "25", "--config", "-"];
             // The address may be a secret, and other users can see a process's arguments.
             let input = format!(
                 "url = {}\nheader = \"Content-Type: application/json\"\ndata-raw = {}\noutput = \"/dev/null\"\n",

@@ -10,7 +10,7 @@ pub(crate) type InputResult = Result<(), String>;
 /// Runs a program, writes its input, and waits for its end.
 pub(crate) fn feed(words: &[String], input: &[u8], deadline_s: u64) -> InputResult {
     let Some((name, arguments)) = words.split_first() else { return Err("no program given".into()) };
-    let program = Program::new(name).args(arguments).deadline_s(deadline_s);
+    let program = Program::new(name).args(arguments).deadline_s(deadline_s).inherit(&process::NETWORK);
     let (ended, written) = program.fed(|pipe| pipe.write_all(input)).map_err(|error| match error {
         ProgramError::Deadline { .. } => format!("{name} did not end within {deadline_s} s"),
         ProgramError::Io { source, .. } => format!("{name}: {source}"),

@@ -100,10 +100,10 @@ impl Worker<'_> {
     /// If the store fails; jobs keep their last recorded state, and the next worker continues from there.
     pub fn work(&self, until: Until) -> Result<Worked, SiteError> {
         let mut worked = Worked::default();
-        self.requeue_jobs(Some(self.name), &mut worked)?;
+        self.requeue_jobs(Some(self.name))?;
         let mut idle = false;
         loop {
-            self.requeue_jobs(None, &mut worked)?;
+            self.requeue_jobs(None)?;
             match self.store.claim_job(self.name, (self.clock)())? {
                 Some(job) => {
                     idle = false;
@@ -123,14 +123,9 @@ impl Worker<'_> {
         }
     }
 
-    fn requeue_jobs(&self, ended_worker: Option<&str>, worked: &mut Worked) -> Result<(), SiteError> {
-        for job in self.store.take_back_jobs(ended_worker, (self.clock)())? {
-            if job.state == JobState::Failed {
-                worked.failed += 1;
-                self.notify_failed(&job)?;
-            }
-            (self.notify)(WorkEvent::Requeued(job));
-        }
+    fn requeue_jobs(&self, ended_worker: Option<&str>) -> Result<(), SiteError> {
+        let taken_back = self.store.take_back_jobs(ended_worker, (self.clock)())?;
+        taken_back.into_iter().for_each(|job| (self.notify)(WorkEvent::Requeued(job)));
         Ok(())
     }
 
@@ -296,15 +291,22 @@ mod tests {
         let now = Cell::new(20);
         assert_eq!(worked(&store, &now, vec![ends(Ending::Done(String::new()))]).1, [one]);
         let job = store.queued_job(one).unwrap();
-        assert_eq!((job.state, job.attempts), (JobState::Done, 2));
-        // A job that kills its worker each time fails permanently.
-        let two = queued(&store, "git:v6.2");
-        for _ in 0..2 {
+        assert_eq!((job.state, job.attempts), (JobState::Done, 1));
+    }
+
+    #[test]
+    fn killed_workers_do_not_fail_a_job() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(home.path()).unwrap();
+        let one = queued(&store, "git:v6.1");
+        // More often than the job may be attempted.
+        for _ in 0..5 {
             store.claim_job("here", 30).unwrap().unwrap();
             store.take_back_jobs(Some("here"), 30).unwrap();
         }
-        let job = store.queued_job(two).unwrap();
-        assert_eq!((job.state, job.reason.as_str()), (JobState::Failed, "its worker was killed (tried 2 times)"));
+        let job = store.queued_job(one).unwrap();
+        assert_eq!((job.state, job.attempts), (JobState::Waiting { from_unix: 30 }, 0));
+        assert_eq!(job.reason, "its worker was killed");
     }
 
     #[test]

@@ -5,9 +5,10 @@
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::PathBuf;
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use ::process::{Program, Running};
 use model::{Ending, QueuedJob};
 
 use super::{Attempt, Executor};
@@ -15,6 +16,8 @@ use crate::SiteError;
 
 /// Interval between checks of a process.
 const LOOK: Duration = Duration::from_millis(100);
+/// How much longer the job's guard waits than the worker, which says why it kills a job.
+const GUARD_GRACE_S: u64 = 10;
 /// Checks whether the job is still wanted once per this many intervals.
 const ASK: u32 = 10;
 /// Length limit of an answer (bytes).
@@ -51,12 +54,11 @@ impl Executor for JobProcess {
             // The queue refuses the result of an unwanted job, whatever it is.
             Ok(Ended::Unwanted) => return Ok(infra("no longer wanted".into())),
             Err(error) => {
-                end(&mut child);
                 return Err(error);
             }
         };
         let mut answer = String::new();
-        if let Some(output) = child.stdout.take() {
+        if let Some(output) = child.take_output() {
             // An unreadable answer counts as none.
             drop(output.take(ANSWER_MAX).read_to_string(&mut answer));
         }
@@ -71,11 +73,16 @@ impl Executor for JobProcess {
 }
 
 impl JobProcess {
-    fn start(&self, job: &QueuedJob, log: File) -> std::io::Result<Child> {
-        // The job dies with its worker: the next holder must find the data directory unlocked.
-        let mut command = process::bound("KILL");
-        command.args(&self.command).arg(job.number.to_string());
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn()
+    fn start(&self, job: &QueuedJob, log: File) -> std::io::Result<Running> {
+        let (name, arguments) = self.command.split_first().ok_or(std::io::ErrorKind::InvalidInput)?;
+        // The job dies with its worker: the next holder must find the data directory unlocked. Its guard ends it if the
+        // worker hangs.
+        Program::new(name)
+            .args(arguments)
+            .args([job.number.to_string()])
+            .inherit_all()
+            .deadline_s(job.new.deadline_s.saturating_add(GUARD_GRACE_S))
+            .start(Stdio::null(), Stdio::piped(), log.into())
     }
 }
 
@@ -87,7 +94,7 @@ enum Ended {
 }
 
 fn wait(
-    child: &mut Child,
+    child: &mut Running,
     deadline: Duration,
     goes_on: &dyn Fn() -> Result<bool, SiteError>,
 ) -> Result<Ended, SiteError> {
@@ -96,24 +103,18 @@ fn wait(
         match child.try_wait() {
             Ok(Some(status)) => return Ok(Ended::By(status)),
             Ok(None) | Err(_) if begun.elapsed() > deadline => {
-                end(child);
+                child.kill().ok();
                 return Ok(Ended::Overran);
             }
             _ => {}
         }
         if look.is_multiple_of(ASK) && !goes_on()? {
-            end(child);
+            child.kill().ok();
             return Ok(Ended::Unwanted);
         }
         std::thread::sleep(LOOK);
     }
     Ok(Ended::Overran)
-}
-
-fn end(child: &mut Child) {
-    // A process that has ended already needs no signal.
-    drop(child.kill());
-    drop(child.wait());
 }
 
 /// Derives the result of a job from its exit code, answer and messages.

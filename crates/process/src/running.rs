@@ -1,0 +1,224 @@
+//! Starts a program so that it ends with Marvin, however Marvin ends, and ends it with all processes that it started.
+//!
+//! Each program has a session of its own with a guard, timeout(1), as its leader. The kernel sends the guard SIGTERM when
+//! Marvin's thread that started it ends (prctl(2), `PR_SET_PDEATHSIG`); the guard passes it to the session's processes, and
+//! SIGKILL a second later. The program gets SIGKILL if the guard is killed. A death signal comes only for a death after
+//! prctl, so a shell then compares its parent with the expected one: if that died before, the parent is another.
+
+use std::io;
+use std::path::Path;
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+/// Starts the guard, if Marvin ($1) lives. $2 is the deadline in seconds.
+const START_GUARD: &str = "[ \"$PPID\" = \"$1\" ] || exit 125; deadline=$2; shift 2; \
+    exec timeout --kill-after=1 \"$deadline\" setpriv --pdeathsig KILL -- sh -c \"$0\" start $$ \"$@\"";
+/// Starts the program, if the guard ($1) lives.
+const START_PROGRAM: &str = "[ \"$PPID\" = \"$1\" ] || exit 125; shift; exec \"$@\"";
+
+/// Returns the command that starts a program; the caller appends the program and its arguments.
+pub(crate) fn command(deadline_s: u64) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "TERM", "--", "setsid", "sh", "-c", START_GUARD, START_PROGRAM]);
+    command.args([u64::from(std::process::id()), deadline_s].map(|number| number.to_string()));
+    command
+}
+
+/// A running program. It and the processes that it started end when this is dropped.
+#[derive(Debug)]
+pub struct Running {
+    guard: Child,
+    begun: Instant,
+    deadline: Duration,
+    /// The guard's process id until it has ended: afterwards the number may be another's.
+    session: Option<Pid>,
+}
+
+impl Running {
+    pub(crate) fn spawn(mut command: Command, deadline_s: u64) -> io::Result<Self> {
+        let begun = Instant::now();
+        let guard = command.spawn()?;
+        let session = Some(Pid::from_child(&guard));
+        Ok(Self { guard, begun, deadline: Duration::from_secs(deadline_s), session })
+    }
+
+    /// Returns its standard input, the first time, if it is a pipe.
+    pub fn take_input(&mut self) -> Option<ChildStdin> {
+        self.guard.stdin.take()
+    }
+
+    /// Returns its standard output, the first time, if it is a pipe.
+    pub fn take_output(&mut self) -> Option<ChildStdout> {
+        self.guard.stdout.take()
+    }
+
+    /// Returns its standard error, the first time, if it is a pipe.
+    pub fn take_errors(&mut self) -> Option<ChildStderr> {
+        self.guard.stderr.take()
+    }
+
+    /// Waits for its end, and returns its status and whether it reached its deadline.
+    ///
+    /// # Errors
+    /// If the host fails.
+    pub fn wait(&mut self) -> io::Result<(ExitStatus, bool)> {
+        let status = self.guard.wait()?;
+        self.session = None;
+        Ok((status, self.begun.elapsed() >= self.deadline))
+    }
+
+    /// Returns its status if it has ended.
+    ///
+    /// # Errors
+    /// If the host fails.
+    pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        let status = self.guard.try_wait()?;
+        self.session = self.session.filter(|_| status.is_none());
+        Ok(status)
+    }
+
+    /// Kills it and the processes that it started, and waits for its end.
+    ///
+    /// # Errors
+    /// If the host fails.
+    pub fn kill(&mut self) -> io::Result<ExitStatus> {
+        if let Some(session) = self.session {
+            // Before setsid(2) there is no group: then only the process itself.
+            kill_process_group(session, Signal::KILL).ok();
+            self.guard.kill().ok();
+        }
+        self.wait().map(|(status, _)| status)
+    }
+
+    /// Returns the process id of the program behind guard and walls: the only process of the session without a child.
+    #[must_use]
+    pub fn program_id(&self) -> u32 {
+        let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let ours: Vec<(u32, u32)> = processes.filter_map(|entry| in_session(&entry.path(), self.guard.id())).collect();
+        let is_parent = |id: u32| ours.iter().any(|(_, parent)| *parent == id);
+        ours.iter().map(|(id, _)| *id).find(|id| !is_parent(*id)).unwrap_or(self.guard.id())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.session.is_some() {
+            // It may have ended by itself; either way it must not outlive its owner.
+            drop(self.kill());
+        }
+    }
+}
+
+/// Returns the numbers of a process and its parent if it belongs to a session.
+fn in_session(process: &Path, session: u32) -> Option<(u32, u32)> {
+    let id = process.file_name()?.to_str()?.parse().ok()?;
+    // proc(5): the name in brackets may contain anything; then state, parent, group, session.
+    let stat = std::fs::read_to_string(process.join("stat")).ok()?;
+    let mut fields = stat.rsplit_once(") ")?.1.split(' ');
+    let (parent, its_session) = (fields.nth(1)?.parse().ok()?, fields.nth(1)?.parse::<u32>().ok()?);
+    (its_session == session).then_some((id, parent))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::process::{Command, Stdio};
+    use std::thread::sleep;
+    use std::time::{Duration, Instant};
+
+    use super::in_session;
+    use crate::Program;
+
+    /// A script that starts a background process, and says so by a file.
+    const BUSY: &str = "trap '' TERM HUP; sleep 61 & sleep 62";
+    /// The variable that makes a test process start programs until it is killed, in a directory.
+    const STARTS: &str = "MARVIN_TEST_STARTS";
+
+    fn has_ended(pid: u32) -> bool {
+        // A zombie has ended.
+        std::fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "))
+    }
+
+    /// Returns the processes that work in a directory.
+    fn processes_in(folder: &Path) -> Vec<u32> {
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        let works = |process: &Path| std::fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd == folder);
+        let number = |process: &Path| process.file_name()?.to_str()?.parse().ok();
+        processes.filter(|entry| works(&entry.path())).filter_map(|entry| number(&entry.path())).collect()
+    }
+
+    fn has_within(limit: Duration, mut is_so: impl FnMut() -> bool) -> bool {
+        let begun = Instant::now();
+        while begun.elapsed() < limit {
+            if is_so() {
+                return true;
+            }
+            sleep(Duration::from_millis(10));
+        }
+        is_so()
+    }
+
+    #[test]
+    fn dropped_program_takes_its_processes_along() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().canonicalize().unwrap();
+        let program = Program::new("sh").args(["-c", BUSY]).folder(&folder);
+        let running = program.start(Stdio::null(), Stdio::null(), Stdio::null()).unwrap();
+        assert!(has_within(Duration::from_secs(20), || processes_in(&folder).len() >= 4), "guard, shell, two sleeps");
+        drop(running);
+        assert!(has_within(Duration::from_secs(2), || processes_in(&folder).is_empty()), "{:?}", processes_in(&folder));
+    }
+
+    #[test]
+    fn program_is_found_behind_its_guard() {
+        let mut running =
+            Program::new("sleep").args(["60"]).start(Stdio::null(), Stdio::null(), Stdio::null()).unwrap();
+        let name = |id: u32| std::fs::read_to_string(format!("/proc/{id}/comm")).unwrap_or_default();
+        assert!(has_within(Duration::from_secs(20), || name(running.program_id()) == "sleep\n"));
+        let id = running.program_id();
+        assert!(in_session(Path::new(&format!("/proc/{id}")), 1).is_none());
+        running.kill().unwrap();
+        assert!(has_within(Duration::from_secs(2), || has_ended(id)));
+    }
+
+    /// Not a test by itself: the process that the next test kills.
+    #[test]
+    fn process_that_starts_programs_until_killed() {
+        let Some(folder) = std::env::var_os(STARTS) else { return };
+        let program = Program::new("sh").args(["-c", BUSY]).folder(Path::new(&folder));
+        std::fs::write(Path::new(&folder).join("begun"), "").unwrap();
+        let mut kept = Vec::new();
+        for _ in 0..3 {
+            kept.push(program.start(Stdio::null(), Stdio::null(), Stdio::null()).unwrap());
+        }
+        sleep(Duration::from_secs(60));
+    }
+
+    #[test]
+    fn killed_process_leaves_no_program_behind() {
+        let kills: u64 = if std::env::var_os("MARVIN_FULL").is_some() { 1000 } else { 25 };
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().canonicalize().unwrap();
+        let begun = folder.join("begun");
+        for kill in 0..kills {
+            let mut parent = Command::new(std::env::current_exe().unwrap())
+                .args(["process_that_starts_programs_until_killed", "--test-threads", "1"])
+                .env(STARTS, &folder)
+                .stdout(Stdio::null())
+                .spawn()
+                .unwrap();
+            assert!(has_within(Duration::from_secs(60), || begun.exists()));
+            // At all moments of the first 20 ms, from the first fork on.
+            sleep(Duration::from_micros(200 * (kill * 37 % 100)));
+            parent.kill().unwrap();
+            parent.wait().unwrap();
+            std::fs::remove_file(&begun).unwrap();
+            let gone = has_within(Duration::from_secs(2), || processes_in(&folder).is_empty());
+            let left =
+                processes_in(&folder).into_iter().map(|id| std::fs::read_to_string(format!("/proc/{id}/cmdline")));
+            assert!(gone, "kill {kill} left {:?}", left.collect::<Vec<_>>());
+        }
+    }
+}
