@@ -4,6 +4,8 @@
 //! the kind `imported`, and its id is a hash of its content, so that the same results are the same run.
 
 mod error;
+#[cfg(test)]
+mod golden;
 mod tree;
 
 use std::collections::BTreeMap;

@@ -38,6 +38,7 @@ const OF_MMTESTS: &[Rule] = &[
     ("pft", ("faults/cpu-", ""), "faults/s", HIGHER),
     ("pft", ("faults/sec-", ""), "faults/s", HIGHER),
     ("aim9", ("", "_test"), "ops/s", HIGHER),
+    ("aim9", ("disk_", ""), "KB/s", HIGHER),
     ("stream", ("", ""), "MB/s", HIGHER),
     ("vmr-stream", ("", ""), "MB/s", HIGHER),
     ("netperf", ("tcprr-", ""), "transactions/s", HIGHER),
@@ -47,6 +48,8 @@ const OF_MMTESTS: &[Rule] = &[
     ("dbench", ("throughput-", ""), "MB/s", HIGHER),
     ("tbench", ("loadfile-", ""), "ms", LOWER),
     ("dbench", ("loadfile-", ""), "ms", LOWER),
+    ("tbench", ("op-", ""), "ms", LOWER),
+    ("dbench", ("op-", ""), "ms", LOWER),
     // sysbench 1.0 prints latencies in ms; ExtractSysbenchthread.pm calls them microseconds.
     ("sysbench-thread", ("percentile95-", ""), "ms", LOWER),
     ("sysbenchthread", ("percentile95-", ""), "ms", LOWER),

@@ -1,12 +1,12 @@
 //! One iteration of a run of MMTests: the files below `work/log/RUNNAME/iter-N`, `TEST/logs/…` and those beside them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::readers::{Log, reader};
 use super::{Content, Foreign, LeftOut, Rows, TreeFile, shown, state};
 
 /// Files beside the tests that the parser reads.
-const NOTES: [&str; 4] = ["tests-timestamp", "tests-sysstate", "kernel.version", "lscpu"];
+const NOTES: [&str; 5] = ["tests-timestamp", "tests-sysstate", "kernel.version", "lscpu", "lscpu.txt"];
 
 /// Returns whether [`mmtests`] reads a file; the caller need not open others. `path` is without the suffix of a
 /// compression.
@@ -24,7 +24,12 @@ pub fn mmtests(files: &[TreeFile]) -> Foreign {
     let mut foreign = Foreign::default();
     let mut sorted: Vec<&TreeFile> = files.iter().collect();
     sorted.sort_by_cached_key(|file| natural(&file.path));
-    let tests: BTreeSet<&str> = sorted.iter().filter_map(|file| Some(file.path.split_once('/')?.0)).collect();
+    let mut tests = Tests::new();
+    for file in &sorted {
+        if let Some((test, _)) = file.path.split_once('/') {
+            tests.entry(test).or_default().push(file);
+        }
+    }
     for file in &sorted {
         if let Content::Damaged(why) = &file.content {
             foreign.left_out.push(LeftOut::new(&file.path, shown(why)));
@@ -32,19 +37,14 @@ pub fn mmtests(files: &[TreeFile]) -> Foreign {
     }
     let mut durations: BTreeMap<String, Rows> = BTreeMap::new();
     beside(&sorted, &tests, &mut foreign, &mut durations);
-    for test in &tests {
-        let own: Vec<&TreeFile> = sorted.iter().copied().filter(|file| is_of(file, test)).collect();
-        logs(test, &own, &mut foreign);
+    for (test, own) in &tests {
+        logs(test, own, &mut foreign);
         if let Some(rows) = durations.remove(*test) {
             rows.into(&mut foreign);
         }
     }
     durations.into_values().for_each(|rows| rows.into(&mut foreign));
     foreign
-}
-
-fn is_of(file: &TreeFile, test: &str) -> bool {
-    file.path.strip_prefix(test).is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// Returns the text of a file that was read; bytes that are no text are replaced.
@@ -55,12 +55,15 @@ fn text(file: &TreeFile) -> Option<std::borrow::Cow<'_, str>> {
     }
 }
 
+/// Files by test.
+type Tests<'a> = BTreeMap<&'a str, Vec<&'a TreeFile>>;
+
 /// Parses the files of all tests, and the monitors.
-fn beside(files: &[&TreeFile], tests: &BTreeSet<&str>, foreign: &mut Foreign, durations: &mut BTreeMap<String, Rows>) {
+fn beside(files: &[&TreeFile], tests: &Tests<'_>, foreign: &mut Foreign, durations: &mut BTreeMap<String, Rows>) {
     // Monitors whose output is no file of /proc, by name.
     let mut unread: BTreeMap<&str, usize> = BTreeMap::new();
     for file in files {
-        let name = file.path.rsplit('/').next().unwrap_or_default();
+        let name = name_of(file);
         let of_test = file.path.contains('/');
         let Some(text) = text(file) else {
             if let (false, Some((monitor, _))) = (of_test, monitor_of(&file.path, tests)) {
@@ -72,7 +75,7 @@ fn beside(files: &[&TreeFile], tests: &BTreeSet<&str>, foreign: &mut Foreign, du
             "tests-timestamp" if !of_test => state::tests(&text, foreign, Some(durations)),
             "tests-sysstate" if !of_test => state::tests(&text, foreign, None),
             "kernel.version" => kernel_version(&text, foreign),
-            "lscpu" if !of_test => processor(&text, foreign),
+            "lscpu" | "lscpu.txt" if !of_test => processor(&text, foreign),
             _ if of_test => {}
             _ => match monitor_of(&file.path, tests) {
                 Some((monitor, test)) => {
@@ -91,9 +94,9 @@ fn beside(files: &[&TreeFile], tests: &BTreeSet<&str>, foreign: &mut Foreign, du
 }
 
 /// Returns monitor and test of `proc-vmstat-kernbench`; the longest matching test counts.
-fn monitor_of<'a>(name: &'a str, tests: &BTreeSet<&'a str>) -> Option<(&'a str, &'a str)> {
-    let fits = |test: &&'a str| Some((name.strip_suffix(*test)?.strip_suffix('-')?, *test));
-    tests.iter().filter_map(fits).max_by_key(|(_, test)| test.len())
+fn monitor_of<'a>(name: &'a str, tests: &Tests<'_>) -> Option<(&'a str, &'a str)> {
+    let mut splits = name.match_indices('-').map(|(at, _)| (&name[..at], &name[at + 1..]));
+    splits.find(|(_, test)| tests.contains_key(test))
 }
 
 /// Parses the output of `uname -a`: `Linux HOST RELEASE …`.
@@ -121,6 +124,10 @@ fn note(name: &str, value: &str, foreign: &mut Foreign) {
     }
 }
 
+fn name_of(file: &TreeFile) -> &str {
+    file.path.rsplit('/').next().unwrap_or_default()
+}
+
 /// Parses the logs of a test.
 fn logs(test: &str, files: &[&TreeFile], foreign: &mut Foreign) {
     let Some(reader) = reader(test) else {
@@ -129,11 +136,13 @@ fn logs(test: &str, files: &[&TreeFile], foreign: &mut Foreign) {
     };
     let mut rows = Rows::new(test);
     let mut silent: Vec<String> = Vec::new();
+    let beside: Vec<&str> =
+        files.iter().filter(|file| matches!(file.content, Content::Bytes(_))).map(|file| name_of(file)).collect();
     for file in files {
         let Some(text) = text(file) else { continue };
-        let name = file.path.rsplit('/').next().unwrap_or_default();
+        let name = name_of(file);
         let before = rows.seen();
-        reader(Log { name, text: &text }, &mut rows);
+        reader(Log { name, text: &text, beside: &beside }, &mut rows);
         if rows.seen() == before && name != "kernel.version" {
             silent.push(shown(name));
         }

@@ -81,10 +81,14 @@ struct Rows {
     test: String,
     rows: Vec<(String, Vec<f64>)>,
     places: BTreeMap<String, usize>,
+    /// Number of values of all rows.
+    values: usize,
     /// Rows with an invalid value, and the first such value.
     bad: BTreeMap<String, String>,
     /// Values beyond a limit.
     beyond: usize,
+    /// Files whose values are in another file too.
+    passed_over: usize,
 }
 
 impl Rows {
@@ -116,14 +120,22 @@ impl Rows {
             }
         };
         match &mut self.rows[place].1 {
-            values if values.len() < VALUES_MAX => values.push(value),
+            values if values.len() < VALUES_MAX => {
+                values.push(value);
+                self.values += 1;
+            }
             _ => self.beyond += 1,
         }
     }
 
+    /// Notes a file whose values are in another file too.
+    fn pass_over(&mut self) {
+        self.passed_over += 1;
+    }
+
     /// Returns the number of values and faults, to see whether a file contributed any.
     fn seen(&self) -> usize {
-        self.rows.iter().map(|(_, values)| values.len()).sum::<usize>() + self.bad.len()
+        self.values + self.bad.len() + self.passed_over
     }
 
     /// Returns the rows. A row with an invalid value is skipped as a whole: the other values would misrepresent it.

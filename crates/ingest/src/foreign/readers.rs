@@ -1,15 +1,18 @@
 //! Readers of MMTests' log files, one per test: they turn a file into values of rows.
 //!
-//! Names of files, lines and columns are those of `bin/lib/MMTests/Extract*.pm` and `shellpack_src/src/*/parse-results`
-//! in gormanm/mmtests. Row names are those of its reports: metric and factors, joined by hyphens.
+//! Names of files, lines and columns are those of gormanm/mmtests: `bin/lib/MMTests/Extract*.pm` until it replaced them
+//! between 2025-12 and 2026-01, `shellpack_src/src/*/parse-results` since then (read at 638401e07e70, 2026-06-24). Row
+//! names are those of its reports: metric and factors, joined by hyphens. `crates/import/golden/mmtests` has trees of
+//! both layouts and the values that MMTests extracts from them.
 
 use super::Rows;
 
-/// A file of a test: its name without directories, and its text.
+/// A file of a test: its name without directories, its text, and the names of all readable files of the test.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Log<'a> {
     pub(super) name: &'a str,
     pub(super) text: &'a str,
+    pub(super) beside: &'a [&'a str],
 }
 
 /// Adds the values of a file to rows.
@@ -47,9 +50,11 @@ fn exactly<'a, const N: usize>(name: &'a str, prefix: &str, suffix: &str) -> Opt
     parts(name, prefix, suffix)?.try_into().ok()
 }
 
-/// `kernbench-JOBS-ITERATION.time`: GNU time, `1.2user 0.3system 0:01.50elapsed` or with spaces between.
+/// `time-JOBS-ITERATION`, and `kernbench-JOBS-ITERATION.time` until 2fb3e128dbe7 (2025-12-22): GNU time,
+/// `1.2user 0.3system 0:01.50elapsed` or with spaces between.
 fn kernbench(log: Log<'_>, rows: &mut Rows) {
-    let Some([jobs, _]) = exactly(log.name, "kernbench-", ".time") else { return };
+    let of = exactly(log.name, "time-", "").or_else(|| exactly(log.name, "kernbench-", ".time"));
+    let Some([jobs, _]) = of.filter(|of: &[&str; 2]| of.iter().all(|part| is_count(part))) else { return };
     for line in log.text.lines().filter(|line| line.contains("elapsed")) {
         for (word, row) in [("user", "User"), ("system", "System"), ("elapsed", "Elapsed")] {
             let Some((before, _)) = line.split_once(word) else { continue };
@@ -70,7 +75,7 @@ fn clock(text: &str) -> Option<f64> {
     Some(f64::from(hours) * 3600.0 + f64::from(minutes) * 60.0 + super::number(seconds).ok()?)
 }
 
-/// `hackbench-GROUPS` or `hackbench-GROUPS-ITERATION`: `Total time: 0.176 [sec]` of perf bench, `Time: 0.176` of hackbench.
+/// `hackbench-GROUPS` with all iterations, and `hackbench-GROUPS-ITERATION` until e4283aded10d (2026-04-17): `Total time: 0.176 [sec]` of perf bench, `Time: 0.176` of hackbench.
 fn hackbench(log: Log<'_>, rows: &mut Rows) {
     let parts = parts(log.name, "hackbench-", "");
     let Some(groups) = parts.as_deref().and_then(<[_]>::first).filter(|groups| is_count(groups)) else { return };
@@ -101,25 +106,30 @@ fn aim9(log: Log<'_>, rows: &mut Rows) {
     if !log.name.starts_with("aim9-") {
         return;
     }
+    let is_test = |word: &&str| word.ends_with("_test") || word.starts_with("disk_");
     for line in log.text.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
-        for test in ["page_test", "brk_test", "exec_test", "fork_test"] {
-            if let Some(at) = words.iter().take(2).position(|word| *word == test) {
-                rows.put(test, words.get(at + 4).copied().unwrap_or_default(), log.name);
-            }
+        if let Some(at) = words.iter().take(2).position(is_test) {
+            rows.put(words[at], words.get(at + 4).copied().unwrap_or_default(), log.name);
         }
     }
 }
 
-/// `stream-ITERATION.log`: a line for each operation, `Copy:` and its best rate.
+/// `benchlog-THREADS-_-ITERATION` with rows `Copy-THREADS`, or `Copy` if THREADS is `_`; `stream-ITERATION.log` with rows
+/// `copy` until 3e1a4e98906d (2026-01-05). A line for each operation: `Copy:` and its best rate.
 fn stream(log: Log<'_>, rows: &mut Rows) {
-    if !log.name.starts_with("stream-") {
-        return;
-    }
+    let threads = match exactly(log.name, "benchlog-", "") {
+        Some(["_", "_", _]) => Some(String::new()),
+        Some([threads, "_", _]) if is_count(threads) => Some(format!("-{threads}")),
+        _ if log.name.starts_with("stream-") => None,
+        _ => return,
+    };
     for line in log.text.lines() {
-        for (word, row) in [("Copy:", "copy"), ("Scale:", "scale"), ("Add:", "add"), ("Triad:", "triad")] {
-            if let Some(rest) = line.strip_prefix(word) {
-                rows.put(row, first(rest), log.name);
+        for (word, old) in [("Copy", "copy"), ("Scale", "scale"), ("Add", "add"), ("Triad", "triad")] {
+            let Some(rest) = line.strip_prefix(word).and_then(|rest| rest.strip_prefix(':')) else { continue };
+            match &threads {
+                Some(threads) => rows.put(&format!("{word}{threads}"), first(rest), log.name),
+                None => rows.put(old, first(rest), log.name),
             }
         }
     }
@@ -139,8 +149,8 @@ fn vmr_stream(log: Log<'_>, rows: &mut Rows) {
 }
 
 /// `UDP_STREAM-64.1`: lines of numbers. The last number is the throughput; for UDP streams a line of six columns is the
-/// sender's and one of four the receiver's. MMTests prints the sender's for both
-/// (`shellpack_src/src/netperf/extract-report.pl`).
+/// sender's and one of four the receiver's. MMTests prints the sender's for both since 3f17acba59f5 (2026-01-05), and
+/// stops at the first file with more than 10% loss (`shellpack_src/src/netperf/extract-report.pl`).
 fn netperf(log: Log<'_>, rows: &mut Rows) {
     let Some((protocol, size, _)) = log.name.split_once('-').and_then(|(protocol, rest)| {
         let (size, iteration) = rest.rsplit_once('.')?;
@@ -166,24 +176,43 @@ fn netperf(log: Log<'_>, rows: &mut Rows) {
     }
 }
 
-/// `tbench-CLIENTS.log` and `dbench-CLIENTS.log`: dbench's final throughput, or the last running mean; and `completed
-/// in N ms` for each pass through the load file.
+/// dbench's output: the final throughput, or the last running mean; `completed in N ms` for each pass through the load
+/// file; the mean latency of each operation.
+///
+/// `dbench-CLIENTS.log` or `tbench-CLIENTS.log` is the whole of it. `benchlog-PART-CLIENTS` (since a2cf95722bac, 2026-01-01)
+/// are parts of it, as are `tbench-PART-CLIENTS.log` (from 9a88cbebb21c, 2025-05-25, until then). Parts count only if there is
+/// no whole log.
 fn dbench(log: Log<'_>, rows: &mut Rows) {
-    let name = log.name.strip_prefix("tbench-").or_else(|| log.name.strip_prefix("dbench-"));
-    let Some(clients) = name.and_then(|name| name.strip_suffix(".log")).filter(|clients| is_count(clients)) else {
-        return;
+    let is_ours = |start: &&str| ["dbench", "tbench", "benchlog"].contains(start);
+    let mut words = log.name.strip_suffix(".log").unwrap_or(log.name).split('-');
+    let (clients, part) = match (words.next().filter(is_ours), words.next(), words.next(), words.next()) {
+        (Some("dbench" | "tbench"), Some(clients), None, None) => (clients, None),
+        (Some(_), Some(part @ ("loadfile" | "tput" | "op" | "execute")), Some(clients), None) => (clients, Some(part)),
+        _ => return,
     };
-    let mut last = None;
+    if !is_count(clients) {
+        return;
+    }
+    let is_whole = |name: &&str| ["dbench", "tbench"].iter().any(|of| **name == format!("{of}-{clients}.log"));
+    if part.is_some() && log.beside.iter().any(is_whole) {
+        rows.pass_over();
+        return;
+    }
+    let (mut last, mut is_table) = (None, part == Some("op"));
     for line in log.text.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words.as_slice() {
             ["Throughput", rate, "MB/sec", ..] => last = Some(*rate),
             [_, _, rate, "MB/sec", "execute", ..] => last = Some(*rate),
+            ["Operation", "Count", "AvgLat", ..] => is_table = true,
+            [operation, _, mean, _] if is_table && !operation.starts_with('-') => {
+                rows.put(&format!("op-{operation}-{clients}"), mean, log.name);
+            }
             _ => {}
         }
         if let Some((_, rest)) = line.split_once("completed in ") {
             let value = first(rest);
-            // A clock that wrapped: MMTests skips these as well.
+            // A clock that wrapped: MMTests skipped these as well, until a2cf95722bac.
             if !value.parse::<f64>().is_ok_and(|ms| ms > f64::from(1_u32 << 31)) {
                 rows.put(&format!("loadfile-{clients}"), value, log.name);
             }
