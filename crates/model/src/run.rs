@@ -128,10 +128,21 @@ pub struct Run {
     pub suite: String,
     /// The seed that perturbed it.
     pub seed: u64,
-    /// When it began, in seconds since 1970-01-01 UTC.
+    /// When it began, in seconds since 1970-01-01 UTC; [`Run::NO_START`] if not known.
     pub started_unix: i64,
     /// The guest's report about itself; empty if it did not get that far.
     pub environment: Environment,
     /// One result per workload, in the suite's order.
     pub results: Vec<WorkloadResult>,
+}
+
+impl Run {
+    /// The start of an imported run whose suite stored none.
+    pub const NO_START: i64 = 0;
+
+    /// Returns a stored start, in seconds since 1970-01-01 UTC; `None` if it is not known.
+    #[must_use]
+    pub fn known_start(started_unix: i64) -> Option<i64> {
+        (started_unix != Self::NO_START).then_some(started_unix)
+    }
 }

@@ -227,7 +227,7 @@ fn runs() -> RunsDocument {
         machine: text("machine_00"),
         suite: text("micro"),
         seed: 1,
-        started_unix: 1_795_180_320,
+        started_unix: Some(1_795_180_320),
         completed: 40,
         unsupported: 1,
         failed: 0,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::SUITES;
+use model::{Run, SUITES};
 use store::{RunSummary, Store};
 
 use super::measure::suite;
@@ -29,7 +29,7 @@ fn listed_run(run: RunSummary) -> ListedRun {
         machine: run.machine,
         suite: run.suite,
         seed: run.seed,
-        started_unix: run.started_unix,
+        started_unix: Run::known_start(run.started_unix),
         completed: run.completed,
         unsupported: run.unsupported,
         failed: run.failed,

@@ -107,7 +107,7 @@ const RUN: &[Column] = &[
     column("machine_kind", Kind::Text, "exact or imported"),
     column("suite", Kind::Text, "name of the suite"),
     column("seed", Kind::Unsigned, "seed of boot and run"),
-    column("started_unix", Kind::Whole, "seconds since 1970-01-01 UTC"),
+    optional("started_unix", Kind::Whole, "seconds since 1970-01-01 UTC; none if not known"),
 ];
 
 const RUN_ONLY: &[Column] = &[
@@ -203,7 +203,7 @@ fn of_run(exported: &Exported) -> Vec<Value> {
         Value::Text(machine_kind.to_string()),
         Value::Text(run.suite.clone()),
         Value::Unsigned(run.seed),
-        Value::Whole(run.started_unix),
+        Run::known_start(run.started_unix).map_or(Value::None, Value::Whole),
     ]
 }
 

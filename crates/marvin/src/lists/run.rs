@@ -1,6 +1,6 @@
 //! One run: `marvin show --format json`. The report crate renders the text.
 
-use model::{Outcome, WorkloadResult};
+use model::{Outcome, Run, WorkloadResult};
 use report::render::{Shown, result_unit};
 use report::{run_value, samples};
 use schemars::JsonSchema;
@@ -31,8 +31,8 @@ pub(crate) struct RunDocument {
     suite: String,
     /// Seed.
     seed: u64,
-    /// Start of the run (seconds since 1970-01-01 UTC).
-    started_unix: i64,
+    /// Start of the run (seconds since 1970-01-01 UTC); null if not known.
+    started_unix: Option<i64>,
     /// What the guest said of itself.
     environment: Vec<Pair>,
     /// Results, in the order of the suite.
@@ -106,7 +106,7 @@ impl RunDocument {
             },
             suite: run.suite.clone(),
             seed: run.seed,
-            started_unix: run.started_unix,
+            started_unix: Run::known_start(run.started_unix),
             environment: run.environment.iter().map(pair).collect(),
             results: run.results.iter().map(|result| listed(shown, result)).collect(),
             dumps: dumps.to_vec(),

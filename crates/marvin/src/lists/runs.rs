@@ -47,8 +47,8 @@ pub(crate) struct ListedRun {
     pub(crate) suite: String,
     /// Seed.
     pub(crate) seed: u64,
-    /// Start of the run (seconds since 1970-01-01 UTC).
-    pub(crate) started_unix: i64,
+    /// Start of the run (seconds since 1970-01-01 UTC); null if not known.
+    pub(crate) started_unix: Option<i64>,
     /// Number of workloads that completed.
     pub(crate) completed: usize,
     /// Number of workloads that the kernel does not support.
@@ -76,7 +76,7 @@ impl Listing for RunsDocument {
         for run in &self.runs {
             page.line(columns.line([
                 &run.id.short(),
-                &minute(run.started_unix),
+                &run.started_unix.map_or_else(|| "not known".to_owned(), minute),
                 &plain(&run.version),
                 &plain(&run.suite),
                 &run.seed.to_string(),
@@ -143,7 +143,7 @@ mod tests {
             machine: MachineId::from_hex("0c").unwrap(),
             suite: "micro".to_owned(),
             seed,
-            started_unix: 1_795_180_320,
+            started_unix: Some(1_795_180_320),
             completed,
             unsupported,
             failed,
@@ -171,7 +171,7 @@ mod tests {
     fn nasty_lengths_fit() {
         let mut nasty = run("f6c26af64453", "6.18.3-00042-g0123456789ab-dirty", u64::MAX, [0, 0, 12]);
         nasty.suite = "a-suite-with-a-very-long-name".to_owned();
-        nasty.started_unix = i64::MIN;
+        nasty.started_unix = Some(i64::MIN);
         insta::assert_snapshot!(listed(vec![nasty, run("b61ebcc89dc3", "6.1.192", 1, [11, 1, 0])]));
     }
 

@@ -23,7 +23,7 @@ mod words;
 pub use crate::document::{DOCUMENT_STYLES, SCRIPT, SCRIPT_STYLES, page_head, page_script, write_json};
 pub use comparison::comparison;
 pub use json::{SCHEMA_VERSION, json};
-pub use number::{count, date};
+pub use number::{count, date, start_date};
 pub use run::{Shown, result_unit, run};
 pub use schema::{schema_of, schemas};
 pub use style::{Style, StyleError};

@@ -116,6 +116,12 @@ pub fn date(unix: i64) -> String {
     }
 }
 
+/// Formats the start of a run; one that is not known is called so.
+#[must_use]
+pub fn start_date(started_unix: i64) -> String {
+    model::Run::known_start(started_unix).map_or_else(|| "not known".to_owned(), date)
+}
+
 /// Returns year, month and day of a number of days since 1970-01-01, in the Gregorian calendar.
 fn day_of(days: u64) -> [u64; 3] {
     // Years begin in March here, so that the leap day is the last; 1970-01-01 is 719468 days after 0000-03-01.

@@ -7,7 +7,7 @@ use model::{Build, Machine, Metric, Outcome, Run, SubjectFailure, Workload, Work
 use crate::label::cut_middle;
 use crate::plain::{plain, plain_lines};
 use crate::render::layout::{Page, WIDTH, break_line, wrap};
-use crate::render::number::{count, date, value};
+use crate::render::number::{count, start_date, value};
 use crate::render::styles::Styles;
 use crate::render::words;
 use crate::value::{NoValue, RunValue, Scale, run_value, samples};
@@ -38,7 +38,7 @@ pub fn run(shown: &Shown<'_>, styles: &Styles) -> String {
     }
     page.blank();
     page.hanging("Run:     ", &run.id.to_string());
-    page.hanging("Started: ", &date(run.started_unix));
+    page.hanging("Started: ", &start_date(run.started_unix));
     page.hanging("Kernel:  ", &words::source(build));
     page.hanging("Build:   ", &build.id.to_string());
     page.hanging("Machine: ", &format!("{}; {}", machine.kind, machine.summary));

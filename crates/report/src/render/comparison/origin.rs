@@ -2,7 +2,7 @@
 
 use crate::comparison::{Comparison, Images, Kernel};
 use crate::document::{Block, Column, Fact, Kind, Row, Table, Weight, Width};
-use crate::render::number::date;
+use crate::render::number::start_date;
 use crate::render::{findings, words};
 
 /// Longest shown value of a long difference.
@@ -83,7 +83,7 @@ pub(super) fn runs(comparison: &Comparison) -> Vec<Block> {
     let columns = heads.map(|(head, kind)| Column::new(head, kind, Width::Fit(VALUE))).into();
     let of = |kernel: &Kernel| {
         let row = |run: &crate::comparison::RunMark| {
-            let cells = [run.id.to_string(), kernel.title.clone(), run.seed.to_string(), date(run.started_unix)];
+            let cells = [run.id.to_string(), kernel.title.clone(), run.seed.to_string(), start_date(run.started_unix)];
             Row::new(Weight::Normal, cells)
         };
         kernel.runs.iter().map(row).collect::<Vec<_>>()

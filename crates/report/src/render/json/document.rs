@@ -183,7 +183,7 @@ struct RunDocument {
     id: String,
     kernel: usize,
     seed: u64,
-    started: String,
+    started: Option<String>,
 }
 
 /// Returns the document of a comparison.
@@ -381,7 +381,7 @@ fn provenance(comparison: &Comparison) -> Provenance {
                     id: run.id.to_string(),
                     kernel: position,
                     seed: run.seed,
-                    started: date(run.started_unix),
+                    started: model::Run::known_start(run.started_unix).map(date),
                 })
             })
             .collect(),
