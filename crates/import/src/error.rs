@@ -9,7 +9,7 @@ use store::StoreError;
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// The directory is no result of the suite, or cannot be read.
-    #[error("{}: {what}", folder.display())]
+    #[error("cannot import {}: {what}", folder.display())]
     Folder {
         /// The directory, or the file in it.
         folder: PathBuf,

@@ -6,7 +6,7 @@ use std::path::Path;
 use ingest::Foreign;
 use model::{Direction, MMTESTS, imported_metric};
 
-use crate::{Imported, mmtests};
+use crate::tests::read_mmtests;
 
 /// Values by `test/row`, with the distance that the printed digits leave open.
 type Values = BTreeMap<String, Vec<(f64, f64)>>;
@@ -17,9 +17,8 @@ fn golden(name: &str) -> std::path::PathBuf {
 
 /// Returns the only iteration of a tree.
 fn import(tree: &str) -> Foreign {
-    let mut imported = Imported::default();
-    let mut found = mmtests(&golden(tree), &mut imported).unwrap();
-    assert_eq!((found.len(), imported.left_out.len()), (1, 0));
+    let (mut found, ..) = read_mmtests(&golden(tree));
+    assert_eq!(found.len(), 1);
     found.remove(0).foreign
 }
 
@@ -136,15 +135,12 @@ fn receiver_rate_is_not_the_rate_sent() {
 /// rate sent by then; later iterations and sizes are missing, and `extract-mmtests.pl` exits with 0.
 #[test]
 fn heavy_udp_loss_keeps_every_iteration() {
-    let report = |sent: f64, received: f64| {
-        let text = format!("212992  64  10.00  2765432  0  {sent}\n212992  10.00  2000000  {received}\n");
-        ingest::Content::Bytes(text.into_bytes())
-    };
-    let file =
-        |name: &str, content| ingest::TreeFile { path: format!("netperf-ipv4-udp/logs/UDP_STREAM-{name}"), content };
-    let files =
-        [file("64.1", report(140.0, 20.0)), file("64.2", report(141.0, 140.0)), file("128.1", report(280.0, 279.0))];
-    let foreign = ingest::mmtests(&files);
+    let files = [("64.1", 140.0, 20.0), ("64.2", 141.0, 140.0), ("128.1", 280.0, 279.0)];
+    let paths = files.map(|(name, ..)| format!("netperf-ipv4-udp/logs/UDP_STREAM-{name}"));
+    let foreign = ingest::mmtests(&paths, &mut |file| {
+        let (_, sent, received) = files[file];
+        Ok(format!("212992  64  10.00  2765432  0  {sent}\n212992  10.00  2000000  {received}\n").into_bytes())
+    });
     let rows: Vec<(&str, &[f64])> =
         foreign.results.iter().map(|result| (result.workload.as_str(), result.samples.as_slice())).collect();
     let row = |name: &str| rows.iter().find(|(known, _)| known.ends_with(name)).unwrap().1;

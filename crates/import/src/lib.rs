@@ -1,26 +1,29 @@
 //! Imports results of other suites into a store: a log directory of MMTests, a result matrix of LKP-tests.
 //!
 //! `ingest` parses the files. Here each iteration of a kernel becomes a run. Its build has no image, its machine is of
-//! the kind `imported`, and its id is a hash of its content, so that the same results are the same run.
+//! the kind `imported`, and its id is a hash of its content, so that the same results are the same run. Runs are read and
+//! saved one after another, so that memory does not grow with their number.
 
 mod error;
 #[cfg(test)]
 mod golden;
+mod lkp;
+mod mmtests;
+#[cfg(test)]
+mod tests;
 mod tree;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use ingest::{Foreign, LeftOut, LkpResultPath};
-use model::{
-    Build, BuildFile, BuildId, KernelName, LKP, MMTESTS, Machine, MachineId, Origin, Run, RunId, imported_metric,
-};
+use ingest::Foreign;
+use model::{Build, BuildFile, BuildId, KernelName, Machine, MachineId, Origin, Run, RunId, imported_metric};
 use sha2::{Digest, Sha256};
 use store::{Artefact, HomeLock, Location, Store, StoreError};
 
-use tree::wrong;
+use tree::{Walk, wrong};
 
 pub use error::ImportError;
+pub use ingest::LeftOut;
 
 /// The artefact that lists the skipped data.
 const LEFT_OUT: &str = "import.log";
@@ -41,10 +44,8 @@ pub struct ImportedRun {
     pub id: RunId,
     /// The build that stands for its kernel.
     pub build: BuildId,
-    /// The suite's name of the kernel.
-    pub kernel: String,
-    /// The suite's number of the run.
-    pub number: u64,
+    /// The suite's names of kernel and run: `6.1-vanilla iter-0`.
+    pub name: String,
     /// Its rows.
     pub rows: usize,
     /// Whether it was stored already; then nothing was changed.
@@ -58,6 +59,15 @@ pub struct Imported {
     pub runs: Vec<ImportedRun>,
     /// Skipped data, with the directory of each.
     pub left_out: Vec<(String, LeftOut)>,
+    /// Start times that the suite did not store, with the directory of each, and what stands in for them.
+    pub start_times: Vec<(String, String)>,
+}
+
+impl Imported {
+    fn leave_out(&mut self, folder: &str, what: &str, why: impl Into<String>) {
+        let what = what.escape_debug().to_string();
+        self.left_out.push((folder.to_owned(), LeftOut { what, why: why.into() }));
+    }
 }
 
 /// One run as its suite stored it.
@@ -67,8 +77,11 @@ struct ForeignRun {
     kernel: String,
     origin: String,
     number: u64,
+    name: String,
     /// Its directory, relative to the given one.
     folder: String,
+    /// What stands in for a start time that the suite did not store.
+    start_time: Option<String>,
     foreign: Foreign,
 }
 
@@ -78,31 +91,66 @@ struct ForeignRun {
 /// If the directory is no result of the suite, or the data directory cannot be used. Runs that were saved by then stay.
 pub fn import(home: &Path, location: &Location, suite: ForeignSuite, folder: &Path) -> Result<Imported, ImportError> {
     if !folder.is_dir() {
-        return Err(wrong(folder, "there is no such folder"));
+        let what = if folder.exists() { "not a directory" } else { "there is no such directory" };
+        return Err(wrong(folder, what));
     }
-    let mut imported = Imported::default();
-    let found = match suite {
-        ForeignSuite::Mmtests => mmtests(folder, &mut imported)?,
-        ForeignSuite::Lkp => lkp(folder, &mut imported)?,
-    };
-    let _lock = HomeLock::acquire(home)?;
-    let store = Store::open(location)?;
-    for one in found {
-        keep(&store, one, &mut imported)?;
+    let folder = std::path::absolute(folder).map_err(|error| wrong(folder, error.to_string()))?;
+    let (mut imported, mut walk) = (Imported::default(), Walk::default());
+    match suite {
+        ForeignSuite::Mmtests => {
+            let found = mmtests::find(&folder, &mut walk, &mut imported)?;
+            save_each(home, location, &mut imported, |keep| mmtests::read(&found, &mut walk, keep))?;
+        }
+        ForeignSuite::Lkp => {
+            let found = lkp::find(&folder, &mut walk, &mut imported)?;
+            save_each(home, location, &mut imported, |keep| lkp::read(&folder, &found, keep))?;
+        }
     }
     Ok(imported)
 }
 
+/// Receives each run, and skipped data beside runs.
+type Keep<'a> = dyn FnMut(Part) -> Result<(), ImportError> + 'a;
+
+/// A part of an import.
+enum Part {
+    Run(Box<ForeignRun>),
+    /// Skipped data: directory, what, why.
+    LeftOut(String, &'static str, String),
+}
+
+/// Opens the store and saves each run as soon as it was read.
+fn save_each(
+    home: &Path,
+    location: &Location,
+    imported: &mut Imported,
+    read: impl FnOnce(&mut Keep<'_>) -> Result<(), ImportError>,
+) -> Result<(), ImportError> {
+    let _lock = HomeLock::acquire(home)?;
+    let store = Store::open(location)?;
+    read(&mut |part| match part {
+        Part::Run(run) => keep(&store, *run, imported),
+        Part::LeftOut(folder, what, why) => {
+            imported.leave_out(&folder, what, why);
+            Ok(())
+        }
+    })
+}
+
 /// Saves a run, with its copies of monitors and its skipped data.
 fn keep(store: &Store, found: ForeignRun, imported: &mut Imported) -> Result<(), ImportError> {
-    let ForeignRun { suite, kernel, origin, number, folder, mut foreign } = found;
+    let ForeignRun { suite, kernel, origin, number, name, folder, start_time, mut foreign } = found;
+    foreign.left_out.sort();
     foreign.results.iter_mut().for_each(|result| result.declared = Some(imported_metric(suite, &result.workload)));
     let mut log: String = foreign.left_out.iter().map(|LeftOut { what, why }| format!("{what}: {why}\n")).collect();
     imported.left_out.extend(foreign.left_out.iter().map(|left| (folder.clone(), left.clone())));
     if foreign.results.is_empty() {
-        let why = "no results in it: no run was made of it".to_owned();
-        imported.left_out.push((folder.clone(), LeftOut { what: folder, why }));
+        imported.leave_out(&folder, "run", "no results in it: not imported");
         return Ok(());
+    }
+    if let Some(start_time) = start_time {
+        log.extend(["start time: ", &start_time, "\n"]);
+        imported.start_times.push((folder, start_time));
     }
     let build = build(suite, &kernel, origin)?;
     let machine = machine(suite, &foreign)?;
@@ -123,7 +171,7 @@ fn keep(store: &Store, found: ForeignRun, imported: &mut Imported) -> Result<(),
         machine: machine.id.clone(),
         suite: suite.to_owned(),
         seed: number,
-        started_unix: foreign.started_unix.unwrap_or(0),
+        started_unix: foreign.started_unix.unwrap_or(Run::NO_START),
         environment: foreign.environment,
         results: foreign.results,
     };
@@ -135,7 +183,7 @@ fn keep(store: &Store, found: ForeignRun, imported: &mut Imported) -> Result<(),
         Err(StoreError::RunExists(_)) => true,
         Err(error) => return Err(error.into()),
     };
-    imported.runs.push(ImportedRun { id: run.id, build: build.id, kernel, number, rows, known });
+    imported.runs.push(ImportedRun { id: run.id, build: build.id, name, rows, known });
     Ok(())
 }
 
@@ -158,6 +206,15 @@ fn build(suite: &str, kernel: &str, origin: String) -> Result<Build, ImportError
         symbols: None,
         modules: None,
     })
+}
+
+/// Returns the start of a run from the modification of its files, and words about it.
+fn from_modification(modified: Option<i64>, missing: &str, file: &str) -> (Option<i64>, Option<String>) {
+    let words = match modified {
+        Some(_) => format!("{missing}; Marvin takes the modification time of {file}"),
+        None => format!("{missing}, and {file} has no modification time: the run has no date"),
+    };
+    (modified, Some(words))
 }
 
 /// Returns the machine as far as its suite describes it, without properties of the kernel.
@@ -184,144 +241,4 @@ fn run_id(build: &Build, machine: &Machine, number: u64, foreign: &Foreign) -> R
         text.extend([result.workload.as_str(), "\t", &samples.join("\t"), "\n"]);
     }
     Ok(RunId::from_hex(&hash(&text))?)
-}
-
-/// Finds the iterations of runs of MMTests.
-fn mmtests(folder: &Path, imported: &mut Imported) -> Result<Vec<ForeignRun>, ImportError> {
-    let absolute = std::path::absolute(folder).map_err(|error| wrong(folder, error.to_string()))?;
-    let mut found = iterations(&absolute, imported)?;
-    if found.is_empty() {
-        for entry in tree::entries(&absolute)? {
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                found.extend(iterations(&entry.path(), imported)?);
-            }
-        }
-    }
-    if found.is_empty() {
-        let what = "no log folder of MMTests: neither it nor a folder in it holds iter-0, iter-1 and so on; give work/log \
-                    or work/log/RUNNAME";
-        return Err(wrong(folder, what));
-    }
-    Ok(found)
-}
-
-/// Reads `iter-N` of one run.
-fn iterations(run: &Path, imported: &mut Imported) -> Result<Vec<ForeignRun>, ImportError> {
-    let mut found = Vec::new();
-    for entry in tree::entries(run)? {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let Some(number) = name.strip_prefix("iter-").and_then(|number| number.parse::<u64>().ok()) else { continue };
-        if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            continue;
-        }
-        let Some(kernel) = run.file_name().and_then(|name| name.to_str()).filter(|name| is_kernel(name)) else {
-            let what = run.file_name().unwrap_or_default().to_string_lossy().escape_debug().to_string();
-            let why = "the name of this run is not fit to be a kernel's: letters, digits and .+-_~ only".to_owned();
-            imported.left_out.push((what.clone(), LeftOut { what, why }));
-            return Ok(Vec::new());
-        };
-        let mut foreign = ingest::mmtests(&tree::read(&entry.path(), ingest::mmtests_reads)?);
-        let release = foreign.environment.iter().find(|(name, _)| name == "kernel").map(|(_, release)| release.clone());
-        let origin = match release {
-            Some(release) => format!("run {kernel} of MMTests, Linux {release}"),
-            None => format!("run {kernel} of MMTests"),
-        };
-        foreign.left_out.sort();
-        let folder = format!("{kernel}/{name}");
-        found.push(ForeignRun { suite: MMTESTS, kernel: kernel.to_owned(), origin, number, folder, foreign });
-    }
-    found.sort_by_key(|found| found.number);
-    Ok(found)
-}
-
-fn is_kernel(name: &str) -> bool {
-    (1..=80).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".+-_~".contains(&byte))
-}
-
-/// Finds the results of LKP-tests.
-fn lkp(folder: &Path, imported: &mut Imported) -> Result<Vec<ForeignRun>, ImportError> {
-    let absolute = std::path::absolute(folder).map_err(|error| wrong(folder, error.to_string()))?;
-    // Run directories by the directory of their commit, and whether that holds a matrix.
-    let mut commits: BTreeMap<PathBuf, (Vec<u64>, bool)> = BTreeMap::new();
-    for file in tree::files(&absolute)? {
-        let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".xz")).unwrap_or(name);
-        let of = absolute.join(&file).parent().map(Path::to_owned).unwrap_or_default();
-        match (number_of(&of), name) {
-            (Some(number), "stats.json" | "matrix.json") => {
-                let commit = of.parent().map(Path::to_owned).unwrap_or_default();
-                let runs = &mut commits.entry(commit).or_default().0;
-                if !runs.contains(&number) {
-                    runs.push(number);
-                }
-            }
-            (None, "matrix.json") => commits.entry(of).or_default().1 = true,
-            _ => {}
-        }
-    }
-    let mut found = Vec::new();
-    for (commit, (runs, _)) in &commits {
-        let shown = commit.strip_prefix(&absolute).unwrap_or(commit).display().to_string().escape_debug().to_string();
-        let shown = if shown.is_empty() { ".".to_owned() } else { shown };
-        let mut left = |what: &str, why: String| {
-            imported.left_out.push((shown.clone(), LeftOut { what: what.to_owned(), why }));
-        };
-        let Some(place) = commit.to_str().and_then(LkpResultPath::of) else {
-            left("matrix.json", "not at …/TEST/PARAMETERS/HOST/ROOTFS/CONFIG/COMPILER/COMMIT".to_owned());
-            continue;
-        };
-        for (number, foreign) in lkp_runs(commit, &place, runs, &mut left) {
-            let LkpResultPath { commit, config, compiler, .. } = &place;
-            let origin = format!("commit {commit} as LKP-tests built it, {config}, {compiler}");
-            let (kernel, folder) = (short(commit), format!("{shown}/{number}"));
-            found.push(ForeignRun { suite: LKP, kernel, origin, number, folder, foreign });
-        }
-    }
-    if found.is_empty() && imported.left_out.is_empty() {
-        let what = "no results of LKP-tests: no folder in it holds stats.json or matrix.json";
-        return Err(wrong(folder, what));
-    }
-    Ok(found)
-}
-
-/// Reads the runs of one commit: each directory's own stats, and columns of the matrix for runs without a directory.
-fn lkp_runs(
-    commit: &Path,
-    place: &LkpResultPath,
-    runs: &[u64],
-    left: &mut dyn FnMut(&str, String),
-) -> Vec<(u64, Foreign)> {
-    let mut found: BTreeMap<u64, Foreign> = BTreeMap::new();
-    for number in runs {
-        let folder = commit.join(number.to_string());
-        let file =
-            ["stats.json", "matrix.json"].into_iter().find_map(|name| Some((name, tree::document(&folder, name)?)));
-        let Some((name, read)) = file else { continue };
-        match read.and_then(|json| ingest::lkp_run(place, &json)) {
-            Ok(foreign) => drop(found.insert(*number, foreign)),
-            Err(why) => left(&format!("{number}/{name}"), why),
-        }
-    }
-    match tree::document(commit, "matrix.json").map(|read| read.and_then(|json| ingest::lkp_columns(place, &json))) {
-        None => {}
-        Some(Ok(columns)) => columns.into_iter().for_each(|(number, foreign)| {
-            found.entry(number).or_insert(foreign);
-        }),
-        // Used only for runs without a directory.
-        Some(Err(_)) if !found.is_empty() => {}
-        Some(Err(why)) => left("matrix.json", why),
-    }
-    found.into_iter().collect()
-}
-
-/// Returns the number of a run's directory.
-fn number_of(folder: &Path) -> Option<u64> {
-    let name = folder.file_name()?.to_str()?;
-    (name.len() <= 6 && name.bytes().all(|byte| byte.is_ascii_digit())).then(|| name.parse().ok()).flatten()
-}
-
-/// Returns a commit's hash, abbreviated; a text that is no hash stays whole.
-fn short(commit: &str) -> String {
-    let is_hash = commit.len() == 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if is_hash { commit[..12].to_owned() } else { commit.to_owned() }
 }

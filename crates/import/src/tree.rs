@@ -1,54 +1,137 @@
 //! Directories of other suites: walks them without following links and unpacks files, within limits.
+//!
+//! An import lists each directory once and reads at most [`ENTRIES_MAX`] names, [`DEPTH_MAX`] levels down. It opens
+//! regular files only: a FIFO would block. A file larger than [`FILE_MAX`] is not read, stored or unpacked, nor files of a
+//! run beyond [`RUN_MAX`].
 
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
-
-use ingest::{Content, TreeFile};
+use std::time::UNIX_EPOCH;
 
 use crate::ImportError;
 
 /// Deepest directory level to search.
 const DEPTH_MAX: usize = 12;
-/// Most files and directories.
-const ENTRIES_MAX: usize = 200_000;
-/// Most bytes of one file, unpacked.
-const FILE_MAX: u64 = 64 << 20;
+/// Most files and directories of an import.
+const ENTRIES_MAX: usize = 500_000;
+/// Most bytes of one file, as stored and unpacked.
+pub(crate) const FILE_MAX: u64 = 64 << 20;
 /// Most bytes of all files of one run, unpacked.
-const RUN_MAX: u64 = 512 << 20;
+pub(crate) const RUN_MAX: u64 = 512 << 20;
+/// Most bytes of the xz decoder; `xz -9` needs 65 MiB.
+const XZ_MEMORY_MAX: u64 = 80 << 20;
 
-/// Lists files below a directory, as sorted relative paths. Does not follow links.
-///
-/// # Errors
-/// If a directory cannot be read, or a limit is exceeded.
-pub(crate) fn files(top: &Path) -> Result<Vec<PathBuf>, ImportError> {
-    let mut found = Vec::new();
-    let mut waiting = vec![(top.to_owned(), 0)];
-    let mut seen = 0;
-    while let Some((folder, depth)) = waiting.pop() {
-        for entry in entries(&folder)? {
-            seen += 1;
-            if seen > ENTRIES_MAX {
-                return Err(wrong(top, format!("more than {ENTRIES_MAX} files: name a folder further in")));
-            }
-            let kind = entry.file_type().map_err(|error| wrong(&entry.path(), error.to_string()))?;
-            if kind.is_dir() && depth < DEPTH_MAX {
-                waiting.push((entry.path(), depth + 1));
-            } else if kind.is_file() {
-                found.extend(entry.path().strip_prefix(top).map(Path::to_owned));
-            }
-        }
-    }
-    found.sort();
-    Ok(found)
+/// The kind of a directory entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Folder,
+    File,
+    Link,
+    /// A FIFO, a socket, a device.
+    Special,
 }
 
-/// Lists the entries of a directory, by name.
-pub(crate) fn entries(folder: &Path) -> Result<Vec<fs::DirEntry>, ImportError> {
-    let read = || -> std::io::Result<Vec<fs::DirEntry>> { fs::read_dir(folder)?.collect() };
-    let mut entries = read().map_err(|error| wrong(folder, format!("cannot be read: {error}")))?;
-    entries.sort_by_key(fs::DirEntry::file_name);
-    Ok(entries)
+/// A directory entry.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) path: PathBuf,
+    /// Its name; bytes that are no text are replaced.
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+}
+
+/// A file below a directory.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) path: PathBuf,
+    /// Its path below the directory, parts separated by `/`, without the suffix of a compression.
+    pub(crate) name: String,
+    /// Why it cannot be read.
+    pub(crate) fault: Option<&'static str>,
+}
+
+/// A walk through the directories of an import.
+#[derive(Debug, Default)]
+pub(crate) struct Walk {
+    entries: usize,
+    /// Number of directories that were listed.
+    pub(crate) listed: usize,
+}
+
+impl Walk {
+    /// Lists the entries of a directory, by name.
+    ///
+    /// # Errors
+    /// If it cannot be read, or the import has too many entries.
+    pub(crate) fn entries(&mut self, folder: &Path) -> Result<Vec<Entry>, ImportError> {
+        self.listed += 1;
+        let unreadable = |error: std::io::Error| wrong(folder, format!("cannot be read: {error}"));
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(folder).map_err(unreadable)? {
+            let entry = entry.map_err(unreadable)?;
+            self.entries += 1;
+            if self.entries > ENTRIES_MAX {
+                let what =
+                    format!("Marvin reads at most {ENTRIES_MAX} files of an import: import its directories one by one");
+                return Err(wrong(folder, what));
+            }
+            let kind = match entry.file_type().map_err(unreadable)? {
+                kind if kind.is_dir() => Kind::Folder,
+                kind if kind.is_file() => Kind::File,
+                kind if kind.is_symlink() => Kind::Link,
+                _ => Kind::Special,
+            };
+            entries.push(Entry { path: entry.path(), name: entry.file_name().to_string_lossy().into_owned(), kind });
+        }
+        entries.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(entries)
+    }
+
+    /// Lists the files below a directory that a caller wants by their name, and entries of that name that are no regular
+    /// files, sorted.
+    ///
+    /// # Errors
+    /// If a directory cannot be read, or the import has too many entries.
+    pub(crate) fn files(&mut self, top: &Path, wants: fn(&str) -> bool) -> Result<Vec<Found>, ImportError> {
+        let mut found = Vec::new();
+        let mut waiting = vec![(top.to_owned(), 0)];
+        while let Some((folder, depth)) = waiting.pop() {
+            for Entry { path, kind, .. } in self.entries(&folder)? {
+                let relative = path.strip_prefix(top).unwrap_or(&path);
+                let mut fault = relative.to_str().is_none().then_some("its name is no text");
+                let name = uncompressed(&relative.to_string_lossy()).to_owned();
+                match kind {
+                    Kind::Folder if depth < DEPTH_MAX => {
+                        waiting.push((path, depth + 1));
+                        continue;
+                    }
+                    Kind::File => {}
+                    kind => fault = Some(describe(kind)),
+                }
+                if wants(&name) || kind == Kind::Folder {
+                    found.push(Found { path, name, fault });
+                }
+            }
+        }
+        found.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(found)
+    }
+}
+
+/// Says why an entry is not read.
+pub(crate) fn describe(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Folder => "more than 12 directories down: Marvin does not search it",
+        Kind::File => "not a directory",
+        Kind::Link => "a symbolic link: Marvin does not follow it",
+        Kind::Special => "a FIFO, socket or device: Marvin does not open it",
+    }
+}
+
+/// Returns a name without the suffix of a compression.
+fn uncompressed(name: &str) -> &str {
+    name.strip_suffix(".gz").or_else(|| name.strip_suffix(".xz")).unwrap_or(name)
 }
 
 /// Makes an error about a directory or a file.
@@ -56,55 +139,53 @@ pub(crate) fn wrong(folder: &Path, what: impl Into<String>) -> ImportError {
     ImportError::Folder { folder: folder.to_owned(), what: what.into() }
 }
 
-/// Opens the files of a run that a parser reads.
-pub(crate) fn read(top: &Path, reads: fn(&str) -> bool) -> Result<Vec<TreeFile>, ImportError> {
-    let mut room = RUN_MAX;
-    let mut all = Vec::new();
-    for file in files(top)? {
-        let Some(name) = file.to_str() else {
-            let path = file.to_string_lossy().into_owned();
-            all.push(TreeFile { path, content: Content::Damaged("its name is no text".to_owned()) });
-            continue;
-        };
-        let path = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".xz")).unwrap_or(name).to_owned();
-        let content = if reads(&path) {
-            match unpack(&top.join(&file), room.min(FILE_MAX)) {
-                Ok(bytes) => {
-                    room -= bytes.len() as u64;
-                    Content::Bytes(bytes)
-                }
-                Err(why) => Content::Damaged(why),
-            }
-        } else {
-            Content::Closed
-        };
-        all.push(TreeFile { path, content });
-    }
-    Ok(all)
+/// Returns the time of the last modification, in seconds since 1970-01-01 UTC; `None` if there is none after 1970.
+pub(crate) fn modified_unix(file: &Path) -> Option<i64> {
+    let modified = fs::symlink_metadata(file).and_then(|metadata| metadata.modified()).ok()?;
+    let seconds = modified.duration_since(UNIX_EPOCH).ok()?.as_secs();
+    // Archives without dates have 0 or 1.
+    i64::try_from(seconds).ok().filter(|seconds| *seconds > 1)
 }
 
-/// Reads a file and unpacks it according to its suffix.
+/// Reads a regular file and unpacks it according to its suffix.
 ///
 /// # Errors
-/// If it cannot be read, was cut, or holds more than `most` bytes.
+/// If it is no regular file, cannot be read, was cut, or holds more than `most` bytes, as stored or unpacked.
 pub(crate) fn unpack(file: &Path, most: u64) -> Result<Vec<u8>, String> {
-    let open = File::open(file).map_err(|error| format!("cannot be read: {error}"))?;
-    let limit = most.saturating_add(1);
+    let unreadable = |error: std::io::Error| format!("cannot be read: {error}");
+    let metadata = fs::symlink_metadata(file).map_err(unreadable)?;
+    if !metadata.is_file() {
+        return Err("not a regular file: Marvin does not open it".to_owned());
+    }
+    let limit = format!("{} MiB: Marvin does not read it", most >> 20);
+    if metadata.len() > most {
+        return Err(format!("larger than {limit}"));
+    }
+    let open = File::open(file).map_err(unreadable)?.take(most);
     let mut bytes = Vec::new();
     let read = match file.extension().and_then(|extension| extension.to_str()) {
-        Some("gz") => flate2::read::MultiGzDecoder::new(open).take(limit).read_to_end(&mut bytes),
-        Some("xz") => liblzma::read::XzDecoder::new_multi_decoder(open).take(limit).read_to_end(&mut bytes),
-        _ => open.take(limit).read_to_end(&mut bytes),
+        Some("gz") => read_within(flate2::read::MultiGzDecoder::new(open), most, &mut bytes),
+        Some("xz") => {
+            let decoder = liblzma::stream::Stream::new_stream_decoder(XZ_MEMORY_MAX, liblzma::stream::CONCATENATED);
+            let decoder = decoder.map_err(|error| format!("cannot be unpacked: {error}"))?;
+            read_within(liblzma::read::XzDecoder::new_stream(open, decoder), most, &mut bytes)
+        }
+        _ => read_within(open, most, &mut bytes),
+    };
+    let is_memory = |error: &std::io::Error| {
+        let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<liblzma::stream::Error>());
+        cause == Some(&liblzma::stream::Error::MemLimit)
     };
     match read {
+        Err(error) if is_memory(&error) => Err(format!("needs more than {} MiB to unpack", XZ_MEMORY_MAX >> 20)),
         Err(error) => Err(format!("damaged or cut short: {error}")),
-        Ok(_) if bytes.len() as u64 > most => Err(format!("holds more than {} MiB", most >> 20)),
-        Ok(_) => Ok(bytes),
+        Ok(false) => Err(format!("unpacks to more than {limit}")),
+        Ok(true) => Ok(bytes),
     }
 }
 
-/// Reads a result file, with or without `.gz`; `None` if there is none.
-pub(crate) fn document(folder: &Path, name: &str) -> Option<Result<Vec<u8>, String>> {
-    let candidates = [folder.join(name), folder.join(format!("{name}.gz")), folder.join(format!("{name}.xz"))];
-    candidates.iter().find(|file| file.is_file()).map(|file| unpack(file, FILE_MAX))
+/// Reads to the end; returns `false` if there is more.
+fn read_within(reader: impl Read, most: u64, bytes: &mut Vec<u8>) -> std::io::Result<bool> {
+    reader.take(most.saturating_add(1)).read_to_end(bytes)?;
+    Ok(bytes.len() as u64 <= most)
 }

@@ -18,7 +18,7 @@ mod tools;
 
 pub use calls::{CallsError, call_tree};
 pub use environment::environment;
-pub use foreign::{Content, Foreign, LeftOut, LkpResultPath, TreeFile, lkp_columns, lkp_run, mmtests, mmtests_reads};
+pub use foreign::{Foreign, LeftOut, LkpResultPath, lkp_columns, lkp_run, lkp_started, mmtests};
 pub use kept::{monitors_from_bytes, monitors_to_bytes, profile_from_text, profile_to_text};
 pub use modelled::modelled;
 pub use monitors::{copies, observation, reading};

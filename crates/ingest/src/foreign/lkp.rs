@@ -5,14 +5,22 @@
 //! Stats of the test itself (`will-it-scale.per_process_ops` of `will-it-scale`) are its results. The others come from
 //! monitors, already aggregated; they are counted by monitor and skipped.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 
-use serde_json::Value;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::error::Category;
 
-use super::{Foreign, LeftOut, Rows, is_name, shown};
+use super::{COLUMNS_MAX, Foreign, LeftOut, RUN_VALUES_MAX, Rows, is_name, shown};
 
 /// The row of a matrix that names the run of each column.
 const SOURCES: &str = "stats_source";
+
+/// Most values of a matrix: its runs repeat the name of each row.
+const MATRIX_VALUES_MAX: usize = 200_000;
+/// Most monitors whose stats are counted.
+const MONITORS_COUNTED_MAX: usize = 200;
 
 /// The origin of a result.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,19 +62,33 @@ impl LkpResultPath {
     }
 }
 
+/// Returns the start of a run according to its `job.yaml`, in seconds since 1970-01-01 UTC.
+///
+/// `bin/run-lkp` of LKP-tests appends `start_time` and `end_time`, which may be quoted. The end stands in for the start, as in
+/// `rt_create_time_from_job` of its `lib/result_root.rb`.
+#[must_use]
+pub fn lkp_started(job: &[u8]) -> Option<i64> {
+    let text = String::from_utf8_lossy(job);
+    let seconds = |name: &str| {
+        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        let value = value.trim().trim_matches(|c| c == '\'' || c == '"');
+        value.parse::<i64>().ok().filter(|seconds| *seconds > 0)
+    };
+    seconds("start_time").or_else(|| seconds("end_time"))
+}
+
 /// Reads the stats of one run, a JSON object of numbers or of lists of numbers.
 ///
 /// # Errors
 /// If the document is invalid; the text says why.
 pub fn lkp_run(place: &LkpResultPath, json: &[u8]) -> Result<Foreign, String> {
-    let mut taken = Taken::new(place);
-    for (stat, value) in object(json)? {
-        match &value {
-            _ if stat == SOURCES => {}
-            Value::Array(values) => values.iter().for_each(|value| taken.take(&stat, value)),
-            value => taken.take(&stat, value),
+    let mut taken = Taken::new(place, RUN_VALUES_MAX);
+    read(json, &mut |stat, index, value| {
+        if stat != SOURCES && taken.wants(stat, index.unwrap_or(0)) {
+            taken.take(stat, &value);
         }
-    }
+        Ok(())
+    })?;
     Ok(taken.done())
 }
 
@@ -76,37 +98,176 @@ pub fn lkp_run(place: &LkpResultPath, json: &[u8]) -> Result<Foreign, String> {
 /// which looks like a measured 0.
 ///
 /// # Errors
-/// If the document is invalid, or does not name the runs of its columns.
+/// If the document is invalid, has more than [`COLUMNS_MAX`] runs or [`MATRIX_VALUES_MAX`] values of the test, or does not
+/// name the runs of its columns.
 pub fn lkp_columns(place: &LkpResultPath, json: &[u8]) -> Result<Vec<(u64, Foreign)>, String> {
-    let object = object(json)?;
-    let Some(Value::Array(sources)) = object.get(SOURCES) else {
-        return Err(format!("it has no row {SOURCES}: nothing says which runs its columns are"));
+    let mut columns: Vec<Taken<'_>> = Vec::new();
+    let mut sources: Option<Vec<Option<u64>>> = None;
+    let mut values = 0;
+    read(json, &mut |stat, index, value| {
+        let Some(column) = index else { return Ok(()) };
+        if column >= COLUMNS_MAX {
+            return Err(format!("the row {} has more than {COLUMNS_MAX} runs", shown(stat)));
+        }
+        if stat == SOURCES {
+            sources.get_or_insert_default().push(match value {
+                Cell::Text(source) => run_of(&source),
+                Cell::Number(_) | Cell::Other => None,
+            });
+            return Ok(());
+        }
+        while columns.len() <= column {
+            columns.push(Taken::new(place, MATRIX_VALUES_MAX));
+        }
+        if columns[column].wants(stat, 0) {
+            columns[column].take(stat, &value);
+            values += 1;
+        }
+        if values > MATRIX_VALUES_MAX {
+            return Err(format!("it has more than {MATRIX_VALUES_MAX} values of {}", place.test));
+        }
+        Ok(())
+    })?;
+    let Some(sources) = sources else {
+        return Err(format!("it has no row {SOURCES}, which names the run of each column"));
     };
-    let run_of = |source: &Value| {
-        let path = source.as_str()?;
-        path.rsplit('/').nth(1)?.parse::<u64>().ok()
-    };
+    let mut columns = columns.into_iter();
     let mut runs = Vec::new();
-    for (column, source) in sources.iter().enumerate() {
-        let Some(number) = run_of(source) else {
+    for (column, number) in sources.into_iter().enumerate() {
+        let Some(number) = number else {
             return Err(format!("{SOURCES} names no run in column {column}: expected …/NUMBER/stats.json"));
         };
-        let mut taken = Taken::new(place);
-        for (stat, values) in object.iter().filter(|(stat, _)| *stat != SOURCES) {
-            if let Some(value) = values.get(column) {
-                taken.take(stat, value);
-            }
-        }
+        let taken = columns.next().unwrap_or_else(|| Taken::new(place, 0));
         runs.push((number, taken.done()));
     }
     Ok(runs)
 }
 
-fn object(json: &[u8]) -> Result<serde_json::Map<String, Value>, String> {
-    match serde_json::from_slice(json) {
-        Ok(Value::Object(object)) => Ok(object),
-        Ok(_) => Err("it is no JSON object of stats".to_owned()),
-        Err(error) => Err(format!("it is no JSON: {error}")),
+/// Returns the number of a run from the path of its stats.
+fn run_of(source: &str) -> Option<u64> {
+    source.rsplit('/').nth(1)?.parse().ok()
+}
+
+/// A value of a document.
+enum Cell<'a> {
+    Number(f64),
+    Text(Cow<'a, str>),
+    /// A list in a list, an object, or nothing.
+    Other,
+}
+
+/// Receives a stat, its position in a list, and the value there.
+type Take<'a> = dyn FnMut(&str, Option<usize>, Cell<'_>) -> Result<(), String> + 'a;
+
+/// Reads an object of stats value by value: a tree of a document in memory would be many times its size.
+fn read(json: &[u8], take: &mut Take<'_>) -> Result<(), String> {
+    let mut document = serde_json::Deserializer::from_slice(json);
+    let read = Object { take }.deserialize(&mut document).and_then(|()| document.end());
+    read.map_err(|error| match (error.classify(), error.to_string()) {
+        (Category::Data, text) if text.starts_with("invalid type") => "it is no JSON object of stats".to_owned(),
+        // An error of `take`, to which serde_json appends ` at line 1 column 2`.
+        (Category::Data, text) => text.rsplit_once(" at line ").map_or(text.clone(), |(why, _)| why.to_owned()),
+        (_, text) => format!("it is no JSON: {text}"),
+    })
+}
+
+/// The whole document.
+struct Object<'a, 'b> {
+    take: &'a mut Take<'b>,
+}
+
+impl<'de> DeserializeSeed<'de> for Object<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Object<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of stats")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(stat) = map.next_key::<String>()? {
+            map.next_value_seed(Values { stat: &stat, index: None, take: self.take })?;
+        }
+        Ok(())
+    }
+}
+
+/// The value or the values of a stat.
+struct Values<'a, 'b> {
+    stat: &'a str,
+    index: Option<usize>,
+    take: &'a mut Take<'b>,
+}
+
+impl Values<'_, '_> {
+    fn put<E: serde::de::Error>(self, cell: Cell<'_>) -> Result<(), E> {
+        (self.take)(self.stat, self.index, cell).map_err(E::custom)
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Values<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Values<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number or a list of numbers")
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<(), E> {
+        self.put(Cell::Number(value))
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "JSON numbers are doubles")]
+    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<(), E> {
+        self.put(Cell::Number(value as f64))
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "JSON numbers are doubles")]
+    fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<(), E> {
+        self.put(Cell::Number(value as f64))
+    }
+
+    fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<(), E> {
+        self.put(Cell::Text(Cow::Borrowed(value)))
+    }
+
+    fn visit_bool<E: serde::de::Error>(self, _: bool) -> Result<(), E> {
+        self.put(Cell::Other)
+    }
+
+    fn visit_unit<E: serde::de::Error>(self) -> Result<(), E> {
+        self.put(Cell::Other)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        if self.index.is_some() {
+            while list.next_element::<IgnoredAny>()?.is_some() {}
+            return self.put(Cell::Other);
+        }
+        let mut index = 0;
+        while list.next_element_seed(Values { stat: self.stat, index: Some(index), take: self.take })?.is_some() {
+            index += 1;
+        }
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        self.put(Cell::Other)
     }
 }
 
@@ -119,21 +280,38 @@ struct Taken<'a> {
 }
 
 impl<'a> Taken<'a> {
-    fn new(place: &'a LkpResultPath) -> Self {
-        let rows = Rows::new(&format!("{}/{}", place.test, place.parameters));
+    fn new(place: &'a LkpResultPath, most: usize) -> Self {
+        let rows = Rows::new(&format!("{}/{}", place.test, place.parameters), most);
         Self { place, rows, others: BTreeMap::new() }
     }
 
-    fn take(&mut self, stat: &str, value: &Value) {
-        match stat.strip_prefix(self.place.test.as_str()).and_then(|rest| rest.strip_prefix('.')) {
-            Some(row) => match value.as_f64() {
-                Some(number) => self.rows.put(row, &number.to_string(), "stats"),
-                None => self.rows.put(row, &value.to_string(), "stats"),
-            },
-            None => {
-                let monitor = stat.split('.').next().unwrap_or_default();
-                *self.others.entry(shown(monitor)).or_default() += 1;
-            }
+    /// Returns the name of a row if the stat is one of the test.
+    fn row<'b>(&self, stat: &'b str) -> Option<&'b str> {
+        stat.strip_prefix(self.place.test.as_str()).and_then(|rest| rest.strip_prefix('.'))
+    }
+
+    /// Returns whether a stat is one of the test; counts the others, once each.
+    fn wants(&mut self, stat: &str, index: usize) -> bool {
+        if self.row(stat).is_some() {
+            return true;
+        }
+        if index > 0 {
+            return false;
+        }
+        let monitor = shown(stat.split('.').next().unwrap_or_default());
+        if self.others.len() < MONITORS_COUNTED_MAX || self.others.contains_key(&monitor) {
+            *self.others.entry(monitor).or_default() += 1;
+        }
+        false
+    }
+
+    fn take(&mut self, stat: &str, value: &Cell<'_>) {
+        let row = self.row(stat).unwrap_or_default();
+        match value {
+            Cell::Number(number) if *number >= 0.0 => self.rows.put_number(row, *number),
+            Cell::Number(number) => self.rows.put(row, &number.to_string(), "stats"),
+            Cell::Text(text) => self.rows.put(row, text, "stats"),
+            Cell::Other => self.rows.put_fault(row, "stats: it is not a number".to_owned()),
         }
     }
 
@@ -147,8 +325,8 @@ impl<'a> Taken<'a> {
         }
         self.rows.into(&mut foreign);
         for (monitor, count) in self.others {
-            let why = format!("{count} stats of a monitor and not of {}", self.place.test);
-            foreign.left_out.push(LeftOut { what: monitor, why });
+            let why = format!("stats of a monitor ({count}): Marvin imports those of {} only", self.place.test);
+            foreign.left_out.push(LeftOut::new(&monitor, why));
         }
         foreign
     }

@@ -3,93 +3,172 @@
 use std::collections::BTreeMap;
 
 use super::readers::{Log, reader};
-use super::{Content, Foreign, LeftOut, Rows, TreeFile, shown, state};
+use super::{Foreign, LeftOut, MONITORS_MAX, RUN_VALUES_MAX, Rows, TESTS_MAX, lines, shown, state};
 
 /// Files beside the tests that the parser reads.
 const NOTES: [&str; 5] = ["tests-timestamp", "tests-sysstate", "kernel.version", "lscpu", "lscpu.txt"];
 
-/// Returns whether [`mmtests`] reads a file; the caller need not open others. `path` is without the suffix of a
-/// compression.
-#[must_use]
-pub fn mmtests_reads(path: &str) -> bool {
-    match path.split_once('/') {
-        Some((test, rest)) => reader(test).is_some() || rest.ends_with("kernel.version"),
-        None => NOTES.contains(&path) || state::is_copied(path),
-    }
-}
+/// Files of a run, by test.
+type Tests<'a> = BTreeMap<&'a str, Vec<usize>>;
+
+/// Durations of tests, by test.
+pub(super) type Durations = BTreeMap<String, Rows>;
 
 /// Parses an iteration of a run of MMTests.
-#[must_use]
-pub fn mmtests(files: &[TreeFile]) -> Foreign {
-    let mut foreign = Foreign::default();
-    let mut sorted: Vec<&TreeFile> = files.iter().collect();
-    sorted.sort_by_cached_key(|file| natural(&file.path));
-    let mut tests = Tests::new();
-    for file in &sorted {
-        if let Some((test, _)) = file.path.split_once('/') {
-            tests.entry(test).or_default().push(file);
+///
+/// `paths` are those below the run's directory, parts separated by `/`, without the suffix of a compression. `open` reads
+/// the file of a path, or says why it cannot; only files with results are opened, each once.
+pub fn mmtests(paths: &[String], open: &mut dyn FnMut(usize) -> Result<Vec<u8>, String>) -> Foreign {
+    let mut run = Iteration { paths, open, foreign: Foreign::default(), monitors: 0 };
+    let mut sorted: Vec<usize> = (0..paths.len()).collect();
+    sorted.sort_by_cached_key(|file| natural(&paths[*file]));
+    let (mut tests, mut beside) = (Tests::new(), Vec::new());
+    for file in sorted {
+        match paths[file].split_once('/') {
+            Some((test, _)) => tests.entry(test).or_default().push(file),
+            None => beside.push(file),
         }
     }
-    for file in &sorted {
-        if let Content::Damaged(why) = &file.content {
-            foreign.left_out.push(LeftOut::new(&file.path, shown(why)));
+    let mut durations = Durations::new();
+    run.beside(&beside, &tests, &mut durations);
+    let mut most = RUN_VALUES_MAX;
+    for (number, (test, own)) in tests.iter().enumerate() {
+        if number >= TESTS_MAX {
+            let why = format!("tests beyond the first {TESTS_MAX}: {} not read", tests.len() - TESTS_MAX);
+            run.foreign.left_out.push(LeftOut::new(test, why));
+            break;
         }
-    }
-    let mut durations: BTreeMap<String, Rows> = BTreeMap::new();
-    beside(&sorted, &tests, &mut foreign, &mut durations);
-    for (test, own) in &tests {
-        logs(test, own, &mut foreign);
+        let rows = run.logs(test, own, most);
+        most -= rows.seen.min(most);
+        rows.into(&mut run.foreign);
         if let Some(rows) = durations.remove(*test) {
-            rows.into(&mut foreign);
+            rows.into(&mut run.foreign);
         }
     }
-    durations.into_values().for_each(|rows| rows.into(&mut foreign));
-    foreign
+    durations.into_values().for_each(|rows| rows.into(&mut run.foreign));
+    run.foreign
 }
 
-/// Returns the text of a file that was read; bytes that are no text are replaced.
-fn text(file: &TreeFile) -> Option<std::borrow::Cow<'_, str>> {
-    match &file.content {
-        Content::Bytes(bytes) => Some(String::from_utf8_lossy(bytes)),
-        Content::Closed | Content::Damaged(_) => None,
-    }
+/// An iteration while it is parsed.
+struct Iteration<'a> {
+    paths: &'a [String],
+    open: &'a mut dyn FnMut(usize) -> Result<Vec<u8>, String>,
+    foreign: Foreign,
+    /// Bytes of the copies of monitors.
+    monitors: usize,
 }
 
-/// Files by test.
-type Tests<'a> = BTreeMap<&'a str, Vec<&'a TreeFile>>;
-
-/// Parses the files of all tests, and the monitors.
-fn beside(files: &[&TreeFile], tests: &Tests<'_>, foreign: &mut Foreign, durations: &mut BTreeMap<String, Rows>) {
-    // Monitors whose output is no file of /proc, by name.
-    let mut unread: BTreeMap<&str, usize> = BTreeMap::new();
-    for file in files {
-        let name = name_of(file);
-        let of_test = file.path.contains('/');
-        let Some(text) = text(file) else {
-            if let (false, Some((monitor, _))) = (of_test, monitor_of(&file.path, tests)) {
-                *unread.entry(monitor).or_default() += usize::from(file.content == Content::Closed);
+impl<'a> Iteration<'a> {
+    /// Opens a file; bytes that are no text are replaced.
+    fn read(&mut self, file: usize) -> Option<String> {
+        match (self.open)(file) {
+            Ok(bytes) => Some(match String::from_utf8(bytes) {
+                Ok(text) => text,
+                Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+            }),
+            Err(why) => {
+                self.foreign.left_out.push(LeftOut::new(&self.paths[file], shown(&why)));
+                None
             }
-            continue;
-        };
-        match name {
-            "tests-timestamp" if !of_test => state::tests(&text, foreign, Some(durations)),
-            "tests-sysstate" if !of_test => state::tests(&text, foreign, None),
-            "kernel.version" => kernel_version(&text, foreign),
-            "lscpu" | "lscpu.txt" if !of_test => processor(&text, foreign),
-            _ if of_test => {}
-            _ => match monitor_of(&file.path, tests) {
-                Some((monitor, test)) => {
-                    let copies =
-                        state::find_copied(monitor).map(|path| state::monitor(path, &text)).unwrap_or_default();
-                    foreign.monitors.entry(test.to_owned()).or_default().extend(copies);
-                }
-                None => foreign.left_out.push(LeftOut::new(&file.path, "a monitor of no test that is there")),
-            },
         }
     }
-    for (monitor, count) in unread.into_iter().filter(|(_, count)| *count > 0) {
-        let why = format!("output of a tool and no copy of /proc: {count} not read");
-        foreign.left_out.push(LeftOut::new(&format!("monitor {monitor}"), why));
+
+    fn name_of(&self, file: usize) -> &'a str {
+        self.paths[file].rsplit('/').next().unwrap_or_default()
+    }
+
+    /// Parses the files of all tests, and the monitors.
+    fn beside(&mut self, files: &[usize], tests: &Tests<'_>, durations: &mut Durations) {
+        // Monitors whose output is no file of /proc, by name.
+        let mut unread: BTreeMap<&str, usize> = BTreeMap::new();
+        for &file in files {
+            let name = self.paths[file].as_str();
+            if !(NOTES.contains(&name) || state::is_copied(name)) {
+                if let Some((monitor, _)) = monitor_of(name, tests) {
+                    *unread.entry(monitor).or_default() += 1;
+                }
+                continue;
+            }
+            let Some(text) = self.read(file) else { continue };
+            match name {
+                "tests-timestamp" => state::tests(&text, &mut self.foreign, Some(durations)),
+                "tests-sysstate" => {
+                    state::tests(&text, &mut self.foreign, None);
+                    self.limit_monitors(name);
+                }
+                "kernel.version" => kernel_version(&text, &mut self.foreign),
+                "lscpu" | "lscpu.txt" => processor(&text, &mut self.foreign),
+                _ => self.monitor(name, &text, tests),
+            }
+        }
+        for (monitor, count) in unread {
+            let why = format!("Marvin has no parser for this monitor (files: {count})");
+            self.foreign.left_out.push(LeftOut::new(&format!("monitor {monitor}"), why));
+        }
+    }
+
+    /// Keeps the copies of a monitor, as far as there is room.
+    fn monitor(&mut self, name: &str, text: &str, tests: &Tests<'_>) {
+        let Some((monitor, test)) = monitor_of(name, tests) else {
+            self.foreign.left_out.push(LeftOut::new(name, "a monitor of no test that is there"));
+            return;
+        };
+        if self.monitors + text.len() > MONITORS_MAX {
+            let why = format!("the monitors of this run hold more than {} MiB", MONITORS_MAX >> 20);
+            self.foreign.left_out.push(LeftOut::new(name, why));
+            return;
+        }
+        self.monitors += text.len();
+        let copies = state::find_copied(monitor).map(|path| state::monitor(path, text)).unwrap_or_default();
+        self.foreign.monitors.entry(test.to_owned()).or_default().extend(copies);
+    }
+
+    /// Counts the bytes of the copies of tests' starts and ends, which come before those of monitors.
+    fn limit_monitors(&mut self, name: &str) {
+        let copies = self.foreign.monitors.values().flatten();
+        self.monitors = copies.map(|copy| copy.bytes.len()).sum();
+        if self.monitors > MONITORS_MAX {
+            self.foreign.monitors.clear();
+            self.monitors = 0;
+            let why = format!("its copies of /proc hold more than {} MiB", MONITORS_MAX >> 20);
+            self.foreign.left_out.push(LeftOut::new(name, why));
+        }
+    }
+
+    /// Parses the logs of a test into at most so many values.
+    fn logs(&mut self, test: &str, files: &[usize], most: usize) -> Rows {
+        let mut rows = Rows::new(test, most);
+        let reader = reader(test);
+        let mut silent: Vec<String> = Vec::new();
+        let beside: Vec<&str> = files.iter().map(|file| self.name_of(*file)).collect();
+        for (file, name) in files.iter().zip(&beside) {
+            if *name == "kernel.version" {
+                if let Some(text) = self.read(*file) {
+                    kernel_version(&text, &mut self.foreign);
+                }
+                continue;
+            }
+            let Some(reader) = reader else { continue };
+            let Some(text) = self.read(*file) else { continue };
+            let before = rows.seen();
+            reader(Log { name, text: &text, beside: &beside }, &mut rows);
+            if rows.seen() == before {
+                silent.push(shown(name));
+            }
+        }
+        let why = if reader.is_none() {
+            format!("Marvin has no parser for this test (files: {})", files.len())
+        } else if rows.seen() == 0 {
+            format!("no results in its files ({})", files.len())
+        } else if !silent.is_empty() {
+            let few = silent.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
+            let more = if silent.len() > 3 { ", …" } else { "" };
+            format!("files without results: {} ({few}{more})", silent.len())
+        } else {
+            return rows;
+        };
+        self.foreign.left_out.push(LeftOut::new(test, why));
+        rows
     }
 }
 
@@ -101,7 +180,7 @@ fn monitor_of<'a>(name: &'a str, tests: &Tests<'_>) -> Option<(&'a str, &'a str)
 
 /// Parses the output of `uname -a`: `Linux HOST RELEASE …`.
 fn kernel_version(text: &str, foreign: &mut Foreign) {
-    let words: Vec<&str> = text.lines().next().unwrap_or_default().split_whitespace().collect();
+    let words: Vec<&str> = lines(text).next().unwrap_or_default().split_whitespace().collect();
     if let ["Linux", host, release, ..] = words.as_slice() {
         note("host", host, foreign);
         note("kernel", release, foreign);
@@ -111,7 +190,7 @@ fn kernel_version(text: &str, foreign: &mut Foreign) {
 /// Parses the output of lscpu.
 fn processor(text: &str, foreign: &mut Foreign) {
     for (field, name) in [("Model name", "cpu"), ("CPU(s)", "processors"), ("Architecture", "architecture")] {
-        let value = text.lines().find_map(|line| line.trim().strip_prefix(field)?.trim_start().strip_prefix(':'));
+        let value = lines(text).find_map(|line| line.trim().strip_prefix(field)?.trim_start().strip_prefix(':'));
         if let Some(value) = value {
             note(name, value.trim(), foreign);
         }
@@ -122,39 +201,6 @@ fn note(name: &str, value: &str, foreign: &mut Foreign) {
     if !foreign.environment.iter().any(|(known, _)| known == name) {
         foreign.environment.push((name.to_owned(), shown(value)));
     }
-}
-
-fn name_of(file: &TreeFile) -> &str {
-    file.path.rsplit('/').next().unwrap_or_default()
-}
-
-/// Parses the logs of a test.
-fn logs(test: &str, files: &[&TreeFile], foreign: &mut Foreign) {
-    let Some(reader) = reader(test) else {
-        foreign.left_out.push(LeftOut::new(test, format!("no reader for this test: {} files", files.len())));
-        return;
-    };
-    let mut rows = Rows::new(test);
-    let mut silent: Vec<String> = Vec::new();
-    let beside: Vec<&str> =
-        files.iter().filter(|file| matches!(file.content, Content::Bytes(_))).map(|file| name_of(file)).collect();
-    for file in files {
-        let Some(text) = text(file) else { continue };
-        let name = name_of(file);
-        let before = rows.seen();
-        reader(Log { name, text: &text, beside: &beside }, &mut rows);
-        if rows.seen() == before && name != "kernel.version" {
-            silent.push(shown(name));
-        }
-    }
-    if rows.seen() == 0 {
-        foreign.left_out.push(LeftOut::new(test, format!("no results in its {} files", files.len())));
-    } else if !silent.is_empty() {
-        let few = silent.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
-        let more = if silent.len() > 3 { ", …" } else { "" };
-        foreign.left_out.push(LeftOut::new(test, format!("files without results: {} ({few}{more})", silent.len())));
-    }
-    rows.into(foreign);
 }
 
 /// Returns a sort key for names with numbers: iteration 10 after 9.

@@ -3,6 +3,10 @@
 //!
 //! The caller reads directories and unpacks files; these functions get paths and bytes. `model::imported_metric` has
 //! units and directions of the rows.
+//!
+//! These parsers keep at most: [`ROWS_MAX`] rows of a test or a document, [`VALUES_MAX`] values of a row, [`RUN_VALUES_MAX`] of
+//! a run or a document, [`TESTS_MAX`] tests and [`MONITORS_MAX`] bytes of monitors of a run, [`COLUMNS_MAX`] runs of a matrix.
+//! They count what is beyond, and name it as skipped. They hold the text of one file at a time.
 
 mod lkp;
 mod mmtests;
@@ -15,35 +19,25 @@ use std::collections::BTreeMap;
 
 use model::{Environment, MonitorCopy, Outcome, WorkloadResult};
 
-pub use lkp::{LkpResultPath, lkp_columns, lkp_run};
-pub use mmtests::{mmtests, mmtests_reads};
+pub use lkp::{LkpResultPath, lkp_columns, lkp_run, lkp_started};
+pub use mmtests::mmtests;
 
-/// Most rows of a run; a machine with some thousand processors gives some thousand.
+/// Most rows of a test; a machine with some thousand processors gives some thousand.
 const ROWS_MAX: usize = 20_000;
 /// Most values of a row.
 const VALUES_MAX: usize = 100_000;
+/// Most values of a run of MMTests, or of a document of LKP-tests.
+const RUN_VALUES_MAX: usize = 2_000_000;
+/// Most tests of a run.
+const TESTS_MAX: usize = 1_000;
+/// Most runs of a matrix; LKP-tests keeps 100 (`MAX_MATRIX_COLS` in its `lib/matrix.rb`).
+const COLUMNS_MAX: usize = 1_000;
+/// Most bytes of the copies of /proc of a run.
+const MONITORS_MAX: usize = 64 << 20;
+/// Longest line with results, in bytes; parsers ignore longer ones.
+const LINE_MAX: usize = 64 << 10;
 /// Longest name of a row, its test included, in bytes.
 const NAME_MAX: usize = 160;
-
-/// A file of a foreign result.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TreeFile {
-    /// Its path below the run's directory, parts separated by `/`, without the suffix of a compression that was undone.
-    pub path: String,
-    /// Its content.
-    pub content: Content,
-}
-
-/// The content of a file of a foreign result.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Content {
-    /// These bytes.
-    Bytes(Vec<u8>),
-    /// None: no parser reads such a file, so it was not opened.
-    Closed,
-    /// None: it could not be read; the text says why.
-    Damaged(String),
-}
 
 /// A skipped part of a result.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,16 +69,24 @@ pub struct Foreign {
     pub left_out: Vec<LeftOut>,
 }
 
+/// A row while it is collected.
+#[derive(Debug)]
+struct Row {
+    name: String,
+    values: Vec<f64>,
+    /// Position and text of the first invalid value.
+    fault: Option<String>,
+}
+
 /// Rows of one test while they are collected.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Rows {
     test: String,
-    rows: Vec<(String, Vec<f64>)>,
+    rows: Vec<Row>,
     places: BTreeMap<String, usize>,
-    /// Number of values of all rows.
-    values: usize,
-    /// Rows with an invalid value, and the first such value.
-    bad: BTreeMap<String, String>,
+    /// Number of values and faults of all rows, and the most of them.
+    seen: usize,
+    most: usize,
     /// Values beyond a limit.
     beyond: usize,
     /// Files whose values are in another file too.
@@ -92,40 +94,53 @@ struct Rows {
 }
 
 impl Rows {
-    fn new(test: &str) -> Self {
-        Self { test: test.to_owned(), ..Self::default() }
+    /// Makes rows of a test that hold at most so many values.
+    fn new(test: &str, most: usize) -> Self {
+        let (rows, places) = (Vec::new(), BTreeMap::new());
+        Self { test: test.to_owned(), rows, places, seen: 0, most, beyond: 0, passed_over: 0 }
     }
 
     /// Adds a value; `place` describes its position.
     fn put(&mut self, row: &str, text: &str, place: &str) {
         match number(text) {
             Ok(value) => self.put_number(row, value),
-            Err(why) => {
-                self.bad.entry(row.to_owned()).or_insert_with(|| format!("{}: {why}", shown(place)));
-            }
+            Err(why) => self.put_fault(row, format!("{}: {why}", shown(place))),
         }
     }
 
     fn put_number(&mut self, row: &str, value: f64) {
-        let place = match self.places.get(row) {
+        if let Some(row) = self.row(row).filter(|row| row.values.len() < VALUES_MAX) {
+            row.values.push(value);
+            self.seen += 1;
+        } else {
+            self.beyond += 1;
+        }
+    }
+
+    fn put_fault(&mut self, row: &str, why: String) {
+        if let Some(row) = self.row(row) {
+            row.fault.get_or_insert(why);
+            self.seen += 1;
+        } else {
+            self.beyond += 1;
+        }
+    }
+
+    /// Returns a row, a new one if need be; `None` beyond the limits of rows and values.
+    fn row(&mut self, name: &str) -> Option<&mut Row> {
+        if self.seen >= self.most {
+            return None;
+        }
+        let place = match self.places.get(name) {
             Some(place) => *place,
-            None if self.rows.len() >= ROWS_MAX => {
-                self.beyond += 1;
-                return;
-            }
+            None if self.rows.len() >= ROWS_MAX || name.len() > NAME_MAX => return None,
             None => {
-                self.rows.push((row.to_owned(), Vec::new()));
-                self.places.insert(row.to_owned(), self.rows.len() - 1);
+                self.rows.push(Row { name: name.to_owned(), values: Vec::new(), fault: None });
+                self.places.insert(name.to_owned(), self.rows.len() - 1);
                 self.rows.len() - 1
             }
         };
-        match &mut self.rows[place].1 {
-            values if values.len() < VALUES_MAX => {
-                values.push(value);
-                self.values += 1;
-            }
-            _ => self.beyond += 1,
-        }
+        self.rows.get_mut(place)
     }
 
     /// Notes a file whose values are in another file too.
@@ -135,14 +150,16 @@ impl Rows {
 
     /// Returns the number of values and faults, to see whether a file contributed any.
     fn seen(&self) -> usize {
-        self.values + self.bad.len() + self.passed_over
+        self.seen + self.passed_over
     }
 
     /// Returns the rows. A row with an invalid value is skipped as a whole: the other values would misrepresent it.
     fn into(self, foreign: &mut Foreign) {
-        for (row, samples) in self.rows {
-            let workload = format!("{}/{row}", self.test);
-            if self.bad.contains_key(&row) {
+        let mut faults = Vec::new();
+        for Row { name, values: samples, fault } in self.rows {
+            let workload = format!("{}/{name}", self.test);
+            if let Some(why) = fault {
+                faults.push(LeftOut::new(&workload, why));
                 continue;
             }
             if !is_name(&workload) {
@@ -154,11 +171,14 @@ impl Rows {
             let declared = None;
             foreign.results.push(WorkloadResult { workload, operations, declared, outcome, samples, counted });
         }
-        for (row, why) in self.bad {
-            foreign.left_out.push(LeftOut::new(&format!("{}/{row}", self.test), why));
-        }
+        faults.sort();
+        foreign.left_out.extend(faults);
         if self.beyond > 0 {
-            let why = format!("{} values beyond {ROWS_MAX} rows of {VALUES_MAX} values", self.beyond);
+            let why = format!(
+                "values beyond the limits: {} (Marvin keeps {ROWS_MAX} rows of a test, {VALUES_MAX} values of a row, \
+                 {RUN_VALUES_MAX} of a run)",
+                self.beyond
+            );
             foreign.left_out.push(LeftOut::new(&self.test, why));
         }
     }
@@ -171,6 +191,11 @@ fn number(text: &str) -> Result<f64, String> {
         Ok(value) if value < 0.0 => Err(format!("`{}` is negative", shown(text.trim()))),
         _ => Err(format!("`{}` is not a number", shown(text.trim()))),
     }
+}
+
+/// Returns the lines that may have results.
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter(|line| line.len() <= LINE_MAX)
 }
 
 /// Returns whether a name fits tables, file names and commands: printable ASCII without spaces, no `..`.

@@ -5,7 +5,7 @@
 //! names are those of its reports: metric and factors, joined by hyphens. `crates/import/golden/mmtests` has trees of
 //! both layouts and the values that MMTests extracts from them.
 
-use super::Rows;
+use super::{Rows, lines};
 
 /// A file of a test: its name without directories, its text, and the names of all readable files of the test.
 #[derive(Debug, Clone, Copy)]
@@ -55,7 +55,7 @@ fn exactly<'a, const N: usize>(name: &'a str, prefix: &str, suffix: &str) -> Opt
 fn kernbench(log: Log<'_>, rows: &mut Rows) {
     let of = exactly(log.name, "time-", "").or_else(|| exactly(log.name, "kernbench-", ".time"));
     let Some([jobs, _]) = of.filter(|of: &[&str; 2]| of.iter().all(|part| is_count(part))) else { return };
-    for line in log.text.lines().filter(|line| line.contains("elapsed")) {
+    for line in lines(log.text).filter(|line| line.contains("elapsed")) {
         for (word, row) in [("user", "User"), ("system", "System"), ("elapsed", "Elapsed")] {
             let Some((before, _)) = line.split_once(word) else { continue };
             let value = before.split_whitespace().last().unwrap_or_default();
@@ -79,7 +79,7 @@ fn clock(text: &str) -> Option<f64> {
 fn hackbench(log: Log<'_>, rows: &mut Rows) {
     let parts = parts(log.name, "hackbench-", "");
     let Some(groups) = parts.as_deref().and_then(<[_]>::first).filter(|groups| is_count(groups)) else { return };
-    for line in log.text.lines() {
+    for line in lines(log.text) {
         let line = line.trim();
         if let Some(rest) = line.strip_prefix("Total time:").or_else(|| line.strip_prefix("Time:")) {
             rows.put(&format!("time-{groups}"), first(rest), log.name);
@@ -90,7 +90,7 @@ fn hackbench(log: Log<'_>, rows: &mut Rows) {
 /// `pft-CLIENTS.log`: lines of eight columns, the last two faults/cpu/s and faults/s; times may have the suffix s.
 fn pft(log: Log<'_>, rows: &mut Rows) {
     let Some([clients]) = exactly(log.name, "pft-", ".log") else { return };
-    for line in log.text.lines() {
+    for line in lines(log.text) {
         let line = line.replace('s', "");
         let columns: Vec<&str> = line.split_whitespace().collect();
         if columns.len() != 8 || columns[..3].iter().any(|column| !is_count(column)) {
@@ -107,7 +107,7 @@ fn aim9(log: Log<'_>, rows: &mut Rows) {
         return;
     }
     let is_test = |word: &&str| word.ends_with("_test") || word.starts_with("disk_");
-    for line in log.text.lines() {
+    for line in lines(log.text) {
         let words: Vec<&str> = line.split_whitespace().collect();
         if let Some(at) = words.iter().take(2).position(is_test) {
             rows.put(words[at], words.get(at + 4).copied().unwrap_or_default(), log.name);
@@ -124,7 +124,7 @@ fn stream(log: Log<'_>, rows: &mut Rows) {
         _ if log.name.starts_with("stream-") => None,
         _ => return,
     };
-    for line in log.text.lines() {
+    for line in lines(log.text) {
         for (word, old) in [("Copy", "copy"), ("Scale", "scale"), ("Add", "add"), ("Triad", "triad")] {
             let Some(rest) = line.strip_prefix(word).and_then(|rest| rest.strip_prefix(':')) else { continue };
             match &threads {
@@ -140,7 +140,7 @@ fn vmr_stream(log: Log<'_>, rows: &mut Rows) {
     let Some(operation) = log.name.strip_prefix("stream-").and_then(|name| name.strip_suffix(".instances")) else {
         return;
     };
-    for line in log.text.lines() {
+    for line in lines(log.text) {
         let mut words = line.split_whitespace();
         if let Some(bytes) = words.next().filter(|bytes| is_count(bytes)) {
             rows.put(&format!("{operation}-{bytes}"), words.next().unwrap_or_default(), log.name);
@@ -161,7 +161,7 @@ fn netperf(log: Log<'_>, rows: &mut Rows) {
     let pretty = protocol.to_ascii_lowercase().replace('_', "");
     let udp = protocol == "UDP_STREAM";
     let (mut sent, mut received) = (None, None);
-    for line in log.text.lines().filter(|line| !line.contains(|c: char| c.is_ascii_alphabetic() && c != 'e')) {
+    for line in lines(log.text).filter(|line| !line.contains(|c: char| c.is_ascii_alphabetic() && c != 'e')) {
         let columns: Vec<&str> = line.split_whitespace().collect();
         match (udp, columns.len()) {
             (true, 6) | (false, 5..) => sent = columns.last().copied(),
@@ -199,7 +199,7 @@ fn dbench(log: Log<'_>, rows: &mut Rows) {
         return;
     }
     let (mut last, mut is_table) = (None, part == Some("op"));
-    for line in log.text.lines() {
+    for line in lines(log.text) {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words.as_slice() {
             ["Throughput", rate, "MB/sec", ..] => last = Some(*rate),
@@ -227,7 +227,7 @@ fn dbench(log: Log<'_>, rows: &mut Rows) {
 fn sysbench_thread(log: Log<'_>, rows: &mut Rows) {
     let parts = parts(log.name, "sysbench-raw-", "");
     let Some(threads) = parts.as_deref().and_then(<[_]>::first).filter(|threads| is_count(threads)) else { return };
-    for line in log.text.lines() {
+    for line in lines(log.text) {
         if let Some((_, rest)) = line.split_once("95th percentile:") {
             rows.put(&format!("percentile95-{threads}"), first(rest).trim_end_matches("ms"), log.name);
         }

@@ -3,11 +3,10 @@
 //!
 //! Before 2018 the copies were in `tests-timestamp`; the lines are the same.
 
-use std::collections::BTreeMap;
-
 use model::{MonitorCopy, MonitorFile, Phase};
 
-use super::{Foreign, LeftOut, Rows, shown};
+use super::mmtests::Durations;
+use super::{Foreign, LeftOut, RUN_VALUES_MAX, Rows, TESTS_MAX, lines, shown};
 
 /// Most copies of one monitor's file.
 const COPIES_MAX: usize = 10_000;
@@ -45,14 +44,21 @@ struct Test {
 }
 
 /// Parses one of both files; takes durations only from `tests-timestamp`, so that each counts once.
-pub(super) fn tests(text: &str, foreign: &mut Foreign, durations: Option<&mut BTreeMap<String, Rows>>) {
+pub(super) fn tests(text: &str, foreign: &mut Foreign, durations: Option<&mut Durations>) {
     let mut test = Test::default();
     let mut durations = durations;
-    for line in text.lines() {
+    let mut begun = 0;
+    for line in lines(text) {
         if let Some(rest) = line.strip_prefix("start :: ") {
             foreign.started_unix = foreign.started_unix.or_else(|| rest.trim().parse().ok());
         } else if let Some(rest) = line.strip_prefix("test begin :: ") {
             close(&mut test, None, foreign);
+            begun += 1;
+            if begun > TESTS_MAX {
+                let name = if durations.is_some() { "tests-timestamp" } else { "tests-sysstate" };
+                foreign.left_out.push(LeftOut::new(name, format!("tests beyond the first {TESTS_MAX} not read")));
+                return;
+            }
             let (name, begun) = rest.trim().rsplit_once(' ').unwrap_or((rest.trim(), "0"));
             test = Test { name: name.to_owned(), begun: begun.parse().unwrap_or_default(), ..Test::default() };
         } else if let Some(rest) = line.strip_prefix("test end :: ") {
@@ -124,10 +130,13 @@ fn close(test: &mut Test, ended: Option<u64>, foreign: &mut Foreign) {
 }
 
 /// Parses `TEST 1.2 user 0.3 system 4.5 elapsed`.
-fn time(rest: &str, durations: &mut BTreeMap<String, Rows>) {
+fn time(rest: &str, durations: &mut Durations) {
     let words: Vec<&str> = rest.split_whitespace().collect();
     let [test, user, "user", system, "system", elapsed, "elapsed", ..] = words.as_slice() else { return };
-    let rows = durations.entry((*test).to_owned()).or_insert_with(|| Rows::new(test));
+    if durations.len() >= TESTS_MAX && !durations.contains_key(*test) {
+        return;
+    }
+    let rows = durations.entry((*test).to_owned()).or_insert_with(|| Rows::new(test, RUN_VALUES_MAX));
     for (row, value) in [("duration-user", user), ("duration-system", system), ("duration-elapsed", elapsed)] {
         rows.put(row, value, "tests-timestamp");
     }
@@ -136,7 +145,7 @@ fn time(rest: &str, durations: &mut BTreeMap<String, Rows>) {
 /// Parses copies of one file, each after `time: SECONDS`.
 pub(super) fn monitor(path: &str, text: &str) -> Vec<MonitorCopy> {
     let mut copies: Vec<MonitorCopy> = Vec::new();
-    for line in text.lines() {
+    for line in lines(text) {
         if let Some(seconds) = line.strip_prefix("time: ").and_then(|seconds| seconds.trim().parse::<u64>().ok()) {
             if copies.len() >= COPIES_MAX {
                 break;

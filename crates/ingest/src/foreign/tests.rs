@@ -2,10 +2,22 @@
 
 use proptest::prelude::{any, prop_assert, proptest};
 
-use super::{Content, Foreign, LkpResultPath, TreeFile, lkp_columns, lkp_run, mmtests, mmtests_reads};
+use super::{Foreign, LkpResultPath, lkp_columns, lkp_run, lkp_started};
+
+/// A file and its content, or why it cannot be read.
+#[derive(Clone)]
+struct TreeFile {
+    path: String,
+    content: Result<Vec<u8>, String>,
+}
 
 fn file(path: &str, text: &str) -> TreeFile {
-    TreeFile { path: path.to_owned(), content: Content::Bytes(text.as_bytes().to_vec()) }
+    TreeFile { path: path.to_owned(), content: Ok(text.as_bytes().to_vec()) }
+}
+
+fn mmtests(files: &[TreeFile]) -> Foreign {
+    let paths: Vec<String> = files.iter().map(|file| file.path.clone()).collect();
+    super::mmtests(&paths, &mut |file| files[file].content.clone())
 }
 
 fn describe(foreign: &Foreign) -> String {
@@ -45,8 +57,8 @@ fn tree() -> Vec<TreeFile> {
              test end :: kernbench 1700000110 0\ntime :: kernbench 1 user 1 system 1 elapsed\n",
         ),
         file("proc-vmstat-kernbench", "time: 1700000020\npgfault 15\npgmajfault 1\ntime: 1700000030\npgfault 20\n"),
-        TreeFile { path: "iostat-kernbench".to_owned(), content: Content::Closed },
-        TreeFile { path: "mpstat-kernbench".to_owned(), content: Content::Closed },
+        file("iostat-kernbench", "never opened"),
+        file("mpstat-kernbench", "never opened"),
     ];
     files.extend(logs());
     files
@@ -110,14 +122,28 @@ fn known_tests_are_read_and_others_named() {
     assert_eq!(mmtests(&tree()).started_unix, Some(1_700_000_000));
 }
 
+/// The number of opened files grows with the number of folders, and no file is opened twice.
 #[test]
-fn unread_files_may_stay_compressed() {
-    for path in ["kernbench/logs/x", "tests-sysstate", "slabinfo-kernbench", "kernel.version", "usemem/kernel.version"]
-    {
-        assert!(mmtests_reads(path), "{path}");
-    }
-    for path in ["iostat-kernbench", "ftrace-kernbench", "usemem/logs/x", "dmesg"] {
-        assert!(!mmtests_reads(path), "{path}");
+fn each_file_is_opened_at_most_once() {
+    for folders in [10, 1000] {
+        let mut paths: Vec<String> = ["kernel.version", "tests-sysstate", "dmesg"].map(str::to_owned).to_vec();
+        for folder in 0..folders {
+            for end in ["logs/kernbench-4-1.time", "kernel.version"] {
+                paths.push(format!("kernbench-{folder}/{end}"));
+            }
+            paths.push(format!("usemem-{folder}/logs/usemem"));
+            paths.push(format!("slabinfo-kernbench-{folder}"));
+            paths.push(format!("iostat-kernbench-{folder}"));
+        }
+        let mut opened = vec![0; paths.len()];
+        let text = b"1.0user 2.0system 0:03.00elapsed\n".to_vec();
+        let foreign = super::mmtests(&paths, &mut |file| {
+            opened[file] += 1;
+            Ok(text.clone())
+        });
+        let once = paths.iter().zip(&opened).filter(|(_, count)| **count == 1).count();
+        assert_eq!((once, opened.iter().sum::<usize>()), (2 + 3 * folders, 2 + 3 * folders));
+        assert_eq!((foreign.results.len(), foreign.monitors.len()), (3 * folders, folders));
     }
 }
 
@@ -152,7 +178,7 @@ fn hostile_names_are_escaped_and_make_no_row() {
         file("vmr-stream/logs/stream-a b.instances", "1 2\n"),
         file("vmr-stream/logs/stream-..\u{202e}.instances", "1 2\n"),
         file("../logs/x", "1"),
-        TreeFile { path: "kernbench/logs/a\x1b[31m".to_owned(), content: Content::Damaged("cut\nshort".to_owned()) },
+        TreeFile { path: "kernbench/logs/a\x1b[31m".to_owned(), content: Err("cut\nshort".to_owned()) },
         file("proc-vmstat-nosuchtest", "time: 1\na 1\n"),
     ];
     let text = describe(&mmtests(&files));
@@ -215,10 +241,77 @@ fn non_lkp_document_is_refused() {
     let why = |json: &[u8]| lkp_run(&place(), json).unwrap_err();
     insta::assert_snapshot!(why(b"[1]"), @"it is no JSON object of stats");
     assert!(why(b"{\"a\": NaN}").starts_with("it is no JSON: "));
-    assert!(why(&b"[".repeat(100_000)).starts_with("it is no JSON: "));
+    assert!(why(&[&b"{\"a\": "[..], &b"[".repeat(1_000_000)].concat()).starts_with("it is no JSON: "));
     let why = |json: &[u8]| lkp_columns(&place(), json).unwrap_err();
-    insta::assert_snapshot!(why(b"{}"), @"it has no row stats_source: nothing says which runs its columns are");
+    insta::assert_snapshot!(why(b"{}"), @"it has no row stats_source, which names the run of each column");
     insta::assert_snapshot!(why(b"{\"stats_source\": [7]}"), @"stats_source names no run in column 0: expected …/NUMBER/stats.json");
+}
+
+#[test]
+fn lkp_start_comes_from_the_job() {
+    for (job, expected) in [
+        ("suite: x\nstart_time: '1669568123'\nend_time: '1669568456'\n", Some(1_669_568_123)),
+        ("start_time: 1669568123", Some(1_669_568_123)),
+        ("end_time: \"1669568456\"\n", Some(1_669_568_456)),
+        ("start_time: 0\nend_time: -5\n", None),
+        ("  start_time: 5\nstart_times: 6\nstart_time: x\n", None),
+        ("\u{0}", None),
+    ] {
+        assert_eq!(lkp_started(job.as_bytes()), expected, "{job}");
+    }
+}
+
+/// As a tree of values a document takes 16 times its size.
+#[test]
+fn zeros_of_a_document_are_counted_not_kept() {
+    let zeros = |count: usize| vec!["0"; count].join(",");
+    let (few, many) = (zeros(super::VALUES_MAX + 9), zeros(1_000_000));
+    let json =
+        format!("{{\"will-it-scale.a\": [{few}], \"proc-vmstat.b\": [{many}], \"will-it-scale.c\": [[1], {{}}]}}");
+    let foreign = lkp_run(&place(), json.as_bytes()).unwrap();
+    let kept: Vec<usize> = foreign.results.iter().map(|result| result.samples.len()).collect();
+    assert_eq!(kept, [super::VALUES_MAX]);
+    insta::assert_snapshot!(
+        describe(&foreign).lines().filter(|line| line.starts_with('!')).collect::<Vec<_>>().join("\n")
+    );
+    let json = format!("{{\"will-it-scale.a\": [{few}], \"stats_source\": []}}");
+    insta::assert_snapshot!(lkp_columns(&place(), json.as_bytes()).unwrap_err(), @"the row will-it-scale.a has more than 1000 runs");
+    let names: Vec<String> = (0..300).map(|name| format!("\"will-it-scale.{name}\": [{}]", zeros(1000))).collect();
+    let json = format!("{{{}}}", names.join(","));
+    insta::assert_snapshot!(lkp_columns(&place(), json.as_bytes()).unwrap_err(), @"it has more than 200000 values of will-it-scale");
+}
+
+#[test]
+fn values_beyond_the_limits_are_counted() {
+    let line = "131072 9000.5\n";
+    let many = line.repeat(super::VALUES_MAX + 7);
+    let rows: String = (0..super::ROWS_MAX + 5).map(|row| format!("{row} 1\n")).collect();
+    let long = format!("1 {}\n2 5\n", "9".repeat(super::LINE_MAX));
+    let foreign = mmtests(&[
+        file("vmr-stream-a/logs/stream-Add.instances", &many),
+        file("vmr-stream-b/logs/stream-Add.instances", &rows),
+        file("vmr-stream-c/logs/stream-Add.instances", &long),
+        file(&format!("vmr-stream-d/logs/stream-{}.instances", "x".repeat(300)), line),
+    ]);
+    let of = |test: &str| foreign.results.iter().filter(|result| result.workload.starts_with(test)).count();
+    assert_eq!(
+        [of("vmr-stream-a"), of("vmr-stream-b"), of("vmr-stream-c"), of("vmr-stream-d")],
+        [1, super::ROWS_MAX, 1, 0]
+    );
+    insta::assert_snapshot!(
+        describe(&foreign).lines().filter(|line| line.starts_with('!')).collect::<Vec<_>>().join("\n")
+    );
+}
+
+#[test]
+fn monitors_beyond_the_limit_are_named() {
+    let copy = format!("time: 5\n{}", format!("{}\n", "1 ".repeat(15_000)).repeat(1024));
+    let mut files = vec![file("stream/logs/stream-1.log", "Copy: 1\n")];
+    files.extend(["proc-vmstat", "proc-meminfo", "slabinfo"].map(|monitor| file(&format!("{monitor}-stream"), &copy)));
+    let foreign = mmtests(&files);
+    assert_eq!(foreign.monitors["stream"].len(), 2);
+    let left: Vec<String> = foreign.left_out.iter().map(|left| format!("{}: {}", left.what, left.why)).collect();
+    assert_eq!(left, ["slabinfo-stream: the monitors of this run hold more than 64 MiB"]);
 }
 
 proptest! {
@@ -228,7 +321,7 @@ proptest! {
         let path = template[which % template.len()].path.clone();
         for content in [bytes, lines.into_bytes()] {
             let mut all = template.clone();
-            all.push(TreeFile { path: path.clone(), content: Content::Bytes(content) });
+            all.push(TreeFile { path: path.clone(), content: Ok(content) });
             let foreign = mmtests(&all);
             prop_assert!(foreign.results.iter().all(|r| r.samples.iter().all(|s| s.is_finite() && *s >= 0.0)));
         }

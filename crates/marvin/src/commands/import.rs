@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use import::{ForeignSuite, Imported};
+use import::{ForeignSuite, Imported, LeftOut};
 use model::BuildId;
+use report::render::count;
+use report::render::layout::{Page, WIDTH, command_lines};
 use store::{Location, Store};
 
 use super::stored::words_of;
@@ -38,37 +40,54 @@ fn next_command(location: &Location, imported: &Imported) -> anyhow::Result<Stri
         return Ok(format!("To show a run:\n  marvin show {}\n", imported.runs[0].id.short()));
     }
     let words = words_of(&Store::open_read_only(location)?, &builds)?;
-    Ok(format!("To compare the kernels:\n  marvin report {}\n", words.join(" ")))
+    let lines = command_lines(&format!("marvin report {}", words.join(" ")), WIDTH - 2);
+    Ok(format!("To compare the kernels:\n  {}\n", lines.join("\n  ")))
 }
 
-/// Lists imported runs, runs imported earlier, and skipped results.
+/// Lists imported runs, runs imported earlier, skipped results and start times that the suite did not store.
 fn format_imported(imported: &Imported) -> String {
-    let mut lines: Vec<String> = imported
-        .runs
-        .iter()
-        .map(|run| {
-            let end = if run.known { "already imported, unchanged" } else { "imported" };
-            format!("{} {} run {}: {} rows, {end}", run.id.short(), run.kernel, run.number, run.rows)
-        })
-        .collect();
+    let mut page = Page::default();
+    for run in &imported.runs {
+        let end = if run.known { "already imported, unchanged" } else { "imported" };
+        page.hanging(&format!("{} ", run.id.short()), &format!("{}: {}, {end}", run.name, count(run.rows, "row")));
+    }
     // Print the same reason once for many runs.
-    let mut left: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
-    for (folder, one) in &imported.left_out {
-        left.entry((&one.what, &one.why)).or_default().push(folder);
+    let mut left: Places<'_> = BTreeMap::new();
+    for (folder, LeftOut { what, why }) in &imported.left_out {
+        left.entry(format!("{what}: {why}")).or_default().push(folder);
     }
     if !left.is_empty() {
-        lines.push(format!("Skipped ({}; import.log of each run lists its own):", imported.left_out.len()));
+        page.hanging(
+            "Skipped: ",
+            &format!("{}; import.log of each run lists its own", count(imported.left_out.len(), "part")),
+        );
     }
-    for ((what, why), folders) in left {
-        let of = match folders.as_slice() {
-            [folder] => (*folder).to_owned(),
-            [folder, rest @ ..] => format!("{folder} and {} more", rest.len()),
-            [] => String::new(),
-        };
-        lines.push(format!("  {what}: {why} ({of})"));
+    list(&left, &mut page);
+    let mut start_times: Places<'_> = BTreeMap::new();
+    for (folder, words) in &imported.start_times {
+        start_times.entry(words.clone()).or_default().push(folder);
     }
+    if !start_times.is_empty() {
+        page.line(format!("Start time not stored: {}", count(imported.start_times.len(), "run")));
+    }
+    list(&start_times, &mut page);
     if imported.runs.is_empty() {
-        lines.push("No run imported.".to_owned());
+        page.line("No run imported.");
     }
-    lines.join("\n") + "\n"
+    page.finish()
+}
+
+/// Directories by what is said of them.
+type Places<'a> = BTreeMap<String, Vec<&'a str>>;
+
+/// Lists reasons, each with its first directory and the number of others.
+fn list(places: &Places<'_>, page: &mut Page) {
+    for (reason, folders) in places {
+        page.hanging("  ", reason);
+        let more = match folders.len() {
+            0 | 1 => String::new(),
+            several => format!(" and {} more", several - 1),
+        };
+        page.hanging("    in ", &format!("{}{more}", folders.first().unwrap_or(&".")));
+    }
 }

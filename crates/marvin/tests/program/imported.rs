@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
 
 use crate::fresh::{Fresh, fresh};
 use crate::output_of;
@@ -77,6 +78,7 @@ fn mmtests_log_is_listed_shown_and_compared() {
     let folder = log.display().to_string();
     let said = output_of(&home, &["import", "mmtests", &folder]);
     insta::assert_snapshot!(said);
+    assert!(said.lines().all(|line| line.chars().count() <= 80), "{said}");
     let ids = ids(&said);
     assert_eq!(ids.len(), 6);
     insta::assert_snapshot!(output_of(&home, &["runs"]));
@@ -139,13 +141,28 @@ fn lkp_result_is_imported_and_compared() {
                 ops + f64::from(number) * 100.0
             );
             put(&results, &format!("{place}/{commit}/{number}/stats.json.gz"), &stats);
+            let job = format!("testcase: will-it-scale\nstart_time: '{}'\n", 1_700_000_000 + 600 * u32::from(number));
+            put(&results, &format!("{place}/{commit}/{number}/job.yaml"), &job);
         }
     }
     let matrix =
         "{\"will-it-scale.per_process_ops\": [1, 2], \"stats_source\": [\"/r/7/stats.json\", \"/r/8/stats.json\"]}";
     put(&results, &format!("{place}/v6.1/matrix.json"), matrix);
+    put(&results, &format!("{place}/v6.2/3/stats.json"), "{\"will-it-scale.per_process_ops\": 5}");
+    for (file, seconds) in [("v6.1/matrix.json", 1_600_000_000), ("v6.2/3/stats.json", 0)] {
+        let file = fs::File::options().write(true).open(results.join(place).join(file)).unwrap();
+        file.set_modified(UNIX_EPOCH + Duration::from_secs(seconds)).unwrap();
+    }
     let said = output_of(&home, &["import", "lkp", &results.display().to_string()]);
     insta::assert_snapshot!(said);
+    assert!(said.lines().all(|line| line.chars().count() <= 80), "{said}");
+    insta::assert_snapshot!(output_of(&home, &["runs"]));
+    let json = output_of(&home, &["runs", "--format", "json"]);
+    assert!(json.contains("\"started_unix\": null") && json.contains("\"started_unix\": 1700000600"), "{json}");
+    let undated = ids(&said).pop().unwrap();
+    assert!(output_of(&home, &["show", &undated]).contains("Started: not known\n"));
+    let log = output_of(&home, &["show", &undated, "--artefact", "import.log"]);
+    assert!(log.contains("start time: no start_time in job.yaml"), "{log}");
     let mut report = vec!["report"];
     let ids = ids(&said);
     report.extend(ids.iter().take(6).map(String::as_str));
