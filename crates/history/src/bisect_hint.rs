@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use model::plain;
 use model::{Build, KernelName, Origin, SourceOrigin};
-use report::plain::plain;
 
 use super::alerts::{Alert, Member};
 use super::changes::Basis;

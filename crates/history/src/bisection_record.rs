@@ -1,7 +1,7 @@
 //! Stored results of bisections: the commits that made a workload better or worse between two others, and the alert
 //! that they answer.
 
-use report::plain::plain;
+use model::plain;
 use report::render::number::signed_percent;
 
 use super::alerts::Alert;

@@ -123,7 +123,7 @@ impl History {
             }
             let key = Key { workload: self.name(&result.workload), machine, track: Arc::clone(&track) };
             let value = Value::of(result, can).map_err(|(lack, why)| {
-                let why = reasons.entry(why).or_insert_with_key(|why| Arc::from(report::plain::plain(why)));
+                let why = reasons.entry(why).or_insert_with_key(|why| Arc::from(model::plain(why)));
                 Absent { lack, why: Arc::clone(why) }
             });
             self.put(

@@ -228,7 +228,7 @@ impl BuildCache {
         let version = found
             .version
             .clone()
-            .or_else(|| image.release.map(str::to_owned))
+            .or_else(|| image.release.map(model::plain))
             .unwrap_or_else(|| file_name().into_owned());
         let beside = beside::find(found.file, image.release);
         let id = BuildId::from_hex(&sha256(&bytes))?;

@@ -2,7 +2,7 @@
 //!
 //! The phrases are the kernel's own: kernel/panic.c, kernel/exit.c, init/main.c, init/do_mounts.c, mm/oom_kill.c.
 
-use model::FailureReason;
+use model::{FailureReason, plain};
 
 /// Limit on lines of a tail.
 const TAIL_LINES: usize = 40;
@@ -50,12 +50,8 @@ pub fn readable_tail(console: &[u8]) -> String {
     let headline = headline.filter(|_| !is_there).map(|at| lines[at]);
     let rest = tail + usize::from(headline.is_some());
     let kept = headline.into_iter().chain(lines[rest..].iter().copied());
-    kept.map(printable).collect::<Vec<_>>().join("\n")
-}
-
-/// Replaces escape sequences, which must not reach a terminal.
-fn printable(line: &str) -> String {
-    line.chars().take(LINE_CHARACTERS).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    let cut = |line: &str| line.chars().take(LINE_CHARACTERS).collect::<String>();
+    kept.map(|line| plain(&cut(line))).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]

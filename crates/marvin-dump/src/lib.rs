@@ -18,6 +18,7 @@ mod usage;
 use std::io::{IsTerminal, Read, Write};
 use std::time::{Duration, Instant};
 
+use model::{escape_json, printable};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
@@ -86,7 +87,7 @@ impl std::fmt::Debug for Host<'_> {
 impl Host<'_> {
     /// Prints a message; ignores a closed stream, as the exit code remains.
     fn say(&mut self, text: &str) {
-        drop(writeln!(self.messages, "{text}"));
+        drop(writeln!(self.messages, "{}", printable(text)));
     }
 
     /// Prints an answer: the document if `json`, else the text.
@@ -95,12 +96,13 @@ impl Host<'_> {
             return self.answer(text);
         }
         // Documents consist of numbers, strings and lists of them: serialising cannot fail.
-        self.answer(&serde_json::to_string_pretty(document).map(|text| text + "\n").unwrap_or_default())
+        let text = serde_json::to_string_pretty(document).map(|text| text + "\n").unwrap_or_default();
+        self.answer(&escape_json(&text))
     }
 
     /// Prints an answer.
     fn answer(&mut self, text: &str) -> Result<(), DumpError> {
-        let written = self.answers.write_all(text.as_bytes()).and_then(|()| self.answers.flush());
+        let written = self.answers.write_all(printable(text).as_bytes()).and_then(|()| self.answers.flush());
         written.map_err(DumpError::writing(std::path::Path::new("standard output"), 0))
     }
 }

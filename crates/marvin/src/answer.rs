@@ -1,10 +1,12 @@
 //! The destination of an answer: standard output, or a file that is written whole or not at all.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use model::printable_but;
 use report::render::Styles;
 
 use crate::cli::{Arguments, Colour, ListFormat, Output};
@@ -13,7 +15,14 @@ use crate::lists::Listing;
 
 /// The destination of an answer. Marvin checks it before it measures, so that a bad path fails early.
 #[derive(Debug)]
-pub(crate) enum Answer {
+pub(crate) struct Answer {
+    target: Target,
+    /// Whether the text has Marvin's colours, which pass.
+    is_coloured: Cell<bool>,
+}
+
+#[derive(Debug)]
+enum Target {
     /// Standard output.
     Output,
     /// A regular file; written under a temporary name beside it first.
@@ -25,7 +34,11 @@ pub(crate) enum Answer {
 impl Answer {
     /// Prepares standard output, or the file of `--output`.
     pub(crate) fn open(path: Option<&Path>) -> anyhow::Result<Self> {
-        path.map_or(Ok(Self::Output), |path| Self::file("--output", path))
+        path.map_or_else(|| Ok(Self::to(Target::Output)), |path| Self::file("--output", path))
+    }
+
+    fn to(target: Target) -> Self {
+        Self { target, is_coloured: Cell::new(false) }
     }
 
     /// Checks the file of an option.
@@ -37,24 +50,26 @@ impl Answer {
         // Replace the target of a symbolic link, not the link.
         let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if path.exists() && !path.is_file() {
-            return Ok(Self::Special(path));
+            return Ok(Self::to(Target::Special(path)));
         }
         let part = beside(&path);
         File::create(&part)
             .and_then(|_| std::fs::remove_file(&part))
             .map_err(|error| wrong(format!("cannot write it: {error}")))?;
-        Ok(Self::File(path))
+        Ok(Self::to(Target::File(path)))
     }
 
     /// Returns the colours for text with this destination.
     pub(crate) fn styles(&self, colour: Colour) -> Styles {
-        let terminal = matches!(self, Self::Output) && io::stdout().is_terminal();
+        let terminal = matches!(self.target, Target::Output) && io::stdout().is_terminal();
         let asked_not = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        match colour {
-            Colour::Always => Styles::ansi(),
-            Colour::Auto if terminal && !asked_not => Styles::ansi(),
-            Colour::Auto | Colour::Never => Styles::plain(),
-        }
+        let is_coloured = match colour {
+            Colour::Always => true,
+            Colour::Auto => terminal && !asked_not,
+            Colour::Never => false,
+        };
+        self.is_coloured.set(is_coloured);
+        if is_coloured { Styles::ansi() } else { Styles::plain() }
     }
 
     /// Writes a list in the format of the command.
@@ -66,21 +81,27 @@ impl Answer {
         self.write(text)
     }
 
-    /// Writes the answer.
-    pub(crate) fn write(self, content: impl AsRef<[u8]>) -> anyhow::Result<()> {
-        let bytes = content.as_ref();
-        match self {
-            Self::Output => match io::stdout().write_all(bytes).and_then(|()| io::stdout().flush()) {
+    /// Writes text. Names from outside cannot control a terminal, wherever the text comes from.
+    pub(crate) fn write(self, text: impl AsRef<str>) -> anyhow::Result<()> {
+        let colours = if self.is_coloured.get() { Styles::ansi().sequences() } else { Styles::plain().sequences() };
+        let safe = printable_but(text.as_ref(), &colours);
+        self.write_bytes(safe.as_bytes())
+    }
+
+    /// Writes bytes as they are: a format that is not text, or an artifact that the user wants as it is.
+    pub(crate) fn write_bytes(self, bytes: &[u8]) -> anyhow::Result<()> {
+        match self.target {
+            Target::Output => match io::stdout().write_all(bytes).and_then(|()| io::stdout().flush()) {
                 // A reader that closes early, such as head, is no error.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
                 result => result.context("cannot write to standard output"),
             },
-            Self::Special(path) => File::options()
+            Target::Special(path) => File::options()
                 .write(true)
                 .open(&path)
                 .and_then(|mut file| file.write_all(bytes))
                 .with_context(|| format!("cannot write to {}", path.display())),
-            Self::File(path) => {
+            Target::File(path) => {
                 let part = beside(&path);
                 let written = std::fs::write(&part, bytes)
                     .and_then(|()| crate::home::share_file(&part))

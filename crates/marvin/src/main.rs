@@ -37,7 +37,7 @@ fn main() -> ExitCode {
     ExitCode::from(exit.code())
 }
 
-/// Prints a line on standard error; ignores a closed one.
+/// Prints text on standard error, made safe; ignores a closed one.
 fn say(text: &str) {
-    drop(writeln!(std::io::stderr(), "{text}"));
+    drop(writeln!(std::io::stderr(), "{}", model::printable(text)));
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kernel::Step;
 use lab::{Estimate, Event};
+use model::{plain, printable};
 use signal_hook::consts::SIGINT;
 use signal_hook::iterator::Signals;
 
@@ -199,7 +200,7 @@ impl Progress {
             say(&line);
         }
         if let Self::Bar(bar) = self {
-            bar.set_message(what.to_owned());
+            bar.set_message(plain(what));
             bar.inc(1);
         }
     }
@@ -207,7 +208,7 @@ impl Progress {
     /// Prints a line that stays.
     fn line(&self, text: &str) {
         match self {
-            Self::Bar(bar) => bar.println(text),
+            Self::Bar(bar) => bar.println(printable(text)),
             Self::Lines(_) => say(text),
             Self::Quiet => {}
         }
@@ -216,7 +217,7 @@ impl Progress {
     /// Prints a message that the next one replaces.
     fn message(&self, text: &str) {
         match self {
-            Self::Bar(bar) => bar.set_message(text.to_owned()),
+            Self::Bar(bar) => bar.set_message(plain(text)),
             Self::Lines(_) => say(text),
             Self::Quiet => {}
         }

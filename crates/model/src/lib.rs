@@ -20,6 +20,7 @@ mod metric;
 mod micro;
 mod monitor;
 mod origin;
+mod plain;
 mod profile;
 mod queue;
 mod release;
@@ -52,6 +53,7 @@ pub use metric::{Direction, Metric, Quantity, Unit};
 pub use micro::MICRO;
 pub use monitor::{Counters, MonitorCopy, MonitorFile, Observation, Phase, Reading, TimedReading, thread_of};
 pub use origin::{Origin, SourceOrigin};
+pub use plain::{escape_json, is_hostile, plain, plain_lines, printable, printable_but};
 pub use profile::{Profile, ProfileLine, Region, Share};
 pub use queue::{
     Ending, Forecast, JobState, NewJob, QueuedJob, RETRY_S, Refusal, Why, Work, forecast, next_job, retry_after_s, why,

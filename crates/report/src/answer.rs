@@ -14,10 +14,10 @@ use crate::failures::Failures;
 use crate::index::Index;
 use crate::label::Label;
 use crate::pairing::{Given, Replicate, Rule, Seeds, compare_sides};
-use crate::plain::plain;
 use crate::question::{Question, Side};
 use crate::value::{NOT_COUNTED, NoValue, Scale, per_operation, run_value, samples};
 use crate::verdict::verdict;
+use model::plain;
 
 /// A comparison while it is built.
 pub(crate) struct Answer<'a> {

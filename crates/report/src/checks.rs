@@ -8,8 +8,8 @@ use crate::comparison::Warning;
 use crate::environment::{Difference, Pairs, differing};
 use crate::error::CompareError;
 use crate::label::Label;
-use crate::plain::plain;
 use crate::question::{Machines, Question, Side};
+use model::plain;
 
 /// Refuses an invalid question.
 pub(crate) fn check_question(

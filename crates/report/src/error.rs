@@ -1,7 +1,7 @@
 //! Why two kernels cannot be compared. Each message says what, where and what to do.
 
 use crate::environment::Difference;
-use crate::plain::plain;
+use model::plain;
 
 /// A question without a valid answer.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

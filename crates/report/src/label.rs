@@ -2,7 +2,7 @@
 
 use model::{Build, DebQuery, KernelName, Machine};
 
-use crate::plain::plain;
+use model::plain;
 
 /// The widest first or second line of a column's head.
 const HEAD_WIDTH: usize = 21;

@@ -25,7 +25,6 @@ pub mod modelled;
 pub mod monitors;
 mod noisy;
 mod pairing;
-pub mod plain;
 mod question;
 pub mod render;
 pub mod rmap;

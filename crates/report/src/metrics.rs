@@ -7,8 +7,8 @@ use model::{Capabilities, Declared, Run, Workload};
 
 use crate::error::CompareError;
 use crate::label::Label;
-use crate::plain::plain;
 use crate::question::Side;
+use model::plain;
 
 /// A result's declaration: the declaration, the run, and the index of its side.
 type Declaration<'a> = (&'a Declared, &'a Run, usize);

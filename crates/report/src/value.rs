@@ -6,8 +6,8 @@ use std::fmt;
 use model::{Capabilities, Clock, Metric, Outcome, Region, SubjectFailure, Unit, WorkloadResult};
 use stats::{Better, Scores};
 
-use crate::plain::plain;
 use crate::render::number;
+use model::plain;
 
 /// The scale of values. Values of different scales are never compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

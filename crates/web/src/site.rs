@@ -274,7 +274,7 @@ impl Site {
             "runs.json" => api::runs(&self.with_store(|store| Ok(store.runs(pages::RUNS_MAX)?))?)?,
             other => api::document(snapshot, other)?.ok_or_else(nothing)?,
         };
-        Ok(Reply::ok(Kind::Json, body))
+        Ok(Reply::ok(Kind::Json, model::escape_json(&body)))
     }
 
     fn runs(&self, snapshot: &Snapshot) -> Answered {

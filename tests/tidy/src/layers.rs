@@ -22,7 +22,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("wire", &[]),
     ("process", &[]),
     ("vmcore", &[]),
-    ("marvin-dump", &["vmcore"]),
+    ("marvin-dump", &["model", "vmcore"]),
     ("tracer", &[]),
     ("ingest", &["model", "wire"]),
     ("report", &["model", "stats"]),

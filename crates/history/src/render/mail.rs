@@ -1,8 +1,8 @@
 //! An alert as a mail to mailing lists: plain text of at most 80 columns, with measured facts only.
 
 use model::Verdict;
+use model::plain;
 use report::label::cut_middle;
-use report::plain::plain;
 use report::render::layout::{Page, WIDTH, command_lines};
 use report::render::mail::{CLONE, REGRESSIONS, regression_head};
 use report::render::number::{count, percent, value};

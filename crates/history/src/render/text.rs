@@ -1,8 +1,8 @@
 //! Histories and alerts for terminals and mails: 80 columns, with letters in addition to colours.
 
+use model::plain;
 use model::{Direction, Line, Verdict};
 use report::label::cut_middle;
-use report::plain::plain;
 use report::render::Styles;
 use report::render::layout::{Page, WIDTH, command_lines};
 use report::render::number::{count, date, interval, percent, signed_percent, value};

@@ -19,7 +19,7 @@ pub struct Repository {
     git: PathBuf,
 }
 
-/// The headline of a commit.
+/// The headline of a commit, each part one safe line: anyone may have written it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Headline {
     /// Subject.
@@ -205,7 +205,7 @@ impl Repository {
     pub fn headline(&self, commit: &str) -> Result<Headline, KernelError> {
         let text =
             git(&self.folder).args(["show", "-s", "--no-color", "--format=%s%n%an <%ae>", commit, "--"]).run()?;
-        let mut lines = text.lines().map(str::to_owned);
+        let mut lines = text.lines().map(model::plain);
         Ok(Headline { subject: lines.next().unwrap_or_default(), author: lines.next().unwrap_or_default() })
     }
 }

@@ -43,7 +43,7 @@ pub(crate) fn export(arguments: &Arguments, command: &Export) -> anyhow::Result<
     match command.format {
         ExportFormat::Csv => answer.write(csv(&table))?,
         ExportFormat::Jsonl => answer.write(json_lines(&table))?,
-        ExportFormat::Parquet => answer.write(parquet(&table).context("cannot compress the table")?)?,
+        ExportFormat::Parquet => answer.write_bytes(&parquet(&table).context("cannot compress the table")?)?,
     }
     Ok(Exit::Fine)
 }

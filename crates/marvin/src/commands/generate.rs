@@ -12,7 +12,7 @@ use crate::cli::{Arguments, Page};
 use crate::exit::Exit;
 
 pub(crate) fn completions(shell: clap_complete::Shell) -> anyhow::Result<Exit> {
-    Answer::open(None)?.write(crate::completion::script(shell)?)?;
+    Answer::open(None)?.write_bytes(&crate::completion::script(shell)?)?;
     Ok(Exit::Fine)
 }
 

@@ -49,7 +49,7 @@ pub(crate) fn profile(arguments: &Arguments, command: &Profile) -> anyhow::Resul
         file.write(report::calls::folded(&calls))?;
     }
     if let Some(file) = pprof {
-        file.write(report::calls::pprof(&calls))?;
+        file.write_bytes(&report::calls::pprof(&calls))?;
     }
     let is_told_by_version = builds[0].version != builds[1].version;
     let title = |build: &Build| {

@@ -17,14 +17,13 @@ pub(crate) fn show(arguments: &Arguments, command: &Show) -> anyhow::Result<Exit
     let text = match command.artefact.as_deref() {
         Some("list") => store.artefact_names(&id)?.iter().map(|name| format!("{name}\n")).collect(),
         Some(name) if command.output.is_some() => {
-            answer.write(store.artefact(&id, name)?)?;
+            answer.write_bytes(&store.artefact(&id, name)?)?;
             return Ok(Exit::Fine);
         }
         Some(name) if lab::is_dump(name) => {
             return Err(WrongInput(format!("{name} is not text: write it to a file with --output")).into());
         }
-        // Escape what the guest printed, so that it cannot control a terminal.
-        Some(name) => printable(&String::from_utf8_lossy(&store.artefact(&id, name)?)),
+        Some(name) => String::from_utf8_lossy(&store.artefact(&id, name)?).into_owned(),
         None => {
             let run = store.run(&id)?;
             let (build, machine) = (store.build(&run.build)?, store.machine(&run.machine)?);
@@ -49,9 +48,4 @@ pub(super) fn find_run(store: &Store, text: &str) -> anyhow::Result<RunId> {
         StoreError::BadId(why) => WrongInput(format!("{why}; `marvin runs` lists the runs")).into(),
         other => other.into(),
     })
-}
-
-fn printable(text: &str) -> String {
-    let shown = |c: char| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c };
-    text.replace("\r\n", "\n").chars().map(shown).collect()
 }

@@ -1,5 +1,7 @@
 //! Tables as lines of text: CSV as in RFC 4180, and JSON, one object a line.
 
+use model::{escape_json, printable};
+
 use super::{Column, Table, Value};
 
 /// Renders a table as CSV with a header line. A missing value is an empty field, an empty text a quoted one.
@@ -25,11 +27,15 @@ fn field(value: &Value) -> String {
     }
 }
 
+/// Quotes a text. A program for tables takes one that begins like a formula for a formula, and computes it: an
+/// apostrophe prevents that.
 fn quote(words: &str) -> String {
-    if words.is_empty() || words.contains([',', '"', '\n', '\r']) {
+    let words = printable(words);
+    let words = if words.starts_with(['=', '+', '-', '@', '\t']) { format!("'{words}") } else { words };
+    if words.is_empty() || words.contains([',', '"', '\n']) {
         return format!("\"{}\"", words.replace('"', "\"\""));
     }
-    words.to_owned()
+    words
 }
 
 /// Renders a table as JSON, one row a line, with every column in every row. Numbers that are not finite become null.
@@ -42,7 +48,7 @@ pub(crate) fn json_lines(table: &Table) -> String {
         text.push_str(&fields.join(","));
         text.push_str("}\n");
     }
-    text
+    escape_json(&text)
 }
 
 fn json(value: &Value) -> serde_json::Value {

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Listing, SCHEMA_VERSION};
-use report::plain::plain;
+use model::plain;
 use report::render::Styles;
 use report::render::number::{count, date};
 

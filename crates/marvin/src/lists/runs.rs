@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Listing, SCHEMA_VERSION};
+use model::plain;
 use report::label::cut_middle;
-use report::plain::plain;
 use report::render::Styles;
 use report::render::layout::Page;
 use report::render::number::date;

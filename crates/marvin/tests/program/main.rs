@@ -9,6 +9,7 @@ mod exact;
 #[path = "../../../lab/tests/vm/fresh.rs"]
 mod fresh;
 mod history;
+mod hostile;
 mod imported;
 mod interrupted;
 mod kept;

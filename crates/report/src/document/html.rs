@@ -4,8 +4,8 @@ use askama::Template;
 
 use super::chart::{HEIGHT, LEFT, WIDTH};
 use super::{Block, Document, Kind, Table, Weight};
-use crate::plain::printable;
 use crate::render::RenderError;
+use model::printable;
 
 /// The first lines of every page.
 const HEAD: &str = include_str!("../../templates/head.html");

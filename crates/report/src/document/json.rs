@@ -17,7 +17,8 @@ pub fn write_json(value: &impl Serialize) -> Result<String, RenderError> {
     value.serialize(&mut Serializer::with_formatter(&mut bytes, Lines::default()))?;
     bytes.push(b'\n');
     // The output is UTF-8, as it came from strings.
-    Ok(String::from_utf8(bytes).map_err(|e| serde_json::Error::io(io::Error::other(e)))?)
+    let text = String::from_utf8(bytes).map_err(|e| serde_json::Error::io(io::Error::other(e)))?;
+    Ok(model::escape_json(&text))
 }
 
 /// Breaks lines in objects, and in lists before each object.

@@ -1,7 +1,7 @@
 //! Documents as GitHub's markdown: for issues and merge requests.
 
 use super::{Block, Cell, Column, Details, Kind, Row, Table, Weight};
-use crate::plain::plain;
+use model::plain;
 
 /// Writes blocks; the text ends with one newline.
 pub(crate) fn markdown_of(blocks: &[Block]) -> String {

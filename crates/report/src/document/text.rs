@@ -2,9 +2,9 @@
 
 use super::{Block, Column, Fact, Kind, Row, Table, Weight, Width};
 use crate::label::cut_middle;
-use crate::plain::plain;
 use crate::render::Styles;
 use crate::render::layout::{Page, WIDTH, break_line, command_lines, wrap};
+use model::plain;
 
 /// The brackets of a percentage: ` (%)`, or ` *%*`.
 const BRACKETS: usize = 4;

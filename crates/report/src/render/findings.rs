@@ -6,8 +6,8 @@ use model::Verdict;
 
 use crate::comparison::{Comparison, Failure};
 use crate::environment::Difference;
-use crate::plain::plain;
 use crate::render::number::seed_list;
+use model::plain;
 
 /// One reason and the rows that are unclear because of it.
 #[derive(Debug, PartialEq, Eq)]

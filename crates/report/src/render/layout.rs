@@ -1,6 +1,6 @@
 //! Lines of at most 80 columns: wrapping, indenting, and shell commands broken where a shell allows it.
 
-use crate::plain::plain;
+use model::plain;
 
 /// The width of a mail.
 pub const WIDTH: usize = 80;

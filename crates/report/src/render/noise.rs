@@ -4,8 +4,8 @@ use stats::NoiseProfile;
 
 use crate::comparison::{Comparison, Rated};
 use crate::label::cut_middle;
-use crate::plain::plain;
 use crate::render::number::count;
+use model::plain;
 
 /// Most named rows of one kind.
 const ROWS_MAX: usize = 6;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use model::{Build, Machine, Metric, Outcome, Run, SubjectFailure, Workload, WorkloadResult};
 
 use crate::label::cut_middle;
-use crate::plain::{plain, plain_lines};
 use crate::render::layout::{Page, WIDTH, break_line, wrap};
 use crate::render::number::{count, start_date, value};
 use crate::render::styles::Styles;
 use crate::render::words;
 use crate::value::{NoValue, RunValue, Scale, run_value, samples};
+use model::{plain, plain_lines};
 
 /// A run with its build and machine, as far as known.
 #[derive(Debug, Clone, Copy)]

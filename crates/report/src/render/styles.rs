@@ -34,6 +34,13 @@ impl Styles {
         }
     }
 
+    /// Returns the escape sequences that it writes.
+    #[must_use]
+    pub fn sequences(&self) -> Vec<&'static str> {
+        let all = [self.strong, self.faint, self.better, self.worse, self.unclear, self.reset];
+        all.into_iter().filter(|sequence| !sequence.is_empty()).collect()
+    }
+
     /// Colours headings.
     #[must_use]
     pub fn strong(&self, text: &str) -> String {

@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use model::{Build, Direction, Unit};
 
 use crate::comparison::{Against, Comparison, Images, Row, Warning};
-use crate::plain::plain;
 use crate::render::Style;
 use crate::render::number::{count, margin, seed_list};
+use model::plain;
 
 /// Returns the headline, one for each of the other kernels.
 #[must_use]

@@ -15,7 +15,7 @@ use lettre::transport::smtp::client::{Tls, TlsParameters};
 use lettre::transport::smtp::extension::ClientId;
 use lettre::transport::smtp::{Error, SmtpTransport};
 use lettre::{Transport as _, address::AddressError};
-use model::{Login, MailServer, Secrecy, Secret};
+use model::{Login, MailServer, Secrecy, Secret, printable};
 use store::{Delivery, Notice};
 
 use super::program::InputResult;
@@ -55,7 +55,7 @@ pub(crate) fn mail(to: &[String], from: &str, delivery: &Delivery) -> String {
         line(host),
         delivery.number,
         line(subject),
-        quoted_printable(&format!("{headline}\n\n{body}")),
+        quoted_printable(&printable(&format!("{headline}\n\n{body}"))),
     )
 }
 

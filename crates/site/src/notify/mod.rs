@@ -6,7 +6,7 @@
 mod mail;
 mod program;
 
-use model::{Channel, ChannelKind, LabSettings, MailTaker, retry_after_s};
+use model::{Channel, ChannelKind, LabSettings, MailTaker, escape_json, retry_after_s};
 use store::{Delivery, Notice, Store};
 
 use crate::SiteError;
@@ -107,7 +107,7 @@ fn quote(text: &str) -> String {
 /// Returns a notice as a JSON document in one line. Chat programs show its `text`.
 fn document(delivery: &Delivery) -> String {
     let Notice { subject, headline, body, raised_unix } = &delivery.notice;
-    serde_json::json!({
+    let document = serde_json::json!({
         "schema_version": 1,
         "number": delivery.number,
         "subject": subject,
@@ -115,8 +115,8 @@ fn document(delivery: &Delivery) -> String {
         "body": body,
         "raised_unix": raised_unix,
         "text": format!("marvin: {headline}\n{body}"),
-    })
-    .to_string()
+    });
+    escape_json(&document.to_string())
 }
 
 #[cfg(test)]

@@ -63,10 +63,10 @@ pub(crate) fn styles() -> String {
 /// An error is a bug in Marvin, as everything is in memory.
 pub(crate) type Rendered = Result<String, askama::Error>;
 
-/// Renders a page. The template escapes text from guests and packages; this function removes control characters for
-/// terminals, as browsers in terminals exist.
+/// Renders a page. The template escapes text from guests and packages; this function replaces control characters, as
+/// browsers in terminals exist, and those that change the writing direction.
 fn render(page: &impl Template) -> Rendered {
-    Ok(report::plain::printable(&page.render()?))
+    Ok(model::printable(&page.render()?))
 }
 
 #[derive(Template)]

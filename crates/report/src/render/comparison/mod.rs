@@ -9,10 +9,10 @@ use model::Verdict;
 use crate::comparison::{Comparison, Failure, Row};
 use crate::document::{Block, Details, Document, Fact, Link};
 use crate::monitors::SampleTable;
-use crate::plain::{plain, plain_lines};
 use crate::render::number::{date, signed_percent};
 use crate::render::view::View;
 use crate::render::{Style, counted, findings, monitors, words};
+use model::{plain, plain_lines};
 
 /// The experiment whose results may be published only in percent.
 const SDET: &str = "SDET";

@@ -3,9 +3,9 @@
 use model::Verdict;
 
 use crate::comparison::{Cell, Comparison, Row};
-use crate::plain::plain;
 use crate::render::number::{count, interval, margin, signed_percent, value};
 use crate::render::{counted, findings, words};
+use model::plain;
 
 /// Most rows with a sentence, per verdict; the others are counted.
 const TOLD_MAX: usize = 10;

@@ -12,12 +12,12 @@ use crate::comparison::{Comparison, Measured, Row};
 use crate::document::{self, Block, Cell, Change, Table, Width, write_text};
 use crate::label::cut_middle;
 use crate::monitors::Monitored;
-use crate::plain::plain;
 use crate::render::layout::{Page, WIDTH, break_line, command_lines};
 use crate::render::number::{percent, value};
 use crate::render::style::Style;
 use crate::render::styles::Styles;
 use crate::render::{counted, monitors, words};
+use model::plain;
 
 /// The widest value and percentage.
 const VALUE: usize = 15;

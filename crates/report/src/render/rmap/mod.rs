@@ -11,9 +11,9 @@ use stats::PowerLaw;
 
 use crate::document::{Block, Chart, Column, Curve, Document, Kind, Plot, Row, Scale, Table, Weight, Width};
 use crate::monitors::difference_percent;
-use crate::plain::plain;
 use crate::render::number;
 use crate::rmap::{Laws, Rmap, Value, is_poor};
+use model::plain;
 
 pub use json::json;
 pub(crate) use json::schema;
