@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use model::{BuildId, Declared, MachineId, Release, RunId};
+use model::{BuildId, Declared, MachineId, Release, Run, RunId};
 
 use crate::codes::Code;
 use crate::columns::Id;
@@ -115,7 +115,9 @@ impl Store {
         let mut left: u64 = sizes.values().sum::<u64>().saturating_sub(garbage.bytes);
         for run in known.iter().filter(|run| !gone.contains(&run.id)) {
             let size = sizes.get(&run.id).copied().unwrap_or(0);
-            let is_old = retention.artefacts_before_unix.is_some_and(|before| run.started_unix < before);
+            // A run without a known start has no age.
+            let started = Run::known_start(run.started_unix);
+            let is_old = retention.artefacts_before_unix.zip(started).is_some_and(|(before, started)| started < before);
             let is_too_much = retention.artefacts_bytes_max.is_some_and(|most| left > most);
             if size == 0 || !(is_old || is_too_much) {
                 continue;
@@ -404,13 +406,14 @@ mod tests {
         for n in 1..=4_u64 {
             save(&store, &at(&format!("{n:02x}"), n, n as i64 * 100));
         }
+        save(&store, &at("05", 5, Run::NO_START));
         let old = Retention { artefacts_before_unix: Some(250), ..ALL };
         let garbage = store.find_garbage(&old).unwrap();
         assert_eq!(ids(&garbage.artefacts_of), ["01", "02"]);
         let each = garbage.bytes / 2;
         assert!(each > 0);
         let large = Retention { artefacts_bytes_max: Some(each), ..ALL };
-        assert_eq!(ids(&store.find_garbage(&large).unwrap().artefacts_of), ["01", "02", "03"]);
+        assert_eq!(ids(&store.find_garbage(&large).unwrap().artefacts_of), ["01", "02", "03", "04"]);
         store.remove(&garbage).unwrap();
         assert_eq!(store.run(&at("01", 1, 100).id).unwrap(), at("01", 1, 100));
         assert!(store.artefact_names(&at("01", 1, 100).id).unwrap().is_empty());
