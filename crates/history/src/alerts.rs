@@ -37,6 +37,9 @@ pub struct Member {
     pub levels: Option<(f64, f64)>,
     /// The kernel that defines the old level, and the first one that certainly has the change.
     pub between: (usize, usize),
+    /// The last kernel that was measured without the change, and the first with it: where kernels between them were not
+    /// measured, more of them than the alert's may have introduced it.
+    pub range: (usize, usize),
     /// The logarithm of the improvement as a factor.
     pub effect: f64,
     /// Its evidence.
@@ -57,6 +60,23 @@ impl Alert {
         let better = |member: &&Member| member.verdict == Verdict::Better && member.gone.is_none();
         let gone = self.members.iter().filter(|member| member.gone.is_some()).count();
         (self.worse().count(), self.members.iter().filter(better).count(), gone)
+    }
+
+    /// Returns it with the range of its regressions only: a mail about them claims no more than they show.
+    #[must_use]
+    pub(crate) fn of_regressions(&self, history: &History) -> Self {
+        let rank = |kernel: &usize| history.rank(*kernel);
+        let after = self.worse().map(|member| member.range.0).max_by_key(rank).unwrap_or(self.after);
+        let at = self.worse().map(|member| member.range.1).min_by_key(rank).unwrap_or(self.at);
+        Self { after, at, ..self.clone() }
+    }
+
+    /// Describes the range of a member where it is not that of the alert.
+    #[must_use]
+    pub fn own_range(&self, member: &Member, history: &History) -> Option<String> {
+        let title = |kernel: usize| &history.kernel(kernel).title;
+        let (after, at) = member.range;
+        (member.range != (self.after, self.at)).then(|| format!("between {} and {}", title(after), title(at)))
     }
 
     /// Returns whether the kernel does not boot on some machine, where every measurement failed.
@@ -175,6 +195,7 @@ fn member(key: &Key, series: &Series, change: &Change) -> Member {
         difference_percent: change.difference_percent,
         levels: change.levels,
         between: (kernel(change.reference), kernel(change.at)),
+        range: (series.before(change).kernel, kernel(change.at)),
         basis: change.basis,
         gone: change.went_away.map(kernel),
     }

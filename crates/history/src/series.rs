@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::{Capabilities, Declared, Line, Metric, Release, Stage, WorkloadResult, floor_percent};
-use report::{Given, NoValue, Replicate, RunValue, Scale, run_value, scores};
+use report::{Given, NoValue, Replicate, RunValue, Scale, centre, run_value, scores};
 use stats::Scores;
 
 use super::changes::{Change, find};
@@ -95,7 +95,7 @@ pub struct Point {
     pub kernel: usize,
     /// One for each seed, ascending.
     pub seeds: Vec<Seen>,
-    /// The median over the seeds that have a value, on the series' scale.
+    /// The median over the seeds that have a value, on the series' scale; of noisy runs the value that ratings compare.
     pub value: Option<f64>,
 }
 
@@ -181,6 +181,12 @@ impl Series {
         Some(value.value)
     }
 
+    /// Returns the values of a kernel's seeds, on the series' scale.
+    #[must_use]
+    pub fn values(&self, point: &Point) -> Vec<f64> {
+        point.seeds.iter().filter_map(|seen| self.value(seen)).collect()
+    }
+
     /// Returns whether a result belongs to this series: same operations, unit and direction.
     #[must_use]
     pub fn is_of(&self, seen: &Seen) -> bool {
@@ -209,8 +215,7 @@ impl Series {
     /// Returns the scores of a kernel's runs; `None` if there is no value, or one of zero.
     #[must_use]
     pub fn scores(&self, point: &Point) -> Option<Scores> {
-        let values: Vec<f64> = point.seeds.iter().filter_map(|seen| self.value(seen)).collect();
-        scores(&values, self.metric.direction).ok()
+        scores(&self.values(point), self.metric.direction).ok()
     }
 
     /// Returns the series for the kernels of a line only, with its changes there.
@@ -241,8 +246,10 @@ impl Series {
         let of_it = all().filter(|seen| self.is_of(seen)).filter_map(|seen| seen.value.as_ref().ok());
         self.scale = Scale::of(of_it.map(|value| value.scale));
         for n in 0..self.points.len() {
-            let values: Vec<f64> = self.points[n].seeds.iter().filter_map(|seen| self.value(seen)).collect();
-            self.points[n].value = stats::median(&values);
+            let values = self.values(&self.points[n]);
+            let rated = self.scores(&self.points[n]).filter(|_| self.scatters);
+            let centre = rated.map(|scores| centre(&scores, self.metric.direction));
+            self.points[n].value = centre.or_else(|| stats::median(&values));
         }
         self.changes = find(self);
     }

@@ -396,6 +396,39 @@ fn alert_mail_has_the_figures_of_the_alert() {
 }
 
 #[test]
+fn series_with_gap_keeps_its_range() {
+    let subjects = ["6.6.12", "6.6.13", "6.6.16"].map(|version| {
+        let is_new = version != "6.6.12";
+        let cost = |old: f64, new: f64| Ending::Cost(if is_new { new } else { old }, 0.0);
+        let mut endings = vec![("fault-anon", cost(330.0, 350.0))];
+        if version != "6.6.13" {
+            endings.push(("switch-yield", cost(50.0, 60.0)));
+        }
+        kernel(version, &endings)
+    });
+    let history = taken(&subjects);
+    let all = triage_alerts(&history, alerts(&history, Line::All), &[]);
+    let [one] = all.as_slice() else { panic!("{all:?}") };
+    let text = alerts_text(&history, &all, "", &[], &Styles::plain());
+    assert!(
+        text.contains("came between 6.6.12 and 6.6.13") && text.contains("\n    between 6.6.12 and 6.6.16\n"),
+        "{text}"
+    );
+    let mail = alert_mail(&history, one, &[]).unwrap();
+    let rows: Vec<&str> = mail.lines().skip_while(|line| !line.contains("before")).skip(1).take(3).collect();
+    insta::assert_snapshot!(rows.join("\n"), @r"
+    switch-yield                               50.00             60.00     -20.00%
+      between 6.6.12 and 6.6.16
+    fault-anon                                330.00            350.00      -6.06%
+    ");
+    // Without the series that was measured everywhere, the mail says no more than the gap lets it.
+    let mut gap = one.clone();
+    gap.alert.members.retain(|member| &*member.key.workload == "switch-yield");
+    let mail = alert_mail(&history, &gap, &[]).unwrap();
+    assert!(mail.contains("between 6.6.12 and 6.6.16") && !mail.contains("6.6.13"), "{mail}");
+}
+
+#[test]
 fn alert_mail_of_one_seed_addresses_no_list() {
     let history = creeping(&[1]);
     let all = triage_alerts(&history, alerts(&history, Line::All), &[]);

@@ -64,7 +64,7 @@ impl Answer<'_> {
             };
             SeedValue { seed, value }
         };
-        Measured { seeds: seeds.iter().map(value).collect(), median: None, noise: None }
+        Measured { seeds: seeds.iter().map(value).collect(), value: None, noise: None }
     }
 
     fn cell(&self, kernel: usize, rule: &Rule, base: &Measured, measured: Measured) -> Cell {
@@ -78,8 +78,8 @@ impl Answer<'_> {
 
     fn replicates(&self, kernel: usize, measured: &Measured) -> Vec<Replicate> {
         let given = |value: &Result<Sampled, Absent>| match value {
-            Ok(Sampled { median, scale, operations, .. }) => {
-                Given::Value { value: *median, scale: *scale, operations: *operations }
+            Ok(Sampled { value, scale, operations, .. }) => {
+                Given::Value { value: *value, scale: *scale, operations: *operations }
             }
             Err(absent @ (Absent::NoRun | Absent::NoResult)) => Given::NotMeasured(self.absent(kernel, absent)),
             Err(absent) => Given::Unusable(self.absent(kernel, absent)),
@@ -227,7 +227,7 @@ fn read_value(
         NoValue::PartlyCounted { .. } => Absent::NotCounted(none.to_string()),
     })?;
     Ok(Sampled {
-        median: value.value,
+        value: value.value,
         scale: value.scale,
         samples: samples(result, value.scale).into_owned(),
         left_out: value.left_out,
@@ -243,8 +243,8 @@ fn on_scale(measured: &mut Measured, scale: Scale) {
             seed.value = Err(Absent::NotCounted(NOT_COUNTED.to_owned()));
         }
     }
-    let values: Vec<f64> = measured.seeds.iter().filter_map(|seed| Some(seed.value.as_ref().ok()?.median)).collect();
-    measured.median = stats::median(&values);
+    let values: Vec<f64> = measured.seeds.iter().filter_map(|seed| Some(seed.value.as_ref().ok()?.value)).collect();
+    measured.value = stats::median(&values);
 }
 
 fn read_counts(result: &WorkloadResult) -> Option<Counted> {

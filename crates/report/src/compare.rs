@@ -78,8 +78,7 @@ pub fn compare(base: &Side<'_>, others: &[Side<'_>], question: &Question) -> Res
 /// Moves rows without a value into the table of their metric, if all rows there are of guest time.
 fn join_valueless(rows: &mut [Row]) {
     let counted = Unit::InstructionsPerOperation;
-    let has_value =
-        |row: &Row| row.base.median.is_some() || row.cells.iter().any(|cell| cell.measured.median.is_some());
+    let has_value = |row: &Row| row.base.value.is_some() || row.cells.iter().any(|cell| cell.measured.value.is_some());
     let is_timed = rows.iter().any(|row| row.unit == Unit::GuestTimePerOperation);
     if is_timed && !rows.iter().any(|row| row.unit == counted && has_value(row)) {
         rows.iter_mut().filter(|row| row.unit == counted).for_each(|row| row.unit = Unit::GuestTimePerOperation);
@@ -157,7 +156,7 @@ mod tests {
         let samples = vec![9000.0, 101.0, 100.0, 102.0];
         let comparison = one_row(Ending::Samples(samples), Ending::Cost(50.5, 0.0), &[1]);
         let cell = &comparison.rows[0].cells[0];
-        assert_eq!(comparison.rows[0].base.median, Some(101.0));
+        assert_eq!(comparison.rows[0].base.value, Some(101.0));
         assert_eq!(cell.compared.difference_percent, Some(50.0));
         assert_eq!(cell.compared.ratio, Some(2.0));
         assert_eq!(cell.compared.verdict, Verdict::Better);

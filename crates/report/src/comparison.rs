@@ -190,8 +190,9 @@ pub struct Row {
 pub struct Measured {
     /// One per seed, in the comparison's order.
     pub seeds: Vec<SeedValue>,
-    /// The median over the seeds that have a value.
-    pub median: Option<f64>,
+    /// The side's value: the median over the seeds that have one; for noisy runs the centre that their rating compares
+    /// (`stats::Scores::centre`).
+    pub value: Option<f64>,
     /// For noisy runs, the kind of noise, from six runs on.
     pub noise: Option<stats::NoiseProfile>,
 }
@@ -209,7 +210,7 @@ pub struct SeedValue {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sampled {
     /// The value, see [`run_value`](crate::run_value): without noise, the median over the iterations without the first.
-    pub median: f64,
+    pub value: f64,
     /// Its scale.
     pub scale: Scale,
     /// All iterations, the first included.

@@ -1,5 +1,7 @@
 //! Labels of kernels in a report: the version, and as much more as makes it unique.
 
+use std::collections::BTreeSet;
+
 use model::{Build, DebQuery, KernelName, Machine};
 
 use model::plain;
@@ -105,15 +107,37 @@ pub fn cut_middle(text: &str, width: usize) -> String {
     text.chars().take(front).chain(['…']).chain(text.chars().skip(length - back)).collect()
 }
 
+/// Returns the least width, at least `width`, at which cutting keeps different texts different.
+pub(crate) fn distinct_width<'a>(texts: impl IntoIterator<Item = &'a str>, width: usize) -> usize {
+    let all: BTreeSet<&str> = texts.into_iter().collect();
+    let longest = all.iter().map(|text| text.chars().count()).max().unwrap_or(0);
+    let is_distinct = |width: &usize| {
+        let cut: BTreeSet<String> = all.iter().map(|text| cut_middle(text, *width)).collect();
+        cut.len() == all.len()
+    };
+    (width..longest).find(is_distinct).unwrap_or(longest.max(width))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Label, cut_middle, labels, split_version};
+    use super::{Label, cut_middle, distinct_width, labels, split_version};
     use crate::fixtures::{build, machine};
 
     fn titles(builds: &[model::Build]) -> Vec<Label> {
         let machine = machine();
         let kernels: Vec<_> = builds.iter().map(|b| (b, &machine)).collect();
         labels(&kernels)
+    }
+
+    #[test]
+    fn cut_names_stay_different() {
+        let names: Vec<String> =
+            (1..=64).map(|jobs| format!("Hmean     sockperf-tcp-size-{jobs}-under-load")).collect();
+        let width = distinct_width(names.iter().map(String::as_str), 20);
+        let cut: std::collections::BTreeSet<String> = names.iter().map(|name| cut_middle(name, width)).collect();
+        assert_eq!(cut.len(), names.len());
+        assert!((20..41).contains(&width), "{width}");
+        assert_eq!(distinct_width(["short", "same", "same"], 20), 20);
     }
 
     #[test]

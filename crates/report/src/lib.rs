@@ -40,7 +40,7 @@ pub use difference::difference_percent;
 pub use document::Document;
 pub use environment::{Difference, Differing};
 pub use error::CompareError;
-pub use noisy::{Q_MAX, scores, test_of};
+pub use noisy::{Q_MAX, centre, scores, test_of};
 pub use pairing::{Given, Replicate, Rule, Seeds, SideComparison, compare_sides};
 pub use question::{Machines, Question, Side};
 /// The noise between runs of one kernel, over several kernels.

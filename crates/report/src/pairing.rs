@@ -67,12 +67,12 @@ pub struct SideComparison {
     pub verdict: Verdict,
     /// The difference of each seed with a value on both sides.
     pub differences: Vec<SeedDifference>,
-    /// The median of the differences; positive is better.
+    /// The difference of the sides' values, which are medians over the compared seeds; positive is better.
     pub difference_percent: Option<f64>,
     /// The smallest and the largest of the differences; for noisy runs the interval that contains the true one with a
     /// probability of 95 %.
     pub spread_percent: Option<Spread>,
-    /// The median of the ratios; above one is better.
+    /// The ratio of the sides' values; above one is better.
     pub ratio: Option<f64>,
     /// Seeds of only one side.
     pub left_out: Vec<u64>,
@@ -87,6 +87,7 @@ pub fn compare_sides(base: &[Replicate], new: &[Replicate], rule: &Rule) -> Side
     }));
     let seeds: BTreeSet<u64> = base.iter().chain(new).map(|replicate| replicate.seed).collect();
     let (mut differences, mut left_out, mut missing) = (Vec::new(), Vec::new(), Missing::default());
+    let (mut olds, mut news) = (Vec::new(), Vec::new());
     if seeds.is_empty() {
         missing.add("no run".to_owned(), None);
     }
@@ -99,24 +100,31 @@ pub fn compare_sides(base: &[Replicate], new: &[Replicate], rule: &Rule) -> Side
         }
         match sides.map(|given| usable(given, scale)) {
             [Ok(old), Ok(new)] => match difference(seed, rule.direction, old, new) {
-                Ok(difference) => differences.push(difference),
+                Ok(difference) => {
+                    differences.push(difference);
+                    olds.push(old.value);
+                    news.push(new.value);
+                }
                 Err(why) => missing.add(why, Some(seed)),
             },
             sides => sides.into_iter().filter_map(Result::err).for_each(|why| missing.add(why, Some(seed))),
         }
     }
     let percents: Vec<f64> = differences.iter().map(|difference| difference.percent).collect();
-    let ratios: Vec<f64> = differences.iter().filter_map(|difference| difference.ratio).collect();
+    // Of values rather than of differences, so that a reader can compute it from both columns. It lies within the spread.
+    let values = stats::median(&olds).zip(stats::median(&news));
     let verdict = match missing.text(seeds.len() - left_out.len()) {
         Some(why) => Verdict::Unclear(Uncertainty::Missing(why)),
         None => verdict(&percents, rule.margin_percent, rule.floor_percent),
     };
     SideComparison {
         verdict,
-        difference_percent: stats::median(&percents),
+        difference_percent: values.and_then(|(old, new)| difference_percent(rule.direction, old, new)),
         spread_percent: stats::spread(&percents),
         // A ratio of some seeds only would not represent the row.
-        ratio: stats::median(&ratios).filter(|_| ratios.len() == differences.len()),
+        ratio: values
+            .and_then(|(old, new)| ratio(rule.direction, old, new))
+            .filter(|_| differences.iter().all(|difference| difference.ratio.is_some())),
         differences,
         left_out,
     }
@@ -209,6 +217,15 @@ mod tests {
         let all = compared(&base, &new, Seeds::All);
         assert!(matches!(&all.verdict, Verdict::Unclear(why) if why.to_string() == "no value: no run for seed 2"));
         assert_eq!(all.difference_percent, Some(-10.0), "what there is is shown");
+    }
+
+    #[test]
+    fn difference_follows_from_values_of_both_sides() {
+        let base = side(&[(1, 100.0, COUNTED), (2, 110.0, COUNTED), (3, 150.0, COUNTED)]);
+        let new = side(&[(1, 104.0, COUNTED), (2, 110.0, COUNTED), (3, 180.0, COUNTED)]);
+        let found = compared(&base, &new, Seeds::All);
+        // Medians of 110 on both sides, although the median of the differences is -4.
+        assert_eq!((found.difference_percent, found.ratio), (Some(0.0), Some(1.0)));
     }
 
     #[test]

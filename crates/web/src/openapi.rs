@@ -137,6 +137,8 @@ fn alert(full: bool) -> AlertDocument {
         gone: 0,
         bisection: vec!["marvin bisect 111111111111 222222222222 --tree linux --workload fault-anon".to_owned()],
         members: vec![MemberDocument {
+            after: "6.1.190".to_owned(),
+            at: "6.12.100".to_owned(),
             workload: "fault-anon".to_owned(),
             machine: "machine_00".to_owned(),
             verdict: "worse".to_owned(),

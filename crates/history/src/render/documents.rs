@@ -154,6 +154,10 @@ pub struct MemberDocument {
     pub machine: String,
     /// Better or worse.
     pub verdict: String,
+    /// The last kernel that was measured without its change: it may be older than the alert's.
+    pub after: String,
+    /// The first kernel that was measured with it.
+    pub at: String,
     /// The difference; positive is better. `None` if it fails.
     pub difference_percent: Option<f64>,
     /// Its evidence, as with a change.
@@ -337,6 +341,8 @@ pub fn alert_document(history: &History, triaged: &Triaged) -> AlertDocument {
                 workload: member.key.workload.to_string(),
                 machine: history.machines()[member.key.machine].id.to_string(),
                 verdict: member.verdict.word().to_owned(),
+                after: title(member.range.0),
+                at: title(member.range.1),
                 difference_percent: member.difference_percent,
                 basis: basis_word(member.basis),
                 went_away: member.gone.map(title),

@@ -24,7 +24,7 @@ const PERCENT: usize = 11;
 /// It addresses the lists for regressions, unless every regression rests on one seed.
 #[must_use]
 pub fn alert_mail(history: &History, triaged: &Triaged, found: &[BisectionRecord]) -> Option<String> {
-    let alert = &triaged.alert;
+    let alert = &triaged.alert.of_regressions(history);
     let worst = alert.worse().next()?;
     let is_draft = alert.rests_on_one_seed();
     let [after, at] = [alert.after, alert.at].map(|kernel| plain(&history.kernel(kernel).title));
@@ -83,7 +83,14 @@ fn opening(alert: &Alert, after: &str, at: &str) -> String {
 fn table(page: &mut Page, history: &History, alert: &Alert) {
     page.line(format!("{:NAME$} {:>VALUE$} {:>VALUE$} {:>PERCENT$}", "", "before", "after", "difference"));
     for member in alert.worse().take(SHOWN_MAX) {
+        let name = plain(&member.key.workload);
+        if name.chars().count() > NAME {
+            page.line(cut_middle(&name, WIDTH));
+        }
         page.line(row(history, member).trim_end());
+        if let Some(range) = alert.own_range(member, history) {
+            page.words(2, &plain(&range));
+        }
     }
     let more = alert.worse().count().saturating_sub(SHOWN_MAX);
     if more > 0 {
@@ -100,7 +107,8 @@ fn row(history: &History, member: &Member) -> String {
         None => (numeric(history, member, member.between.0), numeric(history, member, member.between.1)),
     };
     let number = |level: Option<f64>| level.map_or_else(|| "-".to_owned(), |n| value(n, VALUE));
-    let name = cut_middle(&plain(&member.key.workload), NAME);
+    // A cut name looks like another: it has a line of its own.
+    let name = Some(plain(&member.key.workload)).filter(|name| name.chars().count() <= NAME).unwrap_or_default();
     let difference = match member.difference_percent {
         Some(difference) => format!("{}%", percent(difference, PERCENT - 1)),
         None => change_size(None, member.basis),

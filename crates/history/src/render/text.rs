@@ -289,6 +289,9 @@ fn alert(page: &mut Page, history: &History, triaged: &Triaged, styles: &Styles)
             "  {}",
             if is_gone { styles.faint(&text) } else { colour_by_verdict(styles, &member.verdict, &text) }
         ));
+        if let Some(range) = triaged.alert.own_range(member, history) {
+            page.words(4, &range);
+        }
     }
     if members.len() > NAMED_MAX {
         page.words(2, &format!("and {} more", members.len() - NAMED_MAX));

@@ -83,7 +83,7 @@ fn tables_histories_and_pages_show_one_value() {
     let row = |name: &str| with(&report["rows"], "workload", name);
     let (counted, timed, mixed) = (row("fault-anon"), row("getppid"), row("pipe-pingpong"));
     assert_eq!((&counted["unit"], &timed["unit"]), (&"instructions/op".into(), &"guest ns/op".into()));
-    assert!(near(&counted["base"]["median"], 100.0) && near(&counted["others"][0]["measured"]["median"], 110.0));
+    assert!(near(&counted["base"]["value"], 100.0) && near(&counted["others"][0]["measured"]["value"], 110.0));
     assert_eq!(counted["others"][0]["verdict"], "worse");
     assert!(near(&counted["others"][0]["difference_percent"], -10.0));
     assert_eq!(timed["others"][0]["verdict"], "better");

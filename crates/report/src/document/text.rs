@@ -1,7 +1,7 @@
 //! Documents as text: 80 columns, for terminals and mails.
 
 use super::{Block, Column, Fact, Kind, Row, Table, Weight, Width};
-use crate::label::cut_middle;
+use crate::label::{cut_middle, distinct_width};
 use crate::render::Styles;
 use crate::render::layout::{Page, WIDTH, break_line, command_lines, wrap};
 use model::plain;
@@ -137,7 +137,11 @@ impl<'a> Lines<'a> {
             match column.width {
                 Width::Fixed(width) => width,
                 Width::Fit(most) => {
-                    cells().map(|cell| long(&cell.text)).fold(long(&column.head[0]), usize::max).min(most)
+                    let texts: Vec<String> = cells().map(|cell| plain(cell.text.trim_end())).collect();
+                    let widest = cells().map(|cell| long(&cell.text)).fold(long(&column.head[0]), usize::max).min(most);
+                    // Names that look the same after cutting are worse than a wide table.
+                    let is_name = column.kind == Kind::Name;
+                    if is_name { distinct_width(texts.iter().map(String::as_str), widest) } else { widest }
                 }
                 Width::Whole(most) => {
                     let fitting = cells().map(|cell| long(&cell.text)).filter(|long| *long <= most).max();

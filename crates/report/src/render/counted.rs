@@ -108,8 +108,8 @@ mod tests {
     #[test]
     fn value_is_split_into_kernel_and_user() {
         let comparison = counted([300, 20, 5], [330, 20, 6]);
-        assert_eq!(comparison.rows[0].base.median, Some(320.0));
-        assert_eq!(comparison.rows[0].cells[0].measured.median, Some(350.0));
+        assert_eq!(comparison.rows[0].base.value, Some(320.0));
+        assert_eq!(comparison.rows[0].cells[0].measured.value, Some(350.0));
         assert_eq!(comparison.rows[0].cells[0].compared.verdict, Verdict::Worse);
         assert!(comparison.warnings.is_empty());
         let document = crate::render::comparison(&comparison, &View { verbose: true, ..View::default() });

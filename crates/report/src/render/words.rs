@@ -147,9 +147,13 @@ pub(crate) fn no_run_needed(comparison: &Comparison) -> bool {
     comparison.others.iter().all(|o| o.images == Images::EqualWithoutRuns)
 }
 
-/// Returns the caption of a table: `micro: median instructions/op of 15 iterations, lower is better`.
+/// Returns the caption of a table: `micro: median instructions/op of 15 iterations, lower is better`. Of noisy runs, the
+/// values are geometric means (`stats::Scores::centre`).
 pub(crate) fn caption(section: &Section<'_>) -> String {
     let Section { title, unit, direction, .. } = section;
+    if section.rows.iter().any(|row| row.cells.iter().any(|cell| cell.rated.is_some())) {
+        return format!("{title}: {unit}, {direction}");
+    }
     let values = match iterations(&section.rows) {
         Some((fewest, most)) if fewest == most => {
             format!("median {unit} of {}, {direction}", count(most, "iteration"))

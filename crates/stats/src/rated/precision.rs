@@ -21,8 +21,8 @@ const SINGLE: f64 = 12.0;
 /// Weight of the smaller of both sides' degrees beside Satterthwaite's: these are too many where the smaller side scatters
 /// more (calibrated; Best and Rayner 1987 measure the same).
 const DEGREES_DOUBT: f64 = 0.25;
-/// Fewest groups of a side among which one can be called wild.
-const WILD_GROUPS_MIN: usize = 6;
+/// Fewest groups of a side among which one can be called wild: the deviation of fewer is too uncertain.
+const WILD_GROUPS_MIN: usize = 8;
 /// A group is wild if it lies so many median absolute deviations from the median, in deviations of a normal distribution.
 const WILD: f64 = 5.0;
 /// Most of a side's groups that are wild: more are another mode.
@@ -45,7 +45,7 @@ pub(super) struct Judged {
 
 /// Judges a new side against a base: `margin` is a logarithm, not negative.
 pub(super) fn judge(base: &Scores, new: &Scores, history: &History, margin: f64) -> Judged {
-    let kept = [base, new].map(|side| without_wild(side.as_slice(), history));
+    let kept = [base, new].map(|side| without_wild(side.as_slice()));
     let Coarse { half, difference: coarse } = base.resolution().coarse(new.resolution());
     let sides = [Side::of(&kept[0], half), Side::of(&kept[1], half)];
     let effect = sides[1].mean - sides[0].mean;
@@ -94,12 +94,11 @@ impl Side {
 }
 
 /// Returns scores without those that are wild, if they are few: one group that went wrong hides what all others agree on.
-fn without_wild(scores: &[f64], history: &History) -> Vec<f64> {
+pub(super) fn without_wild(scores: &[f64]) -> Vec<f64> {
     let all = || scores.to_vec();
     let Some(middle) = median(scores).filter(|_| scores.len() >= WILD_GROUPS_MIN) else { return all() };
     let distances: Vec<f64> = scores.iter().map(|score| (score - middle).abs()).collect();
-    let own = OF_MEDIAN * median(&distances).unwrap_or_default();
-    let reach = WILD * own.max(history.variance().unwrap_or_default().sqrt());
+    let reach = WILD * OF_MEDIAN * median(&distances).unwrap_or_default();
     let kept: Vec<f64> = scores.iter().copied().filter(|score| (score - middle).abs() <= reach).collect();
     let are_few = scores.len() - kept.len() <= scores.len() / WILD_SHARE;
     if reach > 0.0 && are_few { kept } else { all() }

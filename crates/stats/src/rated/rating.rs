@@ -96,7 +96,7 @@ pub enum Unclear {
 /// Each side scatters with its own variance `s²` in `d = B - 1` degrees of freedom, moderated by the history's `s0²` in `d0`
 /// degrees, at most 30: `(w d0 s0² + d s²) / (w d0 + d)`, where the weight `w` falls from 1 to 0 as the side's own variance
 /// becomes less likely under the history's (F test). The error is `sqrt(s1²/B1 + s2²/B2)` with Satterthwaite's degrees. A side
-/// of one group is taken to scatter more than the history says. Wild groups of six or more are left out, and where they are, or
+/// of one group is taken to scatter more than the history says. Wild groups of eight or more are left out, and where they are, or
 /// where the sides have unequal numbers of groups, ranks must agree (Mann and Whitney, exact).
 /// Where nothing scatters, p is the share of ways to deal out the scores that part them so, one more for each degree of the
 /// history: `2 / C(B1 + B2, B1) / (1 + d0)`.

@@ -1,5 +1,6 @@
 //! From values to one score for each group.
 
+use super::precision::without_wild;
 use super::resolution::Resolution;
 use crate::Better;
 
@@ -85,6 +86,18 @@ impl Scores {
     #[must_use]
     pub fn as_slice(&self) -> &[f64] {
         &self.logs
+    }
+
+    /// Returns the value that stands for the whole side, in the unit of the values: the geometric mean of its groups without
+    /// wild ones. The ratio of a rating is the ratio of both sides' centres.
+    #[must_use]
+    pub fn centre(&self, better: Better) -> f64 {
+        let kept = without_wild(&self.logs);
+        let mean = kept.iter().sum::<f64>() / kept.len() as f64;
+        match better {
+            Better::Lower => (-mean).exp(),
+            Better::Higher => mean.exp(),
+        }
     }
 
     /// Returns how many groups there are; at least one.

@@ -83,7 +83,10 @@ fn shown(snapshot: &Snapshot, triaged: &Triaged) -> Shown {
         href: series_path(history, &member.key),
         size: change_size(member.difference_percent, member.basis),
         machine: machine_digits(history, member.key.machine),
-        note: member.gone.map_or_else(String::new, |at| format!("went away at {}", title(at))),
+        note: {
+            let gone = member.gone.map(|at| format!("went away at {}", title(at)));
+            alert.own_range(member, history).into_iter().chain(gone).collect::<Vec<_>>().join(", ")
+        },
     };
     let first = &alert.members[0].key;
     let more = alert.members.len().saturating_sub(MEMBERS_MAX);

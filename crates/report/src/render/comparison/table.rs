@@ -57,9 +57,9 @@ impl Extra {
 
     fn explain(self, imported: bool) -> &'static str {
         match self {
-            _ if imported => "difference: positive is better",
+            _ if imported => "values: geometric means over the runs; difference: positive is better",
             Self::Ratio => "difference: positive is better; ratio: above 1 is better",
-            Self::Interval => "difference: positive is better, median over the seeds; min..max over the seeds",
+            Self::Interval => "difference: of the medians, positive is better; min..max: over the seeds",
             Self::Hint | Self::Matrix => "difference from the base: positive is better",
         }
     }
@@ -177,7 +177,7 @@ fn columns(comparison: &Comparison, extra: Extra, scale: Scale) -> Vec<Column> {
 
 fn base(measured: &Measured, extra: Extra) -> Cell {
     let zero = || Change { percent: percent(0.0, PERCENT), starred: false, word: "" };
-    let change = (!extra.is_hidden() && measured.median.is_some()).then(zero);
+    let change = (!extra.is_hidden() && measured.value.is_some()).then(zero);
     Cell { change, ..Cell::new(median(measured)) }
 }
 
@@ -209,7 +209,7 @@ fn cells(cell: &comparison::Cell, other: &Against, row: &comparison::Row, extra:
 }
 
 fn median(measured: &Measured) -> String {
-    measured.median.map_or_else(|| "-".to_owned(), |m| value(m, VALUE))
+    measured.value.map_or_else(|| "-".to_owned(), |m| value(m, VALUE))
 }
 
 /// Describes a bar in words.
@@ -295,7 +295,7 @@ pub(super) fn values(comparison: &Comparison) -> Vec<Block> {
 
 fn seed(value: &Result<comparison::Sampled, Absent>) -> String {
     match value {
-        Ok(sampled) => self::value(sampled.median, VALUE),
+        Ok(sampled) => self::value(sampled.value, VALUE),
         Err(Absent::NoRun) => "no run".to_owned(),
         Err(Absent::NoResult) => "no result".to_owned(),
         Err(Absent::Unsupported(_)) => "not supported".to_owned(),

@@ -96,14 +96,15 @@ struct RowDocument<'a> {
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct MeasuredDocument<'a> {
-    median: Option<f64>,
+    /// The median over the seeds; of noisy runs the geometric mean without runs that went wrong.
+    value: Option<f64>,
     seeds: Vec<SeedDocument<'a>>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct SeedDocument<'a> {
     seed: u64,
-    median: Option<f64>,
+    value: Option<f64>,
     operations: Option<u64>,
     samples: &'a [f64],
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -282,7 +283,7 @@ fn row(row: &Row) -> RowDocument<'_> {
 
 fn measured(measured: &Measured) -> MeasuredDocument<'_> {
     MeasuredDocument {
-        median: measured.median,
+        value: measured.value,
         seeds: measured
             .seeds
             .iter()
@@ -290,7 +291,7 @@ fn measured(measured: &Measured) -> MeasuredDocument<'_> {
                 let value = seed.value.as_ref();
                 SeedDocument {
                     seed: seed.seed,
-                    median: value.ok().map(|v| v.median),
+                    value: value.ok().map(|v| v.value),
                     operations: value.ok().map(|v| v.operations),
                     samples: value.map_or(&[], |v| &v.samples),
                     counted: value.ok().and_then(|v| v.counted).map(counted),

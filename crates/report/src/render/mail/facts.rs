@@ -65,7 +65,7 @@ fn of_row(comparison: &Comparison, row: &Row, place: usize) -> String {
         cell.compared.difference_percent.map_or_else(String::new, |percent| format!(": {}", signed_percent(percent)));
     let mut parts =
         vec![format!("{}{of} is {}{size}{}", plain(&row.workload.name), cell.compared.verdict.word(), certainty(cell))];
-    if let (Some(base), Some(new)) = (row.base.median, cell.measured.median) {
+    if let (Some(base), Some(new)) = (row.base.value, cell.measured.value) {
         parts.push(format!(", {} to {} {}", value(base, 15), value(new, 15), row.unit));
     }
     parts.push(".".to_owned());
@@ -94,6 +94,11 @@ fn apart(comparison: &Comparison, row: &Row, place: usize) -> Option<String> {
 
 fn certainty(cell: &Cell) -> String {
     match (cell.compared.differences.len(), cell.compared.spread_percent) {
+        (_, ends) if let Some(rated) = &cell.rated => {
+            let (base, new) = rated.rating.groups;
+            let ends = ends.map_or_else(String::new, |ends| format!("95%: {}%; ", interval(ends, 16)));
+            format!(" ({ends}{base} against {})", count(new, "run"))
+        }
         (0 | 1, _) | (_, None) => " (one seed)".to_owned(),
         (seeds, Some(spread)) => format!(" ({}% over {})", interval(spread, 16), count(seeds, "seed")),
     }

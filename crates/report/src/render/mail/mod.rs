@@ -77,13 +77,13 @@ fn table(page: &mut Page, comparison: &Comparison, place: usize) {
 
 fn row(row: &Row, place: usize) -> document::Row {
     let cell = &row.cells[place];
-    let number = |measured: &Measured| measured.median.map_or_else(|| "-".to_owned(), |n| value(n, VALUE - 1));
+    let number = |measured: &Measured| measured.value.map_or_else(|| "-".to_owned(), |n| value(n, VALUE - 1));
     let change = |difference| Change { percent: percent(difference, PERCENT), starred: false, word: "" };
     let starred = matches!(cell.compared.verdict, Verdict::Better | Verdict::Worse);
-    let base = row.base.median.map(|_| change(0.0));
+    let base = row.base.value.map(|_| change(0.0));
     let new = cell.compared.difference_percent.map(|difference| Change { starred, ..change(difference) });
     let cells = [
-        Cell::new(format!("Median {}", row.workload.name)),
+        Cell::new(format!("{} {}", if cell.rated.is_some() { "Gmean" } else { "Median" }, row.workload.name)),
         Cell { change: base, ..Cell::new(number(&row.base)) },
         Cell { change: new, ..Cell::new(number(&cell.measured)) },
     ];
@@ -183,9 +183,9 @@ mod tests {
             word.clone_into(&mut kernel.machine.summary);
         }
         for row in &mut comparison.rows {
-            row.base.median = Some(number);
+            row.base.value = Some(number);
             for cell in &mut row.cells {
-                cell.measured.median = Some(number);
+                cell.measured.value = Some(number);
                 cell.compared.difference_percent = Some(-number);
             }
         }

@@ -250,6 +250,10 @@ fn by_statistic(table: &SampleTable, rows: &mut Vec<Row>) {
                 "mean" => ("Amean", row.direction),
                 "Bmean" if harmonic => ("BHmean.95", row.direction),
                 "Bmean" => ("BAmean.95", row.direction),
+                // Of rates, MMTests' own tables head the deviation around the harmonic mean with the plain name
+                // (`bin/lib/MMTests/Compare.pm`); here the head says which of both it is.
+                "Stddev" if harmonic => ("HStddev", lower),
+                "CoeffVar" if harmonic => ("HCoeffVar", lower),
                 "Stddev" | "CoeffVar" => (name, lower),
                 _ => (name, row.direction),
             };

@@ -6,7 +6,7 @@
 use model::Workload;
 
 use crate::comparison::{Cell, Comparison, Measured};
-use crate::label::cut_middle;
+use crate::label::{cut_middle, distinct_width};
 use crate::render::layout::Page;
 use crate::render::number::{interval, percent, ratio, value};
 use crate::render::styles::Styles;
@@ -47,9 +47,9 @@ impl Extra {
     }
     fn explain(self, imported: bool) -> &'static str {
         match self {
-            _ if imported => "difference: positive is better",
+            _ if imported => "values: geometric means over the runs; difference: positive is better",
             Self::Ratio => "difference: positive is better; ratio: above 1 is better",
-            Self::Interval => "difference: positive is better, median over the seeds; min..max over the seeds",
+            Self::Interval => "difference: of the medians, positive is better; min..max: over the seeds",
         }
     }
 
@@ -79,8 +79,9 @@ pub(super) fn tables(page: &mut Page, comparison: &Comparison, styles: &Styles) 
 
 fn table(page: &mut Page, comparison: &Comparison, extra: Extra, section: &Section<'_>, styles: &Styles) {
     let imported = comparison.is_imported();
+    let foreign = distinct_width(section.rows.iter().map(|row| &*row.workload.name), FOREIGN_NAME);
     let name = |workload: &Workload| {
-        let name = if imported { cut_middle(&workload.name, FOREIGN_NAME) } else { workload.name.to_string() };
+        let name = if imported { cut_middle(&workload.name, foreign) } else { workload.name.to_string() };
         // If cut, metrics of one tool look alike: put the numbers on the next line.
         let is_long = !imported && name.chars().count() > NAME;
         (name, is_long)
@@ -119,14 +120,14 @@ fn head(comparison: &Comparison, widest: usize, extra: Extra) -> Vec<String> {
 }
 
 fn base(measured: &Measured) -> String {
-    match measured.median {
+    match measured.value {
         Some(median) => format!("{:>VALUE$} ({:>PERCENT$}%)", value(median, VALUE), "0.00"),
         None => format!("{:<COLUMN$}", format!("{:>VALUE$}", "-")),
     }
 }
 
 fn cell(cell: &Cell, extra: Extra, styles: &Styles) -> String {
-    let median = cell.measured.median;
+    let median = cell.measured.value;
     let value = median.map_or_else(|| "-".to_owned(), |m| self::value(m, VALUE));
     let difference = match cell.compared.difference_percent {
         Some(d) => format!("({:>PERCENT$}%)", percent(d, PERCENT)),
