@@ -30,6 +30,8 @@ full)
     MARVIN_FULL=1 timed "$cargo" test --locked -p lab --test vm -- --nocapture --test-threads 1
     # Builds two kernels from nothing, which takes minutes each, and prints what bisections of real sources take.
     step env MARVIN_FULL=1 "$cargo" test --locked -p marvin --test program real_source:: -- --nocapture
+    # 200 labs of 800 noisy series without any change: none may be an alert.
+    step env MARVIN_FULL=1 "$cargo" test --release --locked -p history large_labs -- --nocapture
     # What could not be checked is among what the tests print.
     step "$cargo" test --locked -p crash-guests --test dumps -- --nocapture --test-threads 2
     exit 0

@@ -170,6 +170,11 @@ fn levels(series: &Series, seen: &[usize]) -> Vec<Change> {
         };
         found.retain(|change| is_long(change) && (change.after - change.before).abs() >= floor);
     }
+    if series.scatters {
+        let chances: Vec<f64> = (0..found.len()).map(|place| chance(series, seen, &found, place)).collect();
+        found.iter_mut().zip(chances).for_each(|(change, p)| change.p = p);
+        found.retain(|change| change.p <= criteria.p_max);
+    }
     let change = |(place, change): (usize, &stats::Change)| {
         let levels = (change.before.exp(), change.after.exp());
         let difference_percent = difference_percent(series.metric.direction, levels.0, levels.1)?;
@@ -212,8 +217,27 @@ fn criteria(series: &Series) -> Criteria {
 }
 
 /// Returns the medians over the seeds on a logarithmic scale, as a margin is a ratio; `None` if one has no logarithm.
+/// Medians of noisy runs too: the search for levels expects points that no single run moves.
 fn logarithms(series: &Series, seen: &[usize]) -> Option<Vec<f64>> {
-    seen.iter().map(|n| series.points[*n].value.filter(|value| *value > 0.0).map(f64::ln)).collect()
+    let middle = |n: &usize| stats::median(&series.values(&series.points[*n])).filter(|value| *value > 0.0);
+    seen.iter().map(|n| middle(n).map(f64::ln)).collect()
+}
+
+/// Points on each side of a change whose runs are compared.
+const NEAR: usize = 20;
+
+/// Returns the chance of a change of a noisy series: that of its medians, unless runs before and after overlap. Then it
+/// is at least that of the runs' ranks, since medians of runs with two modes or long tails jump without a change.
+fn chance(series: &Series, seen: &[usize], found: &[stats::Change], place: usize) -> f64 {
+    let change = &found[place];
+    let start = place.checked_sub(1).map_or(0, |last| found[last].at).max(change.at.saturating_sub(NEAR));
+    let end = found.get(place + 1).map_or(seen.len(), |next| next.at).min(change.at + NEAR);
+    let runs = |points: &[usize]| points.iter().flat_map(|n| series.values(&series.points[*n])).collect::<Vec<f64>>();
+    let (before, after) = (runs(&seen[start..change.at]), runs(&seen[change.at..end]));
+    let are_apart = stats::spread(&before)
+        .zip(stats::spread(&after))
+        .is_some_and(|(before, after)| before.max < after.min || after.max < before.min);
+    if are_apart { change.p } else { stats::rank_test(&before, &after).map_or(1.0, |ranks| ranks.p.max(change.p)) }
 }
 
 /// The fewest kernels over which a change of a noisy series can be found if two levels are perfectly separated.

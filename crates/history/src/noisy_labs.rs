@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use model::{Decision, Line, MMTESTS, Triage, Verdict, imported_metric};
 use report::fixtures::{Ending, Subject, build};
-use stats::synthetic::Chance;
+use stats::synthetic::{Chance, Kind};
 
 use super::noisy_tests::{host, imported};
 use super::tests::taken;
@@ -13,21 +13,25 @@ use super::{Alert, alerts, triage_alerts};
 const KERNELS: usize = 20;
 const BOOTS: usize = 5;
 
-/// A lab of workloads over 20 kernels of 5 boots each, with noise of 0.5 %; `factor` is what a workload costs on a kernel,
-/// in parts of its level.
+/// Returns the alerts of a lab with noise of 0.5 %; `factor` is what a workload costs on a kernel, in parts of its level.
 fn lab(workloads: usize, seed: u64, factor: impl Fn(usize, usize) -> f64) -> Vec<Alert> {
+    lab_of(workloads, seed, |workload, kernel, chance| factor(workload, kernel) * (0.005 * chance.normal()).exp())
+}
+
+/// Returns the alerts of a lab of workloads over 20 kernels of 5 boots each; `boot` is what a workload costs in a boot of a
+/// kernel, in parts of its level.
+fn lab_of(workloads: usize, seed: u64, boot: impl Fn(usize, usize, &mut Chance) -> f64) -> Vec<Alert> {
     let mut chance = Chance::new(seed);
     let kernel = |kernel: usize| {
         let mut subject = Subject::new(build("imported:mmtests/x", &format!("6.1.{kernel}")), &[], &[]);
-        for boot in 0..BOOTS {
+        for number in 0..BOOTS {
             let value = |workload: usize, chance: &mut Chance| {
-                let value = 100.0 * factor(workload, kernel) * (0.005 * chance.normal()).exp();
-                (format!("kernbench{workload}/Elapsed-4"), value)
+                (format!("kernbench{workload}/Elapsed-4"), 100.0 * boot(workload, kernel, chance))
             };
             let values: Vec<(String, f64)> = (0..workloads).map(|workload| value(workload, &mut chance)).collect();
             let endings: Vec<(&str, Ending)> =
                 values.iter().map(|(name, value)| (name.as_str(), Ending::Samples(vec![*value]))).collect();
-            subject.add_run(boot as u64, &endings);
+            subject.add_run(number as u64, &endings);
         }
         for run in &mut subject.runs {
             MMTESTS.clone_into(&mut run.suite);
@@ -44,7 +48,8 @@ fn lab(workloads: usize, seed: u64, factor: impl Fn(usize, usize) -> f64) -> Vec
 #[test]
 fn regressions_of_newest_kernels_are_all_alerts() {
     // Workload 0 is worse since the newest kernel, workload 4 since the fifth newest; the others never.
-    let found = lab(20, 1, |workload, kernel| if workload < 5 && kernel + workload + 1 >= KERNELS { 1.1 } else { 1.0 });
+    let found =
+        lab(800, 1, |workload, kernel| if workload < 5 && kernel + workload + 1 >= KERNELS { 1.1 } else { 1.0 });
     let members: BTreeSet<(String, String)> = found
         .iter()
         .flat_map(|alert| alert.members.iter().map(|member| (alert.name.clone(), member.key.workload.to_string())))
@@ -60,6 +65,25 @@ fn labs_without_changes_have_no_alerts() {
     for seed in 0..10 {
         assert!(lab(40, seed, |_, _| 1.0).is_empty(), "seed {seed}");
     }
+}
+
+/// Kinds of noise between boots, one for each workload in turn.
+const KINDS: [Kind; 6] =
+    [Kind::Between, Kind::HeavyBetween, Kind::ModesBetween, Kind::Skewed, Kind::Steps(1.0), Kind::Steps(10.0)];
+
+#[test]
+#[expect(clippy::print_stdout, reason = "readers of the test's output read the figure")]
+fn large_labs_without_changes_have_no_alerts() {
+    let labs = if std::env::var_os("MARVIN_FULL").is_some() { 200 } else { 2 };
+    let mut false_alerts = Vec::new();
+    for seed in 0..labs {
+        let found = lab_of(800, 1000 + seed, |workload, _, chance| KINDS[workload % KINDS.len()].value(chance));
+        for member in found.iter().flat_map(|alert| &alert.members) {
+            false_alerts.push(format!("lab {seed}: {} {:?}", member.key.workload, member.basis));
+        }
+    }
+    println!("{labs} labs of 800 series without changes: {} series in alerts", false_alerts.len());
+    assert!(false_alerts.is_empty(), "{false_alerts:#?}");
 }
 
 #[test]

@@ -88,6 +88,12 @@ impl Kind {
         }
     }
 
+    /// Returns one value of a fresh start above 0, in parts of the level.
+    pub fn value(self, chance: &mut Chance) -> f64 {
+        let place = Place { is_new: false, number: 0, turn: 0.0 };
+        self.seen((WIDTH * self.group(place, 1, chance)[0]).exp())
+    }
+
     fn group(self, place: Place, count: usize, chance: &mut Chance) -> Vec<f64> {
         let start = match self {
             Self::HeavyBetween => heavy(chance),
