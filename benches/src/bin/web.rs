@@ -128,7 +128,7 @@ fn sizes(figures: &mut Figures, home: &Path, source: &Source) -> anyhow::Result<
 fn under_load(lab: &mut Lab, site: Arc<Site>, source: Source) -> anyhow::Result<(Vec<(f64, f64)>, usize)> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
-    std::thread::spawn(move || drop(web::serve(listener, site, source, Limits::default())));
+    std::thread::spawn(move || drop(web::serve(listener, site, source, Limits::default(), &[])));
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let stop = &stop;

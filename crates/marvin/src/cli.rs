@@ -695,6 +695,10 @@ pub(crate) struct Serve {
     /// Address and port; port 0 picks a free one [default: that of marvin.toml, or 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<std::net::SocketAddr>,
+
+    /// Also answer requests for this host name, such as a proxy's; localhost, addresses and this machine's name need none
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Vec<String>,
 }
 
 /// `marvin publish`.

@@ -27,6 +27,12 @@ const NAME_LIMIT: usize = 100;
 /// zstd's default: consoles and streams shrink to a tenth in little time.
 const LEVEL: i32 = 3;
 
+/// The largest piece (bytes).
+const PIECE: usize = 64 << 10;
+
+/// Limit on what a packed file may have a reader keep in memory, as a power of two: 4 MiB, twice what [`LEVEL`] needs.
+const WINDOW_LOG_MAX: u32 = 22;
+
 /// An artefact to save with a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Artefact<'a> {
@@ -83,6 +89,25 @@ impl Store {
     /// # Errors
     /// If there is none, or its file is damaged.
     pub fn artefact(&self, run: &RunId, name: &str) -> Result<Vec<u8>, StoreError> {
+        let mut bytes = Vec::new();
+        self.copy_artefact(run, name, &mut |piece| {
+            bytes.extend_from_slice(piece);
+            true
+        })?;
+        Ok(bytes)
+    }
+
+    /// Unpacks an artefact in pieces of bounded size, until `take` returns false. The checksum is behind the last
+    /// piece: after an error, none of the pieces may count.
+    ///
+    /// # Errors
+    /// If there is none, or its file is damaged.
+    pub fn copy_artefact(
+        &self,
+        run: &RunId,
+        name: &str,
+        take: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Result<(), StoreError> {
         let select = "SELECT size FROM artefacts WHERE run = (SELECT number FROM runs WHERE id = ?1) AND name = ?2";
         let size = self.with(|database| database.row(select, &[&run.hex(), &name], |row| row.get(0)))?;
         let Some(size) = size else {
@@ -93,13 +118,10 @@ impl Store {
             });
         };
         match &self.database {
-            Database::Sqlite(_) => self.unpack_file(&self.home.artefacts_of(run).join(file_name(name)), size),
+            Database::Sqlite(_) => self.unpack_file(&self.home.artefacts_of(run).join(file_name(name)), size, take),
             Database::Server(_) => {
-                let select =
-                    "SELECT content FROM artefacts WHERE run = (SELECT number FROM runs WHERE id = ?1) AND name = ?2";
-                let content: Vec<u8> =
-                    self.with(|db| db.row(select, &[&run.hex(), &name], |row| row.get(0)))?.unwrap_or_default();
-                unpack(&content[..], size).map_err(|detail| self.home.damaged(&format!("{run}, {name}: {detail}")))
+                let content = Content { store: self, run: run.hex(), name, at: 0, piece: io::Cursor::default() };
+                unpack(content, size, take).map_err(|detail| self.home.damaged(&format!("{run}, {name}: {detail}")))
             }
         }
     }
@@ -168,13 +190,13 @@ impl Store {
         Ok(())
     }
 
-    fn unpack_file(&self, path: &Path, size: usize) -> Result<Vec<u8>, StoreError> {
+    fn unpack_file(&self, path: &Path, size: usize, take: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), StoreError> {
         let damaged = |detail: String| StoreError::Damaged { file: path.to_owned(), detail };
         let file = File::open(path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => damaged("the file is missing".to_owned()),
             _ => self.home.io(path, error),
         })?;
-        unpack(file, size).map_err(damaged)
+        unpack(file, size, take).map_err(damaged)
     }
 
     /// Removes the mark of a saved run, if there is one and it can be removed.
@@ -226,15 +248,52 @@ pub(crate) fn insert(database: &Database, run: i64, packed: &[Packed<'_>]) -> Re
     Ok(())
 }
 
-/// Unpacks `size` bytes; errors if the size differs.
-fn unpack(packed: impl Read, size: usize) -> Result<Vec<u8>, String> {
+/// The packed bytes of an artefact in a server's database, read in pieces.
+struct Content<'a> {
+    store: &'a Store,
+    run: &'a str,
+    name: &'a str,
+    at: i64,
+    piece: io::Cursor<Vec<u8>>,
+}
+
+impl Read for Content<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.piece.position() == self.piece.get_ref().len() as u64 {
+            // Positions begin at one.
+            let select = "SELECT substring(content FROM ?3::bigint::int FOR ?4::bigint::int) FROM artefacts \
+                          WHERE run = (SELECT number FROM runs WHERE id = ?1) AND name = ?2";
+            let (from, length) = (self.at + 1, PIECE as i64);
+            let read = self.store.with(|database| {
+                database.row(select, &[&self.run, &self.name, &from, &length], |row| row.get::<Vec<u8>>(0))
+            });
+            let bytes = read.map_err(io::Error::other)?.unwrap_or_default();
+            self.at += bytes.len() as i64;
+            self.piece = io::Cursor::new(bytes);
+        }
+        self.piece.read(into)
+    }
+}
+
+/// Unpacks `size` bytes in pieces, until `take` returns false; errors if the size differs.
+fn unpack(packed: impl Read, size: usize, take: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), String> {
     // One byte more than was saved is enough to see that it differs.
     let limit = size.min(SIZE_LIMIT) as u64 + 1;
-    let mut bytes = Vec::new();
-    zstd::Decoder::new(packed)
-        .and_then(|decoder| decoder.take(limit).read_to_end(&mut bytes))
-        .map_err(|error| error.to_string())?;
-    if bytes.len() == size { Ok(bytes) } else { Err(format!("it does not hold {size} bytes")) }
+    let said = |error: io::Error| error.to_string();
+    let mut decoder = zstd::Decoder::new(packed).map_err(said)?;
+    decoder.window_log_max(WINDOW_LOG_MAX).map_err(said)?;
+    let mut decoder = decoder.take(limit);
+    let (mut piece, mut all) = (vec![0; PIECE], 0);
+    loop {
+        let count = decoder.read(&mut piece).map_err(said)?;
+        all += count;
+        if all > size || (count == 0 && all < size) {
+            return Err(format!("it does not hold {size} bytes"));
+        }
+        if count == 0 || !take(&piece[..count]) {
+            return Ok(());
+        }
+    }
 }
 
 fn file_name(artefact: &str) -> String {
@@ -258,6 +317,7 @@ mod tests {
     contract!(
         artefacts_come_back_as_they_were,
         an_artefact_that_is_added_is_there_and_is_never_replaced,
+        large_artifact_is_copied_in_pieces,
         missing_artifact_is_reported_missing,
         names_that_are_not_fit_for_files_are_refused,
     );
@@ -303,6 +363,31 @@ mod tests {
         assert_eq!(store.run(&run.id).unwrap(), run);
     }
 
+    fn large_artifact_is_copied_in_pieces(new: New<'_>) {
+        let (_home, store) = new();
+        let run = run("aa", "01", 1);
+        parents(&store, &run);
+        // Bytes that do not shrink, so that the packed form has several pieces too.
+        let mut state = 1_u64;
+        let bytes: Vec<u8> = std::iter::repeat_with(|| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 56) as u8
+        })
+        .take(5 * super::PIECE + 7)
+        .collect();
+        store.save_run(&run, &[Artefact { name: "large", bytes: &bytes }]).unwrap();
+        assert_eq!(store.artefact(&run.id, "large").unwrap(), bytes);
+        let mut sizes = Vec::new();
+        store
+            .copy_artefact(&run.id, "large", &mut |piece| {
+                sizes.push(piece.len());
+                sizes.len() < 3
+            })
+            .unwrap();
+        assert_eq!(sizes.len(), 3, "a taker may stop");
+        assert!(sizes.iter().all(|size| *size <= super::PIECE), "{sizes:?}");
+    }
+
     fn missing_artifact_is_reported_missing(new: New<'_>) {
         let (_home, store) = new();
         let mut run = run("aa", "01", 1);
@@ -343,6 +428,10 @@ mod tests {
         let bomb = zstd::bulk::compress(&vec![0; 100_000_000], 3).unwrap();
         fs::write(&file, bomb).unwrap();
         insta::assert_snapshot!(told(), @"HOME/artefacts/01/stream.txt.zst is damaged: it does not hold 18 bytes; restore the data directory from a backup, or name a new one with --home");
+        let mut flipped = super::compress(STREAM.bytes).unwrap();
+        *flipped.last_mut().unwrap() ^= 1;
+        fs::write(&file, flipped).unwrap();
+        assert!(told().contains("checksum"), "{}", told());
         fs::write(&file, "plain").unwrap();
         assert!(told().contains("damaged"));
         fs::remove_file(&file).unwrap();

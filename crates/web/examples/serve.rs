@@ -12,6 +12,6 @@ fn main() {
     let mut source = web::Source::open(&home).expect("a home with runs");
     source.refresh().expect("a readable store");
     let site = Arc::new(web::Site::new(&home, source.snapshot(1)));
-    let Err(error) = web::serve(listener, site, source, web::Limits::default());
+    let Err(error) = web::serve(listener, site, source, web::Limits::default(), &[]);
     panic!("{error}");
 }

@@ -129,6 +129,27 @@ fn script_of_another_author_does_not_run() {
 }
 
 #[test]
+fn published_pages_work_from_files() {
+    let lab = Lab::usual();
+    let Some(mut browser) = Browser::start() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("site");
+    crate::publish(&crate::Site::of_files(lab.home(), lab.source().snapshot(1)), &target).unwrap();
+    for (page, text) in [("index.html", "fault-anon"), ("c/aa0000000000/6.1.192/6.12.117.html", "getppid")] {
+        browser.open(&format!("file://{}", target.join(page).display()));
+        assert!(browser.text("main").contains(text), "{page}");
+        assert!(
+            browser.value("document.querySelectorAll('button.sort').length").as_u64() > Some(0),
+            "{page}: no script"
+        );
+        let margin = browser.value("getComputedStyle(document.body).margin");
+        assert_eq!(margin, "0px", "{page}: no styles");
+        let policy = browser.value("document.querySelector('meta[http-equiv]').content");
+        assert!(policy.as_str().unwrap().starts_with("default-src 'none'"), "{policy}");
+    }
+}
+
+#[test]
 fn tables_of_the_dashboard_are_sorted() {
     let lab = Lab::usual();
     let Some(mut browser) = Browser::start() else { return };

@@ -19,6 +19,7 @@ mod pages;
 mod publish;
 #[cfg(test)]
 mod seen;
+mod sending;
 mod server;
 mod site;
 #[cfg(test)]

@@ -1,21 +1,22 @@
 //! The server: HTTP/1.1, GET and HEAD; it stores nothing from requests. Everything has a limit.
 
 use std::convert::Infallible;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, TcpListener};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use http_body_util::Full;
 use hyper::body::{Body, Bytes, Incoming};
 use hyper::header::{self, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::sync::Semaphore;
+use report::render::SITE_POLICY;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::address::{LENGTH_MAX, has_secret};
-use crate::site::{Kind, Reply, Site};
+use crate::sending::{AnswerBody, Punctual, Sent};
+use crate::site::{FoundArtefact, Kind, Reply, Site};
 use crate::source::Source;
 
 /// Limits of a server.
@@ -29,8 +30,12 @@ pub struct Limits {
     pub head_time: Duration,
     /// Deadline of an answer.
     pub answer_time: Duration,
+    /// Deadline of a write: cuts off a reader that takes no byte for so long.
+    pub write_time: Duration,
     /// Limit on a connection's lifetime, which cuts off slow readers.
     pub connection_time: Duration,
+    /// Memory for all answers that are made or sent at the same time (bytes).
+    pub answer_bytes: usize,
     /// Interval between reads of the store.
     pub refresh_time: Duration,
 }
@@ -42,22 +47,36 @@ impl Default for Limits {
             head_bytes: 16 << 10,
             head_time: Duration::from_secs(10),
             answer_time: Duration::from_secs(30),
+            write_time: Duration::from_secs(20),
             connection_time: Duration::from_mins(5),
+            answer_bytes: 24 << 20,
             refresh_time: Duration::from_secs(1),
         }
     }
 }
+
+/// The unit of the memory for answers (bytes).
+const UNIT: usize = 4 << 10;
+/// How long an answer waits for memory before the client is asked to come again.
+const ROOM_TIME: Duration = Duration::from_secs(2);
 
 /// Why the server cannot start.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot serve: {0}")]
 pub struct ServeError(#[from] std::io::Error);
 
-/// Serves a site until the process ends, and shows new results of its store meanwhile.
+/// Serves a site until the process ends, and shows new results of its store meanwhile. Answers requests for an IP
+/// address, for localhost, and for these names of the host.
 ///
 /// # Errors
 /// If the socket or threads cannot be used.
-pub fn serve(listener: TcpListener, site: Arc<Site>, source: Source, limits: Limits) -> Result<Infallible, ServeError> {
+pub fn serve(
+    listener: TcpListener,
+    site: Arc<Site>,
+    source: Source,
+    limits: Limits,
+    names: &[String],
+) -> Result<Infallible, ServeError> {
     listener.set_nonblocking(true)?;
     let followed = Arc::clone(&site);
     std::thread::Builder::new().name("follow".to_owned()).spawn(move || follow(&followed, source, limits))?;
@@ -67,7 +86,9 @@ pub fn serve(listener: TcpListener, site: Arc<Site>, source: Source, limits: Lim
         .enable_io()
         .enable_time()
         .build()?;
-    runtime.block_on(accept(listener, &site, limits))
+    let budget = Arc::new(Semaphore::new(limits.answer_bytes / UNIT));
+    let server = Arc::new(Server { site, limits, names: names.to_vec(), budget });
+    runtime.block_on(accept(listener, &server))
 }
 
 /// Reads new results of the store, until the process ends.
@@ -89,9 +110,19 @@ fn follow(site: &Site, mut source: Source, limits: Limits) {
     }
 }
 
-async fn accept(listener: TcpListener, site: &Arc<Site>, limits: Limits) -> Result<Infallible, ServeError> {
+/// What all connections share.
+struct Server {
+    site: Arc<Site>,
+    limits: Limits,
+    names: Vec<String>,
+    /// Memory for answers, in units.
+    budget: Arc<Semaphore>,
+}
+
+async fn accept(listener: TcpListener, server: &Arc<Server>) -> Result<Infallible, ServeError> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    let address = listener.local_addr()?;
+    let is_loopback = listener.local_addr()?.ip().is_loopback();
+    let limits = server.limits;
     let room = Arc::new(Semaphore::new(limits.connections));
     loop {
         let Ok(place) = Arc::clone(&room).acquire_owned().await else { continue };
@@ -100,14 +131,14 @@ async fn accept(listener: TcpListener, site: &Arc<Site>, limits: Limits) -> Resu
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
-        let site = Arc::clone(site);
+        let server = Arc::clone(server);
         tokio::spawn(async move {
-            let service = service_fn(move |request| respond(Arc::clone(&site), request, address, limits));
+            let service = service_fn(move |request| respond(Arc::clone(&server), request, is_loopback));
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(limits.head_time)
                 .max_buf_size(limits.head_bytes.max(8 << 10))
-                .serve_connection(TokioIo::new(stream), service);
+                .serve_connection(TokioIo::new(Punctual::new(stream, limits.write_time)), service);
             // Ignore how a connection ends.
             drop(tokio::time::timeout(limits.connection_time, connection).await);
             drop(place);
@@ -115,32 +146,79 @@ async fn accept(listener: TcpListener, site: &Arc<Site>, limits: Limits) -> Resu
     }
 }
 
-type Answer = Response<Full<Bytes>>;
+type Answer = Response<AnswerBody>;
 
-async fn respond(
-    site: Arc<Site>,
-    request: Request<Incoming>,
-    address: SocketAddr,
-    limits: Limits,
-) -> Result<Answer, Infallible> {
-    if let Some((status, text)) = refuse(&request, address) {
+async fn respond(server: Arc<Server>, request: Request<Incoming>, is_loopback: bool) -> Result<Answer, Infallible> {
+    if let Some((status, text)) = refuse(&request).or_else(|| refuse_host(&request, &server.names, is_loopback)) {
         return Ok(plain(status, text));
     }
     let start = Instant::now();
     let (path, question) = (request.uri().path().to_owned(), request.uri().query().unwrap_or_default().to_owned());
-    if let Some(reply) = site.cached(&path, &question) {
-        return Ok(add_timing(to_answer(&reply), start));
+    let units = memory_of(&path).div_ceil(UNIT) as u32;
+    let room = tokio::time::timeout(ROOM_TIME, Arc::clone(&server.budget).acquire_many_owned(units)).await;
+    let Ok(Ok(room)) = room else { return Ok(too_busy()) };
+    if let Some(reply) = server.site.cached(&path, &question) {
+        return Ok(add_timing(to_answer(reply, Some(room)), start));
     }
-    let work = tokio::task::spawn_blocking(move || site.answer(&path, &question));
-    Ok(match tokio::time::timeout(limits.answer_time, work).await {
-        Ok(Ok(reply)) => add_timing(to_answer(&reply), start),
+    let site = Arc::clone(&server.site);
+    let is_head = request.method() == Method::HEAD;
+    // The room goes with the work: an answer that comes too late has it until it ends.
+    let work = tokio::task::spawn_blocking(move || match site.artefact_at(&path) {
+        Some(found) => send_artefact(site, found, room, is_head),
+        None => Ok(to_answer(site.answer(&path, &question), Some(room))),
+    });
+    Ok(match tokio::time::timeout(server.limits.answer_time, work).await {
+        Ok(Ok(Ok(answer))) => add_timing(answer, start),
+        Ok(Ok(Err(_))) | Err(_) => too_busy(),
         Ok(Err(_)) => plain(StatusCode::INTERNAL_SERVER_ERROR, "a bug in marvin, please report it\n"),
-        Err(_) => plain(StatusCode::SERVICE_UNAVAILABLE, "the lab is too busy; try again later\n"),
     })
 }
 
-/// Refuses requests other than GET and HEAD, and requests for another host.
-fn refuse(request: &Request<Incoming>, address: SocketAddr) -> Option<(StatusCode, &'static str)> {
+/// Returns how much memory an answer takes at most, while it is made and sent (bytes).
+fn memory_of(path: &str) -> usize {
+    match path {
+        // Unpacking takes 2 MiB; pieces wait in a channel and in the connection.
+        _ if path.starts_with("/r/") => 3 << 20,
+        _ if path.starts_with("/api/") => 12 << 20,
+        _ => 256 << 10,
+    }
+}
+
+fn too_busy() -> Answer {
+    let mut answer = plain(StatusCode::SERVICE_UNAVAILABLE, "the lab is too busy; try again later\n");
+    answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("10"));
+    answer
+}
+
+/// Sends an artifact in pieces, from a thread of its own: slow readers must not occupy those that make pages. The store
+/// verifies the checksum behind the last piece; if it is wrong, the connection breaks off before the end.
+fn send_artefact(
+    site: Arc<Site>,
+    found: FoundArtefact,
+    room: OwnedSemaphorePermit,
+    is_head: bool,
+) -> std::io::Result<Answer> {
+    let (sender, pieces) = mpsc::channel(1);
+    let (kind, left) = (found.kind, found.size as u64);
+    if !is_head {
+        std::thread::Builder::new().name("artifact".to_owned()).spawn(move || {
+            // One piece is held back: the last one goes out after the verification.
+            let mut held: Option<Bytes> = None;
+            let copied = site.copy_artefact(&found, &mut |piece| match held.replace(Bytes::copy_from_slice(piece)) {
+                Some(before) => sender.blocking_send(before).is_ok(),
+                None => true,
+            });
+            if let (Ok(()), Some(last)) = (copied, held) {
+                drop(sender.blocking_send(last));
+            }
+            drop(room);
+        })?;
+    }
+    Ok(with_headers(Response::new(AnswerBody::Pieces { pieces, left }), 200, kind))
+}
+
+/// Refuses requests other than GET and HEAD, and impossible ones.
+fn refuse(request: &Request<Incoming>) -> Option<(StatusCode, &'static str)> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return Some((StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD: the dashboard is read-only\n"));
     }
@@ -156,23 +234,38 @@ fn refuse(request: &Request<Incoming>, address: SocketAddr) -> Option<(StatusCod
             "the dashboard takes no token, and addresses are logged: do not put a token there\n",
         ));
     }
-    if address.ip().is_loopback() && !is_local(request.headers().get(header::HOST)) {
-        // A foreign page may point its own host name at this address (DNS rebinding) to read private pages.
-        return Some((StatusCode::MISDIRECTED_REQUEST, "this server is for localhost only\n"));
-    }
     None
 }
 
-fn is_local(host: Option<&HeaderValue>) -> bool {
-    let Some(Ok(host)) = host.map(HeaderValue::to_str) else { return true };
-    let name =
-        host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit())).map_or(host, |(n, _)| n);
-    ["localhost", "127.0.0.1", "[::1]"].contains(&name)
+/// Refuses requests that do not name this host exactly once. A foreign page may point its own host name at this address
+/// (DNS rebinding) to read private pages; it cannot make an IP address its name.
+fn refuse_host(request: &Request<Incoming>, names: &[String], is_loopback: bool) -> Option<(StatusCode, &'static str)> {
+    let mut hosts = request.headers().get_all(header::HOST).iter();
+    let (Some(host), None) = (hosts.next(), hosts.next()) else {
+        return Some((StatusCode::BAD_REQUEST, "a request must have exactly one Host header\n"));
+    };
+    let authority = request.uri().authority().map(hyper::http::uri::Authority::as_str);
+    let asked = [Some(host.to_str().unwrap_or_default()), authority];
+    let is_ours = |host: &str| is_name_of_ours(host, names, is_loopback);
+    if asked.into_iter().flatten().all(is_ours) {
+        return None;
+    }
+    let text = if is_loopback {
+        "this server is for localhost only; marvin serve --name NAME adds a name\n"
+    } else {
+        "this server has another name; marvin serve --name NAME adds one\n"
+    };
+    Some((StatusCode::MISDIRECTED_REQUEST, text))
 }
 
-/// Pages may load only their own styles and script.
-const POLICY: &str = "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self'; img-src 'self' data:; \
-                      form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+/// Returns whether a host, with or without a port, is an address, localhost, or one of these names.
+fn is_name_of_ours(host: &str, names: &[String], is_loopback: bool) -> bool {
+    let name =
+        host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit())).map_or(host, |(n, _)| n);
+    let address = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(name);
+    let is_address = address.parse::<IpAddr>().is_ok_and(|ip| !is_loopback || ip.is_loopback());
+    is_address || name.eq_ignore_ascii_case("localhost") || names.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
 
 /// Adds the duration of the answer in milliseconds, for browsers and for the bench.
 fn add_timing(mut answer: Answer, start: Instant) -> Answer {
@@ -183,22 +276,30 @@ fn add_timing(mut answer: Answer, start: Instant) -> Answer {
     answer
 }
 
-fn to_answer(reply: &Reply) -> Answer {
-    let mut answer = Response::new(Full::new(Bytes::copy_from_slice(&reply.body)));
-    *answer.status_mut() = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+fn to_answer(reply: Arc<Reply>, room: Option<OwnedSemaphorePermit>) -> Answer {
+    let (status, kind) = (reply.status, reply.kind);
+    // The bytes own the room: it is free when the connection has sent or dropped them.
+    let bytes = Bytes::from_owner(Sent { reply, _room: room });
+    with_headers(Response::new(AnswerBody::Whole(Some(bytes))), status, kind)
+}
+
+fn with_headers(mut answer: Answer, status: u16, kind: Kind) -> Answer {
+    *answer.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = answer.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(reply.kind.mime()));
-    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind.mime()));
+    if let Ok(policy) = HeaderValue::from_str(&format!("{SITE_POLICY}; frame-ancestors 'none'")) {
+        headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+    }
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    let keep = if matches!(reply.kind, Kind::Css | Kind::Script) { "max-age=300" } else { "no-cache" };
+    let keep = if matches!(kind, Kind::Css | Kind::Script) { "max-age=300" } else { "no-cache" };
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(keep));
-    if reply.kind == Kind::Bytes {
+    if kind == Kind::Bytes {
         headers.insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
     }
     answer
 }
 
 fn plain(status: StatusCode, text: &'static str) -> Answer {
-    to_answer(&Reply { status: status.as_u16(), kind: Kind::Text, body: text.into() })
+    to_answer(Arc::new(Reply { status: status.as_u16(), kind: Kind::Text, body: text.into() }), None)
 }

@@ -14,7 +14,7 @@ use crate::pages::{self, Frame, RowRequest, Show, machine_digits};
 use crate::source::Snapshot;
 use crate::{api, compared, metrics};
 
-/// Size limit of a served artifact (bytes).
+/// Size limit of an artifact in a file of a published site (bytes); a server sends any.
 const ARTEFACT_BYTES_MAX: usize = 64 << 20;
 /// Limit on cached overviews of two kernels.
 const OVERVIEWS: usize = 8;
@@ -70,6 +70,15 @@ impl Reply {
     fn ok(kind: Kind, body: impl Into<Vec<u8>>) -> Self {
         Self { status: 200, kind, body: body.into() }
     }
+}
+
+/// An artifact of the store.
+#[derive(Debug, Clone)]
+pub(crate) struct FoundArtefact {
+    run: RunId,
+    name: String,
+    pub(crate) size: usize,
+    pub(crate) kind: Kind,
 }
 
 /// Why there is no answer.
@@ -292,19 +301,50 @@ impl Site {
         html(pages::run(Frame::at(2, shown.run.id.short()), &shown))
     }
 
-    /// Returns an artifact. Compares names with the store's list only, so that a path has no meaning.
+    /// Returns an artifact as a file of a published site.
     fn artefact(&self, id: &str, name: &str) -> Answered {
-        let bytes = self.with_store(|store| {
-            let id = RunId::from_hex(id).map_err(|error| Refusal::NotFound(error.to_string()))?;
-            let size = store.artefact_sizes(&id)?.into_iter().find(|(known, _)| known == name).ok_or_else(nothing)?.1;
-            if size > ARTEFACT_BYTES_MAX {
-                let how = format!("marvin show {} --artefact {name} --output FILE", id.short());
-                return Err(Refusal::TooLarge(format!("{name} is too large for the dashboard: {how}")));
-            }
-            Ok(store.artefact(&id, name)?)
+        let found = self.find_artefact(id, name)?;
+        if found.size > ARTEFACT_BYTES_MAX {
+            let how = format!("marvin show {} --artefact {name} --output FILE", found.run.short());
+            return Err(Refusal::TooLarge(format!("{name} is too large for the dashboard: {how}")));
+        }
+        let mut bytes = Vec::new();
+        self.copy_artefact(&found, &mut |piece| {
+            bytes.extend_from_slice(piece);
+            true
         })?;
-        let kind = if name.ends_with(".console") { Kind::Text } else { Kind::Bytes };
-        Ok(Reply::ok(kind, bytes))
+        Ok(Reply::ok(found.kind, bytes))
+    }
+
+    /// Finds an artifact. Compares names with the store's list only, so that a path has no meaning.
+    fn find_artefact(&self, id: &str, name: &str) -> Result<FoundArtefact, Refusal> {
+        self.with_store(|store| {
+            let run = RunId::from_hex(id).map_err(|error| Refusal::NotFound(error.to_string()))?;
+            let (name, size) =
+                store.artefact_sizes(&run)?.into_iter().find(|(known, _)| known == name).ok_or_else(nothing)?;
+            let kind = if name.ends_with(".console") { Kind::Text } else { Kind::Bytes };
+            Ok(FoundArtefact { run, name, size, kind })
+        })
+    }
+
+    /// Returns the artifact at a path, for a server that sends it in pieces; `None` for other paths and errors, which
+    /// [`Site::answer`] has pages for.
+    pub(crate) fn artefact_at(&self, path: &str) -> Option<FoundArtefact> {
+        let parts: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
+        match parts.as_slice() {
+            ["r", run, name] if *name != "index.html" => self.find_artefact(run, name).ok(),
+            _ => None,
+        }
+    }
+
+    /// Hands an artifact over in pieces of bounded size, until `take` returns false. After an error, none of the pieces
+    /// may count.
+    pub(crate) fn copy_artefact(
+        &self,
+        found: &FoundArtefact,
+        take: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Result<(), Refusal> {
+        self.with_store(|store| Ok(store.copy_artefact(&found.run, &found.name, take)?))
     }
 
     fn compare(&self, snapshot: &Snapshot, machine: &str, base: &str, file: &str) -> Answered {

@@ -49,7 +49,6 @@ fn documents_and_pages_stay_small() {
         ("a row", size("/c/aa0000000000/6.1.4/6.1.5.html") / rows, ROW_BYTES_MAX),
     ];
     for (what, bytes, limit) in each {
-        println!("{what}: {bytes} bytes");
         assert!(bytes <= limit, "{what}: {bytes} bytes, at most {limit}");
     }
 }

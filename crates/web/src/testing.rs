@@ -159,7 +159,7 @@ impl Lab {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (site, source) = (Arc::new(self.site()), self.source());
-        std::thread::spawn(move || drop(serve(listener, site, source, limits)));
+        std::thread::spawn(move || drop(serve(listener, site, source, limits, &["lab.example".to_owned()])));
         address
     }
 }

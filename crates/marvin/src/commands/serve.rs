@@ -29,14 +29,15 @@ pub(crate) fn serve(arguments: &Arguments, command: &Serve) -> anyhow::Result<Ex
     let mut source = Source::open(&location)?;
     source.add_bisections_of(home(arguments.home.as_deref())?);
     source.refresh()?;
-    let site = Arc::new(Site::new(&location, source.snapshot(1)));
+    let pages = Arc::new(Site::new(&location, source.snapshot(1)));
     if !arguments.quiet {
         say(&format!("serving http://{address}/ (Ctrl-C stops)"));
         if !address.ip().is_loopback() {
             say("note: all results are readable by everyone who can reach this address");
         }
     }
-    let Err(error) = web::serve(listener, site, source, Limits::default());
+    let names = [command.name.as_slice(), &[site::machine_name()]].concat();
+    let Err(error) = web::serve(listener, pages, source, Limits::default(), &names);
     Err(error.into())
 }
 

@@ -137,7 +137,7 @@ fn hostile_release_in_image_reaches_no_output() {
     let home = fresh("hostile-image");
     fs::create_dir_all(&home).unwrap();
     let file = home.join("vm\u{1b}[2J\u{202e}linux");
-    fs::write(&file, elf_with(&format!("Linux version 6.9.1\u{1b}[2J\u{9b}\u{202e}evil (x) #1\n"))).unwrap();
+    fs::write(&file, elf_with("Linux version 6.9.1\u{1b}[2J\u{9b}\u{202e}evil (x) #1\n")).unwrap();
     let name = format!("path:{}", file.display());
     let said = safe_output(&home, &["build", &name]);
     assert!(said.contains("6.9.1\u{fffd}[2J\u{fffd}\u{fffd}evil"), "{said}");

@@ -23,15 +23,19 @@ pub const SCRIPT: &str = include_str!("../../templates/page.js");
 /// Its hash, by which a standalone page refuses every other script. A test computes it.
 const SCRIPT_HASH: &str = "sha256-fjLq8Sw7tefp82vfvRPpFj2vxqBktjPWBHP1tZXH/Kc=";
 
-/// Returns the head of a page, for reports and the dashboard. A standalone page, without a `root`, contains its content
-/// security policy; for pages of a site the server sends it.
+/// The content security policy of a site: pages may load only their own styles and script.
+pub const SITE_POLICY: &str = "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self'; img-src 'self' \
+                               data:; form-action 'self'; base-uri 'none'";
+
+/// Returns the head of a page, for reports and the dashboard. It contains the content security policy, because a page
+/// may be a file that no server sends.
 #[must_use]
 pub fn page_head(root: Option<&str>) -> String {
-    let policy = format!(
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src \
-         '{SCRIPT_HASH}'; img-src data:; base-uri 'none'\">\n"
+    let alone = format!(
+        "default-src 'none'; style-src 'unsafe-inline'; script-src '{SCRIPT_HASH}'; img-src data:; base-uri 'none'"
     );
-    [HEAD, if root.is_none() { &policy } else { "" }].concat()
+    let policy = if root.is_none() { &alone } else { SITE_POLICY };
+    format!("{HEAD}<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n")
 }
 
 /// Returns the script element: inline in a standalone page, else a link to the top of the site.

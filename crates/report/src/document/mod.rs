@@ -10,7 +10,7 @@ mod markdown;
 mod text;
 
 pub(crate) use chart::{Chart, Curve, Scale, short};
-pub use html::{DOCUMENT_STYLES, SCRIPT, SCRIPT_STYLES, page_head, page_script};
+pub use html::{DOCUMENT_STYLES, SCRIPT, SCRIPT_STYLES, SITE_POLICY, page_head, page_script};
 pub use json::write_json;
 pub(crate) use markdown::{escaped, markdown_of};
 pub(crate) use text::{text_of, write_text};

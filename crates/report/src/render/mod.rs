@@ -20,7 +20,7 @@ mod styles;
 mod view;
 mod words;
 
-pub use crate::document::{DOCUMENT_STYLES, SCRIPT, SCRIPT_STYLES, page_head, page_script, write_json};
+pub use crate::document::{DOCUMENT_STYLES, SCRIPT, SCRIPT_STYLES, SITE_POLICY, page_head, page_script, write_json};
 pub use comparison::comparison;
 pub use json::{SCHEMA_VERSION, json};
 pub use number::{count, date, start_date};
