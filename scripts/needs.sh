@@ -56,6 +56,7 @@ if [ "${1:-}" = bench ]; then
 fi
 if [ "${1:-}" = test ] || [ "${1:-}" = test-full ]; then
     want cpio cpio
+    want openssl openssl
     want python3 python3
     # Pages are looked at in a real browser.
     want chromium chromium

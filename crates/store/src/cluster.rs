@@ -1,8 +1,9 @@
 //! A private PostgreSQL server for tests and benches: in a scratch directory, on a socket there, gone with its process.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, chown};
+use std::net::TcpListener;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -44,6 +45,8 @@ pub struct Cluster {
     programs: PathBuf,
     folder: PathBuf,
     durability: Durability,
+    /// The TCP port, once there is one.
+    port: Option<u16>,
     keeper: Option<(Child, ChildStdin)>,
 }
 
@@ -63,7 +66,7 @@ impl Cluster {
         if is_root()? {
             chown(&folder, Some(NOBODY), Some(NOBODY))?;
         }
-        let mut cluster = Self { programs, folder, durability, keeper: None };
+        let mut cluster = Self { programs, folder, durability, port: None, keeper: None };
         cluster.initialise()?;
         cluster.resume()?;
         Ok(Some(cluster))
@@ -73,7 +76,8 @@ impl Cluster {
     #[must_use]
     pub fn address(&self, schema: &str) -> String {
         let folder = self.folder.display().to_string().replace('/', "%2F");
-        format!("postgres://marvin:{PASSWORD}@{folder}/postgres?options=-csearch_path%3D{schema}")
+        let port = self.port.map_or_else(String::new, |port| format!(":{port}"));
+        format!("postgres://marvin:{PASSWORD}@{folder}{port}/postgres?options=-csearch_path%3D{schema}")
     }
 
     /// Returns its directory.
@@ -92,6 +96,29 @@ impl Cluster {
         let location = Location::server(&self.address(&schema), None)?;
         Store::make_schema(&location, &schema)?;
         Ok(self.address(&schema))
+    }
+
+    /// Starts it again with TLS on a port of 127.0.0.1, and returns the address of a store there, at `localhost`.
+    ///
+    /// # Errors
+    /// If it does not start.
+    pub fn serve_tls(&mut self, certificate: &[u8], key: &[u8]) -> io::Result<String> {
+        self.pause()?;
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let data = self.folder.join("data");
+        for (name, bytes) in [("server.crt", certificate), ("server.key", key)] {
+            let file = data.join(name);
+            fs::write(&file, bytes)?;
+            fs::set_permissions(&file, Permissions::from_mode(0o600))?;
+            if is_root()? {
+                chown(&file, Some(NOBODY), Some(NOBODY))?;
+            }
+        }
+        let mut settings = fs::OpenOptions::new().append(true).open(data.join("postgresql.conf"))?;
+        writeln!(settings, "ssl = on")?;
+        self.port = Some(port);
+        self.resume()?;
+        Ok(format!("postgres://marvin:{PASSWORD}@localhost:{port}/postgres"))
     }
 
     /// Stops the server; its data stays.
@@ -116,7 +143,11 @@ impl Cluster {
         let mut command = self.command("sh")?;
         command.args(["-c", KEEPER]).arg(&self.folder).arg(self.programs.join("postgres"));
         command.arg("-D").arg(self.folder.join("data")).arg("-k").arg(&self.folder);
-        command.args(["-c", "listen_addresses=", "-c", &format!("fsync={hasty}")]);
+        command.args(["-c", &format!("fsync={hasty}")]);
+        match self.port {
+            Some(port) => command.args(["-h", "127.0.0.1", "-p", &port.to_string()]),
+            None => command.args(["-c", "listen_addresses="]),
+        };
         let mut child = command.stdin(Stdio::piped()).stdout(log.try_clone()?).stderr(log).spawn()?;
         let input = child.stdin.take().ok_or_else(|| io::Error::other("no input"))?;
         self.keeper = Some((child, input));

@@ -97,6 +97,17 @@ pub enum StoreError {
         /// The server's message.
         detail: String,
     },
+    /// Nobody that this host trusts vouches for the server's certificate.
+    #[error(
+        "{store} cannot prove who it is: {detail}; set SSL_CERT_FILE to a file with the issuer of its certificate, or add \
+         ?sslmode=disable to the address if you trust the network"
+    )]
+    Untrusted {
+        /// The store.
+        store: String,
+        /// The fault of the certificate.
+        detail: String,
+    },
     /// A server cannot be reached, or is no longer there.
     #[error("cannot reach {store}: {detail}; stored results are intact, repeat the command when the server is back")]
     Gone {
@@ -125,7 +136,7 @@ pub enum StoreError {
         /// Its message.
         detail: String,
         /// The same, with its position.
-        source: Box<postgres::Error>,
+        source: Box<tokio_postgres::Error>,
     },
     /// A text that is no id.
     #[error(transparent)]
@@ -203,6 +214,7 @@ impl StoreError {
             | Self::BadId(_)
             | Self::BadAddress { .. }
             | Self::Refused { .. }
+            | Self::Untrusted { .. }
             | Self::HomeOnly { .. }
             | Self::Unknown { .. }
             | Self::Ambiguous { .. }

@@ -6,12 +6,12 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use model::RunId;
-use postgres::error::SqlState;
 use rusqlite::ErrorCode;
+use tokio_postgres::error::SqlState;
 
 use crate::StoreError;
 use crate::columns::UnknownCode;
-use crate::database::{Failure, is_lost};
+use crate::database::{Failure, is_lost, is_untrusted};
 
 /// Paths in a data directory.
 #[derive(Debug, Clone)]
@@ -100,6 +100,7 @@ impl Home {
                 error.sqlite_error().is_some_and(|f| f.extended_code == rusqlite::ffi::SQLITE_CONSTRAINT_FOREIGNKEY)
             }
             Failure::Server(error) => error.code() == Some(&SqlState::FOREIGN_KEY_VIOLATION),
+            Failure::Silent(_) => false,
         };
         if is_dangling { StoreError::Dangling { what: what() } } else { self.to_error(error) }
     }
@@ -109,14 +110,18 @@ impl Home {
         match error {
             Failure::Sqlite(error) => self.sql(error),
             Failure::Server(error) => self.server(error),
+            Failure::Silent(detail) => StoreError::Gone { store: self.root.display().to_string(), detail },
         }
     }
 
     /// Converts an error of PostgreSQL. The codes and their classes are in appendix A of its manual.
-    fn server(&self, error: postgres::Error) -> StoreError {
+    fn server(&self, error: tokio_postgres::Error) -> StoreError {
         let (store, detail) = (self.root.display().to_string(), reason(&error));
         if is_lost(&error) {
             return StoreError::Gone { store, detail };
+        }
+        if is_untrusted(&error) {
+            return StoreError::Untrusted { store, detail };
         }
         let Some(code) = error.code() else {
             // Errors from the client library that are not about the connection are about the login.
@@ -181,7 +186,7 @@ impl Home {
 }
 
 /// Returns the server's message, or the connection's error.
-fn reason(error: &postgres::Error) -> String {
+fn reason(error: &tokio_postgres::Error) -> String {
     if let Some(said) = error.as_db_error() {
         return said.message().to_owned();
     }

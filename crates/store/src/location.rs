@@ -1,17 +1,18 @@
 //! The location of a store: a data directory, or a database on a PostgreSQL server.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use postgres::Config;
-use postgres::config::Host;
+use tokio_postgres::Config;
+use tokio_postgres::config::{Host, SslMode};
 
 use crate::StoreError;
 
 /// The connect timeout, unless the address has one.
-const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+pub(crate) const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
 /// PostgreSQL's default port, which is not printed.
 const PORT: u16 = 5432;
@@ -45,7 +46,7 @@ impl Location {
         if !["postgres://", "postgresql://"].iter().any(|scheme| address.starts_with(scheme)) {
             return Err(StoreError::BadAddress { reason: "it does not begin with postgres://".to_owned() });
         }
-        let bad = |error: postgres::Error| StoreError::BadAddress { reason: plain(&error) };
+        let bad = |error: tokio_postgres::Error| StoreError::BadAddress { reason: plain(&error) };
         let mut config = Config::from_str(address).map_err(bad)?;
         if config.get_password().is_none()
             && let Some(password) = password
@@ -61,13 +62,26 @@ impl Location {
         if config.get_tcp_user_timeout().is_none() {
             config.tcp_user_timeout(SILENCE_LIMIT);
         }
+        config.keepalives_idle(SILENCE_LIMIT);
+        // A server on this host often has a certificate that nobody trusts, and nobody is on the way to it.
+        if !address.contains("sslmode=") && config.get_hosts().iter().all(is_here) {
+            config.ssl_mode(SslMode::Disable);
+        }
         config.application_name("marvin");
         Ok(Self::Server(Address { config: Box::new(config) }))
     }
 }
 
+/// Returns whether a server is on this host.
+fn is_here(host: &Host) -> bool {
+    match host {
+        Host::Unix(_) => true,
+        Host::Tcp(name) => name == "localhost" || name.parse().is_ok_and(|address: IpAddr| address.is_loopback()),
+    }
+}
+
 /// Describes the fault of an address without quoting it.
-fn plain(error: &postgres::Error) -> String {
+fn plain(error: &tokio_postgres::Error) -> String {
     let cause = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
     // The library quotes only names of unknown options, but a misplaced password may look like such a name.
     match cause.split_once('`') {

@@ -1,8 +1,7 @@
 //! Tests of failures that only servers have: absent, lost, restored, refusing, older or newer.
 
-use postgres::{Client, NoTls};
-
 use crate::cluster::{Cluster, Durability, PASSWORD};
+use crate::database::{Access, Server};
 use crate::testing::{build, cluster, decision, parents, run, saved, store_in};
 use crate::{Artefact, Location, Store, StoreError};
 use model::Guilt;
@@ -12,7 +11,7 @@ const CONSOLE: Artefact<'_> = Artefact { name: "console", bytes: b"Linux version
 /// Executes SQL on a server without a store.
 fn raw(location: &Location, sql: &str) {
     let Location::Server(address) = location else { panic!("a home") };
-    address.config.connect(NoTls).unwrap().batch_execute(sql).unwrap();
+    Server::connect(&address.config, Access::Write).unwrap().batch(sql).unwrap();
 }
 
 /// Returns an error with its guilt, without text that differs from run to run.
@@ -187,8 +186,30 @@ fn server_dies_with_the_test_process() {
 fn connections_are_named_on_the_server() {
     let Some(cluster) = cluster() else { return };
     let (_home, store) = store_in(cluster);
-    let Location::Server(address) = store.location() else { panic!("a home") };
-    let mut client: Client = address.config.connect(NoTls).unwrap();
-    let row = client.query_one("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'marvin'", &[]).unwrap();
-    assert!(row.get::<_, i64>(0) >= 2);
+    let named = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'marvin'";
+    let count = store.with(|database| database.row(named, &[], |row| row.get::<i64>(0))).unwrap();
+    assert!(count >= Some(1), "{count:?}");
+}
+
+/// Sends a signal to all processes of a server: its children first, so that it starts none in between.
+fn signal_all(cluster: &Cluster, signal: &str) {
+    let file = std::fs::read_to_string(cluster.folder().join("data/postmaster.pid")).unwrap();
+    let main = file.lines().next().unwrap();
+    for (program, words) in [("pkill", &["-P", main][..]), ("kill", &[main])] {
+        let done = std::process::Command::new(program).arg(format!("-{signal}")).args(words).status().unwrap();
+        assert!(done.success(), "{program} {words:?}");
+    }
+}
+
+#[test]
+fn stopped_server_is_given_up() {
+    let Some(cluster) = Cluster::start(Durability::Hasty).unwrap() else { return };
+    let address = format!("{}&connect_timeout=1", cluster.place().unwrap());
+    let store = Store::open(Location::server(&address, None).unwrap()).unwrap();
+    saved(&store, &run("aa", "01", 1));
+    signal_all(&cluster, "STOP");
+    insta::assert_snapshot!(describe(&store.runs(10).unwrap_err(), &cluster));
+    insta::assert_snapshot!(describe(&Store::open_read_only(store.location()).unwrap_err(), &cluster));
+    signal_all(&cluster, "CONT");
+    assert_eq!(store.runs(10).unwrap().len(), 1);
 }

@@ -1,9 +1,10 @@
 //! Stored results: in the data directory or on a server, mailed, exported, deleted.
 
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::Path;
-use std::process::Stdio;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use store::cluster::{Cluster, Durability, PASSWORD};
@@ -101,6 +102,41 @@ fn server_results_are_listed_without_its_password() {
     let output = marvin(home).env("MARVIN_STORE", &address).arg("runs").output().unwrap();
     let told = format_output(&output, home);
     assert!(told.starts_with("exit 5") && told.contains("cannot reach") && !told.contains(PASSWORD), "{told}");
+}
+
+/// Makes a certificate for `localhost` with its issuer; returns the file of the issuer, the certificate, and its key.
+fn certificate(folder: &Path) -> (PathBuf, Vec<u8>, Vec<u8>) {
+    fs::create_dir_all(folder).unwrap();
+    let script = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -keyout ca.key -out ca.pem -subj /CN=test &&
+        openssl req -newkey rsa:2048 -nodes -keyout server.key -out server.csr -subj /CN=localhost &&
+        printf 'subjectAltName=DNS:localhost' > names &&
+        openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile names -out server.pem";
+    let made = Command::new("sh").args(["-c", script]).current_dir(folder).output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let read = |name: &str| fs::read(folder.join(name)).unwrap();
+    (folder.join("ca.pem"), read("server.pem"), read("server.key"))
+}
+
+#[test]
+fn server_certificates_are_checked() {
+    let Some(mut cluster) = Cluster::start(Durability::Hasty).unwrap() else {
+        println!("not tested with PostgreSQL, which is not installed: scripts/needs.sh test");
+        return;
+    };
+    let home = fresh("kept-tls");
+    let (issuer, certificate, key) = certificate(&home.join("certificates"));
+    let address = format!("{}?sslmode=require", cluster.serve_tls(&certificate, &key).unwrap());
+    fill(&Store::open(Location::server(&address.replace("require", "disable"), None).unwrap()).unwrap());
+    let runs = |trusted: &Path, address: &str| {
+        let output = marvin(&home).env("MARVIN_STORE", address).env("SSL_CERT_FILE", trusted).arg("runs").output();
+        let told = format_output(&output.unwrap(), &home);
+        let port = address.split(':').nth(3).unwrap().split('/').next().unwrap();
+        told.replace(port, "PORT")
+    };
+    assert!(runs(&issuer, &address).starts_with("exit 0"), "{}", runs(&issuer, &address));
+    insta::assert_snapshot!(runs(Path::new("/dev/null"), &address));
+    // The certificate is for localhost.
+    insta::assert_snapshot!(runs(&issuer, &address.replace("@localhost", "@127.0.0.1")));
 }
 
 /// Polls a page of a server until it contains a text; `None` after half a minute.

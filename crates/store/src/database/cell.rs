@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use std::error::Error;
 
 use bytes::{BufMut, BytesMut};
-use postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 use rusqlite::types::{ToSqlOutput, ValueRef};
+use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
 const NUL: char = '\0';
 const SUBSTITUTE: char = '\u{1a}';

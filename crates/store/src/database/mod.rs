@@ -6,12 +6,13 @@
 
 mod cell;
 mod server;
+mod tls;
 
 use rusqlite::types::{FromSql, FromSqlError, ToSql, ToSqlOutput, Type};
 use rusqlite::{Connection, OptionalExtension};
 
 use cell::Cell;
-pub(crate) use server::{Access, Server, is_lost};
+pub(crate) use server::{Access, Server, is_lost, is_untrusted};
 
 /// The parameters of a statement.
 pub(crate) type Values<'a> = &'a [&'a dyn ToSql];
@@ -34,7 +35,9 @@ pub(crate) enum Failure {
     /// SQLite failed, or a value of either database is invalid.
     Sqlite(rusqlite::Error),
     /// PostgreSQL failed.
-    Server(postgres::Error),
+    Server(tokio_postgres::Error),
+    /// PostgreSQL does not answer; the text says since when.
+    Silent(String),
 }
 
 impl From<rusqlite::Error> for Failure {
@@ -43,8 +46,8 @@ impl From<rusqlite::Error> for Failure {
     }
 }
 
-impl From<postgres::Error> for Failure {
-    fn from(error: postgres::Error) -> Self {
+impl From<tokio_postgres::Error> for Failure {
+    fn from(error: tokio_postgres::Error) -> Self {
         Self::Server(error)
     }
 }
@@ -58,7 +61,7 @@ impl From<FromSqlError> for Failure {
 /// A row of an answer.
 pub(crate) enum Row<'a> {
     Sqlite(&'a rusqlite::Row<'a>),
-    Server(&'a postgres::Row),
+    Server(&'a tokio_postgres::Row),
 }
 
 impl Row<'_> {

@@ -3,18 +3,27 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::error::Error;
+use std::future::Future;
+use std::pin::pin;
+use std::time::Duration;
 use std::{fmt, io};
 
-use postgres::error::SqlState;
-use postgres::types::ToSql;
-use postgres::{Client, Config, NoTls, Statement};
 use rusqlite::types::ToSqlOutput;
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Config, Statement};
 
 use super::Failure;
 use super::cell::given;
+use super::tls::Tls;
 
 /// Server-side timeouts: for waiting on another writer, and for any statement.
 const LIMITS: &str = "SET lock_timeout = '30s'; SET statement_timeout = '10min'; SET client_min_messages = 'warning'";
+
+/// How often a statement is waited for until it is over anyway: its server's own timeout comes first.
+const WAITS_MAX: u32 = 40;
 
 /// Statement cache size: more than there are different statements.
 const PREPARED: usize = 256;
@@ -34,7 +43,11 @@ pub(crate) struct Server {
 }
 
 struct Session {
+    runtime: Runtime,
     client: Client,
+    config: Config,
+    /// Whether it was left waiting: what arrives now would answer an earlier question.
+    is_silent: bool,
     prepared: HashMap<String, Statement>,
     is_in_transaction: bool,
 }
@@ -54,7 +67,8 @@ impl Server {
 
     /// Executes several statements without results.
     pub(crate) fn batch(&self, sql: &str) -> Result<(), Failure> {
-        Ok(self.session.borrow_mut().client.batch_execute(sql)?)
+        let mut session = self.session.borrow_mut();
+        session.ask(async |client| client.batch_execute(sql).await)
     }
 
     /// Executes a statement. It is not retried: changes happen in transactions.
@@ -63,16 +77,16 @@ impl Server {
         let statement = session.prepare(sql)?;
         let values: Vec<_> = values.iter().map(given).collect();
         let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| value as _).collect();
-        Ok(session.client.execute(&statement, &values)?)
+        session.ask(async |client| client.execute(&statement, &values).await)
     }
 
     /// Runs a query, on a new connection if the old one was lost.
-    pub(super) fn query(&self, sql: &str, values: &[ToSqlOutput<'_>]) -> Result<Vec<postgres::Row>, Failure> {
+    pub(super) fn query(&self, sql: &str, values: &[ToSqlOutput<'_>]) -> Result<Vec<tokio_postgres::Row>, Failure> {
         let values: Vec<_> = values.iter().map(given).collect();
         let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| value as _).collect();
         self.once_more(|session| {
             let statement = session.prepare(sql)?;
-            session.client.query(&statement, &values)
+            session.ask(async |client| client.query(&statement, &values).await)
         })
     }
 
@@ -84,9 +98,9 @@ impl Server {
             Access::Write => "BEGIN; LOCK TABLE runs IN SHARE ROW EXCLUSIVE MODE",
         };
         self.once_more(|session| {
-            let begun = session.client.batch_execute(begin);
-            if begun.is_err() {
-                session.client.batch_execute("ROLLBACK").ok();
+            let begun = session.ask(async |client| client.batch_execute(begin).await);
+            if matches!(begun, Err(Failure::Server(_))) {
+                session.ask(async |client| client.batch_execute("ROLLBACK").await).ok();
             }
             begun
         })?;
@@ -103,53 +117,122 @@ impl Server {
     pub(super) fn end(&self, how: &str) -> Result<(), Failure> {
         let mut session = self.session.borrow_mut();
         session.is_in_transaction = false;
-        Ok(session.client.batch_execute(how)?)
+        session.ask(async |client| client.batch_execute(how).await)
     }
 
     /// Retries on a new connection if the old one was lost outside a transaction.
-    fn once_more<T>(&self, work: impl Fn(&mut Session) -> Result<T, postgres::Error>) -> Result<T, Failure> {
+    fn once_more<T>(&self, work: impl Fn(&mut Session) -> Result<T, Failure>) -> Result<T, Failure> {
         let mut session = self.session.borrow_mut();
+        if session.is_silent && !session.is_in_transaction {
+            *session = Session::begin(&self.config, self.access)?;
+        }
         match work(&mut session) {
-            Err(error) if is_lost(&error) && !session.is_in_transaction => {
+            Err(Failure::Server(error)) if is_lost(&error) && !session.is_in_transaction => {
                 *session = Session::begin(&self.config, self.access)?;
-                Ok(work(&mut session)?)
+                work(&mut session)
             }
-            done => Ok(done?),
+            done => done,
         }
     }
 }
 
 /// Returns whether an error is about the connection or the server's shutdown. The codes are in appendix A of its
 /// manual.
-pub(crate) fn is_lost(error: &postgres::Error) -> bool {
+pub(crate) fn is_lost(error: &tokio_postgres::Error) -> bool {
     const ENDS: [SqlState; 3] = [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN, SqlState::CANNOT_CONNECT_NOW];
     match error.code() {
         // Class 08: connection exceptions.
         Some(code) => code.code().starts_with("08") || ENDS.contains(code),
-        None => error.is_closed() || error.source().is_some_and(|cause| cause.is::<io::Error>()),
+        None => {
+            error.is_closed() || error.source().is_some_and(|cause| cause.is::<io::Error>() && !is_untrusted(error))
+        }
     }
 }
 
+/// Returns whether an error is that nobody vouches for the server's certificate.
+pub(crate) fn is_untrusted(error: &tokio_postgres::Error) -> bool {
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>()?.get_ref());
+    cause.is_some_and(|cause| cause.is::<rustls::Error>())
+}
+
 impl Session {
-    fn begin(config: &Config, access: Access) -> Result<Self, postgres::Error> {
-        let mut client = config.connect(NoTls)?;
-        client.batch_execute(LIMITS)?;
+    fn begin(config: &Config, access: Access) -> Result<Self, Failure> {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| Failure::Silent(format!("cannot wait for it: {error}")))?;
+        let client = runtime.block_on(async {
+            let (client, connection) = connect(config).await?;
+            // Its end is seen by whoever asks next.
+            tokio::spawn(async move { connection.await.ok() });
+            Ok::<_, Failure>(client)
+        })?;
+        let (config, prepared) = (config.clone(), HashMap::new());
+        let mut session = Self { runtime, client, config, is_silent: false, prepared, is_in_transaction: false };
+        session.ask(async |client| client.batch_execute(LIMITS).await)?;
         if access == Access::Read {
-            client.batch_execute("SET default_transaction_read_only = on")?;
+            session.ask(async |client| client.batch_execute("SET default_transaction_read_only = on").await)?;
         }
-        Ok(Self { client, prepared: HashMap::new(), is_in_transaction: false })
+        Ok(session)
     }
 
-    fn prepare(&mut self, sql: &str) -> Result<Statement, postgres::Error> {
+    /// Asks the server, and waits for its answer as long as the server answers others.
+    fn ask<T>(
+        &mut self,
+        question: impl AsyncFnOnce(&Client) -> Result<T, tokio_postgres::Error>,
+    ) -> Result<T, Failure> {
+        let answer = self.runtime.block_on(wait_for(question(&self.client), &self.config));
+        self.is_silent |= matches!(answer, Err(Failure::Silent(_)));
+        answer
+    }
+
+    fn prepare(&mut self, sql: &str) -> Result<Statement, Failure> {
         if let Some(statement) = self.prepared.get(sql) {
             return Ok(statement.clone());
         }
         // No statement of the store has a question mark other than placeholders.
-        let statement = self.client.prepare(&sql.replace('?', "$"))?;
+        let sql_of_server = sql.replace('?', "$");
+        let statement = self.ask(async |client| client.prepare(&sql_of_server).await)?;
         if self.prepared.len() >= PREPARED {
             self.prepared.clear();
         }
         self.prepared.insert(sql.to_owned(), statement.clone());
         Ok(statement)
     }
+}
+
+type Connection = tokio_postgres::Connection<tokio_postgres::Socket, super::tls::Stream>;
+
+/// Connects and logs in, within twice the address' timeout for connecting. A stopped server accepts connections all the same.
+async fn connect(config: &Config) -> Result<(Client, Connection), Failure> {
+    let limit = 2 * patience(config);
+    let connected = timeout(limit, config.connect(Tls)).await;
+    Ok(connected.map_err(|_| silent(limit))??)
+}
+
+/// Waits for an answer. Nothing tells a server that works from one that was stopped or whose host is gone, so it is asked for
+/// another connection from time to time.
+async fn wait_for<T>(
+    answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    config: &Config,
+) -> Result<T, Failure> {
+    let mut answer = pin!(answer);
+    let limit = 2 * patience(config);
+    for _ in 0..WAITS_MAX {
+        if let Ok(answered) = timeout(limit, &mut answer).await {
+            return Ok(answered?);
+        }
+        match connect(config).await {
+            Err(Failure::Server(error)) if !is_lost(&error) => {}
+            Err(_) => return Err(silent(2 * limit)),
+            Ok(_) => {}
+        }
+    }
+    Err(silent(limit * WAITS_MAX))
+}
+
+fn patience(config: &Config) -> Duration {
+    config.get_connect_timeout().copied().unwrap_or(crate::location::CONNECT_LIMIT)
+}
+
+fn silent(limit: Duration) -> Failure {
+    Failure::Silent(format!("it has not answered for {} s", limit.as_secs()))
 }
