@@ -8,7 +8,6 @@ mod average;
 mod change;
 mod distribution;
 mod families;
-mod fit;
 #[cfg(test)]
 mod golden;
 mod noise;
@@ -18,18 +17,16 @@ mod remaining;
 mod search;
 mod series;
 mod share;
-mod summary;
 #[cfg(any(test, feature = "synthetic"))]
 pub mod synthetic;
 
 pub use average::{Spread, geometric_mean, median, median_without_first, spread};
 pub use change::percent_change;
 pub use families::{Family, benjamini_hochberg, families, simes};
-pub use fit::{PowerLaw, power_law};
 pub use noise::{NoiseProfile, noise_profile};
 pub use ranks::{RankTest, rank_test};
 pub use rated::{
-    Basis, CrossCheck, Fault, History, Interval, Precision, Rating, Scores, Unclear, Verdict, cross_check, rate,
+    Basis, Better, CrossCheck, Fault, History, Interval, Precision, Rating, Scores, Unclear, Verdict, cross_check, rate,
 };
 pub use remaining::{Remaining, fair_rate};
 pub use search::{
@@ -38,4 +35,3 @@ pub use search::{
 };
 pub use series::{Change, Creep, Criteria, FollowUp, Group, Span, changes, creep, follow_up, groups};
 pub use share::share_interval;
-pub use summary::{Better, Summary};

@@ -1,6 +1,6 @@
 """Writes golden.json: what SciPy and NumPy say to the questions that src/golden.rs asks.
 
-    python3 -m venv venv && venv/bin/pip install scipy==1.16.3 && venv/bin/python golden.py > golden.json
+    python3 -m venv venv && venv/bin/pip install scipy==1.17.1 && venv/bin/python golden.py > golden.json
 """
 
 import itertools
@@ -105,24 +105,6 @@ def ratings():
     return out
 
 
-def summaries():
-    out = []
-    for n, better in [(2, "lower"), (7, "higher"), (20, "lower"), (133, "higher")]:
-        x = lognormal(n, 0.5)
-        s = np.array(sorted(x, reverse=better == "higher"))
-        h = stats.hmean(s)
-        best = lambda q: s[: max(1, int(n * q / 100))]
-        out.append({
-            "values": x, "better": better, "amean": s.mean(), "hmean": h, "gmean": stats.gmean(s),
-            "stddev": s.std(ddof=1), "coeffvar": 100 * stats.variation(s, ddof=1),
-            "hstddev": math.sqrt(((1 / s - 1 / h) ** 2).sum() * h**4 / n), "median": float(np.median(s)),
-            "best_amean": [[q, best(q).mean()] for q in (50, 95, 99)],
-            "best_hmean": [[q, stats.hmean(best(q))] for q in (50, 95, 99)],
-            "percentile": [[q, best(q)[-1]] for q in (1, 25, 50, 75, 95, 99, 100)],
-        })
-    return out
-
-
 def families():
     out = []
     for n in (1, 4, 25):
@@ -149,6 +131,6 @@ def plain(value):
     return value if value is None or isinstance(value, str) else float(value)
 
 
-parts = {"tails": tails(), "ranks": ranks(), "ratings": ratings(), "summaries": summaries(), "families": families(), "noise": noise()}
+parts = {"tails": tails(), "ranks": ranks(), "ratings": ratings(), "families": families(), "noise": noise()}
 json.dump(plain(parts), sys.stdout, indent=0)
 print()

@@ -97,7 +97,7 @@ pub enum StoreError {
         /// The server's message.
         detail: String,
     },
-    /// Nobody that this host trusts vouches for the server's certificate.
+    /// No issuer that this host trusts vouches for the server's certificate.
     #[error(
         "{store} cannot prove who it is: {detail}; set SSL_CERT_FILE to a file with the issuer of its certificate, or add \
          ?sslmode=disable to the address if you trust the network"

@@ -63,7 +63,7 @@ impl Location {
             config.tcp_user_timeout(SILENCE_LIMIT);
         }
         config.keepalives_idle(SILENCE_LIMIT);
-        // A server on this host often has a certificate that nobody trusts, and nobody is on the way to it.
+        // A server on this host often has a certificate of its own making, and no network is on the way to it.
         if !address.contains("sslmode=") && config.get_hosts().iter().all(is_here) {
             config.ssl_mode(SslMode::Disable);
         }

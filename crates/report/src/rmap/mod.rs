@@ -1,13 +1,16 @@
 //! The experiment on reverse mappings for several kernels: costs over a grid of processes and mappings, power laws
 //! fitted to them, and memory use. Numbers only; `render/rmap` formats them.
 
+mod fit;
 #[cfg(test)]
 pub(crate) mod fixtures;
 
 use std::collections::BTreeMap;
 
 use model::{RmapCase, RmapCell, RmapMeasured, RmapOperation, RmapOutcome, RmapSpace};
-use stats::{PowerLaw, power_law};
+
+pub use fit::PowerLaw;
+use fit::power_law;
 
 /// A law is poor if it misses a cell by more than this ratio.
 pub const POOR_RATIO: f64 = 1.25;

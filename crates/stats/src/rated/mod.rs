@@ -19,4 +19,4 @@ mod scores;
 pub use cross::{CrossCheck, cross_check};
 pub use history::History;
 pub use rating::{Basis, Interval, Precision, Rating, Unclear, Verdict, rate};
-pub use scores::{Fault, Scores};
+pub use scores::{Better, Fault, Scores};

@@ -2,7 +2,15 @@
 
 use super::precision::without_wild;
 use super::resolution::Resolution;
-use crate::Better;
+
+/// Which way is good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Better {
+    /// The lower the better.
+    Lower,
+    /// The higher the better.
+    Higher,
+}
 
 /// Share of a group's values that is cut off at each end.
 const TRIM: f64 = 0.2;

@@ -149,7 +149,7 @@ pub(crate) fn is_lost(error: &tokio_postgres::Error) -> bool {
     }
 }
 
-/// Returns whether an error is that nobody vouches for the server's certificate.
+/// Returns whether an error is that no issuer on the host's list vouches for the server's certificate.
 pub(crate) fn is_untrusted(error: &tokio_postgres::Error) -> bool {
     let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>()?.get_ref());
     cause.is_some_and(|cause| cause.is::<rustls::Error>())
@@ -161,7 +161,7 @@ impl Session {
         let runtime = runtime.map_err(|error| Failure::Silent(format!("cannot wait for it: {error}")))?;
         let client = runtime.block_on(async {
             let (client, connection) = connect(config).await?;
-            // Its end is seen by whoever asks next.
+            // The next question sees its end.
             tokio::spawn(async move { connection.await.ok() });
             Ok::<_, Failure>(client)
         })?;

@@ -1,9 +1,9 @@
 //! The experiment as JSON: all cells with raw numbers, all laws, all space.
 
+use crate::rmap::PowerLaw;
 use model::{RmapCell, RmapCost, RmapOperation, RmapOutcome, RmapSlab, RmapSpace};
 use schemars::JsonSchema;
 use serde::Serialize;
-use stats::PowerLaw;
 
 use crate::render::RenderError;
 use crate::rmap::Rmap;

@@ -6,8 +6,8 @@ mod tests;
 
 use std::collections::BTreeSet;
 
+use crate::rmap::PowerLaw;
 use model::{Direction, RmapCase, RmapCell, RmapMeasured, RmapOperation, RmapOutcome, RmapSlab, RmapSpace};
-use stats::PowerLaw;
 
 use crate::document::{Block, Chart, Column, Curve, Document, Kind, Plot, Row, Scale, Table, Weight, Width};
 use crate::monitors::difference_percent;

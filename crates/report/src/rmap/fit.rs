@@ -29,7 +29,7 @@ pub struct PowerLaw {
 /// `None` when a number is not finite or not positive, for fewer points than it takes, when neither variable varies, and
 /// when the two vary together, so that they are inseparable.
 #[must_use]
-pub fn power_law(points: &[Point]) -> Option<PowerLaw> {
+pub(super) fn power_law(points: &[Point]) -> Option<PowerLaw> {
     let logarithm = |value: f64| (value.is_finite() && value > 0.0).then(|| value.ln());
     let logs: Vec<Point> = points
         .iter()
