@@ -1,8 +1,9 @@
 //! The data directory: its paths, and the conversion of errors.
 
 use std::error::Error;
-use std::fs;
+use std::fs::{self, FileType};
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use model::RunId;
@@ -62,6 +63,29 @@ impl Home {
 
     pub(crate) fn incoming_of(&self, run: &RunId) -> PathBuf {
         self.incoming().join(run.hex())
+    }
+
+    /// Checks that the database and the files that SQLite keeps beside it are files: opening a pipe waits for a writer,
+    /// and a device has no end. Missing ones are made later.
+    pub(crate) fn check_database(&self) -> Result<(), StoreError> {
+        for suffix in ["", "-wal", "-shm", "-journal"] {
+            let mut path = self.database.clone().into_os_string();
+            path.push(suffix);
+            self.check_file(Path::new(&path))?;
+        }
+        Ok(())
+    }
+
+    /// Checks that a path is a file, or does not exist yet.
+    pub(crate) fn check_file(&self, path: &Path) -> Result<(), StoreError> {
+        match fs::metadata(path) {
+            Ok(found) if !found.is_file() => {
+                let kind = kind(found.file_type());
+                Err(StoreError::Unusable { path: path.to_owned(), detail: format!("it is {kind}, not a file") })
+            }
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(self.io(path, error)),
+            _ => Ok(()),
+        }
     }
 
     /// Makes the directories.
@@ -200,6 +224,19 @@ fn reason(error: &tokio_postgres::Error) -> String {
         cause = error.source();
     }
     text
+}
+
+/// Names what a path is instead of a file.
+fn kind(found: FileType) -> &'static str {
+    if found.is_dir() {
+        "a directory"
+    } else if found.is_fifo() {
+        "a pipe"
+    } else if found.is_socket() {
+        "a socket"
+    } else {
+        "a device"
+    }
 }
 
 /// Returns the system's message without its error number.

@@ -61,7 +61,9 @@ impl WorkerLock {
 /// Trying the lock instead could turn away a worker that starts at the same moment.
 #[must_use]
 pub fn has_worker(home: &Path) -> bool {
-    let pid = File::open(Home::at(home).worker()).ok().and_then(|mut file| read_pid(&mut file));
+    let home = Home::at(home);
+    let file = home.check_file(&home.worker()).ok().and_then(|()| File::open(home.worker()).ok());
+    let pid = file.and_then(|mut file| read_pid(&mut file));
     pid.is_some_and(|pid| Path::new(&format!("/proc/{pid}")).exists())
 }
 
@@ -75,6 +77,7 @@ impl Drop for WorkerLock {
 /// Takes a lock, or returns its holder.
 fn take(home: &Home, path: PathBuf, taken: impl FnOnce(Option<u32>) -> StoreError) -> Result<File, StoreError> {
     fs::create_dir_all(home.root()).map_err(|error| home.io(home.root(), error))?;
+    home.check_file(&path)?;
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     let mut file = options.open(&path).map_err(|error| home.io(&path, error))?;

@@ -215,6 +215,7 @@ pub(crate) fn run_exists(database: &Database, run: &RunId) -> Result<bool, Failu
 }
 
 fn connect(home: &Home, flags: OpenFlags) -> Result<Connection, StoreError> {
+    home.check_database()?;
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(home.database(), flags).map_err(|error| home.sql(error))?;
     connection.busy_timeout(BUSY_LIMIT).map_err(|error| home.sql(error))?;
@@ -250,6 +251,7 @@ fn journal(connection: &Connection) -> rusqlite::Result<()> {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::fd::AsRawFd;
     use std::path::Path;
 
     use rusqlite::Connection;
@@ -309,6 +311,32 @@ mod tests {
         let error = Store::open_read_only(home.path()).unwrap_err();
         assert!(matches!(error, StoreError::Damaged { .. }));
         assert_eq!(fs::read_to_string(&file).unwrap(), text);
+    }
+
+    #[test]
+    fn database_that_is_no_file_is_refused() {
+        let told = |name: &str, make: &dyn Fn(&Path)| {
+            let home = tempfile::tempdir().unwrap();
+            drop(Store::open(home.path()).unwrap());
+            let place = home.path().join(name);
+            if place.exists() {
+                fs::remove_file(&place).unwrap();
+            }
+            make(&place);
+            let errors = [Store::open(home.path()).unwrap_err(), Store::open_read_only(home.path()).unwrap_err()];
+            let [write, read] = errors.map(|error| describe(&error, home.path()));
+            assert_eq!(write, read);
+            write
+        };
+        let link = |target: &str, place: &Path| std::os::unix::fs::symlink(target, place).unwrap();
+        // A child process such as mkfifo would hold the locks of other tests for a moment.
+        let (_reader, writer) = std::io::pipe().unwrap();
+        let pipe = |place: &Path| link(&format!("/proc/self/fd/{}", writer.as_raw_fd()), place);
+        let device = |place: &Path| link("/dev/zero", place);
+        insta::assert_snapshot!(told("marvin.db", &pipe), @"User: cannot use HOME/marvin.db: it is a pipe, not a file; name a writable directory with --home");
+        insta::assert_snapshot!(told("marvin.db-wal", &pipe), @"User: cannot use HOME/marvin.db-wal: it is a pipe, not a file; name a writable directory with --home");
+        insta::assert_snapshot!(told("marvin.db", &device), @"User: cannot use HOME/marvin.db: it is a device, not a file; name a writable directory with --home");
+        insta::assert_snapshot!(told("marvin.db", &|place| fs::create_dir(place).unwrap()), @"User: cannot use HOME/marvin.db: it is a directory, not a file; name a writable directory with --home");
     }
 
     #[test]
