@@ -87,6 +87,8 @@ impl Symbols {
         all.sort();
         all.dedup_by_key(|(address, ..)| *address);
         let mut entries: Vec<(u64, String)> = all.into_iter().map(|(address, _, name)| (address, name)).collect();
+        // Of padding in pieces the first is enough; `at` would pass over each of the others.
+        entries.dedup_by(|(_, name), (_, before)| name.is_empty() && before.is_empty());
         while entries.pop_if(|(_, name)| name.is_empty()).is_some() {}
         Ok(Self { entries })
     }
@@ -228,6 +230,14 @@ mod tests {
         ];
         assert_eq!(names, expected);
         assert_eq!(symbols.call_marks().lines().count(), 3, "padding is no function");
+    }
+
+    #[test]
+    fn padding_in_pieces_is_passed_over_at_once() {
+        let text = "t1000 first\n".to_owned() + &"t1 __pfx_last\n".repeat(100_000) + "t1 last\n";
+        let symbols = Symbols::parse(&text).unwrap();
+        assert_eq!(symbols.entries.len(), 3);
+        assert_eq!([0x1000, 0x1001, 0x8000].map(|at| symbols.at(at).unwrap().0), ["first", "last", "last"]);
     }
 
     #[test]
