@@ -3,10 +3,18 @@
 //! None is needed to boot, so unreadable files count as absent.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use crate::bounded;
 
 /// Debian installs a one-line stub as symbol table.
 const FEWEST_SYMBOLS: usize = 100;
+
+/// Largest kernel config: Debian's has 300 kB.
+const CONFIG_MOST: u64 = 4 << 20;
+/// Largest symbol table: Debian's has 10 MB.
+const SYMBOLS_MOST: u64 = 128 << 20;
 
 /// The files beside an image.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -34,18 +42,36 @@ pub(crate) fn find(image: &Path, release: Option<&str>) -> Beside {
         // A kernel's build tree has these at its root.
         folders.extend(folder.ancestors().nth(3));
     }
-    let first = |names: &[String], fits: fn(&[u8]) -> bool| {
+    let first = |names: &[String], most: u64, fits: fn(&[u8]) -> bool| {
         folders
             .iter()
-            .flat_map(|folder| names.iter().map(move |name| folder.join(name)))
-            .filter(|file| file.is_file())
-            .find_map(|file| fs::read(file).ok().filter(|content| fits(content)))
+            .flat_map(|folder| names.iter().map(move |name| (*folder, name)))
+            .find_map(|(folder, name)| read(folder, name, most).filter(|content| fits(content)))
     };
     Beside {
-        config: first(&[format!("config-{tag}"), ".config".into(), "config".into()], is_config),
-        symbols: first(&[format!("System.map-{tag}"), "System.map".into()], is_symbols),
+        config: first(&[format!("config-{tag}"), ".config".into(), "config".into()], CONFIG_MOST, is_config),
+        symbols: first(&[format!("System.map-{tag}"), "System.map".into()], SYMBOLS_MOST, is_symbols),
         modules: modules(folder, tag),
     }
+}
+
+/// Returns the content of a file in a directory; `None` if it is a link to a file that others may not read: the
+/// link's author could otherwise have the user copy a secret into a build, and from there into reports.
+fn read(folder: &Path, name: &str, most: u64) -> Option<Vec<u8>> {
+    let path = folder.join(name);
+    let link = fs::symlink_metadata(&path).ok()?;
+    let opened = bounded::open(&path, most).ok()?;
+    let file = opened.metadata().ok()?;
+    let is_itself = (link.dev(), link.ino()) == (file.dev(), file.ino());
+    if is_itself || is_public(&path, folder, file.mode()) { opened.read().ok() } else { None }
+}
+
+/// Returns whether everybody who may enter `folder` may read the file of this mode that a link in it leads to.
+fn is_public(link: &Path, folder: &Path, mode: u32) -> bool {
+    let (Ok(target), Ok(folder)) = (fs::canonicalize(link), fs::canonicalize(folder)) else { return false };
+    let mut above = target.ancestors().skip(1).take_while(|above| !folder.starts_with(above));
+    let others_may = |path: &Path| fs::metadata(path).is_ok_and(|found| found.mode() & 0o001 != 0);
+    mode & 0o004 != 0 && above.all(others_may)
 }
 
 /// Returns the release in the image's file name.
@@ -97,6 +123,7 @@ fn is_symbols(content: &[u8]) -> bool {
 #[cfg(test)]
 pub(crate) mod tests {
     use std::fs;
+    use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 
     use proptest::prelude::*;
@@ -144,6 +171,48 @@ pub(crate) mod tests {
         let beside = find(&home.path().join("arch/x86/boot/bzImage"), Some("../x"));
         assert!(beside.config.is_some() && beside.symbols.is_some());
         assert_eq!(beside.modules, None);
+    }
+
+    #[test]
+    fn links_to_files_kept_secret_are_not_followed() {
+        let home = tempfile::tempdir().unwrap();
+        let mode = |path: &str, mode| {
+            fs::set_permissions(home.path().join(path), fs::Permissions::from_mode(mode)).unwrap();
+        };
+        write(home.path(), "image/vmlinuz", "");
+        write(home.path(), "other/config", "CONFIG_A=y\n");
+        write(home.path(), "other/map", &symbols());
+        for (file, link) in [("other/config", "image/config"), ("other/map", "image/System.map")] {
+            std::os::unix::fs::symlink(home.path().join(file), home.path().join(link)).unwrap();
+        }
+        let found = || {
+            let beside = find(&home.path().join("image/vmlinuz"), None);
+            (beside.config.is_some(), beside.symbols.is_some())
+        };
+        assert_eq!(found(), (true, true));
+        mode("other/config", 0o640);
+        assert_eq!(found(), (false, true));
+        mode("other", 0o700);
+        assert_eq!(found(), (false, false));
+        // A file that is no link may be the user's alone.
+        fs::remove_file(home.path().join("image/config")).unwrap();
+        write(home.path(), "image/config", "CONFIG_A=y\n");
+        mode("image/config", 0o600);
+        assert_eq!(found(), (true, false));
+    }
+
+    #[test]
+    fn files_beyond_the_limit_are_passed_over() {
+        let home = tempfile::tempdir().unwrap();
+        write(home.path(), "vmlinuz", "");
+        write(home.path(), "config", "CONFIG_A=y\n");
+        write(home.path(), "System.map", &symbols());
+        for (file, most) in [("config", super::CONFIG_MOST), ("System.map", super::SYMBOLS_MOST)] {
+            let file = fs::File::options().write(true).open(home.path().join(file)).unwrap();
+            // A sparse file, which takes no disk space.
+            file.set_len(most + 1).unwrap();
+        }
+        assert_eq!(find(&home.path().join("vmlinuz"), None), Beside::default());
     }
 
     #[test]

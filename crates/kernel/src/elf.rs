@@ -13,6 +13,10 @@ const MACHINE_X86_64: u16 = 62;
 const PROGRAM_HEADER: u64 = 56;
 const PT_NOTE: u32 = 4;
 const XEN_ELFNOTE_PHYS32_ENTRY: u32 = 18;
+/// Most bytes of notes: a kernel's have a few hundred. Segments may overlap, and each is read.
+const NOTES_MOST: u64 = 1 << 20;
+/// Longest release (`__NEW_UTS_LEN` in include/uapi/linux/utsname.h).
+const RELEASE_MOST: usize = 64;
 /// The beginning of the kernel's banner, which the image contains.
 const BANNER: &[u8] = b"Linux version ";
 
@@ -30,14 +34,20 @@ pub(crate) fn has_pvh(bytes: &[u8]) -> Result<bool, ImageFault> {
     let (Some(table), Some(count)) = (u64_at(bytes, 32), u16_at(bytes, 56)) else {
         return Err(small);
     };
-    let mut pvh = false;
+    let (mut pvh, mut of_notes) = (false, 0_u64);
     for number in 0..u64::from(count) {
         let header = part(bytes, table.saturating_add(number * PROGRAM_HEADER), PROGRAM_HEADER)?;
         let (Some(kind), Some(at), Some(length)) = (u32_at(header, 0), u64_at(header, 8), u64_at(header, 32)) else {
             return Err(small);
         };
         let content = part(bytes, at, length)?;
-        pvh |= kind == PT_NOTE && notes_have_pvh(content);
+        if kind == PT_NOTE {
+            of_notes = of_notes.saturating_add(length);
+            if of_notes > NOTES_MOST {
+                return Err(ImageFault::Notes);
+            }
+            pvh |= notes_have_pvh(content);
+        }
     }
     Ok(pvh)
 }
@@ -71,7 +81,7 @@ pub(crate) fn release(bytes: &[u8]) -> Option<&str> {
         rest = &rest[at + BANNER.len()..];
         // Skip the format `Linux version %s`, which is there too.
         if rest.first().is_some_and(u8::is_ascii_digit) {
-            let end = rest.iter().position(u8::is_ascii_whitespace)?;
+            let end = rest.iter().take(RELEASE_MOST + 1).position(u8::is_ascii_whitespace)?;
             return std::str::from_utf8(&rest[..end]).ok();
         }
     }
@@ -132,6 +142,31 @@ pub(crate) mod tests {
         let elf = write(18, "Linux version %s (%s)\0Linux version 6.9.1-test (x)");
         assert_eq!(release(&elf), Some("6.9.1-test"));
         assert_eq!(release(&write(18, "Linux version %s")), None);
+    }
+
+    #[test]
+    fn notes_that_overlap_are_read_once() {
+        // 60,000 headers, each with all bytes of the file as its notes.
+        let mut elf = write(17, "");
+        let headers = 60_000_u16;
+        elf[32..40].copy_from_slice(&120_u64.to_le_bytes());
+        elf[56..58].copy_from_slice(&headers.to_le_bytes());
+        elf.truncate(120);
+        let size = 120 + u64::from(headers) * 56;
+        for _ in 0..headers {
+            let mut header = [0_u8; 56];
+            header[0] = 4;
+            header[32..40].copy_from_slice(&size.to_le_bytes());
+            elf.extend(header);
+        }
+        assert_eq!(has_pvh(&elf), Err(ImageFault::Notes));
+    }
+
+    #[test]
+    fn a_release_is_at_most_64_bytes() {
+        let banner = |length: usize| format!("Linux version 6{} ", "x".repeat(length - 1));
+        assert_eq!(release(&write(18, &banner(64))).map(str::len), Some(64));
+        assert_eq!(release(&write(18, &banner(65))), None);
     }
 
     proptest! {

@@ -2,10 +2,11 @@
 //!
 //! `bzimage`, `payload` and `elf` parse the formats.
 
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
+use std::io;
 use std::path::Path;
 
+use crate::bounded::{self, ReadFault};
 use crate::{bzimage, elf, payload};
 
 /// Largest kernel, debug information included.
@@ -53,8 +54,11 @@ pub enum ImageFault {
     #[error("the compressed kernel in it is damaged: {0}; copy or build it again")]
     Payload(String),
     /// Its compressed kernel is too large.
-    #[error("the compressed kernel in it unpacks to more than 512 MiB, which no kernel does")]
+    #[error("the compressed kernel in it unpacks to more than 256 MiB, which no kernel does")]
     PayloadTooLarge,
+    /// Its notes are too large.
+    #[error("it has more than 1 MiB of notes, which no kernel has")]
+    Notes,
     /// QEMU cannot boot it.
     #[error("QEMU cannot boot this vmlinux, for it has no PVH entry: name the bzImage, or build with CONFIG_PVH=y")]
     NoPvh,
@@ -91,24 +95,16 @@ pub(crate) fn load(file: &Path) -> Result<Vec<u8>, ImageFault> {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => ImageFault::Missing,
         _ => ImageFault::Unreadable(error.to_string()),
     };
-    // Checked before opening, because opening a pipe waits for a writer.
-    let found = fs::metadata(file).map_err(fault)?;
-    if found.is_dir() {
+    if fs::metadata(file).map_err(fault)?.is_dir() {
         return Err(ImageFault::Folder);
     }
-    if !found.is_file() {
-        return Err(ImageFault::Special);
+    match bounded::open(file, MOST).and_then(|opened| opened.read()) {
+        Ok(bytes) if bytes.is_empty() => Err(ImageFault::Empty),
+        Ok(bytes) => Ok(bytes),
+        Err(ReadFault::Special) => Err(ImageFault::Special),
+        Err(ReadFault::Large) => Err(ImageFault::Large),
+        Err(ReadFault::Io(error)) => Err(fault(error)),
     }
-    if found.len() > MOST {
-        return Err(ImageFault::Large);
-    }
-    let mut bytes = Vec::new();
-    let file = File::open(file).map_err(fault)?;
-    file.take(MOST).read_to_end(&mut bytes).map_err(fault)?;
-    if bytes.is_empty() {
-        return Err(ImageFault::Empty);
-    }
-    Ok(bytes)
 }
 
 impl<'a> Image<'a> {
@@ -227,7 +223,7 @@ mod tests {
         it is cut short: it has 1100 bytes of 1136; copy or build it again
         it has only 544 bytes, too few for a kernel
         the compressed kernel in it is damaged: a block is cut short; copy or build it again
-        the compressed kernel in it unpacks to more than 512 MiB, which no kernel does
+        the compressed kernel in it unpacks to more than 256 MiB, which no kernel does
         the compressed kernel in it is damaged: it is not an ELF file; copy or build it again
         it is not for x86-64
         ");

@@ -6,6 +6,7 @@
 
 mod apt;
 mod beside;
+mod bounded;
 mod bytes;
 mod bzimage;
 mod cache;

@@ -10,10 +10,14 @@ use std::path::{Path, PathBuf};
 use model::Build;
 
 use crate::KernelError;
+use crate::bounded::{self, ReadFault};
 use crate::payload::unpack_file;
 
 /// Largest module file, packed.
 const FILE_MOST: u64 = 64 << 20;
+
+/// Largest list of built-in modules: Debian's has 10 kB.
+const LIST_MOST: u64 = 4 << 20;
 
 /// A module to load.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +38,7 @@ pub fn is_built_in(build: &Build, name: &str) -> Result<Option<bool>, KernelErro
     if !list.is_file() {
         return Ok(None);
     }
-    let text = fs::read_to_string(&list).map_err(KernelError::at(&list))?;
+    let text = String::from_utf8_lossy(&bytes(&list, LIST_MOST)?).into_owned();
     let wanted = name.replace('-', "_");
     let name_of = |line: &str| Some(line.rsplit('/').next()?.strip_suffix(".ko")?.replace('-', "_"));
     Ok(Some(text.lines().any(|line| name_of(line).is_some_and(|name| name == wanted))))
@@ -90,13 +94,20 @@ fn list(folder: &Path, files: &mut BTreeMap<String, PathBuf>) -> Result<(), Kern
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, KernelError> {
-    let refuse = |said: String| KernelError::Module { file: file.to_owned(), said };
-    if fs::metadata(file).map_err(KernelError::at(file))?.len() > FILE_MOST {
-        return Err(refuse("it is too large".to_owned()));
-    }
-    let bytes = fs::read(file).map_err(KernelError::at(file))?;
-    let unpacked = unpack_file(&bytes).map_err(|error| refuse(error.to_string()))?;
+    let bytes = bytes(file, FILE_MOST)?;
+    let unpacked = unpack_file(&bytes).map_err(|error| refused(file, error.to_string()))?;
     Ok(unpacked.unwrap_or(bytes))
+}
+
+fn bytes(file: &Path, most: u64) -> Result<Vec<u8>, KernelError> {
+    bounded::open(file, most).and_then(|opened| opened.read()).map_err(|fault| match fault {
+        ReadFault::Io(error) => KernelError::at(file)(error),
+        fault => refused(file, fault.to_string()),
+    })
+}
+
+fn refused(file: &Path, said: String) -> KernelError {
+    KernelError::Module { file: file.to_owned(), said }
 }
 
 /// Returns the names in `depends=`; each entry of `.modinfo` ends with a zero.

@@ -9,7 +9,10 @@ use crate::ImageFault;
 use crate::bytes::u32_at;
 
 /// Largest kernel: Debian's has 60 MB.
-const MOST: u32 = 512 << 20;
+const MOST: u32 = 256 << 20;
+
+/// Most memory of liblzma: a dictionary of 128 MiB, as `scripts/xz_wrap.sh` of the kernel chooses, and more.
+const XZ_MEMORY: u64 = 192 << 20;
 
 /// Largest block of the kernel's build (`lz4 -l`).
 const LZ4_BLOCK: usize = 8 << 20;
@@ -83,7 +86,7 @@ fn read(decoder: impl Read, room: u64) -> io::Result<Vec<u8>> {
 }
 
 fn xz(body: &[u8], room: u64) -> io::Result<Vec<u8>> {
-    let stream = liblzma::stream::Stream::new_auto_decoder(u64::from(MOST), 0)?;
+    let stream = liblzma::stream::Stream::new_auto_decoder(XZ_MEMORY, 0)?;
     read(liblzma::bufread::XzDecoder::new_stream(body, stream), room)
 }
 
