@@ -26,6 +26,12 @@ pub enum SourceError {
         /// git's message.
         said: String,
     },
+    /// A directory in a tree is a repository with a configuration of its own, which may name programs.
+    #[error("{} is a repository inside the tree: move it elsewhere, or name a commit with git:REVISION", folder.display())]
+    NestedRepository {
+        /// The directory.
+        folder: PathBuf,
+    },
     /// A remote tree does not answer, or not properly.
     #[error("the tree {place} does not answer: {said}")]
     NoAnswer {

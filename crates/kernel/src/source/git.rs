@@ -35,7 +35,9 @@ pub(crate) fn git(folder: &Path) -> Program {
         .args(fixed.iter().flat_map(|setting| ["-c", setting]))
         .variable("GIT_OPTIONAL_LOCKS", "0")
         .variable("GIT_TERMINAL_PROMPT", "0")
+        // Both: a git older than 2.39.4 would fetch missing objects by programs that the repository names.
         .variable("GIT_NO_LAZY_FETCH", "1")
+        .variable("GIT_ALLOW_PROTOCOL", "none")
         .variable("GIT_NO_REPLACE_OBJECTS", "1")
 }
 
@@ -236,4 +238,39 @@ pub(crate) fn parse_merge(ended: &Ended) -> Option<String> {
     let text = ended.text();
     let tree = text.lines().next().unwrap_or_default();
     (ended.code == Some(0) && is_hash(tree)).then(|| tree.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::{Repository, git};
+
+    #[test]
+    fn partial_clone_runs_no_program_of_its_configuration() {
+        let folder = tempfile::tempdir().unwrap();
+        let ran = folder.path().join("ran");
+        let run = |words: &[&str]| git(folder.path()).args(words).run().unwrap();
+        run(&["init", "--quiet", "."]);
+        let address = format!("ext::sh -c touch% {}", ran.display());
+        let settings = [
+            ("remote.origin.url", address.as_str()),
+            ("remote.origin.promisor", "true"),
+            ("extensions.partialClone", "origin"),
+            ("core.repositoryFormatVersion", "1"),
+            ("protocol.ext.allow", "always"),
+        ];
+        settings.iter().for_each(|(name, value)| drop(run(&["config", name, value])));
+        let missing = "1".repeat(40);
+        let repository = Repository::open(folder.path()).unwrap();
+        assert!(repository.commit(&missing).is_err());
+        // As a git that does not know the switch.
+        let old = git(folder.path()).variable("GIT_NO_LAZY_FETCH", "0").args(["cat-file", "-e", &missing]);
+        assert_ne!(old.end().unwrap().code, Some(0));
+        assert!(!ran.exists());
+        // The test can fail.
+        let open = git(folder.path()).variable("GIT_NO_LAZY_FETCH", "0").variable("GIT_ALLOW_PROTOCOL", "ext");
+        drop(open.args(["cat-file", "-e", &missing]).end());
+        assert!(fs::exists(&ran).unwrap());
+    }
 }

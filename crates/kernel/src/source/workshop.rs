@@ -22,6 +22,8 @@ const IDENTITY: [(&str, &str); 6] = [
     ("GIT_COMMITTER_DATE", "1577836800 +0000"),
 ];
 
+/// Deepest directory of a tree; kernels need fewer than half of it.
+const DEPTH_MAX: usize = 32;
 /// Largest patch.
 const PATCH_BYTES_MAX: u64 = 64 << 20;
 
@@ -80,6 +82,11 @@ impl Workshop {
         self.folder.join("linux")
     }
 
+    /// Returns the directory of the compiler's cache, which all builds share.
+    pub(crate) fn compiler_cache(&self) -> PathBuf {
+        self.folder.join("ccache")
+    }
+
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
@@ -113,7 +120,11 @@ impl Workshop {
     /// Returns the tree object of a directory as it is, uncommitted files included. In a repository, git's ignore rules
     /// apply; in other directories, files that make leaves are skipped, because Debian's sources make git ignore all
     /// upstream files.
+    ///
+    /// git asks repositories in the directory for their state, by programs that their configuration names
+    /// (`filter.NAME.clean`): they are refused before git sees them.
     pub(crate) fn snapshot(&self, folder: &Path) -> Result<String, KernelError> {
+        refuse_repositories_in(folder, DEPTH_MAX)?;
         let index = self.repository().join("snapshot.index");
         drop(fs::remove_file(&index));
         let add =
@@ -228,11 +239,49 @@ impl Workshop {
     }
 }
 
+/// Refuses a directory that has a repository below its top.
+fn refuse_repositories_in(folder: &Path, depth: usize) -> Result<(), KernelError> {
+    for entry in fs::read_dir(folder).map_err(KernelError::at(folder))? {
+        let entry = entry.map_err(KernelError::at(folder))?;
+        let path = entry.path();
+        // The top's own repository is none of them.
+        if !entry.file_type().is_ok_and(|kind| kind.is_dir()) || entry.file_name() == ".git" {
+            continue;
+        }
+        // Links count too: git follows them to the configuration.
+        if fs::symlink_metadata(path.join(".git")).is_ok() || depth == 0 {
+            return Err(SourceError::NestedRepository { folder: path }.into());
+        }
+        refuse_repositories_in(&path, depth - 1)?;
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
 
     use super::Workshop;
+    use crate::source::program;
+
+    #[test]
+    fn repository_inside_a_tree_is_refused() {
+        let (home, tree) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let ran = home.path().join("ran");
+        let inner = tree.path().join("drivers/inner");
+        fs::create_dir_all(&inner).unwrap();
+        let git = |words: &[&str]| program(&inner).args(words).run().unwrap();
+        git(&["init", "--quiet", "."]);
+        fs::write(inner.join("file"), "one").unwrap();
+        git(&["add", "."]);
+        git(&["-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "-m", "one"]);
+        git(&["config", "filter.x.clean", &format!("touch {}; cat", ran.display())]);
+        fs::write(inner.join(".gitattributes"), "* filter=x\n").unwrap();
+        fs::write(inner.join("file"), "two").unwrap();
+        let workshop = Workshop::open(home.path()).unwrap();
+        let error = workshop.snapshot(tree.path()).unwrap_err().to_string();
+        assert!(error.contains("drivers/inner is a repository inside the tree") && !ran.exists(), "{error}");
+    }
 
     #[test]
     fn interrupted_repository_creation_is_repeated() {
