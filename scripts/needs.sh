@@ -31,6 +31,8 @@ build) ;;
 demo | bench | test | test-full)
     want qemu-system-x86_64 qemu-system-x86
     want setpriv util-linux
+    # Walls around QEMU and builds: recommended, and tested.
+    want bwrap bubblewrap
     want dpkg-deb dpkg
     ;;
 *)

@@ -53,6 +53,11 @@ pub enum Step {
         /// Duration of the last build of this configuration, in seconds.
         estimate_s: Option<u64>,
     },
+    /// make will run without walls: as the user, with the user's files and network.
+    NoWalls {
+        /// Why.
+        why: &'static str,
+    },
     /// Requested options that the source changed, each as `CONFIG_X=y`.
     NotKept {
         /// The commit or the directory.

@@ -118,6 +118,9 @@ impl BuildCache {
         let objects = Objects::open(workshop, &self.settings, &compiler)?;
         let what = format!("{from}, {configuration}");
         notify(Step::Building { what: what.clone(), estimate_s: objects.seconds().map(|seconds| seconds.last) });
+        if let Some(why) = process::no_walls().filter(|_| process::wants_walls()) {
+            notify(Step::NoWalls { why });
+        }
         workshop.check_out(&source.tree, &from)?;
         let made = objects.make(&source.tree, &from)?;
         if !made.not_kept.is_empty() {
@@ -551,7 +554,7 @@ mod tests {
         let second = tree.resolve("git:v2").0.unwrap();
         assert_ne!(second.id, first.id);
         assert!(!workshop.join("checking-out").exists());
-        assert!(tree.objects().join("vmlinux").exists());
+        assert!(tree.objects().join("out/vmlinux").exists());
     }
 
     #[test]

@@ -66,6 +66,10 @@ pub(crate) struct Arguments {
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t = Colour::Auto)]
     pub(crate) color: Colour,
 
+    /// Run QEMU and the Makefiles of kernels without walls: as you, with your files and your network
+    #[arg(long, global = true)]
+    pub(crate) no_sandbox: bool,
+
     /// Print no progress
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,

@@ -86,6 +86,9 @@ impl Progress {
                 let last = estimate_s.map_or_else(String::new, |seconds| format!(", the last one took {seconds} s"));
                 self.line(&format!("{name}: building {what}{last}"));
             }
+            Step::NoWalls { why } => self.line(&format!(
+                "{name}: its Makefile runs without walls, as you: {why}; `marvin doctor` says how to install bubblewrap"
+            )),
             Step::NotKept { what, options } => {
                 self.line(&format!("{name}: {what} differs in {}", options.join(" ")));
             }

@@ -14,12 +14,12 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::thread;
 
-pub use running::Running;
-pub use walls::{Walls, no_walls};
+pub use running::{Running, signal_of};
+pub use walls::{Walls, no_walls, remove_walls, wants_walls};
 
 /// The exit status of timeout(1) if it ended the program.
 const TIMED_OUT: i32 = 124;
-/// The exit status of the shell and of bubblewrap's shell if there is no such program.
+/// The exit status of timeout(1) if there is no such program.
 const NOT_FOUND: i32 = 127;
 /// Limit of the kept standard error, in bytes: its beginning.
 const SAID_MAX: u64 = 1 << 20;
@@ -157,6 +157,12 @@ impl Program {
         names.iter().fold(self, of_name)
     }
 
+    /// Passes no variables on but PATH.
+    #[must_use]
+    pub fn without_variables(self) -> Self {
+        Self { variables: Some(Vec::new()), ..self }.inherit(&VARIABLES[..1])
+    }
+
     /// Passes Marvin's whole environment on: only for Marvin itself.
     #[must_use]
     pub fn inherit_all(mut self) -> Self {
@@ -164,11 +170,14 @@ impl Program {
         self
     }
 
-    /// Puts walls around it.
+    /// Puts walls around it, unless [`no_walls`] says why not.
     #[must_use]
-    pub fn walls(mut self, walls: Walls) -> Self {
-        self.walls = Some(walls);
-        self
+    pub fn walls(self, walls: Walls) -> Self {
+        if no_walls().is_some() { self } else { self.walled(walls) }
+    }
+
+    fn walled(self, walls: Walls) -> Self {
+        Self { walls: Some(walls), ..self }
     }
 
     /// Sets its deadline.
@@ -253,7 +262,7 @@ impl Program {
         });
         let (status, overran) = running.wait().map_err(|error| self.to_error(error))?;
         let (output, said) = (output.map_err(|e| self.to_error(e))?, said.map_err(|e| self.to_error(e))?);
-        match status.code() {
+        match status.code().filter(|_| signal_of(status).is_none()) {
             Some(NOT_FOUND) if !overran => Err(ProgramError::Missing(self.name.to_string_lossy().into_owned())),
             Some(TIMED_OUT) | None if overran => {
                 Err(ProgramError::Deadline { command: self.command(), seconds: self.deadline_s })

@@ -1,29 +1,46 @@
 //! Starts a program so that it ends with Marvin, however Marvin ends, and ends it with all processes that it started.
 //!
-//! Each program has a session of its own with a guard, timeout(1), as its leader. The kernel sends the guard SIGTERM when
+//! Each program has a session of its own with a guard, a shell, as its leader. The kernel sends the guard SIGTERM when
 //! Marvin's thread that started it ends (prctl(2), `PR_SET_PDEATHSIG`); the guard passes it to the session's processes, and
-//! SIGKILL a second later. The program gets SIGKILL if the guard is killed. A death signal comes only for a death after
-//! prctl, so a shell then compares its parent with the expected one: if that died before, the parent is another.
+//! SIGKILL a second later. A death signal comes only for a death after prctl, so the guard then compares its parent with the
+//! expected one: if that died before, the parent is another. timeout(1) enforces the deadline; it cannot be the guard, as a
+//! signal right after its fork(2) ends it alone.
 
 use std::io;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// Starts the guard, if Marvin ($1) lives. $2 is the deadline in seconds.
-const START_GUARD: &str = "[ \"$PPID\" = \"$1\" ] || exit 125; deadline=$2; shift 2; \
-    exec timeout --kill-after=1 \"$deadline\" setpriv --pdeathsig KILL -- sh -c \"$0\" start $$ \"$@\"";
-/// Starts the program, if the guard ($1) lives.
-const START_PROGRAM: &str = "[ \"$PPID\" = \"$1\" ] || exit 125; shift; exec \"$@\"";
+/// The guard: starts the program if Marvin ($1) lives, with the deadline $2 in seconds. It prepares for the signal before it
+/// compares and starts anything. A program that reached its deadline takes along what it started.
+const GUARD: &str = "trap 'trap \"\" TERM; kill -TERM 0; sleep 1; kill -KILL 0' TERM
+[ \"$PPID\" = \"$1\" ] || exit 125
+deadline=$2
+shift 2
+exec 3<&0
+timeout --foreground --kill-after=1 \"$deadline\" \"$@\" <&3 3<&- &
+exec 3<&- </dev/null
+wait $!
+status=$?
+case $status in 124 | 137) kill -KILL 0 ;; esac
+exit $status";
 
 /// Returns the command that starts a program; the caller appends the program and its arguments.
 pub(crate) fn command(deadline_s: u64) -> Command {
     let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "TERM", "--", "setsid", "sh", "-c", START_GUARD, START_PROGRAM]);
+    command.args(["--pdeathsig", "TERM", "--", "setsid", "sh", "-c", GUARD, "guard"]);
     command.args([u64::from(std::process::id()), deadline_s].map(|number| number.to_string()));
     command
+}
+
+/// Returns the signal that ended a program, also if its guard or its walls say it as shells do.
+#[must_use]
+pub fn signal_of(status: ExitStatus) -> Option<i32> {
+    let said = status.code().filter(|code| (129..160).contains(code)).map(|code| code - 128);
+    status.signal().or(said)
 }
 
 /// A running program. It and the processes that it started end when this is dropped.
@@ -166,7 +183,10 @@ mod tests {
         let folder = folder.path().canonicalize().unwrap();
         let program = Program::new("sh").args(["-c", BUSY]).folder(&folder);
         let running = program.start(Stdio::null(), Stdio::null(), Stdio::null()).unwrap();
-        assert!(has_within(Duration::from_secs(20), || processes_in(&folder).len() >= 4), "guard, shell, two sleeps");
+        assert!(
+            has_within(Duration::from_secs(20), || processes_in(&folder).len() >= 5),
+            "guard, timeout, shell, two sleeps"
+        );
         drop(running);
         assert!(has_within(Duration::from_secs(2), || processes_in(&folder).is_empty()), "{:?}", processes_in(&folder));
     }

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use crate::Program;
+use crate::{Program, ProgramError};
 
 /// Directories with programs and libraries, and what these need of /etc: read-only behind the walls.
 const SYSTEM: [&str; 15] = [
@@ -42,6 +42,16 @@ impl Walls {
         self
     }
 
+    /// Lets it read all directories of PATH: the user's own compilers.
+    #[must_use]
+    pub fn readable_path(mut self) -> Self {
+        let is_there = |folder: &Path| SYSTEM.iter().any(|above| folder.starts_with(above));
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute() && !is_there(folder));
+        self.binds.extend(folders.map(|folder| ("--ro-bind-try", folder)));
+        self
+    }
+
     /// Lets it write a file or a directory.
     #[must_use]
     pub fn writable(mut self, path: &Path) -> Self {
@@ -55,13 +65,9 @@ impl Walls {
         // Behind the walls, the host's root is a user without rights.
         let fixed = fixed.into_iter().chain(["--uid", "65534", "--gid", "65534", "--proc", "/proc", "--dev", "/dev"]);
         let mut words: Vec<OsString> = fixed.chain(["--tmpfs", "/tmp"]).map(Into::into).collect();
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let of_path: Vec<PathBuf> = std::env::split_paths(&path).filter(|path| path.is_absolute()).collect();
-        let is_there = |folder: &Path| SYSTEM[..8].iter().any(|above| folder.starts_with(above));
-        let system = SYSTEM.iter().map(PathBuf::from).chain(of_path.into_iter().filter(|folder| !is_there(folder)));
-        let system = system.map(|path| ("--ro-bind-try", path));
+        let system = SYSTEM.iter().map(|path| ("--ro-bind-try", PathBuf::from(path)));
         for (kind, path) in system.chain(self.binds.iter().cloned()) {
-            words.extend([kind.into(), path.clone().into(), path.into()]);
+            words.extend([OsString::from(kind), path.clone().into(), path.into()]);
         }
         if let Some(folder) = folder {
             words.extend(["--chdir".into(), folder.into()]);
@@ -71,15 +77,76 @@ impl Walls {
     }
 }
 
+/// Why programs run without walls.
+static WHY: OnceLock<Option<String>> = OnceLock::new();
+
+/// The reason if the user wants none.
+const NOT_WANTED: &str = "--no-sandbox";
+
+/// Lets programs run without walls from now on, because the user wants it.
+pub fn remove_walls() {
+    WHY.get_or_init(|| Some(NOT_WANTED.to_owned()));
+}
+
+/// Returns whether the user wants walls, which this host may not have.
+pub fn wants_walls() -> bool {
+    no_walls() != Some(NOT_WANTED)
+}
+
 /// Returns why programs run without walls on this host; `None` if they have them. Tries it once.
 pub fn no_walls() -> Option<&'static str> {
-    static WHY: OnceLock<Option<String>> = OnceLock::new();
-    WHY.get_or_init(|| match Program::new("true").walls(Walls::default()).deadline_s(20).run() {
+    let probe = || match Program::new("true").walled(Walls::default()).deadline_s(20).run() {
         Ok(ended) if ended.code == Some(0) => None,
         Ok(ended) => Some(ended.reason()),
-        // The name is that of the program behind the walls.
-        Err(crate::ProgramError::Missing(_)) => Some("there is no program `bwrap`".to_owned()),
+        Err(ProgramError::Missing(_)) => Some("there is no program `bwrap`".to_owned()),
         Err(error) => Some(error.to_string()),
-    })
-    .as_deref()
+    };
+    WHY.get_or_init(probe).as_deref()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Walls, no_walls};
+    use crate::Program;
+
+    #[test]
+    fn walls_hide_files_network_and_processes() {
+        assert_eq!(no_walls(), None, "the tests need bubblewrap: scripts/needs.sh test installs it");
+        let home = tempfile::tempdir().unwrap();
+        let (own, others) = (home.path().join("own"), home.path().join("others"));
+        for folder in [&own, &others] {
+            std::fs::create_dir(folder).unwrap();
+            std::fs::write(folder.join("file"), "text").unwrap();
+        }
+        let said = |script: &str, walls: Walls| {
+            let ended = Program::new("sh").args(["-c", script]).folder(&own).walls(walls).run().unwrap();
+            ended.text() + &ended.said
+        };
+        let (read, write) = (Walls::default().readable(&own), Walls::default().writable(&own));
+        assert_eq!(said("cat file; echo x 2>/dev/null >file || echo refused", read.clone()), "textrefused\n");
+        said("echo new >file", write.clone());
+        assert_eq!(std::fs::read_to_string(own.join("file")).unwrap(), "new\n");
+        let script = format!("cat {} /etc/shadow 2>/dev/null || echo hidden", others.join("file").display());
+        assert_eq!(said(&script, write.clone()), "hidden\n");
+        assert_eq!(
+            said("grep -c : /proc/net/dev; ls -d /proc/[0-9]* | wc -l", write.clone()).lines().next(),
+            Some("1")
+        );
+        let processes: u32 = said("ls -d /proc/[0-9]* | wc -l", write.clone()).trim().parse().unwrap();
+        assert!(processes < 6, "{processes}");
+        assert!(said("grep CapEff /proc/self/status", write).contains("0000000000000000"));
+    }
+
+    #[test]
+    fn walls_hold_processes_that_leave_the_session() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("file");
+        let script = "setsid sh -c 'while :; do echo x >>file; sleep 0.05; done' & sleep 0.5";
+        let program = Program::new("sh").args(["-c", script]).folder(home.path());
+        program.walls(Walls::default().writable(home.path())).run().unwrap();
+        let size = || std::fs::metadata(&file).unwrap().len();
+        let before = size();
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        assert!(before > 0 && size() == before);
+    }
 }

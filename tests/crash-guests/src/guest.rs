@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use machine::qemu::{Budget, CONSOLE, CONTROL, Ended, Process, Scratch, VmcoreFormat, failure};
+use machine::qemu::{Budget, CONSOLE, CONTROL, Ended, Process, Qemu, Scratch, VmcoreFormat, failure};
 use machine::{MachineError, free_mib};
 use model::{Stage, SubjectFailure};
 
@@ -71,7 +71,7 @@ pub struct StillGuest {
 
 impl Guest<'_> {
     /// Boots the guest with this QEMU, in a directory below `parent`, and waits until it has stopped.
-    pub(crate) fn boot(&self, qemu: &Path, parent: &Path) -> Result<End, CrashError> {
+    pub(crate) fn boot(&self, qemu: &Qemu, parent: &Path) -> Result<End, CrashError> {
         // Its memory is written to disk with a vmcore, and then completely.
         let needed_mib = u64::from(self.memory_mib) + 64;
         if free_mib(parent).is_some_and(|free| free < needed_mib) {

@@ -89,7 +89,7 @@ pub struct Crashed {
 /// Boots crash guests: a QEMU, and a directory for their files.
 #[derive(Debug)]
 pub struct CrashGuests {
-    qemu: PathBuf,
+    qemu: Qemu,
     scratch: PathBuf,
 }
 
@@ -100,7 +100,7 @@ impl CrashGuests {
     /// If there is no usable QEMU, or the directory cannot be made.
     pub fn open(scratch: &Path) -> Result<Self, CrashError> {
         fs::create_dir_all(scratch).map_err(CrashError::io("create", scratch))?;
-        Ok(Self { qemu: Qemu::find(None)?.program, scratch: scratch.to_owned() })
+        Ok(Self { qemu: Qemu::find(None)?, scratch: scratch.to_owned() })
     }
 
     /// Boots a build as a crash guest and waits until it has stopped.

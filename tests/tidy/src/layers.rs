@@ -39,6 +39,7 @@ const TABLE: &[(&str, &[&str])] = &[
         "marvin",
         &[
             "model",
+            "process",
             "stats",
             "wire",
             "vmcore",

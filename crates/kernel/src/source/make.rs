@@ -1,11 +1,15 @@
 //! make: builds the work tree into a vmlinux, bit for bit reproducible whatever was built before.
 //!
-//! Each configuration keeps its object directory, so that make rebuilds only changes.
+//! Each configuration keeps its object directory, so that make rebuilds only changes. A source is the work of others: its
+//! Makefile may run anything. Behind walls it reads the work tree and the system's programs, writes make's output and
+//! compiler cache, and nothing else; Marvin's own files are beside, and Marvin follows no link in the output.
 
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use process::Walls;
 
 use super::SourceError;
 use super::compiled::Compiled;
@@ -123,6 +127,9 @@ fn folder_name(settings: &SourceSettings, compiler: &str) -> String {
 pub(crate) struct Objects<'a> {
     workshop: &'a Workshop,
     settings: &'a SourceSettings,
+    /// The directory, with Marvin's records.
+    folder: PathBuf,
+    /// make's output in it.
     out: PathBuf,
     compiler: &'a str,
 }
@@ -134,33 +141,46 @@ impl<'a> Objects<'a> {
         settings: &'a SourceSettings,
         compiler: &'a str,
     ) -> Result<Self, KernelError> {
-        let out = workshop.folder().join(folder_name(settings, compiler));
-        fs::create_dir_all(&out).map_err(KernelError::at(&out))?;
-        let used = out.join("marvin.used");
+        let folder = workshop.folder().join(folder_name(settings, compiler));
+        let out = folder.join("out");
+        if folder.join("Makefile").exists() {
+            // make's output was here, without a directory of its own.
+            fs::remove_dir_all(&folder).map_err(KernelError::at(&folder))?;
+        }
+        for folder in [&out, &workshop.compiler_cache()] {
+            fs::create_dir_all(folder).map_err(KernelError::at(folder))?;
+        }
+        let used = folder.join("marvin.used");
         fs::write(&used, "").map_err(KernelError::at(&used))?;
         sweep(workshop.folder())?;
-        Ok(Self { workshop, settings, out, compiler })
+        Ok(Self { workshop, settings, folder, out, compiler })
     }
 
     /// Returns the durations of builds here.
     pub(crate) fn seconds(&self) -> Option<BuildSeconds> {
-        BuildSeconds::read(&self.out)
+        BuildSeconds::read(&self.folder)
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.join("marvin.log")
     }
 
     /// Builds the work tree.
     pub(crate) fn make(&self, tree: &str, what: &str) -> Result<Made, KernelError> {
         let configuration = &self.settings.configuration;
-        let begun = self.out.join("marvin.begun");
+        let begun = self.folder.join("marvin.begun");
         fs::write(&begun, "").map_err(KernelError::at(&begun))?;
         self.configure(tree, what)?;
         let config = self.out.join(".config");
+        check_file(&config, what, &self.log())?;
         let resolved = fs::read(&config).map_err(KernelError::at(&config))?;
         let not_kept = configuration.not_kept(&String::from_utf8_lossy(&resolved));
         let vmlinux = self.out.join("vmlinux");
         self.run("vmlinux", what)?;
-        let seconds = time_between(&begun, &self.out.join("marvin.log")).as_secs();
+        check_file(&vmlinux, what, &self.log())?;
+        let seconds = time_between(&begun, &self.log()).as_secs();
         let longest = self.seconds().map_or(seconds, |before| before.longest.max(seconds));
-        BuildSeconds { last: seconds, longest }.write(&self.out)?;
+        BuildSeconds { last: seconds, longest }.write(&self.folder)?;
         let compiled = Compiled::of_build(&self.out, &self.workshop.source())?;
         Ok(Made { vmlinux, compiled, not_kept })
     }
@@ -169,7 +189,7 @@ impl<'a> Objects<'a> {
     fn configure(&self, tree: &str, what: &str) -> Result<(), KernelError> {
         let Configuration { text, base, .. } = &self.settings.configuration;
         let key = sha256(format!("{}\n{}", self.compiler, of_kconfig(&self.workshop.list(tree)?)).as_bytes());
-        let (mark, config) = (self.out.join("marvin.configured"), self.out.join(".config"));
+        let (mark, config) = (self.folder.join("marvin.configured"), self.out.join(".config"));
         if fs::read_to_string(&mark).is_ok_and(|old| old == key) && config.exists() {
             return Ok(());
         }
@@ -177,25 +197,30 @@ impl<'a> Objects<'a> {
         let mut lines = String::new();
         if *base == Base::Tiny {
             self.run("tinyconfig", what)?;
+            check_file(&config, what, &self.log())?;
             lines = fs::read_to_string(&config).map_err(KernelError::at(&config))?;
         }
         // The last of several lines about an option counts.
         lines.push_str(text);
-        fs::write(&config, lines).map_err(KernelError::at(&config))?;
+        // A build may have left a link here.
+        drop(fs::remove_file(&config));
+        File::create_new(&config)
+            .and_then(|mut file| file.write_all(lines.as_bytes()))
+            .map_err(KernelError::at(&config))?;
         self.run("olddefconfig", what)?;
         fs::write(&mark, key).map_err(KernelError::at(&mark))
     }
 
     /// Returns whether the disk still accepts writes: if not, make's messages are not in the log either.
     fn has_room(&self) -> bool {
-        let probe = self.out.join("marvin.room");
+        let probe = self.folder.join("marvin.room");
         let written = fs::write(&probe, vec![1; ROOM_BYTES]);
         drop(fs::remove_file(&probe));
         !written.is_err_and(|error| matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded))
     }
 
     fn run(&self, target: &str, what: &str) -> Result<(), KernelError> {
-        let log = self.out.join("marvin.log");
+        let log = self.log();
         let jobs = format!("-j{}", self.settings.jobs.max(1));
         let out = format!("O={}", self.out.display());
         let mut arguments = vec!["-n", "10", "make", "--no-print-directory", "ARCH=x86", &jobs, &out];
@@ -204,8 +229,12 @@ impl<'a> Objects<'a> {
             arguments.push("CC=ccache gcc");
         }
         arguments.push(target);
-        let program = Program::new("nice", &self.workshop.source())
+        let (source, cache) = (self.workshop.source(), self.workshop.compiler_cache());
+        let walls = Walls::default().readable_path().readable(&source).writable(&self.out).writable(&cache);
+        let program = Program::new("nice", &source)
             .args(arguments)
+            .variable("CCACHE_DIR", &cache)
+            .walls(walls)
             .deadline_s(self.settings.deadline_s)
             .log(&log);
         let ended = program.end()?;
@@ -214,7 +243,7 @@ impl<'a> Objects<'a> {
         }
         let said = String::from_utf8_lossy(&fs::read(&log).map_err(KernelError::at(&log))?).into_owned();
         if said.contains("No space left on device") || !self.has_room() {
-            return Err(KernelError::NoSpace { folder: self.out.clone() });
+            return Err(KernelError::NoSpace { folder: self.folder.clone() });
         }
         let first_error = first_error(&said);
         if ended.code.is_none() || KILLED.iter().any(|signal| first_error.contains(signal)) {
@@ -223,6 +252,15 @@ impl<'a> Objects<'a> {
         }
         Err(SourceError::DoesNotBuild { what: what.to_owned(), first_error, log }.into())
     }
+}
+
+/// Checks that make left a file and no link, which may lead to a file of the host.
+fn check_file(file: &Path, what: &str, log: &Path) -> Result<(), KernelError> {
+    if fs::symlink_metadata(file).map_err(KernelError::at(file))?.is_file() {
+        return Ok(());
+    }
+    let first_error = format!("{} is no file", file.file_name().unwrap_or_default().to_string_lossy());
+    Err(SourceError::DoesNotBuild { what: what.to_owned(), first_error, log: log.to_owned() }.into())
 }
 
 fn has_ccache() -> bool {

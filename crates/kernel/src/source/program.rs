@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 pub(crate) use process::Ended;
-use process::ProgramError;
+use process::{ProgramError, Walls};
 
 use super::SourceError;
 use crate::KernelError;
@@ -33,6 +33,11 @@ impl Program {
     /// Passes variables of Marvin's environment on.
     pub(crate) fn inherit(self, names: &[&str]) -> Self {
         Self { program: self.program.inherit(names), ..self }
+    }
+
+    /// Puts walls around it, if this host has them.
+    pub(crate) fn walls(self, walls: Walls) -> Self {
+        Self { program: self.program.walls(walls), ..self }
     }
 
     pub(crate) fn deadline_s(self, seconds: u64) -> Self {

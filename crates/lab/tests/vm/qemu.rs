@@ -13,8 +13,9 @@ use crate::{build, declared, folder, measured_run, same_build};
 /// A QEMU that prints the version of the real one, and otherwise executes the script.
 fn qemu(name: &str, script: &str) -> PathBuf {
     let path = folder(name);
-    let text =
-        format!("#!/bin/sh\ncase \"$1\" in --version|-L|-help) exec qemu-system-x86_64 \"$@\";; esac\n{script}\n");
+    let text = format!(
+        "#!/bin/sh\ncase \"$1\" in --version|-L|-help|-sandbox) exec qemu-system-x86_64 \"$@\";; esac\n{script}\n"
+    );
     std::fs::write(&path, text).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     path
@@ -50,26 +51,43 @@ fn always_dying_qemu_is_a_lab_failure() {
     insta::assert_snapshot!(error, @"QEMU exited unexpectedly (exit status 1): cannot set up guest memory (tried 3 times)");
 }
 
+/// Runs a job and sends a signal to the first QEMU of the data directory.
+fn run_with_signal(name: &str, signal: &str) -> (Result<Vec<Vec<Run>>, LabError>, Vec<String>) {
+    let scratch = folder(&format!("{name}-home")).join("scratch");
+    let qemu_in = |process: PathBuf| {
+        let is_qemu = std::fs::read_to_string(process.join("comm")).is_ok_and(|name| name.starts_with("qemu-system"));
+        let works = std::fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd.starts_with(&scratch));
+        (is_qemu && works).then(|| process.file_name().unwrap().to_owned())
+    };
+    let signalled = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !signalled.load(std::sync::atomic::Ordering::Relaxed) {
+                let processes = std::fs::read_dir("/proc").unwrap().flatten();
+                if let Some(id) = processes.map(|entry| entry.path()).find_map(qemu_in) {
+                    std::thread::sleep(std::time::Duration::from_millis(300));
+                    drop(std::process::Command::new("kill").arg(signal).arg(id).status());
+                    return;
+                }
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+        });
+        let ended = run_with(name, "exec qemu-system-x86_64 \"$@\"");
+        signalled.store(true, std::sync::atomic::Ordering::Relaxed);
+        ended
+    })
+}
+
 #[test]
 fn terminated_qemu_does_not_blame_the_kernel() {
-    let flag = folder("ended-once.flag");
-    drop(std::fs::remove_file(&flag));
-    let script = format!(
-        "if [ ! -e {0} ]; then touch {0}; (sleep 0.5; kill -TERM $$) & fi\nexec qemu-system-x86_64 \"$@\"",
-        flag.display()
-    );
-    let (result, retries) = run_with("ended-qemu", &script);
+    let (result, retries) = run_with_signal("ended-qemu", "-TERM");
     assert!(retries.len() == 1 && retries[0].starts_with("QEMU exited unexpectedly"), "{retries:?}");
     assert_eq!(result.unwrap()[0][0].results[0].outcome, Outcome::Completed);
 }
 
 #[test]
 fn qemu_killed_once_is_restarted() {
-    let flag = folder("killed-once.flag");
-    drop(std::fs::remove_file(&flag));
-    let script =
-        format!("if [ ! -e {0} ]; then touch {0}; kill -9 $$; fi\nexec qemu-system-x86_64 \"$@\"", flag.display());
-    let (result, retries) = run_with("killed-qemu", &script);
+    let (result, retries) = run_with_signal("killed-qemu", "-KILL");
     assert_eq!(retries, ["QEMU exited unexpectedly (signal 9)"]);
     assert_eq!(result.unwrap()[0][0].results[0].outcome, Outcome::Completed);
 }
@@ -80,7 +98,7 @@ fn qemu_without_plugins_measures_without_counts() {
     let script = "case \"$*\" in *-plugin*) echo 'no plugins here' >&2; exit 1;; esac\nexec qemu-system-x86_64 \"$@\"";
     let path = qemu("plain-qemu", script);
     let text = std::fs::read_to_string(&path).unwrap();
-    std::fs::write(&path, text.replacen("--version|-L|-help)", "-help) exit 0;; --version|-L)", 1)).unwrap();
+    std::fs::write(&path, text.replacen("--version|-L|-help|", "-help) exit 0;; --version|-L|", 1)).unwrap();
     let home = fresh("plain-qemu-home");
     let lab = Lab::open(&home, LabSettings { qemu: Some(path), ..LabSettings::default() }).unwrap();
     let build = same_build(&lab, &build("deb:6.12"));

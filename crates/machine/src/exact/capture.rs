@@ -20,8 +20,8 @@ impl Exact {
     /// time.
     pub(super) fn capture_job(&self, start: &Start, job: &Job) -> Result<Option<DeadMemory>, MachineError> {
         self.check_space(self.guest_config.memory_mib)?;
-        let scratch = self.prepare(&start.load, &job.encode()?)?;
-        let Ok(mut process) = self.at_start(start, &scratch, Observe::Nothing)? else { return Ok(None) };
+        let mut scratch = self.prepare(&start.load, &job.encode()?)?;
+        let Ok(mut process) = self.at_start(start, &mut scratch, Observe::Nothing)? else { return Ok(None) };
         let budget = self.job_budget(&mut process, Observe::Nothing)?;
         process.command("cont", json!({}))?;
         let ended = process.wait_for_end(&budget)?;

@@ -19,11 +19,11 @@ use serde_json::json;
 use wire::{Job, StreamError};
 
 pub use self::snapshot::hash_memory;
-use self::snapshot::{RAM, STATE, Snapshot, Snapshots};
+use self::snapshot::{RAM, Snapshot, Snapshots};
 use crate::backend::{Backend, Boot, Booted, DeadMemory, Guest, JobEnd, Observe, modules_hash};
 use crate::console::reason_in;
 use crate::initrd::{Programs, initrd, initrd_with_modules};
-use crate::qemu::{Budget, CONSOLE, CONTROL, Ended, Process, Qemu, Scratch, failure};
+use crate::qemu::{Budget, CONSOLE, CONTROL, Ended, Process, Qemu, STATE, STATE_ADDRESS, Scratch, failure};
 use crate::{MachineError, hash};
 
 /// `max` has all that TCG offers. With erms and fsrm, kernels would copy by `rep movsb`, which icount counts byte by
@@ -199,7 +199,7 @@ impl Exact {
     fn at_start(
         &self,
         start: &Start,
-        scratch: &Scratch,
+        scratch: &mut Scratch,
         observe: Observe<'_>,
     ) -> Result<Result<Process, Ended>, MachineError> {
         if let Snapshot::Saved(folder) = &start.snapshot
@@ -218,34 +218,48 @@ impl Exact {
     fn start_booting(&self, seed: u64, scratch: &Scratch, observe: Observe<'_>) -> Result<Process, MachineError> {
         let mut arguments = self.arguments(seed, "quiet", observe);
         arguments.extend(["-m".to_owned(), self.guest_config.memory_mib.to_string()]);
-        Process::start(&self.qemu.program, &arguments, scratch)
+        Process::start(&self.qemu, &arguments, scratch)
     }
 
     /// Restores a snapshot; if that fails, deletes the snapshot and boots the guest.
-    fn restore_snapshot(&self, folder: &Path, seed: u64, scratch: &Scratch, observe: Observe<'_>) -> Option<Process> {
+    fn restore_snapshot(
+        &self,
+        folder: &Path,
+        seed: u64,
+        scratch: &mut Scratch,
+        observe: Observe<'_>,
+    ) -> Option<Process> {
         // QEMU would wait for a missing memory file.
         if !folder.join(RAM).is_file() {
             return None;
         }
-        self.restore(folder, seed, scratch, observe).map_err(|_| self.snapshots.forget(folder)).ok()
+        let forget = |scratch: &mut Scratch| {
+            self.snapshots.forget(folder);
+            [RAM, STATE].iter().for_each(|name| scratch.unlink(name));
+        };
+        self.restore(folder, seed, scratch, observe).map_err(|_| forget(scratch)).ok()
     }
 
     fn restore(
         &self,
         folder: &Path,
         seed: u64,
-        scratch: &Scratch,
+        scratch: &mut Scratch,
         observe: Observe<'_>,
     ) -> Result<Process, MachineError> {
-        scratch.link(RAM, &folder.join(RAM))?;
+        let read_only = self.qemu.read_only_memory();
+        match read_only {
+            Some(_) => scratch.link(RAM, &folder.join(RAM))?,
+            None => scratch.link_writable(RAM, &folder.join(RAM))?,
+        }
         scratch.link(STATE, &folder.join(STATE))?;
         let mut arguments = self.arguments(seed, "quiet", observe);
         // share=off: the guest's writes stay in this process, the saved memory is only read.
-        arguments.extend(memory(self.guest_config.memory_mib, "off"));
+        arguments.extend(memory(self.guest_config.memory_mib, &format!("off{}", read_only.unwrap_or_default())));
         arguments.extend(["-S", "-incoming", "defer"].map(str::to_owned));
-        let mut process = Process::start(&self.qemu.program, &arguments, scratch)?;
+        let mut process = Process::start(&self.qemu, &arguments, scratch)?;
         ignore_shared(&mut process)?;
-        process.command("migrate-incoming", json!({ "uri": format!("exec:cat {STATE}") }))?;
+        process.command("migrate-incoming", json!({ "uri": STATE_ADDRESS }))?;
         let status = process.until_not("query-status", &["inmigrate"])?;
         // It was saved in the state in which the watchdog stopped it.
         if status != "watchdog" && status != "paused" {
@@ -260,7 +274,7 @@ impl Exact {
         let mut arguments =
             self.arguments(load.seed, "ignore_loglevel earlyprintk=serial,ttyS0,115200", Observe::Nothing);
         arguments.extend(["-m".to_owned(), self.guest_config.memory_mib.to_string()]);
-        let mut process = Process::start(&self.qemu.program, &arguments, &scratch).ok()?;
+        let mut process = Process::start(&self.qemu, &arguments, &scratch).ok()?;
         process.wait_for_end(&self.boot_budget(Observe::Nothing)).ok()?;
         drop(process);
         Some(scratch.console()).filter(|console| !console.is_empty())
@@ -394,7 +408,7 @@ impl Backend for Exact {
         let scratch = self.prepare(&load, &NO_JOB)?;
         let mut arguments = self.arguments(seed, "quiet", Observe::Nothing);
         arguments.extend(memory(self.guest_config.memory_mib, "on"));
-        let mut process = Process::start(&self.qemu.program, &arguments, &scratch)?;
+        let mut process = Process::start(&self.qemu, &arguments, &scratch)?;
         let ended = process.wait_for_end(&self.boot_budget(Observe::Nothing))?;
         let hello = wire::find_hello(&scratch.console()).is_some();
         if ended != Ended::Stopped || !hello {
@@ -428,11 +442,11 @@ impl Booted for Start {
 
     fn run(&self, job: &Job, observe: Observe<'_>) -> Result<JobEnd, MachineError> {
         let exact = &self.machine;
-        let scratch = exact.prepare(&self.load, &job.encode()?)?;
+        let mut scratch = exact.prepare(&self.load, &job.encode()?)?;
         if let Observe::Counts(marks) | Observe::Calls(marks) | Observe::Model(marks, _) = observe {
             scratch.write(MARKS, marks.as_bytes())?;
         }
-        let mut process = match exact.at_start(self, &scratch, observe)? {
+        let mut process = match exact.at_start(self, &mut scratch, observe)? {
             Ok(process) => process,
             Err(ended) => {
                 let console = scratch.console();
@@ -517,7 +531,7 @@ fn memory(mib: u32, share: &str) -> [String; 6] {
 
 fn save(process: &mut Process) -> Result<(), MachineError> {
     ignore_shared(process)?;
-    process.command("migrate", json!({ "uri": format!("exec:cat > {STATE}") }))?;
+    process.command("migrate", json!({ "uri": STATE_ADDRESS }))?;
     match process.until_not("query-migrate", &["none", "setup", "active", "device"])?.as_str() {
         "completed" => Ok(()),
         status => Err(MachineError::Refused { command: "migrate".into(), answer: status.to_owned() }),

@@ -1,6 +1,6 @@
 //! Snapshots: a guest stopped at an exact instruction, stored under the hash of everything that it depends on.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -8,13 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sha2::{Digest, Sha256};
 
-use crate::qemu::Scratch;
+use crate::qemu::{STATE, Scratch};
 use crate::{MachineError, hash};
 
 /// The guest's memory within a snapshot's directory; sparse.
 pub(crate) const RAM: &str = "ram";
-/// The state of its devices.
-pub(crate) const STATE: &str = "state";
 /// What the snapshot depends on, for people; also marks a complete snapshot, as it is written last.
 const SEAL: &str = "seal";
 
@@ -33,8 +31,9 @@ pub(crate) struct Snapshots {
     folder: PathBuf,
     bytes_max: u64,
     turns: Mutex<BTreeMap<String, Arc<Mutex<()>>>>,
-    /// Directories whose memory this process has verified by hash.
-    verified: Mutex<BTreeSet<PathBuf>>,
+    /// Directories whose memory this process has verified by hash, and when it was last changed: an old QEMU has the memory
+    /// open for writing, and a guest may take QEMU over.
+    verified: Mutex<BTreeMap<PathBuf, Stamp>>,
 }
 
 impl Snapshots {
@@ -64,7 +63,11 @@ impl Snapshots {
         drop(fs::remove_dir_all(folder));
     }
 
-    fn verified(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
+    fn remember(&self, folder: &Path) {
+        self.verified().extend(stamp(folder).map(|stamp| (folder.to_owned(), stamp)));
+    }
+
+    fn verified(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Stamp>> {
         self.verified.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -74,11 +77,11 @@ impl Snapshots {
         let folder = self.folder.join(hash(&[ingredients.as_bytes()]));
         let seal = folder.join(SEAL);
         let is_sealed = || fs::read_to_string(&seal).is_ok_and(|text| text == seal_text(ingredients, &folder));
-        let known = self.verified().contains(&folder);
+        let known = stamp(&folder).is_some() && self.verified().get(&folder).copied() == stamp(&folder);
         let whole = if known { seal.is_file() } else { is_sealed() };
         // The seal's age shows which snapshots are unused.
         if whole {
-            self.verified().insert(folder.clone());
+            self.remember(&folder);
             drop(fs::File::options().append(true).open(&seal).and_then(|file| file.set_len(file.metadata()?.len())));
         }
         whole.then_some(folder)
@@ -102,7 +105,7 @@ impl Snapshots {
         fs::write(&seal, seal_text(ingredients, &part)).map_err(MachineError::io("write", &seal))?;
         sync(&seal)?;
         fs::rename(&part, &whole).map_err(MachineError::io("keep", &whole))?;
-        self.verified().insert(whole.clone());
+        self.remember(&whole);
         self.prune(&whole)?;
         Ok(whole)
     }
@@ -127,6 +130,14 @@ impl Snapshots {
         }
         Ok(())
     }
+}
+
+/// When a memory file was last changed, in seconds and nanoseconds. No program can set this time back.
+type Stamp = (i64, i64);
+
+fn stamp(folder: &Path) -> Option<Stamp> {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata(folder.join(RAM)).ok().map(|file| (file.ctime(), file.ctime_nsec()))
 }
 
 /// Flushes to disk: after a power failure, no seal may exist without its files.
@@ -204,6 +215,18 @@ mod tests {
             std::fs::write(folder.join(file), content).unwrap();
             assert_eq!(reopened(), None, "{file} is not what was saved");
         }
+    }
+
+    #[test]
+    fn changed_memory_is_verified_again() {
+        let home = tempfile::tempdir().unwrap();
+        let snapshots = Snapshots::new(home.path().join("snapshots"), 1 << 30).unwrap();
+        let folder = keep(&snapshots, home.path(), "seed=1\n");
+        assert_eq!(snapshots.find("seed=1\n"), Some(folder.clone()));
+        // The clock of a file system has steps.
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        std::fs::write(folder.join(RAM), [8; 8192]).unwrap();
+        assert_eq!(snapshots.find("seed=1\n"), None, "a guest has written to it");
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod seat;
 use model::{FailureReason, Stage, SubjectFailure};
 
 pub use self::memory::VmcoreFormat;
-pub use self::process::{Budget, CONSOLE, CONTROL, Ended, Process, Scratch};
+pub use self::process::{Budget, CONSOLE, CONTROL, Ended, Process, STATE, STATE_ADDRESS, Scratch};
 pub use self::program::{Qemu, QemuProblem};
 use crate::console::{readable_tail, reason_in};
 

@@ -1,15 +1,15 @@
 //! A running QEMU: started in a scratch directory, polled for its deadlines, killed when dropped.
 
 use std::fs;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use process::{Program, Running};
+use process::{Program, Running, Walls};
 use serde_json::{Value, json};
 
+use super::Qemu;
 use super::qmp::{ANSWER, Event, Qmp, QmpError};
 use super::seat::Seat;
 use crate::MachineError;
@@ -41,6 +41,13 @@ const STDERR_MAX: usize = 2000;
 /// QEMU's arguments for the control protocol over its standard input and output.
 pub const CONTROL: &str = "-chardev stdio,id=control,signal=off -mon chardev=control,mode=control";
 
+/// The file that QEMU has open for the devices' state, within a scratch folder: its filter lets it start no program.
+pub const STATE: &str = "state";
+/// Its address for QEMU.
+pub const STATE_ADDRESS: &str = "fd:3";
+/// Opens it: a link to a saved state for reading, or else a new file for writing.
+const OPEN_STATE: &str = "if [ -e \"$0\" ]; then exec 3<\"$0\"; else exec 3>\"$0\"; fi; exec \"$@\"";
+
 /// The serial line's file within a scratch folder.
 pub const CONSOLE: &str = "console";
 
@@ -48,6 +55,8 @@ pub const CONSOLE: &str = "console";
 #[derive(Debug)]
 pub struct Scratch {
     folder: PathBuf,
+    /// Linked files that QEMU may write.
+    writable: Vec<PathBuf>,
 }
 
 impl Scratch {
@@ -60,7 +69,7 @@ impl Scratch {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder = parent.join(format!("{}-{number}", std::process::id()));
         fs::create_dir_all(&folder).map_err(MachineError::io("create", &folder))?;
-        Ok(Self { folder })
+        Ok(Self { folder, writable: Vec::new() })
     }
 
     /// Returns the directory.
@@ -91,6 +100,34 @@ impl Scratch {
     pub fn link(&self, name: &str, target: &Path) -> Result<(), MachineError> {
         let path = self.path(name);
         std::os::unix::fs::symlink(target, &path).map_err(MachineError::io("link", &path))
+    }
+
+    /// Links a file that QEMU has to open for writing.
+    ///
+    /// # Errors
+    /// If the link cannot be made.
+    pub fn link_writable(&mut self, name: &str, target: &Path) -> Result<(), MachineError> {
+        self.writable.push(target.to_owned());
+        self.link(name, target)
+    }
+
+    /// Removes a link.
+    pub fn unlink(&mut self, name: &str) {
+        let path = self.path(name);
+        self.writable.retain(|target| fs::read_link(&path).ok().as_ref() != Some(target));
+        // QEMU cannot start with the link, and then says so.
+        drop(fs::remove_file(path));
+    }
+
+    /// Returns the walls around a QEMU that works here: it sees this directory and the files that are linked into it.
+    fn walls(&self, qemu: &Qemu) -> Walls {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let links = entries.filter_map(|entry| fs::read_link(entry.path()).ok());
+        let linked = links.filter(|target| !self.writable.contains(target));
+        let readable = qemu.folders().into_iter().chain(linked);
+        let walls = readable.fold(Walls::default(), |walls, path| walls.readable(&path));
+        let writable = std::iter::once(&self.folder).chain(&self.writable);
+        writable.fold(walls, |walls, path| walls.writable(path))
     }
 
     /// Returns what the guest printed.
@@ -147,22 +184,26 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts QEMU in a scratch directory.
+    /// Starts QEMU in a scratch directory, behind walls where the host has them.
     ///
     /// # Errors
     /// If the directory cannot be written, or QEMU cannot be started.
-    pub fn start(program: &Path, arguments: &[String], scratch: &Scratch) -> Result<Self, MachineError> {
+    pub fn start(qemu: &Qemu, arguments: &[String], scratch: &Scratch) -> Result<Self, MachineError> {
         let stderr = scratch.path("stderr");
         let file = fs::File::create(&stderr).map_err(MachineError::io("create", &stderr))?;
         let seat = Seat::take();
-        let mut running = Program::new("chrt")
+        let mut running = Program::new("sh")
+            .args(["-c", OPEN_STATE, STATE, "chrt"])
             .args(seat.words())
-            .args([program])
+            .args([&qemu.program])
             .args(arguments)
+            .args(qemu.sandbox())
+            .without_variables()
+            .walls(scratch.walls(qemu))
             .folder(&scratch.folder)
             .deadline_s(DEADLINE_S)
             .start(Stdio::piped(), Stdio::piped(), file.into())
-            .map_err(MachineError::io("start", program))?;
+            .map_err(MachineError::io("start", &qemu.program))?;
         let (Some(to), Some(from)) = (running.take_input(), running.take_output()) else {
             return Err(MachineError::QemuDied { how: "no pipes".into(), stderr: String::new() });
         };
@@ -343,7 +384,7 @@ fn death(running: &mut Running, stderr: &Path) -> MachineError {
         std::thread::sleep(Duration::from_millis(10));
     }
     let how = match running.kill() {
-        Ok(status) => match (status.signal(), status.code()) {
+        Ok(status) => match (process::signal_of(status), status.code()) {
             // A memory file without disk space kills QEMU with SIGBUS when it touches a page.
             (Some(7), _) => "signal 7, SIGBUS: no space left for the guest's memory?".to_owned(),
             (Some(signal), _) => format!("signal {signal}"),

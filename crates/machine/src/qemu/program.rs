@@ -21,6 +21,11 @@ const FIRMWARE: &[&str] = &["bios-microvm.bin", "qboot.rom", "pvh.bin", "linuxbo
 const MODULE: &str = "accel-tcg-x86_64.so";
 const MODULE_FOLDERS: &[&str] = &["/usr/lib/x86_64-linux-gnu/qemu", "/usr/lib64/qemu", "/usr/lib/qemu"];
 
+/// System calls that QEMU denies itself: none of them is needed after its start.
+const SECCOMP: &str = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
+/// The oldest QEMU that opens a file read-only as the memory of a guest that writes (`rom=off`).
+const READ_ONLY_MEMORY: (u32, u32) = (8, 2);
+
 /// A QEMU and its identity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Qemu {
@@ -31,6 +36,8 @@ pub struct Qemu {
     /// Whether it loads plugins: without them, the clock of a guest that halts is not always exact, and there are no
     /// counts.
     pub plugins: bool,
+    /// Whether it filters its own system calls.
+    pub seccomp: bool,
     /// Hashes of the program, the firmware and the modules that it uses, by name.
     pub hashes: Vec<(String, String)>,
 }
@@ -93,6 +100,9 @@ impl Qemu {
             return Err(QemuProblem::TooOld { found: version }.into());
         }
         let plugins = output(&program, &["-help"]).map_err(missing)?.lines().any(|line| line.starts_with("-plugin "));
+        // Options count in their order: a QEMU without seccomp refuses the first.
+        let seccomp =
+            output(&program, &["-sandbox", SECCOMP, "-version"]).is_ok_and(|said| version_in(&said).is_some());
         let folders = output(&program, &["-L", "help"]).map_err(missing)?;
         let mut files = vec![(PROGRAM.to_owned(), program.clone())];
         let firmware = FIRMWARE.iter().map(|name| (*name, folders.lines().map(Path::new).collect::<Vec<_>>()));
@@ -104,11 +114,31 @@ impl Qemu {
         }
         let hash = |(name, path): (String, PathBuf)| Ok((name, hash_file(&path)?));
         let hashes = files.into_iter().map(hash).collect::<Result<_, MachineError>>()?;
-        Ok(Self { program, version, plugins, hashes })
+        Ok(Self { program, version, plugins, seccomp, hashes })
     }
 }
 
 impl Qemu {
+    /// Returns its arguments against a guest that takes it over. They are no part of a machine's identity: they change no
+    /// number (`marvin/tests/program/walls.rs`), and results from before them stay valid.
+    pub(crate) fn sandbox(&self) -> Vec<String> {
+        let filters = self.seccomp && process::wants_walls();
+        if filters { ["-sandbox", SECCOMP].map(str::to_owned).to_vec() } else { Vec::new() }
+    }
+
+    /// Returns the options of a memory file that QEMU opens read-only although the guest writes to its copy; `None` if it
+    /// cannot: then it opens the file for writing and does not write.
+    pub(crate) fn read_only_memory(&self) -> Option<&'static str> {
+        (numbers(&self.version) >= Some(READ_ONLY_MEMORY)).then_some(",readonly=on,rom=off")
+    }
+
+    /// Returns the directories that it needs beside the system's: those around a QEMU that the user installed.
+    pub(crate) fn folders(&self) -> Vec<PathBuf> {
+        let bin = self.program.parent().unwrap_or(Path::new("/"));
+        let beside = ["share", "lib", "lib64", "libexec"].map(|name| bin.with_file_name(name));
+        std::iter::once(bin.to_owned()).chain(beside).filter(|path| path.is_absolute() && path.is_dir()).collect()
+    }
+
     /// Returns its microvm. Without the old interrupt controller only kernels with ACPI boot, so Marvin omits it only
     /// on QEMUs with the timer bug.
     pub(crate) fn microvm(&self) -> &'static str {

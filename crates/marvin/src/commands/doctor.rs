@@ -21,6 +21,7 @@ pub(crate) fn doctor(arguments: &Arguments, command: &Doctor) -> anyhow::Result<
         Check::new("QEMU", qemu()),
         program("setpriv", "util-linux"),
         program("taskset", "util-linux"),
+        Check::new("walls", Ok(walls())),
         program("dpkg-deb", "dpkg"),
         program("apt-get", "apt"),
         Check::new("kernels", kernels()),
@@ -45,8 +46,19 @@ fn qemu() -> Result<String, Problem> {
             format!("{} was built without plugins: no profiles, and results are not always exact", qemu.version),
             "sudo apt-get install qemu-system-x86, or name another QEMU with MARVIN_QEMU",
         ),
-        Ok(qemu) => Ok(format!("{} ({})", qemu.version, qemu.program.display())),
+        Ok(qemu) => {
+            let filter = if qemu.seccomp { "" } else { "; without a filter of system calls (seccomp)" };
+            Ok(format!("{} ({}){filter}", qemu.version, qemu.program.display()))
+        }
         Err(error) => trouble(error, "sudo apt-get install qemu-system-x86"),
+    }
+}
+
+/// Recommended, not required.
+fn walls() -> String {
+    match process::no_walls() {
+        None => "bubblewrap separates QEMU and builds from this host".to_owned(),
+        Some(why) => format!("none ({why}): QEMU and builds run as you; recommended: sudo apt-get install bubblewrap"),
     }
 }
 

@@ -47,6 +47,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     if !for_others {
         crate::home::keep_private();
     }
+    if arguments.no_sandbox {
+        process::remove_walls();
+    }
     match &arguments.command {
         Command::Compare(command) => compare::compare(arguments, command),
         Command::Profile(command) => profile::profile(arguments, command),

@@ -82,6 +82,9 @@ fn command_of_job(arguments: &Arguments, home: &std::path::Path) -> anyhow::Resu
     if let Some(file) = &arguments.config_file {
         words.extend(["--config-file".into(), file.into()]);
     }
+    if arguments.no_sandbox {
+        words.push("--no-sandbox".into());
+    }
     words.extend(["work".into(), "--execute".into()]);
     Ok(words)
 }

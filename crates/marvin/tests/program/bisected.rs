@@ -9,7 +9,7 @@ use crate::fresh::{Fresh, fresh};
 use crate::interrupted::{machines_of, until};
 use crate::{format_output, images, marvin, output_of};
 
-/// A tree whose kernels are existing images: `choice` names one.
+/// A tree whose kernels are existing images: `choice` names one, a file of the tree.
 const MAKEFILE: &str = "tinyconfig olddefconfig:\n\t@touch $(O)/.config\n\
     vmlinux:\n\t@cp \"$$(cat choice)\" $(O)/vmlinux\n\t@echo $(CURDIR)/mm/memory.c >$(O)/.memory.o.cmd\n";
 
@@ -45,6 +45,13 @@ impl Tree {
         self.git(&["rev-parse", "HEAD"])
     }
 
+    /// Copies an image into the tree and returns its name there.
+    pub(crate) fn image(&self, image: &Path) -> String {
+        let name = format!("image-{}", fs::metadata(image).unwrap().len());
+        fs::copy(image, self.folder.join(&name)).unwrap();
+        name
+    }
+
     /// Writes a file without committing it.
     pub(crate) fn file(&self, file: &str, content: &str) {
         let path = self.folder.join(file);
@@ -71,13 +78,14 @@ fn regression_is_bisected_up_to_the_mail() {
     let tree = Tree::new("bisected-tree");
     fs::write(tree.folder.join("Makefile"), MAKEFILE).unwrap();
     fs::write(tree.folder.join("Kbuild"), "").unwrap();
-    tree.commit("choice", &images[0].display().to_string());
+    let [old, new] = [0, 1].map(|n| tree.image(&images[n]));
+    tree.commit("choice", &old);
     tree.git(&["tag", "good"]);
     for n in 0..3 {
         tree.commit("mm/memory.c", &format!("// {n}\n"));
         tree.commit("Documentation/mm.rst", &format!("{n}\n"));
     }
-    let guilty = tree.commit("choice", &images[1].display().to_string());
+    let guilty = tree.commit("choice", &new);
     tree.commit("mm/memory.c", "// after\n");
     tree.commit("mm/unused.c", "// after\n");
     let (home, mail) = (fresh("bisected-home"), fresh("bisected-mail"));

@@ -22,6 +22,7 @@ mod real_source;
 mod sources;
 mod stored;
 mod tools;
+mod walls;
 mod watched;
 
 use std::path::{Path, PathBuf};

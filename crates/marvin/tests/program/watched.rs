@@ -39,7 +39,8 @@ fn watched_tree_is_measured_despite_kills() {
     tree.file("Makefile", MAKEFILE);
     tree.file("Kbuild", "");
     tree.file("mm/memory.c", "");
-    tree.commit("choice", &images[1].display().to_string());
+    let image = tree.image(&images[1]);
+    tree.commit("choice", &image);
     ["v6.12", "v6.13-rc1", "junk"].iter().for_each(|tag| drop(tree.git(&["tag", tag])));
     tree.commit("choice", "");
     tree.git(&["tag", "v6.13"]);

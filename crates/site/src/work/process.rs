@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use ::process::{Program, Running};
+use ::process::{Program, Running, signal_of};
 use model::{Ending, QueuedJob};
 
 use super::{Attempt, Executor};
@@ -63,7 +63,7 @@ impl Executor for JobProcess {
             drop(output.take(ANSWER_MAX).read_to_string(&mut answer));
         }
         let said = fs::read(&log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
-        let attempt = judge(status.code(), answer.trim(), &said);
+        let attempt = judge(status.code().filter(|_| signal_of(status).is_none()), answer.trim(), &said);
         if attempt.ending == Ending::Done(String::new()) {
             // The log of a successful job is not needed; ignore a failed removal.
             drop(fs::remove_file(&log));

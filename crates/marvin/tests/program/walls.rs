@@ -1,0 +1,132 @@
+//! The walls around QEMU and around builds: what is behind them sees nothing of this host, and no number changes.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use crate::bisected::Tree;
+use crate::fresh::fresh;
+use crate::interrupted::until;
+use crate::{marvin, names, output_of};
+
+/// Returns the QEMU processes whose scratch directory is in this data directory.
+fn qemu_of(home: &Path) -> Vec<PathBuf> {
+    let is_ours = |process: &PathBuf| {
+        let is_qemu = fs::read_to_string(process.join("comm")).is_ok_and(|name| name.starts_with("qemu-system"));
+        is_qemu && fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd.starts_with(home.join("scratch")))
+    };
+    fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path()).filter(is_ours).collect()
+}
+
+/// Returns the permissions of a file.
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn qemu_behind_walls_gives_the_same_samples() {
+    let name = &names()[1];
+    let samples = |home: &str, words: &[&str]| {
+        let home = fresh(home);
+        let run = [&["run", name, "--workload", "getppid,fork-exit", "--seeds", "1", "-q"], words].concat();
+        assert!(output_of(&home, &run).starts_with("exit 0"));
+        let (rows, other) = (fresh("walled-rows"), fresh("walled-other"));
+        let export = ["export", "--rows", "samples", "--format", "csv", "--output", &rows.display().to_string()];
+        assert!(output_of(&home, &export).starts_with("exit 0"));
+        fs::write(&other, "").unwrap();
+        assert_eq!(mode(&rows), mode(&other), "the permissions of the user's umask");
+        let rows = fs::read_to_string(&rows).unwrap();
+        // The run and its time come first.
+        let values = |line: &str| line.splitn(10, ',').nth(9).map(str::to_owned);
+        let values: Vec<String> = rows.lines().filter(|line| line.starts_with("run_")).filter_map(values).collect();
+        assert!(values.len() == 32, "{rows}");
+        values
+    };
+    let walled = samples("walled-home", &[]);
+    let open = samples("open-home", &["--no-sandbox"]);
+    assert!(walled == open, "{walled:?}\n{open:?}");
+}
+
+#[test]
+fn qemu_has_no_rights_and_no_secrets() {
+    let (home, name) = (fresh("rights-home"), &names()[1]);
+    let mut run = marvin(&home);
+    let run = run.args(["run", name, "--workload", "getppid", "--seeds", "2"]).env("PGPASSWORD", "sesame");
+    let mut run = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until("a machine works", || qemu_of(&home).iter().any(|qemu| fs::read_to_string(qemu.join("status")).is_ok()));
+    let mut seen = 0;
+    while run.try_wait().unwrap().is_none() {
+        for qemu in qemu_of(&home) {
+            let read = |file: &str| fs::read_to_string(qemu.join(file)).unwrap_or_default();
+            let (status, environment) = (read("status"), read("environ"));
+            // It installs its filter during its start.
+            if !status.contains("Seccomp:\t2") {
+                continue;
+            }
+            assert!(
+                status.contains("CapEff:\t0000000000000000") && status.contains("CapBnd:\t0000000000000000"),
+                "{status}"
+            );
+            assert!(status.contains("NoNewPrivs:\t1"), "{status}");
+            let names: Vec<&str> = environment.split('\0').filter_map(|line| Some(line.split_once('=')?.0)).collect();
+            assert!(names.iter().all(|name| ["PATH", "PWD", "OLDPWD"].contains(name)), "{names:?}");
+            let sees = |path: &str| qemu.join("root").join(path.trim_start_matches('/')).exists();
+            if !sees("/usr/bin") {
+                // It has just ended.
+                continue;
+            }
+            seen += 1;
+            assert!(!sees("/root") && !sees("/home") && !sees("/etc/passwd"));
+            assert!(!sees(&home.join("marvin.db").display().to_string()));
+            // Empty if it has just ended; otherwise only its own loopback.
+            let network = read("net/dev");
+            assert!(network.matches(':').count() <= 1, "{network}");
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert!(seen > 0);
+}
+
+#[test]
+fn data_directory_is_private() {
+    let home = fresh("private-home");
+    assert!(output_of(&home, &["queue", "add", "deb:6.1", "--workload", "getppid"]).starts_with("exit 0"));
+    assert_eq!(mode(&home), 0o700);
+    for entry in fs::read_dir(&home).unwrap().flatten() {
+        assert_eq!(mode(&entry.path()) & 0o077, 0, "{entry:?}");
+    }
+}
+
+/// Reads variables and files, writes beside its directory, asks the network, and leaves links and a process behind.
+const HOSTILE: &str = "tinyconfig olddefconfig:\n\t@touch $(O)/.config\n\
+    vmlinux:\n\t@env | grep -q PGPASSWORD= && echo 'error: read a password' >&2 || true\n\
+    \t@test ! -e $(SECRET) || echo 'error: read a file' >&2\n\
+    \t@touch $(CURDIR)/written 2>/dev/null && echo 'error: wrote the source' >&2 || true\n\
+    \t@touch $(O)/../written 2>/dev/null; setsid sleep 77 & true\n\
+    \t@ln -s $(SECRET) $(O)/vmlinux; echo finished >&2\n";
+
+#[test]
+fn hostile_makefile_sees_no_secret_and_escapes_nowhere() {
+    let (home, tree, secret) = (fresh("hostile-home"), Tree::new("hostile-tree"), fresh("hostile-secret"));
+    fs::write(&secret, "sesame").unwrap();
+    tree.file("Makefile", &HOSTILE.replace("$(SECRET)", &secret.display().to_string()));
+    tree.file("Kbuild", "");
+    tree.commit("file", "");
+    let mut build = marvin(&home);
+    let build = build.args(["build", "git:main", "--tree", &tree.name()]).env("PGPASSWORD", "sesame");
+    let said = crate::format_output(&build.output().unwrap(), &home);
+    assert!(
+        said.contains("vmlinux is no file") && !said.contains("error: read") && !said.contains("error: wrote"),
+        "{said}"
+    );
+    let objects = fs::read_dir(home.join("workshop")).unwrap().flatten().map(|entry| entry.path());
+    let objects = objects.filter(|path| path.display().to_string().contains("objects-")).collect::<Vec<_>>();
+    let log = fs::read_to_string(objects[0].join("marvin.log")).unwrap();
+    assert_eq!(log, "finished\n");
+    assert!(!objects[0].join("written").exists());
+    let left = |process: std::fs::DirEntry| {
+        fs::read(process.path().join("cmdline")).is_ok_and(|words| words == b"sleep\x0077\0")
+    };
+    assert!(!fs::read_dir("/proc").unwrap().flatten().any(left));
+}
