@@ -34,6 +34,10 @@ full)
     step env MARVIN_FULL=1 "$cargo" test --release --locked -p history large_labs -- --nocapture
     # What could not be checked is among what the tests print.
     step "$cargo" test --locked -p crash-guests --test dumps -- --nocapture --test-threads 2
+    # A thousand kills, and fifty guests that attack QEMU for a minute each.
+    step env MARVIN_FULL=1 "$cargo" test --locked -p process -- killed_process --nocapture
+    step env MARVIN_FULL=1 "$cargo" test --locked -p marvin --test program killed:: -- --nocapture
+    step env MARVIN_FULL=1 "$cargo" test --locked -p crash-guests --test hostile -- --nocapture
     exit 0
     ;;
 esac
