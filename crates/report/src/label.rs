@@ -108,7 +108,8 @@ pub fn cut_middle(text: &str, width: usize) -> String {
 }
 
 /// Returns the least width, at least `width`, at which cutting keeps different texts different.
-pub(crate) fn distinct_width<'a>(texts: impl IntoIterator<Item = &'a str>, width: usize) -> usize {
+#[must_use]
+pub fn distinct_width<'a>(texts: impl IntoIterator<Item = &'a str>, width: usize) -> usize {
     let all: BTreeSet<&str> = texts.into_iter().collect();
     let longest = all.iter().map(|text| text.chars().count()).max().unwrap_or(0);
     let is_distinct = |width: &usize| {

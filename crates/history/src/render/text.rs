@@ -2,7 +2,7 @@
 
 use model::plain;
 use model::{Direction, Line, Verdict};
-use report::label::cut_middle;
+use report::label::{cut_middle, distinct_width};
 use report::render::Styles;
 use report::render::layout::{Page, WIDTH, command_lines};
 use report::render::number::{count, date, interval, percent, signed_percent, value};
@@ -275,13 +275,15 @@ fn alert(page: &mut Page, history: &History, triaged: &Triaged, styles: &Styles)
     page.line(if triaged.is_open() { styles.alarm(&head) } else { styles.strong(&head) });
     let title = |kernel: usize| &history.kernel(kernel).title;
     page.words(2, &format!("came between {} and {}", title(*after), title(*at)));
-    for member in members.iter().take(NAMED_MAX) {
+    let names: Vec<String> = members.iter().take(NAMED_MAX).map(|member| plain(&member.key.workload)).collect();
+    let width = distinct_width(names.iter().map(String::as_str), 18);
+    for (member, name) in members.iter().zip(&names) {
         let machine = history.machines()[member.key.machine].id.short();
         let gone = member.gone.map_or_else(String::new, |at| format!(", went away at {}", title(at)));
         let text = format!(
-            "{} {:<18} {:>13}  {machine}{gone}",
+            "{} {:<width$} {:>13}  {machine}{gone}",
             member.verdict.letter(),
-            cut_middle(&plain(&member.key.workload), 18),
+            cut_middle(name, width),
             change_size(member.difference_percent, member.basis)
         );
         let is_gone = member.gone.is_some();
