@@ -8,7 +8,7 @@ use stats::synthetic::{Chance, Kind};
 
 use super::noisy_tests::{host, imported};
 use super::tests::taken;
-use super::{Alert, alerts, triage_alerts};
+use super::{Alert, Card, alerts, overview, triage_alerts};
 
 const KERNELS: usize = 20;
 const BOOTS: usize = 5;
@@ -58,6 +58,19 @@ fn regressions_of_newest_kernels_are_all_alerts() {
         |kernel: usize, workload: usize| (format!("imported@6.1.{kernel}"), format!("kernbench{workload}/Elapsed-4"));
     assert_eq!(members, (0..5).map(|workload| at(KERNELS - 1 - workload, workload)).collect());
     assert!(found.iter().flat_map(|alert| &alert.members).all(|member| member.verdict == Verdict::Worse));
+    // The first screen shows all of them: the newest kernel against the one before, and what is open since earlier ones.
+    let kernels: Vec<_> =
+        (0..KERNELS).map(|kernel| imported(&format!("6.1.{kernel}"), "stream/copy", &[&[1.0]])).collect();
+    let history = taken(&kernels);
+    let all = triage_alerts(&history, found, &[]);
+    let screen = overview(&history, KERNELS - 2, KERNELS - 1, &all);
+    let shown: BTreeSet<usize> = screen
+        .cards
+        .iter()
+        .filter_map(|card| if let Card::Alert(number) = card { Some(*number) } else { None })
+        .chain(screen.earlier.iter().copied())
+        .collect();
+    assert_eq!((shown.len(), screen.earlier.len()), (5, 4), "{screen:?}");
 }
 
 #[test]

@@ -121,6 +121,9 @@ pub struct Overview {
     pub mean: Option<Mean>,
     /// Where to look first, the most important first.
     pub cards: Vec<Card>,
+    /// The open alerts of the same track since earlier kernels, by number, newest first: a regression stays news until it
+    /// is triaged, even if the last two kernels are the same.
+    pub earlier: Vec<usize>,
 }
 
 /// Compares two kernels, with the open alerts between them.
@@ -142,8 +145,9 @@ pub fn overview(history: &History, base: usize, target: usize, alerts: &[Triaged
     let pairs = || groups.iter().flat_map(|group| &group.rows).flat_map(|row| &row.cells).map(|cell| &cell.pair);
     pairs().for_each(|pair| counts.add(pair.state));
     let mean = mean(pairs());
-    let mut overview = Overview { base, target, columns, groups, counts, mean, cards: Vec::new() };
+    let mut overview = Overview { base, target, columns, groups, counts, mean, cards: Vec::new(), earlier: Vec::new() };
     overview.cards = cards(history, &overview, alerts);
+    overview.earlier = earlier(history, &overview, alerts);
     overview
 }
 
@@ -229,6 +233,20 @@ fn mean<'a>(cells: impl Iterator<Item = &'a Pair>) -> Option<Mean> {
 }
 
 /// Chooses the places to look at first: alerts between the kernels, and regressions without one.
+fn earlier(history: &History, overview: &Overview, alerts: &[Triaged]) -> Vec<usize> {
+    let to = history.rank(overview.target);
+    let is_on_card = |number: usize| overview.cards.iter().any(|card| matches!(card, Card::Alert(n) if *n == number));
+    let is_earlier = |alert: &crate::Alert| {
+        alert.track == history.kernel(overview.target).track
+            && history.rank(alert.at) <= to
+            && alert.worse().count() > 0
+    };
+    let open = |number: &usize| alerts[*number].is_open() && is_earlier(&alerts[*number].alert) && !is_on_card(*number);
+    let mut found: Vec<usize> = (0..alerts.len()).filter(open).collect();
+    found.sort_by_key(|number| std::cmp::Reverse(history.rank(alerts[*number].alert.at)));
+    found
+}
+
 fn cards(history: &History, overview: &Overview, alerts: &[Triaged]) -> Vec<Card> {
     let track = &history.kernel(overview.target).track;
     let (from, to) = (history.rank(overview.base), history.rank(overview.target));

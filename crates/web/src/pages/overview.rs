@@ -19,6 +19,8 @@ use crate::source::Snapshot;
 const KERNELS_MAX: usize = 200;
 /// Limit on lines of a card.
 const LINES_MAX: usize = 5;
+/// Limit on cards of earlier kernels.
+const EARLIER_MAX: usize = 6;
 /// Limit on names of results without a series.
 const UNDIRECTED_MAX: usize = 6;
 
@@ -32,7 +34,12 @@ struct Page {
     mean: Option<String>,
     pick: Option<Pick>,
     cards: Vec<Shown>,
+    /// Alerts that are open since earlier kernels, and how many more there are.
+    earlier: Vec<Shown>,
+    more_earlier: Option<String>,
     columns: Vec<Head>,
+    /// Whether it is known what some of the workloads stress.
+    has_about: bool,
     width: usize,
     listed: String,
     groups: Vec<Rows>,
@@ -115,6 +122,9 @@ pub(crate) fn overview(snapshot: &Snapshot, seen: &Overview, asked: &RowRequest)
     let history = &snapshot.history;
     let title = |kernel: usize| history.kernel(kernel).title.clone();
     let chosen = Chosen::of(seen, asked);
+    let earlier = &seen.earlier[..seen.earlier.len().min(EARLIER_MAX)];
+    let more = seen.earlier.len() - earlier.len();
+    let groups: Vec<Rows> = chosen.groups.iter().map(|group| rows(history, seen, group)).collect();
     let page = Page {
         frame: Frame::at(0, format!("{} against {}", title(seen.target), title(seen.base))),
         target: title(seen.target),
@@ -123,10 +133,13 @@ pub(crate) fn overview(snapshot: &Snapshot, seen: &Overview, asked: &RowRequest)
         mean: mean(seen),
         pick: (!asked.is_static).then(|| pick(history, seen, &chosen, asked)),
         cards: seen.cards.iter().map(|card| shown(history, &snapshot.alerts, seen, card)).collect(),
+        earlier: earlier.iter().map(|number| alert_card(history, seen, &snapshot.alerts[*number])).collect(),
+        more_earlier: (more > 0).then(|| format!("{} since earlier kernels", count(more, "more open alert"))),
         columns: seen.columns.iter().map(|column| head(history, seen, column)).collect(),
         width: if seen.columns.len() == 1 { 4 } else { seen.columns.len() + 1 },
         listed: chosen.words(seen, asked),
-        groups: chosen.groups.iter().map(|group| rows(history, seen, group)).collect(),
+        has_about: groups.iter().flat_map(|group| &group.rows).any(|row| row.about.is_some()),
+        groups,
         steps: if asked.is_static { Vec::new() } else { chosen.steps(history, seen, asked) },
         trust: describe_machines(history, seen),
         lab: trust::lab(history),
